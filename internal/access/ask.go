@@ -1,8 +1,7 @@
-// Ask: a question to the mirror by a caller who may not find every record.
+// Ask: a request to the mirror by a caller that may not find every record.
 //
-// Such a caller learns of no record it may not find, and not that there is one:
-// what it may not find and what never was are one answer, which took the same
-// way.
+// Such a caller never learns that a hidden record exists. A hidden record and a
+// record that never existed give the same response, on the same code path.
 
 package access
 
@@ -18,7 +17,7 @@ import (
 	"understudy/spec"
 )
 
-// Asker answers questions: the mirror's Page.
+// Asker answers requests; it is the mirror's Page.
 type Asker func(context.Context, request.Request) (*request.Response, error)
 
 // Page asks for a caller. Who does not see what makes a record final asks for it
@@ -203,8 +202,8 @@ func (f *finder) only(now time.Time, then bool, also func(*understudy.Record) bo
 	}
 }
 
-// settled reports whether all records of a list may be found because the record
-// it lies under may be.
+// settled reports whether the caller may find all records of a list because it
+// may find their parent record.
 func (f *finder) settled(t *spec.Target) bool {
 	over := listAbove(t.Spec, t.List)
 	if len(f.kind.ID) == 0 {
@@ -287,8 +286,8 @@ func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *finder, a r
 	return g.verdict(f, answer)
 }
 
-// verdict lets through a record that may be found, and what says nothing of
-// one.
+// verdict returns the response if the caller may find its record, or if the
+// response says nothing about a record.
 func (g *Gate) verdict(f *finder, answer *request.Response) (*request.Response, error) {
 	switch status := answer.Page.Status; {
 	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices && !f.finds(answer.Page.Body, g.now(), 0):

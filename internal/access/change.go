@@ -8,17 +8,17 @@ import (
 	"understudy"
 )
 
-// Change is what a caller may learn of a change, and false when that is
-// nothing: of a kind the role does not see, or whose ids it does not fully see,
-// nobody is told anything.
+// Change returns the part of a change that a caller may learn, and false if it
+// may learn nothing. It may learn nothing of a kind that its role does not see,
+// or whose ids its role does not fully see.
 //
-// Names of fields the caller may not see are taken out, with the fields that
-// are derived from them; a masked field may be named. Who does not see every
-// record (Whole) gets neither the change's number nor the record's and the
-// version's, because they count what is hidden; and a record that changed in
-// hidden fields alone, or nobody knows in which, has not changed for it. Where
-// row rules bind the caller, it is told of records it may find by what they are
-// now: never that one went.
+// Change removes the names of fields the caller may not see, and of fields
+// derived from them. A masked field may be named. A caller that does not see
+// every record (Whole) does not get the numbers of the change, the record and
+// the version, because these numbers count hidden data. For such a caller a
+// record is unchanged if only hidden or unknown fields changed. If row rules
+// bind the caller, it gets changes of records it may find by their current
+// body. It never learns that a record went.
 func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Change, bool) {
 	p, all, err := g.plan(c, ch.Source, ch.Kind)
 	switch {
@@ -51,8 +51,8 @@ func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Cha
 	return ch, ch.Type != understudy.Changed || ch.Fields != ""
 }
 
-// names reports whether a dotted name, written as a body writes it, may be
-// told: the field, or something inside it, is shown at least masked.
+// names reports whether the caller may learn a dotted name, spelled as in a
+// body. The field, or a field inside it, has to be shown at least masked.
 func (n *node) names(dotted string) bool {
 	for more := true; n != nil && more; {
 		var name string
@@ -63,7 +63,7 @@ func (n *node) names(dotted string) bool {
 }
 
 // Whole reports whether a caller sees every record of a source and every field
-// the spec names: such a caller learns nothing from how many changes there are.
+// the spec names. Such a caller learns nothing from the number of changes.
 func (g *Gate) Whole(c understudy.Caller, source string) bool {
 	_, all, err := g.plan(c, source, "")
 	if err != nil || all {
@@ -85,9 +85,9 @@ func (g *Gate) Whole(c understudy.Caller, source string) bool {
 	return true
 }
 
-// Field says whether a caller may ask for changes of a field of a kind by
-// name: nil when it may be told that the field changed, else ErrForbidden. Of
-// fields the spec does not name only the role all may.
+// Field returns nil if a caller may ask for changes of a field of a kind by name,
+// else ErrForbidden. The caller has to be permitted to learn that the field
+// changed. Only the role all may ask for fields that the spec does not name.
 func (g *Gate) Field(c understudy.Caller, source, kind, field string) error {
 	p, all, err := g.plan(c, source, kind)
 	switch {

@@ -63,8 +63,8 @@ func message(s *spec.Spec, f Failure) string {
 	return strings.ReplaceAll(text, "{path}", f.Path)
 }
 
-// fill puts values into a template in one pass, so that nothing in a value is
-// taken for a placeholder.
+// fill puts values into a template in one pass, so that text in a value never
+// counts as a placeholder.
 func fill(template string, code, status int, message string) []byte {
 	out := make([]byte, 0, len(template)+len(message)+32)
 	for {
@@ -111,7 +111,7 @@ func word(status int) string {
 // errorShape is where a spec's errors keep their numeric code; "" = nowhere.
 type errorShape struct{ code string }
 
-// probe stands for the code while looking for its place.
+// probe is a placeholder code, used to find where the code is in the body.
 const probe = 918273645
 
 func newErrorShape(s *spec.Spec) errorShape {
@@ -136,8 +136,8 @@ func findProbe(body []byte, v jsonspan.Value, prefix string) (place string) {
 	return place
 }
 
-// read is the numeric code in an error body of upstream's, 0 when there is
-// none of a plausible size: nothing else of the body may be repeated.
+// read returns the numeric code in an error body from upstream, or 0 if the body
+// has no code of plausible size. Nothing else of the body may be repeated.
 func (e errorShape) read(body []byte) int {
 	doc, err := jsonspan.Document(body)
 	if err != nil || e.code == "" {

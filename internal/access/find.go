@@ -1,4 +1,4 @@
-// Find: whether a record is one a role may find.
+// Find: whether a role may find a record.
 
 package access
 
@@ -12,14 +12,15 @@ import (
 	"understudy/spec"
 )
 
-// deepest bounds how far up it is looked whether a record lies under one that
-// may be found.
+// deepest is the maximum number of parent levels that are checked for whether
+// the caller may find the parents of a record.
 const deepest = 4
 
-// Only says which records of a kind a caller may find; nil: all of those it
-// may see. It looks at the body that it is given, at the time of the call of
-// Only, and at the newest held body of what the record lies under; it is safe
-// for concurrent use. A caller that may see nothing of the kind finds nothing.
+// Only returns a filter for the records of a kind that a caller may find; nil
+// means all records it may see. The filter reads the body it gets, and the
+// newest held body of each parent record. Ages count from the call of Only. The
+// filter is safe for concurrent use. A caller that sees nothing of the kind
+// finds nothing.
 func (g *Gate) Only(c understudy.Caller, source, kind string) func(*understudy.Record) bool {
 	f, err := g.finder(c, source, kind)
 	switch {
@@ -33,14 +34,14 @@ func (g *Gate) Only(c understudy.Caller, source, kind string) func(*understudy.R
 }
 
 // Finds reports whether a caller may find a record by its newest held version.
-// One that is not held, or gone, nobody with a row rule finds.
+// A caller with a row rule never finds a record that is not held or is gone.
 func (g *Gate) Finds(c understudy.Caller, source, kind, id string) bool {
 	f, err := g.finder(c, source, kind)
 	return err == nil && (f == nil || f.held(id, g.now(), 0))
 }
 
-// Counts reports whether a caller may know how many records of a kind there
-// are: it sees the kind, and finds every record of it.
+// Counts reports whether a caller may know the number of records of a kind. It
+// may if it sees the kind and finds every record of it.
 func (g *Gate) Counts(c understudy.Caller, source, kind string) bool {
 	f, err := g.finder(c, source, kind)
 	return err == nil && f == nil && g.Sees(c, source, kind)
@@ -51,7 +52,7 @@ func (g *Gate) Ruled(c understudy.Caller, source string) bool {
 	return g.ruled(c, source) != nil
 }
 
-// ruled are the grants of a caller whom row rules bind, else nil.
+// ruled returns the grants of a caller that row rules bind, else nil.
 func (g *Gate) ruled(c understudy.Caller, source string) *grants {
 	if c.Grant == nil || c.Grant.Role == understudy.RoleAll {
 		return nil
@@ -62,8 +63,8 @@ func (g *Gate) ruled(c understudy.Caller, source string) *grants {
 	return nil
 }
 
-// finder is a caller's row rule for a kind, nil when there is none. The error
-// says that the caller sees nothing of the kind.
+// finder returns a caller's row rule for a kind, nil if it has no rule. An error
+// means that the caller sees nothing of the kind.
 func (g *Gate) finder(c understudy.Caller, source, kind string) (*finder, error) {
 	_, all, err := g.plan(c, source, kind)
 	if err != nil || all {
@@ -72,7 +73,7 @@ func (g *Gate) finder(c understudy.Caller, source, kind string) (*finder, error)
 	return g.roles[c.Grant.Role][source].rows[kind], nil
 }
 
-// held looks at a record's newest held version.
+// held applies the rule to a record's newest held version.
 func (f *finder) held(id string, now time.Time, depth int) bool {
 	if f.never || f.gate.newest == nil || id == "" {
 		return false
@@ -81,7 +82,7 @@ func (f *finder) held(id string, now time.Time, depth int) bool {
 	return rec != nil && f.finds(rec.Body, now, depth)
 }
 
-// finds looks at one body of a record.
+// finds applies the rule to one body of a record.
 func (f *finder) finds(body []byte, now time.Time, depth int) bool {
 	if f.never {
 		return false
@@ -103,8 +104,8 @@ func (f *finder) finds(body []byte, now time.Time, depth int) bool {
 	return f.numbered(values) && f.under(values, now, depth)
 }
 
-// young reports whether the record's clock, or what stands for it, is younger
-// than the rule wants.
+// young reports whether the record's clock, or the field used in its place, is
+// younger than the rule's maximum age.
 func (f *finder) young(values []query.Value, now time.Time) bool {
 	for _, i := range f.clocks {
 		if v := values[i]; !v.Null() { // a clock that cannot be read finds nothing
@@ -167,8 +168,8 @@ func (f *finder) kindOf(id string) (found *spec.Kind) {
 	return found
 }
 
-// number is a phone number's digits, whatever stands between them and whatever
-// channel ("whatsapp:") it is of; a text that is no number stays as it is.
+// number returns the digits of a phone number, without separators and without a
+// channel ("whatsapp:"). A text that is not a number is returned unchanged.
 func number(text string) string {
 	rest := text
 	if i := strings.IndexByte(text, ':'); i > 0 && !strings.ContainsAny(text[:i], "0123456789+") {
@@ -191,6 +192,6 @@ func number(text string) string {
 	return string(digits)
 }
 
-// Number is the form in which Options.Own is asked for a phone number: its
-// digits, or a text that is no number as it is.
+// Number returns the form of a phone number that Options.Own gets: its digits.
+// A text that is not a number is returned unchanged.
 func Number(text string) string { return number(text) }

@@ -1,4 +1,4 @@
-// Gate: may this be asked, and what of the answer is shown.
+// Gate: which requests are permitted, and which part of a response is shown.
 
 package access
 
@@ -17,8 +17,8 @@ import (
 	"understudy/spec"
 )
 
-// Gate decides by one policy. It is never changed: another policy is another
-// gate, and the views of the old one go with it. It is safe for concurrent use.
+// Gate decides by one policy, which never changes. A new policy needs a new Gate,
+// and the views of the old Gate are dropped with it. It is safe for concurrent use.
 type Gate struct {
 	now    func() time.Time
 	specs  map[string]*spec.Spec
@@ -48,8 +48,8 @@ type grants struct {
 // specs say of their fields.
 func (g *Gate) Policy() string { return g.policy }
 
-// Known is nil when the policy has the role (all is built in, "" is nobody's),
-// else an error naming the nearest.
+// Known returns nil if the policy has the role, else an error that names the
+// most similar role. The role all is built in; the role "" does not exist.
 func (g *Gate) Known(role string) error {
 	if g.roles[role] != nil || role == understudy.RoleAll || role == "" {
 		return nil
@@ -58,8 +58,8 @@ func (g *Gate) Known(role string) error {
 	return fmt.Errorf("access: no role %q%s", clip(role), suggest.Hint(clip(role), known))
 }
 
-// Narrowest is the role that is shown least of all that are shown something: by
-// its fields, in full and in part, then by its name. "" when there is none.
+// Narrowest returns the role that sees the least, but sees something; "" if
+// there is no such role. It compares fully and partly shown fields, then names.
 func (g *Gate) Narrowest() (role string) {
 	least := 0
 	for _, name := range slices.Sorted(maps.Keys(g.roles)) {
@@ -105,8 +105,8 @@ func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool
 	return role.kinds[kind], false, nil
 }
 
-// Level is how much of a field of a kind a caller sees: Hide for what the spec
-// does not name unless the role is all, and always for a secret.
+// Level returns how much of a field of a kind a caller sees. It is Hide for a
+// secret, and for a field the spec does not name unless the role is all.
 func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 	p, all, err := g.plan(c, source, kind)
 	if err != nil {
@@ -127,24 +127,24 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 	return Hide
 }
 
-// Named reports whether a caller sees the ids of a kind's records: every field
-// they are made of, as it is.
+// Named reports whether a caller sees the ids of a kind's records. It does if it
+// fully sees every field that the id is made of.
 func (g *Gate) Named(c understudy.Caller, source string, k *spec.Kind) bool {
 	return !slices.ContainsFunc(k.ID, func(field string) bool { return g.Level(c, source, k.Name, field) < See })
 }
 
-// Sees reports whether a caller sees anything of a kind; where it does not, it
-// may not learn how many there are either.
+// Sees reports whether a caller sees anything of a kind. If it does not, it may
+// not learn the number of records either.
 func (g *Gate) Sees(c understudy.Caller, source, kind string) bool {
 	p, all, err := g.plan(c, source, kind)
 	return err == nil && (all || p.kind != nil)
 }
 
-// Read says whether a caller may ask for a target by GET or HEAD. The answer
-// is the same whether or not the record exists, and no is ErrForbidden with a
-// sentence: the kind is hidden, the path is none the spec names and the grant
-// does not allow it, or a parameter looks at a field that is not fully seen.
-// Of a media path it is Media that says so.
+// Read returns nil if a caller may request a target by GET or HEAD, else
+// ErrForbidden with a reason. The result does not depend on whether the record
+// exists. There are three reasons: the kind is hidden, a parameter reads a field
+// the caller does not fully see, or the spec does not name the path and the
+// grant does not allow it. For a media path, Media decides.
 func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 	if t.Media != nil {
 		return g.Media(c, t)
@@ -172,10 +172,10 @@ func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 	return nil
 }
 
-// Media says whether a caller may have the content of a record: the kind must
-// be shown, and the field the media path is about fully seen (play and see are
-// one level; there are no last four digits of a sound). The answer is the same
-// whether or not the record exists; no is ErrForbidden with a sentence.
+// Media returns nil if a caller may read the content of a record, else
+// ErrForbidden with a reason. The caller must see the kind, and must fully see
+// the field of the media path. The words play and see are one level; content has
+// no last four digits. The result does not depend on whether the record exists.
 func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
 	if t.Kind == nil || t.Media == nil {
 		return refuse("the path is none of a content")
@@ -194,8 +194,8 @@ func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
 	return nil
 }
 
-// param says why a parameter may not be used, nil when it may: one nobody
-// described could be a filter.
+// param returns nil if a parameter may be used, else the reason. A parameter
+// that the spec does not describe could be a filter.
 func (p *plan) param(t *spec.Target, name string) error {
 	if t.List == nil {
 		return fmt.Errorf("it is not known to be safe")
@@ -227,9 +227,9 @@ func (e *UnseenError) Error() string {
 	return "it looks at " + e.Field + ", which the role does not fully see"
 }
 
-// Write says whether a caller may send a target by a method. Only what an
-// allow entry of its grant names may be, and GET and HEAD of what Read lets
-// through.
+// Write returns nil if a caller may send a request with this method to a target.
+// An allow entry of its grant has to name the request. GET and HEAD are also
+// permitted if Read permits them.
 func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 	if method == "GET" || method == "HEAD" {
 		return g.Read(c, t)

@@ -1,7 +1,7 @@
-// Levels and roles: how much of a field is shown, and how the config says so.
+// Levels and roles: how much of a field is shown, and how the config writes it.
 
-// Package access decides who may see what: it is the one gate every face reads
-// through.
+// Package access decides which data a caller may see. Every frontend reads
+// through its Gate.
 package access
 
 import (
@@ -26,7 +26,7 @@ const (
 
 var levelNames = []string{"hide", "last4", "see"}
 
-// play is another word for see, of fields of type media.
+// play means the same as see, for fields of type media.
 const play = "play"
 
 // String is the word the config uses.
@@ -113,15 +113,15 @@ func ancestors(name string, yield func(string) bool) {
 	}
 }
 
-// field is the level of one field of a kind: the most specific rule decides,
-// and the sources it is derived from bound it. A field that no rule names is
-// bounded by what it tells of, too.
+// field returns the level of one field of a kind. The most specific rule decides,
+// and the fields it is derived from limit it. A field that no rule names is also
+// limited by the fields it gives information about.
 func (r rules) field(k *spec.Kind, name string) Level {
 	return r.bounded(k, name, len(k.Fields))
 }
 
-// bounded is field with a bound on how long a chain of derived fields may be;
-// one that is longer goes in a circle, and hides.
+// bounded is field with a maximum length for a chain of derived fields. A longer
+// chain is a cycle, and the level is Hide.
 func (r rules) bounded(k *spec.Kind, name string, chain int) Level {
 	if chain < 0 {
 		return Hide
@@ -149,10 +149,10 @@ func (r rules) names(k *spec.Kind, field string) (named bool) {
 	return named
 }
 
-// own is a field's level by the rules alone: a rule that names it, or the
-// nearest object it lies in; else the stricter of its class's and its kind's;
-// else "*"; else hidden. A field has the class of the object it lies in where
-// it has none, or none the rules speak of.
+// own returns a field's level by the rules alone. The first match counts: a rule
+// for the field or for the nearest object it lies in; the stricter rule of its
+// class and its kind; "*"; Hide. If a field has no class, or the rules do not
+// name its class, the class of the object it lies in counts.
 func (r rules) own(k *spec.Kind, name string) Level {
 	level, named, class, secret := Hide, false, "", false
 	ancestors(name, func(outer string) bool {
@@ -176,8 +176,8 @@ func (r rules) own(k *spec.Kind, name string) Level {
 	return r.general(k.Name, class)
 }
 
-// general is what the rules say of a field that none of them names. URLs may hold
-// phone numbers: where no rule speaks of them they are shown no more fully.
+// general returns the level of a field that no rule names. URLs may contain phone
+// numbers, so a URL that no rule names is not shown more fully than a phone number.
 func (r rules) general(kind, class string) Level {
 	byKind, kindRule := r[kind]
 	byClass, classRule := r[class]

@@ -15,14 +15,14 @@ import (
 
 // What a store is told of a rule beside the rule itself.
 const (
-	// placeGrace is by how much the time of a record's place may be off: a page
-	// may have shown it out of the clock's order.
+	// placeGrace is the maximum error of the time in a record's order key. A page
+	// may have shown the record out of clock order.
 	placeGrace = 24 * time.Hour
 	mostTerms  = 8
 	mostValues = 16
 )
 
-// narrow tells the store what it need not look at.
+// narrow tells the store which records it can skip.
 func (f *finder) narrow(w *request.LocalQuery, now time.Time) {
 	if f.age > 0 {
 		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())

@@ -1,4 +1,4 @@
-// Seek: upstream asked for what is not held or may not be found.
+// Seek: the upstream request for a record that is not held or is hidden.
 
 package access
 
@@ -13,15 +13,15 @@ import (
 	"understudy/request"
 )
 
-// pause is how long one end of seeking a record counts for a caller: within it
-// upstream is not asked again.
+// pause is how long the result of seek for a record is reused for a caller.
+// Within it, upstream is not asked again.
 const pause = time.Second
 
-// justNow is the age up to which an answer counts as one that upstream has just
-// given.
+// justNow is the maximum age of a response that counts as just fetched from
+// upstream.
 const justNow = 2 * time.Second
 
-// maxAsked bounds how many ends are remembered.
+// maxAsked is the maximum number of results that are remembered.
 const maxAsked = 10_000
 
 type askedKey struct {
@@ -29,8 +29,8 @@ type askedKey struct {
 	key    understudy.Key
 }
 
-// sought is one request to upstream and its end. Only when, which the mutex
-// guards, is looked at before done is closed.
+// sought is one request to upstream and its result. The mutex guards when. All
+// other fields are read only after done is closed.
 type sought struct {
 	when   time.Time
 	done   chan struct{}
@@ -39,12 +39,12 @@ type sought struct {
 	left   bool // its caller went away before it ended
 }
 
-// seek asks upstream for a record that is not held, or may not be found as it is
-// held: the same way for both, with the same end for one that is hidden and one
-// that never was. Who asks again within a pause has the end that was, and who
-// asks meanwhile waits for it. The mirror is not asked whether it has just been
-// there: what it holds of a record that is hidden and what it holds of one that
-// is not differ, in their age too.
+// seek asks upstream for a record that is not held, or that is held but hidden
+// from the caller. Both cases use the same code path, and a hidden record gives
+// the same result as a record that never existed. A request within pause gets
+// the remembered result. A request during the fetch waits for its result. seek
+// does not ask the mirror whether it fetched the record recently: the mirror
+// holds different data, of different age, for hidden and for missing records.
 func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a request.Request, ask Asker) (*request.Response, error) {
 	switch {
 	case !a.AsOf.IsZero():
@@ -69,7 +69,8 @@ func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a reque
 	}
 }
 
-// sought is the request that counts for a key; first says that it is to be made.
+// sought returns the current request for a key. If first is true, the caller of
+// sought has to send it.
 func (g *Gate) sought(k askedKey) (s *sought, first bool) {
 	g.seeking.Lock()
 	defer g.seeking.Unlock()
@@ -91,7 +92,7 @@ func (s *sought) ended() bool {
 	}
 }
 
-// forget takes a request out that says nothing to who asks next.
+// forget removes a request whose result is of no use to later requests.
 func (g *Gate) forget(k askedKey, s *sought) {
 	g.seeking.Lock()
 	defer g.seeking.Unlock()
@@ -100,9 +101,9 @@ func (g *Gate) forget(k askedKey, s *sought) {
 	}
 }
 
-// lead asks upstream and fills in the end, for everybody who waits. What was
-// found is forgotten at once, and so is what nobody waited for to its end, be it
-// for a panic below.
+// lead asks upstream and sets the result for all waiting requests. lead forgets
+// the request at once if the record was found, if its own caller left before the
+// end, or if the code below panics.
 func (g *Gate) lead(ctx context.Context, f *finder, a request.Request, ask Asker, k askedKey, s *sought) (*request.Response, error) {
 	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
@@ -126,7 +127,7 @@ func (g *Gate) lead(ctx context.Context, f *finder, a request.Request, ask Asker
 	return s.answer, s.err
 }
 
-// late is the end for a caller that waited as long as it would.
+// late is the error for a caller whose waiting time is over.
 func late(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("access: %w", ctx.Err())

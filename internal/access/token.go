@@ -1,9 +1,9 @@
-// Token: page tokens are made of ids; one must not tell of a record that is
-// hidden.
+// Token: page tokens contain record ids, and must not reveal a hidden record.
 //
-// A token goes on when the caller may find the record it names, or could when
-// that one went, or was itself given it lately. Every other one is refused, in
-// the same words: nobody learns by guessing which of them name a record.
+// A token is accepted in three cases: the caller may find the record it names,
+// the caller could find that record when it was removed, or the caller received
+// this token recently. Every other token is refused with the same message.
+// A caller that guesses tokens does not learn which of them name a record.
 
 package access
 
@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// tokenGrace is for how long a token that a caller was given is good whatever
-	// becomes of its record, so that a walk through pages does not end in the
-	// middle because the record it stands at became too old, or something else.
+	// tokenGrace is how long a token stays valid for the caller that received it,
+	// even if its record changes. Without it, paging would end in the middle when
+	// the record of the token becomes, for example, too old for the row rule.
 	tokenGrace = time.Hour
 	// maxGiven bounds how many tokens are remembered.
 	maxGiven = 20_000
 )
 
-// givenKey is a record that stood at an end of a page: a link to the page
-// around it names it.
+// givenKey is a record at the start or the end of a page. The links of the page
+// name it.
 type givenKey struct{ caller, role, source, kind, id string }
 
 func (f *finder) givenTo(c understudy.Caller, id string) givenKey {
 	return givenKey{c.Name, c.Role(), f.source, f.kind.Name, id}
 }
 
-// token refuses a page token that names a record the caller may not find, like
-// one that names none.
+// token refuses a page token whose record the caller may not find. A token that
+// names no record gets the same refusal.
 func (f *finder) token(c understudy.Caller, t *spec.Target, now time.Time) error {
 	paging := t.Spec.PagingOf(t.List)
 	form := paging.TokenForm(f.kind)
@@ -44,7 +44,7 @@ func (f *finder) token(c understudy.Caller, t *spec.Target, now time.Time) error
 		if !slices.Contains(paging.Tokens, p.Name) {
 			continue
 		}
-		// What is not of the form names no record to whoever makes the list.
+		// A value that does not have the form of a token names no record.
 		if id, _, ok := form.ID(p.Value); ok && !f.passes(c, id, now) {
 			return fmt.Errorf("access: %w: the page token is not one of this list", understudy.ErrInvalid)
 		}
@@ -52,7 +52,7 @@ func (f *finder) token(c understudy.Caller, t *spec.Target, now time.Time) error
 	return nil
 }
 
-// passes reports whether a caller may go on at a record.
+// passes reports whether a caller may continue paging at a record.
 func (f *finder) passes(c understudy.Caller, id string, now time.Time) bool {
 	if f.gate.last != nil {
 		if rec := f.gate.last(f.source, f.kind.Name, id); rec != nil && f.finds(rec.Body, now, 0) {
@@ -63,7 +63,7 @@ func (f *finder) passes(c understudy.Caller, id string, now time.Time) bool {
 	return ok && now.Sub(at).Abs() < tokenGrace
 }
 
-// gives notes what the links of a page name.
+// gives remembers the records that the links of a page name.
 func (f *finder) gives(c understudy.Caller, p *understudy.Page, now time.Time) {
 	if n := len(p.Rows); n > 0 && p.Status == http.StatusOK {
 		for _, row := range []understudy.Row{p.Rows[0], p.Rows[n-1]} {

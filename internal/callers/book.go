@@ -1,6 +1,6 @@
-// Book: the credentials we issued, and whose a request carries.
+// Book: the issued credentials, and which caller a request belongs to.
 
-// Package callers knows who is asking.
+// Package callers finds the caller of a request.
 package callers
 
 import (
@@ -35,18 +35,19 @@ type Options struct {
 	// Loopback is what a person on this machine may do without a credential
 	// (Caller.Name "loopback"). Its zero value permits nothing.
 	Loopback understudy.Grant
-	// Behind says that people come through a proxy of ours: nobody has the
-	// loopback grant.
+	// Behind means that requests arrive through our own proxy. Then no request
+	// gets the loopback grant.
 	Behind bool
-	// Narrowest is the role that is recommended to who has none, "" = none is.
+	// Narrowest is the role that errors recommend to a person without a role;
+	// "" = no recommendation.
 	Narrowest string
-	// Salt keeps the digests of credentials from being told from outside; nil: a
-	// new one. Books with the same salt know each other's callers (Again), and
-	// the Turn of a credential is the same in each. It must not be told.
+	// Salt makes the digests of credentials unpredictable from outside; nil: a new
+	// one. Books with the same salt know each other's callers (Again), and the
+	// Flow of a credential is the same in each. It must stay secret.
 	Salt []byte
 	Now  func() time.Time // nil: time.Now
 	// Known is called with every request whose caller was found, in the request's
-	// goroutine; nil: nobody is told.
+	// goroutine; nil: no call.
 	Known func(*http.Request, understudy.Caller)
 }
 
@@ -123,7 +124,7 @@ func (b *Book) add(c *Credential) error {
 	}
 	grant := c.Grant
 	e := &entry{digest: b.sum(c.Source, user, secret), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant}}
-	// Of the digest, which is salted: nobody can tell the credential from it.
+	// Flow is part of the salted digest, so it does not reveal the credential.
 	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])
 	if other := b.known[e.digest]; other != nil {
 		return fmt.Errorf("callers: credential %s: same user and secret as %s", c.Name, other.caller.Name)
@@ -135,17 +136,17 @@ func (b *Book) add(c *Credential) error {
 	return nil
 }
 
-// Caller is who asks source: whose credential the request carries in its one
-// Authorization header, by HTTP Basic (RFC 7617) or, where the spec says
-// bearer, as a bearer token (RFC 6750). Anybody else is ErrUnauthorized, and
-// learns neither in words nor in time whether the user was right. Who gave too
-// many wrong secrets for one user is ErrTooMany as well, for a while.
+// Caller returns the caller of a request to source, by the credential in its one
+// Authorization header. The scheme is HTTP Basic (RFC 7617), or a bearer token
+// (RFC 6750) if the spec says bearer. Any other request gets ErrUnauthorized.
+// Neither its text nor its timing reveals whether the user was correct. After
+// too many wrong secrets for one user the error is also ErrTooMany, for a while.
 func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error) {
 	return b.find(r, b.known, source, b.styles[source])
 }
 
-// find checks the request's credential. A digest costs less than remembering
-// decisions by header would, and leaves nothing to bound or forget.
+// find checks the request's credential. It computes a digest for each request.
+// This costs less than a cache of decisions by header, which also needs a limit.
 func (b *Book) find(r *http.Request, known map[digest]*entry, source, style string) (understudy.Caller, error) {
 	header := r.Header["Authorization"]
 	if len(header) == 0 {
@@ -179,9 +180,9 @@ func (b *Book) sum(source, user, secret string) digest {
 	return sum(&b.salt, source, []byte(user), []byte(secret))
 }
 
-// sum is the salted digest of a credential. The salt is new in every process,
-// so that nobody can choose a credential whose digest is near a known one and
-// learn from the time a map takes.
+// sum returns the salted digest of a credential. The salt is new in every
+// process. So an attacker cannot choose a credential whose digest is close to a
+// known one and learn from the time of a map lookup.
 func sum(salt *[sha256.Size]byte, source string, user, secret []byte) digest {
 	var buf [2 * maxHeader]byte
 	text := append(buf[:0], salt[:]...)

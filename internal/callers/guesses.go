@@ -17,11 +17,12 @@ const (
 	maxGuessers   = 4096        // users and addresses that are remembered
 )
 
-// guesses counts wrong secrets by address and user. While one user's are too
-// many nothing more of that user is looked at from there, a right secret
-// included: else whoever guesses would find it all the same. Other users of the
-// same address, behind one proxy say, are not held up. Each is a bucket of
-// guessesAtOnce that fills again by one each guessEvery (GCRA, ITU-T I.371).
+// guesses counts wrong secrets by address and user. While a user has too many
+// from an address, every secret of that user from there is refused unread. This
+// includes the correct secret, otherwise an attacker would still find it. Other
+// users of the same address, for example behind one proxy, are not affected.
+// Each counter is a bucket of guessesAtOnce that refills by one each guessEvery
+// (GCRA, ITU-T I.371).
 type guesses struct {
 	some  atomic.Bool // there is any; spares right callers the lock
 	mu    sync.Mutex
@@ -34,7 +35,7 @@ type guesser struct {
 	user [8]byte      // of a salted digest
 }
 
-// bounded reports whether nothing more of a guesser is looked at for now.
+// bounded reports whether the secrets of a guesser are refused unread now.
 func (g *guesses) bounded(who guesser, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +69,7 @@ func (g *guesses) wrong(who guesser, now time.Time) {
 	g.some.Store(true)
 }
 
-// forget makes room: of a few, the one that is forgotten first.
+// forget removes one entry: of a few entries, the one that expires first.
 func (g *guesses) forget() {
 	var who guesser
 	var first time.Time
@@ -84,7 +85,7 @@ func (g *guesses) forget() {
 	delete(g.until, who)
 }
 
-// guesserOf names who tries a user's secret.
+// guesserOf returns the key that counts wrong secrets of a user from an address.
 func (b *Book) guesserOf(r *http.Request, user []byte) guesser {
 	d := sum(&b.salt, "", user, nil)
 	who := guesser{user: [8]byte(d[:8])}

@@ -1,4 +1,4 @@
-// Person: who asks the viewer and /-/, where people come without a program.
+// Person: the caller of the viewer and of /-/, where people use a browser.
 
 package callers
 
@@ -14,16 +14,17 @@ import (
 	"understudy/kit/accesslog"
 )
 
-// Person is who asks the viewer or /-/. A credential decides where there is
-// one, whichever source it is for. Without one, somebody on this machine has
-// the loopback grant; when that names no role the error is ErrForbidden and
-// says which line to add to the config. Anybody else is ErrUnauthorized. The
-// line of the access log (accesslog.Of) names the caller.
+// Person returns the caller of the viewer or of /-/. If the request has a
+// credential, the credential decides, for whichever source it is. Without one, a
+// request from this machine gets the loopback grant. If that grant names no role,
+// the error is ErrForbidden and says which line to add to the config. Any other
+// request gets ErrUnauthorized. The access log (accesslog.Of) names the caller.
 //
-// On this machine means: the connection comes from a loopback address, nothing
-// says it was passed on by a proxy, and the Host header is a loopback name or
-// address with the port the connection came in by. Without the last a page of
-// any web site could read here after pointing its own name at 127.0.0.1.
+// A request is from this machine if three conditions hold. The connection comes
+// from a loopback address. No header says that a proxy passed the request on.
+// The Host header is a loopback name or address with the port of the connection.
+// Without the last condition, any web site could read here after it points its
+// own name at 127.0.0.1.
 func (b *Book) Person(r *http.Request) (understudy.Caller, error) {
 	c, err := b.person(r)
 	if err == nil {
@@ -46,7 +47,7 @@ func (b *Book) person(r *http.Request) (understudy.Caller, error) {
 	return c, nil
 }
 
-// personStyle reads either scheme: people may hold a credential of any source.
+// personStyle accepts either scheme: a person may use a credential of any source.
 func personStyle(header string) string {
 	if len(header) > len(bearer) && strings.EqualFold(header[:len(bearer)], bearer) {
 		return bearer
@@ -71,7 +72,7 @@ func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
 	return b.local, nil
 }
 
-// advice is what to write into the config, so that local people have a role.
+// advice returns the config line that gives a role to people on this machine.
 func (b *Book) advice() string {
 	if b.role == "" {
 		return "define one under roles in the config, and add this line: viewer: {role: NAME}"
@@ -79,10 +80,11 @@ func (b *Book) advice() string {
 	return "add this line to the config: viewer: {role: " + b.role + "}"
 }
 
-// Again is who a caller of Person is in this book, when that came from another
-// one with the same salt: the person who bears that very credential, or whoever is
-// on this machine. ok is false when the credential is gone, is another's by now
-// or has another secret, and of callers no book makes.
+// Again returns what a caller of Person is in this book, if Person of another
+// book with the same salt returned it. It is the caller with that credential, or
+// the caller on this machine. ok is false if the credential is gone, belongs to
+// another caller now, or has another secret. ok is also false if no book made
+// the caller.
 func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	if c.Flow == 0 && c.Source == "" && c.Name == b.local.Name {
 		return b.local, b.local.Role() != "" && !b.behind
@@ -95,15 +97,15 @@ func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return understudy.Caller{}, false
 }
 
-// passedOn are headers only a proxy sets, passedOnStarts what names of others
-// begin with. They are never believed, but where one is, the peer's address says
-// nothing about who asks.
+// passedOn are headers that only a proxy sets; passedOnStarts are prefixes of
+// more such headers. Their values are never trusted. If one is present, the
+// peer's address says nothing about the caller.
 var (
 	passedOn       = [...]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Fastly-Client-Ip", "X-Original-Host"}
 	passedOnStarts = [...]string{"X-Forwarded-", "Cf-"}
 )
 
-// notLocal says why a request is not from a person on this machine, "" when it
+// notLocal returns why a request is not from a person on this machine; "" if it
 // is.
 func notLocal(r *http.Request) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
