@@ -93,8 +93,8 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// L2: what was taken back shows to who sees everything alone. For others the
-// version after stands in its place, as in the viewer's timelines.
+// L2: redacted data is shown only to a role that sees everything. Others see the
+// version after it instead, as in the viewer's timelines.
 func TestRedactedIsNotToldByAsOf(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)

@@ -261,7 +261,7 @@ func TestBrowserWeight(t *testing.T) {
 	}
 }
 
-// openAll unfolds whatever is folded.
+// openAll opens every folded part of the page.
 var openAll = chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach(d => d.open = true)`)
 
 // focus is what has the keyboard's focus.

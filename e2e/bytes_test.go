@@ -1,5 +1,5 @@
-// Bytes: whatever a program asks, the drop-in answers what upstream answers,
-// byte for byte.
+// Bytes: for every request of a program, the drop-in's response equals
+// upstream's, byte for byte.
 
 package e2e
 

@@ -1,5 +1,5 @@
-// Charsets: whatever encoding upstream answers in, programs get its bytes and
-// people get text.
+// Charsets: for every encoding of upstream's responses, programs get its bytes
+// and people get text.
 
 package e2e
 

@@ -43,7 +43,7 @@ func (b *tab) jump(text string) {
 	if at := eval[string](b, `document.activeElement.id`); at != "q" {
 		b.t.Fatalf("the slash leads to %q", at)
 	}
-	// The protocol types the slash whatever the page says to the key; a keyboard does not.
+	// The protocol types the slash even if the page cancels the key; a keyboard does not.
 	b.do(chromedp.SetValue(chromedp.CSS(`#q`), text))
 	b.follow(chromedp.KeyEvent(kb.Enter))
 }

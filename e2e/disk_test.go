@@ -120,7 +120,7 @@ func startAgain(t *testing.T, dir string) *binary.Server {
 	return house
 }
 
-// verified stops the house and reads its whole folder.
+// verified stops the server and reads its whole folder.
 func verified(t *testing.T, house *binary.Server, dir string) {
 	t.Helper()
 	if err := house.Stop(); err != nil {

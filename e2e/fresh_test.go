@@ -1,4 +1,4 @@
-// Fresh: what is known to be newer is what everybody gets, whatever the key.
+// Fresh: every caller gets the newest known data, under every key.
 
 package e2e
 

@@ -1,4 +1,4 @@
-// Lost: whatever fails while clients write, what is held in the end is what
+// Lost: after every fault while clients write, the server holds in the end what
 // upstream has.
 
 package e2e

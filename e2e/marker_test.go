@@ -93,9 +93,9 @@ func (nobody) Person(*http.Request) (understudy.Caller, error) {
 	return understudy.Caller{}, understudy.ErrUnauthorized
 }
 
-// look asks everything as one credential. A marker that role must not see ends
-// up in a failure with the request that gave it away. Who may see nothing is a
-// stranger; each route is asked in a part of the ways then.
+// look sends every request with one credential. A marker that the role must not
+// see is reported with the request that returned it. A role that may see nothing
+// is a stranger: look sends it only a part of the requests of each route.
 func (g *garden) look(t *testing.T, faces []face, user string, may func(fate) bool) sight {
 	t.Helper()
 	s := sight{map[string]marker{}, map[string]string{}, map[string]int{}, map[string]int{}, map[string]bool{}, map[string]string{}}
@@ -279,8 +279,8 @@ func checkRoutes(t *testing.T, sp *spec.Spec, faces []face, sights ...sight) {
 	}
 }
 
-// checkWrites looks at what a write's answer shows to one who may write and
-// not see.
+// checkWrites checks what the response to a write shows to a role that may write
+// and not see.
 func (g *garden) checkWrites(t *testing.T, dropIn string, may func(fate) bool) {
 	t.Helper()
 	for _, path := range []string{base + "/Messages.json", base + "/Calls.json", base + "/IncomingPhoneNumbers.json"} {

@@ -116,7 +116,7 @@ func (p *published) writeSettings() {
 	p.do("POST", worldBase+"/Tokens.json", url.Values{"Ttl": {"60"}}, http.StatusCreated)
 }
 
-// readQueues reads who waits, by name and in front, and lets one go.
+// readQueues reads the waiting members, by name and by Front, and removes one.
 func (p *published) readQueues() {
 	waiting := 0
 	for _, queue := range p.pages(worldBase+"/Queues.json", "queues", 1) {

@@ -1,4 +1,4 @@
-// Planting: an upstream whose every string is a marker, and who may see which.
+// Planting: an upstream in which every string is a marker, and which roles may see each.
 
 package e2e
 
@@ -22,8 +22,8 @@ import (
 	"understudy/spec"
 )
 
-// fate says who may see a marker: role all sees all but the last, support and
-// desk some.
+// fate says which roles may see a marker. The role all sees all but the last;
+// support and desk see some.
 type fate string
 
 const (
@@ -47,7 +47,7 @@ type marker struct {
 type garden struct {
 	spec   *spec.Spec
 	url    string // its address, which no response may contain
-	secret string // what the house signs in with; upstream repeats it
+	secret string // the credential the server sends to upstream; upstream repeats it
 	seed   uint64 // of what goes by chance
 	few    bool   // a part of the requests also in `make prove`
 
@@ -209,8 +209,8 @@ func (o *object) done() string {
 	return string(o.b) + "}"
 }
 
-// fateOf is who may see a field under the roles of the test: what tells of a text
-// goes with it, and URLs, which may hold numbers, go with those.
+// fateOf returns which roles of the test may see a field. A field that tells of a
+// text has the fate of the text. URLs may hold numbers and have the fate of numbers.
 func fateOf(f *spec.Field) fate {
 	if f.Tells != "" {
 		return bodies

@@ -110,8 +110,8 @@ func (s *stage) again() {
 	awaitMirrored(s.T, s.house.URL("viewer"))
 }
 
-// others gives the accounts below the main one keys of their own, and reads
-// them through the house: they do not tell whose they are.
+// others creates keys for the accounts below the main one, and reads the keys
+// through the server. The keys do not name their account.
 func (s *stage) others() {
 	s.Helper()
 	_, body, err := s.directly("/2010-04-01/Accounts.json")
@@ -132,7 +132,7 @@ func (s *stage) others() {
 	}
 }
 
-// directly is what upstream says, with its own address as the house's.
+// directly returns upstream's response, with its address replaced by the server's.
 func (s *stage) directly(target string) (int, []byte, error) {
 	r, err := ask(http.MethodGet, account+":"+apiToken, s.up+target, "")
 	return r.status, authToken.ReplaceAll(bytes.ReplaceAll(r.body, []byte(s.up), []byte(publicURL)), []byte(`$1""`)), err
@@ -284,8 +284,8 @@ func (s *stage) buried() {
 	s.compare(path+".json?PageSize=1000", "")
 }
 
-// TestListsFromRecords: what the house answers from its records is what
-// upstream answers, whatever is asked, before and after changes and restarts.
+// TestListsFromRecords: the server's responses from records equal upstream's for
+// every request, before and after changes and restarts.
 func TestListsFromRecords(t *testing.T) {
 	t.Parallel()
 	n := listsUsual

@@ -87,7 +87,7 @@ func (f found) records() int {
 	return n
 }
 
-// authToken is what no answer of the house holds.
+// authToken matches what no response of the server contains.
 var authToken = regexp.MustCompile(`("auth_?[tT]oken": ?)"[0-9a-z]+"`)
 
 // compare demands that both ways gave the same records, and some in every list.

@@ -1,4 +1,4 @@
-// Wire: what lies between the house and the simulated API, and can be cut.
+// Wire: the connection between the server and the simulated API, which a test can cut.
 
 package e2e
 
@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// wire passes connections on to an address, until it is told to do otherwise.
+// wire forwards connections to an address, until a test changes that.
 type wire struct {
 	t    testing.TB
 	port string // of our end, the same through every change
