@@ -13,23 +13,25 @@ import (
 	"understudy/request"
 )
 
-// Covered says whether every record is held that upstream's lists have of a
-// kind, with a clock in [from, to) (Unix seconds, 0 = open), or under one
-// record of the kind above (parent "" = under any). A window open on both sides
-// includes the records without a clock, a bounded one does not.
+// Covered reports whether every record of a kind in upstream's lists is held. The
+// clock of the records is in [from, to) (Unix seconds, 0 = open), or they lie
+// under one parent record (parent "" = under any). A window that is open on both
+// sides includes the records without a clock; a bounded window does not.
 //
-// The answer rests on the walks that ended: At is when the oldest of them
-// began, and what a walk since has not reached does not count. A window that
-// reaches the newest records also needs that no gap is known behind the newest
-// page; At is then no later than that page, Newest says when it came and Tip what
-// it showed first: other pages may have brought single records that stand above
-// these, and what lies between is not covered. It is
-// not covered while a newest page has landed that nobody has looked at yet and
-// that leaves a gap, while what came or changed above has not been followed,
-// when the kind is not kept up, when records of it were forgotten since, or when
-// walks ended in what is now the future. Before the horizon nothing is covered: From says from where on a window is.
+// The result is based on the walks that ended. At is when the oldest of them began;
+// what a later walk has not reached does not count. A window that reaches the
+// newest records also needs a newest page without a known gap behind it. At is then
+// no later than that page, Newest is when the page came, and Tip is what it showed
+// first. Other pages may have brought single records above these; the records
+// between are not covered.
 //
-// It looks at memory alone, at what Load has read and what came since.
+// A window is not covered in any of these cases: a saved newest page that is not
+// handled yet leaves a gap; new or changed parent records are not followed yet; the
+// kind is not kept up; records of it were forgotten since; walks ended in what is
+// now the future. Before the horizon nothing is covered: From is where the covered
+// part of a window begins.
+//
+// Covered reads only memory: what Load has read and what came since.
 func (w *Crawler) Covered(source, kind, parent string, from, to int64) (request.Coverage, bool) {
 	x := w.walks[source+"/"+kind]
 	if x == nil {
@@ -179,10 +181,10 @@ func (m *kindState) ended() int64 {
 	return t.AddDate(0, 0, 1).Unix() // the day is the one it lies in
 }
 
-// coveredUnder is Covered of a kind that lies under another. What lies under
-// one record was walked after that record was first seen, unless the record is
-// so new or so lately changed that nobody has followed it yet. Of records above
-// that are older than the horizon nothing was walked: From is their clock.
+// coveredUnder is Covered for a kind that lies under a parent kind. The children of
+// a record were walked after that record was first seen. The exception is a record
+// so new, or changed so recently, that it is not followed yet. The children of
+// parents older than the horizon were not walked: From is the clock of the horizon.
 func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (request.Coverage, bool) {
 	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
 	at := min(m.Rest, m.CaughtUp)
@@ -213,7 +215,7 @@ func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (reque
 	return c, true
 }
 
-// stirs notes changes of the kind above, before anybody has followed them.
+// noteChanges records changes of the parent kind before they are followed.
 func (x *kindCrawl) noteChanges(changes []understudy.Change) {
 	last := int64(0)
 	for i := range changes {
@@ -229,12 +231,12 @@ func (x *kindCrawl) noteChanges(changes []understudy.Change) {
 	}
 }
 
-// maxUnfollowed bounds the changes that are looked through at a start, in
-// batches; beyond them it is as if the kind above had changed.
+// maxUnfollowed is the maximum number of changes read at a start, in batches. If
+// there are more, the parent kind counts as changed.
 const maxUnfollowed = 20
 
-// recall finds out what landed before a start and was not looked at: changes
-// of a kind above, and a newest page.
+// recall finds what was saved before a start and not handled yet: changes of a
+// parent kind, and a newest page.
 func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
 	m, err := w.read(ctx, x)
 	if err != nil || m.Rest == 0 {

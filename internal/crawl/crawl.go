@@ -1,12 +1,12 @@
-// the crawler: what it needs, its settings, how it starts and ends.
+// The crawler: its dependencies, its settings, its start and end.
 
 // Package crawl walks every list so that no record is missed.
 //
-// It fills up a kind from the newest record to the oldest (sync), follows its
-// newest page (catch up), walks every stretch of it again and again to find
-// what changed late or went (sweep), and looks again at records that are not
-// final (check). Each of these is a job, safe to repeat; what is known between
-// them lies in a note of the store.
+// The crawler has four jobs, all safe to repeat. Sync fetches a kind from the
+// newest record to the oldest. Catch-up follows its newest page. Sweep repeats
+// the walk of every interval to find late changes and removed records. Check
+// fetches records that are not final again. The state between jobs is a note of
+// the store.
 package crawl
 
 import (
@@ -25,7 +25,7 @@ import (
 	"understudy/spec"
 )
 
-// Mirror is what the crawler needs of the mirror room.
+// Mirror is what the crawler needs of package mirror.
 type Mirror interface {
 	// Fill fetches a page and saves it. A refusal is a page with its status; a
 	// 404 or 410 of an instance removes the record. Errors: ErrUnavailable,
@@ -33,7 +33,7 @@ type Mirror interface {
 	Fill(context.Context, request.Fill) (request.PageSaved, error)
 }
 
-// Store is what the crawler needs of the store room.
+// Store is what the crawler needs of package store.
 type Store interface {
 	// Rows are the held records of a window, in its order.
 	Rows(context.Context, query.RangeScan) ([]understudy.Row, error)
@@ -43,21 +43,22 @@ type Store interface {
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
-// Pages is what a Store may have besides: the newest page of a list is then looked
-// at after a restart.
+// Pages is an optional interface of a Store. With it, the crawler reads the newest
+// page of a list after a restart.
 type Pages interface {
 	Page(context.Context, understudy.Key) (*understudy.Page, error)
 }
 
-// Notes keeps small named values. ErrNotFound: there is none of that name.
+// Notes keeps small named values. ErrNotFound: the name has no value.
 type Notes interface {
 	Note(ctx context.Context, name string) ([]byte, error)
 	SetNote(ctx context.Context, name string, value []byte) error
 }
 
-// Jobs is what the crawler needs of the jobs room.
+// Jobs is what the crawler needs of package jobs.
 type Jobs interface {
-	// Enqueue promises work; of a job whose key is live the number it has.
+	// Enqueue adds jobs and returns their numbers. For a key with a live job it
+	// returns the number of that job.
 	Enqueue(context.Context, ...understudy.Job) ([]int64, error)
 }
 
@@ -65,12 +66,12 @@ type Jobs interface {
 type Run interface {
 	Job() understudy.Job
 	Progress(done, total int64, note string)
-	// SetMark keeps where the next run goes on.
+	// SetMark saves the position from which the next run continues.
 	SetMark(context.Context, []byte) error
-	// Weigh says how many bytes of memory the run takes now, without its pages.
+	// Weigh sets how many bytes of memory the run uses now, without its pages.
 	Weigh(ctx context.Context, bytes int64) error
-	// Weigher is a page on its way: the function says how many bytes of memory it
-	// takes from now on, and waits for room.
+	// Weigher counts the memory of one page in transfer. The function sets how many
+	// bytes the page uses from now on, and waits until that memory is free.
 	Weigher() func(ctx context.Context, bytes int64) error
 }
 
@@ -110,20 +111,20 @@ type Options struct {
 	Jobs    Jobs
 	Remover Remover // nil: what has no path of its own is never removed
 	Settings
-	// Retention is how long records are kept, by source and kind: what is older
-	// is not stored, so that no walk goes there.
+	// Retention is how long records are kept, by source and kind. Older records are
+	// not stored, so no walk fetches them.
 	Retention map[string]map[string]time.Duration
-	// Polls is told the kinds of a source whose newest page has to be kept
-	// warm, besides those it polls anyway.
+	// Polls gets the kinds of a source whose newest page has to stay warm, besides
+	// the kinds that are polled anyway.
 	Polls func(source string, kinds []string) error
-	// Count is how many records are held of a kind; nil: what the last walk saw
-	// is told instead.
+	// Count returns how many records of a kind are held; nil: the count of the last
+	// walk is reported instead.
 	Count func(ctx context.Context, source, kind string) (int64, error)
 	// Down says why a source cannot be asked now, "" when it can.
 	Down func(source string) string
 	Now  func() time.Time
-	// Elapsed is the time since some moment by a clock that nobody sets. It tells by
-	// how much Now was set back; nil: only what lies in the future tells that.
+	// Elapsed is the time since a fixed moment, by a monotonic clock. It shows by how
+	// much Now was set back; nil: only times in the future show that.
 	Elapsed func() time.Duration
 	Logger  *slog.Logger
 }
@@ -150,9 +151,9 @@ type kindCrawl struct {
 	shown    []string       // the shapes its lists show
 	children []*kindCrawl   // kinds that lie under it
 
-	// What Covered looks at: the state as it was last read or kept, never
-	// changed; a newest page that leaves a gap and was not looked at yet; the last
-	// that left none; the last change of the kind above.
+	// Covered reads these fields: the state as last read or saved, never changed; a
+	// newest page that leaves a gap and was not handled yet; the last newest page
+	// without a gap; the last change of the parent kind.
 	seen       atomic.Pointer[kindState]
 	gap        atomic.Pointer[head]
 	joined     atomic.Pointer[head]
@@ -207,8 +208,8 @@ func New(o Options) (*Crawler, error) {
 	return w, nil
 }
 
-// find is a kind by its source and name. The error wraps ErrInvalid and says
-// why it cannot be walked.
+// find returns a kind by its source and name. The error wraps ErrInvalid and says
+// why the kind cannot be walked.
 func (w *Crawler) find(source, kind string) (*kindCrawl, error) {
 	if x := w.walks[source+"/"+kind]; x != nil {
 		return x, nil

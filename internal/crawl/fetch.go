@@ -36,7 +36,7 @@ type jobRun struct {
 	pages  int64 // brought so far
 }
 
-// weigh adds to what the trip gathers.
+// weigh adds to the memory weight of what the run gathers.
 func (t *jobRun) weigh(ctx context.Context, by int64) error {
 	t.mu.Lock()
 	t.weight += by
@@ -45,10 +45,10 @@ func (t *jobRun) weigh(ctx context.Context, by int64) error {
 	return heavy(t.run.Weigh(ctx, sum))
 }
 
-// heavyError is the end of a run that there is no room for now.
+// heavyError ends a run for which there is not enough memory now.
 type heavyError struct{ error }
 
-// Unwrap is what the runner said.
+// Unwrap returns the error of the runner.
 func (e *heavyError) Unwrap() error { return e.error }
 
 func heavy(err error) error {
@@ -58,16 +58,16 @@ func heavy(err error) error {
 	return nil
 }
 
-// moved reports whether the trip has brought a page.
+// moved reports whether the run has fetched a page.
 func (t *jobRun) moved() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pages > 0
 }
 
-// fetch brings a page and saves its records. What it weighs is given back when
-// the page is done with, which is at the next fetch of the caller at the latest:
-// rows are all that walks look at.
+// fetch fetches a page and saves its records. The memory of the page is released
+// when the page is no longer used, at the latest at the caller's next fetch. Walks
+// read only the rows of a page.
 func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Page, error) {
 	var err error
 	for try := range tries {
@@ -94,7 +94,7 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 	return nil, &understudy.Snooze{Wait: 5 * time.Second, Err: err}
 }
 
-// once is one try. A page for which there is no room beside others waits for it.
+// once is one attempt. A page that does not fit into memory beside others waits.
 func (t *jobRun) once(ctx context.Context, target *spec.Target) (request.PageSaved, error) {
 	weigh := t.run.Weigher()
 	landed, err := t.w.o.Mirror.Fill(ctx, request.Fill{
@@ -103,7 +103,7 @@ func (t *jobRun) once(ctx context.Context, target *spec.Target) (request.PageSav
 	})
 	if p := landed.Page; p != nil && len(p.Rows) > 0 {
 		rows := *p
-		rows.Body = nil // rows are all that walks look at, and the weight is given back
+		rows.Body = nil // walks read only the rows, and the memory is released
 		landed.Page = &rows
 	}
 	return landed, errors.Join(err, heavy(weigh(ctx, 0)))
@@ -155,8 +155,8 @@ type position struct {
 	Pages cycle.Pages `json:"pages,omitzero"` // those before it
 }
 
-// along walks one list from a place to its end. see is called with each page
-// and the place after it, whose link is "" at the end.
+// forEachPage walks one list from a position to its end. It calls see with each
+// page and the position after it. At the end the link of that position is "".
 func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, at position, see func(*understudy.Page, position) error) error {
 	target, empty := first, 0
 	if at.Next != "" {

@@ -215,9 +215,9 @@ func (p *plan) instance(id, parent, shape string) *spec.Target {
 	return nil
 }
 
-// another reports whether a record tells that it is another user's than the one
-// whose lists are walked: somebody read it under that one's path, and here it
-// is neither missing nor to be asked for.
+// another reports whether a record belongs to a different user than the one whose
+// lists are walked. A caller read it under the path of the walked user. In this
+// walk it does not count as missing and is not fetched.
 func (p *plan) another(body []byte) bool {
 	for name, from := range p.source.Spec.Vars {
 		field := p.source.Spec.Shown[name]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// unknown is a total that nobody knows.
+// unknown is the value of a total that is not known.
 const unknown = -1
 
 // pace is how fast a sync goes. Of a kind that is walked twice it is of the walk
@@ -21,7 +21,7 @@ type pace struct {
 	later              int64     // records that are walked after those
 }
 
-// eta is how long it still takes at this pace; 0: nobody knows.
+// eta returns the remaining time at this pace; 0: not known.
 func (p *pace) eta(now time.Time) time.Duration {
 	took, part := float64(now.Sub(p.began)), 0.0
 	switch gone := p.done - p.first; {
@@ -33,7 +33,7 @@ func (p *pace) eta(now time.Time) time.Duration {
 	return time.Duration(min(took*part, float64(longest))).Round(time.Second)
 }
 
-// longest is the longest time that is told.
+// longest is the longest remaining time that is reported.
 const longest = 365 * 24 * time.Hour
 
 // paced begins to measure a sync, or one of its walks.
@@ -102,7 +102,7 @@ func (s *syncRun) known(ctx context.Context, walk string) int64 {
 // parentCounts are how many records of the kind above were walked under, of how many.
 type parentCounts struct {
 	title     string
-	done, all int64 // all 0: nobody knows
+	done, all int64 // all 0: not known
 	first     int64 // done when this run began
 }
 

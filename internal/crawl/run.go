@@ -1,4 +1,4 @@
-// Run: what is due is promised as jobs, and what the jobs are.
+// Run: adds jobs for the work that is due, and maps job names to functions.
 
 package crawl
 
@@ -15,19 +15,19 @@ import (
 	"understudy"
 )
 
-// round is how often it is looked what is due, or less when sweeps are frequent.
+// round is the interval between two checks of what is due. It is shorter if sweeps
+// are frequent.
 const round = 30 * time.Second
 
-// failedRest is how long a part is left alone whose job has failed for good.
+// failedRest is the pause of a part after its job has failed for good.
 const failedRest = 15 * time.Minute
 
-// Verbs are the jobs' names less the kind, and what runs them.
+// verbs returns the functions of the jobs, by job name without the kind.
 func (w *Crawler) verbs() map[string]func(context.Context, Run) error {
 	return map[string]func(context.Context, Run) error{"sync": w.sync, "catch up": w.catchUp, "sweep": w.sweep, "check": w.check}
 }
 
-// Work are the jobs the crawler promises, by the name of their kind ("sync
-// calls"), and what runs them.
+// Work returns the functions of the crawler's jobs, by job kind ("sync calls").
 func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 	out := map[string]func(context.Context, Run) error{}
 	for _, x := range w.walks {
@@ -38,8 +38,8 @@ func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 	return out
 }
 
-// Run follows what lands and promises what is due, until ctx ends. Begin with
-// Load.
+// Run handles saved pages and adds jobs for the work that is due, until ctx ends.
+// Load has to be called first.
 func (w *Crawler) Run(ctx context.Context) error {
 	ticker := time.NewTicker(min(round, w.o.Sweep/10))
 	defer ticker.Stop()
@@ -56,16 +56,16 @@ func (w *Crawler) Run(ctx context.Context) error {
 	}
 }
 
-// heed does something whose failure is told and tried again by itself.
+// tryAgain calls what. A failure is logged, and the work is tried again later.
 func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error) {
 	if err := what(ctx); err != nil && ctx.Err() == nil {
 		w.o.Logger.Error("walk: what is due cannot be promised; tried again", "error", err)
 	}
 }
 
-// Load reads what is known of every kind, and has those polled that are kept up
-// and those given, SOURCE to kinds, which are kept up from now on. The error
-// wraps ErrInvalid when a kind given is none, or cannot be synced.
+// Load reads the state of every kind. It starts to keep up the given kinds (source
+// to kinds) and has all kinds polled that are kept up. The error wraps ErrInvalid
+// if a given kind does not exist or cannot be synced.
 func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 	for source, kinds := range given {
 		for _, kind := range kinds {
@@ -161,7 +161,7 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 		}
 		err := w.change(ctx, y, func(m *kindState) {
 			if m.Keep = false; m.Rest != 0 {
-				m.behind(w.clock()) // nobody looks from now on
+				m.behind(w.clock()) // the newest page is not followed from now on
 			}
 		})
 		if err != nil {
@@ -171,7 +171,7 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 	return w.polls(ctx)
 }
 
-// due promises what is due of every kind that is kept up.
+// due adds jobs for the due work of every kind that is kept up.
 func (w *Crawler) due(ctx context.Context) error {
 	errs := []error{w.checkClockSteps(ctx)}
 	for _, name := range w.names {
@@ -219,9 +219,9 @@ func (w *Crawler) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
 	return nil
 }
 
-// dueSweeps promises sweeps of what was not walked for half to three quarters
-// of the time after which it would not count: each at a time of its own, so
-// that they do not all come at once.
+// dueSweeps adds sweeps of intervals whose last walk will soon be too old to count.
+// A sweep is due after half to three quarters of that time. The time differs
+// between intervals, so that they are not all due at once.
 func (w *Crawler) dueSweeps(ctx context.Context, x *kindCrawl, m *kindState) error {
 	now := w.clock()
 	old := func(at int64, part string) bool {

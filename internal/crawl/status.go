@@ -12,7 +12,7 @@ import (
 type State struct {
 	Kept     bool      // it is synced and kept up
 	Complete bool      // no record that upstream has is missing
-	Why      string    // why it is not; "" when it is, or when nobody wants it to be
+	Why      string    // why it is not complete; "" if it is, or if it is not kept up
 	Failed   bool      // Why is an error a person has to see to
 	Running  bool      // a sync is under way
 	Down     string    // why upstream cannot be asked now; "" when it can
@@ -21,8 +21,8 @@ type State struct {
 	Swept    time.Time // since when every part of it was walked; zero: not yet
 	Ended    string    // that upstream keeps nothing older, when it said so
 
-	// Records of the walk under way that were seen, of how many there are; without
-	// one those held. Total -1: nobody knows. Of a kind that is walked twice Walk is
+	// Records that the current walk has seen, and how many there are; without a walk,
+	// the records held. Total -1: not known. For a kind that is walked twice, Walk is
 	// "1 of 2" or "2 of 2".
 	Done, Total int64
 	Walk        string

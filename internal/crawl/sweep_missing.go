@@ -1,4 +1,5 @@
-// Missing: what a sweep did not see is asked for by itself, or missed again.
+// Missing: records that a sweep did not see are fetched one by one, or have to be
+// missing again in the next sweep.
 
 package crawl
 
@@ -13,13 +14,13 @@ import (
 	"understudy/spec"
 )
 
-// Bounds of what may be missing before somebody looks twice.
+// Limits of how many records may be missing before the sweep checks a sample.
 const (
 	fewMissing = 20 // so many may always be
 	share      = 10 // and one in so many
 	sample     = 20
-	// thinned is how many sweeps in a row must miss very many that nobody can
-	// ask for one by one, until that is believed.
+	// thinned is how many sweeps in a row must miss very many records that have no
+	// path of their own, until these count as gone.
 	thinned = 4
 )
 
@@ -82,9 +83,9 @@ func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) 
 	return out, nil
 }
 
-// beyond reports whether the walk did not go as far as where a record stands
-// that has no clock. One whose place nobody knows is not judged by a walk that
-// saw part of the list.
+// beyond reports whether the walk ended before the position of a record without a
+// clock. If that position is unknown, a walk over part of the list cannot decide
+// about the record.
 func (s *sweepRun) beyond(rec *understudy.Record) bool {
 	if !s.cut || s.stretch != nil {
 		return false

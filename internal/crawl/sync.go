@@ -113,7 +113,7 @@ func (w *Crawler) sync(ctx context.Context, run Run) error {
 func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64, err error) error {
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errAbove):
-		return err // somebody ended it, or it is not its turn
+		return err // the run was ended from outside, or has to wait for its turn
 	case err == nil:
 		x.resumed()
 		return nil
@@ -126,8 +126,8 @@ func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64
 	return errors.Join(err, w.change(ctx, x, func(m *kindState) { m.fails(part, err.Error(), w.clock()) }))
 }
 
-// comesBack reports whether the job begins again where it was, by itself, until
-// what is in its way is over. What can never have the room it needs does not.
+// comesBack reports whether the job continues by itself from its position when the
+// obstacle is over. A job that can never get the memory it needs does not.
 func comesBack(err error) bool {
 	var later *understudy.Snooze
 	var heavy *heavyError

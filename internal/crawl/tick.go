@@ -1,4 +1,4 @@
-// Tick: a newest page has landed; does it reach down to what is known?
+// Tick: a newest page was saved; does it reach down to the known records?
 
 package crawl
 
@@ -13,7 +13,7 @@ import (
 	"understudy/request"
 )
 
-// head is a newest page that landed: its records, where it goes on, when.
+// head is a saved newest page: its records, the link to the next page, its time.
 type head struct {
 	ids  []string
 	next string
@@ -60,7 +60,7 @@ func (w *Crawler) Landed(l request.PageSaved) {
 	}
 }
 
-// look takes what landed and sees to it.
+// look handles the saved pages and the noted changes.
 func (w *Crawler) look(ctx context.Context) error {
 	if err := w.checkClockSteps(ctx); err != nil {
 		return err

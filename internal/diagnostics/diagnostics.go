@@ -1,7 +1,7 @@
 // Diagnostics: the snapshot that health and stats are made from.
 
-// Package diagnostics says how the house is (health, counters and profiles), and
-// lets who holds its token forget things.
+// Package diagnostics reports the state of the process: health, counters and
+// profiles. It also purges and erases data for callers with its token.
 package diagnostics
 
 import (
@@ -16,8 +16,8 @@ import (
 	"understudy/internal/diagnostics/profile"
 )
 
-// Snapshot is how the house is at one moment. Its JSON is /-/stats: names are
-// only added and counters only rise.
+// Snapshot is the state of the process at one moment. Its JSON is /-/stats. Names
+// are only added, and counters only rise.
 type Snapshot struct {
 	Traffic                    // of all sources
 	Hot      Hot               `json:"hot"`
@@ -210,7 +210,7 @@ type Source struct {
 	Limits map[string]Limit `json:"limits"`
 	Times  []Times          `json:"times,omitempty"` // by kind and reason; to who sees everything
 
-	// Traffic is told in place of that of all sources to who may ask this one alone.
+	// Traffic replaces the traffic of all sources for a caller of this source alone.
 	Traffic Traffic `json:"-"`
 }
 
@@ -257,18 +257,18 @@ type Options struct {
 	Readable func(ctx context.Context) error
 	// Ending reports that shutdown has begun.
 	Ending func() bool
-	// Loads says when the settings were read; nil: nobody knows.
+	// Loads returns when the settings were read; nil: not known.
 	Loads func() Settings
-	// Person names who asks for stats; health needs nobody.
+	// Person returns the caller of stats; health needs no caller.
 	Person func(*http.Request) (understudy.Caller, error)
-	// All reports whether a caller sees every record of every source; nil: who
-	// has the role all does.
+	// All reports whether a caller sees every record of every source; nil: callers
+	// with the role all.
 	All func(understudy.Caller) bool
-	// Sees reports whether a caller sees anything of a kind; nil: only who sees
-	// all does.
+	// Sees reports whether a caller sees anything of a kind; nil: only callers that
+	// see everything.
 	Sees func(c understudy.Caller, source, kind string) bool
-	// Bound reports whether a caller may find some records alone, anywhere; nil:
-	// nobody is.
+	// Bound reports whether row rules bind a caller in any source; nil: they bind no
+	// caller.
 	Bound func(understudy.Caller) bool
 	// Purge forgets; an error that wraps understudy.ErrInvalid says that what
 	// is named is not known.
@@ -281,9 +281,9 @@ type Options struct {
 	// Index says how far the indexes are; with anew it first empties them, to be
 	// made anew. nil: there are none.
 	Index func(ctx context.Context, anew bool) (Indexed, error)
-	// Token is what who purges or erases has to bear; "": nobody may.
+	// Token is the token that purge and erase requests need; "": both are refused.
 	Token string
-	// Profiles takes profiles; nil: nobody does.
+	// Profiles takes profiles; nil: profiles are not available.
 	Profiles *profile.Recorder
 	// PublicURL is the viewer's origin, when a server in front gives it another;
 	// forms from there are taken.

@@ -22,15 +22,16 @@ type Erase struct {
 	Own    bool   `json:"own,omitempty"` // a number of the account's own, too
 }
 
-// Erasing is the answer: what was found, and the errand that takes it out,
-// none when nothing was or when it was only asked.
+// Erasing is the response: what was found, and the job that erases it. There is no
+// job if nothing was found or the request was a dry run.
 type Erasing struct {
 	Found   map[string]int `json:"found"`         // records by kind
 	Own     bool           `json:"own,omitempty"` // it is a number of the account's own
 	Receipt *Receipt       `json:"receipt,omitempty"`
 }
 
-// Receipt is one erasure. It names nobody: hash is a keyed hash of the number.
+// Receipt is one erasure. It identifies no person: hash is a keyed hash of the
+// number.
 type Receipt struct {
 	Number   int64      `json:"number"`
 	Source   string     `json:"source"`

@@ -20,7 +20,7 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// usualLength is how long a profile takes when nobody says.
+// usualLength is the length of a profile if the request does not set it.
 const usualLength = 10 * time.Second
 
 // profileGrace is what the answer of a profile may take beyond its length.

@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// guard is a dialer's Control: it refuses addresses that are nobody's business
-// out there. With private, those of private networks and of this machine are
-// allowed.
+// guard returns a dialer's Control that refuses addresses that are not public. With
+// private, addresses of private networks and of this machine are allowed.
 func guard(private bool) func(network, address string, _ syscall.RawConn) error {
 	return func(network, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)

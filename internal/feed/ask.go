@@ -106,7 +106,7 @@ type subscription struct {
 	start    int64 // the place it begins at
 }
 
-// subscribe checks who asks and what for.
+// subscribe checks the caller and the parameters of a request.
 func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*subscription, error) {
 	s := &subscription{regime: f.now.Load()}
 	var err error
@@ -189,8 +189,8 @@ func (q *query) allowed(gate *access.Gate, c understudy.Caller, sp *spec.Spec) e
 	return nil
 }
 
-// fieldAllowed refuses a field that is hidden in one of the kinds that have it,
-// and one that none of them has from who may not see what no spec names.
+// fieldAllowed refuses a field that is hidden in one of the kinds that have it. If
+// no kind has the field, it is refused to callers that see only fields of the spec.
 func (q *query) fieldAllowed(gate *access.Gate, c understudy.Caller, sp *spec.Spec, kinds []string, field string) error {
 	named := false
 	for _, kind := range kinds {
@@ -242,9 +242,9 @@ func (f *Feed) begin(ctx context.Context, s *subscription, pages bool) (err erro
 	return nil
 }
 
-// wants reports whether a change that is seen passes the filters. What came or
-// went passes any filter for fields, and so does what changed in nobody knows
-// which: a subscriber rather looks in vain than not at all.
+// wants reports whether a visible change passes the filters. A new or removed
+// record passes every filter for fields. So does a change of unknown fields: a
+// subscriber should rather look once too often than miss a change.
 func (q *query) wants(seen *understudy.Change) bool {
 	if len(q.kinds) > 0 && !slices.Contains(q.kinds, seen.Kind) {
 		return false

@@ -240,9 +240,8 @@ func (f *Feed) sent(ctx context.Context, one *hook, b *batch, moves int) error {
 	})
 }
 
-// change changes the state and keeps it, unless somebody has set the place
-// meanwhile: what was done then no longer counts. It is kept also when the job
-// is being ended.
+// change changes the state and saves it. If the position was set from outside
+// meanwhile, the change is dropped. The state is saved even while the job is ended.
 func (f *Feed) change(ctx context.Context, one *hook, moves int, change func(*hookState)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer cancel()

@@ -7,8 +7,8 @@
 //	  |                bell: Ring, or a timer             gate, filters
 //	  '--- one that is far behind reads by itself <---------'
 //
-// A change is written to the store with the page it came in. The bell only
-// says that it is worth looking: a lost one costs latency, never a change.
+// A change is written to the store with the page it came in. A notification only
+// wakes the reader: a lost one costs latency, never a change.
 package feed
 
 import (
@@ -27,7 +27,7 @@ import (
 	"understudy/spec"
 )
 
-// Store keeps the changes, and small notes of this room's own.
+// Store keeps the changes, and small notes of this package.
 type Store interface {
 	// Changes are the source's changes above a number, in order.
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
@@ -38,7 +38,7 @@ type Store interface {
 	SetNote(ctx context.Context, name string, value []byte) error
 }
 
-// Callers knows who asks.
+// Callers finds the caller of a request.
 type Callers interface {
 	Person(r *http.Request) (understudy.Caller, error)
 }
@@ -93,10 +93,10 @@ type Options struct {
 	// Enqueue makes a job, or finds the live one of its key; nil: webhooks are
 	// not delivered.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
-	// Token lets who bears it, on this machine, see everything; "": nobody.
+	// Token lets a request from this machine that carries it see everything; "": no
+	// request.
 	Token string
-	// Seen is called when a source has a subscriber, again and again while it
-	// has; nil: nobody wants to know.
+	// Seen is called repeatedly while a source has a subscriber; nil: no call.
 	Seen   func(source string)
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: discard

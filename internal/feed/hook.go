@@ -84,8 +84,8 @@ func newHooks(f *Feed) *hooks { return &hooks{f: f, byName: map[string]*hook{}} 
 
 func noteOf(name string) string { return "feed/webhook/" + name }
 
-// set puts webhooks in force, or none of them when one is wrong. One that is
-// new begins at the newest change; a known one goes on where it is.
+// set activates webhooks; if one is invalid it activates nothing. A new webhook
+// begins at the newest change; a known one continues at its position.
 func (h *hooks) set(ctx context.Context, under *policy) error {
 	next := map[string]*hook{}
 	for _, one := range under.Hooks {
@@ -144,7 +144,7 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 	return made, h.keep(ctx, made)
 }
 
-// keep writes the state down; with made.mu held or made known to nobody.
+// keep saves the state. The caller holds made.mu, or made is not shared yet.
 func (h *hooks) keep(ctx context.Context, made *hook) error {
 	note, err := json.Marshal(made.state)
 	if err != nil {

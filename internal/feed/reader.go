@@ -11,8 +11,8 @@ import (
 	"understudy"
 )
 
-// reader keeps the newest changes of a source in a ring. Subscribers copy from
-// it; none of them holds it up.
+// reader keeps the newest changes of a source in a ring. Subscribers copy from it
+// and never block it.
 type reader struct {
 	source string
 	store  Store
@@ -121,8 +121,8 @@ func (r *reader) since(after int64, out []understudy.Change) (n int, head int64,
 	return n, r.head, r.moved, true
 }
 
-// last is the newest number. beyond, when it is greater than what has been
-// read, makes it look again first: the bell may not have been heard yet.
+// last returns the newest number. If beyond is greater than what has been read, it
+// reads the store first: the notification may not have arrived yet.
 func (r *reader) last(ctx context.Context, beyond int64) (int64, error) {
 	r.mu.Lock()
 	head := r.head

@@ -1,4 +1,4 @@
-// Sender: one signed request to a receiver nobody here vouches for.
+// Sender: one signed request to an untrusted receiver.
 
 package feed
 

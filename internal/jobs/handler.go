@@ -19,7 +19,7 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Face is what the handler asks; Runner is one.
+// Face is the frontend of jobs that the handler calls; Runner implements it.
 type Face interface {
 	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	Cancel(ctx context.Context, number int64) error
@@ -29,13 +29,13 @@ type Face interface {
 // HandlerOptions are what the handler of /-/jobs is made of.
 type HandlerOptions struct {
 	Jobs Face
-	// Person names who asks; only who sees every record of every source is
-	// answered, because a job's key and error may name any.
+	// Person returns the caller. Only a caller that sees every record of every source
+	// gets an answer, because a job's key and error may name any record.
 	Person func(*http.Request) (understudy.Caller, error)
-	// All reports whether a caller does; nil: who has the role `all`.
+	// All reports whether a caller sees every record; nil: callers with the role `all`.
 	All func(understudy.Caller) bool
-	// Token opens it too, to who asks from this machine and bears it; "": to
-	// nobody.
+	// Token gives access too, to a request from this machine that carries it; "":
+	// no request.
 	Token string
 	// PublicURL is the viewer's origin, when a server in front gives it
 	// another; forms from there are taken.
@@ -140,7 +140,7 @@ func show(j *understudy.Job) shown {
 	return s
 }
 
-// answer asks who is there, and turns what the function returns into JSON.
+// answer checks the caller and writes the result of the function as JSON.
 func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h.may(r); err != nil {
@@ -158,7 +158,7 @@ func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc
 	}
 }
 
-// may lets in the role `all`, and who bears the token on this machine.
+// may permits the role `all`, and a request from this machine with the token.
 func (h *handler) may(r *http.Request) error {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") && h.o.Token != "" {
 		if jsonhttp.Local(r) && jsonhttp.Bears(r, h.o.Token) {

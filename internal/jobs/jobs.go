@@ -1,11 +1,11 @@
-// What a runner is made of: kinds of work, the store of promises, settings.
+// What a runner is made of: job kinds, the job store, settings.
 
-// Package jobs does promised work, at least once.
+// Package jobs runs stored jobs at least once.
 //
-// A promise is a row of the store, leased to whoever does it. A worker that is
-// not heard of loses its lease; what it was doing is begun again elsewhere, and
-// nothing it says afterwards is believed. Work that is at most once is never
-// begun again, whatever became of it.
+// A job is a row of the store, leased to the worker that runs it. A worker without
+// heartbeats loses its lease. Another worker then begins the job again, and later
+// writes of the former worker are refused. An at-most-once job is never begun
+// again, whatever its outcome.
 package jobs
 
 import (
@@ -96,8 +96,8 @@ type Options struct {
 	Kinds   []Kind
 	Workers int   // runs at once; 0: 8
 	Memory  int64 // bytes all runs together may weigh; 0: 256 MiB
-	// Lease is how long a run is waited for that is not heard of; every run
-	// is heard of three times in it. 0: 30s.
+	// Lease is how long a run without heartbeats keeps its job. Every run sends three
+	// heartbeats in this time. 0: 30s.
 	Lease time.Duration
 	// Keep is how many archived jobs of each state are kept, and KeepFor how
 	// long; 0: 1,000 and 30 days.
@@ -105,8 +105,8 @@ type Options struct {
 	KeepFor time.Duration
 	// Grace is how long runs may take to end once the runner is to; 0: 8s.
 	Grace time.Duration
-	// Alone: no other process runs jobs of this store, so that leases found at
-	// the start are lost for certain and nobody waits for their end.
+	// Alone means that no other process runs jobs of this store. Leases found at the
+	// start are then lost for certain, and their end is not waited for.
 	Alone  bool
 	Worker string           // names this runner; "": a random name
 	Now    func() time.Time // nil: time.Now

@@ -35,7 +35,7 @@ func (r *Runner) plan(ctx context.Context, now time.Time) error {
 			continue
 		}
 		slot := now
-		if !p.asked { // somebody may have planned it, also before we began
+		if !p.asked { // another process may have planned it, also before this one began
 			slot = time.Time{}
 		}
 		job := r.filled(understudy.Job{Kind: p.kind.Name, Key: periodicKey}, p.kind)

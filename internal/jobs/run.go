@@ -1,4 +1,4 @@
-// Run: what a job at work may say about itself.
+// Run: what a running job reports about itself.
 
 package jobs
 
@@ -21,7 +21,7 @@ var (
 	errStopping  = errors.New("the runner is stopping")
 )
 
-// tooHeavy is the error of a part for which there was no room in time.
+// tooHeavy is the error of a part that did not get its memory in time.
 type tooHeavy struct{ bytes, most int64 }
 
 // Error tells what was asked for.
@@ -32,7 +32,7 @@ func (e *tooHeavy) Error() string {
 	return fmt.Sprintf("there was no room for %s in time; it begins again when there is", bytesOf(e.bytes))
 }
 
-// Unwrap is understudy.ErrInvalid when there can never be room.
+// Unwrap returns understudy.ErrInvalid if the memory can never be granted.
 func (e *tooHeavy) Unwrap() error {
 	if e.bytes > e.most {
 		return understudy.ErrInvalid
@@ -69,9 +69,9 @@ func (u *Run) Job() understudy.Job {
 	return u.job
 }
 
-// Progress says how far the run has come; total 0 means that nobody knows. It
-// only writes to memory: the store learns of it at most once a second and at
-// the end. The note is for people, at most 1 KiB of it is kept.
+// Progress sets how far the run has come; total 0 means not known. It writes to
+// memory only; the store gets it at most once a second and at the end. The note
+// is for people; at most 1 KiB of it is kept.
 func (u *Run) Progress(done, total int64, note string) {
 	now := u.r.o.Now()
 	u.mu.Lock()
@@ -105,10 +105,10 @@ func (u *Run) progress(now time.Time) understudy.Progress {
 // maxReckoned is the furthest end that is told.
 const maxReckoned = 365 * 24 * time.Hour
 
-// SetMark keeps where the next run goes on, at most understudy.MaxJobPayload
-// bytes. understudy.ErrLost: another may be at the job already; end the run.
-// understudy.ErrNotStored: it was not kept, and what it stands for must not be
-// taken for done.
+// SetMark saves the position from which the next run continues, at most
+// understudy.MaxJobPayload bytes. understudy.ErrLost: another worker may run the
+// job already; end the run. understudy.ErrNotStored: the mark was not saved, and
+// the work it stands for does not count as done.
 func (u *Run) SetMark(ctx context.Context, mark []byte) error {
 	u.mu.Lock()
 	number, fence := u.job.Number, u.job.Fence
@@ -126,10 +126,10 @@ func (u *Run) SetMark(ctx context.Context, mark []byte) error {
 	return nil
 }
 
-// Weigh says what the run itself weighs from now on, in bytes of memory, besides
-// its parts and instead of what the job was expected to weigh. Less is granted at
-// once; for more it waits until there is room, as long as ctx lasts. Errors are
-// those of Weigher.
+// Weigh sets the memory of the run itself from now on, in bytes, without its parts.
+// It replaces the expected weight of the job. Less memory is granted at once. For
+// more, Weigh waits until that memory is free or ctx ends. Errors are those of
+// Weigher.
 func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	bytes = max(bytes, 0)
 	u.weighing.Lock()
@@ -161,26 +161,27 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	return u.grow(ctx, load, bytes, nil)
 }
 
-// Weigher is a part of the run that weighs by itself, such as a page on its way.
-// The function says what the part weighs from now on, in bytes of memory, 0 at
-// its end. Less is granted at once. For more it waits until there is room, as
-// long as its ctx lasts; the part has nothing of the new weight in hand meanwhile.
+// Weigher returns the function of one part of the run with its own weight, such as
+// a page in transfer. The function sets the memory of the part from now on, in
+// bytes; 0 at its end. Less memory is granted at once. For more, it waits until
+// that memory is free or its ctx ends. While it waits, the part has nothing of the
+// new weight.
 //
-// What the job was expected to weigh is given to the first part that says
-// anything, unless the run has said what it weighs itself. When ctx ends first the
-// run is to return the error, wrapped or not: the job begins again once there is
-// room for that weight, which is not counted as an attempt the first few times.
-// More than jobs.memory fails the job: that error wraps understudy.ErrInvalid. One
-// goroutine at a time calls the function.
+// The first part that calls its function gets the expected weight of the job,
+// unless Weigh was called. If ctx ends first, the run has to return the error,
+// wrapped or not. The job then begins again when that memory is free; the first few
+// times do not count as attempts. More than jobs.memory fails the job with an error
+// that wraps understudy.ErrInvalid. Only one goroutine at a time may call the
+// function.
 func (u *Run) Weigher() func(ctx context.Context, bytes int64) error {
 	p := &part{run: u}
 	return func(ctx context.Context, bytes int64) error { return p.weigh(ctx, max(bytes, 0)) }
 }
 
-// errOver is what who weighs after the run has ended gets.
+// errOver is the error of Weigh and Weigher after the run has ended.
 var errOver = fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrClosed)
 
-// wait waits for weight; who gives up is too heavy.
+// wait waits for memory; a wait that is given up returns a tooHeavy error.
 func (u *Run) wait(bytes int64, get func() (*semaphore.Load, error)) (*semaphore.Load, error) {
 	u.r.gathers(1)
 	defer u.r.gathers(-1)
@@ -249,9 +250,9 @@ func (p *part) weigh(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// take takes over what the job was expected to weigh. A part that weighs more
-// than that waits for all of it with nothing held, so that nobody waits for it.
-// held is what the run weighs itself, which it holds until its parts are done.
+// take takes over the expected weight of the job. A part that needs more than that
+// holds nothing while it waits for all of it, so that no other run waits for it.
+// held is the run's own weight, which it holds until its parts are done.
 func (p *part) take(bytes int64) (held []*semaphore.Load, err error) {
 	u := p.run
 	u.mu.Lock()
@@ -281,9 +282,9 @@ func (p *part) weight() int64 {
 	return p.load.Weight()
 }
 
-// collect has garbage collected once what was given back comes to an eighth of
-// all that may be held: a page that is done with takes memory until then, and who
-// waits for its room would have it beside the garbage.
+// collect starts a garbage collection when the released bytes reach an eighth of
+// the memory limit. Until then a page that is no longer used still takes memory. A
+// run that waits for that memory would otherwise use it in addition to the garbage.
 func (r *Runner) collect(bytes int64) {
 	if r.garbage.Add(bytes) < r.o.Memory/8 {
 		return

@@ -38,7 +38,7 @@ type Runner struct {
 
 	// The loop's own.
 	alone   bool
-	claimAt time.Time // when to look again by oneself
+	claimAt time.Time // when the loop looks again without being woken
 	trimAt  time.Time
 	ended   atomic.Int64 // since the archive was trimmed
 	trouble trouble
@@ -65,7 +65,7 @@ type Stats struct {
 	Trouble   string // why nothing can be claimed; "": nothing is wrong
 }
 
-// Stats says how it is going; it asks nobody.
+// Stats returns the counters; it reads memory only.
 func (r *Runner) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *Runner) look(ctx context.Context) time.Duration {
 	return max(r.next().Sub(r.o.Now()), 0)
 }
 
-// next is when there is something to do without being told.
+// next returns when the loop has something to do without being woken.
 func (r *Runner) next() time.Time {
 	at := r.claimAt
 	if r.want.Load() {
@@ -162,7 +162,7 @@ func (r *Runner) claim(ctx context.Context, now time.Time) error {
 	for {
 		want, ok := r.wanted(now)
 		if !ok {
-			return nil // who ends rings
+			return nil // a run that ends wakes the loop
 		}
 		got, err := r.o.Store.ClaimJobs(ctx, want)
 		if err != nil {
@@ -180,7 +180,7 @@ func (r *Runner) claim(ctx context.Context, now time.Time) error {
 	}
 }
 
-// lookAgain sets when to look again by oneself.
+// lookAgain sets when the loop looks again without being woken.
 func (r *Runner) lookAgain(now time.Time, got *understudy.Claimed) {
 	sooner := func(t time.Time) {
 		if t.Before(r.claimAt) {
@@ -211,14 +211,14 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 	limit := max(min(free-r.o.Workers/4, half-r.gathering), 1)
 	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: laneFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
 	if r.gathering >= half {
-		// Enough heavy ones wait for room: what is taken now fits beside them.
+		// Enough heavy jobs wait for memory. A job claimed now has to fit beside them.
 		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)
 	}
 	return c, true
 }
 
-// laneFor is the last lane that may take one of so many free workers: a few
-// are kept for work that somebody waits for.
+// laneFor returns the last priority class that may use one of the free workers. A
+// few workers are reserved for work that a caller waits for.
 func laneFor(free, workers int) understudy.Priority {
 	switch {
 	case workers > 1 && free <= workers/8:

@@ -16,7 +16,7 @@ import (
 )
 
 // Header values that are the same for every answer. Header maps share these
-// slices; nobody appends to them in place, because they have no room.
+// slices. An append never writes into them, because they have no spare capacity.
 var (
 	private = []string{"private"}
 	varies  = []string{"Authorization, Accept-Encoding"}

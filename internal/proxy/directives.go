@@ -42,9 +42,9 @@ func (l *limit) narrow(d time.Duration) {
 // anyTime is a max-stale without a number.
 const anyTime time.Duration = -1
 
-// cacheControl reads the directives of a request (RFC 9111, 5.2.1). One that is
-// malformed or unknown counts as not said; of several alike the narrowest
-// counts. no-store says nothing here: what is kept does not depend on who asks.
+// cacheControl reads the directives of a request (RFC 9111, 5.2.1). A malformed or
+// unknown directive is ignored; of several equal ones the narrowest counts.
+// no-store is ignored: what is kept does not depend on the caller.
 func cacheControl(lines []string) (w directives) {
 	for item := range header.Items(lines) {
 		name, value, valued := strings.Cut(item, "=")

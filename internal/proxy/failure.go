@@ -133,7 +133,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	return f, true
 }
 
-// message is what the caller is told of an error, "" for the usual words of its
+// message returns the text of an error for the caller, "" for the usual text of its
 // status. The order of kinds is that of understudy.Status.
 func message(err error) string {
 	var upstream *understudy.UpstreamError
@@ -167,8 +167,8 @@ func message(err error) string {
 	return "upstream unavailable; nothing is held for this request"
 }
 
-// after is what an error says behind its kind, for the caller: what came
-// before it are our rooms.
+// after returns the text of an error after its kind, for the caller. The text
+// before it names our packages.
 func after(err, kind error) string {
 	_, text, ok := strings.Cut(err.Error(), kind.Error()+": ")
 	if !ok {

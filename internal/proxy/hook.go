@@ -37,16 +37,15 @@ type HookOptions struct {
 	PublicURL string
 	// Secret is the secret of a source now. It is asked for at each callback.
 	Secret func(source string) understudy.Secret
-	// Hint is told of each record a callback names; it must not wait.
+	// Hint is called for each record that a callback names; it must not block.
 	Hint func(source, kind, id string)
 }
 
-// NewHook answers status callbacks: POST /-/hook/{source} with a form signed as
-// the source's spec says. One that is signed by whoever holds the source's
-// secret is a hint: the records its parameters name are fetched again, and
-// nothing else of it is looked at, kept, logged or answered. A callback has no
-// time in it and may be repeated by anybody who has seen it, which does no more
-// than a hint does.
+// NewHook makes the handler of status callbacks: POST /-/hook/{source} with a form
+// that is signed as the source's spec says. A callback signed with the source's
+// secret is a hint: the records its parameters name are fetched again. Nothing else
+// of it is read, kept, logged or returned. A callback contains no time, so anyone
+// who has seen it can replay it. A replay has only the effect of a hint.
 //
 // It answers 204; 404 for a source that has no hook or no secret, 405 to another
 // method, 413 to a form that is too large, 415 to what is no form, and 403 to one

@@ -19,8 +19,8 @@ const (
 	forms
 )
 
-// codings are the values of Content-Encoding. Header maps share them; nobody
-// appends to them in place, because they have no room.
+// codings are the values of Content-Encoding. Header maps share these slices. An
+// append never writes into them, because they have no spare capacity.
 var codings = [forms][]string{gzipForm: {"gzip"}, zstdForm: {"zstd"}}
 
 // endings tell the ETag of a compressed form from that of the plain one: a

@@ -63,9 +63,9 @@ type Options struct {
 	Gate    *access.Gate
 	Callers Callers
 	Media   Media // contents of records; nil: media paths are 404
-	// Text reads understudy.q for a caller: what a store is asked, and which of
-	// what it finds is meant (nil: all). Errors: ErrInvalid in words for whoever
-	// asked, ErrForbidden. nil: text is not searched here.
+	// Text parses understudy.q for a caller. It returns the query for the store, and a
+	// filter for the hits (nil: all). Errors: ErrInvalid with a text for the caller,
+	// ErrForbidden. nil: text search is not available.
 	Text func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
 	// LastChange is the number of a source's last change; nil: it is not known, and
 	// understudy.since takes any number.
@@ -77,17 +77,17 @@ type Options struct {
 	// MaxWrites is how many writes may be under way, half of them of one
 	// credential; 0 = 64.
 	MaxWrites int
-	// TooLarge is told of each write whose body is larger than MaxBody, Limited
-	// of each that found no place; nil: nobody is.
+	// TooLarge is called for each write whose body is larger than MaxBody. Limited is
+	// called for each write refused because of MaxWrites. nil: no call.
 	TooLarge, Limited func()
-	// Took is told how long each answer took; nil: nobody is. It is called
-	// from many goroutines and must not wait.
+	// Took is called with the duration of each response; nil: no call. It is called
+	// from many goroutines and must not block.
 	Took   func(time.Duration)
 	Logger *slog.Logger     // nil: discard
 	Now    func() time.Time // nil: time.Now
 }
 
-// Proxy is the drop-in face of one source, an http.Handler. It is safe for
+// Proxy is the drop-in frontend of one source, an http.Handler. It is safe for
 // concurrent use.
 type Proxy struct {
 	source  *spec.Source
@@ -124,7 +124,7 @@ const (
 	targetWeight = 1 << 10 // of one target beside its text
 )
 
-// New makes the face of one source.
+// New makes the frontend of one source.
 func New(o Options) (*Proxy, error) {
 	if o.Source == nil || o.Mirror == nil || o.Gate == nil || o.Callers == nil {
 		return nil, errors.New("proxy: options need a source, a mirror, a gate and callers")
@@ -204,9 +204,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// end logs the request, a panic included. A panic is answered like any failure
-// unless an answer has begun; then the connection is cut, so that nobody takes
-// the part for the whole.
+// end logs the request, a panic included. A panic is answered like any failure,
+// unless a response has begun. Then the connection is closed, so that the client
+// does not take the partial response as complete.
 func (v *exchange) end() {
 	why := recover()
 	if why != nil && why != http.ErrAbortHandler {

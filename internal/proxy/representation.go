@@ -16,8 +16,8 @@ import (
 	"understudy/request"
 )
 
-// representation holds what an answer says of its body. It is shared by every answer of
-// the same bytes, whoever gets them: what differs between roles differs in its
+// representation holds what a response says about its body. All responses with the
+// same bytes share it, for every caller. What differs between roles differs in the
 // bytes.
 type representation struct {
 	tag         string // the ETag less its quotes

@@ -9,8 +9,8 @@ import (
 	"understudy/spec"
 )
 
-// Routes are the patterns this face serves: methods and path templates of the
-// spec, then our own.
+// Routes returns the patterns this frontend serves: methods and path templates of
+// the spec, then our own.
 func (p *Proxy) Routes() []string {
 	var all []string
 	for _, k := range p.source.Spec.Kinds {
@@ -27,12 +27,11 @@ func (p *Proxy) Routes() []string {
 	return append(all, "GET /-/health")
 }
 
-// Examples are request targets that reach every route of a source and every
-// way a request is refused: each list plain, with each of its filters, with a
-// page size, with a parameter nobody knows; each instance; each content; paths
-// that are none.
-// id names a record of a kind, value a filter's value; path variables the spec
-// fills by itself are filled.
+// Examples returns request targets that reach every route of a source and every
+// kind of refusal. They contain each list plain, with each of its filters, with a
+// page size and with an unknown parameter. They also contain each instance, each
+// content, and paths that do not exist. id returns a record of a kind, value
+// returns a filter's value. Path variables that the spec fills by itself are filled.
 func Examples(s *spec.Source, id func(kind string) string, value func(f *spec.Filter) string) []string {
 	var all []string
 	for _, k := range s.Spec.Kinds {

@@ -104,12 +104,11 @@ func (v *exchange) unseen(a *request.Response, why error) error {
 	return nil
 }
 
-// lasting is the context of a write. While the write waits for a connection to
-// go out on, it ends when the caller leaves: nothing has happened. Once there
-// is one only its own time ends it, so that its outcome is known and kept,
-// whoever is there to hear of it. Of the connection it is told by way of
-// httptrace; a mirror that speaks no HTTP never tells, and its writes end with
-// their callers.
+// lasting returns the context of a write. While the write waits for an upstream
+// connection, the context ends when the caller leaves, because nothing was sent.
+// After that only its time limit ends it. So the outcome is known and kept even if
+// the caller has left. httptrace reports the connection. A mirror without HTTP
+// never reports one, and its writes end with their callers.
 func lasting(caller context.Context, limit time.Duration) (context.Context, func()) {
 	const left, sent = 1, 2
 	var phase atomic.Int32

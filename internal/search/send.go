@@ -28,8 +28,8 @@ type writer interface {
 	broken(why string) // the clear mark of an export that is not whole
 }
 
-// export streams every match. What is wrong with the question is told before
-// anything is sent; what happens later, behind it.
+// export streams every match. An error of the query is reported before any output;
+// a later error is reported at the end of the output.
 func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a query.SearchRequest, form string) {
 	if _, _, err := h.s.exportable(c, &a); err != nil {
 		h.refuse(w, r, err)
@@ -44,7 +44,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	}
 	control := http.NewResponseController(w)
 	begun, sent := false, h.s.o.Now()
-	alive := func() error { // whoever takes nothing for that long has gone
+	alive := func() error { // a client that reads nothing for that long has gone
 		begun = true
 		return control.SetWriteDeadline(h.s.o.Now().Add(h.s.o.Limits.Silence))
 	}
@@ -139,7 +139,7 @@ func (l *lineWriter) end() error   { return l.out.Flush() }
 
 // broken writes a last line that is no record.
 func (l *lineWriter) broken(why string) {
-	_, _ = fmt.Fprintf(l.out, "{\"error\":%q}\n", why) // whoever is left to read it
+	_, _ = fmt.Fprintf(l.out, "{\"error\":%q}\n", why) // the client may have gone
 }
 
 // xmlWriter writes the update document of a search engine.

@@ -20,7 +20,7 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Callers says who asks. callers.Book does.
+// Callers finds the caller of a request. callers.Book implements it.
 type Callers interface {
 	Person(r *http.Request) (understudy.Caller, error)
 }
@@ -29,7 +29,8 @@ type Callers interface {
 type HandlerOptions struct {
 	Searcher *Searcher
 	Callers  Callers
-	// Token lets who bears it, on this machine, see everything; "": nobody.
+	// Token lets a request from this machine that carries it see everything; "": no
+	// request.
 	Token     string
 	PublicURL string // the origin browsers know the viewer by, "" for its own
 	Logger    *slog.Logger

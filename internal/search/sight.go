@@ -15,12 +15,12 @@ import (
 	"understudy/spec"
 )
 
-// Gate says what a caller may see. access.Gate does, by cmd's hand.
+// Gate decides what a caller may see. cmd adapts access.Gate to it.
 type Gate interface {
 	// Sees reports whether a caller sees anything of a kind.
 	Sees(c understudy.Caller, source, kind string) bool
-	// Fully reports whether a caller sees a field of a kind as it is; of what
-	// the spec does not name only the role all does, and of a secret nobody.
+	// Fully reports whether a caller sees a field of a kind unmasked. Only the role all
+	// sees fields that the spec does not name. No caller sees a secret.
 	Fully(c understudy.Caller, source, kind, field string) bool
 	// View is a record's body as a caller sees it.
 	View(c understudy.Caller, r *understudy.Record) ([]byte, error)

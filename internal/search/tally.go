@@ -46,8 +46,8 @@ type named struct {
 // add counts a record.
 func (t *tally) add(c *candidate) { t.move(0, t.group(c), +1) }
 
-// set counts a record as it is now, in place of what it was; nil: it is none of
-// those counted.
+// set counts a record in its current form instead of its former one; nil: it is no
+// longer counted.
 func (t *tally) set(record int64, c *candidate) {
 	to := uint32(0)
 	if c != nil {
@@ -84,8 +84,8 @@ func (t *tally) move(from, to uint32, by int64) {
 // size is about how many bytes it takes.
 func (t *tally) size() int64 { return int64(len(t.pages))*(perPage*4+64) + int64(len(t.groups))*512 }
 
-// group is the group of a record, made when it is new; 0 when there is no room for
-// another.
+// group returns the group of a record and makes it if it is new; 0 if the maximum
+// number of groups is reached.
 func (t *tally) group(c *candidate) uint32 {
 	t.key = append(append(t.key[:0], c.Kind...), 0)
 	day := ""

@@ -67,8 +67,8 @@ func (v *visit) next() (err error) {
 	return err
 }
 
-// each looks at every record of the plan; c is nil for one that is none of
-// those looked for. Both are valid until yield returns.
+// each calls yield for every record of the plan; c is nil for a record that does
+// not match. Both arguments are valid until yield returns.
 func (v *visit) each(ctx context.Context, below query.OrderKey, yield func(f found, c *candidate) bool) error {
 	var c candidate
 	return v.s.stream(ctx, v.q.plan(), below, v.order.up, func(f found) bool {

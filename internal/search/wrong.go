@@ -12,7 +12,7 @@ import (
 	"understudy/kit/suggest"
 )
 
-// wrong is a query nobody understands.
+// wrong returns the error of a query that cannot be parsed.
 func wrong(text string, at, end int, format string, args ...any) *query.SyntaxError {
 	at = min(max(at, 0), len(text))
 	end = min(max(end, at), len(text))
@@ -31,7 +31,7 @@ func refused(text string, at, end int, format string, args ...any) *query.Syntax
 // hint names the nearest known name.
 func hint(name string, known []string) string { return suggest.Hint(clip(name), known) }
 
-// clip bounds what an error says of somebody's text.
+// clip limits how much of a caller's text an error contains.
 func clip(s string) string {
 	if len(s) <= 60 {
 		return s
