@@ -249,7 +249,7 @@ func alikeQuery(body string) string {
 	return sealed.ReplaceAllString(rest, "SEALED")
 }
 
-// refused: a hidden field may not be named, whatever it holds, in any form.
+// refused: a query may not name a hidden field in any form, for any content.
 func (m *maskedSearch) refused() {
 	held := m.seen["calls"][0]
 	for _, query := range []string{

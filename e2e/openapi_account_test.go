@@ -116,7 +116,7 @@ func (p *published) writeSettings() {
 	p.do("POST", worldBase+"/Tokens.json", url.Values{"Ttl": {"60"}}, http.StatusCreated)
 }
 
-// readQueues reads the waiting members, by name and by Front, and removes one.
+// readQueues reads the waiting members, by SID and by Front. It removes the first of each queue.
 func (p *published) readQueues() {
 	waiting := 0
 	for _, queue := range p.pages(worldBase+"/Queues.json", "queues", 1) {

@@ -35,7 +35,7 @@ const listsUsual = 400
 type stage struct {
 	*testing.T
 	dir, apiDir string
-	epoch       string // of the world, near the clock the house goes by
+	epoch       string // of the world, near the clock of the server
 	api, house  *binary.Server
 	up, through string
 	spec        *spec.Spec
