@@ -157,7 +157,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		var newest atomic.Pointer[understudy.Key]
 		var c *claims
 		s, c := covered(t, 7, polls("calls"), func(o *Options) {
-			o.Landed = func(l request.PageSaved) {
+			o.PageSaved = func(l request.PageSaved) {
 				if key := newest.Load(); key != nil && l.Page.Key == *key {
 					c.tips(l.Page.At, l.Page.Rows[0].ID)
 				}

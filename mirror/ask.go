@@ -161,7 +161,7 @@ func (m *Mirror) fallbackHeld(r *reading, why *understudy.UpstreamError) *reques
 		detail = "stale: " + why.Short()
 	}
 	age, _ := m.ages().age(m.now(), r.held.page.At)
-	return m.pastFresh(r, &r.held, age, detail)
+	return m.answerStale(r, &r.held, age, detail)
 }
 
 // fwd is why the request went upstream (RFC 9211, 2.2).

@@ -29,7 +29,7 @@ func (s *stage) fill(t testing.TB, f request.Fill) request.PageSaved {
 func told(into *[]request.PageSaved) setting {
 	var mu sync.Mutex
 	return func(o *Options) {
-		o.Landed = func(l request.PageSaved) {
+		o.PageSaved = func(l request.PageSaved) {
 			mu.Lock()
 			defer mu.Unlock()
 			*into = append(*into, l)

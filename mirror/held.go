@@ -167,7 +167,7 @@ func (m *Mirror) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok 
 	if !ok {
 		return held{}, false, nil
 	}
-	m.remember(k, t, &h, before)
+	m.cacheHeld(k, t, &h, before)
 	return h, true, nil
 }
 
@@ -226,7 +226,7 @@ func belongs(t *spec.Target, body []byte) bool {
 
 // remember puts what the store held into the hot tier, unless something
 // became old meanwhile.
-func (m *Mirror) remember(k *kind, t *spec.Target, h *held, before int64) {
+func (m *Mirror) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
 	if have := m.hot.find(t.Key); have != nil && have.superseded.Load() == 0 && !have.at.Before(h.page.At) {
 		return // as new, and its time still has its monotonic reading
 	}

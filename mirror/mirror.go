@@ -84,7 +84,7 @@ type Options struct {
 	// Landed is told of every save that held at least one record or change, at
 	// once, from the saving goroutine: it must not wait. The changes of one kind
 	// come in the order of their numbers. nil: nobody is.
-	Landed func(request.PageSaved)
+	PageSaved func(request.PageSaved)
 }
 
 const (
@@ -156,7 +156,7 @@ func New(o Options) (*Mirror, error) {
 		store:    o.Store,
 		now:      o.Now,
 		log:      o.Logger,
-		tell:     o.Landed,
+		tell:     o.PageSaved,
 		hot:      newHot(o.Hot),
 		start:    o.Now(),
 		prefetch: make(chan candidate, maxHopes),

@@ -126,7 +126,7 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*request.Response, err
 		if !r.OnlyIfCached {
 			m.startBackground(r.Target, r.source, r.kind, request.Refresh)
 		}
-		return m.pastFresh(r, &h, age, ""), nil
+		return m.answerStale(r, &h, age, ""), nil
 	case wait:
 		r.held = h
 		usual, _ := m.ages().decide(&h, m.ages().usual(), r.now)
@@ -174,8 +174,8 @@ func (m *Mirror) hit(h *held, ask *request.Request, s *source, age time.Duration
 	return a
 }
 
-// pastFresh answers with something older.
-func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string) *request.Response {
+// answerStale answers with something older.
+func (m *Mirror) answerStale(r *reading, h *held, age time.Duration, detail string) *request.Response {
 	r.source.counts.stale.Add(1)
 	if !r.OnlyIfCached {
 		m.follow(h, r.source, r.now)

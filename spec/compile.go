@@ -138,7 +138,7 @@ func (s *Spec) compileKind(k *Kind) error {
 	if err := k.checkRows(); err != nil {
 		return err
 	}
-	s.findUntold(k)
+	s.findUnscopedVar(k)
 	for _, in := range k.Instances {
 		if in.Shape == "" {
 			in.Shape = k.Name

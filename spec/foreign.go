@@ -11,16 +11,16 @@ const ForeignShape = "@elsewhere"
 
 // Untold is the variable in the paths of a kind's lists that the source's user
 // fills in and that no field of its records shows; "" when there is none.
-func (k *Kind) UnscopedVar() string { return k.untold }
+func (k *Kind) UnscopedVar() string { return k.unscopedVar }
 
-// findUntold finds it. Where another variable follows, the record that one
+// findUnscopedVar finds it. Where another variable follows, the record that one
 // names tells.
-func (s *Spec) findUntold(k *Kind) {
+func (s *Spec) findUnscopedVar(k *Kind) {
 	for _, l := range k.Lists {
 		name, _, found := strings.Cut(l.Path[strings.LastIndexByte(l.Path, '{')+1:], "}")
 		field, shown := s.Shown[name]
 		if _, own := s.Vars[name]; found && own && shown && k.fields[field] == nil && len(k.ID) > 0 {
-			k.untold = name
+			k.unscopedVar = name
 			return
 		}
 	}

@@ -32,8 +32,8 @@ type Kind struct {
 	Media     []*Media    `yaml:"media"`
 	Fields    []*Field    `yaml:"fields"`
 
-	fields map[string]*Field
-	untold string
+	fields      map[string]*Field
+	unscopedVar string
 }
 
 // UpstreamRetention says when upstream forgets records of a kind by itself.

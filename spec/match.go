@@ -80,7 +80,7 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 		q = q.Without(isOwn)
 	}
 	if s.route(t, segments); t.Kind == nil {
-		t.NearMiss = s.misspelt(segments)
+		t.NearMiss = s.nearMiss(segments)
 	}
 	t.Query = s.canonical(t, q)
 	uri := make([]byte, 0, len(path)+len(rawQuery)+16)
@@ -166,7 +166,7 @@ func (r *route) match(segments []string) ([]understudy.Param, bool) {
 
 // misspelt reports whether a path that no route has differs from one in case,
 // in empty segments or in ;parameters alone.
-func (s *Spec) misspelt(segments []string) bool {
+func (s *Spec) nearMiss(segments []string) bool {
 	folded := make([]string, len(segments))
 	for i, text := range segments {
 		folded[i] = strings.ToLower(withoutParameters(text))

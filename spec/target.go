@@ -101,10 +101,10 @@ func (t *Target) Within() []string {
 // KeptAs is the shape under which the answer's records are kept in a source of
 // that user: Shape, but for those that nobody could tell from the user's.
 func (t *Target) KeptAs(user string) string {
-	if t.Kind == nil || t.Kind.untold == "" {
+	if t.Kind == nil || t.Kind.unscopedVar == "" {
 		return t.Shape()
 	}
-	if whose := t.Var(t.Kind.untold); whose == "" || whose == user {
+	if whose := t.Var(t.Kind.unscopedVar); whose == "" || whose == user {
 		return t.Shape()
 	}
 	return t.Shape() + ForeignShape

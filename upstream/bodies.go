@@ -31,7 +31,7 @@ func (r *room) hold(ctx context.Context, bytes int64) (err error) {
 }
 
 // leave gives it back.
-func (r *room) leave() {
+func (r *room) release() {
 	if r.load != nil {
 		r.load.Release()
 	}

@@ -20,12 +20,12 @@ import (
 // A waiting request whose place cannot come in time is turned away at once, so
 // that the queue holds nobody who will have left before it is his turn.
 type budget struct {
-	now   func() time.Time
-	rate  float64 // tokens a second
-	burst float64
-	slots int
-	limit int           // queued errands in all
-	hope  time.Duration // how long a Prefetch may queue
+	now         func() time.Time
+	rate        float64 // tokens a second
+	burst       float64
+	slots       int
+	limit       int           // queued errands in all
+	prefetching time.Duration // how long a Prefetch may queue
 
 	mu     sync.Mutex
 	tokens float64
@@ -66,7 +66,7 @@ const checkShare = 0.01
 func newBudget(o *Options) *budget {
 	burst := max(1, o.Rate)
 	return &budget{
-		now: o.Now, rate: o.Rate, burst: burst, slots: o.Concurrency, limit: o.Queue, hope: o.Hope,
+		now: o.Now, rate: o.Rate, burst: burst, slots: o.Concurrency, limit: o.Queue, prefetching: o.Prefetch,
 		tokens: burst, checks: 1, at: o.Now(), free: o.Concurrency,
 	}
 }
@@ -114,12 +114,12 @@ func (b *budget) take(ctx context.Context, c claim) (request.Reason, error) {
 			}
 			patience = b.patience(p)
 		case <-over:
-			if b.leave(p) {
+			if b.withdraw(p) {
 				return p.reason, b.tired(p)
 			}
 			patience = nil
 		case <-ctx.Done():
-			if !b.leave(p) && p.err == nil {
+			if !b.withdraw(p) && p.err == nil {
 				b.refund(p.reason)
 			}
 			return p.reason, ctx.Err()
@@ -134,7 +134,7 @@ func (b *budget) patience(p *waiter) *time.Timer {
 	defer b.mu.Unlock()
 	switch {
 	case p.reason == request.Prefetch:
-		return time.NewTimer(b.hope)
+		return time.NewTimer(b.prefetching)
 	case p.reason == request.Waiting && p.queue > 0:
 		return time.NewTimer(p.queue - p.queue/50) // a timer is late on a busy machine
 	}
@@ -216,7 +216,7 @@ func (b *budget) wait(ahead int) time.Duration {
 }
 
 // leave is remove for the request itself.
-func (b *budget) leave(p *waiter) bool {
+func (b *budget) withdraw(p *waiter) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.remove(p)

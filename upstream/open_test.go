@@ -291,7 +291,7 @@ func TestStreamsAndSlots(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Close()
-		if n := len(c.media.places); n != 0 {
+		if n := len(c.media.slots); n != 0 {
 			t.Errorf("%d places taken", n)
 		}
 	})

@@ -21,7 +21,7 @@ import (
 // originPolicy leads to contents: on the source's own hosts, and where these send us.
 type originPolicy struct {
 	limit   int64         // bytes of one content
-	places  chan struct{} // streams at once
+	slots   chan struct{} // streams at once
 	homes   []homeOrigin
 	base    *url.URL // where contents are asked for first; nil = the spec's hosts
 	outside http.RoundTripper
@@ -34,7 +34,7 @@ var errInward = errors.New("an address inside this network, where only the sourc
 type homeOrigin struct{ scheme, host, path string }
 
 func newOriginPolicy(o *Options) *originPolicy {
-	w := &originPolicy{limit: or(o.MaxMedia, defaultMedia), places: make(chan struct{}, o.Concurrency), outside: o.Transport}
+	w := &originPolicy{limit: or(o.MaxMedia, defaultMedia), slots: make(chan struct{}, o.Concurrency), outside: o.Transport}
 	for _, h := range o.Source.Spec.Hosts {
 		at := h.URL
 		if o.Base != "" {

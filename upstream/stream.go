@@ -75,7 +75,7 @@ func (s *stream) Close() error {
 		s.quiet.stop()
 		s.done()
 		if s.placed {
-			s.c.media.leave()
+			s.c.media.release()
 		}
 	})
 	return nil
@@ -91,7 +91,7 @@ func (w *originPolicy) enter(ctx context.Context) error {
 	late := time.NewTimer(mediaQueue)
 	defer late.Stop()
 	select {
-	case w.places <- struct{}{}:
+	case w.slots <- struct{}{}:
 		return nil
 	case <-late.C:
 		return &queueError{after: minRetry}
@@ -100,7 +100,7 @@ func (w *originPolicy) enter(ctx context.Context) error {
 	}
 }
 
-func (w *originPolicy) leave() { <-w.places }
+func (w *originPolicy) release() { <-w.slots }
 
 // maxHeader bounds what is taken over from a header, in bytes.
 const maxHeader = 256

@@ -35,8 +35,8 @@ type Options struct {
 	Concurrency int     // requests at once: 20
 	Queue       int     // errands that may wait for budget: 1000
 	// Hope is how long a Prefetch may wait for budget before it is dropped: 2 s.
-	Hope    time.Duration
-	MaxBody int64 // bytes of a body, on the wire and decompressed: 64 MiB
+	Prefetch time.Duration
+	MaxBody  int64 // bytes of a body, on the wire and decompressed: 64 MiB
 	// MaxMedia is the bytes of a content: 1 GiB.
 	MaxMedia int64
 
@@ -70,7 +70,7 @@ func or[T float64 | int | int64 | time.Duration](v, otherwise T) T {
 
 func (o *Options) defaults() {
 	o.Rate, o.Concurrency, o.Queue = or(o.Rate, defaultRate), or(o.Concurrency, defaultConcurrency), or(o.Queue, defaultQueue)
-	o.Hope, o.MaxBody = or(o.Hope, 2*time.Second), or(o.MaxBody, 64<<20)
+	o.Prefetch, o.MaxBody = or(o.Prefetch, 2*time.Second), or(o.MaxBody, 64<<20)
 	o.Connect, o.FirstByte = or(o.Connect, 5*time.Second), or(o.FirstByte, 25*time.Second)
 	o.Stall, o.Total = or(o.Stall, 10*time.Second), or(o.Total, 30*time.Second)
 	if o.Bodies == nil {
@@ -117,10 +117,10 @@ type Client struct {
 	closing context.Context // ends with Close
 	close   context.CancelFunc
 
-	mu     sync.RWMutex
-	user   string
-	secret understudy.Secret
-	traces [][]byte // what must not come back in a body
+	mu           sync.RWMutex
+	user         string
+	secret       understudy.Secret
+	secretTraces [][]byte // what must not come back in a body
 }
 
 // New makes a client. Nothing is sent before it is asked to. Close frees it.
@@ -169,12 +169,12 @@ func (c *Client) set(user string, secret understudy.Secret) {
 	wire := base64.RawStdEncoding.EncodeToString([]byte(user + ":" + secret.Reveal()))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.user, c.secret, c.traces = user, secret, nil
+	c.user, c.secret, c.secretTraces = user, secret, nil
 	if distinct(secret.Reveal()) {
-		c.traces = append(c.traces, []byte(secret.Reveal()))
+		c.secretTraces = append(c.secretTraces, []byte(secret.Reveal()))
 	}
 	if !secret.Empty() && c.source.Spec.Auth.Style == "basic" && len(wire) >= 8 {
-		c.traces = append(c.traces, []byte(wire))
+		c.secretTraces = append(c.secretTraces, []byte(wire))
 	}
 }
 
@@ -188,7 +188,7 @@ func (c *Client) credential() (user string, secret understudy.Secret) {
 func (c *Client) needles() [][]byte {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.traces
+	return c.secretTraces
 }
 
 // clean is err, unless its text holds our credential.

@@ -128,7 +128,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 			}
 		} else { // who weighs a fetch bounds it together with others
 			room := room{of: c.o.Bodies}
-			defer room.leave()
+			defer room.release()
 			s.weigh, s.park = room.hold, nil
 		}
 		body := &deadlineReader{in: resp.Body, c: c, e: &e, quiet: quiet}

@@ -60,7 +60,7 @@ func (g *Gate) Page(ctx context.Context, c understudy.Caller, a request.Request,
 	case t.List != nil:
 		return g.list(ctx, c, f, a, ask)
 	case len(t.Kind.ID) == 0:
-		if len(g.aboveOf(r, t)) == 0 {
+		if len(g.ancestorsOf(r, t)) == 0 {
 			return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 		}
 		return ask(ctx, a)
@@ -108,7 +108,7 @@ func (g *Gate) Shows(c understudy.Caller, source, kind string, p *understudy.Pag
 		return false
 	}
 	f := r.rows[kind]
-	return f == nil || f.finds(p.Body, g.now(), 0)
+	return f == nil || f.matches(p.Body, g.now(), 0)
 }
 
 // instanceOf is a path that shows the record a target names: its own, or of a
@@ -131,7 +131,7 @@ func (g *Gate) instanceOf(t *spec.Target) *spec.Target {
 
 // findOver finds the records a path lies under.
 func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
-	for _, up := range g.aboveOf(r, a.Target) {
+	for _, up := range g.ancestorsOf(r, a.Target) {
 		if up.f.held(up.target.ID, g.now(), 0) {
 			continue
 		}
@@ -147,12 +147,12 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 	return nil
 }
 
-func (g *Gate) aboveOf(r *grants, t *spec.Target) []named {
+func (g *Gate) ancestorsOf(r *grants, t *spec.Target) []named {
 	return r.over(g.specs[t.Key.Source], t, g.users[t.Key.Source])
 }
 
 // list asks for a list of a ruled kind.
-func (g *Gate) list(ctx context.Context, c understudy.Caller, f *finder, a request.Request, ask Asker) (*request.Response, error) {
+func (g *Gate) list(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
 	settled := f.settled(a.Target)
 	if len(f.kind.ID) == 0 && !settled {
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
@@ -190,7 +190,7 @@ func (g *Gate) list(ctx context.Context, c understudy.Caller, f *finder, a reque
 
 // only is the rule for records of a list: by the newest version of each when the
 // list is of an earlier time.
-func (f *finder) only(now time.Time, then bool, also func(*understudy.Record) bool) func(*understudy.Record) bool {
+func (f *rowFilter) only(now time.Time, then bool, also func(*understudy.Record) bool) func(*understudy.Record) bool {
 	return func(r *understudy.Record) bool {
 		switch {
 		case r == nil || also != nil && !also(r):
@@ -198,13 +198,13 @@ func (f *finder) only(now time.Time, then bool, also func(*understudy.Record) bo
 		case then:
 			return f.held(r.ID, now, 0)
 		}
-		return f.finds(r.Body, now, 0)
+		return f.matches(r.Body, now, 0)
 	}
 }
 
 // settled reports whether the caller may find all records of a list because it
 // may find their parent record.
-func (f *finder) settled(t *spec.Target) bool {
+func (f *rowFilter) settled(t *spec.Target) bool {
 	over := listAbove(t.Spec, t.List)
 	if len(f.kind.ID) == 0 {
 		return len(over) > 0
@@ -231,7 +231,7 @@ func (f *finder) settled(t *spec.Target) bool {
 
 // fits reports whether every record of a list may be found: whatever made it,
 // nothing else is shown.
-func (f *finder) fits(p *understudy.Page, now time.Time, then bool) bool {
+func (f *rowFilter) fits(p *understudy.Page, now time.Time, then bool) bool {
 	if p.Status >= http.StatusMultipleChoices {
 		return true
 	}
@@ -250,7 +250,7 @@ func (f *finder) fits(p *understudy.Page, now time.Time, then bool) bool {
 			if body := e.Of(p.Body); then {
 				fits = f.held(f.idOf(body), now, 0)
 			} else {
-				fits = f.finds(body, now, 0)
+				fits = f.matches(body, now, 0)
 			}
 			return fits
 		})
@@ -260,7 +260,7 @@ func (f *finder) fits(p *understudy.Page, now time.Time, then bool) bool {
 }
 
 // idOf is the id in a record's body.
-func (f *finder) idOf(body []byte) string {
+func (f *rowFilter) idOf(body []byte) string {
 	doc, err := jsonspan.Document(body)
 	if err != nil {
 		return ""
@@ -275,7 +275,7 @@ func (f *finder) idOf(body []byte) string {
 }
 
 // instance asks for a record of a ruled kind.
-func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *finder, a request.Request, ask Asker) (*request.Response, error) {
+func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
 	if !f.held(a.Target.ID, g.now(), 0) {
 		return g.seek(ctx, c, f, a, ask)
 	}
@@ -283,14 +283,14 @@ func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *finder, a r
 	if err != nil || !a.AsOf.IsZero() {
 		return answer, err
 	}
-	return g.verdict(f, answer)
+	return g.decide(f, answer)
 }
 
 // verdict returns the response if the caller may find its record, or if the
 // response says nothing about a record.
-func (g *Gate) verdict(f *finder, answer *request.Response) (*request.Response, error) {
+func (g *Gate) decide(f *rowFilter, answer *request.Response) (*request.Response, error) {
 	switch status := answer.Page.Status; {
-	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices && !f.finds(answer.Page.Body, g.now(), 0):
+	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices && !f.matches(answer.Page.Body, g.now(), 0):
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil

@@ -22,7 +22,7 @@ const deepest = 4
 // filter is safe for concurrent use. A caller that sees nothing of the kind
 // finds nothing.
 func (g *Gate) Only(c understudy.Caller, source, kind string) func(*understudy.Record) bool {
-	f, err := g.finder(c, source, kind)
+	f, err := g.rowFilter(c, source, kind)
 	switch {
 	case err != nil:
 		return func(*understudy.Record) bool { return false }
@@ -30,20 +30,20 @@ func (g *Gate) Only(c understudy.Caller, source, kind string) func(*understudy.R
 		return nil
 	}
 	now := g.now()
-	return func(r *understudy.Record) bool { return r != nil && f.finds(r.Body, now, 0) }
+	return func(r *understudy.Record) bool { return r != nil && f.matches(r.Body, now, 0) }
 }
 
 // Finds reports whether a caller may find a record by its newest held version.
 // A caller with a row rule never finds a record that is not held or is gone.
 func (g *Gate) Finds(c understudy.Caller, source, kind, id string) bool {
-	f, err := g.finder(c, source, kind)
+	f, err := g.rowFilter(c, source, kind)
 	return err == nil && (f == nil || f.held(id, g.now(), 0))
 }
 
 // Counts reports whether a caller may know the number of records of a kind. It
 // may if it sees the kind and finds every record of it.
 func (g *Gate) Counts(c understudy.Caller, source, kind string) bool {
-	f, err := g.finder(c, source, kind)
+	f, err := g.rowFilter(c, source, kind)
 	return err == nil && f == nil && g.Sees(c, source, kind)
 }
 
@@ -63,9 +63,9 @@ func (g *Gate) ruled(c understudy.Caller, source string) *grants {
 	return nil
 }
 
-// finder returns a caller's row rule for a kind, nil if it has no rule. An error
+// rowFilter returns a caller's row rule for a kind, nil if it has no rule. An error
 // means that the caller sees nothing of the kind.
-func (g *Gate) finder(c understudy.Caller, source, kind string) (*finder, error) {
+func (g *Gate) rowFilter(c understudy.Caller, source, kind string) (*rowFilter, error) {
 	_, all, err := g.plan(c, source, kind)
 	if err != nil || all {
 		return nil, err
@@ -74,16 +74,16 @@ func (g *Gate) finder(c understudy.Caller, source, kind string) (*finder, error)
 }
 
 // held applies the rule to a record's newest held version.
-func (f *finder) held(id string, now time.Time, depth int) bool {
+func (f *rowFilter) held(id string, now time.Time, depth int) bool {
 	if f.never || f.gate.newest == nil || id == "" {
 		return false
 	}
 	rec := f.gate.newest(f.source, f.kind.Name, id)
-	return rec != nil && f.finds(rec.Body, now, depth)
+	return rec != nil && f.matches(rec.Body, now, depth)
 }
 
 // finds applies the rule to one body of a record.
-func (f *finder) finds(body []byte, now time.Time, depth int) bool {
+func (f *rowFilter) matches(body []byte, now time.Time, depth int) bool {
 	if f.never {
 		return false
 	}
@@ -106,7 +106,7 @@ func (f *finder) finds(body []byte, now time.Time, depth int) bool {
 
 // young reports whether the record's clock, or the field used in its place, is
 // younger than the rule's maximum age.
-func (f *finder) young(values []query.Value, now time.Time) bool {
+func (f *rowFilter) young(values []query.Value, now time.Time) bool {
 	for _, i := range f.clocks {
 		if v := values[i]; !v.Null() { // a clock that cannot be read finds nothing
 			at := v.Unix()
@@ -117,7 +117,7 @@ func (f *finder) young(values []query.Value, now time.Time) bool {
 }
 
 // numbered reports whether a phone field holds a number the rule wants.
-func (f *finder) numbered(values []query.Value) bool {
+func (f *rowFilter) numbered(values []query.Value) bool {
 	if len(f.phones) == 0 {
 		return true
 	}
@@ -136,7 +136,7 @@ func (f *finder) numbered(values []query.Value) bool {
 
 // under reports whether every record that this one lies under may be found,
 // and whether there is one when there must be.
-func (f *finder) under(values []query.Value, now time.Time, depth int) bool {
+func (f *rowFilter) under(values []query.Value, now time.Time, depth int) bool {
 	found := false
 	for _, a := range f.above {
 		id := values[a.at].Text()
@@ -159,7 +159,7 @@ func (f *finder) under(values []query.Value, now time.Time, depth int) bool {
 }
 
 // kindOf is the kind an id is of by its prefix; of several the one with a rule.
-func (f *finder) kindOf(id string) (found *spec.Kind) {
+func (f *rowFilter) kindOf(id string) (found *spec.Kind) {
 	for _, k := range f.gate.specs[f.source].Kinds {
 		if len(k.ID) == 1 && k.HasPrefix(id) && (found == nil || f.rows[k.Name] != nil) {
 			found = k

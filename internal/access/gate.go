@@ -31,17 +31,17 @@ type Gate struct {
 	own    func(source, number string) bool
 	newest func(source, kind, id string) *understudy.Record
 	last   func(source, kind, id string) *understudy.Record
-	asked  *lru.Cache[askedKey, *sought]
+	asked  *lru.Cache[askedKey, *sharedLookup]
 	given  *lru.Cache[givenKey, time.Time] // when a caller was last given a token
 
-	seeking sync.Mutex // over asked: one request at a time is made for a key
+	lookups sync.Mutex // over asked: one request at a time is made for a key
 }
 
 // grants are a role's plans for one source, by kind, and for unnamed paths.
 type grants struct {
 	kinds   map[string]*plan
 	unnamed *plan
-	rows    map[string]*finder // the row rules; nil: every record is found
+	rows    map[string]*rowFilter // the row rules; nil: every record is found
 }
 
 // Policy is the policy's version: it changes with the roles and with what the

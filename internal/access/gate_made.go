@@ -61,7 +61,7 @@ func NewWith(o Options) (*Gate, error) {
 	if o.Cache == 0 {
 		o.Cache = DefaultCache
 	}
-	g.asked = lru.New[askedKey, *sought](maxAsked)
+	g.asked = lru.New[askedKey, *sharedLookup](maxAsked)
 	g.given = lru.New[givenKey, time.Time](maxGiven)
 	g.views = lru.New[viewKey, *kept](max(o.Cache, 0))
 	for _, s := range g.specs {

@@ -23,7 +23,7 @@ const (
 )
 
 // narrow tells the store which records it can skip.
-func (f *finder) narrow(w *request.LocalQuery, now time.Time) {
+func (f *rowFilter) narrow(w *request.LocalQuery, now time.Time) {
 	if f.age > 0 {
 		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())
 		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], query.Predicate{From: now.Add(-f.age).Unix()})
@@ -40,7 +40,7 @@ func (f *finder) narrow(w *request.LocalQuery, now time.Time) {
 
 // numbers are those a rule asks for, when a store finds each in every form in
 // which the rule does: whole ones, which begin with no zero.
-func (f *finder) numbers() []string {
+func (f *rowFilter) numbers() []string {
 	if len(f.phones) == 0 || f.own || len(f.nums) > mostValues {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 		return nil
 	}
 	r := &query.RowRule{Finds: only}
-	f, err := g.finder(c, source, kind)
+	f, err := g.rowFilter(c, source, kind)
 	if err != nil {
 		return r
 	}
@@ -76,7 +76,7 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 
 // told reports whether all that a rule says can be asked of a store's indexes. A
 // record above it, one of our own numbers and the beginning of a value cannot.
-func (f *finder) told() bool {
+func (f *rowFilter) told() bool {
 	s := f.gate.specs[f.source]
 	if f.never || len(f.where) > mostTerms-1 || len(f.phones) > 0 && f.numbers() == nil {
 		return false
@@ -86,5 +86,5 @@ func (f *finder) told() bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(f.above, func(a above) bool { return a.kind == nil || f.rows[a.kind.Name] != nil })
+	return !slices.ContainsFunc(f.above, func(a ancestor) bool { return a.kind == nil || f.rows[a.kind.Name] != nil })
 }

@@ -49,19 +49,19 @@ const (
 
 var ruleWords = []string{FindAll, FindNone, FindParent}
 
-// above names the record another lies under.
-type above struct {
+// ancestor names the record another lies under.
+type ancestor struct {
 	field string
 	kind  *spec.Kind // nil: any, told by the id's prefix
 	at    int        // the field's place among those a finder looks at
 }
 
-// finder is a role's row rule for one kind, ready to use. nil: every record.
-type finder struct {
+// rowFilter is a role's row rule for one kind, ready to use. nil: every record.
+type rowFilter struct {
 	gate   *Gate
 	source string
 	kind   *spec.Kind
-	rows   map[string]*finder // of the role, by kind
+	rows   map[string]*rowFilter // of the role, by kind
 
 	fields query.Fields // those looked at
 	age    time.Duration
@@ -70,7 +70,7 @@ type finder struct {
 	nums   map[string]bool // numbers by their digits, else as they are written
 	phones []int           // of fields
 	where  []condition
-	above  []above
+	above  []ancestor
 	need   bool // it must lie under a record, not only under none that is hidden
 	never  bool
 }
@@ -83,7 +83,7 @@ type condition struct {
 
 // compileRows makes the finders of one role for one source; nil: it has no row
 // rules there.
-func (g *Gate) compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*finder, error) {
+func (g *Gate) compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*rowFilter, error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
@@ -102,9 +102,9 @@ func (g *Gate) compileRows(at, source string, s *spec.Spec, rules RowRules) (map
 			return nil, fmt.Errorf("access: %s.rows.%s: %w", at, subject, err)
 		}
 	}
-	rows := map[string]*finder{}
+	rows := map[string]*rowFilter{}
 	for _, name := range ruled(s, rules) {
-		rows[name] = &finder{gate: g, source: source, kind: s.Kind(name), rows: rows}
+		rows[name] = &rowFilter{gate: g, source: source, kind: s.Kind(name), rows: rows}
 	}
 	for name, f := range rows {
 		rule, own := rules[name]
@@ -136,7 +136,7 @@ func ruled(s *spec.Spec, rules RowRules) []string {
 			if is[k.Name] || open(k.Name) {
 				continue
 			}
-			is[k.Name] = slices.ContainsFunc(aboveOf(s, k), func(a above) bool {
+			is[k.Name] = slices.ContainsFunc(ancestorsOf(s, k), func(a ancestor) bool {
 				return a.kind != nil && is[a.kind.Name] || a.kind == nil && slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return is[k.Name] })
 			}) || slices.ContainsFunc(pathsAbove(s, k), func(p *spec.Kind) bool { return is[p.Name] })
 			more = more || is[k.Name]
@@ -149,10 +149,10 @@ func ruled(s *spec.Spec, rules RowRules) []string {
 // fill takes a rule over. said is false where none speaks of the kind, and only
 // what it lies under bounds it. What a common rule asks for and the kind does
 // not have, the record above must have.
-func (f *finder) fill(s *spec.Spec, rule RowRule, said bool) {
+func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 	k := f.kind
-	f.above = aboveOf(s, k)
-	f.need = rule.Word == FindParent || !said && slices.ContainsFunc(f.above, func(a above) bool { return a.kind != nil })
+	f.above = ancestorsOf(s, k)
+	f.need = rule.Word == FindParent || !said && slices.ContainsFunc(f.above, func(a ancestor) bool { return a.kind != nil })
 	f.never = rule.Word == FindNone
 	if rule.Age > 0 {
 		if k.Clock == "" || len(k.ID) == 0 {
@@ -215,7 +215,7 @@ func fieldFor(s *spec.Spec, k *spec.Kind, name string) string {
 }
 
 // look is the place of a field among those looked at.
-func (f *finder) look(name string) int {
+func (f *rowFilter) look(name string) int {
 	of := query.Field{Name: name}
 	if field := f.kind.Field(name); field != nil {
 		of.Type = field.Type
@@ -254,7 +254,7 @@ func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	under := len(aboveOf(s, k)) > 0 || len(k.ID) == 0 && len(pathsAbove(s, k)) > 0
+	under := len(ancestorsOf(s, k)) > 0 || len(k.ID) == 0 && len(pathsAbove(s, k)) > 0
 	switch {
 	case r.Word == FindParent && !under:
 		return fmt.Errorf("%s lie under no other record; want all or none", k.Name)

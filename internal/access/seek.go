@@ -29,9 +29,9 @@ type askedKey struct {
 	key    understudy.Key
 }
 
-// sought is one request to upstream and its result. The mutex guards when. All
+// sharedLookup is one request to upstream and its result. The mutex guards when. All
 // other fields are read only after done is closed.
-type sought struct {
+type sharedLookup struct {
 	when   time.Time
 	done   chan struct{}
 	answer *request.Response // a record that may be found, which is not remembered, or what says nothing of one
@@ -45,7 +45,7 @@ type sought struct {
 // the remembered result. A request during the fetch waits for its result. seek
 // does not ask the mirror whether it fetched the record recently: the mirror
 // holds different data, of different age, for hidden and for missing records.
-func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a request.Request, ask Asker) (*request.Response, error) {
+func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
 	switch {
 	case !a.AsOf.IsZero():
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
@@ -54,7 +54,7 @@ func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a reque
 	}
 	k := askedKey{c.Name, a.Target.Key}
 	for {
-		s, first := g.sought(k)
+		s, first := g.sharedLookup(k)
 		if first {
 			return g.lead(ctx, f, a, ask, k, s)
 		}
@@ -69,21 +69,21 @@ func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a reque
 	}
 }
 
-// sought returns the current request for a key. If first is true, the caller of
+// sharedLookup returns the current request for a key. If first is true, the caller of
 // sought has to send it.
-func (g *Gate) sought(k askedKey) (s *sought, first bool) {
-	g.seeking.Lock()
-	defer g.seeking.Unlock()
+func (g *Gate) sharedLookup(k askedKey) (s *sharedLookup, first bool) {
+	g.lookups.Lock()
+	defer g.lookups.Unlock()
 	now := g.now()
 	if s, ok := g.asked.Get(k); ok && (!s.ended() || now.Sub(s.when).Abs() < pause) {
 		return s, false
 	}
-	s = &sought{when: now, done: make(chan struct{})}
+	s = &sharedLookup{when: now, done: make(chan struct{})}
 	g.asked.Put(k, s, 1)
 	return s, true
 }
 
-func (s *sought) ended() bool {
+func (s *sharedLookup) ended() bool {
 	select {
 	case <-s.done:
 		return true
@@ -93,9 +93,9 @@ func (s *sought) ended() bool {
 }
 
 // forget removes a request whose result is of no use to later requests.
-func (g *Gate) forget(k askedKey, s *sought) {
-	g.seeking.Lock()
-	defer g.seeking.Unlock()
+func (g *Gate) forget(k askedKey, s *sharedLookup) {
+	g.lookups.Lock()
+	defer g.lookups.Unlock()
 	if now, ok := g.asked.Get(k); ok && now == s {
 		g.asked.Remove(k)
 	}
@@ -104,7 +104,7 @@ func (g *Gate) forget(k askedKey, s *sought) {
 // lead asks upstream and sets the result for all waiting requests. lead forgets
 // the request at once if the record was found, if its own caller left before the
 // end, or if the code below panics.
-func (g *Gate) lead(ctx context.Context, f *finder, a request.Request, ask Asker, k askedKey, s *sought) (*request.Response, error) {
+func (g *Gate) lead(ctx context.Context, f *rowFilter, a request.Request, ask Asker, k askedKey, s *sharedLookup) (*request.Response, error) {
 	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
 		if s.left || s.err == nil && s.answer.Page.Status == http.StatusOK {
@@ -122,7 +122,7 @@ func (g *Gate) lead(ctx context.Context, f *finder, a request.Request, ask Asker
 		s.left, s.err = true, late(ctx)
 	case err != nil, answer.Outcome != request.Cold && (answer.Outcome != request.Warm || answer.Age > justNow):
 	default:
-		s.answer, s.err = g.verdict(f, answer)
+		s.answer, s.err = g.decide(f, answer)
 	}
 	return s.answer, s.err
 }

@@ -207,7 +207,7 @@ func TestRulesLookIntoEverySuccess(t *testing.T) {
 		{503, "", true, true, true},
 	} {
 		p := &understudy.Page{Kind: "calls", Status: a.status, Body: []byte(a.body)}
-		answer, err := g.verdict(f, &request.Response{Page: p})
+		answer, err := g.decide(f, &request.Response{Page: p})
 		if shown := err == nil && answer.Page == p; shown != a.read || err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("%d %s read: %v, %v", a.status, a.body, shown, err)
 		}

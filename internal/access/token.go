@@ -31,13 +31,13 @@ const (
 // name it.
 type givenKey struct{ caller, role, source, kind, id string }
 
-func (f *finder) givenTo(c understudy.Caller, id string) givenKey {
+func (f *rowFilter) givenTo(c understudy.Caller, id string) givenKey {
 	return givenKey{c.Name, c.Role(), f.source, f.kind.Name, id}
 }
 
 // token refuses a page token whose record the caller may not find. A token that
 // names no record gets the same refusal.
-func (f *finder) token(c understudy.Caller, t *spec.Target, now time.Time) error {
+func (f *rowFilter) token(c understudy.Caller, t *spec.Target, now time.Time) error {
 	paging := t.Spec.PagingOf(t.List)
 	form := paging.TokenForm(f.kind)
 	for _, p := range t.Query {
@@ -53,9 +53,9 @@ func (f *finder) token(c understudy.Caller, t *spec.Target, now time.Time) error
 }
 
 // passes reports whether a caller may continue paging at a record.
-func (f *finder) passes(c understudy.Caller, id string, now time.Time) bool {
+func (f *rowFilter) passes(c understudy.Caller, id string, now time.Time) bool {
 	if f.gate.last != nil {
-		if rec := f.gate.last(f.source, f.kind.Name, id); rec != nil && f.finds(rec.Body, now, 0) {
+		if rec := f.gate.last(f.source, f.kind.Name, id); rec != nil && f.matches(rec.Body, now, 0) {
 			return true
 		}
 	}
@@ -64,7 +64,7 @@ func (f *finder) passes(c understudy.Caller, id string, now time.Time) bool {
 }
 
 // gives remembers the records that the links of a page name.
-func (f *finder) gives(c understudy.Caller, p *understudy.Page, now time.Time) {
+func (f *rowFilter) gives(c understudy.Caller, p *understudy.Page, now time.Time) {
 	if n := len(p.Rows); n > 0 && p.Status == http.StatusOK {
 		for _, row := range []understudy.Row{p.Rows[0], p.Rows[n-1]} {
 			f.gate.given.Put(f.givenTo(c, strings.Clone(row.ID)), now, 1) // the id may lie in the page

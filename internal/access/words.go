@@ -37,7 +37,7 @@ func (g *Gate) Words(role, source string) []string {
 }
 
 // words is the rule in words.
-func (f *finder) words() string {
+func (f *rowFilter) words() string {
 	var parts []string
 	if f.age > 0 {
 		parts = append(parts, "younger than "+span(f.age))
@@ -66,7 +66,7 @@ func (f *finder) words() string {
 	return strings.Join(parts, ", ")
 }
 
-func (f *finder) numberWords() string {
+func (f *rowFilter) numberWords() string {
 	var all []string
 	if f.own {
 		all = append(all, "a number of our own")
@@ -74,7 +74,7 @@ func (f *finder) numberWords() string {
 	return strings.Join(append(all, slices.Sorted(maps.Keys(f.nums))...), " or ")
 }
 
-func (f *finder) names(of []int) string {
+func (f *rowFilter) names(of []int) string {
 	var all []string
 	for _, i := range of {
 		all = append(all, f.fields[i].Name)
@@ -83,7 +83,7 @@ func (f *finder) names(of []int) string {
 }
 
 // overWords are the kinds the record may lie under.
-func (f *finder) overWords() string {
+func (f *rowFilter) overWords() string {
 	var all []string
 	add := func(word string) {
 		if !slices.Contains(all, word) {

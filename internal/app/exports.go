@@ -58,7 +58,7 @@ func (e *exports) limit(cfg *config.Settings) {
 // what their caller may see is another matter. done is called at their end.
 func (e *exports) until(began policy) func(c understudy.Caller) (over <-chan struct{}, done func()) {
 	return func(c understudy.Caller) (<-chan struct{}, func()) {
-		u := &underWay{caller: c, standing: began.gate.Standing(c), over: make(chan struct{})}
+		u := &underWay{caller: c, standing: began.gate.PolicyFingerprint(c), over: make(chan struct{})}
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.under[u] = true
@@ -94,11 +94,11 @@ func (e *exports) judge(u *underWay) {
 // one knows it no more.
 func (p *policy) standing(c understudy.Caller) string {
 	if c.Source == "" && c.Name == search.Bearer { // of the token, which lasts as long as the process
-		return p.gate.Standing(c)
+		return p.gate.PolicyFingerprint(c)
 	}
 	now, ok := p.book.Again(c)
 	if !ok {
 		return ""
 	}
-	return p.gate.Standing(now)
+	return p.gate.PolicyFingerprint(now)
 }

@@ -68,7 +68,7 @@ func (h *App) openStore(ctx context.Context, b Options, specs map[string]*spec.S
 			}
 			world = src.Spec.Name + " at " + base + " as " + src.User
 		}
-		if err := db.World(ctx, src.Name, world); err != nil {
+		if err := db.Origin(ctx, src.Name, world); err != nil {
 			return err
 		}
 	}
@@ -80,8 +80,8 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 	m := b.Settings.Mirror
 	h.openBus()
 	o := mirror.Options{
-		Landed: h.tell,
-		Store:  h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
+		PageSaved: h.tell,
+		Store:     h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
 		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.Settings.Limits), Coverage: coverage{h}, Notes: h.db,
 	}
 	intents, err := store.OpenIntents(filepath.Join(b.Dir.Path, "intents"))

@@ -71,7 +71,7 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	var walker *crawl.Crawler
 	h.mirror, err = mirror.New(mirror.Options{
 		Sources: []mirror.Source{{Source: h.src, Upstream: client}}, Store: h.db,
-		Landed: func(l request.PageSaved) { walker.Landed(l) },
+		PageSaved: func(l request.PageSaved) { walker.Landed(l) },
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{

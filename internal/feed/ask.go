@@ -99,18 +99,18 @@ func clip(s string) string {
 // subscription is a request that may be answered.
 type subscription struct {
 	query
-	caller   understudy.Caller
-	regime   *policy
-	audience *roleGroup
-	reader   *reader
-	start    int64 // the place it begins at
+	caller understudy.Caller
+	policy *policy
+	group  *roleGroup
+	reader *reader
+	start  int64 // the place it begins at
 }
 
 // subscribe checks the caller and the parameters of a request.
 func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*subscription, error) {
-	s := &subscription{regime: f.now.Load()}
+	s := &subscription{policy: f.now.Load()}
 	var err error
-	if s.caller, err = f.who(r, s.regime); err != nil {
+	if s.caller, err = f.who(r, s.policy); err != nil {
 		return nil, err
 	}
 	if s.query, err = readQuery(r.URL.RawQuery, r.Header.Get("Last-Event-ID")); err != nil {
@@ -122,7 +122,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 	if err := f.sourceOf(s); err != nil {
 		return nil, err
 	}
-	if err := s.allowed(s.regime.Gate, s.caller, f.spec(s.source)); err != nil {
+	if err := s.allowed(s.policy.Gate, s.caller, f.spec(s.source)); err != nil {
 		return nil, err
 	}
 	return s, f.begin(ctx, s, pages)
@@ -219,12 +219,12 @@ func (f *Feed) spec(source string) *spec.Spec {
 
 // begin finds the place the subscription begins at.
 func (f *Feed) begin(ctx context.Context, s *subscription, pages bool) (err error) {
-	if s.audience, err = f.roleGroup(s.regime, s.source, s.caller.Role()); err != nil {
+	if s.group, err = f.roleGroup(s.policy, s.source, s.caller.Role()); err != nil {
 		return err
 	}
 	switch {
 	case s.after != "":
-		if s.start, err = s.audience.place(s.after); err != nil {
+		if s.start, err = s.group.place(s.after); err != nil {
 			return err
 		}
 	case pages && !s.now:

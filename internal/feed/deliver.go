@@ -117,11 +117,11 @@ type batch struct {
 // batch gathers the next changes: those of a batch that was sent before, or as
 // many as fit.
 func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, error) {
-	a, err := f.roleGroup(one.regime, one.Source, one.Role)
+	a, err := f.roleGroup(one.policy, one.Source, one.Role)
 	if err != nil {
 		return nil, err
 	}
-	b, at := &batch{after: state.After, until: state.After}, f.placeAt(f.readers[one.Source], state.After)
+	b, at := &batch{after: state.After, until: state.After}, f.positionAt(f.readers[one.Source], state.After)
 	for scanned := 0; scanned < maxScan || state.Until > 0; {
 		rows, recent, _, err := at.next(ctx)
 		if err != nil {

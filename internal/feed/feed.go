@@ -108,7 +108,7 @@ type Feed struct {
 	readers map[string]*reader
 	names   []string         // of the sources, in order
 	key     []byte           // cursors are sealed with keys made of it
-	places  *limiter.Limiter // by caller
+	limiter *limiter.Limiter // by caller
 	slow    chan struct{}    // a place for each read of the store by a subscriber that is behind
 	forms   *http.CrossOriginProtection
 	mux     *http.ServeMux
@@ -153,7 +153,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		o.Seen = func(string) {}
 	}
 	o.Limits = o.Limits.withDefaults()
-	f := &Feed{o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(), places: limiter.New(o.Limits.Subscribers, o.Limits.Each)}
+	f := &Feed{o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(), limiter: limiter.New(o.Limits.Subscribers, o.Limits.Each)}
 	var err error
 	if f.key, err = sealingKey(ctx, o.Store); err != nil {
 		return nil, err
@@ -297,6 +297,6 @@ type Stats struct {
 
 // Stats counts.
 func (f *Feed) Stats() Stats {
-	l := f.places.Load()
+	l := f.limiter.Load()
 	return Stats{Subscribers: l.Now, Limit: l.All, Refused: l.Refused + l.RefusedEach, Stalled: f.stalled.Load()}
 }

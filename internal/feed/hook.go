@@ -54,7 +54,7 @@ type hookState struct {
 // hook is a webhook in force.
 type hook struct {
 	Hook
-	regime *policy // whose gate its changes pass
+	policy *policy // whose gate its changes pass
 	sender *sender
 	query  query
 	*progress
@@ -119,7 +119,7 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 	if err != nil {
 		return nil, err
 	}
-	made := &hook{Hook: one, regime: under, sender: sender, query: query{source: one.Source, kinds: one.Kinds, fields: one.Fields}}
+	made := &hook{Hook: one, policy: under, sender: sender, query: query{source: one.Source, kinds: one.Kinds, fields: one.Fields}}
 	if old := h.get(one.Name); old != nil && old.Source == one.Source {
 		made.progress = old.progress
 		return made, nil
@@ -203,7 +203,7 @@ func (h *hooks) wakes(one *hook, r *reader) bool {
 // news reports whether what came since the last look holds something for the
 // webhook: most pages do not, and need no job.
 func (h *hooks) news(one *hook, r *reader) bool {
-	a, err := h.f.roleGroup(one.regime, one.Source, one.Role)
+	a, err := h.f.roleGroup(one.policy, one.Source, one.Role)
 	if err != nil {
 		return true
 	}

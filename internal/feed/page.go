@@ -32,7 +32,7 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 		ctx, cancel = context.WithTimeout(r.Context(), s.wait+answerTime)
 		defer cancel()
 	}
-	at := f.placeAt(s.reader, s.start)
+	at := f.positionAt(s.reader, s.start)
 	var body bytes.Buffer
 	body.WriteString(`{"changes":[`)
 	for {
@@ -50,12 +50,12 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 					continue
 				}
 			case <-end:
-			case <-s.regime.over:
+			case <-s.policy.over:
 			case <-ctx.Done():
 			}
 		}
-		next := s.audience.cursor(last)
-		if !s.audience.whole {
+		next := s.group.cursor(last)
+		if !s.group.whole {
 			next = strconv.Quote(next)
 		}
 		fmt.Fprintf(&body, "],\"next\":%s}\n", next)
@@ -68,13 +68,13 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 
 // fill writes changes until the page is full, there are no more, or another
 // policy is in force. last is the place behind them.
-func (f *Feed) fill(ctx context.Context, body *bytes.Buffer, at *place, s *subscription) (count int, last int64, moved <-chan struct{}, err error) {
+func (f *Feed) fill(ctx context.Context, body *bytes.Buffer, at *position, s *subscription) (count int, last int64, moved <-chan struct{}, err error) {
 	limit := s.limit
 	if limit == 0 {
 		limit = defaultPage
 	}
 	for {
-		if s.regime.isOver() {
+		if s.policy.isOver() {
 			return count, at.at, nil, nil
 		}
 		rows, recent, moved, err := at.next(ctx)
@@ -88,7 +88,7 @@ func (f *Feed) fill(ctx context.Context, body *bytes.Buffer, at *place, s *subsc
 			return count, at.at, moved, nil
 		}
 		for i := range rows {
-			sight := s.audience.view(&rows[i], recent)
+			sight := s.group.view(&rows[i], recent)
 			if !sight.shown || !s.wants(&sight.seen) {
 				continue
 			}

@@ -138,22 +138,22 @@ func (r *reader) last(ctx context.Context, beyond int64) (int64, error) {
 	return r.head, nil
 }
 
-// place is where one who reads a source's changes is.
-type place struct {
+// position is where one who reads a source's changes is.
+type position struct {
 	f    *Feed
 	r    *reader
 	at   int64 // the number read last
 	rows []understudy.Change
 }
 
-func (f *Feed) placeAt(r *reader, at int64) *place {
-	return &place{f: f, r: r, at: at, rows: make([]understudy.Change, 64)}
+func (f *Feed) positionAt(r *reader, at int64) *position {
+	return &position{f: f, r: r, at: at, rows: make([]understudy.Change, 64)}
 }
 
 // next are the rows above the place, in order; recent says that they came from
 // the ring. With none there, moved is closed when there are. The place moves
 // past them. The rows are good until the next call.
-func (p *place) next(ctx context.Context) (rows []understudy.Change, recent bool, moved <-chan struct{}, err error) {
+func (p *position) next(ctx context.Context) (rows []understudy.Change, recent bool, moved <-chan struct{}, err error) {
 	n, head, moved, held := p.r.since(p.at, p.rows)
 	if held {
 		if n > 0 {

@@ -62,7 +62,7 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		return
 	}
 	if !pages || s.wait > 0 {
-		leave, err := f.places.Take(s.caller.Name)
+		leave, err := f.limiter.Take(s.caller.Name)
 		if err != nil {
 			f.refuse(w, r, errFull)
 			return

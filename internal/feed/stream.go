@@ -23,7 +23,7 @@ func (f *Feed) stream(w http.ResponseWriter, r *http.Request, s *subscription) {
 	head := w.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("X-Accel-Buffering", "no")
-	o := &stream{f: f, w: w, control: http.NewResponseController(w), s: s, place: f.placeAt(s.reader, s.start)}
+	o := &stream{f: f, w: w, control: http.NewResponseController(w), s: s, place: f.positionAt(s.reader, s.start)}
 	// The time a request may take to come is over, and must not end the stream.
 	_ = o.control.SetReadDeadline(time.Time{}) // where there is none, nothing has to be taken back
 	ctx, cancel := o.bounds(r.Context())
@@ -42,7 +42,7 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	s       *subscription
-	place   *place
+	place   *position
 	told    int64 // the place the subscriber was told last
 	sent    int
 	until   time.Time // the deadline of writes; zero: they have none yet
@@ -90,7 +90,7 @@ func (o *stream) run(ctx context.Context) error {
 			}
 		case <-end:
 			return nil
-		case <-o.s.regime.over:
+		case <-o.s.policy.over:
 			return o.last(whyOver)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -118,7 +118,7 @@ func (o *stream) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 			if err := o.may(ctx); err != nil {
 				return nil, err
 			}
-			sight := o.s.audience.view(&rows[i], recent)
+			sight := o.s.group.view(&rows[i], recent)
 			if !sight.shown || !o.s.wants(&sight.seen) {
 				continue
 			}
@@ -145,7 +145,7 @@ var errOver = errors.New("feed: the policy is over")
 // may says whether the subscriber may be told more: not a change under a policy
 // that is over, however many are there, nor one after its grant has ended.
 func (o *stream) may(ctx context.Context) error {
-	if o.s.regime.isOver() {
+	if o.s.policy.isOver() {
 		return errOver
 	}
 	return ctx.Err()
@@ -192,7 +192,7 @@ func (o *stream) deadline(now time.Time) error {
 func (o *stream) beat() error {
 	o.f.o.Seen(o.s.source)
 	text := []byte(":\n\n")
-	if !o.s.audience.whole || o.told != o.place.at {
+	if !o.s.group.whole || o.told != o.place.at {
 		text = fmt.Appendf(nil, "id: %s\n:\n\n", o.cursor())
 	}
 	if err := o.write(text); err != nil {
@@ -203,7 +203,7 @@ func (o *stream) beat() error {
 
 func (o *stream) cursor() string {
 	o.told = o.place.at
-	return o.s.audience.cursor(o.place.at)
+	return o.s.group.cursor(o.place.at)
 }
 
 // last says why the stream ends.

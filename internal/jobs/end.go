@@ -18,7 +18,7 @@ import (
 func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	kind := r.kinds[j.Kind]
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	u := &Run{r: r, kind: kind, cancel: cancel, job: j, beatAt: now, leaseEnd: j.LeaseEnd}
+	u := &Run{r: r, kind: kind, cancel: cancel, job: j, heartbeatAt: now, leaseEnd: j.LeaseEnd}
 	// Tried here, so that the next claim knows what is left.
 	u.working = j.Weight <= 0 // what weighs nothing does not queue behind what is heavy
 	if j.Weight > 0 && j.Weight <= r.o.Memory {
@@ -61,7 +61,7 @@ func (u *Run) gather(ctx context.Context) error {
 	r, bytes := u.r, u.job.Weight
 	defer r.gathers(-1)
 	if bytes > r.o.Memory {
-		return &tooHeavy{bytes, r.o.Memory}
+		return &overQuotaError{bytes, r.o.Memory}
 	}
 	load, err := r.scale.Acquire(ctx, bytes)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Face is the frontend of jobs that the handler calls; Runner implements it.
-type Face interface {
+// Control is the frontend of jobs that the handler calls; Runner implements it.
+type Control interface {
 	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	Cancel(ctx context.Context, number int64) error
 	Replay(ctx context.Context, number int64) (int64, error)
@@ -28,7 +28,7 @@ type Face interface {
 
 // HandlerOptions are what the handler of /-/jobs is made of.
 type HandlerOptions struct {
-	Jobs Face
+	Jobs Control
 	// Person returns the caller. Only a caller that sees every record of every source
 	// gets an answer, because a job's key and error may name any record.
 	Person func(*http.Request) (understudy.Caller, error)
@@ -81,39 +81,39 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 
 type handler struct{ o HandlerOptions }
 
-// shown is one job in JSON.
-type shown struct {
-	Number    int64      `json:"number"`
-	Kind      string     `json:"kind"`
-	Key       string     `json:"key,omitempty"`
-	State     string     `json:"state"`
-	Lane      string     `json:"lane"`
-	Once      bool       `json:"once,omitempty"`
-	Attempt   int        `json:"attempt"`
-	Attempts  int        `json:"attempts"`
-	Weight    int64      `json:"weight,omitempty"` // bytes
-	Created   *time.Time `json:"created,omitempty"`
-	RunAfter  *time.Time `json:"run_after,omitempty"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	Started   *time.Time `json:"started,omitempty"`
-	Ended     *time.Time `json:"ended,omitempty"`
-	Stopping  bool       `json:"stopping,omitempty"` // cancelled, and not yet ended
-	Error     string     `json:"error,omitempty"`
-	Progress  *progress  `json:"progress,omitempty"`
+// jobJSON is one job in JSON.
+type jobJSON struct {
+	Number    int64         `json:"number"`
+	Kind      string        `json:"kind"`
+	Key       string        `json:"key,omitempty"`
+	State     string        `json:"state"`
+	Lane      string        `json:"lane"`
+	Once      bool          `json:"once,omitempty"`
+	Attempt   int           `json:"attempt"`
+	Attempts  int           `json:"attempts"`
+	Weight    int64         `json:"weight,omitempty"` // bytes
+	Created   *time.Time    `json:"created,omitempty"`
+	RunAfter  *time.Time    `json:"run_after,omitempty"`
+	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
+	Started   *time.Time    `json:"started,omitempty"`
+	Ended     *time.Time    `json:"ended,omitempty"`
+	Stopping  bool          `json:"stopping,omitempty"` // cancelled, and not yet ended
+	Error     string        `json:"error,omitempty"`
+	Progress  *progressJSON `json:"progress,omitempty"`
 }
 
-type progress struct {
+type progressJSON struct {
 	Done  int64      `json:"done"`
 	Total int64      `json:"total,omitempty"` // absent: not known
 	Note  string     `json:"note,omitempty"`
 	End   *time.Time `json:"end,omitempty"` // when it is expected to be through
 }
 
-// page is the answer of GET. Before is the parameter of the next page; absent:
+// jobPage is the answer of GET. Before is the parameter of the next page; absent:
 // this is the last.
-type page struct {
-	Jobs   []shown `json:"jobs"`
-	Before int64   `json:"before,omitempty"`
+type jobPage struct {
+	Jobs   []jobJSON `json:"jobs"`
+	Before int64     `json:"before,omitempty"`
 }
 
 func known(t time.Time) *time.Time {
@@ -123,8 +123,8 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-func show(j *understudy.Job) shown {
-	s := shown{
+func show(j *understudy.Job) jobJSON {
+	s := jobJSON{
 		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.Once, Attempt: j.Attempt, Attempts: j.Attempts,
 		Weight: j.Weight, Created: known(j.Created), ExpiresAt: known(j.ExpiresAt), Started: known(j.Started), Ended: known(j.Ended), Error: j.Error,
 	}
@@ -135,7 +135,7 @@ func show(j *understudy.Job) shown {
 		s.Stopping = j.Stop
 	}
 	if p := j.Progress; p.Done != 0 || p.Total != 0 || p.Note != "" {
-		s.Progress = &progress{p.Done, p.Total, p.Note, known(p.End)}
+		s.Progress = &progressJSON{p.Done, p.Total, p.Note, known(p.End)}
 	}
 	return s
 }
@@ -202,7 +202,7 @@ func (h *handler) list(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := page{Jobs: []shown{}}
+	p := jobPage{Jobs: []jobJSON{}}
 	for i := range all[:min(len(all), most)] {
 		p.Jobs = append(p.Jobs, show(&all[i]))
 	}

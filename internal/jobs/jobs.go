@@ -29,7 +29,7 @@ import (
 type Store interface {
 	Queue
 	Leases
-	Shelf
+	Archive
 }
 
 // Queue is where jobs are put and taken.
@@ -47,8 +47,8 @@ type Leases interface {
 	EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error)
 }
 
-// Shelf is where jobs are looked up.
-type Shelf interface {
+// Archive is where jobs are looked up.
+type Archive interface {
 	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	JobCounts(ctx context.Context) (understudy.JobCounts, error)
 	TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error)

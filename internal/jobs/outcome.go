@@ -39,7 +39,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 		e.State, e.Error, e.RunAfter, e.Uncounted = understudy.JobWaiting, err.Error(), now.Add(wait), !counted
 		return e
 	}
-	var heavy *tooHeavy
+	var heavy *overQuotaError
 	var later *understudy.Snooze
 	switch {
 	case errors.Is(cause, errCancelled):

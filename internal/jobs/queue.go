@@ -36,7 +36,7 @@ func (r *Runner) Enqueue(ctx context.Context, jobs ...understudy.Job) ([]int64, 
 		}
 		all[i] = r.filled(j, k)
 		if all[i].Weight > r.o.Memory {
-			return nil, fmt.Errorf("jobs: %w: %s: %w", understudy.ErrInvalid, j.Kind, &tooHeavy{all[i].Weight, r.o.Memory})
+			return nil, fmt.Errorf("jobs: %w: %s: %w", understudy.ErrInvalid, j.Kind, &overQuotaError{all[i].Weight, r.o.Memory})
 		}
 	}
 	numbers, err := r.o.Store.AddJobs(ctx, r.o.Now(), all...)

@@ -21,11 +21,11 @@ var (
 	errStopping  = errors.New("the runner is stopping")
 )
 
-// tooHeavy is the error of a part that did not get its memory in time.
-type tooHeavy struct{ bytes, most int64 }
+// overQuotaError is the error of a part that did not get its memory in time.
+type overQuotaError struct{ bytes, most int64 }
 
 // Error tells what was asked for.
-func (e *tooHeavy) Error() string {
+func (e *overQuotaError) Error() string {
 	if e.bytes > e.most {
 		return fmt.Sprintf("it weighs %s, more than jobs.memory (%s); raise it", bytesOf(e.bytes), bytesOf(e.most))
 	}
@@ -33,7 +33,7 @@ func (e *tooHeavy) Error() string {
 }
 
 // Unwrap returns understudy.ErrInvalid if the memory can never be granted.
-func (e *tooHeavy) Unwrap() error {
+func (e *overQuotaError) Unwrap() error {
 	if e.bytes > e.most {
 		return understudy.ErrInvalid
 	}
@@ -48,18 +48,18 @@ type Run struct {
 	cancel   context.CancelCauseFunc
 	weighing sync.Mutex // one Weigh at a time
 
-	mu       sync.Mutex
-	job      understudy.Job    // as claimed, and as it says of itself since
-	load     *semaphore.Load   // what it was expected to weigh, or weighs itself; nil: next to nothing
-	itself   bool              // it has said what it weighs itself
-	parts    []*semaphore.Load // what its parts weigh
-	working  bool              // it has its weight and has begun
-	first    understudy.Progress
-	firstAt  time.Time // of the first progress; zero: none yet
-	dirty    bool      // progress that is not written yet
-	beatAt   time.Time // of the last sign of life
-	leaseEnd time.Time
-	over     bool // its end is being written, or was
+	mu          sync.Mutex
+	job         understudy.Job    // as claimed, and as it says of itself since
+	load        *semaphore.Load   // what it was expected to weigh, or weighs itself; nil: next to nothing
+	itself      bool              // it has said what it weighs itself
+	parts       []*semaphore.Load // what its parts weigh
+	working     bool              // it has its weight and has begun
+	first       understudy.Progress
+	firstAt     time.Time // of the first progress; zero: none yet
+	dirty       bool      // progress that is not written yet
+	heartbeatAt time.Time // of the last sign of life
+	leaseEnd    time.Time
+	over        bool // its end is being written, or was
 }
 
 // Job is the job as it was claimed, with its mark and progress as they are now.
@@ -135,7 +135,7 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	u.weighing.Lock()
 	defer u.weighing.Unlock()
 	if bytes > u.r.o.Memory {
-		return &tooHeavy{bytes, u.r.o.Memory}
+		return &overQuotaError{bytes, u.r.o.Memory}
 	}
 	u.mu.Lock()
 	load, over := u.load, u.over
@@ -181,13 +181,13 @@ func (u *Run) Weigher() func(ctx context.Context, bytes int64) error {
 // errOver is the error of Weigh and Weigher after the run has ended.
 var errOver = fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrClosed)
 
-// wait waits for memory; a wait that is given up returns a tooHeavy error.
+// wait waits for memory; a wait that is given up returns a overQuotaError error.
 func (u *Run) wait(bytes int64, get func() (*semaphore.Load, error)) (*semaphore.Load, error) {
 	u.r.gathers(1)
 	defer u.r.gathers(-1)
 	load, err := get()
 	if err != nil {
-		return nil, &tooHeavy{bytes, u.r.o.Memory}
+		return nil, &overQuotaError{bytes, u.r.o.Memory}
 	}
 	return load, nil
 }
@@ -227,7 +227,7 @@ type part struct {
 func (p *part) weigh(ctx context.Context, bytes int64) error {
 	u := p.run
 	if bytes > u.r.o.Memory {
-		return &tooHeavy{bytes, u.r.o.Memory}
+		return &overQuotaError{bytes, u.r.o.Memory}
 	}
 	held, err := p.take(bytes)
 	switch weight := p.weight(); {

@@ -118,7 +118,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // look does what is due and returns how long there is nothing to do.
 func (r *Runner) look(ctx context.Context) time.Duration {
 	now := r.o.Now()
-	r.beat(ctx, now)
+	r.heartbeat(ctx, now)
 	due := r.want.Swap(false) || !now.Before(r.claimAt)
 	if due && !r.trouble.waits(now) {
 		r.claimAt = now.Add(r.o.Lease)
@@ -144,7 +144,7 @@ func (r *Runner) next() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, u := range r.runs {
-		if b := u.nextBeat(); b.Before(at) {
+		if b := u.nextHeartbeat(); b.Before(at) {
 			at = b
 		}
 	}
@@ -209,7 +209,7 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 	}
 	half := max(r.o.Workers/2, 1)
 	limit := max(min(free-r.o.Workers/4, half-r.gathering), 1)
-	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: laneFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
+	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: priorityFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
 	if r.gathering >= half {
 		// Enough heavy jobs wait for memory. A job claimed now has to fit beside them.
 		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)
@@ -217,9 +217,9 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 	return c, true
 }
 
-// laneFor returns the last priority class that may use one of the free workers. A
+// priorityFor returns the last priority class that may use one of the free workers. A
 // few workers are reserved for work that a caller waits for.
-func laneFor(free, workers int) understudy.Priority {
+func priorityFor(free, workers int) understudy.Priority {
 	switch {
 	case workers > 1 && free <= workers/8:
 		return understudy.Soon
@@ -270,7 +270,7 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 			return nil
 		}
 		now := r.o.Now()
-		r.beat(ctx, now)
+		r.heartbeat(ctx, now)
 		r.want.Store(false)
 		r.claimAt = end
 		if !now.Before(end) {

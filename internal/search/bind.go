@@ -16,7 +16,7 @@ import (
 type binder struct {
 	text     string
 	now      time.Time
-	sights   []*sight                                       // every kind asked for that the caller sees
+	sights   []*kindView                                    // every kind asked for that the caller sees
 	every    func(yield func(k *spec.Kind, seen bool) bool) // every kind there is
 	exact    map[string]bool                                // names some seen kind has a field of
 	relative bool                                           // what is asked for depends on now
@@ -24,7 +24,7 @@ type binder struct {
 }
 
 // bind resolves a tree's names. The error is a *understudy.SyntaxError.
-func bind(text string, tree *node, sights []*sight, every func(yield func(*spec.Kind, bool) bool), now time.Time) (*params, error) {
+func bind(text string, tree *node, sights []*kindView, every func(yield func(*spec.Kind, bool) bool), now time.Time) (*params, error) {
 	b := &binder{text: text, now: now, sights: sights, every: every, exact: map[string]bool{}}
 	for _, s := range sights {
 		for _, f := range s.kind.Fields {
@@ -55,12 +55,12 @@ func (b *binder) fail(e *query.SyntaxError) *cond {
 }
 
 // node binds a node; scope are the kinds that what stands beside it leaves.
-func (b *binder) node(n *node, scope []*sight) *cond {
+func (b *binder) node(n *node, scope []*kindView) *cond {
 	switch n.op {
 	case opWords:
 		p := tokenizer.Phrase(n.prefix, n.text)
 		if p.Empty() {
-			return b.fail(wrong(b.text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", clip(n.text)))
+			return b.fail(syntaxError(b.text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", clip(n.text)))
 		}
 		c := &cond{op: opWords, leaf: &leaf{node: n, words: p}}
 		if ids := b.ids(n, scope); len(ids) > 0 && !n.prefix {
@@ -80,7 +80,7 @@ func (b *binder) node(n *node, scope []*sight) *cond {
 		}
 		return &cond{op: opField, leaf: l}
 	case opAnd:
-		scope = slices.DeleteFunc(slices.Clone(scope), func(s *sight) bool { return !b.mayBe(n, s) })
+		scope = slices.DeleteFunc(slices.Clone(scope), func(s *kindView) bool { return !b.mayBe(n, s) })
 	}
 	c := &cond{op: n.op}
 	for _, o := range n.of {
@@ -102,17 +102,17 @@ const leastID = 10
 
 // ids are the conditions on every field that names a record, when a word has
 // the form of an id: ids are no text.
-func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
+func (b *binder) ids(n *node, scope []*kindView) (all []*cond) {
 	id := b.spell(n.text)
 	if len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool { return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-' }) {
 		return nil
 	}
-	known := slices.ContainsFunc(b.sights, func(s *sight) bool { return s.kind.HasPrefix(id) })
+	known := slices.ContainsFunc(b.sights, func(s *kindView) bool { return s.kind.HasPrefix(id) })
 	if !known {
 		return nil
 	}
 	byName := map[string]*leaf{}
-	own := &leaf{node: n, in: map[*sight]string{}, ids: []string{id}, test: func(c *candidate, _ string) bool { return c.ID == id }}
+	own := &leaf{node: n, in: map[*kindView]string{}, ids: []string{id}, test: func(c *candidate, _ string) bool { return c.ID == id }}
 	for _, s := range scope {
 		if s.seesID() && len(s.kind.ID) == strings.Count(id, spec.IDSeparator)+1 {
 			own.in[s] = s.kind.ID[0]
@@ -123,7 +123,7 @@ func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
 			}
 			l := byName[f.Name]
 			if l == nil {
-				l = &leaf{node: n, in: map[*sight]string{}}
+				l = &leaf{node: n, in: map[*kindView]string{}}
 				l.test, l.term = is(id), &query.Predicate{Any: []string{id}}
 				byName[f.Name] = l
 				all = append(all, &cond{op: opField, leaf: l})
@@ -139,7 +139,7 @@ func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
 
 // mayName says whether a field that is fully seen may hold an id, be it that of
 // another record or a part of its own.
-func (s *sight) mayName(f *spec.Field, id string) bool {
+func (s *kindView) mayName(f *spec.Field, id string) bool {
 	_, seen := s.fields[f.Name]
 	own := len(s.kind.ID) == 1 && s.kind.ID[0] == f.Name // that is asked for by the record's name
 	if !seen || own || f.Type == spec.TypeSelect || sortOf(s.kind, f) != sortExact {
@@ -162,7 +162,7 @@ func is(want string) func(*candidate, string) bool {
 }
 
 // mayBe says whether the conditions on kinds alone let a kind through.
-func (b *binder) mayBe(n *node, s *sight) bool {
+func (b *binder) mayBe(n *node, s *kindView) bool {
 	switch n.op {
 	case opAnd:
 		return !slices.ContainsFunc(n.of, func(o *node) bool { return !b.mayBe(o, s) })
@@ -188,7 +188,7 @@ func called(k *spec.Kind, name string) bool {
 }
 
 // field binds a condition on a field.
-func (b *binder) field(n *node, scope []*sight) *leaf {
+func (b *binder) field(n *node, scope []*kindView) *leaf {
 	switch name := n.name; {
 	case isKind(name):
 		return b.kind(n)
@@ -207,19 +207,19 @@ func (b *binder) field(n *node, scope []*sight) *leaf {
 
 // fields finds the fields a name means in the kinds of a scope. A field that is
 // not fully seen in one of them may not be named.
-func (b *binder) fields(name string, at, end int, scope []*sight) (map[*sight]string, []*spec.Field) {
-	in := map[*sight]string{}
+func (b *binder) fields(name string, at, end int, scope []*kindView) (map[*kindView]string, []*spec.Field) {
+	in := map[*kindView]string{}
 	var fields []*spec.Field
 	for _, s := range scope {
 		f, ambiguous := s.field(name)
 		switch {
 		case len(ambiguous) > 0:
-			b.fail(wrong(b.text, at, end, "%s of %s may be %s; write one of them in full", clip(name), s.kind.Name, strings.Join(ambiguous, " or ")))
+			b.fail(syntaxError(b.text, at, end, "%s of %s may be %s; write one of them in full", clip(name), s.kind.Name, strings.Join(ambiguous, " or ")))
 			return nil, nil
 		case f == nil:
 			continue
 		case f.Type == spec.TypeMedia:
-			b.fail(wrong(b.text, at, end, "%s of %s is a content; it cannot be searched", f.Name, s.kind.Name))
+			b.fail(syntaxError(b.text, at, end, "%s of %s is a content; it cannot be searched", f.Name, s.kind.Name))
 			return nil, nil
 		}
 		if _, ok := s.fields[f.Name]; !ok {
@@ -236,7 +236,7 @@ func (b *binder) fields(name string, at, end int, scope []*sight) (map[*sight]st
 }
 
 // elsewhere names a kind in which a field may be asked for.
-func (b *binder) elsewhere(name string, scope []*sight) string {
+func (b *binder) elsewhere(name string, scope []*kindView) string {
 	for _, s := range scope {
 		if f, _ := s.field(name); f != nil {
 			if _, ok := s.fields[f.Name]; ok {
@@ -248,7 +248,7 @@ func (b *binder) elsewhere(name string, scope []*sight) string {
 }
 
 // unknown is the error of a name that no field in scope has.
-func (b *binder) unknown(name string, at, end int, scope []*sight) *query.SyntaxError {
+func (b *binder) unknown(name string, at, end int, scope []*kindView) *query.SyntaxError {
 	var kinds []string
 	for _, s := range b.sights {
 		if f, _ := s.field(name); f != nil {
@@ -256,7 +256,7 @@ func (b *binder) unknown(name string, at, end int, scope []*sight) *query.Syntax
 		}
 	}
 	if len(kinds) > 0 {
-		return wrong(b.text, at, end, "what is looked in has no field %s; it is one of %s", clip(name), strings.Join(kinds, ", "))
+		return syntaxError(b.text, at, end, "what is looked in has no field %s; it is one of %s", clip(name), strings.Join(kinds, ", "))
 	}
 	hidden := false
 	for k, seen := range b.every {
@@ -269,7 +269,7 @@ func (b *binder) unknown(name string, at, end int, scope []*sight) *query.Syntax
 	}
 	switch {
 	case len(kinds) > 0:
-		return wrong(b.text, at, end, "what is looked in has no field %s; it is one of %s", clip(name), strings.Join(kinds, ", "))
+		return syntaxError(b.text, at, end, "what is looked in has no field %s; it is one of %s", clip(name), strings.Join(kinds, ", "))
 	case hidden:
 		return refused(b.text, at, end, "%s is a field of what your role does not see; take it out", clip(name))
 	}
@@ -280,5 +280,5 @@ func (b *binder) unknown(name string, at, end int, scope []*sight) *query.Syntax
 		}
 	}
 	slices.Sort(known)
-	return wrong(b.text, at, end, "no field is called %s%s Put it in quotes to look for that text", clip(name), stopped(hint(name, slices.Compact(known))))
+	return syntaxError(b.text, at, end, "no field is called %s%s Put it in quotes to look for that text", clip(name), stopped(hint(name, slices.Compact(known))))
 }

@@ -37,7 +37,7 @@ type leaf struct {
 	words tokenizer.Pattern
 	// in are the fields meant, by kind; a kind that is not there has none, and
 	// nothing of it fulfils the condition. nil: no field is meant.
-	in   map[*sight]string
+	in   map[*kindView]string
 	test func(c *candidate, field string) bool // nil: words decide
 	// What a store can be asked for it; the zero values: nothing.
 	ids   []string // of one of these ids
@@ -50,7 +50,7 @@ type params struct {
 	text     string
 	tree     *node
 	cond     *cond
-	sights   []*sight // the kinds something can be found of
+	sights   []*kindView // the kinds something can be found of
 	now      time.Time
 	relative bool   // what it means depends on now
 	id       string // the whole text, when it is one word: as ids are spelt
@@ -65,7 +65,7 @@ func stopped(hint string) string {
 }
 
 // possible says whether something of a kind can fulfil a condition.
-func (c *cond) possible(s *sight) bool {
+func (c *cond) possible(s *kindView) bool {
 	switch c.op {
 	case opAnd:
 		return !slices.ContainsFunc(c.of, func(o *cond) bool { return !o.possible(s) })

@@ -26,7 +26,7 @@ const (
 // role. They are safe for concurrent use.
 type counts struct {
 	mu    sync.Mutex
-	all   map[string]*counted
+	all   map[string]*countRun
 	used  int64 // rises with every use
 	bytes int64
 
@@ -36,8 +36,8 @@ type counts struct {
 	scans    sync.WaitGroup
 }
 
-// counted is what was counted of one search.
-type counted struct {
+// countRun is what was counted of one search.
+type countRun struct {
 	turn chan struct{} // held by who looks at what follows
 	used int64         // of counts
 	size int64         // of counts
@@ -55,7 +55,7 @@ type counted struct {
 type edition struct{ change, silent int64 }
 
 func newCounts() *counts {
-	c := &counts{all: map[string]*counted{}, scanning: make(chan struct{}, 1)}
+	c := &counts{all: map[string]*countRun{}, scanning: make(chan struct{}, 1)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -69,20 +69,20 @@ func (c *counts) close() {
 
 // of are the counts kept for a search, made when there are none; nil: they are
 // not kept, because they are of several sources or depend on the time of day.
-func (c *counts) of(v *visit) *counted {
+func (c *counts) of(v *execution) *countRun {
 	if v.q.relative || len(v.q.sights) == 0 {
 		return nil
 	}
 	source := v.q.sights[0].source
 	key := fmt.Sprintf("%q %q %q %q %q", v.c.Role(), v.c.Source, v.ask.Source, v.ask.Kinds, v.ask.Text)
-	if slices.ContainsFunc(v.q.sights, func(s *sight) bool { return s.source != source }) {
+	if slices.ContainsFunc(v.q.sights, func(s *kindView) bool { return s.source != source }) {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.all[key]
 	if k == nil {
-		k = &counted{turn: make(chan struct{}, 1)}
+		k = &countRun{turn: make(chan struct{}, 1)}
 		c.all[key] = k
 	}
 	c.used++
@@ -93,7 +93,7 @@ func (c *counts) of(v *visit) *counted {
 
 // tidy lets go of what was used longest ago until the rest is within bounds. Who
 // holds one of them goes on with it.
-func (c *counts) tidy(keep *counted) {
+func (c *counts) tidy(keep *countRun) {
 	for len(c.all) > maxAsks || c.bytes > maxKept {
 		oldest := ""
 		for key, k := range c.all {
@@ -111,7 +111,7 @@ func (c *counts) tidy(keep *counted) {
 }
 
 // weigh says how many bytes a counted takes now.
-func (c *counts) weigh(k *counted, size int64) {
+func (c *counts) weigh(k *countRun, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.all {
@@ -127,7 +127,7 @@ func (c *counts) weigh(k *counted, size int64) {
 // count fills in total and facets: from what is kept, brought up to date by what
 // changed since; else by counting all behind this search, and now for as long as a
 // count may take.
-func (v *visit) count(ctx context.Context) error {
+func (v *execution) count(ctx context.Context) error {
 	k := v.s.counts.of(v)
 	if k == nil {
 		return v.countNow(ctx)
@@ -151,7 +151,7 @@ func (v *visit) count(ctx context.Context) error {
 	return nil
 }
 
-func (k *counted) enter(ctx context.Context) error {
+func (k *countRun) enter(ctx context.Context) error {
 	select {
 	case k.turn <- struct{}{}:
 		return nil
@@ -160,17 +160,17 @@ func (k *counted) enter(ctx context.Context) error {
 	}
 }
 
-func (k *counted) leave() { <-k.turn }
+func (k *countRun) leave() { <-k.turn }
 
 // bringUp makes what is kept right for the records there are now. The caller has
 // the turn.
-func (v *visit) bringUp(ctx context.Context, k *counted) error {
+func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 	for scanned := false; ; scanned = true {
 		now, err := v.edition(ctx)
 		if err != nil {
 			return err
 		}
-		ruled := slices.ContainsFunc(v.q.sights, func(s *sight) bool { return s.rule != nil })
+		ruled := slices.ContainsFunc(v.q.sights, func(s *kindView) bool { return s.rule != nil })
 		whole := !ruled && !k.large
 		switch fresh := k.facets != nil && k.edition == now; {
 		case fresh && (!ruled || v.s.o.Now().Sub(k.at) < ruleAge):
@@ -194,13 +194,13 @@ func (v *visit) bringUp(ctx context.Context, k *counted) error {
 	}
 }
 
-func (v *visit) edition(ctx context.Context) (e edition, err error) {
+func (v *execution) edition(ctx context.Context) (e edition, err error) {
 	e.change, e.silent, err = v.s.o.Store.Edition(ctx, v.q.sights[0].source)
 	return e, err
 }
 
 // countInto counts now, and keeps it for as long as nothing changes.
-func (v *visit) countInto(ctx context.Context, k *counted, now edition) error {
+func (v *execution) countInto(ctx context.Context, k *countRun, now edition) error {
 	if err := v.countNow(ctx); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (v *visit) countInto(ctx context.Context, k *counted, now edition) error {
 // catchUp looks at what changed since, and at nothing else; false: that is too
 // much. A change that comes meanwhile may be in it; it is looked at again with the
 // next.
-func (v *visit) catchUp(ctx context.Context, k *counted, now edition) (done bool, err error) {
+func (v *execution) catchUp(ctx context.Context, k *countRun, now edition) (done bool, err error) {
 	facets, after := k.facets, k.edition.change
 	k.facets = nil // while it is half done
 	changed, err := v.follow(ctx, k.tally, after)
@@ -231,7 +231,7 @@ func (v *visit) catchUp(ctx context.Context, k *counted, now edition) (done bool
 
 // follow sets what came, changed or went after a change, and says whether any was
 // of the kinds that are counted.
-func (v *visit) follow(ctx context.Context, t *tally, after int64) (changed bool, err error) {
+func (v *execution) follow(ctx context.Context, t *tally, after int64) (changed bool, err error) {
 	source := v.q.sights[0].source
 	changes, err := v.s.o.Store.Changes(ctx, source, after, maxCatch)
 	if err == nil && len(changes) == maxCatch {
@@ -259,7 +259,7 @@ func (v *visit) follow(ctx context.Context, t *tally, after int64) (changed bool
 }
 
 // match is c made of a record, nil when it is none of those looked for.
-func (v *visit) match(c *candidate, in *sight, r *understudy.Record) *candidate {
+func (v *execution) match(c *candidate, in *kindView, r *understudy.Record) *candidate {
 	if in == nil || !in.see(c, r) || !v.q.cond.holds(c) {
 		return nil
 	}

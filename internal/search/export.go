@@ -45,7 +45,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	defer cancel(nil)
 	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStalled) })
 	defer watch.Stop()
-	v := &visit{s: s, c: c, ask: &a, q: q, order: o}
+	v := &execution{s: s, c: c, ask: &a, q: q, order: o}
 	var told error
 	looked := 0
 	err = v.each(ctx, 0, func(_ found, c *candidate) bool {

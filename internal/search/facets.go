@@ -24,7 +24,7 @@ const (
 // countNow fills in total and facets: by looking at matches for as long as a count
 // may take; then, where the store can count what is left without looking, by
 // that.
-func (v *visit) countNow(ctx context.Context) error {
+func (v *execution) countNow(ctx context.Context) error {
 	now, limits := v.s.o.Now(), v.s.o.Limits
 	end, late := now.Add(limits.Facets), now.Add(limits.Count)
 	// A busy machine may take longer until anything is found: there is something
@@ -70,7 +70,7 @@ func (v *visit) countNow(ctx context.Context) error {
 // are counted, and of a field's values, of which a record has one at most, no
 // more are told than there are records. Where that leaves records over, there
 // may be values nobody came to.
-func (v *visit) settle() {
+func (v *execution) settle() {
 	total := v.out.Total
 	whole := !v.ask.CountOnly && v.ask.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
 	if n := int64(len(v.out.Hits)); whole && n >= total.N {
@@ -131,7 +131,7 @@ func term(name, text string) string {
 
 // countInStore replaces what was counted in part by what the store counts, when
 // it can count exactly what the caller sees.
-func (v *visit) countInStore(ctx context.Context, end time.Time) error {
+func (v *execution) countInStore(ctx context.Context, end time.Time) error {
 	plan := v.q.plan()
 	if len(plan) != 1 || !v.countable() {
 		return nil
@@ -182,14 +182,14 @@ const mostCounted = 1_000_000_000
 
 // countable says whether what the store finds is just what the query means to
 // this caller: nothing is hidden, and every condition is one the store decides.
-func (v *visit) countable() bool {
+func (v *execution) countable() bool {
 	if !v.whole() {
 		return false
 	}
 	for _, p := range v.q.cond.parts() {
 		switch {
 		case p.words():
-			if slices.ContainsFunc(v.q.sights, func(s *sight) bool { return !s.all }) {
+			if slices.ContainsFunc(v.q.sights, func(s *kindView) bool { return !s.all }) {
 				return false // the store finds words in what the spec does not name, too
 			}
 			for _, l := range p.wanted(nil) {

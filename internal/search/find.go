@@ -46,7 +46,7 @@ func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.Search
 		return nil, errBusy
 	}
 	defer leave()
-	v := &visit{s: s, c: c, ask: &a, began: s.o.Now()}
+	v := &execution{s: s, c: c, ask: &a, began: s.o.Now()}
 	v.mark.Now = v.began.Unix()
 	if a.Cursor != "" {
 		if v.mark, err = s.open(c, &a); err != nil {
@@ -65,7 +65,7 @@ func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.Search
 	return v.find(ctx)
 }
 
-func (v *visit) find(ctx context.Context) (*query.SearchResult, error) {
+func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 	limited, cancel := context.WithTimeout(ctx, v.s.o.Limits.Time)
 	defer cancel()
 	v.out = query.SearchResult{Query: v.q.tree.String(), Hits: []query.SearchHit{}, Notes: []string{}}
@@ -99,7 +99,7 @@ func (v *visit) find(ctx context.Context) (*query.SearchResult, error) {
 
 // failed is nil for the end of the search's own time, which makes the answer a
 // part.
-func (v *visit) failed(ctx context.Context, err error) error {
+func (v *execution) failed(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return v.part(0, "the time for one answer ran out")
 	}
@@ -108,7 +108,7 @@ func (v *visit) failed(ctx context.Context, err error) error {
 
 // part says that not everything was looked through. How much it was counts what
 // may be hidden, and is told to those alone who see everything.
-func (v *visit) part(looked int, why string) error {
+func (v *execution) part(looked int, why string) error {
 	if v.out.Partial {
 		return nil // it was said
 	}
@@ -125,8 +125,8 @@ func (v *visit) part(looked int, why string) error {
 }
 
 // whole says whether nothing is hidden from the caller where it looks.
-func (v *visit) whole() bool {
-	return !slices.ContainsFunc(v.q.sights, func(s *sight) bool { return !s.whole && !s.all || s.rule != nil })
+func (v *execution) whole() bool {
+	return !slices.ContainsFunc(v.q.sights, func(s *kindView) bool { return !s.whole && !s.all || s.rule != nil })
 }
 
 // hit is a record as the caller sees it.

@@ -93,7 +93,7 @@ func (b *binder) stretch(n *node) (spans []span, ok bool) {
 			continue
 		}
 		if read[i], ok = readMoment(v.text, b.now); !ok || v.prefix {
-			b.fail(wrong(b.text, v.at, v.end, "%s is no time; %s", clip(v.text), momentHelp))
+			b.fail(syntaxError(b.text, v.at, v.end, "%s is no time; %s", clip(v.text), momentHelp))
 			return nil, false
 		}
 		b.relative = b.relative || !steady(v.text)
@@ -143,7 +143,7 @@ func (b *binder) ages(n *node) (spans []span, ok bool) {
 		}
 		length, ok := readLength(v.text)
 		if !ok || v.prefix {
-			b.fail(wrong(b.text, v.at, v.end, "%s is no length of time; %s", clip(v.text), lengthHelp))
+			b.fail(syntaxError(b.text, v.at, v.end, "%s is no length of time; %s", clip(v.text), lengthHelp))
 			return nil, false
 		}
 		at[i] = b.now.Unix() - length
@@ -171,7 +171,7 @@ func (b *binder) ages(n *node) (spans []span, ok bool) {
 		}
 		return []span{s}, true
 	}
-	b.fail(wrong(b.text, n.at, n.end, "an age is compared: age<2h, age>7d, age:2h..7d"))
+	b.fail(syntaxError(b.text, n.at, n.end, "an age is compared: age<2h, age>7d, age:2h..7d"))
 	return nil, false
 }
 
@@ -185,12 +185,12 @@ func within(t int64, spans []span) bool {
 }
 
 // timed binds a condition on a field that holds a time.
-func (b *binder) timed(l *leaf, in map[*sight]string) {
+func (b *binder) timed(l *leaf, in map[*kindView]string) {
 	spans, ok := b.stretch(l.node)
 	if !ok {
 		return
 	}
-	types := make(map[*sight]string, len(in))
+	types := make(map[*kindView]string, len(in))
 	for s, name := range in {
 		types[s] = s.kind.Field(name).Type
 	}
@@ -226,7 +226,7 @@ func around(spans []span) *query.Predicate {
 
 // date binds date and age: the time of a record's clock or, while it has none,
 // of its order.
-func (b *binder) date(n *node, scope []*sight) *leaf {
+func (b *binder) date(n *node, scope []*kindView) *leaf {
 	spans, ok := []span(nil), false
 	if n.name == ageName {
 		spans, ok = b.ages(n)
@@ -236,7 +236,7 @@ func (b *binder) date(n *node, scope []*sight) *leaf {
 	if !ok {
 		return nil
 	}
-	l := &leaf{node: n, in: map[*sight]string{}}
+	l := &leaf{node: n, in: map[*kindView]string{}}
 	for _, s := range scope {
 		for _, name := range []string{s.kind.Clock, s.kind.Order} {
 			if name == "" {
@@ -250,7 +250,7 @@ func (b *binder) date(n *node, scope []*sight) *leaf {
 		}
 	}
 	if len(l.in) == 0 {
-		b.fail(wrong(b.text, n.at, n.at+len(n.name), "what is looked in has no date"))
+		b.fail(syntaxError(b.text, n.at, n.at+len(n.name), "what is looked in has no date"))
 		return nil
 	}
 	l.test = func(c *candidate, _ string) bool {

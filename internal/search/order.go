@@ -27,8 +27,8 @@ type order struct {
 	window bool // of the newest matches only
 	rank   bool
 	down   bool // by a field, the largest first
-	in     map[*sight]string
-	sorts  map[*sight]sort
+	in     map[*kindView]string
+	sorts  map[*kindView]sort
 }
 
 // order reads the name of an order. A field in it must be fully seen wherever
@@ -48,7 +48,7 @@ func (q *params) order(name string) (o order, err error) {
 	} else if field == dateName {
 		return o, nil
 	}
-	if len(q.sights) > 0 && !slices.ContainsFunc(q.sights, func(s *sight) bool { f, several := s.field(field); return f != nil || len(several) > 0 }) {
+	if len(q.sights) > 0 && !slices.ContainsFunc(q.sights, func(s *kindView) bool { f, several := s.field(field); return f != nil || len(several) > 0 }) {
 		known := []string{newest, oldest, rank}
 		for _, s := range q.sights {
 			for f := range s.fields {
@@ -66,7 +66,7 @@ func (q *params) order(name string) (o order, err error) {
 		}
 		return o, fmt.Errorf("search: %w: sort=%s: %s", b.err.Kind, clip(name), b.err.Why)
 	}
-	o = order{window: true, down: down, in: in, sorts: map[*sight]sort{}}
+	o = order{window: true, down: down, in: in, sorts: map[*kindView]sort{}}
 	for s, name := range in {
 		o.sorts[s] = sortOf(s.kind, s.kind.Field(name))
 	}

@@ -30,7 +30,7 @@ type parser struct {
 func parse(text string) (*node, error) {
 	p := &parser{text: text}
 	if len(text) > MaxText {
-		return nil, wrong(text, MaxText, len(text), "a query has at most %d bytes, this one %d; shorten it", MaxText, len(text))
+		return nil, syntaxError(text, MaxText, len(text), "a query has at most %d bytes, this one %d; shorten it", MaxText, len(text))
 	}
 	p.check()
 	if n := p.wholeNumber(); n != nil && p.err == nil {
@@ -65,7 +65,7 @@ func (p *parser) check() {
 
 func (p *parser) fail(at, end int, format string, args ...any) {
 	if p.err == nil {
-		p.err = wrong(p.text, at, end, format, args...)
+		p.err = syntaxError(p.text, at, end, format, args...)
 	}
 }
 

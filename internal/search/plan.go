@@ -17,7 +17,7 @@ const maxBranches = 24
 // question is one Seek and the kinds it is about.
 type question struct {
 	query.RecordQuery
-	sights map[string]*sight // by kind
+	sights map[string]*kindView // by kind
 }
 
 // plan is what the store is asked for a query: the questions' records together.
@@ -27,14 +27,14 @@ type question struct {
 // is asked for with the query; where a store cannot be asked for the rule, it is
 // not asked for the query either, which is tested on what is read.
 func (q *params) plan() []question {
-	bySource := map[string][]*sight{}
+	bySource := map[string][]*kindView{}
 	for _, s := range q.sights {
 		bySource[s.source] = append(bySource[s.source], s)
 	}
 	var all []question
 	for _, source := range slices.Sorted(maps.Keys(bySource)) {
 		for _, c := range q.cond.branches() {
-			about := slices.DeleteFunc(slices.Clone(bySource[source]), func(s *sight) bool { return !c.possible(s) })
+			about := slices.DeleteFunc(slices.Clone(bySource[source]), func(s *kindView) bool { return !c.possible(s) })
 			for _, some := range c.alike(about) {
 				all = append(all, c.questions(source, some)...)
 			}
@@ -44,12 +44,12 @@ func (q *params) plan() []question {
 }
 
 // alike divides kinds into those that can be asked about in one question.
-func (c *cond) alike(about []*sight) (all [][]*sight) {
-	var shared, part []*sight
+func (c *cond) alike(about []*kindView) (all [][]*kindView) {
+	var shared, part []*kindView
 	for _, s := range about {
 		switch {
 		case s.rule != nil || c.named(): // ids are asked for kind by kind
-			all = append(all, []*sight{s})
+			all = append(all, []*kindView{s})
 		case s.part:
 			part = append(part, s)
 		default:
@@ -60,9 +60,9 @@ func (c *cond) alike(about []*sight) (all [][]*sight) {
 		all = append(all, part)
 	}
 	for len(shared) > 0 { // no class that is hidden of one kind is looked in for another
-		var same []*sight
-		shared = slices.DeleteFunc(shared, func(s *sight) bool {
-			if slices.ContainsFunc(same, func(o *sight) bool { return meet(s.classes, o.hidden) || meet(s.hidden, o.classes) }) {
+		var same []*kindView
+		shared = slices.DeleteFunc(shared, func(s *kindView) bool {
+			if slices.ContainsFunc(same, func(o *kindView) bool { return meet(s.classes, o.hidden) || meet(s.hidden, o.classes) }) {
 				return false
 			}
 			same = append(same, s)
@@ -79,7 +79,7 @@ func meet(a, b []string) bool {
 }
 
 // questions are what a store is asked about kinds that are alike.
-func (c *cond) questions(source string, about []*sight) []question {
+func (c *cond) questions(source string, about []*kindView) []question {
 	rule := about[0].rule
 	switch {
 	case rule == nil:
@@ -155,8 +155,8 @@ func (c *cond) named() bool {
 }
 
 // ask makes the question for some kinds of a source.
-func (c *cond) ask(source string, about []*sight) question {
-	q := question{RecordQuery: query.RecordQuery{Source: source}, sights: map[string]*sight{}}
+func (c *cond) ask(source string, about []*kindView) question {
+	q := question{RecordQuery: query.RecordQuery{Source: source}, sights: map[string]*kindView{}}
 	for _, s := range about {
 		q.Kinds = append(q.Kinds, s.kind.Name)
 		q.sights[s.kind.Name] = s
@@ -182,7 +182,7 @@ func (c *cond) ask(source string, about []*sight) question {
 }
 
 // asked is the leaf's term for some kinds, nil when there is none they share.
-func (l *leaf) asked(about []*sight) *query.Predicate {
+func (l *leaf) asked(about []*kindView) *query.Predicate {
 	if l.term == nil {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (l *leaf) asked(about []*sight) *query.Predicate {
 // text is what of a condition a store's index of words can be asked for; nil:
 // nothing. A NOT is never asked: what the index finds in fields the role does
 // not see must not take a record away.
-func (c *cond) text(about []*sight) *query.Text {
+func (c *cond) text(about []*kindView) *query.Text {
 	switch c.op {
 	case opNot:
 		return nil
@@ -225,7 +225,7 @@ func (c *cond) text(about []*sight) *query.Text {
 		}
 		return joined(query.TextOr, of)
 	}
-	if c.leaf.words.Empty() || slices.ContainsFunc(about, func(s *sight) bool { return !c.leaf.indexed(s) }) {
+	if c.leaf.words.Empty() || slices.ContainsFunc(about, func(s *kindView) bool { return !c.leaf.indexed(s) }) {
 		return nil
 	}
 	t := textOf(c.leaf.words, c.leaf.node)
@@ -252,7 +252,7 @@ func (c *cond) text(about []*sight) *query.Text {
 
 // indexed says whether the index of words tells nothing of a kind but what is
 // seen: every field of the classes that are looked in is.
-func (l *leaf) indexed(s *sight) bool {
+func (l *leaf) indexed(s *kindView) bool {
 	if l.in == nil {
 		return s.all || !s.part
 	}
@@ -286,7 +286,7 @@ func joined(op query.TextOp, of []*query.Text) *query.Text {
 }
 
 // classesOf are the classes of which everything is seen in one of some kinds.
-func classesOf(about []*sight) []string {
+func classesOf(about []*kindView) []string {
 	var all []string
 	for _, s := range about {
 		if s.all {

@@ -16,7 +16,7 @@ const scanTime = 2 * time.Minute
 
 // scan begins to count all, unless that is under way; false: another search has
 // that place. The caller has the turn.
-func (v *visit) scan(k *counted) bool {
+func (v *execution) scan(k *countRun) bool {
 	if k.scan != nil {
 		return true
 	}
@@ -34,7 +34,7 @@ func (v *visit) scan(k *counted) bool {
 	}
 	done := make(chan struct{})
 	k.scan = done
-	behind := &visit{s: v.s, c: v.c, ask: v.ask, q: v.q, began: v.began}
+	behind := &execution{s: v.s, c: v.c, ask: v.ask, q: v.q, began: v.began}
 	c.scans.Go(func() {
 		defer close(done) // last: who waits for it may scan something else
 		defer func() { <-c.scanning }()
@@ -72,7 +72,7 @@ const tellEvery = 1 << 14
 // all counts everything the search finds. begun is what there was when it began:
 // what changed since was looked at, or is to be. It says now and then how far it
 // is.
-func (v *visit) all(ctx context.Context, tell func(*tally, edition)) (t *tally, begun edition, err error) {
+func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tally, begun edition, err error) {
 	if begun, err = v.edition(ctx); err != nil {
 		return nil, begun, err
 	}
@@ -97,7 +97,7 @@ func (v *visit) all(ctx context.Context, tell func(*tally, edition)) (t *tally, 
 
 // await waits for the counting of all, for as long as a count may take; false: it
 // goes on. The turn is given back meanwhile.
-func (v *visit) await(ctx context.Context, k *counted) bool {
+func (v *execution) await(ctx context.Context, k *countRun) bool {
 	done := k.scan
 	k.leave()
 	late := time.NewTimer(v.s.o.Limits.Count)

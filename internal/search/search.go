@@ -156,7 +156,7 @@ func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*sp
 }
 
 // sights are the kinds a caller asks for and sees.
-func (s *Searcher) sights(c understudy.Caller, source string, kinds []string) ([]*sight, error) {
+func (s *Searcher) sights(c understudy.Caller, source string, kinds []string) ([]*kindView, error) {
 	if source != "" && !slices.ContainsFunc(s.o.Sources, func(src *spec.Source) bool { return src.Name == source }) {
 		var known []string
 		for _, src := range s.o.Sources {
@@ -164,7 +164,7 @@ func (s *Searcher) sights(c understudy.Caller, source string, kinds []string) ([
 		}
 		return nil, invalid("no source is called %q%s", clip(source), hint(source, known))
 	}
-	var all []*sight
+	var all []*kindView
 	seen, named := map[string]bool{}, map[string]bool{}
 	for src, k := range s.kinds(c, source) {
 		named[k.Name] = true

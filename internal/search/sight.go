@@ -28,8 +28,8 @@ type Gate interface {
 	Rule(c understudy.Caller, source, kind string) *query.RowRule
 }
 
-// sight is what a caller sees of a kind. What is not fully seen is not there.
-type sight struct {
+// kindView is what a caller sees of a kind. What is not fully seen is not there.
+type kindView struct {
 	source  string
 	spec    *spec.Spec
 	kind    *spec.Kind
@@ -46,9 +46,9 @@ type sight struct {
 	counted []string // the fields whose values are counted: choices, codes, what is true or false
 }
 
-func newSight(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts textRule) *sight {
+func newSight(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts textRule) *kindView {
 	source := src.Name
-	s := &sight{source: source, spec: src.Spec, texts: texts, kind: k, all: c.Role() == understudy.RoleAll, fields: make(map[string]string, len(k.Fields)), whole: true, rule: g.Rule(c, source, k.Name)}
+	s := &kindView{source: source, spec: src.Spec, texts: texts, kind: k, all: c.Role() == understudy.RoleAll, fields: make(map[string]string, len(k.Fields)), whole: true, rule: g.Rule(c, source, k.Name)}
 	for _, f := range k.Fields {
 		if source := k.Field(f.From); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
 			if g.Fully(c, src.Name, k.Name, f.Name) {
@@ -75,7 +75,7 @@ func newSight(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts
 
 // divide puts each class of texts among those of which every field is seen, those
 // of which none is, and others.
-func (s *sight) divide() {
+func (s *kindView) divide() {
 	fields, seen := map[string]int{}, map[string]int{}
 	for _, f := range s.kind.Fields {
 		if s.texts[f.Name] == noText {
@@ -99,7 +99,7 @@ func (s *sight) divide() {
 }
 
 // sees says whether a field is fully seen.
-func (s *sight) sees(name []byte) bool {
+func (s *kindView) sees(name []byte) bool {
 	if _, ok := s.fields[string(name)]; ok || !s.all {
 		return ok
 	}
@@ -117,7 +117,7 @@ func (s *sight) sees(name []byte) bool {
 
 // field is the kind's field of a name: the whole dotted one, or, when one field
 // alone ends so, its last part. Several is ambiguous.
-func (s *sight) field(name string) (f *spec.Field, ambiguous []string) {
+func (s *kindView) field(name string) (f *spec.Field, ambiguous []string) {
 	if f = s.kind.Field(name); f != nil {
 		return f, nil
 	}
@@ -136,7 +136,7 @@ func (s *sight) field(name string) (f *spec.Field, ambiguous []string) {
 // candidate is a record that may be one of those looked for.
 type candidate struct {
 	*understudy.Record
-	sight *sight
+	sight *kindView
 	place query.OrderKey
 	doc   jsonspan.Value
 	read  bool
@@ -145,7 +145,7 @@ type candidate struct {
 
 // see makes a candidate of a record; false when its body is no document or a
 // row rule keeps it from the caller.
-func (s *sight) see(c *candidate, r *understudy.Record) bool {
+func (s *kindView) see(c *candidate, r *understudy.Record) bool {
 	doc, err := jsonspan.Document(r.Body)
 	if err != nil || doc.Kind != jsonspan.Object || s.rule != nil && !s.rule.Finds(r) {
 		return false

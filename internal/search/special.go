@@ -13,10 +13,10 @@ import (
 // kind binds kind: and in:.
 func (b *binder) kind(n *node) *leaf {
 	if n.rel != relIs && n.rel != relSame {
-		b.fail(wrong(b.text, n.at, n.end, "a kind has no order; write kind:calls, or several with commas"))
+		b.fail(syntaxError(b.text, n.at, n.end, "a kind has no order; write kind:calls, or several with commas"))
 		return nil
 	}
-	l := &leaf{node: n, in: map[*sight]string{}, test: func(*candidate, string) bool { return true }}
+	l := &leaf{node: n, in: map[*kindView]string{}, test: func(*candidate, string) bool { return true }}
 	for _, v := range n.values {
 		found := false
 		for _, s := range b.sights {
@@ -36,7 +36,7 @@ func (b *binder) unknownKind(v value) *query.SyntaxError {
 	for k, seen := range b.every {
 		switch {
 		case called(k, v.text) && seen:
-			return wrong(b.text, v.at, v.end, "%s is not looked in, as other kinds were asked for; take one of both out", clip(v.text))
+			return syntaxError(b.text, v.at, v.end, "%s is not looked in, as other kinds were asked for; take one of both out", clip(v.text))
 		case called(k, v.text):
 			return refused(b.text, v.at, v.end, "your role does not see %s; take it out", clip(v.text))
 		}
@@ -47,20 +47,20 @@ func (b *binder) unknownKind(v value) *query.SyntaxError {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	return wrong(b.text, v.at, v.end, "there is no kind %s%s There is %s", clip(v.text), stopped(hint(v.text, known)), strings.Join(known, ", "))
+	return syntaxError(b.text, v.at, v.end, "there is no kind %s%s There is %s", clip(v.text), stopped(hint(v.text, known)), strings.Join(known, ", "))
 }
 
 // presence binds has: and no:.
-func (b *binder) presence(n *node, scope []*sight) *leaf {
+func (b *binder) presence(n *node, scope []*kindView) *leaf {
 	if n.rel != relIs {
-		b.fail(wrong(b.text, n.at, n.end, "write %s:FIELD", n.name))
+		b.fail(syntaxError(b.text, n.at, n.end, "write %s:FIELD", n.name))
 		return nil
 	}
-	l := &leaf{node: n, in: map[*sight]string{}}
-	var each []map[*sight]string
+	l := &leaf{node: n, in: map[*kindView]string{}}
+	var each []map[*kindView]string
 	for _, v := range n.values {
 		if v.prefix {
-			b.fail(wrong(b.text, v.at, v.end, "a field's name takes no star; write it in full"))
+			b.fail(syntaxError(b.text, v.at, v.end, "a field's name takes no star; write it in full"))
 			return nil
 		}
 		in, _ := b.fields(v.text, v.at, v.end, scope)
@@ -88,16 +88,16 @@ func (b *binder) presence(n *node, scope []*sight) *leaf {
 
 // number binds number: a phone number in any field of class phone. A kind of
 // which some numbers are hidden is asked for each of the others by its field.
-func (b *binder) number(n *node, scope []*sight) *cond {
+func (b *binder) number(n *node, scope []*kindView) *cond {
 	if n.rel != relIs && n.rel != relSame {
-		return b.fail(wrong(b.text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
+		return b.fail(syntaxError(b.text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
 	}
 	for _, v := range n.values {
 		if v.prefix {
-			return b.fail(wrong(b.text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind a field, from:+1415*"))
+			return b.fail(syntaxError(b.text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind a field, from:+1415*"))
 		}
 		if !isNumber(v.text) {
-			return b.fail(wrong(b.text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", clip(v.text)))
+			return b.fail(syntaxError(b.text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", clip(v.text)))
 		}
 	}
 	fields := map[string]*leaf{}
@@ -127,7 +127,7 @@ func (b *binder) number(n *node, scope []*sight) *cond {
 	case kinds:
 		return b.fail(refused(b.text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out"))
 	}
-	return b.fail(wrong(b.text, n.at, n.end, "what is looked in has no phone numbers"))
+	return b.fail(syntaxError(b.text, n.at, n.end, "what is looked in has no phone numbers"))
 }
 
 // dialled wants a number in a field, or in every field of class phone.
@@ -136,7 +136,7 @@ func dialled(n *node, every bool) *leaf {
 		text, ok := c.value(field)
 		return ok && slices.ContainsFunc(n.values, func(v value) bool { return sameNumber(text, v.text) })
 	}
-	l := &leaf{node: n, in: map[*sight]string{}, every: every, test: is}
+	l := &leaf{node: n, in: map[*kindView]string{}, every: every, test: is}
 	if every {
 		l.test = func(c *candidate, _ string) bool {
 			return slices.ContainsFunc(c.sight.phones, func(field string) bool { return is(c, field) })
@@ -151,13 +151,13 @@ func dialled(n *node, every bool) *leaf {
 // id binds id: the id of a record, of any kind.
 func (b *binder) id(n *node) *cond {
 	if n.rel != relIs && n.rel != relSame {
-		return b.fail(wrong(b.text, n.at, n.end, "an id has no order; write id:VALUE"))
+		return b.fail(syntaxError(b.text, n.at, n.end, "an id has no order; write id:VALUE"))
 	}
 	values := b.spelt(&leaf{node: n})
 	test := func(c *candidate, _ string) bool {
 		return slices.ContainsFunc(values, func(v value) bool { return !v.prefix && c.ID == v.text || v.prefix && strings.HasPrefix(c.ID, v.text) })
 	}
-	l := &leaf{node: n, in: map[*sight]string{}, test: test}
+	l := &leaf{node: n, in: map[*kindView]string{}, test: test}
 	if term := exactly(values); term != nil {
 		l.ids = term.Any
 	}
@@ -173,7 +173,7 @@ func (b *binder) id(n *node) *cond {
 }
 
 // seesID says whether all fields an id is made of are fully seen.
-func (s *sight) seesID() bool {
+func (s *kindView) seesID() bool {
 	for _, name := range s.kind.ID {
 		if _, ok := s.fields[name]; !ok {
 			return false

@@ -12,7 +12,7 @@ import (
 // source of records: one question's, as they are pulled.
 type found struct {
 	query.Hit
-	sight *sight
+	sight *kindView
 }
 
 // stream yields what a plan finds, newest first or with up oldest first, each

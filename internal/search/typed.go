@@ -49,7 +49,7 @@ func sortOf(k *spec.Kind, f *spec.Field) sort {
 
 // typed binds a condition on fields that are there; they are of one sort, or
 // the condition is none they share.
-func (b *binder) typed(n *node, in map[*sight]string, fields []*spec.Field) *leaf {
+func (b *binder) typed(n *node, in map[*kindView]string, fields []*spec.Field) *leaf {
 	var of sort
 	first := true
 	for s, name := range in {
@@ -61,7 +61,7 @@ func (b *binder) typed(n *node, in map[*sight]string, fields []*spec.Field) *lea
 			if textual(is) && textual(of) {
 				is = sortExact
 			} else {
-				b.fail(wrong(b.text, n.at, n.end, "%s is not the same sort of field in every kind; look in one with kind:", n.name))
+				b.fail(syntaxError(b.text, n.at, n.end, "%s is not the same sort of field in every kind; look in one with kind:", n.name))
 				return nil
 			}
 		}
@@ -69,12 +69,12 @@ func (b *binder) typed(n *node, in map[*sight]string, fields []*spec.Field) *lea
 	}
 	if textual(of) || of == sortBool || of == sortMap {
 		if n.rel != relIs && n.rel != relSame {
-			b.fail(wrong(b.text, n.at, n.end, "%s is not ordered; write %s:VALUE, or several with commas", n.name, n.name))
+			b.fail(syntaxError(b.text, n.at, n.end, "%s is not ordered; write %s:VALUE, or several with commas", n.name, n.name))
 			return nil
 		}
 		for _, v := range n.values {
 			if v.text == "" && !v.prefix {
-				b.fail(wrong(b.text, v.at, v.end, "the value is empty"))
+				b.fail(syntaxError(b.text, v.at, v.end, "the value is empty"))
 				return nil
 			}
 		}
@@ -94,7 +94,7 @@ func (b *binder) typed(n *node, in map[*sight]string, fields []*spec.Field) *lea
 	case sortExact:
 		b.same(l)
 	case sortMap:
-		b.fail(wrong(b.text, n.at, n.end, "%s holds other fields; write has:%s, no:%s, or name one of them", n.name, n.name, n.name))
+		b.fail(syntaxError(b.text, n.at, n.end, "%s holds other fields; write has:%s, no:%s, or name one of them", n.name, n.name, n.name))
 	case sortPhone:
 		b.phone(l)
 	default:
@@ -140,7 +140,7 @@ func (b *binder) textual(l *leaf) {
 	for _, v := range l.node.values {
 		p := tokenizer.Phrase(v.prefix, v.text)
 		if p.Empty() {
-			b.fail(wrong(b.text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=", clip(v.text), l.node.name))
+			b.fail(syntaxError(b.text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=", clip(v.text), l.node.name))
 			return
 		}
 		any = append(any, p)
@@ -168,7 +168,7 @@ func (b *binder) boolean(l *leaf) {
 		case "false", "no":
 			t.Any = append(t.Any, "false")
 		default:
-			b.fail(wrong(b.text, v.at, v.end, "%s is true or false", l.node.name))
+			b.fail(syntaxError(b.text, v.at, v.end, "%s is true or false", l.node.name))
 			return
 		}
 	}
@@ -188,7 +188,7 @@ func (b *binder) numeric(l *leaf) {
 		}
 		var ok bool
 		if want[i], ok = parseDecimal(v.text); !ok || v.prefix {
-			b.fail(wrong(b.text, v.at, v.end, "%s is a number; write one, like %s", n.name, example(n)))
+			b.fail(syntaxError(b.text, v.at, v.end, "%s is a number; write one, like %s", n.name, example(n)))
 			return
 		}
 	}
@@ -219,7 +219,7 @@ func (n *node) closed() bool { return n.values[0].text != "" && n.values[1].text
 // backwards refuses a range that nothing can lie in.
 func (b *binder) backwards(n *node) {
 	from, to := n.values[0], n.values[1]
-	b.fail(wrong(b.text, from.at, to.end, "the range ends before it begins; write %s:%s..%s", n.name, clip(to.text), clip(from.text)))
+	b.fail(syntaxError(b.text, from.at, to.end, "the range ends before it begins; write %s:%s..%s", n.name, clip(to.text), clip(from.text)))
 }
 
 // compare applies the relation; by compares what is held with value i.
@@ -259,7 +259,7 @@ func (b *binder) phone(l *leaf) {
 	case dialled == 0:
 		b.textual(l)
 	case dialled < len(values):
-		b.fail(wrong(b.text, values[0].at, l.node.end, "some of these are phone numbers and some are not; write two conditions with OR between them"))
+		b.fail(syntaxError(b.text, values[0].at, l.node.end, "some of these are phone numbers and some are not; write two conditions with OR between them"))
 	default:
 		l.test = func(c *candidate, field string) bool {
 			text, ok := c.value(field)

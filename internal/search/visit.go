@@ -14,8 +14,8 @@ import (
 	"understudy/spec"
 )
 
-// visit is one search on its way.
-type visit struct {
+// execution is one search on its way.
+type execution struct {
 	s     *Searcher
 	c     understudy.Caller
 	ask   *query.SearchRequest
@@ -29,7 +29,7 @@ type visit struct {
 }
 
 // run finds by place: newest or oldest first.
-func (v *visit) run(ctx context.Context) error {
+func (v *execution) run(ctx context.Context) error {
 	looked, more := 0, false
 	last := v.mark.Place
 	err := v.each(ctx, v.mark.Place, func(f found, c *candidate) bool {
@@ -62,14 +62,14 @@ func (v *visit) run(ctx context.Context) error {
 	return nil
 }
 
-func (v *visit) next() (err error) {
+func (v *execution) next() (err error) {
 	v.out.Next, err = v.s.cursor(v.c, v.ask, v.mark)
 	return err
 }
 
 // each calls yield for every record of the plan; c is nil for a record that does
 // not match. Both arguments are valid until yield returns.
-func (v *visit) each(ctx context.Context, below query.OrderKey, yield func(f found, c *candidate) bool) error {
+func (v *execution) each(ctx context.Context, below query.OrderKey, yield func(f found, c *candidate) bool) error {
 	var c candidate
 	return v.s.stream(ctx, v.q.plan(), below, v.order.up, func(f found) bool {
 		if ctx.Err() != nil {
@@ -83,12 +83,12 @@ func (v *visit) each(ctx context.Context, below query.OrderKey, yield func(f fou
 	})
 }
 
-func (v *visit) isMeant(r *understudy.Record) bool {
+func (v *execution) isMeant(r *understudy.Record) bool {
 	return v.meant != nil && r.ID == v.meant.ID && r.Kind == v.meant.Kind && r.Source == v.meant.Source
 }
 
 // window finds among the newest matches, in another order than that of places.
-func (v *visit) window(ctx context.Context) error {
+func (v *execution) window(ctx context.Context) error {
 	first := best{order: &v.order}
 	matched, looked := 0, 0
 	var late bool
@@ -140,7 +140,7 @@ func (v *visit) window(ctx context.Context) error {
 }
 
 // give shows the entries that fit, and makes the cursor behind them.
-func (v *visit) give(all []*entry) error {
+func (v *execution) give(all []*entry) error {
 	room := v.limit - len(v.out.Hits)
 	if len(all) <= room {
 		for _, e := range all {
@@ -160,7 +160,7 @@ func (v *visit) give(all []*entry) error {
 }
 
 // add shows a record. One whose view cannot be made is not shown.
-func (v *visit) add(c *candidate) {
+func (v *execution) add(c *candidate) {
 	if h, err := v.s.hit(v.c, v.q, c); err == nil {
 		v.out.Hits = append(v.out.Hits, h)
 	}
@@ -178,7 +178,7 @@ func (c *candidate) clockAlone() int64 {
 
 // exact looks for the one record whose id is the whole text, and puts it before
 // all others.
-func (v *visit) exact(ctx context.Context) error {
+func (v *execution) exact(ctx context.Context) error {
 	n := v.q.tree
 	if n.op == opField && n.name == numberName || n.op == opOr && n.of[0].op == opField && n.of[0].name == numberName && len(n.of[0].values) == 1 {
 		if n.op == opOr {

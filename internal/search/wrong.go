@@ -12,8 +12,8 @@ import (
 	"understudy/kit/suggest"
 )
 
-// wrong returns the error of a query that cannot be parsed.
-func wrong(text string, at, end int, format string, args ...any) *query.SyntaxError {
+// syntaxError returns the error of a query that cannot be parsed.
+func syntaxError(text string, at, end int, format string, args ...any) *query.SyntaxError {
 	at = min(max(at, 0), len(text))
 	end = min(max(end, at), len(text))
 	return &query.SyntaxError{
@@ -23,7 +23,7 @@ func wrong(text string, at, end int, format string, args ...any) *query.SyntaxEr
 
 // refused is a query with a name in it that the caller may not use.
 func refused(text string, at, end int, format string, args ...any) *query.SyntaxError {
-	e := wrong(text, at, end, format, args...)
+	e := syntaxError(text, at, end, format, args...)
 	e.Kind = understudy.ErrForbidden
 	return e
 }

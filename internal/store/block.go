@@ -32,7 +32,7 @@ type rest struct {
 }
 
 // hollow reports that the body was taken out: a record's body is never empty.
-func (e *entry) hollow() bool { return len(e.body) == 0 && e.rest == nil }
+func (e *entry) pruned() bool { return len(e.body) == 0 && e.rest == nil }
 
 // text is what the block holds of the body.
 func (e *entry) text() []byte {

@@ -221,7 +221,7 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 // add adds a version.
 func (f *filling) add(blocks *opened, shape, version, old int64) error {
 	e, err := blocks.entry(version)
-	if err != nil || e.hollow() {
+	if err != nil || e.pruned() {
 		return skipDamaged(err)
 	}
 	f.args = append(f.args, shape, int64(0), old, e.clock, e.record)

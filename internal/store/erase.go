@@ -87,7 +87,7 @@ func (s *saving) listGone(record int64) error {
 
 // listLate lists what a sight that lost its race has brought back: of a record
 // that went, or of one that was redacted since.
-func (s *saving) listLate(g *sighting, body []byte) error {
+func (s *saving) listLate(g *observation, body []byte) error {
 	if g.number == 0 || g.fresh {
 		return nil
 	}

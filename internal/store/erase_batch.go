@@ -20,7 +20,7 @@ type batch struct {
 	erasure, source int64
 	name            string // of the source
 	records         []erasing
-	traces          *traces
+	traces          *matchers
 	wanted          map[int64]bool // versions that go
 	ids             map[string]bool
 	pages           []int64
@@ -95,7 +95,7 @@ func (b *batch) look(c *sqlite.Conn, e *erasing) error {
 			e.id = entry.id
 		}
 		switch {
-		case entry.hollow() || keep[v]:
+		case entry.pruned() || keep[v]:
 			continue
 		case e.cause == CauseRedacted && (v >= e.bound || !says(entry.body, e.fields)):
 			continue

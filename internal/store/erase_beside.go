@@ -70,10 +70,10 @@ func (b *batch) beside(c *sqlite.Conn) error {
 }
 
 // worth reports whether there is anything to look for in jobs and notes.
-func (t *traces) worth() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
+func (t *matchers) worth() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
 
 // inValue reports whether a column holds a long text or a number.
-func (t *traces) inValue(v driver.Value) bool {
+func (t *matchers) inValue(v driver.Value) bool {
 	text, ok := v.(string)
 	if b, isBytes := v.([]byte); isBytes {
 		text, ok = string(b), true

@@ -34,7 +34,7 @@ const maxRounds = 8
 
 // finding is one search.
 type finding struct {
-	*lookout
+	*eraseFinder
 	source  string
 	known   map[string]bool // ids found, "kind/id"
 	roots   map[string]string
@@ -42,8 +42,8 @@ type finding struct {
 	numbers map[string]bool
 }
 
-// lookout is what a record is found by.
-type lookout struct {
+// eraseFinder is what a record is found by.
+type eraseFinder struct {
 	db   *DB
 	text string
 	n    understudy.Phone
@@ -72,7 +72,7 @@ func (db *DB) find(ctx context.Context, source, what string) (Found, error) {
 	if !ok {
 		return Found{}, errNoSource(source)
 	}
-	f := &finding{lookout: &lookout{db: db, text: what, n: understudy.ReadPhone(what)}, source: source, known: map[string]bool{},
+	f := &finding{eraseFinder: &eraseFinder{db: db, text: what, n: understudy.ReadPhone(what)}, source: source, known: map[string]bool{},
 		roots: map[string]string{}, numbers: map[string]bool{}}
 	named := false
 	if name, id, ok := strings.Cut(what, "/"); ok && db.kind(source, name) != nil {
@@ -233,7 +233,7 @@ func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, 
 					if err != nil {
 						return err
 					}
-					if !e.hollow() && kinds[p.kind] != nil && !each(kinds[p.kind], names[p.kind], e) {
+					if !e.pruned() && kinds[p.kind] != nil && !each(kinds[p.kind], names[p.kind], e) {
 						n = 0
 						return nil
 					}

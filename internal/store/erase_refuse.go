@@ -147,7 +147,7 @@ func (m *marking) one(id string, record int64) error {
 	if err != nil {
 		return err
 	}
-	version, present := int64(0), []prior(nil)
+	version, present := int64(0), []currentState(nil)
 	err = m.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		if r[4].(int64)&stateGone == 0 {
 			version = max(version, r[1].(int64))

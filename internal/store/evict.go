@@ -112,12 +112,12 @@ func (db *DB) beyond(c *sqlite.Conn, percent int64) (bool, error) {
 
 // look begins to make room when that is due.
 func (db *DB) look(ctx context.Context) {
-	_ = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { db.tidy(c); return false, nil })
+	_ = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { db.maintain(c); return false, nil })
 }
 
 // tidy begins to make room, behind, when that is due. It is told of every save
 // with the writing connection held.
-func (db *DB) tidy(c *sqlite.Conn) {
+func (db *DB) maintain(c *sqlite.Conn) {
 	near, err := db.beyond(c, evictAt)
 	if err != nil || !near || !db.room.due(db.o.Now()) {
 		return

@@ -105,7 +105,7 @@ type aging struct {
 // each hands out records, a few at a time and each once, whose newest version
 // has such a clock, whatever those of other shapes have.
 func (a *aging) each(ctx context.Context, do func([]found) error) error {
-	below := spot{math.MaxInt64, math.MaxInt64}
+	below := clockPosting{math.MaxInt64, math.MaxInt64}
 	flag := int64(0)
 	if a.unclocked {
 		flag = 1
@@ -113,10 +113,10 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 	for n := expireBatch; n == expireBatch; {
 		var all []found
 		err := a.db.pool.Read(ctx, func(c *sqlite.Conn) error {
-			var spots []spot
+			var spots []clockPosting
 			args := []driver.Value{a.shape, int64(0), int64(0), below.clock, below.record, a.from, a.to, flag, int64(expireBatch)}
 			err := c.Query(selectSpots, 0, args, func(r []driver.Value) error {
-				spots = append(spots, spot{r[0].(int64), r[1].(int64)})
+				spots = append(spots, clockPosting{r[0].(int64), r[1].(int64)})
 				return nil
 			})
 			if n = len(spots); n > 0 {

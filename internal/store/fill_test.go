@@ -84,7 +84,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		save(crowded(steps+1, "", 1100+steps, 1101+steps, 500+steps))
 		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "messages", Shape: "messages", ID: fmt.Sprintf("SM%032x", 1290-steps), Status: 404, At: time.Unix(1_780_001_000, 0)}
 		save(gone)
-		widened += db.widened.Load()
+		widened += db.epoch.Load()
 		if steps == 1 { // in the middle; it takes long
 			wholeWords(t, db)
 		}

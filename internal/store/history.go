@@ -89,7 +89,7 @@ func (db *DB) history(c *sqlite.Conn, k *kindRow, id string, limit int) (version
 		if !v.Gone {
 			v.Number, v.Shape = one.version, names[one.held%slots]
 			e, err := blocks.entry(one.version)
-			if err == nil && !e.hollow() {
+			if err == nil && !e.pruned() {
 				v.Body = bytesOf(e)
 			} else if err != nil && !isMissing(err) {
 				return nil, err
@@ -103,9 +103,9 @@ func (db *DB) history(c *sqlite.Conn, k *kindRow, id string, limit int) (version
 // merged brings the stretches of all shapes in one order, the newest first. A
 // record goes in all of them at once: that is one going, until it is seen
 // again in any.
-func merged(all []stretch) []stretch {
-	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Or(-cmp.Compare(a.number, b.number), cmp.Compare(a.since, b.since)) })
-	all = slices.CompactFunc(all, func(a, b stretch) bool { return a.number == b.number && a.version == 0 && b.version == 0 })
+func merged(all []period) []period {
+	slices.SortStableFunc(all, func(a, b period) int { return cmp.Or(-cmp.Compare(a.number, b.number), cmp.Compare(a.since, b.since)) })
+	all = slices.CompactFunc(all, func(a, b period) bool { return a.number == b.number && a.version == 0 && b.version == 0 })
 	next := int64(0) // when something was seen after
 	for i := range all {
 		if all[i].version == 0 {
@@ -165,15 +165,15 @@ func (db *DB) recordAt(c *sqlite.Conn, blocks *opened, rec *understudy.Record, h
 	if err != nil {
 		return nil, err
 	}
-	var one *stretch
+	var one *period
 	var e *entry
-	for i := slices.IndexFunc(all, func(s stretch) bool { return s.since <= at }); e == nil; i-- {
+	for i := slices.IndexFunc(all, func(s period) bool { return s.since <= at }); e == nil; i-- {
 		if i < 0 || all[i].version == 0 {
 			return nil, understudy.ErrNotFound
 		}
 		one = &all[i]
 		e, err = blocks.entry(one.version)
-		if err == nil && e.hollow() || isMissing(err) {
+		if err == nil && e.pruned() || isMissing(err) {
 			e, err = nil, nil
 		}
 		if err != nil {

@@ -10,15 +10,15 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// sighting is one record of the page being saved.
-type sighting struct {
-	prior
-	id    []byte // stored form
-	rows  int    // how often it stands in the page
-	last  int    // where it stands last: that row counts
-	fresh bool   // never seen before
-	late  bool   // lost a race
-	to    stand  // where it is to stand
+// observation is one record of the page being saved.
+type observation struct {
+	currentState
+	id    []byte       // stored form
+	rows  int          // how often it stands in the page
+	last  int          // where it stands last: that row counts
+	fresh bool         // never seen before
+	late  bool         // lost a race
+	to    listPosition // where it is to stand
 }
 
 var (
@@ -67,7 +67,7 @@ func (s *saving) observe() error {
 
 // lookUp finds out what is known of each record of the page, and gives new
 // records their numbers.
-func (s *saving) lookUp() ([]sighting, error) {
+func (s *saving) lookUp() ([]observation, error) {
 	x := &s.db.scratch
 	x.group(s.kind.prefix, s.rows)
 	for from := 0; from < len(x.sights); from += sqlite.MaxTuples {
@@ -82,7 +82,7 @@ func (s *saving) lookUp() ([]sighting, error) {
 			g.number = r[1].(int64)
 			if r[2] != nil {
 				g.held, g.version, g.hash, g.seen, g.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
-				g.stretch, g.since, g.stand = r[6].(int64), r[7].(int64), standOf(r[8])
+				g.period, g.since, g.position = r[6].(int64), r[7].(int64), standOf(r[8])
 			}
 			return nil
 		})
@@ -98,7 +98,7 @@ func (s *saving) lookUp() ([]sighting, error) {
 			s.counters.given.store = true
 			g.number, g.fresh = s.counters.record, true
 		case !g.held || g.state&stateGone != 0:
-			if err := s.elsewhere(&g.prior); err != nil {
+			if err := s.elsewhere(&g.currentState); err != nil {
 				return nil, err
 			}
 		}
@@ -129,7 +129,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 		if !ok {
 			n = int32(len(x.sights))
 			x.byID[string(id)] = n
-			x.sights = append(x.sights, sighting{id: id, prior: prior{stand: stand{at: noPosition}}})
+			x.sights = append(x.sights, observation{id: id, currentState: currentState{position: listPosition{at: noPosition}}})
 		}
 		x.of = append(x.of, n)
 		x.sights[n].rows++
@@ -138,7 +138,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 }
 
 // elsewhere looks at the record's other shapes.
-func (s *saving) elsewhere(p *prior) error {
+func (s *saving) elsewhere(p *currentState) error {
 	return s.c.Query(selectShapesHeld, 0, []driver.Value{p.number * slots, p.number*slots + slots - 1}, func(r []driver.Value) error {
 		switch {
 		case r[0].(int64) == p.number*slots+s.shape.slot:
@@ -148,8 +148,8 @@ func (s *saving) elsewhere(p *prior) error {
 		default:
 			p.left = max(p.left, r[3].(int64))
 		}
-		if p.stand.at == noPosition {
-			p.stand = standOf(r[7])
+		if p.position.at == noPosition {
+			p.position = standOf(r[7])
 		}
 		return nil
 	})
@@ -157,7 +157,7 @@ func (s *saving) elsewhere(p *prior) error {
 
 // settle writes what the sights change: names, held rows, times, and the list
 // of changes.
-func (s *saving) settle(sights []sighting) error {
+func (s *saving) settle(sights []observation) error {
 	x := &s.db.scratch
 	args := x.args[:0]
 	for i := range sights {
@@ -173,7 +173,7 @@ func (s *saving) settle(sights []sighting) error {
 	for i := range sights {
 		g := &sights[i]
 		r := &s.rows[g.last]
-		v := judge(&g.prior, s.hashes[g.last], s.at, r.Final, s.p.OfWrite())
+		v := judge(&g.currentState, s.hashes[g.last], s.at, r.Final, s.p.OfWrite())
 		number := g.number*slots + s.shape.slot
 		if g.late = v.late; v.late {
 			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
@@ -246,9 +246,9 @@ func (s *saving) change(what understudy.ChangeType, id string, record, version i
 }
 
 // priorOf is a row of selectShapesHeld; its number is the held row's.
-func priorOf(r []driver.Value) prior {
-	return prior{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), stretch: r[5].(int64),
-		since: r[6].(int64), stand: standOf(r[7])}
+func priorOf(r []driver.Value) currentState {
+	return currentState{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), period: r[5].(int64),
+		since: r[6].(int64), position: standOf(r[7])}
 }
 
 // remove notes that the record the page names is no more.
@@ -259,7 +259,7 @@ func (s *saving) remove() error {
 		return err
 	}
 	var version, last int64
-	var present []prior
+	var present []currentState
 	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		last = max(last, r[3].(int64))
 		if r[4].(int64)&stateGone != 0 {
@@ -271,7 +271,7 @@ func (s *saving) remove() error {
 		present = append(present, priorOf(r))
 		return nil
 	})
-	if err != nil || len(present) == 0 || s.p.Status != 204 && overtaken(s.at, last) {
+	if err != nil || len(present) == 0 || s.p.Status != 204 && observedLate(s.at, last) {
 		return err
 	}
 	if err := s.went(record, present); err != nil {

@@ -40,7 +40,7 @@ type DB struct {
 	scratch scratch   // of whoever has the writing connection
 	rooms   sync.Pool // *[]byte that blocks are unpacked into
 
-	widened  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
+	epoch    atomic.Int64 // twice how often records made room for others; odd until that is committed or not
 	silent   atomic.Int64 // the same, of records that came or went without a change
 	spans    spans
 	built    built
@@ -51,7 +51,7 @@ type DB struct {
 
 	erased  atomic.Int64 // names that are not stored again
 	eraser  eraser
-	remains remains
+	residue residue
 }
 
 // Open opens the store, making it when the file is missing or empty. A file
@@ -252,7 +252,7 @@ func (db *DB) Close() error {
 	db.room.work.Wait()
 	db.keepReads()
 	err := db.pool.Close()
-	if err = errors.Join(err, db.remains.close()); err != nil {
+	if err = errors.Join(err, db.residue.close()); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}
 	return nil

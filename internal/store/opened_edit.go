@@ -13,7 +13,7 @@ import (
 // more than when it was.
 func (o *opened) takeOut(version int64) (taken bool, err error) {
 	e, err := o.entry(version)
-	if err != nil || e.hollow() {
+	if err != nil || e.pruned() {
 		return false, err
 	}
 	b, err := o.block(version / perBlock)
@@ -45,7 +45,7 @@ func (o *opened) erase(version int64, named bool) (taken bool, err error) {
 		return o.takeOut(version)
 	}
 	e, err := o.entry(version)
-	if err != nil || e.hollow() {
+	if err != nil || e.pruned() {
 		return false, err
 	}
 	b, err := o.block(version / perBlock)
@@ -185,7 +185,7 @@ func (o *opened) write() error {
 
 // putBlock writes a block back, or deletes it when nothing is left in it.
 func (db *DB) putBlock(c *sqlite.Conn, b *block) error {
-	if !slices.ContainsFunc(b.entries, func(e entry) bool { return !e.hollow() || e.id != "" }) {
+	if !slices.ContainsFunc(b.entries, func(e entry) bool { return !e.pruned() || e.id != "" }) {
 		return c.Exec(deleteBlock, 0, b.number)
 	}
 	x := &db.scratch

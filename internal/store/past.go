@@ -38,7 +38,7 @@ func madeAt(c *sqlite.Conn, version int64) (at int64, err error) {
 
 // returned is the version among a record's last ones that has the body of row
 // i, 0 when there is none.
-func (s *saving) returned(g *sighting, i int) (version int64, err error) {
+func (s *saving) returned(g *observation, i int) (version int64, err error) {
 	var same []int64
 	err = s.c.Query(selectTag, 0, []driver.Value{g.number*slots + s.shape.slot, shortHash(s.hashes[i])}, func(r []driver.Value) error {
 		same = append(same, r[0].(int64))
@@ -73,11 +73,11 @@ func (s *saving) newMark() int64 {
 
 // begin ends the stretch of a record that lasts, if another one begins with
 // row r, and gives what the held row says of the one that lasts then.
-func (s *saving) begin(g *sighting, r *understudy.Row) (stretch, since driver.Value, err error) {
+func (s *saving) begin(g *observation, r *understudy.Row) (stretch, since driver.Value, err error) {
 	present := g.held && g.state&(stateGone|stateForgotten) == 0
 	if present && g.version == r.Version {
-		if g.stretch != g.version {
-			stretch = g.stretch
+		if g.period != g.version {
+			stretch = g.period
 		}
 		if g.since != 0 {
 			since = g.since
@@ -91,7 +91,7 @@ func (s *saving) begin(g *sighting, r *understudy.Row) (stretch, since driver.Va
 		}
 	}
 	if g.held && g.since != never {
-		s.end(g.number*slots+s.shape.slot, &g.prior)
+		s.end(g.number*slots+s.shape.slot, &g.currentState)
 	}
 	if err := s.reclock(g.number, before, r); err != nil {
 		return nil, nil, err
@@ -105,7 +105,7 @@ func (s *saving) begin(g *sighting, r *understudy.Row) (stretch, since driver.Va
 // before is a version that is being replaced, nil when its body is not there.
 func (s *saving) before(version int64) (*entry, error) {
 	e, err := s.blocks.entry(version)
-	if err == nil && !e.hollow() {
+	if err == nil && !e.pruned() {
 		return e, nil
 	}
 	if sqlite.IsDamaged(err) {
@@ -115,7 +115,7 @@ func (s *saving) before(version int64) (*entry, error) {
 }
 
 // end notes a stretch that ended.
-func (s *saving) end(held int64, p *prior) {
+func (s *saving) end(held int64, p *currentState) {
 	var version, since, tag driver.Value
 	if p.since != 0 {
 		since = p.since
@@ -123,19 +123,19 @@ func (s *saving) end(held int64, p *prior) {
 	switch {
 	case p.state&stateGone != 0:
 		version = int64(0)
-	case p.version != p.stretch:
+	case p.version != p.period:
 		version = p.version
 	}
 	if p.state&(stateGone|stateForgotten) == 0 {
 		tag = shortHash(p.hash)
 	}
-	s.past = append(s.past, held, p.stretch, version, since, tag)
+	s.past = append(s.past, held, p.period, version, since, tag)
 }
 
 // putPast notes the stretches that ended, and the new versions that are not
 // their record's newest: a late one, and one that stands further up in a page
 // in which its record stands twice.
-func (s *saving) putPast(sights []sighting) error {
+func (s *saving) putPast(sights []observation) error {
 	x := &s.db.scratch
 	for i := range s.rows {
 		r, g := &s.rows[i], &sights[x.of[i]]
@@ -148,7 +148,7 @@ func (s *saving) putPast(sights []sighting) error {
 }
 
 // went notes that a record is no more in the shapes in which it is present.
-func (s *saving) went(record int64, present []prior) error {
+func (s *saving) went(record int64, present []currentState) error {
 	if s.past = nil; s.blocks == nil {
 		s.blocks = s.db.blocks(s.c)
 	}
@@ -164,7 +164,7 @@ func (s *saving) went(record int64, present []prior) error {
 		if e == nil {
 			continue
 		}
-		if err := s.leave(p, e); err != nil {
+		if err := s.leaveOrder(p, e); err != nil {
 			return err
 		}
 		shape, err := shapeNumber(s.c, s.kind.number, p.number%slots)
@@ -178,14 +178,14 @@ func (s *saving) went(record int64, present []prior) error {
 	if err := execMany(s.c, insertPast, 5, s.past); err != nil {
 		return err
 	}
-	if err := leavePlace(s.c, s.kind.number, present[0].stand); err != nil {
+	if err := leavePlace(s.c, s.kind.number, present[0].position); err != nil {
 		return err
 	}
 	return s.c.Exec(updateGone, 0, s.at, s.newMark(), s.at, record*slots, record*slots+slots-1)
 }
 
 // fields names what differs between a record's version before and row r.
-func (s *saving) fields(g *sighting, r *understudy.Row) (understudy.Names, error) {
+func (s *saving) fields(g *observation, r *understudy.Row) (understudy.Names, error) {
 	if g.state&stateForgotten != 0 {
 		return "", nil
 	}
@@ -196,9 +196,9 @@ func (s *saving) fields(g *sighting, r *understudy.Row) (understudy.Names, error
 	return fieldsBetween(e.body, s.p.Body[r.Start:r.End]), nil
 }
 
-// stretch is a time in which a record looked the same in one shape, or was
+// period is a time in which a record looked the same in one shape, or was
 // gone (version 0).
-type stretch struct {
+type period struct {
 	held, number, version int64
 	since                 int64 // Unix nanoseconds
 	until                 int64 // 0: it lasts
@@ -215,9 +215,9 @@ var (
 // stretchesOf are those of held rows from first to last: row by row, the newest
 // first. One that began while the clock was ahead is taken to have begun when
 // a later one did.
-func stretchesOf(c *sqlite.Conn, first, last int64) (all []stretch, err error) {
+func stretchesOf(c *sqlite.Conn, first, last int64) (all []period, err error) {
 	err = c.Query(selectPast, 0, []driver.Value{first, last}, func(r []driver.Value) error {
-		one := stretch{held: r[0].(int64), number: r[1].(int64), version: r[2].(int64), seen: r[4].(int64), state: r[5].(int64)}
+		one := period{held: r[0].(int64), number: r[1].(int64), version: r[2].(int64), seen: r[4].(int64), state: r[5].(int64)}
 		if r[3] != nil {
 			one.since = r[3].(int64)
 		} else if one.since, err = madeAt(c, one.version); err != nil {

@@ -21,30 +21,30 @@ const (
 	stateForgotten             // its body was purged; its next sight brings it back
 )
 
-// prior is what is known of a record before a page is saved.
-type prior struct {
+// currentState is what is known of a record before a page is saved.
+type currentState struct {
 	number  int64 // the record's number; 0: never seen
 	held    bool  // in the page's shape; then:
 	version int64
 	hash    int64
 	seen    int64 // Unix nanoseconds
 	state   int64
-	stretch int64 // number of the one that lasts, in this shape
+	period  int64 // number of the one that lasts, in this shape
 	since   int64 // when it began; 0: when its version's block was made
 
-	stand stand // where it stands, in whatever shape
+	position listPosition // where it stands, in whatever shape
 
 	elsewhere bool  // present in another shape
 	left      int64 // when it was last seen to be gone in another shape, 0: never
 }
 
 // present reports whether the record is held now, in any shape.
-func (p *prior) present() bool {
+func (p *currentState) present() bool {
 	return p.held && p.state&stateGone == 0 || p.elsewhere
 }
 
-// verdict is what to do about a sight.
-type verdict struct {
+// decision is what to do about a sight.
+type decision struct {
 	late  bool                  // an older observation came after a newer one: nothing changes
 	what  understudy.ChangeType // 0: no change
 	write bool                  // the held row changes beyond its time
@@ -55,15 +55,15 @@ type verdict struct {
 // judge compares a sight of a record at a time with what is known of it. What a
 // write's own answer shows is never late: a fetch that ended after it may have
 // read the record before it.
-func judge(p *prior, hash, at int64, final, ofWrite bool) verdict {
+func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {
 	last := p.seen
 	if !p.present() && p.left > last {
 		last = p.left
 	}
-	if !ofWrite && overtaken(at, last) {
-		return verdict{late: true}
+	if !ofWrite && observedLate(at, last) {
+		return decision{late: true}
 	}
-	v := verdict{}
+	v := decision{}
 	if final {
 		v.state = stateFinal
 	}
@@ -78,9 +78,9 @@ func judge(p *prior, hash, at int64, final, ofWrite bool) verdict {
 	return v
 }
 
-// overtaken reports whether an answer lost a race to the held one of its key.
+// observedLate reports whether an answer lost a race to the held one of its key.
 // Anything older means that the clock was set back, and is believed.
-func overtaken(at, held int64) bool { return at < held && held-at <= int64(reorder) }
+func observedLate(at, held int64) bool { return at < held && held-at <= int64(reorder) }
 
 // removes reports whether a page says that a record is no more.
 func removes(p *understudy.Page) bool {

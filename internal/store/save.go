@@ -32,11 +32,11 @@ type saving struct {
 	firstNew int64   // the number of the first of them
 	mark     int64   // a number for stretches without a new version; 0: not given yet
 	blocks   *opened
-	resting  []resting
+	deltas   []delta
 	patches  []byte         // of resting
 	past     []driver.Value // stretches that ended
 	clocks   []driver.Value // what is to be found by its clock
-	placer   *placer
+	order    *orderAssigner
 	twice    map[rowBody]int // the first row of each
 	edits    []edit          // what the indexes are to be told
 	edited   map[int64]bool  // the records of the page among edits
@@ -69,7 +69,7 @@ type scratch struct {
 	raw      []byte
 	packed   []byte
 	entries  []entry
-	sights   []sighting
+	sights   []observation
 	of       []int32
 	standing []int // the sights in the order they stand in the page
 	byID     map[string]int32
@@ -138,7 +138,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		}
 		db.scratch.trim()
 		if !broken {
-			db.tidy(c)
+			db.maintain(c)
 		}
 		return broken, err
 	})
@@ -185,7 +185,7 @@ func (s *saving) run() error {
 		if old, err = s.oldPage(); err != nil {
 			return err
 		}
-		if old.number != 0 && overtaken(s.at, old.at) {
+		if old.number != 0 && observedLate(s.at, old.at) {
 			return fmt.Errorf("%w: a newer answer is held", understudy.ErrOutdated)
 		}
 	}

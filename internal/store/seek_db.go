@@ -68,24 +68,24 @@ func (db *DB) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hi
 }
 
 // seek makes a question ready, or refuses what means nothing.
-func (db *DB) seek(q *query.RecordQuery) (*seeking, error) {
+func (db *DB) seek(q *query.RecordQuery) (*recordSearch, error) {
 	if err := checkSeek(q); err != nil {
 		return nil, err
 	}
-	s := &seeking{db: db, p: db.plan(q), below: q.Below, widened: db.widened.Load()}
+	s := &recordSearch{db: db, p: db.plan(q), below: q.Below, epoch: db.epoch.Load()}
 	var err error
 	s.p.text, s.p.said, err = db.o.askedText(q)
 	return s, err
 }
 
-// seeking is one question under way.
-type seeking struct {
-	db      *DB
-	p       *seekPlan
-	below   query.OrderKey // of the record looked at last
-	last    heldAt
-	widened int64 // of the DB, when below was right
-	ended   bool
+// recordSearch is one question under way.
+type recordSearch struct {
+	db    *DB
+	p     *seekPlan
+	below query.OrderKey // of the record looked at last
+	last  heldAt
+	epoch int64 // of the DB, when below was right
+	ended bool
 }
 
 // heldAt is a record where it stands.
@@ -100,7 +100,7 @@ type heldAt struct {
 }
 
 // part is the next records, at most size.
-func (s *seeking) part(ctx context.Context, c *sqlite.Conn, size int) (found []query.Hit, err error) {
+func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (found []query.Hit, err error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func (s *seeking) part(ctx context.Context, c *sqlite.Conn, size int) (found []q
 
 // prepare looks whether the record looked at last has moved to make room for
 // others, and which records have changed since.
-func (s *seeking) prepare(ctx context.Context, c *sqlite.Conn) error {
-	before := s.db.widened.Load()
+func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
+	before := s.db.epoch.Load()
 	if err := s.db.searchable(c, s.p.q); err != nil {
 		return err
 	}
@@ -158,14 +158,14 @@ func (s *seeking) prepare(ctx context.Context, c *sqlite.Conn) error {
 // follow goes on from where the record looked at last stands now, if any made
 // room for others since then. before is what DB.widened was before this read
 // transaction began.
-func (s *seeking) follow(c *sqlite.Conn, before int64) error {
+func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 	now := before
 	if s.last.record != 0 || s.below != s.p.q.Below {
-		var at stand
+		var at listPosition
 		// The first look into the file: what is committed from here on is not seen.
 		_, err := c.One(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1},
 			func(r []driver.Value) { at = standOf(r[0]) })
-		if now = s.db.widened.Load(); err != nil || now == s.widened {
+		if now = s.db.epoch.Load(); err != nil || now == s.epoch {
 			return err
 		}
 		switch {
@@ -175,8 +175,8 @@ func (s *seeking) follow(c *sqlite.Conn, before int64) error {
 			s.below = placeOf(at.at, s.last.kind.number)
 		}
 	}
-	if s.widened = before; now != before || now%2 != 0 {
-		s.widened = unsettled // that may be committed, and not seen yet
+	if s.epoch = before; now != before || now%2 != 0 {
+		s.epoch = unsettled // that may be committed, and not seen yet
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ var (
 )
 
 // record is what is told of a record; ok is false when it is not meant.
-func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f query.Hit, ok bool, err error) {
+func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *entry) (f query.Hit, ok bool, err error) {
 	if !h.kind.fulfils(s.p.q, e.id, e.parent, e.body) {
 		return f, false, nil
 	}
@@ -260,7 +260,7 @@ func (db *DB) Count(ctx context.Context, q query.RecordQuery, most int64, by tim
 }
 
 // meant reports whether a record's body fulfils the terms.
-func (s *seeking) meant(blocks *opened, h *heldAt) (bool, error) {
+func (s *recordSearch) meant(blocks *opened, h *heldAt) (bool, error) {
 	e, err := blocks.entry(h.version)
 	if err != nil {
 		return false, err

@@ -91,7 +91,7 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*listed, error) {
 	named := &listed{up: p.q.Up}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
-			at := stand{at: noPosition}
+			at := listPosition{at: noPosition}
 			_, err := c.One(selectNamedPlace, []driver.Value{k.number, sqlite.AppendID(nil, k.prefix, id)},
 				func(r []driver.Value) { at = standOf(r[1]) })
 			if err != nil {

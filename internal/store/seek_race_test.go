@@ -105,11 +105,11 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	prepare("at first", 0)
 	s.last, s.below = heldAt{kind: kind, record: 8}, was
 	widen := func() error {
-		g := &placer{db: db, c: nil, kind: kind.number}
+		g := &orderAssigner{db: db, c: nil, kind: kind.number}
 		return db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 				g.c = c
-				if err := g.widen(int64(was)>>shapeBits+1, 1, func(map[int64]int64) {}); err != nil {
+				if err := g.rebalance(int64(was)>>shapeBits+1, 1, func(map[int64]int64) {}); err != nil {
 					return err
 				}
 				prepare("before it is committed", was)

@@ -16,12 +16,12 @@ const unsettled = -1
 // each hands out the records of the stream that are held, in order and some at a
 // time, until do returns false or so many were looked at. want is how many may be
 // handed out at once.
-func (s *seeking) each(ctx context.Context, c *sqlite.Conn, want func() int, do func(some []*heldAt) (more bool, err error)) error {
+func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int, do func(some []*heldAt) (more bool, err error)) error {
 	stream, err := s.p.stream(c)
 	if err != nil {
 		return err
 	}
-	w := &walking{seeking: s, stream: stream, from: s.p.first(s.below)}
+	w := &walking{recordSearch: s, stream: stream, from: s.p.first(s.below)}
 	for looked := 0; looked < seekLook; {
 		places, err := w.next(ctx, min(want(), seekFew))
 		if err != nil {
@@ -49,7 +49,7 @@ func (s *seeking) each(ctx context.Context, c *sqlite.Conn, want func() int, do 
 
 // walking goes over the places at which a stream has spots.
 type walking struct {
-	*seeking
+	*recordSearch
 	stream stream
 	from   int64     // the spot to go on at
 	over   []*heldAt // found, and not handed out yet
@@ -120,7 +120,7 @@ func (w *walking) position() (at int64, err error) {
 
 // held are the records at some places, each in the shape it is told in; where
 // none is there is none.
-func (s *seeking) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
+func (s *recordSearch) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
 	for _, k := range s.p.kinds {
 		args := []driver.Value{k.number, int64(slots)}
 		for _, h := range places {

@@ -82,7 +82,7 @@ func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
 // World remembers what a source mirrors (its upstream, and whatever else makes
 // records comparable). The first world of a source is kept; another one is an
 // error wrapping ErrInvalid that says what to do.
-func (db *DB) World(ctx context.Context, source, world string) error {
+func (db *DB) Origin(ctx context.Context, source, world string) error {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	defer leave()
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
-		for _, step := range []func() error{v.file, v.indexes, v.blocks, v.held, v.past, v.clocks, v.names, v.places, v.terms, v.pages,
+		for _, step := range []func() error{v.file, v.indexes, v.blocks, v.held, v.past, v.clocks, v.names, v.order, v.terms, v.pages,
 			v.counts, v.changes, v.words} {
 			if v.enough() {
 				break

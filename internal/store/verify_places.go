@@ -23,7 +23,7 @@ var (
 
 // places makes sure that every record stands where its rows say, and nowhere
 // else.
-func (v *verifying) places() error {
+func (v *verifying) order() error {
 	last := int64(-1)
 	err := v.c.Query(selectAllStands, 0, nil, func(r []driver.Value) error {
 		record, at, kind := r[0].(int64)/slots, standOf(r[1]), r[2].(int64)

@@ -60,7 +60,7 @@ func (v *verifying) blocks() error {
 var errStop = errors.New("enough")
 
 func (v *verifying) version(e *entry, number, slot int64) error {
-	if e.hollow() {
+	if e.pruned() {
 		return nil // taken out; who needs it finds out below
 	}
 	v.report.Versions++
@@ -181,9 +181,9 @@ func (v *verifying) held() error {
 			v.problem("record %d: %v", record, err)
 		case e.record != record:
 			v.problem("record %d: its version %d is of record %d", record, r[1], e.record)
-		case e.hollow() != (r[2].(int64)&stateForgotten != 0):
+		case e.pruned() != (r[2].(int64)&stateForgotten != 0):
 			v.problem("record %d: its version %d has lost its body", record, r[1])
-		case !e.hollow():
+		case !e.pruned():
 			if err := v.clocked(blocks, e, r[1].(int64), r[2].(int64)&stateGone == 0); err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 type rowBody struct{ record, hash int64 }
 
 // versions gives every row its version, packing the bodies that are new.
-func (s *saving) versions(sights []sighting) error {
+func (s *saving) versions(sights []observation) error {
 	x := &s.db.scratch
 	x.entries = x.entries[:0]
 	fresh := 0 // rows with a new body
@@ -54,7 +54,7 @@ func (s *saving) versions(sights []sighting) error {
 }
 
 // known is the version that row i's body already has, 0 when it is new.
-func (s *saving) known(g *sighting, i int) (int64, error) {
+func (s *saving) known(g *observation, i int) (int64, error) {
 	if g.held && g.hash == s.hashes[i] && g.state&stateForgotten == 0 {
 		return g.version, nil
 	}

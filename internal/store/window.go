@@ -23,16 +23,16 @@ const (
 	rowsAtOnce = 256
 )
 
-// spot is a place in the order of a window.
-type spot struct{ clock, record int64 }
+// clockPosting is a place in the order of a window.
+type clockPosting struct{ clock, record int64 }
 
 // window is an understudy.RangeScan with its numbers.
 type window struct {
 	query.RangeScan
 	shape    *shapeRow
 	parent   int64
-	from, to int64 // clocks from..to-1
-	below    spot  // only what comes after it
+	from, to int64        // clocks from..to-1
+	below    clockPosting // only what comes after it
 }
 
 // bounds are the clocks of a window, from the first to the one after the last.
@@ -51,11 +51,11 @@ func bounds(w query.RangeScan) (from, to int64) {
 }
 
 // begins is the place a window begins below.
-func begins(w query.RangeScan) spot {
+func begins(w query.RangeScan) clockPosting {
 	if w.Below.Record == 0 {
-		return spot{math.MaxInt64, math.MaxInt64}
+		return clockPosting{math.MaxInt64, math.MaxInt64}
 	}
-	return spot{w.Below.Clock, w.Below.Record}
+	return clockPosting{w.Below.Clock, w.Below.Record}
 }
 
 // window gives w its numbers; ok is false when nothing can be in it.
@@ -187,7 +187,7 @@ type recordThen struct {
 
 // recordsAt is the next few of RecordsAt; it moves v.below on.
 func (db *DB) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
-	spots, more, err := v.spots(c)
+	spots, more, err := v.postings(c)
 	if err != nil {
 		return nil, false, err
 	}
@@ -212,7 +212,7 @@ func (db *DB) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen
 }
 
 // spots are the next places where records of the window stand or stood.
-func (v *window) spots(c *sqlite.Conn) (spots []spot, more bool, err error) {
+func (v *window) postings(c *sqlite.Conn) (postings []clockPosting, more bool, err error) {
 	unclocked := int64(0)
 	if v.Unclocked {
 		unclocked = 1
@@ -221,7 +221,7 @@ func (v *window) spots(c *sqlite.Conn) (spots []spot, more bool, err error) {
 		n := 0
 		args := []driver.Value{v.shape.number, v.parent, old, v.below.clock, v.below.record, v.from, v.to, unclocked, int64(rowsAtOnce)}
 		err := c.Query(selectSpots, 0, args, func(r []driver.Value) error {
-			spots = append(spots, spot{r[0].(int64), r[1].(int64)})
+			postings = append(postings, clockPosting{r[0].(int64), r[1].(int64)})
 			n++
 			return nil
 		})
@@ -230,13 +230,13 @@ func (v *window) spots(c *sqlite.Conn) (spots []spot, more bool, err error) {
 		}
 		more = more || n == rowsAtOnce
 	}
-	slices.SortFunc(spots, compareSpots)
-	spots = slices.Compact(spots)
-	return spots[:min(len(spots), rowsAtOnce)], more || len(spots) > rowsAtOnce, nil
+	slices.SortFunc(postings, compareSpots)
+	postings = slices.Compact(postings)
+	return postings[:min(len(postings), rowsAtOnce)], more || len(postings) > rowsAtOnce, nil
 }
 
 // compareSpots puts the newest clock first, and of one clock the record that
 // was found last.
-func compareSpots(a, b spot) int {
+func compareSpots(a, b clockPosting) int {
 	return cmp.Or(cmp.Compare(b.clock, a.clock), cmp.Compare(b.record, a.record))
 }

@@ -190,7 +190,7 @@ func (db *DB) editOf(blocks *opened, e *edit, version int64) error {
 		return skipDamaged(err)
 	}
 	body, err := blocks.entry(version)
-	if err != nil || body.hollow() {
+	if err != nil || body.pruned() {
 		return skipDamaged(err)
 	}
 	one := *body

@@ -82,7 +82,7 @@ func worlds(t *testing.T, s *suite) {
 		source, world string
 		ok            bool
 	}{{"a", "one", true}, {"a", "one", true}, {"a", "two", false}, {"b", "two", true}, {"a", "one", true}} {
-		err := s.World(t.Context(), step.source, step.world)
+		err := s.Origin(t.Context(), step.source, step.world)
 		if (err == nil) != step.ok {
 			t.Fatalf("%d: %v", i, err)
 		}
@@ -163,7 +163,7 @@ func closed(t *testing.T, s *suite) {
 	_, e4 := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls"})
 	_, e5 := s.Changes(t.Context(), Source, 0, 1)
 	_, e6 := s.Kinds(t.Context(), Source)
-	e7 := s.World(t.Context(), Source, "x")
+	e7 := s.Origin(t.Context(), Source, "x")
 	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7} {
 		if !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("call %d: %v", i, err)

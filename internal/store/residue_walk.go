@@ -28,7 +28,7 @@ func (db *DB) sweepFile(ctx context.Context, roots []uint32, only map[uint32]boo
 	if only != nil && len(only) == 0 {
 		return 0, nil
 	}
-	w := &cleaning{ctx: ctx, file: db.remains.file, only: only}
+	w := &cleaning{ctx: ctx, file: db.residue.file, only: only}
 	var header [100]byte
 	if _, err := w.file.ReadAt(header[:], 0); err != nil {
 		return 0, err

@@ -22,8 +22,8 @@ var (
 	updateStand    = &sqlite.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
 )
 
-// placer is the places of one kind in one transaction.
-type placer struct {
+// orderAssigner is the places of one kind in one transaction.
+type orderAssigner struct {
 	db   *DB
 	c    *sqlite.Conn
 	kind int64
@@ -40,7 +40,7 @@ type placer struct {
 }
 
 // signs are the kinds to look under: present records, and those that are gone.
-func (g *placer) signs() ([]int64, error) {
+func (g *orderAssigner) signs() ([]int64, error) {
 	if g.left == 0 {
 		g.left = -1
 		if _, err := g.c.One(selectLeft, []driver.Value{-g.kind}, func([]driver.Value) { g.left = 1 }); err != nil {
@@ -57,7 +57,7 @@ func (g *placer) signs() ([]int64, error) {
 const maxTaken = 1000
 
 // read reads what is taken in a stretch, if that is not too much.
-func (g *placer) read(least, most int64) error {
+func (g *orderAssigner) read(least, most int64) error {
 	signs, err := g.signs()
 	if err != nil || least > most {
 		return err
@@ -79,7 +79,7 @@ func (g *placer) read(least, most int64) error {
 	return nil
 }
 
-func (g *placer) below(position, least int64) (int64, error) {
+func (g *orderAssigner) below(position, least int64) (int64, error) {
 	if g.known && least >= g.least && position-1 <= g.most {
 		i, _ := slices.BinarySearch(g.taken, position)
 		if i == 0 || g.taken[i-1] < least {
@@ -87,10 +87,10 @@ func (g *placer) below(position, least int64) (int64, error) {
 		}
 		return g.taken[i-1], nil
 	}
-	return g.nearest(selectBelow, position, least, func(a, b int64) bool { return a > b })
+	return g.neighbour(selectBelow, position, least, func(a, b int64) bool { return a > b })
 }
 
-func (g *placer) above(position, most int64) (int64, error) {
+func (g *orderAssigner) above(position, most int64) (int64, error) {
 	if g.known && position+1 >= g.least && most <= g.most {
 		i, found := slices.BinarySearch(g.taken, position)
 		if found {
@@ -101,10 +101,10 @@ func (g *placer) above(position, most int64) (int64, error) {
 		}
 		return g.taken[i], nil
 	}
-	return g.nearest(selectAbove, position, most, func(a, b int64) bool { return a < b })
+	return g.neighbour(selectAbove, position, most, func(a, b int64) bool { return a < b })
 }
 
-func (g *placer) nearest(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
+func (g *orderAssigner) neighbour(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
 	found := int64(noPosition)
 	signs, err := g.signs()
 	for _, kind := range signs {
@@ -120,10 +120,10 @@ func (g *placer) nearest(st *sqlite.Statement, position, bound int64, nearer fun
 	return found, err
 }
 
-func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) error {
+func (g *orderAssigner) rebalance(position int64, n int, moved func(to map[int64]int64)) error {
 	g.known = false
 	var cerr error
-	first, low, step := widened(position, n, func(low int64) (n int) {
+	first, low, step := rebalanced(position, n, func(low int64) (n int) {
 		_, err := g.c.One(countPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) { n = int(r[0].(int64)) })
 		if err != nil {
 			cerr = err
@@ -169,17 +169,17 @@ func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) er
 		told[r.at] = tos[i]
 	}
 	moved(told)
-	if g.db.widened.Load()%2 == 0 {
-		g.db.widened.Add(1)
+	if g.db.epoch.Load()%2 == 0 {
+		g.db.epoch.Add(1)
 	}
 	return nil
 }
 
-// widened chooses which records move to make room for n more below a position:
+// rebalanced chooses which records move to make room for n more below a position:
 // those from low on, of which count says how many there are, get positions that
 // are step apart, from first down. Half of the free room is left right below the
 // position: where a second ends, what comes next stands there, too.
-func widened(position int64, n int, count func(low int64) int) (first, low, step int64) {
+func rebalanced(position int64, n int, count func(low int64) int) (first, low, step int64) {
 	for room := int64(n+1) * 8; ; room *= 2 {
 		low = position - room
 		if there := int64(count(low)); there*4 <= room-int64(n) {
@@ -192,7 +192,7 @@ func widened(position int64, n int, count func(low int64) int) (first, low, step
 
 // afterWrite ends the odd counts of a write, whether it was committed or not.
 func (db *DB) afterWrite() {
-	for _, n := range []*atomic.Int64{&db.widened, &db.silent} {
+	for _, n := range []*atomic.Int64{&db.epoch, &db.silent} {
 		if n.Load()%2 != 0 {
 			n.Add(1)
 		}

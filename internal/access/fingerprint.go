@@ -16,7 +16,7 @@ import (
 // sources ask as, and what the specs say of fields. Gates of which a caller has
 // equal standings decide of it alike; where they differ, they may not. "" is the
 // standing of who has no role here.
-func (g *Gate) Standing(c understudy.Caller) string {
+func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 	role := c.Role()
 	if role == "" || g.Known(role) != nil {
 		return ""

@@ -10,7 +10,7 @@ import (
 )
 
 // fill places the rows that do not stay, run by run between those that do.
-func (g *placedPage) fill(all []*placing) error {
+func (g *placedPage) fill(all []*orderAssignment) error {
 	for i := 0; i < len(all); {
 		if all[i].fixed {
 			i++
@@ -20,7 +20,7 @@ func (g *placedPage) fill(all []*placing) error {
 		for end < len(all) && !all[end].fixed {
 			end++
 		}
-		var above, below *placing
+		var above, below *orderAssignment
 		if i > 0 {
 			above = all[i-1]
 		}
@@ -36,7 +36,7 @@ func (g *placedPage) fill(all []*placing) error {
 }
 
 // run places rows that stand between two that stay, or one, or none.
-func (g *placedPage) run(rows []*placing, above, below *placing) error {
+func (g *placedPage) run(rows []*orderAssignment, above, below *orderAssignment) error {
 	for _, r := range rows {
 		if r.at = noPosition; !r.fits {
 			continue
@@ -80,7 +80,7 @@ func (g *placedPage) run(rows []*placing, above, below *placing) error {
 
 // nextBelow is what the page that follows begins with, when rows may have to
 // be told apart from it.
-func (g *placedPage) nextBelow(rows []*placing, above *placing) (*placing, error) {
+func (g *placedPage) nextBelow(rows []*orderAssignment, above *orderAssignment) (*orderAssignment, error) {
 	next, err := g.next()
 	g.next = nil
 	if err != nil || next == nil || next.at == noPosition {
@@ -100,7 +100,7 @@ func (g *placedPage) nextBelow(rows []*placing, above *placing) (*placing, error
 
 // group places rows of one second, and such that do not fit, right below each
 // other.
-func (g *placedPage) group(rows []*placing, above, below *placing) error {
+func (g *placedPage) group(rows []*orderAssignment, above, below *orderAssignment) error {
 	second := int64(noSecond)
 	if rows[0].fits {
 		second = rows[0].second
@@ -126,7 +126,7 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 			case err != nil:
 				return err
 			case taken > below.at:
-				below = &placing{at: taken}
+				below = &orderAssignment{at: taken}
 			}
 		}
 		return g.over(rows, below, most)
@@ -143,10 +143,10 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 		if err != nil {
 			return err
 		}
-		return g.under(rows, &placing{at: lowest}, below, second)
+		return g.under(rows, &orderAssignment{at: lowest}, below, second)
 	}
 	if taken >= first { // others of that second, which stand below the page
-		return g.over(rows, &placing{at: taken}, last+1)
+		return g.over(rows, &orderAssignment{at: taken}, last+1)
 	}
 	step := min(apartFrom, within/2/int64(len(rows)+1))
 	if step == 0 {
@@ -163,7 +163,7 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 }
 
 // under places rows right below one, within its second while that has room.
-func (g *placedPage) under(rows []*placing, above, below *placing, second int64) error {
+func (g *placedPage) under(rows []*orderAssignment, above, below *orderAssignment, second int64) error {
 	n := int64(len(rows))
 	for again := false; ; again = true {
 		floor := above.at - apartFrom*(n+1)
@@ -190,7 +190,7 @@ func (g *placedPage) under(rows []*placing, above, below *placing, second int64)
 		if again {
 			return sqlite.Damaged("there is no place below %d", above.at)
 		}
-		if err := g.widen(above.at, len(rows), g.moved); err != nil {
+		if err := g.rebalance(above.at, len(rows), g.moved); err != nil {
 			return err
 		}
 	}
@@ -211,7 +211,7 @@ const fewOf = 1 << 14
 
 // over places rows above one and below most: right above it or, where there is
 // no room, above others that stand there and are not in the page.
-func (g *placedPage) over(rows []*placing, below *placing, most int64) error {
+func (g *placedPage) over(rows []*orderAssignment, below *orderAssignment, most int64) error {
 	n := int64(len(rows))
 	for floor := below.at; ; {
 		ceiling := min(most, floor+apartFrom*(n+1))
@@ -236,14 +236,14 @@ func (g *placedPage) over(rows []*placing, below *placing, most int64) error {
 			if !slices.Contains(g.all, below) {
 				below = nil // it moves, and is not told
 			}
-			return g.under(rows, &placing{at: most}, below, noSecond)
+			return g.under(rows, &orderAssignment{at: most}, below, noSecond)
 		}
 		floor = ceiling
 	}
 }
 
 // timeless places rows of which nothing is known but their order.
-func (g *placedPage) timeless(rows []*placing) error {
+func (g *placedPage) timeless(rows []*orderAssignment) error {
 	lowest, err := g.above(timeless-timelessRoom, timeless+timelessRoom)
 	if err != nil {
 		return err
@@ -255,13 +255,13 @@ func (g *placedPage) timeless(rows []*placing) error {
 		return nil
 	}
 	if g.after {
-		return g.under(rows, &placing{at: lowest}, nil, noSecond)
+		return g.under(rows, &orderAssignment{at: lowest}, nil, noSecond)
 	}
 	highest, err := g.below(timeless+timelessRoom, lowest)
 	if err != nil {
 		return err
 	}
-	return g.over(rows, &placing{at: highest}, timeless+timelessRoom)
+	return g.over(rows, &orderAssignment{at: highest}, timeless+timelessRoom)
 }
 
 // timelessRoom is how far from timeless records without a time may stand.

@@ -40,14 +40,14 @@ func (s *saving) takePlace(record, at int64) (sign int64, err error) {
 }
 
 // edit tells the indexes what becomes of a sight whose row is r.
-func (s *saving) edit(g *sighting, r *understudy.Row) error {
+func (s *saving) edit(g *observation, r *understudy.Row) error {
 	present := g.held && g.state&(stateGone|stateForgotten) == 0
-	if present && g.version == r.Version && g.stand.at == g.to.at {
+	if present && g.version == r.Version && g.position.at == g.to.at {
 		return nil
 	}
-	e := edit{kind: s.kind, shape: s.shape.number, was: spotOf(g.stand.at, s.shape.number), is: spotOf(g.to.at, s.shape.number)}
+	e := edit{kind: s.kind, shape: s.shape.number, was: spotOf(g.position.at, s.shape.number), is: spotOf(g.to.at, s.shape.number)}
 	e.new = &entry{record: g.number, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]}
-	if present && g.stand.at != noPosition { // else no index knows it
+	if present && g.position.at != noPosition { // else no index knows it
 		var err error
 		if e.old, err = s.before(g.version); err != nil {
 			return err
@@ -97,8 +97,8 @@ func (s *saving) editMoved(held, version, was, is int64) error {
 
 // editShifted tells the indexes of the records that made room, but for those in
 // the page.
-func (s *saving) editShifted(sights []sighting) error {
-	if len(s.placer.shifted) == 0 {
+func (s *saving) editShifted(sights []observation) error {
+	if len(s.order.shifted) == 0 {
 		return nil
 	}
 	here := map[int64]bool{}
@@ -106,11 +106,11 @@ func (s *saving) editShifted(sights []sighting) error {
 		here[sights[i].number] = true
 	}
 	// In the order of their numbers, so that a block is hardly ever unpacked twice.
-	for _, record := range slices.Sorted(maps.Keys(s.placer.shifted)) {
+	for _, record := range slices.Sorted(maps.Keys(s.order.shifted)) {
 		if here[record] {
 			continue
 		}
-		if err := s.editOthers(record, s.placer.shifted[record], s.placer.stands[record]); err != nil {
+		if err := s.editOthers(record, s.order.shifted[record], s.order.stands[record]); err != nil {
 			return err
 		}
 	}
@@ -119,20 +119,20 @@ func (s *saving) editShifted(sights []sighting) error {
 
 // leave tells the indexes that a record is no more in a shape, whose held row
 // is p.
-func (s *saving) leave(p *prior, e *entry) error {
+func (s *saving) leaveOrder(p *currentState, e *entry) error {
 	shape, err := shapeNumber(s.c, s.kind.number, p.number%slots)
-	if err != nil || p.stand.at == noPosition {
+	if err != nil || p.position.at == noPosition {
 		return err
 	}
 	old := *e
-	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: spotOf(p.stand.at, shape), is: spotOf(p.stand.at, shape), old: &old})
+	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: spotOf(p.position.at, shape), is: spotOf(p.position.at, shape), old: &old})
 	return nil
 }
 
 var movePlace = &sqlite.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
 
 // leavePlace puts a record that is held in no shape now among those that are gone.
-func leavePlace(c *sqlite.Conn, kind int64, at stand) error {
+func leavePlace(c *sqlite.Conn, kind int64, at listPosition) error {
 	if at.at == noPosition {
 		return nil
 	}
@@ -151,7 +151,7 @@ func skipNotFound(err error) error {
 // shapes that are meant; in a transaction, while its bodies are there.
 func (db *DB) hide(c *sqlite.Conn, blocks *opened, kind *kindRow, record int64, meant func(held int64) bool) error {
 	s := &saving{db: db, c: c, kind: kind, blocks: blocks}
-	at, stays := stand{at: noPosition}, false
+	at, stays := listPosition{at: noPosition}, false
 	err := c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		p := priorOf(r)
 		if p.state&(stateGone|stateForgotten) != 0 {
@@ -161,13 +161,13 @@ func (db *DB) hide(c *sqlite.Conn, blocks *opened, kind *kindRow, record int64, 
 			stays = true
 			return nil
 		}
-		at = p.stand
+		at = p.position
 		db.changeSilently()
 		e, err := s.before(p.version)
 		if err != nil || e == nil {
 			return err
 		}
-		return s.leave(&p, e)
+		return s.leaveOrder(&p, e)
 	})
 	if err == nil && !stays {
 		err = leavePlace(c, kind.number, at)

@@ -12,23 +12,23 @@ import (
 	"understudy"
 )
 
-// nextBeat is when the run's next sign of life is due.
-func (u *Run) nextBeat() time.Time {
+// nextHeartbeat is when the run's next sign of life is due.
+func (u *Run) nextHeartbeat() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.dirty {
-		return u.beatAt.Add(min(progressAt, u.kind.Lease/3))
+		return u.heartbeatAt.Add(min(progressAt, u.kind.Lease/3))
 	}
-	return u.beatAt.Add(u.kind.Lease / 3)
+	return u.heartbeatAt.Add(u.kind.Lease / 3)
 }
 
 // beat writes the signs of life that are due, all in one transaction.
-func (r *Runner) beat(ctx context.Context, now time.Time) {
+func (r *Runner) heartbeat(ctx context.Context, now time.Time) {
 	var runs []*Run
 	var beats []understudy.Heartbeat
 	r.mu.Lock()
 	for _, u := range r.runs {
-		if !u.nextBeat().After(now) {
+		if !u.nextHeartbeat().After(now) {
 			runs = append(runs, u)
 			beats = append(beats, u.sign(now))
 		}
@@ -55,7 +55,7 @@ func (r *Runner) beat(ctx context.Context, now time.Time) {
 		case found[i].Stop:
 			u.cancel(errCancelled)
 		}
-		u.beaten(beats[i].LeaseEnd)
+		u.heartbeatReply(beats[i].LeaseEnd)
 	}
 }
 
@@ -63,11 +63,11 @@ func (r *Runner) beat(ctx context.Context, now time.Time) {
 func (u *Run) sign(now time.Time) understudy.Heartbeat {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.beatAt, u.dirty = now, false
+	u.heartbeatAt, u.dirty = now, false
 	return understudy.Heartbeat{Number: u.job.Number, Fence: u.job.Fence, LeaseEnd: now.Add(u.kind.Lease), Progress: u.job.Progress}
 }
 
-func (u *Run) beaten(end time.Time) {
+func (u *Run) heartbeatReply(end time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.leaseEnd = end

@@ -10,15 +10,15 @@ import (
 	"understudy/spec"
 )
 
-// aboveOf are the fields of a kind that name a record it lies under: parts of
+// ancestorsOf are the fields of a kind that name a record it lies under: parts of
 // its id that name others, the kind's parent, what a list's path says it is of,
 // and a field that names what the record is about, whatever that is. The
 // source's own account is above everything and counts as nothing.
-func aboveOf(s *spec.Spec, k *spec.Kind) (all []above) {
+func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 	paths := pathsAbove(s, k)
 	for _, f := range k.Fields {
 		if f.Link == spec.AnyKind {
-			all = append(all, above{field: f.Name})
+			all = append(all, ancestor{field: f.Name})
 			continue
 		}
 		p := s.Kind(f.Link)
@@ -26,7 +26,7 @@ func aboveOf(s *spec.Spec, k *spec.Kind) (all []above) {
 			continue
 		}
 		if f.Name == k.Parent || slices.Contains(k.ID, f.Name) || slices.Contains(paths, p) {
-			all = append(all, above{field: f.Name, kind: p})
+			all = append(all, ancestor{field: f.Name, kind: p})
 		}
 	}
 	return all
@@ -101,7 +101,7 @@ func variable(segment string) bool { return strings.HasPrefix(segment, "{") }
 
 // named is a record that a path names.
 type named struct {
-	f      *finder
+	f      *rowFilter
 	target *spec.Target
 }
 

@@ -19,23 +19,23 @@ var (
 		"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM name n WHERE n.kind = ? AND n.id = ?"}
 )
 
-// stand is where a record stands and whether a page has shown it there.
-type stand struct {
+// listPosition is where a record stands and whether a page has shown it there.
+type listPosition struct {
 	at    int64 // noPosition: nowhere yet
 	shown bool
 }
 
 // standOf reads held.place.
-func standOf(v driver.Value) stand {
+func standOf(v driver.Value) listPosition {
 	place, ok := v.(int64)
 	if !ok {
-		return stand{at: noPosition}
+		return listPosition{at: noPosition}
 	}
-	return stand{place >> 1, place&1 != 0}
+	return listPosition{place >> 1, place&1 != 0}
 }
 
 // value is what held.place says.
-func (s stand) value() driver.Value {
+func (s listPosition) value() driver.Value {
 	if s.at == noPosition {
 		return nil
 	}
@@ -46,25 +46,25 @@ func (s stand) value() driver.Value {
 }
 
 // placeRows finds the place of every sight, of which each has its number.
-func (s *saving) placeRows(sights []sighting) error {
-	g := &placer{db: s.db, c: s.c, kind: s.kind.number}
-	s.placer = g
+func (s *saving) placeRows(sights []observation) error {
+	g := &orderAssigner{db: s.db, c: s.c, kind: s.kind.number}
+	s.order = g
 	order := s.db.scratch.standing[:0]
 	for i := range sights { // a record that stands twice counts as it stands last
 		order = append(order, i)
 	}
 	s.db.scratch.standing = order
 	slices.SortFunc(order, func(a, b int) int { return sights[a].last - sights[b].last })
-	rows := make([]placing, len(order))
-	all := make([]*placing, len(order))
+	rows := make([]orderAssignment, len(order))
+	all := make([]*orderAssignment, len(order))
 	var first, last int64 = 1, 0 // the seconds of those without a place
 	unplaced := 0
 	for i, n := range order {
 		k := &sights[n]
 		r := &s.rows[k.last]
-		rows[i] = placing{at: k.stand.at, shown: k.stand.shown, second: noSecond}
-		if all[i] = &rows[i]; k.stand.at != noPosition {
-			rows[i].second = secondOf(k.stand.at)
+		rows[i] = orderAssignment{at: k.position.at, shown: k.position.shown, second: noSecond}
+		if all[i] = &rows[i]; k.position.at != noPosition {
+			rows[i].second = secondOf(k.position.at)
 			continue
 		}
 		rows[i].second = naturalSecond(s.kind.spec, r.Clock, s.p.Body[r.Start:r.End])
@@ -91,35 +91,35 @@ func (s *saving) placeRows(sights []sighting) error {
 		err = page.place()
 	}
 	for i, n := range order {
-		sights[n].to = stand{rows[i].at, true}
+		sights[n].to = listPosition{rows[i].at, true}
 	}
 	return err
 }
 
 // placeAlone places those of the rows that stand nowhere yet, by their clocks:
 // no page has shown them.
-func (s *saving) placeAlone(g *placer, sights []sighting, rows []*placing) error {
-	page := &placedPage{ground: g}
+func (s *saving) placeAlone(g *orderAssigner, sights []observation, rows []*orderAssignment) error {
+	page := &placedPage{orderStore: g}
 	for _, p := range rows {
 		if p.at == noPosition {
 			page.rows = append(page.rows, p)
 		}
 	}
-	slices.SortStableFunc(page.rows, func(a, b *placing) int { return cmp.Compare(b.second, a.second) })
+	slices.SortStableFunc(page.rows, func(a, b *orderAssignment) int { return cmp.Compare(b.second, a.second) })
 	if err := page.place(); err != nil {
 		return err
 	}
 	for i, n := range s.db.scratch.standing {
-		if sights[n].to = sights[n].stand; sights[n].stand.at == noPosition {
-			sights[n].to = stand{at: rows[i].at}
+		if sights[n].to = sights[n].position; sights[n].position.at == noPosition {
+			sights[n].to = listPosition{at: rows[i].at}
 		}
 	}
 	return nil
 }
 
 // placedPage is the page with what it follows.
-func (s *saving) placedPage(g *placer, rows []*placing) (*placedPage, error) {
-	page := &placedPage{ground: g, rows: rows}
+func (s *saving) placedPage(g *orderAssigner, rows []*orderAssignment) (*placedPage, error) {
+	page := &placedPage{orderStore: g, rows: rows}
 	f := followed(s.db.o.Specs[s.p.Key.Source], s.p.Asked())
 	page.after = f.after
 	if f.id != "" {
@@ -142,21 +142,21 @@ func (s *saving) placedPage(g *placer, rows []*placing) (*placedPage, error) {
 
 // placingOf is where a record stands that is not in the page, nil when it does
 // not stand.
-func (s *saving) placingOf(id string) (*placing, error) {
+func (s *saving) placingOf(id string) (*orderAssignment, error) {
 	stored := sqlite.AppendID(nil, s.kind.prefix, id)
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
 	}
-	at := stand{at: noPosition}
+	at := listPosition{at: noPosition}
 	_, err := s.c.One(selectNamedPlace, []driver.Value{s.kind.number, stored}, func(r []driver.Value) { at = standOf(r[1]) })
 	if err != nil || at.at == noPosition {
 		return nil, err
 	}
-	return &placing{at: at.at, shown: at.shown, second: secondOf(at.at)}, nil
+	return &orderAssignment{at: at.at, shown: at.shown, second: secondOf(at.at)}, nil
 }
 
 // nextRow is where the first row of the next page stands, if that is held.
-func (s *saving) nextRow() (*placing, error) {
+func (s *saving) nextRow() (*orderAssignment, error) {
 	row, sk, err := s.db.findPage(s.c, s.counters.source, s.p.Next)
 	if err != nil || !row.list || row.kind != s.kind.number || len(sk.versions) == 0 {
 		return nil, skipNotFound(err)
@@ -180,7 +180,7 @@ func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (query.Order
 	if k == nil {
 		return 0, sqlite.Failed(false, understudy.ErrNotFound, "place of %s %s %s", source, kind, id)
 	}
-	at := stand{at: noPosition}
+	at := listPosition{at: noPosition}
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		_, err := c.One(selectNamedPlace, []driver.Value{k.number, sqlite.AppendID(nil, k.prefix, id)},
 			func(r []driver.Value) { at = standOf(r[1]) })
@@ -197,7 +197,7 @@ func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (query.Order
 
 // stood is where a record stands in the rows now: where it stood, unless it had
 // to make room.
-func (g *placer) stood(record, before int64) int64 {
+func (g *orderAssigner) stood(record, before int64) int64 {
 	if at, ok := g.stands[record]; ok {
 		return at
 	}
@@ -205,16 +205,16 @@ func (g *placer) stood(record, before int64) int64 {
 }
 
 // putPlaces writes where the records of the page stand, once they are held.
-func (s *saving) putPlaces(sights []sighting) error {
+func (s *saving) putPlaces(sights []observation) error {
 	var fresh []driver.Value
 	type move struct {
-		g    *sighting
+		g    *observation
 		sign int64
 	}
 	var moves []move
 	for _, n := range s.db.scratch.standing {
 		g := &sights[n]
-		was := s.placer.stood(g.number, g.stand.at)
+		was := s.order.stood(g.number, g.position.at)
 		if was == noPosition {
 			if !g.fresh {
 				s.db.changeSilently()
@@ -226,14 +226,14 @@ func (s *saving) putPlaces(sights []sighting) error {
 			fresh = append(fresh, sign, g.to.at, g.number)
 			continue
 		}
-		if g.to != g.stand || was != g.to.at {
+		if g.to != g.position || was != g.to.at {
 			if err := s.c.Exec(updatePlace, 0, g.to.value(), g.number*slots, g.number*slots+slots-1); err != nil {
 				return err
 			}
 		}
 		// It is where it is not any more, or among those that are gone.
 		comes := !g.late && !(g.held && g.state&(stateGone|stateForgotten) == 0)
-		if was == g.to.at && was == g.stand.at && !comes {
+		if was == g.to.at && was == g.position.at && !comes {
 			continue
 		}
 		sign, err := s.takePlace(g.number, was)
@@ -250,7 +250,7 @@ func (s *saving) putPlaces(sights []sighting) error {
 	}
 	for _, m := range moves {
 		fresh = append(fresh, m.sign, m.g.to.at, m.g.number)
-		if was := m.g.stand.at; was != m.g.to.at {
+		if was := m.g.position.at; was != m.g.to.at {
 			if err := s.editOthers(m.g.number, was, m.g.to.at); err != nil {
 				return err
 			}
@@ -265,7 +265,7 @@ func (s *saving) putPlaces(sights []sighting) error {
 // firstPlace writes the place of a record that stood nowhere into its rows, and
 // says under which kind that is. One that was seen before stands nowhere when
 // what it was then cannot be read.
-func (s *saving) firstPlace(g *sighting) (sign int64, err error) {
+func (s *saving) firstPlace(g *observation) (sign int64, err error) {
 	if g.fresh {
 		return s.kind.number, nil
 	}

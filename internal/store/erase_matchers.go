@@ -17,20 +17,20 @@ import (
 // ones stand everywhere.
 const leastTrace = 6
 
-// traces are the texts of erased bodies: the values of fields with a class. A
+// matchers are the texts of erased bodies: the values of fields with a class. A
 // price is nobody's.
-type traces struct {
+type matchers struct {
 	texts   map[string]bool // as read
 	numbers map[string]bool // digits of those that are phone numbers
 	long    map[string]bool // those of texts that are long
 }
 
-func newTraces() *traces {
-	return &traces{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
+func newTraces() *matchers {
+	return &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
 }
 
 // add collects the texts of a body; only those fields when some are named.
-func (t *traces) add(kind *spec.Kind, body []byte, only []string) {
+func (t *matchers) add(kind *spec.Kind, body []byte, only []string) {
 	doc, err := jsonspan.Document(body)
 	if kind == nil || err != nil || doc.Kind != jsonspan.Object {
 		return
@@ -54,7 +54,7 @@ func contains(all []string, one string) bool {
 	return false
 }
 
-func (t *traces) value(body []byte, v jsonspan.Value, phone bool) {
+func (t *matchers) value(body []byte, v jsonspan.Value, phone bool) {
 	switch v.Kind {
 	case jsonspan.Object:
 		jsonspan.Members(body, v, func(_ []byte, m jsonspan.Value) bool { t.value(body, m, phone); return true })
@@ -77,7 +77,7 @@ func (t *traces) value(body []byte, v jsonspan.Value, phone bool) {
 
 // inPage reports whether a page's address or what lies outside its records
 // holds one of the texts.
-func (t *traces) inPage(sk *skeleton) bool {
+func (t *matchers) inPage(sk *skeleton) bool {
 	if len(t.texts) == 0 {
 		return false
 	}
@@ -94,7 +94,7 @@ func (t *traces) inPage(sk *skeleton) bool {
 }
 
 // inText reports whether any other text holds one of the texts or numbers.
-func (t *traces) inText(text string) bool {
+func (t *matchers) inText(text string) bool {
 	for one := range t.texts {
 		if strings.Contains(text, one) {
 			return true
@@ -104,7 +104,7 @@ func (t *traces) inText(text string) bool {
 }
 
 // mentioned reports whether any text holds one of the long texts or numbers.
-func (t *traces) mentioned(text string) bool {
+func (t *matchers) mentioned(text string) bool {
 	for one := range t.long {
 		if strings.Contains(text, one) {
 			return true
@@ -115,7 +115,7 @@ func (t *traces) mentioned(text string) bool {
 
 // inURI reports whether a value of an address is one of the texts, or any part
 // of it one of the numbers.
-func (t *traces) inURI(uri string) bool {
+func (t *matchers) inURI(uri string) bool {
 	path, query, _ := strings.Cut(uri, "?")
 	for part := range strings.SplitSeq(path, "/") {
 		if text, err := url.PathUnescape(part); err == nil && t.number(text) {
@@ -131,12 +131,12 @@ func (t *traces) inURI(uri string) bool {
 	return false
 }
 
-func (t *traces) is(text string) bool {
+func (t *matchers) is(text string) bool {
 	return t.texts[text] || t.number(text)
 }
 
 // number reports whether a text holds one of the numbers.
-func (t *traces) number(text string) bool {
+func (t *matchers) number(text string) bool {
 	for n := range numbersIn(text) {
 		if t.numbers[n] {
 			return true

@@ -33,7 +33,7 @@ func TestStanding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return gate.Standing(p.caller)
+		return gate.PolicyFingerprint(p.caller)
 	}
 	was := standing(func(*policy) {})
 	if was == "" {
@@ -95,9 +95,9 @@ func TestStandingIsOfThePolicy(t *testing.T) {
 	roles := Roles{"r": {"twilio": {"*": "see"}}}
 	g := gate(t, roles)
 	c := understudy.Caller{Name: "ann", Grant: &understudy.Grant{Role: "r"}}
-	was := g.Standing(c)
+	was := g.PolicyFingerprint(c)
 	delete(roles, "r")
-	if g.Standing(c) != was {
+	if g.PolicyFingerprint(c) != was {
 		t.Error("a map of the caller's changes a policy")
 	}
 }

@@ -11,8 +11,8 @@
 
 package store
 
-// resting is a replaced version that is to rest on the one that replaces it.
-type resting struct {
+// delta is a replaced version that is to rest on the one that replaces it.
+type delta struct {
 	version int64 // the replaced one
 	place   int   // of the other among the new ones
 	patch   []byte
@@ -22,8 +22,8 @@ type resting struct {
 
 // rest plans that the version row i replaces rests on row i's, whose entry is
 // e, if that is worth it.
-func (s *saving) rest(g *sighting, i int, e *entry) error {
-	if !g.held || g.state&stateForgotten != 0 || g.last != i || judge(&g.prior, s.hashes[i], s.at, e.final, s.p.OfWrite()).late {
+func (s *saving) rest(g *observation, i int, e *entry) error {
+	if !g.held || g.state&stateForgotten != 0 || g.last != i || judge(&g.currentState, s.hashes[i], s.at, e.final, s.p.OfWrite()).late {
 		return nil
 	}
 	old, err := s.before(g.version)
@@ -37,7 +37,7 @@ func (s *saving) rest(g *sighting, i int, e *entry) error {
 	}
 	s.patches = patch
 	e.height = old.height + 1
-	s.resting = append(s.resting, resting{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)],
+	s.deltas = append(s.deltas, delta{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)],
 		clock: e.clock, parent: e.parent})
 	return nil
 }
@@ -45,8 +45,8 @@ func (s *saving) rest(g *sighting, i int, e *entry) error {
 // putRests makes the replaced versions rest on the new ones, which have their
 // numbers now.
 func (s *saving) putRests(numbers []int64) error {
-	for i := range s.resting {
-		r := &s.resting[i]
+	for i := range s.deltas {
+		r := &s.deltas[i]
 		b, err := s.blocks.edit(r.version / perBlock)
 		if err != nil {
 			return err

@@ -40,10 +40,10 @@ const (
 	cleanBusy  = 100 * time.Millisecond // how long one of them waits, with saves behind it
 )
 
-// remains is the open file, of whoever carries out.
-type remains struct{ file *os.File }
+// residue is the open file, of whoever carries out.
+type residue struct{ file *os.File }
 
-func (r *remains) close() error {
+func (r *residue) close() error {
 	if r.file == nil {
 		return nil
 	}
@@ -72,8 +72,8 @@ func (db *DB) cleanIfNeeded(ctx context.Context) error {
 
 // clean overwrites all remains and says how many bytes those were.
 func (db *DB) clean(ctx context.Context) (overwritten int64, err error) {
-	if db.remains.file == nil {
-		if db.remains.file, err = os.OpenFile(db.pool.Path, os.O_RDWR, 0); err != nil {
+	if db.residue.file == nil {
+		if db.residue.file, err = os.OpenFile(db.pool.Path, os.O_RDWR, 0); err != nil {
 			return 0, err
 		}
 	}
@@ -145,7 +145,7 @@ func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
 		n, err := db.sweepFile(ctx, roots, changed)
 		overwritten += n
 		if err == nil {
-			err = db.remains.file.Sync()
+			err = db.residue.file.Sync()
 		}
 		return true, err // closed in any case: its cache remembers
 	})

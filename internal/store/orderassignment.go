@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// placing is a row of a page, or what its page follows, and where it stands.
-type placing struct {
+// orderAssignment is a row of a page, or what its page follows, and where it stands.
+type orderAssignment struct {
 	at     int64 // its position; noPosition: none yet
 	shown  bool  // a page has shown it there; else its clock alone has placed it
 	second int64 // the natural one; noSecond: none
@@ -22,27 +22,27 @@ type placing struct {
 	fits  bool // its second goes with those around it
 }
 
-// ground is where the records of a kind stand.
-type ground interface {
+// orderStore is where the records of a kind stand.
+type orderStore interface {
 	// below is the highest position that is taken below one, from least on,
 	// noPosition when there is none; above the lowest above one, up to most.
 	below(position, least int64) (int64, error)
 	above(position, most int64) (int64, error)
 	// widen makes room for n more just below a position, by moving those that
 	// stand below it further apart; it tells where those that move stand then.
-	widen(position int64, n int, moved func(to map[int64]int64)) error
+	rebalance(position int64, n int, moved func(to map[int64]int64)) error
 }
 
 // placedPage is a list page being placed.
 type placedPage struct {
-	ground
-	rows   []*placing
-	top    *placing // a record all rows stand below; nil: none is known
-	bottom *placing // a record all rows stand above
-	after  bool     // others stand above the rows, though none is known
+	orderStore
+	rows   []*orderAssignment
+	top    *orderAssignment // a record all rows stand below; nil: none is known
+	bottom *orderAssignment // a record all rows stand above
+	after  bool             // others stand above the rows, though none is known
 	// next finds bottom, when that matters; nil when there is none.
-	next func() (*placing, error)
-	all  []*placing // top, rows and bottom
+	next func() (*orderAssignment, error)
+	all  []*orderAssignment // top, rows and bottom
 }
 
 // The weights of rows. One that a page has shown outweighs three others. What a
@@ -54,7 +54,7 @@ const (
 )
 
 // weight is a row's weight among others.
-func (p *placing) weight() int {
+func (p *orderAssignment) weight() int {
 	if p.shown {
 		return weightShown
 	}
@@ -62,7 +62,7 @@ func (p *placing) weight() int {
 }
 
 // secondNow is the second a row stands in, or would.
-func (p *placing) secondNow() int64 {
+func (p *orderAssignment) secondNow() int64 {
 	if p.at != noPosition {
 		return secondOf(p.at)
 	}
@@ -71,7 +71,7 @@ func (p *placing) secondNow() int64 {
 
 // place places all rows.
 func (g *placedPage) place() error {
-	all := make([]*placing, 0, len(g.rows)+2)
+	all := make([]*orderAssignment, 0, len(g.rows)+2)
 	if g.top != nil {
 		all = append(all, g.top)
 	}
@@ -83,7 +83,7 @@ func (g *placedPage) place() error {
 		g.choose(all)
 		// What is not in the page stays where it is; when it stands oddly it says
 		// nothing.
-		all = slices.DeleteFunc(slices.Clone(all), func(p *placing) bool { return (p == g.top || p == g.bottom) && !p.fixed })
+		all = slices.DeleteFunc(slices.Clone(all), func(p *orderAssignment) bool { return (p == g.top || p == g.bottom) && !p.fixed })
 		if err := g.fill(all); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (g *placedPage) place() error {
 }
 
 // inPlace reports whether all have places already that fall.
-func inPlace(all []*placing) bool {
+func inPlace(all []*orderAssignment) bool {
 	for i, p := range all {
 		if p.at == noPosition || i > 0 && all[i-1].at <= p.at {
 			return false
@@ -105,36 +105,36 @@ func inPlace(all []*placing) bool {
 }
 
 // choose says which rows stay where they are, and which stand in their second.
-func (g *placedPage) choose(all []*placing) {
-	timed := make([]*placing, 0, len(all))
+func (g *placedPage) choose(all []*orderAssignment) {
+	timed := make([]*orderAssignment, 0, len(all))
 	for _, p := range all {
 		if p.fixed, p.fits = false, false; p.secondNow() != noSecond {
 			timed = append(timed, p)
 		}
 	}
-	weight := func(p *placing) int {
+	weight := func(p *orderAssignment) int {
 		if p == g.top && p.shown {
 			return weightCertain
 		}
 		return p.weight()
 	}
 	// By seconds, which may be the same, and then by positions.
-	timed = falling(timed, (*placing).secondNow, weight, false)
-	var placed []*placing
+	timed = falling(timed, (*orderAssignment).secondNow, weight, false)
+	var placed []*orderAssignment
 	for _, p := range timed {
 		if p.fits = true; p.at != noPosition {
 			placed = append(placed, p)
 		}
 	}
-	for _, p := range falling(placed, func(p *placing) int64 { return p.at }, weight, true) {
+	for _, p := range falling(placed, func(p *orderAssignment) int64 { return p.at }, weight, true) {
 		p.fixed = true
 	}
 }
 
 // falling is the heaviest subsequence whose keys fall, or, unless strictly, do
 // not rise.
-func falling(all []*placing, key func(*placing) int64, weight func(*placing) int, strictly bool) []*placing {
-	if ok := slices.IsSortedFunc(all, func(a, b *placing) int { return compareFalling(key(a), key(b), strictly) }); ok {
+func falling(all []*orderAssignment, key func(*orderAssignment) int64, weight func(*orderAssignment) int, strictly bool) []*orderAssignment {
+	if ok := slices.IsSortedFunc(all, func(a, b *orderAssignment) int { return compareFalling(key(a), key(b), strictly) }); ok {
 		return all
 	}
 	keys := make([]int64, len(all))
@@ -174,7 +174,7 @@ func falling(all []*placing, key func(*placing) int64, weight func(*placing) int
 			last = one
 		}
 	}
-	var chosen []*placing
+	var chosen []*orderAssignment
 	for i := last.row; i >= 0; i = from[i] {
 		chosen = append(chosen, all[i])
 	}

@@ -25,27 +25,27 @@ func TestPlacing(t *testing.T) {
 			}
 		}
 		others := slices.Clone(ground.at)
-		var rows []*placing
+		var rows []*orderAssignment
 		for range rapid.IntRange(1, 3).Draw(t, "runs") {
 			of := int64(noSecond)
 			if rapid.Bool().Draw(t, "timed") {
 				of = second.Draw(t, "of")
 			}
 			for range rapid.SampledFrom([]int{1, 2, 50, 300, 1000}).Draw(t, "rows") {
-				rows = append(rows, &placing{at: noPosition, second: of})
+				rows = append(rows, &orderAssignment{at: noPosition, second: of})
 			}
 		}
-		page := &placedPage{ground: ground, rows: rows, after: rapid.Bool().Draw(t, "after")}
-		pick := func(name string, page *placedPage) *placing {
+		page := &placedPage{orderStore: ground, rows: rows, after: rapid.Bool().Draw(t, "after")}
+		pick := func(name string, page *placedPage) *orderAssignment {
 			if len(others) == 0 || !rapid.Bool().Draw(t, name) {
 				return nil
 			}
 			at := rapid.SampledFrom(others).Draw(t, name+" at")
-			return &placing{at: at, shown: true, second: secondOf(at)}
+			return &orderAssignment{at: at, shown: true, second: secondOf(at)}
 		}
 		page.top = pick("top", page)
 		if next := pick("next", page); next != nil {
-			page.next = func() (*placing, error) { return next, nil }
+			page.next = func() (*orderAssignment, error) { return next, nil }
 		}
 		placesFall(t, ground, page)
 	})
@@ -73,9 +73,9 @@ func TestTheNextPageMakesRoom(t *testing.T) {
 	first, _ := secondBounds(100)
 	next := &placedRecord{at: noPosition}
 	ground.put(next, first+10)
-	above := &placing{at: first + 11, shown: true, second: 100}
-	page := &placedPage{ground: ground, rows: []*placing{above, {at: noPosition, second: 100}}}
-	page.next = func() (*placing, error) { return next.placing(), nil }
+	above := &orderAssignment{at: first + 11, shown: true, second: 100}
+	page := &placedPage{orderStore: ground, rows: []*orderAssignment{above, {at: noPosition, second: 100}}}
+	page.next = func() (*orderAssignment, error) { return next.placing(), nil }
 	placesFall(t, ground, page)
 	if last := page.rows[1].at; last <= next.at {
 		t.Errorf("the last row stands at %d, the next page at %d", last, next.at)
@@ -85,13 +85,13 @@ func TestTheNextPageMakesRoom(t *testing.T) {
 // Rows without a time fill the seconds below the row they follow, beyond that
 // of the next one with a time.
 func TestManyRowsWithoutATime(t *testing.T) {
-	top := &placing{shown: true, second: 101}
+	top := &orderAssignment{shown: true, second: 101}
 	top.at, _ = secondBounds(top.second)
-	page := &placedPage{ground: &taken{of: map[int64]*placedRecord{}}, top: top}
+	page := &placedPage{orderStore: &taken{of: map[int64]*placedRecord{}}, top: top}
 	for range 300 {
-		page.rows = append(page.rows, &placing{at: noPosition, second: noSecond})
+		page.rows = append(page.rows, &orderAssignment{at: noPosition, second: noSecond})
 	}
-	page.rows = append(page.rows, &placing{at: noPosition, second: 100})
+	page.rows = append(page.rows, &orderAssignment{at: noPosition, second: 100})
 	placesFall(t, &taken{of: map[int64]*placedRecord{}}, page)
 }
 
@@ -101,8 +101,8 @@ type countingGround struct {
 	moved int
 }
 
-func (g *countingGround) widen(position int64, n int, moved func(to map[int64]int64)) error {
-	return g.taken.widen(position, n, func(to map[int64]int64) {
+func (g *countingGround) rebalance(position int64, n int, moved func(to map[int64]int64)) error {
+	return g.taken.rebalance(position, n, func(to map[int64]int64) {
 		g.moved += len(to)
 		moved(to)
 	})
@@ -116,7 +116,7 @@ func TestManyOfOneSecondComeAlone(t *testing.T) {
 	newest := &placedRecord{at: noPosition}
 	_, last := secondBounds(100)
 	for n := range 20_000 {
-		page := &placedPage{ground: ground, rows: []*placing{{at: noPosition, second: 100}}}
+		page := &placedPage{orderStore: ground, rows: []*orderAssignment{{at: noPosition, second: 100}}}
 		if n%3 == 1 {
 			known := newest.placing()
 			known.second = 100
@@ -164,9 +164,9 @@ func (g *taken) above(position, most int64) (int64, error) {
 	return g.at[i], nil
 }
 
-func (g *taken) widen(position int64, n int, moved func(to map[int64]int64)) error {
+func (g *taken) rebalance(position int64, n int, moved func(to map[int64]int64)) error {
 	end, _ := slices.BinarySearch(g.at, position)
-	first, low, step := widened(position, n, func(low int64) int {
+	first, low, step := rebalanced(position, n, func(low int64) int {
 		i, _ := slices.BinarySearch(g.at, low)
 		return end - i
 	})
@@ -205,4 +205,6 @@ func (g *taken) put(rec *placedRecord, at int64) {
 }
 
 // placing is what is known of where a record stands.
-func (r *placedRecord) placing() *placing { return &placing{at: r.at, second: noSecond} }
+func (r *placedRecord) placing() *orderAssignment {
+	return &orderAssignment{at: r.at, second: noSecond}
+}
