@@ -145,11 +145,12 @@ func (m *Mirror) inGrace(since int64, now time.Time) bool {
 // better one counts. What came from the store goes into the hot tier.
 func (m *Mirror) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok bool, err error) {
 	before := k.changes.Load()
+	pending := t.ID != "" && k.unflushed(t.ID) // asked first: the store may be told between its answer and the question
 	p, err := m.store.Page(ctx, t.Key)
 	switch {
 	case err == nil:
 		h, ok = held{page: p, fresh: m.ages().fresh(t, p), stored: true}, true
-		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && k.unflushed(p.ID) {
+		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && (pending || k.unflushed(p.ID)) {
 			h.state = outdated
 		}
 		m.reads("", nil)
@@ -162,7 +163,7 @@ func (m *Mirror) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok 
 		m.reads(t.Key.String(), err)
 	}
 	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 {
-		h, ok = m.compose(ctx, t, k, h, ok)
+		h, ok = m.compose(ctx, t, k, h, ok, pending)
 	}
 	if !ok {
 		return held{}, false, nil
@@ -174,12 +175,12 @@ func (m *Mirror) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok 
 // compose answers an instance from its record when that is better than the
 // page held: newer, or the page is outdated. A write that touched the record
 // makes both outdated.
-func (m *Mirror) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok bool) (held, bool) {
+func (m *Mirror) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok, pending bool) (held, bool) {
 	rec, err := m.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
 	if err != nil {
 		return h, ok
 	}
-	invalid := rec.Invalid || k.unflushed(t.ID)
+	invalid := rec.Invalid || pending || k.unflushed(t.ID)
 	if ok && invalid {
 		h.state = outdated
 	}
