@@ -16,7 +16,7 @@ import (
 type binder struct {
 	text     string
 	now      time.Time
-	sights   []*kindView                                    // every kind asked for that the caller sees
+	views    []*kindView                                    // every kind asked for that the caller sees
 	every    func(yield func(k *spec.Kind, seen bool) bool) // every kind there is
 	exact    map[string]bool                                // names some seen kind has a field of
 	relative bool                                           // what is asked for depends on now
@@ -24,24 +24,24 @@ type binder struct {
 }
 
 // bind resolves a tree's names. The error is a *understudy.SyntaxError.
-func bind(text string, tree *node, sights []*kindView, every func(yield func(*spec.Kind, bool) bool), now time.Time) (*params, error) {
-	b := &binder{text: text, now: now, sights: sights, every: every, exact: map[string]bool{}}
-	for _, s := range sights {
+func bind(text string, tree *node, views []*kindView, every func(yield func(*spec.Kind, bool) bool), now time.Time) (*boundQuery, error) {
+	b := &binder{text: text, now: now, views: views, every: every, exact: map[string]bool{}}
+	for _, s := range views {
 		for _, f := range s.kind.Fields {
 			b.exact[f.Name] = true
 		}
 	}
-	c := b.node(tree, sights)
+	c := b.node(tree, views)
 	if b.err != nil {
 		return nil, b.err
 	}
-	q := &params{text: text, tree: tree, cond: c, now: now, relative: b.relative}
+	q := &boundQuery{text: text, tree: tree, cond: c, now: now, relative: b.relative}
 	if tree.op == opWords && !tree.prefix {
-		q.id = b.spell(tree.text)
+		q.id = b.fold(tree.text)
 	}
-	for _, s := range sights {
+	for _, s := range views {
 		if c.possible(s) {
-			q.sights = append(q.sights, s)
+			q.views = append(q.views, s)
 		}
 	}
 	return q, nil
@@ -62,7 +62,7 @@ func (b *binder) node(n *node, scope []*kindView) *cond {
 		if p.Empty() {
 			return b.fail(syntaxError(b.text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", clip(n.text)))
 		}
-		c := &cond{op: opWords, leaf: &leaf{node: n, words: p}}
+		c := &cond{op: opWords, predicate: &predicate{node: n, words: p}}
 		if ids := b.ids(n, scope); len(ids) > 0 && !n.prefix {
 			return &cond{op: opOr, of: append([]*cond{c}, ids...)}
 		}
@@ -78,7 +78,7 @@ func (b *binder) node(n *node, scope []*kindView) *cond {
 		if b.err != nil {
 			return nil
 		}
-		return &cond{op: opField, leaf: l}
+		return &cond{op: opField, predicate: l}
 	case opAnd:
 		scope = slices.DeleteFunc(slices.Clone(scope), func(s *kindView) bool { return !b.mayBe(n, s) })
 	}
@@ -103,16 +103,16 @@ const leastID = 10
 // ids are the conditions on every field that names a record, when a word has
 // the form of an id: ids are no text.
 func (b *binder) ids(n *node, scope []*kindView) (all []*cond) {
-	id := b.spell(n.text)
+	id := b.fold(n.text)
 	if len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool { return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-' }) {
 		return nil
 	}
-	known := slices.ContainsFunc(b.sights, func(s *kindView) bool { return s.kind.HasPrefix(id) })
+	known := slices.ContainsFunc(b.views, func(s *kindView) bool { return s.kind.HasPrefix(id) })
 	if !known {
 		return nil
 	}
-	byName := map[string]*leaf{}
-	own := &leaf{node: n, in: map[*kindView]string{}, ids: []string{id}, test: func(c *candidate, _ string) bool { return c.ID == id }}
+	byName := map[string]*predicate{}
+	own := &predicate{node: n, in: map[*kindView]string{}, ids: []string{id}, test: func(c *candidate, _ string) bool { return c.ID == id }}
 	for _, s := range scope {
 		if s.seesID() && len(s.kind.ID) == strings.Count(id, spec.IDSeparator)+1 {
 			own.in[s] = s.kind.ID[0]
@@ -123,16 +123,16 @@ func (b *binder) ids(n *node, scope []*kindView) (all []*cond) {
 			}
 			l := byName[f.Name]
 			if l == nil {
-				l = &leaf{node: n, in: map[*kindView]string{}}
+				l = &predicate{node: n, in: map[*kindView]string{}}
 				l.test, l.term = is(id), &query.Predicate{Any: []string{id}}
 				byName[f.Name] = l
-				all = append(all, &cond{op: opField, leaf: l})
+				all = append(all, &cond{op: opField, predicate: l})
 			}
 			l.in[s] = f.Name
 		}
 	}
 	if len(own.in) > 0 {
-		all = append(all, &cond{op: opField, leaf: own})
+		all = append(all, &cond{op: opField, predicate: own})
 	}
 	return all
 }
@@ -188,7 +188,7 @@ func called(k *spec.Kind, name string) bool {
 }
 
 // field binds a condition on a field.
-func (b *binder) field(n *node, scope []*kindView) *leaf {
+func (b *binder) field(n *node, scope []*kindView) *predicate {
 	switch name := n.name; {
 	case isKind(name):
 		return b.kind(n)
@@ -250,7 +250,7 @@ func (b *binder) elsewhere(name string, scope []*kindView) string {
 // unknown is the error of a name that no field in scope has.
 func (b *binder) unknown(name string, at, end int, scope []*kindView) *query.SyntaxError {
 	var kinds []string
-	for _, s := range b.sights {
+	for _, s := range b.views {
 		if f, _ := s.field(name); f != nil {
 			kinds = append(kinds, s.kind.Name)
 		}

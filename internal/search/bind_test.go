@@ -76,7 +76,7 @@ func TestErrorsPointAtNames(t *testing.T) {
 	}
 }
 
-func TestReadMoment(t *testing.T) {
+func TestParseTimeRange(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 30, 0, 0, time.UTC)
 	at := func(text string) int64 {
 		v, err := time.Parse(time.DateTime, text)
@@ -98,12 +98,12 @@ func TestReadMoment(t *testing.T) {
 		"-7d":                       {"2026-05-25 12:30:00", "2026-05-25 12:30:01"},
 		"-90m":                      {"2026-06-01 11:00:00", "2026-06-01 11:00:01"},
 	} {
-		if s, ok := readMoment(text, now); !ok || s.from != at(want[0]) || s.to != at(want[1]) {
+		if s, ok := parseTimeRange(text, now); !ok || s.from != at(want[0]) || s.to != at(want[1]) {
 			t.Errorf("%s: %v %v", text, s, ok)
 		}
 	}
 	for _, text := range []string{"", "26", "2026-1", "2026-02-30", "7d", "-7", "-d", "-7x", "-99999999999y", "--7d", "-+7d", "0000", strings.Repeat("2", 100)} {
-		if s, ok := readMoment(text, now); ok {
+		if s, ok := parseTimeRange(text, now); ok {
 			t.Errorf("%q: %v", text, s)
 		}
 	}
@@ -192,7 +192,7 @@ func FuzzQuery(f *testing.F) {
 				}
 			}
 		}
-		for _, s := range q.sights {
+		for _, s := range q.views {
 			var c candidate
 			if s.kind.Name == "calls" && s.see(&c, record) {
 				holds := q.cond.holds(&c)
@@ -202,6 +202,6 @@ func FuzzQuery(f *testing.F) {
 				_, _ = q.snippets(&c), q.score(&c)
 			}
 		}
-		_ = q.cond.text(q.sights)
+		_ = q.cond.text(q.views)
 	})
 }

@@ -24,13 +24,13 @@ const (
 
 // cond is a condition with its names resolved. It is not changed once made.
 type cond struct {
-	op   op
-	of   []*cond
-	leaf *leaf // opWords and opField
+	op        op
+	of        []*cond
+	predicate *predicate // opWords and opField
 }
 
-// leaf is a condition that is not made of others.
-type leaf struct {
+// predicate is a condition that is not made of others.
+type predicate struct {
 	node *node
 	// words, when it is not empty, is looked for in every text, or in the field
 	// of in.
@@ -46,14 +46,14 @@ type leaf struct {
 }
 
 // query is a tree bound to what a caller sees.
-type params struct {
+type boundQuery struct {
 	text     string
 	tree     *node
 	cond     *cond
-	sights   []*kindView // the kinds something can be found of
+	views    []*kindView // the kinds something can be found of
 	now      time.Time
 	relative bool   // what it means depends on now
-	id       string // the whole text, when it is one word: as ids are spelt
+	id       string // the whole text, when it is one word: as ids are folded
 }
 
 // stopped ends a sentence after a hint, or without one.
@@ -72,13 +72,13 @@ func (c *cond) possible(s *kindView) bool {
 	case opOr:
 		return slices.ContainsFunc(c.of, func(o *cond) bool { return o.possible(s) })
 	case opNot:
-		l := c.of[0].leaf
+		l := c.of[0].predicate
 		return l == nil || !isKind(l.node.name) || l.in[s] == ""
 	}
-	if c.leaf.in == nil {
+	if c.predicate.in == nil {
 		return true
 	}
-	return c.leaf.in[s] != ""
+	return c.predicate.in[s] != ""
 }
 
 // holds says whether a record fulfils a condition.
@@ -101,13 +101,13 @@ func (c *cond) holds(r *candidate) bool {
 	case opNot:
 		return !c.of[0].holds(r)
 	}
-	return c.leaf.holds(r)
+	return c.predicate.holds(r)
 }
 
-func (l *leaf) holds(r *candidate) bool {
+func (l *predicate) holds(r *candidate) bool {
 	field := ""
 	if l.in != nil {
-		if field = l.in[r.sight]; field == "" {
+		if field = l.in[r.view]; field == "" {
 			return false
 		}
 	}

@@ -38,7 +38,7 @@ type counts struct {
 
 // countRun is what was counted of one search.
 type countRun struct {
-	turn chan struct{} // held by who looks at what follows
+	lock chan struct{} // held by who looks at what follows
 	used int64         // of counts
 	size int64         // of counts
 
@@ -70,30 +70,30 @@ func (c *counts) close() {
 // of are the counts kept for a search, made when there are none; nil: they are
 // not kept, because they are of several sources or depend on the time of day.
 func (c *counts) of(v *execution) *countRun {
-	if v.q.relative || len(v.q.sights) == 0 {
+	if v.q.relative || len(v.q.views) == 0 {
 		return nil
 	}
-	source := v.q.sights[0].source
-	key := fmt.Sprintf("%q %q %q %q %q", v.c.Role(), v.c.Source, v.ask.Source, v.ask.Kinds, v.ask.Text)
-	if slices.ContainsFunc(v.q.sights, func(s *kindView) bool { return s.source != source }) {
+	source := v.q.views[0].source
+	key := fmt.Sprintf("%q %q %q %q %q", v.c.Role(), v.c.Source, v.request.Source, v.request.Kinds, v.request.Text)
+	if slices.ContainsFunc(v.q.views, func(s *kindView) bool { return s.source != source }) {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.all[key]
 	if k == nil {
-		k = &countRun{turn: make(chan struct{}, 1)}
+		k = &countRun{lock: make(chan struct{}, 1)}
 		c.all[key] = k
 	}
 	c.used++
 	k.used = c.used
-	c.tidy(k)
+	c.evict(k)
 	return k
 }
 
 // tidy lets go of what was used longest ago until the rest is within bounds. Who
 // holds one of them goes on with it.
-func (c *counts) tidy(keep *countRun) {
+func (c *counts) evict(keep *countRun) {
 	for len(c.all) > maxAsks || c.bytes > maxKept {
 		oldest := ""
 		for key, k := range c.all {
@@ -111,14 +111,14 @@ func (c *counts) tidy(keep *countRun) {
 }
 
 // weigh says how many bytes a counted takes now.
-func (c *counts) weigh(k *countRun, size int64) {
+func (c *counts) resize(k *countRun, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.all {
 		if one == k {
 			c.bytes += size - k.size
 			k.size = size
-			c.tidy(k)
+			c.evict(k)
 			return
 		}
 	}
@@ -132,10 +132,10 @@ func (v *execution) count(ctx context.Context) error {
 	if k == nil {
 		return v.countNow(ctx)
 	}
-	if err := k.enter(ctx); err != nil {
+	if err := k.acquire(ctx); err != nil {
 		return err
 	}
-	defer k.leave()
+	defer k.release()
 	if err := v.bringUp(ctx, k); err != nil {
 		return err
 	}
@@ -151,26 +151,26 @@ func (v *execution) count(ctx context.Context) error {
 	return nil
 }
 
-func (k *countRun) enter(ctx context.Context) error {
+func (k *countRun) acquire(ctx context.Context) error {
 	select {
-	case k.turn <- struct{}{}:
+	case k.lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (k *countRun) leave() { <-k.turn }
+func (k *countRun) release() { <-k.lock }
 
-// bringUp makes what is kept right for the records there are now. The caller has
-// the turn.
+// bringUp makes what is kept right for the records there are now. The caller holds
+// the lock.
 func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 	for scanned := false; ; scanned = true {
 		now, err := v.edition(ctx)
 		if err != nil {
 			return err
 		}
-		ruled := slices.ContainsFunc(v.q.sights, func(s *kindView) bool { return s.rule != nil })
+		ruled := slices.ContainsFunc(v.q.views, func(s *kindView) bool { return s.rule != nil })
 		whole := !ruled && !k.large
 		switch fresh := k.facets != nil && k.edition == now; {
 		case fresh && (!ruled || v.s.o.Now().Sub(k.at) < ruleAge):
@@ -195,7 +195,7 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 }
 
 func (v *execution) edition(ctx context.Context) (e edition, err error) {
-	e.change, e.silent, err = v.s.o.Store.Edition(ctx, v.q.sights[0].source)
+	e.change, e.silent, err = v.s.o.Store.Edition(ctx, v.q.views[0].source)
 	return e, err
 }
 
@@ -224,7 +224,7 @@ func (v *execution) catchUp(ctx context.Context, k *countRun, now edition) (done
 	}
 	if k.edition, k.facets = now, facets; changed {
 		k.total, k.facets = query.Count{N: k.tally.total}, k.tally.facets(false)
-		v.s.counts.weigh(k, k.tally.size())
+		v.s.counts.resize(k, k.tally.size())
 	}
 	return true, nil
 }
@@ -232,12 +232,12 @@ func (v *execution) catchUp(ctx context.Context, k *countRun, now edition) (done
 // follow sets what came, changed or went after a change, and says whether any was
 // of the kinds that are counted.
 func (v *execution) follow(ctx context.Context, t *tally, after int64) (changed bool, err error) {
-	source := v.q.sights[0].source
+	source := v.q.views[0].source
 	changes, err := v.s.o.Store.Changes(ctx, source, after, maxCatch)
 	if err == nil && len(changes) == maxCatch {
 		err = errLarge
 	}
-	for _, s := range v.q.sights {
+	for _, s := range v.q.views {
 		q := query.RecordQuery{Source: source, Kinds: []string{s.kind.Name}}
 		for _, c := range changes {
 			if c.Kind == s.kind.Name {

@@ -110,7 +110,7 @@ func TestKeptCountsAreThoseCountedAnew(t *testing.T) {
 	check("a purge")
 	r.later += time.Hour
 	r.put("Calls", some[4])
-	check("its next sight")
+	check("its next view")
 	if before == r.countedAs(r.s, "all", asks[0]) {
 		t.Error("nothing of it was counted")
 	}

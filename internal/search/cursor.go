@@ -36,8 +36,8 @@ func Key(ctx context.Context, n Notes) ([]byte, error) {
 // keyBytes is how much of a value two records are put in order by.
 const keyBytes = 64
 
-// mark is where an answer ended.
-type mark struct {
+// position is where an answer ended.
+type position struct {
 	Now         int64          // when the search began, in Unix seconds: what -7d is counted from
 	Place       query.OrderKey // of the last record given out, or looked at
 	Top, Bottom query.OrderKey // of the window, when there is one; 0 = open
@@ -67,7 +67,7 @@ func (s *Searcher) seal(c understudy.Caller) (*token.Sealer, error) {
 }
 
 // cursor writes where an answer ended.
-func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m mark) (string, error) {
+func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m position) (string, error) {
 	own, err := s.seal(c)
 	if err != nil {
 		return "", err
@@ -81,7 +81,7 @@ func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m mark) (
 }
 
 // open reads a cursor of the same ask by the same role.
-func (s *Searcher) open(c understudy.Caller, a *query.SearchRequest) (m mark, err error) {
+func (s *Searcher) open(c understudy.Caller, a *query.SearchRequest) (m position, err error) {
 	own, err := s.seal(c)
 	if err != nil {
 		return m, err
@@ -95,7 +95,7 @@ func (s *Searcher) open(c understudy.Caller, a *query.SearchRequest) (m mark, er
 		return m, other
 	}
 	if _, err := binary.Decode(data[8:], binary.BigEndian, &m); err != nil || int(m.Used) > keyBytes {
-		return mark{}, other
+		return position{}, other
 	}
 	return m, nil
 }

@@ -45,7 +45,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	defer cancel(nil)
 	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStalled) })
 	defer watch.Stop()
-	v := &execution{s: s, c: c, ask: &a, q: q, order: o}
+	v := &execution{s: s, c: c, request: &a, q: q, order: o}
 	var told error
 	looked := 0
 	err = v.each(ctx, 0, func(_ found, c *candidate) bool {
@@ -95,7 +95,7 @@ func closed(over <-chan struct{}) bool {
 const idleEvery = 1000
 
 // exportable reads what is to be exported.
-func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*params, order, error) {
+func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*boundQuery, order, error) {
 	if a.Cursor != "" || a.Limit != 0 || a.Facets {
 		return nil, order{}, invalid("an export is of all matches; leave cursor, limit and facets out")
 	}

@@ -72,7 +72,7 @@ func (v *execution) countNow(ctx context.Context) error {
 // may be values nobody came to.
 func (v *execution) settle() {
 	total := v.out.Total
-	whole := !v.ask.CountOnly && v.ask.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
+	whole := !v.request.CountOnly && v.request.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
 	if n := int64(len(v.out.Hits)); whole && n >= total.N {
 		*total = query.Count{N: n}
 	}
@@ -87,7 +87,7 @@ func (v *execution) settle() {
 			total.N = max(total.N, sums[i])
 		}
 	}
-	if f := &v.out.Facets[0]; len(f.Values) == len(v.q.sights) && !f.More { // every kind, each to its end
+	if f := &v.out.Facets[0]; len(f.Values) == len(v.q.views) && !f.More { // every kind, each to its end
 		*total = query.Count{N: sums[0]}
 	}
 	for i := range v.out.Facets {
@@ -189,7 +189,7 @@ func (v *execution) countable() bool {
 	for _, p := range v.q.cond.parts() {
 		switch {
 		case p.words():
-			if slices.ContainsFunc(v.q.sights, func(s *kindView) bool { return !s.all }) {
+			if slices.ContainsFunc(v.q.views, func(s *kindView) bool { return !s.all }) {
 				return false // the store finds words in what the spec does not name, too
 			}
 			for _, l := range p.wanted(nil) {
@@ -197,10 +197,10 @@ func (v *execution) countable() bool {
 					return false
 				}
 			}
-		case p.leaf == nil:
+		case p.predicate == nil:
 			return false
-		case isKind(p.leaf.node.name):
-		case p.leaf.term == nil || len(p.leaf.term.Any) == 0 || p.leaf.asked(v.q.sights) == nil:
+		case isKind(p.predicate.node.name):
+		case p.predicate.term == nil || len(p.predicate.term.Any) == 0 || p.predicate.storePredicate(v.q.views) == nil:
 			return false
 		}
 	}

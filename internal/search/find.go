@@ -46,14 +46,14 @@ func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.Search
 		return nil, errBusy
 	}
 	defer leave()
-	v := &execution{s: s, c: c, ask: &a, began: s.o.Now()}
-	v.mark.Now = v.began.Unix()
+	v := &execution{s: s, c: c, request: &a, began: s.o.Now()}
+	v.position.Now = v.began.Unix()
 	if a.Cursor != "" {
-		if v.mark, err = s.open(c, &a); err != nil {
+		if v.position, err = s.open(c, &a); err != nil {
 			return nil, err
 		}
 	}
-	if v.q, err = s.read(c, &a, time.Unix(v.mark.Now, 0)); err != nil {
+	if v.q, err = s.read(c, &a, time.Unix(v.position.Now, 0)); err != nil {
 		return nil, err
 	}
 	if v.order, err = v.q.order(a.Sort); err != nil {
@@ -69,7 +69,7 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 	limited, cancel := context.WithTimeout(ctx, v.s.o.Limits.Time)
 	defer cancel()
 	v.out = query.SearchResult{Query: v.q.tree.String(), Hits: []query.SearchHit{}, Notes: []string{}}
-	if v.ask.CountOnly {
+	if v.request.CountOnly {
 		if err := v.count(ctx); err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 			return nil, err
 		}
 	}
-	if v.ask.Facets {
+	if v.request.Facets {
 		if err := v.count(ctx); err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (v *execution) part(looked int, why string) error {
 	note := "Only a part was looked through: " + why + ". Go on, or say more closely what you look for."
 	if looked > 0 && v.whole() {
 		note = fmt.Sprintf("Looked at the newest %d: %s. Go on, or say more closely what you look for.", looked, why)
-		if v.order.up || v.ask.Cursor != "" {
+		if v.order.up || v.request.Cursor != "" {
 			note = fmt.Sprintf("Looked at %d: %s. Go on, or say more closely what you look for.", looked, why)
 		}
 	}
@@ -126,22 +126,22 @@ func (v *execution) part(looked int, why string) error {
 
 // whole says whether nothing is hidden from the caller where it looks.
 func (v *execution) whole() bool {
-	return !slices.ContainsFunc(v.q.sights, func(s *kindView) bool { return !s.whole && !s.all || s.rule != nil })
+	return !slices.ContainsFunc(v.q.views, func(s *kindView) bool { return !s.whole && !s.all || s.rule != nil })
 }
 
 // hit is a record as the caller sees it.
-func (s *Searcher) hit(caller understudy.Caller, q *params, c *candidate) (query.SearchHit, error) {
+func (s *Searcher) hit(caller understudy.Caller, q *boundQuery, c *candidate) (query.SearchHit, error) {
 	body, err := s.o.Gate.View(caller, c.Record)
 	if err != nil {
 		s.o.Logger.Debug("search: view", "source", c.Source, "kind", c.Kind, "err", err)
 		return query.SearchHit{}, err
 	}
 	h := query.SearchHit{Source: c.Source, Kind: c.Kind, Shape: c.Shape, Body: body, Snippets: q.snippets(c)}
-	if c.sight.seesID() {
+	if c.view.seesID() {
 		h.ID = c.Record.ID
 		h.URL = "/" + url.PathEscape(c.Source) + "/" + url.PathEscape(c.Kind) + "/" + url.PathEscape(c.Record.ID)
 	}
-	if _, ok := c.sight.fields[c.sight.kind.Clock]; ok {
+	if _, ok := c.view.fields[c.view.kind.Clock]; ok {
 		h.Clock = c.clockAlone()
 	}
 	return h, nil

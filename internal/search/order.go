@@ -33,7 +33,7 @@ type order struct {
 
 // order reads the name of an order. A field in it must be fully seen wherever
 // it is.
-func (q *params) order(name string) (o order, err error) {
+func (q *boundQuery) order(name string) (o order, err error) {
 	switch name {
 	case "", newest:
 		return o, nil
@@ -48,9 +48,9 @@ func (q *params) order(name string) (o order, err error) {
 	} else if field == dateName {
 		return o, nil
 	}
-	if len(q.sights) > 0 && !slices.ContainsFunc(q.sights, func(s *kindView) bool { f, several := s.field(field); return f != nil || len(several) > 0 }) {
+	if len(q.views) > 0 && !slices.ContainsFunc(q.views, func(s *kindView) bool { f, several := s.field(field); return f != nil || len(several) > 0 }) {
 		known := []string{newest, oldest, rank}
-		for _, s := range q.sights {
+		for _, s := range q.views {
 			for f := range s.fields {
 				known = append(known, f)
 			}
@@ -58,10 +58,10 @@ func (q *params) order(name string) (o order, err error) {
 		slices.Sort(known)
 		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the largest first", clip(name), clip(field), stopped(hint(field, slices.Compact(known))))
 	}
-	b := &binder{text: name, now: q.now, sights: q.sights, every: func(func(*spec.Kind, bool) bool) {}}
-	in, _ := b.fields(field, len(name)-len(field), len(name), q.sights)
+	b := &binder{text: name, now: q.now, views: q.views, every: func(func(*spec.Kind, bool) bool) {}}
+	in, _ := b.fields(field, len(name)-len(field), len(name), q.views)
 	if b.err != nil {
-		if len(q.sights) == 0 {
+		if len(q.views) == 0 {
 			return order{window: true}, nil
 		}
 		return o, fmt.Errorf("search: %w: sort=%s: %s", b.err.Kind, clip(name), b.err.Why)
@@ -75,19 +75,19 @@ func (q *params) order(name string) (o order, err error) {
 
 // entry is a match in a window.
 type entry struct {
-	mark
+	position
 	record candidate
 }
 
 // key says where in the order a match stands.
-func (o *order) key(q *params, c *candidate, m *mark) {
+func (o *order) key(q *boundQuery, c *candidate, m *position) {
 	put := func(key []byte) { m.Used = uint8(copy(m.Key[:], key)) }
 	if o.rank {
 		put(binary.BigEndian.AppendUint64(nil, q.score(c)))
 		return
 	}
 	m.Missing = true
-	field := o.in[c.sight]
+	field := o.in[c.view]
 	if field == "" {
 		return
 	}
@@ -95,7 +95,7 @@ func (o *order) key(q *params, c *candidate, m *mark) {
 	if !ok {
 		return
 	}
-	switch o.sorts[c.sight] {
+	switch o.sorts[c.view] {
 	case sortNumber:
 		d, ok := parseDecimal(text)
 		if !ok {
@@ -103,7 +103,7 @@ func (o *order) key(q *params, c *candidate, m *mark) {
 		}
 		put(d.key())
 	case sortTime:
-		t := spec.Unix(c.sight.kind.Field(field).Type, []byte(text))
+		t := spec.Unix(c.view.kind.Field(field).Type, []byte(text))
 		put(binary.BigEndian.AppendUint64(nil, uint64(t)^1<<63))
 	default:
 		put([]byte(strings.ToLower(text[:min(len(text), 4*keyBytes)])))
@@ -126,7 +126,7 @@ func (d decimal) key() []byte {
 }
 
 // compare is negative when a stands before b.
-func (o *order) compare(a, b *mark) int {
+func (o *order) compare(a, b *position) int {
 	if a.Missing != b.Missing {
 		if a.Missing {
 			return 1
@@ -143,36 +143,38 @@ func (o *order) compare(a, b *mark) int {
 	return cmp.Compare(b.Place, a.Place) // the newest first
 }
 
-// best keeps the first few of many matches: the last of them is on top.
-type best struct {
+// topN keeps the first few of many matches: the last of them is on top.
+type topN struct {
 	order *order
 	all   []*entry
 }
 
-func (b *best) Len() int           { return len(b.all) }
-func (b *best) Less(i, j int) bool { return b.order.compare(&b.all[i].mark, &b.all[j].mark) > 0 }
-func (b *best) Swap(i, j int)      { b.all[i], b.all[j] = b.all[j], b.all[i] }
-func (b *best) Push(x any)         { b.all = append(b.all, x.(*entry)) }
-func (b *best) Pop() any {
+func (b *topN) Len() int { return len(b.all) }
+func (b *topN) Less(i, j int) bool {
+	return b.order.compare(&b.all[i].position, &b.all[j].position) > 0
+}
+func (b *topN) Swap(i, j int) { b.all[i], b.all[j] = b.all[j], b.all[i] }
+func (b *topN) Push(x any)    { b.all = append(b.all, x.(*entry)) }
+func (b *topN) Pop() any {
 	last := b.all[len(b.all)-1]
 	b.all = b.all[:len(b.all)-1]
 	return last
 }
 
 // offer takes a match in when it is among the first n.
-func (b *best) offer(e *entry, n int) {
+func (b *topN) offer(e *entry, n int) {
 	if len(b.all) < n {
 		heap.Push(b, e)
 		return
 	}
-	if b.order.compare(&e.mark, &b.all[0].mark) < 0 {
+	if b.order.compare(&e.position, &b.all[0].position) < 0 {
 		b.all[0] = e
 		heap.Fix(b, 0)
 	}
 }
 
 // sorted empties it, the first one first.
-func (b *best) sorted() []*entry {
+func (b *topN) sorted() []*entry {
 	all := make([]*entry, len(b.all))
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i] = heap.Pop(b).(*entry)
@@ -190,7 +192,7 @@ const (
 // score is how well a record fits the words of a query: how often they stand in
 // what the role sees, how short that is, and whether they are all of it. It is
 // of this record alone, so that it stays when others come.
-func (q *params) score(c *candidate) uint64 {
+func (q *boundQuery) score(c *candidate) uint64 {
 	var all uint64
 	for _, l := range q.cond.wanted(nil) {
 		n := len(l.words.Words())
@@ -202,7 +204,7 @@ func (q *params) score(c *candidate) uint64 {
 			weight = uint64(weighPhrase * n)
 		}
 		for _, t := range c.text() {
-			if field := l.in[c.sight]; l.in != nil && field != t.Name {
+			if field := l.in[c.view]; l.in != nil && field != t.Name {
 				continue
 			}
 			often, covered := uint64(0), 0
@@ -227,7 +229,7 @@ func (q *params) score(c *candidate) uint64 {
 }
 
 // wanted are the words of a condition that speak for a record.
-func (c *cond) wanted(into []*leaf) []*leaf {
+func (c *cond) wanted(into []*predicate) []*predicate {
 	switch c.op {
 	case opNot:
 		return into
@@ -237,8 +239,8 @@ func (c *cond) wanted(into []*leaf) []*leaf {
 		}
 		return into
 	}
-	if c.leaf.words.Empty() {
+	if c.predicate.words.Empty() {
 		return into
 	}
-	return append(into, c.leaf)
+	return append(into, c.predicate)
 }

@@ -12,18 +12,18 @@ import (
 
 // Bounds of a query.
 const (
-	MaxText   = 2000 // bytes of its text
-	maxLeaves = 50   // words, phrases and conditions
-	maxDepth  = 20   // parentheses and minuses in each other
-	maxValues = 50   // of one condition
+	MaxText       = 2000 // bytes of its text
+	maxPredicates = 50   // words, phrases and conditions
+	maxDepth      = 20   // parentheses and minuses in each other
+	maxValues     = 50   // of one condition
 )
 
 // parser reads one text; the first error ends it.
 type parser struct {
-	text   string
-	pos    int
-	leaves int
-	err    *query.SyntaxError
+	text       string
+	pos        int
+	predicates int
+	err        *query.SyntaxError
 }
 
 // parse reads a query. The error is a *understudy.SyntaxError.
@@ -119,7 +119,7 @@ func (p *parser) and(depth int) *node {
 	return join(opAnd, parts)
 }
 
-// unary is a leaf, what stands in parentheses, or not that.
+// unary is a predicate, what stands in parentheses, or not that.
 func (p *parser) unary(depth int) *node {
 	at := p.pos
 	if depth > maxDepth {
@@ -159,11 +159,11 @@ func (p *parser) unary(depth int) *node {
 		p.pos++
 		return n
 	}
-	if p.leaves++; p.leaves > maxLeaves {
-		p.fail(at, len(p.text), "a query has at most %d words and conditions; leave some out", maxLeaves)
+	if p.predicates++; p.predicates > maxPredicates {
+		p.fail(at, len(p.text), "a query has at most %d words and conditions; leave some out", maxPredicates)
 		return nil
 	}
-	return p.leaf()
+	return p.predicate()
 }
 
 // keyword says whether one of the words AND, OR and NOT stands here alone.

@@ -1,4 +1,4 @@
-// Plan: from a bound query to the questions a store is asked. What they find is
+// Plan: from a bound query to the queries a store is asked. What they find is
 // never less than what fulfils the query; every record found is tested.
 
 package search
@@ -11,39 +11,39 @@ import (
 	"understudy/kit/tokenizer"
 )
 
-// maxBranches bounds the questions one OR is divided into.
+// maxBranches bounds the store queries one OR is divided into.
 const maxBranches = 24
 
-// question is one Seek and the kinds it is about.
-type question struct {
+// storeQuery is one Seek and the kinds it is about.
+type storeQuery struct {
 	query.RecordQuery
-	sights map[string]*kindView // by kind
+	views map[string]*kindView // by kind
 }
 
-// plan is what the store is asked for a query: the questions' records together.
+// plan is what the store is asked for a query: the records of all store queries together.
 //
 // What a caller does not see must not say how much is read. Of a class of texts
 // of which only some fields are seen no index of words is asked. A rule on records
 // is asked for with the query; where a store cannot be asked for the rule, it is
 // not asked for the query either, which is tested on what is read.
-func (q *params) plan() []question {
+func (q *boundQuery) plan() []storeQuery {
 	bySource := map[string][]*kindView{}
-	for _, s := range q.sights {
+	for _, s := range q.views {
 		bySource[s.source] = append(bySource[s.source], s)
 	}
-	var all []question
+	var all []storeQuery
 	for _, source := range slices.Sorted(maps.Keys(bySource)) {
 		for _, c := range q.cond.branches() {
 			about := slices.DeleteFunc(slices.Clone(bySource[source]), func(s *kindView) bool { return !c.possible(s) })
 			for _, some := range c.alike(about) {
-				all = append(all, c.questions(source, some)...)
+				all = append(all, c.storeQueries(source, some)...)
 			}
 		}
 	}
 	return all
 }
 
-// alike divides kinds into those that can be asked about in one question.
+// alike divides kinds into those that can be asked about in one store query.
 func (c *cond) alike(about []*kindView) (all [][]*kindView) {
 	var shared, part []*kindView
 	for _, s := range about {
@@ -79,21 +79,21 @@ func meet(a, b []string) bool {
 }
 
 // questions are what a store is asked about kinds that are alike.
-func (c *cond) questions(source string, about []*kindView) []question {
+func (c *cond) storeQueries(source string, about []*kindView) []storeQuery {
 	rule := about[0].rule
 	switch {
 	case rule == nil:
-		return []question{c.ask(source, about)}
+		return []storeQuery{c.storeQuery(source, about)}
 	case !rule.Whole && !c.named():
 		c = &cond{op: opAnd}
 	}
-	q := c.ask(source, about)
+	q := c.storeQuery(source, about)
 	q.Predicates = append(q.Predicates, rule.Predicates...)
 	q.From = max(q.From, rule.From)
 	if len(rule.Numbers) == 0 {
-		return []question{q}
+		return []storeQuery{q}
 	}
-	var all []question
+	var all []storeQuery
 	for _, n := range rule.Numbers {
 		one := q
 		one.Predicates = append(q.Predicates[:len(q.Predicates):len(q.Predicates)], query.Predicate{Number: n})
@@ -138,7 +138,7 @@ func (c *cond) words() bool {
 	case opNot:
 		return false
 	}
-	return c.leaf.test == nil
+	return c.predicate.test == nil
 }
 
 // parts are the conditions all of which must hold.
@@ -151,15 +151,15 @@ func (c *cond) parts() []*cond {
 
 // named says whether a condition is on records of known ids.
 func (c *cond) named() bool {
-	return slices.ContainsFunc(c.parts(), func(p *cond) bool { return p.leaf != nil && len(p.leaf.ids) > 0 })
+	return slices.ContainsFunc(c.parts(), func(p *cond) bool { return p.predicate != nil && len(p.predicate.ids) > 0 })
 }
 
-// ask makes the question for some kinds of a source.
-func (c *cond) ask(source string, about []*kindView) question {
-	q := question{RecordQuery: query.RecordQuery{Source: source}, sights: map[string]*kindView{}}
+// storeQuery makes the query for some kinds of a source.
+func (c *cond) storeQuery(source string, about []*kindView) storeQuery {
+	q := storeQuery{RecordQuery: query.RecordQuery{Source: source}, views: map[string]*kindView{}}
 	for _, s := range about {
 		q.Kinds = append(q.Kinds, s.kind.Name)
-		q.sights[s.kind.Name] = s
+		q.views[s.kind.Name] = s
 	}
 	slices.Sort(q.Kinds)
 	var texts []*query.Text
@@ -167,22 +167,22 @@ func (c *cond) ask(source string, about []*kindView) question {
 		if t := p.text(about); t != nil {
 			texts = append(texts, t)
 		}
-		if p.leaf == nil {
+		if p.predicate == nil {
 			continue
 		}
-		if t := p.leaf.asked(about); t != nil {
+		if t := p.predicate.storePredicate(about); t != nil {
 			q.Predicates = append(q.Predicates, *t)
 		}
-		if len(p.leaf.ids) > 0 && len(q.IDs) == 0 {
-			q.IDs = p.leaf.ids
+		if len(p.predicate.ids) > 0 && len(q.IDs) == 0 {
+			q.IDs = p.predicate.ids
 		}
 	}
 	q.Text = joined(query.TextAnd, texts)
 	return q
 }
 
-// asked is the leaf's term for some kinds, nil when there is none they share.
-func (l *leaf) asked(about []*kindView) *query.Predicate {
+// storePredicate is the term of the predicate for some kinds, nil when there is none they share.
+func (l *predicate) storePredicate(about []*kindView) *query.Predicate {
 	if l.term == nil {
 		return nil
 	}
@@ -225,16 +225,16 @@ func (c *cond) text(about []*kindView) *query.Text {
 		}
 		return joined(query.TextOr, of)
 	}
-	if c.leaf.words.Empty() || slices.ContainsFunc(about, func(s *kindView) bool { return !c.leaf.indexed(s) }) {
+	if c.predicate.words.Empty() || slices.ContainsFunc(about, func(s *kindView) bool { return !c.predicate.indexed(s) }) {
 		return nil
 	}
-	t := textOf(c.leaf.words, c.leaf.node)
-	if c.leaf.in == nil {
+	t := textOf(c.predicate.words, c.predicate.node)
+	if c.predicate.in == nil {
 		t.In = classesOf(about)
 		return t
 	}
 	for _, s := range about {
-		field := c.leaf.in[s]
+		field := c.predicate.in[s]
 		if field == "" {
 			continue
 		}
@@ -252,7 +252,7 @@ func (c *cond) text(about []*kindView) *query.Text {
 
 // indexed says whether the index of words tells nothing of a kind but what is
 // seen: every field of the classes that are looked in is.
-func (l *leaf) indexed(s *kindView) bool {
+func (l *predicate) indexed(s *kindView) bool {
 	if l.in == nil {
 		return s.all || !s.part
 	}

@@ -24,8 +24,8 @@ const (
 	errNoSavedFor = "search: %w: there is no saved search %q; understudy search --saved lists them"
 )
 
-// kept is a saved search as a note holds it.
-type kept struct {
+// savedNote is a saved search as a note holds it.
+type savedNote struct {
 	Name   string   `json:"name"`
 	Owner  string   `json:"owner"`
 	Shared bool     `json:"shared,omitempty"`
@@ -54,7 +54,7 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 	if err := s.Check(c, n.Request); err != nil {
 		return err
 	}
-	k := kept{n.Name, c.Name, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort, s.o.Now().Unix()}
+	k := savedNote{n.Name, c.Name, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort, s.o.Now().Unix()}
 	note := noteName(k.Owner, k.Name)
 	if len(note) > maxNoteName {
 		return invalid("the name is too long; use at most %d letters", maxSavedName)
@@ -115,7 +115,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 		return nil, fmt.Errorf("search: read saved searches: %w", err)
 	}
 	for note, value := range notes {
-		var k kept
+		var k savedNote
 		if err := json.Unmarshal(value, &k); err != nil || noteName(k.Owner, k.Name) != note {
 			s.o.Logger.Error("search: a saved search cannot be read", "note", note, "err", err)
 			continue
@@ -141,7 +141,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 	return all, nil
 }
 
-func (k *kept) search() query.SavedSearch {
+func (k *savedNote) search() query.SavedSearch {
 	return query.SavedSearch{
 		Name: k.Name, Owner: k.Owner, Shared: k.Shared, At: unix(k.At),
 		Request: query.SearchRequest{Text: k.Text, Source: k.Source, Kinds: k.Kinds, Sort: k.Sort},

@@ -15,7 +15,7 @@ import (
 const scanTime = 2 * time.Minute
 
 // scan begins to count all, unless that is under way; false: another search has
-// that place. The caller has the turn.
+// that place. The caller holds the lock.
 func (v *execution) scan(k *countRun) bool {
 	if k.scan != nil {
 		return true
@@ -34,27 +34,27 @@ func (v *execution) scan(k *countRun) bool {
 	}
 	done := make(chan struct{})
 	k.scan = done
-	behind := &execution{s: v.s, c: v.c, ask: v.ask, q: v.q, began: v.began}
+	behind := &execution{s: v.s, c: v.c, request: v.request, q: v.q, began: v.began}
 	c.scans.Go(func() {
 		defer close(done) // last: who waits for it may scan something else
 		defer func() { <-c.scanning }()
 		ctx, cancel := context.WithTimeout(c.ctx, scanTime)
 		defer cancel()
 		t, begun, err := behind.all(ctx, func(t *tally, begun edition) { // as far as it has come
-			if k.enter(ctx) == nil {
+			if k.acquire(ctx) == nil {
 				k.edition, k.total, k.facets = begun, query.Count{N: t.total, AtLeast: true}, t.facets(true)
-				k.leave()
+				k.release()
 			}
 		})
-		if k.enter(c.ctx) != nil {
+		if k.acquire(c.ctx) != nil {
 			return
 		}
-		defer k.leave()
+		defer k.release()
 		k.scan = nil
 		switch {
 		case err == nil:
 			k.tally, k.edition, k.total, k.facets = t, begun, query.Count{N: t.total}, t.facets(false)
-			c.weigh(k, t.size())
+			c.resize(k, t.size())
 		case errors.Is(err, errLarge), errors.Is(err, context.DeadlineExceeded):
 			k.large = true
 		default:
@@ -80,7 +80,7 @@ func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tal
 	var c candidate
 	looked := 0
 	err = v.s.stream(ctx, v.q.plan(), 0, false, func(f found) bool {
-		t.set(f.Number, v.match(&c, f.sight, f.Record))
+		t.set(f.Number, v.match(&c, f.view, f.Record))
 		if looked++; looked%tellEvery == 0 {
 			tell(t, begun)
 		}
@@ -96,10 +96,10 @@ func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tal
 }
 
 // await waits for the counting of all, for as long as a count may take; false: it
-// goes on. The turn is given back meanwhile.
+// goes on. The lock is released meanwhile.
 func (v *execution) await(ctx context.Context, k *countRun) bool {
 	done := k.scan
-	k.leave()
+	k.release()
 	late := time.NewTimer(v.s.o.Limits.Count)
 	defer late.Stop()
 	over := false
@@ -109,6 +109,6 @@ func (v *execution) await(ctx context.Context, k *countRun) bool {
 	case <-late.C:
 	case <-ctx.Done():
 	}
-	k.turn <- struct{}{}
+	k.lock <- struct{}{}
 	return over
 }

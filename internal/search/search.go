@@ -155,8 +155,8 @@ func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*sp
 	}
 }
 
-// sights are the kinds a caller asks for and sees.
-func (s *Searcher) sights(c understudy.Caller, source string, kinds []string) ([]*kindView, error) {
+// views are the kinds a caller asks for and sees.
+func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]*kindView, error) {
 	if source != "" && !slices.ContainsFunc(s.o.Sources, func(src *spec.Source) bool { return src.Name == source }) {
 		var known []string
 		for _, src := range s.o.Sources {
@@ -173,7 +173,7 @@ func (s *Searcher) sights(c understudy.Caller, source string, kinds []string) ([
 		}
 		seen[k.Name] = true
 		if len(kinds) == 0 || slices.Contains(kinds, k.Name) {
-			all = append(all, newSight(s.o.Gate, c, src, k, s.texts[k]))
+			all = append(all, newKindView(s.o.Gate, c, src, k, s.texts[k]))
 		}
 	}
 	for _, name := range kinds {
@@ -209,7 +209,7 @@ const (
 )
 
 // read checks an ask and binds its text; now is when it was first asked.
-func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Time) (*params, error) {
+func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Time) (*boundQuery, error) {
 	switch {
 	case a.Limit < 0 || a.Limit > query.MostHits:
 		return nil, invalid("limit=%d: want 1 to %d", a.Limit, query.MostHits)
@@ -222,7 +222,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 	if err != nil {
 		return nil, err
 	}
-	sights, err := s.sights(c, a.Source, a.Kinds)
+	views, err := s.views(c, a.Source, a.Kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 			}
 		}
 	}
-	return bind(a.Text, tree, sights, every, now)
+	return bind(a.Text, tree, views, every, now)
 }
 
 func invalid(format string, args ...any) error {
@@ -258,10 +258,10 @@ func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*query.
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(q.sights) == 0 || !q.cond.possible(q.sights[0]) {
+	if len(q.views) == 0 || !q.cond.possible(q.views[0]) {
 		return &query.Text{Op: query.TextNone}, func(*understudy.Record) bool { return false }, nil
 	}
-	in := q.sights[0]
+	in := q.views[0]
 	test := func(r *understudy.Record) bool {
 		var c candidate
 		return in.see(&c, r) && q.cond.holds(&c)
@@ -269,7 +269,7 @@ func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*query.
 	if r := in.rule; r != nil && (!r.Whole || len(r.Numbers) > 0) {
 		return nil, test, nil // what may not be found must not say how much is read
 	}
-	return q.cond.text(q.sights), test, nil
+	return q.cond.text(q.views), test, nil
 }
 
 // sourceOf is the source of a name.

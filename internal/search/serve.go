@@ -98,7 +98,7 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
-	a, form, err := readAsk(r)
+	a, form, err := readRequest(r)
 	if err != nil {
 		h.refuse(w, r, err)
 		return
@@ -112,7 +112,7 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
-	jsonhttp.Write(w, http.StatusOK, h.s.shownResult(result))
+	jsonhttp.Write(w, http.StatusOK, h.s.resultJSON(result))
 }
 
 func prepare(w http.ResponseWriter) {
@@ -129,8 +129,8 @@ const (
 	formXML   = "xml"
 )
 
-// readAsk reads the parameters of a search. Errors are ErrInvalid.
-func readAsk(r *http.Request) (a query.SearchRequest, form string, err error) {
+// readRequest reads the parameters of a search. Errors are ErrInvalid.
+func readRequest(r *http.Request) (a query.SearchRequest, form string, err error) {
 	if len(r.URL.RawQuery) > maxQuery {
 		return a, "", invalid("the query is longer than %d bytes", maxQuery)
 	}

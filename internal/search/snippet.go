@@ -20,7 +20,7 @@ const (
 
 // snippets are the pieces of a record in which the query's words were found,
 // what people wrote first.
-func (q *params) snippets(c *candidate) []query.SearchSnippet {
+func (q *boundQuery) snippets(c *candidate) []query.SearchSnippet {
 	wanted := q.cond.wanted(nil)
 	if len(wanted) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (q *params) snippets(c *candidate) []query.SearchSnippet {
 	for _, t := range texts {
 		var marks [][2]int
 		for _, l := range wanted {
-			if field := l.in[c.sight]; l.in != nil && field != t.Name {
+			if field := l.in[c.view]; l.in != nil && field != t.Name {
 				continue
 			}
 			for start, end := range l.words.Find(t.Text) {

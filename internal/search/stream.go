@@ -1,4 +1,4 @@
-// Stream: the records of several questions as one, in the order of places.
+// Stream: the records of several store queries as one, in the order of places.
 
 package search
 
@@ -9,29 +9,29 @@ import (
 	"understudy/internal/query"
 )
 
-// source of records: one question's, as they are pulled.
+// source of records: one store query, as they are pulled.
 type found struct {
 	query.Hit
-	sight *kindView
+	view *kindView
 }
 
 // stream yields what a plan finds, newest first or with up oldest first, each
 // record once, from behind a place.
-func (s *Searcher) stream(ctx context.Context, plan []question, below query.OrderKey, up bool, yield func(found) bool) error {
+func (s *Searcher) stream(ctx context.Context, plan []storeQuery, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
 		plan[i].Below, plan[i].Up = below, up
 	}
 	if len(plan) == 1 {
 		return s.o.Store.Seek(ctx, plan[0].RecordQuery, func(f query.Hit) bool {
-			in := plan[0].sights[f.Kind]
+			in := plan[0].views[f.Kind]
 			return in == nil || yield(found{f, in})
 		})
 	}
 	return s.merge(ctx, plan, up, yield)
 }
 
-// merge is stream for several questions.
-func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield func(found) bool) error {
+// merge is stream for several store queries.
+func (s *Searcher) merge(ctx context.Context, plan []storeQuery, up bool, yield func(found) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type branch struct {
@@ -43,7 +43,7 @@ func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield fu
 	for _, q := range plan {
 		next, stop := iter.Pull(func(yield func(found) bool) {
 			err := s.o.Store.Seek(ctx, q.RecordQuery, func(f query.Hit) bool {
-				in := q.sights[f.Kind]
+				in := q.views[f.Kind]
 				return in == nil || yield(found{f, in})
 			})
 			if err != nil && failed == nil {
@@ -71,7 +71,7 @@ func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield fu
 			open = append(open[:first], open[first+1:]...)
 		}
 		if begun && f.Order == last {
-			continue // found by another question, too
+			continue // found by another query, too
 		}
 		last, begun = f.Order, true
 		if !yield(f) {

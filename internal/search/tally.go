@@ -89,13 +89,13 @@ func (t *tally) size() int64 { return int64(len(t.pages))*(perPage*4+64) + int64
 func (t *tally) group(c *candidate) uint32 {
 	t.key = append(append(t.key[:0], c.Kind...), 0)
 	day := ""
-	if _, ok := c.sight.fields[c.sight.kind.Clock]; ok {
+	if _, ok := c.view.fields[c.view.kind.Clock]; ok {
 		if at := c.clockAlone(); at != 0 {
 			day = time.Unix(at, 0).UTC().Format(time.DateOnly)
 		}
 	}
 	t.key = append(append(t.key, day...), 0)
-	for _, f := range c.sight.counted {
+	for _, f := range c.view.counted {
 		text, ok := c.value(f)
 		switch { // one byte of length, which is at most maxFacetted
 		case !ok:
@@ -127,7 +127,7 @@ func valuesOf(c *candidate, day string) []named {
 	if day != "" {
 		all = append(all, named{facet: "day", value: day}, named{facet: "month", value: day[:len("2006-01")]})
 	}
-	for _, f := range c.sight.counted {
+	for _, f := range c.view.counted {
 		if text, ok := c.value(f); ok && len(text) > maxFacetted {
 			all = append(all, named{facet: f, long: true})
 		} else if ok {

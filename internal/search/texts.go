@@ -49,9 +49,9 @@ func (c *candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 				inner = append(inner, '.')
 			}
 			inner = append(inner, jsonspan.Name(cur.Name())...)
-			of, named := c.sight.texts[string(inner)]
+			of, named := c.view.texts[string(inner)]
 			switch {
-			case !named && !c.sight.all, of == noText:
+			case !named && !c.view.all, of == noText:
 				cur.Skip()
 			case named:
 				c.gather(cur, inner, of)
@@ -75,7 +75,7 @@ func (c *candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 }
 
 func (c *candidate) add(name []byte, class string, v jsonspan.Value) {
-	if !c.sight.sees(name) {
+	if !c.view.sees(name) {
 		return
 	}
 	text := jsonspan.Text(c.Body, v)

@@ -49,7 +49,7 @@ func sortOf(k *spec.Kind, f *spec.Field) sort {
 
 // typed binds a condition on fields that are there; they are of one sort, or
 // the condition is none they share.
-func (b *binder) typed(n *node, in map[*kindView]string, fields []*spec.Field) *leaf {
+func (b *binder) typed(n *node, in map[*kindView]string, fields []*spec.Field) *predicate {
 	var of sort
 	first := true
 	for s, name := range in {
@@ -79,7 +79,7 @@ func (b *binder) typed(n *node, in map[*kindView]string, fields []*spec.Field) *
 			}
 		}
 	}
-	l := &leaf{node: n, in: in}
+	l := &predicate{node: n, in: in}
 	if len(n.values) == 1 && n.values[0].text == "" && n.values[0].prefix { // field:*
 		l.test = func(c *candidate, field string) bool { _, ok := c.value(field); return ok }
 		return l
@@ -110,8 +110,8 @@ func (b *binder) typed(n *node, in map[*kindView]string, fields []*spec.Field) *
 func textual(s sort) bool { return s == sortText || s == sortExact || s == sortPhone }
 
 // same wants the value itself, or its beginning.
-func (b *binder) same(l *leaf) {
-	values := b.spelt(l)
+func (b *binder) same(l *predicate) {
+	values := b.folded(l)
 	l.test = func(c *candidate, field string) bool {
 		text, ok := c.value(field)
 		return ok && slices.ContainsFunc(values, func(v value) bool {
@@ -135,7 +135,7 @@ func exactly(values []value) *query.Predicate {
 }
 
 // textual wants words in the field.
-func (b *binder) textual(l *leaf) {
+func (b *binder) textual(l *predicate) {
 	var any []tokenizer.Pattern
 	for _, v := range l.node.values {
 		p := tokenizer.Phrase(v.prefix, v.text)
@@ -159,7 +159,7 @@ func (b *binder) textual(l *leaf) {
 	}
 }
 
-func (b *binder) boolean(l *leaf) {
+func (b *binder) boolean(l *predicate) {
 	t := &query.Predicate{}
 	for _, v := range l.node.values {
 		switch strings.ToLower(v.text) {
@@ -179,7 +179,7 @@ func (b *binder) boolean(l *leaf) {
 	}
 }
 
-func (b *binder) numeric(l *leaf) {
+func (b *binder) numeric(l *predicate) {
 	n := l.node
 	want := make([]decimal, len(n.values))
 	for i, v := range n.values {
@@ -245,7 +245,7 @@ func (n *node) compare(values int, by func(i int) int) bool {
 }
 
 // phone wants a number in any form, or, when what is typed is none, words.
-func (b *binder) phone(l *leaf) {
+func (b *binder) phone(l *predicate) {
 	values := l.node.values
 	dialled := 0
 	for _, v := range values {

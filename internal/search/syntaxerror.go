@@ -1,4 +1,4 @@
-// Wrong: errors that point at the character.
+// SyntaxError: errors that point at the character.
 
 package search
 

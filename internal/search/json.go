@@ -1,4 +1,4 @@
-// Shown: answers as JSON.
+// JSON: answers as programs get them.
 
 package search
 
@@ -73,14 +73,14 @@ type facetValue struct {
 	Term string `json:"term"`
 }
 
-func (s *Searcher) shownResult(r *query.SearchResult) result {
+func (s *Searcher) resultJSON(r *query.SearchResult) result {
 	out := result{Query: r.Query, Hits: []hit{}, Next: r.Next, Partial: r.Partial, Window: r.Window, More: r.More, Notes: r.Notes}
 	if r.Meant != (query.SearchMeant{}) {
 		out.Meant = &meant{r.Meant.Source, r.Meant.Kind, r.Meant.ID, r.Meant.Number}
 	}
 	for i := range r.Hits {
 		h := &r.Hits[i]
-		out.Hits = append(out.Hits, shownHit(h))
+		out.Hits = append(out.Hits, hitJSON(h))
 		name := h.Source + "/" + h.Kind
 		if _, ok := out.Columns[name]; ok {
 			continue
@@ -103,7 +103,7 @@ func (s *Searcher) shownResult(r *query.SearchResult) result {
 	return out
 }
 
-func shownHit(h *query.SearchHit) hit {
+func hitJSON(h *query.SearchHit) hit {
 	out := hit{Source: h.Source, Kind: h.Kind, ID: h.ID, URL: h.URL, Exact: h.Exact, Record: h.Body}
 	if h.Clock != 0 {
 		at := unix(h.Clock)

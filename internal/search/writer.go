@@ -1,4 +1,4 @@
-// Send: an export on its way over HTTP, as JSON lines or XML.
+// Writer: an export that is sent over HTTP, as JSON lines or XML.
 
 package search
 
@@ -121,7 +121,7 @@ func newWriter(w http.ResponseWriter, form string) writer {
 type lineWriter struct{ out *bufio.Writer }
 
 func (l *lineWriter) hit(h *query.SearchHit) error {
-	one := shownHit(h)
+	one := hitJSON(h)
 	one.Snippets = nil
 	var line bytes.Buffer
 	in := json.NewEncoder(&line)

@@ -1,4 +1,4 @@
-// Visits: the matches of one search, met one after the other.
+// Execution: one search that runs, match by match.
 
 package search
 
@@ -16,23 +16,23 @@ import (
 
 // execution is one search on its way.
 type execution struct {
-	s     *Searcher
-	c     understudy.Caller
-	ask   *query.SearchRequest
-	q     *params
-	order order
-	limit int
-	began time.Time
-	mark  mark // where it goes on, then where it ended
-	meant *candidate
-	out   query.SearchResult
+	s        *Searcher
+	c        understudy.Caller
+	request  *query.SearchRequest
+	q        *boundQuery
+	order    order
+	limit    int
+	began    time.Time
+	position position // where it goes on, then where it ended
+	meant    *candidate
+	out      query.SearchResult
 }
 
 // run finds by place: newest or oldest first.
 func (v *execution) run(ctx context.Context) error {
 	looked, more := 0, false
-	last := v.mark.Place
-	err := v.each(ctx, v.mark.Place, func(f found, c *candidate) bool {
+	last := v.position.Place
+	err := v.each(ctx, v.position.Place, func(f found, c *candidate) bool {
 		looked++
 		if c != nil {
 			if len(v.out.Hits) == v.limit {
@@ -51,7 +51,7 @@ func (v *execution) run(ctx context.Context) error {
 		}
 		return true
 	})
-	v.mark.Place = last
+	v.position.Place = last
 	late := errors.Is(err, context.DeadlineExceeded)
 	if err != nil && !late {
 		return err
@@ -63,7 +63,7 @@ func (v *execution) run(ctx context.Context) error {
 }
 
 func (v *execution) next() (err error) {
-	v.out.Next, err = v.s.cursor(v.c, v.ask, v.mark)
+	v.out.Next, err = v.s.cursor(v.c, v.request, v.position)
 	return err
 }
 
@@ -75,7 +75,7 @@ func (v *execution) each(ctx context.Context, below query.OrderKey, yield func(f
 		if ctx.Err() != nil {
 			return false
 		}
-		if !f.sight.see(&c, f.Record) || !v.q.cond.holds(&c) || v.isMeant(f.Record) {
+		if !f.view.see(&c, f.Record) || !v.q.cond.holds(&c) || v.isMeant(f.Record) {
 			return yield(f, nil)
 		}
 		c.place = f.Order
@@ -89,11 +89,11 @@ func (v *execution) isMeant(r *understudy.Record) bool {
 
 // window finds among the newest matches, in another order than that of places.
 func (v *execution) window(ctx context.Context) error {
-	first := best{order: &v.order}
+	first := topN{order: &v.order}
 	matched, looked := 0, 0
 	var late bool
-	top, bottom := v.mark.Top, v.mark.Bottom
-	started := v.ask.Cursor != ""
+	top, bottom := v.position.Top, v.position.Bottom
+	started := v.request.Cursor != ""
 	err := v.each(ctx, 0, func(f found, c *candidate) bool {
 		if top != 0 && f.Order > top {
 			return true
@@ -110,15 +110,15 @@ func (v *execution) window(ctx context.Context) error {
 			return true
 		}
 		matched++
-		if v.mark.Top == 0 {
-			v.mark.Top = f.Order
+		if v.position.Top == 0 {
+			v.position.Top = f.Order
 		}
 		if !started {
-			v.mark.Bottom = f.Order
+			v.position.Bottom = f.Order
 		}
-		e := &entry{mark: mark{Place: f.Order}}
-		v.order.key(v.q, c, &e.mark)
-		if started && v.order.compare(&e.mark, &v.mark) <= 0 {
+		e := &entry{position: position{Place: f.Order}}
+		v.order.key(v.q, c, &e.position)
+		if started && v.order.compare(&e.position, &v.position) <= 0 {
 			return true // it was given out before
 		}
 		e.record = *c
@@ -155,7 +155,7 @@ func (v *execution) give(all []*entry) error {
 		return nil
 	}
 	last := all[room-1]
-	v.mark.Place, v.mark.Missing, v.mark.Used, v.mark.Key = last.Place, last.Missing, last.Used, last.Key
+	v.position.Place, v.position.Missing, v.position.Used, v.position.Key = last.Place, last.Missing, last.Used, last.Key
 	return v.next()
 }
 
@@ -168,12 +168,12 @@ func (v *execution) add(c *candidate) {
 
 // clockAlone is the time of a record's clock, 0 while it has none.
 func (c *candidate) clockAlone() int64 {
-	name := c.sight.kind.Clock
+	name := c.view.kind.Clock
 	text, ok := c.value(name)
 	if name == "" || !ok {
 		return 0
 	}
-	return spec.Unix(c.sight.kind.Field(name).Type, []byte(text))
+	return spec.Unix(c.view.kind.Field(name).Type, []byte(text))
 }
 
 // exact looks for the one record whose id is the whole text, and puts it before
@@ -194,7 +194,7 @@ func (v *execution) exact(ctx context.Context) error {
 	if v.q.id == "" {
 		return nil
 	}
-	for _, s := range v.q.sights {
+	for _, s := range v.q.views {
 		parts := strings.Split(v.q.id, spec.IDSeparator)
 		if !s.seesID() || len(parts) != len(s.kind.ID) || len(parts) == 1 && !s.kind.HasPrefix(v.q.id) {
 			continue
@@ -218,8 +218,8 @@ func (v *execution) exact(ctx context.Context) error {
 		return nil
 	}
 	v.out.Meant = query.SearchMeant{Source: v.meant.Source, Kind: v.meant.Kind, ID: v.meant.ID}
-	if !v.mark.Met {
-		v.mark.Met = true
+	if !v.position.Met {
+		v.position.Met = true
 		v.add(v.meant)
 		if len(v.out.Hits) > 0 {
 			v.out.Hits[0].Exact = true

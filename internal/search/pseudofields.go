@@ -1,4 +1,4 @@
-// Special: conditions whose names are no fields: kind, has, no, number, id.
+// Pseudo-fields: conditions whose names are no fields: kind, has, no, number, id.
 
 package search
 
@@ -11,15 +11,15 @@ import (
 )
 
 // kind binds kind: and in:.
-func (b *binder) kind(n *node) *leaf {
+func (b *binder) kind(n *node) *predicate {
 	if n.rel != relIs && n.rel != relSame {
 		b.fail(syntaxError(b.text, n.at, n.end, "a kind has no order; write kind:calls, or several with commas"))
 		return nil
 	}
-	l := &leaf{node: n, in: map[*kindView]string{}, test: func(*candidate, string) bool { return true }}
+	l := &predicate{node: n, in: map[*kindView]string{}, test: func(*candidate, string) bool { return true }}
 	for _, v := range n.values {
 		found := false
-		for _, s := range b.sights {
+		for _, s := range b.views {
 			if called(s.kind, v.text) && !v.prefix {
 				l.in[s], found = s.kind.Name, true
 			}
@@ -42,7 +42,7 @@ func (b *binder) unknownKind(v value) *query.SyntaxError {
 		}
 	}
 	var known []string
-	for _, s := range b.sights {
+	for _, s := range b.views {
 		known = append(known, s.kind.Name)
 	}
 	slices.Sort(known)
@@ -51,12 +51,12 @@ func (b *binder) unknownKind(v value) *query.SyntaxError {
 }
 
 // presence binds has: and no:.
-func (b *binder) presence(n *node, scope []*kindView) *leaf {
+func (b *binder) presence(n *node, scope []*kindView) *predicate {
 	if n.rel != relIs {
 		b.fail(syntaxError(b.text, n.at, n.end, "write %s:FIELD", n.name))
 		return nil
 	}
-	l := &leaf{node: n, in: map[*kindView]string{}}
+	l := &predicate{node: n, in: map[*kindView]string{}}
 	var each []map[*kindView]string
 	for _, v := range n.values {
 		if v.prefix {
@@ -75,7 +75,7 @@ func (b *binder) presence(n *node, scope []*kindView) *leaf {
 	want := n.name == hasName
 	l.test = func(c *candidate, _ string) bool {
 		for _, in := range each {
-			if field := in[c.sight]; field != "" {
+			if field := in[c.view]; field != "" {
 				if _, ok := c.value(field); ok == want {
 					return true
 				}
@@ -100,7 +100,7 @@ func (b *binder) number(n *node, scope []*kindView) *cond {
 			return b.fail(syntaxError(b.text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", clip(v.text)))
 		}
 	}
-	fields := map[string]*leaf{}
+	fields := map[string]*predicate{}
 	kinds := false
 	for _, s := range scope {
 		kinds = kinds || s.phones != nil || s.unseen
@@ -110,14 +110,14 @@ func (b *binder) number(n *node, scope []*kindView) *cond {
 				by = ""
 			}
 			if fields[by] == nil {
-				fields[by] = dialled(n, !s.unseen)
+				fields[by] = numberPredicate(n, !s.unseen)
 			}
 			fields[by].in[s] = name
 		}
 	}
 	c := &cond{op: opOr}
 	for _, by := range slices.Sorted(maps.Keys(fields)) {
-		c.of = append(c.of, &cond{op: opField, leaf: fields[by]})
+		c.of = append(c.of, &cond{op: opField, predicate: fields[by]})
 	}
 	switch {
 	case len(c.of) == 1:
@@ -130,16 +130,16 @@ func (b *binder) number(n *node, scope []*kindView) *cond {
 	return b.fail(syntaxError(b.text, n.at, n.end, "what is looked in has no phone numbers"))
 }
 
-// dialled wants a number in a field, or in every field of class phone.
-func dialled(n *node, every bool) *leaf {
+// numberPredicate wants a number in a field, or in every field of class phone.
+func numberPredicate(n *node, every bool) *predicate {
 	is := func(c *candidate, field string) bool {
 		text, ok := c.value(field)
 		return ok && slices.ContainsFunc(n.values, func(v value) bool { return sameNumber(text, v.text) })
 	}
-	l := &leaf{node: n, in: map[*kindView]string{}, every: every, test: is}
+	l := &predicate{node: n, in: map[*kindView]string{}, every: every, test: is}
 	if every {
 		l.test = func(c *candidate, _ string) bool {
-			return slices.ContainsFunc(c.sight.phones, func(field string) bool { return is(c, field) })
+			return slices.ContainsFunc(c.view.phones, func(field string) bool { return is(c, field) })
 		}
 	}
 	if len(n.values) == 1 {
@@ -153,15 +153,15 @@ func (b *binder) id(n *node) *cond {
 	if n.rel != relIs && n.rel != relSame {
 		return b.fail(syntaxError(b.text, n.at, n.end, "an id has no order; write id:VALUE"))
 	}
-	values := b.spelt(&leaf{node: n})
+	values := b.folded(&predicate{node: n})
 	test := func(c *candidate, _ string) bool {
 		return slices.ContainsFunc(values, func(v value) bool { return !v.prefix && c.ID == v.text || v.prefix && strings.HasPrefix(c.ID, v.text) })
 	}
-	l := &leaf{node: n, in: map[*kindView]string{}, test: test}
+	l := &predicate{node: n, in: map[*kindView]string{}, test: test}
 	if term := exactly(values); term != nil {
 		l.ids = term.Any
 	}
-	for _, s := range b.sights {
+	for _, s := range b.views {
 		if s.seesID() {
 			l.in[s] = s.kind.ID[0]
 		}
@@ -169,7 +169,7 @@ func (b *binder) id(n *node) *cond {
 	if len(l.in) == 0 {
 		return b.fail(refused(b.text, n.at, n.end, "your role sees no ids; take it out"))
 	}
-	return &cond{op: opField, leaf: l}
+	return &cond{op: opField, predicate: l}
 }
 
 // seesID says whether all fields an id is made of are fully seen.

@@ -1,4 +1,4 @@
-// Spelling: ids and choices in other letter case, and ids that are old.
+// Letter case: ids and choices in other letter case, and ids that are old.
 
 package search
 

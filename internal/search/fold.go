@@ -1,4 +1,4 @@
-// Spell: letter case that makes no difference, in ids and choices.
+// Fold: letter case that makes no difference, in ids and choices.
 
 package search
 
@@ -10,9 +10,9 @@ import (
 	"understudy/spec"
 )
 
-// spell is an id as records spell it, when the letter case is all that differs;
+// fold returns an id as records spell it, when the letter case is all that differs;
 // any other text stays.
-func (b *binder) spell(typed string) string {
+func (b *binder) fold(typed string) string {
 	if len(typed) < understudy.AnyIDText {
 		return typed
 	}
@@ -28,10 +28,10 @@ func (b *binder) spell(typed string) string {
 	return strings.Join(parts, spec.IDSeparator)
 }
 
-// spelt are the values of a condition as records may spell them: ids as their
+// folded are the values of a condition as records may spell them: ids as their
 // kind does, choices in small letters and in capitals, too. Behind "=" a value is
 // just what was typed.
-func (b *binder) spelt(l *leaf) []value {
+func (b *binder) folded(l *predicate) []value {
 	n := l.node
 	if n.rel != relIs {
 		return n.values
@@ -42,7 +42,7 @@ func (b *binder) spelt(l *leaf) []value {
 	}
 	var all []value
 	for _, v := range n.values {
-		spellings := []string{b.spell(v.text)}
+		spellings := []string{b.fold(v.text)}
 		if choice {
 			spellings = []string{v.text, strings.ToLower(v.text), strings.ToUpper(v.text)}
 		}

@@ -1,4 +1,4 @@
-// Moment: times as people type them, and conditions on them.
+// TimeRange: times as people type them, and conditions on them.
 
 package search
 
@@ -12,14 +12,14 @@ import (
 	"understudy/spec"
 )
 
-// span is a stretch of time, [from, to) in Unix seconds: what 2026-05 means is
-// a month, what -7d means a second.
-type span struct {
+// timeRange is the time [from, to) in Unix seconds: what 2026-05 means is a
+// month, what -7d means a second.
+type timeRange struct {
 	from, to int64
 	since    bool // relative: with ":" everything since then is meant
 }
 
-// forms of a moment, each with how long a stretch it stands for.
+// forms of a time, each with the length of the range that it stands for.
 var forms = []struct {
 	layout string
 	years  int
@@ -32,32 +32,32 @@ var forms = []struct {
 	{"2006-01-02 15:04", 0, 0, time.Minute}, {"2006-01-02 15:04:05", 0, 0, time.Second},
 }
 
-// readMoment reads a moment; times without a zone are UTC.
-func readMoment(text string, now time.Time) (span, bool) {
+// parseTimeRange reads a moment; times without a zone are UTC.
+func parseTimeRange(text string, now time.Time) (timeRange, bool) {
 	now = now.UTC()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 	switch strings.ToLower(text) {
 	case "now":
-		return span{now.Unix(), now.Unix() + 1, false}, true
+		return timeRange{now.Unix(), now.Unix() + 1, false}, true
 	case "today":
-		return span{day.Unix(), day.AddDate(0, 0, 1).Unix(), false}, true
+		return timeRange{day.Unix(), day.AddDate(0, 0, 1).Unix(), false}, true
 	case "yesterday":
-		return span{day.AddDate(0, 0, -1).Unix(), day.Unix(), false}, true
+		return timeRange{day.AddDate(0, 0, -1).Unix(), day.Unix(), false}, true
 	}
 	if back, ok := strings.CutPrefix(text, "-"); ok {
-		length, ok := readLength(back)
+		length, ok := parseDuration(back)
 		at := now.Unix() - length
-		return span{at, at + 1, true}, ok
+		return timeRange{at, at + 1, true}, ok
 	}
 	if len(text) > len(time.RFC3339) {
-		return span{}, false
+		return timeRange{}, false
 	}
 	for _, f := range forms {
 		if t, err := time.Parse(f.layout, text); err == nil && t.Year() > 0 {
-			return span{t.Unix(), t.AddDate(f.years, f.months, 0).Add(f.length).Unix(), false}, true
+			return timeRange{t.Unix(), t.AddDate(f.years, f.months, 0).Add(f.length).Unix(), false}, true
 		}
 	}
-	return span{}, false
+	return timeRange{}, false
 }
 
 // units of a length of time, in seconds.
@@ -66,8 +66,8 @@ var units = map[string]int64{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86
 // maxLength bounds a length of time, in seconds.
 const maxLength = 1000 * 365 * 86400
 
-// readLength reads 90s, 15m, 2h, 7d, 4w, 1y, in seconds.
-func readLength(text string) (int64, bool) {
+// parseDuration reads 90s, 15m, 2h, 7d, 4w, 1y, in seconds.
+func parseDuration(text string) (int64, bool) {
 	if len(text) < 2 || len(text) > 12 {
 		return 0, false
 	}
@@ -80,35 +80,35 @@ func readLength(text string) (int64, bool) {
 }
 
 const (
-	momentHelp = "a time is 2026, 2026-05, 2026-05-01, 2026-05-01T10:30, -7d, today or yesterday"
-	lengthHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d"
+	timeHelp     = "a time is 2026, 2026-05, 2026-05-01, 2026-05-01T10:30, -7d, today or yesterday"
+	durationHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d"
 )
 
-// stretch is what a condition on a time asks for: in one of the spans. 0 is
+// timeRanges are what a condition on a time asks for: one of the ranges. 0 is
 // open.
-func (b *binder) stretch(n *node) (spans []span, ok bool) {
-	read := make([]span, len(n.values))
+func (b *binder) timeRanges(n *node) (ranges []timeRange, ok bool) {
+	read := make([]timeRange, len(n.values))
 	for i, v := range n.values {
 		if n.rel == relRange && v.text == "" {
 			continue
 		}
-		if read[i], ok = readMoment(v.text, b.now); !ok || v.prefix {
-			b.fail(syntaxError(b.text, v.at, v.end, "%s is no time; %s", clip(v.text), momentHelp))
+		if read[i], ok = parseTimeRange(v.text, b.now); !ok || v.prefix {
+			b.fail(syntaxError(b.text, v.at, v.end, "%s is no time; %s", clip(v.text), timeHelp))
 			return nil, false
 		}
 		b.relative = b.relative || !steady(v.text)
 	}
 	switch n.rel {
 	case relLess:
-		return []span{{from: math.MinInt64, to: read[0].from}}, true
+		return []timeRange{{from: math.MinInt64, to: read[0].from}}, true
 	case relAtMost:
-		return []span{{from: math.MinInt64, to: read[0].to}}, true
+		return []timeRange{{from: math.MinInt64, to: read[0].to}}, true
 	case relMore:
-		return []span{{from: read[0].to, to: math.MaxInt64}}, true
+		return []timeRange{{from: read[0].to, to: math.MaxInt64}}, true
 	case relAtLeast:
-		return []span{{from: read[0].from, to: math.MaxInt64}}, true
+		return []timeRange{{from: read[0].from, to: math.MaxInt64}}, true
 	case relRange:
-		s := span{from: math.MinInt64, to: math.MaxInt64}
+		s := timeRange{from: math.MinInt64, to: math.MaxInt64}
 		if n.values[0].text != "" {
 			s.from = read[0].from
 		}
@@ -120,7 +120,7 @@ func (b *binder) stretch(n *node) (spans []span, ok bool) {
 			b.backwards(n)
 			return nil, false
 		}
-		return []span{s}, true
+		return []timeRange{s}, true
 	}
 	for i := range read {
 		if read[i].since && n.rel == relIs {
@@ -130,35 +130,35 @@ func (b *binder) stretch(n *node) (spans []span, ok bool) {
 	return read, true
 }
 
-// steady says whether a moment is the same whenever it is read.
+// steady says whether a time is the same whenever it is read.
 func steady(text string) bool { return text != "" && digit(text[0]) }
 
-// ages is stretch for age, which counts backwards from now.
-func (b *binder) ages(n *node) (spans []span, ok bool) {
+// ageRanges is timeRanges for age, which counts backwards from now.
+func (b *binder) ageRanges(n *node) (ranges []timeRange, ok bool) {
 	b.relative = true
 	at := make([]int64, len(n.values))
 	for i, v := range n.values {
 		if n.rel == relRange && v.text == "" {
 			continue
 		}
-		length, ok := readLength(v.text)
+		length, ok := parseDuration(v.text)
 		if !ok || v.prefix {
-			b.fail(syntaxError(b.text, v.at, v.end, "%s is no length of time; %s", clip(v.text), lengthHelp))
+			b.fail(syntaxError(b.text, v.at, v.end, "%s is no length of time; %s", clip(v.text), durationHelp))
 			return nil, false
 		}
 		at[i] = b.now.Unix() - length
 	}
 	switch n.rel {
 	case relLess:
-		return []span{{from: at[0] + 1, to: math.MaxInt64}}, true
+		return []timeRange{{from: at[0] + 1, to: math.MaxInt64}}, true
 	case relAtMost:
-		return []span{{from: at[0], to: math.MaxInt64}}, true
+		return []timeRange{{from: at[0], to: math.MaxInt64}}, true
 	case relMore:
-		return []span{{from: math.MinInt64, to: at[0]}}, true
+		return []timeRange{{from: math.MinInt64, to: at[0]}}, true
 	case relAtLeast:
-		return []span{{from: math.MinInt64, to: at[0] + 1}}, true
+		return []timeRange{{from: math.MinInt64, to: at[0] + 1}}, true
 	case relRange:
-		s := span{from: math.MinInt64, to: math.MaxInt64}
+		s := timeRange{from: math.MinInt64, to: math.MaxInt64}
 		if n.values[0].text != "" {
 			s.to = at[0] + 1
 		}
@@ -169,14 +169,14 @@ func (b *binder) ages(n *node) (spans []span, ok bool) {
 			b.backwards(n)
 			return nil, false
 		}
-		return []span{s}, true
+		return []timeRange{s}, true
 	}
 	b.fail(syntaxError(b.text, n.at, n.end, "an age is compared: age<2h, age>7d, age:2h..7d"))
 	return nil, false
 }
 
-func within(t int64, spans []span) bool {
-	for _, s := range spans {
+func within(t int64, ranges []timeRange) bool {
+	for _, s := range ranges {
 		if t >= s.from && t < s.to {
 			return true
 		}
@@ -185,8 +185,8 @@ func within(t int64, spans []span) bool {
 }
 
 // timed binds a condition on a field that holds a time.
-func (b *binder) timed(l *leaf, in map[*kindView]string) {
-	spans, ok := b.stretch(l.node)
+func (b *binder) timed(l *predicate, in map[*kindView]string) {
+	ranges, ok := b.timeRanges(l.node)
 	if !ok {
 		return
 	}
@@ -199,17 +199,17 @@ func (b *binder) timed(l *leaf, in map[*kindView]string) {
 		if !ok {
 			return false
 		}
-		t := spec.Unix(types[c.sight], []byte(text))
-		return t != 0 && within(t, spans)
+		t := spec.Unix(types[c.view], []byte(text))
+		return t != 0 && within(t, ranges)
 	}
-	l.term = around(spans)
+	l.term = around(ranges)
 }
 
-// around is what a store can be asked of a time: the span around all spans; nil:
+// around is what a store can be asked of a time: the range around all ranges; nil:
 // nothing.
-func around(spans []span) *query.Predicate {
+func around(ranges []timeRange) *query.Predicate {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
-	for _, s := range spans {
+	for _, s := range ranges {
 		from, to = min(from, s.from), max(to, s.to)
 	}
 	if from == math.MinInt64 || from < 0 {
@@ -226,17 +226,17 @@ func around(spans []span) *query.Predicate {
 
 // date binds date and age: the time of a record's clock or, while it has none,
 // of its order.
-func (b *binder) date(n *node, scope []*kindView) *leaf {
-	spans, ok := []span(nil), false
+func (b *binder) date(n *node, scope []*kindView) *predicate {
+	ranges, ok := []timeRange(nil), false
 	if n.name == ageName {
-		spans, ok = b.ages(n)
+		ranges, ok = b.ageRanges(n)
 	} else {
-		spans, ok = b.stretch(n)
+		ranges, ok = b.timeRanges(n)
 	}
 	if !ok {
 		return nil
 	}
-	l := &leaf{node: n, in: map[*kindView]string{}}
+	l := &predicate{node: n, in: map[*kindView]string{}}
 	for _, s := range scope {
 		for _, name := range []string{s.kind.Clock, s.kind.Order} {
 			if name == "" {
@@ -255,20 +255,20 @@ func (b *binder) date(n *node, scope []*kindView) *leaf {
 	}
 	l.test = func(c *candidate, _ string) bool {
 		t := c.clock()
-		return t != 0 && within(t, spans)
+		return t != 0 && within(t, ranges)
 	}
-	l.term, l.every = around(spans), true
+	l.term, l.every = around(ranges), true
 	return l
 }
 
 // clock is the time of a record's clock or, while it has none, of its order.
 func (c *candidate) clock() int64 {
-	for _, name := range []string{c.sight.kind.Clock, c.sight.kind.Order} {
+	for _, name := range []string{c.view.kind.Clock, c.view.kind.Order} {
 		if name == "" {
 			continue
 		}
 		if text, ok := c.value(name); ok {
-			if t := spec.Unix(c.sight.kind.Field(name).Type, []byte(text)); t != 0 {
+			if t := spec.Unix(c.view.kind.Field(name).Type, []byte(text)); t != 0 {
 				return t
 			}
 		}

@@ -1,4 +1,4 @@
-// Sight: what one caller sees of one kind, as far as searching goes.
+// KindView: what one caller sees of one kind, as far as searching goes.
 
 package search
 
@@ -46,7 +46,7 @@ type kindView struct {
 	counted []string // the fields whose values are counted: choices, codes, what is true or false
 }
 
-func newSight(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts textRule) *kindView {
+func newKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts textRule) *kindView {
 	source := src.Name
 	s := &kindView{source: source, spec: src.Spec, texts: texts, kind: k, all: c.Role() == understudy.RoleAll, fields: make(map[string]string, len(k.Fields)), whole: true, rule: g.Rule(c, source, k.Name)}
 	for _, f := range k.Fields {
@@ -136,7 +136,7 @@ func (s *kindView) field(name string) (f *spec.Field, ambiguous []string) {
 // candidate is a record that may be one of those looked for.
 type candidate struct {
 	*understudy.Record
-	sight *kindView
+	view  *kindView
 	place query.OrderKey
 	doc   jsonspan.Value
 	read  bool
@@ -150,7 +150,7 @@ func (s *kindView) see(c *candidate, r *understudy.Record) bool {
 	if err != nil || doc.Kind != jsonspan.Object || s.rule != nil && !s.rule.Finds(r) {
 		return false
 	}
-	*c = candidate{Record: r, sight: s, doc: doc, held: c.held[:0]}
+	*c = candidate{Record: r, view: s, doc: doc, held: c.held[:0]}
 	return true
 }
 
@@ -164,7 +164,7 @@ func (c *candidate) value(name string) (string, bool) {
 	text := jsonspan.Text(c.Body, v)
 	switch v.Kind {
 	case jsonspan.Object, jsonspan.Array:
-		if !c.sight.all { // what lies in it the spec does not name, and the gate hides
+		if !c.view.all { // what lies in it the spec does not name, and the gate hides
 			return "", false
 		}
 		empty := strings.Trim(text[1:len(text)-1], " \t\r\n") == ""

@@ -1,4 +1,4 @@
-// Leaf: words, phrases, numbers and conditions on fields, as they are typed.
+// Values: words, phrases, numbers and conditions on fields, as they are typed.
 
 package search
 
@@ -11,9 +11,9 @@ import (
 // numberName is the name of the condition on a phone number in any field.
 const numberName = "number"
 
-// leaf reads one word, phrase or condition; p.pos stands on its first
+// predicate reads one word, phrase or condition; p.pos stands on its first
 // character, which is no white space.
-func (p *parser) leaf() *node {
+func (p *parser) predicate() *node {
 	at := p.pos
 	if p.text[at] == '"' {
 		text, ok := p.quoted()
@@ -28,7 +28,7 @@ func (p *parser) leaf() *node {
 		return p.condition(at, name, rel)
 	}
 	if p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]) {
-		text, prefix := p.dialled()
+		text, prefix := p.phone()
 		if prefix { // the beginning of one is a word
 			return &node{op: opWords, text: text, prefix: true, at: at, end: p.pos}
 		}
@@ -103,8 +103,8 @@ func (p *parser) value(n *node) bool {
 		prefix := p.star()
 		n.values = append(n.values, value{text: text, prefix: prefix, at: at, end: p.pos})
 		return p.ended(n.name)
-	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.rel == relIs || n.rel == relSame) && p.looksDialled():
-		text, prefix := p.dialled()
+	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.rel == relIs || n.rel == relSame) && p.opensAreaCode():
+		text, prefix := p.phone()
 		n.values = append(n.values, value{text: text, prefix: prefix, at: at, end: p.pos})
 		return p.ended(n.name)
 	case p.text[at] == '(':
@@ -223,9 +223,9 @@ func (p *parser) number() string {
 	return p.text[at:p.pos]
 }
 
-// dialled is a phone number, or with a star behind it the beginning of one,
+// phone is a phone number, or with a star behind it the beginning of one,
 // without the marks that stand in no record.
-func (p *parser) dialled() (text string, prefix bool) {
+func (p *parser) phone() (text string, prefix bool) {
 	text = spaced.Replace(p.number())
 	if prefix = p.star(); prefix {
 		text = strings.Map(func(r rune) rune {
@@ -263,8 +263,8 @@ func (p *parser) goesOn(i, digits int) bool {
 	return n > 0 && digits+n <= mostDigits
 }
 
-// looksDialled says whether the parenthesis here opens an area code.
-func (p *parser) looksDialled() bool {
+// opensAreaCode says whether the parenthesis here opens an area code.
+func (p *parser) opensAreaCode() bool {
 	inside, _, closed := strings.Cut(p.text[p.pos+1:], ")")
 	return closed && inside != "" && strings.Trim(inside, "0123456789") == ""
 }
