@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"understudy/kit/semaphore"
 )
 
 // light is the length, in bytes, below which nobody is told what a body weighs.
@@ -131,4 +133,33 @@ func (c *counted) Read(p []byte) (int, error) {
 		return 0, told
 	}
 	return n, err
+}
+
+// room is what one body that nobody else weighs holds of what all such bodies may,
+// so that a few packed ones do not take all memory at once. Whose body does not fit
+// waits. It is for one goroutine.
+type room struct {
+	of   *semaphore.Weighted
+	load *semaphore.Load
+}
+
+// hold waits until the body may weigh so many bytes.
+func (r *room) hold(ctx context.Context, bytes int64) (err error) {
+	if r.load == nil {
+		r.load, err = r.of.Acquire(ctx, bytes)
+		return err
+	}
+	more := bytes - r.load.Weight()
+	if more > 0 {
+		return r.load.Grow(ctx, more)
+	}
+	r.load.Shrink(-more)
+	return nil
+}
+
+// leave gives it back.
+func (r *room) release() {
+	if r.load != nil {
+		r.load.Release()
+	}
 }

@@ -227,3 +227,15 @@ func (r *rowReader) part(values []jsonspan.Value, i int) string {
 	r.why = "a record without " + r.plan.kind.ID[i]
 	return ""
 }
+
+// unix is the time a value tells, 0 when it is null, absent or not a time.
+func unix(body []byte, v jsonspan.Value, typ string) int64 {
+	text := v.Of(body)
+	switch {
+	case v.Kind == jsonspan.String:
+		text = text[1 : len(text)-1]
+	case v.Kind != jsonspan.Number || typ != spec.TypeEpoch:
+		return 0
+	}
+	return spec.Unix(typ, text)
+}
