@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"understudy"
@@ -30,8 +31,30 @@ type answer struct {
 
 func (a *answer) contentType() string { return a.header.Get("Content-Type") }
 
+// pageBuilder makes pages of answers.
+type pageBuilder struct {
+	source     *spec.Source
+	credential *credential
+	plans      map[*spec.Kind]*plan
+	secrets    []secret // every secret field of the spec
+	// origins is worked out at the first use: by then it is known where the
+	// product listens, and so the source's public URL.
+	origins func() *origins
+}
+
+func newPageBuilder(o *Options, c *credential) *pageBuilder {
+	b := &pageBuilder{
+		source: o.Source, credential: c, plans: map[*spec.Kind]*plan{}, secrets: allSecrets(o.Source.Spec),
+		origins: sync.OnceValue(func() *origins { return newOrigins(o.Source, o.Base) }),
+	}
+	for _, k := range o.Source.Spec.Kinds {
+		b.plans[k] = newPlan(o.Source.Spec, k)
+	}
+	return b
+}
+
 // judge turns the answer to a GET into a page or the failure it is.
-func (c *Client) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
+func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
 	fail := func(why understudy.Failure, err error) *understudy.UpstreamError {
 		return &understudy.UpstreamError{Why: why, Status: a.status, RetryAfter: retryAfter(a.header, a.at), Err: err}
 	}
@@ -40,11 +63,11 @@ func (c *Client) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy
 		return nil, fail(understudy.FailCredential, nil)
 	case a.status == http.StatusTooManyRequests:
 		e := fail(understudy.FailLimited, nil)
-		e.Page = c.passing(t, a)
+		e.Page = b.passing(t, a)
 		return nil, e
 	case a.status >= 500:
 		e := fail(understudy.FailServer, nil)
-		e.Page = c.passing(t, a)
+		e.Page = b.passing(t, a)
 		return nil, e
 	case a.status < 200 || a.status >= 300 && a.status < 400:
 		if a.broken == nil {
@@ -54,7 +77,7 @@ func (c *Client) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy
 	case a.broken != nil:
 		return nil, fail(brokenFailure(a.broken), a.broken)
 	}
-	page, err := c.page(t, a)
+	page, err := b.page(t, a)
 	if err != nil {
 		return nil, fail(understudy.FailUnusable, err)
 	}
@@ -73,30 +96,30 @@ func brokenFailure(err error) understudy.Failure {
 
 // passing is the page of a 429 or 5xx, to be shown when nothing is held; nil
 // when its body is no whole JSON document.
-func (c *Client) passing(t *spec.Target, a *answer) *understudy.Page {
+func (b *pageBuilder) passing(t *spec.Target, a *answer) *understudy.Page {
 	if a.broken != nil {
 		return nil
 	}
-	d, err := readDocument(a.contentType(), a.body, redaction{secrets: c.secrets}, c.needles())
+	d, err := readDocument(a.contentType(), a.body, redaction{secrets: b.secrets}, b.credential.needles())
 	if err != nil {
 		return nil
 	}
-	page := c.newPage(t, a, d)
+	page := b.newPage(t, a, d)
 	page.NotStored = "status " + strconv.Itoa(a.status)
 	return page
 }
 
 // page builds the page of a whole answer that is neither a failure nor a
 // redirect.
-func (c *Client) page(t *spec.Target, a *answer) (*understudy.Page, error) {
+func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) {
 	if a.status < 300 && t.Kind != nil && !empty(a.status) {
-		return c.recordPage(t, a)
+		return b.recordPage(t, a)
 	}
-	d, err := c.verbatim(a, redaction{secrets: c.secrets})
+	d, err := b.verbatim(a, redaction{secrets: b.secrets})
 	if err != nil {
 		return nil, err
 	}
-	page := c.newPage(t, a, d)
+	page := b.newPage(t, a, d)
 	if t.Instance != nil && t.Instance != t.Kind.Instances[0] {
 		page.ID = "" // not there under this parent: that says nothing about the record
 	}
@@ -117,13 +140,13 @@ func empty(status int) bool {
 }
 
 // recordPage builds the page of a good answer about a kind.
-func (c *Client) recordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
-	p := c.plans[t.Kind]
-	d, err := readDocument(a.contentType(), a.body, redaction{p.secrets, p.absolute[t.List], c.origins()}, c.needles())
+func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
+	p := b.plans[t.Kind]
+	d, err := readDocument(a.contentType(), a.body, redaction{p.secrets, p.absolute[t.List], b.origins()}, b.credential.needles())
 	if err != nil {
 		return nil, err
 	}
-	page := c.newPage(t, a, d)
+	page := b.newPage(t, a, d)
 	if page.NotStored = d.why; d.why != "" {
 		return page, nil
 	}
@@ -131,7 +154,7 @@ func (c *Client) recordPage(t *spec.Target, a *answer) (*understudy.Page, error)
 	if t.List != nil {
 		f = readList(p, t.List, t.Spec.PagingOf(t.List), d.body, d.doc, t.PageSize)
 		var nextErr error
-		if page.Next, nextErr = nextKey(t, d.body, &f, a.header, c.origins()); nextErr != nil && f.why == "" {
+		if page.Next, nextErr = nextKey(t, d.body, &f, a.header, b.origins()); nextErr != nil && f.why == "" {
 			f.why = nextErr.Error()
 		}
 	} else {
@@ -158,20 +181,20 @@ func showing(page *understudy.Page, rows []understudy.Row) {
 
 // verbatim is a body that passes as it came, less secrets and with our
 // addresses, and why it cannot be stored.
-func (c *Client) verbatim(a *answer, s redaction) (document, error) {
+func (b *pageBuilder) verbatim(a *answer, s redaction) (document, error) {
 	if len(a.body) == 0 {
 		return document{}, nil
 	}
-	d, err := readDocument(a.contentType(), a.body, s, c.needles())
+	d, err := readDocument(a.contentType(), a.body, s, b.credential.needles())
 	switch {
 	case err == nil:
 		return d, nil
 	case isJSON(a.contentType()) || looksJSON(a.body):
 		return document{}, err
-	case textual(a.contentType(), a.body) && namesSecret(a.body, c.secrets):
+	case textual(a.contentType(), a.body) && namesSecret(a.body, b.secrets):
 		return document{}, errWithheld
 	}
-	return document{body: takeOut(a.body, c.needles()), why: "the answer is no JSON document"}, nil
+	return document{body: takeOut(a.body, b.credential.needles()), why: "the answer is no JSON document"}, nil
 }
 
 var errWithheld = errors.New("the answer is no JSON document and names a secret field")
@@ -195,9 +218,9 @@ func textual(contentType string, body []byte) bool {
 }
 
 // newPage is a page with everything that does not depend on its records.
-func (c *Client) newPage(t *spec.Target, a *answer, d document) *understudy.Page {
+func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy.Page {
 	p := &understudy.Page{
-		Key: t.Key, Shape: t.KeptAs(c.source.User), List: t.List != nil, ID: t.ID,
+		Key: t.Key, Shape: t.KeptAs(b.source.User), List: t.List != nil, ID: t.ID,
 		Status: a.status, ContentType: a.contentType(), Body: d.body, Charset: d.charset, At: a.at, InitialAge: initialAge(a.header), Took: a.took,
 	}
 	if t.Kind != nil {
@@ -211,19 +234,19 @@ func (c *Client) newPage(t *spec.Target, a *answer, d document) *understudy.Page
 // written builds the page of a write's answer: no key, no list, at most the
 // one record it shows. Its body is the answer's, less secrets; one that may
 // hold a secret nobody can point at is left out.
-func (c *Client) written(t *spec.Target, a *answer) (*understudy.Page, error) {
-	s := redaction{secrets: c.secrets, origins: c.origins()}
+func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, error) {
+	s := redaction{secrets: b.secrets, origins: b.origins()}
 	if t.Kind != nil && a.status < 300 {
-		s.absolute = c.plans[t.Kind].absolute[nil]
+		s.absolute = b.plans[t.Kind].absolute[nil]
 	}
-	d, err := c.verbatim(a, s)
+	d, err := b.verbatim(a, s)
 	if errors.Is(err, errWithheld) {
 		d.why, err = err.Error(), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	page := c.newPage(t, a, d)
+	page := b.newPage(t, a, d)
 	page.Key, page.List, page.NotStored = understudy.Key{}, false, d.why
 	if t.Kind == nil || a.status >= 300 || len(d.body) == 0 || d.why != "" {
 		return page, nil
@@ -234,7 +257,7 @@ func (c *Client) written(t *spec.Target, a *answer) (*understudy.Page, error) {
 			page.Shape += spec.ForeignShape
 		}
 	}
-	f := readOne(c.plans[t.Kind], d.body, d.doc)
+	f := readOne(b.plans[t.Kind], d.body, d.doc)
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
 	}

@@ -13,24 +13,40 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// bodyReader reads the bodies of answers.
+type bodyReader struct {
+	most     int64     // bytes of a body
+	tooLarge error     // of a longer one
+	buffers  sync.Pool // *bytes.Buffer
+	lengths  lengths
+	codings  codings
+}
+
+func newBodyReader(o *Options) *bodyReader {
+	return &bodyReader{
+		most: o.MaxBody, tooLarge: tooLargeFor(o.Source.Name, o.MaxBody),
+		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+	}
+}
+
 // read reads a body whole. It never holds more than MaxBody of it. like names
 // bodies that are about as long.
-func (c *Client) read(resp *http.Response, body *deadlineReader, s *quota, like string) ([]byte, error) {
-	if resp.ContentLength > c.o.MaxBody {
-		return nil, c.tooLarge
+func (r *bodyReader) read(resp *http.Response, body *deadlineReader, s *quota, like string) ([]byte, error) {
+	if resp.ContentLength > r.most {
+		return nil, r.tooLarge
 	}
-	wire := &bounded{in: body, left: c.o.MaxBody, over: c.tooLarge}
+	wire := &bounded{in: body, left: r.most, over: r.tooLarge}
 	coding := codingOf(resp.Header)
-	in, expected, err := s.open(wire, coding, c.lengths.last(like))
+	in, expected, err := s.open(wire, coding, r.lengths.last(like))
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := c.codings.decoded(coding, in)
+	decoded, err := r.codings.decoded(coding, in)
 	if err != nil {
 		return nil, err
 	}
 	defer decoded.done()
-	got, err := c.gather(s.body(&bounded{in: decoded, left: c.o.MaxBody, over: c.tooLarge}), min(expected, s.trusted()))
+	got, err := r.gather(s.body(&bounded{in: decoded, left: r.most, over: r.tooLarge}), min(expected, s.trusted()))
 	if err != nil {
 		return nil, fmt.Errorf("the %sbody: %w", decoded.coding, whole(err))
 	}
@@ -38,7 +54,7 @@ func (c *Client) read(resp *http.Response, body *deadlineReader, s *quota, like 
 	if _, err := io.Copy(io.Discard, wire); err != nil {
 		return nil, fmt.Errorf("the body: %w", whole(err))
 	}
-	c.lengths.note(like, int64(len(got)))
+	r.lengths.note(like, int64(len(got)))
 	return got, s.done(int64(len(got)))
 }
 
@@ -103,12 +119,12 @@ const maxBlock = 8 << 20
 
 // gather reads in whole. expected is how long it will probably be: when it is no
 // longer, it is read into its place and not copied.
-func (c *Client) gather(in io.Reader, expected int64) ([]byte, error) {
+func (r *bodyReader) gather(in io.Reader, expected int64) ([]byte, error) {
 	if expected > maxKept {
 		return blocks(nil, in, expected)
 	}
-	buf := c.buffers.Get().(*bytes.Buffer)
-	defer c.keep(buf)
+	buf := r.buffers.Get().(*bytes.Buffer)
+	defer r.keep(buf)
 	buf.Reset()
 	buf.Grow(int(expected) + bytes.MinRead)
 	n, err := buf.ReadFrom(io.LimitReader(in, maxKept))
@@ -153,9 +169,9 @@ func readBlock(block []byte, in io.Reader) ([]byte, error) {
 }
 
 // keep puts a buffer back for the next body, unless it has grown large.
-func (c *Client) keep(buf *bytes.Buffer) {
+func (r *bodyReader) keep(buf *bytes.Buffer) {
 	if buf.Cap() <= maxKept {
-		c.buffers.Put(buf)
+		r.buffers.Put(buf)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -35,37 +34,71 @@ const (
 // Beside shut there is unwell, which changes nothing but health and Run's
 // probes: 403, or failures too few keys ran into.
 type breaker struct {
-	now   func() time.Time
-	log   *slog.Logger
-	large atomic.Int64 // bodies larger than the limit
+	now func() time.Time
+	log *slog.Logger
 
-	mu       sync.Mutex
-	pauses   map[string]pause          // by key
-	row      map[string]struct{}       // keys that failed since the last good answer, downAfter at most
-	fails    int                       // tries that failed since then
-	answered bool                      // upstream ever gave a good answer
-	last     *understudy.UpstreamError // the last failure, without its page
-	shut     understudy.Failure        // FailNone, FailDown or FailCredential
-	narrow   bool                      // shut for few keys, which may be all there is to it
-	unwell   understudy.Failure        // the same; never none while shut is not
-	since    time.Time                 // of the state health tells
-	probes   int                       // that failed since unwell
-	next     time.Time                 // when the next probe is due
-	probing  bool                      // a probe is under way
-	until    time.Time                 // held until then
-	holder   *understudy.UpstreamError // what held it
-	changed  chan struct{}             // closed, and replaced, whenever waiting may have become pointless
+	mu        sync.Mutex
+	changed   chan struct{}    // closed, and replaced, whenever a wait may have become pointless
+	pauses    map[string]pause // by key
+	recent    recent
+	condition condition
+	probes    probes
+	hold      hold
 }
 
+// pause is the wait of a key after a fetch of it failed.
 type pause struct {
 	until time.Time
 	err   *understudy.UpstreamError
 }
 
+// recent is how tries ended since the last good answer.
+type recent struct {
+	answered bool                      // upstream ever gave a good answer
+	fails    int                       // tries that failed
+	keys     map[string]struct{}       // keys that failed, downAfter at most
+	last     *understudy.UpstreamError // the last failure, without its page
+}
+
+// condition is what the breaker makes of that.
+type condition struct {
+	shut   understudy.Failure // FailNone, FailDown or FailCredential
+	narrow bool               // shut for few keys, which may be all there is to it
+	unwell understudy.Failure // the same; never none while shut is not
+	since  time.Time          // of the state health tells
+}
+
+// probes are the requests that find out whether upstream is well again.
+type probes struct {
+	failed  int       // since upstream became unwell
+	next    time.Time // when the next one is due
+	running bool      // one is under way
+}
+
+// schedule sets the next probe: 1 s on, doubling to 60 s, up to a fifth
+// earlier so that many sources or processes do not probe in step.
+func (p *probes) schedule(now time.Time) {
+	d := probeMin << min(p.failed, 6)
+	p.failed++
+	p.next = now.Add(time.Duration(float64(min(d, probeMax)) * (1 - 0.2*rand.Float64())))
+}
+
+// restart counts anew to the first probe.
+func (p *probes) restart(now time.Time) {
+	p.failed = 0
+	p.schedule(now)
+}
+
+// hold is a wait that upstream asked for.
+type hold struct {
+	until time.Time
+	by    *understudy.UpstreamError // its answer
+}
+
 func newBreaker(o *Options) *breaker {
 	return &breaker{
-		now: o.Now, log: o.Logger.With("source", o.Source.Name), since: o.Now(),
-		pauses: map[string]pause{}, row: map[string]struct{}{}, changed: make(chan struct{}),
+		now: o.Now, log: o.Logger.With("source", o.Source.Name), changed: make(chan struct{}), pauses: map[string]pause{},
+		recent: recent{keys: map[string]struct{}{}}, condition: condition{since: o.Now()},
 	}
 }
 
@@ -86,14 +119,14 @@ func (g *breaker) ask(key string, waiting bool) admission {
 	now := g.now()
 	v := admission{changed: g.changed}
 	switch p, paused := g.pauses[key]; {
-	case now.Before(g.until):
-		v.until, v.err = g.until, g.refusal(understudy.FailDown, g.holder, g.until.Sub(now))
-	case g.shut != understudy.FailNone && g.probing:
-		v.err = g.refusal(g.shut, g.last, 0)
-	case g.shut != understudy.FailNone && (now.Before(g.next) || !waiting || g.suspect(key)):
-		v.until, v.err = g.next, g.refusal(g.shut, g.last, g.next.Sub(now))
-	case g.shut != understudy.FailNone:
-		g.probing, v.probe = true, true
+	case now.Before(g.hold.until):
+		v.until, v.err = g.hold.until, g.refusal(understudy.FailDown, g.hold.by, g.hold.until.Sub(now))
+	case g.condition.shut != understudy.FailNone && g.probes.running:
+		v.err = g.refusal(g.condition.shut, g.recent.last, 0)
+	case g.condition.shut != understudy.FailNone && (now.Before(g.probes.next) || !waiting || g.suspect(key)):
+		v.until, v.err = g.probes.next, g.refusal(g.condition.shut, g.recent.last, g.probes.next.Sub(now))
+	case g.condition.shut != understudy.FailNone:
+		g.probes.running, v.probe = true, true
 	case paused && now.Before(p.until):
 		v.until, v.err = p.until, g.refusal(understudy.FailDown, p.err, p.until.Sub(now))
 	}
@@ -102,8 +135,8 @@ func (g *breaker) ask(key string, waiting bool) admission {
 
 // suspect reports whether a key is no probe: it may be the only one that fails.
 func (g *breaker) suspect(key string) bool {
-	_, failed := g.row[key]
-	return g.narrow && failed
+	_, failed := g.recent.keys[key]
+	return g.condition.narrow && failed
 }
 
 // still reports whether a request that was let in and then queued may go. The
@@ -112,7 +145,7 @@ func (g *breaker) still(key string, probe bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	return !now.Before(g.until) && (probe || g.shut == understudy.FailNone && !now.Before(g.pauses[key].until))
+	return !now.Before(g.hold.until) && (probe || g.condition.shut == understudy.FailNone && !now.Before(g.pauses[key].until))
 }
 
 // refusal is the error of a request that is not sent.
@@ -129,10 +162,10 @@ func (g *breaker) probeNow() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	if g.unwell == understudy.FailNone || g.probing || now.Before(g.next) || now.Before(g.until) {
+	if g.condition.unwell == understudy.FailNone || g.probes.running || now.Before(g.probes.next) || now.Before(g.hold.until) {
 		return false
 	}
-	g.probing = true
+	g.probes.running = true
 	return true
 }
 
@@ -140,29 +173,29 @@ func (g *breaker) probeNow() bool {
 func (g *breaker) due() (at time.Time, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.unwell == understudy.FailNone || g.probing {
+	if g.condition.unwell == understudy.FailNone || g.probes.running {
 		return time.Time{}, g.changed
 	}
-	if g.until.After(g.next) {
-		return g.until, g.changed
+	if g.hold.until.After(g.probes.next) {
+		return g.hold.until, g.changed
 	}
-	return g.next, g.changed
+	return g.probes.next, g.changed
 }
 
 // good notes a good answer: everything is open again.
 func (g *breaker) good(key string, probe bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	was := g.unwell
-	g.answered, g.fails, g.last, g.probes = true, 0, nil, 0
-	g.shut, g.unwell, g.next = understudy.FailNone, understudy.FailNone, time.Time{}
-	clear(g.row)
-	if g.probing = g.probing && !probe; was == understudy.FailNone {
+	was := g.condition.unwell
+	g.recent.answered, g.recent.fails, g.recent.last, g.probes.failed = true, 0, nil, 0
+	g.condition.shut, g.condition.unwell, g.probes.next = understudy.FailNone, understudy.FailNone, time.Time{}
+	clear(g.recent.keys)
+	if g.probes.running = g.probes.running && !probe; was == understudy.FailNone {
 		delete(g.pauses, key)
 		return
 	}
 	clear(g.pauses)
-	g.since = g.now()
+	g.condition.since = g.now()
 	g.log.Info("upstream answers again", "was", was.String())
 	g.tell()
 }
@@ -170,47 +203,44 @@ func (g *breaker) good(key string, probe bool) {
 // failed notes a try that failed. A probe's failure makes the next one wait
 // longer.
 func (g *breaker) failed(key string, e *understudy.UpstreamError, probe bool) {
-	if errors.Is(e.Err, errTooLarge) {
-		g.large.Add(1)
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
 	last := *e
 	last.Page = nil
-	g.last = &last
+	g.recent.last = &last
 	switch e.Why {
 	case understudy.FailUnreachable, understudy.FailServer:
-		g.fails++
-		if len(g.row) < downAfter {
-			g.row[key] = struct{}{}
+		g.recent.fails++
+		if len(g.recent.keys) < downAfter {
+			g.recent.keys[key] = struct{}{}
 		}
-		if wide := len(g.row) >= downAfter; wide || g.fails >= triesDown || g.shut != understudy.FailNone {
+		if wide := len(g.recent.keys) >= downAfter; wide || g.recent.fails >= triesDown || g.condition.shut != understudy.FailNone {
 			g.close(understudy.FailDown, now)
-			g.narrow = !wide
-		} else if g.fails >= downAfter || !g.answered {
+			g.condition.narrow = !wide
+		} else if g.recent.fails >= downAfter || !g.recent.answered {
 			g.ail(understudy.FailDown, now)
 		}
 	case understudy.FailCredential:
-		clear(g.row)
-		g.fails = 0
+		clear(g.recent.keys)
+		g.recent.fails = 0
 		if e.Status == 401 {
 			g.close(understudy.FailCredential, now)
-			g.narrow = false
+			g.condition.narrow = false
 		} else {
-			g.shut = understudy.FailNone // it answers; the path, perhaps, is not ours
+			g.condition.shut = understudy.FailNone // it answers; the path, perhaps, is not ours
 			g.ail(understudy.FailCredential, now)
 		}
 	}
 	if e.RetryAfter > 0 && (e.Status == 429 || e.Status == 503) {
-		if until := now.Add(e.RetryAfter); until.After(g.until) {
-			g.until, g.holder = until, &last
+		if until := now.Add(e.RetryAfter); until.After(g.hold.until) {
+			g.hold.until, g.hold.by = until, &last
 			g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status)
 		}
 	}
 	if probe {
-		g.probing = false
-		g.schedule(now)
+		g.probes.running = false
+		g.probes.schedule(now)
 	}
 	g.tell()
 }
@@ -218,32 +248,22 @@ func (g *breaker) failed(key string, e *understudy.UpstreamError, probe bool) {
 // close shuts the breaker, which counts anew to the first probe.
 func (g *breaker) close(why understudy.Failure, now time.Time) {
 	g.ail(why, now)
-	if g.shut == understudy.FailNone {
-		g.probes = 0
-		g.schedule(now)
+	if g.condition.shut == understudy.FailNone {
+		g.probes.restart(now)
 	}
-	g.shut = why
+	g.condition.shut = why
 }
 
 // ail notes that upstream is unwell, and when to probe it first.
 func (g *breaker) ail(why understudy.Failure, now time.Time) {
-	if g.unwell == why {
+	if g.condition.unwell == why {
 		return
 	}
-	if g.unwell == understudy.FailNone {
-		g.probes = 0
-		g.schedule(now)
+	if g.condition.unwell == understudy.FailNone {
+		g.probes.restart(now)
 	}
-	g.unwell, g.since = why, now
-	g.log.Warn("upstream is unwell", "state", why.String(), "why", g.last.Error())
-}
-
-// schedule sets the next probe: 1 s on, doubling to 60 s, up to a fifth
-// earlier so that many sources or processes do not probe in step.
-func (g *breaker) schedule(now time.Time) {
-	d := probeMin << min(g.probes, 6)
-	g.probes++
-	g.next = now.Add(time.Duration(float64(min(d, probeMax)) * (1 - 0.2*rand.Float64())))
+	g.condition.unwell, g.condition.since = why, now
+	g.log.Warn("upstream is unwell", "state", why.String(), "why", g.recent.last.Error())
 }
 
 // ended notes a fetch that failed for good: its key waits.
@@ -267,8 +287,8 @@ func (g *breaker) ended(key string, e *understudy.UpstreamError) {
 func (g *breaker) abandon() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.probing = false
-	g.next = g.now().Add(probeMin)
+	g.probes.running = false
+	g.probes.next = g.now().Add(probeMin)
 	g.tell()
 }
 
@@ -276,7 +296,7 @@ func (g *breaker) abandon() {
 func (g *breaker) unused() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.probing = false
+	g.probes.running = false
 	g.tell()
 }
 
@@ -287,8 +307,8 @@ func (g *breaker) credential() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clear(g.pauses)
-	if g.unwell == understudy.FailCredential {
-		g.probes, g.next = 0, g.now()
+	if g.condition.unwell == understudy.FailCredential {
+		g.probes.failed, g.probes.next = 0, g.now()
 	}
 	g.tell()
 }
@@ -302,14 +322,15 @@ func (g *breaker) tell() {
 func (g *breaker) state() (state, why string, since, next time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	held := g.now().Before(g.until)
+	held := g.now().Before(g.hold.until)
 	switch {
-	case g.unwell == understudy.FailCredential:
-		return "credential", plainly(g.last), g.since, g.next
-	case g.unwell != understudy.FailNone:
-		return "down", plainly(g.last), g.since, g.next
+	case g.condition.unwell == understudy.FailCredential:
+		return "credential", plainly(g.recent.last), g.condition.since, g.probes.next
+	case g.condition.unwell != understudy.FailNone:
+		return "down", plainly(g.recent.last), g.condition.since, g.probes.next
 	case held:
-		return "limited", fmt.Sprintf("%v; held until %s", g.holder, g.until.UTC().Format(time.TimeOnly)), g.until.Add(-g.holder.RetryAfter), g.until
+		why = fmt.Sprintf("%v; held until %s", g.hold.by, g.hold.until.UTC().Format(time.TimeOnly))
+		return "limited", why, g.hold.until.Add(-g.hold.by.RetryAfter), g.hold.until
 	}
-	return "ok", "", g.since, time.Time{}
+	return "ok", "", g.condition.since, time.Time{}
 }

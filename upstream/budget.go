@@ -21,26 +21,55 @@ import (
 // that the queue holds nobody who will have left before it is his turn.
 type budget struct {
 	now         func() time.Time
-	rate        float64 // tokens a second
-	burst       float64
-	slots       int
-	limit       int           // queued errands in all
 	prefetching time.Duration // how long a Prefetch may queue
 
 	mu     sync.Mutex
-	tokens float64
-	checks float64 // tokens of Check, 1 at most
-	at     time.Time
-	free   int // slots
-	queue  [request.Reasons]classQueue
-	queued int
+	at     time.Time // to which bucket and slots are up to date
+	bucket bucket
+	slots  slots
+	queues queues
 	timer  *time.Timer // set while tokens are waited for
 	closed bool
+	counts Queue // Refused and Longest
+}
 
-	// hold is how long a slot is held, averaged over the last answers: the
-	// time all slots together were held between two of them.
-	hold, held time.Duration
-	counts     Queue
+// bucket has the tokens. A request takes one.
+type bucket struct {
+	rate   float64 // tokens a second
+	burst  float64 // tokens at most
+	tokens float64
+	checks float64 // tokens of Check, 1 at most
+}
+
+// pass adds the tokens of a time.
+func (b *bucket) pass(d time.Duration) {
+	b.tokens = min(b.burst, b.tokens+d.Seconds()*b.rate)
+	b.checks = min(1, b.checks+d.Seconds()*b.rate*checkShare)
+}
+
+// slots bound the requests at once.
+type slots struct {
+	total int
+	free  int           // below zero after total was lowered, until enough have come back
+	held  time.Duration // all slots together, since the last one came back
+	hold  time.Duration // how long one is held: the average of held over the last answers
+}
+
+// pass adds a time to the slots in use.
+func (s *slots) pass(d time.Duration) { s.held += d * time.Duration(max(0, s.total-s.free)) }
+
+// release takes a slot back.
+func (s *slots) release() {
+	s.hold += (s.held - s.hold) / 8
+	s.held = 0
+	s.free++
+}
+
+// queues have the requests that wait, one queue for each reason.
+type queues struct {
+	limit int // requests in all
+	count int
+	of    [request.Reasons]classQueue
 }
 
 // claim is what a request wants of the budget.
@@ -66,8 +95,10 @@ const checkShare = 0.01
 func newBudget(o *Options) *budget {
 	burst := max(1, o.Rate)
 	return &budget{
-		now: o.Now, rate: o.Rate, burst: burst, slots: o.Concurrency, limit: o.Queue, prefetching: o.Prefetch,
-		tokens: burst, checks: 1, at: o.Now(), free: o.Concurrency,
+		now: o.Now, prefetching: o.Prefetch, at: o.Now(),
+		bucket: bucket{rate: o.Rate, burst: burst, tokens: burst, checks: 1},
+		slots:  slots{total: o.Concurrency, free: o.Concurrency},
+		queues: queues{limit: o.Queue},
 	}
 }
 
@@ -76,10 +107,10 @@ func (b *budget) set(rate float64, slots int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	b.rate, b.burst = rate, max(1, rate)
-	b.tokens = min(b.tokens, b.burst)
-	b.free += slots - b.slots // below zero until enough have come back
-	b.slots = slots
+	b.bucket.rate, b.bucket.burst = rate, max(1, rate)
+	b.bucket.tokens = min(b.bucket.tokens, b.bucket.burst)
+	b.slots.free += slots - b.slots.total
+	b.slots.total = slots
 	b.grant()
 }
 
@@ -161,7 +192,7 @@ func (b *budget) enter(p *waiter) error {
 	}
 	b.push(p)
 	b.grant()
-	if b.queued > b.limit && b.remove(p) {
+	if b.queues.count > b.queues.limit && b.remove(p) {
 		b.counts.Refused++
 		return errQueueFull
 	}
@@ -171,7 +202,7 @@ func (b *budget) enter(p *waiter) error {
 	}
 	// The newest hopes are the likeliest: no more of them queue than could
 	// be sent at once.
-	if hopes := &b.queue[request.Prefetch]; hopes.count > b.slots {
+	if hopes := &b.queues.of[request.Prefetch]; hopes.count > b.slots.total {
 		oldest := hopes.first()
 		b.remove(oldest)
 		oldest.err = errNoHope
@@ -189,7 +220,7 @@ func (b *budget) late(p *waiter) error {
 	if !p.by.IsZero() {
 		patience = min(patience, p.by.Sub(p.since))
 	}
-	ahead := b.queue[p.reason].ahead(p)
+	ahead := b.queues.of[p.reason].ahead(p)
 	if ahead < 0 {
 		return nil // it has been let out
 	}
@@ -204,13 +235,13 @@ func (b *budget) late(p *waiter) error {
 // tokens, and for slots as long as these have lately been held.
 func (b *budget) wait(ahead int) time.Duration {
 	var wait time.Duration
-	if lacking := float64(ahead+1) - b.tokens; lacking > 0 {
-		wait = time.Duration(lacking / b.rate * float64(time.Second))
+	if lacking := float64(ahead+1) - b.bucket.tokens; lacking > 0 {
+		wait = time.Duration(lacking / b.bucket.rate * float64(time.Second))
 	}
-	if lacking := ahead + 1 - b.free; lacking > 0 {
+	if lacking := ahead + 1 - b.slots.free; lacking > 0 {
 		// An upstream that has stalled shows by nothing coming back.
-		hold := max(b.hold, b.held/time.Duration(b.slots))
-		wait = max(wait, hold*time.Duration(lacking)/time.Duration(b.slots))
+		hold := max(b.slots.hold, b.slots.held/time.Duration(b.slots.total))
+		wait = max(wait, hold*time.Duration(lacking)/time.Duration(b.slots.total))
 	}
 	return wait
 }
@@ -237,9 +268,7 @@ func (b *budget) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	b.hold += (b.held - b.hold) / 8
-	b.held = 0
-	b.free++
+	b.slots.release()
 	b.grant()
 }
 
@@ -247,10 +276,10 @@ func (b *budget) release() {
 func (b *budget) refund(reason request.Reason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.free++
-	b.tokens = min(b.burst, b.tokens+1)
+	b.slots.free++
+	b.bucket.tokens = min(b.bucket.burst, b.bucket.tokens+1)
 	if reason == request.Check {
-		b.checks = 1
+		b.bucket.checks = 1
 	}
 	b.grant()
 }
@@ -259,9 +288,9 @@ func (b *budget) stats() Queue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.counts
-	q.Limit, q.Now = b.limit, b.queued
-	for i := range b.queue {
-		if since := b.queue[i].oldest(); !since.IsZero() {
+	q.Limit, q.Now = b.queues.limit, b.queues.count
+	for i := range b.queues.of {
+		if since := b.queues.of[i].oldest(); !since.IsZero() {
 			q.Oldest = max(q.Oldest, b.now().Sub(since))
 		}
 	}
@@ -274,9 +303,9 @@ func (b *budget) close() {
 	defer b.mu.Unlock()
 	b.closed = true
 	b.wake(-1)
-	for r := range b.queue {
-		for b.queue[r].count > 0 {
-			p := b.queue[r].first()
+	for r := range b.queues.of {
+		for b.queues.of[r].count > 0 {
+			p := b.queues.of[r].first()
 			b.remove(p)
 			p.err = understudy.ErrClosed
 			close(p.ready)

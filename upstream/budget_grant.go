@@ -10,16 +10,16 @@ import (
 
 func (b *budget) push(p *waiter) {
 	p.since = b.now()
-	b.queue[p.reason].push(p)
-	b.queued++
+	b.queues.of[p.reason].push(p)
+	b.queues.count++
 }
 
 // remove takes p out of the queue; false when it is no longer there.
 func (b *budget) remove(p *waiter) bool {
-	if !b.queue[p.reason].remove(p) {
+	if !b.queues.of[p.reason].remove(p) {
 		return false
 	}
-	b.queued--
+	b.queues.count--
 	if p.reason == request.Waiting {
 		b.counts.Longest = max(b.counts.Longest, b.now().Sub(p.since))
 	}
@@ -31,19 +31,19 @@ func (b *budget) remove(p *waiter) bool {
 func (b *budget) grant() {
 	b.pass(b.now())
 	next := time.Duration(-1)
-	for reason := range b.queue {
+	for reason := range b.queues.of {
 		r := request.Reason(reason)
-		for b.queue[r].count > 0 && b.lacks(r) == 0 {
-			p := b.queue[r].first()
+		for b.queues.of[r].count > 0 && b.lacks(r) == 0 {
+			p := b.queues.of[r].first()
 			b.remove(p)
-			b.free--
-			b.tokens--
+			b.slots.free--
+			b.bucket.tokens--
 			if r == request.Check {
-				b.checks--
+				b.bucket.checks--
 			}
 			close(p.ready)
 		}
-		if b.queue[r].count == 0 {
+		if b.queues.of[r].count == 0 {
 			continue
 		}
 		if wait := b.lacks(r); wait > 0 && (next < 0 || wait < next) {
@@ -62,20 +62,19 @@ func (b *budget) spare(r request.Reason) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	if b.closed || b.queue[request.Waiting].count > 0 || b.lacks(r) != 0 {
+	if b.closed || b.queues.of[request.Waiting].count > 0 || b.lacks(r) != 0 {
 		return false
 	}
-	b.free--
-	b.tokens--
+	b.slots.free--
+	b.bucket.tokens--
 	return true
 }
 
 // pass lets time pass: tokens gather, slots are held.
 func (b *budget) pass(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
-		b.tokens = min(b.burst, b.tokens+d.Seconds()*b.rate)
-		b.checks = min(1, b.checks+d.Seconds()*b.rate*checkShare)
-		b.held += d * time.Duration(max(0, b.slots-b.free))
+		b.bucket.pass(d)
+		b.slots.pass(d)
 	}
 	b.at = now
 }
@@ -90,14 +89,14 @@ func (b *budget) lacks(r request.Reason) time.Duration {
 	case request.Prefetch:
 		share = 0.5
 	}
-	if need := max(1, share*float64(b.slots)); float64(b.free) < need {
+	if need := max(1, share*float64(b.slots.total)); float64(b.slots.free) < need {
 		return -1
 	}
 	// A hair less than a whole token is one: sums of fractions fall short.
 	const hair = 1e-6
-	wait := (max(1, share*b.burst) - hair - b.tokens) / b.rate
+	wait := (max(1, share*b.bucket.burst) - hair - b.bucket.tokens) / b.bucket.rate
 	if r == request.Check {
-		wait = max(wait, (1-hair-b.checks)/(b.rate*checkShare))
+		wait = max(wait, (1-hair-b.bucket.checks)/(b.bucket.rate*checkShare))
 	}
 	if wait <= 0 {
 		return 0

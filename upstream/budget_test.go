@@ -391,8 +391,8 @@ func TestBudgetIsChanged(t *testing.T) {
 			t.Errorf("%d went out at once at 1/s", n)
 		}
 		w.wg.Wait()
-		if w.c.budget.free != 2 {
-			t.Errorf("%d slots are left of 2", w.c.budget.free)
+		if w.c.budget.slots.free != 2 {
+			t.Errorf("%d slots are left of 2", w.c.budget.slots.free)
 		}
 		w.c.SetQueue(1)
 		w.send(6, request.Fetch{})
@@ -424,8 +424,8 @@ func TestLeavingTheQueue(t *testing.T) {
 		synctest.Wait()
 		c.budget.mu.Lock()
 		c.budget.grant()
-		if c.budget.free != 2 || c.budget.tokens != 1 || c.budget.queued != 0 {
-			t.Errorf("left: %d slots, %v tokens, %d queued", c.budget.free, c.budget.tokens, c.budget.queued)
+		if c.budget.slots.free != 2 || c.budget.bucket.tokens != 1 || c.budget.queues.count != 0 {
+			t.Errorf("left: %d slots, %v tokens, %d queued", c.budget.slots.free, c.budget.bucket.tokens, c.budget.queues.count)
 		}
 		c.budget.mu.Unlock()
 	})

@@ -34,7 +34,7 @@ const (
 // doubles (or what Retry-After says), as long as ctx leaves time for it. A try
 // has as long as this source usually takes (see pace.limits).
 func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
-	ctx, done := c.until(ctx)
+	ctx, done := c.life.until(ctx)
 	defer done()
 	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.Retry)}
 	page, failure, err := g.run(ctx)
@@ -149,7 +149,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // enter passes gate and budget. On success a slot is held.
 func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
-	if _, err := g.c.source.Spec.URL(g.f.Target.Key, g.c.o.Base); err != nil {
+	if _, err := g.c.o.Source.Spec.URL(g.f.Target.Key, g.c.o.Base); err != nil {
 		return false, nil, err
 	}
 	for {
@@ -261,7 +261,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	}
 	g.sent = true
 	g.tries++
-	credential, began, limits := c.credentials.Load(), c.o.Now(), g.limits(probe)
+	credential, began, limits := c.credential.replaced.Load(), c.o.Now(), g.limits(probe)
 	a, failed, err := g.round(ctx, httpRequest{
 		method: http.MethodGet, uri: g.key, weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits,
 	})
@@ -271,13 +271,13 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	}
 	var page *understudy.Page
 	if failed == nil {
-		page, failed = c.judge(g.f.Target, a)
+		page, failed = c.pages.judge(g.f.Target, a)
 	}
 	if ctx.Err() != nil && failed != nil {
 		return nil, nil, ctx.Err() // its reader left in the middle: nobody's failure
 	}
 	told = true
-	if failed != nil && failed.Why == understudy.FailCredential && c.credentials.Load() != credential {
+	if failed != nil && failed.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
 		g.replaced = true
 		c.counts.failed()
 		if probe {
@@ -288,13 +288,21 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	if failed != nil {
 		c.counts.failed()
 		if !isSilence(failed.Err) || g.unheard(limits, began) {
-			c.breaker.failed(g.key, failed, probe)
+			c.failed(g.key, failed, probe)
 		}
 		return nil, failed, nil
 	}
 	c.pace.answered(g.f.Target, g.reason, a)
 	c.breaker.good(g.key, probe)
 	return page, nil, nil
+}
+
+// failed counts a body that was too large and tells the breaker of a failed try.
+func (c *Client) failed(key string, e *understudy.UpstreamError, probe bool) {
+	if errors.Is(e.Err, errTooLarge) {
+		c.counts.tooLarge()
+	}
+	c.breaker.failed(key, e, probe)
 }
 
 // likeOf names targets whose answers are about as long; "" when there is none.

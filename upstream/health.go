@@ -54,16 +54,14 @@ func (c *Client) SetBudget(rate float64, concurrency int) {
 func (c *Client) SetQueue(limit int) {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
-	c.budget.limit = or(limit, defaultQueue)
+	c.budget.queues.limit = or(limit, defaultQueue)
 }
 
 // Stats are the counters now.
 func (c *Client) Stats() Stats {
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()
-	s := c.counts.stats
-	s.TooLarge = c.breaker.large.Load()
-	return s
+	return c.counts.stats
 }
 
 // Health is the state now.
@@ -105,6 +103,12 @@ func (c *counts) failed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Errors++
+}
+
+func (c *counts) tooLarge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.TooLarge++
 }
 
 func (c *counts) answered(took time.Duration) {

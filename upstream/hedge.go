@@ -82,7 +82,7 @@ func (g *attempt) round(ctx context.Context, e httpRequest) (*answer, *understud
 				late.Reset(short - silent) // something comes
 			case g.c.breaker.still(g.key, false) && g.c.budget.spare(g.reason):
 				g.c.counts.hedged(g.reason)
-				g.c.forsake(began)
+				g.c.connections.forsake(began)
 				running++
 				if hedges++; hedges < maxHedges {
 					pause *= 2
@@ -102,12 +102,36 @@ type wires struct {
 	since time.Time
 }
 
-// wire is the way out.
-func (c *Client) wire() http.RoundTripper {
+// connections lead to the source. They are the client's own, and replaced when
+// they fall silent, unless a transport was given.
+type connections struct {
+	now   func() time.Time
+	given http.RoundTripper
+	own   atomic.Pointer[wires] // nil when a transport was given
+	came  moment                // of any answer
+}
+
+func newConnections(o *Options) *connections {
+	c := &connections{now: o.Now, given: o.Transport}
+	if o.Transport == nil {
+		c.own.Store(&wires{newTransport(o), o.Now()})
+	}
+	return c
+}
+
+// transport is what requests are sent with.
+func (c *connections) transport() http.RoundTripper {
 	if w := c.own.Load(); w != nil {
 		return w
 	}
-	return c.o.Transport
+	return c.given
+}
+
+// close closes idle connections.
+func (c *connections) close() {
+	if w := c.own.Load(); w != nil {
+		w.CloseIdleConnections()
+	}
 }
 
 // moment is when something last came. A nil one remembers nothing.
@@ -130,12 +154,12 @@ func (m *moment) since(began time.Time) time.Time {
 // forsake leaves all connections when nothing has come over any of them since
 // began: what is silent on one may be so on all, and HTTP/2 has but one. Those
 // on which answers are awaited end with them.
-func (c *Client) forsake(began time.Time) {
+func (c *connections) forsake(began time.Time) {
 	old := c.own.Load()
 	if old == nil || old.since.After(began) || c.came.since(began).After(began) {
 		return
 	}
-	if c.own.CompareAndSwap(old, &wires{old.Clone(), c.o.Now()}) {
+	if c.own.CompareAndSwap(old, &wires{old.Clone(), c.now()}) {
 		old.CloseIdleConnections()
 	}
 }

@@ -39,7 +39,7 @@ var barren = []string{"MachineToMachine.json", "SharedCost.json", "Voip.json"}
 
 func TestEveryKindAnswers(t *testing.T) {
 	c, _ := live(t)
-	sp := c.source.Spec
+	sp := c.o.Source.Spec
 	known := map[string][]string{"AccountSid": {account}, "CountryCode": {"US", "DE", "GB"}}
 	w := &walker{T: t, c: c, known: known, ids: map[string][]string{}, rows: map[string]string{}}
 	for _, under := range []bool{false, true} {
@@ -89,7 +89,7 @@ func (w *walker) list(k *spec.Kind, l *spec.List) {
 			w.ids[k.Name] = append(w.ids[k.Name], r.ID)
 			w.rows[l.Shape+" "+r.ID] = string(page.Body[r.Start:r.End])
 		}
-		rows += unnamed(w.T, k, w.c.source.Spec.PagingOf(l), l, page.Body)
+		rows += unnamed(w.T, k, w.c.o.Source.Spec.PagingOf(l), l, page.Body)
 		if rows > 0 && w.ids[k.Name] == nil || rows > 5 && strings.Count(l.Path, "{") > 1 {
 			break
 		}

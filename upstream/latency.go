@@ -196,7 +196,7 @@ func (g *attempt) limits(probe bool) limits {
 func (g *attempt) unheard(l limits, began time.Time) bool {
 	g.silent++
 	g.c.pace.silent(g.f.Target, g.reason, l)
-	g.c.forsake(began)
+	g.c.connections.forsake(began)
 	return !l.early || l.grown
 }
 
@@ -220,11 +220,13 @@ type Times struct {
 
 // Times are those of each kind and reason, by name, and of all together, whose
 // Kind is "*".
-func (c *Client) Times() (each []Times, all Times) {
-	c.pace.mu.Lock()
-	defer c.pace.mu.Unlock()
+func (c *Client) Times() (each []Times, all Times) { return c.pace.times() }
+
+func (p *latencies) times() (each []Times, all Times) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var first, whole onlinestat.Stat
-	for name, k := range c.pace.kinds {
+	for name, k := range p.kinds {
 		for r, t := range k.reasons {
 			if t == nil {
 				continue

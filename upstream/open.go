@@ -33,7 +33,7 @@ func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 		return nil, fmt.Errorf("upstream: open: %w: no media path", understudy.ErrInvalid)
 	}
 	s := &stream{c: c, ask: &a}
-	ctx, s.done = c.until(ctx)
+	ctx, s.done = c.life.until(ctx)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.quiet = newDeadline(s.cancel, nil, time.Hour)
 	s.quiet.stop()
@@ -78,7 +78,7 @@ func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, erro
 func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	defer c.budget.release()
-	began, credential := c.o.Now(), c.credentials.Load()
+	began, credential := c.o.Now(), c.credential.replaced.Load()
 	c.counts.sent(g.reason)
 	resp, away, failure := s.follow(g.key)
 	took := c.o.Now().Sub(began)
@@ -103,7 +103,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 		return nil, nil, s.ctx.Err()
 	}
 	c.counts.failed()
-	if failure.Why == understudy.FailCredential && c.credentials.Load() != credential {
+	if failure.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
 		g.replaced = true
 		if probe {
 			c.breaker.unused()
@@ -113,7 +113,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	if away {
 		c.breaker.good(g.key, probe) // the source itself answered: it said where to look
 	} else {
-		c.breaker.failed(g.key, failure, probe)
+		c.failed(g.key, failure, probe)
 	}
 	c.breaker.ended(g.key, failure)
 	return nil, failure, nil
@@ -134,7 +134,7 @@ func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *un
 	total := time.AfterFunc(c.o.Total, func() { s.cancel(&lateError{what: "no answer began", after: c.o.Total}) })
 	defer total.Stop()
 	defer s.quiet.stop()
-	to, err := c.source.Spec.URL(understudy.Key{Source: c.source.Name, URI: uri}, c.o.Base)
+	to, err := c.o.Source.Spec.URL(understudy.Key{Source: c.o.Source.Name, URI: uri}, c.o.Base)
 	if err != nil {
 		return nil, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
 	}
@@ -148,7 +148,7 @@ func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *un
 		away = away || !c.media.isHome(at)
 		resp, err := s.roundTrip(at, away)
 		if err != nil {
-			return nil, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.clean(causeOf(s.ctx, err))}
+			return nil, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.credential.clean(causeOf(s.ctx, err))}
 		}
 		if !isRedirect(resp.StatusCode) {
 			return resp, away, nil
@@ -199,18 +199,8 @@ func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
 	if away {
 		return c.media.outside.RoundTrip(req)
 	}
-	c.sign(req)
-	return c.wire().RoundTrip(req)
-}
-
-// sign shows who asks.
-func (c *Client) sign(req *http.Request) {
-	switch user, secret := c.credential(); c.source.Spec.Auth.Style {
-	case "basic":
-		req.SetBasicAuth(user, secret.Reveal())
-	case "bearer":
-		req.Header.Set("Authorization", "Bearer "+secret.Reveal())
-	}
+	c.credential.sign(req)
+	return c.connections.transport().RoundTrip(req)
 }
 
 // medium turns an answer into what readers get, or the failure it is.

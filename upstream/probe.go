@@ -18,7 +18,7 @@ import (
 // fetch that is due takes the probe's place. It returns nil when ctx ends; at
 // most one Run per client.
 func (c *Client) Run(ctx context.Context) error {
-	ctx, done := c.until(ctx)
+	ctx, done := c.life.until(ctx)
 	defer done()
 	for ctx.Err() == nil {
 		if c.breaker.probeNow() {
@@ -47,7 +47,7 @@ func (c *Client) Run(ctx context.Context) error {
 // probe asks for the cheapest list. It counts as a check, but goes in the
 // waiting lane: readers wait for what it finds.
 func (c *Client) probe(ctx context.Context) {
-	t, err := cheapest(c.source)
+	t, err := cheapest(c.o.Source)
 	if err != nil {
 		c.breaker.abandon()
 		return

@@ -182,7 +182,7 @@ func BenchmarkPage(b *testing.B) {
 	b.SetBytes(int64(len(a.body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		page, err := c.page(t, a)
+		page, err := c.pages.page(t, a)
 		if err != nil || len(page.Rows) != 50 || page.Next.Zero() {
 			b.Fatal(err, page)
 		}
@@ -224,7 +224,7 @@ func fuzzRecords(f *testing.F, s *spec.Spec, user string, paths []string, seeds 
 		}
 		given := bytes.Clone(body)
 		a := &answer{status: int(status), header: map[string][]string{"Content-Type": {contentType}, "Link": {contentType}}, body: body}
-		page, failure := c.judge(target, a)
+		page, failure := c.pages.judge(target, a)
 		if !bytes.Equal(given, body) {
 			t.Fatal("the body given was changed")
 		}
@@ -255,9 +255,9 @@ func fuzzRecords(f *testing.F, s *spec.Spec, user string, paths []string, seeds 
 
 // checkEmptied looks for secrets the way a reader with encoding/json would.
 func checkEmptied(t *testing.T, c *Client, target *spec.Target, page *understudy.Page) {
-	secrets := c.secrets
+	secrets := c.pages.secrets
 	if target.Kind != nil && page.Status < 300 {
-		secrets = c.plans[target.Kind].secrets
+		secrets = c.pages.plans[target.Kind].secrets
 	}
 	for _, s := range secrets {
 		if len(s) != 1 {

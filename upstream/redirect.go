@@ -18,7 +18,7 @@ func (c *Client) ask(req *http.Request, e httpRequest, quiet *deadline) (resp *h
 	seen := []string{req.URL.String()}
 	for {
 		c.counts.sent(e.reason)
-		if resp, err = c.wire().RoundTrip(req); err != nil {
+		if resp, err = c.connections.transport().RoundTrip(req); err != nil {
 			return nil, nil, err
 		}
 		if !isRedirect(resp.StatusCode) || e.method != http.MethodGet {

@@ -115,7 +115,7 @@ func scripted(t testing.TB, s *script, change ...func(*Options)) *Client {
 func target(t testing.TB, c *Client, uri string) *spec.Target {
 	t.Helper()
 	path, query, _ := strings.Cut(uri, "?")
-	got, err := c.source.Spec.Target(c.source.Name, path, query)
+	got, err := c.o.Source.Spec.Target(c.o.Source.Name, path, query)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,14 +53,14 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // failed notes that a content broke off, once, unless its reader left.
 func (s *stream) failed(err error) error {
-	err = s.c.clean(causeOf(s.ctx, whole(err)))
+	err = s.c.credential.clean(causeOf(s.ctx, whole(err)))
 	if s.broken || s.ctx.Err() != nil && !isLate(s.ctx) {
 		return err
 	}
 	s.broken = true
 	s.c.counts.failed()
 	if why := brokenFailure(err); !s.away && why == understudy.FailUnreachable {
-		s.c.breaker.failed(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
+		s.c.failed(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
 	}
 	return err
 }

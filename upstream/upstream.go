@@ -6,17 +6,13 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -93,64 +89,40 @@ func (o *Options) defaults() {
 
 // Client speaks to one source. It is safe for concurrent use.
 type Client struct {
-	o       Options
-	source  *spec.Source
-	plans   map[*spec.Kind]*plan
-	secrets []secret // every secret field of the spec
-	// origins is worked out at the first use: by then it is known where we
-	// listen, and so the source's public URL.
-	origins  func() *origins
-	own      atomic.Pointer[wires] // nil when the transport was given
-	came     moment                // of any answer
-	pace     latencies
-	media    *originPolicy
-	budget   *budget
-	breaker  *breaker
-	counts   counts
-	buffers  sync.Pool // *bytes.Buffer
-	lengths  lengths
-	tooLarge error // of a body
-	codings  codings
-
-	credentials atomic.Int64 // how often the credential was replaced
-
-	closing context.Context // ends with Close
-	close   context.CancelFunc
-
-	mu           sync.RWMutex
-	user         string
-	secret       understudy.Secret
-	secretTraces [][]byte // what must not come back in a body
+	o           Options
+	credential  *credential
+	connections *connections
+	bodies      *bodyReader
+	pages       *pageBuilder
+	pace        latencies
+	media       *originPolicy
+	budget      *budget
+	breaker     *breaker
+	counts      counts
+	life        lifetime
 }
 
-// New makes a client. Nothing is sent before it is asked to. Close frees it.
+// New makes a client. It sends nothing by itself. Close frees it.
 func New(o Options) (*Client, error) {
 	if o.Source == nil || o.Source.Spec == nil {
 		return nil, errors.New("upstream: new client: no source with a spec")
 	}
 	o.defaults()
-	if o.Base != "" {
-		u, err := url.Parse(o.Base)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return nil, fmt.Errorf("upstream: source %s: want its upstream as http(s)://host[:port], without user or query", o.Source.Name)
-		}
+	if o.Base != "" && !isBase(o.Base) {
+		return nil, fmt.Errorf("upstream: source %s: want its upstream as http(s)://host[:port], without user or query", o.Source.Name)
 	}
-	c := &Client{
-		o: o, source: o.Source, plans: map[*spec.Kind]*plan{}, secrets: allSecrets(o.Source.Spec),
-		budget: newBudget(&o), breaker: newBreaker(&o),
-		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}, tooLarge: tooLargeFor(o.Source.Name, o.MaxBody),
-	}
-	c.origins = sync.OnceValue(func() *origins { return newOrigins(o.Source, o.Base) })
-	for _, k := range o.Source.Spec.Kinds {
-		c.plans[k] = newPlan(o.Source.Spec, k)
-	}
-	if o.Transport == nil {
-		c.own.Store(&wires{newTransport(&o), o.Now()})
-	}
-	c.media = newOriginPolicy(&o)
-	c.closing, c.close = context.WithCancel(context.Background())
-	c.set(o.User, o.Secret)
-	return c, nil
+	cred := &credential{style: o.Source.Spec.Auth.Style}
+	cred.set(o.User, o.Secret)
+	return &Client{
+		o: o, credential: cred, connections: newConnections(&o), bodies: newBodyReader(&o), pages: newPageBuilder(&o, cred),
+		media: newOriginPolicy(&o), budget: newBudget(&o), breaker: newBreaker(&o), life: newLifetime(),
+	}, nil
+}
+
+// isBase reports a URL of scheme, host and path alone.
+func isBase(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
 // SetCredential replaces user and secret ("" keeps the user). A source that
@@ -158,68 +130,37 @@ func New(o Options) (*Client, error) {
 // after they were replaced is sent again.
 func (c *Client) SetCredential(user string, secret understudy.Secret) {
 	if user == "" {
-		user, _ = c.credential()
+		user, _ = c.credential.get()
 	}
-	c.set(user, secret)
-	c.credentials.Add(1)
+	c.credential.set(user, secret)
+	c.credential.replaced.Add(1)
 	c.breaker.credential()
-}
-
-func (c *Client) set(user string, secret understudy.Secret) {
-	wire := base64.RawStdEncoding.EncodeToString([]byte(user + ":" + secret.Reveal()))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.user, c.secret, c.secretTraces = user, secret, nil
-	if distinct(secret.Reveal()) {
-		c.secretTraces = append(c.secretTraces, []byte(secret.Reveal()))
-	}
-	if !secret.Empty() && c.source.Spec.Auth.Style == "basic" && len(wire) >= 8 {
-		c.secretTraces = append(c.secretTraces, []byte(wire))
-	}
-}
-
-func (c *Client) credential() (user string, secret understudy.Secret) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.user, c.secret
-}
-
-// needles is what must not come back in a body.
-func (c *Client) needles() [][]byte {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.secretTraces
-}
-
-// clean is err, unless its text holds our credential.
-func (c *Client) clean(err error) error {
-	_, secret := c.credential()
-	text := err.Error()
-	if len(secret.Reveal()) >= 4 {
-		text = strings.ReplaceAll(text, secret.Reveal(), "[redacted]")
-	}
-	text = string(takeOut([]byte(text), c.needles()))
-	if text == err.Error() {
-		return err
-	}
-	return errors.New(text)
 }
 
 // Close ends what is under way with ErrClosed and closes idle connections.
 // The client must not be used afterwards.
 func (c *Client) Close() error {
-	c.budget.close() // before: who is ended and asks again at once is refused
-	c.close()
-	if w := c.own.Load(); w != nil {
-		w.CloseIdleConnections()
-	}
+	c.budget.close() // before: a caller that is ended and asks again at once is refused
+	c.life.end()
+	c.connections.close()
 	c.media.close()
 	return nil
 }
 
-// until is ctx that also ends with Close.
-func (c *Client) until(ctx context.Context) (context.Context, func()) {
+// lifetime ends with Close.
+type lifetime struct {
+	ctx context.Context
+	end context.CancelFunc
+}
+
+func newLifetime() (l lifetime) {
+	l.ctx, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+// until is ctx that also ends with the lifetime.
+func (l *lifetime) until(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.closing, func() { cancel(understudy.ErrClosed) })
+	stop := context.AfterFunc(l.ctx, func() { cancel(understudy.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
 }

@@ -97,14 +97,14 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	resp, astray, err := c.ask(req, e, quiet)
 	if err != nil {
 		sent = wrote.Load() || !traced.Load() && !isDial(err)
-		return nil, sent, c.clean(causeOf(ctx, err))
+		return nil, sent, c.credential.clean(causeOf(ctx, err))
 	}
 	defer resp.Body.Close()
 	quiet.next(&lateError{what: "the answer stalled: nothing more", after: e.limits.stall}, e.limits.stall)
 	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray}
 	now := c.o.Now()
 	e.came.set(now)
-	c.came.set(now)
+	c.connections.came.set(now)
 	a.first, a.silence = now.Sub(began), now.Sub(connected.since(began))
 	waited := time.Duration(0) // for room, which is not upstream's
 	if wantsBody(resp.StatusCode) {
@@ -132,14 +132,14 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 			s.weigh, s.park = room.hold, nil
 		}
 		body := &deadlineReader{in: resp.Body, c: c, e: &e, quiet: quiet}
-		a.body, err = c.read(resp, body, s, e.like)
+		a.body, err = c.bodies.read(resp, body, s, e.like)
 		a.silence = max(a.silence, body.longest)
 	}
 	if heavy := (*heavyError)(nil); errors.As(err, &heavy) {
 		return nil, true, err
 	}
 	if err != nil {
-		a.broken = c.clean(causeOf(ctx, err))
+		a.broken = c.credential.clean(causeOf(ctx, err))
 	}
 	a.at = c.o.Now()
 	a.took = a.at.Sub(began) - waited
@@ -154,7 +154,7 @@ func wantsBody(status int) bool {
 
 // request carries the key's URI exactly, and our credential.
 func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, error) {
-	to, err := c.source.Spec.URL(understudy.Key{Source: c.source.Name, URI: e.uri}, c.o.Base)
+	to, err := c.o.Source.Spec.URL(understudy.Key{Source: c.o.Source.Name, URI: e.uri}, c.o.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -178,12 +178,7 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	if e.contentType != "" {
 		req.Header.Set("Content-Type", e.contentType)
 	}
-	switch user, secret := c.credential(); c.source.Spec.Auth.Style {
-	case "basic":
-		req.SetBasicAuth(user, secret.Reveal())
-	case "bearer":
-		req.Header.Set("Authorization", "Bearer "+secret.Reveal())
-	}
+	c.credential.sign(req)
 	return req, nil
 }
 
@@ -255,7 +250,7 @@ func (r *deadlineReader) Read(p []byte) (int, error) {
 		now := r.c.o.Now()
 		r.longest = max(r.longest, now.Sub(began))
 		r.e.came.set(now)
-		r.c.came.set(now)
+		r.c.connections.came.set(now)
 		r.quiet.reset(r.e.limits.stall)
 	}
 	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {

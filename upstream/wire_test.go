@@ -349,7 +349,7 @@ func TestHTTP2(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(srv.Certificate())
-	c.own.Load().TLSClientConfig.RootCAs = pool
+	c.connections.own.Load().TLSClientConfig.RootCAs = pool
 	if _, err := get(t, c, callsPath+"?Status=busy"); err != nil {
 		t.Error(err)
 	}
@@ -378,7 +378,7 @@ func TestHTTP2Reset(t *testing.T) {
 	defer c.Close()
 	pool := x509.NewCertPool()
 	pool.AddCert(srv.Certificate())
-	c.own.Load().TLSClientConfig.RootCAs = pool
+	c.connections.own.Load().TLSClientConfig.RootCAs = pool
 	for _, uri := range []string{callsPath, callsPath + "?To=1"} {
 		if _, err := get(t, c, uri); failure(t, err).Why != understudy.FailUnreachable {
 			t.Errorf("%s: %v", uri, err)
@@ -448,7 +448,7 @@ func TestURIsGoOutAsTheyAre(t *testing.T) {
 		callsPath + "?StartTime%3E=2024-01-01T00%3A00%3A00Z&PageSize=1",
 	} {
 		path, query, _ := strings.Cut(uri, "?")
-		target, err := c.source.Spec.Target("twilio", path, query)
+		target, err := c.o.Source.Spec.Target("twilio", path, query)
 		if err != nil {
 			t.Fatal(uri, err)
 		}

@@ -27,7 +27,7 @@ const writeQueue = 8 * time.Second
 // refused, it is an *understudy.UpstreamError, the context's, or ErrClosed:
 // nothing happened.
 func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, error) {
-	ctx, done := c.until(ctx)
+	ctx, done := c.life.until(ctx)
 	defer done()
 	f := request.Fetch{Target: w.Target, Reason: request.Waiting, Queue: writeQueue}
 	f.By, _ = ctx.Deadline()
@@ -65,7 +65,7 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	case a.status < 200 || a.status >= 300 && a.status < 400:
 		return nil, unknown(fmt.Errorf("status %d: %w", a.status, redirect(a.header)))
 	}
-	page, err := c.written(w.Target, a)
+	page, err := c.pages.written(w.Target, a)
 	if err != nil {
 		return nil, unknown(fmt.Errorf("status %d, but %w", a.status, err))
 	}
@@ -95,7 +95,7 @@ func (c *Client) note(key string, a *answer, failed *understudy.UpstreamError, p
 	switch {
 	case failed != nil:
 		c.counts.failed()
-		c.breaker.failed(key, failed, probe)
+		c.failed(key, failed, probe)
 	case a != nil && a.broken == nil:
 		c.breaker.good(key, probe)
 	case probe:
