@@ -22,7 +22,7 @@ var imports = map[string]string{
 		"internal/diagnostics/profile internal/feed internal/frontend internal/jobs internal/proxy internal/query " +
 		"internal/search internal/store internal/store/contents internal/viewer internal/viewer/page kit/accesslog " +
 		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec " +
-		"upstream",
+		"upstream upstream/throttle",
 	"internal/callers":             ". kit/accesslog spec",
 	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror spec upstream",
 	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
@@ -55,7 +55,8 @@ var imports = map[string]string{
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"request":                    ". internal/query spec",
 	"spec":                       ".",
-	"upstream":                   ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec",
+	"upstream":                   ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/throttle",
+	"upstream/throttle":          ". request",
 }
 
 func TestTheTableOfImports(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 // answer is what upstream answered to one try.
@@ -86,7 +87,7 @@ func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *under
 
 // brokenFailure tells time-outs and resets from bodies that were cut.
 func brokenFailure(err error) understudy.Failure {
-	var late *lateError
+	var late *throttle.LateError
 	var lost lostError
 	if errors.As(err, &late) || errors.As(err, &lost) || isReset(err) {
 		return understudy.FailUnreachable

@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 func TestFetchJudgesAnswers(t *testing.T) {
@@ -235,11 +236,11 @@ func TestNewRefusesNonsense(t *testing.T) {
 }
 
 func TestRecentKeepsTheLast(t *testing.T) {
-	var c counts
+	var c throttle.Counts
 	for i := range 300 {
-		c.answered(time.Duration(i))
+		c.Answered(time.Duration(i))
 	}
-	got := c.recent()
+	got := c.Recent()
 	if len(got) != 120 || got[0] != 180 || got[119] != 299 {
 		t.Errorf("%v", got)
 	}

@@ -17,6 +17,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
@@ -44,7 +45,7 @@ func (f *faulty) do(_ int, r *http.Request) (*http.Response, error) {
 // down makes a source down: five keys fail.
 func down(t *testing.T, c *Client) {
 	t.Helper()
-	for i := range downAfter {
+	for i := range throttle.DownAfter {
 		if _, err := get(t, c, call(i)); failure(t, err).Why == understudy.FailDown {
 			t.Fatalf("down after %d failures", i)
 		}
@@ -323,7 +324,7 @@ func TestUnwellBeforeFiveKeys(t *testing.T) {
 			t.Errorf("%v %+v", err, c.Health())
 		}
 		f.status.Store(500)
-		for range downAfter {
+		for range throttle.DownAfter {
 			time.Sleep(time.Second)
 			_, _ = get(t, c, callsPath)
 		}
@@ -403,16 +404,6 @@ func TestForbiddenPath(t *testing.T) {
 			t.Errorf("%v %+v", err, c.Health())
 		}
 	})
-}
-
-func TestPausesAreBounded(t *testing.T) {
-	g := newBreaker(&Options{Now: time.Now, Logger: scripted(t, &script{do: well}).o.Logger, Source: &spec.Source{Name: "x"}})
-	for i := range 5000 {
-		g.ended(fmt.Sprint(i), &understudy.UpstreamError{Why: understudy.FailServer})
-	}
-	if len(g.pauses) > maxPauses {
-		t.Errorf("%d pauses", len(g.pauses))
-	}
 }
 
 func TestCheapest(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/throttle"
 )
 
 // crowd runs fetches and notes when each was done.
@@ -214,7 +215,7 @@ func TestHopesAreDropped(t *testing.T) {
 			t.Errorf("%d hopes were dropped after 2 s, want 6", len(w.failed()))
 		}
 		for _, err := range w.failed() {
-			if e := failure(t, err); e.Why != understudy.FailLimited || !errors.Is(err, errNoHope) {
+			if e := failure(t, err); e.Why != understudy.FailLimited || !errors.Is(err, throttle.ErrPrefetchDropped) {
 				t.Errorf("error %v", err)
 			}
 		}
@@ -243,7 +244,7 @@ func TestQueueIsBounded(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1; o.Queue = 3 })}
 		w.send(6, request.Fetch{})
-		if len(w.failed()) != 2 || !errors.Is(w.failed()[0], errQueueFull) || failure(t, w.failed()[0]).Why != understudy.FailBusy {
+		if len(w.failed()) != 2 || !errors.Is(w.failed()[0], throttle.ErrQueueFull) || failure(t, w.failed()[0]).Why != understudy.FailBusy {
 			t.Errorf("errors %v", w.failed())
 		}
 		w.wg.Wait()
@@ -391,8 +392,8 @@ func TestBudgetIsChanged(t *testing.T) {
 			t.Errorf("%d went out at once at 1/s", n)
 		}
 		w.wg.Wait()
-		if w.c.budget.slots.free != 2 {
-			t.Errorf("%d slots are left of 2", w.c.budget.slots.free)
+		if n := freeSlots(w.c); n != 2 {
+			t.Errorf("%d slots are left of 2", n)
 		}
 		w.c.SetQueue(1)
 		w.send(6, request.Fetch{})
@@ -401,6 +402,17 @@ func TestBudgetIsChanged(t *testing.T) {
 		}
 		w.wg.Wait()
 	})
+}
+
+// freeSlots is how many slots are free at a rate of one a second: it takes them all, and gives them back.
+func freeSlots(c *Client) (n int) {
+	for time.Sleep(time.Second); c.budget.TryTake(request.Waiting); time.Sleep(time.Second) {
+		n++
+	}
+	for range n {
+		c.budget.Refund(request.Waiting)
+	}
+	return n
 }
 
 // A reader who leaves while queued takes nothing with it, even at the moment
@@ -422,12 +434,15 @@ func TestLeavingTheQueue(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		c.budget.mu.Lock()
-		c.budget.grant()
-		if c.budget.slots.free != 2 || c.budget.bucket.tokens != 1 || c.budget.queues.count != 0 {
-			t.Errorf("left: %d slots, %v tokens, %d queued", c.budget.slots.free, c.budget.bucket.tokens, c.budget.queues.count)
+		if !c.budget.TryTake(request.Waiting) {
+			t.Error("no token is left")
+		} else if c.budget.TryTake(request.Waiting) {
+			t.Error("more than one token is left")
 		}
-		c.budget.mu.Unlock()
+		c.budget.Refund(request.Waiting)
+		if slots, queued := freeSlots(c), c.Queue().Now; slots != 2 || queued != 0 {
+			t.Errorf("left: %d slots, %d queued", slots, queued)
+		}
 	})
 }
 

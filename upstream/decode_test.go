@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"understudy"
+	"understudy/upstream/throttle"
 )
 
 // packers make a coded body, and name the coding.
@@ -118,7 +119,7 @@ func TestCodings(t *testing.T) {
 // check fetches and looks whether the body came, or failed with the text.
 func check(t *testing.T, c *Client, name string, body []byte, rows int, text string) {
 	t.Helper()
-	c.breaker = newBreaker(&c.o) // what came before is no reason to refuse this
+	c.breaker = throttle.NewBreaker(c.o.throttle()) // what came before is no reason to refuse this
 	page, err := get(t, c, fmt.Sprintf("%s?To=%d", callsPath, c.Stats().Requests))
 	if rows > 0 {
 		if err != nil || len(page.Rows) != rows || !bytes.Equal(page.Body, body) {

@@ -16,6 +16,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 const (
@@ -46,7 +47,7 @@ func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, 
 		return nil, fmt.Errorf("upstream: fetch %s: %w", clip(f.Target.Key.String()), endOf(ctx, err))
 	case failure != nil:
 		if g.sent {
-			c.breaker.ended(g.key, failure)
+			c.breaker.Pause(g.key, failure)
 		}
 		return nil, failure
 	}
@@ -157,24 +158,24 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 		if err != nil || refused != nil {
 			return false, refused, err
 		}
-		g.reason, err = g.c.budget.take(ctx, claim{reason: g.reason, turn: g.f.Flow, queue: g.f.Queue, by: g.f.By, promote: g.f.Promote})
+		g.reason, err = g.c.budget.Take(ctx, throttle.Claim{Reason: g.reason, Flow: g.f.Flow, Queue: g.f.Queue, By: g.f.By, Promote: g.f.Promote})
 		if err != nil {
 			if probe {
-				g.c.breaker.unused()
+				g.c.breaker.ProbeUnused()
 			}
-			if refused := turnedAway(err); refused != nil {
+			if refused := throttle.Refusal(err); refused != nil {
 				return false, refused, nil
 			}
 			return false, nil, err
 		}
 		// Much may have happened while it queued.
-		if g.c.breaker.still(g.key, probe) {
+		if g.c.breaker.StillOpen(g.key, probe) {
 			return probe, nil, nil
 		}
 		if probe {
-			g.c.breaker.unused()
+			g.c.breaker.ProbeUnused()
 		}
-		g.c.budget.refund(g.reason)
+		g.c.budget.Refund(g.reason)
 	}
 }
 
@@ -186,21 +187,21 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 		}
 		g.promoted()
 		waiting := g.reason == request.Waiting
-		v := g.c.breaker.ask(g.key, waiting)
-		if v.err == nil {
-			return v.probe, nil, nil
+		v := g.c.breaker.Admit(g.key, waiting)
+		if v.Err == nil {
+			return v.Probe, nil, nil
 		}
 		if !g.f.Patient || !waiting {
-			return false, v.err, nil
+			return false, v.Err, nil
 		}
-		left, worth := g.patience(ctx, v.until)
+		left, worth := g.patience(ctx, v.Until)
 		if !worth {
-			return false, v.err, nil
+			return false, v.Err, nil
 		}
 		timer := time.NewTimer(left)
 		select {
 		case <-timer.C:
-		case <-v.changed:
+		case <-v.Changed:
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -239,7 +240,7 @@ func (g *attempt) promoted() {
 // went, whatever happens.
 func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
 	c := g.c
-	release := sync.OnceFunc(c.budget.release)
+	release := sync.OnceFunc(c.budget.Release)
 	defer release()
 	// Who swaps it first tells the breaker how a probe went.
 	var decided atomic.Bool
@@ -247,17 +248,17 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	park := func() { // upstream has answered: others may ask, and nobody waits for the probe's end
 		release()
 		if probing && !decided.Swap(true) {
-			c.breaker.good(g.key, true)
+			c.breaker.Succeeded(g.key, true)
 		}
 	}
 	told := false
 	defer func() {
 		if probe && !told {
-			c.breaker.abandon()
+			c.breaker.ProbeAbandoned()
 		}
 	}()
 	if g.sent {
-		c.counts.retried(g.reason)
+		c.counts.Retried(g.reason)
 	}
 	g.sent = true
 	g.tries++
@@ -279,30 +280,30 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	told = true
 	if failed != nil && failed.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
 		g.replaced = true
-		c.counts.failed()
+		c.counts.Failed()
 		if probe {
-			c.breaker.unused()
+			c.breaker.ProbeUnused()
 		}
 		return nil, failed, nil
 	}
 	if failed != nil {
-		c.counts.failed()
-		if !isSilence(failed.Err) || g.unheard(limits, began) {
+		c.counts.Failed()
+		if !throttle.IsSilence(failed.Err) || g.unheard(limits, began) {
 			c.failed(g.key, failed, probe)
 		}
 		return nil, failed, nil
 	}
 	c.pace.answered(g.f.Target, g.reason, a)
-	c.breaker.good(g.key, probe)
+	c.breaker.Succeeded(g.key, probe)
 	return page, nil, nil
 }
 
 // failed counts a body that was too large and tells the breaker of a failed try.
 func (c *Client) failed(key string, e *understudy.UpstreamError, probe bool) {
 	if errors.Is(e.Err, errTooLarge) {
-		c.counts.tooLarge()
+		c.counts.TooLarge()
 	}
-	c.breaker.failed(key, e, probe)
+	c.breaker.Failed(key, e, probe)
 }
 
 // likeOf names targets whose answers are about as long; "" when there is none.
@@ -323,7 +324,7 @@ func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest
 	case errors.As(err, &heavy):
 		return nil, nil, heavy.error
 	case err == nil:
-		c.counts.answered(a.took)
+		c.counts.Answered(a.took)
 		return a, nil, nil
 	case ctx.Err() != nil:
 		return nil, nil, sentError(sent, ctx.Err())

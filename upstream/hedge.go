@@ -6,7 +6,6 @@ package upstream
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -80,8 +79,8 @@ func (g *attempt) round(ctx context.Context, e httpRequest) (*answer, *understud
 			switch short := e.limits.hedge / 4; {
 			case silent < short:
 				late.Reset(short - silent) // something comes
-			case g.c.breaker.still(g.key, false) && g.c.budget.spare(g.reason):
-				g.c.counts.hedged(g.reason)
+			case g.c.breaker.StillOpen(g.key, false) && g.c.budget.TryTake(g.reason):
+				g.c.counts.Hedged(g.reason)
 				g.c.connections.forsake(began)
 				running++
 				if hedges++; hedges < maxHedges {
@@ -90,7 +89,7 @@ func (g *attempt) round(ctx context.Context, e httpRequest) (*answer, *understud
 				}
 				hedge := e
 				hedge.came, hedge.park = nil, nil
-				start(hedge, g.c.budget.release)
+				start(hedge, g.c.budget.Release)
 			}
 		}
 	}
@@ -162,10 +161,4 @@ func (c *connections) forsake(began time.Time) {
 	if c.own.CompareAndSwap(old, &wires{old.Clone(), c.now()}) {
 		old.CloseIdleConnections()
 	}
-}
-
-// isSilence reports the error of a try in which nothing came for too long.
-func isSilence(err error) bool {
-	var late *lateError
-	return errors.As(err, &late) && !late.total
 }

@@ -24,6 +24,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 // quietly never answers.
@@ -349,7 +350,7 @@ func TestTimes(t *testing.T) {
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll}); err == nil {
 			t.Error("a silent answer")
 		}
-		time.Sleep(keyPause)
+		time.Sleep(throttle.KeyPause)
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll}); err != nil {
 			t.Error(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/throttle"
 )
 
 // Open asks upstream for the content a media path names. It returns at the
@@ -35,8 +36,8 @@ func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	s := &stream{c: c, ask: &a}
 	ctx, s.done = c.life.until(ctx)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	s.quiet = newDeadline(s.cancel, nil, time.Hour)
-	s.quiet.stop()
+	s.quiet = throttle.NewDeadline(s.cancel, nil, time.Hour)
+	s.quiet.Stop()
 	m, failure, err := s.open()
 	if m != nil {
 		return m, nil
@@ -53,7 +54,7 @@ func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	if err := c.media.enter(s.ctx); err != nil {
-		return nil, turnedAway(err), err
+		return nil, throttle.Refusal(err), err
 	}
 	s.placed = true
 	f := request.Fetch{Target: s.ask.Target, Reason: s.ask.Reason, Flow: s.ask.Flow, Queue: mediaQueue}
@@ -77,14 +78,14 @@ func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, erro
 // told how it went.
 func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
-	defer c.budget.release()
+	defer c.budget.Release()
 	began, credential := c.o.Now(), c.credential.replaced.Load()
-	c.counts.sent(g.reason)
+	c.counts.Sent(g.reason)
 	resp, away, failure := s.follow(g.key)
 	took := c.o.Now().Sub(began)
 	var m *request.MediaResponse
 	if failure == nil {
-		c.counts.answered(took)
+		c.counts.Answered(took)
 		s.body, s.away = resp.Body, away
 		if m, failure = s.medium(resp); m != nil {
 			m.Upstream = took
@@ -94,34 +95,29 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	}
 	switch {
 	case failure == nil:
-		c.breaker.good(g.key, probe)
+		c.breaker.Succeeded(g.key, probe)
 		return m, nil, nil
-	case s.ctx.Err() != nil && !isLate(s.ctx):
+	case s.ctx.Err() != nil && !throttle.IsLate(s.ctx):
 		if probe {
-			c.breaker.abandon()
+			c.breaker.ProbeAbandoned()
 		}
 		return nil, nil, s.ctx.Err()
 	}
-	c.counts.failed()
+	c.counts.Failed()
 	if failure.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
 		g.replaced = true
 		if probe {
-			c.breaker.unused()
+			c.breaker.ProbeUnused()
 		}
 		return nil, failure, nil
 	}
 	if away {
-		c.breaker.good(g.key, probe) // the source itself answered: it said where to look
+		c.breaker.Succeeded(g.key, probe) // the source itself answered: it said where to look
 	} else {
 		c.failed(g.key, failure, probe)
 	}
-	c.breaker.ended(g.key, failure)
+	c.breaker.Pause(g.key, failure)
 	return nil, failure, nil
-}
-
-func isLate(ctx context.Context) bool {
-	var late *lateError
-	return errors.As(context.Cause(ctx), &late)
 }
 
 // maxRedirects is how many are followed.
@@ -131,9 +127,9 @@ const maxRedirects = 5
 // the answer, is not the source's own.
 func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *understudy.UpstreamError) {
 	c := s.c
-	total := time.AfterFunc(c.o.Total, func() { s.cancel(&lateError{what: "no answer began", after: c.o.Total}) })
+	total := time.AfterFunc(c.o.Total, func() { s.cancel(&throttle.LateError{What: "no answer began", After: c.o.Total}) })
 	defer total.Stop()
-	defer s.quiet.stop()
+	defer s.quiet.Stop()
 	to, err := c.o.Source.Spec.URL(understudy.Key{Source: c.o.Source.Name, URI: uri}, c.o.Base)
 	if err != nil {
 		return nil, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
@@ -148,7 +144,7 @@ func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *un
 		away = away || !c.media.isHome(at)
 		resp, err := s.roundTrip(at, away)
 		if err != nil {
-			return nil, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.credential.clean(causeOf(s.ctx, err))}
+			return nil, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.credential.clean(throttle.CauseOf(s.ctx, err))}
 		}
 		if !isRedirect(resp.StatusCode) {
 			return resp, away, nil
@@ -173,9 +169,9 @@ func isRedirect(status int) bool {
 // roundTrip asks one host.
 func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
 	c := s.c
-	s.quiet.next(&lateError{what: "no answer began", after: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	s.quiet.Next(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
 	ctx := httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { s.quiet.reset(c.o.FirstByte) },
+		GotConn: func(httptrace.GotConnInfo) { s.quiet.Reset(c.o.FirstByte) },
 	})
 	method := http.MethodGet
 	if s.ask.Head {

@@ -11,6 +11,7 @@ import (
 
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 // Run probes while the source is down or refuses our credential: 1 s after
@@ -21,11 +22,11 @@ func (c *Client) Run(ctx context.Context) error {
 	ctx, done := c.life.until(ctx)
 	defer done()
 	for ctx.Err() == nil {
-		if c.breaker.probeNow() {
+		if c.breaker.TakeProbe() {
 			c.probe(ctx)
 			continue
 		}
-		at, changed := c.breaker.due()
+		at, changed := c.breaker.NextProbe()
 		var timer *time.Timer
 		var tick <-chan time.Time
 		if !at.IsZero() {
@@ -49,12 +50,12 @@ func (c *Client) Run(ctx context.Context) error {
 func (c *Client) probe(ctx context.Context) {
 	t, err := cheapest(c.o.Source)
 	if err != nil {
-		c.breaker.abandon()
+		c.breaker.ProbeAbandoned()
 		return
 	}
 	g := &attempt{c: c, f: &request.Fetch{Target: t}, reason: request.Waiting, key: t.Key.URI}
-	if _, err := c.budget.take(ctx, claim{reason: request.Waiting}); err != nil {
-		c.breaker.abandon()
+	if _, err := c.budget.Take(ctx, throttle.Claim{Reason: request.Waiting}); err != nil {
+		c.breaker.ProbeAbandoned()
 		return
 	}
 	g.reason = request.Check

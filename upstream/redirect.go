@@ -9,15 +9,17 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"understudy/upstream/throttle"
 )
 
 // ask sends a request and, when it is a GET, follows redirects within the
 // source's own paths: our credential goes nowhere else, and what lies elsewhere
 // is not this API. astray says why a redirect could not be followed to its end.
-func (c *Client) ask(req *http.Request, e httpRequest, quiet *deadline) (resp *http.Response, astray, err error) {
+func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline) (resp *http.Response, astray, err error) {
 	seen := []string{req.URL.String()}
 	for {
-		c.counts.sent(e.reason)
+		c.counts.Sent(e.reason)
 		if resp, err = c.connections.transport().RoundTrip(req); err != nil {
 			return nil, nil, err
 		}
@@ -38,7 +40,7 @@ func (c *Client) ask(req *http.Request, e httpRequest, quiet *deadline) (resp *h
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection serves again
 		_ = resp.Body.Close()
 		seen = append(seen, to.String())
-		quiet.reset(e.limits.first)
+		quiet.Reset(e.limits.first)
 		req = req.Clone(req.Context())
 		req.URL, req.Host = to, ""
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/upstream/throttle"
 )
 
 func TestRedirects(t *testing.T) {
@@ -73,7 +74,7 @@ func TestRedirects(t *testing.T) {
 	} {
 		for _, status := range []int{301, 302, 303, 307, 308} {
 			begin(status, strings.Split(c.steps, " ")...)
-			client.breaker = newBreaker(&client.o)
+			client.breaker = throttle.NewBreaker(client.o.throttle())
 			before := client.Stats().Requests
 			_, err := get(t, client, callsPath)
 			switch {
@@ -91,7 +92,7 @@ func TestRedirects(t *testing.T) {
 	}
 	for _, status := range []int{300, 304, 305, 306} {
 		begin(status, "/v1/Alerts")
-		client.breaker = newBreaker(&client.o)
+		client.breaker = throttle.NewBreaker(client.o.throttle())
 		if _, err := get(t, client, callsPath); err == nil || failure(t, err).Why != understudy.FailUnusable || sent() != 1 {
 			t.Errorf("status %d: %v after %d requests", status, err, sent())
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/upstream/throttle"
 )
 
 func TestWrongCredential(t *testing.T) {
@@ -101,14 +102,14 @@ func TestOneBadKey(t *testing.T) {
 		if _, err := get(t, c, callsPath); err != nil {
 			t.Fatal(err)
 		}
-		for range triesDown {
+		for range throttle.TriesDown {
 			_, _ = get(t, c, call(1))
-			time.Sleep(keyPause)
+			time.Sleep(throttle.KeyPause)
 		}
 		if h := c.Health(); h.State != "down" {
 			t.Fatalf("%+v", h)
 		}
-		time.Sleep(2 * probeMin)
+		time.Sleep(2 * throttle.ProbeMin)
 		n := s.count()
 		if _, err := get(t, c, call(1)); failure(t, err).Why != understudy.FailDown || s.count() != n {
 			t.Errorf("the bad key was the probe: %v", err)
@@ -120,14 +121,14 @@ func TestOneBadKey(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 		// The same with nobody but Run to ask.
-		for range triesDown {
+		for range throttle.TriesDown {
 			_, _ = get(t, c, call(1))
-			time.Sleep(keyPause)
+			time.Sleep(throttle.KeyPause)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = c.Run(ctx) })
-		time.Sleep(2 * probeMin)
+		time.Sleep(2 * throttle.ProbeMin)
 		if h := c.Health(); h.State != "ok" {
 			t.Errorf("%+v", h)
 		}

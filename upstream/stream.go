@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/throttle"
 )
 
 // stream is a content under way: the io.ReadCloser of a Medium. One goroutine
@@ -24,7 +25,7 @@ type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   func()
-	quiet  *deadline
+	quiet  *throttle.Deadline
 	body   io.ReadCloser
 	away   bool  // another host than the source's sends it
 	left   int64 // bytes that may still come
@@ -39,9 +40,9 @@ func (s *stream) Read(p []byte) (int, error) {
 	if int64(len(p)) > s.left+1 {
 		p = p[:s.left+1]
 	}
-	s.quiet.next(&lateError{what: "the content stalled: nothing more", after: s.c.o.Stall}, s.c.o.Stall)
+	s.quiet.Next(&throttle.LateError{What: "the content stalled: nothing more", After: s.c.o.Stall}, s.c.o.Stall)
 	n, err := s.body.Read(p)
-	s.quiet.stop()
+	s.quiet.Stop()
 	if s.left -= int64(n); s.left < 0 {
 		n, err = 0, errTooLarge
 	}
@@ -53,12 +54,12 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // failed notes that a content broke off, once, unless its reader left.
 func (s *stream) failed(err error) error {
-	err = s.c.credential.clean(causeOf(s.ctx, whole(err)))
-	if s.broken || s.ctx.Err() != nil && !isLate(s.ctx) {
+	err = s.c.credential.clean(throttle.CauseOf(s.ctx, whole(err)))
+	if s.broken || s.ctx.Err() != nil && !throttle.IsLate(s.ctx) {
 		return err
 	}
 	s.broken = true
-	s.c.counts.failed()
+	s.c.counts.Failed()
 	if why := brokenFailure(err); !s.away && why == understudy.FailUnreachable {
 		s.c.failed(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
 	}
@@ -72,7 +73,7 @@ func (s *stream) Close() error {
 		if s.body != nil {
 			_ = s.body.Close() // nobody reads it any more
 		}
-		s.quiet.stop()
+		s.quiet.Stop()
 		s.done()
 		if s.placed {
 			s.c.media.release()
@@ -94,7 +95,7 @@ func (w *originPolicy) enter(ctx context.Context) error {
 	case w.slots <- struct{}{}:
 		return nil
 	case <-late.C:
-		return &queueError{after: minRetry}
+		return &throttle.QueueError{After: throttle.MinRetry}
 	case <-ctx.Done():
 		return ctx.Err()
 	}

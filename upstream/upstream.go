@@ -18,6 +18,7 @@ import (
 	"understudy"
 	"understudy/kit/semaphore"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 // Options are a client's settings; zero values are the defaults named.
@@ -87,6 +88,14 @@ func (o *Options) defaults() {
 	}
 }
 
+// throttle is what budget and breaker need of the options.
+func (o *Options) throttle() throttle.Options {
+	return throttle.Options{
+		Rate: o.Rate, Concurrency: o.Concurrency, Queue: o.Queue, Prefetch: o.Prefetch,
+		Source: o.Source.Name, Now: o.Now, Logger: o.Logger,
+	}
+}
+
 // Client speaks to one source. It is safe for concurrent use.
 type Client struct {
 	o           Options
@@ -96,9 +105,9 @@ type Client struct {
 	pages       *pageBuilder
 	pace        latencies
 	media       *originPolicy
-	budget      *budget
-	breaker     *breaker
-	counts      counts
+	budget      *throttle.Budget
+	breaker     *throttle.Breaker
+	counts      throttle.Counts
 	life        lifetime
 }
 
@@ -115,7 +124,7 @@ func New(o Options) (*Client, error) {
 	cred.set(o.User, o.Secret)
 	return &Client{
 		o: o, credential: cred, connections: newConnections(&o), bodies: newBodyReader(&o), pages: newPageBuilder(&o, cred),
-		media: newOriginPolicy(&o), budget: newBudget(&o), breaker: newBreaker(&o), life: newLifetime(),
+		media: newOriginPolicy(&o), budget: throttle.NewBudget(o.throttle()), breaker: throttle.NewBreaker(o.throttle()), life: newLifetime(),
 	}, nil
 }
 
@@ -134,13 +143,13 @@ func (c *Client) SetCredential(user string, secret understudy.Secret) {
 	}
 	c.credential.set(user, secret)
 	c.credential.replaced.Add(1)
-	c.breaker.credential()
+	c.breaker.CredentialReplaced()
 }
 
 // Close ends what is under way with ErrClosed and closes idle connections.
 // The client must not be used afterwards.
 func (c *Client) Close() error {
-	c.budget.close() // before: a caller that is ended and asks again at once is refused
+	c.budget.Close() // before: a caller that is ended and asks again at once is refused
 	c.life.end()
 	c.connections.close()
 	c.media.close()

@@ -20,6 +20,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/throttle"
 )
 
 // newTransport is the product's own way out: no proxy from the environment, no
@@ -40,15 +41,6 @@ func newTransport(o *Options) *http.Transport {
 		MaxResponseHeaderBytes: 256 << 10,
 	}
 }
-
-// lateError is a deadline of ours that passed.
-type lateError struct {
-	what  string
-	after time.Duration
-	total bool // something came, but not all
-}
-
-func (e *lateError) Error() string { return fmt.Sprintf("%s within %v", e.what, e.after) }
 
 // httpRequest is one request to send.
 type httpRequest struct {
@@ -75,18 +67,18 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	if e.limits.first == 0 {
 		e.limits = c.settings()
 	}
-	total := time.AfterFunc(c.o.Total, func() { cancel(&lateError{"no whole answer", c.o.Total, true}) })
+	total := time.AfterFunc(c.o.Total, func() { cancel(&throttle.LateError{What: "no whole answer", After: c.o.Total, Total: true}) })
 	defer total.Stop()
 	// The connection is bounded by the dialer; this covers a transport that
 	// tells nothing of its connections.
-	quiet := newDeadline(cancel, &lateError{what: "no answer began", after: e.limits.first}, c.o.Connect+e.limits.first)
-	defer quiet.stop()
+	quiet := throttle.NewDeadline(cancel, &throttle.LateError{What: "no answer began", After: e.limits.first}, c.o.Connect+e.limits.first)
+	defer quiet.Stop()
 
 	var wrote, traced atomic.Bool
 	var connected moment
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { traced.Store(true) },
-		GotConn:      func(httptrace.GotConnInfo) { connected.set(c.o.Now()); quiet.reset(e.limits.first) },
+		GotConn:      func(httptrace.GotConnInfo) { connected.set(c.o.Now()); quiet.Reset(e.limits.first) },
 		WroteHeaders: func() { wrote.Store(true) },
 	})
 	req, err := c.request(ctx, e)
@@ -97,10 +89,10 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	resp, astray, err := c.ask(req, e, quiet)
 	if err != nil {
 		sent = wrote.Load() || !traced.Load() && !isDial(err)
-		return nil, sent, c.credential.clean(causeOf(ctx, err))
+		return nil, sent, c.credential.clean(throttle.CauseOf(ctx, err))
 	}
 	defer resp.Body.Close()
-	quiet.next(&lateError{what: "the answer stalled: nothing more", after: e.limits.stall}, e.limits.stall)
+	quiet.Next(&throttle.LateError{What: "the answer stalled: nothing more", After: e.limits.stall}, e.limits.stall)
 	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray}
 	now := c.o.Now()
 	e.came.set(now)
@@ -111,12 +103,12 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		s := &quota{ctx: ctx, park: e.park, length: resp.ContentLength, most: c.o.MaxBody}
 		s.pause = func() func() {
 			at := c.o.Now()
-			quiet.stop()
+			quiet.Stop()
 			total.Stop()
 			return func() {
 				waited += c.o.Now().Sub(at)
 				total.Reset(c.o.Total)
-				quiet.reset(e.limits.stall)
+				quiet.Reset(e.limits.stall)
 			}
 		}
 		if e.weigh != nil {
@@ -139,7 +131,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		return nil, true, err
 	}
 	if err != nil {
-		a.broken = c.credential.clean(causeOf(ctx, err))
+		a.broken = c.credential.clean(throttle.CauseOf(ctx, err))
 	}
 	a.at = c.o.Now()
 	a.took = a.at.Sub(began) - waited
@@ -239,7 +231,7 @@ type deadlineReader struct {
 	in      io.Reader
 	c       *Client
 	e       *httpRequest
-	quiet   *deadline
+	quiet   *throttle.Deadline
 	longest time.Duration
 }
 
@@ -251,43 +243,12 @@ func (r *deadlineReader) Read(p []byte) (int, error) {
 		r.longest = max(r.longest, now.Sub(began))
 		r.e.came.set(now)
 		r.c.connections.came.set(now)
-		r.quiet.reset(r.e.limits.stall)
+		r.quiet.Reset(r.e.limits.stall)
 	}
 	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
 		err = lostError{err}
 	}
 	return n, err
-}
-
-// deadline ends a request with a cause when it is not set again in time.
-type deadline struct {
-	cause atomic.Pointer[lateError]
-	timer *time.Timer
-}
-
-func newDeadline(cancel context.CancelCauseFunc, cause *lateError, after time.Duration) *deadline {
-	a := &deadline{}
-	a.cause.Store(cause)
-	a.timer = time.AfterFunc(after, func() { cancel(a.cause.Load()) })
-	return a
-}
-
-func (a *deadline) reset(after time.Duration) { a.timer.Reset(after) }
-
-func (a *deadline) next(cause *lateError, after time.Duration) {
-	a.cause.Store(cause)
-	a.timer.Reset(after)
-}
-
-func (a *deadline) stop() { a.timer.Stop() }
-
-// causeOf is why a request ended: our own deadline, or err.
-func causeOf(ctx context.Context, err error) error {
-	var late *lateError
-	if errors.As(context.Cause(ctx), &late) {
-		return late
-	}
-	return err
 }
 
 // isDial reports errors of connections that never came about.

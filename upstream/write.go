@@ -40,7 +40,7 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 		return nil, refused
 	}
 	a, failed, err := c.round(ctx, request.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType})
-	c.budget.release()
+	c.budget.Release()
 	unknown := func(err error) error {
 		return fmt.Errorf("upstream: %s %s: %w: %w", clip(w.Method), clip(g.key), understudy.ErrUnknownOutcome, err)
 	}
@@ -94,11 +94,11 @@ func verdictOf(a *answer) *understudy.UpstreamError {
 func (c *Client) note(key string, a *answer, failed *understudy.UpstreamError, probe bool) {
 	switch {
 	case failed != nil:
-		c.counts.failed()
+		c.counts.Failed()
 		c.failed(key, failed, probe)
 	case a != nil && a.broken == nil:
-		c.breaker.good(key, probe)
+		c.breaker.Succeeded(key, probe)
 	case probe:
-		c.breaker.abandon()
+		c.breaker.ProbeAbandoned()
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/throttle"
 )
 
 func write(t testing.TB, c *Client, method, uri, body string) (*understudy.Page, error) {
@@ -145,7 +146,7 @@ func TestWriteWhileDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: refused}
 		c := scripted(t, s)
-		for i := range downAfter {
+		for i := range throttle.DownAfter {
 			if _, err := write(t, c, "DELETE", call(i), ""); failure(t, err).Why != understudy.FailUnreachable {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 	"understudy/kit/onlinestat"
 	"understudy/mirror"
 	"understudy/request"
-	"understudy/upstream"
+	"understudy/upstream/throttle"
 )
 
 // figures reads what the packages count.
@@ -130,7 +130,7 @@ func limitOf(l mirror.Load) diagnostics.Limit {
 }
 
 // sourceLimits are those of one source.
-func (h figures) sourceLimits(name string, c upstream.Stats) map[string]diagnostics.Limit {
+func (h figures) sourceLimits(name string, c throttle.Stats) map[string]diagnostics.Limit {
 	q, writes := h.clients[name].Queue(), 0
 	if p := h.proxies.Load(); p != nil {
 		writes = (*p)[name].Writes()

@@ -1,6 +1,6 @@
-// Granting: who is next when there is budget again.
+// Granting: which request is next when there is budget again.
 
-package upstream
+package throttle
 
 import (
 	"time"
@@ -8,27 +8,27 @@ import (
 	"understudy/request"
 )
 
-func (b *budget) push(p *waiter) {
+// push puts p at the end of its flow.
+func (b *Budget) push(p *waiter) {
 	p.since = b.now()
-	b.queues.of[p.reason].push(p)
+	b.queues.of[p.Reason].push(p)
 	b.queues.count++
 }
 
-// remove takes p out of the queue; false when it is no longer there.
-func (b *budget) remove(p *waiter) bool {
-	if !b.queues.of[p.reason].remove(p) {
+// remove takes p out of its queue. It is false when p is no longer there.
+func (b *Budget) remove(p *waiter) bool {
+	if !b.queues.of[p.Reason].remove(p) {
 		return false
 	}
 	b.queues.count--
-	if p.reason == request.Waiting {
+	if p.Reason == request.Waiting {
 		b.counts.Longest = max(b.counts.Longest, b.now().Sub(p.since))
 	}
 	return true
 }
 
-// grant lets out whoever may go, and sets the timer for whoever may go next.
-// The lock is held.
-func (b *budget) grant() {
+// grant lets out the requests that may go, and sets the timer for the next one. The lock is held.
+func (b *Budget) grant() {
 	b.pass(b.now())
 	next := time.Duration(-1)
 	for reason := range b.queues.of {
@@ -50,15 +50,14 @@ func (b *budget) grant() {
 			next = wait
 		}
 		if r == request.Waiting {
-			break // nobody goes before a waiting reader
+			break // no other reason goes before a waiting reader
 		}
 	}
 	b.wake(next)
 }
 
-// spare takes slot and token when they are there now and nobody waits for
-// them. The slot must be given back by release.
-func (b *budget) spare(r request.Reason) bool {
+// TryTake takes slot and token when both are there now and no reader waits for them. Release gives the slot back.
+func (b *Budget) TryTake(r request.Reason) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
@@ -70,8 +69,8 @@ func (b *budget) spare(r request.Reason) bool {
 	return true
 }
 
-// pass lets time pass: tokens gather, slots are held.
-func (b *budget) pass(now time.Time) {
+// pass brings bucket and slots up to date.
+func (b *Budget) pass(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.bucket.pass(d)
 		b.slots.pass(d)
@@ -79,9 +78,9 @@ func (b *budget) pass(now time.Time) {
 	b.at = now
 }
 
-// lacks is how long until there are enough tokens for a request of that
-// reason: 0 when it may go now, -1 when it is slots that lack.
-func (b *budget) lacks(r request.Reason) time.Duration {
+// lacks is how long until there are enough tokens for a request of the reason. It is 0 when the request may go now, -1
+// when slots lack.
+func (b *Budget) lacks(r request.Reason) time.Duration {
 	share := 0.25
 	switch r {
 	case request.Waiting:
@@ -92,7 +91,7 @@ func (b *budget) lacks(r request.Reason) time.Duration {
 	if need := max(1, share*float64(b.slots.total)); float64(b.slots.free) < need {
 		return -1
 	}
-	// A hair less than a whole token is one: sums of fractions fall short.
+	// A hair less than a token counts as one: sums of fractions fall short.
 	const hair = 1e-6
 	wait := (max(1, share*b.bucket.burst) - hair - b.bucket.tokens) / b.bucket.rate
 	if r == request.Check {
@@ -105,7 +104,7 @@ func (b *budget) lacks(r request.Reason) time.Duration {
 }
 
 // wake sets the timer, or stops it when after is negative.
-func (b *budget) wake(after time.Duration) {
+func (b *Budget) wake(after time.Duration) {
 	if b.timer != nil {
 		b.timer.Stop()
 	}

@@ -1,0 +1,285 @@
+// Budget: how many requests may go out, and in which order.
+
+package throttle
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"understudy"
+	"understudy/request"
+)
+
+// Budget shares out the requests to a source: rate a second (a bucket that holds those of one second, at least one) and
+// slots at once.
+//
+// Requests of reason Waiting take what is left, and go first. Other reasons pause while less than a quarter of the
+// tokens or of the slots is left, Prefetch while less than half is left. Check takes at most a hundredth of the rate.
+//
+// A waiting request whose turn cannot come in time is refused at once. So the queue has no request whose caller leaves
+// before its turn.
+type Budget struct {
+	now         func() time.Time
+	prefetching time.Duration // how long a Prefetch may queue
+
+	mu     sync.Mutex
+	at     time.Time // to which bucket and slots are up to date
+	bucket bucket
+	slots  slots
+	queues queues
+	timer  *time.Timer // set while tokens are waited for
+	closed bool
+	counts Queue // Refused and Longest
+}
+
+// queues have the requests that wait, one queue for each reason.
+type queues struct {
+	limit int // requests in all
+	count int
+	of    [request.Reasons]classQueue
+}
+
+// Claim is what a request wants of the budget.
+type Claim struct {
+	Reason  request.Reason
+	Flow    uint64
+	Queue   time.Duration   // the longest wait as Waiting; 0: as long as its context
+	By      time.Time       // when its caller leaves; zero: unknown
+	Promote <-chan struct{} // when closed, the reason becomes Waiting
+}
+
+// waiter is a request in a queue.
+type waiter struct {
+	Claim
+	since time.Time     // in its queue
+	ready chan struct{} // closed when err or the grant is in
+	err   error
+}
+
+// NewBudget makes a budget whose bucket is full.
+func NewBudget(o Options) *Budget {
+	burst := max(1, o.Rate)
+	return &Budget{
+		now: o.Now, prefetching: o.Prefetch, at: o.Now(),
+		bucket: bucket{rate: o.Rate, burst: burst, tokens: burst, checks: 1},
+		slots:  slots{total: o.Concurrency, free: o.Concurrency},
+		queues: queues{limit: o.Queue},
+	}
+}
+
+// SetRate replaces rate and slots while the budget is in use.
+func (b *Budget) SetRate(rate float64, slots int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pass(b.now())
+	b.bucket.rate, b.bucket.burst = rate, max(1, rate)
+	b.bucket.tokens = min(b.bucket.tokens, b.bucket.burst)
+	b.slots.free += slots - b.slots.total
+	b.slots.total = slots
+	b.grant()
+}
+
+// Take waits until a request may go out, and returns the reason for which it goes out. After a nil error the slot must
+// be given back: by Release, or by Refund when nothing was sent. Errors are the context's, ErrClosed, and those that
+// Refusal knows.
+func (b *Budget) Take(ctx context.Context, c Claim) (request.Reason, error) {
+	p := &waiter{Claim: c, ready: make(chan struct{})}
+	if err := b.enter(p); err != nil {
+		return p.Reason, err
+	}
+	patience := b.patience(p)
+	defer func() {
+		if patience != nil {
+			patience.Stop()
+		}
+	}()
+	for {
+		var over <-chan time.Time
+		if patience != nil {
+			over = patience.C
+		}
+		select {
+		case <-p.ready:
+			return p.Reason, p.err
+		case <-c.Promote:
+			c.Promote = nil
+			b.promote(p)
+			if patience != nil {
+				patience.Stop()
+			}
+			patience = b.patience(p)
+		case <-over:
+			if b.withdraw(p) {
+				return p.Reason, b.timedOut(p)
+			}
+			patience = nil
+		case <-ctx.Done():
+			if !b.withdraw(p) && p.err == nil {
+				b.Refund(p.Reason)
+			}
+			return p.Reason, ctx.Err()
+		}
+	}
+}
+
+// patience is the timer of how long p may wait in its queue. It is nil when only the context bounds it.
+func (b *Budget) patience(p *waiter) *time.Timer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case p.Reason == request.Prefetch:
+		return time.NewTimer(b.prefetching)
+	case p.Reason == request.Waiting && p.Queue > 0:
+		return time.NewTimer(p.Queue - p.Queue/50) // a timer is late on a busy machine
+	}
+	return nil
+}
+
+// timedOut is the error of a request whose patience is over.
+func (b *Budget) timedOut(p *waiter) error {
+	if p.Reason == request.Prefetch {
+		return ErrPrefetchDropped
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts.Refused++
+	return &QueueError{After: MinRetry}
+}
+
+// enter puts p into its queue and grants what can be granted at once.
+func (b *Budget) enter(p *waiter) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return understudy.ErrClosed
+	}
+	b.push(p)
+	b.grant()
+	if b.queues.count > b.queues.limit && b.remove(p) {
+		b.counts.Refused++
+		return ErrQueueFull
+	}
+	if err := b.tooLate(p); err != nil && b.remove(p) {
+		b.counts.Refused++
+		return err
+	}
+	// The newest prefetches are the likeliest to be read: no more of them wait than slots.
+	if prefetches := &b.queues.of[request.Prefetch]; prefetches.count > b.slots.total {
+		oldest := prefetches.first()
+		b.remove(oldest)
+		oldest.err = ErrPrefetchDropped
+		close(oldest.ready)
+	}
+	return nil
+}
+
+// tooLate is an error when the turn of p comes too late for its caller.
+func (b *Budget) tooLate(p *waiter) error {
+	if p.Reason != request.Waiting || p.Queue == 0 {
+		return nil
+	}
+	patience := p.Queue
+	if !p.By.IsZero() {
+		patience = min(patience, p.By.Sub(p.since))
+	}
+	ahead := b.queues.of[p.Reason].ahead(p)
+	if ahead < 0 {
+		return nil // it has been granted
+	}
+	// A turn at the very end of the patience comes just as the caller leaves.
+	if wait := b.wait(ahead); wait > patience-patience/25 {
+		return &QueueError{After: max(MinRetry, wait-patience)}
+	}
+	return nil
+}
+
+// wait estimates the wait behind so many others: for tokens, and for slots as long as slots were held of late.
+func (b *Budget) wait(ahead int) time.Duration {
+	var wait time.Duration
+	if lacking := float64(ahead+1) - b.bucket.tokens; lacking > 0 {
+		wait = time.Duration(lacking / b.bucket.rate * float64(time.Second))
+	}
+	if lacking := ahead + 1 - b.slots.free; lacking > 0 {
+		// A stalled upstream gives no slot back: held shows it.
+		hold := max(b.slots.hold, b.slots.held/time.Duration(b.slots.total))
+		wait = max(wait, hold*time.Duration(lacking)/time.Duration(b.slots.total))
+	}
+	return wait
+}
+
+// withdraw is remove, with the lock.
+func (b *Budget) withdraw(p *waiter) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.remove(p)
+}
+
+// promote moves p to the queue of Waiting.
+func (b *Budget) promote(p *waiter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.Reason != request.Waiting && b.remove(p) {
+		p.Reason = request.Waiting
+		b.push(p)
+		b.grant()
+	}
+}
+
+// Release gives a slot back.
+func (b *Budget) Release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pass(b.now())
+	b.slots.release()
+	b.grant()
+}
+
+// Refund gives slot and token back: nothing was sent.
+func (b *Budget) Refund(reason request.Reason) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.slots.free++
+	b.bucket.tokens = min(b.bucket.burst, b.bucket.tokens+1)
+	if reason == request.Check {
+		b.bucket.checks = 1
+	}
+	b.grant()
+}
+
+// SetQueue replaces how many requests may wait.
+func (b *Budget) SetQueue(limit int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queues.limit = limit
+}
+
+// Stats is how full the queue is now.
+func (b *Budget) Stats() Queue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.counts
+	q.Limit, q.Now = b.queues.limit, b.queues.count
+	for i := range b.queues.of {
+		if since := b.queues.of[i].oldest(); !since.IsZero() {
+			q.Oldest = max(q.Oldest, b.now().Sub(since))
+		}
+	}
+	return q
+}
+
+// Close ends all waits with ErrClosed, and refuses what comes later.
+func (b *Budget) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.wake(-1)
+	for r := range b.queues.of {
+		for b.queues.of[r].count > 0 {
+			p := b.queues.of[r].first()
+			b.remove(p)
+			p.err = understudy.ErrClosed
+			close(p.ready)
+		}
+	}
+}
