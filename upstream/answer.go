@@ -164,7 +164,7 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
 		if name := t.Unnamed(); name != "" {
-			page.NotStored = "the spec does not name the parameter " + clip(name)
+			page.NotStored = "the spec does not name the parameter " + understudy.Clip(name)
 		} else if t.Widened() {
 			page.NotStored = "it was asked to show what is deleted, too"
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+
+	"understudy"
 )
 
 // acceptEncoding is what we ask for, the one that costs least first. deflate is
@@ -68,7 +70,7 @@ func (c *codings) decoded(name string, in io.Reader) (decoder, error) {
 	case "deflate":
 		d.Reader, err = inflate(in)
 	default:
-		return d, fmt.Errorf("content encoding %q was not asked for", clip(name))
+		return d, fmt.Errorf("content encoding %q was not asked for", understudy.Clip(name))
 	}
 	if err != nil {
 		return d, fmt.Errorf("the %sbody: %w", d.coding, whole(err))

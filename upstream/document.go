@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"understudy"
 	"understudy/kit/charset"
 	"understudy/kit/jsonspan"
 )
@@ -51,7 +52,7 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 	d := document{charset: string(c)}
 	d.body, d.doc = s.clean(text, doc)
 	if !known {
-		d.why = fmt.Sprintf("the body is declared as %s", clip(label))
+		d.why = fmt.Sprintf("the body is declared as %s", understudy.Clip(label))
 	} else if err := jsonspan.Faithful(d.body); err != nil {
 		d.why = err.Error()
 	}
@@ -75,7 +76,7 @@ func notWhole(what string, err error) error {
 	if what == "" {
 		what = "an answer without a content type"
 	}
-	return fmt.Errorf("no complete JSON document (%s): %w", clip(what), err)
+	return fmt.Errorf("no complete JSON document (%s): %w", understudy.Clip(what), err)
 }
 
 // charsetOf is the charset a content type declares, "utf-8" when it declares

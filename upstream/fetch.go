@@ -44,7 +44,7 @@ func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, 
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("upstream: fetch %s: %w", clip(f.Target.Key.String()), endOf(ctx, err))
+		return nil, fmt.Errorf("upstream: fetch %s: %w", understudy.Clip(f.Target.Key.String()), endOf(ctx, err))
 	case failure != nil:
 		if g.sent {
 			c.breaker.Pause(g.key, failure)

@@ -50,20 +50,20 @@ func follow(t *spec.Target, link string) (understudy.Key, error) {
 	case !strings.HasPrefix(link, "/") && !strings.Contains(link, "://"):
 		base, err := url.Parse(t.Key.URI)
 		if err != nil {
-			return understudy.Key{}, fmt.Errorf("link %q: %w", clip(link), err)
+			return understudy.Key{}, fmt.Errorf("link %q: %w", understudy.Clip(link), err)
 		}
 		to, err := base.Parse(link)
 		if err != nil {
-			return understudy.Key{}, fmt.Errorf("link %q cannot be read", clip(link))
+			return understudy.Key{}, fmt.Errorf("link %q cannot be read", understudy.Clip(link))
 		}
 		link = to.RequestURI()
 	}
 	next, err := t.Spec.Follow(t.Key.Source, link)
 	if err != nil {
-		return understudy.Key{}, fmt.Errorf("link %q: %w", clip(link), err)
+		return understudy.Key{}, fmt.Errorf("link %q: %w", understudy.Clip(link), err)
 	}
 	if next.List == nil || next.Kind != t.Kind {
-		return understudy.Key{}, fmt.Errorf("link %q leads to no list of %s", clip(link), t.Kind.Name)
+		return understudy.Key{}, fmt.Errorf("link %q leads to no list of %s", understudy.Clip(link), t.Kind.Name)
 	}
 	if next.Key == t.Key {
 		return understudy.Key{}, nil

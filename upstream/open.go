@@ -46,7 +46,7 @@ func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	if failure != nil {
 		return nil, failure
 	}
-	return nil, fmt.Errorf("upstream: open %s: %w", clip(a.Target.Key.String()), endOf(ctx, err))
+	return nil, fmt.Errorf("upstream: open %s: %w", understudy.Clip(a.Target.Key.String()), endOf(ctx, err))
 }
 
 // open waits for a place and for budget, and asks: once, or once more when the
@@ -236,7 +236,7 @@ func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 	kind, _, _ := mime.ParseMediaType(m.ContentType)
 	switch coding := resp.Header.Get("Content-Encoding"); {
 	case coding != "" && !strings.EqualFold(coding, "identity"):
-		return fmt.Errorf("content encoding %q was not asked for", clip(coding))
+		return fmt.Errorf("content encoding %q was not asked for", understudy.Clip(coding))
 	case !s.away && speaks(kind) && !slices.Contains(s.ask.Target.Media.Types, kind):
 		// What the API says of itself may name what a caller must not see;
 		// only a page can be shown in parts.

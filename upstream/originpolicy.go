@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"understudy"
 )
 
 // originPolicy leads to contents: on the source's own hosts, and where these send us.
@@ -132,9 +134,9 @@ func (w *originPolicy) next(from *url.URL, location string) (*url.URL, error) {
 	case err != nil || location == "" || to.Host == "" || to.Opaque != "":
 		return nil, errors.New("a redirect that leads nowhere")
 	case to.Scheme != "https" && to.Scheme != "http":
-		return nil, fmt.Errorf("a redirect to scheme %q", clip(to.Scheme))
+		return nil, fmt.Errorf("a redirect to scheme %q", understudy.Clip(to.Scheme))
 	case to.Scheme == "http" && from.Scheme == "https":
-		return nil, fmt.Errorf("a redirect to %s without TLS", clip(to.Host))
+		return nil, fmt.Errorf("a redirect to %s without TLS", understudy.Clip(to.Host))
 	}
 	to.User, to.Fragment, to.RawFragment = nil, "", ""
 	return to, nil

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 
+	"understudy"
 	"understudy/upstream/throttle"
 )
 
@@ -53,5 +54,5 @@ func redirect(h http.Header) error {
 	if err != nil || to.Host == "" {
 		return errors.New("a redirect is not followed")
 	}
-	return fmt.Errorf("a redirect to %s is not followed", clip(to.Host))
+	return fmt.Errorf("a redirect to %s is not followed", understudy.Clip(to.Host))
 }

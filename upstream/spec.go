@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"understudy"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
@@ -44,7 +45,7 @@ func Names() []string {
 func BuiltIn(name string) (*spec.Spec, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("upstream: no built-in spec %q%s (built in: %s; or give a path to a .yaml file)",
-			name, suggest.Hint(clip(name), Names()), strings.Join(Names(), ", "))
+			name, suggest.Hint(understudy.Clip(name), Names()), strings.Join(Names(), ", "))
 	}
 	file := path.Join("specs", name+".yaml")
 	data, err := builtIn.ReadFile(file)
@@ -121,7 +122,8 @@ func (r *specReader) fields(n *yaml.Node, v reflect.Value, where string) error {
 			for i, k := range known {
 				names[i] = k.name
 			}
-			return lineError(key, "unknown key %q in %s%s", clip(key.Value), orFile(where), suggest.Hint(clip(key.Value), names))
+			name := understudy.Clip(key.Value)
+			return lineError(key, "unknown key %q in %s%s", name, orFile(where), suggest.Hint(name, names))
 		}
 		return r.value(value, v.Field(known[i].index), join(where, key.Value))
 	})
@@ -151,7 +153,7 @@ func (r *specReader) each(n *yaml.Node, where string, do func(key, value *yaml.N
 			return lineError(key, "%s: want a word as key", orFile(where))
 		}
 		if line, twice := seen[key.Value]; twice {
-			return lineError(key, "key %q in %s is there twice, first in line %d", clip(key.Value), orFile(where), line)
+			return lineError(key, "key %q in %s is there twice, first in line %d", understudy.Clip(key.Value), orFile(where), line)
 		}
 		seen[key.Value] = key.Line
 		if err := do(key, n.Content[i+1]); err != nil {
@@ -184,14 +186,14 @@ func (r *specReader) scalar(n *yaml.Node, v reflect.Value, where string) error {
 	}
 	if v.Kind() == reflect.Bool {
 		if n.Value != "true" && n.Value != "false" {
-			return lineError(n, "%s: want true or false, not %q", where, clip(n.Value))
+			return lineError(n, "%s: want true or false, not %q", where, understudy.Clip(n.Value))
 		}
 		v.SetBool(n.Value == "true")
 		return nil
 	}
 	number, err := strconv.ParseInt(n.Value, 10, 32)
 	if err != nil {
-		return lineError(n, "%s: want a whole number, not %q", where, clip(n.Value))
+		return lineError(n, "%s: want a whole number, not %q", where, understudy.Clip(n.Value))
 	}
 	v.SetInt(number)
 	return nil
@@ -231,12 +233,4 @@ func join(where, key string) string {
 		return key
 	}
 	return where + "." + key
-}
-
-// clip keeps foreign text in an error short.
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
-	}
-	return s
 }

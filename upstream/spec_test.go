@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy"
 	"understudy/spec"
 )
 
@@ -101,12 +102,12 @@ func TestReadSpecIsStrict(t *testing.T) {
 		_, err := ReadSpec("x.yaml", []byte(c.text))
 		if c.want == "" {
 			if err != nil {
-				t.Errorf("%q: %v", clip(c.text), err)
+				t.Errorf("%q: %v", understudy.Clip(c.text), err)
 			}
 			continue
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "upstream: ") {
-			t.Errorf("%q: error %v, want %q", clip(c.text), err, c.want)
+			t.Errorf("%q: error %v, want %q", understudy.Clip(c.text), err, c.want)
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	}
 	u, err := url.Parse(to)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, clip(e.uri))
+		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.Clip(e.uri))
 	}
 	var body io.Reader
 	if len(e.body) > 0 {
@@ -160,7 +160,7 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	}
 	req, err := http.NewRequestWithContext(ctx, e.method, to, body)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s %s", understudy.ErrInvalid, clip(e.method), clip(e.uri))
+		return nil, fmt.Errorf("%w: %s %s", understudy.ErrInvalid, understudy.Clip(e.method), understudy.Clip(e.uri))
 	}
 	req.URL = u
 	req.Header.Set("Accept", "application/json")

@@ -34,7 +34,7 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	g := &attempt{c: c, f: &f, reason: request.Waiting, key: w.Target.Key.URI}
 	probe, refused, err := g.enter(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("upstream: %s %s: %w", clip(w.Method), clip(g.key), endOf(ctx, err))
+		return nil, fmt.Errorf("upstream: %s %s: %w", understudy.Clip(w.Method), understudy.Clip(g.key), endOf(ctx, err))
 	}
 	if refused != nil {
 		return nil, refused
@@ -42,7 +42,7 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	a, failed, err := c.round(ctx, request.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType})
 	c.budget.Release()
 	unknown := func(err error) error {
-		return fmt.Errorf("upstream: %s %s: %w: %w", clip(w.Method), clip(g.key), understudy.ErrUnknownOutcome, err)
+		return fmt.Errorf("upstream: %s %s: %w: %w", understudy.Clip(w.Method), understudy.Clip(g.key), understudy.ErrUnknownOutcome, err)
 	}
 	if err == nil && failed == nil && a.broken == nil {
 		failed = verdictOf(a)
@@ -53,7 +53,7 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	case err != nil && errors.As(err, &maybe):
 		return nil, unknown(endOf(ctx, maybe.error))
 	case err != nil:
-		return nil, fmt.Errorf("upstream: %s %s: %w", clip(w.Method), clip(g.key), endOf(ctx, err))
+		return nil, fmt.Errorf("upstream: %s %s: %w", understudy.Clip(w.Method), understudy.Clip(g.key), endOf(ctx, err))
 	case a == nil && errors.As(failed.Err, &maybe):
 		return nil, unknown(maybe.error)
 	case a == nil:

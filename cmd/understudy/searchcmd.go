@@ -19,7 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"understudy/internal/config"
+	"understudy"
 )
 
 type searchCmd struct {
@@ -119,7 +119,7 @@ func (c *searchCmd) check(query string) error {
 	case acts > 1:
 		return errors.New("--export, --save, --saved and --forget go one at a time")
 	case c.Export != "" && c.Export != "jsonl" && c.Export != "xml":
-		return fmt.Errorf("--export %q: write jsonl or xml", config.Clip(c.Export))
+		return fmt.Errorf("--export %q: write jsonl or xml", understudy.Clip(c.Export))
 	case c.Limit != nil && *c.Limit < 1:
 		return fmt.Errorf("--limit %d: write a number from 1", *c.Limit)
 	case c.Open != "" && (query != "" || asks):

@@ -14,7 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"understudy/internal/config"
+	"understudy"
 )
 
 // found is a hit as the server says it.
@@ -106,7 +106,7 @@ func (s *searching) saved(ctx context.Context, name string) (url.Values, error) 
 	}
 	i := slices.IndexFunc(all, func(n savedOne) bool { return n.Name == name })
 	if i < 0 {
-		return nil, usageError{fmt.Errorf("there is no saved search %q; understudy search --saved lists them", config.Clip(name))}
+		return nil, usageError{fmt.Errorf("there is no saved search %q; understudy search --saved lists them", understudy.Clip(name))}
 	}
 	n := all[i]
 	values := url.Values{"q": {n.Query}}

@@ -70,7 +70,7 @@ func eraseIn(ctx context.Context, db *store.DB, sources []*spec.Source, e diagno
 		names = append(names, src.Name)
 	}
 	if !slices.Contains(names, e.Source) {
-		return got, invalid("no source is called %q%s; there is %s", config.Clip(e.Source), suggest.Hint(config.Clip(e.Source), names), strings.Join(names, ", "))
+		return got, invalid("no source is called %q%s; there is %s", understudy.Clip(e.Source), suggest.Hint(understudy.Clip(e.Source), names), strings.Join(names, ", "))
 	}
 	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
 		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",

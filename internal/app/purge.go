@@ -66,7 +66,7 @@ func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	src := byName[p.Source]
 	if src == nil {
 		names := slices.Sorted(maps.Keys(byName))
-		return target{}, invalid("no source is called %q%s; there is %s", config.Clip(p.Source), suggest.Hint(config.Clip(p.Source), names), strings.Join(names, ", "))
+		return target{}, invalid("no source is called %q%s; there is %s", understudy.Clip(p.Source), suggest.Hint(understudy.Clip(p.Source), names), strings.Join(names, ", "))
 	}
 	if strings.HasPrefix(p.What, "/") || strings.Contains(p.What, "://") {
 		t, err := src.Spec.Follow(src.Name, p.What)
@@ -74,13 +74,13 @@ func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 		case err != nil:
 			return target{}, err
 		case t.Kind == nil:
-			return target{}, invalid("%s is no path of %s; nothing is ever held of it", config.Clip(p.What), src.Spec.Title)
+			return target{}, invalid("%s is no path of %s; nothing is ever held of it", understudy.Clip(p.What), src.Spec.Title)
 		}
 		return target{source: src, target: t, kind: t.Kind.Name, id: t.ID}, nil
 	}
 	name, id, ok := strings.Cut(p.What, "/")
 	if !ok || name == "" || id == "" {
-		return target{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", config.Clip(p.What), somePath(src.Spec))
+		return target{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", understudy.Clip(p.What), somePath(src.Spec))
 	}
 	kind := src.Spec.Kind(name)
 	if kind == nil {
@@ -88,7 +88,7 @@ func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 		for _, k := range src.Spec.Kinds {
 			kinds = append(kinds, k.Name)
 		}
-		return target{}, invalid("%s has no kind %q%s", src.Spec.Title, config.Clip(name), suggest.Hint(config.Clip(name), kinds))
+		return target{}, invalid("%s has no kind %q%s", src.Spec.Title, understudy.Clip(name), suggest.Hint(understudy.Clip(name), kinds))
 	}
 	if len(kind.ID) == 0 {
 		return target{}, invalid("%s have no ids; name a key, a path with its query", kind.Title)

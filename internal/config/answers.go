@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"understudy"
 	"understudy/kit/suggest"
 	"understudy/mirror"
 	"understudy/spec"
@@ -27,7 +28,9 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 		}
 		out[kind] = mirror.Answers(v.Value)
 		if err := out[kind].Check(); err != nil || v.Value == "" {
-			return fmt.Errorf("line %d: %q is none of auto, upstream and records%s", v.Line, Clip(v.Value), suggest.Hint(Clip(v.Value), []string{"auto", "upstream", "records"}))
+			text := understudy.Clip(v.Value)
+			hint := suggest.Hint(text, []string{"auto", "upstream", "records"})
+			return fmt.Errorf("line %d: %q is none of auto, upstream and records%s", v.Line, text, hint)
 		}
 		return nil
 	}
@@ -53,7 +56,8 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 func (a answersConfig) check(src *spec.Source) error {
 	for _, kind := range slices.Sorted(maps.Keys(a)) {
 		if kind != "" && src.Spec.Kind(kind) == nil {
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), suggest.Hint(Clip(kind), kindNames(src.Spec)))
+			text := understudy.Clip(kind)
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, kindNames(src.Spec)))
 		}
 	}
 	return nil

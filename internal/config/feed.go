@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/feed"
 	"understudy/kit/suggest"
 )
@@ -66,7 +67,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	case w == nil:
 		return fmt.Errorf("empty; it needs name, url, secret and role")
 	case w.Name == "" || len(w.Name) > 100 || strings.ContainsFunc(w.Name, notNameRune):
-		return fmt.Errorf("name: %q: use lower-case letters, digits and dashes", Clip(w.Name))
+		return fmt.Errorf("name: %q: use lower-case letters, digits and dashes", understudy.Clip(w.Name))
 	case names[w.Name]:
 		return fmt.Errorf("name: %q is there twice", w.Name)
 	case w.Secret == "":
@@ -83,7 +84,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 		w.Source = known[0]
 	}
 	if !slices.Contains(known, w.Source) {
-		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, Clip(w.Source), suggest.Hint(Clip(w.Source), known))
+		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, understudy.Clip(w.Source), suggest.Hint(understudy.Clip(w.Source), known))
 	}
 	if err := feed.CheckURL(w.URL, w.AllowPrivate); err != nil {
 		return fmt.Errorf("%s: %w", w.Name, err)

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"understudy"
 	"understudy/kit/suggest"
 )
 
@@ -76,7 +77,7 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 func strict(n *yaml.Node, t reflect.Type) error {
 	if n.Kind == yaml.AliasNode {
 		// A few lines of nested aliases can stand for gigabytes.
-		return fmt.Errorf("line %d: aliases (*%s) are not read here; write the value out", n.Line, Clip(n.Value))
+		return fmt.Errorf("line %d: aliases (*%s) are not read here; write the value out", n.Line, understudy.Clip(n.Value))
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -121,7 +122,7 @@ func strictStruct(n *yaml.Node, t reflect.Type) error {
 	return eachPair(n, func(k, v *yaml.Node) error {
 		ft, ok := fields[k.Value]
 		if !ok {
-			return fmt.Errorf("line %d: unknown setting %q%s", k.Line, Clip(k.Value), suggest.Hint(Clip(k.Value), known))
+			return fmt.Errorf("line %d: unknown setting %q%s", k.Line, understudy.Clip(k.Value), suggest.Hint(understudy.Clip(k.Value), known))
 		}
 		return strict(v, ft)
 	})
@@ -133,7 +134,7 @@ func eachPair(n *yaml.Node, visit func(k, v *yaml.Node) error) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if first, twice := seen[k.Value]; twice {
-			return fmt.Errorf("line %d: %q is there twice, first in line %d", k.Line, Clip(k.Value), first)
+			return fmt.Errorf("line %d: %q is there twice, first in line %d", k.Line, understudy.Clip(k.Value), first)
 		}
 		seen[k.Value] = k.Line
 		if err := visit(k, n.Content[i+1]); err != nil {
@@ -145,12 +146,4 @@ func eachPair(n *yaml.Node, visit func(k, v *yaml.Node) error) error {
 
 func implementsUnmarshal(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]())
-}
-
-// clip keeps foreign text in a message short.
-func Clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
-	}
-	return s
 }

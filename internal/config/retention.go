@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"understudy"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
@@ -48,7 +49,8 @@ func (c *Settings) checkRetention(sources []*spec.Source) error {
 		for _, kind := range slices.Sorted(maps.Keys(c.Retention[name])) {
 			switch keep := c.Retention[name][kind].Std(); {
 			case !slices.Contains(known, kind):
-				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, sp.Title, Clip(kind), suggest.Hint(Clip(kind), known))
+				text := understudy.Clip(kind)
+				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, sp.Title, text, suggest.Hint(text, known))
 			case keep != 0 && keep < leastKeep:
 				return fmt.Errorf("retention.%s.%s: %v is too short; write at least %v", name, kind, keep, leastKeep)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"understudy"
 	"understudy/internal/access"
 )
 
@@ -39,7 +40,7 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 			return v.Decode(&r.rows)
 		}
 		if v.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: %s: want see, last4 or hide", v.Line, Clip(k.Value))
+			return fmt.Errorf("line %d: %s: want see, last4 or hide", v.Line, understudy.Clip(k.Value))
 		}
 		r.levels[k.Value] = v.Value
 		return nil
@@ -124,7 +125,7 @@ func (a *age) UnmarshalYAML(n *yaml.Node) error {
 		v = time.Duration(whole) * 24 * time.Hour
 	}
 	if err != nil || v <= 0 {
-		return fmt.Errorf("line %d: %q is no age; write 30d or 12h", n.Line, Clip(n.Value))
+		return fmt.Errorf("line %d: %q is no age; write 30d or 12h", n.Line, understudy.Clip(n.Value))
 	}
 	*a = age(v)
 	return nil

@@ -102,7 +102,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 		why := strings.TrimPrefix(err.Error(), understudy.ErrInvalid.Error()+": ")
 		if strings.HasPrefix(entry, "/") {
 			path, _, _ := strings.Cut(entry, "?")
-			return fmt.Errorf("%s%s", why, suggest.Hint(Clip(path), ends(src.PollPaths())))
+			return fmt.Errorf("%s%s", why, suggest.Hint(understudy.Clip(path), ends(src.PollPaths())))
 		}
 		var known []string
 		for _, k := range src.Spec.Kinds {
@@ -113,7 +113,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 		if k := src.Spec.Kind(entry); k != nil && len(k.Lists) > 0 {
 			return fmt.Errorf("%s; name it in sync instead, to have it held whole", why)
 		}
-		return fmt.Errorf("%s%s", why, suggest.Hint(Clip(entry), known))
+		return fmt.Errorf("%s%s", why, suggest.Hint(understudy.Clip(entry), known))
 	}
 	return nil
 }
@@ -156,7 +156,8 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 func checkSync(src *spec.Source, s *Source) error {
 	for _, kind := range s.Sync {
 		if src.Spec.Kind(kind) == nil {
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), suggest.Hint(Clip(kind), kindNames(src.Spec)))
+			text := understudy.Clip(kind)
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, kindNames(src.Spec)))
 		}
 	}
 	return nil
@@ -180,7 +181,7 @@ func checkMedia(src *spec.Source) error {
 	}
 	for _, kind := range src.Media {
 		if !slices.Contains(known, kind) {
-			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, Clip(kind), suggest.Hint(Clip(kind), known))
+			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, understudy.Clip(kind), suggest.Hint(understudy.Clip(kind), known))
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ func readQuery(raw, lastEvent string) (query, error) {
 	for name, all := range values {
 		switch {
 		case !slices.Contains(known, name):
-			return q, invalid("unknown parameter %q%s", clip(name), suggest.Hint(clip(name), known))
+			return q, invalid("unknown parameter %q%s", understudy.Clip(name), suggest.Hint(understudy.Clip(name), known))
 		case name != "kind" && name != "field" && len(all) > 1:
 			return q, invalid("%s is there %d times", name, len(all))
 		case len(all) > maxNames:
@@ -78,22 +78,15 @@ func readQuery(raw, lastEvent string) (query, error) {
 	}
 	if text := values.Get("limit"); text != "" {
 		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > maxPage {
-			return q, invalid("limit=%s: want 1 to %d", clip(text), maxPage)
+			return q, invalid("limit=%s: want 1 to %d", understudy.Clip(text), maxPage)
 		}
 	}
 	if text := values.Get("wait"); text != "" {
 		if q.wait, err = time.ParseDuration(text); err != nil || q.wait < 0 {
-			return q, invalid("wait=%s: want a time like 30s", clip(text))
+			return q, invalid("wait=%s: want a time like 30s", understudy.Clip(text))
 		}
 	}
 	return q, nil
-}
-
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
-	}
-	return s
 }
 
 // subscription is a request that may be answered.
@@ -153,7 +146,7 @@ func (f *Feed) sourceOf(s *subscription) error {
 		return invalid("which source? there is %s", strings.Join(f.names, ", "))
 	}
 	if s.reader = f.readers[s.source]; s.reader == nil {
-		return invalid("no source is called %q%s", clip(s.source), suggest.Hint(clip(s.source), f.names))
+		return invalid("no source is called %q%s", understudy.Clip(s.source), suggest.Hint(understudy.Clip(s.source), f.names))
 	}
 	return nil
 }
@@ -172,7 +165,7 @@ func (q *query) allowed(gate *access.Gate, c understudy.Caller, sp *spec.Spec) e
 	for _, kind := range q.kinds {
 		switch {
 		case sp.Kind(kind) == nil:
-			return invalid("%s has no kind %q%s", q.source, clip(kind), suggest.Hint(clip(kind), seen))
+			return invalid("%s has no kind %q%s", q.source, understudy.Clip(kind), suggest.Hint(understudy.Clip(kind), seen))
 		case !slices.Contains(seen, kind):
 			return fmt.Errorf("feed: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), kind)
 		}
@@ -237,7 +230,7 @@ func (f *Feed) begin(ctx context.Context, s *subscription, pages bool) (err erro
 	case s.after == "":
 		s.start = last
 	case s.start > last:
-		return invalid("after=%s is beyond the end", clip(s.after))
+		return invalid("after=%s is beyond the end", understudy.Clip(s.after))
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func (h *hooks) news(one *hook, r *reader) bool {
 func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 	one := h.get(name)
 	if one == nil {
-		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, clip(name))
+		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, understudy.Clip(name))
 	}
 	r := h.f.readers[one.Source]
 	if after != nil {
