@@ -55,8 +55,10 @@ var imports = map[string]string{
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"request":                    ". internal/query spec",
 	"spec":                       ".",
-	"upstream":                   ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/throttle",
-	"upstream/throttle":          ". request",
+	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
+		"upstream/throttle",
+	"upstream/body":     ". kit/semaphore",
+	"upstream/throttle": ". request",
 }
 
 func TestTheTableOfImports(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
 
@@ -181,7 +182,7 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 		t.Errorf("asked %s\nwant  %s", got.URL, want)
 	}
 	user, secret, _ := got.BasicAuth()
-	if user != account || secret != token || got.Header.Get("Accept-Encoding") != acceptEncoding || got.Header.Get("User-Agent") != "understudy" || got.Method != "GET" {
+	if user != account || secret != token || got.Header.Get("Accept-Encoding") != body.AcceptEncoding || got.Header.Get("User-Agent") != "understudy" || got.Method != "GET" {
 		t.Errorf("headers %v", got.Header)
 	}
 	c.SetCredential("SK1", understudy.NewSecret("other"))

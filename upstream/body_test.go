@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/body"
 )
 
 // A heavy body is read into its place: row 30 found three times as much in
@@ -149,26 +149,12 @@ func TestAWaitForRoomEnds(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}})
-		if err == nil || time.Since(begin) != parkTime || errors.Is(err, understudy.ErrUnavailable) || !strings.Contains(err.Error(), "no room") {
+		late := time.Since(begin) != body.ParkTime
+		if err == nil || late || errors.Is(err, understudy.ErrUnavailable) || !strings.Contains(err.Error(), "no room") {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: light}); err != nil || c.Health().State != "ok" {
 			t.Errorf("%v, %+v", err, c.Health())
-		}
-	})
-}
-
-// FuzzGather: bodies come out as they went in, whatever was expected.
-func FuzzGather(f *testing.F) {
-	f.Add([]byte("{}"), int64(0), uint(1))
-	f.Add([]byte("x"), int64(maxKept+1), uint(3<<20))
-	f.Add([]byte("abc"), int64(2<<20), uint(2<<20/3))
-	c := newBodyReader(&Options{Source: &spec.Source{}, MaxBody: 64 << 20})
-	f.Fuzz(func(t *testing.T, part []byte, expected int64, times uint) {
-		body := bytes.Repeat(part, int(times%uint(4<<20/max(len(part), 1)+1)))
-		got, err := c.gather(io.MultiReader(bytes.NewReader(body[:len(body)/3]), bytes.NewReader(body[len(body)/3:])), max(expected, 0)%(5<<20))
-		if err != nil || !bytes.Equal(got, body) {
-			t.Fatalf("%d bytes of %d, expected %d: %v", len(got), len(body), expected, err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"understudy"
+	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
 
@@ -137,24 +139,20 @@ func check(t *testing.T, c *Client, name string, body []byte, rows int, text str
 }
 
 func BenchmarkCodings(b *testing.B) {
-	body := callsPage(50)
-	var c codings
+	page := callsPage(50)
+	r := body.NewReader("x", 64<<20)
+	free := func(context.Context, int64) error { return nil }
 	for _, p := range packers {
-		wire := packed(p.writer, body)
+		wire := packed(p.writer, page)
 		b.Run(p.name, func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
+			b.SetBytes(int64(len(page)))
 			b.ReportAllocs()
-			var buf bytes.Buffer
+			resp := &http.Response{Header: http.Header{"Content-Encoding": {p.coding}}, ContentLength: -1}
 			for b.Loop() {
-				d, err := c.decoded(codingOf(http.Header{"Content-Encoding": {p.coding}}), bytes.NewReader(wire))
-				if err != nil {
-					b.Fatal(err)
+				q := &body.Quota{Ctx: b.Context(), Weigh: free, Pause: func() func() { return func() {} }, Length: -1, Most: 64 << 20}
+				if got, err := r.Read(resp, bytes.NewReader(wire), q, ""); err != nil || len(got) != len(page) {
+					b.Fatal(len(got), err)
 				}
-				buf.Reset()
-				if n, err := buf.ReadFrom(d); err != nil || int(n) != len(body) {
-					b.Fatal(n, err)
-				}
-				d.done()
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
 
@@ -119,7 +120,7 @@ func again(e *understudy.UpstreamError) bool {
 	case understudy.FailUnreachable, understudy.FailLimited, understudy.FailServer:
 		return true
 	case understudy.FailUnusable:
-		return errors.Is(e.Err, errCut)
+		return errors.Is(e.Err, body.ErrCut)
 	}
 	return false
 }
@@ -300,7 +301,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 
 // failed counts a body that was too large and tells the breaker of a failed try.
 func (c *Client) failed(key string, e *understudy.UpstreamError, probe bool) {
-	if errors.Is(e.Err, errTooLarge) {
+	if errors.Is(e.Err, body.ErrTooLarge) {
 		c.counts.TooLarge()
 	}
 	c.breaker.Failed(key, e, probe)
@@ -319,10 +320,10 @@ func likeOf(t *spec.Target) string {
 func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	e.reason = reason
 	a, sent, err := c.send(ctx, e)
-	var heavy *heavyError
+	var heavy *body.WeighError
 	switch {
 	case errors.As(err, &heavy):
-		return nil, nil, heavy.error
+		return nil, nil, heavy.Err
 	case err == nil:
 		c.counts.Answered(a.took)
 		return a, nil, nil

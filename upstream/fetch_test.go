@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/body"
 )
 
 // failing answers with each status in turn, then well; 0 is a refused
@@ -187,8 +188,8 @@ func TestAgain(t *testing.T) {
 		want bool
 	}{
 		{understudy.UpstreamError{Why: understudy.FailUnreachable, Err: syscall.ECONNRESET}, true},
-		{understudy.UpstreamError{Why: understudy.FailUnusable, Err: fmt.Errorf("the body: %w", errCut)}, true},
-		{understudy.UpstreamError{Why: understudy.FailUnusable, Err: errTooLarge}, false},
+		{understudy.UpstreamError{Why: understudy.FailUnusable, Err: fmt.Errorf("the body: %w", body.ErrCut)}, true},
+		{understudy.UpstreamError{Why: understudy.FailUnusable, Err: body.ErrTooLarge}, false},
 		{understudy.UpstreamError{Why: understudy.FailDown}, false},
 		{understudy.UpstreamError{Why: understudy.FailCredential}, false},
 	} {

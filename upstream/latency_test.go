@@ -24,6 +24,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
 
@@ -385,7 +386,7 @@ func TestPackedBodiesTogether(t *testing.T) {
 			}()
 		}
 		for range cap(ended) {
-			if e := failure(t, <-ended); !errors.Is(e, errTooLarge) {
+			if e := failure(t, <-ended); !errors.Is(e, body.ErrTooLarge) {
 				t.Error(e)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
 
@@ -242,7 +243,7 @@ func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 		// only a page can be shown in parts.
 		return fmt.Errorf("a content of type %s, which the spec does not name", kind)
 	case m.Size > s.c.media.limit:
-		return errTooLarge
+		return body.ErrTooLarge
 	}
 	if s.left = s.c.media.limit; m.Status == http.StatusPartialContent {
 		m.ContentRange = contentRange(resp.Header.Get("Content-Range"))

@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/body"
 )
 
 const audioPath = "/2010-04-01/Accounts/" + account + "/Recordings/RE00000000000000000000000000000001.wav"
@@ -246,7 +247,7 @@ func TestLargeContents(t *testing.T) {
 	limit := func(o *Options) { o.MaxMedia = 5 }
 	d := &dribble{pieces: make(chan string, 9)}
 	_, err := openAudio(t, scripted(t, &script{do: dribbling(d, 6)}, limit))
-	if e := failure(t, err); !errors.Is(e, errTooLarge) {
+	if e := failure(t, err); !errors.Is(e, body.ErrTooLarge) {
 		t.Error(e)
 	}
 	m, err := openAudio(t, scripted(t, &script{do: dribbling(d, -1)}, limit))
@@ -256,7 +257,7 @@ func TestLargeContents(t *testing.T) {
 	defer m.Close()
 	d.pieces <- "four"
 	d.pieces <- "or more"
-	if b, err := io.ReadAll(m); !errors.Is(err, errTooLarge) || len(b) > 5 {
+	if b, err := io.ReadAll(m); !errors.Is(err, body.ErrTooLarge) || len(b) > 5 {
 		t.Errorf("%q, %v", b, err)
 	}
 }

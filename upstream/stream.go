@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
 
@@ -44,7 +45,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	s.quiet.Stop()
 	if s.left -= int64(n); s.left < 0 {
-		n, err = 0, errTooLarge
+		n, err = 0, body.ErrTooLarge
 	}
 	if err == nil || err == io.EOF {
 		return n, err
@@ -54,7 +55,7 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // failed notes that a content broke off, once, unless its reader left.
 func (s *stream) failed(err error) error {
-	err = s.c.credential.clean(throttle.CauseOf(s.ctx, whole(err)))
+	err = s.c.credential.clean(throttle.CauseOf(s.ctx, body.AsCut(err)))
 	if s.broken || s.ctx.Err() != nil && !throttle.IsLate(s.ctx) {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"understudy"
 	"understudy/kit/semaphore"
 	"understudy/spec"
+	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
 
@@ -101,7 +102,7 @@ type Client struct {
 	o           Options
 	credential  *credential
 	connections *connections
-	bodies      *bodyReader
+	bodies      *body.Reader
 	pages       *pageBuilder
 	pace        latencies
 	media       *originPolicy
@@ -123,7 +124,8 @@ func New(o Options) (*Client, error) {
 	cred := &credential{style: o.Source.Spec.Auth.Style}
 	cred.set(o.User, o.Secret)
 	return &Client{
-		o: o, credential: cred, connections: newConnections(&o), bodies: newBodyReader(&o), pages: newPageBuilder(&o, cred),
+		o: o, credential: cred, connections: newConnections(&o),
+		bodies: body.NewReader(o.Source.Name, o.MaxBody), pages: newPageBuilder(&o, cred),
 		media: newOriginPolicy(&o), budget: throttle.NewBudget(o.throttle()), breaker: throttle.NewBreaker(o.throttle()), life: newLifetime(),
 	}, nil
 }
@@ -172,4 +174,38 @@ func (l *lifetime) until(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.ctx, func() { cancel(understudy.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
+}
+
+// Health is how a source does, for people.
+type Health struct {
+	State     string          // ok, down, credential, limited
+	Why       string          // the last failure; "" when ok
+	Since     time.Time       // when the state began
+	NextProbe time.Time       // when upstream is asked again; zero when ok
+	Recent    []time.Duration // the last 120 answer times at most, oldest first
+}
+
+// Queue is how full the queue is now.
+func (c *Client) Queue() throttle.Queue { return c.budget.Stats() }
+
+// SetBudget replaces how many requests a second and at once go out; zero
+// values are the defaults. What is under way goes on.
+func (c *Client) SetBudget(rate float64, concurrency int) {
+	c.budget.SetRate(or(rate, defaultRate), or(concurrency, defaultConcurrency))
+}
+
+// SetQueue replaces how many requests may wait for budget; 0 is the default.
+func (c *Client) SetQueue(limit int) {
+	c.budget.SetQueue(or(limit, defaultQueue))
+}
+
+// Stats are the counters now.
+func (c *Client) Stats() throttle.Stats { return c.counts.Stats() }
+
+// Health is the state now.
+func (c *Client) Health() Health {
+	var h Health
+	h.State, h.Why, h.Since, h.NextProbe = c.breaker.State()
+	h.Recent = c.counts.Recent()
+	return h
 }

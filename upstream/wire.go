@@ -20,6 +20,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
 
@@ -100,8 +101,8 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	a.first, a.silence = now.Sub(began), now.Sub(connected.since(began))
 	waited := time.Duration(0) // for room, which is not upstream's
 	if wantsBody(resp.StatusCode) {
-		s := &quota{ctx: ctx, park: e.park, length: resp.ContentLength, most: c.o.MaxBody}
-		s.pause = func() func() {
+		s := &body.Quota{Ctx: ctx, Park: e.park, Length: resp.ContentLength, Most: c.o.MaxBody}
+		s.Pause = func() func() {
 			at := c.o.Now()
 			quiet.Stop()
 			total.Stop()
@@ -112,22 +113,22 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 			}
 		}
 		if e.weigh != nil {
-			s.weigh = func(ctx context.Context, bytes int64) error {
+			s.Weigh = func(ctx context.Context, bytes int64) error {
 				if err := e.weigh(ctx, bytes); err != nil {
-					return &heavyError{err}
+					return &body.WeighError{Err: err}
 				}
 				return nil
 			}
 		} else { // who weighs a fetch bounds it together with others
-			room := room{of: c.o.Bodies}
-			defer room.release()
-			s.weigh, s.park = room.hold, nil
+			weight := body.Room{All: c.o.Bodies}
+			defer weight.Release()
+			s.Weigh, s.Park = weight.Hold, nil
 		}
-		body := &deadlineReader{in: resp.Body, c: c, e: &e, quiet: quiet}
-		a.body, err = c.bodies.read(resp, body, s, e.like)
-		a.silence = max(a.silence, body.longest)
+		in := &deadlineReader{in: resp.Body, c: c, e: &e, quiet: quiet}
+		a.body, err = c.bodies.Read(resp, in, s, e.like)
+		a.silence = max(a.silence, in.longest)
 	}
-	if heavy := (*heavyError)(nil); errors.As(err, &heavy) {
+	if heavy := (*body.WeighError)(nil); errors.As(err, &heavy) {
 		return nil, true, err
 	}
 	if err != nil {
@@ -154,17 +155,17 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.Clip(e.uri))
 	}
-	var body io.Reader
+	var content io.Reader
 	if len(e.body) > 0 {
-		body = bytes.NewReader(e.body)
+		content = bytes.NewReader(e.body)
 	}
-	req, err := http.NewRequestWithContext(ctx, e.method, to, body)
+	req, err := http.NewRequestWithContext(ctx, e.method, to, content)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s %s", understudy.ErrInvalid, understudy.Clip(e.method), understudy.Clip(e.uri))
 	}
 	req.URL = u
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Accept-Encoding", acceptEncoding)
+	req.Header.Set("Accept-Encoding", body.AcceptEncoding)
 	req.Header.Set("User-Agent", c.o.UserAgent)
 	req.Header.Set("Via", via)
 	if e.contentType != "" {
@@ -180,45 +181,6 @@ const via = "1.1 understudy"
 
 // settings are the limits without history.
 func (c *Client) settings() limits { return limits{first: c.o.FirstByte, stall: c.o.Stall} }
-
-// errTooLarge is a body above MaxBody, on the wire or decompressed.
-var errTooLarge = errors.New("the body is larger than the limit")
-
-// tooLargeFor says which setting of a source to raise.
-func tooLargeFor(source string, most int64) error {
-	return fmt.Errorf("%w: %d MiB; raise sources.%s.max_body", errTooLarge, most>>20, source)
-}
-
-// whole renames the end that came too early.
-func whole(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errCut
-	}
-	return err
-}
-
-var errCut = errors.New("it was cut")
-
-// bounded gives the error over instead of more than left bytes.
-type bounded struct {
-	in   io.Reader
-	left int64
-	over error
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, b.over
-	}
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.in.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, b.over
-	}
-	return n, err
-}
 
 // lostError is a connection, or a stream of one, that was lost in a body.
 type lostError struct{ error }

@@ -25,6 +25,7 @@ import (
 	"understudy/internal/slowapi"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/body"
 )
 
 func TestMain(m *testing.M) {
@@ -194,7 +195,7 @@ func failureOr(e *understudy.UpstreamError, why understudy.Failure, text string)
 	}
 	e = &understudy.UpstreamError{Why: why}
 	if text == "cut" || why == understudy.FailUnusable {
-		e.Err = errCut
+		e.Err = body.ErrCut
 	}
 	return e
 }
@@ -310,7 +311,7 @@ func TestMaxBody(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := get(t, c, callsPath)
 		runtime.ReadMemStats(&after)
-		if e := failure(t, err); e.Status != status || e.Page != nil || status == 200 && !errors.Is(err, errTooLarge) {
+		if e := failure(t, err); e.Status != status || e.Page != nil || status == 200 && !errors.Is(err, body.ErrTooLarge) {
 			t.Error(err)
 		}
 		if wrote.Load() > 50<<20 {

@@ -1,6 +1,6 @@
 // Decode: the content codings upstream may answer in.
 
-package upstream
+package body
 
 import (
 	"bufio"
@@ -20,25 +20,24 @@ import (
 	"understudy"
 )
 
-// acceptEncoding is what we ask for, the one that costs least first. deflate is
-// read when it comes all the same.
-const acceptEncoding = "zstd, gzip, br"
+// AcceptEncoding is the Accept-Encoding of requests, the cheapest coding first. deflate is read when it comes all the
+// same.
+const AcceptEncoding = "zstd, gzip, br"
 
 // zstdWindow is what a zstd stream over HTTP may need (RFC 9659, section 3).
 const zstdWindow = 8 << 20
 
-// codings keeps decoders to be used again. It is safe for concurrent use.
+// codings keeps decoders for the next bodies. It is safe for concurrent use.
 type codings struct{ gzip, zstd, brotli sync.Pool }
 
-// decoder reads one coded body. It must be given back with done and not be used
-// afterwards.
+// decoder reads one coded body. done gives it back; it is not used afterwards.
 type decoder struct {
 	io.Reader
 	coding string // "gzip ", for errors; "" = none
 	done   func()
 }
 
-// codingOf is the content coding a header names; "" for none.
+// codingOf is the content coding that a header names; "" for none.
 func codingOf(h http.Header) string {
 	name := strings.ToLower(strings.TrimSpace(strings.Join(h.Values("Content-Encoding"), ", ")))
 	if name == "identity" {
@@ -47,8 +46,7 @@ func codingOf(h http.Header) string {
 	return name
 }
 
-// decoded is in as it was before a content coding was applied. Whoever reads it
-// bounds it.
+// decoded is in without its content coding. The caller bounds what it reads.
 func (c *codings) decoded(name string, in io.Reader) (decoder, error) {
 	d, err := decoder{in, name + " ", func() {}}, error(nil)
 	switch name {
@@ -73,7 +71,7 @@ func (c *codings) decoded(name string, in io.Reader) (decoder, error) {
 		return d, fmt.Errorf("content encoding %q was not asked for", understudy.Clip(name))
 	}
 	if err != nil {
-		return d, fmt.Errorf("the %sbody: %w", d.coding, whole(err))
+		return d, fmt.Errorf("the %sbody: %w", d.coding, AsCut(err))
 	}
 	return d, nil
 }
@@ -89,7 +87,7 @@ func (c *codings) unzip(in io.Reader) (*gzip.Reader, error) {
 	return gzip.NewReader(in)
 }
 
-// unzstd decodes in the reading goroutine, so that nobody has to end one.
+// unzstd decodes in the goroutine that reads, so that no other one must be ended.
 func (c *codings) unzstd(in io.Reader) (*zstd.Decoder, error) {
 	if z, ok := c.zstd.Get().(*zstd.Decoder); ok {
 		return z, z.Reset(in)
@@ -104,8 +102,8 @@ func (c *codings) unbrotli(in io.Reader) *brotli.Reader {
 	return brotli.NewReader(in)
 }
 
-// inflate reads zlib's format, which "deflate" means (RFC 9110, section
-// 8.4.1.2), and the bare stream some servers send under that name.
+// inflate reads zlib's format, which "deflate" means (RFC 9110, section 8.4.1.2), and the bare stream that some servers
+// send under that name.
 func inflate(in io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(in)
 	head, err := b.Peek(2)
@@ -122,7 +120,7 @@ func inflate(in io.Reader) (io.Reader, error) {
 
 var errMore = errors.New("something follows it")
 
-// toTheEnd reads a coded stream and makes sure that nothing comes behind it.
+// toTheEnd reads a coded stream and makes sure that nothing follows it.
 type toTheEnd struct{ in, rest io.Reader }
 
 func (r *toTheEnd) Read(p []byte) (int, error) {
