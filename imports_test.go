@@ -54,7 +54,7 @@ var imports = map[string]string{
 	"mirror/compose":             ". internal/query kit/jsonspan request spec",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"request":                    ". internal/query spec",
-	"spec":                       ".",
+	"spec":                       ". kit/jsonspan",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
 		"upstream/throttle",
 	"upstream/body":     ". kit/semaphore",

@@ -74,33 +74,6 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// check fills in and checks one way of paging; name is where it stands.
-func (p *Paging) check(name string) error {
-	if p.Style == "" {
-		p.Style = "none"
-	}
-	switch {
-	case !slices.Contains([]string{"body", "header", "cursor", "none"}, p.Style):
-		return fmt.Errorf("%s.style %q: want body, header, cursor or none", name, p.Style)
-	case (p.Style == "body" || p.Style == "cursor") && p.Next == "":
-		return fmt.Errorf("%s.next: style %s needs it", name, p.Style)
-	case p.Style == "cursor" && p.Cursor == "":
-		return fmt.Errorf("%s.cursor: style cursor needs it", name)
-	}
-	if p.Style == "cursor" {
-		if p.Token == "" {
-			p.Token = "{id}"
-		}
-		if !slices.Contains(p.Tokens, p.Cursor) {
-			p.Tokens = append(p.Tokens, p.Cursor)
-		}
-	}
-	if err := p.checkAnswer(); err != nil {
-		return fmt.Errorf("%s.%w", name, err)
-	}
-	return checkFields(p.Envelope)
-}
-
 func (s *Spec) compileKind(k *Kind) error {
 	if k.Name == "" || strings.ContainsAny(k.Name, "/~?. ") {
 		return fmt.Errorf("name %q: want one word", k.Name)

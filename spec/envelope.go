@@ -20,7 +20,10 @@ import (
 //	{uri} {first} {next} {previous}              relative links; the last two may be null
 //	{url} {first_url} {next_url} {previous_url}  the same, absolute
 func EnvelopeWords() []string {
-	return []string{"start", "end", "page", "size", "more", "key", "rows", "uri", "first", "next", "previous", "url", "first_url", "next_url", "previous_url"}
+	return []string{
+		"start", "end", "page", "size", "more", "key", "rows", "uri", "first", "next", "previous",
+		"url", "first_url", "next_url", "previous_url",
+	}
 }
 
 // CutWord cuts an answer form around its first word in braces. The braces of
@@ -44,7 +47,7 @@ func CutWord(form string) (before, word, after string, found bool) {
 }
 
 // checkAnswer checks the answer form and the token of a paging.
-func (p *Paging) checkAnswer() error {
+func (p *Paging) checkAnswer(style pagingStyle) error {
 	if p.Token != "" && strings.Count(p.Token, "{id}") != 1 {
 		return fmt.Errorf("token %q: want {id} in it, once", p.Token)
 	}
@@ -55,7 +58,7 @@ func (p *Paging) checkAnswer() error {
 		case !found && !rows:
 			return fmt.Errorf("answer: want {rows} in it")
 		case !found:
-			return p.tryAnswer()
+			return p.tryAnswer(style)
 		case !slices.Contains(EnvelopeWords(), word):
 			return fmt.Errorf("answer: {%s} is not known; there is {%s}", word, strings.Join(EnvelopeWords(), "}, {"))
 		}
@@ -65,9 +68,9 @@ func (p *Paging) checkAnswer() error {
 }
 
 // tryAnswer makes sure that an answer form makes JSON, and that it says where
-// upstream does whether a page comes after it: else whoever reads on by that
-// would take the first page for all there is.
-func (p *Paging) tryAnswer() error {
+// upstream does whether a page comes after it. Without that a program would take
+// the first page for all there is.
+func (p *Paging) tryAnswer(style pagingStyle) error {
 	if p.Template == "" {
 		return nil
 	}
@@ -76,14 +79,14 @@ func (p *Paging) tryAnswer() error {
 		return err
 	}
 	goes, err := p.sample(`"/next"`, "true")
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case p.Style == "body" && (goes != "/next" || ends != nil):
-		return fmt.Errorf("answer: want {next} or {next_url} at %s", p.Next)
-	case p.Style == "cursor" && (goes != true || ends != false):
-		return fmt.Errorf("answer: want {more} at %s", p.Next)
-	case strings.Contains(p.Template, "{previous") && len(p.Tokens) > 0 && p.Token != "" && !strings.Contains(strings.SplitN(p.Token, "{id}", 2)[0], "A"):
+	}
+	if err := style.checkTemplate(p, goes, ends); err != nil {
+		return err
+	}
+	head, _, _ := strings.Cut(p.Token, "{id}")
+	if strings.Contains(p.Template, "{previous") && len(p.Tokens) > 0 && p.Token != "" && !strings.Contains(head, "A") {
 		return fmt.Errorf("answer: {previous}: nobody can tell the token %q from that of the page before", p.Token)
 	}
 	return nil

@@ -4,8 +4,6 @@
 // and errors, read from a file; and what one request means under it.
 package spec
 
-import "strings"
-
 // Spec says what an API looks like: hosts, kinds, shapes, paths, paging,
 // filters, field classes. The upstream room reads it from a YAML file and
 // compiles it; after Compile it is never changed and safe for concurrent use.
@@ -57,24 +55,6 @@ type Hook struct {
 type Auth struct {
 	Style string `yaml:"style"` // basic, bearer, none
 	Realm string `yaml:"realm"` // of the WWW-Authenticate challenge
-}
-
-// Paging says how lists are cut into pages.
-type Paging struct {
-	Style    string   `yaml:"style"`        // body: a link in the body; header: RFC 8288 Link; cursor: last id; none
-	Next     string   `yaml:"next"`         // body: dotted path of the link; cursor: dotted path of a boolean "there is more"
-	Cursor   string   `yaml:"cursor"`       // cursor: the query parameter that takes the last id
-	Size     string   `yaml:"size"`         // query parameter of the page size
-	Default  int      `yaml:"default_size"` // what upstream takes when it is absent
-	Max      int      `yaml:"max_size"`     // the largest it accepts
-	Page     string   `yaml:"page"`         // query parameter of the page number, which counts from First
-	First    int      `yaml:"first_page"`
-	Tokens   []string `yaml:"tokens"`   // query parameters that move on from the newest page
-	Envelope []*Field `yaml:"envelope"` // fields of a list answer beside the records
-	// Template is a list answer as upstream writes it, for lists made from
-	// records; Token the token of the page after a record. See docs/specs.md.
-	Template string `yaml:"answer"`
-	Token    string `yaml:"token"`
 }
 
 // Errors says what upstream's error bodies look like. Template holds {code},
@@ -224,58 +204,6 @@ func (s *Spec) PagingOf(l *List) *Paging {
 		return s.Pagings[l.Paging]
 	}
 	return &s.Paging
-}
-
-// TokenParam is the query parameter whose values have the form of Token: the
-// cursor, or the first of Tokens; "" when there is none. What others of Tokens
-// hold nobody knows.
-func (p *Paging) TokenParam() string {
-	switch {
-	case p.Style == "cursor":
-		return p.Cursor
-	case len(p.Tokens) > 0:
-		return p.Tokens[0]
-	}
-	return ""
-}
-
-// Tokens of our own form, where the spec gives no rule.
-const (
-	ownAfter  = "after~"
-	ownBefore = "before~"
-)
-
-// TokenForm is how the page tokens of a list name a record: what stands before
-// its id in the token of the page after it, in that of the page before it, and
-// what stands behind the id in both.
-type TokenForm struct {
-	After, Before, Tail string
-	Own                 bool // the spec gives no rule for them; upstream does not know this form
-}
-
-// TokenForm is the form of the page tokens of a kind's lists: the spec's, whose
-// first A is a B in the token of the page before a record, as upstreams of that
-// form write it.
-func (p *Paging) TokenForm(k *Kind) TokenForm {
-	if p.Token == "" || len(k.ID) > 1 {
-		return TokenForm{After: ownAfter, Before: ownBefore, Own: true}
-	}
-	head, tail, _ := strings.Cut(p.Token, "{id}")
-	return TokenForm{After: head, Before: strings.Replace(head, "A", "B", 1), Tail: tail}
-}
-
-// ID is the id in a token, and whether the page ends before that record; not ok
-// when the token is not of this form.
-func (f TokenForm) ID(token string) (id string, back, ok bool) {
-	id, ok = strings.CutPrefix(token, f.After)
-	if !ok {
-		id, ok = strings.CutPrefix(token, f.Before)
-		back = ok
-	}
-	if ok {
-		id, ok = strings.CutSuffix(id, f.Tail)
-	}
-	return id, back, ok && id != ""
 }
 
 // Kind finds a kind by name, nil when the spec has none of it.

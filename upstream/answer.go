@@ -155,7 +155,8 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	if t.List != nil {
 		f = readList(p, t.List, t.Spec.PagingOf(t.List), d.body, d.doc, t.PageSize)
 		var nextErr error
-		if page.Next, nextErr = nextKey(t, d.body, &f, a.header, b.origins()); nextErr != nil && f.why == "" {
+		list := spec.ListAnswer{Target: t, Header: a.header, Body: d.body, Next: f.next, Rows: f.rows, Local: b.origins().local}
+		if page.Next, nextErr = list.NextPage(); nextErr != nil && f.why == "" {
 			f.why = nextErr.Error()
 		}
 	} else {

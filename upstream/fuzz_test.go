@@ -58,7 +58,10 @@ func FuzzNextKey(f *testing.F) {
 		p := newPlan(sp, target.Kind)
 		body, doc = redaction{p.secrets, p.absolute[target.List], at}.clean(body, doc)
 		found := readList(p, target.List, sp.PagingOf(target.List), body, doc, 0)
-		key, err := nextKey(target, body, &found, http.Header{"Link": {link}}, at)
+		list := spec.ListAnswer{
+			Target: target, Header: http.Header{"Link": {link}}, Body: body, Next: found.next, Rows: found.rows, Local: at.local,
+		}
+		key, err := list.NextPage()
 		if err != nil || key.Zero() {
 			if !key.Zero() {
 				t.Fatalf("%q: both %v and %v", link, key, err)

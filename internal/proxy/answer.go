@@ -35,8 +35,8 @@ func (v *exchange) confine() {
 func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.start(a)
 	status, h := a.Page.Status, v.w.Header()
-	if link := v.next(a.Page); link != "" {
-		h["Link"] = []string{link}
+	if name, value := v.next(a.Page); name != "" {
+		h[name] = []string{value}
 	}
 	if len(view.Body) == 0 {
 		v.send(status, nil)
@@ -78,16 +78,16 @@ func encoded(view *access.View) *access.View {
 	return &out
 }
 
-// next is the Link header that leads to the page after (RFC 8288), where that is
-// how upstream's lists go on; the body says it elsewhere. What was asked in our
-// own parameters is asked of the page after, too. Its tokens are made of ids: who
-// does not see those has no link, as in a body.
-func (v *exchange) next(p *understudy.Page) string {
+// next is the header that leads to the page after, where upstream's lists go on
+// by one; else the body leads there. The parameters of our own in the request are
+// part of the link. Page tokens are made of ids: a caller that does not see those
+// has no link, as in a body.
+func (v *exchange) next(p *understudy.Page) (name, value string) {
 	t := v.target
-	if t.List == nil || p.Next.Zero() || t.Spec.PagingOf(t.List).Style != "header" || !v.gate.Named(v.caller, v.source.Name, t.Kind) {
-		return ""
+	if t.List == nil || p.Next.Zero() || !t.Spec.PagingOf(t.List).InHeader() || !v.gate.Named(v.caller, v.source.Name, t.Kind) {
+		return "", ""
 	}
-	link := append(append([]byte{'<'}, v.source.PublicURL...), p.Next.URI...)
+	link := append([]byte(v.source.PublicURL), p.Next.URI...)
 	if len(t.Own) > 0 {
 		sign := byte('?')
 		if strings.IndexByte(p.Next.URI, '?') >= 0 {
@@ -95,7 +95,7 @@ func (v *exchange) next(p *understudy.Page) string {
 		}
 		link = t.Own.AppendTo(append(link, sign))
 	}
-	return string(append(link, `>; rel="next"`...))
+	return t.Spec.PagingOf(t.List).NextHeader(string(link))
 }
 
 // start sets the headers that say how the answer came.

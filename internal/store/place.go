@@ -13,7 +13,6 @@ package store
 
 import (
 	"math"
-	"strings"
 
 	"understudy"
 	"understudy/internal/query"
@@ -124,35 +123,20 @@ func followed(sp *spec.Spec, key understudy.Key) (f follows) {
 }
 
 func followedBy(p *spec.Paging, params understudy.Query) (f follows) {
-	form := p.Token
-	if form == "" && p.Style == "cursor" {
-		form = "{id}"
-	}
+	form := p.TokenForm(nil)
 	for _, name := range p.Tokens {
 		token, ok := params.Get(name)
 		if !ok || token == "" {
 			continue
 		}
 		f.after = true
-		if name != p.TokenParam() {
-			continue // nobody knows where it leads
+		if name != p.TokenParam() || form.Own {
+			continue // it is not known where it leads
 		}
-		if f.id = idIn(form, token); f.id == "" && form != "{id}" {
-			f.id = idIn(strings.Replace(form, "A", "B", 1), token)
-			f.up = f.id != ""
-		}
-		if f.id != "" {
+		if id, back, ok := form.ID(token); ok {
+			f.id, f.up = id, back
 			return f
 		}
 	}
 	return f
-}
-
-// idIn is the id in a token of a form, "" when it has another one.
-func idIn(form, token string) string {
-	head, tail, ok := strings.Cut(form, "{id}")
-	if !ok || len(token) < len(head)+len(tail) || !strings.HasPrefix(token, head) || !strings.HasSuffix(token, tail) {
-		return ""
-	}
-	return token[len(head) : len(token)-len(tail)]
 }

@@ -26,8 +26,9 @@ func FuzzFollowed(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2])
 	}
 	f.Fuzz(func(t *testing.T, form, query, token string) {
-		if id := idIn(form, token); id != "" && strings.Replace(form, "{id}", id, 1) != token {
-			t.Errorf("idIn(%q, %q) = %q", form, token, id)
+		said := (&spec.Paging{Token: form}).TokenForm(nil)
+		if id, back, ok := said.ID(token); ok && !back && said.After+id+said.Tail != token {
+			t.Errorf("%q in the form %q = %q", token, form, id)
 		}
 		for _, style := range []string{"", "cursor"} {
 			paging := spec.Paging{Style: style, Token: form, Tokens: []string{"PageToken", "after"}}

@@ -18,7 +18,7 @@ import (
 // on, and what upstream would call the next one is not known. ErrNotMirrored:
 // a row of it is not known as this list shows it.
 func (l *List) Page(at time.Time) (*understudy.Page, error) {
-	if l.more && len(l.rows) > 0 && (l.paging.Style == "none" || l.paging.TokenParam() == "") {
+	if l.more && len(l.rows) > 0 && (l.paging.OnePage() || l.paging.TokenParam() == "") {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
 	}
 	if err := l.retell(); err != nil {
@@ -158,7 +158,7 @@ func (l *List) base() string {
 			q = append(q, p)
 		}
 	}
-	if l.paging.Size != "" && l.paging.Style != "none" {
+	if l.paging.Size != "" && !l.paging.OnePage() {
 		q = append(q, understudy.Param{Name: l.paging.Size, Value: strconv.FormatInt(l.size, 10)})
 	}
 	base := append([]byte(l.target.Key.Path()), '?')
@@ -172,7 +172,7 @@ func (l *List) base() string {
 // alone.
 func (l *List) link(base string, page int64, token string) string {
 	q := make(understudy.Query, 0, 2+len(l.target.Own))
-	if l.paging.Page != "" && l.paging.Style != "none" {
+	if l.paging.Page != "" && !l.paging.OnePage() {
 		q = append(q, understudy.Param{Name: l.paging.Page, Value: strconv.FormatInt(page+int64(l.paging.First), 10)})
 	}
 	if name := l.paging.TokenParam(); token != "" && name != "" {

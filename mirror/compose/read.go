@@ -108,12 +108,12 @@ func (l *List) parentKind(variable string, f *spec.Field) *spec.Kind {
 // readPlace reads where in the list the page stands.
 func (l *List) readPlace() error {
 	p := l.paging
-	if p.Style == "none" || p.Size == "" {
+	if p.OnePage() || p.Size == "" {
 		l.size = int64(max(p.Max, 1000))
 	} else if err := l.readSize(); err != nil {
 		return err
 	}
-	if one, there := l.given(p.Page); there && p.Style != "none" {
+	if one, there := l.given(p.Page); there && !p.OnePage() {
 		n, ok := number(one.Value)
 		if !ok || n < int64(p.First) {
 			return l.refuse("page")

@@ -1,0 +1,46 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNextLink(t *testing.T) {
+	for _, c := range []struct {
+		fields []string
+		want   string
+	}{
+		{nil, ""},
+		{[]string{`</a?page=2>; rel="next"`}, "/a?page=2"},
+		{[]string{`</a>; rel=next`}, "/a"},
+		{[]string{`</p>; rel="prev", </n>; rel="next", </l>; rel="last"`}, "/n"},
+		{[]string{`</p>; rel="prev"`, `</n>; rel="last next"`}, "/n"},
+		{[]string{`</a>;REL = "NEXT"`}, "/a"},
+		{[]string{`</a>; title="x, </b>; rel=next"; rel="prev"`}, ""},
+		{[]string{`</a>; title="a \" b"; rel=next`}, "/a"},
+		{[]string{`</a>; rel=prev; rel=next`}, ""},
+		{[]string{`</a,b;c>; rel=next`}, "/a,b;c"},
+		{[]string{`</a>; foo; rel=next`}, "/a"},
+		{[]string{`</a>; relx=next`}, ""},
+		{[]string{`</a; rel=next`}, ""},
+		{[]string{`</a>; rel="next`}, "/a"},
+		{[]string{`</a>`}, ""},
+		{[]string{`,,;;<>;rel=next`}, ""},
+	} {
+		got, ok := nextLink(c.fields)
+		if got != c.want || ok != (c.want != "" || strings.Contains(strings.Join(c.fields, ""), "<>")) {
+			t.Errorf("%q: %q %v, want %q", c.fields, got, ok, c.want)
+		}
+	}
+}
+
+func FuzzNextLink(f *testing.F) {
+	f.Add(`</p>; rel="prev", </n>; title="\""; rel="x next"`)
+	f.Add(`<>;;=,<`)
+	f.Add(`<a>;rel="next`)
+	f.Fuzz(func(t *testing.T, link string) {
+		if to, ok := nextLink([]string{link}); ok && (!strings.Contains(link, "<"+to) && !strings.Contains(link, to)) {
+			t.Fatalf("%q comes from nowhere in %q", to, link)
+		}
+	})
+}

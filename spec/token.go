@@ -1,0 +1,44 @@
+// Token: what a page token says of a record, by the spec's rule.
+
+package spec
+
+import "strings"
+
+// Tokens of our own form, where the spec gives no rule.
+const (
+	ownAfter  = "after~"
+	ownBefore = "before~"
+)
+
+// TokenForm is how the page tokens of a list name a record: what stands before
+// its id in the token of the page after it, in that of the page before it, and
+// what stands behind the id in both.
+type TokenForm struct {
+	After, Before, Tail string
+	Own                 bool // the spec gives no rule for them; upstream does not know this form
+}
+
+// TokenForm is the form of the page tokens of a kind's lists; a nil kind has ids
+// of one part. It is the spec's form. In the token of the page before a record
+// its first A is a B, as upstreams of that form write it.
+func (p *Paging) TokenForm(k *Kind) TokenForm {
+	if p.Token == "" || k != nil && len(k.ID) > 1 {
+		return TokenForm{After: ownAfter, Before: ownBefore, Own: true}
+	}
+	head, tail, _ := strings.Cut(p.Token, "{id}")
+	return TokenForm{After: head, Before: strings.Replace(head, "A", "B", 1), Tail: tail}
+}
+
+// ID is the id in a token, and whether the page ends before that record; not ok
+// when the token is not of this form.
+func (f TokenForm) ID(token string) (id string, back, ok bool) {
+	id, ok = strings.CutPrefix(token, f.After)
+	if !ok {
+		id, ok = strings.CutPrefix(token, f.Before)
+		back = ok
+	}
+	if ok {
+		id, ok = strings.CutSuffix(id, f.Tail)
+	}
+	return id, back, ok && id != ""
+}
