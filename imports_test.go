@@ -38,9 +38,11 @@ var imports = map[string]string{
 	"internal/sample": "",
 	"internal/search": ". internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token kit/tokenizer " +
 		"kit/xmldoc spec",
-	"internal/slowapi":         "",
-	"internal/store":           ". internal/query internal/store/contents internal/store/sqlite kit/jsonspan kit/tokenizer request spec",
+	"internal/slowapi": "",
+	"internal/store": ". internal/query internal/store/contents internal/store/names internal/store/sqlite kit/jsonspan " +
+		"kit/tokenizer request spec",
 	"internal/store/contents":  ". internal/store/sqlite request spec",
+	"internal/store/names":     "internal/store/sqlite",
 	"internal/store/sqlite":    ". spec",
 	"internal/store/storetest": ". internal/query internal/store kit/tokenizer request spec",
 	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/plan " +

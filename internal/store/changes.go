@@ -45,7 +45,7 @@ func (s *saving) putChanges() error {
 		args = append(args, s.counters.source, first.N, int64(n), s.kind.number, int64(first.Type), first.Record, first.Version, s.at, fields)
 		i += n
 	}
-	return execMany(s.c, insertChanges, 9, args)
+	return s.c.ExecMany(insertChanges, 9, args)
 }
 
 // fieldsNumber is the number of a set of field names, 0 for none.

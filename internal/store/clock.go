@@ -213,7 +213,7 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 		return err
 	})
 	if err == nil {
-		err = execMany(f.c, insertClock, 5, f.args)
+		err = f.c.ExecMany(insertClock, 5, f.args)
 	}
 	return n, last, err
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
@@ -119,7 +120,7 @@ func (f *finding) found() (Found, error) {
 func (f *finding) record(ctx context.Context, kind, id string) error {
 	k := f.db.kind(f.source, kind)
 	return f.db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		record, err := recordNumber(c, k.number, sqlite.AppendID(nil, k.prefix, id))
+		record, err := names.Record(c, k.number, sqlite.AppendID(nil, k.prefix, id))
 		if err == nil && record != 0 {
 			f.add(k, kind, &entry{record: record, id: id})
 		}

@@ -75,7 +75,7 @@ func (db *DB) list(ctx context.Context, source, what string, all []found) (e Era
 				for _, one := range part {
 					args = append(args, e.Number, number, db.kind(source, one.kind).number, one.record, int64(CauseAsked), now, int64(stateListed))
 				}
-				if err := execMany(c, insertListed, 7, args); err != nil {
+				if err := c.ExecMany(insertListed, 7, args); err != nil {
 					return err
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 
 	"understudy"
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
 
@@ -42,7 +43,7 @@ func aged(clock, horizon int64, erased int64) bool {
 	return horizon != 0 && (clock != 0 && clock < horizon || clock == 0 && erased == nameAged)
 }
 
-var selectErased = &sqlite.Statement{Head: "SELECT id, erased FROM name WHERE kind = ? AND erased > 0 AND id IN (", Tuple: "?", Tail: ")"}
+var selectErased = &sqlite.Statement{Head: "SELECT id, erased FROM names WHERE kind = ? AND erased > 0 AND id IN (", Tuple: "?", Tail: ")"}
 
 // refuse takes the records out of the save that may not be kept. A page that
 // shows one is not kept either, its other records are.
@@ -114,10 +115,7 @@ func (db *DB) readErased(c *sqlite.Conn) error {
 	return err
 }
 
-var (
-	updateName   = &sqlite.Statement{Head: "UPDATE name SET erased = ? WHERE kind = ? AND id = ? AND erased <> ? RETURNING 1"}
-	updateErased = &sqlite.Statement{Head: "UPDATE counter SET erased = erased + ?"}
-)
+var updateErased = &sqlite.Statement{Head: "UPDATE counter SET erased = erased + ?"}
 
 // marking is a transaction that marks records that are to be erased.
 type marking struct {
@@ -142,10 +140,12 @@ func (m *marking) one(id string, record int64) error {
 	if m.cause == CauseAged {
 		mark = nameAged
 	}
-	_, err := m.c.One(updateName, []driver.Value{mark, m.kind.number, sqlite.AppendID(nil, m.kind.prefix, id), mark},
-		func([]driver.Value) { m.marked++ })
+	changed, err := names.MarkErased(m.c, m.kind.number, sqlite.AppendID(nil, m.kind.prefix, id), mark)
 	if err != nil {
 		return err
+	}
+	if changed {
+		m.marked++
 	}
 	version, present := int64(0), []currentState(nil)
 	err = m.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
@@ -250,4 +250,4 @@ func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool,
 	return erased, sqlite.Failed(false, err, "record %s %s %s", source, kind, id)
 }
 
-var selectErasedOne = &sqlite.Statement{Head: "SELECT 1 FROM name WHERE kind = ? AND id = ? AND erased > 0"}
+var selectErasedOne = &sqlite.Statement{Head: "SELECT 1 FROM names WHERE kind = ? AND id = ? AND erased > 0"}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
 
@@ -157,7 +158,7 @@ var selectRecordVersions = &sqlite.Statement{Head: `SELECT version FROM held WHE
 // look finds the record's number and its versions.
 func (f *forgetting) look(c *sqlite.Conn) (err error) {
 	f.versions = map[int64]bool{}
-	if f.record, err = recordNumber(c, f.kind.number, sqlite.AppendID(nil, f.kind.prefix, f.id)); err != nil || f.record == 0 {
+	if f.record, err = names.Record(c, f.kind.number, sqlite.AppendID(nil, f.kind.prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
 	return c.Query(selectRecordVersions, 0, f.rows(), func(r []driver.Value) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
 
@@ -64,7 +65,7 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 }
 
 func (db *DB) history(c *sqlite.Conn, k *kindRow, id string, limit int) (versions []understudy.Version, err error) {
-	record, err := recordNumber(c, k.number, sqlite.AppendID(nil, k.prefix, id))
+	record, err := names.Record(c, k.number, sqlite.AppendID(nil, k.prefix, id))
 	if err != nil || record == 0 {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		number, err := recordNumber(c, s.kind.number, sqlite.AppendID(nil, s.kind.prefix, id))
+		number, err := names.Record(c, s.kind.number, sqlite.AppendID(nil, s.kind.prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound
 		}

@@ -16,7 +16,7 @@ import (
 var (
 	updatePlace      = &sqlite.Statement{Head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
 	selectNamedPlace = &sqlite.Statement{Head: "SELECT n.record, (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
-		"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM name n WHERE n.kind = ? AND n.id = ?"}
+		"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id = ?"}
 )
 
 // listPosition is where a record stands and whether a page has shown it there.
@@ -256,7 +256,7 @@ func (s *saving) putPlaces(sights []observation) error {
 			}
 		}
 	}
-	if err := execMany(s.c, insertPlace, 3, fresh); err != nil {
+	if err := s.c.ExecMany(insertPlace, 3, fresh); err != nil {
 		return err
 	}
 	return s.editShifted(sights)

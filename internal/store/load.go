@@ -181,7 +181,7 @@ func (db *DB) assemble(row *pageRow, sk *skeleton, blocks *opened) (*understudy.
 
 var selectPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
 
-var selectRecordHeld = &sqlite.Statement{Head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM name n
+var selectRecordHeld = &sqlite.Statement{Head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM names n
 	JOIN held h ON h.number = n.record * 64 + ?
 	WHERE n.kind = ? AND n.id = ?`}
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
 
@@ -23,12 +24,11 @@ type observation struct {
 
 var (
 	selectHeld = &sqlite.Statement{Head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, " +
-		"h.version), coalesce(h.since, 0), h.place FROM name n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
+		"h.version), coalesce(h.since, 0), h.place FROM names n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
 		Tuple: "?", Tail: ")"}
 	selectShapesHeld = &sqlite.Statement{Head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), " +
 		"coalesce(since, 0), place FROM held WHERE number BETWEEN ? AND ?"}
-	insertNames = &sqlite.Statement{Head: "INSERT INTO name (kind, id, record) VALUES ", Tuple: "(?, ?, ?)"}
-	insertHeld  = &sqlite.Statement{Head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) " +
+	insertHeld = &sqlite.Statement{Head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) " +
 		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
 	updateHeld = &sqlite.Statement{Head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? " +
 		"WHERE number = ?"}
@@ -166,7 +166,7 @@ func (s *saving) settle(sights []observation) error {
 		}
 	}
 	x.args = args
-	if err := execMany(s.c, insertNames, 3, args); err != nil {
+	if err := s.db.names.Put(s.c, args, s.counters.record); err != nil {
 		return err
 	}
 	var held, touched []driver.Value
@@ -213,10 +213,10 @@ func (s *saving) settle(sights []observation) error {
 			}
 		}
 	}
-	if err := execMany(s.c, insertHeld, 8, held); err != nil {
+	if err := s.c.ExecMany(insertHeld, 8, held); err != nil {
 		return err
 	}
-	if err := execMany(s.c, insertClock, 5, s.clocks); err != nil {
+	if err := s.c.ExecMany(insertClock, 5, s.clocks); err != nil {
 		return err
 	}
 	for len(touched) > 0 {
@@ -254,7 +254,7 @@ func priorOf(r []driver.Value) currentState {
 // remove notes that the record the page names is no more.
 func (s *saving) remove() error {
 	id := sqlite.AppendID(nil, s.kind.prefix, s.p.ID)
-	record, err := recordNumber(s.c, s.kind.number, id)
+	record, err := names.Record(s.c, s.kind.number, id)
 	if err != nil || record == 0 {
 		return err
 	}
@@ -282,15 +282,7 @@ func (s *saving) remove() error {
 }
 
 var (
-	selectRecord = &sqlite.Statement{Head: "SELECT record FROM name WHERE kind = ? AND id = ?"}
-	updateGone   = &sqlite.Statement{Head: `UPDATE held SET seen = ?1, state = state | 4,
+	updateGone = &sqlite.Statement{Head: `UPDATE held SET seen = ?1, state = state | 4,
 		stretch = CASE WHEN state & 4 THEN stretch ELSE ?2 END, since = CASE WHEN state & 4 THEN since ELSE ?3 END
 		WHERE number BETWEEN ?4 AND ?5`}
 )
-
-// recordNumber is the number of the record of that id, 0 when it was never
-// seen.
-func recordNumber(c *sqlite.Conn, kind int64, id []byte) (number int64, err error) {
-	_, err = c.One(selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })
-	return number, err
-}

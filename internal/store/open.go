@@ -17,6 +17,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
 
@@ -37,14 +38,13 @@ type DB struct {
 	packer  packer
 	catalog catalog
 
-	scratch scratch   // of whoever has the writing connection
-	rooms   sync.Pool // *[]byte that blocks are unpacked into
+	writing
+	rooms sync.Pool // *[]byte that blocks are unpacked into
 
 	epoch    atomic.Int64 // twice how often records made room for others; odd until that is committed or not
 	silent   atomic.Int64 // the same, of records that came or went without a change
 	spans    spans
 	built    built
-	cutting  cutting // of whoever has the writing connection
 	reads    reads
 	watchers watchers
 	room     room
@@ -52,6 +52,13 @@ type DB struct {
 	erased  atomic.Int64 // names that are not stored again
 	eraser  eraser
 	residue residue
+}
+
+// writing is what the goroutine that has the writing connection uses.
+type writing struct {
+	scratch scratch
+	names   names.Table
+	cutting cutting
 }
 
 // Open opens the store, making it when the file is missing or empty. A file

@@ -144,7 +144,7 @@ func (s *saving) putPast(sights []observation) error {
 		}
 		s.past = append(s.past, g.number*slots+s.shape.slot, r.Version, nil, int64(never), shortHash(s.hashes[i]))
 	}
-	return execMany(s.c, insertPast, 5, s.past)
+	return s.c.ExecMany(insertPast, 5, s.past)
 }
 
 // went notes that a record is no more in the shapes in which it is present.
@@ -175,7 +175,7 @@ func (s *saving) went(record int64, present []currentState) error {
 			return err
 		}
 	}
-	if err := execMany(s.c, insertPast, 5, s.past); err != nil {
+	if err := s.c.ExecMany(insertPast, 5, s.past); err != nil {
 		return err
 	}
 	if err := leavePlace(s.c, s.kind.number, present[0].position); err != nil {

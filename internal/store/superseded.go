@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 	"understudy/spec"
 )
@@ -28,7 +29,7 @@ func (h current) is(version int64) bool {
 func (db *DB) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow, blocks *opened) error {
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
-		record, err := recordNumber(c, row.kind, sqlite.AppendID(nil, row.prefix, p.ID))
+		record, err := names.Record(c, row.kind, sqlite.AppendID(nil, row.prefix, p.ID))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 	"understudy/request"
 )
@@ -44,7 +45,7 @@ func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int
 			if err != nil || t.ID == "" {
 				return err
 			}
-			record, err := recordNumber(c, kind.number, sqlite.AppendID(nil, kind.prefix, t.ID))
+			record, err := names.Record(c, kind.number, sqlite.AppendID(nil, kind.prefix, t.ID))
 			if err != nil || record == 0 {
 				return err
 			}

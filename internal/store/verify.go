@@ -99,10 +99,11 @@ func (v *verifying) file() error {
 }
 
 var (
-	selectCounts = &sqlite.Statement{Head: `SELECT k.name, k.records, count(DISTINCT h.number / 64), k.changes,
+	selectCounts = &sqlite.Statement{Head: `SELECT k.name, k.records, coalesce(p.count, 0), k.changes,
 		(SELECT coalesce(sum(count), 0) FROM change WHERE kind = k.number)
-		FROM kind k LEFT JOIN name n ON n.kind = k.number LEFT JOIN held h ON h.number BETWEEN n.record * 64
-		AND n.record * 64 + 63 AND h.state & 4 = 0 GROUP BY k.number`}
+		FROM kind k LEFT JOIN (SELECT kind, count(*) AS count FROM names n WHERE EXISTS
+		(SELECT 1 FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 AND state & 4 = 0) GROUP BY kind) p
+		ON p.kind = k.number`}
 	selectRuns = &sqlite.Statement{Head: "SELECT c.n, c.count, s.name, s.change FROM change c " +
 		"JOIN source s ON s.number = c.source ORDER BY c.source, c.n"}
 )

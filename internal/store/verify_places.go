@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	selectAllStands = &sqlite.Statement{Head: "SELECT h.number, h.place, n.kind, min(h.state & 12) FROM name n " +
+	selectAllStands = &sqlite.Statement{Head: "SELECT h.number, h.place, n.kind, min(h.state & 12) FROM names n " +
 		"JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 GROUP BY n.record, h.place"}
 	selectStandsAt = &sqlite.Statement{Head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
-	countStands    = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM name)"}
+	countStands    = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM names)"}
 )
 
 // places makes sure that every record stands where its rows say, and nowhere

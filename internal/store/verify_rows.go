@@ -197,13 +197,17 @@ func (v *verifying) held() error {
 
 var selectAllNames = &sqlite.Statement{Head: `SELECT n.record, n.id, k.prefix, (SELECT version FROM held
 	WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 1)
-	FROM name n JOIN kind k ON k.number = n.kind ORDER BY n.record`}
+	FROM names n JOIN kind k ON k.number = n.kind ORDER BY n.record`}
 
 // names compares every id with the one in a version of its record.
 func (v *verifying) names() error {
-	blocks := v.db.blocks(v.c)
+	blocks, last := v.db.blocks(v.c), int64(0)
 	return v.c.Query(selectAllNames, 0, nil, func(r []driver.Value) error {
 		v.report.Gone++ // until it is counted among those that are there
+		if r[0] == last {
+			v.problem("record %d has two names", last)
+		}
+		last = r[0].(int64)
 		id, err := sqlite.TextID(r[2].(string), r[1].([]byte))
 		if err != nil || r[3] == nil {
 			v.problem("record %d: no version, or a broken id (%v)", r[0], err)

@@ -2,12 +2,6 @@
 
 package store
 
-import (
-	"database/sql/driver"
-
-	"understudy/internal/store/sqlite"
-)
-
 // rowBody is a body of a record that stands in the page more than once.
 type rowBody struct{ record, hash int64 }
 
@@ -114,17 +108,4 @@ func fitting(entries []entry, all int) (n, size int) {
 		n++
 	}
 	return n, size
-}
-
-// execMany runs a statement for rows of width arguments each, as many at once as
-// one statement carries.
-func execMany(c *sqlite.Conn, st *sqlite.Statement, width int, args []driver.Value) error {
-	for len(args) > 0 {
-		n := min(sqlite.MaxTuples, len(args)/width)
-		if err := c.Exec(st, n, args[:n*width]...); err != nil {
-			return err
-		}
-		args = args[n*width:]
-	}
-	return nil
 }

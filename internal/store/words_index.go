@@ -80,7 +80,7 @@ func putWords(c *sqlite.Conn, x *cutting, edits []edit) error {
 				args = append(args, text)
 			}
 		}
-		if err := execMany(c, st, 1+int(columns), args); err != nil {
+		if err := c.ExecMany(st, 1+int(columns), args); err != nil {
 			return err
 		}
 		i = n

@@ -57,6 +57,23 @@ INSERT INTO counter (record, block) VALUES (0, 2);
 
 -- From a record's id to its number. erased: 1 when a person was erased and the
 -- record is not stored again, 2 when it was older than its kind is kept.
+--
+-- An id is in one of the three tables and moves from the first to the last
+-- (package names). The view names reads them all.
+CREATE TABLE name_recent (
+  kind   INTEGER NOT NULL,
+  id     BLOB    NOT NULL,
+  record INTEGER NOT NULL,
+  erased INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (kind, id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE name_middle (
+  kind   INTEGER NOT NULL,
+  id     BLOB    NOT NULL,
+  record INTEGER NOT NULL,
+  erased INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (kind, id)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE name (
   kind   INTEGER NOT NULL,
   id     BLOB    NOT NULL,
@@ -64,6 +81,10 @@ CREATE TABLE name (
   erased INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (kind, id)
 ) STRICT, WITHOUT ROWID;
+CREATE VIEW names AS
+  SELECT kind, id, record, erased FROM name_recent UNION ALL
+  SELECT kind, id, record, erased FROM name_middle UNION ALL
+  SELECT kind, id, record, erased FROM name;
 
 -- The current version of a record in one shape: number is the record's number
 -- times 64 plus the shape's slot. state: 1 final, 2 invalid, 4 gone, 8 forgotten.

@@ -132,6 +132,19 @@ func (c *Conn) Exec(st *Statement, n int, args ...driver.Value) error {
 	return err
 }
 
+// ExecMany runs a statement for rows of width arguments each, as many at once as
+// one statement carries.
+func (c *Conn) ExecMany(st *Statement, width int, args []driver.Value) error {
+	for len(args) > 0 {
+		n := min(MaxTuples, len(args)/width)
+		if err := c.Exec(st, n, args[:n*width]...); err != nil {
+			return err
+		}
+		args = args[n*width:]
+	}
+	return nil
+}
+
 // Query runs a statement with n tuples; each is called for every row with
 // values that are its own to keep, in a slice that is not.
 func (c *Conn) Query(st *Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
