@@ -8,7 +8,6 @@
 package mirror
 
 import (
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -113,11 +112,7 @@ func (s *source) instanceOf(k *spec.Kind, id string) (*spec.Target, bool) {
 		return nil, false
 	}
 	for _, in := range k.Instances {
-		path := in.Path
-		for i, name := range in.ID {
-			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(parts[i]))
-		}
-		path, ok := s.FillPath(path)
+		path, ok := s.InstancePath(in, parts)
 		if !ok {
 			continue
 		}

@@ -74,7 +74,7 @@ func (s *Spec) check() error {
 	return nil
 }
 
-func (s *Spec) compileKind(k *Kind) error {
+func (s *Spec) compileKind(k *Kind) (err error) {
 	if k.Name == "" || strings.ContainsAny(k.Name, "/~?. ") {
 		return fmt.Errorf("name %q: want one word", k.Name)
 	}
@@ -104,7 +104,7 @@ func (s *Spec) compileKind(k *Kind) error {
 		if l.Paging != "" && s.Pagings[l.Paging] == nil {
 			return fmt.Errorf("list %s: paging %q is not among the spec's pagings", l.Path, l.Paging)
 		}
-		if err := s.addRoute(l.Path, route{kind: k, list: l}); err != nil {
+		if l.template, err = s.addRoute(l.Path, route{kind: k, list: l}); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (s *Spec) compileKind(k *Kind) error {
 		if len(in.ID) != len(k.ID) {
 			return fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", in.Path, len(in.ID), len(k.ID))
 		}
-		if err := s.addRoute(in.Path, route{kind: k, instance: in}); err != nil {
+		if in.template, err = s.addRoute(in.Path, route{kind: k, instance: in}); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Spec) compileKind(k *Kind) error {
 }
 
 // compileMedia adds a kind's media paths.
-func (s *Spec) compileMedia(k *Kind) error {
+func (s *Spec) compileMedia(k *Kind) (err error) {
 	for _, m := range k.Media {
 		if f := k.fields[m.Field]; f == nil || f.Type != TypeMedia {
 			return fmt.Errorf("media %s: %q is not a field of type media", m.Path, m.Field)
@@ -135,7 +135,7 @@ func (s *Spec) compileMedia(k *Kind) error {
 		if len(m.ID) != len(k.ID) || len(m.ID) == 0 {
 			return fmt.Errorf("media %s: id names %d path variables, the kind's id has %d fields", m.Path, len(m.ID), len(k.ID))
 		}
-		if err := s.addRoute(m.Path, route{kind: k, media: m}); err != nil {
+		if m.template, err = s.addRoute(m.Path, route{kind: k, media: m}); err != nil {
 			return err
 		}
 	}
@@ -241,24 +241,19 @@ func (h *Hook) check() error {
 	return nil
 }
 
-func (s *Spec) addRoute(path string, r route) error {
-	if !strings.HasPrefix(path, "/") {
-		return fmt.Errorf("path %q does not begin with a slash", path)
-	}
-	for text := range strings.SplitSeq(path[1:], "/") {
-		seg, err := parseSegment(text)
-		if err != nil {
-			return err
-		}
-		r.segments = append(r.segments, seg)
+// addRoute parses a path of the spec and adds it to the routes.
+func (s *Spec) addRoute(path string, r route) (t Template, err error) {
+	if t, err = ParseTemplate(path); err != nil {
+		return t, err
 	}
 	for _, name := range r.ids() {
-		if !slices.ContainsFunc(r.segments, func(seg segment) bool { return seg.name == name }) {
-			return fmt.Errorf("path %s has no {%s}", path, name)
+		if !t.Has(name) {
+			return t, fmt.Errorf("path %s has no {%s}", path, name)
 		}
 	}
+	r.template = t
 	s.routes = append(s.routes, r)
-	return nil
+	return t, nil
 }
 
 // checkLinks makes sure links lead to kinds, once all kinds are known, and
@@ -276,23 +271,8 @@ func (s *Spec) checkLinks() error {
 			}
 		}
 	}
-	slices.SortStableFunc(s.routes, func(a, b route) int { return a.freedom() - b.freedom() })
+	slices.SortStableFunc(s.routes, func(a, b route) int { return a.template.freedom() - b.template.freedom() })
 	return nil
-}
-
-// freedom weighs the segments that hold a variable, so that Local.json is tried
-// before {Sid}.json, and {Sid}.json before {Sid}.
-func (r *route) freedom() int {
-	n := 0
-	for _, seg := range r.segments {
-		if seg.name != "" {
-			n += 1000
-			if seg.head != "" || seg.tail != "" {
-				n--
-			}
-		}
-	}
-	return n
 }
 
 // URL is where a key is asked for: the host its path belongs to, or base when

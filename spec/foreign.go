@@ -2,14 +2,12 @@
 
 package spec
 
-import "strings"
-
 // ForeignShape ends the shape of records that do not tell whose they are and were
 // seen under a path that names somebody else than the source's user. So what is
 // kept in a list's own shape lies under the user.
 const ForeignShape = "@elsewhere"
 
-// Untold is the variable in the paths of a kind's lists that the source's user
+// UnscopedVar is the variable in the paths of a kind's lists that the source's user
 // fills in and that no field of its records shows; "" when there is none.
 func (k *Kind) UnscopedVar() string { return k.unscopedVar }
 
@@ -17,9 +15,13 @@ func (k *Kind) UnscopedVar() string { return k.unscopedVar }
 // names tells.
 func (s *Spec) findUnscopedVar(k *Kind) {
 	for _, l := range k.Lists {
-		name, _, found := strings.Cut(l.Path[strings.LastIndexByte(l.Path, '{')+1:], "}")
+		vars := l.template.Vars()
+		if len(vars) == 0 {
+			continue
+		}
+		name := vars[len(vars)-1]
 		field, shown := s.Shown[name]
-		if _, own := s.Vars[name]; found && own && shown && k.fields[field] == nil && len(k.ID) > 0 {
+		if _, own := s.Vars[name]; own && shown && k.fields[field] == nil && len(k.ID) > 0 {
 			k.unscopedVar = name
 			return
 		}

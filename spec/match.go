@@ -14,9 +14,9 @@ import (
 // MaxURI bounds the canonical form of a request, in bytes.
 const MaxURI = 8 << 10
 
-// route is one path template, split.
+// route is one path of the spec.
 type route struct {
-	segments []segment
+	template Template
 	kind     *Kind
 	list     *List
 	instance *Instance
@@ -32,32 +32,6 @@ func (r *route) ids() []string {
 		return r.media.ID
 	}
 	return nil
-}
-
-// segment is one path segment of a template: literal, or a variable between a
-// literal head and tail ("{Sid}.json").
-type segment struct{ head, name, tail string }
-
-func (s segment) match(text string) (value string, ok bool) {
-	if s.name == "" {
-		return "", text == s.head
-	}
-	if len(text) <= len(s.head)+len(s.tail) || !strings.HasPrefix(text, s.head) || !strings.HasSuffix(text, s.tail) {
-		return "", false
-	}
-	return text[len(s.head) : len(text)-len(s.tail)], true
-}
-
-func parseSegment(text string) (segment, error) {
-	head, rest, ok := strings.Cut(text, "{")
-	if !ok {
-		return segment{head: text}, nil
-	}
-	name, tail, ok := strings.Cut(rest, "}")
-	if !ok || name == "" || strings.ContainsAny(tail, "{}") {
-		return segment{}, fmt.Errorf("path segment %q: want at most one {Variable}", text)
-	}
-	return segment{head: head, name: name, tail: tail}, nil
 }
 
 // Target says what a request to this source means: the decoded path's kind,
@@ -120,7 +94,7 @@ func isOwn(p understudy.Param) bool { return strings.HasPrefix(p.Name, understud
 func (s *Spec) route(t *Target, segments []string) {
 	for i := range s.routes {
 		r := &s.routes[i]
-		vars, ok := r.match(segments)
+		vars, ok := r.template.match(segments)
 		if !ok || r.ambiguous(vars) {
 			continue
 		}
@@ -147,24 +121,7 @@ func (r *route) ambiguous(vars []understudy.Param) bool {
 	})
 }
 
-func (r *route) match(segments []string) ([]understudy.Param, bool) {
-	if len(segments) != len(r.segments) {
-		return nil, false
-	}
-	var vars []understudy.Param
-	for i, seg := range r.segments {
-		value, ok := seg.match(segments[i])
-		if !ok {
-			return nil, false
-		}
-		if seg.name != "" {
-			vars = append(vars, understudy.Param{Name: seg.name, Value: value})
-		}
-	}
-	return vars, true
-}
-
-// misspelt reports whether a path that no route has differs from one in case,
+// nearMiss reports whether a path that no route has differs from one in case,
 // in empty segments or in ;parameters alone.
 func (s *Spec) nearMiss(segments []string) bool {
 	folded := make([]string, len(segments))
@@ -173,7 +130,7 @@ func (s *Spec) nearMiss(segments []string) bool {
 	}
 	full := slices.DeleteFunc(slices.Clone(folded), func(text string) bool { return text == "" })
 	for i := range s.routes {
-		if s.routes[i].resembles(folded) || s.routes[i].resembles(full) {
+		if t := s.routes[i].template; t.resembles(folded) || t.resembles(full) {
 			return true
 		}
 	}
@@ -190,21 +147,6 @@ func withoutParameters(segment string) string {
 		return head + rest[dot:]
 	}
 	return head
-}
-
-// resembles is match for folded segments; a variable may be empty.
-func (r *route) resembles(folded []string) bool {
-	if len(folded) != len(r.segments) {
-		return false
-	}
-	for i, seg := range r.segments {
-		head, tail := strings.ToLower(seg.head), strings.ToLower(seg.tail)
-		text := folded[i]
-		if seg.name == "" && text != head || len(text) < len(head)+len(tail) || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) {
-			return false
-		}
-	}
-	return true
 }
 
 // canonical orders a query: the list's filters as the spec names them, then

@@ -27,21 +27,7 @@ type RowMapping struct {
 
 // Fill puts values into one of With's texts; ok is false when one is not known.
 func (f *RowMapping) Fill(text string, value func(name string) (string, bool)) (filled string, ok bool) {
-	var b strings.Builder
-	for {
-		head, rest, found := strings.Cut(text, "{")
-		b.WriteString(head)
-		if !found {
-			return b.String(), true
-		}
-		name, tail, _ := strings.Cut(rest, "}")
-		said, known := value(name)
-		if !known {
-			return "", false
-		}
-		b.WriteString(said)
-		text = tail
-	}
+	return fillBraces(text, value)
 }
 
 // checkRows makes sure that what is said of rows is about what there is.
@@ -60,7 +46,8 @@ func (k *Kind) checkRows() error {
 func (k *Kind) checkRow(l *List) error {
 	f := l.Rows
 	whole := func(other *List) bool {
-		return other.Shape == f.From && other.Rows == nil && len(other.Only) == 0 && strings.Count(other.Path, "{") < strings.Count(l.Path, "{")
+		fewer := len(other.template.Vars()) < len(l.template.Vars())
+		return other.Shape == f.From && other.Rows == nil && len(other.Only) == 0 && fewer
 	}
 	switch {
 	case f.From == l.Shape:
@@ -80,7 +67,7 @@ func (k *Kind) checkRow(l *List) error {
 	}
 	for name, text := range f.With {
 		_, ok := f.Fill(text, func(word string) (string, bool) {
-			return "", k.fields[word] != nil || strings.Contains(l.Path, "{"+word+"}")
+			return "", k.fields[word] != nil || l.template.Has(word)
 		})
 		if !ok || strings.Count(text, "{") != strings.Count(text, "}") {
 			return fmt.Errorf("with %s: %q: want names of fields and of the path's variables in braces", name, text)

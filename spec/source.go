@@ -4,6 +4,8 @@ package spec
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 
 	"understudy"
@@ -31,7 +33,7 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 			return nil, fmt.Errorf("%w: spec %s has no list of %q", understudy.ErrInvalid, s.Spec.Name, understudy.Clip(entry))
 		}
 		for _, l := range k.Lists {
-			if path, ok := s.FillPath(l.Path); ok {
+			if path, ok := s.FillPath(l.Template()); ok {
 				return s.Spec.Target(s.Name, path, "")
 			}
 		}
@@ -61,7 +63,7 @@ func (s *Source) PollPaths() []string {
 	var paths []string
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
-			if path, ok := s.FillPath(l.Path); ok {
+			if path, ok := s.FillPath(l.Template()); ok {
 				paths = append(paths, path)
 			}
 		}
@@ -110,16 +112,30 @@ func (t *Target) Whole() bool {
 
 // FillPath puts the source's settings into a path's variables. ok is false when
 // that does not fill them all.
-func (s *Source) FillPath(path string) (filled string, ok bool) {
-	for {
-		head, rest, found := strings.Cut(path, "{")
-		if !found {
-			return path, true
+func (s *Source) FillPath(t Template) (path string, ok bool) { return t.Fill(s.plainVar) }
+
+// InstancePath is the path of a record: the parts of its id, escaped, and the
+// source's settings. ok is false when these do not fill it.
+func (s *Source) InstancePath(in *Instance, id []string) (path string, ok bool) {
+	return in.Template().Fill(func(name string) (string, bool) {
+		if i := slices.Index(in.ID, name); i >= 0 {
+			return url.PathEscape(id[i]), true
 		}
-		name, tail, _ := strings.Cut(rest, "}")
-		if s.Spec.Vars[name] != "user" || s.User == "" || strings.ContainsAny(s.User, "{}/%") {
-			return "", false
-		}
-		path = head + s.User + tail
+		return s.plainVar(name)
+	})
+}
+
+// plainVar is PathVar for paths that are not escaped: it refuses what would be
+// more than one segment.
+func (s *Source) plainVar(name string) (value string, ok bool) {
+	value, ok = s.PathVar(name)
+	return value, ok && !strings.ContainsAny(value, "{}/%")
+}
+
+// PathVar is what the source's settings put in a path variable.
+func (s *Source) PathVar(name string) (value string, ok bool) {
+	if s.Spec.Vars[name] == "user" {
+		return s.User, s.User != ""
 	}
+	return "", false
 }

@@ -164,6 +164,8 @@ type List struct {
 	// Count is, for a list under a record, the record's field that says how
 	// many rows it has: with 0 there nobody needs to ask.
 	Count string `yaml:"count"`
+
+	template Template
 }
 
 // Instance is one path that shows a record of a kind.
@@ -171,6 +173,8 @@ type Instance struct {
 	Path  string   `yaml:"path"`
 	Shape string   `yaml:"shape"` // default: the kind's name
 	ID    []string `yaml:"id"`    // the path variables that name the record, in the kind's id order
+
+	template Template
 }
 
 // Media is one path under which the content of a record lies: audio, an image.
@@ -182,7 +186,18 @@ type Media struct {
 	// Types are what the content may be, as media types ("audio/mpeg") or
 	// their first halves ("image/"); anything else is offered for download only.
 	Types []string `yaml:"types"`
+
+	template Template
 }
+
+// Template is the list's path, parsed.
+func (l *List) Template() Template { return l.template }
+
+// Template is the instance's path, parsed.
+func (in *Instance) Template() Template { return in.template }
+
+// Template is the media path, parsed.
+func (m *Media) Template() Template { return m.template }
 
 // Shows reports whether the list, asked without filters, shows all records of
 // its kind.

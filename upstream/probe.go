@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"understudy/request"
@@ -68,13 +67,7 @@ func (c *Client) probe(ctx context.Context) {
 func cheapest(s *spec.Source) (*spec.Target, error) {
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
-			path := l.Path
-			for name, from := range s.Spec.Vars {
-				if from == "user" && s.User != "" {
-					path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(s.User))
-				}
-			}
-			if !strings.Contains(path, "{") {
+			if path, ok := l.Template().FillEscaped(s.PathVar); ok {
 				query := ""
 				if p := s.Spec.PagingOf(l); p.Size != "" {
 					query = url.QueryEscape(p.Size) + "=" + strconv.Itoa(1)

@@ -168,12 +168,7 @@ func (c *comparison) measure(ctx context.Context) ([]line, error) {
 
 // path is the first page of the list at a page size, 0 = the default.
 func (c *comparison) path(size int) string {
-	path := c.list.Path
-	for name, fills := range c.source.Spec.Vars {
-		if fills == "user" {
-			path = strings.ReplaceAll(path, "{"+name+"}", c.source.User)
-		}
-	}
+	path, _ := c.source.FillPath(c.list.Template())
 	if size > 0 {
 		path += "?" + c.source.Spec.Paging.Size + "=" + strconv.Itoa(size)
 	}
@@ -241,10 +236,12 @@ func (c *comparison) record(ctx context.Context, w way, uri string) (outcome, er
 	// A record in the middle: the newest may still be on its way.
 	id, _ := rows[len(rows)/2][c.kind.ID[0]].(string)
 	in := c.kind.Instances[0]
-	path := strings.ReplaceAll(in.Path, "{"+in.ID[0]+"}", id)
-	for name := range c.source.Spec.Vars {
-		path = strings.ReplaceAll(path, "{"+name+"}", c.source.User)
-	}
+	path, _ := in.Template().Fill(func(name string) (string, bool) {
+		if name == in.ID[0] {
+			return id, true
+		}
+		return c.source.User, true
+	})
 	return c.one(ctx, w, path)
 }
 

@@ -1,9 +1,8 @@
-// Lies: which record another one lies under, read off the spec.
+// Ancestry: which record another one lies under, read off the spec.
 
 package access
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 
@@ -48,7 +47,7 @@ func pathsAbove(s *spec.Spec, k *spec.Kind) (all []*spec.Kind) {
 func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 	for _, p := range s.Kinds {
 		for _, in := range p.Instances {
-			if len(p.ID) == 1 && !ownAccount(s, in) && beginsPath(in.Path, l.Path) {
+			if len(p.ID) == 1 && !ownAccount(s, in) && in.Template().Begins(l.Template()) {
 				all = append(all, p)
 				break
 			}
@@ -60,44 +59,23 @@ func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 // ownAccount reports whether an instance's id is what the source fills in
 // paths.
 func ownAccount(s *spec.Spec, in *spec.Instance) bool {
-	i := strings.Index(in.Path, "{"+strings.Join(in.ID, "")+"}")
-	if i < 0 {
+	want := in.Template().Segments()
+	at := slices.IndexFunc(want, func(seg spec.Segment) bool { return len(in.ID) == 1 && seg.Name == in.ID[0] })
+	if at < 0 {
 		return false
 	}
 	// Another path of the spec begins the same way with the variable that is
 	// filled: /Accounts/{Sid}.json and /Accounts/{AccountSid}/….
-	head := in.Path[:i]
 	for _, k := range s.Kinds {
 		for _, l := range k.Lists {
-			if rest, ok := strings.CutPrefix(l.Path, head+"{"); ok {
-				name, _, _ := strings.Cut(rest, "}")
-				if s.Vars[name] == "user" {
-					return true
-				}
+			have := l.Template().Segments()
+			if len(have) > at && slices.Equal(have[:at], want[:at]) && have[at].Head == want[at].Head && s.Vars[have[at].Name] == "user" {
+				return true
 			}
 		}
 	}
 	return false
 }
-
-// beginsPath reports whether an instance's template names the record a longer
-// template lies under.
-func beginsPath(instance, longer string) bool {
-	want, have := strings.Split(instance, "/"), strings.Split(longer, "/")
-	if len(have) <= len(want) {
-		return false
-	}
-	for i, seg := range want {
-		if a, b := variable(seg), variable(have[i]); a != b || !a && seg != have[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// variable reports whether a segment of a template is one, an extension left
-// out.
-func variable(segment string) bool { return strings.HasPrefix(segment, "{") }
 
 // named is a record that a path names.
 type named struct {
@@ -108,15 +86,15 @@ type named struct {
 // over are the records of ruled kinds a path lies under, the outermost first:
 // of paths the spec does not name, too. Our own account, user, is none.
 func (r *grants) over(s *spec.Spec, t *spec.Target, user string) (all []named) {
-	have := strings.Split(t.Key.Path(), "/")
+	have := strings.Split(t.Key.Path(), "/")[1:]
 	for _, k := range s.Kinds {
 		f := r.rows[k.Name]
 		if f == nil {
 			continue
 		}
 		for _, in := range k.Instances {
-			path, ok := fillPath(in.Path, have)
-			if !ok || len(have) <= strings.Count(in.Path, "/")+1 {
+			path, ok := in.Template().FillFrom(have)
+			if !ok || len(have) <= len(in.Template().Segments()) {
 				continue
 			}
 			up, err := s.Target(t.Key.Source, path, "")
@@ -129,50 +107,4 @@ func (r *grants) over(s *spec.Spec, t *spec.Target, user string) (all []named) {
 	}
 	slices.SortStableFunc(all, func(a, b named) int { return len(a.target.Key.URI) - len(b.target.Key.URI) })
 	return all
-}
-
-// fillPath fills an instance's template from the beginning of a path; an
-// extension of the template is not in a longer path.
-func fillPath(template string, have []string) (path string, ok bool) {
-	want := strings.Split(template, "/")
-	if len(have) < len(want) {
-		return "", false
-	}
-	for i, seg := range want {
-		if !variable(seg) {
-			text, err := url.PathUnescape(have[i])
-			if err != nil || text != seg {
-				return "", false
-			}
-			continue
-		}
-		_, tail, _ := strings.Cut(seg, "}")
-		text := have[i]
-		if i == len(want)-1 {
-			text = strings.TrimSuffix(text, tail)
-		}
-		if text == "" {
-			return "", false
-		}
-		want[i] = text + tail
-	}
-	return strings.Join(want, "/"), true
-}
-
-// expand puts values in a template; ok is false when one is missing.
-func expand(template string, value func(name string) string) (path string, ok bool) {
-	for {
-		head, rest, more := strings.Cut(template, "{")
-		path += head
-		if !more {
-			return path, true
-		}
-		name, tail, _ := strings.Cut(rest, "}")
-		v := value(name)
-		if v == "" {
-			return "", false
-		}
-		path += url.PathEscape(v)
-		template = tail
-	}
 }

@@ -118,7 +118,7 @@ func (g *Gate) instanceOf(t *spec.Target) *spec.Target {
 		return t
 	}
 	for _, in := range t.Kind.Instances {
-		path, ok := expand(in.Path, t.Var)
+		path, ok := in.Template().FillEscaped(func(name string) (string, bool) { return t.Var(name), true })
 		if !ok {
 			continue
 		}

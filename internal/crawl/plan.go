@@ -37,7 +37,7 @@ func planOf(src *spec.Source, k *spec.Kind) (*plan, error) {
 		return nil, fmt.Errorf("%s have no ids; they are kept as whole pages and cannot be synced", k.Title)
 	}
 	for _, l := range k.Lists {
-		if free := p.free(l.Path); len(free) == 0 {
+		if free := p.free(l.Template()); len(free) == 0 {
 			p.lists = append(p.lists, l)
 		}
 	}
@@ -62,7 +62,7 @@ func (p *plan) nest() error {
 		p.parentKind = p.source.Spec.Kind(f.Link)
 	}
 	for _, l := range k.Lists {
-		if free := p.free(l.Path); p.parentKind != nil && len(free) == 1 {
+		if free := p.free(l.Template()); p.parentKind != nil && len(free) == 1 {
 			p.lists, p.by = append(p.lists, l), append(p.by, free[0])
 		}
 	}
@@ -76,28 +76,14 @@ func (p *plan) nest() error {
 }
 
 // free are the variables of a path that the source's settings do not fill.
-func (p *plan) free(path string) []string {
+func (p *plan) free(path spec.Template) []string {
 	var names []string
-	for _, name := range variables(path) {
-		if p.source.Spec.Vars[name] != "user" || p.source.User == "" {
+	for _, name := range path.Vars() {
+		if _, ok := p.source.PathVar(name); !ok {
 			names = append(names, name)
 		}
 	}
 	return names
-}
-
-// variables are the names of a path's variables, in order.
-func variables(path string) []string {
-	var names []string
-	for {
-		_, rest, found := strings.Cut(path, "{")
-		if !found {
-			return names
-		}
-		name, tail, _ := strings.Cut(rest, "}")
-		names = append(names, name)
-		path = tail
-	}
 }
 
 func filterOn(l *spec.List, field, op string) *spec.Filter {
@@ -115,23 +101,16 @@ func (p *plan) name() string { return p.source.Name + "/" + p.kind.Name }
 // sliced reports whether every list can be asked for a stretch of time.
 func (p *plan) sliced() bool { return p.since != nil }
 
-// fill puts values into a path's variables, the user where none is given.
-func (p *plan) fill(path string, values map[string]string) (string, bool) {
-	for {
-		head, rest, found := strings.Cut(path, "{")
-		if !found {
-			return path, true
-		}
-		name, tail, _ := strings.Cut(rest, "}")
+// fill puts values into a path's variables, the user where none is given. A value
+// that would not be one segment as it is, is refused.
+func (p *plan) fill(path spec.Template, values map[string]string) (string, bool) {
+	return path.Fill(func(name string) (string, bool) {
 		value, given := values[name]
-		if !given && p.source.Spec.Vars[name] == "user" {
-			value = p.source.User
+		if !given {
+			value, _ = p.source.PathVar(name)
 		}
-		if value == "" || strings.ContainsAny(value, "{}/%?#") {
-			return "", false
-		}
-		path = head + value + tail
-	}
+		return value, value != "" && !strings.ContainsAny(value, "{}/%?#")
+	})
 }
 
 // page is the first page of a list: under a record when parent is not empty,
@@ -142,7 +121,7 @@ func (p *plan) page(list int, parent string, s interval, size int) (*spec.Target
 	if p.by != nil {
 		values[p.by[list]] = parent
 	}
-	path, ok := p.fill(l.Path, values)
+	path, ok := p.fill(l.Template(), values)
 	if !ok {
 		return nil, fmt.Errorf("walk: %s: %w: path %s of %q", p.name(), understudy.ErrInvalid, l.Path, parent)
 	}
@@ -182,7 +161,7 @@ func bound(f *spec.Filter, clock int64, last bool) string {
 // newest is the newest page as the mirror polls it: of the first list, in the
 // usual size.
 func (p *plan) newest() (*spec.Target, error) {
-	path, ok := p.fill(p.lists[0].Path, nil)
+	path, ok := p.fill(p.lists[0].Template(), nil)
 	if !ok || p.parentKind != nil {
 		return nil, fmt.Errorf("walk: %s: %w: no newest page", p.name(), understudy.ErrInvalid)
 	}
@@ -201,12 +180,12 @@ func (p *plan) instance(id, parent, shape string) *spec.Target {
 		for i, name := range in.ID {
 			values[name] = parts[i]
 		}
-		for _, name := range p.free(in.Path) {
+		for _, name := range p.free(in.Template()) {
 			if !slices.Contains(in.ID, name) {
 				values[name] = parent
 			}
 		}
-		if path, ok := p.fill(in.Path, values); ok {
+		if path, ok := p.fill(in.Template(), values); ok {
 			if t, err := p.source.Spec.Target(p.source.Name, path, ""); err == nil && t.ID == id {
 				return t
 			}
@@ -221,7 +200,7 @@ func (p *plan) instance(id, parent, shape string) *spec.Target {
 func (p *plan) another(body []byte) bool {
 	for name, from := range p.source.Spec.Vars {
 		field := p.source.Spec.Shown[name]
-		if from != "user" || p.kind.Field(field) == nil || !strings.Contains(p.lists[0].Path, "{"+name+"}") {
+		if from != "user" || p.kind.Field(field) == nil || !p.lists[0].Template().Has(name) {
 			continue
 		}
 		v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, field)
@@ -256,7 +235,7 @@ func (p *plan) print() string {
 		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)
 		way := p.source.Spec.PagingOf(l) // one that led nowhere ended every walk after a page
 		fmt.Fprintf(h, " on by %q %q %q %q %q", way.Style, way.Next, way.Cursor, way.Page, way.Tokens)
-		if slices.ContainsFunc(variables(l.Path), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
+		if slices.ContainsFunc(l.Template().Vars(), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
 			fmt.Fprintf(h, " of %q", p.source.User)
 		}
 		if p.sliced() {

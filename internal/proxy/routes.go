@@ -36,7 +36,7 @@ func Examples(s *spec.Source, id func(kind string) string, value func(f *spec.Fi
 	var all []string
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
-			path := fill(s, k, l.Path, nil, id)
+			path := fill(s, k, l.Template(), nil, id)
 			all = append(all, path, path+"?NobodyKnowsThis=1", path+"?broken=%zz")
 			if size := s.Spec.PagingOf(l).Size; size != "" {
 				all = append(all, path+"?"+understudy.Query{{Name: size, Value: "2"}}.String())
@@ -46,10 +46,10 @@ func Examples(s *spec.Source, id func(kind string) string, value func(f *spec.Fi
 			}
 		}
 		for _, in := range k.Instances {
-			all = append(all, fill(s, k, in.Path, in, id))
+			all = append(all, fill(s, k, in.Template(), in, id))
 		}
 		for _, m := range k.Media {
-			all = append(all, fill(s, k, m.Path, &spec.Instance{ID: m.ID}, id))
+			all = append(all, fill(s, k, m.Template(), &spec.Instance{ID: m.ID}, id))
 		}
 	}
 	return append(all, "/", "/nothing/here", "/-/health", "/-/stats", "/-/", "/%2e%2e/x")
@@ -59,19 +59,13 @@ func Examples(s *spec.Source, id func(kind string) string, value func(f *spec.Fi
 // by the parts of its id, those that name another by an id of a kind whose
 // prefixes the variable does not contradict, the source's user where the spec
 // says so.
-func fill(s *spec.Source, k *spec.Kind, path string, in *spec.Instance, id func(kind string) string) string {
+func fill(s *spec.Source, k *spec.Kind, path spec.Template, in *spec.Instance, id func(kind string) string) string {
 	var parts []string
 	if in != nil && len(in.ID) > 0 {
 		parts = strings.Split(id(k.Name), spec.IDSeparator)
 	}
-	for {
-		before, rest, found := strings.Cut(path, "{")
-		name, after, closed := strings.Cut(rest, "}")
-		if !found || !closed {
-			return path
-		}
-		path = before + variable(s, k, in, name, parts, id) + after
-	}
+	filled, _ := path.Fill(func(name string) (string, bool) { return variable(s, k, in, name, parts, id), true })
+	return filled
 }
 
 func variable(s *spec.Source, k *spec.Kind, in *spec.Instance, name string, parts []string, id func(kind string) string) string {

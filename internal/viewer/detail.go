@@ -218,7 +218,7 @@ func (q *record) place(p *detailPage, t *spec.Target, row access.Row) {
 	if q.Kind.Browsable() {
 		p.ListHref = q.AsOf.Keep(q.Kind.Href + plan.WithQuery(plan.OwnVars(q.Source.Given(t, t.Instance.ID))))
 	}
-	above := q.Source.ParentOf(t.Instance.Path, nil)
+	above := q.Source.ParentOf(t.Instance.Template(), nil)
 	if above.Kind == nil || len(above.Vars) == 0 || !q.SeesKind(above.Kind) {
 		return
 	}

@@ -178,7 +178,7 @@ func (q *record) listsAbout(t *spec.Target) []*askedList {
 
 // under is a list's newest page under a record.
 func (q *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Target {
-	path, ok := plan.Expand(l.Path, func(name string) (string, bool) {
+	path, ok := l.Template().FillEscaped(func(name string) (string, bool) {
 		if v, ok := l.Under.Fill(parts)(name); ok {
 			return v, true
 		}

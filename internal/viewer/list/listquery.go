@@ -61,7 +61,7 @@ func (q queryParser) listQuery() (*listQuery, error) {
 	if len(ask.lacks) > 0 {
 		return ask, nil
 	}
-	path, ok := plan.Expand(ask.list.Path, ask.value(q.Source))
+	path, ok := ask.list.Template().FillEscaped(ask.value(q.Source))
 	if !ok {
 		return nil, page.BadRequest("A path variable of this address is empty", "Start again from the list.", nil)
 	}

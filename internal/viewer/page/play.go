@@ -103,7 +103,7 @@ func mediaType(m *spec.Media, row access.Row) string {
 // the record nor the page has.
 func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Query) *spec.Target {
 	parts := strings.Split(row.ID, spec.IDSeparator)
-	at, ok := plan.Expand(m.Path, func(name string) (string, bool) {
+	at, ok := m.Template().FillEscaped(func(name string) (string, bool) {
 		if i := slices.Index(m.ID, name); i >= 0 && i < len(parts) {
 			return parts[i], true
 		}
@@ -116,7 +116,7 @@ func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Qu
 		if v, ok := k.Source.Fill(name); ok {
 			return v, true
 		}
-		field := k.FieldOf(k.Source.ParentOf(m.Path, []string{name}))
+		field := k.FieldOf(k.Source.ParentOf(m.Template(), []string{name}))
 		if field == "" {
 			return "", false
 		}

@@ -113,7 +113,7 @@ func (s *CellContext) RecordOf(row access.Row) string {
 // "" when neither has it, or when no path can name the record.
 func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) string {
 	in := k.PlannedInstances[0]
-	query := vars.Without(func(p understudy.Param) bool { return !plan.IsOwnVar(in.Path, p.Name) })
+	query := vars.Without(func(p understudy.Param) bool { return !plan.IsOwnVar(in.Template(), p.Name) })
 	for name, field := range in.Needs {
 		value, ok := vars.Get(name)
 		if v := row.Field(field); field != "" && v.State == access.Seen && v.Text != "" {

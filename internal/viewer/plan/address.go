@@ -113,22 +113,14 @@ func (l *List) knows(name string) bool {
 // isVar reports whether a parameter is a variable of the list's path.
 func (l *List) IsVar(name string) bool {
 	own, _ := strings.CutPrefix(name, understudy.OwnPrefix)
-	return slices.Contains(l.Needs, name) || IsOwnVar(l.Path, name) && !slices.Contains(l.Needs, own)
+	return slices.Contains(l.Needs, name) || IsOwnVar(l.Template(), name) && !slices.Contains(l.Needs, own)
 }
 
 // isOwnVar reports whether a parameter is a path's variable as the viewer
 // names those the source fills: understudy.AccountSid.
-func IsOwnVar(path, name string) bool {
+func IsOwnVar(path spec.Template, name string) bool {
 	own, ok := strings.CutPrefix(name, understudy.OwnPrefix)
-	if !ok {
-		return false
-	}
-	for v := range pathVars(path) {
-		if v == own {
-			return true
-		}
-	}
-	return false
+	return ok && path.Has(own)
 }
 
 // byName orders parameters.
@@ -143,7 +135,7 @@ func IsPosition(p *spec.Paging, name string) bool {
 // the viewer's address and what the source fills in. ok: nothing lacks.
 func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok bool) {
 	in := k.PlannedInstances[0]
-	return Expand(in.Path, func(name string) (string, bool) {
+	return in.Template().FillEscaped(func(name string) (string, bool) {
 		if i := slices.Index(in.ID, name); i >= 0 {
 			return parts[i], true
 		}

@@ -4,7 +4,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"understudy/spec"
 )
@@ -48,13 +47,13 @@ func (p Parent) Id(value func(string) (string, bool)) string {
 //
 //	/Accounts/{AccountSid}/Calls/{Sid}.json                instance of calls
 //	/Accounts/{AccountSid}/Calls/{CallSid}/Recordings.json its recordings
-func (s *Source) ParentOf(path string, needs []string) Parent {
+func (s *Source) ParentOf(path spec.Template, needs []string) Parent {
 	var best Parent
 	longest := 0
-	have := strings.Split(path, "/")
+	have := path.Segments()
 	for _, k := range s.Kinds {
 		for _, in := range k.Instances {
-			want := strings.Split(in.Path, "/")
+			want := in.Template().Segments()
 			vars, ok := under(have, want, in)
 			if !ok || len(want) <= longest || slices.ContainsFunc(needs, func(n string) bool { _, ok := vars[n]; return !ok }) {
 				continue
@@ -66,7 +65,7 @@ func (s *Source) ParentOf(path string, needs []string) Parent {
 }
 
 // under matches the beginning of a path with an instance's.
-func under(have, want []string, in *spec.Instance) (vars map[string]int, ok bool) {
+func under(have, want []spec.Segment, in *spec.Instance) (vars map[string]int, ok bool) {
 	if len(have) <= len(want) {
 		return nil, false
 	}
@@ -86,11 +85,6 @@ func under(have, want []string, in *spec.Instance) (vars map[string]int, ok bool
 }
 
 // segmentVar is the variable of a path segment, an extension after it left out.
-func segmentVar(segment string) (name string, ok bool) {
-	rest, ok := strings.CutPrefix(segment, "{")
-	if !ok {
-		return "", false
-	}
-	name, tail, ok := strings.Cut(rest, "}")
-	return name, ok && (tail == "" || tail[0] == '.')
+func segmentVar(s spec.Segment) (name string, ok bool) {
+	return s.Name, s.Opens() && (s.Tail == "" || s.Tail[0] == '.')
 }

@@ -110,13 +110,13 @@ func New(src *spec.Source) (*Source, error) {
 func (k *Kind) planLists() error {
 	for _, l := range k.Lists {
 		lp := &List{List: l, Kind: k, PagingStyle: k.Source.Spec.PagingOf(l)}
-		for name := range pathVars(l.Path) {
+		for _, name := range l.Template().Vars() {
 			if _, ok := k.Source.Fill(name); !ok {
 				lp.Needs = append(lp.Needs, name)
 			}
 		}
 		if len(lp.Needs) > 0 {
-			lp.Under = k.Source.ParentOf(l.Path, lp.Needs)
+			lp.Under = k.Source.ParentOf(l.Template(), lp.Needs)
 		}
 		if p := lp.Under.Kind; p != nil && l.Count != "" && p.Field(l.Count) != nil {
 			p.CountedIn[l.Count] = lp
@@ -150,7 +150,7 @@ func listTitle(l *List, i int) string {
 // planTargets makes what is asked about a list: its newest page, and for the
 // gate a page under each filter, a made-up value in what a record would fill.
 func (k *Kind) planTargets(lp *List) error {
-	path, _ := Expand(lp.Path, func(name string) (string, bool) {
+	path, _ := lp.Template().FillEscaped(func(name string) (string, bool) {
 		if v, ok := k.Source.Fill(name); ok {
 			return v, true
 		}
@@ -181,11 +181,11 @@ func (k *Kind) planTargets(lp *List) error {
 func (k *Kind) planInstances() {
 	for _, in := range k.Instances {
 		ip := &Instance{Instance: in, Needs: map[string]string{}}
-		for name := range pathVars(in.Path) {
+		for _, name := range in.Template().Vars() {
 			if _, ok := k.Source.Fill(name); ok || slices.Contains(in.ID, name) {
 				continue
 			}
-			ip.Needs[name] = k.FieldOf(k.Source.ParentOf(in.Path, []string{name}))
+			ip.Needs[name] = k.FieldOf(k.Source.ParentOf(in.Template(), []string{name}))
 		}
 		k.PlannedInstances = append(k.PlannedInstances, ip)
 	}
@@ -235,48 +235,7 @@ func (k *Kind) Orphaned() bool {
 }
 
 // fill gives what the source puts in a path variable that an address leaves out.
-func (p *Source) Fill(name string) (string, bool) {
-	if p.Spec.Vars[name] == "user" {
-		return p.User, p.User != ""
-	}
-	return "", false
-}
-
-// pathVars yields the variables of a path template in order.
-func pathVars(path string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for {
-			_, rest, ok := strings.Cut(path, "{")
-			if !ok {
-				return
-			}
-			name, tail, _ := strings.Cut(rest, "}")
-			if !yield(name) {
-				return
-			}
-			path = tail
-		}
-	}
-}
-
-// expand puts values in a path template; ok is false when one is missing.
-func Expand(path string, value func(string) (string, bool)) (expanded string, ok bool) {
-	var b strings.Builder
-	for {
-		head, rest, more := strings.Cut(path, "{")
-		b.WriteString(head)
-		if !more {
-			return b.String(), true
-		}
-		name, tail, _ := strings.Cut(rest, "}")
-		v, ok := value(name)
-		if !ok || v == "" {
-			return "", false
-		}
-		b.WriteString(url.PathEscape(v))
-		path = tail
-	}
-}
+func (p *Source) Fill(name string) (string, bool) { return p.PathVar(name) }
 
 // errorDocs finds the address of upstream's page about an error in the
 // template of its error bodies: the first one that holds {code}.
@@ -305,7 +264,7 @@ const JobsWord = "jobs"
 // are not the id: those the source fills as the viewer's own.
 func (in *Instance) Params() []string {
 	var known []string
-	for name := range pathVars(in.Path) {
+	for _, name := range in.Template().Vars() {
 		_, needed := in.Needs[name]
 		switch {
 		case needed:

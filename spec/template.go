@@ -1,0 +1,219 @@
+// Template: a path with variables in braces, such as /v1/Calls/{Sid}.json.
+
+package spec
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"understudy"
+)
+
+// Template is a path of a spec, with at most one variable a segment. Compile
+// parses the paths of lists, instances and media. The zero value has no segment.
+type Template struct {
+	text     string
+	segments []Segment
+}
+
+// Segment is one path segment of a template: the literal Head, or a variable
+// between a literal head and tail ("{Sid}.json").
+type Segment struct{ Head, Name, Tail string }
+
+// ParseTemplate reads a path with variables.
+func ParseTemplate(path string) (Template, error) {
+	t := Template{text: path}
+	if !strings.HasPrefix(path, "/") {
+		return t, fmt.Errorf("path %q does not begin with a slash", path)
+	}
+	for text := range strings.SplitSeq(path[1:], "/") {
+		seg, err := parseSegment(text)
+		if err != nil {
+			return t, err
+		}
+		t.segments = append(t.segments, seg)
+	}
+	return t, nil
+}
+
+func parseSegment(text string) (Segment, error) {
+	head, rest, ok := strings.Cut(text, "{")
+	if !ok {
+		return Segment{Head: text}, nil
+	}
+	name, tail, ok := strings.Cut(rest, "}")
+	if !ok || name == "" || strings.ContainsAny(tail, "{}") {
+		return Segment{}, fmt.Errorf("path segment %q: want at most one {Variable}", text)
+	}
+	return Segment{Head: head, Name: name, Tail: tail}, nil
+}
+
+// String is the segment as a spec file has it.
+func (s Segment) String() string {
+	if s.Name == "" {
+		return s.Head
+	}
+	return s.Head + "{" + s.Name + "}" + s.Tail
+}
+
+// Opens reports whether the segment begins with its variable.
+func (s Segment) Opens() bool { return s.Head == "" && s.Name != "" }
+
+func (s Segment) match(text string) (value string, ok bool) {
+	if s.Name == "" {
+		return "", text == s.Head
+	}
+	if len(text) <= len(s.Head)+len(s.Tail) || !strings.HasPrefix(text, s.Head) || !strings.HasSuffix(text, s.Tail) {
+		return "", false
+	}
+	return text[len(s.Head) : len(text)-len(s.Tail)], true
+}
+
+// String is the path as a spec file has it.
+func (t Template) String() string { return t.text }
+
+// Segments are the path's segments. They must not be changed.
+func (t Template) Segments() []Segment { return t.segments }
+
+// Vars are the names of the variables, in order.
+func (t Template) Vars() []string {
+	var names []string
+	for _, seg := range t.segments {
+		if seg.Name != "" {
+			names = append(names, seg.Name)
+		}
+	}
+	return names
+}
+
+// Has reports whether the template has a variable of that name.
+func (t Template) Has(name string) bool {
+	return name != "" && slices.ContainsFunc(t.segments, func(seg Segment) bool { return seg.Name == name })
+}
+
+// Fill puts a value in place of each variable, as it is: value escapes what needs
+// it, and refuses what may not stand in the path. ok is false when it refuses one.
+func (t Template) Fill(value func(name string) (text string, ok bool)) (path string, ok bool) {
+	return fillBraces(t.text, value)
+}
+
+// FillEscaped is Fill with each value escaped as one path segment. An empty value
+// is refused.
+func (t Template) FillEscaped(value func(name string) (text string, ok bool)) (path string, ok bool) {
+	return t.Fill(func(name string) (string, bool) {
+		text, ok := value(name)
+		return url.PathEscape(text), ok && text != ""
+	})
+}
+
+// fillBraces puts a value in place of each name in braces.
+func fillBraces(text string, value func(name string) (string, bool)) (filled string, ok bool) {
+	var b strings.Builder
+	for {
+		head, rest, found := strings.Cut(text, "{")
+		b.WriteString(head)
+		if !found {
+			return b.String(), true
+		}
+		name, tail, _ := strings.Cut(rest, "}")
+		said, known := value(name)
+		if !known {
+			return "", false
+		}
+		b.WriteString(said)
+		text = tail
+	}
+}
+
+// FillFrom fills the template from the beginning of a path, which is split at its
+// slashes and still escaped. The tail of the last segment, such as an extension,
+// need not be in the path.
+func (t Template) FillFrom(path []string) (filled string, ok bool) {
+	if len(path) < len(t.segments) {
+		return "", false
+	}
+	var b strings.Builder
+	for i, seg := range t.segments {
+		text := path[i]
+		if !seg.Opens() {
+			if text, err := url.PathUnescape(text); err != nil || text != seg.String() {
+				return "", false
+			}
+			b.WriteString("/" + seg.String())
+			continue
+		}
+		if i == len(t.segments)-1 {
+			text = strings.TrimSuffix(text, seg.Tail)
+		}
+		if text == "" {
+			return "", false
+		}
+		b.WriteString("/" + text + seg.Tail)
+	}
+	return b.String(), true
+}
+
+// Begins reports whether a longer template begins with this one: the same
+// literal segments, and variables of any name in the same places.
+func (t Template) Begins(longer Template) bool {
+	if len(longer.segments) <= len(t.segments) {
+		return false
+	}
+	for i, seg := range t.segments {
+		other := longer.segments[i]
+		if seg.Opens() != other.Opens() || !seg.Opens() && seg != other {
+			return false
+		}
+	}
+	return true
+}
+
+// match finds the values of the variables in a path's decoded segments.
+func (t Template) match(path []string) (vars []understudy.Param, ok bool) {
+	if len(path) != len(t.segments) {
+		return nil, false
+	}
+	for i, seg := range t.segments {
+		value, ok := seg.match(path[i])
+		if !ok {
+			return nil, false
+		}
+		if seg.Name != "" {
+			vars = append(vars, understudy.Param{Name: seg.Name, Value: value})
+		}
+	}
+	return vars, true
+}
+
+// resembles is match for folded segments; a variable may be empty.
+func (t Template) resembles(folded []string) bool {
+	if len(folded) != len(t.segments) {
+		return false
+	}
+	for i, seg := range t.segments {
+		head, tail := strings.ToLower(seg.Head), strings.ToLower(seg.Tail)
+		text := folded[i]
+		fits := len(text) >= len(head)+len(tail) && strings.HasPrefix(text, head) && strings.HasSuffix(text, tail)
+		if !fits || seg.Name == "" && text != head {
+			return false
+		}
+	}
+	return true
+}
+
+// freedom weighs the segments that hold a variable, so that Local.json is tried
+// before {Sid}.json, and {Sid}.json before {Sid}.
+func (t Template) freedom() int {
+	n := 0
+	for _, seg := range t.segments {
+		if seg.Name != "" {
+			n += 1000
+			if seg.Head != "" || seg.Tail != "" {
+				n--
+			}
+		}
+	}
+	return n
+}
