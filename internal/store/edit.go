@@ -5,6 +5,8 @@ package store
 import (
 	"cmp"
 	"slices"
+
+	"understudy/kit/jsonspan"
 )
 
 // edit is what becomes of one record in one shape in the indexes. It is made
@@ -18,6 +20,54 @@ type edit struct {
 	// old is what is in the indexes under was, new what is to be there under is;
 	// nil: nothing. Their bodies and parents are of interest; old may be new.
 	old, new *entry
+	// oldFacts and newFacts are read from them once for both indexes.
+	oldFacts, newFacts facts
+}
+
+// facts are a body read once: its outermost value and the members of that.
+type facts struct {
+	body    []byte
+	doc     jsonspan.Value // no kind: the body is no document
+	members []member
+}
+
+type member struct {
+	name  []byte // as it stands in the body
+	value jsonspan.Value
+}
+
+// factsOf reads a body. The members are appended to room.
+func factsOf(body []byte, room []member) (f facts, rest []member) {
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return facts{body: body}, room
+	}
+	f = facts{body: body, doc: doc}
+	if doc.Kind == jsonspan.Object {
+		start := len(room)
+		jsonspan.Members(body, doc, func(name []byte, v jsonspan.Value) bool {
+			room = append(room, member{name, v})
+			return true
+		})
+		f.members = room[start:len(room):len(room)]
+	}
+	return f, room
+}
+
+// readFacts reads the bodies of edits; the members of all are appended to room.
+func readFacts(edits []edit, room []member) []member {
+	for i := range edits {
+		e := &edits[i]
+		if e.old != nil {
+			e.oldFacts, room = factsOf(e.old.body, room)
+		}
+		if e.new == e.old {
+			e.newFacts = e.oldFacts
+		} else if e.new != nil {
+			e.newFacts, room = factsOf(e.new.body, room)
+		}
+	}
+	return room
 }
 
 // write is one row of an index that is to be written or taken out.

@@ -4,8 +4,6 @@
 package store
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +65,7 @@ func isTime(typ string) bool {
 // they are made anew.
 func fingerprint(fields []termField) string {
 	var b strings.Builder
-	b.WriteString("3")
+	b.WriteString("4")
 	for _, f := range fields {
 		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
 	}
@@ -92,14 +90,21 @@ func fieldsIn(text string) (fields []termField) {
 	return fields
 }
 
-// appendToken appends the word that stands for a value.
+// appendToken appends the word that stands for a value: 60 bits of its FNV-1a
+// hash (draft-eastlake-fnv). Values that share one are told apart by the body.
 func appendToken(dst []byte, shape int64, field, value string) []byte {
 	const digits = "0123456789abcdefghijklmnopqrstuv"
-	var buf [256]byte
-	text := binary.LittleEndian.AppendUint16(buf[:0], uint16(shape))
-	text = append(append(append(text, field...), 0), value...)
-	sum := sha256.Sum256(text)
-	n := binary.LittleEndian.Uint64(sum[:])
+	const offset, prime = 14695981039346656037, 1099511628211
+	n := (uint64(offset) ^ uint64(shape&0xff)) * prime
+	n = (n ^ uint64(shape>>8)) * prime
+	for i := range len(field) {
+		n = (n ^ uint64(field[i])) * prime
+	}
+	n *= prime // a border
+	for i := range len(value) {
+		n = (n ^ uint64(value[i])) * prime
+	}
+	n ^= n >> 32
 	for range 12 {
 		dst = append(dst, digits[n&31])
 		n >>= 5
@@ -153,7 +158,7 @@ func nearName(field string) string { return "~" + field }
 // termText is the row of a record that stands in a second: its tokens, one after
 // the other. Times that are far from it, and by nearName the differences of the
 // others, are told to seen.
-func termText(dst []byte, fields []termField, shape, second int64, parent string, body []byte, seen func(field string, unix int64)) []byte {
+func termText(dst []byte, fields []termField, shape, second int64, parent string, f *facts, seen func(field string, unix int64)) []byte {
 	add := func(field, value string) {
 		if len(dst) > 0 {
 			dst = append(dst, ' ')
@@ -163,10 +168,7 @@ func termText(dst []byte, fields []termField, shape, second int64, parent string
 	if parent != "" {
 		add(parentTerm, parent)
 	}
-	doc, err := jsonspan.Document(body)
-	if err != nil || doc.Kind != jsonspan.Object {
-		return dst
-	}
+	body := f.body
 	one := func(f *termField, v jsonspan.Value) {
 		if f.way == termTime {
 			at := int64(0)
@@ -198,22 +200,23 @@ func termText(dst []byte, fields []termField, shape, second int64, parent string
 			add(f.name, text)
 		}
 	}
-	// Fields of the body itself are met in one walk over it; of two members of a
-	// name the last counts, as Find has it.
+	if f.doc.Kind != jsonspan.Object {
+		return dst
+	}
+	// Of two members of a name the last counts, as Find has it.
 	var buf [64]jsonspan.Value
 	values := append(buf[:0], make([]jsonspan.Value, len(fields))...)
-	jsonspan.Members(body, doc, func(name []byte, v jsonspan.Value) bool {
+	for _, m := range f.members {
 		for i := range fields {
-			if len(fields[i].name) <= len(name) && jsonspan.NameIs(name, fields[i].name) {
-				values[i] = v
+			if len(fields[i].name) <= len(m.name) && jsonspan.NameIs(m.name, fields[i].name) {
+				values[i] = m.value
 				break
 			}
 		}
-		return true
-	})
+	}
 	for i := range fields {
-		if f := &fields[i]; strings.Contains(f.name, ".") {
-			values[i], _ = jsonspan.Find(body, doc, f.name)
+		if name := fields[i].name; strings.Contains(name, ".") {
+			values[i], _ = jsonspan.Find(body, f.doc, name)
 		}
 		if values[i].Kind != jsonspan.None || fields[i].way == termTime {
 			one(&fields[i], values[i])
@@ -240,5 +243,6 @@ func monthStart(month int64) int64 {
 
 // tokens are the tokens of a version of a record that stands at a spot.
 func tokens(fields []termField, spot int64, e *entry, seen func(field string, unix int64)) []string {
-	return strings.Fields(string(termText(nil, fields, shapeOf(spot), secondOf(positionOf(spot)), e.parent, e.body, seen)))
+	f, _ := factsOf(e.body, nil)
+	return strings.Fields(string(termText(nil, fields, shapeOf(spot), secondOf(positionOf(spot)), e.parent, &f, seen)))
 }

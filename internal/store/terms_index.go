@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	insertTerms = &sqlite.Statement{Head: "INSERT INTO terms (rowid, term) VALUES (?, ?)"}
+	insertTerms = &sqlite.Statement{Head: "INSERT INTO terms (rowid, term) VALUES ", Tuple: "(?, ?)"}
 	deleteTerms = &sqlite.Statement{Head: "INSERT INTO terms (terms, rowid, term) VALUES ('delete', ?, ?)"}
 	upsertSpan  = &sqlite.Statement{Head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT DO UPDATE SET least = min(least, excluded.least), most = max(most, excluded.most)`}
@@ -26,6 +26,7 @@ func (db *DB) index(c *sqlite.Conn, edits []edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
+	db.cutting.members = readFacts(edits, db.cutting.members[:0])
 	if err := db.indexTerms(c, indexed(edits, db.built.terms.Load())); err != nil {
 		return err
 	}
@@ -40,10 +41,10 @@ func (db *DB) indexTerms(c *sqlite.Conn, edits []edit) error {
 		e := &edits[i]
 		was, is = was[:0], is[:0]
 		if e.old != nil {
-			was = termText(was, e.kind.terms, e.shape, secondOf(positionOf(e.was)), e.old.parent, e.old.body, nil)
+			was = termText(was, e.kind.terms, e.shape, secondOf(positionOf(e.was)), e.old.parent, &e.oldFacts, nil)
 		}
 		if e.new != nil {
-			is = termText(is, e.kind.terms, e.shape, secondOf(positionOf(e.is)), e.new.parent, e.new.body, func(field string, unix int64) {
+			is = termText(is, e.kind.terms, e.shape, secondOf(positionOf(e.is)), e.new.parent, &e.newFacts, func(field string, unix int64) {
 				grown.see(spanName{e.shape, field}, unix)
 			})
 		}
@@ -55,15 +56,8 @@ func (db *DB) indexTerms(c *sqlite.Conn, edits []edit) error {
 		}
 	}
 	inFalling(writes)
-	for len(writes) > 0 {
-		n := 1
-		for n < len(writes) && writes[n].spot == writes[0].spot {
-			n++
-		}
-		if err := putTerms(c, writes[:n]); err != nil {
-			return err
-		}
-		writes = writes[n:]
+	if err := putTerms(c, writes); err != nil {
+		return err
 	}
 	if err := grown.put(); err != nil {
 		return err
@@ -72,36 +66,62 @@ func (db *DB) indexTerms(c *sqlite.Conn, edits []edit) error {
 	return nil
 }
 
-// putTerms writes what becomes of one spot. A word that is taken out and put in
-// at once must be told as neither: FTS5 loses what follows it then (detail=none
-// with secure-delete).
+// putTerms writes rows in their order. Rows that only come are written together.
 func putTerms(c *sqlite.Conn, writes []write) error {
-	row := termRow(writes[0].spot)
-	var out, in []string
-	for _, w := range writes {
-		if w.out {
-			out = append(out, strings.Fields(w.text)...)
-		} else {
-			in = append(in, strings.Fields(w.text)...)
+	var args []driver.Value
+	for len(writes) > 0 {
+		n := 1
+		for n < len(writes) && writes[n].spot == writes[0].spot {
+			n++
 		}
-	}
-	if len(out) > 0 && len(in) > 0 {
-		out, in = lacking(out, in), lacking(in, out)
-		if len(out)+len(in) == 0 {
-			return nil
-		}
-		if len(out) > 0 {
-			if err := c.Exec(deleteTerms, 0, row, strings.Join(out, " ")); err != nil {
+		out, in := termsOf(writes[:n])
+		if out != "" {
+			if err := c.ExecMany(insertTerms, 2, args); err != nil {
+				return err
+			}
+			args = args[:0]
+			if err := c.Exec(deleteTerms, 0, termRow(writes[0].spot), out); err != nil {
 				return err
 			}
 		}
-		// FTS5 counts rows in and out, whatever is in them.
-		return c.Exec(insertTerms, 0, row, strings.Join(in, " "))
+		if in != nil {
+			args = append(args, termRow(writes[0].spot), *in)
+		}
+		writes = writes[n:]
 	}
-	if len(out) > 0 {
-		return c.Exec(deleteTerms, 0, row, strings.Join(out, " "))
+	return c.ExecMany(insertTerms, 2, args)
+}
+
+// termsOf is what is taken out of one spot and what is put in; in is nil when
+// there is no row to put. A word that is taken out and put in at once must be told
+// as neither: FTS5 loses what follows it then (detail=none with secure-delete).
+// FTS5 counts rows in and out, whatever is in them: one that had words and has
+// others is put in, though it may have no new ones.
+func termsOf(writes []write) (out string, in *string) {
+	if len(writes) == 1 {
+		if w := &writes[0]; w.out {
+			return w.text, nil
+		}
+		return "", &writes[0].text
 	}
-	return c.Exec(insertTerms, 0, row, strings.Join(in, " "))
+	var outs, ins []string
+	for _, w := range writes {
+		if w.out {
+			outs = append(outs, strings.Fields(w.text)...)
+		} else {
+			ins = append(ins, strings.Fields(w.text)...)
+		}
+	}
+	if len(outs) > 0 && len(ins) > 0 {
+		outs, ins = lacking(outs, ins), lacking(ins, outs)
+		if len(outs)+len(ins) == 0 {
+			return "", nil
+		}
+	} else if len(ins) == 0 {
+		return strings.Join(outs, " "), nil
+	}
+	text := strings.Join(ins, " ")
+	return strings.Join(outs, " "), &text
 }
 
 // termRow is the number of a spot's row, and the spot of a row's number: they

@@ -5,9 +5,9 @@ package store_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"strings"
 	"testing"
@@ -21,9 +21,11 @@ import (
 // tokenOf is the word that stands for a value in the index, made here once
 // more.
 func tokenOf(shape uint16, field, value string) string {
-	text := binary.LittleEndian.AppendUint16(nil, shape)
-	sum := sha256.Sum256(append(append(append(text, field...), 0), value...))
-	n := binary.LittleEndian.Uint64(sum[:])
+	h := fnv.New64a()
+	h.Write(binary.LittleEndian.AppendUint16(nil, shape))
+	h.Write([]byte(field + "\x00" + value))
+	n := h.Sum64()
+	n ^= n >> 32
 	var word strings.Builder
 	for range 12 {
 		word.WriteByte("0123456789abcdefghijklmnopqrstuv"[n&31])

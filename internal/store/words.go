@@ -124,39 +124,47 @@ type texts struct {
 }
 
 // each calls yield with every text, until that returns false.
-func (t *texts) each(rule textRule, body []byte, yield func(c column, text string) bool) {
-	doc, err := jsonspan.Document(body)
-	if err != nil {
+func (t *texts) each(rule textRule, f *facts, yield func(c column, text string) bool) {
+	t.rule, t.yield, t.name, t.ended = rule, yield, t.name[:0], false
+	if f.doc.Kind != jsonspan.Object {
+		t.value(f.body, f.doc, columnOther)
 		return
 	}
-	t.rule, t.yield, t.name, t.ended = rule, yield, t.name[:0], false
-	t.value(body, doc, columnOther)
+	for _, m := range f.members {
+		if t.member(f.body, m.name, m.value); t.ended {
+			return
+		}
+	}
 }
 
-// value goes through a value whose name is t.name; inner is its column. What the
-// spec does not name in it is columnOther: a role that sees the rest does not see
-// that.
+// member goes through a member of the object whose name is t.name. What the spec
+// does not name is columnOther: a role that sees the rest does not see that.
+func (t *texts) member(body, name []byte, v jsonspan.Value) {
+	length := len(t.name)
+	if length > 0 {
+		t.name = append(t.name, '.')
+	}
+	if bytes.IndexByte(name, '\\') < 0 {
+		t.name = append(t.name, name...)
+	} else {
+		t.name = append(t.name, jsonspan.Name(name)...)
+	}
+	c, ok := t.rule[string(t.name)]
+	if !ok {
+		c = columnOther
+	}
+	if c != columnNone {
+		t.value(body, v, c)
+	}
+	t.name = t.name[:length]
+}
+
+// value goes through a value whose name is t.name; inner is its column.
 func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
 	switch v.Kind {
 	case jsonspan.Object:
-		length := len(t.name)
 		jsonspan.Members(body, v, func(name []byte, v jsonspan.Value) bool {
-			if length > 0 {
-				t.name = append(t.name, '.')
-			}
-			if bytes.IndexByte(name, '\\') < 0 {
-				t.name = append(t.name, name...)
-			} else {
-				t.name = append(t.name, jsonspan.Name(name)...)
-			}
-			c, ok := t.rule[string(t.name)]
-			if !ok {
-				c = columnOther
-			}
-			if c != columnNone {
-				t.value(body, v, c)
-			}
-			t.name = t.name[:length]
+			t.member(body, name, v)
 			return !t.ended
 		})
 	case jsonspan.Array:
@@ -184,13 +192,14 @@ type wordRow [columns]string
 
 // cutting makes word rows. One goroutine at a time uses it.
 type cutting struct {
-	texts  texts
-	cutter tokenizer.Cutter
-	parts  [columns][]byte
+	texts   texts
+	cutter  tokenizer.Cutter
+	parts   [columns][]byte
+	members []member // of the bodies of a transaction
 }
 
 // row is the words of a body of a kind.
-func (x *cutting) row(kind int64, rule textRule, body []byte) (row wordRow) {
+func (x *cutting) row(kind int64, rule textRule, f *facts) (row wordRow) {
 	for c := range x.parts {
 		x.parts[c] = x.parts[c][:0]
 	}
@@ -198,7 +207,7 @@ func (x *cutting) row(kind int64, rule textRule, body []byte) (row wordRow) {
 		return row
 	}
 	n := 0
-	x.texts.each(rule, body, func(c column, text string) bool {
+	x.texts.each(rule, f, func(c column, text string) bool {
 		last := c + columnsOf[c] - 1
 		for c < last && len(x.parts[c]) > 0 {
 			c++

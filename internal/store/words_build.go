@@ -126,6 +126,7 @@ func (db *DB) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err e
 			*to = last
 			return edits
 		}
+		db.cutting.members = readFacts(edits, db.cutting.members[:0])
 		err = putWords(c, &db.cutting, add(&will.words))
 		if err == nil {
 			err = db.indexTerms(c, add(&will.terms))

@@ -34,12 +34,12 @@ func wordWrites(x *cutting, edits []edit) (writes []wordWrite) {
 		kind, rule := e.kind.number, e.kind.text
 		var old, new wordRow
 		if e.old != nil {
-			old = x.row(kind, rule, e.old.body)
+			old = x.row(kind, rule, &e.oldFacts)
 		}
 		if e.new == e.old {
 			new = old
 		} else if e.new != nil {
-			new = x.row(kind, rule, e.new.body)
+			new = x.row(kind, rule, &e.newFacts)
 		}
 		if old == new && e.was == e.is {
 			continue
@@ -77,7 +77,11 @@ func putWords(c *sqlite.Conn, x *cutting, edits []edit) error {
 		for ; n < len(writes) && writes[n].out == writes[i].out; n++ {
 			args = append(args, writes[n].spot)
 			for _, text := range writes[n].row {
-				args = append(args, text)
+				if text == "" {
+					args = append(args, nil) // costs no memory of the driver
+				} else {
+					args = append(args, text)
+				}
 			}
 		}
 		if err := c.ExecMany(st, 1+int(columns), args); err != nil {

@@ -116,7 +116,8 @@ func (v *verifying) sumWords(sums *wordSums) error {
 			}
 			sums.names[e.is] = e.new.id
 		}
-		row := x.row(e.kind.number, e.kind.text, e.new.body)
+		f, _ := factsOf(e.new.body, nil)
+		row := x.row(e.kind.number, e.kind.text, &f)
 		for c, text := range row {
 			at := int64(0)
 			for word := range strings.FieldsSeq(text) {
