@@ -4,6 +4,7 @@ package understudy_test
 
 import (
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -202,6 +203,28 @@ func TestEveryPackageHasItsSentence(t *testing.T) {
 			t.Errorf("%s has no package comment", dir)
 		}
 	}
+}
+
+// Other programs can import a package outside internal/ and cmd/. Its runnable
+// example shows how.
+func TestPublicPackagesHaveExamples(t *testing.T) {
+	example := map[string]bool{}
+	for _, f := range goFiles(t) {
+		public := f.ast.Name.Name != "main" && !strings.Contains("/"+f.dir+"/", "/internal/") && !strings.HasPrefix(f.dir, "cmd/")
+		if public && !slices.Contains(testSupport, f.dir) {
+			example[f.dir] = example[f.dir] || f.test && hasExample(f.ast)
+		}
+	}
+	for dir, has := range example {
+		if !has {
+			t.Errorf("%s has no example with an output", dir)
+		}
+	}
+}
+
+// hasExample reports whether a test file has an example that go test runs.
+func hasExample(f *ast.File) bool {
+	return slices.ContainsFunc(doc.Examples(f), func(x *doc.Example) bool { return x.Output != "" })
 }
 
 // Providers are named in spec files, the simulator and tests, nowhere else.
