@@ -40,6 +40,7 @@ func Example() {
 	defer os.RemoveAll(dir)
 
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	sp, err := upstream.ReadSpec("events.yaml", []byte(events))
 	if err != nil {
 		fmt.Println(err)
