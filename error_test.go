@@ -20,7 +20,8 @@ func TestWords(t *testing.T) {
 		t.Errorf("two failures share a word: %v", seen)
 	}
 	e := &UpstreamError{Why: FailServer, Status: 503, Err: errors.New("boom")}
-	if e.Error() != "upstream server error (status 503): boom" || e.Short() != "upstream 503" || !errors.Is(e, ErrUnavailable) || !errors.Is(e, e.Err) {
+	if e.Error() != "upstream server error (status 503): boom" || e.Short() != "upstream 503" || !errors.Is(e, ErrUnavailable) ||
+		!errors.Is(e, e.Err) {
 		t.Errorf("%v %s", e, e.Short())
 	}
 	e = &UpstreamError{Why: FailUnusable, Status: 200}

@@ -38,7 +38,8 @@ func TestAllowCovers(t *testing.T) {
 func TestGrantLive(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var none *Grant
-	if none.Live(now) || !(&Grant{}).Live(now) || !(&Grant{Expires: now.Add(1)}).Live(now) || (&Grant{Expires: now}).Live(now) || (&Grant{Expires: now.Add(-1)}).Live(now) {
+	if none.Live(now) || !(&Grant{}).Live(now) || !(&Grant{Expires: now.Add(1)}).Live(now) || (&Grant{Expires: now}).Live(now) ||
+		(&Grant{Expires: now.Add(-1)}).Live(now) {
 		t.Error("a grant is in force until it expires")
 	}
 	if (Caller{}).Role() != "" || (Caller{Grant: &Grant{Role: RoleAll}}).Role() != "all" {

@@ -92,8 +92,10 @@ func TestAliasesAreRefused(t *testing.T) {
 
 func TestParseID(t *testing.T) {
 	for _, text := range []string{
-		"", "note_", seedHex, seedShort, "CA" + seedHex, "note_" + strings.ToUpper(seedHex), "note_" + seedHex[1:], "note_" + seedHex + "0", "Note_" + seedHex,
-		"note_" + seedUUID, "note_" + seedShort + "=", "note_" + seedShort[:20] + "\r\n", "note_" + seedShort[:21] + "\n", "note_\n" + seedShort[:21],
+		"", "note_", seedHex, seedShort, "CA" + seedHex, "note_" + strings.ToUpper(seedHex), "note_" + seedHex[1:], "note_" + seedHex + "0",
+		"Note_" + seedHex,
+		"note_" + seedUUID, "note_" + seedShort + "=", "note_" + seedShort[:20] + "\r\n", "note_" + seedShort[:21] + "\n", "note_\n" +
+			seedShort[:21],
 		"note_" + strings.ReplaceAll(seedShort, "r", "+"), "note_" + seedHex[:31] + "é", " note_" + seedHex,
 	} {
 		if id, ok := ParseID[note](text); ok || id != (ID[note]{}) {
@@ -113,7 +115,8 @@ func TestParseAnyID(t *testing.T) {
 		t.Fatalf("%v %v", id, ok)
 	}
 	for _, other := range []string{
-		"CA", text[:33], text + "0", strings.ToUpper(text), "C1" + text[2:], "1A" + text[2:], text[:33] + "g", text[:33] + "F", "é" + text[2:], text[:33] + "-", "CA" + seedShort[:20] + "\r\n",
+		"CA", text[:33], text + "0", strings.ToUpper(text), "C1" + text[2:], "1A" + text[2:], text[:33] + "g", text[:33] + "F", "é" + text[2:],
+		text[:33] + "-", "CA" + seedShort[:20] + "\r\n",
 	} {
 		if id, ok := ParseAnyID(other); ok || id != (AnyID{}) {
 			t.Errorf("%q is taken for %v", other, id)
@@ -165,7 +168,8 @@ func TestIDsInJSON(t *testing.T) {
 	}
 	for _, text := range []string{string(text), strings.ReplaceAll(string(text), seedHex, seedShort)} {
 		var out both
-		if err := json.Unmarshal([]byte(text), &out); err != nil || out.ID != id || out.Any != one || out.None != nil || out.By[ID[call]{Raw: id.Raw}] != "x" {
+		if err := json.Unmarshal([]byte(text), &out); err != nil || out.ID != id || out.Any != one || out.None != nil ||
+			out.By[ID[call]{Raw: id.Raw}] != "x" {
 			t.Errorf("%s: %+v %v", text, out, err)
 		}
 	}
@@ -188,7 +192,8 @@ func TestBinaryIDs(t *testing.T) {
 	if !bytes.Equal(a, raw) || string(b) != "CA"+string(raw) || id.String() != one.String() {
 		t.Errorf("%x %x", a, b)
 	}
-	for _, bad := range [][]byte{nil, raw[:15], append(raw[:16:16], 0), append([]byte("C1"), raw...), append([]byte("\x00\x00"), raw...), make([]byte, 19)} {
+	for _, bad := range [][]byte{nil, raw[:15], append(raw[:16:16], 0), append([]byte("C1"), raw...), append([]byte("\x00\x00"), raw...),
+		make([]byte, 19)} {
 		if err := one.UnmarshalBinary(bad); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%x: %v", bad, err)
 		}

@@ -20,15 +20,19 @@ type Page struct {
 	Rows        []Row  // the records in Body, in order; one for an instance
 	Next        Key    // the list's next page; zero when this is the last
 
-	At         time.Time     // when the answer was complete; in this process with a monotonic reading
-	InitialAge time.Duration // how old upstream's caches called it then: whole seconds, at most 24 h (RFC 9111, 5.1); it makes nothing less fresh
-	Generation int64         // the kind's generation when the fetch began (see Saved)
-	Version    int64         // number of this page's body: same key and number, same bytes; 0 = not saved
-	Sum        [16]byte      // the first half of Body's SHA-256
-	Superseded bool          // a newer version of a record in it is held, or one went, or a write touched its kind
-	Changed    Names         // of a list that is superseded: the fields by which it is, those of the id where a record went; none when that is not known
-	NotStored  string        // why it must not be saved ("invalid UTF-8 …"), "" when it may
-	Took       time.Duration // upstream's own time for the answer; 0 when it came from the store
+	At time.Time // when the answer was complete; in this process with a monotonic reading
+	// InitialAge is how old upstream's caches called the answer then: whole seconds, at
+	// most 24 h (RFC 9111, 5.1). It makes no page less fresh.
+	InitialAge time.Duration
+	Generation int64    // the kind's generation when the fetch began (see Saved)
+	Version    int64    // number of this page's body: same key and number, same bytes; 0 = not saved
+	Sum        [16]byte // the first half of Body's SHA-256
+	Superseded bool     // a newer version of a record in it is held, or one went, or a write touched its kind
+	// Changed are the fields by which a list is superseded, those of the id where a
+	// record went. It is empty when they are not known.
+	Changed   Names
+	NotStored string        // why it must not be saved ("invalid UTF-8 …"), "" when it may
+	Took      time.Duration // upstream's own time for the answer; 0 when it came from the store
 }
 
 // OfWrite reports whether the page is the answer to a write, kept for its

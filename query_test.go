@@ -46,7 +46,8 @@ func TestParseQuery(t *testing.T) {
 
 // Bare, empty and absent survive being written and read.
 func TestBareEmptyAbsent(t *testing.T) {
-	for raw, want := range map[string]string{"foo=42&baz": "foo=42&baz", "foo=42&baz=": "foo=42&baz=", "foo=42": "foo=42", "a=%7e%2f": "a=~%2F"} {
+	for raw, want := range map[string]string{"foo=42&baz": "foo=42&baz", "foo=42&baz=": "foo=42&baz=", "foo=42": "foo=42",
+		"a=%7e%2f": "a=~%2F"} {
 		q, err := ParseQuery(raw)
 		if err != nil || q.String() != want {
 			t.Errorf("%q: %q %v, want %q", raw, q.String(), err, want)

@@ -28,7 +28,8 @@ func testNames(t *testing.T) (names []string) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"testdata", "bin", "node_modules"}, d.Name())):
+		case d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") ||
+			slices.Contains([]string{"testdata", "bin", "node_modules"}, d.Name())):
 			return filepath.SkipDir
 		case !strings.HasSuffix(p, "_test.go"):
 			return nil

@@ -77,7 +77,8 @@ func TestParser(t *testing.T) {
 
 func TestParserIsBounded(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{"data: " + strings.Repeat("x", maxEvent+1), strings.Repeat("data: x\n", maxEvent/7+1), strings.Repeat("x", maxEvent+9) + "\n"} {
+	for _, in := range []string{"data: " + strings.Repeat("x", maxEvent+1), strings.Repeat("data: x\n", maxEvent/7+1),
+		strings.Repeat("x", maxEvent+9) + "\n"} {
 		if _, err := all(t, strings.NewReader(in)); !errors.Is(err, errLong) {
 			t.Errorf("%d bytes: %v", len(in), err)
 		}
@@ -85,7 +86,8 @@ func TestParserIsBounded(t *testing.T) {
 }
 
 func FuzzEvents(f *testing.F) {
-	for _, seed := range []string{"data: a\n\n", "id: 1\r\ndata: {}\r\n\r\n", ":\n\nretry: 3\n\n", "\xef\xbb\xbfid: x\rdata\r\r", "data: a\ndata: b\n\nid\n\n"} {
+	for _, seed := range []string{"data: a\n\n", "id: 1\r\ndata: {}\r\n\r\n", ":\n\nretry: 3\n\n", "\xef\xbb\xbfid: x\rdata\r\r",
+		"data: a\ndata: b\n\nid\n\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {

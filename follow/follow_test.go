@@ -100,7 +100,8 @@ func TestResumes(t *testing.T) {
 	if !slices.Equal(got, []string{"8", "9", "10"}) {
 		t.Errorf("saw %q", got)
 	}
-	want := []string{"?source=twilio", "9?source=twilio", "9?source=twilio", "9?source=twilio", "10?source=twilio", "10?source=twilio", "10?source=twilio"}
+	want := []string{"?source=twilio", "9?source=twilio", "9?source=twilio", "9?source=twilio", "10?source=twilio", "10?source=twilio",
+		"10?source=twilio"}
 	if !slices.Equal(s.asked, want) {
 		t.Errorf("asked %q, want %q", s.asked, want)
 	}
@@ -119,13 +120,15 @@ func TestAsksWhere(t *testing.T) {
 			then(w, r)
 		}
 	}
-	first := httptest.NewServer(&script{turns: []func(http.ResponseWriter, *http.Request){knows("a", says("id: 7\n\n"+numbered(8))), refuses(503)}})
+	first := httptest.NewServer(&script{turns: []func(http.ResponseWriter, *http.Request){knows("a", says("id: 7\n\n"+numbered(8))),
+		refuses(503)}})
 	defer first.Close()
 	second := httptest.NewServer(&script{turns: []func(http.ResponseWriter, *http.Request){
 		knows("b", nil), knows("b", says("id: 8\n\n"+numbered(9))), knows("c", nil), knows("c", nil),
 	}})
 	defer second.Close()
-	turns := [][2]string{{first.URL, "a"}, {first.URL, "a"}, {"", ""}, {second.URL, "a"}, {second.URL, "b"}, {second.URL, "b"}, {second.URL, "b"}}
+	turns := [][2]string{{first.URL, "a"}, {first.URL, "a"}, {"", ""}, {second.URL, "a"}, {second.URL, "b"}, {second.URL, "b"},
+		{second.URL, "b"}}
 	var lost, got []string
 	err := Changes(t.Context(), Options{
 		Least: time.Millisecond, Most: 2 * time.Millisecond,
@@ -143,7 +146,8 @@ func TestAsksWhere(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Status != 401 || len(turns) != 0 {
 		t.Errorf("a secret that stays wrong: %v, %d turns left", err, len(turns))
 	}
-	if !slices.Equal(got, []string{"8", "9"}) || !slices.Equal(secrets, []string{"Bearer a", "Bearer a", "Bearer b", "Bearer b"}) || !slices.Contains(lost, "it does not run") {
+	if !slices.Equal(got, []string{"8", "9"}) || !slices.Equal(secrets, []string{"Bearer a", "Bearer a", "Bearer b", "Bearer b"}) ||
+		!slices.Contains(lost, "it does not run") {
 		t.Errorf("saw %q with %q after %q", got, secrets, lost)
 	}
 }
@@ -223,7 +227,8 @@ func TestRefusals(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<p>hello")
 	}
-	if _, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){html}}, Options{}, nil); err == nil || !strings.Contains(err.Error(), "no stream of events") {
+	if _, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){html}}, Options{}, nil); err == nil ||
+		!strings.Contains(err.Error(), "no stream of events") {
 		t.Errorf("a web page: %v", err)
 	}
 	for _, address := range []string{"", "127.0.0.1:4114", "ftp://x", "http://"} {

@@ -45,10 +45,11 @@ func TestKilledFollower(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = follow.Changes(t.Context(), follow.Options{URL: os.Getenv("UNDERSTUDY_KILLED_FEED"), After: lastOf(seen), Least: time.Millisecond}, func(ch follow.Change) error {
-		_, err := out.WriteString(ch.Cursor + "\n")
-		return err
-	})
+	err = follow.Changes(t.Context(), follow.Options{URL: os.Getenv("UNDERSTUDY_KILLED_FEED"), After: lastOf(seen), Least: time.Millisecond},
+		func(ch follow.Change) error {
+			_, err := out.WriteString(ch.Cursor + "\n")
+			return err
+		})
 	t.Fatal(err)
 }
 
@@ -216,7 +217,8 @@ type child struct {
 
 func begin(t *testing.T, url, path string) *child {
 	t.Helper()
-	c := &child{cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledFollower$"), ended: make(chan struct{}), limit: time.NewTimer(time.Minute)}
+	c := &child{cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledFollower$"), ended: make(chan struct{}),
+		limit: time.NewTimer(time.Minute)}
 	c.cmd.Env = append(os.Environ(), "UNDERSTUDY_KILLED_FOLLOWER="+path, "UNDERSTUDY_KILLED_FEED="+url)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
 	if err := c.cmd.Start(); err != nil {

@@ -74,11 +74,13 @@ var hows = [...]string{"warm", "stale", "cold", "composed"}
 // Response is a page and how it came. It is shared by every reader of the same
 // flight and never changed.
 type Response struct {
-	Page     *understudy.Page
-	Gzip     []byte // Page.Body compressed, when the mirror has it ready; else nil
-	Outcome  Outcome
-	Age      time.Duration
-	Newest   time.Duration // of a list made from records: the age of the newest page it rests on, while Age is that of the oldest walk; 0: none
+	Page    *understudy.Page
+	Gzip    []byte // Page.Body compressed, when the mirror has it ready; else nil
+	Outcome Outcome
+	Age     time.Duration
+	// Newest is, of a composed list, the age of the newest page it rests on, while Age is
+	// that of the oldest walk; 0: none.
+	Newest   time.Duration
 	TTL      time.Duration // how long it stays fresh; negative: past fresh by that much
 	Fwd      string        // why upstream was asked, as in Cache-Status (RFC 9211): "uri-miss", "stale", "request"; "" for a hit
 	Stored   bool          // the store has it

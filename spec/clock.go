@@ -22,7 +22,9 @@ var (
 // parameters of ours: RFC 3339, the same without a zone (UTC) and without the
 // time of day (its beginning). ErrInvalid for anything else.
 func ParseInstant(text string) (time.Time, error) {
-	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+	for _, form := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04", time.DateOnly,
+	} {
 		if t, err := time.Parse(form, text); err == nil {
 			return t.UTC(), nil
 		}

@@ -142,6 +142,14 @@ func (s *Spec) compileMedia(k *Kind) (err error) {
 	return nil
 }
 
+// The types and classes that a field may have.
+var (
+	fieldTypes = []string{
+		TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeDate, TypeSelect, TypeMap, TypeCode, TypeMedia,
+	}
+	fieldClasses = []string{"", ClassPhone, ClassBody, ClassPrice, ClassURL, ClassName, ClassSecret}
+)
+
 func checkFields(fields []*Field) error {
 	seen := map[string]bool{}
 	for _, f := range fields {
@@ -152,10 +160,10 @@ func checkFields(fields []*Field) error {
 		if f.Type == "" {
 			f.Type = TypeText
 		}
-		if !slices.Contains([]string{TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeDate, TypeSelect, TypeMap, TypeCode, TypeMedia}, f.Type) {
+		if !slices.Contains(fieldTypes, f.Type) {
 			return fmt.Errorf("field %s: unknown type %q", f.Name, f.Type)
 		}
-		if !slices.Contains([]string{"", ClassPhone, ClassBody, ClassPrice, ClassURL, ClassName, ClassSecret}, f.Class) {
+		if !slices.Contains(fieldClasses, f.Class) {
 			return fmt.Errorf("field %s: unknown class %q", f.Name, f.Class)
 		}
 	}
@@ -283,7 +291,8 @@ func (s *Spec) URL(k understudy.Key, base string) (string, error) {
 	}
 	for _, h := range s.Hosts {
 		for _, prefix := range h.Prefixes {
-			if path := k.Path(); strings.HasPrefix(path, prefix) && (strings.HasSuffix(prefix, "/") || len(path) == len(prefix) || path[len(prefix)] == '/') {
+			rest, ok := strings.CutPrefix(k.Path(), prefix)
+			if ok && (strings.HasSuffix(prefix, "/") || rest == "" || rest[0] == '/') {
 				return strings.TrimSuffix(h.URL, "/") + k.URI, nil
 			}
 		}

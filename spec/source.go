@@ -47,13 +47,15 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 			return s.pollOf(full, query)
 		case !strings.HasSuffix(full, path):
 		case found != "":
-			return nil, fmt.Errorf("%w: %q is the end of %s and of %s; write more of the path", understudy.ErrInvalid, understudy.Clip(path), found, full)
+			return nil, fmt.Errorf("%w: %q is the end of %s and of %s; write more of the path",
+				understudy.ErrInvalid, understudy.Clip(path), found, full)
 		default:
 			found = full
 		}
 	}
 	if found == "" {
-		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id", understudy.ErrInvalid, s.Spec.Name, understudy.Clip(path))
+		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id",
+			understudy.ErrInvalid, s.Spec.Name, understudy.Clip(path))
 	}
 	return s.pollOf(found, query)
 }
@@ -82,7 +84,8 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 	case !t.First:
 		return nil, fmt.Errorf("%w: %q is not the newest page: leave out what moves on from it", understudy.ErrInvalid, understudy.Clip(query))
 	case len(t.Own) > 0:
-		return nil, fmt.Errorf("%w: %q cannot be polled: upstream knows nothing of %q", understudy.ErrInvalid, understudy.Clip(query), t.Own[0].Name)
+		return nil, fmt.Errorf("%w: %q cannot be polled: upstream knows nothing of %q",
+			understudy.ErrInvalid, understudy.Clip(query), t.Own[0].Name)
 	}
 	size := s.Spec.PagingOf(t.List).Size
 	for _, p := range t.Query {
@@ -91,7 +94,8 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 			for _, f := range t.List.Filters {
 				names = append(names, f.Name)
 			}
-			return nil, fmt.Errorf("%w: the list has no filter %q; it has %s", understudy.ErrInvalid, understudy.Clip(p.Name), strings.Join(names, ", "))
+			return nil, fmt.Errorf("%w: the list has no filter %q; it has %s",
+				understudy.ErrInvalid, understudy.Clip(p.Name), strings.Join(names, ", "))
 		}
 	}
 	return t, nil

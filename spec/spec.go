@@ -46,7 +46,9 @@ type Host struct {
 // Hook says how the API calls back when something has happened: a hint to look
 // again, never data.
 type Hook struct {
-	Style  string   `yaml:"style"`  // url-form-hmac-sha1: the URL and the sorted form, keyed by the source's secret, in base64; "": it does not
+	// Style is url-form-hmac-sha1, the URL and the sorted form, keyed by the source's
+	// secret, in base64; "": it does not call.
+	Style  string   `yaml:"style"`
 	Header string   `yaml:"header"` // where the signature stands
 	IDs    []string `yaml:"ids"`    // parameters that may name a record; its prefix says of which kind
 }
@@ -60,10 +62,12 @@ type Auth struct {
 // Errors says what upstream's error bodies look like. Template holds {code},
 // {status} and {message}; the values are JSON-escaped when they are put in.
 type Errors struct {
-	ContentType string            `yaml:"content_type"`
-	Template    string            `yaml:"template"`
-	Codes       map[string]int    `yaml:"codes"`    // by our word: unauthorized, forbidden, not_found, method, invalid, limited, server; or one of a parameter (see QuirkWords)
-	Messages    map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
+	ContentType string `yaml:"content_type"`
+	Template    string `yaml:"template"`
+	// Codes are by our word: unauthorized, forbidden, not_found, method, invalid,
+	// limited, server; or by one of a parameter (see QuirkWords).
+	Codes    map[string]int    `yaml:"codes"`
+	Messages map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
 	// Link is where an error code is explained, {code} in it; Meanings says a
 	// code in few words. Both are for people.
 	Link     string            `yaml:"link"`

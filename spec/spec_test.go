@@ -23,7 +23,8 @@ func TestCompileFillsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := s.Kind("phone_numbers")
-	if s.Title != "x" || s.Hosts[0].Prefixes[0] != "/" || s.Paging.Tokens[0] != "after" || k.Title != "phone numbers" || k.One != "phone number" ||
+	if s.Title != "x" || s.Hosts[0].Prefixes[0] != "/" || s.Paging.Tokens[0] != "after" || k.Title != "phone numbers" ||
+		k.One != "phone number" ||
 		k.Lists[0].Shape != k.Name || k.Instances[0].Shape != k.Name || k.Field("a").Type != TypeText || k.Lists[0].Filters[0].Op != "is" {
 		t.Errorf("%+v %+v", s, k)
 	}
@@ -149,7 +150,8 @@ func TestSpellID(t *testing.T) {
 	const id = "CA0123456789abcdef0123456789abcdef"
 	for typed, want := range map[string]string{
 		id: id, strings.ToUpper(id): id, strings.ToLower(id): id, "cA" + id[2:]: id,
-		"": "", id[1:]: "", id + "0": "", "SM" + id[2:]: "", "ca" + strings.Repeat("g", 32): "", "ch_" + id[2:]: "", "\u017f" + id[2:]: "", id[:33] + "\n": "",
+		"": "", id[1:]: "", id + "0": "", "SM" + id[2:]: "", "ca" + strings.Repeat("g", 32): "", "ch_" + id[2:]: "", "\u017f" + id[2:]: "",
+		id[:33] + "\n": "",
 	} {
 		if got, ok := k.SpellID(typed); got != want || ok != (want != "") {
 			t.Errorf("%q is spelt %q, %v", typed, got, ok)
@@ -165,8 +167,10 @@ func TestMediaAndPagings(t *testing.T) {
 		Pagings: map[string]*Paging{"other": {Style: "body", Next: "meta.next", Page: "page"}},
 		Kinds: []*Kind{{
 			Name: "sounds", ID: []string{"sid"}, Fields: []*Field{{Name: "sid"}, {Name: "audio", Type: TypeMedia}},
-			Lists: []*List{{Path: "/sounds"}, {Path: "/v1/sounds", Paging: "other"}}, Instances: []*Instance{{Path: "/sounds/{Sid}.json", ID: []string{"Sid"}}},
-			Media: []*Media{{Path: "/sounds/{Sid}", ID: []string{"Sid"}, Field: "audio"}, {Path: "/sounds/{Sid}.mp3", ID: []string{"Sid"}, Field: "audio"}},
+			Lists:     []*List{{Path: "/sounds"}, {Path: "/v1/sounds", Paging: "other"}},
+			Instances: []*Instance{{Path: "/sounds/{Sid}.json", ID: []string{"Sid"}}},
+			Media: []*Media{{Path: "/sounds/{Sid}", ID: []string{"Sid"}, Field: "audio"},
+				{Path: "/sounds/{Sid}.mp3", ID: []string{"Sid"}, Field: "audio"}},
 		}},
 	}
 	if err := s.Compile(); err != nil {
@@ -191,7 +195,8 @@ func TestMediaAndPagings(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, have, want)
 		}
 	}
-	for uri, first := range map[string]bool{"/v1/sounds?page=0": true, "/v1/sounds?page=2": false, "/v1/sounds?Token=a": true, "/sounds?Token=a": false} {
+	for uri, first := range map[string]bool{"/v1/sounds?page=0": true, "/v1/sounds?page=2": false, "/v1/sounds?Token=a": true,
+		"/sounds?Token=a": false} {
 		path, query, _ := strings.Cut(uri, "?")
 		if target, err := s.Target("x", path, query); err != nil || target.First != first {
 			t.Errorf("%s: first %v, %v", uri, target.First, err)

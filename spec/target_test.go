@@ -15,23 +15,27 @@ const calls = "/1/AC1/Calls.json"
 // exampleSpec is made up for tests.
 func exampleSpec(t testing.TB) *Spec {
 	t.Helper()
-	filters := []*Filter{{Name: "To", Field: "to"}, {Name: "Start", Field: "start", Op: "day"}, {Name: "Start<", Field: "start"}, {Name: "Start>", Field: "start"}}
+	filters := []*Filter{{Name: "To", Field: "to"}, {Name: "Start", Field: "start", Op: "day"}, {Name: "Start<", Field: "start"},
+		{Name: "Start>", Field: "start"}}
 	s := &Spec{
-		Name:   "example",
-		Hosts:  []Host{{URL: "https://api.example.com", Prefixes: []string{"/1"}}, {URL: "https://monitor.example.com/", Prefixes: []string{"/v1/", "/v2"}}},
+		Name: "example",
+		Hosts: []Host{{URL: "https://api.example.com", Prefixes: []string{"/1"}},
+			{URL: "https://monitor.example.com/", Prefixes: []string{"/v1/", "/v2"}}},
 		Auth:   Auth{Style: "basic"},
 		Paging: Paging{Style: "body", Next: "next", Size: "PageSize", Default: 50, Max: 1000, Page: "Page", Tokens: []string{"PageToken"}},
 		Kinds: []*Kind{{
 			Name: "calls", ID: []string{"sid"}, Prefixes: []string{"CA"},
 			Fields: []*Field{{Name: "sid"}, {Name: "to", Class: ClassPhone}, {Name: "to_formatted", From: "to"}, {Name: "start", Type: TypeRFC2822}},
-			Lists:  []*List{{Path: "/1/{Account}/Calls.json", Key: "calls", Filters: filters}, {Path: "/1/{Account}/Calls/Local.json", Key: "calls"}},
+			Lists: []*List{{Path: "/1/{Account}/Calls.json", Key: "calls", Filters: filters},
+				{Path: "/1/{Account}/Calls/Local.json", Key: "calls"}},
 			Instances: []*Instance{
 				{Path: "/1/{Account}/Calls/{Sid}.json", ID: []string{"Sid"}},
 			},
 		}, {
 			Name: "participants", ID: []string{"conference", "call"}, Fields: []*Field{{Name: "conference"}, {Name: "call", Link: "calls"}},
-			Lists:     []*List{{Path: "/1/{Account}/Conferences/{Conference}/Participants.json", Key: "participants"}},
-			Instances: []*Instance{{Path: "/1/{Account}/Conferences/{Conference}/Participants/{Call}.json", ID: []string{"Conference", "Call"}, Shape: "participant"}},
+			Lists: []*List{{Path: "/1/{Account}/Conferences/{Conference}/Participants.json", Key: "participants"}},
+			Instances: []*Instance{{Path: "/1/{Account}/Conferences/{Conference}/Participants/{Call}.json", ID: []string{"Conference", "Call"},
+				Shape: "participant"}},
 		}},
 	}
 	if err := s.Compile(); err != nil {
@@ -47,12 +51,17 @@ func TestOneKey(t *testing.T) {
 		queries    []string
 		want       string
 	}{
-		{"nothing asked", calls, []string{"", "&", "PageSize=50", "Page=0", "Page=0&PageSize=50", "%50age=0", "understudy.x=1", "PageSize=%350"}, calls + "?PageSize=50"},
-		{"order", calls, []string{"To=1&Start=2&PageSize=5", "PageSize=5&Start=2&To=1", "Start=2&PageSize=5&Page=0&To=1"}, calls + "?To=1&Start=2&PageSize=5"},
-		{"encodings of a name", calls, []string{"Start>=2024", "Start%3E=2024", "Start%3e=2024", "%53tart%3E=%32024"}, calls + "?Start%3E=2024&PageSize=50"},
+		{"nothing asked", calls, []string{"", "&", "PageSize=50", "Page=0", "Page=0&PageSize=50", "%50age=0", "understudy.x=1", "PageSize=%350"},
+			calls + "?PageSize=50"},
+		{"order", calls, []string{"To=1&Start=2&PageSize=5", "PageSize=5&Start=2&To=1", "Start=2&PageSize=5&Page=0&To=1"}, calls +
+			"?To=1&Start=2&PageSize=5"},
+		{"encodings of a name", calls, []string{"Start>=2024", "Start%3E=2024", "Start%3e=2024", "%53tart%3E=%32024"}, calls +
+			"?Start%3E=2024&PageSize=50"},
 		{"encodings of a value", calls, []string{"To=%2B1 2", "To=%2b1+2", "To=%2B1%202"}, calls + "?To=%2B1+2&PageSize=50"},
-		{"what the spec does not name, by name", calls, []string{"Zoo=1&Beta=2&To=1", "Beta=2&To=1&Zoo=1"}, calls + "?To=1&Beta=2&Zoo=1&PageSize=50"},
-		{"tokens go last", calls, []string{"PageToken=PA1&Page=1", "Page=1&PageToken=PA1&PageSize=50"}, calls + "?PageSize=50&Page=1&PageToken=PA1"},
+		{"what the spec does not name, by name", calls, []string{"Zoo=1&Beta=2&To=1", "Beta=2&To=1&Zoo=1"}, calls +
+			"?To=1&Beta=2&Zoo=1&PageSize=50"},
+		{"tokens go last", calls, []string{"PageToken=PA1&Page=1", "Page=1&PageToken=PA1&PageSize=50"}, calls +
+			"?PageSize=50&Page=1&PageToken=PA1"},
 		{"a page and another keep both", calls, []string{"Page=2&Page=0", "PageSize=50&Page=2&Page=0"}, calls + "?PageSize=50&Page=2&Page=0"},
 		{"twice keeps its order", calls, []string{"To=2&To=1", "To=2&Page=0&To=1"}, calls + "?To=2&To=1&PageSize=50"},
 		{"encodings of a path", "/1/A%43%31/C%61lls.json", []string{""}, calls + "?PageSize=50"},
@@ -82,7 +91,8 @@ func TestKeysApart(t *testing.T) {
 	for _, q := range []string{
 		"", "To", "To=", "To=1", "to=1", "To=1&To=1", "To=1&To=2", "To=2&To=1", "To=%201", "To=1+",
 		"Start=2024-01-01", "Start=2024-01-01T00:00:00Z", "Start%3E=2024-01-01", "Start%3C=2024-01-01",
-		"PageSize=5", "PageSize=05", "PageSize", "PageSize=", "Page=1", "Page=00", "Page=0&PageToken=PB1", "PageToken=PB1", "Page=1&PageToken=PA1",
+		"PageSize=5", "PageSize=05", "PageSize", "PageSize=", "Page=1", "Page=00", "Page=0&PageToken=PB1", "PageToken=PB1",
+		"Page=1&PageToken=PA1",
 	} {
 		target, err := s.Target("s", calls, q)
 		if err != nil {
@@ -137,7 +147,8 @@ func TestTarget(t *testing.T) {
 		if got.Kind != nil {
 			kind = got.Kind.Name
 		}
-		if kind != c.kind || got.Shape() != c.shape || got.ID != c.id || (got.List != nil) != c.list || got.First != c.first || got.PageSize != c.size || got.Var(c.variable) != c.filled {
+		if kind != c.kind || got.Shape() != c.shape || got.ID != c.id || (got.List != nil) != c.list || got.First != c.first ||
+			got.PageSize != c.size || got.Var(c.variable) != c.filled {
 			t.Errorf("%s?%s: %+v", c.path, c.query, got)
 		}
 	}
@@ -149,7 +160,8 @@ func TestTarget(t *testing.T) {
 
 func TestTargetRefuses(t *testing.T) {
 	s := exampleSpec(t)
-	for _, path := range []string{"", "x", "/../x", "/a/./b", "/a/%2e%2e/b", "/a%2Fb", "/a%5cb", "/a\\b", "/a%00", "/a%0a", "/a%7f", "/%", "/%4", "/" + strings.Repeat("a", MaxURI)} {
+	for _, path := range []string{"", "x", "/../x", "/a/./b", "/a/%2e%2e/b", "/a%2Fb", "/a%5cb", "/a\\b", "/a%00", "/a%0a", "/a%7f", "/%",
+		"/%4", "/" + strings.Repeat("a", MaxURI)} {
 		if _, err := s.Target("s", path, ""); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%q: %v, want ErrInvalid", understudy.Clip(path), err)
 		}
@@ -172,9 +184,13 @@ func TestPathsThatLookLikeOthers(t *testing.T) {
 		t.Errorf("a broken escape: %v", err)
 	}
 	for path, want := range map[string]bool{
-		calls: false, "/1/AC1/calls.json": true, "/1/AC1/CALLS.JSON": true, calls + "/": true, "/" + calls: true, "/1//AC1/Calls.json": true, "/1//Calls.json": true,
-		"/1/AC1/Calls/.json": true, "/1/AC1/Calls.json;x": true, "/1/AC1/Calls;x=1.json": true, "/1;x/AC1/Calls.json": true, "/1/AC1//calls;x/CA1.JSON/": true,
-		"/1/AC1": false, "/": false, "//": false, "/1/AC1/Calls": false, "/1/AC1/Callz.json": false, "/1/AC1/Calls.json/x": false, "/2/AC1/Calls.json": false, "/1/AC1/;Calls.json": false,
+		calls: false, "/1/AC1/calls.json": true, "/1/AC1/CALLS.JSON": true, calls + "/": true, "/" + calls: true, "/1//AC1/Calls.json": true,
+		"/1//Calls.json":     true,
+		"/1/AC1/Calls/.json": true, "/1/AC1/Calls.json;x": true, "/1/AC1/Calls;x=1.json": true, "/1;x/AC1/Calls.json": true,
+		"/1/AC1//calls;x/CA1.JSON/": true,
+		"/1/AC1":                    false, "/": false, "//": false, "/1/AC1/Calls": false, "/1/AC1/Callz.json": false,
+		"/1/AC1/Calls.json/x": false,
+		"/2/AC1/Calls.json":   false, "/1/AC1/;Calls.json": false,
 	} {
 		target, err := s.Target("s", path, "")
 		if err != nil {
@@ -214,7 +230,8 @@ func FuzzTarget(f *testing.F) {
 	s := exampleSpec(f)
 	for _, c := range [][2]string{
 		{calls, ""}, {calls, "PageSize=5&To=%2B1&Page=0"}, {calls, "Page=0&Page=1&PageToken=x&PageToken"}, {"/1/AC%201/Calls/CA1.json", "x&y="},
-		{"/%2e", ""}, {"/://", "0"}, {"//", "&=&"}, {"/1/a/Conferences/b~c/Participants/d.json", "understudy.x&PageSize&PageSize=7"}, {"/1/{Account}/Calls.json", "Page=00"},
+		{"/%2e", ""}, {"/://", "0"}, {"//", "&=&"}, {"/1/a/Conferences/b~c/Participants/d.json", "understudy.x&PageSize&PageSize=7"},
+		{"/1/{Account}/Calls.json", "Page=00"},
 	} {
 		f.Add(c[0], c[1])
 	}
@@ -230,7 +247,8 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			t.Fatalf("the key %q cannot be asked for: %v", a.Key.URI, err)
 		}
-		if b.Key != a.Key || b.ID != a.ID || b.Kind != a.Kind || b.List != a.List || b.Instance != a.Instance || b.First != a.First || b.PageSize != a.PageSize || b.Query.String() != a.Query.String() {
+		if b.Key != a.Key || b.ID != a.ID || b.Kind != a.Kind || b.List != a.List || b.Instance != a.Instance || b.First != a.First ||
+			b.PageSize != a.PageSize || b.Query.String() != a.Query.String() {
 			t.Fatalf("%q?%q:\n%+v\nthen\n%+v", path, query, a, b)
 		}
 		c, err := s.Follow("s", a.Key.URI)

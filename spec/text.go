@@ -15,7 +15,8 @@ import (
 // finds no less than the other.
 func (k *Kind) IsText(f *Field) bool {
 	switch {
-	case f.From != "", f.Link != "", f.Absolute, f.Name == k.Parent, slices.Contains(k.ID, f.Name), f.Class == ClassSecret, f.Class == ClassPrice:
+	case f.From != "", f.Link != "", f.Absolute, f.Name == k.Parent, slices.Contains(k.ID, f.Name), f.Class == ClassSecret,
+		f.Class == ClassPrice:
 		return false
 	}
 	switch f.Type {

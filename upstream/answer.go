@@ -223,7 +223,8 @@ func textual(contentType string, body []byte) bool {
 func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy.Page {
 	p := &understudy.Page{
 		Key: t.Key, Shape: t.KeptAs(b.source.User), List: t.List != nil, ID: t.ID,
-		Status: a.status, ContentType: a.contentType(), Body: d.body, Charset: d.charset, At: a.at, InitialAge: initialAge(a.header), Took: a.took,
+		Status: a.status, ContentType: a.contentType(), Body: d.body, Charset: d.charset, At: a.at, InitialAge: initialAge(a.header),
+		Took: a.took,
 	}
 	if t.Kind != nil {
 		p.Kind = t.Kind.Name

@@ -31,28 +31,38 @@ func TestFetchJudgesAnswers(t *testing.T) {
 		rows   int
 		detail string // of the failure
 	}{
-		{name: "a list", uri: callsPath, reply: reply(200, `{"calls":[{"sid":"CA1"},{"sid":"CA2"}]}`), body: `{"calls":[{"sid":"CA1"},{"sid":"CA2"}]}`, rows: 2},
-		{name: "an instance", uri: strings.Replace(callsPath, ".json", "/CA1.json", 1), reply: reply(200, `{"sid":"CA1"}`), body: `{"sid":"CA1"}`, rows: 1},
+		{name: "a list", uri: callsPath, reply: reply(200, `{"calls":[{"sid":"CA1"},{"sid":"CA2"}]}`),
+			body: `{"calls":[{"sid":"CA1"},{"sid":"CA2"}]}`, rows: 2},
+		{name: "an instance", uri: strings.Replace(callsPath, ".json", "/CA1.json", 1), reply: reply(200, `{"sid":"CA1"}`), body: `{"sid":"CA1"}`,
+			rows: 1},
 		{name: "an unknown shape", uri: callsPath, reply: reply(200, `{"call":[]}`), body: `{"call":[]}`, kept: `no records under "calls"`},
-		{name: "a next link nowhere", uri: callsPath, reply: reply(200, `{"calls":[],"next_page_uri":"/x"}`), body: `{"calls":[],"next_page_uri":"/x"}`, kept: "leads to no list"},
-		{name: "a secret", uri: "/2010-04-01/Accounts.json", reply: reply(200, `{"accounts":[{"sid":"AC1","auth_token":"`+token+`"}]}`), body: `{"accounts":[{"sid":"AC1","auth_token":""}]}`, rows: 1},
-		{name: "invalid UTF-8", uri: callsPath, reply: reply(200, "{\"calls\":[{\"sid\":\"\xff\"}]}"), body: "{\"calls\":[{\"sid\":\"\xff\"}]}", kept: "invalid UTF-8"},
+		{name: "a next link nowhere", uri: callsPath, reply: reply(200, `{"calls":[],"next_page_uri":"/x"}`),
+			body: `{"calls":[],"next_page_uri":"/x"}`, kept: "leads to no list"},
+		{name: "a secret", uri: "/2010-04-01/Accounts.json", reply: reply(200, `{"accounts":[{"sid":"AC1","auth_token":"`+token+`"}]}`),
+			body: `{"accounts":[{"sid":"AC1","auth_token":""}]}`, rows: 1},
+		{name: "invalid UTF-8", uri: callsPath, reply: reply(200, "{\"calls\":[{\"sid\":\"\xff\"}]}"), body: "{\"calls\":[{\"sid\":\"\xff\"}]}",
+			kept: "invalid UTF-8"},
 		{name: "400", uri: callsPath, reply: reply(400, problem), body: problem, kept: "status 400"},
 		{name: "404", uri: callsPath, reply: reply(404, problem), body: problem},
 		{name: "404 without a body", uri: callsPath, reply: reply(404, ""), body: ""},
 		{name: "404 in HTML", uri: callsPath, reply: reply(404, "<html>", "Content-Type", "text/html"), body: "<html>", kept: "no JSON document"},
-		{name: "404 in HTML with a secret", uri: callsPath, reply: reply(404, "<AuthToken>", "Content-Type", "text/html"), why: understudy.FailUnusable, detail: "names a secret"},
+		{name: "404 in HTML with a secret", uri: callsPath, reply: reply(404, "<AuthToken>", "Content-Type", "text/html"),
+			why: understudy.FailUnusable, detail: "names a secret"},
 		{name: "404 with a secret", uri: callsPath, reply: reply(404, `{"auth_token":"x"}`), body: `{"auth_token":""}`},
 		{name: "404 cut", uri: callsPath, reply: reply(404, `{"a`), why: understudy.FailUnusable, detail: "no complete JSON document"},
 		{name: "410", uri: callsPath, reply: reply(410, problem), body: problem},
 		{name: "409", uri: callsPath, reply: reply(409, problem), body: problem, kept: "status 409"},
 		{name: "401", uri: callsPath, reply: reply(401, `{"code":20003}`), why: understudy.FailCredential},
 		{name: "403", uri: callsPath, reply: reply(403, `{"code":20003}`), why: understudy.FailCredential},
-		{name: "429", uri: callsPath, reply: reply(429, `{"code":20429}`), why: understudy.FailLimited, body: `{"code":20429}`, kept: "status 429"},
-		{name: "500", uri: callsPath, reply: reply(500, `{"code":20500}`), why: understudy.FailServer, body: `{"code":20500}`, kept: "status 500"},
-		{name: "503 with a secret", uri: callsPath, reply: reply(503, `{"auth_token":"x"}`), why: understudy.FailServer, body: `{"auth_token":""}`, kept: "status 503"},
+		{name: "429", uri: callsPath, reply: reply(429, `{"code":20429}`), why: understudy.FailLimited, body: `{"code":20429}`,
+			kept: "status 429"},
+		{name: "500", uri: callsPath, reply: reply(500, `{"code":20500}`), why: understudy.FailServer, body: `{"code":20500}`,
+			kept: "status 500"},
+		{name: "503 with a secret", uri: callsPath, reply: reply(503, `{"auth_token":"x"}`), why: understudy.FailServer,
+			body: `{"auth_token":""}`, kept: "status 503"},
 		{name: "502 in HTML", uri: callsPath, reply: reply(502, "<html>"), why: understudy.FailServer},
-		{name: "HTML", uri: callsPath, reply: reply(200, "<html>", "Content-Type", "text/html"), why: understudy.FailUnusable, detail: "text/html"},
+		{name: "HTML", uri: callsPath, reply: reply(200, "<html>", "Content-Type", "text/html"), why: understudy.FailUnusable,
+			detail: "text/html"},
 		{name: "empty", uri: callsPath, reply: reply(200, ""), why: understudy.FailUnusable, detail: "empty"},
 		{name: "204", uri: callsPath, reply: reply(204, ""), kept: "status 204"}, // D15
 		{name: "204 of a record", uri: strings.Replace(callsPath, ".json", "/CA1.json", 1), reply: reply(204, ""), kept: "status 204"},
@@ -60,13 +70,19 @@ func TestFetchJudgesAnswers(t *testing.T) {
 		{name: "202 without a body", uri: strings.Replace(callsPath, ".json", "/CA1.json", 1), reply: reply(202, ""), kept: "status 202"},
 		{name: "202 of a path nobody named", uri: "/2010-04-01/x", reply: reply(202, `{}`), body: `{}`, kept: "status 202"},
 		{name: "cut", uri: callsPath, reply: reply(200, `{"calls":[`), why: understudy.FailUnusable, detail: "cut"},
-		{name: "a redirect", uri: callsPath, reply: reply(302, "", "Location", "https://evil.example/?token=x"), why: understudy.FailUnusable, detail: "a redirect to evil.example is not followed"},
+		{name: "a redirect", uri: callsPath, reply: reply(302, "", "Location", "https://evil.example/?token=x"), why: understudy.FailUnusable,
+			detail: "a redirect to evil.example is not followed"},
 		{name: "304", uri: callsPath, reply: reply(304, ""), why: understudy.FailUnusable, detail: "not followed"},
-		{name: "another encoding", uri: callsPath, reply: reply(200, "x", "Content-Encoding", "compress"), why: understudy.FailUnusable, detail: `"compress" was not asked for`},
-		{name: "no gzip after all", uri: callsPath, reply: reply(200, "xxxxxxxxxxxxxxxxxxxxxx", "Content-Encoding", "gzip"), why: understudy.FailUnusable, detail: "gzip"},
-		{name: "no kind", uri: "/2010-04-01/x", reply: reply(200, `{"word":"kept","auth_token":"x"}`), body: `{"word":"kept","auth_token":""}`, kept: "names no kind"},
-		{name: "no kind, no JSON", uri: "/2010-04-01/x", reply: reply(200, "RIFF", "Content-Type", "audio/wav"), body: "RIFF", kept: "no JSON document"},
-		{name: "no kind, XML with a secret", uri: "/2010-04-01/x", reply: reply(200, "<AuthToken>x</AuthToken>", "Content-Type", "application/xml"), why: understudy.FailUnusable, detail: "names a secret"},
+		{name: "another encoding", uri: callsPath, reply: reply(200, "x", "Content-Encoding", "compress"), why: understudy.FailUnusable,
+			detail: `"compress" was not asked for`},
+		{name: "no gzip after all", uri: callsPath, reply: reply(200, "xxxxxxxxxxxxxxxxxxxxxx", "Content-Encoding", "gzip"),
+			why: understudy.FailUnusable, detail: "gzip"},
+		{name: "no kind", uri: "/2010-04-01/x", reply: reply(200, `{"word":"kept","auth_token":"x"}`), body: `{"word":"kept","auth_token":""}`,
+			kept: "names no kind"},
+		{name: "no kind, no JSON", uri: "/2010-04-01/x", reply: reply(200, "RIFF", "Content-Type", "audio/wav"), body: "RIFF",
+			kept: "no JSON document"},
+		{name: "no kind, XML with a secret", uri: "/2010-04-01/x", reply: reply(200, "<AuthToken>x</AuthToken>", "Content-Type",
+			"application/xml"), why: understudy.FailUnusable, detail: "names a secret"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &script{do: func(int, *http.Request) (*http.Response, error) { return c.reply, nil }}
@@ -86,7 +102,8 @@ func TestFetchJudgesAnswers(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			if string(page.Body) != c.body || page.Status != c.reply.StatusCode || len(page.Rows) != c.rows || (page.NotStored == "") != (c.kept == "") || !strings.Contains(page.NotStored, c.kept) {
+			if string(page.Body) != c.body || page.Status != c.reply.StatusCode || len(page.Rows) != c.rows ||
+				(page.NotStored == "") != (c.kept == "") || !strings.Contains(page.NotStored, c.kept) {
 				t.Errorf("page %+v\nbody %q", page, page.Body)
 			}
 			sum := sha256.Sum256(page.Body)
@@ -130,7 +147,8 @@ func TestSecretsStay(t *testing.T) {
 			return nil, fmt.Errorf("broken pipe while sending %q", r.Header)
 		},
 		func(_ int, r *http.Request) (*http.Response, error) {
-			return reply(500, fmt.Sprintf(`{"got":%q,"auth_token":%q,"t":%q}`, r.Header.Get("Authorization"), token, token), "Retry-After", token), nil
+			return reply(500, fmt.Sprintf(`{"got":%q,"auth_token":%q,"t":%q}`, r.Header.Get("Authorization"), token, token), "Retry-After", token),
+				nil
 		},
 		func(_ int, r *http.Request) (*http.Response, error) {
 			return reply(400, "you said "+r.Header.Get("Authorization")+token, "Content-Type", "text/plain"), nil
@@ -182,7 +200,8 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 		t.Errorf("asked %s\nwant  %s", got.URL, want)
 	}
 	user, secret, _ := got.BasicAuth()
-	if user != account || secret != token || got.Header.Get("Accept-Encoding") != body.AcceptEncoding || got.Header.Get("User-Agent") != "understudy" || got.Method != "GET" {
+	if user != account || secret != token || got.Header.Get("Accept-Encoding") != body.AcceptEncoding ||
+		got.Header.Get("User-Agent") != "understudy" || got.Method != "GET" {
 		t.Errorf("headers %v", got.Header)
 	}
 	c.SetCredential("SK1", understudy.NewSecret("other"))
@@ -193,7 +212,8 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 		t.Errorf("user %s, secret %s", user, secret)
 	}
 
-	shelf, err := New(Options{Source: &spec.Source{Name: "shelf", Spec: specFile(t, "shelf")}, Base: "http://127.0.0.1:1/base/", Secret: understudy.NewSecret("abc"), Transport: s, UserAgent: "me/1"})
+	shelf, err := New(Options{Source: &spec.Source{Name: "shelf", Spec: specFile(t, "shelf")}, Base: "http://127.0.0.1:1/base/",
+		Secret: understudy.NewSecret("abc"), Transport: s, UserAgent: "me/1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +221,8 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 	if _, err := get(t, shelf, "/v3/main/books?x=%2F"); err != nil {
 		t.Fatal(err)
 	}
-	if got.URL.String() != "http://127.0.0.1:1/base/v3/main/books?x=%2F&limit=20" || got.Header.Get("Authorization") != "Bearer abc" || got.Header.Get("User-Agent") != "me/1" {
+	if got.URL.String() != "http://127.0.0.1:1/base/v3/main/books?x=%2F&limit=20" || got.Header.Get("Authorization") != "Bearer abc" ||
+		got.Header.Get("User-Agent") != "me/1" {
 		t.Errorf("asked %s, %v", got.URL, got.Header)
 	}
 	links, err := New(Options{Source: &spec.Source{Name: "links", Spec: specFile(t, "links")}, Transport: s})

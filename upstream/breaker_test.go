@@ -71,7 +71,8 @@ func TestFailedKeyWaits(t *testing.T) {
 		f.status.Store(200)
 		// The key fails at once, another does not, a patient reader waits it out.
 		_, err := get(t, c, call(1))
-		if e := failure(t, err); e.Why != understudy.FailDown || e.Status != 502 || !contains(err, "server error (status 502)") || e.RetryAfter != time.Second {
+		if e := failure(t, err); e.Why != understudy.FailDown || e.Status != 502 || !contains(err, "server error (status 502)") ||
+			e.RetryAfter != time.Second {
 			t.Errorf("%+v: %v", e, err)
 		}
 		if _, err := get(t, c, call(2)); err != nil {
@@ -128,7 +129,8 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 		}
 		// When a probe is due a reader's fetch is it; nobody else's.
 		time.Sleep(time.Second)
-		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: request.Poll}); failure(t, err).Why != understudy.FailDown {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: request.Poll}); failure(t,
+			err).Why != understudy.FailDown {
 			t.Error("a poll was the probe")
 		}
 		f.status.Store(200)
@@ -283,7 +285,8 @@ func TestRunProbes(t *testing.T) {
 				t.Errorf("probed %s", uri)
 			}
 		}
-		if h := c.Health(); h.State != "down" || !strings.Contains(h.Why, "refused") || time.Until(h.NextProbe) > time.Minute || h.NextProbe.Before(time.Now()) {
+		if h := c.Health(); h.State != "down" || !strings.Contains(h.Why, "refused") || time.Until(h.NextProbe) > time.Minute ||
+			h.NextProbe.Before(time.Now()) {
 			t.Errorf("%+v", h)
 		}
 		f.status.Store(200)
@@ -351,11 +354,13 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 		_, err := get(t, c, callsPath)
-		if e := failure(t, err); e.Why != understudy.FailDown || e.Status != 429 || e.RetryAfter != 12*time.Second || e.Short() != "upstream 429" {
+		if e := failure(t, err); e.Why != understudy.FailDown || e.Status != 429 || e.RetryAfter != 12*time.Second ||
+			e.Short() != "upstream 429" {
 			t.Errorf("%+v", e)
 		}
 		start := time.Now()
-		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Patient: true}); err != nil || time.Since(start) != 12*time.Second {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Patient: true}); err != nil ||
+			time.Since(start) != 12*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		if h := c.Health(); h.State != "ok" {

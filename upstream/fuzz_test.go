@@ -25,11 +25,15 @@ func FuzzNextKey(f *testing.F) {
 	lists := []struct {
 		spec int
 		path string
-	}{{0, callsPath}, {0, "/v1/Alerts"}, {0, "/2010-04-01/Accounts/" + account + "/AvailablePhoneNumbers.json"}, {1, "/v3/main/books"}, {2, "/events"}}
+	}{{0, callsPath}, {0, "/v1/Alerts"}, {0, "/2010-04-01/Accounts/" + account + "/AvailablePhoneNumbers.json"}, {1, "/v3/main/books"},
+		{2, "/events"}}
 	for _, link := range []string{
-		callsPath + "?PageSize=50&Page=1&PageToken=PACA1", "https://monitor.twilio.com/v1/Alerts?Page=1", "https://cache.example/stand-in/v1/Alerts?PageToken=x",
-		"http://10.0.0.1:4116/twilio/v1/Alerts?Page=2", "//evil.example/v1/Alerts?Page=1", "https://evil.example/v1/Alerts?Page=1", "?Page=2", "Calls.json?Page=3",
-		"../Calls.json?Page=1", "/v1/%2e%2e/Alerts", "/v1/Alerts?Page=%zz", "/v1/Alerts#x?y", "javascript:alert(1)", "https:", "://", "\\/v1\\/Alerts", "/v1/Alerts?understudy.x=1",
+		callsPath + "?PageSize=50&Page=1&PageToken=PACA1", "https://monitor.twilio.com/v1/Alerts?Page=1",
+		"https://cache.example/stand-in/v1/Alerts?PageToken=x",
+		"http://10.0.0.1:4116/twilio/v1/Alerts?Page=2", "//evil.example/v1/Alerts?Page=1", "https://evil.example/v1/Alerts?Page=1", "?Page=2",
+		"Calls.json?Page=3",
+		"../Calls.json?Page=1", "/v1/%2e%2e/Alerts", "/v1/Alerts?Page=%zz", "/v1/Alerts#x?y", "javascript:alert(1)", "https:", "://",
+		"\\/v1\\/Alerts", "/v1/Alerts?understudy.x=1",
 		`</events?page=2>; rel="next"`, `<https://evil.example/events?page=9>;rel=next`, "book-9", "a&b=c", "\x00", "\xff",
 	} {
 		for i := range lists {

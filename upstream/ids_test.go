@@ -27,12 +27,17 @@ func TestIDs(t *testing.T) {
 		{"composite", people + "/CA1.json", 200, member, "CF1~CA1", "[CF1~CA1]", ""},
 		{"by its label", people + "/anna.json", 200, member, "CF1~CA1", "[CF1~CA1]", ""},
 		{"a label nobody has", people + "/anna.json", 404, `{"code":20404}`, "CF1~anna", "[]", ""},
-		{"a list of them", people + ".json", 200, `{"participants":[` + member + `,{"call_sid":"CA2","conference_sid":"CF1"}]}`, "", "[CF1~CA1 CF1~CA2]", ""},
-		{"a part is missing", people + ".json", 200, `{"participants":[` + member + `,{"call_sid":"CA2"}]}`, "", "[]", "a record without conference_sid"},
-		{"a part holds the separator", people + "/x.json", 200, `{"conference_sid":"CF1","call_sid":"CA~1"}`, "CF1~x", "[]", `a record whose call_sid holds "~"`},
-		{"a member of a queue", base + "/Queues/QU1/Members/Front.json", 200, `{"queue_sid":"QU1","call_sid":"CA9","position":1}`, "QU1~CA9", "[QU1~CA9]", ""},
+		{"a list of them", people + ".json", 200, `{"participants":[` + member + `,{"call_sid":"CA2","conference_sid":"CF1"}]}`, "",
+			"[CF1~CA1 CF1~CA2]", ""},
+		{"a part is missing", people + ".json", 200, `{"participants":[` + member + `,{"call_sid":"CA2"}]}`, "", "[]",
+			"a record without conference_sid"},
+		{"a part holds the separator", people + "/x.json", 200, `{"conference_sid":"CF1","call_sid":"CA~1"}`, "CF1~x", "[]",
+			`a record whose call_sid holds "~"`},
+		{"a member of a queue", base + "/Queues/QU1/Members/Front.json", 200, `{"queue_sid":"QU1","call_sid":"CA9","position":1}`, "QU1~CA9",
+			"[QU1~CA9]", ""},
 		{"a record of another name", base + "/Calls/CA1.json", 200, `{"sid":"CA2"}`, "CA2", "[CA2]", ""},
-		{"there twice", base + "/Calls.json", 200, `{"calls":[{"sid":"CA1","status":"ringing"},{"sid":"CA2"},{"sid":"CA1","status":"busy"}]}`, "", "[CA1 CA2 CA1]", ""},
+		{"there twice", base + "/Calls.json", 200, `{"calls":[{"sid":"CA1","status":"ringing"},{"sid":"CA2"},{"sid":"CA1","status":"busy"}]}`, "",
+			"[CA1 CA2 CA1]", ""},
 		{"no id", base + "/Usage/Records.json", 200, `{"usage_records":[{"category":"calls"}]}`, "", "[]", ""},
 		{"no id, one of them", base + "/Balance.json", 200, `{"balance":"1.00"}`, "", "[]", ""},
 		{"no id, under a record", base + "/Calls/CA1/Events.json", 200, `{"events":[{"request":{}}]}`, "", "[]", ""},
@@ -50,7 +55,8 @@ func TestIDs(t *testing.T) {
 		for _, r := range page.Rows {
 			ids = append(ids, r.ID)
 		}
-		if page.ID != c.id || fmt.Sprint(ids) != c.rows || page.NotStored != c.kept || string(page.Body) != c.body || page.Key.URI != target(t, client, c.uri).Key.URI {
+		if page.ID != c.id || fmt.Sprint(ids) != c.rows || page.NotStored != c.kept || string(page.Body) != c.body ||
+			page.Key.URI != target(t, client, c.uri).Key.URI {
 			t.Errorf("%s: id %q, rows %v, not stored %q\n%s", c.name, page.ID, ids, page.NotStored, page.Body)
 		}
 	}

@@ -45,7 +45,8 @@ func TestEveryKindAnswers(t *testing.T) {
 	for _, under := range []bool{false, true} {
 		for _, k := range sp.Kinds {
 			for _, l := range k.Lists {
-				if slices.ContainsFunc(slices.Collect(maps.Keys(kindOf)), func(name string) bool { return strings.Contains(l.Path, "{"+name+"}") }) == under {
+				if slices.ContainsFunc(slices.Collect(maps.Keys(kindOf)),
+					func(name string) bool { return strings.Contains(l.Path, "{"+name+"}") }) == under {
 					w.list(k, l)
 				}
 			}
@@ -78,7 +79,8 @@ func (w *walker) list(k *spec.Kind, l *spec.List) {
 	rows := 0
 	for _, uri := range fill(l.Path, w.known) {
 		page, err := get(w.T, w.c, uri+"?PageSize=200")
-		if err != nil || page.NotStored != "" || page.Kind != k.Name || page.Status != 200 && (page.Status != 404 || k.Name != "available_phone_numbers") {
+		if err != nil || page.NotStored != "" || page.Kind != k.Name || page.Status != 200 &&
+			(page.Status != 404 || k.Name != "available_phone_numbers") {
 			w.Errorf("%s: %v %+v", uri, err, page)
 			continue
 		}

@@ -97,7 +97,8 @@ func lossy(n int, way func(int, *http.Request) (*http.Response, error), d time.D
 // Finding 2: one lost answer, or one that stops in the middle, with nothing
 // held: it was 503 after 25 s, by one request.
 func TestOneLostAnswerIsAskedForAgain(t *testing.T) {
-	for name, way := range map[string]func(int, *http.Request) (*http.Response, error){"silence": quietly, "a body that stops": stalling(time.Second)} {
+	for name, way := range map[string]func(int, *http.Request) (*http.Response, error){"silence": quietly,
+		"a body that stops": stalling(time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, s := paced(t, time.Second, lossy(1, way, time.Second))
@@ -159,7 +160,8 @@ func TestANewKindGoesByTheSlowestAnswer(t *testing.T) {
 		began := time.Now()
 		at := strings.Replace(callsPath, "Calls", "Messages", 1)
 		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, at), Reason: request.Poll})
-		if e := failure(t, err); !strings.Contains(e.Error(), "no answer began within 3s") || time.Since(began) != 3*time.Second || s.count() != 4 {
+		if e := failure(t, err); !strings.Contains(e.Error(), "no answer began within 3s") || time.Since(began) != 3*time.Second ||
+			s.count() != 4 {
 			t.Errorf("%v after %v by %d", e, time.Since(began), s.count()-3)
 		}
 		if st := c.Health(); st.State != "ok" {
@@ -177,7 +179,8 @@ func TestSilenceEndsAtTheReadersDeadline(t *testing.T) {
 			defer cancel()
 			took, err := reads(ctx, t, c, 9)
 			var e *understudy.UpstreamError
-			if !errors.As(err, &e) || !errors.Is(err, understudy.ErrUnavailable) || e.Why != understudy.FailUnreachable && e.Why != understudy.FailDown {
+			if !errors.As(err, &e) || !errors.Is(err, understudy.ErrUnavailable) || e.Why != understudy.FailUnreachable &&
+				e.Why != understudy.FailDown {
 				t.Errorf("deadline %v: %v", deadline, err)
 			}
 			if off := took - deadline; off.Abs() > 50*time.Millisecond {
@@ -359,7 +362,8 @@ func TestTimes(t *testing.T) {
 		if len(each) != 2 || each[0].Kind != "calls" || each[0].Reason != request.Waiting || each[1].Reason != request.Poll || each[1].Lost != 1 {
 			t.Fatalf("%+v", each)
 		}
-		if all.Whole.Count != 4 || all.Whole.Mean != 1.25 || all.Whole.Deviation != 0.5 || all.Whole.P99 != 2 || all.First.Min != 1 || all.Lost != 1 {
+		if all.Whole.Count != 4 || all.Whole.Mean != 1.25 || all.Whole.Deviation != 0.5 || all.Whole.P99 != 2 || all.First.Min != 1 ||
+			all.Lost != 1 {
 			t.Errorf("%+v", all)
 		}
 	})
@@ -403,7 +407,10 @@ func TestASilentConnectionIsLeft(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		t.Run(fmt.Sprint("HTTP/2 ", http2), func(t *testing.T) {
 			t.Parallel()
-			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, emptyCalls) }))
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_,
+					_ = io.WriteString(w, emptyCalls)
+			}))
 			l := &deadening{Listener: srv.Listener}
 			srv.Listener, srv.EnableHTTP2 = l, http2
 			srv.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -19,7 +19,8 @@ func madeUp(t *testing.T, name string, h http.HandlerFunc) *Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	c, err := New(Options{Source: &spec.Source{Name: "mine", Spec: specFile(t, name), User: "main"}, Base: srv.URL, Secret: understudy.NewSecret("shelftoken"), Rate: 1000})
+	c, err := New(Options{Source: &spec.Source{Name: "mine", Spec: specFile(t, name), User: "main"}, Base: srv.URL,
+		Secret: understudy.NewSecret("shelftoken"), Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +72,12 @@ func TestMadeUpCursor(t *testing.T) {
 		}
 	}
 	page, err := get(t, c, "/v3/main/books?limit=1")
-	if want := `{"data":{"items":[{"bought":1700000001,"id":1,"pin":"","vault":{"code":""}}]},"paging":{"more":true,"session":""}}` + "\n"; err != nil || string(page.Body) != want {
+	if want := `{"data":{"items":[{"bought":1700000001,"id":1,"pin":"","vault":{"code":""}}]},"paging":{"more":true,"session":""}}` +
+		"\n"; err != nil || string(page.Body) != want {
 		t.Errorf("%v %s", err, page.Body)
 	}
-	if r := page.Rows[0]; r.Clock != 1700000001 || string(page.Body[r.Start:r.End]) != `{"bought":1700000001,"id":1,"pin":"","vault":{"code":""}}` {
+	if r := page.Rows[0]; r.Clock != 1700000001 || string(page.Body[r.Start:r.End]) != `{"bought":1700000001,"id":1,"pin":"",`+
+		`"vault":{"code":""}}` {
 		t.Errorf("%+v", r)
 	}
 	page, err = get(t, c, "/v3/main/loans/r1/7")

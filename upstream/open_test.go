@@ -89,7 +89,8 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Status != 200 || m.Size != 9 || m.ContentType != "audio/x-wav" || m.ETag != `"w1"` || m.Modified.IsZero() || m.Outcome != request.Cold {
+	if m.Status != 200 || m.Size != 9 || m.ContentType != "audio/x-wav" || m.ETag != `"w1"` || m.Modified.IsZero() ||
+		m.Outcome != request.Cold {
 		t.Errorf("%+v", m)
 	}
 	if got := text(t, m); got != "RIFFnoise" {
@@ -135,9 +136,11 @@ func TestOpenStatuses(t *testing.T) {
 		{429, "Retry-After: 7", understudy.FailLimited}, {500, "", understudy.FailServer}, {503, "Retry-After: 7", understudy.FailServer},
 		{304, "", understudy.FailUnusable}, {416, "", understudy.FailUnusable}, {206, "Content-Range: bytes 0-1/9", understudy.FailUnusable},
 		{204, "", understudy.FailUnusable}, {400, "", understudy.FailUnusable}, {200, "Content-Encoding: gzip", understudy.FailUnusable},
-		{200, "Content-Type: application/json", understudy.FailUnusable}, {200, "Content-Type: text/html; charset=utf-8", understudy.FailUnusable},
+		{200, "Content-Type: application/json", understudy.FailUnusable},
+		{200, "Content-Type: text/html; charset=utf-8", understudy.FailUnusable},
 		{200, "Content-Type: application/vnd.x+json", understudy.FailUnusable}, {200, "Content-Type: image/svg+xml", understudy.FailNone},
-		{307, "", understudy.FailUnusable}, {307, "Location: file:///etc/passwd", understudy.FailUnusable}, {302, "Location: ://", understudy.FailUnusable},
+		{307, "", understudy.FailUnusable}, {307, "Location: file:///etc/passwd", understudy.FailUnusable},
+		{302, "Location: ://", understudy.FailUnusable},
 	} {
 		t.Run(fmt.Sprint(test.status, test.header), func(t *testing.T) {
 			var s seen
@@ -237,7 +240,8 @@ func TestSlowHeadOfAContent(t *testing.T) {
 		defer cancel()
 		time.Sleep(2 * time.Second)
 		errors := c.Stats().Errors
-		if _, err := c.Open(ctx, request.MediaRequest{Target: target(t, c, audioPath)}); err == nil || ctx.Err() == nil || c.Stats().Errors != errors {
+		if _, err := c.Open(ctx, request.MediaRequest{Target: target(t, c, audioPath)}); err == nil || ctx.Err() == nil ||
+			c.Stats().Errors != errors {
 			t.Errorf("%v %+v", err, c.Stats())
 		}
 	})
@@ -303,7 +307,8 @@ func TestOpenWhileDown(t *testing.T) {
 		s := &script{do: refused}
 		c := scripted(t, s)
 		for i := range 6 {
-			_, err := c.Open(t.Context(), request.MediaRequest{Target: target(t, c, strings.Replace(audioPath, "01.wav", fmt.Sprintf("%02d.wav", i), 1))})
+			_, err := c.Open(t.Context(), request.MediaRequest{Target: target(t, c,
+				strings.Replace(audioPath, "01.wav", fmt.Sprintf("%02d.wav", i), 1))})
 			failure(t, err)
 		}
 		if c.Health().State != "down" || s.count() != 5 {
@@ -354,17 +359,20 @@ func TestCloseEndsStreams(t *testing.T) {
 }
 
 func TestContentHeaders(t *testing.T) {
-	for in, want := range map[string]string{`"a"`: `"a"`, `W/"a"`: `W/"a"`, `a`: "", `"`: "", `""`: `""`, `"a"b"`: "", "\"a\nb\"": "", `"` + strings.Repeat("a", 300) + `"`: ""} {
+	for in, want := range map[string]string{`"a"`: `"a"`, `W/"a"`: `W/"a"`, `a`: "", `"`: "", `""`: `""`, `"a"b"`: "", "\"a\nb\"": "", `"` +
+		strings.Repeat("a", 300) + `"`: ""} {
 		if got := entityTag(in); got != want {
 			t.Errorf("entityTag(%q) = %q", in, got)
 		}
 	}
-	for in, want := range map[string]bool{"bytes 0-1/2": true, "bytes */2": true, "bytes 0-1/*": true, "bytes 0-1": false, "bytes x-1/2": false, "items 0-1/2": false, "bytes 0-/2": false, "bytes -/2": false, "": false} {
+	for in, want := range map[string]bool{"bytes 0-1/2": true, "bytes */2": true, "bytes 0-1/*": true, "bytes 0-1": false,
+		"bytes x-1/2": false, "items 0-1/2": false, "bytes 0-/2": false, "bytes -/2": false, "": false} {
 		if got := contentRange(in) != ""; got != want {
 			t.Errorf("contentRange(%q): %v", in, got)
 		}
 	}
-	for in, want := range map[string]bool{"audio/mpeg": true, "text/plain; charset=utf-8": true, "nonsense": true, "": false, "a b": false, "audio/mpeg\r\nX: y": false} {
+	for in, want := range map[string]bool{"audio/mpeg": true, "text/plain; charset=utf-8": true, "nonsense": true, "": false, "a b": false,
+		"audio/mpeg\r\nX: y": false} {
 		if got := mediaType(in) != ""; got != want {
 			t.Errorf("mediaType(%q): %v", in, got)
 		}

@@ -102,7 +102,8 @@ func TestNoRedirectWithoutTLS(t *testing.T) {
 		return reply(302, "", "Location", "http://cdn.example/signed-link"), nil
 	}}
 	_, err := openAudio(t, scripted(t, s, func(o *Options) { o.Base = "https://api.example" }))
-	if e := failure(t, err); e.Why != understudy.FailUnusable || !strings.Contains(e.Error(), "without TLS") || strings.Contains(e.Error(), "signed-link") {
+	if e := failure(t, err); e.Why != understudy.FailUnusable || !strings.Contains(e.Error(), "without TLS") ||
+		strings.Contains(e.Error(), "signed-link") {
 		t.Errorf("%v", e)
 	}
 	if s.count() != 1 {
@@ -148,7 +149,8 @@ func TestInwardAddresses(t *testing.T) {
 		{"", "64:ff9b::7f00:1", false}, {"", "2002:7f00:1::", false}, {"", "198.18.0.1", false}, {"", "fec0::1", false},
 		// L8: the source's own address and port alone, not all that is as near.
 		{"http://127.0.0.1:4116", "127.0.0.1:4116", true}, {"http://127.0.0.1:4116", "127.0.0.1:4114", false},
-		{"http://127.0.0.1:4116", "127.9.9.9:4116", false}, {"http://localhost:1", "127.0.0.1:1", true}, {"http://localhost:1", "127.0.0.1:2", false},
+		{"http://127.0.0.1:4116", "127.9.9.9:4116", false}, {"http://localhost:1", "127.0.0.1:1", true},
+		{"http://localhost:1", "127.0.0.1:2", false},
 		{"http://127.0.0.1:4116", "10.0.0.1:4116", false}, {"http://127.0.0.1:4116", "169.254.169.254:4116", false},
 		{"http://10.0.0.5", "10.0.0.5:80", true}, {"http://10.0.0.5", "10.0.0.5:443", false}, {"http://10.0.0.5", "10.0.0.6:80", false},
 		{"http://10.0.0.5", "127.0.0.1:80", false}, {"http://10.0.0.5", "169.254.169.254:80", false},

@@ -105,12 +105,13 @@ func TestWeighMayTakeItsTime(t *testing.T) {
 		body := string(callsPage(1000))
 		client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, body), nil }})
 		begin := time.Now()
-		p, err := client.Fetch(t.Context(), request.Fetch{Target: target(t, client, callsPath), Reserve: func(ctx context.Context, n int64) error {
-			if n != int64(len(body)) {
-				return fmt.Errorf("told %d of %d bytes", n, len(body))
-			}
-			return sleep(ctx, 15*time.Second)
-		}})
+		p, err := client.Fetch(t.Context(), request.Fetch{Target: target(t, client, callsPath),
+			Reserve: func(ctx context.Context, n int64) error {
+				if n != int64(len(body)) {
+					return fmt.Errorf("told %d of %d bytes", n, len(body))
+				}
+				return sleep(ctx, 15*time.Second)
+			}})
 		if err != nil || len(p.Rows) != 1000 || time.Since(begin) != 15*time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
@@ -124,8 +125,11 @@ func TestParents(t *testing.T) {
 		kind, body string
 		want       []string
 	}{
-		{"participants", `{"participants":[{"conference_sid":"CF1","call_sid":"CA1"},{"conference_sid":"CF1","call_sid":"CA2"},{"call_sid":"CA3","conference_sid":"CF2"}]}`, []string{"CF1", "CF1", "CF2"}},
-		{"media", `{"media_list":[{"sid":"ME1","parent_sid":null},{"sid":"ME2","parent_sid":"MM1"},{"sid":"ME3"},{"sid":"ME6","parent_sid":"MM1"},{"sid":"ME4","parent_sid":"M\u004d1"},{"sid":"ME5","parent_sid":"M\u004d1"}]}`, []string{"", "MM1", "", "MM1", "MM1", "MM1"}},
+		{"participants", `{"participants":[{"conference_sid":"CF1","call_sid":"CA1"},{"conference_sid":"CF1","call_sid":"CA2"},` +
+			`{"call_sid":"CA3","conference_sid":"CF2"}]}`, []string{"CF1", "CF1", "CF2"}},
+		{"media", `{"media_list":[{"sid":"ME1","parent_sid":null},{"sid":"ME2","parent_sid":"MM1"},{"sid":"ME3"},{"sid":"ME6",` +
+			`"parent_sid":"MM1"},{"sid":"ME4","parent_sid":"M\u004d1"},{"sid":"ME5","parent_sid":"M\u004d1"}]}`,
+			[]string{"", "MM1", "", "MM1", "MM1", "MM1"}},
 		{"calls", `{"calls":[{"sid":"CA1","parent_call_sid":"CA2"}]}`, []string{""}},
 	} {
 		k := s.Kind(c.kind)

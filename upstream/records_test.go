@@ -20,14 +20,22 @@ import (
 func callsPage(rows int) []byte {
 	var b bytes.Buffer
 	const list = "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls"
-	fmt.Fprintf(&b, `{"end": %d, "first_page_uri": "%s.json?PageSize=50&Page=0", "next_page_uri": "%s.json?PageSize=50&Page=1&PageToken=PACA1", "page": 0, "calls": [`, rows-1, list, list)
+	fmt.Fprintf(&b, `{"end": %d, "first_page_uri": "%s.json?PageSize=50&Page=0", "next_page_uri": "%s.json?PageSize=50&Page=1&`+
+		`PageToken=PACA1", "page": 0, "calls": [`, rows-1, list, list)
 	for i := range rows {
 		if i > 0 {
 			b.WriteString(", ")
 		}
 		uri := fmt.Sprintf("%s/CA%032x", list, i)
-		fmt.Fprintf(&b, `{"sid": "CA%032x", "date_created": "Fri, 18 Oct 2019 17:00:00 +0000", "date_updated": "Fri, 18 Oct 2019 17:01:00 +0000", "parent_call_sid": null, "account_sid": "AC00000000000000000000000000000001", "to": "+13051416799", "to_formatted": "(305) 141-6799", "from": "+13051913581", "from_formatted": "(305) 191-3581", "phone_number_sid": "PN%032x", "status": "completed", "start_time": "Fri, 18 Oct 2019 17:00:%02d +0000", "end_time": "Fri, 18 Oct 2019 17:03:00 +0000", "duration": "4", "price": "-0.200", "price_unit": "USD", "direction": "inbound", "answered_by": "machine_start", "api_version": "2010-04-01", "forwarded_from": null, "group_sid": null, "caller_name": "Ren\u00e9e \ud83d\ude00 \"Q\"", "queue_time": "1000", "trunk_sid": null, "uri": "%s.json", "subresource_uris": {`, i, i, i%60, uri)
-		for j, sub := range []string{"notifications", "recordings", "payments", "events", "siprec", "streams", "transcriptions", "user_defined_message_subscriptions", "user_defined_messages"} {
+		fmt.Fprintf(&b, `{"sid": "CA%032x", "date_created": "Fri, 18 Oct 2019 17:00:00 +0000", "date_updated": "Fri, 18 Oct 2019 17:01:00 `+
+			`+0000", "parent_call_sid": null, "account_sid": "AC00000000000000000000000000000001", "to": "+13051416799", "to_formatted": "(305) `+
+			`141-6799", "from": "+13051913581", "from_formatted": "(305) 191-3581", "phone_number_sid": "PN%032x", "status": "completed", `+
+			`"start_time": "Fri, 18 Oct 2019 17:00:%02d +0000", "end_time": "Fri, 18 Oct 2019 17:03:00 +0000", "duration": "4", "price": `+
+			`"-0.200", "price_unit": "USD", "direction": "inbound", "answered_by": "machine_start", "api_version": "2010-04-01", `+
+			`"forwarded_from": null, "group_sid": null, "caller_name": "Ren\u00e9e \ud83d\ude00 \"Q\"", "queue_time": "1000", "trunk_sid": null, `+
+			`"uri": "%s.json", "subresource_uris": {`, i, i, i%60, uri)
+		for j, sub := range []string{"notifications", "recordings", "payments", "events", "siprec", "streams", "transcriptions",
+			"user_defined_message_subscriptions", "user_defined_messages"} {
 			if j > 0 {
 				b.WriteString(", ")
 			}
@@ -85,10 +93,12 @@ func TestReadList(t *testing.T) {
 		next string
 	}{
 		{twilio, "calls", `{"calls":[]}`, "", "", ""},
-		{twilio, "calls", `{"calls":[{"sid":"CA1","status":"completed","price":null,"start_time":null}],"next_page_uri":null}`, "CA1 0 false", "", "null"},
+		{twilio, "calls", `{"calls":[{"sid":"CA1","status":"completed","price":null,"start_time":null}],"next_page_uri":null}`, "CA1 0 false", "",
+			"null"},
 		{twilio, "calls", `{"calls":[{"sid":"CA1","status":"completed"}]}`, "CA1 0 false", "", ""},
 		{twilio, "calls", `{"calls":[{"price":"1","status":"c\u006fmpleted","s\u0069d":"CA1"}]}`, "CA1 0 true", "", ""},
-		{twilio, "calls", `{"calls":[{"sid":"CA1","status":"busy"},{"sid":"CA2","status":"queued","start_time":"Fri, 8 Oct 2019 17:00:00 +0200"}]}`, "CA1 0 true, CA2 1570546800 false", "", ""},
+		{twilio, "calls", `{"calls":[{"sid":"CA1","status":"busy"},{"sid":"CA2","status":"queued","start_time":"Fri, 8 Oct 2019 17:00:00 ` +
+			`+0200"}]}`, "CA1 0 true, CA2 1570546800 false", "", ""},
 		{twilio, "calls", `{"calls":[{"sid":"CA1"}],"calls":[{"sid":"CA2"}]}`, "CA2 0 false", "", ""},
 		{twilio, "calls", `{"messages":[{"sid":"CA1"}]}`, "", `no records under "calls"`, ""},
 		{twilio, "calls", `{"calls":null}`, "", `no records under "calls"`, ""},
@@ -97,12 +107,14 @@ func TestReadList(t *testing.T) {
 		{twilio, "calls", `"calls"`, "", `no records under "calls"`, ""},
 		{twilio, "calls", `{"calls":[{"sid":"CA1"},{}]}`, "", "a record without sid", ""},
 		{twilio, "calls", `{"calls":[{"sid":"` + strings.Repeat("x", maxID+1) + `"}]}`, "", "a record whose sid is longer than 512 bytes", ""},
-		{twilio, "calls", `{"calls":[` + strings.Repeat(`{"sid":"CA1"},`, maxRows) + `{"sid":"CA2"}]}`, "", "more than 50000 records in one page", ""},
+		{twilio, "calls", `{"calls":[` + strings.Repeat(`{"sid":"CA1"},`, maxRows) + `{"sid":"CA2"}]}`, "", "more than 50000 records in one page",
+			""},
 		{twilio, "calls", `{"calls":[{"sid":""}]}`, "", "a record without sid", ""},
 		{twilio, "calls", `{"calls":[{"sid":null}]}`, "", "a record without sid", ""},
 		{twilio, "calls", `{"calls":[{"sid":{"a":1}}]}`, "", "a record without sid", ""},
 		{twilio, "calls", `{"calls":[{"sid":"CA1"},7]}`, "", "a record is not an object", ""},
-		{shelf, "books", `{"paging":{"more":true},"data":{"items":[{"id":7,"bought":1570000000.5,"state":"sold"},{"id":"8","bought":"1570000001","lost":true},{"id":9,"state":"sold","bought":null}]}}`,
+		{shelf, "books", `{"paging":{"more":true},"data":{"items":[{"id":7,"bought":1570000000.5,"state":"sold"},{"id":"8",` +
+			`"bought":"1570000001","lost":true},{"id":9,"state":"sold","bought":null}]}}`,
 			"7 1570000000 true, 8 1570000001 true, 9 0 false", "", "true"},
 		{shelf, "books", `{"data":{"items":null}}`, "", `no records under "data.items"`, ""},
 		{shelf, "books", `{"data":[]}`, "", `no records under "data.items"`, ""},
@@ -112,7 +124,8 @@ func TestReadList(t *testing.T) {
 		{shelf, "loans", `[{"reader":"r~1","copy":{"number":3}}]`, "", `a record whose reader holds "~"`, ""},
 		{shelf, "loans", `{}`, "", "no records: the body is not an array", ""},
 		{shelf, "totals", `{"totals":[1,{"a":2}]}`, "", "", ""},
-		{links, "events", `[{"id":"a","at":"2024-02-29T12:00:00.25+01:00"},{"id":"b","at":"2024-02-29 12:00:00"},{"id":"c","at":"soon"},{"id":"d","at":5}]`,
+		{links, "events", `[{"id":"a","at":"2024-02-29T12:00:00.25+01:00"},{"id":"b","at":"2024-02-29 12:00:00"},{"id":"c","at":"soon"},` +
+			`{"id":"d","at":5}]`,
 			"a 1709204400 false, b 1709208000 false, c 0 false, d 0 false", "", ""},
 	} {
 		k := c.spec.Kind(c.kind)
@@ -169,7 +182,8 @@ func TestReadListAllocatesIDsOnly(t *testing.T) {
 // there secrets, where are its records, what comes next, its sum.
 func BenchmarkPage(b *testing.B) {
 	s := builtInSpec(b, "twilio")
-	c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: s, User: "AC00000000000000000000000000000001"}, Secret: understudy.NewSecret("slowapitoken")})
+	c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: s, User: "AC00000000000000000000000000000001"},
+		Secret: understudy.NewSecret("slowapitoken")})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -239,7 +253,8 @@ func fuzzRecords(f *testing.F, s *spec.Spec, user string, paths []string, seeds 
 		}
 		last := 0
 		for _, r := range page.Rows {
-			if r.Start < last || r.End <= r.Start || r.End > len(page.Body) || r.ID == "" || !json.Valid(page.Body[r.Start:r.End]) || page.Body[r.Start] != '{' {
+			if r.Start < last || r.End <= r.Start || r.End > len(page.Body) || r.ID == "" || !json.Valid(page.Body[r.Start:r.End]) ||
+				page.Body[r.Start] != '{' {
 				t.Fatalf("row %+v in %q", r, page.Body)
 			}
 			last = r.End
@@ -290,7 +305,8 @@ func checkEmptied(t *testing.T, c *Client, target *spec.Target, page *understudy
 func FuzzRecordsBody(f *testing.F) {
 	fuzzRecords(f, builtInSpec(f, "twilio"), "AC1",
 		[]string{"/2010-04-01/Accounts/AC1/Calls.json", "/2010-04-01/Accounts.json", "/2010-04-01/Accounts/AC1/Messages/SM1.json", "/other"},
-		string(callsPage(2)), `{"accounts":[{"sid":"AC1","auth_token":"slowapitoken","x":{"auth\u005ftoken":["y"]}}],"next_page_uri":"//x/2010-04-01/Accounts.json?Page=1"}`,
+		string(callsPage(2)), `{"accounts":[{"sid":"AC1","auth_token":"slowapitoken","x":{"auth\u005ftoken":["y"]}}],`+
+			`"next_page_uri":"//x/2010-04-01/Accounts.json?Page=1"}`,
 		`{"sid":"SM1","body":"\ud83d\ude00","date_sent":"Fri, 18 Oct 2019 17:00:00 +0000"}`, "\ufeff{}")
 }
 

@@ -87,11 +87,13 @@ func TestLocal(t *testing.T) {
 func TestAbsoluteURLsInPages(t *testing.T) {
 	const theirs = `{ "alerts":[{"sid":"NO1","url":"BASE\/v1\/Alerts\/NO1","request_url":"BASE/v1/x","x":{"url":"BASE/deep"}},` +
 		`{"sid":"NO2","date_created":"2024-01-01T00:00:00Z","url":"BASE/v1/Alerts/NO2","alert_text":"BASE/a"}],` +
-		`"meta":{"url":"BASE/v1/Alerts?PageSize=2&Page=0","next_page_url":"BASE/v1/Alerts?PageSize=2&Page=1&PageToken=PANO2","previous_page_url":null,"key":"alerts","first_page_url":"BASE"},` +
+		`"meta":{"url":"BASE/v1/Alerts?PageSize=2&Page=0","next_page_url":"BASE/v1/Alerts?PageSize=2&Page=1&PageToken=PANO2",` +
+		`"previous_page_url":null,"key":"alerts","first_page_url":"BASE"},` +
 		`"url":"BASE/top"}`
 	const ours = `{ "alerts":[{"sid":"NO1","url":"OURS\/v1\/Alerts\/NO1","request_url":"BASE/v1/x","x":{"url":"BASE/deep"}},` +
 		`{"sid":"NO2","date_created":"2024-01-01T00:00:00Z","url":"OURS/v1/Alerts/NO2","alert_text":"BASE/a"}],` +
-		`"meta":{"url":"OURS/v1/Alerts?PageSize=2&Page=0","next_page_url":"OURS/v1/Alerts?PageSize=2&Page=1&PageToken=PANO2","previous_page_url":null,"key":"alerts","first_page_url":"OURS"},` +
+		`"meta":{"url":"OURS/v1/Alerts?PageSize=2&Page=0","next_page_url":"OURS/v1/Alerts?PageSize=2&Page=1&PageToken=PANO2",` +
+		`"previous_page_url":null,"key":"alerts","first_page_url":"OURS"},` +
 		`"url":"BASE/top"}`
 	for _, c := range []struct{ base, public, prefix string }{
 		{"https://monitor.twilio.com", ourURL, ""},
@@ -136,7 +138,8 @@ func TestAbsoluteURLsInPages(t *testing.T) {
 		for i, id := range []string{"NO1", "NO2"} {
 			var row struct{ Sid, URL string }
 			r := page.Rows[i]
-			if err := json.Unmarshal(page.Body[r.Start:r.End], &row); err != nil || row.Sid != id || r.ID != id || !strings.HasSuffix(row.URL, "/v1/Alerts/"+id) {
+			if err := json.Unmarshal(page.Body[r.Start:r.End], &row); err != nil || row.Sid != id || r.ID != id ||
+				!strings.HasSuffix(row.URL, "/v1/Alerts/"+id) {
 				t.Errorf("row %d: %+v %v", i, row, err)
 			}
 		}
@@ -152,9 +155,12 @@ func TestAbsoluteURLsElsewhere(t *testing.T) {
 		status      int
 		body, want  string
 	}{
-		{"GET", "/v1/Events/AE1", 200, `{"sid":"AE1","links":{"actor":"THEIRS","other":"THEIRS"},"url":"THEIRS"}`, `{"sid":"AE1","links":{"actor":"OURS","other":"THEIRS"},"url":"OURS"}`},
-		{"GET", base + "/Recordings/RE1.json", 200, `{"sid":"RE1","media_url":"THEIRS","uri":"THEIRS"}`, `{"sid":"RE1","media_url":"OURS","uri":"THEIRS"}`},
-		{"GET", base + "/Recordings.json", 200, `{"recordings":[{"sid":"RE1","media_url":"THEIRS"}]}`, `{"recordings":[{"sid":"RE1","media_url":"OURS"}]}`},
+		{"GET", "/v1/Events/AE1", 200, `{"sid":"AE1","links":{"actor":"THEIRS","other":"THEIRS"},"url":"THEIRS"}`,
+			`{"sid":"AE1","links":{"actor":"OURS","other":"THEIRS"},"url":"OURS"}`},
+		{"GET", base + "/Recordings/RE1.json", 200, `{"sid":"RE1","media_url":"THEIRS","uri":"THEIRS"}`,
+			`{"sid":"RE1","media_url":"OURS","uri":"THEIRS"}`},
+		{"GET", base + "/Recordings.json", 200, `{"recordings":[{"sid":"RE1","media_url":"THEIRS"}]}`,
+			`{"recordings":[{"sid":"RE1","media_url":"OURS"}]}`},
 		{"GET", base + "/Recordings.json", 200, `{"recordings":[],"media_url":"THEIRS"}`, `{"recordings":[],"media_url":"THEIRS"}`},
 		{"POST", base + "/Calls/CA1/Recordings.json", 201, `{"sid":"RE1","media_url":"THEIRS"}`, `{"sid":"RE1","media_url":"OURS"}`},
 		{"POST", base + "/Recordings/RE1.json", 400, `{"media_url":"THEIRS"}`, `{"media_url":"THEIRS"}`},
@@ -180,8 +186,10 @@ func TestAbsoluteURLsElsewhere(t *testing.T) {
 // that begin with an origin, and does nothing the second time.
 func FuzzRewrite(f *testing.F) {
 	for _, raw := range []string{
-		`{"url":"https:\/\/api.twilio.com\/x","meta":{"url":"https://monitor.twilio.com"}}`, `[{"url":"HTTPS://api.twilio.com:443/"},"https://api.twilio.com/"]`,
-		`{"\u0075rl":"\u0068ttps://api.twilio.com\u002f"}`, `{"url":["https://api.twilio.com/",{"url":"https://api.twilio.com/"}],"auth_token":{"url":"https://api.twilio.com/"}}`,
+		`{"url":"https:\/\/api.twilio.com\/x","meta":{"url":"https://monitor.twilio.com"}}`,
+		`[{"url":"HTTPS://api.twilio.com:443/"},"https://api.twilio.com/"]`,
+		`{"\u0075rl":"\u0068ttps://api.twilio.com\u002f"}`,
+		`{"url":["https://api.twilio.com/",{"url":"https://api.twilio.com/"}],"auth_token":{"url":"https://api.twilio.com/"}}`,
 		`{"url":"https://api.twilio.com\\"}`, `{"url":"h\ud800"}`, `{"url":"\u`,
 	} {
 		f.Add([]byte(raw))

@@ -85,11 +85,13 @@ func TestReadSpecIsStrict(t *testing.T) {
 		{leastSpec + "paging:\n  style: none\n  sise: 5\n", `x.yaml:6: unknown key "sise" in paging; did you mean "size"?`},
 		{leastSpec + "paging:\n  default_size: many\n", `x.yaml:5: paging.default_size: want a whole number, not "many"`},
 		{leastSpec + "port: 4.5\n", `x.yaml:4: port: want a whole number`},
-		{leastSpec + "kinds: [{name: a, fields: [{name: b, absolute: yes}]}]\n", `x.yaml:4: kinds[0].fields[0].absolute: want true or false, not "yes"`},
+		{leastSpec + "kinds: [{name: a, fields: [{name: b, absolute: yes}]}]\n",
+			`x.yaml:4: kinds[0].fields[0].absolute: want true or false, not "yes"`},
 		{leastSpec + "port: [1]\n", `x.yaml:4: port: want one value`},
 		{leastSpec + "title:\n", `x.yaml:4: title is empty`},
 		{leastSpec + "kinds: {a: b}\n", `x.yaml:4: kinds: want a list`},
-		{leastSpec + "kinds:\n  - name: a\n    lists:\n      - {path: /a, kye: a}\n", `x.yaml:7: unknown key "kye" in kinds[0].lists[0]; did you mean "key"?`},
+		{leastSpec + "kinds:\n  - name: a\n    lists:\n      - {path: /a, kye: a}\n",
+			`x.yaml:7: unknown key "kye" in kinds[0].lists[0]; did you mean "key"?`},
 		{leastSpec + "vars: {a: b, a: c}\n", `x.yaml:4: key "a" in vars is there twice`},
 		{leastSpec + "vars: {a: [b]}\n", `x.yaml:4: vars.a: want one value`},
 		{leastSpec + "vars: {? [a] : b}\n", `x.yaml:4: vars: want a word as key`},
@@ -115,7 +117,8 @@ func TestReadSpecIsStrict(t *testing.T) {
 // bomb is a small file that aliases make large.
 func bomb() string {
 	values := strings.TrimSuffix(strings.Repeat("a,", 200), ",")
-	filters := "&f [" + strings.TrimSuffix(strings.Repeat("{name: a, values: &v ["+values+"]},", 1)+strings.Repeat("{name: a, values: *v},", 200), ",") + "]"
+	filters := "&f [" + strings.TrimSuffix(strings.Repeat("{name: a, values: &v ["+values+"]},", 1)+strings.Repeat("{name: a, values: *v},",
+		200), ",") + "]"
 	lists := "&l [{path: /a, filters: " + filters + "}" + strings.Repeat(", {path: /a, filters: *f}", 200) + "]"
 	return "kinds:\n  - {name: a, lists: " + lists + "}\n  - {name: b, lists: *l}\n"
 }

@@ -118,7 +118,8 @@ func mediaType(text string) string {
 // entityTag is an ETag that can be passed on (RFC 9110, 8.8.3), else "".
 func entityTag(text string) string {
 	tag := strings.TrimPrefix(text, "W/")
-	if len(tag) < 2 || len(text) > maxHeader || tag[0] != '"' || tag[len(tag)-1] != '"' || !printable(tag) || strings.Contains(tag[1:len(tag)-1], `"`) {
+	if len(tag) < 2 || len(text) > maxHeader || tag[0] != '"' || tag[len(tag)-1] != '"' || !printable(tag) ||
+		strings.Contains(tag[1:len(tag)-1], `"`) {
 		return ""
 	}
 	return text

@@ -181,7 +181,8 @@ func TestTwilioClasses(t *testing.T) {
 	sp := builtInSpec(t, "twilio")
 	for class, names := range map[string][]string{
 		spec.ClassBody: {
-			"alerts.alert_text", "alerts.request_url", "alerts.request_variables", "alerts.request_headers", "alerts.response_headers", "alerts.response_body",
+			"alerts.alert_text", "alerts.request_url", "alerts.request_variables", "alerts.request_headers", "alerts.response_headers",
+			"alerts.response_body",
 			"notifications.message_text", "notifications.request_url", "notifications.request_variables", "notifications.response_headers",
 			"notifications.response_body", "call_events.request", "call_events.response", "monitor_events.event_data", "monitor_events.description",
 			"transcriptions.transcription_text", "recordings.audio", "media.content", "messages.body",

@@ -106,7 +106,8 @@ func TestAgainstSlowAPI(t *testing.T) {
 	if err != nil || len(page.Rows) != 1 || page.Rows[0].ID != account || bytes.Contains(page.Body, []byte(token)) {
 		t.Errorf("%v %+v", err, page)
 	}
-	if page, err = get(t, c, base+"/Calls/CA0.json"); err != nil || page.Status != 404 || page.NotStored != "" || page.Kind != "calls" || page.ID != "CA0" {
+	if page, err = get(t, c, base+"/Calls/CA0.json"); err != nil || page.Status != 404 || page.NotStored != "" || page.Kind != "calls" ||
+		page.ID != "CA0" {
 		t.Errorf("%v %+v", err, page)
 	}
 	page, err = write(t, c, "POST", base+"/Messages.json", "To=%2B15005550006&From=%2B15005550001&Body=hello")
@@ -147,7 +148,8 @@ func TestFaults(t *testing.T) {
 		{"a redirect", `{"match":"","redirect":"https://evil.example/x"}`, understudy.FailUnusable, "evil.example"},
 		{"a redirect to itself", `{"match":"","redirect":"loop"}`, understudy.FailUnusable, "in a circle"},
 		{"invalid UTF-8 where JSON has none", `{"match":"","body":"{\"calls\":[]}\u00ff"}`, understudy.FailUnusable, "no complete JSON document"},
-		{"not JSON though it says so", `{"match":"","body":"{'calls':[]}"}`, understudy.FailUnusable, "no complete JSON document (application/json"},
+		{"not JSON though it says so", `{"match":"","body":"{'calls':[]}"}`, understudy.FailUnusable,
+			"no complete JSON document (application/json"},
 		{"half a document", `{"match":"","body":"{\"calls\":["}`, understudy.FailUnusable, "no complete JSON document"},
 		{"two documents", `{"match":"","body":"{}{}"}`, understudy.FailUnusable, "no complete JSON document"},
 		{"too large", `{"match":"","pad_mb":2}`, understudy.FailUnusable, "larger"},

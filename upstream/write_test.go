@@ -19,7 +19,8 @@ import (
 )
 
 func write(t testing.TB, c *Client, method, uri, body string) (*understudy.Page, error) {
-	return c.Write(t.Context(), request.Write{Target: target(t, c, uri), Method: method, Body: []byte(body), ContentType: "application/x-www-form-urlencoded"})
+	return c.Write(t.Context(), request.Write{Target: target(t, c, uri), Method: method, Body: []byte(body),
+		ContentType: "application/x-www-form-urlencoded"})
 }
 
 func TestWriteAnswers(t *testing.T) {
@@ -42,13 +43,19 @@ func TestWriteAnswers(t *testing.T) {
 		{"broken in HTML", "POST", callsPath, reply(502, `<html>`, "Content-Type", "text/html"), `<html>`, "", "no JSON document", "calls", 0},
 		{"a secret of no kind", "POST", tokens, reply(201, `{"sid":"SK1","auth_token":"xyz"}`), `{"sid":"SK1","auth_token":""}`, "", "", "", 0},
 		{"a new key", "POST", keys, reply(201, `{"sid":"SK1","secret":"xyz"}`), `{"sid":"SK1","secret":""}`, "SK1", "", "keys", 1},
-		{"another account's new key", "POST", "/2010-04-01/Accounts/AC2/Keys.json", reply(201, `{"sid":"SK1"}`), `{"sid":"SK1"}`, "SK1", "", "keys@elsewhere", 1},
-		{"a new signing key", "POST", base + "/SigningKeys.json", reply(201, `{"sid":"SK1","secret":"xyz"}`), `{"sid":"SK1","secret":""}`, "SK1", "", "signing_keys", 1},
-		{"a token", "POST", tokens, reply(201, `{"username":"u","password":"xyz","ice_servers":[{"url":"stun:a"},{"url":"turn:b","credential":"xyz"}]}`),
+		{"another account's new key", "POST", "/2010-04-01/Accounts/AC2/Keys.json", reply(201, `{"sid":"SK1"}`), `{"sid":"SK1"}`, "SK1", "",
+			"keys@elsewhere", 1},
+		{"a new signing key", "POST", base + "/SigningKeys.json", reply(201, `{"sid":"SK1","secret":"xyz"}`), `{"sid":"SK1","secret":""}`, "SK1",
+			"", "signing_keys", 1},
+		{"a token", "POST", tokens, reply(201, `{"username":"u","password":"xyz","ice_servers":[{"url":"stun:a"},{"url":"turn:b",`+
+			`"credential":"xyz"}]}`),
 			`{"username":"u","password":"","ice_servers":[{"url":"stun:a"},{"url":"turn:b","credential":""}]}`, "", "", "", 0},
-		{"a recording of a call", "POST", base + "/Calls/CA1/Recordings.json", reply(201, `{"sid":"RE1","track":"both"}`), `{"sid":"RE1","track":"both"}`, "RE1", "", "call_recordings", 1},
-		{"a secret deep down", "POST", callsPath, reply(201, `{"sid":"CA1","account":{"auth_token":"xyz"}}`), `{"sid":"CA1","account":{"auth_token":""}}`, "CA1", "", "calls", 1},
-		{"a secret in XML", "POST", tokens, reply(201, `<AuthToken>xyz</AuthToken>`, "Content-Type", "application/xml"), "", "", "names a secret", "", 0},
+		{"a recording of a call", "POST", base + "/Calls/CA1/Recordings.json", reply(201, `{"sid":"RE1","track":"both"}`),
+			`{"sid":"RE1","track":"both"}`, "RE1", "", "call_recordings", 1},
+		{"a secret deep down", "POST", callsPath, reply(201, `{"sid":"CA1","account":{"auth_token":"xyz"}}`),
+			`{"sid":"CA1","account":{"auth_token":""}}`, "CA1", "", "calls", 1},
+		{"a secret in XML", "POST", tokens, reply(201, `<AuthToken>xyz</AuthToken>`, "Content-Type", "application/xml"), "", "", "names a secret",
+			"", 0},
 		{"XML", "POST", tokens, reply(201, `<Sid>SK1</Sid>`, "Content-Type", "application/xml"), `<Sid>SK1</Sid>`, "", "no JSON document", "", 0},
 		{"another shape", "POST", callsPath, reply(200, `{"queued":5}`), `{"queued":5}`, "", "a record without sid", "calls", 0},
 		{"not faithful", "POST", callsPath, reply(201, `{"sid":"\ud800"}`), `{"sid":"\ud800"}`, "", "lone surrogate", "calls", 0},
@@ -60,7 +67,8 @@ func TestWriteAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(page.Body) != c.body || page.ID != c.id || page.Status != c.reply.StatusCode || page.Shape != c.shape || len(page.Rows) != c.rows ||
+			if string(page.Body) != c.body || page.ID != c.id || page.Status != c.reply.StatusCode || page.Shape != c.shape ||
+				len(page.Rows) != c.rows ||
 				(page.NotStored == "") != (c.why == "") || !strings.Contains(page.NotStored, c.why) {
 				t.Errorf("%+v\nbody %s", page, page.Body)
 			}
@@ -74,7 +82,8 @@ func TestWriteAnswers(t *testing.T) {
 func TestWriteSendsWhatIsGiven(t *testing.T) {
 	c := scripted(t, &script{do: func(_ int, r *http.Request) (*http.Response, error) {
 		body, _ := io.ReadAll(r.Body)
-		if r.Method != "POST" || string(body) != "To=%2B1&Body=x" || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" || r.ContentLength != 14 {
+		if r.Method != "POST" || string(body) != "To=%2B1&Body=x" || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" ||
+			r.ContentLength != 14 {
 			t.Errorf("%s %q %v", r.Method, body, r.Header)
 		}
 		return reply(201, `{"sid":"CA1"}`), nil
@@ -99,8 +108,10 @@ func TestWriteFailures(t *testing.T) {
 		{"a redirect", func(int, *http.Request) (*http.Response, error) {
 			return reply(303, "", "Location", "https://x.example/y"), nil
 		}, true, 0, "x.example"},
-		{"our credential", func(int, *http.Request) (*http.Response, error) { return reply(401, `{}`), nil }, false, understudy.FailCredential, "401"},
-		{"our credential, forbidden", func(int, *http.Request) (*http.Response, error) { return reply(403, `{}`), nil }, false, understudy.FailCredential, "403"},
+		{"our credential", func(int, *http.Request) (*http.Response, error) { return reply(401, `{}`), nil }, false, understudy.FailCredential,
+			"401"},
+		{"our credential, forbidden", func(int, *http.Request) (*http.Response, error) { return reply(403, `{}`), nil }, false,
+			understudy.FailCredential, "403"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -216,13 +216,15 @@ type Source struct {
 
 // Kind is how much is held of a kind.
 type Kind struct {
-	Records    int64      `json:"records"`
-	Complete   bool       `json:"complete"`               // no record upstream has is missing
-	Why        string     `json:"why,omitempty"`          // why it is not, of a kind that is synced
-	CaughtUpTo *time.Time `json:"caught_up_to,omitempty"` // its newest page was read then; of a kind that is synced: no record before is missing
-	Swept      *time.Time `json:"swept,omitempty"`        // every part of it was walked since
-	Sync       *Sync      `json:"sync,omitempty"`         // of a kind that is synced
-	Lists      []List     `json:"lists,omitempty"`        // those of which it is known how well records tell what upstream says
+	Records  int64  `json:"records"`
+	Complete bool   `json:"complete"`      // no record upstream has is missing
+	Why      string `json:"why,omitempty"` // why it is not, of a kind that is synced
+	// CaughtUpTo is when its newest page was read. Of a kind that is synced, no older
+	// record is missing.
+	CaughtUpTo *time.Time `json:"caught_up_to,omitempty"`
+	Swept      *time.Time `json:"swept,omitempty"` // every part of it was walked since
+	Sync       *Sync      `json:"sync,omitempty"`  // of a kind that is synced
+	Lists      []List     `json:"lists,omitempty"` // those of which it is known how well records tell what upstream says
 }
 
 // List is how one list is answered, and how well records tell what upstream

@@ -49,13 +49,19 @@ func TestHealth(t *testing.T) {
 		status int
 		body   string
 	}{
-		"ok":         {house{snapshot: Snapshot{Sources: ok}}, 200, `{"status":"ok"}`},
-		"degraded":   {house{snapshot: Snapshot{Sources: map[string]Source{"web": {State: "down", Why: "secret detail"}}}}, 200, `{"status":"degraded","reasons":["source web: down"]}`},
-		"L4: full":   {house{snapshot: Snapshot{Sources: ok, Store: Store{Trouble: "disk full"}}}, 200, `{"status":"degraded","reasons":["the store: disk full"]}`},
-		"loaded":     {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200, `{"status":"ok","loaded_at":"2026-06-01T12:00:00Z"}`},
-		"not loaded": {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200, `{"status":"degraded","reasons":["the settings could not be loaded again; the former ones are in force"],"loaded_at":"2026-06-01T12:00:00Z"}`},
-		"ending":     {house{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
-		"unreadable": {house{readable: errors.New("disk on fire at /data"), snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["the store cannot be read"]}`},
+		"ok": {house{snapshot: Snapshot{Sources: ok}}, 200, `{"status":"ok"}`},
+		"degraded": {house{snapshot: Snapshot{Sources: map[string]Source{"web": {State: "down", Why: "secret detail"}}}}, 200,
+			`{"status":"degraded","reasons":["source web: down"]}`},
+		"L4: full": {house{snapshot: Snapshot{Sources: ok, Store: Store{Trouble: "disk full"}}}, 200,
+			`{"status":"degraded","reasons":["the store: disk full"]}`},
+		"loaded": {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200,
+			`{"status":"ok","loaded_at":"2026-06-01T12:00:00Z"}`},
+		"not loaded": {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200,
+			`{"status":"degraded","reasons":["the settings could not be loaded again; the former ones are in force"],` +
+				`"loaded_at":"2026-06-01T12:00:00Z"}`},
+		"ending": {house{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
+		"unreadable": {house{readable: errors.New("disk on fire at /data"), snapshot: Snapshot{Sources: ok}}, 503,
+			`{"status":"down","reasons":["the store cannot be read"]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := get(c.house.handler(), "/-/health")
@@ -79,7 +85,8 @@ func TestAnUnreadableStoreIsLoggedOnce(t *testing.T) {
 	for _, broken = range []error{broken, broken, broken, nil, nil, broken, nil} {
 		get(d, "/-/health")
 	}
-	if text := lines.String(); strings.Count(text, "cannot be read") != 2 || strings.Count(text, "can be read again") != 2 || !strings.Contains(text, "disk on fire") {
+	if text := lines.String(); strings.Count(text, "cannot be read") != 2 || strings.Count(text, "can be read again") != 2 ||
+		!strings.Contains(text, "disk on fire") {
 		t.Errorf("log:\n%s", text)
 	}
 }
@@ -106,7 +113,8 @@ func TestStatsCountNothingHidden(t *testing.T) {
 		Snapshot: func(context.Context) (Snapshot, error) {
 			return Snapshot{
 				Webhooks: []Webhook{{Name: "crm", After: 4711}}, Erasing: Waiting{Records: 4711},
-				Sources: map[string]Source{"web": {State: "ok", Kinds: kinds}, "other": {State: "down", Kinds: map[string]Kind{"calls": {Records: 4711}}}},
+				Sources: map[string]Source{"web": {State: "ok", Kinds: kinds},
+					"other": {State: "down", Kinds: map[string]Kind{"calls": {Records: 4711}}}},
 			}, nil
 		},
 		Person: func(r *http.Request) (understudy.Caller, error) {
@@ -125,7 +133,8 @@ func TestStatsCountNothingHidden(t *testing.T) {
 		d.ServeHTTP(w, r)
 		body := w.Body.String()
 		all := who == [2]string{"all", ""}
-		if w.Code != 200 || strings.Contains(body, "4711") != all || strings.Contains(body, "crm") != all || !strings.Contains(body, `"calls":{"records":5`) {
+		if w.Code != 200 || strings.Contains(body, "4711") != all || strings.Contains(body, "crm") != all ||
+			!strings.Contains(body, `"calls":{"records":5`) {
 			t.Errorf("%v: %d %s", who, w.Code, body)
 		}
 		if who[1] != "" && strings.Contains(body, `"other"`) {
@@ -145,8 +154,9 @@ func TestStatsOfOneSource(t *testing.T) {
 		Snapshot: func(context.Context) (Snapshot, error) {
 			s := Snapshot{
 				Traffic: Traffic{Upstream: NewUpstream()}, Media: Media{Requests: 4711, Limit: 5},
-				Faces:   map[string]Face{"viewer": {}, "web": {}, "other": {Limits: map[string]Limit{"connections": {Now: 4711}}}},
-				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711, Upstream: Upstream{Requests: 4711, ByReason: map[string]int64{"poll": 4711}}}}},
+				Faces: map[string]Face{"viewer": {}, "web": {}, "other": {Limits: map[string]Limit{"connections": {Now: 4711}}}},
+				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711,
+					Upstream: Upstream{Requests: 4711, ByReason: map[string]int64{"poll": 4711}}}}},
 			}
 			for _, src := range s.Sources {
 				s.Add(&src.Traffic)
@@ -183,10 +193,14 @@ func TestStatsStandStill(t *testing.T) {
 					Requests: 4711, Warm: 4711, Stale: 4711, Cold: 4711, Composed: 4711, Coalesced: 4711, NotStored: 4711,
 					Upstream: Upstream{Requests: 4711, Errors: 4711, ByReason: map[string]int64{"waiting": 4711}},
 				},
-				Hot: Hot{Bytes: 4711, Limit: 5, Pages: 4711}, Store: Store{File: 4711, Log: 4711, Free: 4711, Limit: 5, EvictedPages: 4711, EvictedVersions: 4711, Trouble: "disk full"},
-				Media: Media{Requests: 4711, Cold: 4711, Kept: 4711, Files: 4711, Bytes: 4711, Forgotten: 4711}, Jobs: Jobs{Waiting: 4711, Done: 4711, Weight: 4711},
-				Process: Process{Goroutines: 4711, Descriptors: 4711, Resident: 4711}, Limits: map[string]Limit{"flights": moves}, Erasing: Waiting{Records: 4711},
-				Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 4711}}, Limits: map[string]Limit{"queue": moves}}},
+				Hot: Hot{Bytes: 4711, Limit: 5, Pages: 4711}, Store: Store{File: 4711, Log: 4711, Free: 4711, Limit: 5, EvictedPages: 4711,
+					EvictedVersions: 4711, Trouble: "disk full"},
+				Media:   Media{Requests: 4711, Cold: 4711, Kept: 4711, Files: 4711, Bytes: 4711, Forgotten: 4711},
+				Jobs:    Jobs{Waiting: 4711, Done: 4711, Weight: 4711},
+				Process: Process{Goroutines: 4711, Descriptors: 4711, Resident: 4711}, Limits: map[string]Limit{"flights": moves},
+				Erasing: Waiting{Records: 4711},
+				Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 4711}},
+					Limits: map[string]Limit{"queue": moves}}},
 			}, nil
 		},
 		Person: func(r *http.Request) (understudy.Caller, error) {
@@ -200,7 +214,8 @@ func TestStatsStandStill(t *testing.T) {
 		w := httptest.NewRecorder()
 		d.ServeHTTP(w, r)
 		body := w.Body.String()
-		if w.Code != 200 || strings.Contains(body, "4711") != all || !strings.Contains(body, "disk full") || !strings.Contains(body, `"flights":{"limit":5`) {
+		if w.Code != 200 || strings.Contains(body, "4711") != all || !strings.Contains(body, "disk full") ||
+			!strings.Contains(body, `"flights":{"limit":5`) {
 			t.Errorf("%s: %d %s", role, w.Code, body)
 		}
 	}
@@ -221,7 +236,8 @@ func TestStatsShape(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"requests", "warm", "stale", "cold", "composed", "coalesced", "upstream", "sources", "limits", "faces", "process", "settings", "store"} {
+	for _, name := range []string{"requests", "warm", "stale", "cold", "composed", "coalesced", "upstream", "sources", "limits", "faces",
+		"process", "settings", "store"} {
 		if _, ok := got[name]; !ok {
 			t.Errorf("stats have no %q", name)
 		}

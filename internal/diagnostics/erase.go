@@ -122,7 +122,10 @@ func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	before, limit := int64(0), 100
-	for name, to := range map[string]func(int64){"before": func(n int64) { before = n }, "limit": func(n int64) { limit = int(min(n, mostAsked)) }} {
+	for name, to := range map[string]func(int64){
+		"before": func(n int64) { before = n },
+		"limit":  func(n int64) { limit = int(min(n, mostAsked)) },
+	} {
 		text := r.URL.Query().Get(name)
 		if text == "" {
 			continue

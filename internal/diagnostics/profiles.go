@@ -48,7 +48,8 @@ func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, b
 			case !ok:
 				return
 			case !d.o.All(caller):
-				jsonhttp.Error(w, http.StatusForbidden, "profiles are shown to the role "+understudy.RoleAll+" alone, as they count the work of every record")
+				jsonhttp.Error(w, http.StatusForbidden,
+					"profiles are shown to the role "+understudy.RoleAll+" alone, as they count the work of every record")
 				return
 			case foreign(r) || d.forms.Check(r) != nil:
 				jsonhttp.Error(w, http.StatusForbidden, "this request comes from another site")
@@ -226,7 +227,8 @@ func (d *Diagnostics) profilePage(w http.ResponseWriter, r *http.Request, _ stri
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src '"+profileStyleSum+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src '"+profileStyleSum+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	return profileTemplate.Execute(w, struct {
 		ProfileList
 		Report *profile.Report

@@ -55,7 +55,8 @@ func serve(h http.Handler, method, path, body string, headers ...string) *httpte
 
 func TestProfilesAreForTheRoleAll(t *testing.T) {
 	h, r := profiling(t)
-	for _, route := range []string{"GET /-/profile", "POST /-/profile", "POST /-/profile/stop", "GET /-/profile/allocs", "GET /-/profile/cpu", "GET /-/profile/kept/x"} {
+	for _, route := range []string{"GET /-/profile", "POST /-/profile", "POST /-/profile/stop", "GET /-/profile/allocs", "GET /-/profile/cpu",
+		"GET /-/profile/kept/x"} {
 		method, path, _ := strings.Cut(route, " ")
 		for _, c := range []struct {
 			status  int
@@ -88,14 +89,16 @@ func TestProfilesAreTakenKeptAndShown(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &report); err != nil || w.Code != 200 || report.Kind != "cpu" {
 		t.Fatalf("%d %s, %v", w.Code, w.Body, err)
 	}
-	w = serve(h, "POST", "/-/profile", url.Values{"kind": {"allocs"}, "for": {"100ms"}}.Encode(), "Role", "all", "Sec-Fetch-Site", "same-origin")
+	w = serve(h, "POST", "/-/profile", url.Values{"kind": {"allocs"}, "for": {"100ms"}}.Encode(), "Role", "all", "Sec-Fetch-Site",
+		"same-origin")
 	at := w.Header().Get("Location")
 	if w.Code != 303 || !strings.HasPrefix(at, "/-/profile?id=") {
 		t.Fatalf("%d %s", w.Code, at)
 	}
 	for _, path := range []string{"/-/profile", at, at + "&measure=held", at + "&since=today"} {
 		w := serve(h, "GET", path, "", "Role", "all")
-		if w.Code != 200 || !strings.Contains(w.Body.String(), "Kept") || !strings.Contains(w.Header().Get("Content-Security-Policy"), "sha256-") {
+		if w.Code != 200 || !strings.Contains(w.Body.String(), "Kept") ||
+			!strings.Contains(w.Header().Get("Content-Security-Policy"), "sha256-") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -104,7 +107,8 @@ func TestProfilesAreTakenKeptAndShown(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Kept) != 3 {
 		t.Errorf("%s, %v", w.Body, err)
 	}
-	if data, err := r.Read(list.Kept[0].ID); err != nil || serve(h, "GET", "/-/profile/kept/"+list.Kept[0].ID, "", "Role", "all").Body.String() != string(data) {
+	if data, err := r.Read(list.Kept[0].ID); err != nil || serve(h, "GET", "/-/profile/kept/"+list.Kept[0].ID, "", "Role",
+		"all").Body.String() != string(data) {
 		t.Errorf("the kept profile is another: %v", err)
 	}
 }
@@ -112,8 +116,9 @@ func TestProfilesAreTakenKeptAndShown(t *testing.T) {
 func TestProfilesThatCannotBe(t *testing.T) {
 	h, r := profiling(t)
 	for path, status := range map[string]int{
-		"/-/profile/allocs?for=1": 400, "/-/profile/allocs?for=1h": 400, "/-/profile/cpu?for=-1s": 400, "/-/profile/cpu?for=1s&since=nothing": 404,
-		"/-/profile?id=nothing": 404, "/-/profile?measure=all": 400, "/-/profile/kept/nothing": 404, "/-/profile/heap": 404,
+		"/-/profile/allocs?for=1": 400, "/-/profile/allocs?for=1h": 400, "/-/profile/cpu?for=-1s": 400,
+		"/-/profile/cpu?for=1s&since=nothing": 404,
+		"/-/profile?id=nothing":               404, "/-/profile?measure=all": 400, "/-/profile/kept/nothing": 404, "/-/profile/heap": 404,
 	} {
 		if w := serve(h, "GET", path, "", "Role", "all"); w.Code != status {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)

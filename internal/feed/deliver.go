@@ -161,7 +161,8 @@ func (b *batch) close(f *Feed, one *hook, a *roleGroup) *batch {
 	if !a.whole {
 		next = quote(next)
 	}
-	fmt.Fprintf(&b.body, `{"type":"changes","timestamp":%q,"data":{"webhook":%s,"source":%s,"changes":[`, f.o.Now().UTC().Format(time.RFC3339Nano), name, source)
+	fmt.Fprintf(&b.body, `{"type":"changes","timestamp":%q,"data":{"webhook":%s,"source":%s,"changes":[`,
+		f.o.Now().UTC().Format(time.RFC3339Nano), name, source)
 	b.body.Write(changes)
 	fmt.Fprintf(&b.body, `],"next":%s}}`, next)
 	return b

@@ -153,7 +153,10 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		o.Seen = func(string) {}
 	}
 	o.Limits = o.Limits.withDefaults()
-	f := &Feed{o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(), limiter: limiter.New(o.Limits.Subscribers, o.Limits.Each)}
+	f := &Feed{
+		o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(),
+		limiter: limiter.New(o.Limits.Subscribers, o.Limits.Each),
+	}
 	var err error
 	if f.key, err = sealingKey(ctx, o.Store); err != nil {
 		return nil, err

@@ -27,12 +27,16 @@ func TestPagesThroughTheGate(t *testing.T) {
 	t.Parallel()
 	r := open(t, some(), Options{})
 	for role, want := range map[string][]string{
-		"all": {"1 came calls CA1", "2 changed calls CA1 from from_formatted status", "3 came messages SM1", "4 came alerts NO1", "5 changed messages SM1 body", "6 changed calls CA1 price x_new", "7 changed calls CA1", "8 went messages SM1"},
+		"all": {"1 came calls CA1", "2 changed calls CA1 from from_formatted status", "3 came messages SM1", "4 came alerts NO1",
+			"5 changed messages SM1 body", "6 changed calls CA1 price x_new", "7 changed calls CA1", "8 went messages SM1"},
 		// What no spec names is hidden, but each record is seen.
-		"open":    {"1 came calls CA1", "2 changed calls CA1 from from_formatted status", "3 came messages SM1", "4 came alerts NO1", "5 changed messages SM1 body", "6 changed calls CA1 price", "7 changed calls CA1", "8 went messages SM1"},
-		"support": {"came calls CA1", "changed calls CA1 from from_formatted status", "came messages SM1", "came alerts NO1", "changed calls CA1 price", "went messages SM1"},
-		"desk":    {"came calls CA1", "changed calls CA1 from from_formatted status", "came messages SM1", "changed messages SM1 body", "went messages SM1"},
-		"blind":   {"came messages SM1", "changed messages SM1 body", "went messages SM1"},
+		"open": {"1 came calls CA1", "2 changed calls CA1 from from_formatted status", "3 came messages SM1", "4 came alerts NO1",
+			"5 changed messages SM1 body", "6 changed calls CA1 price", "7 changed calls CA1", "8 went messages SM1"},
+		"support": {"came calls CA1", "changed calls CA1 from from_formatted status", "came messages SM1", "came alerts NO1",
+			"changed calls CA1 price", "went messages SM1"},
+		"desk": {"came calls CA1", "changed calls CA1 from from_formatted status", "came messages SM1", "changed messages SM1 body",
+			"went messages SM1"},
+		"blind": {"came messages SM1", "changed messages SM1 body", "went messages SM1"},
 	} {
 		a := r.page(t, role, "after=0")
 		if got := lines(a.Changes); !slices.Equal(got, want) {
@@ -162,8 +166,9 @@ func TestForms(t *testing.T) {
 	t.Parallel()
 	for accept, pages := range map[string]bool{
 		"": false, "*/*": false, "text/event-stream": false, "application/json": true, "application/json, text/plain, */*": true,
-		"text/html,application/xhtml+xml,*/*;q=0.8": false, "application/json;q=0.5, text/event-stream": false, "application/json, text/event-stream;q=0.5": true,
-		"application/json;q=0": false, "APPLICATION/JSON": true,
+		"text/html,application/xhtml+xml,*/*;q=0.8": false, "application/json;q=0.5, text/event-stream": false,
+		"application/json, text/event-stream;q=0.5": true,
+		"application/json;q=0":                      false, "APPLICATION/JSON": true,
 	} {
 		if got := wantsPages([]string{accept}); got != pages {
 			t.Errorf("Accept: %s means pages %v, want %v", accept, got, pages)
@@ -179,8 +184,12 @@ func TestForms(t *testing.T) {
 		t.Errorf("a stream: %v", resp.Header)
 	}
 	want := "retry: 2000\nid: 6\n\n" +
-		"id: 7\ndata: {\"n\":7,\"source\":\"twilio\",\"kind\":\"calls\",\"id\":\"CA1\",\"what\":\"changed\",\"version\":1007,\"at\":\"2026-06-01T12:00:07Z\"}\n\n" +
-		"id: 8\ndata: {\"n\":8,\"source\":\"twilio\",\"kind\":\"messages\",\"id\":\"SM1\",\"what\":\"went\",\"version\":1008,\"at\":\"2026-06-01T12:00:08Z\"}\n\n"
+		"id: 7\ndata: " +
+		"{\"n\":7,\"source\":\"twilio\",\"kind\":\"calls\",\"id\":\"CA1\",\"what\":\"changed\",\"version\":1007,\"at\":" +
+		"\"2026-06-01T12:00:07Z\"}\n\n" +
+		"id: 8\ndata: " +
+		"{\"n\":8,\"source\":\"twilio\",\"kind\":\"messages\",\"id\":\"SM1\",\"what\":\"went\",\"version\":1008,\"at\":" +
+		"\"2026-06-01T12:00:08Z\"}\n\n"
 	if body != want {
 		t.Errorf("a stream is %q, want %q", body, want)
 	}

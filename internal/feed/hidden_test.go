@@ -15,7 +15,8 @@ import (
 )
 
 func TestHiddenRecordsAreNotTold(t *testing.T) {
-	w := &accesstest.World{Source: &spec.Source{Name: "twilio", Spec: sp(t), User: "AC00000000000000000000000000000001"}, Now: epoch, Held: true}
+	w := &accesstest.World{Source: &spec.Source{Name: "twilio", Spec: sp(t), User: "AC00000000000000000000000000000001"}, Now: epoch,
+		Held: true}
 	for role := range accesstest.Rules() {
 		if role == "none" {
 			continue // it is refused
@@ -59,7 +60,8 @@ func TestHiddenRecordsAreNotTold(t *testing.T) {
 
 // What was told once is not told again when it can no longer be found.
 func TestWhatIsHiddenByNowIsNotToldAgain(t *testing.T) {
-	w := &accesstest.World{Source: &spec.Source{Name: "twilio", Spec: sp(t), User: "AC00000000000000000000000000000001"}, Now: epoch, Held: true}
+	w := &accesstest.World{Source: &spec.Source{Name: "twilio", Spec: sp(t), User: "AC00000000000000000000000000000001"}, Now: epoch,
+		Held: true}
 	now := &hands{}
 	now.at.Store(&epoch)
 	gate, err := w.GateAt(accesstest.Rules(), now.now)

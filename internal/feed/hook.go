@@ -285,7 +285,10 @@ func (f *Feed) Webhooks() []HookStats {
 		r.mu.Lock()
 		head := r.head
 		r.mu.Unlock()
-		stats := HookStats{Name: one.Name, Source: one.Source, State: "ok", Why: s.Error, After: s.After, Behind: max(head-s.After, 0), Delivered: s.Delivered, Failing: known(s.Failing), At: known(s.At)}
+		stats := HookStats{
+			Name: one.Name, Source: one.Source, State: "ok", Why: s.Error, After: s.After, Behind: max(head-s.After, 0),
+			Delivered: s.Delivered, Failing: known(s.Failing), At: known(s.At),
+		}
 		switch {
 		case s.Paused != "":
 			stats.State, stats.Why = "paused", s.Paused

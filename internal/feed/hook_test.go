@@ -171,7 +171,8 @@ func TestDelivery(t *testing.T) {
 	if err := f.Deliver(t.Context(), task{"crm"}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"1 came calls CA1", "2 changed calls CA1 from from_formatted status", "3 came messages SM1", "4 came alerts NO1", "5 changed messages SM1 body", "6 changed calls CA1 price x_new", "7 changed calls CA1", "8 went messages SM1"}
+	want := []string{"1 came calls CA1", "2 changed calls CA1 from from_formatted status", "3 came messages SM1", "4 came alerts NO1",
+		"5 changed messages SM1 body", "6 changed calls CA1 price x_new", "7 changed calls CA1", "8 went messages SM1"}
 	if got := to.all(); len(got) != 1 || !slices.Equal(got[0].changes, want) || got[0].next != 8.0 {
 		t.Errorf("got %v, want %q", got, want)
 	}

@@ -35,7 +35,8 @@ func TestNothingUnderAPolicyThatIsOver(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	r.feed.stream(w, ask, stream)
-	if got := w.Body.String(); strings.Contains(got, "data:") || !strings.Contains(got, "come back") || strings.Count(got, "id: 0\n") != 1 || strings.Count(got, "id:") != 1 {
+	if got := w.Body.String(); strings.Contains(got, "data:") || !strings.Contains(got, "come back") || strings.Count(got, "id: 0\n") != 1 ||
+		strings.Count(got, "id:") != 1 {
 		t.Errorf("a stream: %q", got)
 	}
 	w = httptest.NewRecorder()

@@ -68,7 +68,9 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 
 // fill writes changes until the page is full, there are no more, or another
 // policy is in force. last is the place behind them.
-func (f *Feed) fill(ctx context.Context, body *bytes.Buffer, at *position, s *subscription) (count int, last int64, moved <-chan struct{}, err error) {
+func (f *Feed) fill(
+	ctx context.Context, body *bytes.Buffer, at *position, s *subscription,
+) (count int, last int64, moved <-chan struct{}, err error) {
 	limit := s.limit
 	if limit == 0 {
 		limit = defaultPage

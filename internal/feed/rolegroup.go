@@ -94,7 +94,10 @@ func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
 
 // encode writes the change as it is sent.
 func (s *maskedChange) encode(a *roleGroup, n int64) {
-	c := change{N: s.seen.N, Source: s.seen.Source, Kind: s.seen.Kind, ID: s.seen.ID, What: s.seen.Type.String(), Version: s.seen.Version, At: s.seen.At.UTC()}
+	c := change{
+		N: s.seen.N, Source: s.seen.Source, Kind: s.seen.Kind, ID: s.seen.ID, What: s.seen.Type.String(), Version: s.seen.Version,
+		At: s.seen.At.UTC(),
+	}
 	for name := range s.seen.Fields.All() {
 		c.Fields = append(c.Fields, jsonspan.Name([]byte(name)))
 	}

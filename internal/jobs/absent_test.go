@@ -107,7 +107,8 @@ var errFull = fmt.Errorf("%w: disk full", understudy.ErrNotStored)
 func TestAStoreErrorIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, runs := newFaulty(t), 0
-		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
+		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
+			Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
 		defer b.stop()
 		f.set(errFull, "claim", "end", "beat", "trim")
 		n := b.add(understudy.Job{Kind: "work"})
@@ -131,7 +132,8 @@ func TestAStoreErrorIsNoEnd(t *testing.T) {
 func TestAnEndThatWasNotWrittenIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, runs := newFaulty(t), 0
-		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
+		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
+			Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
 		defer b.stop()
 		f.set(errFull, "end")
 		n := b.add(understudy.Job{Kind: "work"})
@@ -188,12 +190,13 @@ func TestALateEndIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, gate := newFaulty(t), make(chan struct{})
 		var late, markErr error
-		deaf := start(t, f.DB, jobs.Options{Store: f, Worker: "deaf", Kinds: []jobs.Kind{{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
-			<-gate
-			late = context.Cause(ctx)
-			markErr = r.SetMark(t.Context(), []byte("late"))
-			return nil // well, as far as it knows
-		}}}})
+		deaf := start(t, f.DB, jobs.Options{Store: f, Worker: "deaf",
+			Kinds: []jobs.Kind{{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
+				<-gate
+				late = context.Cause(ctx)
+				markErr = r.SetMark(t.Context(), []byte("late"))
+				return nil // well, as far as it knows
+			}}}})
 		n := deaf.add(understudy.Job{Kind: "work"})
 		deaf.is(n, understudy.JobRunning)
 		f.set(errFull, "beat", "claim")
@@ -301,7 +304,8 @@ func TestConcurrencyHoldsOverProcesses(t *testing.T) {
 		})
 	}
 	for range total / 4 {
-		if _, err := first.Enqueue(t.Context(), understudy.Job{Kind: kind.Name}, understudy.Job{Kind: kind.Name}, understudy.Job{Kind: kind.Name}, understudy.Job{Kind: kind.Name}); err != nil {
+		if _, err := first.Enqueue(t.Context(), understudy.Job{Kind: kind.Name}, understudy.Job{Kind: kind.Name}, understudy.Job{Kind: kind.Name},
+			understudy.Job{Kind: kind.Name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -330,7 +334,8 @@ func until(t *testing.T, is func() bool) {
 func TestIdleRunnersDoNotPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, begun := newFaulty(t), time.Time{}
-		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
+		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
+			Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
 		defer b.stop()
 		due := time.Now().Add(40*time.Minute + 7*time.Second)
 		b.add(understudy.Job{Kind: "work", RunAfter: due})

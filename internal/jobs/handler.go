@@ -125,8 +125,9 @@ func known(t time.Time) *time.Time {
 
 func show(j *understudy.Job) jobJSON {
 	s := jobJSON{
-		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.Once, Attempt: j.Attempt, Attempts: j.Attempts,
-		Weight: j.Weight, Created: known(j.Created), ExpiresAt: known(j.ExpiresAt), Started: known(j.Started), Ended: known(j.Ended), Error: j.Error,
+		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.Once, Attempt: j.Attempt,
+		Attempts: j.Attempts, Weight: j.Weight, Created: known(j.Created), ExpiresAt: known(j.ExpiresAt), Started: known(j.Started),
+		Ended: known(j.Ended), Error: j.Error,
 	}
 	switch j.State {
 	case understudy.JobWaiting:

@@ -29,16 +29,17 @@ const token = "the-token-of-run-json"
 
 func ask(b *bench) *asked {
 	b.Helper()
-	h, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: b.Runner, Token: token, PublicURL: "https://calls.example.com/", Person: func(r *http.Request) (understudy.Caller, error) {
-		switch role := r.Header.Get("X-Role"); role {
-		case "nobody":
-			return understudy.Caller{}, understudy.ErrUnauthorized
-		case "":
-			return understudy.Caller{}, nil
-		default:
-			return understudy.Caller{Grant: &understudy.Grant{Role: role}}, nil
-		}
-	}})
+	h, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: b.Runner, Token: token, PublicURL: "https://calls.example.com/",
+		Person: func(r *http.Request) (understudy.Caller, error) {
+			switch role := r.Header.Get("X-Role"); role {
+			case "nobody":
+				return understudy.Caller{}, understudy.ErrUnauthorized
+			case "":
+				return understudy.Caller{}, nil
+			default:
+				return understudy.Caller{Grant: &understudy.Grant{Role: role}}, nil
+			}
+		}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,7 +61,8 @@ func (a *asked) do(method, target string, headers ...string) (int, string) {
 	}
 	w := httptest.NewRecorder()
 	a.ServeHTTP(w, r)
-	if ct := w.Header().Get("Content-Type"); w.Code != http.StatusMethodNotAllowed && ct != "application/json" || !json.Valid(w.Body.Bytes()) && w.Code != 405 {
+	if ct := w.Header().Get("Content-Type"); w.Code != http.StatusMethodNotAllowed && ct != "application/json" ||
+		!json.Valid(w.Body.Bytes()) && w.Code != 405 {
 		a.Errorf("%s %s: %d %s %s", method, target, w.Code, ct, w.Body)
 	}
 	return w.Code, w.Body.String()
@@ -106,16 +108,20 @@ func TestWhatIsShown(t *testing.T) {
 			{Name: "fail", Attempts: 1, Run: func(context.Context, *jobs.Run) error { return errors.New("walk: it is not to be") }}}})
 		defer b.stop()
 		a := ask(b)
-		n := a.add(understudy.Job{Kind: "sync calls", Key: "calls", Payload: []byte(`{"number":"+15551234567"}`), ExpiresAt: time.Now().Add(time.Hour), Weight: 5})
+		n := a.add(understudy.Job{Kind: "sync calls", Key: "calls", Payload: []byte(`{"number":"+15551234567"}`),
+			ExpiresAt: time.Now().Add(time.Hour), Weight: 5})
 		failed := a.add(understudy.Job{Kind: "fail"})
 		a.add(understudy.Job{Kind: "fail", RunAfter: time.Now().Add(time.Hour)})
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		status, body := a.do("GET", "/-/jobs")
 		want := `{"jobs":[` +
-			`{"number":3,"kind":"fail","state":"waiting","lane":"soon","attempt":0,"attempts":1,"created":"2000-01-01T00:00:00Z","run_after":"2000-01-01T01:00:00Z"},` +
-			`{"number":2,"kind":"fail","state":"failed","lane":"soon","attempt":1,"attempts":1,"created":"2000-01-01T00:00:00Z","started":"2000-01-01T00:00:00Z","ended":"2000-01-01T00:00:00Z","error":"walk: it is not to be"},` +
-			`{"number":1,"kind":"sync calls","key":"calls","state":"running","lane":"bulk","attempt":1,"attempts":5,"weight":5,"created":"2000-01-01T00:00:00Z","expires_at":"2000-01-01T01:00:00Z","started":"2000-01-01T00:00:00Z",` +
+			`{"number":3,"kind":"fail","state":"waiting","lane":"soon","attempt":0,"attempts":1,"created":"2000-01-01T00:00:00Z",` +
+			`"run_after":"2000-01-01T01:00:00Z"},` +
+			`{"number":2,"kind":"fail","state":"failed","lane":"soon","attempt":1,"attempts":1,"created":"2000-01-01T00:00:00Z",` +
+			`"started":"2000-01-01T00:00:00Z","ended":"2000-01-01T00:00:00Z","error":"walk: it is not to be"},` +
+			`{"number":1,"kind":"sync calls","key":"calls","state":"running","lane":"bulk","attempt":1,"attempts":5,"weight":5,` +
+			`"created":"2000-01-01T00:00:00Z","expires_at":"2000-01-01T01:00:00Z","started":"2000-01-01T00:00:00Z",` +
 			`"progress":{"done":20,"total":100,"note":"page 2","end":"2000-01-01T00:00:55Z"}}]}` + "\n"
 		if status != 200 || body != want {
 			t.Errorf("%d\n got %s\nwant %s", status, body, want)
@@ -129,7 +135,8 @@ func TestWhatIsShown(t *testing.T) {
 		if status, _ := a.do("POST", fmt.Sprintf("/-/jobs/%d/replay", n)); status != 409 {
 			t.Errorf("replay of a running job: %d", status)
 		}
-		if status, body := a.do("POST", fmt.Sprintf("/-/jobs/%d/cancel", n)); status != 200 || strings.Contains(body, "555") || !strings.Contains(body, `"stopping":true`) {
+		if status, body := a.do("POST", fmt.Sprintf("/-/jobs/%d/cancel", n)); status != 200 || strings.Contains(body, "555") ||
+			!strings.Contains(body, `"stopping":true`) {
 			t.Errorf("%d %s", status, body)
 		}
 		synctest.Wait() // the replay ends, too
@@ -157,8 +164,10 @@ func TestFiltersAndPages(t *testing.T) {
 		}
 		synctest.Wait()
 		for query, want := range map[string]string{
-			"": "[10 9 8 7 6 5 4 3 2 1] 0", "?limit=4": "[10 9 8 7] 7", "?limit=4&before=7": "[6 5 4 3] 3", "?limit=4&before=3": "[2 1] 0", "?limit=2&before=3": "[2 1] 0",
-			"?kind=odd": "[10 8 6 4 2] 0", "?kind=else": "[] 0", "?state=waiting": "[10 9 8 7] 0", "?state=waiting,done&kind=even": "[9 7 5 3 1] 0",
+			"": "[10 9 8 7 6 5 4 3 2 1] 0", "?limit=4": "[10 9 8 7] 7", "?limit=4&before=7": "[6 5 4 3] 3", "?limit=4&before=3": "[2 1] 0",
+			"?limit=2&before=3": "[2 1] 0",
+			"?kind=odd":         "[10 8 6 4 2] 0", "?kind=else": "[] 0", "?state=waiting": "[10 9 8 7] 0",
+			"?state=waiting,done&kind=even":       "[9 7 5 3 1] 0",
 			"?state=waiting&state=failed&limit=2": "[10 9] 9",
 		} {
 			l := a.list(query)
@@ -170,7 +179,8 @@ func TestFiltersAndPages(t *testing.T) {
 				t.Errorf("%s: %s, want %s", query, got, want)
 			}
 		}
-		for _, query := range []string{"?limit=0", "?limit=x", "?limit=500", "?limit=-1", "?before=0", "?before=x", "?state=sleeping", "?state=", "?kind=a%ZZ", "?x=1", "?state=running,"} {
+		for _, query := range []string{"?limit=0", "?limit=x", "?limit=500", "?limit=-1", "?before=0", "?before=x", "?state=sleeping", "?state=",
+			"?kind=a%ZZ", "?x=1", "?state=running,"} {
 			if status, body := a.do("GET", "/-/jobs"+query); status != 400 || strings.Contains(body, "store") {
 				t.Errorf("%s: %d %s", query, status, body)
 			}
@@ -190,17 +200,18 @@ func TestWhoMaySeeJobs(t *testing.T) {
 			headers        []string
 			want           int
 		}{
-			"another role":                   {"GET", "/-/jobs", []string{"X-Role: support"}, 403},
-			"no role":                        {"GET", "/-/jobs", []string{"X-Role: "}, 403},
-			"nobody":                         {"GET", "/-/jobs", []string{"X-Role: nobody"}, 401},
-			"another role cancels":           {"POST", cancel, []string{"X-Role: support"}, 403},
-			"nobody replays":                 {"POST", "/-/jobs/1/replay", []string{"X-Role: nobody"}, 401},
-			"another site":                   {"POST", cancel, []string{"Sec-Fetch-Site: cross-site"}, 403},
-			"a sibling site":                 {"POST", cancel, []string{"Sec-Fetch-Site: same-site"}, 403},
-			"another origin":                 {"POST", cancel, []string{"Origin: https://evil.example"}, 403},
-			"the token from elsewhere":       {"GET", "/-/jobs", []string{"X-Role: nobody", "Authorization: Bearer " + token}, 401},
-			"a wrong token":                  {"GET", "/-/jobs", []string{"X-Role: all", "From: 127.0.0.1:5", "Authorization: Bearer x"}, 401},
-			"the token":                      {"GET", "/-/jobs", []string{"X-Role: nobody", "From: 127.0.0.1:5", "Authorization: Bearer " + token}, 200},
+			"another role":             {"GET", "/-/jobs", []string{"X-Role: support"}, 403},
+			"no role":                  {"GET", "/-/jobs", []string{"X-Role: "}, 403},
+			"nobody":                   {"GET", "/-/jobs", []string{"X-Role: nobody"}, 401},
+			"another role cancels":     {"POST", cancel, []string{"X-Role: support"}, 403},
+			"nobody replays":           {"POST", "/-/jobs/1/replay", []string{"X-Role: nobody"}, 401},
+			"another site":             {"POST", cancel, []string{"Sec-Fetch-Site: cross-site"}, 403},
+			"a sibling site":           {"POST", cancel, []string{"Sec-Fetch-Site: same-site"}, 403},
+			"another origin":           {"POST", cancel, []string{"Origin: https://evil.example"}, 403},
+			"the token from elsewhere": {"GET", "/-/jobs", []string{"X-Role: nobody", "Authorization: Bearer " + token}, 401},
+			"a wrong token":            {"GET", "/-/jobs", []string{"X-Role: all", "From: 127.0.0.1:5", "Authorization: Bearer x"}, 401},
+			"the token": {"GET", "/-/jobs", []string{"X-Role: nobody", "From: 127.0.0.1:5", "Authorization: Bearer " + token},
+				200},
 			"a GET of what is done by POST":  {"GET", cancel, nil, 405},
 			"a DELETE":                       {"DELETE", "/-/jobs", nil, 405},
 			"a number nobody has":            {"POST", "/-/jobs/99/cancel", nil, 404},
@@ -236,7 +247,8 @@ func TestNoAnswer(t *testing.T) {
 
 // Any query is a filter within its bounds or an error of the asker's.
 func FuzzFilter(f *testing.F) {
-	for _, q := range []string{"", "kind=sync+calls", "state=waiting,running&limit=20", "before=5&limit=499", "limit=500", "state=,", "kind=a&kind=b", "a=%zz", "before=-1", "state=done;limit=1"} {
+	for _, q := range []string{"", "kind=sync+calls", "state=waiting,running&limit=20", "before=5&limit=499", "limit=500", "state=,",
+		"kind=a&kind=b", "a=%zz", "before=-1", "state=done;limit=1"} {
 		f.Add(q)
 	}
 	f.Fuzz(func(t *testing.T, query string) {

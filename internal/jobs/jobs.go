@@ -153,7 +153,10 @@ func New(o Options) (*Runner, error) {
 	if len(o.Kinds) > maxKinds {
 		return nil, fmt.Errorf("jobs: there are %d kinds, and at most %d can be claimed together", len(o.Kinds), maxKinds)
 	}
-	r := &Runner{o: o, kinds: map[string]*Kind{}, runs: map[lease]*Run{}, bell: make(chan struct{}, 1), scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), alone: o.Alone}
+	r := &Runner{
+		o: o, kinds: map[string]*Kind{}, runs: map[lease]*Run{}, bell: make(chan struct{}, 1),
+		scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), alone: o.Alone,
+	}
 	for _, k := range o.Kinds {
 		if err := r.add(k); err != nil {
 			return nil, fmt.Errorf("jobs: kind %q: %w", k.Name, err)

@@ -101,7 +101,8 @@ func TestWorkerChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := jobs.New(jobs.Options{Store: db, Kinds: killedKinds(folder), Lease: killedLease, Keep: 1_000_000, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	r, err := jobs.New(jobs.Options{Store: db, Kinds: killedKinds(folder), Lease: killedLease, Keep: 1_000_000,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,8 @@ func TestKillWorker(t *testing.T) {
 	for k := range int(kills) {
 		var batch []understudy.Job
 		for n := range 6 {
-			j := understudy.Job{Kind: []string{"least", "most", "narrow", "heavy"}[rng.IntN(4)], Priority: understudy.Priority(rng.IntN(understudy.Priorities))}
+			j := understudy.Job{Kind: []string{"least", "most", "narrow", "heavy"}[rng.IntN(4)],
+				Priority: understudy.Priority(rng.IntN(understudy.Priorities))}
 			if rng.IntN(4) == 0 {
 				j.Key = fmt.Sprint("key ", rng.IntN(5))
 			}
@@ -234,7 +236,8 @@ func pause(d time.Duration) { <-time.After(d) }
 
 // live counts live jobs but the periodic ones, of which there is always a next.
 func live(ctx context.Context, db *store.DB) (n int, err error) {
-	all, err := db.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobWaiting, understudy.JobRunning}, Limit: understudy.MaxJobs})
+	all, err := db.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobWaiting, understudy.JobRunning},
+		Limit: understudy.MaxJobs})
 	for _, j := range all {
 		if j.Kind != "periodic" {
 			n++
@@ -251,7 +254,8 @@ func (c *crew) watch(db *store.DB) (stop func()) {
 	looks := 0
 	all.Go(func() {
 		for ctx.Err() == nil {
-			running, err := db.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobRunning, understudy.JobWaiting}, Limit: understudy.MaxJobs})
+			running, err := db.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobRunning, understudy.JobWaiting},
+				Limit: understudy.MaxJobs})
 			if err != nil && ctx.Err() == nil {
 				c.Error(err)
 			}

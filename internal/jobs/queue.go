@@ -84,7 +84,9 @@ func (r *Runner) Replay(ctx context.Context, number int64) (int64, error) {
 	if j.State <= understudy.JobRunning {
 		return 0, fmt.Errorf("jobs: replay job %d: %w: it is %s; cancel it first", number, understudy.ErrInvalid, j.State)
 	}
-	again := understudy.Job{Kind: j.Kind, Key: j.Key, Payload: j.Payload, Priority: j.Priority, Once: j.Once, Attempts: j.Attempts, Weight: j.Weight}
+	again := understudy.Job{
+		Kind: j.Kind, Key: j.Key, Payload: j.Payload, Priority: j.Priority, Once: j.Once, Attempts: j.Attempts, Weight: j.Weight,
+	}
 	if j.State != understudy.JobDone {
 		again.Mark = j.Mark
 	}

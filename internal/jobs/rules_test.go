@@ -32,19 +32,30 @@ func TestOutcomes(t *testing.T) {
 		runs  int
 		text  string
 	}{
-		"well":                   {state: understudy.JobDone, runs: 1},
-		"badly, to the last":     {err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 5, text: "no"},
-		"its own attempts":       {job: understudy.Job{Attempts: 2}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 2, text: "no"},
-		"at most once":           {kind: jobs.Kind{Once: true}, job: understudy.Job{Attempts: 7}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 1, text: "no"},
-		"this one at most once":  {job: understudy.Job{Once: true}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 1, text: "no"},
-		"never possible":         {err: fmt.Errorf("walk: %w: nonsense", understudy.ErrInvalid), after: time.Hour, state: understudy.JobFailed, runs: 1, text: "walk: invalid request: nonsense"},
-		"not stored":             {err: fmt.Errorf("x: %w", understudy.ErrNotStored), after: 59 * time.Second, state: understudy.JobWaiting, runs: 6, text: "x: not stored"},
-		"later":                  {err: &understudy.Snooze{Wait: 10 * time.Minute, Err: errors.New("it sleeps")}, after: 65 * time.Minute, state: understudy.JobWaiting, runs: 7, text: "it sleeps"},
-		"later, at most once":    {kind: jobs.Kind{Once: true}, err: &understudy.Snooze{Wait: time.Minute}, after: time.Hour, state: understudy.JobFailed, runs: 1, text: "later"},
-		"upstream says when":     {err: &understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: 30 * time.Minute}, after: 59 * time.Minute, state: understudy.JobWaiting, runs: 2, text: "upstream rate limited"},
-		"heavier than there is":  {kind: jobs.Kind{Weight: 1 << 20}, err: errWeigh, after: time.Hour, state: understudy.JobFailed, runs: 1, text: "it weighs 1024 MiB, more than jobs.memory (256 MiB); raise it"},
-		"longer than its kind's": {kind: jobs.Kind{Limit: time.Minute, Attempts: 1}, err: errHang, after: time.Hour, state: understudy.JobFailed, runs: 1, text: "it took longer than 1m0s"},
-		"expired while it waits": {job: understudy.Job{ExpiresAt: time.Unix(946684800+90, 0)}, err: &understudy.Snooze{Wait: time.Hour}, after: 2 * time.Hour, state: understudy.JobExpired, runs: 1, text: "later"},
+		"well":               {state: understudy.JobDone, runs: 1},
+		"badly, to the last": {err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 5, text: "no"},
+		"its own attempts": {job: understudy.Job{Attempts: 2}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed,
+			runs: 2, text: "no"},
+		"at most once": {kind: jobs.Kind{Once: true}, job: understudy.Job{Attempts: 7}, err: errors.New("no"), after: time.Hour,
+			state: understudy.JobFailed, runs: 1, text: "no"},
+		"this one at most once": {job: understudy.Job{Once: true}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 1,
+			text: "no"},
+		"never possible": {err: fmt.Errorf("walk: %w: nonsense", understudy.ErrInvalid), after: time.Hour, state: understudy.JobFailed,
+			runs: 1, text: "walk: invalid request: nonsense"},
+		"not stored": {err: fmt.Errorf("x: %w", understudy.ErrNotStored), after: 59 * time.Second, state: understudy.JobWaiting,
+			runs: 6, text: "x: not stored"},
+		"later": {err: &understudy.Snooze{Wait: 10 * time.Minute, Err: errors.New("it sleeps")}, after: 65 * time.Minute,
+			state: understudy.JobWaiting, runs: 7, text: "it sleeps"},
+		"later, at most once": {kind: jobs.Kind{Once: true}, err: &understudy.Snooze{Wait: time.Minute}, after: time.Hour,
+			state: understudy.JobFailed, runs: 1, text: "later"},
+		"upstream says when": {err: &understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: 30 * time.Minute},
+			after: 59 * time.Minute, state: understudy.JobWaiting, runs: 2, text: "upstream rate limited"},
+		"heavier than there is": {kind: jobs.Kind{Weight: 1 << 20}, err: errWeigh, after: time.Hour, state: understudy.JobFailed, runs: 1,
+			text: "it weighs 1024 MiB, more than jobs.memory (256 MiB); raise it"},
+		"longer than its kind's": {kind: jobs.Kind{Limit: time.Minute, Attempts: 1}, err: errHang, after: time.Hour, state: understudy.JobFailed,
+			runs: 1, text: "it took longer than 1m0s"},
+		"expired while it waits": {job: understudy.Job{ExpiresAt: time.Unix(946684800+90, 0)}, err: &understudy.Snooze{Wait: time.Hour},
+			after: 2 * time.Hour, state: understudy.JobExpired, runs: 1, text: "later"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,7 +127,8 @@ func TestStopping(t *testing.T) {
 			<-ctx.Done()
 			return fmt.Errorf("walk: %w", ctx.Err())
 		}
-		o := jobs.Options{Kinds: []jobs.Kind{{Name: "least", Run: run}, {Name: "most", Run: run, Once: true}, {Name: "quick", Run: func(ctx context.Context, _ *jobs.Run) error { <-ctx.Done(); return nil }}}}
+		o := jobs.Options{Kinds: []jobs.Kind{{Name: "least", Run: run}, {Name: "most", Run: run, Once: true},
+			{Name: "quick", Run: func(ctx context.Context, _ *jobs.Run) error { <-ctx.Done(); return nil }}}}
 		b := start(t, m, o)
 		least, most, quick := b.add(understudy.Job{Kind: "least"}), b.add(understudy.Job{Kind: "most"}), b.add(understudy.Job{Kind: "quick"})
 		synctest.Wait()
@@ -125,7 +137,8 @@ func TestStopping(t *testing.T) {
 		if d := time.Since(begin); d > 0 {
 			t.Errorf("stopping took %v", d)
 		}
-		if j := b.is(least, understudy.JobWaiting); j.Attempt != 0 || j.Error != "" || j.RunAfter.After(time.Now()) || string(j.Mark) != "page 7" {
+		if j := b.is(least, understudy.JobWaiting); j.Attempt != 0 || j.Error != "" || j.RunAfter.After(time.Now()) ||
+			string(j.Mark) != "page 7" {
 			t.Errorf("%+v", j)
 		}
 		if j := b.is(most, understudy.JobFailed); !strings.Contains(j.Error, "at most once") {
@@ -172,10 +185,12 @@ func TestAloneAtTheStart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := m.ClaimJobs(t.Context(), understudy.Claim{Worker: "dead", Now: time.Now(), Kinds: []understudy.ClaimKind{kind}, Limit: 9, Priority: understudy.Bulk, Weight: 1}); err != nil || len(got.Jobs) != 2 {
+		if got, err := m.ClaimJobs(t.Context(), understudy.Claim{Worker: "dead", Now: time.Now(), Kinds: []understudy.ClaimKind{kind}, Limit: 9,
+			Priority: understudy.Bulk, Weight: 1}); err != nil || len(got.Jobs) != 2 {
 			t.Fatal(got, err)
 		}
-		b := start(t, m, jobs.Options{Alone: true, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { return nil }}}})
+		b := start(t, m, jobs.Options{Alone: true, Kinds: []jobs.Kind{{Name: "work",
+			Run: func(context.Context, *jobs.Run) error { return nil }}}})
 		defer b.stop()
 		if j := b.is(1, understudy.JobDone); j.Attempt != 2 {
 			t.Errorf("%+v", j)
@@ -246,7 +261,8 @@ func TestProgress(t *testing.T) {
 		time.Sleep(2505 * time.Millisecond)
 		synctest.Wait()
 		here := b.job(n).Progress
-		if here.Done != 1250 || here.Total != 2000 || here.Note != "page 250" || here.End.Sub(begin).Round(100*time.Millisecond) != 10*time.Second {
+		if here.Done != 1250 || here.Total != 2000 || here.Note != "page 250" ||
+			here.End.Sub(begin).Round(100*time.Millisecond) != 10*time.Second {
 			t.Errorf("%+v, in %v", here, here.End.Sub(begin))
 		}
 		kept, err := f.DB.Jobs(t.Context(), understudy.JobFilter{Number: n})
@@ -291,7 +307,8 @@ func TestMarks(t *testing.T) {
 
 func TestTheArchiveIsTrimmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, nil, jobs.Options{Keep: 10, KeepFor: 24 * time.Hour, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { return nil }}}})
+		b := start(t, nil, jobs.Options{Keep: 10, KeepFor: 24 * time.Hour,
+			Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { return nil }}}})
 		defer b.stop()
 		for range 250 {
 			b.add(understudy.Job{Kind: "work"})
@@ -337,7 +354,8 @@ func TestWhatIsNotTaken(t *testing.T) {
 	}
 	for name, kinds := range map[string][]jobs.Kind{
 		"too many": append(many, jobs.Kind{Name: "a", Run: run}),
-		"no name":  {{Run: run}}, "no run": {{Name: "a"}}, "twice": {{Name: "a", Run: run}, {Name: "a", Run: run}}, "too heavy": {{Name: "a", Run: run, Weight: 1 << 40}},
+		"no name":  {{Run: run}}, "no run": {{Name: "a"}}, "twice": {{Name: "a", Run: run}, {Name: "a", Run: run}},
+		"too heavy": {{Name: "a", Run: run, Weight: 1 << 40}},
 	} {
 		if _, err := jobs.New(jobs.Options{Store: m, Kinds: kinds}); err == nil {
 			t.Errorf("%s: no error", name)
@@ -350,7 +368,8 @@ func TestWhatIsNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, j := range map[string]understudy.Job{"unknown": {Kind: "else"}, "too heavy": {Kind: "work", Weight: 1 << 40}, "too long": {Kind: "work", Payload: make([]byte, 1<<20)}} {
+	for name, j := range map[string]understudy.Job{"unknown": {Kind: "else"}, "too heavy": {Kind: "work", Weight: 1 << 40},
+		"too long": {Kind: "work", Payload: make([]byte, 1<<20)}} {
 		if _, err := r.Enqueue(t.Context(), understudy.Job{Kind: "work"}, j); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -209,7 +209,10 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 	}
 	half := max(r.o.Workers/2, 1)
 	limit := max(min(free-r.o.Workers/4, half-r.gathering), 1)
-	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: priorityFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
+	c := understudy.Claim{
+		Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: priorityFor(free, r.o.Workers),
+		Weight: math.MaxInt64, Alone: r.alone,
+	}
 	if r.gathering >= half {
 		// Enough heavy jobs wait for memory. A job claimed now has to fit beside them.
 		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)

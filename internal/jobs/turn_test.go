@@ -29,7 +29,8 @@ func TestSoonGoesFirst(t *testing.T) {
 		defer b.stop()
 		b.add(understudy.Job{Kind: "work"})
 		synctest.Wait()
-		for _, lane := range []understudy.Priority{understudy.Bulk, understudy.Steady, understudy.Bulk, understudy.Soon, understudy.Steady, understudy.Soon} {
+		for _, lane := range []understudy.Priority{understudy.Bulk, understudy.Steady, understudy.Bulk, understudy.Soon, understudy.Steady,
+			understudy.Soon} {
 			b.add(understudy.Job{Kind: "work", Priority: lane})
 		}
 		close(gate)
@@ -75,7 +76,8 @@ func TestBulkLeavesWorkers(t *testing.T) {
 func TestOneLiveJobAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate, runs := make(chan struct{}), 0
-		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; <-gate; return nil }}}})
+		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "work",
+			Run: func(context.Context, *jobs.Run) error { runs++; <-gate; return nil }}}})
 		defer b.stop()
 		n := b.add(understudy.Job{Kind: "work", Key: "k"})
 		b.is(n, understudy.JobRunning)
@@ -97,7 +99,8 @@ func TestCancelEndsARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := storetest.Open(t, store.Options{})
 		kind := jobs.Kind{Name: "work", Run: func(ctx context.Context, _ *jobs.Run) error { <-ctx.Done(); return ctx.Err() }}
-		a, b := start(t, m, jobs.Options{Kinds: []jobs.Kind{kind}}), start(t, m, jobs.Options{Workers: 1, Kinds: []jobs.Kind{{Name: "other", Run: kind.Run}}})
+		a, b := start(t, m, jobs.Options{Kinds: []jobs.Kind{kind}}),
+			start(t, m, jobs.Options{Workers: 1, Kinds: []jobs.Kind{{Name: "other", Run: kind.Run}}})
 		n := a.add(understudy.Job{Kind: "work"})
 		a.is(n, understudy.JobRunning)
 		if err := a.Cancel(t.Context(), n); err != nil {
@@ -133,7 +136,8 @@ func TestCancelEndsARun(t *testing.T) {
 func TestAJobStartsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun time.Time
-		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
+		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "work",
+			Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
 		defer b.stop()
 		for range 20 {
 			time.Sleep(13 * time.Minute)

@@ -204,42 +204,43 @@ func TestRunsThatWaitNeverStand(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			var mu sync.Mutex
 			begun := 0
-			b := start(t, nil, jobs.Options{Workers: 64, Memory: 128 * mib, Collect: func() {}, Kinds: []jobs.Kind{{Name: "import page", Weight: 8 * mib, Run: func(ctx context.Context, r *jobs.Run) error {
-				mu.Lock()
-				begun++
-				pages := make([][]int64, 1+rng.IntN(3))
-				for i := range pages {
-					for range 1 + rng.IntN(3) {
-						pages[i] = append(pages[i], int64(1+rng.IntN(128))*mib)
-					}
-				}
-				itself := int64(rng.IntN(3)*rng.IntN(30)) * mib // such as the ids a sweep gathers
-				mu.Unlock()
-				if itself > 0 {
-					if err := r.Weigh(ctx, itself); err != nil {
-						return err
-					}
-				}
-				errs := make(chan error, len(pages))
-				for _, weights := range pages { // pages of a run are on their way at once
-					weigh := r.Weigher()
-					go func() {
-						for _, w := range weights {
-							<-time.After(100 * time.Millisecond)
-							if err := weigh(ctx, w); err != nil {
-								errs <- err
-								return
-							}
+			b := start(t, nil, jobs.Options{Workers: 64, Memory: 128 * mib, Collect: func() {},
+				Kinds: []jobs.Kind{{Name: "import page", Weight: 8 * mib, Run: func(ctx context.Context, r *jobs.Run) error {
+					mu.Lock()
+					begun++
+					pages := make([][]int64, 1+rng.IntN(3))
+					for i := range pages {
+						for range 1 + rng.IntN(3) {
+							pages[i] = append(pages[i], int64(1+rng.IntN(128))*mib)
 						}
-						errs <- weigh(ctx, 0)
-					}()
-				}
-				var err error
-				for range pages {
-					err = errors.Join(err, <-errs)
-				}
-				return err
-			}}}})
+					}
+					itself := int64(rng.IntN(3)*rng.IntN(30)) * mib // such as the ids a sweep gathers
+					mu.Unlock()
+					if itself > 0 {
+						if err := r.Weigh(ctx, itself); err != nil {
+							return err
+						}
+					}
+					errs := make(chan error, len(pages))
+					for _, weights := range pages { // pages of a run are on their way at once
+						weigh := r.Weigher()
+						go func() {
+							for _, w := range weights {
+								<-time.After(100 * time.Millisecond)
+								if err := weigh(ctx, w); err != nil {
+									errs <- err
+									return
+								}
+							}
+							errs <- weigh(ctx, 0)
+						}()
+					}
+					var err error
+					for range pages {
+						err = errors.Join(err, <-errs)
+					}
+					return err
+				}}}})
 			defer b.stop()
 			for range 64 {
 				b.add(understudy.Job{Kind: "import page"})

@@ -81,15 +81,27 @@ func TestPathsAreUpstreams(t *testing.T) {
 		asked bool // upstream is asked: it is a path of the spec
 	}{
 		{root + "/Calls.json", true}, {root + "/Calls/" + sid + ".json", true},
-		{root + "/Calls.json/", false}, {"/" + root + "/Calls.json", false}, {root + "//Calls.json", false}, {root + "/Calls//" + sid + ".json", false},
-		{"/2010-04-01//Accounts/" + account + "/Calls.json", false}, {"/2010-04-01/Accounts//Calls.json", false}, {root + "/Calls/.json", false}, {root + "/Calls/" + sid + ".json/", false}, {"///" + root[1:] + "/Calls.json//", false},
-		{root + "%2FCalls.json", false}, {root + "%2fCalls.json", false}, {root + "/Calls%2F" + sid + ".json", false}, {root + "/Calls/..%2fMessages.json", false}, {root + "/Messages%2F..%2FCalls.json", false}, {"/2010-04-01/Accounts/x%2F..%2F" + account + "/Calls.json", false},
-		{root + "/Calls/../Messages.json", false}, {root + "/Calls/%2e%2e/Messages.json", false}, {root + "/Calls/.%2E/Messages.json", false}, {root + "/./Calls.json", false}, {root + "/%2E/Calls.json", false}, {root + "/Calls/..", false}, {"/2010-04-01/Accounts/../Accounts/" + account + "/Calls.json", false}, {"/../2010-04-01/Accounts/" + account + "/Calls.json", false},
-		{root + "/Calls/..;/Messages.json", false}, {root + "\\Calls.json", false}, {root + "/Calls%5C" + sid + ".json", false}, {root + "/Calls.json%00", false}, {root + "/Calls%0a.json", false}, {root + "/Calls%7f.json", false},
-		{root + "/calls.json", false}, {root + "/CALLS.JSON", false}, {root + "/Calls.JSON", false}, {"/2010-04-01/accounts/" + account + "/Calls.json", false}, {root + "/calls/" + sid + ".json", false},
-		{root + "/Calls/" + strings.ToLower(sid) + ".json", true}, {strings.ToLower(root) + "/Calls.json", false}, {"/2010-04-01/Accounts/" + strings.ToLower(account) + "/Calls.json", true},
-		{root + "/Calls.json;v=1", false}, {root + "/Calls;v=1.json", false}, {root + ";a=b/Calls.json", true}, {root + "/Calls/" + sid + ".json;x", false}, {root + "/Calls/" + sid + ";x.json", true}, {"/2010-04-01;x/Accounts/" + account + "/Calls.json", false},
-		{root + "/Calls/" + sid + "%20.json", true}, {root + "/Calls/" + sid + ".json.json", true}, {root + "/Calls/%F0%9F%98%80.json", true}, {root + "/Calls/%ff.json", true},
+		{root + "/Calls.json/", false}, {"/" + root + "/Calls.json", false}, {root + "//Calls.json", false},
+		{root + "/Calls//" + sid + ".json", false},
+		{"/2010-04-01//Accounts/" + account + "/Calls.json", false}, {"/2010-04-01/Accounts//Calls.json", false}, {root + "/Calls/.json", false},
+		{root + "/Calls/" + sid + ".json/", false}, {"///" + root[1:] + "/Calls.json//", false},
+		{root + "%2FCalls.json", false}, {root + "%2fCalls.json", false}, {root + "/Calls%2F" + sid + ".json", false},
+		{root + "/Calls/..%2fMessages.json", false}, {root + "/Messages%2F..%2FCalls.json", false},
+		{"/2010-04-01/Accounts/x%2F..%2F" + account + "/Calls.json", false},
+		{root + "/Calls/../Messages.json", false}, {root + "/Calls/%2e%2e/Messages.json", false}, {root + "/Calls/.%2E/Messages.json", false},
+		{root + "/./Calls.json", false}, {root + "/%2E/Calls.json", false}, {root + "/Calls/..", false},
+		{"/2010-04-01/Accounts/../Accounts/" + account + "/Calls.json", false}, {"/../2010-04-01/Accounts/" + account + "/Calls.json", false},
+		{root + "/Calls/..;/Messages.json", false}, {root + "\\Calls.json", false}, {root + "/Calls%5C" + sid + ".json", false},
+		{root + "/Calls.json%00", false}, {root + "/Calls%0a.json", false}, {root + "/Calls%7f.json", false},
+		{root + "/calls.json", false}, {root + "/CALLS.JSON", false}, {root + "/Calls.JSON", false},
+		{"/2010-04-01/accounts/" + account + "/Calls.json", false}, {root + "/calls/" + sid + ".json", false},
+		{root + "/Calls/" + strings.ToLower(sid) + ".json", true}, {strings.ToLower(root) + "/Calls.json", false},
+		{"/2010-04-01/Accounts/" + strings.ToLower(account) + "/Calls.json", true},
+		{root + "/Calls.json;v=1", false}, {root + "/Calls;v=1.json", false}, {root + ";a=b/Calls.json", true},
+		{root + "/Calls/" + sid + ".json;x", false}, {root + "/Calls/" + sid + ";x.json", true},
+		{"/2010-04-01;x/Accounts/" + account + "/Calls.json", false},
+		{root + "/Calls/" + sid + "%20.json", true}, {root + "/Calls/" + sid + ".json.json", true}, {root + "/Calls/%F0%9F%98%80.json", true},
+		{root + "/Calls/%ff.json", true},
 	} {
 		for _, method := range []string{"GET", "POST"} {
 			extra := []string{}
@@ -130,9 +142,12 @@ func TestPathsAreUpstreams(t *testing.T) {
 func TestNoSpellingGetsPastAllow(t *testing.T) {
 	c := build(t)
 	for _, path := range []string{
-		root + "/Messages.json/", root + "//Messages.json", root + "/x/../Messages.json", root + "/%2e/Messages.json", root + "/messages.json", root + "/Messages.json;x",
-		root + "/Messages.json%2F..%2FCalls.json", "/2010-04-01/Accounts/" + account + "%2FCalls.json%2F../Messages.json", "/2010-04-01/Accounts/" + account + "%2F..%2F" + account + "/Messages.json",
-		"/2010-04-01/Accounts//Messages.json", root + "/Calls.json?x=/Messages.json", root + "/Calls.json#/Messages.json", root + "/Calls.json%3F/Messages.json", root + "/Calls.json%23/Messages.json",
+		root + "/Messages.json/", root + "//Messages.json", root + "/x/../Messages.json", root + "/%2e/Messages.json", root + "/messages.json",
+		root + "/Messages.json;x",
+		root + "/Messages.json%2F..%2FCalls.json", "/2010-04-01/Accounts/" + account + "%2FCalls.json%2F../Messages.json",
+		"/2010-04-01/Accounts/" + account + "%2F..%2F" + account + "/Messages.json",
+		"/2010-04-01/Accounts//Messages.json", root + "/Calls.json?x=/Messages.json", root + "/Calls.json#/Messages.json", root +
+			"/Calls.json%3F/Messages.json", root + "/Calls.json%23/Messages.json",
 	} {
 		if status, body, _ := c.raw(c.face, "POST", path, demo, "Content-Length: 0"); status != 404 && status != 403 {
 			t.Errorf("%s: %d %s", path, status, body)
@@ -141,7 +156,8 @@ func TestNoSpellingGetsPastAllow(t *testing.T) {
 	if asked := c.journal.take(); len(asked) != 0 {
 		t.Errorf("upstream was asked %q", asked)
 	}
-	for _, path := range []string{"/-/../" + root + "/Messages.json", "/-/health/.." + root + "/Messages.json", root + "/Calls/", root + "/Calls"} {
+	for _, path := range []string{"/-/../" + root + "/Messages.json", "/-/health/.." + root + "/Messages.json", root + "/Calls/", root +
+		"/Calls"} {
 		for _, method := range []string{"GET", "POST"} {
 			if status, body, _ := c.raw(c.face, method, path, demo, "Content-Length: 0"); status != 404 && status != 403 {
 				t.Errorf("%s %s: %d %s", method, path, status, body)
@@ -157,7 +173,8 @@ func TestNoSpellingGetsPastAllow(t *testing.T) {
 		t.Errorf("upstream was asked %q", asked)
 	}
 	// The same path by another spelling of its letters is the same path.
-	if status, body, _ := c.raw(c.face, "POST", root+"/%4dessages.json", demo, "Content-Length: 0"); status != 400 || !strings.Contains(body, "21604") {
+	if status, body, _ := c.raw(c.face, "POST", root+"/%4dessages.json", demo, "Content-Length: 0"); status != 400 ||
+		!strings.Contains(body, "21604") {
 		t.Errorf("%d %s", status, body)
 	}
 	if asked := c.journal.take(); len(asked) != 1 || asked[0] != "POST "+root+"/Messages.json" {
@@ -269,10 +286,12 @@ func TestFormsOfABody(t *testing.T) {
 		_, plain, _ := c.raw(c.face, "GET", target, secret)
 		c.raw(c.face, "GET", target, secret)
 		for accept, want := range map[string]string{
-			"": "", "gzip": "gzip", "zstd": "zstd", "gzip;q=0.1, zstd": "zstd", "br, gzip, zstd": "gzip", "identity": "", "br": "", "gzip;q=0": "", "*;q=0": "", "*": "gzip",
+			"": "", "gzip": "gzip", "zstd": "zstd", "gzip;q=0.1, zstd": "zstd", "br, gzip, zstd": "gzip", "identity": "", "br": "", "gzip;q=0": "",
+			"*;q=0": "", "*": "gzip",
 		} {
 			status, body, h := c.raw(c.face, "GET", target, secret, "Accept-Encoding: "+accept)
-			if status != 200 || h.Get("Content-Encoding") != want || h.Get("Content-Length") != strconv.Itoa(len(body)) || !strings.Contains(h.Get("Vary"), "Accept-Encoding") {
+			if status != 200 || h.Get("Content-Encoding") != want || h.Get("Content-Length") != strconv.Itoa(len(body)) ||
+				!strings.Contains(h.Get("Vary"), "Accept-Encoding") {
 				t.Fatalf("%q: %d, %v", accept, status, h)
 			}
 			if got := unpack(t, h.Get("Content-Encoding"), body); got != plain {
@@ -300,7 +319,8 @@ func TestFormsOfABody(t *testing.T) {
 		}
 	}
 	_, fetched, h := c.raw(c.face, "GET", root+"/Calls.json?PageSize=49", demo, "Accept-Encoding: zstd, *;q=0")
-	if h.Get("Content-Encoding") != "zstd" || !strings.HasPrefix(h.Get("Cache-Status"), "understudy; fwd=") || !json.Valid([]byte(unpack(t, "zstd", fetched))) {
+	if h.Get("Content-Encoding") != "zstd" || !strings.HasPrefix(h.Get("Cache-Status"), "understudy; fwd=") ||
+		!json.Valid([]byte(unpack(t, "zstd", fetched))) {
 		t.Errorf("just fetched: %v", h)
 	}
 }

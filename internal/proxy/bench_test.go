@@ -21,7 +21,8 @@ import (
 
 // benchPage is a list of 50 calls, 100 KB.
 func benchPage() *understudy.Page {
-	row := `{"sid": "CA00000000000000000000000000000001", "from": "+13051416799", "to": "+13051416798", "status": "completed", "uri": "` + strings.Repeat("/2010-04-01/Accounts/AC1/Calls/CA1.json", 48) + `"}`
+	row := `{"sid": "CA00000000000000000000000000000001", "from": "+13051416799", "to": "+13051416798", "status": "completed", "uri": "` +
+		strings.Repeat("/2010-04-01/Accounts/AC1/Calls/CA1.json", 48) + `"}`
 	return page("calls", true, 200, `{"calls": [`+strings.Repeat(row+", ", 49)+row+`],"page":0}`)
 }
 
@@ -85,7 +86,8 @@ func over(b *testing.B, h http.Handler) {
 	defer conn.Close()
 	r := httptest.NewRequest("GET", "/", nil)
 	r.SetBasicAuth(account, demo)
-	req := []byte("GET " + root + "/Calls.json?PageSize=50 HTTP/1.1\r\nHost: x\r\nAuthorization: " + r.Header.Get("Authorization") + "\r\n\r\n")
+	req := []byte("GET " + root + "/Calls.json?PageSize=50 HTTP/1.1\r\nHost: x\r\nAuthorization: " + r.Header.Get("Authorization") +
+		"\r\n\r\n")
 	buf := make([]byte, 256<<10)
 	for b.Loop() {
 		if _, err := conn.Write(req); err != nil {

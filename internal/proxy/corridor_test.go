@@ -114,7 +114,8 @@ func build(t *testing.T) *corridor {
 	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs, Now: c.now, SaveTime: time.Minute})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: c.now})
+	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000,
+		Now: c.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, client.Close()) })
 	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Now: c.now})
@@ -125,10 +126,12 @@ func build(t *testing.T) *corridor {
 	t.Cleanup(func() { cancel(); check(t, <-ended) })
 	gate, err := access.New(specs, access.Roles{"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}}})
 	check(t, err)
-	allow := []understudy.Allow{{Method: "POST", Path: "/2010-04-01/Accounts/*/Messages.json"}, {Method: "DELETE", Path: "/2010-04-01/Accounts/*/Messages/*"}}
+	allow := []understudy.Allow{{Method: "POST", Path: "/2010-04-01/Accounts/*/Messages.json"},
+		{Method: "DELETE", Path: "/2010-04-01/Accounts/*/Messages/*"}}
 	book, err := callers.New(callers.Options{Sources: []*spec.Source{c.source}, Credentials: []callers.Credential{
 		{Name: "demo", Source: "twilio", User: account, Secret: understudy.NewSecret(demo), Grant: understudy.Grant{Role: "all", Allow: allow}},
-		{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},
+		{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked),
+			Grant: understudy.Grant{Role: "support", Allow: allow}},
 	}})
 	check(t, err)
 	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: c.mirror, Gate: gate, Callers: book, Now: c.now})
@@ -240,7 +243,8 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 		}
 		for _, m := range list.Messages {
 			quoted, _ := json.Marshal(m.Body)
-			if len(m.Body) > 3 && strings.Contains(view, string(quoted)) || strings.Contains(view, m.To) && m.To != "" || strings.Contains(view, m.From) && m.From != "" {
+			if len(m.Body) > 3 && strings.Contains(view, string(quoted)) || strings.Contains(view, m.To) && m.To != "" ||
+				strings.Contains(view, m.From) && m.From != "" {
 				t.Errorf("%s shows %+v", target, m)
 			}
 		}
@@ -284,7 +288,8 @@ func TestSecretsAndOutage(t *testing.T) {
 	c.slow.Close()
 	held, _ := c.get(target, demo)
 	none, body := c.ask(c.face, "GET", root+"/Calls.json", demo, "", "Prefer", "wait=1")
-	if held.StatusCode != 200 || none.StatusCode != 503 || none.Header.Get("Retry-After") == "" || !bytes.Contains([]byte(body), []byte(`"code":20500`)) {
+	if held.StatusCode != 200 || none.StatusCode != 503 || none.Header.Get("Retry-After") == "" ||
+		!bytes.Contains([]byte(body), []byte(`"code":20500`)) {
 		t.Errorf("in an outage: held %d, not held %d %s", held.StatusCode, none.StatusCode, body)
 	}
 	if strings.Contains(body, api) {

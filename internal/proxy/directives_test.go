@@ -35,13 +35,20 @@ func TestCacheControl(t *testing.T) {
 	for header, want := range map[string]string{
 		"": "", "no-cache": "no-cache", "No-Cache": "no-cache", `no-cache="x"`: "no-cache", "no-cached": "", "no cache": "",
 		"max-age=5": "max-age=5", "MAX-AGE=5": "max-age=5", `max-age="7"`: "max-age=7", "max-age=0, no-store": "max-age=0", "no-store": "",
-		"max-age": "", "max-age=": "", `max-age=""`: "", "max-age=-1": "", "max-age=+1": "", "max-age=x": "", "max-age=1.5": "", "max-age=0x10": "", "max-age=1e3": "",
-		"max-age= 5": "", "max-age =5": "", "max-age=5 ": "max-age=5", `max-age="5`: "", `max-age="5" x`: "", "max-age=5;x": "", "max-age=5=5": "", `max-age="\5"`: "",
+		"max-age": "", "max-age=": "", `max-age=""`: "", "max-age=-1": "", "max-age=+1": "", "max-age=x": "", "max-age=1.5": "",
+		"max-age=0x10": "", "max-age=1e3": "",
+		"max-age= 5": "", "max-age =5": "", "max-age=5 ": "max-age=5", `max-age="5`: "", `max-age="5" x`: "", "max-age=5;x": "",
+		"max-age=5=5": "", `max-age="\5"`: "",
 		"max-age=٣": "", "max-age=007": "max-age=7",
 		"max-age=9, max-age=3": "max-age=3", "max-age=3, max-age=9": "max-age=3", "max-age=x, max-age=9": "max-age=9",
-		"max-age=2147483648": "max-age=2147483648", "max-age=2147483649": "max-age=2147483648", "max-age=99999999999999999999": "max-age=2147483648",
-		"min-fresh=5": "min-fresh=5", "min-fresh=5, min-fresh=9, min-fresh=7": "min-fresh=9", "min-fresh": "", "min-fresh=0": "min-fresh=0", "min-fresh=99999999999999999999": "min-fresh=2147483648",
-		"max-stale": "max-stale", "max-stale=": "", "max-stale=x": "", "max-stale=0": "max-stale=0", "max-stale, max-stale=9": "max-stale=9", "max-stale=9, max-stale": "max-stale=9",
+		"max-age=2147483648": "max-age=2147483648", "max-age=2147483649": "max-age=2147483648",
+		"max-age=99999999999999999999": "max-age=2147483648",
+		"min-fresh=5":                  "min-fresh=5", "min-fresh=5, min-fresh=9, min-fresh=7": "min-fresh=9", "min-fresh": "",
+		"min-fresh=0":                    "min-fresh=0",
+		"min-fresh=99999999999999999999": "min-fresh=2147483648",
+		"max-stale":                      "max-stale", "max-stale=": "", "max-stale=x": "", "max-stale=0": "max-stale=0",
+		"max-stale, max-stale=9":   "max-stale=9",
+		"max-stale=9, max-stale":   "max-stale=9",
 		"max-stale=9, max-stale=4": "max-stale=4", "Max-Stale, MAX-STALE": "max-stale",
 		"only-if-cached": "only-if-cached", "Only-If-Cached, max-stale=600": "only-if-cached, max-stale=600",
 		",, no-cache ,\t,only-if-cached,": "no-cache, only-if-cached",
@@ -56,7 +63,8 @@ func TestCacheControl(t *testing.T) {
 	if got := cacheControl([]string{"max-age=9", "no-cache, max-age=3"}).text(); got != "no-cache, max-age=3" {
 		t.Errorf("lines are one list: %q", got)
 	}
-	for header, want := range map[string]bool{"no-cache": true, "NO-CACHE": true, "x, no-cache": true, "": false, "no-cache=1": false, "cache": false} {
+	for header, want := range map[string]bool{"no-cache": true, "NO-CACHE": true, "x, no-cache": true, "": false, "no-cache=1": false,
+		"cache": false} {
 		if got := pragma([]string{header}).noCache; got != want {
 			t.Errorf("Pragma %q: %v", header, got)
 		}
@@ -64,7 +72,8 @@ func TestCacheControl(t *testing.T) {
 }
 
 func FuzzWishes(f *testing.F) {
-	for _, s := range []string{"gzip;q=0.5, *", `max-age="5", no-cache`, "wait=10;x", `"a`, `"\`, `,,"\",`, `W/"x-gzip", *`, ";;==", "\x00\xff"} {
+	for _, s := range []string{"gzip;q=0.5, *", `max-age="5", no-cache`, "wait=10;x", `"a`, `"\`, `,,"\",`, `W/"x-gzip", *`, ";;==",
+		"\x00\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
@@ -88,7 +97,8 @@ func FuzzWishes(f *testing.F) {
 // within its bounds, has its word in the header, and does not depend on how
 // the header is cut into lines or on directives nobody knows.
 func FuzzCacheControl(f *testing.F) {
-	for _, s := range []string{"no-cache", `max-age="5", no-store`, "max-stale", "max-stale=5, max-stale", "min-fresh=9,min-fresh=1", "only-if-cached,max-age=99999999999999999999",
+	for _, s := range []string{"no-cache", `max-age="5", no-store`, "max-stale", "max-stale=5, max-stale", "min-fresh=9,min-fresh=1",
+		"only-if-cached,max-age=99999999999999999999",
 		`a="\",no-cache`, "max-age =5", `,,"\",`, "max-age=-0", "max-age=5\x00", "MAX-AGE=5, max-age"} {
 		f.Add(s, "x=y")
 	}
@@ -99,7 +109,8 @@ func FuzzCacheControl(f *testing.F) {
 		}
 		lower := strings.ToLower(text)
 		for word, said := range map[string]bool{
-			"no-cache": w.noCache, "only-if-cached": w.onlyIfCached, "max-age=": w.maxAge.said, "min-fresh=": w.minFresh.said, "max-stale": w.maxStale.said,
+			"no-cache": w.noCache, "only-if-cached": w.onlyIfCached, "max-age=": w.maxAge.said, "min-fresh=": w.minFresh.said,
+			"max-stale": w.maxStale.said,
 		} {
 			if said && !strings.Contains(lower, word) {
 				t.Fatalf("%q says no %s: %+v", text, word, w)
@@ -119,7 +130,8 @@ func FuzzCacheControl(f *testing.F) {
 		// More directives only narrow.
 		both := cacheControl([]string{text, more})
 		if w.noCache && !both.noCache || w.onlyIfCached && !both.onlyIfCached || w.maxAge.said && both.maxAge.Duration > w.maxAge.Duration ||
-			both.minFresh.Duration < w.minFresh.Duration || w.maxStale.said && w.maxStale.Duration != anyTime && both.maxStale.Duration > w.maxStale.Duration {
+			both.minFresh.Duration < w.minFresh.Duration || w.maxStale.said && w.maxStale.Duration != anyTime &&
+			both.maxStale.Duration > w.maxStale.Duration {
 			t.Fatalf("%q and %q: %+v, alone %+v", text, more, both, w)
 		}
 		if swapped := cacheControl([]string{more, text}); swapped != both {

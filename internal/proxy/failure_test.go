@@ -28,14 +28,17 @@ func TestFailures(t *testing.T) {
 		{"not found", fmt.Errorf("mirror: %w: x", understudy.ErrNotFound), 404, 20404, "", "was not found"},
 		{"invalid", fmt.Errorf("mirror: %w: page size", understudy.ErrInvalid), 400, 20001, "", "page size"},
 		{"unavailable", fmt.Errorf("mirror: %w", understudy.ErrUnavailable), 503, 20500, "2", "nothing is held"},
-		{"down", &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(`Get "http://10.0.0.1/?To=+14155551234": refused`)}, 503, 20500, "2", "upstream unreachable"},
+		{"down", &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(`Get "http://10.0.0.1/?To=+14155551234": refused`)},
+			503, 20500, "2", "upstream unreachable"},
 		{"our credential", &understudy.UpstreamError{Why: understudy.FailCredential, Status: 401}, 503, 20500, "2", "upstream 401"},
-		{"limited", &understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 4500 * time.Millisecond}, 503, 20500, "5", "upstream 429"},
+		{"limited", &understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 4500 * time.Millisecond}, 503, 20500, "5",
+			"upstream 429"},
 		{"late", fmt.Errorf("mirror: %w", context.DeadlineExceeded), 503, 20500, "2", "in time"},
 		{"given up within", fmt.Errorf("mirror: %w", context.Canceled), 503, 20500, "2", "unavailable"},
 		{"closed", understudy.ErrClosed, 503, 20500, "2", "unavailable"},
 		{"unknown outcome", fmt.Errorf("upstream: %w: reset", understudy.ErrUnknownOutcome), 504, 20500, "", "outcome unknown"},
-		{"no index yet", fmt.Errorf("mirror: compose calls: store: seek: %w: 17 of 2000", understudy.ErrIndexing), 503, 20500, "30", "the index is being built: 17 of 2000"},
+		{"no index yet", fmt.Errorf("mirror: compose calls: store: seek: %w: 17 of 2000", understudy.ErrIndexing), 503, 20500, "30",
+			"the index is being built: 17 of 2000"},
 		{"anything else", errors.New("secret detail"), 500, 20500, "", "internal server error"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -45,7 +48,8 @@ func TestFailures(t *testing.T) {
 			if w.Code != test.status || w.Header().Get("Retry-After") != test.retry {
 				t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 			}
-			if w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len()) || w.Header().Get("X-Request-Id") == "" || w.Header().Get("Cache-Control") != "private" {
+			if w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len()) ||
+				w.Header().Get("X-Request-Id") == "" || w.Header().Get("Cache-Control") != "private" {
 				t.Errorf("headers %v", w.Header())
 			}
 			if strings.Contains(w.Body.String(), "4155551234") || strings.Contains(w.Body.String(), "secret detail") {
@@ -67,7 +71,8 @@ func wantShape(t *testing.T, body []byte, status, code int, message string) {
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	if got.Status != status || got.Code != code || !strings.HasSuffix(got.MoreInfo, "/"+strconv.Itoa(code)) || !strings.Contains(got.Message, message) {
+	if got.Status != status || got.Code != code || !strings.HasSuffix(got.MoreInfo, "/"+strconv.Itoa(code)) ||
+		!strings.Contains(got.Message, message) {
 		t.Errorf("got %s, want status %d, code %d, %q", body, status, code, message)
 	}
 }
@@ -166,9 +171,11 @@ func TestHealth(t *testing.T) {
 func TestUpstreamErrorsPassVerbatim(t *testing.T) {
 	b := newBed(t)
 	quoting := `{"code":20429,"message":"too many for +14155551234","more_info":"x","status":429}`
-	b.fails(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 3 * time.Second, Page: page("calls", true, 429, quoting)})
+	b.fails(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 3 * time.Second,
+		Page: page("calls", true, 429, quoting)})
 	w := b.ask("GET", root+"/Calls.json", demo)
-	if w.Code != 429 || w.Body.String() != quoting || w.Header().Get("Retry-After") != "3" || w.Header().Get("Cache-Status") != `understudy; fwd=uri-miss; detail="upstream 429"` {
+	if w.Code != 429 || w.Body.String() != quoting || w.Header().Get("Retry-After") != "3" ||
+		w.Header().Get("Cache-Status") != `understudy; fwd=uri-miss; detail="upstream 429"` {
 		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
 	}
 	w = b.ask("GET", root+"/Calls.json", masked)

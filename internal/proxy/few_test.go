@@ -70,11 +70,13 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs, Now: c.now, SaveTime: time.Minute})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: c.now})
+	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000,
+		Now: c.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, client.Close()) })
 	at := new(atomic.Pointer[time.Time])
-	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Coverage: covered{&c.spans, at, sp}, Now: c.now})
+	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db,
+		Coverage: covered{&c.spans, at, sp}, Now: c.now})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -150,7 +152,8 @@ func TestListsAreFilteredBeforePaging(t *testing.T) {
 		"messages": {Age: 30 * 24 * time.Hour, Where: map[string]access.Match{"status": {In: []string{"delivered", "received"}}}},
 	})
 	mayCall := func(r map[string]any) bool { return r["direction"] == "inbound" }
-	if answer, body := c.get(root+"/Calls.json", fewToken); answer.StatusCode != 503 || answer.Header.Get("Retry-After") != "30" || !strings.Contains(body, `"message":"not mirrored yet`) {
+	if answer, body := c.get(root+"/Calls.json", fewToken); answer.StatusCode != 503 || answer.Header.Get("Retry-After") != "30" ||
+		!strings.Contains(body, `"message":"not mirrored yet`) {
 		t.Fatalf("before anything is held: %d %s", answer.StatusCode, body)
 	}
 	calls, _ := c.walk(root+"/Calls.json?PageSize=100", "calls", demo, nil)
@@ -180,7 +183,8 @@ func TestListsAreFilteredBeforePaging(t *testing.T) {
 		}
 	}
 	completed := func(r map[string]any) bool { return mayCall(r) && r["status"] == "completed" }
-	if got, _ := c.walk(root+"/Calls.json?Status=completed&PageSize=5", "calls", fewToken, nil); !slices.Equal(sids(got, nil), sids(calls, completed)) {
+	if got, _ := c.walk(root+"/Calls.json?Status=completed&PageSize=5", "calls", fewToken, nil); !slices.Equal(sids(got, nil),
+		sids(calls, completed)) {
 		t.Errorf("under a filter: %d", len(got))
 	}
 	got, _ := c.walk(root+"/Messages.json?PageSize=9", "messages", fewToken, nil)
@@ -280,7 +284,8 @@ func TestHiddenInstancesAgainstUpstream(t *testing.T) {
 		}
 		return strings.ReplaceAll(fmt.Sprint(answer.StatusCode, answer.Header, body), id, "ID"), asked
 	}
-	for _, below := range []string{".json", "/Recordings.json", "/Recordings/RE00000000000000000000000000000000.json", "/Events.json", "/Notifications.json"} {
+	for _, below := range []string{".json", "/Recordings.json", "/Recordings/RE00000000000000000000000000000000.json", "/Events.json",
+		"/Notifications.json"} {
 		for _, round := range []string{"first", "again"} {
 			a, askedA := say(hidden[1], below)
 			b, askedB := say(never, below)

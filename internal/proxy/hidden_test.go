@@ -45,7 +45,8 @@ func hiddenWorld(t *testing.T, role string, held bool) (*accesstest.World, http.
 	}
 	gate, err := w.Gate(accesstest.Rules())
 	check(t, err)
-	p, err := proxy.New(proxy.Options{Source: w.Source, Mirror: w, Media: w, Gate: gate, Callers: asRole{role}, Now: func() time.Time { return w.Now }})
+	p, err := proxy.New(proxy.Options{Source: w.Source, Mirror: w, Media: w, Gate: gate, Callers: asRole{role},
+		Now: func() time.Time { return w.Now }})
 	check(t, err)
 	return w, p
 }
@@ -66,7 +67,8 @@ func said(h http.Handler, method, target string, headers ...string) (status int,
 // Whatever is asked, no mark of a hidden record comes back, and for one that
 // is hidden and one that never was the answers are the same to the byte.
 func TestHiddenRecordsAreNotThere(t *testing.T) {
-	asks := [][]string{nil, {"Cache-Control", "no-cache"}, {"Cache-Control", "only-if-cached"}, {"Cache-Control", "max-age=0"}, {"If-None-Match", "*"}, {"Prefer", "wait=1"}, {"Range", "bytes=0-3"}}
+	asks := [][]string{nil, {"Cache-Control", "no-cache"}, {"Cache-Control", "only-if-cached"}, {"Cache-Control", "max-age=0"},
+		{"If-None-Match", "*"}, {"Prefer", "wait=1"}, {"Range", "bytes=0-3"}}
 	for role := range accesstest.Rules() {
 		for _, held := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, held %v", role, held), func(t *testing.T) {
@@ -94,7 +96,8 @@ func TestHiddenRecordsAreNotThere(t *testing.T) {
 									continue // it names no record
 								}
 								statusB, headB, bodyB := said(face, method, b, headers...)
-								if status != statusB || fmt.Sprint(head) != fmt.Sprint(headB) || strings.ReplaceAll(body, strings.Repeat("9", 32), strings.Repeat("0", 32)) != bodyB {
+								if status != statusB || fmt.Sprint(head) != fmt.Sprint(headB) ||
+									strings.ReplaceAll(body, strings.Repeat("9", 32), strings.Repeat("0", 32)) != bodyB {
 									t.Fatalf("%s %s %v: hidden %d %v %s\nnever %d %v %s", method, a, headers, status, head, body, statusB, headB, bodyB)
 								}
 							}
@@ -134,8 +137,10 @@ func asked(w *accesstest.World, id func(string) string) (all []string) {
 // What a role may find it gets, byte for byte, with all that lies under it.
 func TestFoundRecordsAreThere(t *testing.T) {
 	for role, kinds := range map[string][]string{
-		"age": {"calls", "messages", "recordings", "participants", "media", "alerts", "incoming_phone_numbers"}, "number": {"calls", "messages", "media", "incoming_phone_numbers"},
-		"given": {"calls"}, "sub": {"calls", "messages", "conferences", "alerts"}, "prefix": {"calls", "participants"}, "both": {"messages", "media"},
+		"age":    {"calls", "messages", "recordings", "participants", "media", "alerts", "incoming_phone_numbers"},
+		"number": {"calls", "messages", "media", "incoming_phone_numbers"},
+		"given":  {"calls"}, "sub": {"calls", "messages", "conferences", "alerts"}, "prefix": {"calls", "participants"},
+		"both": {"messages", "media"},
 	} {
 		t.Run(role, func(t *testing.T) {
 			w, face := hiddenWorld(t, role, true)
@@ -172,10 +177,12 @@ func TestNeverAPageWithRowsCutOut(t *testing.T) {
 	gate, err := w.Gate(accesstest.Rules())
 	check(t, err)
 	for name, m := range map[string]proxy.Mirror{"upstream's page": deaf{w}, "a page that says it is composed": liar{w}} {
-		face, err := proxy.New(proxy.Options{Source: w.Source, Mirror: m, Gate: gate, Callers: asRole{"age"}, Now: func() time.Time { return w.Now }})
+		face, err := proxy.New(proxy.Options{Source: w.Source, Mirror: m, Gate: gate, Callers: asRole{"age"},
+			Now: func() time.Time { return w.Now }})
 		check(t, err)
 		status, head, body := said(face, "GET", root+"/Calls.json")
-		if status != 503 || !strings.Contains(body, `"message":"not mirrored yet: calls are not held whole, and the role finds some of them alone"`) || head.Get("Retry-After") != "30" || accesstest.Marked(body) != "" {
+		if status != 503 || !strings.Contains(body, `"message":"not mirrored yet: calls are not held whole, and the role finds some of them `+
+			`alone"`) || head.Get("Retry-After") != "30" || accesstest.Marked(body) != "" {
 			t.Errorf("%s: %d %v %s", name, status, head, body)
 		}
 	}
@@ -206,13 +213,15 @@ func TestPathsUnderHiddenAccounts(t *testing.T) {
 		for _, at := range []string{"/Calls.json", "/Calls/" + w.Shown("calls") + ".json", "/Keys.json", "/Nothing.json"} {
 			_, headA, a := said(face, "GET", "/2010-04-01/Accounts/"+w.Hidden("accounts")+at)
 			_, headB, b := said(face, "GET", "/2010-04-01/Accounts/"+w.Never("accounts")+at)
-			if strings.ReplaceAll(a, w.Hidden("accounts"), w.Never("accounts")) != b || fmt.Sprint(headA) != fmt.Sprint(headB) || !strings.Contains(a, `"status":40`) {
+			if strings.ReplaceAll(a, w.Hidden("accounts"), w.Never("accounts")) != b || fmt.Sprint(headA) != fmt.Sprint(headB) ||
+				!strings.Contains(a, `"status":40`) {
 				t.Errorf("%s, %s: hidden %v %s\nnever %v %s", role, at, headA, a, headB, b)
 			}
 		}
 	}
 	w, face := hiddenWorld(t, "sub", true)
-	if status, _, body := said(face, "GET", "/2010-04-01/Accounts/"+account+"/Calls.json"); status != 200 || !strings.Contains(body, w.Shown("calls")) {
+	if status, _, body := said(face, "GET", "/2010-04-01/Accounts/"+account+"/Calls.json"); status != 200 ||
+		!strings.Contains(body, w.Shown("calls")) {
 		t.Errorf("its own account: %d %s", status, body)
 	}
 }
@@ -223,7 +232,8 @@ func TestHiddenRecordsInAnOutage(t *testing.T) {
 		w, _ := hiddenWorld(t, "age", held)
 		gate, err := w.Gate(accesstest.Rules())
 		check(t, err)
-		face, err := proxy.New(proxy.Options{Source: w.Source, Mirror: cut{w}, Gate: gate, Callers: asRole{"age"}, Now: func() time.Time { return w.Now }})
+		face, err := proxy.New(proxy.Options{Source: w.Source, Mirror: cut{w}, Gate: gate, Callers: asRole{"age"},
+			Now: func() time.Time { return w.Now }})
 		check(t, err)
 		for _, at := range []string{"/Calls/%s.json", "/Calls/%s/Recordings.json", "/Calls/%s/Nobody/Knows.json"} {
 			for range 2 {
@@ -234,7 +244,8 @@ func TestHiddenRecordsInAnOutage(t *testing.T) {
 				}
 			}
 		}
-		if status, _, body := said(face, "GET", root+"/Calls/"+w.Shown("calls")+".json"); status != 200 || body != string(w.Body("calls", w.Shown("calls"))) {
+		if status, _, body := said(face, "GET", root+"/Calls/"+w.Shown("calls")+".json"); status != 200 ||
+			body != string(w.Body("calls", w.Shown("calls"))) {
 			t.Errorf("what it may find: %d %s", status, body)
 		}
 	}
@@ -246,7 +257,8 @@ type cut struct{ *accesstest.World }
 func (c cut) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	answer, err := c.World.Page(ctx, a)
 	if a.Target.Kind == nil || c.Newest("", a.Target.Kind.Name, a.Target.ID) == nil {
-		return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 502, RetryAfter: 7 * time.Second, Page: &understudy.Page{Status: 502, Kind: "calls", Body: []byte(`{"message":"` + accesstest.Mark + `"}`)}}
+		return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 502, RetryAfter: 7 * time.Second,
+			Page: &understudy.Page{Status: 502, Kind: "calls", Body: []byte(`{"message":"` + accesstest.Mark + `"}`)}}
 	}
 	answer.Outcome, answer.Detail, answer.Age = request.Stale, "stale: upstream 502", time.Hour
 	return answer, err

@@ -75,7 +75,8 @@ func sign(text, secret string) string {
 func TestHookOfTheSDK(t *testing.T) {
 	form := url.Values{"Digits": {"1234"}, "CallSid": {"CA1234567890ABCDE"}, "To": {"+18005551212"}, "Caller": {"+14158675309"},
 		"From": {"+14158675309"}, "ReasonConferenceEnded": {"test"}, "Reason": {"Participant"}}
-	if got := hookSignature(signedText("https://mycompany.com/myapp.php?foo=1&bar=2", form), understudy.NewSecret("12345")); got != "vOEb5UThFn24KEfnOFLQY2AE5FY=" {
+	if got := hookSignature(signedText("https://mycompany.com/myapp.php?foo=1&bar=2", form),
+		understudy.NewSecret("12345")); got != "vOEb5UThFn24KEfnOFLQY2AE5FY=" {
 		t.Errorf("signature %s", got)
 	}
 }
@@ -86,19 +87,27 @@ func TestHookTakes(t *testing.T) {
 		name, target, form, text string
 		hints                    []string
 	}{
-		{"a call", "/-/hook/twilio", "CallSid=CA1&CallStatus=completed", public + "/-/hook/twilioCallSidCA1CallStatuscompleted", []string{"twilio calls CA1"}},
-		{"a message, named twice", "/-/hook/twilio", "SmsSid=SM1&MessageSid=SM1", public + "/-/hook/twilioMessageSidSM1SmsSidSM1", []string{"twilio messages SM1", "twilio messages SM1"}},
+		{"a call", "/-/hook/twilio", "CallSid=CA1&CallStatus=completed", public + "/-/hook/twilioCallSidCA1CallStatuscompleted",
+			[]string{"twilio calls CA1"}},
+		{"a message, named twice", "/-/hook/twilio", "SmsSid=SM1&MessageSid=SM1", public + "/-/hook/twilioMessageSidSM1SmsSidSM1",
+			[]string{"twilio messages SM1", "twilio messages SM1"}},
 		{"a picture message", "/-/hook/twilio", "MessageSid=MM1", public + "/-/hook/twilioMessageSidMM1", []string{"twilio messages MM1"}},
-		{"a recording", "/-/hook/twilio", "RecordingSid=RE1&CallSid=CA1", public + "/-/hook/twilioCallSidCA1RecordingSidRE1", []string{"twilio calls CA1", "twilio recordings RE1"}},
+		{"a recording", "/-/hook/twilio", "RecordingSid=RE1&CallSid=CA1", public + "/-/hook/twilioCallSidCA1RecordingSidRE1",
+			[]string{"twilio calls CA1", "twilio recordings RE1"}},
 		{"a conference", "/-/hook/twilio", "ConferenceSid=CF1", public + "/-/hook/twilioConferenceSidCF1", []string{"twilio conferences CF1"}},
-		{"a query", "/-/hook/twilio?foo=1&bar=%2B2", "CallSid=CA1", public + "/-/hook/twilio?foo=1&bar=%2B2CallSidCA1", []string{"twilio calls CA1"}},
-		{"a port written out", "/-/hook/twilio", "CallSid=CA1", "https://calls.example.com:443/-/hook/twilioCallSidCA1", []string{"twilio calls CA1"}},
-		{"a repeated parameter, as in Python, Node and Ruby", "/-/hook/twilio", "CallSid=CA2&A=2&A=1&A=2&CallSid=CA1", public + "/-/hook/twilioA1A2CallSidCA1CallSidCA2", []string{"twilio calls CA2", "twilio calls CA1"}},
-		{"encoded", "/-/hook/twilio", "To=%2B1+2&CallSid=CA1&Body=%C3%A9%26", public + "/-/hook/twilioBodyé&CallSidCA1To+1 2", []string{"twilio calls CA1"}},
+		{"a query", "/-/hook/twilio?foo=1&bar=%2B2", "CallSid=CA1", public + "/-/hook/twilio?foo=1&bar=%2B2CallSidCA1",
+			[]string{"twilio calls CA1"}},
+		{"a port written out", "/-/hook/twilio", "CallSid=CA1", "https://calls.example.com:443/-/hook/twilioCallSidCA1",
+			[]string{"twilio calls CA1"}},
+		{"a repeated parameter, as in Python, Node and Ruby", "/-/hook/twilio", "CallSid=CA2&A=2&A=1&A=2&CallSid=CA1", public +
+			"/-/hook/twilioA1A2CallSidCA1CallSidCA2", []string{"twilio calls CA2", "twilio calls CA1"}},
+		{"encoded", "/-/hook/twilio", "To=%2B1+2&CallSid=CA1&Body=%C3%A9%26", public + "/-/hook/twilioBodyé&CallSidCA1To+1 2",
+			[]string{"twilio calls CA1"}},
 		{"nothing", "/-/hook/twilio", "", public + "/-/hook/twilio", nil},
 		{"nothing it knows", "/-/hook/twilio", "CallSid=XX1&Other=CA1", public + "/-/hook/twilioCallSidXX1OtherCA1", nil},
 		{"an id that is none", "/-/hook/twilio", "CallSid=CA", public + "/-/hook/twilioCallSidCA", nil},
-		{"an id too long", "/-/hook/twilio", "CallSid=CA" + strings.Repeat("1", maxHookID), public + "/-/hook/twilioCallSidCA" + strings.Repeat("1", maxHookID), nil},
+		{"an id too long", "/-/hook/twilio", "CallSid=CA" + strings.Repeat("1", maxHookID), public + "/-/hook/twilioCallSidCA" +
+			strings.Repeat("1", maxHookID), nil},
 	} {
 		h := newHooked(t, public, secret)
 		status, body := h.call(c.target, c.form, sign(c.text, secret))
@@ -106,7 +115,8 @@ func TestHookTakes(t *testing.T) {
 			t.Errorf("%s: %d %q, hints %v", c.name, status, body, h.hints)
 		}
 		h.hints = nil
-		for _, wrong := range []string{sign(c.text+" ", secret), sign(c.text, "12346"), "", sign(c.text, secret) + "=", strings.ToLower(sign(c.text, secret))} {
+		for _, wrong := range []string{sign(c.text+" ", secret), sign(c.text, "12346"), "", sign(c.text, secret) + "=",
+			strings.ToLower(sign(c.text, secret))} {
 			if status, body := h.call(c.target, c.form, wrong); status != http.StatusForbidden || body != "" || h.hints != nil {
 				t.Errorf("%s, signed %q: %d %q, hints %v", c.name, wrong, status, body, h.hints)
 			}
@@ -227,7 +237,8 @@ func TestHookOrigins(t *testing.T) {
 // FuzzHookForm: whatever form comes, what is signed is what its pairs say in
 // order, and a callback that is not signed gives no hint.
 func FuzzHookForm(f *testing.F) {
-	for _, seed := range []string{"", "CallSid=CA1&CallStatus=completed", "a=2&a=1&a=2", "a=%zz", "a;b", "%41=1&A=2", "=&=", "é=%C3%A9&a=%00", "a&b&a", "a=1=2"} {
+	for _, seed := range []string{"", "CallSid=CA1&CallStatus=completed", "a=2&a=1&a=2", "a=%zz", "a;b", "%41=1&A=2", "=&=", "é=%C3%A9&a=%00",
+		"a&b&a", "a=1=2"} {
 		f.Add(seed, "CallSid", "CA1")
 	}
 	h := newHooked(f, "http://h", "12345")

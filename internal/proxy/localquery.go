@@ -58,7 +58,8 @@ func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished
 			return false, ownError(p.Name, "write the number of a change, 0 or more")
 		}
 		if !v.gate.Whole(v.caller, v.source.Name) {
-			return false, fmt.Errorf("proxy: %s: %w: it tells of changes in what role %s may not see; the feed tells of the others", p.Name, understudy.ErrForbidden, v.caller.Role())
+			return false, fmt.Errorf("proxy: %s: %w: it tells of changes in what role %s may not see; the feed tells of the others",
+				p.Name, understudy.ErrForbidden, v.caller.Role())
 		}
 		return true, v.given(p.Name, w.Since)
 	}

@@ -65,7 +65,8 @@ func TestWishesOfARequest(t *testing.T) {
 			t.Errorf("%s: asked for %q, want %q", test.query, got, test.says)
 		}
 	}
-	if w := b.ask("GET", root+"/Calls/CA1.json?understudy.order=asc", demo); w.Code != 400 || !strings.Contains(w.Body.String(), "only lists") {
+	if w := b.ask("GET", root+"/Calls/CA1.json?understudy.order=asc", demo); w.Code != 400 ||
+		!strings.Contains(w.Body.String(), "only lists") {
 		t.Errorf("of one record: %d %s", w.Code, w.Body)
 	}
 	b.Proxy.text = nil
@@ -103,7 +104,8 @@ func TestNotMirroredYet(t *testing.T) {
 		return nil, fmt.Errorf("mirror: compose: %w: calls: they are not synced", understudy.ErrNotMirrored)
 	}
 	w := b.ask("GET", root+"/Calls.json?understudy.order=asc", demo)
-	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "not mirrored yet: calls: they are not synced") {
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(),
+		"not mirrored yet: calls: they are not synced") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 }

@@ -62,7 +62,8 @@ func exampleID(k *spec.Kind) string {
 type plantedMedia struct{}
 
 func (plantedMedia) Open(context.Context, request.MediaRequest) (*request.MediaResponse, error) {
-	return &request.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("HIDDEN")), Status: 200, Size: 6, ContentType: "audio/HIDDEN", ETag: `"HIDDEN"`}, nil
+	return &request.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("HIDDEN")), Status: 200, Size: 6, ContentType: "audio/HIDDEN",
+		ETag: `"HIDDEN"`}, nil
 }
 
 func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {

@@ -124,7 +124,8 @@ func (v *exchange) noRange(size string) {
 	if size != "" {
 		v.w.Header()["Content-Range"] = []string{size}
 	}
-	v.refuse(access.Failure{Word: access.Invalid, Status: http.StatusRequestedRangeNotSatisfiable, Message: "the range lies outside the content"})
+	v.refuse(access.Failure{Word: access.Invalid, Status: http.StatusRequestedRangeNotSatisfiable,
+		Message: "the range lies outside the content"})
 }
 
 // refuse answers in upstream's shape; what was said of a content is taken back.

@@ -159,7 +159,8 @@ func (h *hall) shaped(resp *http.Response, body string, status int) {
 		Code, Status int
 		Message      string
 	}
-	if err := json.Unmarshal([]byte(body), &e); err != nil || resp.StatusCode != status || e.Status != status || e.Code == 0 || e.Message == "" {
+	if err := json.Unmarshal([]byte(body), &e); err != nil || resp.StatusCode != status || e.Status != status || e.Code == 0 ||
+		e.Message == "" {
 		h.Errorf("%d %s, want %d in upstream's shape (%v)", resp.StatusCode, body, status, err)
 	}
 	if resp.Header.Get("Cache-Control") != "private" || resp.Header.Get("Content-Disposition") != "" || resp.Header.Get("Etag") != "" {
@@ -173,7 +174,8 @@ func TestMedia(t *testing.T) {
 	h.answer(nil)
 	resp, whole, err := h.ask("GET", path, demo)
 	check(t, err)
-	if resp.StatusCode != 200 || len(whole) < 1000 || !strings.HasPrefix(whole, "RIFF") || resp.Header.Get("Cache-Status") != "understudy; fwd=uri-miss; stored" {
+	if resp.StatusCode != 200 || len(whole) < 1000 || !strings.HasPrefix(whole, "RIFF") ||
+		resp.Header.Get("Cache-Status") != "understudy; fwd=uri-miss; stored" {
 		t.Fatalf("%d %d bytes %v", resp.StatusCode, len(whole), resp.Header)
 	}
 	tag := resp.Header.Get("Etag")
@@ -260,7 +262,8 @@ func TestMediaGate(t *testing.T) {
 	if n := len(h.asked()); n != 0 {
 		t.Errorf("refusals cost %d requests", n)
 	}
-	if resp, body, err = h.ask("GET", path+".mp3", played); err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "audio/mpeg" {
+	if resp, body, err = h.ask("GET", path+".mp3", played); err != nil || resp.StatusCode != 200 ||
+		resp.Header.Get("Content-Type") != "audio/mpeg" {
 		t.Errorf("%v %.60q %v", resp, body, err)
 	}
 }
@@ -277,7 +280,8 @@ func TestMediaInAnOutage(t *testing.T) {
 	}
 	h.ahead.Add(int64(25 * time.Hour))
 	resp, body, err = h.ask("GET", path, demo, "Cache-Control", "no-cache")
-	if status := resp.Header.Get("Cache-Status"); err != nil || body != whole || !strings.HasPrefix(status, "understudy; hit; ttl=-36") || !strings.HasSuffix(status, `; detail="stale: upstream 503"`) {
+	if status := resp.Header.Get("Cache-Status"); err != nil || body != whole || !strings.HasPrefix(status, "understudy; hit; ttl=-36") ||
+		!strings.HasSuffix(status, `; detail="stale: upstream 503"`) {
 		t.Errorf("%d, %d bytes, %q, %v", resp.StatusCode, len(body), status, err)
 	}
 	resp, body, err = h.ask("GET", root+"/Recordings/REnone.wav", demo)
@@ -298,7 +302,8 @@ func TestMediaFromElsewhere(t *testing.T) {
 		auth.Store(r.Header.Get("Authorization"))
 		cookie.Store(r.Header.Get("Cookie"))
 		for name, value := range map[string]string{
-			"Content-Type": "audio/x-wav", "Etag": `"cdn"`, "Set-Cookie": "a=b", "X-Amz-Id-2": "secret", "Server": "AmazonS3", "Via": "1.1 cdn", "Location": "/nowhere",
+			"Content-Type": "audio/x-wav", "Etag": `"cdn"`, "Set-Cookie": "a=b", "X-Amz-Id-2": "secret", "Server": "AmazonS3", "Via": "1.1 cdn",
+			"Location":            "/nowhere",
 			"Content-Disposition": `inline; filename="secret.wav"`, "Cache-Control": "public, max-age=999", "Access-Control-Allow-Origin": "*",
 		} {
 			w.Header().Set(name, value)
@@ -328,13 +333,15 @@ func TestMediaFromElsewhere(t *testing.T) {
 	if strings.Contains(fmt.Sprint(resp.Header), "secret") || auth.Load() != "" || cookie.Load() != "" {
 		t.Errorf("%v; the other was shown %q and %q", resp.Header, auth.Load(), cookie.Load())
 	}
-	if resp, body, err = h.ask("GET", path, demo, "If-None-Match", `"cdn"`); err != nil || resp.StatusCode != 304 || body != "" || resp.Header.Get("Etag") != `"cdn"` {
+	if resp, body, err = h.ask("GET", path, demo, "If-None-Match", `"cdn"`); err != nil || resp.StatusCode != 304 || body != "" ||
+		resp.Header.Get("Etag") != `"cdn"` {
 		t.Errorf("%v %q %v", resp, body, err)
 	}
 	resp, body, err = h.ask("GET", path, demo, "Range", "bytes=99-")
 	check(t, err)
 	h.shaped(resp, body, 416)
-	if resp, body, err = h.ask("HEAD", path, demo); err != nil || resp.StatusCode != 200 || body != "" || resp.ContentLength != int64(len(sound)) {
+	if resp, body, err = h.ask("HEAD", path, demo); err != nil || resp.StatusCode != 200 || body != "" ||
+		resp.ContentLength != int64(len(sound)) {
 		t.Errorf("%v %q %v", resp, body, err)
 	}
 }
@@ -342,7 +349,8 @@ func TestMediaFromElsewhere(t *testing.T) {
 func TestMediaErrors(t *testing.T) {
 	h := newHall(t, "recordings")
 	n := 0
-	for _, test := range []struct{ status, want int }{{404, 404}, {410, 410}, {401, 503}, {403, 503}, {429, 503}, {500, 503}, {204, 503}, {400, 503}} {
+	for _, test := range []struct{ status, want int }{{404, 404}, {410, 410}, {401, 503}, {403, 503}, {429, 503}, {500, 503}, {204, 503},
+		{400, 503}} {
 		h.answer(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(test.status)
@@ -365,7 +373,8 @@ func TestMediaErrors(t *testing.T) {
 		fmt.Fprint(w, "<script>")
 	})
 	resp, body, err := h.ask("GET", root+"/Recordings/REtype.wav", demo)
-	if err != nil || body != "<script>" || resp.Header.Get("Content-Disposition") != "attachment" || !strings.Contains(resp.Header.Get("Content-Security-Policy"), "sandbox") {
+	if err != nil || body != "<script>" || resp.Header.Get("Content-Disposition") != "attachment" ||
+		!strings.Contains(resp.Header.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("%v %q %v", resp, body, err)
 	}
 	// JSON from the API itself is no content: it may name what a role must not see.
@@ -451,7 +460,8 @@ func TestMediaOfADeletedRecording(t *testing.T) {
 func FuzzMediaPath(f *testing.F) {
 	for _, s := range []string{
 		"Recordings/RE1.wav", "Recordings/RE1.mp3", "Recordings/RE1", "Recordings/RE1.json", "Messages/MM1/Media/ME1", "Recordings/RE1.wav.json",
-		"Recordings/RE1%2ewav", "Recordings/RE1.wav/", "Recordings//RE1.wav", "Recordings/../Recordings/RE1.wav", "Recordings/RE1.wav?x=1", "Recordings/RE1.WAV", "Recordings/.wav", "Recordings/RE1.wav%00",
+		"Recordings/RE1%2ewav", "Recordings/RE1.wav/", "Recordings//RE1.wav", "Recordings/../Recordings/RE1.wav", "Recordings/RE1.wav?x=1",
+		"Recordings/RE1.WAV", "Recordings/.wav", "Recordings/RE1.wav%00",
 	} {
 		f.Add(s)
 	}

@@ -13,15 +13,22 @@ func TestNegotiate(t *testing.T) {
 	const must = "!" // the plain form is not acceptable
 	names := [forms]string{"plain", "gzip", "zstd"}
 	for header, want := range map[string]string{
-		"": "plain", "gzip": "gzip", "GZIP": "gzip", "x-gzip": "gzip", "deflate, gzip;q=1.0, *;q=0.5": "gzip", "br": "plain", "br, deflate, compress": "plain",
-		"gzip;q=0": "plain", "gzip; q=0.000": "plain", "gzip ; Q=0.001": "gzip", "*": "gzip", "*;q=0": "plain", "*;q=0, gzip": "gzip" + must,
-		"gzip;q=0, *": "plain", "identity": "plain", "identity;q=1, gzip;q=0.5": "plain", "identity;q=0.5, gzip;q=1": "gzip", "identity, gzip": "gzip",
-		"gzip;q=2": "plain", "gzip;q=-1": "plain", "gzip;q=0.0001": "plain", "gzip;q=x": "plain", "gzip;q=": "plain", "gzip;q=1.5": "plain", "gzip;q=0.-1": "plain", "gzip;q=1.001": "plain", "gzip;q=1.000": "gzip", "gzip;q=0.": "plain", "gzip;q=1.": "gzip",
+		"": "plain", "gzip": "gzip", "GZIP": "gzip", "x-gzip": "gzip", "deflate, gzip;q=1.0, *;q=0.5": "gzip", "br": "plain",
+		"br, deflate, compress": "plain",
+		"gzip;q=0":              "plain", "gzip; q=0.000": "plain", "gzip ; Q=0.001": "gzip", "*": "gzip", "*;q=0": "plain",
+		"*;q=0, gzip": "gzip" + must,
+		"gzip;q=0, *": "plain", "identity": "plain", "identity;q=1, gzip;q=0.5": "plain", "identity;q=0.5, gzip;q=1": "gzip",
+		"identity, gzip": "gzip",
+		"gzip;q=2":       "plain", "gzip;q=-1": "plain", "gzip;q=0.0001": "plain", "gzip;q=x": "plain", "gzip;q=": "plain", "gzip;q=1.5": "plain",
+		"gzip;q=0.-1": "plain", "gzip;q=1.001": "plain", "gzip;q=1.000": "gzip", "gzip;q=0.": "plain", "gzip;q=1.": "gzip",
 		"gzipped": "plain", ",,gzip,,": "gzip", "gzip;level=9": "gzip", "gzip;q=0.5;x=1": "gzip", `gzip;q="1"`: "plain",
-		"zstd": "zstd", "gzip, zstd": "gzip", "gzip, deflate, br, zstd": "gzip", "gzip;q=0.8, zstd": "zstd", "gzip;q=0.8, zstd;q=0.9": "zstd", "zstd;q=0.8, gzip": "gzip", "zstd, *;q=0.1": "zstd", "ZStd, identity;q=0.1": "zstd",
+		"zstd": "zstd", "gzip, zstd": "gzip", "gzip, deflate, br, zstd": "gzip", "gzip;q=0.8, zstd": "zstd", "gzip;q=0.8, zstd;q=0.9": "zstd",
+		"zstd;q=0.8, gzip": "gzip", "zstd, *;q=0.1": "zstd", "ZStd, identity;q=0.1": "zstd",
 		"zstd;q=0, gzip;q=0": "plain", "gzip;q=0, zstd;q=0.001": "zstd", "identity;q=0.9, zstd;q=0.8": "plain",
-		"identity;q=0": "plain", "identity;q=0, gzip": "gzip" + must, "gzip, identity;q=0": "gzip" + must, "zstd, identity;q=0": "zstd" + must, "*;q=0, zstd": "zstd" + must,
-		"identity;q=0, *": "gzip" + must, "identity;q=0, *;q=0": "plain", "identity;q=0, br": "plain", "*;q=0, identity, gzip;q=0.5": "plain", "*;q=0, identity;q=0.1, gzip": "gzip",
+		"identity;q=0": "plain", "identity;q=0, gzip": "gzip" + must, "gzip, identity;q=0": "gzip" + must, "zstd, identity;q=0": "zstd" + must,
+		"*;q=0, zstd":     "zstd" + must,
+		"identity;q=0, *": "gzip" + must, "identity;q=0, *;q=0": "plain", "identity;q=0, br": "plain", "*;q=0, identity, gzip;q=0.5": "plain",
+		"*;q=0, identity;q=0.1, gzip": "gzip",
 	} {
 		best, only := negotiate([]string{header})
 		got := names[best]
@@ -44,7 +51,8 @@ func TestNegotiate(t *testing.T) {
 // above 0 (or, for gzip, "*"), the plain form is only ruled out by a weight of
 // 0 for it or for "*", and a coding that is refused at the end never goes out.
 func FuzzNegotiate(f *testing.F) {
-	for _, s := range []string{"gzip;q=0.5, *", "zstd, gzip;q=0.9", "identity;q=0", "*;q=0,zstd", `gzip;q="1"`, ";;==", "gzip;;q=0", "x-gzip;q=1.000;q=0", "\x00\xff", `"gzip`} {
+	for _, s := range []string{"gzip;q=0.5, *", "zstd, gzip;q=0.9", "identity;q=0", "*;q=0,zstd", `gzip;q="1"`, ";;==", "gzip;;q=0",
+		"x-gzip;q=1.000;q=0", "\x00\xff", `"gzip`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -155,7 +155,8 @@ func New(o Options) (*Proxy, error) {
 	}
 	return &Proxy{
 		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, text: o.Text, last: o.LastChange, health: o.Health,
-		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, limited: o.Limited, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
+		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, limited: o.Limited, log: o.Logger, now: o.Now,
+		ids:             accesslog.NewIDs(),
 		challenge:       []string{challenge(o.Source.Spec)},
 		targets:         lru.New[string, aimed](maxTargets),
 		representations: lru.New[representationKey, *representation](max(o.Cache, 0)),

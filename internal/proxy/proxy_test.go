@@ -125,8 +125,10 @@ func newBed(t testing.TB) *bed {
 		Sources: []*spec.Source{source},
 		Credentials: []callers.Credential{
 			{Name: "demo", Source: "twilio", User: account, Secret: understudy.NewSecret(demo), Grant: understudy.Grant{Role: "all", Allow: allow}},
-			{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},
-			{Name: "reader", Source: "twilio", User: account, Secret: understudy.NewSecret(reader), Grant: understudy.Grant{Role: "reader", MaxStale: &stale}},
+			{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked),
+				Grant: understudy.Grant{Role: "support", Allow: allow}},
+			{Name: "reader", Source: "twilio", User: account, Secret: understudy.NewSecret(reader),
+				Grant: understudy.Grant{Role: "reader", MaxStale: &stale}},
 			{Name: "blind", Source: "twilio", User: account, Secret: understudy.NewSecret(blind), Grant: understudy.Grant{Role: "blind"}},
 		},
 		Now: func() time.Time { return b.now },
@@ -225,5 +227,6 @@ func zip(t testing.TB, body string) []byte {
 
 // long is a list of messages past the size that is compressed.
 func long() string {
-	return `{"messages":[{"sid":"SM1","body":"` + strings.Repeat("hello there ", 200) + `","to":"+14155551234","direction":"` + strings.Repeat("outbound-api ", 200) + `"}],"end":0,"page":0}`
+	return `{"messages":[{"sid":"SM1","body":"` + strings.Repeat("hello there ", 200) + `","to":"+14155551234","direction":"` +
+		strings.Repeat("outbound-api ", 200) + `"}],"end":0,"page":0}`
 }

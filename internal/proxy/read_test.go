@@ -99,16 +99,20 @@ func TestNotModified(t *testing.T) {
 	}{
 		{plain, demo, 304}, {packed, demo, 304}, {"W/" + plain, demo, 304}, {`"x", ` + plain, demo, 304}, {"*", demo, 304},
 		{`"x"`, demo, 200}, {strings.Trim(plain, `"`), demo, 200}, {other, demo, 200}, {plain, masked, 200}, {other, masked, 304},
-		{`"x", "y","z" ,W/` + plain + `, "u"`, demo, 304}, {`"a\", ` + plain, demo, 304}, {`"a,b", ` + plain, demo, 304}, {"," + plain, demo, 304},
-		{`W/"x", W/"y"`, demo, 200}, {`"", ` + plain, demo, 304}, {"w/" + plain, demo, 200}, {`"x" ` + plain, demo, 200}, {`x, ` + plain, demo, 200}, {`"` + plain, demo, 200},
-		{`"x", *`, demo, 200}, {" * ", demo, 304}, {strings.TrimSuffix(plain, `"`), demo, 200}, {strings.TrimSuffix(plain, `"`) + `-zstd"`, demo, 304}, {strings.TrimSuffix(plain, `"`) + `-br"`, demo, 200},
+		{`"x", "y","z" ,W/` + plain + `, "u"`, demo, 304}, {`"a\", ` + plain, demo, 304}, {`"a,b", ` + plain, demo, 304},
+		{"," + plain, demo, 304},
+		{`W/"x", W/"y"`, demo, 200}, {`"", ` + plain, demo, 304}, {"w/" + plain, demo, 200}, {`"x" ` + plain, demo, 200},
+		{`x, ` + plain, demo, 200}, {`"` + plain, demo, 200},
+		{`"x", *`, demo, 200}, {" * ", demo, 304}, {strings.TrimSuffix(plain, `"`), demo, 200},
+		{strings.TrimSuffix(plain, `"`) + `-zstd"`, demo, 304}, {strings.TrimSuffix(plain, `"`) + `-br"`, demo, 200},
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			w := b.ask(method, target, test.secret, "If-None-Match", test.match)
 			if w.Code != test.want {
 				t.Errorf("%s %s as %s: %d, want %d", method, test.match, test.secret, w.Code, test.want)
 			}
-			if w.Code == 304 && (w.Body.Len() != 0 || w.Header().Get("Content-Length") != "" || w.Header().Get("Content-Type") != "" || w.Header().Get("Etag") == "" || w.Header().Get("Cache-Status") == "" || w.Header().Get("Vary") == "") {
+			if w.Code == 304 && (w.Body.Len() != 0 || w.Header().Get("Content-Length") != "" || w.Header().Get("Content-Type") != "" ||
+				w.Header().Get("Etag") == "" || w.Header().Get("Cache-Status") == "" || w.Header().Get("Vary") == "") {
 				t.Errorf("304 with %v", w.Header())
 			}
 		}
@@ -178,16 +182,22 @@ func TestCacheStatusAndServerTiming(t *testing.T) {
 	}{
 		{request.Response{TTL: 21900 * time.Millisecond}, "understudy; hit; ttl=21", "store;dur=0"},
 		{request.Response{Outcome: request.Warm, Store: 412 * time.Microsecond}, "understudy; hit; ttl=0", "store;dur=0.4"},
-		{request.Response{Outcome: request.Cold, Fwd: "uri-miss", Stored: true, Upstream: 812 * time.Millisecond, Store: 1900 * time.Microsecond}, "understudy; fwd=uri-miss; stored", "upstream;dur=812, store;dur=1.9"},
-		{request.Response{Outcome: request.Cold, Fwd: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed", "store;dur=0"},
+		{request.Response{Outcome: request.Cold, Fwd: "uri-miss", Stored: true, Upstream: 812 * time.Millisecond, Store: 1900 * time.Microsecond},
+			"understudy; fwd=uri-miss; stored", "upstream;dur=812, store;dur=1.9"},
+		{request.Response{Outcome: request.Cold, Fwd: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed",
+			"store;dur=0"},
 		{request.Response{Outcome: request.Cold, Fwd: "request", Stored: true}, "understudy; fwd=request; stored", "store;dur=0"},
-		{request.Response{Outcome: request.Cold, Fwd: "stale", Detail: "not stored: disk full"}, `understudy; fwd=stale; detail="not stored: disk full"`, "store;dur=0"},
+		{request.Response{Outcome: request.Cold, Fwd: "stale", Detail: "not stored: disk full"},
+			`understudy; fwd=stale; detail="not stored: disk full"`, "store;dur=0"},
 		{request.Response{Outcome: request.Cold, Fwd: "no; such=\"token"}, "understudy; fwd=uri-miss", "store;dur=0"},
-		{request.Response{Outcome: request.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"}, `understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
+		{request.Response{Outcome: request.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"},
+			`understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
 		{request.Response{Outcome: request.Stale, TTL: -300 * time.Millisecond}, "understudy; hit; ttl=-1", "store;dur=0"},
 		{request.Response{Outcome: request.Composed, TTL: time.Second, Detail: "composed"}, `understudy; hit; detail="composed"`, "store;dur=0"},
-		{request.Response{Outcome: request.Composed, Age: 22 * time.Minute, Newest: 5900 * time.Millisecond, Detail: "composed"}, `understudy; hit; detail="composed"; newest=5; walked=1320`, "store;dur=0"},
-		{request.Response{Outcome: request.Stale, Detail: "quote\" slash\\ umlaut ü line\nend"}, `understudy; hit; ttl=0; detail="quote\" slash\\ umlaut ? line?end"`, "store;dur=0"},
+		{request.Response{Outcome: request.Composed, Age: 22 * time.Minute, Newest: 5900 * time.Millisecond, Detail: "composed"},
+			`understudy; hit; detail="composed"; newest=5; walked=1320`, "store;dur=0"},
+		{request.Response{Outcome: request.Stale, Detail: "quote\" slash\\ umlaut ü line\nend"},
+			`understudy; hit; ttl=0; detail="quote\" slash\\ umlaut ? line?end"`, "store;dur=0"},
 	} {
 		if got := string(appendCacheStatus(nil, &test.a)); got != test.status {
 			t.Errorf("got  %s\nwant %s", got, test.status)
@@ -208,7 +218,8 @@ func TestFreshnessWishes(t *testing.T) {
 		t.Errorf("the grant's: %+v", a)
 	}
 	b.ask("GET", target, reader, "Cache-Control", "max-age=5, min-fresh=4, max-stale=3")
-	if a := last(); *a.AgeLimit != time.Minute || *a.MaxAge != 5*time.Second || *a.MinFresh != 4*time.Second || *a.MaxStale != 3*time.Second || a.NoCache || a.OnlyIfCached {
+	if a := last(); *a.AgeLimit != time.Minute || *a.MaxAge != 5*time.Second || *a.MinFresh != 4*time.Second || *a.MaxStale != 3*time.Second ||
+		a.NoCache || a.OnlyIfCached {
 		t.Errorf("%+v", a)
 	}
 	b.ask("GET", target, demo, "Cache-Control", "max-stale, only-if-cached")
@@ -263,10 +274,14 @@ func TestHeadersThatSayNothing(t *testing.T) {
 	plain := b.ask("GET", target, demo)
 	tag := plain.Header().Get("Etag")
 	for _, headers := range [][]string{
-		{"Range", "bytes=0-9"}, {"Range", "bytes=-1"}, {"Range", "bytes=99999999-"}, {"Range", "bytes=0-0,5-6"}, {"Range", "rows=1-2"}, {"Range", "bytes=9-0"},
-		{"Range", "bytes=0-9", "If-Range", tag}, {"Range", "bytes=0-9", "If-Range", `"other"`}, {"Range", "bytes=0-9", "If-Range", "Sat, 01 Jan 2028 00:00:00 GMT"},
-		{"If-Modified-Since", "Sat, 01 Jan 2028 00:00:00 GMT"}, {"If-Modified-Since", "nonsense"}, {"If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"},
-		{"Accept", "text/html"}, {"Accept", "application/json;q=0"}, {"Accept-Charset", "latin-1"}, {"Accept-Language", "de"}, {"TE", "trailers, gzip"},
+		{"Range", "bytes=0-9"}, {"Range", "bytes=-1"}, {"Range", "bytes=99999999-"}, {"Range", "bytes=0-0,5-6"}, {"Range", "rows=1-2"},
+		{"Range", "bytes=9-0"},
+		{"Range", "bytes=0-9", "If-Range", tag}, {"Range", "bytes=0-9", "If-Range", `"other"`},
+		{"Range", "bytes=0-9", "If-Range", "Sat, 01 Jan 2028 00:00:00 GMT"},
+		{"If-Modified-Since", "Sat, 01 Jan 2028 00:00:00 GMT"}, {"If-Modified-Since", "nonsense"},
+		{"If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"},
+		{"Accept", "text/html"}, {"Accept", "application/json;q=0"}, {"Accept-Charset", "latin-1"}, {"Accept-Language", "de"},
+		{"TE", "trailers, gzip"},
 		{"If-None-Match", `"other"`, "If-Modified-Since", "Sat, 01 Jan 2028 00:00:00 GMT"},
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
@@ -290,7 +305,8 @@ func TestHeadersThatSayNothing(t *testing.T) {
 		}
 	}
 	// 304 counts before a range, and needs no date.
-	if w := b.ask("GET", target, demo, "Range", "bytes=0-9", "If-None-Match", tag, "If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"); w.Code != 304 {
+	if w := b.ask("GET", target, demo, "Range", "bytes=0-9", "If-None-Match", tag, "If-Modified-Since",
+		"Sat, 01 Jan 2000 00:00:00 GMT"); w.Code != 304 {
 		t.Errorf("%d, want 304", w.Code)
 	}
 }

@@ -169,7 +169,8 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 			s.answers(page("messages", true, 200, `{"messages":[]}`))
 			c := s.dial(t)
 			begun := time.Now()
-			c.send("%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-continue\r\n%s%s\r\n\r\n", test.method, test.path, basic(test.secret), test.header, test.length)
+			c.send("%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-continue\r\n%s%s\r\n\r\n", test.method, test.path,
+				basic(test.secret), test.header, test.length)
 			sent := s.read.Load()
 			status, body, h := c.answer(test.method)
 			took := time.Since(begun)
@@ -199,7 +200,8 @@ func TestRefusedWhileItSends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSocket(t)
 			c := s.dial(t)
-			c.send("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\n%sContent-Length: 104857600\r\n\r\n", root, basic(demo), header)
+			c.send("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\n%sContent-Length: 104857600\r\n\r\n", root, basic(demo),
+				header)
 			go func() {
 				block := bytes.Repeat([]byte("x"), 1<<20)
 				for range 100 {
@@ -233,7 +235,8 @@ func TestInvitedBeforeUpstreamIsAsked(t *testing.T) {
 	}
 	c := s.dial(t)
 	begun := time.Now()
-	c.send("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-Continue\r\nContent-Length: 9\r\n\r\n", root, basic(demo))
+	c.send("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-Continue\r\nContent-Length: 9\r\n\r\n", root,
+		basic(demo))
 	if status, _, _ := c.answer("POST"); status != 100 || asked.Load() {
 		t.Fatalf("%d, upstream asked %v", status, asked.Load())
 	}
@@ -258,8 +261,9 @@ func TestInvitedBeforeUpstreamIsAsked(t *testing.T) {
 // An unknown expectation is 417 (RFC 9110, 10.1.1); HTTP/1.0 has none.
 func TestUnknownExpectations(t *testing.T) {
 	for header, want := range map[string]int{
-		"Expect: tea": 417, "Expect: 100-continue, tea": 417, "Expect: 100-continue\r\nExpect: tea": 417, "Expect: tea\r\nExpect: 100-continue": 417,
-		"Expect: 100-continue": 200, "Expect: 100-CONTINUE": 200, "Expect:": 200,
+		"Expect: tea": 417, "Expect: 100-continue, tea": 417, "Expect: 100-continue\r\nExpect: tea": 417,
+		"Expect: tea\r\nExpect: 100-continue": 417,
+		"Expect: 100-continue":                200, "Expect: 100-CONTINUE": 200, "Expect:": 200,
 	} {
 		s := newSocket(t)
 		s.answers(page("messages", false, 200, oneMessage))
@@ -281,12 +285,18 @@ func TestConnectionsAfterErrors(t *testing.T) {
 	}{
 		{"a refused read", "GET " + root + "/Nothing.json HTTP/1.1\r\nHost: x\r\n\r\n", 403, true},
 		{"a short refused write", "POST " + root + "/Calls.json HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nGET / ", 403, true},
-		{"a longer one", "POST " + root + "/Calls.json HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n" + strings.Repeat("x", 65536), 403, true},
-		{"a long one", "POST " + root + "/Calls.json HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n" + strings.Repeat("x", 65537), 403, false},
-		{"too long for upstream", "POST " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\nContent-Length: 1025\r\n\r\n" + strings.Repeat("x", 1025), 413, true},
-		{"chunked and too long", "POST " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n" + strings.Repeat("x", 2048) + "\r\n0\r\n\r\n", 413, false},
-		{"chunked", "POST " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nTo=1\r\n0\r\n\r\n", 201, false},
-		{"malformed chunks", "POST " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nTo=1\r\n0\r\n\r\n", 400, false},
+		{"a longer one", "POST " + root + "/Calls.json HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n" + strings.Repeat("x", 65536), 403,
+			true},
+		{"a long one", "POST " + root + "/Calls.json HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n" + strings.Repeat("x", 65537), 403,
+			false},
+		{"too long for upstream", "POST " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\nContent-Length: 1025\r\n\r\n" +
+			strings.Repeat("x", 1025), 413, true},
+		{"chunked and too long", "POST " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n" +
+			strings.Repeat("x", 2048) + "\r\n0\r\n\r\n", 413, false},
+		{"chunked", "POST " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nTo=1\r\n0\r\n\r\n", 201,
+			false},
+		{"malformed chunks", "POST " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nTo=1\r\n0\r\n\r\n",
+			400, false},
 		{"a read with a body", "GET " + root + "/Messages/SM1.json HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nGET /", 200, true},
 		{"an unknown method", "FROB " + root + "/Messages.json HTTP/1.1\r\nHost: x\r\n\r\n", 405, false},
 		{"HTTP/1.0", "GET " + root + "/Messages/SM1.json HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 200, false},
@@ -357,7 +367,8 @@ func TestTooManyWrites(t *testing.T) {
 	}
 	begin := func(secret string) *client {
 		c := s.dial(t)
-		c.send("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n", root, basic(secret))
+		c.send("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n", root,
+			basic(secret))
 		return c
 	}
 	var running []*client
@@ -406,8 +417,10 @@ func TestCurl(t *testing.T) {
 	for _, test := range []struct{ secret, want string }{{demo, "201"}, {reader, "403"}} {
 		s.read.Store(0)
 		before := len(s.script.writes())
-		out, err := exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--output", os.DevNull, "--http1.1", "--user", account+":"+test.secret, "--data-binary", "@"+upload,
-			"--header", "Expect: 100-continue", "--write-out", "%{http_code} %{time_total} %{size_upload}", s.server.URL+root+"/Messages.json").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--output", os.DevNull, "--http1.1", "--user",
+			account+":"+test.secret, "--data-binary", "@"+upload,
+			"--header", "Expect: 100-continue", "--write-out", "%{http_code} %{time_total} %{size_upload}",
+			s.server.URL+root+"/Messages.json").CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

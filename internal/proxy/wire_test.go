@@ -66,7 +66,8 @@ func TestPipelined(t *testing.T) {
 			t.Errorf("answer %d is not that of %s", i, target)
 		}
 	}
-	if strings.Contains(bodies[24], "in the middle") || !strings.Contains(bodies[25], "in the middle") || !strings.Contains(bodies[26], "in the middle") {
+	if strings.Contains(bodies[24], "in the middle") || !strings.Contains(bodies[25], "in the middle") ||
+		!strings.Contains(bodies[26], "in the middle") {
 		t.Error("the write is not between the reads around it")
 	}
 }
@@ -86,9 +87,12 @@ func corpus(t *testing.T) (all []hidden) {
 	auth := "Authorization: " + basic(demo) + "\r\n"
 	second := "To=%2B14155551234&From=%2B14155550000&Body=smuggled"
 	smuggled := fmt.Sprintf("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", root, auth, len(second), second)
-	fill := strings.NewReplacer("{path}", root+"/Calls.json?PageSize=1000", "{bare}", root+"/Calls.json", "{create}", root+"/Messages.json", "{auth}", auth, "{smuggled}", smuggled,
-		"{length}", strconv.Itoa(len(smuggled)), "{form}", form, "{fits}", strconv.Itoa(len(form)), "{chunk}", fmt.Sprintf("%x\r\n%s\r\n", len(form), form),
-		"{8k}", strings.Repeat("y", 8<<10), "{2m}", strings.Repeat("y", 2<<20), "{extensions}", strings.Repeat("1;"+strings.Repeat("y", 2000)+"\r\nx\r\n", 40))
+	fill := strings.NewReplacer("{path}", root+"/Calls.json?PageSize=1000", "{bare}", root+"/Calls.json", "{create}", root+"/Messages.json",
+		"{auth}", auth, "{smuggled}", smuggled,
+		"{length}", strconv.Itoa(len(smuggled)), "{form}", form, "{fits}", strconv.Itoa(len(form)), "{chunk}",
+		fmt.Sprintf("%x\r\n%s\r\n", len(form), form),
+		"{8k}", strings.Repeat("y", 8<<10), "{2m}", strings.Repeat("y", 2<<20), "{extensions}",
+		strings.Repeat("1;"+strings.Repeat("y", 2000)+"\r\nx\r\n", 40))
 	for block := range strings.SplitSeq(string(text), "\n\n") {
 		lines := strings.Split(strings.TrimSpace(block), "\n")
 		if strings.HasPrefix(lines[0], "#") {
@@ -133,7 +137,8 @@ func TestSmuggling(t *testing.T) {
 		if closed {
 			then = "closed"
 		}
-		t.Logf("%-52s %-16s %-6s %s", h.name, strings.Trim(fmt.Sprint(statuses), "[]"), then, strings.ReplaceAll(strings.Join(asked, "; "), root, "…"))
+		t.Logf("%-52s %-16s %-6s %s", h.name, strings.Trim(fmt.Sprint(statuses), "[]"), then,
+			strings.ReplaceAll(strings.Join(asked, "; "), root, "…"))
 		if !slices.Equal(statuses, h.want) || closed != h.close {
 			t.Errorf("%s: answered %v, closed %v; want %v, %v", h.name, statuses, closed, h.want, h.close)
 		}
@@ -146,7 +151,8 @@ func TestSmuggling(t *testing.T) {
 			}
 		}
 	}
-	if _, body := c.ask(c.slow, "GET", root+"/Messages.json?PageSize=1000", api, ""); strings.Contains(body, "smuggled") || !strings.Contains(body, "hello") {
+	if _, body := c.ask(c.slow, "GET", root+"/Messages.json?PageSize=1000", api, ""); strings.Contains(body, "smuggled") ||
+		!strings.Contains(body, "hello") {
 		t.Error("a hidden request was carried out, or none of the open ones")
 	}
 }
@@ -186,7 +192,8 @@ func TestAWriteOutlivesItsCaller(t *testing.T) {
 	c.journal.take()
 	form := "To=%2B14155551234&From=%2B14155550000&Body=from+one+who+left"
 	conn := c.dial(c.face)
-	_, err := fmt.Fprintf(conn, "POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", root, basic(demo), len(form), form)
+	_, err := fmt.Fprintf(conn, "POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: "+
+		"application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", root, basic(demo), len(form), form)
 	check(t, err)
 	c.until("the write is at upstream", func() bool { return len(c.journal.peek()) > 0 })
 	check(t, conn.Close())
@@ -222,7 +229,8 @@ func TestAWriteThatWaitsEndsWithItsCaller(t *testing.T) {
 	}
 	c.until("upstream is full", func() bool { return len(c.journal.peek()) == 20 })
 	conn := c.dial(c.face)
-	_, err := fmt.Fprintf(conn, "POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 5\r\n\r\nTo=%%2", root, basic(demo))
+	_, err := fmt.Fprintf(conn, "POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 5\r\n\r\nTo=%%2", root,
+		basic(demo))
 	check(t, err)
 	c.until("the write waits", func() bool { return c.proxy.Writes() == 1 })
 	check(t, conn.Close())

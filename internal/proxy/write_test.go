@@ -46,7 +46,8 @@ func TestWrite(t *testing.T) {
 		if len(b.script.passed) != 1 {
 			t.Fatalf("passed on %d times", len(b.script.passed))
 		}
-		if p := b.script.passed[0]; p.Method != "POST" || string(p.Body) != "To=%2B1&Body=hi" || p.ContentType != "application/x-www-form-urlencoded" || strings.Contains(p.Target.Key.URI, "understudy") {
+		if p := b.script.passed[0]; p.Method != "POST" || string(p.Body) != "To=%2B1&Body=hi" ||
+			p.ContentType != "application/x-www-form-urlencoded" || strings.Contains(p.Target.Key.URI, "understudy") {
 			t.Errorf("passed on %+v", p)
 		}
 		if got := w.Header().Get("Cache-Status"); got != "understudy; fwd=method; stored" {
@@ -85,7 +86,8 @@ func TestWriteErrors(t *testing.T) {
 		p.Key = understudy.Key{}
 		return &request.Response{Page: p}, nil
 	}
-	if w := b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("x")), demo); w.Code != 400 || w.Body.String() != quoting {
+	if w := b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("x")), demo); w.Code != 400 ||
+		w.Body.String() != quoting {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	w = b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("x")), masked)
@@ -151,7 +153,8 @@ func TestExpectContinue(t *testing.T) {
 		}
 		r, _ := http.NewRequestWithContext(t.Context(), "POST", "/", nil)
 		r.SetBasicAuth(account, secret)
-		fmt.Fprintf(conn, "POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n", root, r.Header.Get("Authorization"))
+		fmt.Fprintf(conn, "POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+			root, r.Header.Get("Authorization"))
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, want) {
 			t.Errorf("%s: %q, %v; want %q", secret, line, err, want)

@@ -22,8 +22,10 @@ import (
 var start = time.Date(2026, 6, 1, 12, 0, 0, 123e6, time.UTC)
 
 func TestLine(t *testing.T) {
-	line := Line{At: start, ID: "x1", Method: "GET", Target: "/a?To=%2B14155551234&b", Status: 200, Bytes: 102400, Caller: "my reports", How: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
-	want := `time=2026-06-01T12:00:00.123Z id=x1 method=GET path="/a?To=…&b" status=200 bytes=102400 caller="my reports" how=stale dur=1.234ms upstream=812.000ms` + "\n"
+	line := Line{At: start, ID: "x1", Method: "GET", Target: "/a?To=%2B14155551234&b", Status: 200, Bytes: 102400, Caller: "my reports",
+		How: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
+	want := `time=2026-06-01T12:00:00.123Z id=x1 method=GET path="/a?To=…&b" status=200 bytes=102400 caller="my reports" how=stale ` +
+		`dur=1.234ms upstream=812.000ms` + "\n"
 	if got := string(line.appendTo(nil, nil)); got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
@@ -42,32 +44,33 @@ var idPattern = regexp.MustCompile(`^[A-Z]{2}[0-9a-f]{32}$`)
 // L3: numbers stayed in segments that are not bare, and in names of parameters.
 func TestTarget(t *testing.T) {
 	for target, want := range map[string]string{
-		"/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json": "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json",
-		"/x/Calls.json?To=%2B14155551234&StartTime%3E=2026-01-01&Page=0":     "/x/Calls.json?To=…&StartTime%3E=…&Page=…",
-		"/x?StartTime>=2026-01-01":                   "/x?StartTime>=…",
-		"/twilio/number/+14155551234":                "/twilio/number/…",
-		"/twilio/number/%2B14155551234.json":         "/twilio/number/…",
-		"/twilio/number/%34%31%35%35%35%35%31%32":    "/twilio/number/…",
-		"/x?%2B14155551234":                          "/x?…",
-		"/x?+1(415)555-1234=1":                       "/x?…=…",
-		"/twilio/number/whatsapp%3A%2B14155550102":   "/twilio/number/…",
-		"/twilio/number/tel:+1-415-555-0103":         "/twilio/number/…",
-		"/twilio/number/4155550106x":                 "/twilio/number/…",
-		"/twilio/calls;to=+14155550115":              "/twilio/…",
-		"/twilio/number/４１５５５５０１０６":                  "/twilio/number/…",
-		"/twilio/number/%252B14155550107":            "/twilio/number/…",
-		"/twilio/number/%25252531%34155550107":       "/twilio/number/…",
-		"/x?a%3D%2B14155550116":                      "/x?…",
-		"/x/CA4155550106/y":                          "/x/…/y",
-		"/x/CA0123456789abcdef0123456789abcdef.json": "/x/CA0123456789abcdef0123456789abcdef.json",
-		"/x/2010-04-01-5550106":                      "/x/…",
-		"/x?":                                        "/x?",
-		"/x?a=&=b&&c":                                "/x?a=&=…&&c",
-		"/x?a=b=c":                                   "/x?a=…",
-		"/a\"b\\c\x1b[31m\x80":                       `/a\"b\\c\x1b[31m\x80`,
-		"*":                                          "*",
-		"http://h/p":                                 "http://h/p",
-		"":                                           "",
+		"/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json": "/2010-04-01/Accounts/" +
+			"AC00000000000000000000000000000001/Calls.json",
+		"/x/Calls.json?To=%2B14155551234&StartTime%3E=2026-01-01&Page=0": "/x/Calls.json?To=…&StartTime%3E=…&Page=…",
+		"/x?StartTime>=2026-01-01":                                       "/x?StartTime>=…",
+		"/twilio/number/+14155551234":                                    "/twilio/number/…",
+		"/twilio/number/%2B14155551234.json":                             "/twilio/number/…",
+		"/twilio/number/%34%31%35%35%35%35%31%32":                        "/twilio/number/…",
+		"/x?%2B14155551234":                                              "/x?…",
+		"/x?+1(415)555-1234=1":                                           "/x?…=…",
+		"/twilio/number/whatsapp%3A%2B14155550102":                       "/twilio/number/…",
+		"/twilio/number/tel:+1-415-555-0103":                             "/twilio/number/…",
+		"/twilio/number/4155550106x":                                     "/twilio/number/…",
+		"/twilio/calls;to=+14155550115":                                  "/twilio/…",
+		"/twilio/number/４１５５５５０１０６":                                      "/twilio/number/…",
+		"/twilio/number/%252B14155550107":                                "/twilio/number/…",
+		"/twilio/number/%25252531%34155550107":                           "/twilio/number/…",
+		"/x?a%3D%2B14155550116":                                          "/x?…",
+		"/x/CA4155550106/y":                                              "/x/…/y",
+		"/x/CA0123456789abcdef0123456789abcdef.json":                     "/x/CA0123456789abcdef0123456789abcdef.json",
+		"/x/2010-04-01-5550106":                                          "/x/…",
+		"/x?":                                                            "/x?",
+		"/x?a=&=b&&c":                                                    "/x?a=&=…&&c",
+		"/x?a=b=c":                                                       "/x?a=…",
+		"/a\"b\\c\x1b[31m\x80":                                           `/a\"b\\c\x1b[31m\x80`,
+		"*":                                                              "*",
+		"http://h/p":                                                     "http://h/p",
+		"":                                                               "",
 	} {
 		if got := string(AppendTarget(nil, target, isID)); got != want {
 			t.Errorf("%q: got %q, want %q", target, got, want)
@@ -79,7 +82,8 @@ func FuzzTarget(f *testing.F) {
 	for _, s := range []string{"/a/b?c=d", "/+14155551234?x", "%", "/%2", "?&&==", "\x00\"\\\n", "/1234567.json"} {
 		f.Add(s)
 	}
-	for _, s := range []string{"/whatsapp%3A%2B14155550102", "/4155550106x", "/%252B14155550107", "/４１５５５５０１０６", "/x?a%3D%2B14155550116=1", "/CA0123456789abcdef0123456789abcdef/2010-04-01"} {
+	for _, s := range []string{"/whatsapp%3A%2B14155550102", "/4155550106x", "/%252B14155550107", "/４１５５５５０１０６", "/x?a%3D%2B14155550116=1",
+		"/CA0123456789abcdef0123456789abcdef/2010-04-01"} {
 		f.Add(s)
 	}
 	explained := regexp.MustCompile(`\b[A-Z]{2}[0-9a-f]{32}\b|\b\d{4}-\d{2}-\d{2}\b`)
@@ -263,7 +267,8 @@ func TestARefusalNamesItsPeer(t *testing.T) {
 	var out bytes.Buffer
 	l := New(&out)
 	for _, status := range []int{401, 429, 200} {
-		h := l.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }), func() time.Time { return start })
+		h := l.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }),
+			func() time.Time { return start })
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = "[2001:db8::7]:4711"
 		h.ServeHTTP(httptest.NewRecorder(), r)
@@ -317,7 +322,9 @@ func TestHandler(t *testing.T) {
 
 func BenchmarkAdd(b *testing.B) {
 	l := New(io.Discard)
-	line := &Line{At: start, ID: "ABCDEFGHIJ-1f", Method: "GET", Target: "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json?PageSize=50", Status: 200, Bytes: 102400, Caller: "demo", How: "warm", Took: 40 * time.Microsecond}
+	line := &Line{At: start, ID: "ABCDEFGHIJ-1f", Method: "GET",
+		Target: "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json?PageSize=50", Status: 200, Bytes: 102400, Caller: "demo",
+		How: "warm", Took: 40 * time.Microsecond}
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Add(line)

@@ -50,7 +50,8 @@ var latin = []string{
 // UTF-8 in spite of the label. known is false for UTF-32 and for a label that
 // this package does not know or that the body contradicts.
 func Of(label string, b []byte) (c Charset, known bool) {
-	if bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(b, []byte("\x00\x00")) || len(b) > 3 && b[0] != 0 && b[1] == 0 && b[2] == 0 && b[3] == 0 {
+	if bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(b, []byte("\x00\x00")) ||
+		len(b) > 3 && b[0] != 0 && b[1] == 0 && b[2] == 0 && b[3] == 0 {
 		return UTF8, false
 	}
 	for _, m := range marks {

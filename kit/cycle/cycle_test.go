@@ -51,7 +51,8 @@ func TestPages(t *testing.T) {
 		{"an honest list", func(n int) string { return fmt.Sprint("p", n) }, ids, false},
 		{"links in a circle", func(n int) string { return fmt.Sprint("p", n%7) }, ids, true},
 		{"the same page under ever new links", func(n int) string { return fmt.Sprint("p", n) }, func(int) []string { return ids(0) }, true},
-		{"pages in turn under ever new links", func(n int) string { return fmt.Sprint("p", n) }, func(n int) []string { return ids(n % 5) }, true},
+		{"pages in turn under ever new links", func(n int) string { return fmt.Sprint("p", n) }, func(n int) []string { return ids(n % 5) },
+			true},
 		{"one page twice", func(n int) string { return fmt.Sprint("p", n) }, func(n int) []string { return ids(n - n/100) }, false},
 		{"empty pages", func(n int) string { return fmt.Sprint("p", n) }, func(int) []string { return nil }, false},
 	} {

@@ -168,7 +168,8 @@ func TestCloseAtItsDeadline(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		err := b.Close(ctx)
-		if took := time.Since(began); took != time.Minute+time.Second || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 calls go on") {
+		if took := time.Since(began); took != time.Minute+time.Second || !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "1 calls go on") {
 			t.Errorf("%v after %v", err, took)
 		}
 		if obedient.Stats() != (Stats{Offered: 5, Called: 1, Lost: 4}) {

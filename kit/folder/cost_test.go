@@ -20,7 +20,8 @@ func rows(n int, seed, order uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 0))
 	all := make([]string, n)
 	for i := range all {
-		all[i] = fmt.Sprintf(`{"id":"CA%016x%016x","status":"completed","price":"-0.%05d","duration":"%d","updated":"2026-06-01T12:%02d:00Z","to":"+1305%07d"}`,
+		all[i] = fmt.Sprintf(`{"id":"CA%016x%016x","status":"completed","price":"-0.%05d","duration":"%d","updated":"2026-06-01T12:%02d:00Z",`+
+			`"to":"+1305%07d"}`,
 			r.Uint64(), r.Uint64(), r.IntN(99999), r.IntN(5000), r.IntN(60), r.IntN(9999999))
 	}
 	o := rand.New(rand.NewPCG(order, 1))

@@ -25,7 +25,8 @@ func TestWait(t *testing.T) {
 
 // Whatever a header says, its items are parts of it, and a wait is within its bounds.
 func FuzzItems(f *testing.F) {
-	for _, s := range []string{"gzip;q=0.5, *", `max-age="5", no-cache`, "wait=10;x", `"a`, `"\`, `,,"\",`, `W/"x-gzip", *`, ";;==", "\x00\xff"} {
+	for _, s := range []string{"gzip;q=0.5, *", `max-age="5", no-cache`, "wait=10;x", `"a`, `"\`, `,,"\",`, `W/"x-gzip", *`, ";;==",
+		"\x00\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -146,7 +146,8 @@ func TestSendStream(t *testing.T) {
 			}
 		})
 	}
-	if resp, body, _, err := serve(t, Content{Body: &errAfter{"", boom}, Status: 200, Size: 10}, "HEAD"); err != nil || body != "" || resp.Header.Get("Content-Length") != "10" {
+	if resp, body, _, err := serve(t, Content{Body: &errAfter{"", boom}, Status: 200, Size: 10}, "HEAD"); err != nil || body != "" ||
+		resp.Header.Get("Content-Length") != "10" {
 		t.Errorf("HEAD: %q %v %v", body, resp.Header, err)
 	}
 }
@@ -182,13 +183,15 @@ func TestRange(t *testing.T) {
 	for in, want := range map[string]string{
 		"bytes=0-1": "bytes=0-1", "bytes=5-": "bytes=5-", "bytes=-5": "bytes=-5", "bytes= 0-1 ": "bytes=0-1",
 		"": "", "bytes=": "", "bytes=-": "", "bytes=1": "", "bytes=2-1": "", "bytes=0-1,2-3": "", "bytes=+1-2": "", "bytes=0x1-2": "",
-		"Bytes=0-1": "", "bytes 0-1": "", "bytes=1-2-3": "", "bytes=--1": "", "bytes=0-9999999999999999999": "", "bytes=0 - 1": "", "bytes=-0": "",
+		"Bytes=0-1": "", "bytes 0-1": "", "bytes=1-2-3": "", "bytes=--1": "", "bytes=0-9999999999999999999": "", "bytes=0 - 1": "",
+		"bytes=-0": "",
 	} {
 		if got := Range(http.Header{"Range": {in}}); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-	if Range(http.Header{"Range": {"bytes=0-1"}, "If-Range": {"a", "b"}}) != "" || Range(http.Header{}) != "" || Range(http.Header{"Range": {"bytes=0-1", "bytes=0-1"}}) != "" {
+	if Range(http.Header{"Range": {"bytes=0-1"}, "If-Range": {"a", "b"}}) != "" || Range(http.Header{}) != "" ||
+		Range(http.Header{"Range": {"bytes=0-1", "bytes=0-1"}}) != "" {
 		t.Error("none, or two")
 	}
 }
@@ -196,7 +199,8 @@ func TestRange(t *testing.T) {
 // Whatever the header says: what goes out is all of it, one part that its own
 // Content-Range describes, or nothing.
 func FuzzRange(f *testing.F) {
-	for _, s := range []string{"bytes=0-1", "bytes=-3", "bytes=4-", "bytes=99-", "bytes=0-1,3-4", "bytes=-0", "bytes=9-9", "items=0-1", "bytes=00000-01"} {
+	for _, s := range []string{"bytes=0-1", "bytes=-3", "bytes=4-", "bytes=99-", "bytes=0-1,3-4", "bytes=-0", "bytes=9-9", "items=0-1",
+		"bytes=00000-01"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
@@ -209,7 +213,8 @@ func FuzzRange(f *testing.F) {
 		case err == nil && sent.Status == 200 && body == text:
 		case err == nil && sent.Status == 206:
 			var from, to, size int
-			if _, err := fmt.Sscanf(w.Header().Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &size); err != nil || size != 10 || from > to || body != text[from:to+1] {
+			if _, err := fmt.Sscanf(w.Header().Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &size); err != nil || size != 10 || from > to ||
+				body != text[from:to+1] {
 				t.Errorf("%q: %q, %q", header, w.Header().Get("Content-Range"), body)
 			}
 		default:

@@ -18,7 +18,8 @@ func TestJSON(t *testing.T) {
 	if want := `{"a":"<b> & ü"}` + "\n"; w.Code != 202 || w.Body.String() != want {
 		t.Errorf("%d %q", w.Code, w.Body)
 	}
-	for name, want := range map[string]string{"Content-Type": "application/json", "Content-Length": "17", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+	for name, want := range map[string]string{"Content-Type": "application/json", "Content-Length": "17", "X-Content-Type-Options": "nosniff",
+		"Cache-Control": "no-store"} {
 		if got := w.Header().Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -90,7 +91,8 @@ func TestBears(t *testing.T) {
 		want          bool
 	}{
 		{"Bearer abc", "abc", true}, {"Bearer abd", "abc", false}, {"Bearer ab", "abc", false}, {"Bearer abcd", "abc", false},
-		{"Basic abc", "abc", false}, {"bearer abc", "abc", false}, {"abc", "abc", false}, {"", "abc", false}, {"Bearer ", "", false}, {"", "", false},
+		{"Basic abc", "abc", false}, {"bearer abc", "abc", false}, {"abc", "abc", false}, {"", "abc", false}, {"Bearer ", "", false},
+		{"", "", false},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		if c.header != "" {

@@ -98,12 +98,14 @@ func page(rows int) []byte {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, `{"sid": "CA%032x", "date_created": "Fri, 18 Oct 2019 17:00:00 +0000", "from": "+1305%07d", "price": "-0.200", "queue_time": "%d", "answered_by": null, "subresource_uris": {`, i, i, i)
+		fmt.Fprintf(&b, `{"sid": "CA%032x", "date_created": "Fri, 18 Oct 2019 17:00:00 +0000", "from": "+1305%07d", "price": "-0.200", `+
+			`"queue_time": "%d", "answered_by": null, "subresource_uris": {`, i, i, i)
 		for j := range 9 {
 			if j > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, `"resource_number_%d": "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls/CA%032x/UserDefinedMessages%d.json"`, j, i, j)
+			fmt.Fprintf(&b, `"resource_number_%d": `+
+				`"/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls/CA%032x/UserDefinedMessages%d.json"`, j, i, j)
 		}
 		b.WriteString(`}, "caller_name": "Ren\u00e9e \ud83d\ude00", "padding": "`)
 		b.WriteString(strings.Repeat("abcdefgh ", 40))

@@ -197,7 +197,8 @@ func TestStories(t *testing.T) {
 			Refuse:   rapid.Bool().Draw(rt, "refuse"),
 		}
 		steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
-			return step{rapid.SampledFrom([]int{0, 0, 0, 1, 2, 2, 3, 4, 5}).Draw(rt, "what"), rapid.IntRange(0, 20).Draw(rt, "which"), rapid.Int64Range(-1, 120).Draw(rt, "weight")}
+			return step{rapid.SampledFrom([]int{0, 0, 0, 1, 2, 2, 3, 4, 5}).Draw(rt, "what"), rapid.IntRange(0, 20).Draw(rt, "which"),
+				rapid.Int64Range(-1, 120).Draw(rt, "weight")}
 		}), 0, 60).Draw(rt, "steps")
 		var wrong error
 		synctest.Test(t, func(t *testing.T) { wrong = tell(t.Context(), o, steps) })

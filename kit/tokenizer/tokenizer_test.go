@@ -72,7 +72,8 @@ func TestLongWord(t *testing.T) {
 	}
 }
 
-var seeds = []string{"", "Hello, World!", "Straße", "İstanbul", "Éclair e\u0301", "مُحَمَّد", "שָׁלוֹם", "क़लम", "สวัสดี", "東京tower", "ｶﾞｯ", "\u1112\u1161\u11ab",
+var seeds = []string{"", "Hello, World!", "Straße", "İstanbul", "Éclair e\u0301", "مُحَمَّد", "שָׁלוֹם", "क़लम", "สวัสดี", "東京tower", "ｶﾞｯ",
+	"\u1112\u1161\u11ab",
 	"👩‍💻👍🏽🇩🇪🇫", "0㊂", "\u200d👍\u200d\u200d", "a\xff\u0301b", "\u3099", "ﬃ\u0345", "\U000e0041", "\u1e9e\u0130", "가\u11a8\u11a8"}
 
 // Every character, by itself and between others, folds to words that fold to

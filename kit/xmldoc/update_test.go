@@ -73,7 +73,8 @@ type one struct {
 }
 
 func hundredFields() (h hundred) {
-	values := []string{"CA0123456789abcdef0123456789abcdef", "completed", "+13055550123", "Mon, 01 Jun 2026 12:00:00 +0000", "Tom & Jerry <tom@example.com> sagten: schöne Grüße", ""}
+	values := []string{"CA0123456789abcdef0123456789abcdef", "completed", "+13055550123", "Mon, 01 Jun 2026 12:00:00 +0000",
+		"Tom & Jerry <tom@example.com> sagten: schöne Grüße", ""}
 	for i := range 100 {
 		h.Fields = append(h.Fields, one{fmt.Sprintf("field_%d", i), values[i%len(values)]})
 	}

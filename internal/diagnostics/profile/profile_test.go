@@ -100,7 +100,8 @@ func TestAPlantedHotSpotIsFirst(t *testing.T) {
 		t.Errorf("%+v, %+v", got.Packages, got.Jobs)
 	}
 	var text bytes.Buffer
-	if err := got.Print(&text, strings.ToUpper); err != nil || !strings.Contains(text.String(), "PLANTED") || strings.Contains(text.String(), ".planted") {
+	if err := got.Print(&text, strings.ToUpper); err != nil || !strings.Contains(text.String(), "PLANTED") ||
+		strings.Contains(text.String(), ".planted") {
 		t.Errorf("%v: %s", err, &text)
 	}
 	held, err := r.Report(Asked{ID: kept.ID, Held: true, Match: "planted"})
@@ -144,7 +145,8 @@ func TestTheDifferenceEqualsPprofs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.Command("go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-unit=B", "-sample_index=alloc_space", "-diff_base", filepath.Join(dir, "before"), filepath.Join(dir, "after")).CombinedOutput()
+	out, err := exec.Command("go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-unit=B", "-sample_index=alloc_space",
+		"-diff_base", filepath.Join(dir, "before"), filepath.Join(dir, "after")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -268,7 +270,8 @@ func TestOneAtATime(t *testing.T) {
 	}
 	_, err := r.Take(t.Context(), CPU, time.Second, "jan")
 	var busy *BusyError
-	if !errors.As(err, &busy) || busy.By != "maria" || !strings.Contains(err.Error(), "allocs") || !strings.Contains(err.Error(), busy.From.UTC().Format(time.TimeOnly)) {
+	if !errors.As(err, &busy) || busy.By != "maria" || !strings.Contains(err.Error(), "allocs") ||
+		!strings.Contains(err.Error(), busy.From.UTC().Format(time.TimeOnly)) {
 		t.Errorf("%v", err)
 	}
 	if !r.Stop() {
@@ -363,11 +366,13 @@ func TestRunKeeps(t *testing.T) {
 
 // Whatever a request names, nothing outside the folder is read.
 func FuzzRead(f *testing.F) {
-	for _, id := range []string{"", "..", "../secret", "20260601T080000.000Z_allocs_60000ms_v1", "20260601T080000.000Z_cpu_1ms_..", "a/b\x00"} {
+	for _, id := range []string{"", "..", "../secret", "20260601T080000.000Z_allocs_60000ms_v1", "20260601T080000.000Z_cpu_1ms_..",
+		"a/b\x00"} {
 		f.Add(id)
 	}
 	dir := filepath.Join(f.TempDir(), "profiles")
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "..", "secret.pb.gz"), []byte("secret"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "..", "secret.pb.gz"), []byte("secret"),
+		0o600)); err != nil {
 		f.Fatal(err)
 	}
 	r := New(Options{Dir: dir, Now: time.Now})

@@ -329,7 +329,11 @@ func (t *tally) largest(a Asked) []Function {
 		out = append(out, f.Function)
 	}
 	slices.SortFunc(out, func(a, b Function) int {
-		return cmp.Or(cmp.Compare(max(b.Self, -b.Self), max(a.Self, -a.Self)), cmp.Compare(max(b.Cum, -b.Cum), max(a.Cum, -a.Cum)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(
+			cmp.Compare(max(b.Self, -b.Self), max(a.Self, -a.Self)),
+			cmp.Compare(max(b.Cum, -b.Cum), max(a.Cum, -a.Cum)),
+			cmp.Compare(a.Name, b.Name),
+		)
 	})
 	return out[:min(len(out), cmp.Or(a.Most, mostFunctions))]
 }

@@ -55,7 +55,8 @@ func (out *Report) Print(w io.Writer, clean func(string) string) error {
 	if out.Kind == Allocs {
 		of = "objects"
 	}
-	fmt.Fprintf(&b, "%s: %s %s in %d %s, %v from %s, version %s\n", clean(out.ID), Value(out.Measure, out.Total), clean(out.Measure), out.Count, of,
+	fmt.Fprintf(&b, "%s: %s %s in %d %s, %v from %s, version %s\n", clean(out.ID), Value(out.Measure, out.Total), clean(out.Measure),
+		out.Count, of,
 		out.Took, out.From.UTC().Format(time.RFC3339), clean(out.Version))
 	if out.Since != nil {
 		fmt.Fprintf(&b, "as the difference to %s (%v)", clean(out.Since.ID), out.Since.Took)
@@ -77,7 +78,8 @@ func (out *Report) Print(w io.Writer, clean func(string) string) error {
 		for _, c := range f.Callers {
 			line("    "+c.Name, c)
 		}
-		line(fmt.Sprintf("%s  (self %s, flat %s)", f.Name, Percent(f.Self, out.Total), Percent(f.Flat, out.Total)), Share{Value: f.Cum, Count: f.Through})
+		line(fmt.Sprintf("%s  (self %s, flat %s)", f.Name, Percent(f.Self, out.Total), Percent(f.Flat, out.Total)),
+			Share{Value: f.Cum, Count: f.Through})
 		for _, c := range f.Callees {
 			line("        "+c.Name, c)
 		}
