@@ -126,3 +126,36 @@ func BenchmarkMatch(b *testing.B) {
 		}
 	}
 }
+
+func TestDecimals(t *testing.T) {
+	rising := []string{"-1000000000000000000000.5", "-12", "-0.5", "-0.0075", "0", "0.0075", "0.5", "1", "9", "9.99", "10", "12", "1e3", "1000000000000000000000.5"}
+	var keys []string
+	for i, a := range rising {
+		x, ok := ParseDecimal(a)
+		if !ok {
+			t.Fatalf("%s is no number", a)
+		}
+		keys = append(keys, string(x.Key(64)))
+		for j, b := range rising {
+			y, _ := ParseDecimal(b)
+			if got := x.Compare(y); (got < 0) != (i < j) || (got == 0) != (i == j) {
+				t.Errorf("%s and %s: %d", a, b, got)
+			}
+		}
+	}
+	if !slices.IsSorted(keys) {
+		t.Errorf("keys are not in order: %q", keys)
+	}
+	for _, pair := range [][2]string{{"-0.00750", "-0.0075"}, {"0", "-0.0"}, {"060", "60"}, {"+5", "5"}, {".5", "0.50"}} {
+		x, _ := ParseDecimal(pair[0])
+		y, _ := ParseDecimal(pair[1])
+		if x.Compare(y) != 0 || string(x.Key(64)) != string(y.Key(64)) {
+			t.Errorf("%q differ", pair)
+		}
+	}
+	for _, text := range []string{"", "-", ".", "a", "0x10", "1e999", "NaN", "Inf", "1_000", "--1", strings.Repeat("1", 61)} {
+		if d, ok := ParseDecimal(text); ok {
+			t.Errorf("%q: %+v", text, d)
+		}
+	}
+}

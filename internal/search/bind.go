@@ -112,7 +112,7 @@ func (b *binder) ids(n *node, scope []*kindView) (all []*cond) {
 		return nil
 	}
 	byName := map[string]*predicate{}
-	own := &predicate{node: n, in: map[*kindView]string{}, ids: []string{id}, test: func(c *candidate, _ string) bool { return c.ID == id }}
+	own := &predicate{node: n, in: map[*kindView]string{}, ids: []string{id}, whole: func(c *candidate) bool { return c.ID == id }}
 	for _, s := range scope {
 		if s.seesID() && len(s.kind.ID) == strings.Count(id, spec.IDSeparator)+1 {
 			own.in[s] = s.kind.ID[0]
@@ -124,7 +124,7 @@ func (b *binder) ids(n *node, scope []*kindView) (all []*cond) {
 			l := byName[f.Name]
 			if l == nil {
 				l = &predicate{node: n, in: map[*kindView]string{}}
-				l.test, l.term = is(id), &query.Predicate{Any: []string{id}}
+				l.test, l.term = query.OneOf{Texts: []string{id}}, &query.Predicate{Any: []string{id}}
 				byName[f.Name] = l
 				all = append(all, &cond{op: opField, predicate: l})
 			}
@@ -151,14 +151,6 @@ func (s *kindView) mayName(f *spec.Field, id string) bool {
 		}
 	}
 	return true
-}
-
-// is wants a field to be a text.
-func is(want string) func(*candidate, string) bool {
-	return func(c *candidate, field string) bool {
-		text, ok := c.value(field)
-		return ok && text == want
-	}
 }
 
 // mayBe says whether the conditions on kinds alone let a kind through.

@@ -38,7 +38,9 @@ type predicate struct {
 	// in are the fields meant, by kind; a kind that is not there has none, and
 	// nothing of it fulfils the condition. nil: no field is meant.
 	in   map[*kindView]string
-	test func(c *candidate, field string) bool // nil: words decide
+	test query.Test // of a value of that field; nil: words decide
+	// whole, when there is one, looks at more of the record than one field.
+	whole func(c *candidate) bool
 	// What a store can be asked for it; the zero values: nothing.
 	ids   []string // of one of these ids
 	term  *query.Predicate
@@ -111,8 +113,12 @@ func (l *predicate) holds(r *candidate) bool {
 			return false
 		}
 	}
-	if l.test != nil {
-		return l.test(r, field)
+	switch {
+	case l.whole != nil:
+		return l.whole(r)
+	case l.test != nil:
+		v, ok := r.value(field)
+		return ok && l.test.Holds(v)
 	}
 	for _, t := range r.text() {
 		if (field == "" || t.Name == field) && l.words.In(t.Text) {

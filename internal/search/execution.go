@@ -166,16 +166,6 @@ func (v *execution) add(c *candidate) {
 	}
 }
 
-// clockAlone is the time of a record's clock, 0 while it has none.
-func (c *candidate) clockAlone() int64 {
-	name := c.view.kind.Clock
-	text, ok := c.value(name)
-	if name == "" || !ok {
-		return 0
-	}
-	return spec.Unix(c.view.kind.Field(name).Type, []byte(text))
-}
-
 // exact looks for the one record whose id is the whole text, and puts it before
 // all others.
 func (v *execution) exact(ctx context.Context) error {

@@ -154,21 +154,29 @@ func (s *kindView) see(c *candidate, r *understudy.Record) bool {
 	return true
 }
 
-// value is the text of a field that is fully seen; false when it is absent,
-// null, or empty.
-func (c *candidate) value(name string) (string, bool) {
-	v, ok := jsonspan.Find(c.Body, c.doc, name)
-	if !ok || v.Kind == jsonspan.Null {
+// value is the value of a field that is fully seen; false when it is absent, null
+// or empty.
+func (c *candidate) value(name string) (query.Value, bool) {
+	typ := ""
+	if f := c.view.kind.Field(name); f != nil {
+		typ = f.Type
+	}
+	v := query.Find(c.Body, c.doc, query.Field{Name: name, Type: typ})
+	if !v.Nested() {
+		return v, query.Present{}.Holds(v)
+	}
+	if !c.view.all { // what lies in it the spec does not name, and the gate hides
+		return query.Value{}, false
+	}
+	text := v.Text()
+	return v, strings.Trim(text[1:len(text)-1], " \t\r\n") != ""
+}
+
+// textOf is value as text.
+func (c *candidate) textOf(name string) (string, bool) {
+	v, ok := c.value(name)
+	if !ok {
 		return "", false
 	}
-	text := jsonspan.Text(c.Body, v)
-	switch v.Kind {
-	case jsonspan.Object, jsonspan.Array:
-		if !c.view.all { // what lies in it the spec does not name, and the gate hides
-			return "", false
-		}
-		empty := strings.Trim(text[1:len(text)-1], " \t\r\n") == ""
-		return text, !empty
-	}
-	return text, text != ""
+	return v.Text(), true
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"understudy/internal/query"
 	"understudy/spec"
 )
 
@@ -91,17 +92,17 @@ func (o *order) key(q *boundQuery, c *candidate, m *position) {
 	if field == "" {
 		return
 	}
-	text, ok := c.value(field)
+	text, ok := c.textOf(field)
 	if !ok {
 		return
 	}
 	switch o.sorts[c.view] {
 	case sortNumber:
-		d, ok := parseDecimal(text)
+		d, ok := query.ParseDecimal(text)
 		if !ok {
 			return
 		}
-		put(d.key())
+		put(d.Key(keyBytes))
 	case sortTime:
 		t := spec.Unix(c.view.kind.Field(field).Type, []byte(text))
 		put(binary.BigEndian.AppendUint64(nil, uint64(t)^1<<63))
@@ -109,20 +110,6 @@ func (o *order) key(q *boundQuery, c *candidate, m *position) {
 		put([]byte(strings.ToLower(text[:min(len(text), 4*keyBytes)])))
 	}
 	m.Missing = false
-}
-
-// key is bytes that compare as the decimals do.
-func (d decimal) key() []byte {
-	key := append([]byte{1, byte(len(d.whole))}, d.whole...)
-	key = append(key, d.part...)
-	if !d.negative {
-		return key
-	}
-	key[0] = 0xff
-	for i := range key {
-		key[i] = ^key[i]
-	}
-	return append(key[:min(len(key), keyBytes-1)], 0xff)
 }
 
 // compare is negative when a stands before b.

@@ -138,7 +138,7 @@ func (c *cond) words() bool {
 	case opNot:
 		return false
 	}
-	return c.predicate.test == nil
+	return c.predicate.test == nil && c.predicate.whole == nil
 }
 
 // parts are the conditions all of which must hold.

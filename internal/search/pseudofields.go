@@ -16,7 +16,7 @@ func (b *binder) kind(n *node) *predicate {
 		b.fail(syntaxError(b.text, n.at, n.end, "a kind has no order; write kind:calls, or several with commas"))
 		return nil
 	}
-	l := &predicate{node: n, in: map[*kindView]string{}, test: func(*candidate, string) bool { return true }}
+	l := &predicate{node: n, in: map[*kindView]string{}, whole: func(*candidate) bool { return true }}
 	for _, v := range n.values {
 		found := false
 		for _, s := range b.views {
@@ -73,7 +73,7 @@ func (b *binder) presence(n *node, scope []*kindView) *predicate {
 		}
 	}
 	want := n.name == hasName
-	l.test = func(c *candidate, _ string) bool {
+	l.whole = func(c *candidate) bool {
 		for _, in := range each {
 			if field := in[c.view]; field != "" {
 				if _, ok := c.value(field); ok == want {
@@ -132,14 +132,13 @@ func (b *binder) number(n *node, scope []*kindView) *cond {
 
 // numberPredicate wants a number in a field, or in every field of class phone.
 func numberPredicate(n *node, every bool) *predicate {
-	is := func(c *candidate, field string) bool {
-		text, ok := c.value(field)
-		return ok && slices.ContainsFunc(n.values, func(v value) bool { return sameNumber(text, v.text) })
-	}
-	l := &predicate{node: n, in: map[*kindView]string{}, every: every, test: is}
+	l := &predicate{node: n, in: map[*kindView]string{}, every: every, test: numbers(n.values)}
 	if every {
-		l.test = func(c *candidate, _ string) bool {
-			return slices.ContainsFunc(c.view.phones, func(field string) bool { return is(c, field) })
+		l.whole = func(c *candidate) bool {
+			return slices.ContainsFunc(c.view.phones, func(field string) bool {
+				v, ok := c.value(field)
+				return ok && l.test.Holds(v)
+			})
 		}
 	}
 	if len(n.values) == 1 {
@@ -154,10 +153,10 @@ func (b *binder) id(n *node) *cond {
 		return b.fail(syntaxError(b.text, n.at, n.end, "an id has no order; write id:VALUE"))
 	}
 	values := b.folded(&predicate{node: n})
-	test := func(c *candidate, _ string) bool {
+	whole := func(c *candidate) bool {
 		return slices.ContainsFunc(values, func(v value) bool { return !v.prefix && c.ID == v.text || v.prefix && strings.HasPrefix(c.ID, v.text) })
 	}
-	l := &predicate{node: n, in: map[*kindView]string{}, test: test}
+	l := &predicate{node: n, in: map[*kindView]string{}, whole: whole}
 	if term := exactly(values); term != nil {
 		l.ids = term.Any
 	}

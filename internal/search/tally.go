@@ -96,7 +96,7 @@ func (t *tally) group(c *candidate) uint32 {
 	}
 	t.key = append(append(t.key, day...), 0)
 	for _, f := range c.view.counted {
-		text, ok := c.value(f)
+		text, ok := c.textOf(f)
 		switch { // one byte of length, which is at most maxFacetted
 		case !ok:
 			t.key = append(t.key, 254)
@@ -128,7 +128,7 @@ func valuesOf(c *candidate, day string) []named {
 		all = append(all, named{facet: "day", value: day}, named{facet: "month", value: day[:len("2006-01")]})
 	}
 	for _, f := range c.view.counted {
-		if text, ok := c.value(f); ok && len(text) > maxFacetted {
+		if text, ok := c.textOf(f); ok && len(text) > maxFacetted {
 			all = append(all, named{facet: f, long: true})
 		} else if ok {
 			all = append(all, named{facet: f, value: strings.Clone(text)})

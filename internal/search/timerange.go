@@ -4,12 +4,12 @@ package search
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"understudy/internal/query"
-	"understudy/spec"
 )
 
 // timeRange is the time [from, to) in Unix seconds: what 2026-05 means is a
@@ -175,33 +175,21 @@ func (b *binder) ageRanges(n *node) (ranges []timeRange, ok bool) {
 	return nil, false
 }
 
-func within(t int64, ranges []timeRange) bool {
+// times is the test for one of some ranges.
+func times(ranges []timeRange) (t query.Times) {
 	for _, s := range ranges {
-		if t >= s.from && t < s.to {
-			return true
-		}
+		t = append(t, query.Span{From: s.from, To: s.to})
 	}
-	return false
+	return t
 }
 
 // timed binds a condition on a field that holds a time.
-func (b *binder) timed(l *predicate, in map[*kindView]string) {
+func (b *binder) timed(l *predicate) {
 	ranges, ok := b.timeRanges(l.node)
 	if !ok {
 		return
 	}
-	types := make(map[*kindView]string, len(in))
-	for s, name := range in {
-		types[s] = s.kind.Field(name).Type
-	}
-	l.test = func(c *candidate, field string) bool {
-		text, ok := c.value(field)
-		if !ok {
-			return false
-		}
-		t := spec.Unix(types[c.view], []byte(text))
-		return t != 0 && within(t, ranges)
-	}
+	l.test = times(ranges)
 	l.term = around(ranges)
 }
 
@@ -253,9 +241,10 @@ func (b *binder) date(n *node, scope []*kindView) *predicate {
 		b.fail(syntaxError(b.text, n.at, n.at+len(n.name), "what is looked in has no date"))
 		return nil
 	}
-	l.test = func(c *candidate, _ string) bool {
+	spans := times(ranges)
+	l.whole = func(c *candidate) bool {
 		t := c.clock()
-		return t != 0 && within(t, ranges)
+		return slices.ContainsFunc(spans, func(s query.Span) bool { return s.Has(t) })
 	}
 	l.term, l.every = around(ranges), true
 	return l
@@ -267,11 +256,17 @@ func (c *candidate) clock() int64 {
 		if name == "" {
 			continue
 		}
-		if text, ok := c.value(name); ok {
-			if t := spec.Unix(c.view.kind.Field(name).Type, []byte(text)); t != 0 {
+		if v, ok := c.value(name); ok {
+			if t := v.Unix(); t != 0 {
 				return t
 			}
 		}
 	}
 	return 0
+}
+
+// clockAlone is the time of a record's clock, 0 while it has none.
+func (c *candidate) clockAlone() int64 {
+	v, _ := c.value(c.view.kind.Clock)
+	return v.Unix()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/tokenizer"
 	"understudy/spec"
@@ -81,14 +82,14 @@ func (b *binder) typed(n *node, in map[*kindView]string, fields []*spec.Field) *
 	}
 	l := &predicate{node: n, in: in}
 	if len(n.values) == 1 && n.values[0].text == "" && n.values[0].prefix { // field:*
-		l.test = func(c *candidate, field string) bool { _, ok := c.value(field); return ok }
+		l.test = query.Present{}
 		return l
 	}
 	switch of {
 	case sortNumber:
 		b.numeric(l)
 	case sortTime:
-		b.timed(l, in)
+		b.timed(l)
 	case sortBool:
 		b.boolean(l)
 	case sortExact:
@@ -112,13 +113,15 @@ func textual(s sort) bool { return s == sortText || s == sortExact || s == sortP
 // same wants the value itself, or its beginning.
 func (b *binder) same(l *predicate) {
 	values := b.folded(l)
-	l.test = func(c *candidate, field string) bool {
-		text, ok := c.value(field)
-		return ok && slices.ContainsFunc(values, func(v value) bool {
-			return text == v.text || v.prefix && strings.HasPrefix(text, v.text)
-		})
+	t := query.OneOf{}
+	for _, v := range values {
+		if v.prefix {
+			t.Prefixes = append(t.Prefixes, v.text)
+		} else {
+			t.Texts = append(t.Texts, v.text)
+		}
 	}
-	l.term = exactly(values)
+	l.test, l.term = t, exactly(values)
 }
 
 // exactly is the term for one of some values; nil when one of them is a
@@ -134,9 +137,18 @@ func exactly(values []value) *query.Predicate {
 	return t
 }
 
+// anyWords wants the words of one of some patterns.
+type anyWords []tokenizer.Pattern
+
+// Holds looks for the words in the value's text.
+func (t anyWords) Holds(v query.Value) bool {
+	text := v.Text()
+	return slices.ContainsFunc(t, func(p tokenizer.Pattern) bool { return p.In(text) })
+}
+
 // textual wants words in the field.
 func (b *binder) textual(l *predicate) {
-	var any []tokenizer.Pattern
+	var any anyWords
 	for _, v := range l.node.values {
 		p := tokenizer.Phrase(v.prefix, v.text)
 		if p.Empty() {
@@ -153,10 +165,7 @@ func (b *binder) textual(l *predicate) {
 		l.words = any[0]
 		return
 	}
-	l.test = func(c *candidate, field string) bool {
-		text, ok := c.value(field)
-		return ok && slices.ContainsFunc(any, func(p tokenizer.Pattern) bool { return p.In(text) })
-	}
+	l.test = any
 }
 
 func (b *binder) boolean(l *predicate) {
@@ -172,38 +181,49 @@ func (b *binder) boolean(l *predicate) {
 			return
 		}
 	}
-	l.term = t
-	l.test = func(c *candidate, field string) bool {
-		text, ok := c.value(field)
-		return ok && slices.Contains(t.Any, text)
-	}
+	l.test, l.term = query.OneOf{Texts: t.Any}, t
 }
 
 func (b *binder) numeric(l *predicate) {
 	n := l.node
-	want := make([]decimal, len(n.values))
+	want := make([]*query.Decimal, len(n.values))
 	for i, v := range n.values {
 		if n.rel == relRange && v.text == "" {
 			continue
 		}
-		var ok bool
-		if want[i], ok = parseDecimal(v.text); !ok || v.prefix {
+		d, ok := query.ParseDecimal(v.text)
+		if want[i] = &d; !ok || v.prefix {
 			b.fail(syntaxError(b.text, v.at, v.end, "%s is a number; write one, like %s", n.name, example(n)))
 			return
 		}
 	}
-	if n.rel == relRange && n.closed() && want[0].compare(want[1]) > 0 {
+	if n.rel == relRange && n.closed() && want[0].Compare(*want[1]) > 0 {
 		b.backwards(n)
 		return
 	}
-	l.test = func(c *candidate, field string) bool {
-		text, ok := c.value(field)
-		if !ok {
-			return false
-		}
-		have, ok := parseDecimal(text)
-		return ok && n.compare(len(want), func(i int) int { return have.compare(want[i]) })
+	l.test = decimals(n.rel, want)
+}
+
+// decimals is the test for numbers that stand in a relation to others. An end of a
+// range that is nil is open.
+func decimals(rel relation, want []*query.Decimal) query.Test {
+	switch rel {
+	case relLess:
+		return query.Range{To: want[0], Inside: true}
+	case relAtMost:
+		return query.Range{To: want[0]}
+	case relMore:
+		return query.Range{From: want[0], Inside: true}
+	case relAtLeast:
+		return query.Range{From: want[0]}
+	case relRange:
+		return query.Range{From: want[0], To: want[1]}
 	}
+	var any query.Any
+	for _, d := range want {
+		any = append(any, query.Range{From: d, To: d})
+	}
+	return any
 }
 
 func example(n *node) string {
@@ -220,28 +240,6 @@ func (n *node) closed() bool { return n.values[0].text != "" && n.values[1].text
 func (b *binder) backwards(n *node) {
 	from, to := n.values[0], n.values[1]
 	b.fail(syntaxError(b.text, from.at, to.end, "the range ends before it begins; write %s:%s..%s", n.name, clip(to.text), clip(from.text)))
-}
-
-// compare applies the relation; by compares what is held with value i.
-func (n *node) compare(values int, by func(i int) int) bool {
-	switch n.rel {
-	case relLess:
-		return by(0) < 0
-	case relAtMost:
-		return by(0) <= 0
-	case relMore:
-		return by(0) > 0
-	case relAtLeast:
-		return by(0) >= 0
-	case relRange:
-		return (n.values[0].text == "" || by(0) >= 0) && (n.values[1].text == "" || by(1) <= 0)
-	}
-	for i := range values {
-		if by(i) == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // phone wants a number in any form, or, when what is typed is none, words.
@@ -261,12 +259,25 @@ func (b *binder) phone(l *predicate) {
 	case dialled < len(values):
 		b.fail(syntaxError(b.text, values[0].at, l.node.end, "some of these are phone numbers and some are not; write two conditions with OR between them"))
 	default:
-		l.test = func(c *candidate, field string) bool {
-			text, ok := c.value(field)
-			return ok && slices.ContainsFunc(values, func(v value) bool { return sameNumber(text, v.text) })
-		}
+		l.test = numbers(values)
 		if len(values) == 1 {
 			l.term = &query.Predicate{Number: values[0].text}
 		}
 	}
+}
+
+// leastShort is how many digits a short code has.
+const leastShort = 3
+
+// isNumber says whether a text is a phone number or a short code.
+func isNumber(text string) bool {
+	return understudy.ReadPhone(text).Digits != "" || len(text) >= leastShort && len(text) < understudy.LeastPhone && strings.Trim(text, "0123456789") == ""
+}
+
+// numbers is the test for one of some phone numbers in any form.
+func numbers(values []value) (any query.Any) {
+	for _, v := range values {
+		any = append(any, query.NewNumber(v.text))
+	}
+	return any
 }

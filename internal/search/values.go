@@ -263,6 +263,9 @@ func (p *parser) goesOn(i, digits int) bool {
 	return n > 0 && digits+n <= mostDigits
 }
 
+// spaced puts plain marks for those a keyboard does not have.
+var spaced = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
+
 // opensAreaCode says whether the parenthesis here opens an area code.
 func (p *parser) opensAreaCode() bool {
 	inside, _, closed := strings.Cut(p.text[p.pos+1:], ")")
