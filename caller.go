@@ -1,14 +1,14 @@
-// Caller: who asks.
+// Caller: the person or program behind a request.
 
 package understudy
 
-// Caller is a person or a program, named by its credential. Faces get one from
-// the callers room and hand it to the gate; the mirror never sees one.
+// Caller is a person or a program, named by its credential. Frontends get it from
+// package callers and hand it to the gate. The mirror never gets one.
 type Caller struct {
 	Name   string // the credential's name, "loopback" for a local person; goes to the access log
 	Source string // the one source it may ask; "" = every source (people in the viewer)
 	Grant  *Grant // what it may do; nil = nothing
-	Flow   uint64 // stands for it where callers are not known: see Ask
+	Flow   uint64 // identifies it where callers are not known: see request.Request
 }
 
 // Role is the caller's role, "" when it has no grant.

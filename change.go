@@ -32,8 +32,8 @@ func (w ChangeType) String() string {
 	return "unknown"
 }
 
-// Change is one numbered row: numbers are per source, gap-free and become
-// visible in order. It names the version, never a value.
+// Change is one numbered row. Numbers count by source, have no gap and become visible
+// in order. A change names the version, never a value.
 type Change struct {
 	N       int64
 	Source  string

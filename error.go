@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// The error kinds. Rooms wrap them with what they were doing, to what; test
-// with errors.Is.
+// The error kinds. Packages wrap them with the operation and its object. Test them with
+// errors.Is.
 var (
 	// ErrNotFound: nothing is held under that name.
 	ErrNotFound = errors.New("not found")
 	// ErrInvalid: the request itself is malformed; the text says where.
 	ErrInvalid = errors.New("invalid request")
-	// ErrUnauthorized: nobody we know asks.
+	// ErrUnauthorized: the caller is not known.
 	ErrUnauthorized = errors.New("unknown caller")
 	// ErrTooMany: one sender gave too many wrong credentials; it comes with
 	// ErrUnauthorized.
@@ -33,21 +33,20 @@ var (
 	// ErrOutdated: a page whose fetch began before a write to its kind, or
 	// before a newer page of the same key; it may be answered once, never kept.
 	ErrOutdated = errors.New("outdated")
-	// ErrNotHeld: nothing held is what was asked for, and upstream was not to
-	// be asked.
+	// ErrNotHeld: nothing held answers the request, and upstream must not be asked.
 	ErrNotHeld = errors.New("not held")
-	// ErrNotMirrored: the answer can only be made from records, and not all that
-	// it takes are known to be held; the text says what is missing.
+	// ErrNotMirrored: the answer can only be made from records, and not all of them are
+	// known to be held. The text says what is missing.
 	ErrNotMirrored = errors.New("not mirrored yet")
 	// ErrIndexing: the records are there, but an index that the question needs is
 	// still being built; the text says how far it is.
 	ErrIndexing = errors.New("the index is being built")
 	// ErrNotStored: the answer is good but could not be saved; the text says why.
 	ErrNotStored = errors.New("not stored")
-	// ErrLost: the lease of a job is not, or no longer, held by who speaks for
-	// it; nothing more of that run is kept.
+	// ErrLost: the worker no longer has the lease of a job. Nothing more of that run is
+	// kept.
 	ErrLost = errors.New("the lease is lost")
-	// ErrClosed: the room has been shut down.
+	// ErrClosed: the part of the program has been shut down.
 	ErrClosed = errors.New("closed")
 )
 

@@ -1,4 +1,4 @@
-// Grant: what a caller may do, given by whom, until when.
+// Grant: what a caller may do, and until when.
 
 package understudy
 

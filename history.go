@@ -4,8 +4,7 @@ package understudy
 
 import "time"
 
-// Version is one stretch of time in which a record looked the same in one
-// shape, or was gone.
+// Version is one period in which a record looked the same in one shape, or was gone.
 type Version struct {
 	Number int64  // the store's number of the body; 0 when the record was gone
 	Shape  string // "" when the record was gone

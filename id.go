@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// IDKind is a sort of ids. It is an empty type of whoever makes or reads them:
+// IDKind is a sort of ids. It is an empty type of the package that makes or reads them:
 //
 //	type session struct{}
 //
@@ -17,15 +17,15 @@ type IDKind interface {
 	Prefix() string
 }
 
-// ID is an id of sort S: 16 bytes, and a prefix that only its texts have. IDs
-// of different sorts are different types, so mixing them does not compile. The
-// ids that bodies speak of, whose sort is known at run time alone, are AnyID.
+// ID is an id of sort S: 16 bytes, and a prefix that only its texts have. IDs of
+// different sorts are different types, so mixing them does not compile. The ids in
+// bodies, whose sort is known at run time alone, are AnyID.
 //
-// There are two texts: the prefix with 32 lower-case hex digits, which is how
-// providers write theirs, and the prefix with 22 characters of base64url (RFC
-// 4648, 5) for where length counts. Each id has exactly one of either; reading
-// takes both and nothing else. An ID can be compared with ==; the zero value is
-// the id of 16 zero bytes. Nothing that appends allocates when dst has room.
+// An id has two texts. One is the prefix with 32 lower-case hex digits, as providers
+// write theirs. The other is the prefix with 22 characters of base64url (RFC 4648, 5),
+// for places where length counts. Each id has exactly one of either. Reading takes both
+// and nothing else. IDs can be compared with ==. The zero value is the id of 16 zero
+// bytes. The Append methods do not allocate when dst has room.
 type ID[S IDKind] struct {
 	_   [0]*S // sorts that are converted into each other do not compile, either
 	Raw [16]byte

@@ -8,10 +8,10 @@ import (
 	"fmt"
 )
 
-// AnyID is an id of the form two letters and 32 lower-case hex digits
-// (CA0123…) in 18 bytes, of whatever sort. Ids of any other form stay text. The
-// zero value is no id; its text is empty. An AnyID can be compared with ==.
-// Nothing that appends allocates when dst has room.
+// AnyID is an id of two letters and 32 lower-case hex digits (CA0123…) in 18 bytes, of
+// any sort. Ids of another form stay text. The zero value is no id and has an empty
+// text. AnyIDs can be compared with ==. The Append methods do not allocate when dst has
+// room.
 type AnyID struct {
 	Prefix [2]byte
 	Raw    [16]byte

@@ -1,4 +1,4 @@
-// Job: a promise to do work later.
+// Job: promised work.
 
 package understudy
 
@@ -7,11 +7,11 @@ import "time"
 // Priority is the order in which waiting jobs start: lower ones first.
 type Priority uint8
 
-// The lanes.
+// The priorities.
 const (
-	Soon   Priority = iota // somebody waits for it
-	Steady                 // what keeps records fresh
-	Bulk                   // what fills up
+	Soon   Priority = iota // a person or a reader waits for it
+	Steady                 // work that keeps records fresh
+	Bulk                   // work that fills the mirror
 	lanes
 )
 
@@ -31,7 +31,7 @@ type JobState uint8
 
 // The states. A job is live in the first two and archived in the others.
 const (
-	JobWaiting JobState = iota + 1 // for its time, its turn or its next try
+	JobWaiting JobState = iota + 1 // for its time, its place in the queue or its next try
 	JobRunning
 	JobDone
 	JobFailed    // its tries are used up, or it is at most once and broke off
@@ -47,38 +47,38 @@ func (s JobState) String() string {
 	return "unknown"
 }
 
-// Job is a promise to do work later, as the store keeps it.
+// Job is promised work, as the store keeps it.
 type Job struct {
 	Number int64
 	Kind   string // verb and noun: "sync calls", "deliver changes"
-	// Key names the work among jobs of its Kind: while one with the same key
-	// is live, another is not taken. "": any number may be.
+	// Key names the work among jobs of its Kind: while a job with the same key is live, no
+	// other is taken. With "" any number of jobs is.
 	Key      string
 	Payload  []byte // what the work is about; JSON; at most MaxJobPayload
 	Priority Priority
-	// Once: at most once. A run that broke off (a crash, a lost lease) is not
-	// begun again, it is JobFailed. Otherwise the job runs at least once.
+	// Once: the job runs at most once. A run that broke off (a crash, a lost lease) is not
+	// begun again: the job is JobFailed. Without Once it runs at least once.
 	Once     bool
 	Attempts int   // how many runs may begin; 0 = the kind's default
 	Weight   int64 // bytes of memory it is expected to take
 	RunAfter time.Time
-	// ExpiresAt: not begun after that; zero: never expires.
+	// ExpiresAt is the time after which no run begins; zero: never.
 	ExpiresAt time.Time
 
 	State    JobState
 	Attempt  int    // runs begun
-	Fence    int64  // the number of the lease that has it; rises with every run
-	Worker   string // who has it
+	Fence    int64  // number of its lease; rises with every run
+	Worker   string // the worker that runs it
 	Error    string // how the last run failed
 	Created  time.Time
 	Started  time.Time // the last run's
 	Ended    time.Time // when it was archived
-	LeaseEnd time.Time // when the run counts as lost unless it is heard of
-	Stop     bool      // somebody asked for the run to end
+	LeaseEnd time.Time // when the run counts as lost without a heartbeat
+	Stop     bool      // the run was asked to end
 	Again    int       // runs that did not count as attempts
 
 	Progress Progress
-	// Mark is where the next run goes on, kept by the run itself.
+	// Mark is where the next run continues. The run itself keeps it.
 	Mark []byte
 }
 
@@ -89,7 +89,7 @@ const MaxJobPayload = 64 << 10
 type Progress struct {
 	Done, Total int64 // in the unit of the work; Total 0 = not known
 	Note        string
-	// End is when the run is expected to be through; zero: not known. It is
-	// reckoned, never stored.
+	// End is when the run is expected to end; zero: not known. It is estimated and never
+	// stored.
 	End time.Time
 }

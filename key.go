@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Key names one upstream request: two requests that must get the same bytes
-// have equal keys. Parameter order, a missing or explicit default page size
-// and different encodings of one name and value do not matter; spelling does
-// (bare, empty and absent are three keys, as are two spellings of a date). It
-// is comparable. Upstream is asked for exactly URI.
+// Key names one upstream request: two requests that must get the same bytes have equal
+// keys. Parameter order, a missing or explicit default page size and different
+// encodings of one name and value do not matter. Spelling matters: bare, empty and
+// absent are three keys, as are two spellings of a date. Keys can be compared with ==.
+// Upstream is asked for exactly URI.
 type Key struct {
 	Source string
 	URI    string // "/2010-04-01/Accounts/AC…/Calls.json?PageSize=50"

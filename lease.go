@@ -1,5 +1,5 @@
-// Lease: a job in the hands of one worker, and what passes between the two
-// sides of it: who runs jobs, and who keeps them.
+// Lease: a job in the hands of one worker, and what passes between the worker and the
+// store.
 
 package understudy
 
@@ -7,18 +7,18 @@ import "time"
 
 // Claim asks for jobs that may begin now.
 type Claim struct {
-	Worker   string    // who asks; unique among workers
-	Now      time.Time // of the asker's clock
+	Worker   string    // the claimant; unique among workers
+	Now      time.Time // of the worker's clock
 	Kinds    []ClaimKind
 	Limit    int      // most jobs
-	Priority Priority // and the lanes before it
+	Priority Priority // and the priorities before it
 	Weight   int64    // of the heaviest job wanted, in bytes
-	// Alone: nobody but Worker can hold a lease, so that any other was lost
-	// with its process.
+	// Alone: no other process runs jobs, so a lease of another worker was lost with its
+	// process.
 	Alone bool
 }
 
-// ClaimKind is a kind the asker can run.
+// ClaimKind is a kind that the worker can run.
 type ClaimKind struct {
 	Name  string
 	Most  int           // how many may run at once, in all processes together
@@ -31,16 +31,16 @@ type Claimed struct {
 	// Next is when the next job of those kinds is due, expires, or loses its
 	// lease; zero: nothing is planned.
 	Next time.Time
-	// Held: a job is due, and only its kind's Most, its lane or its weight
-	// keeps it.
+	// Held: a job is due and not claimed only because of its kind's Most, its priority or
+	// its weight.
 	Held bool
-	// What was found by the way: jobs archived because nothing was heard of
-	// them (Failed, Cancelled) or because their time was over (Expired), and
-	// those that wait again (Returned).
+	// Jobs that the claim found beside its own: archived because their lease ended without
+	// a heartbeat (Failed, Cancelled) or their time was over (Expired), or waiting again
+	// (Returned).
 	Failed, Cancelled, Expired, Returned int
 }
 
-// Count notes what became of a job that was found by the way.
+// Count notes the state of a job that the claim found beside its own.
 func (c *Claimed) Count(s JobState) {
 	switch s {
 	case JobWaiting:
@@ -61,10 +61,10 @@ type Heartbeat struct {
 	Progress      Progress
 }
 
-// HeartbeatReply is what a Beat found.
+// HeartbeatReply answers a heartbeat.
 type HeartbeatReply struct {
-	Lost bool // the lease is another's, or nobody's
-	Stop bool // somebody asked for the run to end
+	Lost bool // the worker no longer has the lease
+	Stop bool // the run was asked to end
 }
 
 // JobResult is how a run ended: State is what the job becomes.
@@ -88,14 +88,14 @@ type JobFilter struct {
 	Limit  int        // at most; 0: 100; never more than MaxJobs
 }
 
-// MaxJobs is the most jobs one look returns.
+// MaxJobs is the most jobs that one query returns.
 const MaxJobs = 500
 
 // JobCounts are jobs by where they stand.
 type JobCounts struct{ Waiting, Running, Archived int64 }
 
-// Snooze is the error of a run that says: not now, begin again after Wait. It
-// does not count as an attempt; a job that is at most once fails all the same.
+// Snooze is the error of a run that cannot go on now: the job runs again after Wait. It
+// does not count as an attempt. A job that runs at most once fails.
 type Snooze struct {
 	Wait time.Duration
 	Err  error // why

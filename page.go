@@ -35,8 +35,8 @@ type Page struct {
 	Took      time.Duration // upstream's own time for the answer; 0 when it came from the store
 }
 
-// OfWrite reports whether the page is the answer to a write, kept for its
-// records alone: no request for a page can be answered with it.
+// OfWrite reports whether the page is the answer to a write. It is kept for its records
+// alone and answers no request for a page.
 func (p *Page) OfWrite() bool { return p.Key.URI == "" && p.Of.URI == "" }
 
 // Asked is the key of the request the page answers.

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// SplitPath decodes a raw path into segments. What could be read as another
-// path by somebody behind us (dots, an encoded slash, control characters) is
-// refused.
+// SplitPath decodes a raw path into segments. It refuses what another server could read
+// as another path: dots, an encoded slash, control characters.
 func SplitPath(path string) ([]string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, fmt.Errorf("%w: path does not begin with a slash", ErrInvalid)

@@ -4,8 +4,8 @@ package understudy
 
 import "strings"
 
-// LeastPhone and MostPhone bound the digits of a phone number (E.164 allows 15;
-// short codes are no person's).
+// LeastPhone and MostPhone bound the digits of a phone number. E.164 allows 15. Short
+// codes belong to no person.
 const (
 	LeastPhone = 7
 	MostPhone  = 15
@@ -19,8 +19,8 @@ type Phone struct {
 }
 
 // ReadPhone reads a number: +1 (415) 555-0100, 0014155550100, 415.555.0100,
-// tel:+14155550100, whatsapp:+14155550100, sip:+14155550100@example.com. Of
-// anything else there are no digits.
+// tel:+14155550100, whatsapp:+14155550100, sip:+14155550100@example.com. Another text
+// has no digits.
 func ReadPhone(text string) Phone {
 	text = strings.TrimSpace(text)
 	if i := strings.IndexByte(text, ':'); i >= 0 && !strings.ContainsAny(text[:i], "0123456789+") {
@@ -59,9 +59,8 @@ func ReadPhone(text string) Phone {
 // to be found among those that have one.
 const NationalPhone = 9
 
-// Same reports whether two numbers are one: the same digits, or, when one has
-// no country's code, the same but for up to three digits of a code and a
-// leading zero.
+// Same reports whether two numbers are the same. When one has no country's code, up to
+// three digits of a code and a leading zero do not count.
 func (p Phone) Same(o Phone) bool {
 	switch {
 	case p.Digits == "" || o.Digits == "":

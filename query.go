@@ -93,8 +93,7 @@ func (q Query) String() string {
 	return b.String()
 }
 
-// Get is the value of the first parameter of that name; ok is false when there
-// is none.
+// Get is the value of the first parameter of that name; ok is false without one.
 func (q Query) Get(name string) (value string, ok bool) {
 	for _, p := range q {
 		if p.Name == name {
@@ -104,7 +103,7 @@ func (q Query) Get(name string) (value string, ok bool) {
 	return "", false
 }
 
-// Without is q less the parameters drop picks; q itself stays as it was.
+// Without is q without the parameters that drop reports. q itself does not change.
 func (q Query) Without(drop func(Param) bool) Query {
 	return slices.DeleteFunc(slices.Clone(q), drop)
 }

@@ -1,8 +1,8 @@
-// Package understudy is the cast list of Understudy, a fast, permissioned,
-// always-on stand-in for slow APIs: the nouns its rooms exchange.
+// Package understudy holds the domain types of Understudy, a fast, permissioned,
+// always-on stand-in for slow APIs.
 //
-// Requests fall from a face (proxy, viewer) through one gate (access) to the
-// mirror, which answers from the store or goes upstream; changes climb back as
-// rows. The rooms know these nouns and not each other. The package imports the
+// Requests go from a frontend (proxy, viewer) through one gate (access) to the mirror,
+// which answers from the store or goes upstream. Changes go back up as rows of the
+// store. Packages know these types and not each other. This package imports the
 // standard library only and holds no state that changes.
 package understudy

@@ -1,4 +1,4 @@
-// Fetch: one errand to upstream, and why it is run.
+// Fetch: one request to upstream, and the reason for it.
 
 package request
 
@@ -10,17 +10,17 @@ import (
 	"understudy/spec"
 )
 
-// Reason says who wants a fetch; the budget of a source is shared out by it.
+// Reason says why a fetch is made. The budget of a source is shared out by it.
 type Reason uint8
 
 // The reasons, in falling order of their claim on the budget.
 const (
 	Waiting  Reason = iota // a reader waits; may use all of the budget
-	Refresh                // an answer past fresh, refilled behind its reader
+	Refresh                // an answer past fresh, refreshed in the background
 	Poll                   // a page kept warm
-	Sync                   // a promised walk
+	Sync                   // a crawl
 	Check                  // a fidelity sample; at most 1 %
-	Prefetch               // a hope; pauses first
+	Prefetch               // a prefetch candidate; pauses first
 	reasons
 )
 
@@ -32,46 +32,45 @@ func (r Reason) String() string {
 	return [...]string{"waiting", "refresh", "poll", "sync", "check", "prefetch"}[r]
 }
 
-// Fetch is one errand to upstream. Upstream's room reads it; nothing in it
-// says who asked.
+// Fetch is one request to upstream. It does not name the caller.
 type Fetch struct {
 	Target     *spec.Target
 	Reason     Reason
 	Generation int64 // copied into the page
 
-	// Promote, when closed, turns an errand nobody waited for into one
-	// somebody waits for (a reader joined it). May be nil.
+	// Promote, when closed, makes the reason Waiting: a reader joined the fetch. May be
+	// nil.
 	Promote <-chan struct{}
-	// Patient: nothing is held, so while the source is down wait for the next
-	// probe, if it is due within Retry and the context, instead of failing at
-	// once. With Retry 0 the context alone bounds it.
+	// Patient: nothing is held. While the source is down the fetch waits for the next probe
+	// that is due within Retry and the context, instead of failing at once. With Retry 0
+	// the context alone bounds the wait.
 	Patient bool
-	// Retry is how long, from the start, new tries may begin; 0 = one try.
+	// Retry is how long after the start another try may begin; 0 = one try.
 	Retry time.Duration
-	// Turn is an opaque tag: errands with different ones take turns in the
-	// waiting lane, so that many of one do not hold up another.
+	// Flow is an opaque tag. Waiting fetches of different flows take turns, so that many of
+	// one flow do not delay another.
 	Flow uint64
-	// Queue is how long the errand may wait for budget while a reader waits
-	// for it; 0 = as long as the context. One whose place would come later
-	// (or later than By, when that is set) fails at once, as FailBusy.
+	// Queue is how long the fetch may wait for budget while a reader waits for it; 0 = as
+	// long as the context. A fetch whose turn would come later (or later than By, when that
+	// is set) fails at once with FailBusy.
 	Queue time.Duration
 	By    time.Time
-	// Weigh is told the length of an answer's body before it is read, when
-	// upstream says it or the last one like it was as long, and as it grows
-	// when it outgrows that; it waits for room while its ctx lasts, and the body
-	// stays in the socket. An error ends the fetch with it. May be nil.
+	// Reserve gets the length of an answer's body before the body is read: as upstream says
+	// it, or as the last answer like it had. It is called again when the body grows beyond
+	// that. It waits until there is memory, as long as ctx lasts; the body stays in the
+	// socket. An error ends the fetch. May be nil.
 	Reserve func(ctx context.Context, bytes int64) error
-	// Tried is told each failed try that will be followed by another, at
-	// once, from the fetching goroutine. May be nil.
+	// Tried is called at once with each failed try that is followed by another, from the
+	// fetching goroutine. May be nil.
 	Tried func(*understudy.UpstreamError)
 }
 
-// Fill is a page to be fetched and saved though no reader asks for it.
+// Fill is a page to be fetched and saved without a reader.
 type Fill struct {
 	Target *spec.Target
 	Reason Reason // Sync, Poll or Check
-	// RecordsOnly keeps the records and not the page itself: a walk by pages
-	// of another size than readers ask for.
+	// RecordsOnly keeps the records and not the page: a crawl reads pages of another size
+	// than readers.
 	RecordsOnly bool
 	Reserve     func(ctx context.Context, bytes int64) error // see Fetch
 }

@@ -10,7 +10,7 @@ import (
 	"understudy/spec"
 )
 
-// MediaRequest is one question for a record's content. It does not say who asks.
+// MediaRequest is one request for a record's content. It does not name the caller.
 type MediaRequest struct {
 	Target  *spec.Target // with Media set
 	Head    bool         // only what it is, not the bytes
@@ -21,36 +21,35 @@ type MediaRequest struct {
 	// asked; nil: the usual fresh time.
 	MaxStale     *time.Duration
 	OnlyIfCached bool // what is held, else ErrNotHeld; upstream is not asked
-	// IfNoneMatch is verbatim what a request upstream says; 304 is the answer
-	// when it holds.
+	// IfNoneMatch goes upstream verbatim. The answer is 304 when it holds.
 	IfNoneMatch string
 	Reason      Reason // of a request upstream
-	Flow        uint64 // as in Ask
+	Flow        uint64 // as in Request
 }
 
-// Content is what is known of a medium that is held whole, beside its bytes.
+// Content describes a content that is held whole.
 type Content struct {
 	Key  understudy.Key
 	Kind string
 	ID   string
-	// Within are the other ids its path names: a message's, an account's. It
-	// goes when one of them goes.
+	// Within are the other ids in its path: a message's, an account's. The content goes
+	// when one of them goes.
 	Within      []string
 	ContentType string
 	Size        int64
 	Sum         [32]byte  // SHA-256 of the bytes
 	ETag        string    // upstream's, verbatim; "" = none
 	Modified    time.Time // as upstream said; zero = not
-	At          time.Time // when upstream last said that it is so
+	At          time.Time // when upstream last confirmed it
 }
 
-// MediaResponse is the content of a record on its way to one reader, from a file of
-// ours or straight from upstream. The reader must Close it.
+// MediaResponse is the content of a record for one reader, from a file or straight from
+// upstream. The reader must Close it.
 type MediaResponse struct {
 	io.ReadCloser // the bytes of this answer; empty for HEAD
 
-	// File, when not nil, is the whole content, held by us: the face itself
-	// does ranges and conditions. Else Status and ContentRange are upstream's.
+	// File, when not nil, is the whole content, which is held. The frontend itself handles
+	// ranges and conditions. Without File, Status and ContentRange are upstream's.
 	File io.ReadSeeker
 
 	Status       int    // 200, 206, 304, 404, 410, 416
@@ -64,7 +63,7 @@ type MediaResponse struct {
 	Age      time.Duration // of what a file holds
 	TTL      time.Duration // fresh time left of it; negative when past
 	Stored   bool          // Cold, and kept: the next reader gets it from a file
-	Joined   bool          // Cold, by a fetch somebody else had begun
+	Joined   bool          // by a fetch of another reader
 	Detail   string        // "stale: upstream 503"; may be empty
 	Upstream time.Duration // until upstream's first byte
 }

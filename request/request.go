@@ -1,4 +1,4 @@
-// Answer: a page and how it came.
+// Request and response: what the mirror is asked, and what it answers.
 
 // Package request has what frontends, mirror, upstream and store ask each other, and
 // what comes back: requests, responses, fetches, fills, writes and contents.
@@ -11,49 +11,49 @@ import (
 	"understudy/spec"
 )
 
-// Request is one question to the mirror. It does not say who asks. Of all it says
-// about its answer's age the narrowest counts.
+// Request is one request to the mirror. It does not name the caller. Of all its limits
+// on the answer's age the narrowest counts.
 type Request struct {
 	Target   *spec.Target
 	AgeLimit *time.Duration // how old an answer the grant accepts; nil: the mirror's ages; 0: as fresh as upstream
 	NoCache  bool           // the request said no-cache: join or start a fetch
-	JoinOnly bool           // with NoCache: join a fetch; when none is under way it is as if NoCache were not said
+	JoinOnly bool           // with NoCache: join a fetch; without one under way NoCache does not count
 
-	// What else the request says (RFC 9111, 5.2.1); nil: nothing.
+	// The directives of the request (RFC 9111, 5.2.1); nil: not given.
 	MaxAge       *time.Duration // max-age: no older than this
 	MinFresh     *time.Duration // min-fresh: fresh for this much longer
 	MaxStale     *time.Duration // max-stale: past fresh by no more than this, in place of the mirror's own limit; negative: by any time
 	OnlyIfCached bool           // only-if-cached: what is held, else ErrNotHeld; upstream is not asked, not even behind the answer
 
-	// NotFinal takes a record for one that may still change: its reader does not
-	// see what makes it final, and must not be told by how long it is fresh.
+	// NotFinal treats each record as one that may still change: the reader does not see
+	// what makes it final, and must not learn it from how long the answer is fresh.
 	NotFinal bool
-	// Shown, when it is not nil, reports whether its reader is shown a field, by
-	// its dotted name. A list in which something else alone has changed is as
-	// fresh as it was fetched: that upstream is asked anew must not tell of it.
+	// Shown, when it is not nil, reports whether the reader sees a field, by its dotted
+	// name. A list in which only hidden fields changed stays fresh: a new request upstream
+	// would tell of the change.
 	Shown func(field string) bool
 
-	// AsOf, when it is not zero, asks for what was known at that time: an
-	// answer made from history, upstream is not asked.
+	// AsOf, when it is not zero, asks for the state at that time. The answer is made from
+	// history, and upstream is not asked.
 	AsOf time.Time
-	// Folded has a version that is not kept answered by the one after it, as if it
-	// had begun then: what was taken back may be hidden from the reader, and must
-	// not be told by what is missing.
+	// Folded answers a version that is not kept with the one after it, as if that had begun
+	// earlier. What was taken back may be hidden from the reader, and a gap would tell of
+	// it.
 	Folded bool
-	// Local, when it is not nil, asks for an answer composed from records; when
-	// coverage is not known, ErrNotMirrored.
+	// Local, when it is not nil, asks for an answer composed from records. The error is
+	// ErrNotMirrored when coverage is not known.
 	Local *LocalQuery
 
-	// Turn is an opaque tag. Those who wait for upstream with different ones
-	// take turns, so that a flood of one does not starve another. It shapes
-	// nothing that is kept.
+	// Flow is an opaque tag. Requests of different flows take turns when they wait for
+	// upstream, so that a flood of one does not starve another. It affects nothing that is
+	// kept.
 	Flow uint64
 }
 
 // Outcome says how an answer came.
 type Outcome uint8
 
-// The four ways.
+// The outcomes.
 const (
 	Warm     Outcome = iota // fresh from memory or store
 	Stale                   // past fresh
@@ -71,8 +71,8 @@ func (h Outcome) String() string {
 
 var hows = [...]string{"warm", "stale", "cold", "composed"}
 
-// Response is a page and how it came. It is shared by every reader of the same
-// flight and never changed.
+// Response is a page and how it came. All readers of one flight share it, and it never
+// changes.
 type Response struct {
 	Page    *understudy.Page
 	Gzip    []byte // Page.Body compressed, when the mirror has it ready; else nil

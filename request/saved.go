@@ -1,11 +1,11 @@
-// Saved: what saving a page did, and who is told.
+// Saved: what saving a page did.
 
 package request
 
 import "understudy"
 
-// PageSaved is a page that has just been saved: what the rooms tell each other at
-// once. It may be lost; the rows in the store are the truth.
+// PageSaved is the event that a page was saved. An event may be lost; the rows in the
+// store are the truth.
 type PageSaved struct {
 	Page    *understudy.Page // as saved, with its numbers
 	Changes []understudy.Change

@@ -1,4 +1,4 @@
-// Clock: what time a field's text tells.
+// Clock: the time that a field's text means.
 
 package spec
 
@@ -18,9 +18,9 @@ var (
 	dateForms    = []string{time.DateOnly}
 )
 
-// ParseInstant reads a point in time as people and programs give one to
-// parameters of ours: RFC 3339, the same without a zone (UTC) and without the
-// time of day (its beginning). ErrInvalid for anything else.
+// ParseInstant reads a point in time from a parameter: RFC 3339, the same without a
+// zone (UTC) or without the time of day (the day's beginning). Anything else is
+// ErrInvalid.
 func ParseInstant(text string) (time.Time, error) {
 	for _, form := range []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04", time.DateOnly,
@@ -32,11 +32,11 @@ func ParseInstant(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", understudy.ErrInvalid, understudy.Clip(text))
 }
 
-// maxClock bounds a text that is looked at for a time, in bytes.
+// maxClock bounds a text that may be a time, in bytes.
 const maxClock = 64
 
-// Unix is the time a text tells as a field of that type, in Unix seconds; 0
-// when the type is none of a time, or the text is not one.
+// Unix is the time that a text means as a field of that type, in Unix seconds. It is 0
+// for a type or a text that is no time.
 func Unix(typ string, text []byte) int64 {
 	if len(text) > maxClock {
 		return 0

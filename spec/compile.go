@@ -12,9 +12,9 @@ import (
 	"understudy"
 )
 
-// Compile fills in defaults, checks that everything a spec names is there, and
-// makes it ready. It must be called once, before any other method; the error
-// names the part of the spec that is wrong.
+// Compile fills in defaults and checks that every name in the spec refers to something.
+// It must be called once, before any other method. The error names the part of the spec
+// that is wrong.
 func (s *Spec) Compile() error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("spec %s: %w", s.Name, err)
@@ -178,7 +178,7 @@ func checkFields(fields []*Field) error {
 	return nil
 }
 
-// checkNames makes sure that what a kind says of its fields is about fields it has.
+// checkNames makes sure that a kind names only fields that it has.
 func (k *Kind) checkNames() error {
 	names := slices.Concat(k.ID, k.Columns)
 	for _, st := range slices.Concat(k.Final, k.Failed) {
@@ -212,7 +212,8 @@ func (k *Kind) checkNames() error {
 	return k.checkForgets()
 }
 
-// checkForgets makes sure that it can be told which records upstream forgets.
+// checkForgets makes sure that the spec says how to find the records that upstream
+// forgets.
 func (k *Kind) checkForgets() error {
 	switch f := k.Retention; {
 	case f.Days < 0:
@@ -232,7 +233,7 @@ func (k *Kind) checkForgets() error {
 // HookForm is the hook style of a form signed together with its URL.
 const HookForm = "url-form-hmac-sha1"
 
-// check makes sure that a hook can be verified, and that it names something.
+// check makes sure that a hook can be verified and names a parameter.
 func (h *Hook) check() error {
 	switch {
 	case h.Style == "" && h.Header == "" && len(h.IDs) == 0:
@@ -264,8 +265,8 @@ func (s *Spec) addRoute(path string, r route) (t Template, err error) {
 	return t, nil
 }
 
-// checkLinks makes sure links lead to kinds, once all kinds are known, and
-// orders routes so that the one with fewer variables in a segment wins.
+// checkLinks makes sure that links lead to kinds, once all kinds are known. It orders
+// the routes: the one with fewer variables wins.
 func (s *Spec) checkLinks() error {
 	for variable, field := range s.Shown {
 		if !slices.ContainsFunc(s.Kinds, func(k *Kind) bool { return k.fields[field] != nil }) {

@@ -1,4 +1,4 @@
-// Answer form: how a spec writes down what a list answer looks like.
+// Envelope: how a spec describes a list answer.
 
 package spec
 
@@ -11,7 +11,7 @@ import (
 	"understudy"
 )
 
-// EnvelopeWords are what Paging.Answer may hold in braces:
+// EnvelopeWords are the words that Paging.Template may hold in braces:
 //
 //	{start} {end} {page} {size}                  numbers
 //	{more}                                       true when a page comes after this one, else false
@@ -26,8 +26,8 @@ func EnvelopeWords() []string {
 	}
 }
 
-// CutWord cuts an answer form around its first word in braces. The braces of
-// the JSON itself hold no word alone.
+// CutWord cuts a template around its first word in braces. The braces of the JSON
+// itself hold no word alone.
 func CutWord(form string) (before, word, after string, found bool) {
 	for from := 0; ; {
 		open := strings.IndexByte(form[from:], '{')
@@ -46,7 +46,7 @@ func CutWord(form string) (before, word, after string, found bool) {
 	}
 }
 
-// checkAnswer checks the answer form and the token of a paging.
+// checkAnswer checks the template and the token of a paging.
 func (p *Paging) checkAnswer(style pagingStyle) error {
 	if p.Token != "" && strings.Count(p.Token, "{id}") != 1 {
 		return fmt.Errorf("token %q: want {id} in it, once", p.Token)
@@ -67,9 +67,9 @@ func (p *Paging) checkAnswer(style pagingStyle) error {
 	}
 }
 
-// tryAnswer makes sure that an answer form makes JSON, and that it says where
-// upstream does whether a page comes after it. Without that a program would take
-// the first page for all there is.
+// tryAnswer makes sure that a template makes JSON, and that the JSON says where
+// upstream does whether a page comes after it. Without that a program would take the
+// first page for the whole list.
 func (p *Paging) tryAnswer(style pagingStyle) error {
 	if p.Template == "" {
 		return nil
@@ -92,7 +92,7 @@ func (p *Paging) tryAnswer(style pagingStyle) error {
 	return nil
 }
 
-// sample is what an answer form says of the page after it.
+// sample is the value at Next of an answer made by the template.
 func (p *Paging) sample(next, more string) (value any, err error) {
 	var body []byte
 	for rest := p.Template; ; {
@@ -117,7 +117,7 @@ func (p *Paging) sample(next, more string) (value any, err error) {
 	}
 }
 
-// inside is the value of a dotted name; nil when there is none.
+// inside is the value of a dotted name, or nil.
 func inside(value any, dotted string) any {
 	for name := range strings.SplitSeq(dotted, ".") {
 		object, _ := value.(map[string]any)

@@ -1,18 +1,17 @@
-// Kept: under which shape records are kept that do not tell whose they are.
+// Foreign: the shape of records that do not say whose they are.
 
 package spec
 
-// ForeignShape ends the shape of records that do not tell whose they are and were
-// seen under a path that names somebody else than the source's user. So what is
-// kept in a list's own shape lies under the user.
+// ForeignShape ends the shape of records that do not say whose they are and were seen
+// under a path of another user. So the records in a list's own shape are the source's
+// user's.
 const ForeignShape = "@elsewhere"
 
 // UnscopedVar is the variable in the paths of a kind's lists that the source's user
-// fills in and that no field of its records shows; "" when there is none.
+// fills in and no field of the records shows; "" without one.
 func (k *Kind) UnscopedVar() string { return k.unscopedVar }
 
-// findUnscopedVar finds it. Where another variable follows, the record that one
-// names tells.
+// findUnscopedVar finds it. When another variable follows, its record says whose it is.
 func (s *Spec) findUnscopedVar(k *Kind) {
 	for _, l := range k.Lists {
 		vars := l.template.Vars()

@@ -17,7 +17,7 @@ type Kind struct {
 	ID        []string          `yaml:"id"`       // the fields that name a record; several are joined by "~"; none: pages only
 	Prefixes  []string          `yaml:"prefixes"` // what ids begin with: CA
 	Clock     string            `yaml:"clock"`    // the field that orders records in time
-	Order     string            `yaml:"order"`    // the field by whose time a record without a clock stands among the others in lists
+	Order     string            `yaml:"order"`    // the field whose time orders a record without a clock in lists
 	Final     []State           `yaml:"final"`    // a record is final when one of these holds
 	Failed    []State           `yaml:"failed"`   // a record is marked as failed when one of these holds
 	Own       string            `yaml:"own"`      // this field of every record is a number of our own (incoming numbers)
@@ -72,9 +72,9 @@ func (k *Kind) HasPrefix(id string) bool {
 	return false
 }
 
-// SpellID is how records spell an id of the kind that was typed in any letter
-// case: the prefix as the spec has it, and the 32 small hex digits of an AnyID.
-// ok is false for a text of any other form.
+// SpellID is an id of the kind, typed in any letter case, as records spell it: the
+// prefix as in the spec and the 32 lower-case hex digits of an AnyID. ok is false for a
+// text of another form.
 func (k *Kind) SpellID(typed string) (id string, ok bool) {
 	for _, p := range k.Prefixes {
 		if len(typed) != understudy.AnyIDText || len(p) != len(understudy.AnyID{}.Prefix) || !strings.EqualFold(typed[:len(p)], p) {
@@ -97,9 +97,9 @@ func (f *Field) FieldName() string {
 	return strings.ReplaceAll(strings.ReplaceAll(f.Name, "_", " "), ".", " ")
 }
 
-// HasID reports whether a text is an id of one of the kinds: a prefix of two
-// letters and the rest of an AnyID, or a longer prefix and a rest without 7 digits
-// in a row, so that no phone number is taken for one.
+// HasID reports whether a text is an id of one of the kinds: a prefix of two letters
+// and the rest of an AnyID, or a longer prefix and a rest without 7 digits in a row. So
+// no phone number passes as an id.
 func (s *Spec) HasID(text string) bool {
 	for _, k := range s.Kinds {
 		for _, p := range k.Prefixes {
@@ -115,7 +115,7 @@ func (s *Spec) HasID(text string) bool {
 	return false
 }
 
-// longestRun is how many digits stand in a row at most.
+// longestRun is the largest number of digits in a row.
 func longestRun(text string) (most int) {
 	run := 0
 	for i := range len(text) {

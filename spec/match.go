@@ -34,11 +34,11 @@ func (r *route) ids() []string {
 	return nil
 }
 
-// Target says what a request to this source means: the decoded path's kind,
-// list or instance, and the canonical key. A path the spec does not name gives
-// a target without a kind. Malformed paths and queries are ErrInvalid; a path
-// that could be read as another one (dots, an encoded slash) is ErrNotFound
-// too, for upstream knows nothing by such a name.
+// Target says what a request to this source means: the kind, list or instance of the
+// decoded path, and the canonical key. A path that the spec does not name gives a
+// target without a kind. Malformed paths and queries are ErrInvalid. A path that could
+// be read as another one (dots, an encoded slash) is ErrNotFound too, because upstream
+// has nothing under such a name.
 func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	segments, err := understudy.SplitPath(path)
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	return t, nil
 }
 
-// Follow is the target of a link found in an answer: a URI reference with a
-// path of its own (its host, if any, is not looked at).
+// Follow is the target of a link found in an answer: a URI reference with a path of its
+// own. Its host, if any, does not count.
 func (s *Spec) Follow(source, link string) (*Target, error) {
 	if _, rest, ok := strings.Cut(link, "://"); ok && !strings.HasPrefix(link, "/") {
 		slash := strings.IndexByte(rest, '/')
@@ -110,9 +110,9 @@ func (s *Spec) route(t *Target, segments []string) {
 	}
 }
 
-// ambiguous reports whether a part of a composite id holds the separator, so
-// that the id could be read as another record's, or a part of a media path a
-// dot, so that it may be another rendition of the record itself.
+// ambiguous reports whether a path could mean another record. A part of a composite id
+// then holds the separator, or a part of a media path holds a dot and may name another
+// rendition.
 func (r *route) ambiguous(vars []understudy.Param) bool {
 	ids := r.ids()
 	return slices.ContainsFunc(vars, func(v understudy.Param) bool {
@@ -149,10 +149,10 @@ func withoutParameters(segment string) string {
 	return head
 }
 
-// canonical orders a query: the list's filters as the spec names them, then
-// what the spec does not name by name, then size, page and tokens. The default
-// size is written out; the first page's number is left out, unless another
-// number is given too. Parameters of one name keep their order.
+// canonical orders a query: the list's filters as in the spec, then unknown parameters
+// by name, then size, page and tokens. The default size is written out. The first
+// page's number is left out, unless another number is given too. Parameters of one name
+// keep their order.
 func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
 	if t.List == nil {
 		slices.SortStableFunc(q, func(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) })

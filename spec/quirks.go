@@ -1,4 +1,4 @@
-// Odd: what an API does with list requests that are not quite right.
+// Quirks: what an API does with list requests that are not quite right.
 
 package spec
 
@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Quirks says what becomes of list requests that are not quite right. What is
-// refused is said by the errors' messages: one without a text is not known.
+// Quirks says what an API does with list requests that are not quite right. Upstream's
+// text for a refusal is in the errors' messages; a refusal without a text there is not
+// known.
 type Quirks struct {
 	Operator string `yaml:"operator"`   // a time that begins with < or >: ignored (default), refused
 	Size     string `yaml:"size"`       // a page size that is no number above 0: refused (default), default
@@ -16,7 +17,7 @@ type Quirks struct {
 	Alone    string `yaml:"page_alone"` // a page number without a token: counts (default), ignored
 }
 
-// The ways of Odd.
+// The values of Quirks.
 const (
 	QuirkIgnored = "ignored"
 	QuirkRefused = "refused"
@@ -25,23 +26,23 @@ const (
 	QuirkCounts  = "counts"
 )
 
-// QuirkWords are the words under which the errors' codes and messages tell how
-// upstream refuses a parameter: a date or a truth value that is none, a time
-// from before what is kept, too long a range, and paging. The status is 400,
-// and the code that of invalid when the word has none of its own.
+// QuirkWords are the words under which the errors' codes and messages describe how
+// upstream refuses a parameter: a malformed date or truth value, a time from before
+// what is kept, too long a range, and paging. The status is 400. A word without a code
+// has that of invalid.
 func QuirkWords() []string {
 	return []string{"date", "bool", "retention", "range", "size", "size_above", "page", "token"}
 }
 
-// FilterOps are the ways a filter looks at its field: it is the value; a time
-// lies within the day (month, year, second) given, at its beginning or later,
-// up to it, before it; a text contains the value; the same, a star being any
-// digit; and widen: true makes the list show what it otherwise leaves out.
+// FilterOps are the ways in which a filter tests its field. The field is the value. Its
+// time lies within the day (month, year, second) given, at its beginning or later, up
+// to it, or before it. Its text contains the value, also with a star for any digit.
+// With widen, true makes the list show what it otherwise leaves out.
 func FilterOps() []string {
 	return []string{"is", "day", "since", "until", "before", "contains", "digits", "widen"}
 }
 
-// check fills in what is not said and refuses what means nothing.
+// check fills in defaults and refuses unknown values.
 func (o *Quirks) check() error {
 	for _, one := range []struct {
 		name  string
@@ -63,7 +64,7 @@ func (o *Quirks) check() error {
 	return nil
 }
 
-// check makes sure that a filter means something.
+// check makes sure that a filter has a known operator and a fitting type.
 func (f *Filter) check() error {
 	switch edge := f.Op == "since" || f.Op == "until"; {
 	case !slices.Contains(FilterOps(), f.Op):

@@ -1,4 +1,4 @@
-// Row form: how a list's rows come of records seen in another shape.
+// Row mapping: how a list's rows are made from records seen in another shape.
 
 package spec
 
@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// RowMapping says how the rows of a list that only shows what lies under one record
-// come of the same records as a list of all of them shows them (shape From), so
-// that it can be made from records though nobody ever asked for it.
+// RowMapping says how the rows of a list below one record are made from the same
+// records in the shape From, that of a list of all records. So the list can be composed
+// before a reader ever asks for it.
 type RowMapping struct {
 	From string `yaml:"from"` // a shape of the kind, that of a list which shows every record
-	// Without are members of the body that these rows do not have; With are texts
-	// that stand in place of a member's value, {Variable} of the path and {field}
-	// of the record in them.
+	// Without are members of the body that these rows do not have. With are texts in place
+	// of a member's value, with {Variable} of the path and {field} of the record in them.
 	Without []string          `yaml:"without"`
 	With    map[string]string `yaml:"with"`
-	// Own: a row says what From does not. From tells which records the list
-	// shows; each is given as it was last seen in this list itself, and the list
-	// is made only when that is known of all.
+	// Own: a row has values that From does not show. From says which records the list has,
+	// and each comes as this list itself last showed it. The list is made only when that is
+	// known of all.
 	Own bool `yaml:"own"`
 }
 
@@ -30,7 +29,7 @@ func (f *RowMapping) Fill(text string, value func(name string) (string, bool)) (
 	return fillBraces(text, value)
 }
 
-// checkRows makes sure that what is said of rows is about what there is.
+// checkRows makes sure that row mappings name shapes, fields and variables that exist.
 func (k *Kind) checkRows() error {
 	for _, l := range k.Lists {
 		if l.Rows == nil {

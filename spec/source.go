@@ -11,8 +11,8 @@ import (
 	"understudy"
 )
 
-// Source is one configured upstream: an API by its spec, an account, where we
-// answer for it. It holds no secret. It is not changed after start.
+// Source is one configured upstream: an API by its spec, an account, and the URL of
+// this server for it. It holds no secret and does not change after start.
 type Source struct {
 	Name      string   // "twilio": first part of viewer paths and of every key
 	Spec      *Spec    // compiled
@@ -22,10 +22,10 @@ type Source struct {
 	Media     []string // kinds whose contents (audio, images) are kept
 }
 
-// PollTarget is the newest page that an entry of Polls names: a kind, by its first
-// list that can be asked for with nothing but the source's own settings; or such a
-// list's path, whole or its end, with filters of the list ("/Calls.json?Status=failed").
-// Errors wrap ErrInvalid and say what is wrong with the entry.
+// PollTarget is the newest page that an entry of Polls names. An entry is a kind, for
+// its first list that needs only the source's settings. Or it is such a list's path,
+// whole or its end, with filters of the list ("/Calls.json?Status=failed"). Errors wrap
+// ErrInvalid and say what is wrong with the entry.
 func (s *Source) PollTarget(entry string) (*Target, error) {
 	if !strings.HasPrefix(entry, "/") {
 		k := s.Spec.Kind(entry)
@@ -101,7 +101,7 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 	return t, nil
 }
 
-// Whole reports whether a target is of a whole list: no filter is asked for.
+// Whole reports whether a target is a whole list, without a filter.
 func (t *Target) Whole() bool {
 	if t.List == nil {
 		return false

@@ -4,9 +4,9 @@
 // and errors, read from a file; and what one request means under it.
 package spec
 
-// Spec says what an API looks like: hosts, kinds, shapes, paths, paging,
-// filters, field classes. The upstream room reads it from a YAML file and
-// compiles it; after Compile it is never changed and safe for concurrent use.
+// Spec says what an API looks like: hosts, kinds, shapes, paths, paging, filters, field
+// classes. Package upstream reads it from a YAML file and compiles it. After Compile it
+// never changes and is safe for concurrent use.
 type Spec struct {
 	Name   string `yaml:"name"`
 	Title  string `yaml:"title"`
@@ -15,20 +15,20 @@ type Spec struct {
 	Hosts  []Host `yaml:"hosts"`
 	Auth   Auth   `yaml:"auth"`
 	Paging Paging `yaml:"paging"`
-	// Pagings are other ways this API cuts lists, by name; a list says which.
+	// Pagings are other ways in which this API cuts lists, by name; a list names its own.
 	Pagings map[string]*Paging `yaml:"pagings"`
 	Errors  Errors             `yaml:"errors"`
-	// Vars says what fills a path variable when nobody gave one: "user" is the
+	// Vars says what fills a path variable that a request leaves open: "user" is the
 	// source's user.
 	Vars map[string]string `yaml:"vars"`
 	// Shown says which field of a record shows a path variable, for kinds that
 	// have such a field; the field's link says what the variable names.
 	Shown map[string]string `yaml:"shown"`
-	// WholeLists: every list, asked without filters, shows all records of its kind
-	// (below its record) from its first page to its last. Where it is not said a
-	// list may have a filter of its own, or more pages than it tells of.
+	// WholeLists: every list without filters shows all records of its kind (below its
+	// record) from its first page to its last. Without WholeLists a list may have a filter
+	// of its own, or more pages than it tells of.
 	WholeLists bool `yaml:"whole_lists"`
-	// Quirks is what becomes of list requests that are not quite right.
+	// Quirks says what the API does with list requests that are not quite right.
 	Quirks Quirks  `yaml:"odd"`
 	Kinds  []*Kind `yaml:"kinds"`
 	Hook   Hook    `yaml:"hook"`
@@ -43,8 +43,8 @@ type Host struct {
 	Prefixes []string `yaml:"prefixes"`
 }
 
-// Hook says how the API calls back when something has happened: a hint to look
-// again, never data.
+// Hook says how the API calls back after an event. A call is a hint to fetch again,
+// never data.
 type Hook struct {
 	// Style is url-form-hmac-sha1, the URL and the sorted form, keyed by the source's
 	// secret, in base64; "": it does not call.
@@ -53,7 +53,7 @@ type Hook struct {
 	IDs    []string `yaml:"ids"`    // parameters that may name a record; its prefix says of which kind
 }
 
-// Auth says how upstream, and our callers in upstream's stead, are told who asks.
+// Auth says how requests name their caller: to upstream, and to the drop-in port.
 type Auth struct {
 	Style string `yaml:"style"` // basic, bearer, none
 	Realm string `yaml:"realm"` // of the WWW-Authenticate challenge
@@ -68,8 +68,8 @@ type Errors struct {
 	// limited, server; or by one of a parameter (see QuirkWords).
 	Codes    map[string]int    `yaml:"codes"`
 	Messages map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
-	// Link is where an error code is explained, {code} in it; Meanings says a
-	// code in few words. Both are for people.
+	// Link is the page that explains an error code, {code} in it. Meanings explain a code
+	// in few words. Both are for people.
 	Link     string            `yaml:"link"`
 	Meanings map[string]string `yaml:"meanings"`
 }
@@ -87,20 +87,20 @@ const (
 	TypeSelect  = "select"
 	TypeMap     = "map"   // an object; its own fields are named with dots
 	TypeCode    = "code"  // an error code of the API (Errors.Meanings), a JSON number or digits in a string
-	TypeMedia   = "media" // in no body: the content under a media path, so that roles can speak of it
+	TypeMedia   = "media" // so that roles can have a rule for it
 )
 
 // AnyKind is the Link of a field that may name a record of any kind.
 const AnyKind = "*"
 
-// Field classes, what roles speak of; "" is a plain field.
+// Field classes, which roles have rules for; "" is a plain field.
 const (
 	ClassPhone  = "phone"
 	ClassBody   = "body"
 	ClassPrice  = "price"
 	ClassURL    = "url"
 	ClassName   = "name"
-	ClassSecret = "secret" // emptied inside upstream, for every role and face
+	ClassSecret = "secret" // emptied inside upstream, for every role and frontend
 )
 
 // Field is one field of a kind or of a list's envelope. Name is dotted for a
@@ -110,25 +110,25 @@ type Field struct {
 	Title string `yaml:"title"`
 	Type  string `yaml:"type"`  // default text
 	Class string `yaml:"class"` // default plain
-	// From names the field this one is derived from; it is hidden or masked
-	// whenever that one is, and may not be filtered on then either.
+	// From names the field this one is derived from. It is hidden or masked whenever that
+	// one is, and then may not be filtered on.
 	From string `yaml:"from"`
-	// SMS says that the field is the text of a short message, which is billed by
-	// segments: people are shown how many it takes and what makes them more.
+	// SMS says that the field is the text of a short message. These are billed by segments:
+	// people see how many there are, and why.
 	SMS bool `yaml:"sms"`
-	// Tells names the field whose length or content this one tells of: it is shown
-	// no more fully than that one, unless a rule names it.
+	// Tells names a field whose length or content this one reveals. It is shown no more
+	// fully than that one, unless a rule names it.
 	Tells string `yaml:"tells"`
-	// Redacts says that upstream empties the field to take back what it said:
-	// versions of the record in which it was not empty go then.
+	// Redacts says that upstream empties the field to take back its text. Versions of the
+	// record in which it was not empty then go.
 	Redacts bool   `yaml:"redacts"`
-	Link    string `yaml:"link"` // the kind whose record the value names; AnyKind: one of any, told by its prefix
-	// Absolute says that the value is, or may be, an absolute URL of the API
-	// itself: its scheme and host are replaced by the source's public URL.
+	Link    string `yaml:"link"` // the kind of the record that the value names; AnyKind: any kind, recognised by its prefix
+	// Absolute says that the value may be an absolute URL of the API itself. Its scheme and
+	// host are replaced by the source's public URL.
 	Absolute bool `yaml:"absolute"`
 }
 
-// Filter is one query parameter of a list that picks records.
+// Filter is one query parameter by which a list selects records.
 type Filter struct {
 	Name  string `yaml:"name"`  // as upstream spells it, operator included: StartTime>
 	Field string `yaml:"field"` // what it looks at; "" when no field shows it
@@ -140,11 +140,11 @@ type Filter struct {
 	// Whole: with op until a day, month or year counts up to its end, not to
 	// its beginning.
 	Whole bool `yaml:"whole"`
-	// Open: with op since or until the edge itself is not meant.
+	// Open: with op since or until the edge itself is excluded.
 	Open bool `yaml:"open"`
-	// Back is how many days back from now a time may be asked for, and Longest,
-	// with op since, how many days may lie between it and the list's until on the
-	// same field, or now without that; more is refused. 0 = any.
+	// Back is how many days back from now a time may lie. Longest, with op since, is how
+	// many days may lie between it and the list's until on the same field, or now without
+	// that. More is refused. 0 = any.
 	Back    int `yaml:"back"`
 	Longest int `yaml:"longest"`
 }
@@ -159,14 +159,14 @@ type List struct {
 	Paging  string    `yaml:"paging"` // a name in the spec's pagings; "" = the spec's paging
 	// Whole is WholeLists of this list alone; nil: as the spec says. Compile fills it in.
 	Whole *bool `yaml:"whole"`
-	// Only is what each row of the list says: field values that set it apart
-	// from other lists of its shape.
+	// Only are the field values that all rows of the list have, and that set it apart from
+	// other lists of its shape.
 	Only map[string]string `yaml:"only"`
-	// Rows, for a list under a record, says how its rows come of what a list of
-	// all records shows; nil: they are only ever what it showed itself.
+	// Rows, for a list under a record, says how its rows are made from those of a list of
+	// all records; nil: they come only from this list.
 	Rows *RowMapping `yaml:"rows"`
-	// Count is, for a list under a record, the record's field that says how
-	// many rows it has: with 0 there nobody needs to ask.
+	// Count is, for a list under a record, the record's field with the number of rows. With
+	// 0 there the list needs no request.
 	Count string `yaml:"count"`
 
 	template Template
@@ -181,14 +181,14 @@ type Instance struct {
 	template Template
 }
 
-// Media is one path under which the content of a record lies: audio, an image.
-// It answers with bytes of any type, perhaps after redirects.
+// Media is one path with the content of a record: audio, an image. The answer is bytes
+// of any type, perhaps after redirects.
 type Media struct {
 	Path  string   `yaml:"path"`
 	ID    []string `yaml:"id"`    // the path variables that name the record, as in Instance; none may hold a dot
 	Field string   `yaml:"field"` // a field of type media: what roles speak of
-	// Types are what the content may be, as media types ("audio/mpeg") or
-	// their first halves ("image/"); anything else is offered for download only.
+	// Types are the types that the content may have, as media types ("audio/mpeg") or their
+	// first halves ("image/"). Another type is offered for download only.
 	Types []string `yaml:"types"`
 
 	template Template
@@ -203,8 +203,7 @@ func (in *Instance) Template() Template { return in.template }
 // Template is the media path, parsed.
 func (m *Media) Template() Template { return m.template }
 
-// Shows reports whether the list, asked without filters, shows all records of
-// its kind.
+// Shows reports whether the list without filters shows all records of its kind.
 func (l *List) Shows() bool { return l.Whole != nil && *l.Whole }
 
 // Filter is the list's filter of that name, nil when there is none.
@@ -217,7 +216,7 @@ func (l *List) Filter(name string) *Filter {
 	return nil
 }
 
-// PagingOf is how a list is cut into pages; nil is the spec's own way.
+// PagingOf is how a list is cut into pages. A nil list has the spec's default.
 func (s *Spec) PagingOf(l *List) *Paging {
 	if l != nil && l.Paging != "" {
 		return s.Pagings[l.Paging]
@@ -225,5 +224,5 @@ func (s *Spec) PagingOf(l *List) *Paging {
 	return &s.Paging
 }
 
-// Kind finds a kind by name, nil when the spec has none of it.
+// Kind finds a kind by name, or nil.
 func (s *Spec) Kind(name string) *Kind { return s.kinds[name] }

@@ -37,10 +37,9 @@ func (t *Target) Shape() string {
 	return ""
 }
 
-// Widened reports whether the request makes upstream show more than it
-// otherwise would, such as records that were deleted: a filter of any list of
-// the kind whose op is widen, on a list or on one record, with a value that is
-// not false. What such an answer shows says nothing about what there is.
+// Widened reports whether the request makes upstream show more than usual, such as
+// deleted records: a filter with op widen, of any list of the kind, has a value that is
+// not false. Such an answer does not tell which records exist.
 func (t *Target) Widened() bool {
 	if t.Kind == nil || len(t.Query) == 0 {
 		return false
@@ -60,10 +59,9 @@ func (t *Target) Widened() bool {
 	return false
 }
 
-// Unnamed is the name of a parameter of the request that the spec does not name
-// for its list, or for any list of the kind when it asks for one record; "" when
-// there is none. What such a parameter does to the answer is not known: it may
-// give records another form (expand, fields).
+// Unnamed is a parameter of the request that the spec does not name for its list, or
+// for any list of the kind when it asks for one record; "" without one. Its effect on
+// the answer is not known: it may give records another form (expand, fields).
 func (t *Target) Unnamed() string {
 	if t.Kind == nil || len(t.Query) == 0 {
 		return ""
@@ -98,8 +96,8 @@ func (t *Target) Within() []string {
 	return within
 }
 
-// KeptAs is the shape under which the answer's records are kept in a source of
-// that user: Shape, but for those that nobody could tell from the user's.
+// KeptAs is the shape under which the answer's records are kept in a source of that
+// user: Shape, or the foreign shape of records that do not show their user.
 func (t *Target) KeptAs(user string) string {
 	if t.Kind == nil || t.Kind.unscopedVar == "" {
 		return t.Shape()

@@ -1,4 +1,4 @@
-// Text: what of a record people read, in which words are looked for.
+// Text: the fields of a record that people search by words.
 
 package spec
 
@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Worded reports whether a field of the kind is text: what people read. Neither
-// are ids, links, secrets, prices with their currencies and what is derived from
-// another field, nor times, numbers and what is true or false: those are asked
-// for by their field. What lies in a field that is text is text, too. The index
-// of words and who looks for words in a body go by it both, so that the one
-// finds no less than the other.
+// IsText reports whether a field of the kind is text that people read. Ids, links,
+// secrets, prices with their currencies and derived fields are not, nor are times,
+// numbers and truth values: searches ask for those by their field. Values inside a
+// field that is text are text, too. The index of words and the search in bodies both
+// use it, so that neither finds less than the other.
 func (k *Kind) IsText(f *Field) bool {
 	switch {
 	case f.From != "", f.Link != "", f.Absolute, f.Name == k.Parent, slices.Contains(k.ID, f.Name), f.Class == ClassSecret,
@@ -26,8 +25,8 @@ func (k *Kind) IsText(f *Field) bool {
 	return false
 }
 
-// LooksLikeTime reports whether a text is a date or a time as programs write them,
-// which in a field without a class is no text.
+// LooksLikeTime reports whether a text is a date or a time as programs write them. In a
+// field without a class such a text is not searched by words.
 func LooksLikeTime(text string) bool {
 	if len(text) < 10 || len(text) > 40 {
 		return false
@@ -43,9 +42,9 @@ func LooksLikeTime(text string) bool {
 	return false
 }
 
-// Termed reports whether a store can be asked for a field's values by an index:
-// what the kind's lists filter by, its own time, what is one of few values, links,
-// numbers, and what every path of the API names.
+// Termed reports whether a store has an index of a field's values. It has one of the
+// fields that the kind's lists filter by, its own time, fields of few values, links,
+// numbers, and the variables of every path.
 func (s *Spec) Termed(k *Kind, f *Field) bool {
 	switch {
 	case f.Class == ClassSecret, f.Type == TypeMap, f.Type == TypeMedia:

@@ -1,4 +1,4 @@
-// Token: what a page token says of a record, by the spec's rule.
+// Token: the record that a page token names, by the spec's rule.
 
 package spec
 
@@ -10,12 +10,12 @@ const (
 	ownBefore = "before~"
 )
 
-// TokenForm is how the page tokens of a list name a record: what stands before
-// its id in the token of the page after it, in that of the page before it, and
-// what stands behind the id in both.
+// TokenForm is how the page tokens of a list name a record: the text before its id in
+// the token of the page after it, that in the token of the page before it, and the text
+// behind the id in both.
 type TokenForm struct {
 	After, Before, Tail string
-	Own                 bool // the spec gives no rule for them; upstream does not know this form
+	Own                 bool // the spec gives no rule; upstream does not know this form
 }
 
 // TokenForm is the form of the page tokens of a kind's lists; a nil kind has ids

@@ -1,4 +1,4 @@
-// Test: conditions on one value.
+// Condition: tests of one value.
 
 package query
 
@@ -9,8 +9,8 @@ import (
 	"understudy"
 )
 
-// Test is a condition on a value. It is safe for concurrent use. No value
-// fulfils none, but for Contains and Digits.
+// Test is a condition on a value. It is safe for concurrent use. A missing value
+// fulfils only Contains and Digits.
 type Test interface {
 	Holds(v Value) bool
 }
@@ -21,11 +21,11 @@ type Present struct{}
 // Holds reports whether there is a value.
 func (Present) Holds(v Value) bool { return !v.Null() && string(v.raw) != `""` }
 
-// OneOf wants one of some texts, or one that begins with one of others. None of
-// them is empty.
+// OneOf wants one of some texts, or a text that begins with one of the prefixes. No
+// text and no prefix is empty.
 type OneOf struct{ Texts, Prefixes []string }
 
-// Holds compares the text as it is.
+// Holds compares the whole text.
 func (t OneOf) Holds(v Value) bool {
 	if v.Null() {
 		return false
@@ -43,8 +43,8 @@ func (t OneOf) Holds(v Value) bool {
 	return false
 }
 
-// Contains wants a text that holds another. Null counts as the empty text, as in
-// the filters of the providers whose lists are made.
+// Contains wants a text that contains another. Null counts as the empty text, as in the
+// providers' own filters.
 type Contains string
 
 // Holds looks for the text.
@@ -73,8 +73,8 @@ func (t Digits) at(text string) bool {
 	return true
 }
 
-// Number wants a phone number in any form, with or without the code of a
-// country. What is no number ("client:anna") is compared without case.
+// Number wants a phone number in any form, with or without the code of a country. A
+// text that is no number ("client:anna") is compared without case.
 type Number struct {
 	text  string
 	phone understudy.Phone

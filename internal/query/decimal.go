@@ -1,4 +1,4 @@
-// Decimal: numbers as they are written, and conditions on them.
+// Decimal: numbers as written, and conditions on them.
 
 package query
 
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Decimal is a number as it is written: no digits are lost.
+// Decimal is a number as written: no digits are lost.
 type Decimal struct {
 	negative    bool
 	whole, part string // without zeros in front and behind

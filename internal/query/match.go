@@ -17,8 +17,8 @@ type Condition struct {
 
 // Options say what differs between the users of conditions.
 type Options struct {
-	// Flat takes objects and arrays for no value. An index of terms has none of
-	// them, and what it finds must be what the bodies say.
+	// Flat treats objects and arrays as no value. An index of terms has no entry for them,
+	// and must agree with the bodies.
 	Flat bool
 }
 
@@ -52,8 +52,8 @@ func Compile(conditions []Condition, o Options) *Matcher {
 	return m
 }
 
-// Match reports whether a body fulfils every condition. One that is no JSON
-// object fulfils none.
+// Match reports whether a body fulfils every condition. A body that is no JSON object
+// fulfils no condition.
 func (m *Matcher) Match(body []byte) bool {
 	if len(m.all) == 0 {
 		return true

@@ -1,4 +1,4 @@
-// Search: what is asked of every record at once by words, and what is found.
+// Search: requests that search every record by words, and their results.
 
 package query
 
@@ -10,19 +10,18 @@ import (
 // SearchRequest is a search: a query's text and how its answer is wanted. The zero
 // value of every field but Text is a good one.
 type SearchRequest struct {
-	// Text is the query, in the grammar of docs/search.md; "" finds everything
-	// the caller sees.
+	// Text is the query, in the grammar of docs/search.md; "" finds everything that the
+	// caller sees.
 	Text   string
-	Source string   // "" = every source the caller may ask
+	Source string   // every source that the caller may ask
 	Kinds  []string // none = every kind the caller sees; one it does not see is ErrForbidden
 	// Sort is the order of the hits: "" or "newest", "oldest", "rank" (best
 	// first), or a field by its name, a minus before it for the largest first.
 	// All but the first two look at the newest matches alone (see
 	// SearchResult.Window).
 	Sort   string
-	Facets bool // count the matches by kind, status, direction and time, too
-	// CountOnly wants the total and the facets alone: no record is looked up to be
-	// shown.
+	Facets bool // count the matches also by kind, status, direction and time
+	// CountOnly wants the total and the facets alone: no record is read.
 	CountOnly bool
 	Cursor    string // SearchResult.Next of an answer to the same ask by the same role; "" = from the beginning
 	Limit     int    // hits at most; 0 = DefaultHits, above MostHits is ErrInvalid
@@ -34,29 +33,29 @@ const (
 	MostHits    = 500
 )
 
-// SearchResult is the answer to a search, as its caller may see it: what the
-// caller's role hides was not matched, counted, sorted by or shown.
+// SearchResult is the answer to a search, as its caller may see it. Fields that the
+// caller's role hides are not matched, counted, used for the order or shown.
 type SearchResult struct {
 	Query string // the query as it was understood, in its full form
 	Hits  []SearchHit
-	Next  string // the cursor of what comes after; "" = that was all
+	Next  string // the cursor of the hits after these; "" = there are no more
 	// Partial says that time or a limit ended the search before Limit hits were
 	// found; Next goes on from there.
 	Partial bool
-	// Window, when it is not 0, is how many of the newest matches were put in
-	// order; More says that there are older ones, which were not.
+	// Window, when it is not 0, is how many of the newest matches were sorted. More says
+	// that there are older ones, which were not.
 	Window int
 	More   bool
-	Notes  []string // what the caller should be told, in sentences
+	Notes  []string // notes for the caller, in sentences
 	// Total and Facets are there when they were asked for.
 	Total  *Count
 	Facets []SearchFacet
-	// Meant is the one record whose id, or the one number ("+1555…"), the whole
-	// text is; both empty when it is neither. A record in it exists and is seen.
+	// Meant is the one record whose id, or the one number ("+1555…"), the whole text is.
+	// Both are empty when it is neither. A record in it exists and the caller sees it.
 	Meant SearchMeant
 }
 
-// SearchMeant is what a text names that is nothing but a name.
+// SearchMeant is the record or the number that a text names.
 type SearchMeant struct {
 	Source, Kind, ID string
 	Number           string // as typed, its marks taken out: + and digits
@@ -102,12 +101,12 @@ type SearchValue struct {
 	Term  string // what to add to the query to see these alone: "status:failed"
 }
 
-// SavedSearch is a query kept under a name: text and parameters, never an
-// answer. Whoever opens it searches as itself.
+// SavedSearch is a query kept under a name: text and parameters, never an answer. A
+// caller that opens it searches with its own grant.
 type SavedSearch struct {
 	Name    string // 1 to 60 characters, unique among its owner's
 	Owner   string // the caller's name
-	Shared  bool   // everyone who may search sees it; only its owner changes it
+	Shared  bool   // every caller that may search sees it; only its owner changes it
 	Request SearchRequest
 	At      time.Time
 }

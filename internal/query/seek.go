@@ -1,52 +1,51 @@
-// Seek: which held records are wanted, and in what order they come.
+// RecordQuery: which held records are wanted, and in what order they come.
 
 package query
 
 import "understudy"
 
-// OrderKey is where a record stands among those of its kind, as upstream's lists
-// showed them; the clock places only what no page has shown. A larger place is
-// nearer the top. It is the same for every shape of a record, stays when the
-// record changes or goes, and 0 is none. Places of different kinds can be
-// compared too: a record with a later clock has the larger one.
+// OrderKey is where a record stands among those of its kind, in the order of upstream's
+// lists. The clock orders only records that no page has shown. A larger key is nearer
+// the top. It is the same for every shape of a record and stays when the record changes
+// or goes. 0 is no key. Keys of different kinds can be compared: a record with a later
+// clock has the larger one.
 type OrderKey int64
 
-// RecordQuery names held records that are present, in the order of their places: the
-// newest first, or the other way with Up. What a role may see is not its
-// business: whoever shows what it finds looks at a view.
+// RecordQuery names records that are held and present, in their order: the newest
+// first, or the oldest first with Up. It does not know roles: the caller applies a view
+// to what it finds.
 type RecordQuery struct {
 	Source string   // "" = every source
 	Kinds  []string // none = every kind
-	// Shape, with exactly one kind, wants records in that shape only. "" = each
-	// record once, in the shape of its kind's first list or, when it is not held
-	// in that, in another.
+	// Shape, with exactly one kind, wants records in that shape only. With "" each record
+	// comes once: in the shape of its kind's first list or, when it is not held in that, in
+	// another.
 	Shape  string
 	Parent string // only those under it; "" = all
-	// IDs, with exactly one kind, wants the records of these ids alone, by their
-	// names: one look at an index each. None = all.
+	// IDs, with exactly one kind, wants the records of these ids alone, with one index
+	// lookup for each. None = all.
 	IDs []string
-	// From and To bound the time of a record's place (its clock's or, while it
-	// has none, that of its kind's order): in [From, To), Unix seconds; 0 = open.
-	// It is a coarse bound: what a page showed out of the clock's order may
-	// stand outside it.
+	// From and To bound the time of a record's order key: that of its clock or, without
+	// one, of its kind's order. The range is [From, To) in Unix seconds; 0 = open. The
+	// bound is coarse: a record that a page showed out of the clock's order may lie outside
+	// it.
 	From, To   int64
 	Predicates []Predicate // all must hold
 	Text       *Text       // nil = any text
 	// Since wants only records that came or changed after the change of this
 	// number; with exactly one source. 0 = all.
 	Since int64
-	// Below goes on after a place (with Up: above it). 0 = from the beginning.
+	// Below continues below an order key (with Up: above it). 0 = from the beginning.
 	Below OrderKey
 	Up    bool
 	Limit int // records at most; 0 = until the receiver has enough
-	// Want is how many records the receiver is likely to take, so that as many are
-	// read at once; it may take fewer or more. 0 = nobody knows.
+	// Want is how many records the receiver is likely to take. As many are read at once; it
+	// may take fewer or more. 0 = not known.
 	Want int
 }
 
-// Predicate is one exact condition on a field. What a store finds by it may be more
-// than what fulfils it, never less: a receiver that must be exact looks at the
-// body.
+// Predicate is one exact condition on a field. A store may find more records by it than
+// fulfil it, never fewer. A receiver that must be exact looks at the body.
 type Predicate struct {
 	// Field is dotted. It may be "" with Number, which means any field of class
 	// phone, and with From and To: the time of the record's clock or, while it has
@@ -62,23 +61,23 @@ type Predicate struct {
 	From, To int64
 }
 
-// RowRule is what is asked of a store for a caller who may find some records of
-// a kind alone.
+// RowRule is what a store needs to know of a caller that may find only some records of
+// a kind.
 type RowRule struct {
-	// Finds says whether one may be found. It is safe for concurrent use.
+	// Finds reports whether a record may be found. It is safe for concurrent use.
 	Finds func(*understudy.Record) bool
-	// Terms hold for every record that may be found, and one of Numbers when there
-	// are any; From is as in Seek.
+	// Predicates hold for every record that may be found, and one of Numbers when there are
+	// any. From is as in RecordQuery.
 	Predicates []Predicate
 	Numbers    []string
 	From       int64
-	// Whole says that a store's indexes tell what may be found by these alone: a
-	// question that has them reads no record that may not be. Where it is false a
-	// question must have no other conditions, or its time tells what they find.
+	// Whole says that Predicates, Numbers and From are the whole rule: a query with them
+	// reads only records that may be found. Without Whole a query must have no other
+	// conditions, or its time tells what they find.
 	Whole bool
 }
 
-// Hit is one record of a Seek.
+// Hit is one record that a query found.
 type Hit struct {
 	*understudy.Record
 	Clock int64 // of its clock field in Unix seconds; 0 = null or none
@@ -96,28 +95,28 @@ const (
 	TextAnd                  // all of Of
 	TextOr                   // one of Of
 	TextNot                  // the first of Of and not the second
-	TextNone                 // nothing: stands alone in a Wish, and no store is asked
+	TextNone                 // nothing: stands alone in a LocalQuery, and no store is asked
 )
 
-// Text is a condition on the words of a record. Words are as somebody typed
-// them: a store cuts and folds them as it does the bodies.
+// Text is a condition on the words of a record. Words are as typed: a store cuts and
+// folds them as it does the bodies.
 type Text struct {
 	Op     TextOp
 	Words  []string
 	Prefix bool
 	Of     []*Text
-	// In are the classes of fields that are looked at (ClassBody …; "" = plain
-	// fields), nil = all. Field, when it is set, is the one field meant; a store
-	// may look at all of its class. What the spec does not name, also in a field
-	// that it names, is of no class: nil alone looks at it.
+	// In are the classes of the fields that are searched (ClassBody …; "" = plain fields),
+	// nil = all. Field, when it is set, is the one field meant; a store may search all of
+	// its class. Names that the spec does not have, also inside a field that it has, are of
+	// no class: only nil searches them.
 	In    []string
 	Field string
 }
 
-// Count is how many records a Seek finds.
+// Count is how many records a query finds.
 type Count struct {
 	N       int64
-	AtLeast bool // counting was broken off: there are this many or more
+	AtLeast bool // counting stopped early: there are this many or more
 }
 
 // RangeScan names held records: those of a kind in one shape that are present,
@@ -129,8 +128,8 @@ type RangeScan struct {
 	Unclocked           bool   // those without a clock instead of the others
 	Open                bool   // only those that are not final
 
-	// Below goes on after the last row of an answer: only rows that come after
-	// this clock and record number. A zero record number: from the beginning.
+	// Below continues after the last row of an answer: only rows that come after this clock
+	// and record number. A zero record number: from the beginning.
 	Below struct{ Clock, Record int64 }
 	Limit int // rows at most; 0 = 1000, more than 10,000 is 10,000
 }

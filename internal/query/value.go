@@ -12,7 +12,7 @@ import (
 // Field is a field of a record.
 type Field struct {
 	Name string // dotted
-	Type string // one of understudy's types; it says how a time is read
+	Type string // one of spec's types; it says how a time is read
 }
 
 // Value is the value of a field in one body. The zero value is null or absent.
