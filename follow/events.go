@@ -1,4 +1,4 @@
-// Events: server-sent events as the WHATWG's HTML says (9.2.6), read one by one.
+// Events: server-sent events as in the WHATWG's HTML standard (9.2.6), read one by one.
 
 package follow
 
@@ -35,8 +35,8 @@ type parser struct {
 
 func newParser(r io.Reader) *parser { return &parser{in: bufio.NewReaderSize(r, 32<<10)} }
 
-// next is the next block that ended, or comment. A block cut off by the end is
-// none: the error is io.EOF. retry is less than 0 when none was told.
+// next is the next complete block, or comment. A block that the end cuts off does not
+// count: the error is io.EOF. retry is negative without one.
 func (p *parser) next() (event, error) {
 	e := event{retry: -1}
 	size, lines, data := 0, 0, []byte(nil)

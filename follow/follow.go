@@ -1,13 +1,12 @@
-// Follow: every change, once and in order, through whatever becomes of the
-// connection.
+// Follow: every change, once and in order, over connections that break.
 
 // Package follow follows the feed of an Understudy server. It needs nothing
 // but the standard library.
 //
-// The callback's success is what moves the position: it gets the next change
-// when it has returned nil for the one before. Whoever keeps Change.Cursor
-// together with what it did, and begins with it as Options.After, sees every
-// change exactly once, however often it or the server is killed.
+// A change counts as taken when the callback returns nil; then the next one comes. A
+// program that keeps Change.Cursor together with its result, and begins with it as
+// Options.After, sees every change exactly once, however often it or the server is
+// killed.
 package follow
 
 import (
@@ -33,8 +32,8 @@ type Change struct {
 	Fields  []string  `json:"fields,omitempty"`
 	Version int64     `json:"version,omitempty"` // of the record now; 0 as N
 	At      time.Time `json:"at"`                // when it was noticed
-	// Cursor is the place behind this change, for Options.After: the number, or
-	// a sealed text for a role that may not know numbers.
+	// Cursor is the position behind this change, for Options.After: the number, or a sealed
+	// text for a role that may not know numbers.
 	Cursor string `json:"cursor"`
 }
 
@@ -50,11 +49,10 @@ type Options struct {
 	Secret string
 	Kinds  []string // only these; none: all
 	Fields []string // of what changed, only what changed in one of these; none: all
-	// Where says, before each connection, where the server is now and the secret
-	// it takes, for one that has others after a restart; URL and Secret are not
-	// looked at then, and Lost is told of its error. A server that answers 401 is
-	// asked once more when Where then says another secret. nil: they stay as
-	// they are.
+	// Where returns, before each connection, the server's URL and secret, for a server that
+	// has others after a restart. URL and Secret are then not used, and Lost gets its
+	// error. After a 401 the request is sent once more when Where returns another secret.
+	// nil: URL and Secret.
 	Where func(ctx context.Context) (url, secret string, err error)
 	// HTTP sends the requests; nil: a client of its own. It must not have a
 	// Timeout, which would end a stream.
@@ -65,10 +63,10 @@ type Options struct {
 	// Least and Most bound the pause before another try, which doubles from one
 	// to the other; 0: 200 ms and 30 s.
 	Least, Most time.Duration
-	// Lost is told why a connection was lost or not made, before each pause;
-	// nil: nobody is.
+	// Lost is called before each pause with the reason why a connection was lost or not
+	// made; nil: no call.
 	Lost func(err error, pause time.Duration)
-	// Open is told that a stream has begun; nil: nobody is.
+	// Open is called when a stream has begun; nil: no call.
 	Open func()
 }
 
@@ -95,9 +93,9 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("follow: the server answered %d: %s", e.Status, e.Text)
 }
 
-// Changes calls f with each change, one at a time, until ctx ends (its error),
-// f fails (that error, as it is), the server refuses (*StatusError) or its
-// numbers are not in order (*GapError). It holds one change at a time.
+// Changes calls f with each change, one at a time, until ctx ends (its error), f fails
+// (that error, unchanged), the server refuses (*StatusError) or its numbers are not in
+// order (*GapError). It holds one change at a time.
 func Changes(ctx context.Context, o Options, f func(Change) error) error {
 	c, err := newClient(o, f)
 	if err != nil {
@@ -132,7 +130,7 @@ func Changes(ctx context.Context, o Options, f func(Change) error) error {
 	}
 }
 
-// lostError is what another try may mend.
+// lostError is an error after which another try may succeed.
 type lostError struct {
 	err  error
 	wait time.Duration // the server asked for it
@@ -156,7 +154,7 @@ type client struct {
 	events int           // blocks that came: signs that a connection was good
 }
 
-// place takes over where the server says we are.
+// place takes over the position that the server sends.
 func (c *client) place(id string) error {
 	n, err := strconv.ParseInt(id, 10, 64)
 	switch {
@@ -170,7 +168,7 @@ func (c *client) place(id string) error {
 	return nil
 }
 
-// change hands one change on. Only then is the place behind it.
+// change hands one change to the callback. Only then does the position move behind it.
 func (c *client) change(id string, data []byte) error {
 	var ch Change
 	if err := json.Unmarshal(data, &ch); err != nil {

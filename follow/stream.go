@@ -41,7 +41,7 @@ func newClient(o Options, f func(Change) error) (*client, error) {
 	return c, nil
 }
 
-// address takes over where the server is.
+// address takes over the server's URL and secret.
 func (c *client) address(at string) error {
 	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -60,7 +60,7 @@ func (c *client) address(at string) error {
 	return nil
 }
 
-// where asks where the server is now.
+// where asks Options.Where.
 func (c *client) where(ctx context.Context) error {
 	if c.o.Where == nil {
 		return nil
@@ -126,7 +126,7 @@ func (c *client) stream(ctx context.Context) error {
 		case err != nil:
 			return &lostError{err: cause(ctx, err)}
 		}
-		// The callback may take its time: that is not the server's silence.
+		// The callback's own time does not count as silence of the server.
 		watch.Stop()
 		c.events++
 		if err := c.take(e); err != nil {
@@ -139,7 +139,7 @@ func (c *client) stream(ctx context.Context) error {
 	}
 }
 
-// take looks at what came.
+// take handles one event.
 func (c *client) take(e event) error {
 	if e.retry >= 0 {
 		c.retry = e.retry
@@ -153,7 +153,7 @@ func (c *client) take(e event) error {
 	return nil
 }
 
-// cause is why a connection ended: the silence, rather than what we did then.
+// cause is why a connection ended: the silence, not the cancelling that followed it.
 func cause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil {
 		return why

@@ -1,4 +1,4 @@
-// Answers: what one try brought, and what it means.
+// Answers: the answer to one try, and what it means.
 
 package upstream
 
@@ -38,8 +38,8 @@ type pageBuilder struct {
 	credential *credential
 	plans      map[*spec.Kind]*plan
 	secrets    []secret // every secret field of the spec
-	// origins is worked out at the first use: by then it is known where the
-	// product listens, and so the source's public URL.
+	// origins is made at the first use: only then are the server's ports, and so the
+	// source's public URL, known.
 	origins func() *origins
 }
 
@@ -85,7 +85,7 @@ func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *under
 	return page, nil
 }
 
-// brokenFailure tells time-outs and resets from bodies that were cut.
+// brokenFailure distinguishes time-outs and resets from bodies that were cut.
 func brokenFailure(err error) understudy.Failure {
 	var late *throttle.LateError
 	var lost lostError
@@ -122,7 +122,7 @@ func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) 
 	}
 	page := b.newPage(t, a, d)
 	if t.Instance != nil && t.Instance != t.Kind.Instances[0] {
-		page.ID = "" // not there under this parent: that says nothing about the record
+		page.ID = "" // not there under this parent; the record may still exist
 	}
 	switch page.NotStored = d.why; {
 	case d.why != "":
@@ -134,8 +134,8 @@ func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) 
 	return page, nil
 }
 
-// empty reports good answers that show no record: 202 says that it is not there
-// yet (RFC 9110, 15.3.3), 204 that there is none to show. They pass as they are.
+// empty reports good answers without a record: 202, where it is not there yet (RFC
+// 9110, 15.3.3), and 204, which has no content. They pass unchanged.
 func empty(status int) bool {
 	return status == http.StatusAccepted || status == http.StatusNoContent
 }
@@ -173,16 +173,16 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	return page, nil
 }
 
-// showing puts the rows into a page. A page of one record is about the record
-// its body names, by whatever name (a label) the path asked for it.
+// showing puts the rows into a page. A page of one record is about the record that its
+// body names, even when the path asked for it by another name (a label).
 func showing(page *understudy.Page, rows []understudy.Row) {
 	if page.Rows = rows; !page.List && len(rows) == 1 {
 		page.ID = rows[0].ID
 	}
 }
 
-// verbatim is a body that passes as it came, less secrets and with our
-// addresses, and why it cannot be stored.
+// verbatim is a body that passes without changes, except for secrets and our addresses,
+// and the reason why it cannot be stored.
 func (b *pageBuilder) verbatim(a *answer, s redaction) (document, error) {
 	if len(a.body) == 0 {
 		return document{}, nil
@@ -201,14 +201,14 @@ func (b *pageBuilder) verbatim(a *answer, s redaction) (document, error) {
 
 var errWithheld = errors.New("the answer is no JSON document and names a secret field")
 
-// looksJSON reports whether a body begins as a JSON object or array does,
-// whatever it is called.
+// looksJSON reports whether a body begins like a JSON object or array, whatever its
+// content type.
 func looksJSON(body []byte) bool {
 	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n")
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
-// textual reports whether a body may hold fields a person could read.
+// textual reports whether a body may hold fields that a person could read.
 func textual(contentType string, body []byte) bool {
 	ct := strings.ToLower(contentType)
 	for _, part := range []string{"text/", "xml", "urlencoded", "yaml"} {
@@ -219,7 +219,7 @@ func textual(contentType string, body []byte) bool {
 	return ct == "" || body[0] == '<'
 }
 
-// newPage is a page with everything that does not depend on its records.
+// newPage is a page without the parts that depend on its records.
 func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy.Page {
 	p := &understudy.Page{
 		Key: t.Key, Shape: t.KeptAs(b.source.User), List: t.List != nil, ID: t.ID,
@@ -234,9 +234,9 @@ func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy
 	return p
 }
 
-// written builds the page of a write's answer: no key, no list, at most the
-// one record it shows. Its body is the answer's, less secrets; one that may
-// hold a secret nobody can point at is left out.
+// written builds the page of a write's answer: no key, no list, at most the one record
+// it shows. Its body is the answer's, with secrets emptied. A body whose secret cannot
+// be located is left out.
 func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, error) {
 	s := redaction{secrets: b.secrets, origins: b.origins()}
 	if t.Kind != nil && a.status < 300 {
@@ -281,12 +281,11 @@ func shownAs(k *spec.Kind, l *spec.List) string {
 	return l.Shape
 }
 
-// maxRetryAfter bounds how long upstream can hold a source.
+// maxRetryAfter bounds how long upstream can pause a source.
 const maxRetryAfter = time.Hour
 
-// retryAfter reads Retry-After (RFC 9110, section 10.2.3): seconds or a date.
-// It is 0 when there is none, it cannot be read or it lies in the past, and at
-// most an hour.
+// retryAfter reads Retry-After (RFC 9110, section 10.2.3): seconds or a date. It is 0
+// without one, for one that is malformed or in the past, and at most an hour.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {
@@ -309,8 +308,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // maxInitialAge bounds how old upstream can call an answer.
 const maxInitialAge = 24 * time.Hour
 
-// initialAge reads Age (RFC 9111, section 5.1): the seconds an answer waited in
-// caches. It is 0 when there is none or it cannot be read, and at most a day.
+// initialAge reads Age (RFC 9111, section 5.1): the seconds an answer waited in caches.
+// It is 0 without one or for a malformed one, and at most a day.
 func initialAge(h http.Header) time.Duration {
 	seconds, err := strconv.ParseUint(strings.TrimSpace(h.Get("Age")), 10, 32)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {

@@ -1,4 +1,5 @@
-// Credential: what shows upstream who asks, and how it is kept out of answers.
+// Credential: how requests authenticate to upstream, and how the credential is kept out
+// of answers.
 
 package upstream
 
@@ -13,7 +14,7 @@ import (
 	"understudy"
 )
 
-// credential is what upstream is shown. It is safe for concurrent use.
+// credential authenticates requests to upstream. It is safe for concurrent use.
 type credential struct {
 	style    string       // of the spec's auth: basic, bearer or ""
 	replaced atomic.Int64 // how often
@@ -21,7 +22,7 @@ type credential struct {
 	mu     sync.RWMutex
 	user   string
 	secret understudy.Secret
-	traces [][]byte // what must not come back in a body
+	traces [][]byte // the forms in which it must not come back in a body
 }
 
 func (c *credential) set(user string, secret understudy.Secret) {
@@ -43,14 +44,14 @@ func (c *credential) get() (user string, secret understudy.Secret) {
 	return c.user, c.secret
 }
 
-// needles is what must not come back in a body.
+// needles are the forms of the credential that must not come back in a body.
 func (c *credential) needles() [][]byte {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.traces
 }
 
-// sign puts the credential into a request.
+// sign adds the credential to a request.
 func (c *credential) sign(req *http.Request) {
 	switch user, secret := c.get(); c.style {
 	case "basic":

@@ -24,10 +24,9 @@ type document struct {
 	why     string         // why it cannot be stored faithfully, "" when it can
 }
 
-// readDocument decides whether a body is a complete JSON document, decodes it,
-// empties the secrets in it and rewrites its absolute URLs, and says whether it
-// can be stored faithfully. It is an error when the document is not complete,
-// or when a secret in it cannot be emptied.
+// readDocument checks that a body is a complete JSON document, decodes it, empties its
+// secrets, rewrites its absolute URLs, and says whether it can be stored without loss.
+// It fails when the document is not complete, or when a secret in it cannot be emptied.
 func readDocument(contentType string, body []byte, s redaction, needles [][]byte) (document, error) {
 	if len(body) == 0 {
 		return document{}, errors.New("the body is empty")
@@ -59,8 +58,8 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 	return d, nil
 }
 
-// readForeign is readDocument for UTF-32, and for UTF-16 that cannot be decoded
-// and given back: such a document passes as it is or not at all.
+// readForeign is readDocument for UTF-32, and for UTF-16 that does not survive decoding
+// and encoding: such a document passes unchanged or not at all.
 func readForeign(name string, body, text []byte, secrets []secret, needles [][]byte) (document, error) {
 	doc, err := jsonspan.Document(text)
 	if err != nil {
@@ -99,8 +98,8 @@ func isJSON(contentType string) bool {
 	return strings.HasSuffix(media, "/json") || strings.HasSuffix(media, "+json")
 }
 
-// utf32 recognises UTF-32, by byte order mark or by the zero bytes that a document's
-// first character, being ASCII, then has, and gives the text in UTF-8.
+// utf32 recognises UTF-32 and converts it to UTF-8. It looks for a byte order mark, or
+// for the zero bytes around the document's first character, which is ASCII.
 func utf32(b []byte) (text []byte, ok bool) {
 	if len(b) < 4 {
 		return nil, false

@@ -1,4 +1,4 @@
-// Fetch: a GET through gate and budget, tried again where that is safe.
+// Fetch: a GET within breaker and budget, tried again where that is safe.
 
 package upstream
 
@@ -25,16 +25,16 @@ const (
 	backOffMax = 5 * time.Second
 )
 
-// Fetch asks upstream for a target and returns the page it answered. An answer
-// about the request (400, 404, 410 …) is a page too. Otherwise the error is an
-// *understudy.UpstreamError, the context's, that of f.Weigh, or ErrClosed; never
-// nil. When ctx ends by its deadline while upstream is silent, the error is an
-// UpstreamError too.
+// Fetch asks upstream for a target and returns the page it answered. An answer about
+// the request (400, 404, 410 …) is a page too. Otherwise the error is an
+// *understudy.UpstreamError, the context's, that of f.Reserve, or ErrClosed; never nil.
+// When ctx ends by its deadline while upstream is silent, the error is an UpstreamError
+// too.
 //
-// A try that failed without an answer, with 429 or with 5xx is followed by
-// another within f.Retry of the start, after a random part of a wait that
-// doubles (or what Retry-After says), as long as ctx leaves time for it. A try
-// has as long as this source usually takes (see pace.limits).
+// A try that failed without an answer, with 429 or with 5xx is followed by another
+// within f.Retry of the start, as long as ctx leaves time for it. Between them lies a
+// random part of a wait that doubles, or the wait that Retry-After names. Each try may
+// take as long as this source usually takes (latencies.limits).
 func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 	ctx, done := c.life.until(ctx)
 	defer done()
@@ -56,7 +56,7 @@ func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, 
 	return page, nil
 }
 
-// endOf is ErrClosed when that is why ctx ended.
+// endOf is ErrClosed when Close ended ctx.
 func endOf(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), understudy.ErrClosed) {
 		return understudy.ErrClosed
@@ -72,8 +72,8 @@ type attempt struct {
 	key    string
 	sent   bool
 	end    time.Time // of the time in which tries may begin
-	// replaced: the last try was refused with a credential that has been
-	// replaced since. It counts for nothing.
+	// replaced: the last try was refused with a credential that has been replaced since.
+	// The refusal does not count.
 	replaced bool
 	tries    int // sent
 	silent   int // tries that ended in silence
@@ -132,7 +132,7 @@ func backOff(try int) time.Duration {
 
 func longestBackOff(try int) time.Duration { return min(backOffMin<<min(try, 10), backOffMax) }
 
-// hasTime reports whether ctx will still be there after d.
+// hasTime reports whether ctx still lasts after d.
 func (c *Client) hasTime(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || deadline.Sub(c.o.Now()) > d
@@ -149,7 +149,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// enter passes gate and budget. On success a slot is held.
+// enter passes breaker and budget. On success a slot is held.
 func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
 	if _, err := g.c.o.Source.Spec.URL(g.f.Target.Key, g.c.o.Base); err != nil {
 		return false, nil, err
@@ -169,7 +169,7 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 			}
 			return false, nil, err
 		}
-		// Much may have happened while it queued.
+		// The breaker may have closed while the fetch was in the queue.
 		if g.c.breaker.StillOpen(g.key, probe) {
 			return probe, nil, nil
 		}
@@ -180,7 +180,8 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 	}
 }
 
-// pass asks the breaker until it lets the fetch in, or for as long as it may wait.
+// pass asks the breaker until it admits the fetch, or for as long as the fetch may
+// wait.
 func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -209,9 +210,9 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 	}
 }
 
-// patience is how long to wait at the breaker, until it opens or a probe under
-// way (until zero) ends; worth is false when a try could not begin in time. An
-// SDK gives up after ten seconds and would never learn why.
+// patience is how long to wait at the breaker, until it opens or the probe under way
+// ends (until is zero). worth is false when a try could not begin in time: an SDK gives
+// up after ten seconds and would never learn the reason.
 func (g *attempt) patience(ctx context.Context, until time.Time) (left time.Duration, worth bool) {
 	now := g.c.o.Now()
 	most := g.c.o.Total
@@ -225,7 +226,7 @@ func (g *attempt) patience(ctx context.Context, until time.Time) (left time.Dura
 	return left, (g.f.Retry == 0 || left <= most) && g.c.hasTime(ctx, left)
 }
 
-// promoted looks whether somebody waits by now.
+// promoted notes whether a reader waits by now.
 func (g *attempt) promoted() {
 	if g.f.Promote == nil {
 		return
@@ -237,16 +238,16 @@ func (g *attempt) promoted() {
 	}
 }
 
-// try sends the request once. The slot is given back, and the breaker told how it
-// went, whatever happens.
+// try sends the request once. In every case it gives the slot back and tells the
+// breaker the result.
 func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
 	c := g.c
 	release := sync.OnceFunc(c.budget.Release)
 	defer release()
-	// Who swaps it first tells the breaker how a probe went.
+	// The goroutine that swaps it first tells the breaker how a probe went.
 	var decided atomic.Bool
 	probing := probe
-	park := func() { // upstream has answered: others may ask, and nobody waits for the probe's end
+	park := func() { // upstream has answered: other requests may go, and the probe is over
 		release()
 		if probing && !decided.Swap(true) {
 			c.breaker.Succeeded(g.key, true)
@@ -276,7 +277,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 		page, failed = c.pages.judge(g.f.Target, a)
 	}
 	if ctx.Err() != nil && failed != nil {
-		return nil, nil, ctx.Err() // its reader left in the middle: nobody's failure
+		return nil, nil, ctx.Err() // its reader left: no failure of upstream
 	}
 	told = true
 	if failed != nil && failed.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
@@ -307,7 +308,7 @@ func (c *Client) failed(key string, e *understudy.UpstreamError, probe bool) {
 	c.breaker.Failed(key, e, probe)
 }
 
-// likeOf names targets whose answers are about as long; "" when there is none.
+// likeOf names targets whose answers are about as long, or is "".
 func likeOf(t *spec.Target) string {
 	if t.List == nil {
 		return ""
@@ -315,8 +316,8 @@ func likeOf(t *spec.Target) string {
 	return t.List.Path + " " + strconv.Itoa(t.PageSize)
 }
 
-// round sends one request and counts it. The error is the context's, or that
-// the request cannot be made.
+// round sends one request and counts it. The error is the context's, or says that the
+// request cannot be made.
 func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	e.reason = reason
 	a, sent, err := c.send(ctx, e)

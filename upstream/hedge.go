@@ -1,5 +1,4 @@
-// Hedge: a second request beside one that is late, and a connection that is
-// left.
+// Hedge: a second request beside a late one, and leaving a connection that is silent.
 
 package upstream
 
@@ -30,10 +29,9 @@ func (o *outcome) good() bool {
 // before the last.
 const maxHedges = 3
 
-// round sends the request. When no answer is there long after it usually is,
-// and upstream is silent, the request goes out once more beside it, if the
-// budget has room for that now: the first good answer counts and the other
-// request ends (J. Dean, L. A. Barroso: The Tail at Scale, CACM 56(2), 2013,
+// round sends the request. When the answer is late and upstream is silent, the request
+// goes out once more, if the budget allows it now. The first good answer counts, and
+// the other request ends (J. Dean, L. A. Barroso: The Tail at Scale, CACM 56(2), 2013,
 // "hedged requests").
 func (g *attempt) round(ctx context.Context, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	if !e.limits.hedges || e.limits.hedge == 0 && e.limits.early {
@@ -133,7 +131,7 @@ func (c *connections) close() {
 	}
 }
 
-// moment is when something last came. A nil one remembers nothing.
+// moment is the time of the last answer. A nil moment keeps nothing.
 type moment struct{ at atomic.Pointer[time.Time] }
 
 func (m *moment) set(at time.Time) {
@@ -142,7 +140,7 @@ func (m *moment) set(at time.Time) {
 	}
 }
 
-// since is that time, at the earliest began.
+// since is that time, but not before began.
 func (m *moment) since(began time.Time) time.Time {
 	if at := m.at.Load(); at != nil && at.After(began) {
 		return *at
@@ -150,9 +148,9 @@ func (m *moment) since(began time.Time) time.Time {
 	return began
 }
 
-// forsake leaves all connections when nothing has come over any of them since
-// began: what is silent on one may be so on all, and HTTP/2 has but one. Those
-// on which answers are awaited end with them.
+// forsake leaves all connections when no answer has come over any of them since began.
+// A silence on one may be a silence on all, and HTTP/2 has only one. Requests that wait
+// on them end with them.
 func (c *connections) forsake(began time.Time) {
 	old := c.own.Load()
 	if old == nil || old.since.After(began) || c.came.since(began).After(began) {

@@ -1,4 +1,4 @@
-// Latency: what answers usually take, and how long a try may hear nothing.
+// Latency: how long answers usually take, and how long a try may be silent.
 
 package upstream
 
@@ -133,17 +133,17 @@ type waits struct {
 	setting limits
 }
 
-// limits are those of the next try for a target. With less than three answers
-// seen, and for the last try its reader waits for, they are the settings'; so
-// are they when answers usually take longer than a reader has for two tries.
+// limits are those of the next try for a target. With fewer than three answers seen,
+// and for the last try for which its reader waits, they are the settings'. They are
+// also the settings' when answers usually take longer than a reader has for two tries.
 //
-// Else the deadline is three times what is usual: the 99th percentile of the
-// last answers (the slowest of fewer than 100), or the newest when that took
-// longer. Whoever has no history goes by the slowest answer of any kind. The
-// deadline doubles with each one that passes, until an answer comes, and so does
-// the wait before a hedge: an upstream that has become slow is neither cut off
-// for ever nor asked twice each time. While upstream answers others, a fetch that
-// has heard nothing doubles its own deadlines alone: its hedges come early.
+// Otherwise the deadline is three times the usual time: the 99th percentile of the last
+// answers (the slowest of fewer than 100), or the newest answer's time when that is
+// longer. A target without history uses the slowest answer of any kind. The deadline
+// doubles with each one that passes, until an answer comes, and so does the wait before
+// a hedge. So a source that has become slow is neither cut off for ever nor asked twice
+// each time. While upstream answers other fetches, a silent fetch doubles only its own
+// deadlines: its hedges come early.
 func (p *latencies) limits(t *spec.Target, w waits) limits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,8 +170,8 @@ func (p *latencies) limits(t *spec.Target, w waits) limits {
 	return out
 }
 
-// limits are those of the next try. The probe's are the settings': what it
-// finds holds for everybody.
+// limits are those of the next try. A probe has the settings': its result counts for
+// all requests.
 func (g *attempt) limits(probe bool) limits {
 	w := waits{tries: max(0, g.silent-1), setting: g.c.settings()} // one may have been lost; two are slow
 	if probe {
@@ -190,9 +190,8 @@ func (g *attempt) limits(probe bool) limits {
 	return l
 }
 
-// unheard notes a try that ended in silence, and reports whether that tells
-// against upstream: the first early deadline that passes may only have been
-// too early.
+// unheard notes a try that ended in silence, and reports whether that counts against
+// upstream. The first early deadline that passes may only have been too early.
 func (g *attempt) unheard(l limits, began time.Time) bool {
 	g.silent++
 	g.c.pace.silent(g.f.Target, g.reason, l)

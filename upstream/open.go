@@ -21,11 +21,11 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// Open asks upstream for the content a media path names. It returns at the
-// first byte; the rest comes as the reader takes it. The Medium must be closed,
-// which ends the request. Redirects are followed, at most 5, and the credential
-// goes to the source's own hosts alone. Nothing upstream says of a content is
-// passed on but what a Medium says.
+// Open asks upstream for the content that a media path names. It returns at the first
+// byte; the rest comes as the reader takes it. The response must be closed, which ends
+// the request. Redirects are followed, at most 5, and the credential goes to the
+// source's own hosts alone. Only the fields of MediaResponse are passed on from
+// upstream.
 //
 // The statuses are 200, 206, 304, 404, 410 and 416; the last four bring no
 // bytes. Errors are as for Fetch; there is one try. A content may take any
@@ -50,8 +50,8 @@ func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	return nil, fmt.Errorf("upstream: open %s: %w", understudy.Clip(a.Target.Key.String()), endOf(ctx, err))
 }
 
-// open waits for a place and for budget, and asks: once, or once more when the
-// credential was replaced under it.
+// open waits for a stream and for budget, and sends the request. It sends it once more
+// when the credential was replaced meanwhile.
 func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	if err := c.media.enter(s.ctx); err != nil {
@@ -74,9 +74,9 @@ func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, erro
 	}
 }
 
-// try sends the request. The slot is given back when the head has come: it
-// counts requests, and a listener may take minutes over the rest. The gate is
-// told how it went.
+// try sends the request. The slot is given back when the head has come: the budget
+// counts requests, and a listener may take minutes for the rest. The breaker learns the
+// result.
 func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	defer c.budget.Release()
@@ -113,7 +113,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 		return nil, failure, nil
 	}
 	if away {
-		c.breaker.Succeeded(g.key, probe) // the source itself answered: it said where to look
+		c.breaker.Succeeded(g.key, probe) // the source itself answered with a redirect
 	} else {
 		c.failed(g.key, failure, probe)
 	}
@@ -124,8 +124,8 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 // maxRedirects is how many are followed.
 const maxRedirects = 5
 
-// follow asks under uri and wherever an answer sends us. away: the failure, or
-// the answer, is not the source's own.
+// follow sends the request to uri and to the targets of redirects. away says that the
+// failure or the answer comes from another host than the source's.
 func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *understudy.UpstreamError) {
 	c := s.c
 	total := time.AfterFunc(c.o.Total, func() { s.cancel(&throttle.LateError{What: "no answer began", After: c.o.Total}) })
@@ -140,8 +140,8 @@ func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *un
 		return nil, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be read")}
 	}
 	for hops := 0; ; hops++ {
-		// Whoever was sent away never shows the credential again: elsewhere
-		// somebody else decides where the next redirect leads.
+		// A redirect to another host never gets the credential again: that host decides where
+		// the next redirect leads.
 		away = away || !c.media.isHome(at)
 		resp, err := s.roundTrip(at, away)
 		if err != nil {

@@ -1,4 +1,4 @@
-// Origin policy: where contents may be fetched from, and who is shown our credential.
+// Origin policy: which hosts contents may come from, and which get the credential.
 
 package upstream
 
@@ -62,12 +62,12 @@ func newOriginPolicy(o *Options) *originPolicy {
 	return w
 }
 
-// newOutside is a way out for strangers: it carries no credential, keeps no
-// cookie, uses no proxy, and connects to no address inside.
+// newOutside is the transport to other hosts: it carries no credential, keeps no
+// cookie, uses no proxy, and connects to no private address.
 func newOutside(o *Options, allowed func(context.Context, netip.AddrPort) bool) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: o.Connect, KeepAlive: 30 * time.Second,
-		// After the name was resolved: what it meant a moment ago does not count.
+		// The address is checked after the name was resolved.
 		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 			if at, err := netip.ParseAddrPort(address); err != nil || !allowed(ctx, at) {
 				return errInward
@@ -118,7 +118,7 @@ func (w *originPolicy) isHome(u *url.URL) bool {
 	return false
 }
 
-// dotted reports a path that may lead elsewhere than its beginning says.
+// dotted reports a path with segments that may lead out of its beginning.
 func dotted(path string) bool {
 	for part := range strings.SplitSeq(path, "/") {
 		if part == "." || part == ".." {
@@ -144,9 +144,9 @@ func (w *originPolicy) next(from *url.URL, location string) (*url.URL, error) {
 	return to, nil
 }
 
-// allowed reports whether a redirect may lead to an address: a public one, or
-// the one and the port where the source itself was configured to be. What else
-// listens inside this network, this program too, is none of upstream's business.
+// allowed reports whether a redirect may lead to an address: a public one, or the
+// configured address and port of the source itself. Other servers inside this network,
+// this program too, are not upstream's.
 func (w *originPolicy) allowed(ctx context.Context, to netip.AddrPort) bool {
 	at := to.Addr().Unmap()
 	switch {
@@ -224,8 +224,7 @@ func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline)
 	}
 }
 
-// redirect says where an answer pointed, by host alone: the rest may be
-// somebody's signed link.
+// redirect says where an answer pointed, by host alone: the rest may be a signed link.
 func redirect(h http.Header) error {
 	to, err := url.Parse(h.Get("Location"))
 	if err != nil || to.Host == "" {

@@ -1,4 +1,4 @@
-// Plan: what to look for in the records of a kind, worked out once.
+// Plan: the fields that are read from the records of a kind, found once.
 
 package upstream
 
@@ -28,7 +28,7 @@ type plan struct {
 // want is a field by its dotted name, cut at the first dot.
 type want struct{ head, rest string }
 
-// state is an understudy.State with its fields as indexes into wants.
+// state is a spec.State with its fields as indexes into wants.
 type state struct {
 	field int // -1 = none
 	in    []string

@@ -1,4 +1,4 @@
-// Probes: asking an unwell source whether it is back, also when nobody reads.
+// Probes: requests to a source that is down, also when no reader waits.
 
 package upstream
 
@@ -44,8 +44,8 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// probe asks for the cheapest list. It counts as a check, but goes in the
-// waiting lane: readers wait for what it finds.
+// probe asks for the cheapest list. It counts as a check, but waits in the queue of
+// readers, because readers wait for its result.
 func (c *Client) probe(ctx context.Context) {
 	t, err := cheapest(c.o.Source)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Client) probe(ctx context.Context) {
 		return
 	}
 	g.reason = request.Check
-	// What it found is told to the breaker; its page is nobody's.
+	// The breaker learns the result; the page is not kept.
 	_, _, _ = g.try(ctx, true)
 }
 

@@ -102,8 +102,8 @@ func inside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
 	return v
 }
 
-// The bounds of what is kept as records. A page of more rows would hold up every
-// other save; a longer id is none.
+// The bounds of what is kept as records. A page of more rows would delay every other
+// save; a longer text is no id.
 const (
 	maxRows = 50_000
 	maxID   = 512 // bytes
@@ -119,8 +119,8 @@ type rowReader struct {
 	values [16]jsonspan.Value
 }
 
-// result leaves out the rows of a page that cannot be kept as records: a page
-// is taken apart whole or not at all.
+// result leaves out the rows of a page that cannot be kept as records: either all rows
+// of a page are kept or none.
 func (r *rowReader) result() found {
 	if r.why != "" {
 		r.found.rows = nil
@@ -128,7 +128,7 @@ func (r *rowReader) result() found {
 	return r.found
 }
 
-// rows reads the array c stands before. Of a list key there twice the last
+// rows reads the array that c stands before. When a list key comes twice the last
 // counts.
 func (r *rowReader) rows(c *jsonspan.Cursor) {
 	r.found.rows = r.found.rows[:0]
@@ -183,8 +183,8 @@ func (r *rowReader) row(c *jsonspan.Cursor) {
 	r.found.rows = append(r.found.rows, row)
 }
 
-// parentOf is the record a row lies under, "" when the row does not say. Most
-// rows of a page lie under the same one, and share its name.
+// parentOf is the record a row lies under, "" when the row does not name it. Most rows
+// of a page lie under the same record and share its name.
 func (r *rowReader) parentOf(v jsonspan.Value) string {
 	if v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
 		return ""

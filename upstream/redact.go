@@ -1,4 +1,4 @@
-// Redaction: secrets emptied before anything else sees a body; and the walk that does it.
+// Redaction: emptying secrets before other code reads a body.
 
 package upstream
 
@@ -39,9 +39,9 @@ func allSecrets(s *spec.Spec) []secret {
 	return out
 }
 
-// secretsFor is what to empty in pages of a kind: all of the spec's secrets,
-// whichever kind they belong to, less the names the kind or the envelope of its
-// lists says are no secret there.
+// secretsFor is what to empty in pages of a kind: all secrets of the spec, of whatever
+// kind, without the names that the kind or the envelope of its lists declares as no
+// secret.
 func secretsFor(s *spec.Spec, k *spec.Kind) []secret {
 	plain := func(fields []*spec.Field, parts secret) bool {
 		return slices.ContainsFunc(fields, func(f *spec.Field) bool {
@@ -62,10 +62,9 @@ type redaction struct {
 	origins  *origins    // nil when nothing is
 }
 
-// clean returns body with the value of every secret member as "" (null and ""
-// stay) and upstream's address in every absolute URL replaced by ours, and the
-// outermost value moved along. body itself is never changed; with neither in
-// it, it is returned as it is.
+// clean returns body with the value of every secret member as "" (null and "" stay) and
+// upstream's address in every absolute URL replaced by ours. The outermost value moves
+// along. body itself never changes; a body with neither is returned unchanged.
 func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
 	if s.origins == nil || s.origins.ours == "" {
 		s.absolute = nil
@@ -185,8 +184,8 @@ func namesSecret(text []byte, secrets []secret) bool {
 	})
 }
 
-// takeOut removes our own credential, as given and as it goes over the wire,
-// should upstream echo it anywhere.
+// takeOut removes the source's credential from a body, as configured and as it goes
+// over the wire, in case upstream echoes it.
 func takeOut(body []byte, needles [][]byte) []byte {
 	for _, n := range needles {
 		if bytes.Contains(body, n) {

@@ -13,16 +13,16 @@ import (
 	"understudy/spec"
 )
 
-// origins finds upstream's own addresses at the beginning of a URL and says
-// what stands there instead. It is never changed after newOrigins.
+// origins finds upstream's own addresses at the beginning of a URL and has the
+// replacement. It never changes after newOrigins.
 type origins struct {
 	theirs []origin
 	ours   string // the source's public URL, without a slash at its end; "" = nothing is rewritten
 	text   []byte // ours as it stands inside a JSON string
 }
 
-// origin is the beginning of a URL: scheme, host and port, which are compared
-// without regard to letter case, and a path, which is compared as it is.
+// origin is the beginning of a URL: scheme, host and port, compared without regard to
+// letter case, and a path, compared exactly.
 type origin struct{ host, path string }
 
 // newOrigins reads the addresses of a source: base, which is where it is asked
@@ -102,8 +102,8 @@ func (at origin) begins(raw []byte) int {
 	return i
 }
 
-// char decodes the first byte of a JSON string's content. It has size 0 at the
-// end. What no URL holds (other escapes, characters beyond ASCII) is 0.
+// char decodes the first byte of a JSON string's content. It has size 0 at the end.
+// Characters that no URL holds (other escapes, characters beyond ASCII) are 0.
 func char(raw []byte) (c byte, size int) {
 	switch {
 	case len(raw) == 0:
@@ -129,8 +129,8 @@ func char(raw []byte) (c byte, size int) {
 	return c, 6
 }
 
-// local is a link less the origin it names, when that is upstream's or ours: its
-// path and query, as upstream is asked for them.
+// local is a link without its origin, when that is upstream's or ours: the path and
+// query of a request upstream.
 func (p *origins) local(link string) string {
 	if rest, ok := strings.CutPrefix(link, p.ours); ok && p.ours != "" && strings.HasPrefix(rest, "/") {
 		return rest

@@ -55,9 +55,9 @@ func BuiltIn(name string) (*spec.Spec, error) {
 	return ReadSpec(file, data)
 }
 
-// ReadSpec reads a spec file and compiles it. file is its name for errors. A
-// key the spec does not know, or one there twice, is an error that names file,
-// line and the nearest known key. docs/specs.md tells every key.
+// ReadSpec reads a spec file and compiles it. file is its name for errors. An unknown
+// key, or one that comes twice, is an error that names file, line and the nearest known
+// key. docs/specs.md explains every key.
 func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	if len(data) > maxSpec {
 		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, maxSpec)
@@ -80,8 +80,8 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	return sp, nil
 }
 
-// specReader puts YAML nodes into the spec's structs. The library's own strict
-// mode names neither the nearest key nor, for keys there twice, the line.
+// specReader puts YAML nodes into the spec's structs. The library's own strict mode
+// names neither the nearest key nor the line of a key that comes twice.
 type specReader struct{ left int }
 
 // value reads n into v. where is the dotted path of v, for errors; each error

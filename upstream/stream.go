@@ -1,5 +1,4 @@
-// Stream: a content on its way, with its limits; and what upstream may say of
-// it.
+// Stream: a content on its way with its limits, and the headers that may be passed on.
 
 package upstream
 
@@ -18,7 +17,7 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// stream is a content under way: the io.ReadCloser of a Medium. One goroutine
+// stream is a content under way: the io.ReadCloser of a MediaResponse. One goroutine
 // reads; any may close.
 type stream struct {
 	c      *Client
@@ -35,8 +34,8 @@ type stream struct {
 	placed bool
 }
 
-// Read gives what has come. Upstream's silence has a limit; the reader's own
-// has none here.
+// Read returns what has come. Upstream's silence has a limit here; the reader's own has
+// not.
 func (s *stream) Read(p []byte) (int, error) {
 	if int64(len(p)) > s.left+1 {
 		p = p[:s.left+1]
@@ -72,7 +71,7 @@ func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.cancel(nil)
 		if s.body != nil {
-			_ = s.body.Close() // nobody reads it any more
+			_ = s.body.Close() // the body is not read to its end
 		}
 		s.quiet.Stop()
 		s.done()
@@ -88,7 +87,7 @@ const (
 	mediaQueue   = 10 * time.Second // for budget, and for a place among the streams
 )
 
-// enter takes a place among the streams, or says that there is none in time.
+// enter takes a place among the streams. It fails when none is free in time.
 func (w *originPolicy) enter(ctx context.Context) error {
 	late := time.NewTimer(mediaQueue)
 	defer late.Stop()

@@ -1,4 +1,4 @@
-// Client: what speaks to one source.
+// Client: the connection to one source.
 
 // Package upstream speaks to the slow API, politely: it reads spec files,
 // fetches and writes within a budget, finds the records in answers and empties
@@ -31,8 +31,8 @@ type Options struct {
 
 	Rate        float64 // requests a second: 10
 	Concurrency int     // requests at once: 20
-	Queue       int     // errands that may wait for budget: 1000
-	// Hope is how long a Prefetch may wait for budget before it is dropped: 2 s.
+	Queue       int     // requests that may wait for budget: 1000
+	// Prefetch is how long a prefetch may wait for budget before it is dropped: 2 s.
 	Prefetch time.Duration
 	MaxBody  int64 // bytes of a body, on the wire and decompressed: 64 MiB
 	// MaxMedia is the bytes of a content: 1 GiB.
@@ -43,7 +43,7 @@ type Options struct {
 	Stall     time.Duration // between two reads of a body, at most: 10 s
 	Total     time.Duration // for one try: 30 s
 
-	Bodies *semaphore.Weighted // what bodies that are being read weigh together; nil: one of MaxBody, for this client
+	Bodies *semaphore.Weighted // the memory for bodies that are being read; nil: MaxBody, for this client
 
 	Transport http.RoundTripper // nil: our own, which uses no proxy
 	Now       func() time.Time  // nil: time.Now
@@ -51,7 +51,7 @@ type Options struct {
 	UserAgent string            // "understudy"
 }
 
-// What may be changed while a client runs has its default named.
+// Settings that may change while a client runs have their default here.
 const (
 	defaultRate        = 10.0
 	defaultConcurrency = 20
@@ -151,7 +151,7 @@ func (c *Client) SetCredential(user string, secret understudy.Secret) {
 // Close ends what is under way with ErrClosed and closes idle connections.
 // The client must not be used afterwards.
 func (c *Client) Close() error {
-	c.budget.Close() // before: a caller that is ended and asks again at once is refused
+	c.budget.Close() // first: a caller that ends and asks again at once is refused
 	c.life.end()
 	c.connections.close()
 	c.media.close()
@@ -176,7 +176,7 @@ func (l *lifetime) until(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// Health is how a source does, for people.
+// Health is the state of a source, for people.
 type Health struct {
 	State     string          // ok, down, credential, limited
 	Why       string          // the last failure; "" when ok

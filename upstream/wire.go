@@ -33,7 +33,7 @@ func newTransport(o *Options) *http.Transport {
 		TLSHandshakeTimeout: o.Connect,
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:   true,
-		// Many requests hang on one connection: whether it is alive is asked.
+		// Many requests share one connection: pings check that it is alive.
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: o.Stall, PingTimeout: o.Connect},
 		DisableCompression:     true, // we decode ourselves and see when something is cut
 		MaxIdleConns:           o.Concurrency,
@@ -54,7 +54,7 @@ type httpRequest struct {
 	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
 	like        string                             // bodies of the same are about as long
 	limits      limits                             // zero: the settings'
-	came        *moment                            // of its answer; nil: nobody wants to know
+	came        *moment                            // noted at its answer; nil: not noted
 }
 
 // send does one request. An error means that no answer came; sent tells
@@ -99,7 +99,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	e.came.set(now)
 	c.connections.came.set(now)
 	a.first, a.silence = now.Sub(began), now.Sub(connected.since(began))
-	waited := time.Duration(0) // for room, which is not upstream's
+	waited := time.Duration(0) // for memory; it does not count against upstream
 	if wantsBody(resp.StatusCode) {
 		s := &body.Quota{Ctx: ctx, Park: e.park, Length: resp.ContentLength, Most: c.o.MaxBody}
 		s.Pause = func() func() {
@@ -119,7 +119,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 				}
 				return nil
 			}
-		} else { // who weighs a fetch bounds it together with others
+		} else { // the fetch's own Reserve bounds it together with others
 			weight := body.Room{All: c.o.Bodies}
 			defer weight.Release()
 			s.Weigh, s.Park = weight.Hold, nil
@@ -139,7 +139,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	return a, true, nil
 }
 
-// wantsBody is false for the answers whose body nobody will look at.
+// wantsBody is false for answers whose body is not used.
 func wantsBody(status int) bool {
 	return status >= 200 && status != http.StatusNoContent && (status < 300 || status >= 400) &&
 		status != http.StatusUnauthorized && status != http.StatusForbidden
@@ -175,8 +175,8 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	return req, nil
 }
 
-// via says that we pass requests on (RFC 9110, 7.6.3). A face of ours that an
-// answer leads to sees by it that nobody sits at this machine and asks.
+// via says that this server forwards requests (RFC 9110, 7.6.3). A frontend of ours
+// that gets such a request knows that it does not come from a person at this machine.
 const via = "1.1 understudy"
 
 // settings are the limits without history.
@@ -187,8 +187,8 @@ type lostError struct{ error }
 
 func (e lostError) Unwrap() error { return e.error }
 
-// deadlineReader sets the alarm again whenever something came, notes how long that
-// took at most, and tells a lost connection from a body that ended too early.
+// deadlineReader extends the deadline with every read and notes the longest wait. It
+// distinguishes a lost connection from a body that ended too early.
 type deadlineReader struct {
 	in      io.Reader
 	c       *Client
@@ -213,7 +213,7 @@ func (r *deadlineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isDial reports errors of connections that never came about.
+// isDial reports errors of connections that could not be made.
 func isDial(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

@@ -1,4 +1,4 @@
-// Write: what changes something upstream goes out once.
+// Write: a request that changes something upstream goes out once.
 
 package upstream
 
@@ -13,13 +13,13 @@ import (
 	"understudy/request"
 )
 
-// writeQueue is how long a write may wait for budget: SDKs give up at ten
-// seconds, and one that goes out after that does what nobody expects any more.
+// writeQueue is how long a write may wait for budget. SDKs give up at ten seconds, and
+// a write that goes out after that is no longer expected.
 const writeQueue = 8 * time.Second
 
-// Write passes a write on, once, and returns whatever upstream answered: a
-// page without a key, with the record it shows when its body is one, secrets
-// emptied. It takes its place in the waiting lane and is never tried again.
+// Write passes a write on, once, and returns whatever upstream answered: a page without
+// a key, with the record it shows when its body is one, secrets emptied. It waits in
+// the queue of readers and is never tried again.
 //
 // When the request may have reached upstream and no whole answer came (none,
 // one that was cut, a redirect), the error is ErrUnknownOutcome; the write may
@@ -72,8 +72,8 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	return page, nil
 }
 
-// verdictOf is what an answer to a write tells of upstream's health: nil when
-// it is well.
+// verdictOf is what an answer to a write says of upstream's health: nil when upstream
+// is well.
 func verdictOf(a *answer) *understudy.UpstreamError {
 	e := &understudy.UpstreamError{Status: a.status, RetryAfter: retryAfter(a.header, a.at)}
 	switch {
@@ -89,8 +89,8 @@ func verdictOf(a *answer) *understudy.UpstreamError {
 	return e
 }
 
-// note tells gate and counters how a write went. One that brought neither an
-// answer nor a failure of upstream's says nothing about its health.
+// note tells breaker and counters how a write went. A write without an answer and
+// without a failure of upstream says nothing about its health.
 func (c *Client) note(key string, a *answer, failed *understudy.UpstreamError, probe bool) {
 	switch {
 	case failed != nil:
