@@ -175,7 +175,7 @@ func FuzzQuery(f *testing.F) {
 				if (&cond{op: opNot, of: []*cond{q.cond}}).holds(&c) == holds {
 					t.Fatalf("%q: neither", text)
 				}
-				_, _ = q.snippets(&c), q.score(&c)
+				_, _ = snippets(q, &c), score(q, &c)
 			}
 		}
 		_ = q.cond.text(q.views)

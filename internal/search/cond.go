@@ -127,3 +127,20 @@ func (l *predicate) holds(r *candidate) bool {
 	}
 	return false
 }
+
+// wanted are the words of a condition that speak for a record.
+func (c *cond) wanted(into []*predicate) []*predicate {
+	switch c.op {
+	case opNot:
+		return into
+	case opAnd, opOr:
+		for _, o := range c.of {
+			into = o.wanted(into)
+		}
+		return into
+	}
+	if c.predicate.words.Empty() {
+		return into
+	}
+	return append(into, c.predicate)
+}

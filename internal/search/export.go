@@ -103,7 +103,7 @@ func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*bou
 	if err != nil {
 		return nil, order{}, err
 	}
-	o, err := q.order(a.Sort)
+	o, err := orderOf(q, a.Sort)
 	if err == nil && o.window {
 		err = invalid("sort=%s: an export comes newest or oldest first", clip(a.Sort))
 	}

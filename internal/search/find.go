@@ -56,7 +56,7 @@ func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.Search
 	if v.q, err = s.read(c, &a, time.Unix(v.position.Now, 0)); err != nil {
 		return nil, err
 	}
-	if v.order, err = v.q.order(a.Sort); err != nil {
+	if v.order, err = orderOf(v.q, a.Sort); err != nil {
 		return nil, err
 	}
 	if v.limit = a.Limit; v.limit == 0 {
@@ -136,7 +136,7 @@ func (s *Searcher) hit(caller understudy.Caller, q *boundQuery, c *candidate) (q
 		s.o.Logger.Debug("search: view", "source", c.Source, "kind", c.Kind, "err", err)
 		return query.SearchHit{}, err
 	}
-	h := query.SearchHit{Source: c.Source, Kind: c.Kind, Shape: c.Shape, Body: body, Snippets: q.snippets(c)}
+	h := query.SearchHit{Source: c.Source, Kind: c.Kind, Shape: c.Shape, Body: body, Snippets: snippets(q, c)}
 	if c.view.seesID() {
 		h.ID = c.Record.ID
 		h.URL = "/" + url.PathEscape(c.Source) + "/" + url.PathEscape(c.Kind) + "/" + url.PathEscape(c.Record.ID)

@@ -32,9 +32,9 @@ type order struct {
 	sorts  map[*kindView]sort
 }
 
-// order reads the name of an order. A field in it must be fully seen wherever
+// orderOf reads the name of an order. A field in it must be fully seen wherever
 // it is.
-func (q *boundQuery) order(name string) (o order, err error) {
+func orderOf(q *boundQuery, name string) (o order, err error) {
 	switch name {
 	case "", newest:
 		return o, nil
@@ -84,7 +84,7 @@ type entry struct {
 func (o *order) key(q *boundQuery, c *candidate, m *position) {
 	put := func(key []byte) { m.Used = uint8(copy(m.Key[:], key)) }
 	if o.rank {
-		put(binary.BigEndian.AppendUint64(nil, q.score(c)))
+		put(binary.BigEndian.AppendUint64(nil, score(q, c)))
 		return
 	}
 	m.Missing = true
@@ -179,7 +179,7 @@ const (
 // score is how well a record fits the words of a query: how often they stand in
 // what the role sees, how short that is, and whether they are all of it. It is
 // of this record alone, so that it stays when others come.
-func (q *boundQuery) score(c *candidate) uint64 {
+func score(q *boundQuery, c *candidate) uint64 {
 	var all uint64
 	for _, l := range q.cond.wanted(nil) {
 		n := len(l.words.Words())
@@ -213,21 +213,4 @@ func (q *boundQuery) score(c *candidate) uint64 {
 		}
 	}
 	return all
-}
-
-// wanted are the words of a condition that speak for a record.
-func (c *cond) wanted(into []*predicate) []*predicate {
-	switch c.op {
-	case opNot:
-		return into
-	case opAnd, opOr:
-		for _, o := range c.of {
-			into = o.wanted(into)
-		}
-		return into
-	}
-	if c.predicate.words.Empty() {
-		return into
-	}
-	return append(into, c.predicate)
 }

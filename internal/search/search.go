@@ -244,7 +244,7 @@ func invalid(format string, args ...any) error {
 func (s *Searcher) Check(c understudy.Caller, a query.SearchRequest) error {
 	q, err := s.read(c, &a, s.o.Now())
 	if err == nil {
-		_, err = q.order(a.Sort)
+		_, err = orderOf(q, a.Sort)
 	}
 	return err
 }

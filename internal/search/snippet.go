@@ -20,7 +20,7 @@ const (
 
 // snippets are the pieces of a record in which the query's words were found,
 // what people wrote first.
-func (q *boundQuery) snippets(c *candidate) []query.SearchSnippet {
+func snippets(q *boundQuery, c *candidate) []query.SearchSnippet {
 	wanted := q.cond.wanted(nil)
 	if len(wanted) == 0 {
 		return nil
