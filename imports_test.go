@@ -36,9 +36,10 @@ var imports = map[string]string{
 		"kit/suggest request spec",
 	"internal/query":  ". kit/jsonspan spec",
 	"internal/sample": "",
-	"internal/search": ". internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token kit/tokenizer " +
-		"kit/xmldoc spec",
-	"internal/slowapi": "",
+	"internal/search": ". internal/query internal/search/lang kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/token " +
+		"kit/tokenizer kit/xmldoc spec",
+	"internal/search/lang": ". internal/query kit/jsonspan kit/suggest kit/tokenizer spec",
+	"internal/slowapi":     "",
 	"internal/store": ". internal/query internal/store/contents internal/store/names internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer request spec",
 	"internal/store/contents":  ". internal/store/sqlite request spec",

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/upstream"
 )
 
@@ -102,23 +103,23 @@ func FuzzQuery(f *testing.F) {
 			}
 			return
 		}
-		for _, one := range q.plan() {
+		for _, one := range q.Plan() {
 			for _, term := range one.Predicates {
 				if len(term.Any) == 0 && term.Number == "" && term.From == 0 && term.To == 0 || term.Field == "" && len(term.Any) > 0 || slices.Contains(term.Any, "") {
 					t.Fatalf("%q: a term that asks for nothing: %+v", text, term)
 				}
 			}
 		}
-		for _, s := range q.views {
-			var c candidate
-			if s.kind.Name == "calls" && s.see(&c, record) {
-				holds := q.cond.holds(&c)
-				if (&cond{op: opNot, of: []*cond{q.cond}}).holds(&c) == holds {
+		for _, s := range q.Views {
+			var c lang.Candidate
+			if s.Kind.Name == "calls" && s.See(&c, record) {
+				holds := q.Cond.Holds(&c)
+				if (&lang.Cond{Op: lang.OpNot, Of: []*lang.Cond{q.Cond}}).Holds(&c) == holds {
 					t.Fatalf("%q: neither", text)
 				}
 				_, _ = snippets(q, &c), score(q, &c)
 			}
 		}
-		_ = q.cond.text(q.views)
+		_ = q.Cond.Text(q.Views)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 )
 
 // Bounds of what is kept.
@@ -70,12 +71,12 @@ func (c *counts) close() {
 // of are the counts kept for a search, made when there are none; nil: they are
 // not kept, because they are of several sources or depend on the time of day.
 func (c *counts) of(v *execution) *countRun {
-	if v.q.relative || len(v.q.views) == 0 {
+	if v.q.Relative || len(v.q.Views) == 0 {
 		return nil
 	}
-	source := v.q.views[0].source
+	source := v.q.Views[0].Source
 	key := fmt.Sprintf("%q %q %q %q %q", v.c.Role(), v.c.Source, v.request.Source, v.request.Kinds, v.request.Text)
-	if slices.ContainsFunc(v.q.views, func(s *kindView) bool { return s.source != source }) {
+	if slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Source != source }) {
 		return nil
 	}
 	c.mu.Lock()
@@ -170,7 +171,7 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 		if err != nil {
 			return err
 		}
-		ruled := slices.ContainsFunc(v.q.views, func(s *kindView) bool { return s.rule != nil })
+		ruled := slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Rule != nil })
 		whole := !ruled && !k.large
 		switch fresh := k.facets != nil && k.edition == now; {
 		case fresh && (!ruled || v.s.o.Now().Sub(k.at) < ruleAge):
@@ -195,7 +196,7 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 }
 
 func (v *execution) edition(ctx context.Context) (e edition, err error) {
-	e.change, e.silent, err = v.s.o.Store.Edition(ctx, v.q.views[0].source)
+	e.change, e.silent, err = v.s.o.Store.Edition(ctx, v.q.Views[0].Source)
 	return e, err
 }
 
@@ -232,15 +233,15 @@ func (v *execution) catchUp(ctx context.Context, k *countRun, now edition) (done
 // follow sets what came, changed or went after a change, and says whether any was
 // of the kinds that are counted.
 func (v *execution) follow(ctx context.Context, t *tally, after int64) (changed bool, err error) {
-	source := v.q.views[0].source
+	source := v.q.Views[0].Source
 	changes, err := v.s.o.Store.Changes(ctx, source, after, maxCatch)
 	if err == nil && len(changes) == maxCatch {
 		err = errLarge
 	}
-	for _, s := range v.q.views {
-		q := query.RecordQuery{Source: source, Kinds: []string{s.kind.Name}}
+	for _, s := range v.q.Views {
+		q := query.RecordQuery{Source: source, Kinds: []string{s.Kind.Name}}
 		for _, c := range changes {
-			if c.Kind == s.kind.Name {
+			if c.Kind == s.Kind.Name {
 				q.IDs = append(q.IDs, c.ID)
 				t.set(c.Record, nil) // it may be gone
 			}
@@ -249,7 +250,7 @@ func (v *execution) follow(ctx context.Context, t *tally, after int64) (changed 
 			continue
 		}
 		changed = true
-		var c candidate
+		var c lang.Candidate
 		err = v.s.o.Store.Seek(ctx, q, func(f query.Hit) bool {
 			t.set(f.Number, v.match(&c, s, f.Record))
 			return ctx.Err() == nil
@@ -259,8 +260,8 @@ func (v *execution) follow(ctx context.Context, t *tally, after int64) (changed 
 }
 
 // match is c made of a record, nil when it is none of those looked for.
-func (v *execution) match(c *candidate, in *kindView, r *understudy.Record) *candidate {
-	if in == nil || !in.see(c, r) || !v.q.cond.holds(c) {
+func (v *execution) match(c *lang.Candidate, in *lang.KindView, r *understudy.Record) *lang.Candidate {
+	if in == nil || !in.See(c, r) || !v.q.Cond.Holds(c) {
 		return nil
 	}
 	return c

@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/spec"
 )
 
@@ -19,12 +20,12 @@ type execution struct {
 	s        *Searcher
 	c        understudy.Caller
 	request  *query.SearchRequest
-	q        *boundQuery
+	q        *lang.BoundQuery
 	order    order
 	limit    int
 	began    time.Time
 	position position // where it goes on, then where it ended
-	meant    *candidate
+	meant    *lang.Candidate
 	out      query.SearchResult
 }
 
@@ -32,7 +33,7 @@ type execution struct {
 func (v *execution) run(ctx context.Context) error {
 	looked, more := 0, false
 	last := v.position.Place
-	err := v.each(ctx, v.position.Place, func(f found, c *candidate) bool {
+	err := v.each(ctx, v.position.Place, func(f found, c *lang.Candidate) bool {
 		looked++
 		if c != nil {
 			if len(v.out.Hits) == v.limit {
@@ -69,16 +70,16 @@ func (v *execution) next() (err error) {
 
 // each calls yield for every record of the plan; c is nil for a record that does
 // not match. Both arguments are valid until yield returns.
-func (v *execution) each(ctx context.Context, below query.OrderKey, yield func(f found, c *candidate) bool) error {
-	var c candidate
-	return v.s.stream(ctx, v.q.plan(), below, v.order.up, func(f found) bool {
+func (v *execution) each(ctx context.Context, below query.OrderKey, yield func(f found, c *lang.Candidate) bool) error {
+	var c lang.Candidate
+	return v.s.stream(ctx, v.q.Plan(), below, v.order.up, func(f found) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		if !f.view.see(&c, f.Record) || !v.q.cond.holds(&c) || v.isMeant(f.Record) {
+		if !f.view.See(&c, f.Record) || !v.q.Cond.Holds(&c) || v.isMeant(f.Record) {
 			return yield(f, nil)
 		}
-		c.place = f.Order
+		c.Place = f.Order
 		return yield(f, &c)
 	})
 }
@@ -94,7 +95,7 @@ func (v *execution) window(ctx context.Context) error {
 	var late bool
 	top, bottom := v.position.Top, v.position.Bottom
 	started := v.request.Cursor != ""
-	err := v.each(ctx, 0, func(f found, c *candidate) bool {
+	err := v.each(ctx, 0, func(f found, c *lang.Candidate) bool {
 		if top != 0 && f.Order > top {
 			return true
 		}
@@ -122,7 +123,7 @@ func (v *execution) window(ctx context.Context) error {
 			return true // it was given out before
 		}
 		e.record = *c
-		e.record.held, e.record.read = nil, false
+		e.record.Held, e.record.Read = nil, false
 		first.offer(e, v.limit+1)
 		return true
 	})
@@ -160,7 +161,7 @@ func (v *execution) give(all []*entry) error {
 }
 
 // add shows a record. One whose view cannot be made is not shown.
-func (v *execution) add(c *candidate) {
+func (v *execution) add(c *lang.Candidate) {
 	if h, err := v.s.hit(v.c, v.q, c); err == nil {
 		v.out.Hits = append(v.out.Hits, h)
 	}
@@ -169,30 +170,30 @@ func (v *execution) add(c *candidate) {
 // exact looks for the one record whose id is the whole text, and puts it before
 // all others.
 func (v *execution) exact(ctx context.Context) error {
-	n := v.q.tree
-	if n.op == opField && n.name == numberName || n.op == opOr && n.of[0].op == opField && n.of[0].name == numberName && len(n.of[0].values) == 1 {
-		if n.op == opOr {
-			n = n.of[0]
+	n := v.q.Tree
+	if n.Op == lang.OpField && n.Name == lang.NumberName || n.Op == lang.OpOr && n.Of[0].Op == lang.OpField && n.Of[0].Name == lang.NumberName && len(n.Of[0].Values) == 1 {
+		if n.Op == lang.OpOr {
+			n = n.Of[0]
 		}
-		if p := understudy.ReadPhone(n.values[0].text); p.Country {
+		if p := understudy.ReadPhone(n.Values[0].Text); p.Country {
 			v.out.Meant.Number = "+" + p.Digits
 		} else {
 			v.out.Meant.Number = p.Digits
 		}
 		return nil
 	}
-	if v.q.id == "" {
+	if v.q.Id == "" {
 		return nil
 	}
-	for _, s := range v.q.views {
-		parts := strings.Split(v.q.id, spec.IDSeparator)
-		if !s.seesID() || len(parts) != len(s.kind.ID) || len(parts) == 1 && !s.kind.HasPrefix(v.q.id) {
+	for _, s := range v.q.Views {
+		parts := strings.Split(v.q.Id, spec.IDSeparator)
+		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !s.Kind.HasPrefix(v.q.Id) {
 			continue
 		}
-		seek := query.RecordQuery{Source: s.source, Kinds: []string{s.kind.Name}, IDs: []string{v.q.id}}
+		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.Id}}
 		err := v.s.o.Store.Seek(ctx, seek, func(f query.Hit) bool {
-			var c candidate
-			if s.see(&c, f.Record) {
+			var c lang.Candidate
+			if s.See(&c, f.Record) {
 				v.meant = &c
 			}
 			return v.meant == nil

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/kit/limiter"
 )
 
@@ -48,7 +49,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	v := &execution{s: s, c: c, request: &a, q: q, order: o}
 	var told error
 	looked := 0
-	err = v.each(ctx, 0, func(_ found, c *candidate) bool {
+	err = v.each(ctx, 0, func(_ found, c *lang.Candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
 		if closed(over) {
 			cancel(errOver)
@@ -95,7 +96,7 @@ func closed(over <-chan struct{}) bool {
 const idleEvery = 1000
 
 // exportable reads what is to be exported.
-func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*boundQuery, order, error) {
+func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*lang.BoundQuery, order, error) {
 	if a.Cursor != "" || a.Limit != 0 || a.Facets {
 		return nil, order{}, invalid("an export is of all matches; leave cursor, limit and facets out")
 	}
@@ -105,7 +106,7 @@ func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*bou
 	}
 	o, err := orderOf(q, a.Sort)
 	if err == nil && o.window {
-		err = invalid("sort=%s: an export comes newest or oldest first", clip(a.Sort))
+		err = invalid("sort=%s: an export comes newest or oldest first", lang.Clip(a.Sort))
 	}
 	return q, o, err
 }

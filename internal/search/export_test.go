@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/kit/limiter"
 )
 
@@ -119,7 +120,7 @@ func TestExportBrokenOff(t *testing.T) {
 
 // lapsing lets some views through, and then the grant is over.
 type lapsing struct {
-	Gate
+	lang.Gate
 	left int
 }
 

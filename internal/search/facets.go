@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 )
 
 const (
@@ -41,7 +42,7 @@ func (v *execution) countNow(ctx context.Context) error {
 	defer func() { v.order.up = up }()
 	var t tally
 	broken := false
-	err := v.each(looking, 0, func(_ found, c *candidate) bool {
+	err := v.each(looking, 0, func(_ found, c *lang.Candidate) bool {
 		if broken = t.full || t.total >= fewLooked && v.s.o.Now().After(late); broken || c == nil {
 			return !broken
 		}
@@ -87,7 +88,7 @@ func (v *execution) settle() {
 			total.N = max(total.N, sums[i])
 		}
 	}
-	if f := &v.out.Facets[0]; len(f.Values) == len(v.q.views) && !f.More { // every kind, each to its end
+	if f := &v.out.Facets[0]; len(f.Values) == len(v.q.Views) && !f.More { // every kind, each to its end
 		*total = query.Count{N: sums[0]}
 	}
 	for i := range v.out.Facets {
@@ -119,12 +120,12 @@ func sortValues(f *query.SearchFacet) {
 
 // term is the condition that leaves one value of a facet.
 func term(name, text string) string {
-	n := &node{op: opField, name: name, rel: relSame, values: []value{{text: text}}}
+	n := &lang.Node{Op: lang.OpField, Name: name, Rel: lang.RelSame, Values: []lang.Value{{Text: text}}}
 	switch name {
-	case kindName:
-		n.rel = relIs
+	case lang.KindName:
+		n.Rel = lang.RelIs
 	case "day", "month":
-		n.name, n.rel = dateName, relIs
+		n.Name, n.Rel = lang.DateName, lang.RelIs
 	}
 	return n.String()
 }
@@ -132,7 +133,7 @@ func term(name, text string) string {
 // countInStore replaces what was counted in part by what the store counts, when
 // it can count exactly what the caller sees.
 func (v *execution) countInStore(ctx context.Context, end time.Time) error {
-	plan := v.q.plan()
+	plan := v.q.Plan()
 	if len(plan) != 1 || !v.countable() {
 		return nil
 	}
@@ -163,7 +164,7 @@ func (v *execution) countInStore(ctx context.Context, end time.Time) error {
 			switch f.Name {
 			case "day", "month":
 				continue
-			case kindName:
+			case lang.KindName:
 				q.Kinds = []string{f.Values[j].Value}
 			default:
 				q.Predicates = append(slices.Clone(q.Predicates), query.Predicate{Field: f.Name, Any: []string{f.Values[j].Value}})
@@ -186,21 +187,21 @@ func (v *execution) countable() bool {
 	if !v.whole() {
 		return false
 	}
-	for _, p := range v.q.cond.parts() {
+	for _, p := range v.q.Cond.Parts() {
 		switch {
-		case p.words():
-			if slices.ContainsFunc(v.q.views, func(s *kindView) bool { return !s.all }) {
+		case p.Words():
+			if slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return !s.All }) {
 				return false // the store finds words in what the spec does not name, too
 			}
-			for _, l := range p.wanted(nil) {
-				if l.in != nil || l.words.Loose() {
+			for _, l := range p.Wanted(nil) {
+				if l.In != nil || l.Words.Loose() {
 					return false
 				}
 			}
-		case p.predicate == nil:
+		case p.Predicate == nil:
 			return false
-		case isKind(p.predicate.node.name):
-		case p.predicate.term == nil || len(p.predicate.term.Any) == 0 || p.predicate.storePredicate(v.q.views) == nil:
+		case lang.IsKind(p.Predicate.Node.Name):
+		case p.Predicate.Term == nil || len(p.Predicate.Term.Any) == 0 || p.Predicate.StorePredicate(v.q.Views) == nil:
 			return false
 		}
 	}

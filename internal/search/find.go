@@ -12,6 +12,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/kit/limiter"
 )
 
@@ -68,7 +69,7 @@ func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.Search
 func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 	limited, cancel := context.WithTimeout(ctx, v.s.o.Limits.Time)
 	defer cancel()
-	v.out = query.SearchResult{Query: v.q.tree.String(), Hits: []query.SearchHit{}, Notes: []string{}}
+	v.out = query.SearchResult{Query: v.q.Tree.String(), Hits: []query.SearchHit{}, Notes: []string{}}
 	if v.request.CountOnly {
 		if err := v.count(ctx); err != nil {
 			return nil, err
@@ -126,23 +127,23 @@ func (v *execution) part(looked int, why string) error {
 
 // whole says whether nothing is hidden from the caller where it looks.
 func (v *execution) whole() bool {
-	return !slices.ContainsFunc(v.q.views, func(s *kindView) bool { return !s.whole && !s.all || s.rule != nil })
+	return !slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return !s.Whole && !s.All || s.Rule != nil })
 }
 
 // hit is a record as the caller sees it.
-func (s *Searcher) hit(caller understudy.Caller, q *boundQuery, c *candidate) (query.SearchHit, error) {
+func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Candidate) (query.SearchHit, error) {
 	body, err := s.o.Gate.View(caller, c.Record)
 	if err != nil {
 		s.o.Logger.Debug("search: view", "source", c.Source, "kind", c.Kind, "err", err)
 		return query.SearchHit{}, err
 	}
 	h := query.SearchHit{Source: c.Source, Kind: c.Kind, Shape: c.Shape, Body: body, Snippets: snippets(q, c)}
-	if c.view.seesID() {
+	if c.View.SeesID() {
 		h.ID = c.Record.ID
 		h.URL = "/" + url.PathEscape(c.Source) + "/" + url.PathEscape(c.Kind) + "/" + url.PathEscape(c.Record.ID)
 	}
-	if _, ok := c.view.fields[c.view.kind.Clock]; ok {
-		h.Clock = c.clockAlone()
+	if _, ok := c.View.Fields[c.View.Kind.Clock]; ok {
+		h.Clock = c.ClockAlone()
 	}
 	return h, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/spec"
 )
 
@@ -28,13 +29,13 @@ type order struct {
 	window bool // of the newest matches only
 	rank   bool
 	down   bool // by a field, the largest first
-	in     map[*kindView]string
-	sorts  map[*kindView]sort
+	in     map[*lang.KindView]string
+	sorts  map[*lang.KindView]lang.Sort
 }
 
 // orderOf reads the name of an order. A field in it must be fully seen wherever
 // it is.
-func orderOf(q *boundQuery, name string) (o order, err error) {
+func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 	switch name {
 	case "", newest:
 		return o, nil
@@ -44,32 +45,32 @@ func orderOf(q *boundQuery, name string) (o order, err error) {
 		return order{window: true, rank: true}, nil
 	}
 	field, down := strings.CutPrefix(name, "-")
-	if field == dateName && !down {
+	if field == lang.DateName && !down {
 		return order{up: true}, nil
-	} else if field == dateName {
+	} else if field == lang.DateName {
 		return o, nil
 	}
-	if len(q.views) > 0 && !slices.ContainsFunc(q.views, func(s *kindView) bool { f, several := s.field(field); return f != nil || len(several) > 0 }) {
+	if len(q.Views) > 0 && !slices.ContainsFunc(q.Views, func(s *lang.KindView) bool { f, several := s.Field(field); return f != nil || len(several) > 0 }) {
 		known := []string{newest, oldest, rank}
-		for _, s := range q.views {
-			for f := range s.fields {
+		for _, s := range q.Views {
+			for f := range s.Fields {
 				known = append(known, f)
 			}
 		}
 		slices.Sort(known)
-		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the largest first", clip(name), clip(field), stopped(hint(field, slices.Compact(known))))
+		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the largest first", lang.Clip(name), lang.Clip(field), lang.Stopped(lang.Hint(field, slices.Compact(known))))
 	}
-	b := &binder{text: name, now: q.now, views: q.views, every: func(func(*spec.Kind, bool) bool) {}}
-	in, _ := b.fields(field, len(name)-len(field), len(name), q.views)
-	if b.err != nil {
-		if len(q.views) == 0 {
+	b := &lang.Binder{Text: name, Now: q.Now, Views: q.Views, Every: func(func(*spec.Kind, bool) bool) {}}
+	in, _ := b.Fields(field, len(name)-len(field), len(name), q.Views)
+	if b.Err != nil {
+		if len(q.Views) == 0 {
 			return order{window: true}, nil
 		}
-		return o, fmt.Errorf("search: %w: sort=%s: %s", b.err.Kind, clip(name), b.err.Why)
+		return o, fmt.Errorf("search: %w: sort=%s: %s", b.Err.Kind, lang.Clip(name), b.Err.Why)
 	}
-	o = order{window: true, down: down, in: in, sorts: map[*kindView]sort{}}
+	o = order{window: true, down: down, in: in, sorts: map[*lang.KindView]lang.Sort{}}
 	for s, name := range in {
-		o.sorts[s] = sortOf(s.kind, s.kind.Field(name))
+		o.sorts[s] = lang.SortOf(s.Kind, s.Kind.Field(name))
 	}
 	return o, nil
 }
@@ -77,34 +78,34 @@ func orderOf(q *boundQuery, name string) (o order, err error) {
 // entry is a match in a window.
 type entry struct {
 	position
-	record candidate
+	record lang.Candidate
 }
 
 // key says where in the order a match stands.
-func (o *order) key(q *boundQuery, c *candidate, m *position) {
+func (o *order) key(q *lang.BoundQuery, c *lang.Candidate, m *position) {
 	put := func(key []byte) { m.Used = uint8(copy(m.Key[:], key)) }
 	if o.rank {
 		put(binary.BigEndian.AppendUint64(nil, score(q, c)))
 		return
 	}
 	m.Missing = true
-	field := o.in[c.view]
+	field := o.in[c.View]
 	if field == "" {
 		return
 	}
-	text, ok := c.textOf(field)
+	text, ok := c.TextOf(field)
 	if !ok {
 		return
 	}
-	switch o.sorts[c.view] {
-	case sortNumber:
+	switch o.sorts[c.View] {
+	case lang.SortNumber:
 		d, ok := query.ParseDecimal(text)
 		if !ok {
 			return
 		}
 		put(d.Key(keyBytes))
-	case sortTime:
-		t := spec.Unix(c.view.kind.Field(field).Type, []byte(text))
+	case lang.SortTime:
+		t := spec.Unix(c.View.Kind.Field(field).Type, []byte(text))
 		put(binary.BigEndian.AppendUint64(nil, uint64(t)^1<<63))
 	default:
 		put([]byte(strings.ToLower(text[:min(len(text), 4*keyBytes)])))
@@ -179,23 +180,23 @@ const (
 // score is how well a record fits the words of a query: how often they stand in
 // what the role sees, how short that is, and whether they are all of it. It is
 // of this record alone, so that it stays when others come.
-func score(q *boundQuery, c *candidate) uint64 {
+func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 	var all uint64
-	for _, l := range q.cond.wanted(nil) {
-		n := len(l.words.Words())
+	for _, l := range q.Cond.Wanted(nil) {
+		n := len(l.Words.Words())
 		weight := uint64(weighWord * n)
 		switch {
-		case l.words.Prefix():
+		case l.Words.Prefix():
 			weight = uint64(weighPrefix + weighWord*(n-1))
 		case n > 1:
 			weight = uint64(weighPhrase * n)
 		}
-		for _, t := range c.text() {
-			if field := l.in[c.view]; l.in != nil && field != t.Name {
+		for _, t := range c.Text() {
+			if field := l.In[c.View]; l.In != nil && field != t.Name {
 				continue
 			}
 			often, covered := uint64(0), 0
-			for start, end := range l.words.Find(t.Text) {
+			for start, end := range l.Words.Find(t.Text) {
 				often++
 				covered += end - start
 				if often == mostOften {

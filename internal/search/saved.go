@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 )
 
 const (
@@ -97,7 +98,7 @@ func checkName(name string) error {
 	case name == "." || name == "..": // no address can end in them
 		return invalid("name %q: write letters", name)
 	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return invalid("name %q: write letters, digits and marks, without spaces around them", clip(name))
+		return invalid("name %q: write letters, digits and marks, without spaces around them", lang.Clip(name))
 	}
 	return nil
 }
@@ -164,5 +165,5 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 		}
 		return nil
 	}
-	return fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, clip(name))
+	return fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
 }

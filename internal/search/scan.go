@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 )
 
 // scanTime bounds the counting of all.
@@ -77,9 +78,9 @@ func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tal
 		return nil, begun, err
 	}
 	t = &tally{}
-	var c candidate
+	var c lang.Candidate
 	looked := 0
-	err = v.s.stream(ctx, v.q.plan(), 0, false, func(f found) bool {
+	err = v.s.stream(ctx, v.q.Plan(), 0, false, func(f found) bool {
 		t.set(f.Number, v.match(&c, f.view, f.Record))
 		if looked++; looked%tellEvery == 0 {
 			tell(t, begun)

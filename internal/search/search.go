@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/kit/limiter"
 	"understudy/kit/token"
 	"understudy/spec"
@@ -78,7 +79,7 @@ func (l Limits) withDefaults() Limits {
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
-	Gate    Gate
+	Gate    lang.Gate
 	Notes   Notes  // for saved searches; nil: there are none
 	Key     []byte // cursors are sealed with keys made of it; see Key
 	Limits  Limits
@@ -95,7 +96,7 @@ type Options struct {
 // Searcher answers searches under one policy. It is safe for concurrent use.
 type Searcher struct {
 	o       Options
-	texts   map[*spec.Kind]textRule
+	texts   map[*spec.Kind]lang.TextRule
 	running *limiter.Limiter // by the caller's name
 	saving  chan struct{}    // one saved search changes at a time
 	counts  *counts
@@ -121,12 +122,12 @@ func New(o Options) (*Searcher, error) {
 	}
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{
-		o: o, texts: map[*spec.Kind]textRule{}, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
+		o: o, texts: map[*spec.Kind]lang.TextRule{}, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
 		saving: make(chan struct{}, 1), counts: newCounts(),
 	}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
-			s.texts[k] = textRuleOf(k)
+			s.texts[k] = lang.TextRuleOf(k)
 		}
 	}
 	return s, nil
@@ -156,15 +157,15 @@ func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*sp
 }
 
 // views are the kinds a caller asks for and sees.
-func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]*kindView, error) {
+func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]*lang.KindView, error) {
 	if source != "" && !slices.ContainsFunc(s.o.Sources, func(src *spec.Source) bool { return src.Name == source }) {
 		var known []string
 		for _, src := range s.o.Sources {
 			known = append(known, src.Name)
 		}
-		return nil, invalid("no source is called %q%s", clip(source), hint(source, known))
+		return nil, invalid("no source is called %q%s", lang.Clip(source), lang.Hint(source, known))
 	}
-	var all []*kindView
+	var all []*lang.KindView
 	seen, named := map[string]bool{}, map[string]bool{}
 	for src, k := range s.kinds(c, source) {
 		named[k.Name] = true
@@ -173,7 +174,7 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 		}
 		seen[k.Name] = true
 		if len(kinds) == 0 || slices.Contains(kinds, k.Name) {
-			all = append(all, newKindView(s.o.Gate, c, src, k, s.texts[k]))
+			all = append(all, lang.NewKindView(s.o.Gate, c, src, k, s.texts[k]))
 		}
 	}
 	for _, name := range kinds {
@@ -184,7 +185,7 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 				known = append(known, k)
 			}
 			slices.Sort(known)
-			return nil, invalid("there is no kind %q%s", clip(name), hint(name, known))
+			return nil, invalid("there is no kind %q%s", lang.Clip(name), lang.Hint(name, known))
 		case !seen[name]:
 			return nil, fmt.Errorf("search: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), name)
 		}
@@ -209,7 +210,7 @@ const (
 )
 
 // read checks an ask and binds its text; now is when it was first asked.
-func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Time) (*boundQuery, error) {
+func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Time) (*lang.BoundQuery, error) {
 	switch {
 	case a.Limit < 0 || a.Limit > query.MostHits:
 		return nil, invalid("limit=%d: want 1 to %d", a.Limit, query.MostHits)
@@ -218,7 +219,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 	case len(a.Sort) > maxName || len(a.Source) > maxName:
 		return nil, invalid("sort or source is too long")
 	}
-	tree, err := parse(a.Text)
+	tree, err := lang.Parse(a.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +234,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 			}
 		}
 	}
-	return bind(a.Text, tree, views, every, now)
+	return lang.Bind(a.Text, tree, views, every, now)
 }
 
 func invalid(format string, args ...any) error {
@@ -258,18 +259,18 @@ func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*query.
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(q.views) == 0 || !q.cond.possible(q.views[0]) {
+	if len(q.Views) == 0 || !q.Cond.Possible(q.Views[0]) {
 		return &query.Text{Op: query.TextNone}, func(*understudy.Record) bool { return false }, nil
 	}
-	in := q.views[0]
+	in := q.Views[0]
 	test := func(r *understudy.Record) bool {
-		var c candidate
-		return in.see(&c, r) && q.cond.holds(&c)
+		var c lang.Candidate
+		return in.See(&c, r) && q.Cond.Holds(&c)
 	}
-	if r := in.rule; r != nil && (!r.Whole || len(r.Numbers) > 0) {
+	if r := in.Rule; r != nil && (!r.Whole || len(r.Numbers) > 0) {
 		return nil, test, nil // what may not be found must not say how much is read
 	}
-	return q.cond.text(q.views), test, nil
+	return q.Cond.Text(q.Views), test, nil
 }
 
 // sourceOf is the source of a name.

@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/kit/accesslog"
 	"understudy/kit/jsonhttp"
 )
@@ -142,7 +143,7 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 	for name, all := range values {
 		switch {
 		case !slices.Contains(known, name):
-			return a, "", invalid("unknown parameter %q%s", clip(name), hint(name, known))
+			return a, "", invalid("unknown parameter %q%s", lang.Clip(name), lang.Hint(name, known))
 		case name != "kind" && len(all) > 1:
 			return a, "", invalid("%s is there %d times", name, len(all))
 		case name != "q" && slices.Contains(all, ""):
@@ -152,12 +153,12 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 	a = query.SearchRequest{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"), Cursor: values.Get("cursor")}
 	if text := values.Get("facets"); text != "" {
 		if a.Facets, err = strconv.ParseBool(text); err != nil {
-			return a, "", invalid("facets=%s: write true or false", clip(text))
+			return a, "", invalid("facets=%s: write true or false", lang.Clip(text))
 		}
 	}
 	if text := values.Get("limit"); text != "" {
 		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > query.MostHits {
-			return a, "", invalid("limit=%s: want 1 to %d", clip(text), query.MostHits)
+			return a, "", invalid("limit=%s: want 1 to %d", lang.Clip(text), query.MostHits)
 		}
 	}
 	form = values.Get("format")
@@ -166,7 +167,7 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 	case "":
 		form = accepted(r.Header["Accept"])
 	default:
-		return a, "", invalid("format=%s: write json, jsonl or xml", clip(form))
+		return a, "", invalid("format=%s: write json, jsonl or xml", lang.Clip(form))
 	}
 	return a, form, nil
 }

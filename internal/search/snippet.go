@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 	"understudy/kit/tokenizer"
 	"understudy/spec"
 )
@@ -20,21 +21,21 @@ const (
 
 // snippets are the pieces of a record in which the query's words were found,
 // what people wrote first.
-func snippets(q *boundQuery, c *candidate) []query.SearchSnippet {
-	wanted := q.cond.wanted(nil)
+func snippets(q *lang.BoundQuery, c *lang.Candidate) []query.SearchSnippet {
+	wanted := q.Cond.Wanted(nil)
 	if len(wanted) == 0 {
 		return nil
 	}
-	texts := slices.Clone(c.text())
+	texts := slices.Clone(c.Text())
 	slices.SortStableFunc(texts, func(a, b tokenizer.Field) int { return cmp.Compare(telling(a.Class), telling(b.Class)) })
 	var all []query.SearchSnippet
 	for _, t := range texts {
 		var marks [][2]int
 		for _, l := range wanted {
-			if field := l.in[c.view]; l.in != nil && field != t.Name {
+			if field := l.In[c.View]; l.In != nil && field != t.Name {
 				continue
 			}
-			for start, end := range l.words.Find(t.Text) {
+			for start, end := range l.Words.Find(t.Text) {
 				marks = append(marks, [2]int{start, end})
 				if len(marks) == 200 {
 					break

@@ -7,23 +7,24 @@ import (
 	"iter"
 
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 )
 
 // source of records: one store query, as they are pulled.
 type found struct {
 	query.Hit
-	view *kindView
+	view *lang.KindView
 }
 
 // stream yields what a plan finds, newest first or with up oldest first, each
 // record once, from behind a place.
-func (s *Searcher) stream(ctx context.Context, plan []storeQuery, below query.OrderKey, up bool, yield func(found) bool) error {
+func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
 		plan[i].Below, plan[i].Up = below, up
 	}
 	if len(plan) == 1 {
 		return s.o.Store.Seek(ctx, plan[0].RecordQuery, func(f query.Hit) bool {
-			in := plan[0].views[f.Kind]
+			in := plan[0].Views[f.Kind]
 			return in == nil || yield(found{f, in})
 		})
 	}
@@ -31,7 +32,7 @@ func (s *Searcher) stream(ctx context.Context, plan []storeQuery, below query.Or
 }
 
 // merge is stream for several store queries.
-func (s *Searcher) merge(ctx context.Context, plan []storeQuery, up bool, yield func(found) bool) error {
+func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, yield func(found) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type branch struct {
@@ -43,7 +44,7 @@ func (s *Searcher) merge(ctx context.Context, plan []storeQuery, up bool, yield 
 	for _, q := range plan {
 		next, stop := iter.Pull(func(yield func(found) bool) {
 			err := s.o.Store.Seek(ctx, q.RecordQuery, func(f query.Hit) bool {
-				in := q.views[f.Kind]
+				in := q.Views[f.Kind]
 				return in == nil || yield(found{f, in})
 			})
 			if err != nil && failed == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy/internal/query"
+	"understudy/internal/search/lang"
 )
 
 // Bounds of a tally.
@@ -44,11 +45,11 @@ type named struct {
 }
 
 // add counts a record.
-func (t *tally) add(c *candidate) { t.move(0, t.group(c), +1) }
+func (t *tally) add(c *lang.Candidate) { t.move(0, t.group(c), +1) }
 
 // set counts a record in its current form instead of its former one; nil: it is no
 // longer counted.
-func (t *tally) set(record int64, c *candidate) {
+func (t *tally) set(record int64, c *lang.Candidate) {
 	to := uint32(0)
 	if c != nil {
 		to = t.group(c)
@@ -86,17 +87,17 @@ func (t *tally) size() int64 { return int64(len(t.pages))*(perPage*4+64) + int64
 
 // group returns the group of a record and makes it if it is new; 0 if the maximum
 // number of groups is reached.
-func (t *tally) group(c *candidate) uint32 {
+func (t *tally) group(c *lang.Candidate) uint32 {
 	t.key = append(append(t.key[:0], c.Kind...), 0)
 	day := ""
-	if _, ok := c.view.fields[c.view.kind.Clock]; ok {
-		if at := c.clockAlone(); at != 0 {
+	if _, ok := c.View.Fields[c.View.Kind.Clock]; ok {
+		if at := c.ClockAlone(); at != 0 {
 			day = time.Unix(at, 0).UTC().Format(time.DateOnly)
 		}
 	}
 	t.key = append(append(t.key, day...), 0)
-	for _, f := range c.view.counted {
-		text, ok := c.textOf(f)
+	for _, f := range c.View.Counted {
+		text, ok := c.TextOf(f)
 		switch { // one byte of length, which is at most maxFacetted
 		case !ok:
 			t.key = append(t.key, 254)
@@ -122,13 +123,13 @@ func (t *tally) group(c *candidate) uint32 {
 }
 
 // valuesOf are the values of a record that are counted.
-func valuesOf(c *candidate, day string) []named {
-	all := []named{{facet: kindName, value: strings.Clone(c.Kind)}}
+func valuesOf(c *lang.Candidate, day string) []named {
+	all := []named{{facet: lang.KindName, value: strings.Clone(c.Kind)}}
 	if day != "" {
 		all = append(all, named{facet: "day", value: day}, named{facet: "month", value: day[:len("2006-01")]})
 	}
-	for _, f := range c.view.counted {
-		if text, ok := c.textOf(f); ok && len(text) > maxFacetted {
+	for _, f := range c.View.Counted {
+		if text, ok := c.TextOf(f); ok && len(text) > maxFacetted {
 			all = append(all, named{facet: f, long: true})
 		} else if ok {
 			all = append(all, named{facet: f, value: strings.Clone(text)})
@@ -142,7 +143,7 @@ func valuesOf(c *candidate, day string) []named {
 func (t *tally) facets(broken bool) []query.SearchFacet {
 	by := map[string]*query.SearchFacet{}
 	at := map[named]int{}
-	for _, name := range []string{kindName, "month", "day"} {
+	for _, name := range []string{lang.KindName, "month", "day"} {
 		by[name] = &query.SearchFacet{Name: name, Values: []query.SearchValue{}}
 	}
 	for _, g := range t.groups {
@@ -169,8 +170,8 @@ func (t *tally) facets(broken bool) []query.SearchFacet {
 		}
 	}
 	times := []string{"month", "day"}
-	names := slices.DeleteFunc(slices.Sorted(keys(by)), func(name string) bool { return name == kindName || slices.Contains(times, name) })
-	names = append([]string{kindName}, names...)
+	names := slices.DeleteFunc(slices.Sorted(keys(by)), func(name string) bool { return name == lang.KindName || slices.Contains(times, name) })
+	names = append([]string{lang.KindName}, names...)
 	var all []query.SearchFacet
 	for _, name := range append(names[:min(len(names), maxFacets)], times...) {
 		f := by[name]

@@ -1,6 +1,6 @@
 // The grammar: trees, their printed form, and errors that point.
 
-package search
+package lang
 
 import (
 	"errors"
@@ -64,7 +64,7 @@ func TestParse(t *testing.T) {
 		`CA00000000000000000000000000000001`: `CA00000000000000000000000000000001`,
 		`foo"bar"`:                           `foo "bar"`,
 	} {
-		n, err := parse(text)
+		n, err := Parse(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -77,13 +77,13 @@ func TestParse(t *testing.T) {
 }
 
 // again parses what a tree prints and wants the same tree.
-func again(t *testing.T, n *node) {
+func again(t *testing.T, n *Node) {
 	t.Helper()
 	text := n.String()
 	if len(text) > MaxText {
 		return
 	}
-	m, err := parse(text)
+	m, err := Parse(text)
 	if err != nil {
 		t.Fatalf("printed %q does not parse: %v", text, err)
 	}
@@ -93,16 +93,16 @@ func again(t *testing.T, n *node) {
 }
 
 // placeless is a tree without where its parts stand.
-func placeless(n *node) *node {
+func placeless(n *Node) *Node {
 	out := *n
 	out.at, out.end = 0, 0
-	out.of, out.values = nil, nil
-	for _, o := range n.of {
-		out.of = append(out.of, placeless(o))
+	out.Of, out.Values = nil, nil
+	for _, o := range n.Of {
+		out.Of = append(out.Of, placeless(o))
 	}
-	for _, v := range n.values {
+	for _, v := range n.Values {
 		v.at, v.end = 0, 0
-		out.values = append(out.values, v)
+		out.Values = append(out.Values, v)
 	}
 	return &out
 }
@@ -139,7 +139,7 @@ func TestParseErrorsPoint(t *testing.T) {
 		strings.Repeat("(", 30):   {21, 21, "in each other"},
 		strings.Repeat("a", 2001): {2000, 2000, "at most 2000"},
 	} {
-		_, err := parse(text)
+		_, err := Parse(text)
 		var e *query.SyntaxError
 		if !errors.As(err, &e) || !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%.40q: %v", text, err)
@@ -159,7 +159,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		n, err := parse(text)
+		n, err := Parse(text)
 		if err != nil {
 			var e *query.SyntaxError
 			if !errors.As(err, &e) || e.At < 0 || e.At > e.End || e.End > len(text) || e.Why == "" {

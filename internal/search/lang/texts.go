@@ -1,6 +1,6 @@
 // Texts: what of a record is text, in which words are looked for.
 
-package search
+package lang
 
 import (
 	"understudy/kit/jsonspan"
@@ -13,10 +13,10 @@ const noText = "-"
 
 // textRule is the class of every field the spec names of a kind, or noText. The
 // others are asked for by their field.
-type textRule map[string]string
+type TextRule map[string]string
 
-func textRuleOf(k *spec.Kind) textRule {
-	rule := textRule{}
+func TextRuleOf(k *spec.Kind) TextRule {
+	rule := TextRule{}
 	for _, f := range k.Fields {
 		rule[f.Name] = noText
 		if k.IsText(f) {
@@ -27,19 +27,19 @@ func textRuleOf(k *spec.Kind) textRule {
 }
 
 // text are the texts of a record the caller fully sees.
-func (c *candidate) text() []tokenizer.Field {
-	if !c.read {
-		c.read = true
+func (c *Candidate) Text() []tokenizer.Field {
+	if !c.Read {
+		c.Read = true
 		cur := jsonspan.At(c.Body, c.doc)
 		var name [64]byte
 		c.gather(&cur, name[:0], "")
 	}
-	return c.held
+	return c.Held
 }
 
 // gather adds the texts in the value to come; class is its own. What the spec
 // does not name in it has none.
-func (c *candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
+func (c *Candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 	switch cur.Kind() {
 	case jsonspan.Object:
 		cur.Enter()
@@ -49,9 +49,9 @@ func (c *candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 				inner = append(inner, '.')
 			}
 			inner = append(inner, jsonspan.Name(cur.Name())...)
-			of, named := c.view.texts[string(inner)]
+			of, named := c.View.texts[string(inner)]
 			switch {
-			case !named && !c.view.all, of == noText:
+			case !named && !c.View.All, of == noText:
 				cur.Skip()
 			case named:
 				c.gather(cur, inner, of)
@@ -74,13 +74,13 @@ func (c *candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 	}
 }
 
-func (c *candidate) add(name []byte, class string, v jsonspan.Value) {
-	if !c.view.sees(name) {
+func (c *Candidate) add(name []byte, class string, v jsonspan.Value) {
+	if !c.View.sees(name) {
 		return
 	}
 	text := jsonspan.Text(c.Body, v)
 	if v.Kind == jsonspan.String && class == "" && spec.LooksLikeTime(text) {
 		return
 	}
-	c.held = append(c.held, tokenizer.Field{Class: class, Name: string(name), Text: text})
+	c.Held = append(c.Held, tokenizer.Field{Class: class, Name: string(name), Text: text})
 }

@@ -1,7 +1,7 @@
 // Plan: from a bound query to the queries a store is asked. What they find is
 // never less than what fulfils the query; every record found is tested.
 
-package search
+package lang
 
 import (
 	"maps"
@@ -15,9 +15,9 @@ import (
 const maxBranches = 24
 
 // storeQuery is one Seek and the kinds it is about.
-type storeQuery struct {
+type StoreQuery struct {
 	query.RecordQuery
-	views map[string]*kindView // by kind
+	Views map[string]*KindView // by kind
 }
 
 // plan is what the store is asked for a query: the records of all store queries together.
@@ -26,15 +26,15 @@ type storeQuery struct {
 // of which only some fields are seen no index of words is asked. A rule on records
 // is asked for with the query; where a store cannot be asked for the rule, it is
 // not asked for the query either, which is tested on what is read.
-func (q *boundQuery) plan() []storeQuery {
-	bySource := map[string][]*kindView{}
-	for _, s := range q.views {
-		bySource[s.source] = append(bySource[s.source], s)
+func (q *BoundQuery) Plan() []StoreQuery {
+	bySource := map[string][]*KindView{}
+	for _, s := range q.Views {
+		bySource[s.Source] = append(bySource[s.Source], s)
 	}
-	var all []storeQuery
+	var all []StoreQuery
 	for _, source := range slices.Sorted(maps.Keys(bySource)) {
-		for _, c := range q.cond.branches() {
-			about := slices.DeleteFunc(slices.Clone(bySource[source]), func(s *kindView) bool { return !c.possible(s) })
+		for _, c := range q.Cond.branches() {
+			about := slices.DeleteFunc(slices.Clone(bySource[source]), func(s *KindView) bool { return !c.Possible(s) })
 			for _, some := range c.alike(about) {
 				all = append(all, c.storeQueries(source, some)...)
 			}
@@ -44,12 +44,12 @@ func (q *boundQuery) plan() []storeQuery {
 }
 
 // alike divides kinds into those that can be asked about in one store query.
-func (c *cond) alike(about []*kindView) (all [][]*kindView) {
-	var shared, part []*kindView
+func (c *Cond) alike(about []*KindView) (all [][]*KindView) {
+	var shared, part []*KindView
 	for _, s := range about {
 		switch {
-		case s.rule != nil || c.named(): // ids are asked for kind by kind
-			all = append(all, []*kindView{s})
+		case s.Rule != nil || c.named(): // ids are asked for kind by kind
+			all = append(all, []*KindView{s})
 		case s.part:
 			part = append(part, s)
 		default:
@@ -60,9 +60,9 @@ func (c *cond) alike(about []*kindView) (all [][]*kindView) {
 		all = append(all, part)
 	}
 	for len(shared) > 0 { // no class that is hidden of one kind is looked in for another
-		var same []*kindView
-		shared = slices.DeleteFunc(shared, func(s *kindView) bool {
-			if slices.ContainsFunc(same, func(o *kindView) bool { return meet(s.classes, o.hidden) || meet(s.hidden, o.classes) }) {
+		var same []*KindView
+		shared = slices.DeleteFunc(shared, func(s *KindView) bool {
+			if slices.ContainsFunc(same, func(o *KindView) bool { return meet(s.classes, o.hidden) || meet(s.hidden, o.classes) }) {
 				return false
 			}
 			same = append(same, s)
@@ -79,21 +79,21 @@ func meet(a, b []string) bool {
 }
 
 // questions are what a store is asked about kinds that are alike.
-func (c *cond) storeQueries(source string, about []*kindView) []storeQuery {
-	rule := about[0].rule
+func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
+	rule := about[0].Rule
 	switch {
 	case rule == nil:
-		return []storeQuery{c.storeQuery(source, about)}
+		return []StoreQuery{c.storeQuery(source, about)}
 	case !rule.Whole && !c.named():
-		c = &cond{op: opAnd}
+		c = &Cond{Op: opAnd}
 	}
 	q := c.storeQuery(source, about)
 	q.Predicates = append(q.Predicates, rule.Predicates...)
 	q.From = max(q.From, rule.From)
 	if len(rule.Numbers) == 0 {
-		return []storeQuery{q}
+		return []StoreQuery{q}
 	}
-	var all []storeQuery
+	var all []StoreQuery
 	for _, n := range rule.Numbers {
 		one := q
 		one.Predicates = append(q.Predicates[:len(q.Predicates):len(q.Predicates)], query.Predicate{Number: n})
@@ -104,77 +104,77 @@ func (c *cond) storeQueries(source string, about []*kindView) []storeQuery {
 
 // branches divides a condition at one OR, so that each part can be asked by
 // terms and words of its own.
-func (c *cond) branches() []*cond {
-	parts := c.parts()
+func (c *Cond) branches() []*Cond {
+	parts := c.Parts()
 	for i, p := range parts {
-		if p.op != opOr || len(p.of) > maxBranches || p.words() {
+		if p.Op != OpOr || len(p.Of) > maxBranches || p.Words() {
 			continue
 		}
-		var all []*cond
-		for _, o := range p.of {
+		var all []*Cond
+		for _, o := range p.Of {
 			of := slices.Clone(parts)
 			of[i] = o
-			flat := &cond{op: opAnd}
+			flat := &Cond{Op: opAnd}
 			for _, x := range of {
-				if x.op == opAnd {
-					flat.of = append(flat.of, x.of...)
+				if x.Op == opAnd {
+					flat.Of = append(flat.Of, x.Of...)
 				} else {
-					flat.of = append(flat.of, x)
+					flat.Of = append(flat.Of, x)
 				}
 			}
 			all = append(all, flat)
 		}
 		return all
 	}
-	return []*cond{c}
+	return []*Cond{c}
 }
 
 // words says whether a condition is of words alone, which a store can be asked
 // for in one.
-func (c *cond) words() bool {
-	switch c.op {
-	case opAnd, opOr:
-		return !slices.ContainsFunc(c.of, func(o *cond) bool { return !o.words() })
-	case opNot:
+func (c *Cond) Words() bool {
+	switch c.Op {
+	case opAnd, OpOr:
+		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.Words() })
+	case OpNot:
 		return false
 	}
-	return c.predicate.test == nil && c.predicate.whole == nil
+	return c.Predicate.test == nil && c.Predicate.whole == nil
 }
 
 // parts are the conditions all of which must hold.
-func (c *cond) parts() []*cond {
-	if c.op == opAnd {
-		return c.of
+func (c *Cond) Parts() []*Cond {
+	if c.Op == opAnd {
+		return c.Of
 	}
-	return []*cond{c}
+	return []*Cond{c}
 }
 
 // named says whether a condition is on records of known ids.
-func (c *cond) named() bool {
-	return slices.ContainsFunc(c.parts(), func(p *cond) bool { return p.predicate != nil && len(p.predicate.ids) > 0 })
+func (c *Cond) named() bool {
+	return slices.ContainsFunc(c.Parts(), func(p *Cond) bool { return p.Predicate != nil && len(p.Predicate.ids) > 0 })
 }
 
 // storeQuery makes the query for some kinds of a source.
-func (c *cond) storeQuery(source string, about []*kindView) storeQuery {
-	q := storeQuery{RecordQuery: query.RecordQuery{Source: source}, views: map[string]*kindView{}}
+func (c *Cond) storeQuery(source string, about []*KindView) StoreQuery {
+	q := StoreQuery{RecordQuery: query.RecordQuery{Source: source}, Views: map[string]*KindView{}}
 	for _, s := range about {
-		q.Kinds = append(q.Kinds, s.kind.Name)
-		q.views[s.kind.Name] = s
+		q.Kinds = append(q.Kinds, s.Kind.Name)
+		q.Views[s.Kind.Name] = s
 	}
 	slices.Sort(q.Kinds)
 	var texts []*query.Text
-	for _, p := range c.parts() {
-		if t := p.text(about); t != nil {
+	for _, p := range c.Parts() {
+		if t := p.Text(about); t != nil {
 			texts = append(texts, t)
 		}
-		if p.predicate == nil {
+		if p.Predicate == nil {
 			continue
 		}
-		if t := p.predicate.storePredicate(about); t != nil {
+		if t := p.Predicate.StorePredicate(about); t != nil {
 			q.Predicates = append(q.Predicates, *t)
 		}
-		if len(p.predicate.ids) > 0 && len(q.IDs) == 0 {
-			q.IDs = p.predicate.ids
+		if len(p.Predicate.ids) > 0 && len(q.IDs) == 0 {
+			q.IDs = p.Predicate.ids
 		}
 	}
 	q.Text = joined(query.TextAnd, texts)
@@ -182,19 +182,19 @@ func (c *cond) storeQuery(source string, about []*kindView) storeQuery {
 }
 
 // storePredicate is the term of the predicate for some kinds, nil when there is none they share.
-func (l *predicate) storePredicate(about []*kindView) *query.Predicate {
-	if l.term == nil {
+func (l *predicate) StorePredicate(about []*KindView) *query.Predicate {
+	if l.Term == nil {
 		return nil
 	}
-	t := *l.term
+	t := *l.Term
 	if l.every {
 		return &t
 	}
 	for i, s := range about {
-		if field := l.in[s]; i > 0 && field != t.Field || field == "" {
+		if field := l.In[s]; i > 0 && field != t.Field || field == "" {
 			return nil
 		}
-		t.Field = l.in[s]
+		t.Field = l.In[s]
 	}
 	return &t
 }
@@ -202,22 +202,22 @@ func (l *predicate) storePredicate(about []*kindView) *query.Predicate {
 // text is what of a condition a store's index of words can be asked for; nil:
 // nothing. A NOT is never asked: what the index finds in fields the role does
 // not see must not take a record away.
-func (c *cond) text(about []*kindView) *query.Text {
-	switch c.op {
-	case opNot:
+func (c *Cond) Text(about []*KindView) *query.Text {
+	switch c.Op {
+	case OpNot:
 		return nil
 	case opAnd:
 		var of []*query.Text
-		for _, o := range c.of {
-			if t := o.text(about); t != nil {
+		for _, o := range c.Of {
+			if t := o.Text(about); t != nil {
 				of = append(of, t)
 			}
 		}
 		return joined(query.TextAnd, of)
-	case opOr:
+	case OpOr:
 		var of []*query.Text
-		for _, o := range c.of {
-			t := o.text(about)
+		for _, o := range c.Of {
+			t := o.Text(about)
 			if t == nil {
 				return nil
 			}
@@ -225,16 +225,16 @@ func (c *cond) text(about []*kindView) *query.Text {
 		}
 		return joined(query.TextOr, of)
 	}
-	if c.predicate.words.Empty() || slices.ContainsFunc(about, func(s *kindView) bool { return !c.predicate.indexed(s) }) {
+	if c.Predicate.Words.Empty() || slices.ContainsFunc(about, func(s *KindView) bool { return !c.Predicate.indexed(s) }) {
 		return nil
 	}
-	t := textOf(c.predicate.words, c.predicate.node)
-	if c.predicate.in == nil {
+	t := textOf(c.Predicate.Words, c.Predicate.Node)
+	if c.Predicate.In == nil {
 		t.In = classesOf(about)
 		return t
 	}
 	for _, s := range about {
-		field := c.predicate.in[s]
+		field := c.Predicate.In[s]
 		if field == "" {
 			continue
 		}
@@ -243,7 +243,7 @@ func (c *cond) text(about []*kindView) *query.Text {
 			return t
 		}
 		t.Field = field // of a class of its own, that of the field alone; all sees what has no name in it, too
-		if class := s.fields[field]; !s.all && !slices.Contains(t.In, class) {
+		if class := s.Fields[field]; !s.All && !slices.Contains(t.In, class) {
 			t.In = append(t.In, class)
 		}
 	}
@@ -252,19 +252,19 @@ func (c *cond) text(about []*kindView) *query.Text {
 
 // indexed says whether the index of words tells nothing of a kind but what is
 // seen: every field of the classes that are looked in is.
-func (l *predicate) indexed(s *kindView) bool {
-	if l.in == nil {
-		return s.all || !s.part
+func (l *predicate) indexed(s *KindView) bool {
+	if l.In == nil {
+		return s.All || !s.part
 	}
-	field := l.in[s]
-	return s.all || field == "" || slices.Contains(s.classes, s.fields[field])
+	field := l.In[s]
+	return s.All || field == "" || slices.Contains(s.classes, s.Fields[field])
 }
 
 // textOf is a pattern as a store is asked for it.
-func textOf(p tokenizer.Pattern, n *node) *query.Text {
+func textOf(p tokenizer.Pattern, n *Node) *query.Text {
 	text := n.text
-	if n.op == opField {
-		text = n.values[0].text
+	if n.Op == OpField {
+		text = n.Values[0].Text
 	}
 	switch {
 	case len(p.Words()) > 1:
@@ -286,10 +286,10 @@ func joined(op query.TextOp, of []*query.Text) *query.Text {
 }
 
 // classesOf are the classes of which everything is seen in one of some kinds.
-func classesOf(about []*kindView) []string {
+func classesOf(about []*KindView) []string {
 	var all []string
 	for _, s := range about {
-		if s.all {
+		if s.All {
 			return nil // what the spec does not name, too
 		}
 		for _, class := range s.classes {

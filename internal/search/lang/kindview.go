@@ -1,6 +1,6 @@
 // KindView: what one caller sees of one kind, as far as searching goes.
 
-package search
+package lang
 
 import (
 	"bytes"
@@ -29,26 +29,26 @@ type Gate interface {
 }
 
 // kindView is what a caller sees of a kind. What is not fully seen is not there.
-type kindView struct {
-	source  string
+type KindView struct {
+	Source  string
 	spec    *spec.Spec
-	kind    *spec.Kind
-	all     bool              // what the spec does not name is seen, too
-	fields  map[string]string // the fields fully seen, each with its class
-	whole   bool              // every field is
+	Kind    *spec.Kind
+	All     bool              // what the spec does not name is seen, too
+	Fields  map[string]string // the fields fully seen, each with its class
+	Whole   bool              // every field is
 	classes []string          // those of texts of which every field is; sorted
 	hidden  []string          // those of which none is; sorted
 	part    bool              // there are others
 	phones  []string          // the fields of class phone that are fully seen, but for what is derived from one
 	unseen  bool              // there are others
-	rule    *query.RowRule
-	texts   textRule
-	counted []string // the fields whose values are counted: choices, codes, what is true or false
+	Rule    *query.RowRule
+	texts   TextRule
+	Counted []string // the fields whose values are counted: choices, codes, what is true or false
 }
 
-func newKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts textRule) *kindView {
+func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts TextRule) *KindView {
 	source := src.Name
-	s := &kindView{source: source, spec: src.Spec, texts: texts, kind: k, all: c.Role() == understudy.RoleAll, fields: make(map[string]string, len(k.Fields)), whole: true, rule: g.Rule(c, source, k.Name)}
+	s := &KindView{Source: source, spec: src.Spec, texts: texts, Kind: k, All: c.Role() == understudy.RoleAll, Fields: make(map[string]string, len(k.Fields)), Whole: true, Rule: g.Rule(c, source, k.Name)}
 	for _, f := range k.Fields {
 		if source := k.Field(f.From); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
 			if g.Fully(c, src.Name, k.Name, f.Name) {
@@ -60,13 +60,13 @@ func newKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 		switch {
 		case f.Type == spec.TypeMedia:
 		case g.Fully(c, source, k.Name, f.Name):
-			s.fields[f.Name] = f.Class
+			s.Fields[f.Name] = f.Class
 			switch f.Type {
 			case spec.TypeSelect, spec.TypeBool, spec.TypeCode:
-				s.counted = append(s.counted, f.Name)
+				s.Counted = append(s.Counted, f.Name)
 			}
 		case f.Class != spec.ClassSecret:
-			s.whole = false
+			s.Whole = false
 		}
 	}
 	s.divide()
@@ -75,14 +75,14 @@ func newKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 
 // divide puts each class of texts among those of which every field is seen, those
 // of which none is, and others.
-func (s *kindView) divide() {
+func (s *KindView) divide() {
 	fields, seen := map[string]int{}, map[string]int{}
-	for _, f := range s.kind.Fields {
+	for _, f := range s.Kind.Fields {
 		if s.texts[f.Name] == noText {
 			continue
 		}
 		fields[f.Class]++
-		if _, ok := s.fields[f.Name]; ok {
+		if _, ok := s.Fields[f.Name]; ok {
 			seen[f.Class]++
 		}
 	}
@@ -99,12 +99,12 @@ func (s *kindView) divide() {
 }
 
 // sees says whether a field is fully seen.
-func (s *kindView) sees(name []byte) bool {
-	if _, ok := s.fields[string(name)]; ok || !s.all {
+func (s *KindView) sees(name []byte) bool {
+	if _, ok := s.Fields[string(name)]; ok || !s.All {
 		return ok
 	}
 	for outer := name; ; {
-		if f := s.kind.Field(string(outer)); f != nil {
+		if f := s.Kind.Field(string(outer)); f != nil {
 			return f.Class != spec.ClassSecret
 		}
 		i := bytes.LastIndexByte(outer, '.')
@@ -117,11 +117,11 @@ func (s *kindView) sees(name []byte) bool {
 
 // field is the kind's field of a name: the whole dotted one, or, when one field
 // alone ends so, its last part. Several is ambiguous.
-func (s *kindView) field(name string) (f *spec.Field, ambiguous []string) {
-	if f = s.kind.Field(name); f != nil {
+func (s *KindView) Field(name string) (f *spec.Field, ambiguous []string) {
+	if f = s.Kind.Field(name); f != nil {
 		return f, nil
 	}
-	for _, other := range s.kind.Fields {
+	for _, other := range s.Kind.Fields {
 		if strings.HasSuffix(other.Name, "."+name) {
 			f = other
 			ambiguous = append(ambiguous, other.Name)
@@ -134,38 +134,38 @@ func (s *kindView) field(name string) (f *spec.Field, ambiguous []string) {
 }
 
 // candidate is a record that may be one of those looked for.
-type candidate struct {
+type Candidate struct {
 	*understudy.Record
-	view  *kindView
-	place query.OrderKey
+	View  *KindView
+	Place query.OrderKey
 	doc   jsonspan.Value
-	read  bool
-	held  []tokenizer.Field // its texts, once they were asked for
+	Read  bool
+	Held  []tokenizer.Field // its texts, once they were asked for
 }
 
 // see makes a candidate of a record; false when its body is no document or a
 // row rule keeps it from the caller.
-func (s *kindView) see(c *candidate, r *understudy.Record) bool {
+func (s *KindView) See(c *Candidate, r *understudy.Record) bool {
 	doc, err := jsonspan.Document(r.Body)
-	if err != nil || doc.Kind != jsonspan.Object || s.rule != nil && !s.rule.Finds(r) {
+	if err != nil || doc.Kind != jsonspan.Object || s.Rule != nil && !s.Rule.Finds(r) {
 		return false
 	}
-	*c = candidate{Record: r, view: s, doc: doc, held: c.held[:0]}
+	*c = Candidate{Record: r, View: s, doc: doc, Held: c.Held[:0]}
 	return true
 }
 
 // value is the value of a field that is fully seen; false when it is absent, null
 // or empty.
-func (c *candidate) value(name string) (query.Value, bool) {
+func (c *Candidate) value(name string) (query.Value, bool) {
 	typ := ""
-	if f := c.view.kind.Field(name); f != nil {
+	if f := c.View.Kind.Field(name); f != nil {
 		typ = f.Type
 	}
 	v := query.Find(c.Body, c.doc, query.Field{Name: name, Type: typ})
 	if !v.Nested() {
 		return v, query.Present{}.Holds(v)
 	}
-	if !c.view.all { // what lies in it the spec does not name, and the gate hides
+	if !c.View.All { // what lies in it the spec does not name, and the gate hides
 		return query.Value{}, false
 	}
 	text := v.Text()
@@ -173,7 +173,7 @@ func (c *candidate) value(name string) (query.Value, bool) {
 }
 
 // textOf is value as text.
-func (c *candidate) textOf(name string) (string, bool) {
+func (c *Candidate) TextOf(name string) (string, bool) {
 	v, ok := c.value(name)
 	if !ok {
 		return "", false

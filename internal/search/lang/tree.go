@@ -1,24 +1,24 @@
 // Tree: a query as it was written, before anybody knows what its names mean.
 
-package search
+package lang
 
 // op says what a node of the tree is.
 type op uint8
 
 const (
 	opAnd   op = iota // all of of; without any: everything
-	opOr              // one of of
-	opNot             // not of[0]
+	OpOr              // one of of
+	OpNot             // not of[0]
 	opWords           // text: its words one right after the other, in one field
-	opField           // a condition on the field called name
+	OpField           // a condition on the field called name
 )
 
 // relation is what stands between a field's name and its value.
 type relation uint8
 
 const (
-	relIs      relation = iota // ":" as the field's type has it: the value, the words, the stretch of time
-	relSame                    // "=" the value itself
+	RelIs      relation = iota // ":" as the field's type has it: the value, the words, the stretch of time
+	RelSame                    // "=" the value itself
 	relLess                    // "<"
 	relAtMost                  // "<="
 	relMore                    // ">"
@@ -29,7 +29,7 @@ const (
 // sign is how a relation is written.
 func (r relation) sign() string {
 	switch r {
-	case relSame:
+	case RelSame:
 		return "="
 	case relLess:
 		return "<"
@@ -44,33 +44,33 @@ func (r relation) sign() string {
 }
 
 // node is one part of a query. A tree is never changed once it is parsed.
-type node struct {
-	op      op
-	of      []*node
+type Node struct {
+	Op      op
+	Of      []*Node
 	at, end int // where it stands in the text, in bytes
 
 	text   string // opWords
 	prefix bool   // opWords: the last word may go on
 
-	name   string // opField
-	rel    relation
-	values []value // opField: one of them, or the two ends of a range
+	Name   string // opField
+	Rel    relation
+	Values []Value // opField: one of them, or the two ends of a range
 }
 
 // value is what a field is compared with.
-type value struct {
-	text    string // "" only as an open end of a range
+type Value struct {
+	Text    string // "" only as an open end of a range
 	prefix  bool   // a star stood behind it
 	at, end int
 }
 
 // join makes one node of several of one operator; those of the same operator
 // are taken in, so that a tree has one form.
-func join(o op, parts []*node) *node {
-	var of []*node
+func join(o op, parts []*Node) *Node {
+	var of []*Node
 	for _, p := range parts {
-		if p.op == o {
-			of = append(of, p.of...)
+		if p.Op == o {
+			of = append(of, p.Of...)
 		} else {
 			of = append(of, p)
 		}
@@ -78,7 +78,7 @@ func join(o op, parts []*node) *node {
 	if len(of) == 1 {
 		return of[0]
 	}
-	n := &node{op: o, of: of}
+	n := &Node{Op: o, Of: of}
 	if len(parts) > 0 {
 		n.at, n.end = parts[0].at, parts[len(parts)-1].end
 	}

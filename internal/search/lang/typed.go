@@ -1,6 +1,6 @@
 // Typed: what a condition means for the type of its field.
 
-package search
+package lang
 
 import (
 	"slices"
@@ -13,25 +13,25 @@ import (
 )
 
 // sort of a field, as far as comparing goes.
-type sort uint8
+type Sort uint8
 
 const (
-	sortText   sort = iota // words
+	sortText   Sort = iota // words
 	sortExact              // an id, a choice: the value itself
-	sortNumber             // digits, perhaps with a point
-	sortTime
+	SortNumber             // digits, perhaps with a point
+	SortTime
 	sortBool
 	sortPhone // a number, or words
 	sortMap   // nothing but being there
 )
 
 // sortOf is the sort of a kind's field.
-func sortOf(k *spec.Kind, f *spec.Field) sort {
+func SortOf(k *spec.Kind, f *spec.Field) Sort {
 	switch f.Type {
 	case spec.TypeInt, spec.TypeDecimal, spec.TypeCode:
-		return sortNumber
+		return SortNumber
 	case spec.TypeRFC2822, spec.TypeISO, spec.TypeEpoch, spec.TypeDate:
-		return sortTime
+		return SortTime
 	case spec.TypeBool:
 		return sortBool
 	case spec.TypeSelect:
@@ -50,56 +50,56 @@ func sortOf(k *spec.Kind, f *spec.Field) sort {
 
 // typed binds a condition on fields that are there; they are of one sort, or
 // the condition is none they share.
-func (b *binder) typed(n *node, in map[*kindView]string, fields []*spec.Field) *predicate {
-	var of sort
+func (b *Binder) typed(n *Node, in map[*KindView]string, fields []*spec.Field) *predicate {
+	var of Sort
 	first := true
 	for s, name := range in {
-		f := s.kind.Field(name)
-		is := sortOf(s.kind, f)
+		f := s.Kind.Field(name)
+		is := SortOf(s.Kind, f)
 		if !first && is != of {
 			// A choice in one kind may be any text in another: what is typed has to
 			// be the value.
 			if textual(is) && textual(of) {
 				is = sortExact
 			} else {
-				b.fail(syntaxError(b.text, n.at, n.end, "%s is not the same sort of field in every kind; look in one with kind:", n.name))
+				b.fail(syntaxError(b.Text, n.at, n.end, "%s is not the same sort of field in every kind; look in one with kind:", n.Name))
 				return nil
 			}
 		}
 		of, first = is, false
 	}
 	if textual(of) || of == sortBool || of == sortMap {
-		if n.rel != relIs && n.rel != relSame {
-			b.fail(syntaxError(b.text, n.at, n.end, "%s is not ordered; write %s:VALUE, or several with commas", n.name, n.name))
+		if n.Rel != RelIs && n.Rel != RelSame {
+			b.fail(syntaxError(b.Text, n.at, n.end, "%s is not ordered; write %s:VALUE, or several with commas", n.Name, n.Name))
 			return nil
 		}
-		for _, v := range n.values {
-			if v.text == "" && !v.prefix {
-				b.fail(syntaxError(b.text, v.at, v.end, "the value is empty"))
+		for _, v := range n.Values {
+			if v.Text == "" && !v.prefix {
+				b.fail(syntaxError(b.Text, v.at, v.end, "the value is empty"))
 				return nil
 			}
 		}
 	}
-	l := &predicate{node: n, in: in}
-	if len(n.values) == 1 && n.values[0].text == "" && n.values[0].prefix { // field:*
+	l := &predicate{Node: n, In: in}
+	if len(n.Values) == 1 && n.Values[0].Text == "" && n.Values[0].prefix { // field:*
 		l.test = query.Present{}
 		return l
 	}
 	switch of {
-	case sortNumber:
+	case SortNumber:
 		b.numeric(l)
-	case sortTime:
+	case SortTime:
 		b.timed(l)
 	case sortBool:
 		b.boolean(l)
 	case sortExact:
 		b.same(l)
 	case sortMap:
-		b.fail(syntaxError(b.text, n.at, n.end, "%s holds other fields; write has:%s, no:%s, or name one of them", n.name, n.name, n.name))
+		b.fail(syntaxError(b.Text, n.at, n.end, "%s holds other fields; write has:%s, no:%s, or name one of them", n.Name, n.Name, n.Name))
 	case sortPhone:
 		b.phone(l)
 	default:
-		if n.rel == relSame {
+		if n.Rel == RelSame {
 			b.same(l)
 		} else {
 			b.textual(l)
@@ -108,31 +108,31 @@ func (b *binder) typed(n *node, in map[*kindView]string, fields []*spec.Field) *
 	return l
 }
 
-func textual(s sort) bool { return s == sortText || s == sortExact || s == sortPhone }
+func textual(s Sort) bool { return s == sortText || s == sortExact || s == sortPhone }
 
 // same wants the value itself, or its beginning.
-func (b *binder) same(l *predicate) {
+func (b *Binder) same(l *predicate) {
 	values := b.folded(l)
 	t := query.OneOf{}
 	for _, v := range values {
 		if v.prefix {
-			t.Prefixes = append(t.Prefixes, v.text)
+			t.Prefixes = append(t.Prefixes, v.Text)
 		} else {
-			t.Texts = append(t.Texts, v.text)
+			t.Texts = append(t.Texts, v.Text)
 		}
 	}
-	l.test, l.term = t, exactly(values)
+	l.test, l.Term = t, exactly(values)
 }
 
 // exactly is the term for one of some values; nil when one of them is a
 // beginning only.
-func exactly(values []value) *query.Predicate {
+func exactly(values []Value) *query.Predicate {
 	t := &query.Predicate{}
 	for _, v := range values {
-		if v.prefix || v.text == "" {
+		if v.prefix || v.Text == "" {
 			return nil
 		}
-		t.Any = append(t.Any, v.text)
+		t.Any = append(t.Any, v.Text)
 	}
 	return t
 }
@@ -147,61 +147,61 @@ func (t anyWords) Holds(v query.Value) bool {
 }
 
 // textual wants words in the field.
-func (b *binder) textual(l *predicate) {
+func (b *Binder) textual(l *predicate) {
 	var any anyWords
-	for _, v := range l.node.values {
-		p := tokenizer.Phrase(v.prefix, v.text)
+	for _, v := range l.Node.Values {
+		p := tokenizer.Phrase(v.prefix, v.Text)
 		if p.Empty() {
-			b.fail(syntaxError(b.text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=", clip(v.text), l.node.name))
+			b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=", Clip(v.Text), l.Node.Name))
 			return
 		}
 		any = append(any, p)
 	}
 	indexed := true
-	for s, name := range l.in {
+	for s, name := range l.In {
 		indexed = indexed && s.texts[name] != noText
 	}
 	if len(any) == 1 && indexed {
-		l.words = any[0]
+		l.Words = any[0]
 		return
 	}
 	l.test = any
 }
 
-func (b *binder) boolean(l *predicate) {
+func (b *Binder) boolean(l *predicate) {
 	t := &query.Predicate{}
-	for _, v := range l.node.values {
-		switch strings.ToLower(v.text) {
+	for _, v := range l.Node.Values {
+		switch strings.ToLower(v.Text) {
 		case "true", "yes":
 			t.Any = append(t.Any, "true")
 		case "false", "no":
 			t.Any = append(t.Any, "false")
 		default:
-			b.fail(syntaxError(b.text, v.at, v.end, "%s is true or false", l.node.name))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is true or false", l.Node.Name))
 			return
 		}
 	}
-	l.test, l.term = query.OneOf{Texts: t.Any}, t
+	l.test, l.Term = query.OneOf{Texts: t.Any}, t
 }
 
-func (b *binder) numeric(l *predicate) {
-	n := l.node
-	want := make([]*query.Decimal, len(n.values))
-	for i, v := range n.values {
-		if n.rel == relRange && v.text == "" {
+func (b *Binder) numeric(l *predicate) {
+	n := l.Node
+	want := make([]*query.Decimal, len(n.Values))
+	for i, v := range n.Values {
+		if n.Rel == relRange && v.Text == "" {
 			continue
 		}
-		d, ok := query.ParseDecimal(v.text)
+		d, ok := query.ParseDecimal(v.Text)
 		if want[i] = &d; !ok || v.prefix {
-			b.fail(syntaxError(b.text, v.at, v.end, "%s is a number; write one, like %s", n.name, example(n)))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is a number; write one, like %s", n.Name, example(n)))
 			return
 		}
 	}
-	if n.rel == relRange && n.closed() && want[0].Compare(*want[1]) > 0 {
+	if n.Rel == relRange && n.closed() && want[0].Compare(*want[1]) > 0 {
 		b.backwards(n)
 		return
 	}
-	l.test = decimals(n.rel, want)
+	l.test = decimals(n.Rel, want)
 }
 
 // decimals is the test for numbers that stand in a relation to others. An end of a
@@ -226,42 +226,42 @@ func decimals(rel relation, want []*query.Decimal) query.Test {
 	return any
 }
 
-func example(n *node) string {
-	if n.rel == relRange {
-		return n.name + ":10..60"
+func example(n *Node) string {
+	if n.Rel == relRange {
+		return n.Name + ":10..60"
 	}
-	return n.name + n.rel.sign() + "60"
+	return n.Name + n.Rel.sign() + "60"
 }
 
 // closed says whether a range has both its ends.
-func (n *node) closed() bool { return n.values[0].text != "" && n.values[1].text != "" }
+func (n *Node) closed() bool { return n.Values[0].Text != "" && n.Values[1].Text != "" }
 
 // backwards refuses a range that nothing can lie in.
-func (b *binder) backwards(n *node) {
-	from, to := n.values[0], n.values[1]
-	b.fail(syntaxError(b.text, from.at, to.end, "the range ends before it begins; write %s:%s..%s", n.name, clip(to.text), clip(from.text)))
+func (b *Binder) backwards(n *Node) {
+	from, to := n.Values[0], n.Values[1]
+	b.fail(syntaxError(b.Text, from.at, to.end, "the range ends before it begins; write %s:%s..%s", n.Name, Clip(to.Text), Clip(from.Text)))
 }
 
 // phone wants a number in any form, or, when what is typed is none, words.
-func (b *binder) phone(l *predicate) {
-	values := l.node.values
+func (b *Binder) phone(l *predicate) {
+	values := l.Node.Values
 	dialled := 0
 	for _, v := range values {
-		if isNumber(v.text) && !v.prefix {
+		if isNumber(v.Text) && !v.prefix {
 			dialled++
 		}
 	}
 	switch {
-	case l.node.rel == relSame:
+	case l.Node.Rel == RelSame:
 		b.same(l)
 	case dialled == 0:
 		b.textual(l)
 	case dialled < len(values):
-		b.fail(syntaxError(b.text, values[0].at, l.node.end, "some of these are phone numbers and some are not; write two conditions with OR between them"))
+		b.fail(syntaxError(b.Text, values[0].at, l.Node.end, "some of these are phone numbers and some are not; write two conditions with OR between them"))
 	default:
 		l.test = numbers(values)
 		if len(values) == 1 {
-			l.term = &query.Predicate{Number: values[0].text}
+			l.Term = &query.Predicate{Number: values[0].Text}
 		}
 	}
 }
@@ -275,9 +275,9 @@ func isNumber(text string) bool {
 }
 
 // numbers is the test for one of some phone numbers in any form.
-func numbers(values []value) (any query.Any) {
+func numbers(values []Value) (any query.Any) {
 	for _, v := range values {
-		any = append(any, query.NewNumber(v.text))
+		any = append(any, query.NewNumber(v.Text))
 	}
 	return any
 }

@@ -1,6 +1,6 @@
 // Values: words, phrases, numbers and conditions on fields, as they are typed.
 
-package search
+package lang
 
 import (
 	"strings"
@@ -9,18 +9,18 @@ import (
 )
 
 // numberName is the name of the condition on a phone number in any field.
-const numberName = "number"
+const NumberName = "number"
 
 // predicate reads one word, phrase or condition; p.pos stands on its first
 // character, which is no white space.
-func (p *parser) predicate() *node {
+func (p *parser) predicate() *Node {
 	at := p.pos
 	if p.text[at] == '"' {
 		text, ok := p.quoted()
 		if !ok {
 			return nil
 		}
-		n := &node{op: opWords, text: text, prefix: p.star(), at: at}
+		n := &Node{Op: opWords, text: text, prefix: p.star(), at: at}
 		n.end = p.pos
 		return n
 	}
@@ -30,16 +30,16 @@ func (p *parser) predicate() *node {
 	if p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]) {
 		text, prefix := p.phone()
 		if prefix { // the beginning of one is a word
-			return &node{op: opWords, text: text, prefix: true, at: at, end: p.pos}
+			return &Node{Op: opWords, text: text, prefix: true, at: at, end: p.pos}
 		}
-		return &node{op: opField, name: numberName, values: []value{{text: text, at: at, end: p.pos}}, at: at, end: p.pos}
+		return &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: text, at: at, end: p.pos}}, at: at, end: p.pos}
 	}
 	run, prefix := p.run("")
 	if run == "" {
 		p.fail(at, p.pos, "a star stands behind the beginning of a word; write one before it")
 		return nil
 	}
-	return &node{op: opWords, text: run, prefix: prefix, at: at, end: p.pos}
+	return &Node{Op: opWords, text: run, prefix: prefix, at: at, end: p.pos}
 }
 
 // name goes over a field's name and the sign behind it.
@@ -51,7 +51,7 @@ func (p *parser) name() (name string, rel relation, ok bool) {
 	if name = p.text[p.pos:i]; name == "" {
 		return "", 0, false
 	}
-	for _, r := range []relation{relAtMost, relAtLeast, relLess, relMore, relSame, relIs} {
+	for _, r := range []relation{relAtMost, relAtLeast, relLess, relMore, RelSame, RelIs} {
 		if strings.HasPrefix(p.text[i:], r.sign()) {
 			p.pos = i + len(r.sign())
 			return name, r, true
@@ -61,35 +61,35 @@ func (p *parser) name() (name string, rel relation, ok bool) {
 }
 
 // condition reads what stands behind a field's name and sign.
-func (p *parser) condition(at int, name string, rel relation) *node {
-	n := &node{op: opField, name: name, rel: rel, at: at}
+func (p *parser) condition(at int, name string, rel relation) *Node {
+	n := &Node{Op: OpField, Name: name, Rel: rel, at: at}
 	for {
 		if !p.value(n) {
 			return nil
 		}
 		n.end = p.pos
-		if p.pos >= len(p.text) || p.text[p.pos] != ',' || n.rel == relRange {
+		if p.pos >= len(p.text) || p.text[p.pos] != ',' || n.Rel == relRange {
 			break
 		}
 		p.pos++
 	}
 	switch {
-	case len(n.values) > maxValues:
+	case len(n.Values) > maxValues:
 		p.fail(at, n.end, "a condition has at most %d values; leave some out", maxValues)
-	case len(n.values) > 1 && rel != relIs && rel != relSame:
-		p.fail(n.values[1].at, n.end, "only : and = take several values; compare with one")
-	case n.rel == relRange && len(n.values) != 2:
-		p.fail(n.values[len(n.values)-2].at, n.end, "a range stands alone; take the other values out")
+	case len(n.Values) > 1 && rel != RelIs && rel != RelSame:
+		p.fail(n.Values[1].at, n.end, "only : and = take several values; compare with one")
+	case n.Rel == relRange && len(n.Values) != 2:
+		p.fail(n.Values[len(n.Values)-2].at, n.end, "a range stands alone; take the other values out")
 	}
 	return n
 }
 
 // value reads one value of a condition, or the two ends of a range.
-func (p *parser) value(n *node) bool {
+func (p *parser) value(n *Node) bool {
 	at := p.pos
 	switch {
 	case at == len(p.text) || p.text[at] == ')' || p.text[at] == ',' || spaceAt(p.text, at):
-		p.fail(n.at, at, "%s has no value; write it right behind the sign, or put it all in quotes to look for that text", n.name)
+		p.fail(n.at, at, "%s has no value; write it right behind the sign, or put it all in quotes to look for that text", n.Name)
 		return false
 	case p.text[at] == '"':
 		text, ok := p.quoted()
@@ -97,38 +97,38 @@ func (p *parser) value(n *node) bool {
 			return false
 		}
 		if text == "" {
-			p.fail(at, p.pos, "the value is empty; to find records without one write no:%s", n.name)
+			p.fail(at, p.pos, "the value is empty; to find records without one write no:%s", n.Name)
 			return false
 		}
 		prefix := p.star()
-		n.values = append(n.values, value{text: text, prefix: prefix, at: at, end: p.pos})
-		return p.ended(n.name)
-	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.rel == relIs || n.rel == relSame) && p.opensAreaCode():
+		n.Values = append(n.Values, Value{Text: text, prefix: prefix, at: at, end: p.pos})
+		return p.ended(n.Name)
+	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.Rel == RelIs || n.Rel == RelSame) && p.opensAreaCode():
 		text, prefix := p.phone()
-		n.values = append(n.values, value{text: text, prefix: prefix, at: at, end: p.pos})
-		return p.ended(n.name)
+		n.Values = append(n.Values, Value{Text: text, prefix: prefix, at: at, end: p.pos})
+		return p.ended(n.Name)
 	case p.text[at] == '(':
-		p.fail(at, at+1, "a value cannot stand in parentheses; write several with commas between them: %s:one,other", n.name)
+		p.fail(at, at+1, "a value cannot stand in parentheses; write several with commas between them: %s:one,other", n.Name)
 		return false
 	}
 	run, prefix := p.run(",")
 	from, to, isRange := strings.Cut(run, "..")
 	switch {
-	case isRange && n.rel == relIs && strings.Contains(to, ".."):
+	case isRange && n.Rel == RelIs && strings.Contains(to, ".."):
 		p.fail(at, p.pos, "a range has two ends: from..to")
 		return false
-	case isRange && n.rel == relIs && from+to == "":
+	case isRange && n.Rel == RelIs && from+to == "":
 		p.fail(at, p.pos, "a range needs an end: from..to, from.. or ..to")
 		return false
-	case isRange && n.rel == relIs && prefix:
+	case isRange && n.Rel == RelIs && prefix:
 		p.fail(p.pos-1, p.pos, "a range takes no star; take it out")
 		return false
-	case isRange && n.rel == relIs:
-		n.rel = relRange
-		n.values = append(n.values, value{text: from, at: at, end: at + len(from)}, value{text: to, at: at + len(from) + 2, end: p.pos})
+	case isRange && n.Rel == RelIs:
+		n.Rel = relRange
+		n.Values = append(n.Values, Value{Text: from, at: at, end: at + len(from)}, Value{Text: to, at: at + len(from) + 2, end: p.pos})
 		return true
 	}
-	n.values = append(n.values, value{text: run, prefix: prefix, at: at, end: p.pos})
+	n.Values = append(n.Values, Value{Text: run, prefix: prefix, at: at, end: p.pos})
 	return true
 }
 
@@ -274,7 +274,7 @@ func (p *parser) opensAreaCode() bool {
 
 // wholeNumber is the tree of a text that is a phone number and nothing else:
 // the number, or, when it is digits alone, also the word.
-func (p *parser) wholeNumber() *node {
+func (p *parser) wholeNumber() *Node {
 	text := strings.TrimSpace(p.text)
 	digits := 0
 	for i, r := range text {
@@ -290,11 +290,11 @@ func (p *parser) wholeNumber() *node {
 		return nil
 	}
 	at := strings.Index(p.text, text)
-	n := &node{op: opField, name: numberName, values: []value{{text: spaced.Replace(text), at: at, end: at + len(text)}}, at: at, end: at + len(text)}
+	n := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: spaced.Replace(text), at: at, end: at + len(text)}}, at: at, end: at + len(text)}
 	if len(text) != digits {
 		return n
 	}
-	return join(opOr, []*node{n, {op: opWords, text: text, at: n.at, end: n.end}})
+	return join(OpOr, []*Node{n, {Op: opWords, text: text, at: n.at, end: n.end}})
 }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }

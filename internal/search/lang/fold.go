@@ -1,6 +1,6 @@
 // Fold: letter case that makes no difference, in ids and choices.
 
-package search
+package lang
 
 import (
 	"slices"
@@ -12,13 +12,13 @@ import (
 
 // fold returns an id as records spell it, when the letter case is all that differs;
 // any other text stays.
-func (b *binder) fold(typed string) string {
+func (b *Binder) fold(typed string) string {
 	if len(typed) < understudy.AnyIDText {
 		return typed
 	}
 	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
-		for k := range b.every {
+		for k := range b.Every {
 			if id, ok := k.SpellID(part); ok {
 				parts[i] = id
 				break
@@ -31,23 +31,23 @@ func (b *binder) fold(typed string) string {
 // folded are the values of a condition as records may spell them: ids as their
 // kind does, choices in small letters and in capitals, too. Behind "=" a value is
 // just what was typed.
-func (b *binder) folded(l *predicate) []value {
-	n := l.node
-	if n.rel != relIs {
-		return n.values
+func (b *Binder) folded(l *predicate) []Value {
+	n := l.Node
+	if n.Rel != RelIs {
+		return n.Values
 	}
 	choice := false // in one of the kinds at least
-	for s, name := range l.in {
-		choice = choice || s.kind.Field(name).Type == spec.TypeSelect
+	for s, name := range l.In {
+		choice = choice || s.Kind.Field(name).Type == spec.TypeSelect
 	}
-	var all []value
-	for _, v := range n.values {
-		spellings := []string{b.fold(v.text)}
+	var all []Value
+	for _, v := range n.Values {
+		spellings := []string{b.fold(v.Text)}
 		if choice {
-			spellings = []string{v.text, strings.ToLower(v.text), strings.ToUpper(v.text)}
+			spellings = []string{v.Text, strings.ToLower(v.Text), strings.ToUpper(v.Text)}
 		}
 		slices.Sort(spellings)
-		for _, v.text = range slices.Compact(spellings) {
+		for _, v.Text = range slices.Compact(spellings) {
 			all = append(all, v)
 		}
 	}

@@ -1,6 +1,6 @@
 // TimeRange: times as people type them, and conditions on them.
 
-package search
+package lang
 
 import (
 	"math"
@@ -86,19 +86,19 @@ const (
 
 // timeRanges are what a condition on a time asks for: one of the ranges. 0 is
 // open.
-func (b *binder) timeRanges(n *node) (ranges []timeRange, ok bool) {
-	read := make([]timeRange, len(n.values))
-	for i, v := range n.values {
-		if n.rel == relRange && v.text == "" {
+func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
+	read := make([]timeRange, len(n.Values))
+	for i, v := range n.Values {
+		if n.Rel == relRange && v.Text == "" {
 			continue
 		}
-		if read[i], ok = parseTimeRange(v.text, b.now); !ok || v.prefix {
-			b.fail(syntaxError(b.text, v.at, v.end, "%s is no time; %s", clip(v.text), timeHelp))
+		if read[i], ok = parseTimeRange(v.Text, b.Now); !ok || v.prefix {
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no time; %s", Clip(v.Text), timeHelp))
 			return nil, false
 		}
-		b.relative = b.relative || !steady(v.text)
+		b.relative = b.relative || !steady(v.Text)
 	}
-	switch n.rel {
+	switch n.Rel {
 	case relLess:
 		return []timeRange{{from: math.MinInt64, to: read[0].from}}, true
 	case relAtMost:
@@ -109,22 +109,22 @@ func (b *binder) timeRanges(n *node) (ranges []timeRange, ok bool) {
 		return []timeRange{{from: read[0].from, to: math.MaxInt64}}, true
 	case relRange:
 		s := timeRange{from: math.MinInt64, to: math.MaxInt64}
-		if n.values[0].text != "" {
+		if n.Values[0].Text != "" {
 			s.from = read[0].from
 		}
-		if n.values[1].text != "" {
+		if n.Values[1].Text != "" {
 			s.to = read[1].to
 		}
 		// What is counted from now on one side alone is right one day and not the next.
-		if n.closed() && s.from >= s.to && steady(n.values[0].text) == steady(n.values[1].text) {
+		if n.closed() && s.from >= s.to && steady(n.Values[0].Text) == steady(n.Values[1].Text) {
 			b.backwards(n)
 			return nil, false
 		}
 		return []timeRange{s}, true
 	}
 	for i := range read {
-		if read[i].since && n.rel == relIs {
-			read[i].to = b.now.Unix() + 1
+		if read[i].since && n.Rel == RelIs {
+			read[i].to = b.Now.Unix() + 1
 		}
 	}
 	return read, true
@@ -134,21 +134,21 @@ func (b *binder) timeRanges(n *node) (ranges []timeRange, ok bool) {
 func steady(text string) bool { return text != "" && digit(text[0]) }
 
 // ageRanges is timeRanges for age, which counts backwards from now.
-func (b *binder) ageRanges(n *node) (ranges []timeRange, ok bool) {
+func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 	b.relative = true
-	at := make([]int64, len(n.values))
-	for i, v := range n.values {
-		if n.rel == relRange && v.text == "" {
+	at := make([]int64, len(n.Values))
+	for i, v := range n.Values {
+		if n.Rel == relRange && v.Text == "" {
 			continue
 		}
-		length, ok := parseDuration(v.text)
+		length, ok := parseDuration(v.Text)
 		if !ok || v.prefix {
-			b.fail(syntaxError(b.text, v.at, v.end, "%s is no length of time; %s", clip(v.text), durationHelp))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no length of time; %s", Clip(v.Text), durationHelp))
 			return nil, false
 		}
-		at[i] = b.now.Unix() - length
+		at[i] = b.Now.Unix() - length
 	}
-	switch n.rel {
+	switch n.Rel {
 	case relLess:
 		return []timeRange{{from: at[0] + 1, to: math.MaxInt64}}, true
 	case relAtMost:
@@ -159,10 +159,10 @@ func (b *binder) ageRanges(n *node) (ranges []timeRange, ok bool) {
 		return []timeRange{{from: math.MinInt64, to: at[0] + 1}}, true
 	case relRange:
 		s := timeRange{from: math.MinInt64, to: math.MaxInt64}
-		if n.values[0].text != "" {
+		if n.Values[0].Text != "" {
 			s.to = at[0] + 1
 		}
-		if n.values[1].text != "" {
+		if n.Values[1].Text != "" {
 			s.from = at[1]
 		}
 		if n.closed() && s.from >= s.to {
@@ -171,7 +171,7 @@ func (b *binder) ageRanges(n *node) (ranges []timeRange, ok bool) {
 		}
 		return []timeRange{s}, true
 	}
-	b.fail(syntaxError(b.text, n.at, n.end, "an age is compared: age<2h, age>7d, age:2h..7d"))
+	b.fail(syntaxError(b.Text, n.at, n.end, "an age is compared: age<2h, age>7d, age:2h..7d"))
 	return nil, false
 }
 
@@ -184,13 +184,13 @@ func times(ranges []timeRange) (t query.Times) {
 }
 
 // timed binds a condition on a field that holds a time.
-func (b *binder) timed(l *predicate) {
-	ranges, ok := b.timeRanges(l.node)
+func (b *Binder) timed(l *predicate) {
+	ranges, ok := b.timeRanges(l.Node)
 	if !ok {
 		return
 	}
 	l.test = times(ranges)
-	l.term = around(ranges)
+	l.Term = around(ranges)
 }
 
 // around is what a store can be asked of a time: the range around all ranges; nil:
@@ -214,9 +214,9 @@ func around(ranges []timeRange) *query.Predicate {
 
 // date binds date and age: the time of a record's clock or, while it has none,
 // of its order.
-func (b *binder) date(n *node, scope []*kindView) *predicate {
+func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 	ranges, ok := []timeRange(nil), false
-	if n.name == ageName {
+	if n.Name == ageName {
 		ranges, ok = b.ageRanges(n)
 	} else {
 		ranges, ok = b.timeRanges(n)
@@ -224,35 +224,35 @@ func (b *binder) date(n *node, scope []*kindView) *predicate {
 	if !ok {
 		return nil
 	}
-	l := &predicate{node: n, in: map[*kindView]string{}}
+	l := &predicate{Node: n, In: map[*KindView]string{}}
 	for _, s := range scope {
-		for _, name := range []string{s.kind.Clock, s.kind.Order} {
+		for _, name := range []string{s.Kind.Clock, s.Kind.Order} {
 			if name == "" {
 				continue
 			}
-			if _, ok := s.fields[name]; !ok {
-				b.fail(refused(b.text, n.at, n.at+len(n.name), "your role does not fully see %s of %s, by which its date is told; take %s out", name, s.kind.Name, n.name))
+			if _, ok := s.Fields[name]; !ok {
+				b.fail(refused(b.Text, n.at, n.at+len(n.Name), "your role does not fully see %s of %s, by which its date is told; take %s out", name, s.Kind.Name, n.Name))
 				return nil
 			}
-			l.in[s] = name
+			l.In[s] = name
 		}
 	}
-	if len(l.in) == 0 {
-		b.fail(syntaxError(b.text, n.at, n.at+len(n.name), "what is looked in has no date"))
+	if len(l.In) == 0 {
+		b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "what is looked in has no date"))
 		return nil
 	}
 	spans := times(ranges)
-	l.whole = func(c *candidate) bool {
+	l.whole = func(c *Candidate) bool {
 		t := c.clock()
 		return slices.ContainsFunc(spans, func(s query.Span) bool { return s.Has(t) })
 	}
-	l.term, l.every = around(ranges), true
+	l.Term, l.every = around(ranges), true
 	return l
 }
 
 // clock is the time of a record's clock or, while it has none, of its order.
-func (c *candidate) clock() int64 {
-	for _, name := range []string{c.view.kind.Clock, c.view.kind.Order} {
+func (c *Candidate) clock() int64 {
+	for _, name := range []string{c.View.Kind.Clock, c.View.Kind.Order} {
 		if name == "" {
 			continue
 		}
@@ -266,7 +266,7 @@ func (c *candidate) clock() int64 {
 }
 
 // clockAlone is the time of a record's clock, 0 while it has none.
-func (c *candidate) clockAlone() int64 {
-	v, _ := c.value(c.view.kind.Clock)
+func (c *Candidate) ClockAlone() int64 {
+	v, _ := c.value(c.View.Kind.Clock)
 	return v.Unix()
 }

@@ -1,6 +1,6 @@
 // SyntaxError: errors that point at the character.
 
-package search
+package lang
 
 import (
 	"fmt"
@@ -29,10 +29,10 @@ func refused(text string, at, end int, format string, args ...any) *query.Syntax
 }
 
 // hint names the nearest known name.
-func hint(name string, known []string) string { return suggest.Hint(clip(name), known) }
+func Hint(name string, known []string) string { return suggest.Hint(Clip(name), known) }
 
 // clip limits how much of a caller's text an error contains.
-func clip(s string) string {
+func Clip(s string) string {
 	if len(s) <= 60 {
 		return s
 	}

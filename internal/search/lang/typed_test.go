@@ -1,6 +1,6 @@
 // Times and phone numbers as people type them.
 
-package search
+package lang
 
 import (
 	"encoding/json"
@@ -49,7 +49,7 @@ func TestParseTimeRange(t *testing.T) {
 func sameNumber(held, typed string) bool {
 	body, _ := json.Marshal(held)
 	doc, _ := jsonspan.Document(body)
-	return numbers([]value{{text: typed}}).Holds(query.Of(body, doc, ""))
+	return numbers([]Value{{Text: typed}}).Holds(query.Of(body, doc, ""))
 }
 
 func TestNumbers(t *testing.T) {

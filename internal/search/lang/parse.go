@@ -1,6 +1,6 @@
-// Parse: from a query's text to its tree.
-
-package search
+// Package lang reads the text of a search and binds it to what one caller sees:
+// tree, conditions, the questions to a store, and errors that point into the text.
+package lang
 
 import (
 	"strings"
@@ -27,7 +27,7 @@ type parser struct {
 }
 
 // parse reads a query. The error is a *understudy.SyntaxError.
-func parse(text string) (*node, error) {
+func Parse(text string) (*Node, error) {
 	p := &parser{text: text}
 	if len(text) > MaxText {
 		return nil, syntaxError(text, MaxText, len(text), "a query has at most %d bytes, this one %d; shorten it", MaxText, len(text))
@@ -85,26 +85,26 @@ func (p *parser) space() {
 	}
 }
 
-func (p *parser) or(depth int) *node {
-	var parts []*node
+func (p *parser) or(depth int) *Node {
+	var parts []*Node
 	for {
 		at := p.pos
 		parts = append(parts, p.and(depth))
 		if p.err != nil {
 			return nil
 		}
-		if last := parts[len(parts)-1]; len(last.of) == 0 && last.op == opAnd && (len(parts) > 1 || p.keyword("OR")) {
+		if last := parts[len(parts)-1]; len(last.Of) == 0 && last.Op == opAnd && (len(parts) > 1 || p.keyword("OR")) {
 			p.fail(at, p.pos, "OR needs something on both sides; write a word there, or OR in quotes to look for it")
 			return nil
 		}
 		if !p.take("OR") {
-			return join(opOr, parts)
+			return join(OpOr, parts)
 		}
 	}
 }
 
-func (p *parser) and(depth int) *node {
-	var parts []*node
+func (p *parser) and(depth int) *Node {
+	var parts []*Node
 	for p.more() && p.text[p.pos] != ')' && !p.keyword("OR") {
 		if at := p.pos; p.take("AND") {
 			if len(parts) == 0 || !p.more() || p.text[p.pos] == ')' || p.keyword("OR") || p.keyword("AND") {
@@ -120,7 +120,7 @@ func (p *parser) and(depth int) *node {
 }
 
 // unary is a predicate, what stands in parentheses, or not that.
-func (p *parser) unary(depth int) *node {
+func (p *parser) unary(depth int) *Node {
 	at := p.pos
 	if depth > maxDepth {
 		p.fail(at, at+1, "there are more than %d parentheses and minuses in each other; write it flatter", maxDepth)
@@ -141,7 +141,7 @@ func (p *parser) unary(depth int) *node {
 		if n == nil {
 			return nil
 		}
-		return &node{op: opNot, of: []*node{n}, at: at, end: n.end}
+		return &Node{Op: OpNot, Of: []*Node{n}, at: at, end: n.end}
 	case p.text[at] == '(':
 		p.pos++
 		n := p.or(depth + 1)
@@ -152,7 +152,7 @@ func (p *parser) unary(depth int) *node {
 		case p.pos == len(p.text):
 			p.fail(at, at+1, "this parenthesis is not closed; write ) where it ends, or put it in quotes to look for it")
 			return nil
-		case n.op == opAnd && len(n.of) == 0:
+		case n.Op == opAnd && len(n.Of) == 0:
 			p.fail(at, p.pos+1, "nothing stands in these parentheses; take them out")
 			return nil
 		}

@@ -1,6 +1,6 @@
 // Print: a tree as text, in the one form that parses to the same tree.
 
-package search
+package lang
 
 import (
 	"strings"
@@ -8,37 +8,37 @@ import (
 )
 
 // String is the query in its full form: parsed again it is the same tree.
-func (n *node) String() string {
+func (n *Node) String() string {
 	var b strings.Builder
-	n.print(&b, opOr)
+	n.print(&b, OpOr)
 	return b.String()
 }
 
 // print writes a node into one of the operator around; a loose one stands in
 // parentheses.
-func (n *node) print(b *strings.Builder, around op) {
-	switch n.op {
-	case opAnd, opOr:
-		wrap := len(n.of) > 1 && (around == opNot || around == opAnd && n.op == opOr)
+func (n *Node) print(b *strings.Builder, around op) {
+	switch n.Op {
+	case opAnd, OpOr:
+		wrap := len(n.Of) > 1 && (around == OpNot || around == opAnd && n.Op == OpOr)
 		between := " "
-		if n.op == opOr {
+		if n.Op == OpOr {
 			between = " OR "
 		}
 		if wrap {
 			b.WriteByte('(')
 		}
-		for i, o := range n.of {
+		for i, o := range n.Of {
 			if i > 0 {
 				b.WriteString(between)
 			}
-			o.print(b, n.op)
+			o.print(b, n.Op)
 		}
 		if wrap {
 			b.WriteByte(')')
 		}
-	case opNot:
+	case OpNot:
 		b.WriteByte('-')
-		n.of[0].print(b, opNot)
+		n.Of[0].print(b, OpNot)
 	case opWords:
 		if bareWord(n.text) {
 			b.WriteString(n.text)
@@ -48,26 +48,26 @@ func (n *node) print(b *strings.Builder, around op) {
 		if n.prefix {
 			b.WriteByte('*')
 		}
-	case opField:
+	case OpField:
 		n.printField(b)
 	}
 }
 
-func (n *node) printField(b *strings.Builder) {
-	b.WriteString(n.name)
-	b.WriteString(n.rel.sign())
-	for i, v := range n.values {
+func (n *Node) printField(b *strings.Builder) {
+	b.WriteString(n.Name)
+	b.WriteString(n.Rel.sign())
+	for i, v := range n.Values {
 		switch {
-		case i > 0 && n.rel == relRange:
+		case i > 0 && n.Rel == relRange:
 			b.WriteString("..")
 		case i > 0:
 			b.WriteByte(',')
 		}
 		switch {
-		case n.rel == relRange || bareValue(v.text) || v.text == "":
-			b.WriteString(v.text) // a range's ends are read bare, and have one form
+		case n.Rel == relRange || bareValue(v.Text) || v.Text == "":
+			b.WriteString(v.Text) // a range's ends are read bare, and have one form
 		default:
-			quote(b, v.text)
+			quote(b, v.Text)
 		}
 		if v.prefix {
 			b.WriteByte('*')

@@ -1,6 +1,6 @@
 // Conditions: what a bound query asks of a record, and whether one holds.
 
-package search
+package lang
 
 import (
 	"slices"
@@ -13,53 +13,53 @@ import (
 // Names that are no fields. A field of a spec by the same name goes before the
 // last four.
 const (
-	kindName = "kind"
+	KindName = "kind"
 	inName   = "in"
 	hasName  = "has"
 	noName   = "no"
-	dateName = "date"
+	DateName = "date"
 	ageName  = "age"
 	idName   = "id"
 )
 
 // cond is a condition with its names resolved. It is not changed once made.
-type cond struct {
-	op        op
-	of        []*cond
-	predicate *predicate // opWords and opField
+type Cond struct {
+	Op        op
+	Of        []*Cond
+	Predicate *predicate // opWords and opField
 }
 
 // predicate is a condition that is not made of others.
 type predicate struct {
-	node *node
+	Node *Node
 	// words, when it is not empty, is looked for in every text, or in the field
 	// of in.
-	words tokenizer.Pattern
+	Words tokenizer.Pattern
 	// in are the fields meant, by kind; a kind that is not there has none, and
 	// nothing of it fulfils the condition. nil: no field is meant.
-	in   map[*kindView]string
+	In   map[*KindView]string
 	test query.Test // of a value of that field; nil: words decide
 	// whole, when there is one, looks at more of the record than one field.
-	whole func(c *candidate) bool
+	whole func(c *Candidate) bool
 	// What a store can be asked for it; the zero values: nothing.
 	ids   []string // of one of these ids
-	term  *query.Predicate
+	Term  *query.Predicate
 	every bool // the term is of a field each kind has; else Field is put in when all call it the same
 }
 
 // query is a tree bound to what a caller sees.
-type boundQuery struct {
+type BoundQuery struct {
 	text     string
-	tree     *node
-	cond     *cond
-	views    []*kindView // the kinds something can be found of
-	now      time.Time
-	relative bool   // what it means depends on now
-	id       string // the whole text, when it is one word: as ids are folded
+	Tree     *Node
+	Cond     *Cond
+	Views    []*KindView // the kinds something can be found of
+	Now      time.Time
+	Relative bool   // what it means depends on now
+	Id       string // the whole text, when it is one word: as ids are folded
 }
 
 // stopped ends a sentence after a hint, or without one.
-func stopped(hint string) string {
+func Stopped(hint string) string {
 	if hint == "" {
 		return "."
 	}
@@ -67,49 +67,49 @@ func stopped(hint string) string {
 }
 
 // possible says whether something of a kind can fulfil a condition.
-func (c *cond) possible(s *kindView) bool {
-	switch c.op {
+func (c *Cond) Possible(s *KindView) bool {
+	switch c.Op {
 	case opAnd:
-		return !slices.ContainsFunc(c.of, func(o *cond) bool { return !o.possible(s) })
-	case opOr:
-		return slices.ContainsFunc(c.of, func(o *cond) bool { return o.possible(s) })
-	case opNot:
-		l := c.of[0].predicate
-		return l == nil || !isKind(l.node.name) || l.in[s] == ""
+		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.Possible(s) })
+	case OpOr:
+		return slices.ContainsFunc(c.Of, func(o *Cond) bool { return o.Possible(s) })
+	case OpNot:
+		l := c.Of[0].Predicate
+		return l == nil || !IsKind(l.Node.Name) || l.In[s] == ""
 	}
-	if c.predicate.in == nil {
+	if c.Predicate.In == nil {
 		return true
 	}
-	return c.predicate.in[s] != ""
+	return c.Predicate.In[s] != ""
 }
 
 // holds says whether a record fulfils a condition.
-func (c *cond) holds(r *candidate) bool {
-	switch c.op {
+func (c *Cond) Holds(r *Candidate) bool {
+	switch c.Op {
 	case opAnd:
-		for _, o := range c.of {
-			if !o.holds(r) {
+		for _, o := range c.Of {
+			if !o.Holds(r) {
 				return false
 			}
 		}
 		return true
-	case opOr:
-		for _, o := range c.of {
-			if o.holds(r) {
+	case OpOr:
+		for _, o := range c.Of {
+			if o.Holds(r) {
 				return true
 			}
 		}
 		return false
-	case opNot:
-		return !c.of[0].holds(r)
+	case OpNot:
+		return !c.Of[0].Holds(r)
 	}
-	return c.predicate.holds(r)
+	return c.Predicate.holds(r)
 }
 
-func (l *predicate) holds(r *candidate) bool {
+func (l *predicate) holds(r *Candidate) bool {
 	field := ""
-	if l.in != nil {
-		if field = l.in[r.view]; field == "" {
+	if l.In != nil {
+		if field = l.In[r.View]; field == "" {
 			return false
 		}
 	}
@@ -120,8 +120,8 @@ func (l *predicate) holds(r *candidate) bool {
 		v, ok := r.value(field)
 		return ok && l.test.Holds(v)
 	}
-	for _, t := range r.text() {
-		if (field == "" || t.Name == field) && l.words.In(t.Text) {
+	for _, t := range r.Text() {
+		if (field == "" || t.Name == field) && l.Words.In(t.Text) {
 			return true
 		}
 	}
@@ -129,18 +129,18 @@ func (l *predicate) holds(r *candidate) bool {
 }
 
 // wanted are the words of a condition that speak for a record.
-func (c *cond) wanted(into []*predicate) []*predicate {
-	switch c.op {
-	case opNot:
+func (c *Cond) Wanted(into []*predicate) []*predicate {
+	switch c.Op {
+	case OpNot:
 		return into
-	case opAnd, opOr:
-		for _, o := range c.of {
-			into = o.wanted(into)
+	case opAnd, OpOr:
+		for _, o := range c.Of {
+			into = o.Wanted(into)
 		}
 		return into
 	}
-	if c.predicate.words.Empty() {
+	if c.Predicate.Words.Empty() {
 		return into
 	}
-	return append(into, c.predicate)
+	return append(into, c.Predicate)
 }

@@ -1,0 +1,276 @@
+// Bind: from names in a tree to the fields of kinds, for one caller.
+
+package lang
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"understudy/internal/query"
+	"understudy/kit/tokenizer"
+	"understudy/spec"
+)
+
+// binder resolves the names of one query.
+type Binder struct {
+	Text     string
+	Now      time.Time
+	Views    []*KindView                                    // every kind asked for that the caller sees
+	Every    func(yield func(k *spec.Kind, seen bool) bool) // every kind there is
+	exact    map[string]bool                                // names some seen kind has a field of
+	relative bool                                           // what is asked for depends on now
+	Err      *query.SyntaxError
+}
+
+// bind resolves a tree's names. The error is a *understudy.SyntaxError.
+func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spec.Kind, bool) bool), now time.Time) (*BoundQuery, error) {
+	b := &Binder{Text: text, Now: now, Views: views, Every: every, exact: map[string]bool{}}
+	for _, s := range views {
+		for _, f := range s.Kind.Fields {
+			b.exact[f.Name] = true
+		}
+	}
+	c := b.node(tree, views)
+	if b.Err != nil {
+		return nil, b.Err
+	}
+	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative}
+	if tree.Op == opWords && !tree.prefix {
+		q.Id = b.fold(tree.text)
+	}
+	for _, s := range views {
+		if c.Possible(s) {
+			q.Views = append(q.Views, s)
+		}
+	}
+	return q, nil
+}
+
+func (b *Binder) fail(e *query.SyntaxError) *Cond {
+	if b.Err == nil {
+		b.Err = e
+	}
+	return nil
+}
+
+// node binds a node; scope are the kinds that what stands beside it leaves.
+func (b *Binder) node(n *Node, scope []*KindView) *Cond {
+	switch n.Op {
+	case opWords:
+		p := tokenizer.Phrase(n.prefix, n.text)
+		if p.Empty() {
+			return b.fail(syntaxError(b.Text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", Clip(n.text)))
+		}
+		c := &Cond{Op: opWords, Predicate: &predicate{Node: n, Words: p}}
+		if ids := b.ids(n, scope); len(ids) > 0 && !n.prefix {
+			return &Cond{Op: OpOr, Of: append([]*Cond{c}, ids...)}
+		}
+		return c
+	case OpField:
+		if n.Name == idName && !b.exact[idName] {
+			return b.id(n)
+		}
+		if n.Name == NumberName && !b.exact[NumberName] {
+			return b.number(n, scope)
+		}
+		l := b.field(n, scope)
+		if b.Err != nil {
+			return nil
+		}
+		return &Cond{Op: OpField, Predicate: l}
+	case opAnd:
+		scope = slices.DeleteFunc(slices.Clone(scope), func(s *KindView) bool { return !b.mayBe(n, s) })
+	}
+	c := &Cond{Op: n.Op}
+	for _, o := range n.Of {
+		of := b.node(o, scope)
+		if b.Err != nil {
+			return nil
+		}
+		if n.Op == OpOr && of.Op == OpOr { // each is asked for by itself
+			c.Of = append(c.Of, of.Of...)
+		} else {
+			c.Of = append(c.Of, of)
+		}
+	}
+	return c
+}
+
+// leastID is how long a word must be to be looked for as an id, in bytes.
+const leastID = 10
+
+// ids are the conditions on every field that names a record, when a word has
+// the form of an id: ids are no text.
+func (b *Binder) ids(n *Node, scope []*KindView) (all []*Cond) {
+	id := b.fold(n.text)
+	if len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool { return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-' }) {
+		return nil
+	}
+	known := slices.ContainsFunc(b.Views, func(s *KindView) bool { return s.Kind.HasPrefix(id) })
+	if !known {
+		return nil
+	}
+	byName := map[string]*predicate{}
+	own := &predicate{Node: n, In: map[*KindView]string{}, ids: []string{id}, whole: func(c *Candidate) bool { return c.ID == id }}
+	for _, s := range scope {
+		if s.SeesID() && len(s.Kind.ID) == strings.Count(id, spec.IDSeparator)+1 {
+			own.In[s] = s.Kind.ID[0]
+		}
+		for _, f := range s.Kind.Fields {
+			if !s.mayName(f, id) {
+				continue
+			}
+			l := byName[f.Name]
+			if l == nil {
+				l = &predicate{Node: n, In: map[*KindView]string{}}
+				l.test, l.Term = query.OneOf{Texts: []string{id}}, &query.Predicate{Any: []string{id}}
+				byName[f.Name] = l
+				all = append(all, &Cond{Op: OpField, Predicate: l})
+			}
+			l.In[s] = f.Name
+		}
+	}
+	if len(own.In) > 0 {
+		all = append(all, &Cond{Op: OpField, Predicate: own})
+	}
+	return all
+}
+
+// mayName says whether a field that is fully seen may hold an id, be it that of
+// another record or a part of its own.
+func (s *KindView) mayName(f *spec.Field, id string) bool {
+	_, seen := s.Fields[f.Name]
+	own := len(s.Kind.ID) == 1 && s.Kind.ID[0] == f.Name // that is asked for by the record's name
+	if !seen || own || f.Type == spec.TypeSelect || SortOf(s.Kind, f) != sortExact {
+		return false
+	}
+	for _, k := range s.spec.Kinds {
+		if k.Name == f.Link && len(k.Prefixes) > 0 {
+			return k.HasPrefix(id)
+		}
+	}
+	return true
+}
+
+// mayBe says whether the conditions on kinds alone let a kind through.
+func (b *Binder) mayBe(n *Node, s *KindView) bool {
+	switch n.Op {
+	case opAnd:
+		return !slices.ContainsFunc(n.Of, func(o *Node) bool { return !b.mayBe(o, s) })
+	case OpOr:
+		return slices.ContainsFunc(n.Of, func(o *Node) bool { return b.mayBe(o, s) })
+	case OpNot:
+		if n.Of[0].Op == OpField && IsKind(n.Of[0].Name) {
+			return !b.mayBe(n.Of[0], s)
+		}
+	case OpField:
+		if IsKind(n.Name) {
+			return slices.ContainsFunc(n.Values, func(v Value) bool { return called(s.Kind, v.Text) })
+		}
+	}
+	return true
+}
+
+func IsKind(name string) bool { return name == KindName || name == inName }
+
+// called says whether a kind is what somebody calls it.
+func called(k *spec.Kind, name string) bool {
+	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.One) || strings.EqualFold(name, k.Title)
+}
+
+// field binds a condition on a field.
+func (b *Binder) field(n *Node, scope []*KindView) *predicate {
+	switch name := n.Name; {
+	case IsKind(name):
+		return b.kind(n)
+	case name == hasName || name == noName:
+		return b.presence(n, scope)
+	case b.exact[name]:
+	case name == DateName || name == ageName:
+		return b.date(n, scope)
+	}
+	in, fields := b.Fields(n.Name, n.at, n.at+len(n.Name), scope)
+	if b.Err != nil {
+		return nil
+	}
+	return b.typed(n, in, fields)
+}
+
+// fields finds the fields a name means in the kinds of a scope. A field that is
+// not fully seen in one of them may not be named.
+func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindView]string, []*spec.Field) {
+	in := map[*KindView]string{}
+	var fields []*spec.Field
+	for _, s := range scope {
+		f, ambiguous := s.Field(name)
+		switch {
+		case len(ambiguous) > 0:
+			b.fail(syntaxError(b.Text, at, end, "%s of %s may be %s; write one of them in full", Clip(name), s.Kind.Name, strings.Join(ambiguous, " or ")))
+			return nil, nil
+		case f == nil:
+			continue
+		case f.Type == spec.TypeMedia:
+			b.fail(syntaxError(b.Text, at, end, "%s of %s is a content; it cannot be searched", f.Name, s.Kind.Name))
+			return nil, nil
+		}
+		if _, ok := s.Fields[f.Name]; !ok {
+			b.fail(refused(b.Text, at, end, "your role does not fully see %s of %s; take it out%s", f.Name, s.Kind.Name, b.elsewhere(name, scope)))
+			return nil, nil
+		}
+		in[s] = f.Name
+		fields = append(fields, f)
+	}
+	if len(fields) == 0 {
+		b.fail(b.unknown(name, at, end, scope))
+	}
+	return in, fields
+}
+
+// elsewhere names a kind in which a field may be asked for.
+func (b *Binder) elsewhere(name string, scope []*KindView) string {
+	for _, s := range scope {
+		if f, _ := s.Field(name); f != nil {
+			if _, ok := s.Fields[f.Name]; ok {
+				return ", or look in " + s.Kind.Name + " alone with kind:" + s.Kind.Name
+			}
+		}
+	}
+	return ""
+}
+
+// unknown is the error of a name that no field in scope has.
+func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.SyntaxError {
+	var kinds []string
+	for _, s := range b.Views {
+		if f, _ := s.Field(name); f != nil {
+			kinds = append(kinds, s.Kind.Name)
+		}
+	}
+	if len(kinds) > 0 {
+		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", Clip(name), strings.Join(kinds, ", "))
+	}
+	hidden := false
+	for k, seen := range b.Every {
+		if !slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Name == name || strings.HasSuffix(f.Name, "."+name) }) {
+			continue
+		}
+		if hidden = hidden || !seen; seen {
+			kinds = append(kinds, k.Name)
+		}
+	}
+	switch {
+	case len(kinds) > 0:
+		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", Clip(name), strings.Join(kinds, ", "))
+	case hidden:
+		return refused(b.Text, at, end, "%s is a field of what your role does not see; take it out", Clip(name))
+	}
+	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, NumberName}
+	for _, s := range scope {
+		for f := range s.Fields {
+			known = append(known, f)
+		}
+	}
+	slices.Sort(known)
+	return syntaxError(b.Text, at, end, "no field is called %s%s Put it in quotes to look for that text", Clip(name), Stopped(Hint(name, slices.Compact(known))))
+}

@@ -1,0 +1,182 @@
+// Pseudo-fields: conditions whose names are no fields: kind, has, no, number, id.
+
+package lang
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"understudy/internal/query"
+)
+
+// kind binds kind: and in:.
+func (b *Binder) kind(n *Node) *predicate {
+	if n.Rel != RelIs && n.Rel != RelSame {
+		b.fail(syntaxError(b.Text, n.at, n.end, "a kind has no order; write kind:calls, or several with commas"))
+		return nil
+	}
+	l := &predicate{Node: n, In: map[*KindView]string{}, whole: func(*Candidate) bool { return true }}
+	for _, v := range n.Values {
+		found := false
+		for _, s := range b.Views {
+			if called(s.Kind, v.Text) && !v.prefix {
+				l.In[s], found = s.Kind.Name, true
+			}
+		}
+		if !found {
+			b.fail(b.unknownKind(v))
+			return nil
+		}
+	}
+	return l
+}
+
+func (b *Binder) unknownKind(v Value) *query.SyntaxError {
+	for k, seen := range b.Every {
+		switch {
+		case called(k, v.Text) && seen:
+			return syntaxError(b.Text, v.at, v.end, "%s is not looked in, as other kinds were asked for; take one of both out", Clip(v.Text))
+		case called(k, v.Text):
+			return refused(b.Text, v.at, v.end, "your role does not see %s; take it out", Clip(v.Text))
+		}
+	}
+	var known []string
+	for _, s := range b.Views {
+		known = append(known, s.Kind.Name)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	return syntaxError(b.Text, v.at, v.end, "there is no kind %s%s There is %s", Clip(v.Text), Stopped(Hint(v.Text, known)), strings.Join(known, ", "))
+}
+
+// presence binds has: and no:.
+func (b *Binder) presence(n *Node, scope []*KindView) *predicate {
+	if n.Rel != RelIs {
+		b.fail(syntaxError(b.Text, n.at, n.end, "write %s:FIELD", n.Name))
+		return nil
+	}
+	l := &predicate{Node: n, In: map[*KindView]string{}}
+	var each []map[*KindView]string
+	for _, v := range n.Values {
+		if v.prefix {
+			b.fail(syntaxError(b.Text, v.at, v.end, "a field's name takes no star; write it in full"))
+			return nil
+		}
+		in, _ := b.Fields(v.Text, v.at, v.end, scope)
+		if b.Err != nil {
+			return nil
+		}
+		each = append(each, in)
+		for s, field := range in {
+			l.In[s] = field
+		}
+	}
+	want := n.Name == hasName
+	l.whole = func(c *Candidate) bool {
+		for _, in := range each {
+			if field := in[c.View]; field != "" {
+				if _, ok := c.value(field); ok == want {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return l
+}
+
+// number binds number: a phone number in any field of class phone. A kind of
+// which some numbers are hidden is asked for each of the others by its field.
+func (b *Binder) number(n *Node, scope []*KindView) *Cond {
+	if n.Rel != RelIs && n.Rel != RelSame {
+		return b.fail(syntaxError(b.Text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
+	}
+	for _, v := range n.Values {
+		if v.prefix {
+			return b.fail(syntaxError(b.Text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind a field, from:+1415*"))
+		}
+		if !isNumber(v.Text) {
+			return b.fail(syntaxError(b.Text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", Clip(v.Text)))
+		}
+	}
+	fields := map[string]*predicate{}
+	kinds := false
+	for _, s := range scope {
+		kinds = kinds || s.phones != nil || s.unseen
+		for _, name := range s.phones {
+			by := name
+			if !s.unseen {
+				by = ""
+			}
+			if fields[by] == nil {
+				fields[by] = numberPredicate(n, !s.unseen)
+			}
+			fields[by].In[s] = name
+		}
+	}
+	c := &Cond{Op: OpOr}
+	for _, by := range slices.Sorted(maps.Keys(fields)) {
+		c.Of = append(c.Of, &Cond{Op: OpField, Predicate: fields[by]})
+	}
+	switch {
+	case len(c.Of) == 1:
+		return c.Of[0]
+	case len(c.Of) > 0:
+		return c
+	case kinds:
+		return b.fail(refused(b.Text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out"))
+	}
+	return b.fail(syntaxError(b.Text, n.at, n.end, "what is looked in has no phone numbers"))
+}
+
+// numberPredicate wants a number in a field, or in every field of class phone.
+func numberPredicate(n *Node, every bool) *predicate {
+	l := &predicate{Node: n, In: map[*KindView]string{}, every: every, test: numbers(n.Values)}
+	if every {
+		l.whole = func(c *Candidate) bool {
+			return slices.ContainsFunc(c.View.phones, func(field string) bool {
+				v, ok := c.value(field)
+				return ok && l.test.Holds(v)
+			})
+		}
+	}
+	if len(n.Values) == 1 {
+		l.Term = &query.Predicate{Number: n.Values[0].Text}
+	}
+	return l
+}
+
+// id binds id: the id of a record, of any kind.
+func (b *Binder) id(n *Node) *Cond {
+	if n.Rel != RelIs && n.Rel != RelSame {
+		return b.fail(syntaxError(b.Text, n.at, n.end, "an id has no order; write id:VALUE"))
+	}
+	values := b.folded(&predicate{Node: n})
+	whole := func(c *Candidate) bool {
+		return slices.ContainsFunc(values, func(v Value) bool { return !v.prefix && c.ID == v.Text || v.prefix && strings.HasPrefix(c.ID, v.Text) })
+	}
+	l := &predicate{Node: n, In: map[*KindView]string{}, whole: whole}
+	if term := exactly(values); term != nil {
+		l.ids = term.Any
+	}
+	for _, s := range b.Views {
+		if s.SeesID() {
+			l.In[s] = s.Kind.ID[0]
+		}
+	}
+	if len(l.In) == 0 {
+		return b.fail(refused(b.Text, n.at, n.end, "your role sees no ids; take it out"))
+	}
+	return &Cond{Op: OpField, Predicate: l}
+}
+
+// seesID says whether all fields an id is made of are fully seen.
+func (s *KindView) SeesID() bool {
+	for _, name := range s.Kind.ID {
+		if _, ok := s.Fields[name]; !ok {
+			return false
+		}
+	}
+	return len(s.Kind.ID) > 0
+}
