@@ -23,7 +23,7 @@ type Snapshot struct {
 	Hot      Hot               `json:"hot"`
 	Store    Store             `json:"store"`
 	Sources  map[string]Source `json:"sources"`
-	Limits   map[string]Limit  `json:"limits"` // of the whole house, by name
+	Limits   map[string]Limit  `json:"limits"` // of the whole process, by name
 	Faces    map[string]Face   `json:"faces"`  // by name
 	Process  Process           `json:"process"`
 	Media    Media             `json:"media"`
@@ -83,7 +83,7 @@ type Jobs struct {
 	Trouble   string `json:"trouble,omitempty"`
 }
 
-// Webhook is how one webhook out does.
+// Webhook is the state of one webhook.
 type Webhook struct {
 	Name      string     `json:"name"`
 	Source    string     `json:"source"`
@@ -96,14 +96,15 @@ type Webhook struct {
 	At        *time.Time `json:"delivered_at,omitempty"`
 }
 
-// Limit is one bound: what it is, what is in use of it, and how often it bit.
+// Limit is one bound: its value, how much of it is in use, and how often it was
+// reached.
 type Limit struct {
 	Limit     int64 `json:"limit"`
 	Now       int64 `json:"now"`
 	Refused   int64 `json:"refused"`              // turned away, or not begun
 	Dropped   int64 `json:"dropped,omitempty"`    // idle ones that made room for others
-	OldestMS  int64 `json:"oldest_ms,omitempty"`  // how long the one who waits longest has waited
-	LongestMS int64 `json:"longest_ms,omitempty"` // the longest anybody has
+	OldestMS  int64 `json:"oldest_ms,omitempty"`  // how long the oldest waiter has waited
+	LongestMS int64 `json:"longest_ms,omitempty"` // the longest wait so far
 }
 
 // Face is one listening port.
@@ -208,7 +209,7 @@ type Source struct {
 	Kinds     map[string]Kind `json:"kinds"`
 
 	Limits map[string]Limit `json:"limits"`
-	Times  []Times          `json:"times,omitempty"` // by kind and reason; to who sees everything
+	Times  []Times          `json:"times,omitempty"` // by kind and reason; only for callers that see everything
 
 	// Traffic replaces the traffic of all sources for a caller of this source alone.
 	Traffic Traffic `json:"-"`
@@ -224,15 +225,14 @@ type Kind struct {
 	CaughtUpTo *time.Time `json:"caught_up_to,omitempty"`
 	Swept      *time.Time `json:"swept,omitempty"` // every part of it was walked since
 	Sync       *Sync      `json:"sync,omitempty"`  // of a kind that is synced
-	Lists      []List     `json:"lists,omitempty"` // those of which it is known how well records tell what upstream says
+	Lists      []List     `json:"lists,omitempty"` // those whose agreement with upstream was measured
 }
 
-// List is how one list is answered, and how well records tell what upstream
-// says.
+// List is how one list is answered, and how often records agreed with upstream.
 type List struct {
 	Path       string     `json:"path"`                  // as the spec has it
-	Answers    string     `json:"answers"`               // as it is set: auto, upstream, records
-	First      string     `json:"first"`                 // who is asked first now: upstream, records
+	Answers    string     `json:"answers"`               // the setting: auto, upstream, records
+	First      string     `json:"first"`                 // what is asked first now: upstream, records
 	Equal      int64      `json:"equal"`                 // samples in a row without a difference
 	Enough     int64      `json:"enough"`                // so many of them make it records first
 	Samples    int64      `json:"samples"`               // all
@@ -250,8 +250,8 @@ type Sync struct {
 	Walk  string `json:"walk,omitempty"` // which walk of how many, "1 of 2"
 }
 
-// Options are what the handlers ask. All functions are called by many requests
-// at once and must honour their context.
+// Options are what the handlers call. Many requests call the functions at once, and
+// they must honour their context.
 type Options struct {
 	// Snapshot reads the counters.
 	Snapshot func(ctx context.Context) (Snapshot, error)
@@ -272,10 +272,10 @@ type Options struct {
 	// Bound reports whether row rules bind a caller in any source; nil: they bind no
 	// caller.
 	Bound func(understudy.Caller) bool
-	// Purge forgets; an error that wraps understudy.ErrInvalid says that what
-	// is named is not known.
+	// Purge forgets a key or a record. An error that wraps understudy.ErrInvalid says that
+	// the name is not known.
 	Purge func(context.Context, Purge) (Purged, error)
-	// Erase lists for erasing, or only says what it would; errors as of Purge.
+	// Erase lists records for erasing, or with dry only counts them; errors as of Purge.
 	Erase func(context.Context, Erase) (Erasing, error)
 	// Receipts reads receipts with numbers below before (0: all), the newest
 	// first.
@@ -321,7 +321,7 @@ func New(o Options) *Diagnostics {
 	}
 	d := &Diagnostics{o: o, forms: http.NewCrossOriginProtection()}
 	if o.PublicURL != "" {
-		_ = d.forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")) // one that cannot be read trusts nobody
+		_ = d.forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")) // a malformed URL adds no origin
 	}
 	return d
 }

@@ -1,4 +1,4 @@
-// Erase: what is to be taken out of every file for good, and the receipts.
+// Erase: erasing records from every file, and the receipts.
 
 package diagnostics
 
@@ -64,8 +64,8 @@ const (
 	mostAsked   = 1000
 )
 
-// erase takes the command from this machine that bears the token of run.json.
-// Answers: as of purge; 202 when something was listed.
+// erase takes the command from this machine with the token of run.json. Answers: as of
+// purge; 202 when something was listed.
 func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 	if !d.ours(w, r) {
 		return
@@ -92,8 +92,8 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ours lets in who is on this machine and bears the token of run.json; it has
-// answered everybody else.
+// ours admits requests from this machine with the token of run.json. It has answered
+// all others.
 func (d *Diagnostics) ours(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case !jsonhttp.Local(r):
@@ -108,8 +108,8 @@ func (d *Diagnostics) ours(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// receipts shows receipts to who sees every record, because they count what was
-// erased, and to who may erase.
+// receipts shows receipts to callers that see every record, because receipts count
+// erased records, and to callers that may erase.
 func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
 		if !d.ours(w, r) {

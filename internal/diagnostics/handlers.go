@@ -17,8 +17,8 @@ import (
 // healthTime bounds one look at the store.
 const healthTime = 2 * time.Second
 
-// health is the body of /-/health. It names no secret and no record: anybody
-// may read it.
+// health is the body of /-/health. It names no secret and no record: anyone may read
+// it.
 type health struct {
 	Status  string   `json:"status"` // ok, degraded, down
 	Reasons []string `json:"reasons,omitempty"`
@@ -73,8 +73,8 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	return http.StatusOK, h
 }
 
-// unread logs the first of a row of failures to read the store, unless it was
-// the asker who gave up.
+// unread logs the first failure of several to read the store, unless the caller gave
+// up.
 func (d *Diagnostics) unread(ctx context.Context, err error) {
 	if !errors.Is(ctx.Err(), context.Canceled) && !d.unreadable.Swap(true) {
 		d.o.Logger.Error("health: the store cannot be read", "err", err)
@@ -98,9 +98,9 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 	jsonhttp.Write(w, http.StatusOK, s)
 }
 
-// cut takes out what counts records the caller may not see: kinds that are
-// hidden from it, what numbers the changes and erasures of all kinds, and to who
-// may ask one source alone the ports and the traffic of others.
+// cut removes counts of records that the caller may not see: kinds that are hidden from
+// it, and the numbers of changes and erasures of all kinds. A caller of one source
+// alone does not see the ports and the traffic of others.
 func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	s.Webhooks, s.Erasing = nil, Waiting{}
 	sources := map[string]Source{}
@@ -141,9 +141,9 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	}
 }
 
-// still takes out what moves with every record, whoever may find it: a caller
-// that asks for one would read off whether there is one by how much memory, disk
-// or work the answer took.
+// still removes figures that change with every record, whoever may see it. A caller
+// could ask for a record and learn from the memory, disk or work that the answer took
+// whether it exists.
 func (s *Snapshot) still() {
 	s.Requests, s.Warm, s.Stale, s.Cold, s.Composed, s.Coalesced, s.NotStored = 0, 0, 0, 0, 0, 0, 0
 	s.Upstream = Upstream{ByReason: map[string]int64{}}
@@ -168,7 +168,7 @@ func bounds(limits map[string]Limit) map[string]Limit {
 	return all
 }
 
-// known lets in callers with a role; it has answered everybody else.
+// known admits callers with a role. It has answered all others.
 func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) (caller understudy.Caller, ok bool) {
 	caller, err := d.o.Person(r)
 	if err == nil && caller.Role() == "" {

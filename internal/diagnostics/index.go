@@ -19,8 +19,8 @@ type Indexed struct {
 
 const indexTime = 30 * time.Second
 
-// index answers how far the indexes are; with POST, after they were emptied to
-// be made anew. Who may is as of purge.
+// index answers how far the indexes are. With POST they are emptied first and made
+// anew. Access is as of purge.
 func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
 	if !d.ours(w, r) {
 		return

@@ -1,4 +1,4 @@
-// Profiles: where this process spends memory and time, for who sees everything.
+// Profiles: where this process spends memory and time, for callers that see everything.
 
 package diagnostics
 
@@ -32,9 +32,9 @@ type ProfileList struct {
 	Kept   []profile.Kept  `json:"kept"`
 }
 
-// profiles lets in who sees every record of every source, and who is on this
-// machine and bears the token: a profile counts the work that every record makes.
-// by names who asks.
+// profiles admits callers that see every record of every source, and requests from this
+// machine with the token: a profile counts the work that every record makes. by names
+// the caller.
 func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, by string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		by := "the command on this machine"
@@ -76,7 +76,7 @@ func foreign(r *http.Request) bool {
 func (d *Diagnostics) refuseProfile(w http.ResponseWriter, r *http.Request, err error) {
 	var busy *profile.BusyError
 	switch status := understudy.OwnStatus(err); {
-	case r.Context().Err() != nil: // who asked has left
+	case r.Context().Err() != nil: // the client has left
 	case errors.As(err, &busy):
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(busy.Until.Sub(d.o.Profiles.Now())/time.Second)+1)))
 		jsonhttp.Error(w, http.StatusConflict, err.Error())
@@ -131,7 +131,7 @@ func (d *Diagnostics) takeFor(w http.ResponseWriter, r *http.Request, kind, text
 		}
 	}
 	if length <= profile.Longest {
-		// Without a writer below that takes deadlines there is none to move.
+		// A writer without deadlines has none to move.
 		_ = http.NewResponseController(w).SetWriteDeadline(d.o.Profiles.Now().Add(length + profileGrace))
 	}
 	d.o.Logger.Info("profile", "kind", kind, "for", length, "by", by)
@@ -163,7 +163,7 @@ func (d *Diagnostics) sendProfile(w http.ResponseWriter, id string) error {
 	h.Set("Content-Disposition", `attachment; filename="`+id+`.pb.gz"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	_, _ = w.Write(data) // who asked has left
+	_, _ = w.Write(data) // the client may have left
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (d *Diagnostics) keptProfile(w http.ResponseWriter, r *http.Request, _ stri
 	return d.sendProfile(w, r.PathValue("id"))
 }
 
-// stopProfile ends the profile under way; who waits for it gets what came so far.
+// stopProfile ends the profile under way; its caller gets what came so far.
 func (d *Diagnostics) stopProfile(w http.ResponseWriter, r *http.Request, by string) error {
 	stopped := d.o.Profiles.Stop()
 	d.o.Logger.Info("profile stopped", "by", by, "was_taken", stopped)

@@ -29,8 +29,8 @@ const (
 	purgeTime = 60 * time.Second // for one of them
 )
 
-// purge takes a command from this machine that bears the token of run.json.
-// Answers: 400 for one that names nothing known, 401 and 403 for who may not.
+// purge takes a command from this machine with the token of run.json. It answers 400
+// for an unknown name, and 401 or 403 without permission.
 func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 	if !d.ours(w, r) {
 		return

@@ -1,5 +1,5 @@
-// Address: where a webhook may connect to. Names lie; what is dialled is
-// looked at, after the name was resolved and for every connection anew.
+// Address: the addresses that a webhook may connect to. Names are not trusted: the
+// address is checked after each name is resolved, for every connection.
 
 package feed
 
@@ -31,8 +31,8 @@ type block struct {
 	private bool // allowed where private ones are
 }
 
-// blocks are the special-purpose addresses of IANA's registries (RFC 6890),
-// and what hosts of clouds tell themselves.
+// blocks are the special-purpose addresses of IANA's registries (RFC 6890), and the
+// metadata addresses of clouds.
 var blocks = [...]block{
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback", true},
 	{netip.MustParsePrefix("10.0.0.0/8"), "private", true},

@@ -1,4 +1,5 @@
-// Cursor: a place in the feed that tells nothing, for those who may not count.
+// Cursor: a position in the feed that reveals no number, for roles that may not count
+// changes.
 
 package feed
 
@@ -15,7 +16,7 @@ import (
 // keyNote is the note that holds the key.
 const keyNote = "feed/key"
 
-// sealingKey is the key kept in the store, made when there is none.
+// sealingKey is the key kept in the store. It is made at the first use.
 func sealingKey(ctx context.Context, s Store) ([]byte, error) {
 	key, err := token.Key(func() ([]byte, error) {
 		key, err := s.Note(ctx, keyNote)
@@ -30,9 +31,9 @@ func sealingKey(ctx context.Context, s Store) ([]byte, error) {
 	return key, nil
 }
 
-// cursors turns numbers into cursors and back, for one source and role alone. The
-// same place has a new cursor each time it is told: one that has not changed
-// would tell that nothing hidden happened.
+// cursors turns numbers into cursors and back, for one source and role alone. One
+// position has a new cursor each time: a cursor that stays the same would show that
+// nothing hidden happened.
 type cursors struct{ *token.Sealer }
 
 func newCursors(key []byte, source, role string) (*cursors, error) {
@@ -50,7 +51,7 @@ func (s *cursors) append(dst []byte, n int64) []byte {
 	return s.Append(dst, number[:])
 }
 
-// maxCursor bounds what is looked at as a cursor, in bytes.
+// maxCursor bounds a text that may be a cursor, in bytes.
 const maxCursor = 64
 
 // open is the number of a cursor.

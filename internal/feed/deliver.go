@@ -1,4 +1,4 @@
-// Deliver: the job that sends a webhook what it has not had.
+// Deliver: the job that sends a webhook its new changes.
 
 package feed
 
@@ -24,13 +24,12 @@ type Run interface {
 const (
 	maxBatch      = 100       // changes in one request
 	maxBatchBytes = 256 << 10 // of them
-	maxScan       = 10_000    // changes looked through before the place is kept
+	maxScan       = 10_000    // looked through before the position is kept
 )
 
-// Deliver sends the webhook its job's key names everything it has not had,
-// batch by batch and in order. An answer of 2xx moves its place. An error is a
-// batch that has to be tried again; nil: it is at the newest change, or paused,
-// or there is no such webhook any more.
+// Deliver sends the webhook of its job's key all new changes, batch by batch and in
+// order. A 2xx answer moves its position. An error is a batch that must be tried again.
+// nil: it has reached the newest change, or is paused, or no longer exists.
 func (f *Feed) Deliver(ctx context.Context, run Run) error {
 	one := f.hooks.get(run.Job().Key)
 	if one == nil {
@@ -58,8 +57,8 @@ func (f *Feed) Deliver(ctx context.Context, run Run) error {
 	return nil
 }
 
-// deliver ends when other settings are in force, too: what is left goes where
-// they say.
+// deliver also ends when other settings come into force: the rest is delivered by
+// these.
 func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
 	for delivered := 0; ; {
 		if f.hooks.get(one.Name) != one {
@@ -200,7 +199,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil { // we were told to end: the receiver is not to blame
+	if ctx.Err() != nil { // the job was ended: the receiver is not to blame
 		return f.again(one, ctx.Err())
 	}
 	now := f.o.Now()
@@ -260,5 +259,5 @@ func (f *Feed) change(ctx context.Context, one *hook, moves int, change func(*ho
 	return nil
 }
 
-// keepTime bounds writing a place down.
+// keepTime bounds saving a position.
 const keepTime = 5 * time.Second

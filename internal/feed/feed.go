@@ -1,10 +1,10 @@
-// Feed: what it is made of, and what it serves.
+// Feed: its parts and its routes.
 
 // Package feed tells subscribers what changed.
 //
 //	store ---rows---> reader (one a source) ---ring---> subscribers
 //	  ^                  ^                                  |
-//	  |                bell: Ring, or a timer             gate, filters
+//	  |                wake: Ring, or a timer             gate, filters
 //	  '--- one that is far behind reads by itself <---------'
 //
 // A change is written to the store with the page it came in. A notification only
@@ -31,9 +31,9 @@ import (
 type Store interface {
 	// Changes are the source's changes above a number, in order.
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
-	// LastChange is the number given last, 0 when there is none.
+	// LastChange is the number of the last change, or 0.
 	LastChange(ctx context.Context, source string) (int64, error)
-	// Note is a value kept under a name; understudy.ErrNotFound when there is none.
+	// Note is a value kept under a name, or understudy.ErrNotFound.
 	Note(ctx context.Context, name string) ([]byte, error)
 	SetNote(ctx context.Context, name string, value []byte) error
 }
@@ -43,7 +43,7 @@ type Callers interface {
 	Person(r *http.Request) (understudy.Caller, error)
 }
 
-// Policy is who may see what, by the settings in force.
+// Policy has the grants and webhooks of the settings in force.
 type Policy struct {
 	Gate    *access.Gate
 	Callers Callers
@@ -52,13 +52,13 @@ type Policy struct {
 
 // Limits bound the feed. A zero field is its default.
 type Limits struct {
-	Subscribers int           // streams and waiting questions at once; 1000
+	Subscribers int           // streams and waiting requests at once; 1000
 	Each        int           // of one caller; 500
 	Buffer      int           // newest changes kept in memory, of each source; 4096
 	Heartbeat   time.Duration // a sign of life on a silent stream; 15 s
 	Stall       time.Duration // a subscriber that takes nothing for so long is let go; 30 s
-	Wait        time.Duration // the longest a question may wait; 1 min
-	Look        time.Duration // how often the store is looked at without a bell; 3 s
+	Wait        time.Duration // the longest a request may wait; 1 min
+	Look        time.Duration // how often the store is read without a notification; 3 s
 	Pause       time.Duration // a webhook that has failed for so long is paused; 24 h
 }
 
@@ -109,7 +109,7 @@ type Feed struct {
 	names   []string         // of the sources, in order
 	key     []byte           // cursors are sealed with keys made of it
 	limiter *limiter.Limiter // by caller
-	slow    chan struct{}    // a place for each read of the store by a subscriber that is behind
+	slow    chan struct{}    // a slot for each read of the store by a subscriber that is behind
 	forms   *http.CrossOriginProtection
 	mux     *http.ServeMux
 
@@ -133,8 +133,8 @@ func newRegime(p Policy) *policy {
 	return &policy{Policy: p, over: make(chan struct{}), groups: map[roleGroupKey]*roleGroup{}}
 }
 
-// slowReads is how many subscribers that are behind read the store at once:
-// others than they need it, too.
+// slowReads is how many subscribers that are behind read the store at once, because
+// other readers need the store, too.
 const slowReads = 2
 
 // New makes a feed that begins at what the store holds. It begins nothing:
@@ -177,8 +177,8 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 	return f, nil
 }
 
-// SetPolicy puts another policy in force. Streams that began under the former
-// one end: their subscribers come back where they were, as who they are now.
+// SetPolicy puts another policy in force. Streams that began under the former policy
+// end. Their subscribers come back at their position, with their present grants.
 func (f *Feed) SetPolicy(ctx context.Context, p Policy) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,8 +190,8 @@ func (f *Feed) SetPolicy(ctx context.Context, p Policy) error {
 	return nil
 }
 
-// End ends every stream and waiting question, and lets no other begin: the
-// server is about to stop.
+// End ends every stream and waiting request and refuses new ones: the server is about
+// to stop.
 func (f *Feed) End() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,7 +217,7 @@ func (r *policy) end() {
 	}
 }
 
-// Ring says that a page with changes has landed. It never blocks.
+// Ring says that a page with changes was saved. It never blocks.
 func (f *Feed) Ring(l request.PageSaved) {
 	if len(l.Changes) > 0 {
 		f.RingSource(l.Changes[0].Source)
@@ -231,8 +231,8 @@ func (f *Feed) RingSource(source string) {
 	}
 }
 
-// Run reads new changes and sees to it that webhooks get theirs, until ctx
-// ends. Then it ends every stream.
+// Run reads new changes and starts deliveries to webhooks, until ctx ends. Then it ends
+// every stream.
 func (f *Feed) Run(ctx context.Context) error {
 	defer f.End()
 	var wg sync.WaitGroup
@@ -268,9 +268,9 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 	}
 }
 
-// tend sees to a source's webhooks whenever follow has looked. It is another
-// goroutine because asking for a job writes to the store, and who listens must
-// not wait for that.
+// tend starts deliveries to a source's webhooks after each read of follow. It is
+// another goroutine because enqueueing a job writes to the store, and streams must not
+// wait for that.
 func (f *Feed) tend(ctx context.Context, r *reader) {
 	for {
 		select {
@@ -282,8 +282,8 @@ func (f *Feed) tend(ctx context.Context, r *reader) {
 	}
 }
 
-// Forget lets go of the changes in memory, because the store tells less of them
-// by now: names of fields were erased. Who is behind reads them there again.
+// Forget drops the changes in memory, because names of fields were erased from those in
+// the store. A reader that is behind reads the store again.
 func (f *Feed) Forget(source string) {
 	if r := f.readers[source]; r != nil {
 		r.forget()

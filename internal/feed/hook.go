@@ -1,4 +1,4 @@
-// Hook: an address changes are delivered to, and how far they are.
+// Hook: an address that changes are delivered to, and its position.
 
 package feed
 
@@ -40,8 +40,8 @@ type hookState struct {
 	// Until is the end of a batch that was sent once, so that another try sends
 	// the same batch under the same id; 0: none.
 	Until int64 `json:"until,omitempty"`
-	// Round counts replays: what is sent again on purpose has ids of its own, for
-	// a receiver drops what it has had.
+	// Round counts replays. A change that is sent again on purpose has a new id, because a
+	// receiver drops ids that it knows.
 	Round     int64     `json:"round,omitempty"`
 	Paused    string    `json:"paused,omitempty"` // why; "": it is not
 	Error     string    `json:"error,omitempty"`  // of the last try, if that failed
@@ -60,15 +60,15 @@ type hook struct {
 	*progress
 }
 
-// progress is how far a webhook is. It outlives the settings: a delivery that
-// began under the former ones writes down where it ends.
+// progress is the position of a webhook. It outlives the settings: a delivery that
+// began under the former ones saves its end here.
 type progress struct {
 	busy chan struct{} // holds the one delivery under way
 
 	mu      sync.Mutex
 	state   hookState
-	moves   int       // rises when somebody sets the place
-	scanned int64     // nothing up to here but what a job has been made for
+	moves   int       // rises when the position is set from outside
+	scanned int64     // the changes up to here have a job where they need one
 	due     bool      // there is something to deliver
 	asked   time.Time // when a job was asked for last
 }
@@ -170,8 +170,8 @@ func (h *hooks) all() []*hook {
 	return all
 }
 
-// look asks for a job for every webhook of a source that has something to
-// deliver. A job that is live already is that job.
+// look enqueues a job for every webhook of a source that has changes to deliver. A live
+// job of the webhook counts as that job.
 func (h *hooks) look(ctx context.Context, r *reader) {
 	if h.f.o.Enqueue == nil {
 		return
@@ -200,8 +200,8 @@ func (h *hooks) wakes(one *hook, r *reader) bool {
 	return true
 }
 
-// news reports whether what came since the last look holds something for the
-// webhook: most pages do not, and need no job.
+// news reports whether the changes since the last look concern the webhook. Most pages
+// do not, and need no job.
 func (h *hooks) news(one *hook, r *reader) bool {
 	a, err := h.f.roleGroup(one.policy, one.Source, one.Role)
 	if err != nil {
@@ -261,7 +261,7 @@ func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 	return nil
 }
 
-// HookStats are how a webhook does.
+// HookStats are the state of a webhook.
 type HookStats struct {
 	Name      string     `json:"name"`
 	Source    string     `json:"source"`
@@ -307,5 +307,5 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// errPaused ends a delivery that is not to be tried again.
+// errPaused ends a delivery that must not be tried again.
 var errPaused = errors.New("paused")

@@ -1,4 +1,4 @@
-// Hook routes: how webhooks do, and setting one going again.
+// Hook routes: the state of webhooks, and resuming one.
 
 package feed
 
@@ -12,7 +12,7 @@ import (
 // maxCommand bounds the body of a command, in bytes.
 const maxCommand = 4 << 10
 
-// listHooks answers how every webhook does.
+// listHooks answers with the state of every webhook.
 func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
 	if err := f.mayCommand(r); err != nil {
 		f.refuse(w, r, err)
@@ -23,8 +23,8 @@ func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
 	}{f.Webhooks()})
 }
 
-// resumeHook sets a webhook going again: {"after":N} from behind that change,
-// {} from where it is.
+// resumeHook resumes a webhook: {"after":N} from behind that change, {} from its
+// position.
 func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 	if err := f.mayCommand(r); err != nil {
 		f.refuse(w, r, err)

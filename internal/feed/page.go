@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// page answers the next changes and the place behind them. With wait and none
-// there, it waits for the first.
+// page answers with the next changes and the position behind them. With wait, and no
+// change yet, it waits for the first.
 func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request, s *subscription) {
 	control := http.NewResponseController(w)
 	// Both may be longer than a request usually takes.
@@ -61,13 +61,13 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 		fmt.Fprintf(&body, "],\"next\":%s}\n", next)
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-		_, _ = w.Write(body.Bytes()) // who asked has left
+		_, _ = w.Write(body.Bytes()) // the subscriber may have left
 		return
 	}
 }
 
-// fill writes changes until the page is full, there are no more, or another
-// policy is in force. last is the place behind them.
+// fill writes changes until the page is full, no more are there, or another policy is
+// in force. last is the position behind them.
 func (f *Feed) fill(
 	ctx context.Context, body *bytes.Buffer, at *position, s *subscription,
 ) (count int, last int64, moved <-chan struct{}, err error) {
@@ -81,7 +81,7 @@ func (f *Feed) fill(
 		}
 		rows, recent, moved, err := at.next(ctx)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return count, at.at, nil, nil // a long way with little to see on it: so far
+			return count, at.at, nil, nil // many hidden changes and few others: the page ends here
 		}
 		if err != nil {
 			return 0, 0, nil, err

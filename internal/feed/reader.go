@@ -1,4 +1,4 @@
-// Reader: the one who reads a source's changes, for all subscribers.
+// Reader: reads a source's changes once, for all subscribers.
 
 package feed
 
@@ -71,7 +71,7 @@ func (r *reader) pull(ctx context.Context) error {
 	}
 }
 
-// add puts rows into the ring, over the oldest, and wakes who waits.
+// add puts rows into the ring, over the oldest, and wakes waiting subscribers.
 func (r *reader) add(rows []understudy.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *reader) last(ctx context.Context, beyond int64) (int64, error) {
 	return r.head, nil
 }
 
-// position is where one who reads a source's changes is.
+// position is the position of one subscriber.
 type position struct {
 	f    *Feed
 	r    *reader
@@ -150,9 +150,9 @@ func (f *Feed) positionAt(r *reader, at int64) *position {
 	return &position{f: f, r: r, at: at, rows: make([]understudy.Change, 64)}
 }
 
-// next are the rows above the place, in order; recent says that they came from
-// the ring. With none there, moved is closed when there are. The place moves
-// past them. The rows are good until the next call.
+// next are the rows above the position, in order; recent says that they came from the
+// ring. Without rows, moved is closed when there are some. The position moves past
+// them. The rows are valid until the next call.
 func (p *position) next(ctx context.Context) (rows []understudy.Change, recent bool, moved <-chan struct{}, err error) {
 	n, head, moved, held := p.r.since(p.at, p.rows)
 	if held {

@@ -1,4 +1,4 @@
-// Role group: what all subscribers of one role see, made once for all of them.
+// Role group: the view of all subscribers of one role, made once for all of them.
 
 package feed
 
@@ -23,12 +23,12 @@ type roleGroup struct {
 	caller understudy.Caller
 	source string
 	whole  bool     // sees every record: cursors are plain numbers
-	ruled  bool     // finds some records alone, which may be others from one moment to the next
-	seal   *cursors // of the cursors otherwise; opened for who sees all, too
+	ruled  bool     // row rules apply: the records that it may see can change at any time
+	seal   *cursors // of the cursors otherwise; a role that sees every record may use them, too
 	slots  []atomic.Pointer[maskedChange]
 }
 
-// maskedChange is what an role group sees of a change. It is shared and never changed.
+// maskedChange is a change as a role group sees it. It is shared and never changed.
 type maskedChange struct {
 	n     int64 // the change's number
 	shown bool
@@ -50,7 +50,7 @@ type change struct {
 	Cursor  string    `json:"cursor,omitempty"`
 }
 
-// roleGroup is the one a role is part of.
+// roleGroup is the group of a role.
 func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,9 +71,9 @@ func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
 	return a, nil
 }
 
-// view is what the role group sees of a change. What is recent is kept for the
-// others; two who make it at once make the same but for its cursor. Where row
-// rules hold nothing is kept: a record that was found may be hidden by now.
+// view is a change as the role group sees it. Recent views are kept for the others. Two
+// goroutines that make the same view at once differ only in its cursor. With row rules
+// no view is kept: a record that was visible may be hidden by now.
 func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
 	recent = recent && !a.ruled
 	slot := &a.slots[uint64(ch.N)%uint64(len(a.slots))]
@@ -113,7 +113,7 @@ func (s *maskedChange) encode(a *roleGroup, n int64) {
 	s.data = s.event[bytes.IndexByte(s.event, '{') : len(s.event)-2]
 }
 
-// cursor is a place as the role group is told it.
+// cursor is a position in the form that the role group may see.
 func (a *roleGroup) cursor(n int64) string {
 	if a.whole {
 		return strconv.FormatInt(n, 10)
@@ -121,8 +121,8 @@ func (a *roleGroup) cursor(n int64) string {
 	return string(a.seal.append(nil, n))
 }
 
-// place reads a cursor; a number only from who is told numbers: anybody else
-// could find out with one how many there are.
+// place reads a cursor. It accepts a number only from a role that sees numbers: another
+// role could count changes with it.
 func (a *roleGroup) place(cursor string) (int64, error) {
 	if cursor == "0" {
 		return 0, nil

@@ -76,8 +76,8 @@ func CheckSecret(s understudy.Secret) error {
 	return nil
 }
 
-// CheckHook says what is wrong with a webhook's address, or with what it asks
-// for as its role: a kind or a field that is unknown or hidden would never come.
+// CheckHook says what is wrong with a webhook's address, or with the kinds and fields
+// it wants: one that is unknown or hidden from its role would never come.
 func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 	if err := CheckURL(h.URL, h.AllowPrivate); err != nil {
 		return err
@@ -116,14 +116,14 @@ func newSender(h Hook, now func() time.Time) (*sender, error) {
 
 func (s *sender) close() { s.client.CloseIdleConnections() }
 
-// outcome is what an answer that is no success says besides.
+// outcome is what an answer other than success says.
 type outcome struct {
 	gone bool          // 410: nothing is wanted any more
 	wait time.Duration // the receiver asked for it
 }
 
-// send sends one message; nil is a 2xx. The error names no part of the answer's
-// body, which may be anything.
+// send sends one message; nil is a 2xx. The error holds no part of the answer's body,
+// which may be anything.
 func (s *sender) send(ctx context.Context, id string, body []byte) (outcome, error) {
 	now := s.now()
 	signature, err := s.signature.Sign(id, now, body)

@@ -1,4 +1,4 @@
-// Serve: the routes of the feed, who finds a place, and what errors look like.
+// Serve: the routes of the feed, its limits, and the form of its errors.
 
 package feed
 
@@ -46,8 +46,8 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		f.refuse(w, r, invalid("a question has no body"))
 		return
 	}
-	// It could read nothing, but would take places and keep polls awake. Who
-	// follows a link comes as a document.
+	// The page of the other site could read nothing, but would take slots and keep polls
+	// running. A person who follows a link sends a request for a document.
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document" {
 		f.refuse(w, r, fmt.Errorf("feed: %w: a page of another site asks", understudy.ErrForbidden))
 		return
@@ -84,8 +84,8 @@ func contentType(pages bool) string {
 	return "text/event-stream"
 }
 
-// wantsPages reads the Accept header (RFC 9110, 12.5.1): pages go to who names
-// application/json, and does not like text/event-stream at least as well.
+// wantsPages reads the Accept header (RFC 9110, 12.5.1). A client gets pages when it
+// names application/json and does not like text/event-stream at least as well.
 func wantsPages(accept []string) bool {
 	json, events := 0.0, 0.0
 	for _, field := range accept {
@@ -110,10 +110,10 @@ func wantsPages(accept []string) bool {
 	return json > events
 }
 
-// errFull: every place is taken.
+// errFull: every slot is taken.
 var errFull = errors.New("feed: too many subscribers; try again in a moment")
 
-// fullWait is when who found no place should come again, in seconds.
+// fullWait is when a refused client should come again, in seconds.
 const fullWait = "5"
 
 // refuse answers an error.
@@ -134,7 +134,7 @@ func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	jsonhttp.Error(w, code, text)
 }
 
-// mayCommand lets in who bears the token, and people who see everything.
+// mayCommand admits requests with the token, and people who see everything.
 func (f *Feed) mayCommand(r *http.Request) error {
 	c, err := f.who(r, f.now.Load())
 	if err == nil && (c.Role() != understudy.RoleAll || c.Source != "" && len(f.names) > 1) {

@@ -25,7 +25,7 @@ func (f *Feed) stream(w http.ResponseWriter, r *http.Request, s *subscription) {
 	head.Set("X-Accel-Buffering", "no")
 	o := &stream{f: f, w: w, control: http.NewResponseController(w), s: s, place: f.positionAt(s.reader, s.start)}
 	// The time a request may take to come is over, and must not end the stream.
-	_ = o.control.SetReadDeadline(time.Time{}) // where there is none, nothing has to be taken back
+	_ = o.control.SetReadDeadline(time.Time{}) // without a deadline nothing has to be reset
 	ctx, cancel := o.bounds(r.Context())
 	defer cancel()
 	err := o.run(ctx)
@@ -43,7 +43,7 @@ type stream struct {
 	control *http.ResponseController
 	s       *subscription
 	place   *position
-	told    int64 // the place the subscriber was told last
+	told    int64 // the position that the subscriber got last
 	sent    int
 	until   time.Time // the deadline of writes; zero: they have none yet
 	owed    int       // bytes written under it that were not flushed
@@ -58,8 +58,8 @@ func (o *stream) bounds(ctx context.Context) (context.Context, context.CancelFun
 }
 
 func (o *stream) run(ctx context.Context) error {
-	// The first thing is the place, so that one who is cut off before the first
-	// change comes back to it.
+	// The position goes first, so that a subscriber whose connection breaks before the
+	// first change comes back to it.
 	if err := o.write(fmt.Appendf(nil, "retry: %d\nid: %s\n\n", retry, o.cursor())); err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func (o *stream) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 // errOver: another policy is in force.
 var errOver = errors.New("feed: the policy is over")
 
-// may says whether the subscriber may be told more: not a change under a policy
-// that is over, however many are there, nor one after its grant has ended.
+// may reports whether the subscriber may get more changes: none under a policy that has
+// ended, and none after its grant has ended.
 func (o *stream) may(ctx context.Context) error {
 	if o.s.policy.isOver() {
 		return errOver
@@ -151,13 +151,13 @@ func (o *stream) may(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// maxOwed is how much is written under one deadline, in bytes: who takes less in
-// that time takes next to nothing.
+// maxOwed is how much is written under one deadline, in bytes. A subscriber that takes
+// less in that time takes next to nothing.
 const maxOwed = 32 << 10
 
-// write sends bytes; who takes nothing for long is let go. Setting a deadline
-// costs as much as all else before the write itself: one that leaves time enough
-// stays.
+// write sends bytes. A subscriber that takes nothing for long is dropped. Setting a
+// deadline costs as much as all else before the write itself, so a deadline with enough
+// time left stays.
 func (o *stream) write(p []byte) error {
 	now := o.f.o.Now()
 	if o.owed > maxOwed || o.until.Sub(now) < o.f.o.Limits.Stall {
@@ -187,8 +187,8 @@ func (o *stream) deadline(now time.Time) error {
 	return err
 }
 
-// beat is a sign of life. It tells the place: always to who must not know
-// whether something hidden happened, and to others when it moved.
+// beat sends a heartbeat with the position: always to a role that must not know whether
+// something hidden happened, and to others when it moved.
 func (o *stream) beat() error {
 	o.f.o.Seen(o.s.source)
 	text := []byte(":\n\n")

@@ -1,5 +1,5 @@
-// From the claim to the end of a run: it gathers its weight, does its work, and
-// what came of it is written down.
+// End: from the claim to the end of a run. The run gets its memory, does its work, and
+// its result is saved.
 
 package jobs
 
@@ -20,7 +20,7 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	u := &Run{r: r, kind: kind, cancel: cancel, job: j, heartbeatAt: now, leaseEnd: j.LeaseEnd}
 	// Tried here, so that the next claim knows what is left.
-	u.working = j.Weight <= 0 // what weighs nothing does not queue behind what is heavy
+	u.working = j.Weight <= 0 // a run without weight does not queue behind heavy ones
 	if j.Weight > 0 && j.Weight <= r.o.Memory {
 		u.load = r.scale.TryAcquire(j.Weight)
 		u.working = u.load != nil
@@ -76,8 +76,8 @@ func (u *Run) gather(ctx context.Context) error {
 	return nil
 }
 
-// do does the work. A panic is an error whose text, which may tell anything, is
-// for the log.
+// do does the work. A panic is an error. Its text goes to the log alone, because it may
+// hold anything.
 func (u *Run) do(ctx context.Context) (err error) {
 	if u.kind.Limit > 0 {
 		var cancel context.CancelFunc
@@ -97,7 +97,7 @@ func (u *Run) do(ctx context.Context) (err error) {
 	return err
 }
 
-// end writes what became of a run, as often as it takes, and lets it go.
+// end saves the result of a run, as often as needed, and releases it.
 func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	u.mu.Lock()
 	loads := u.parts
@@ -119,8 +119,8 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	r.ring(true)
 }
 
-// write writes the end of a run. A store that cannot be written is tried again
-// for as long as the runner runs; the lease is kept meanwhile, if it can be.
+// write saves the end of a run. It tries again for as long as the runner runs, and
+// keeps the lease meanwhile, if it can.
 func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state understudy.JobState, lost bool) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, maxPause) {
 		tried, cancel := context.WithTimeout(ctx, writeTime)

@@ -51,10 +51,9 @@ func Routes() []string {
 // askTime bounds one request.
 const askTime = 30 * time.Second
 
-// NewHandler makes the handler of Routes. Payloads and marks are never shown:
-// they may hold what only a gate may let through. A POST that a page of
-// another site sends is refused, as the viewer does, by Sec-Fetch-Site and
-// Origin.
+// NewHandler makes the handler of Routes. Payloads and marks are never shown, because
+// they may hold hidden fields. A POST from a page of another site is refused by
+// Sec-Fetch-Site and Origin, as in the viewer.
 func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -175,7 +174,7 @@ func (h *handler) may(r *http.Request) error {
 	return err
 }
 
-// errState is ErrInvalid of a job that is in no state for what is asked.
+// errState is the ErrInvalid of a job in the wrong state.
 var errState = errors.New("the job's state does not allow it")
 
 func (h *handler) refuse(w http.ResponseWriter, err error) {

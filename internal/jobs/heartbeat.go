@@ -1,5 +1,4 @@
-// Beats: signs of life of all runs, and what becomes of a runner that cannot
-// write.
+// Heartbeats: those of all runs, and a runner whose store cannot be written.
 
 package jobs
 
@@ -12,7 +11,7 @@ import (
 	"understudy"
 )
 
-// nextHeartbeat is when the run's next sign of life is due.
+// nextHeartbeat is when the run's next heartbeat is due.
 func (u *Run) nextHeartbeat() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -22,7 +21,7 @@ func (u *Run) nextHeartbeat() time.Time {
 	return u.heartbeatAt.Add(u.kind.Lease / 3)
 }
 
-// beat writes the signs of life that are due, all in one transaction.
+// beat writes the heartbeats that are due, all in one transaction.
 func (r *Runner) heartbeat(ctx context.Context, now time.Time) {
 	var runs []*Run
 	var beats []understudy.Heartbeat
@@ -59,7 +58,7 @@ func (r *Runner) heartbeat(ctx context.Context, now time.Time) {
 	}
 }
 
-// sign is the run's sign of life.
+// sign is the run's heartbeat.
 func (u *Run) sign(now time.Time) understudy.Heartbeat {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,8 +72,8 @@ func (u *Run) heartbeatReply(end time.Time) {
 	u.leaseEnd = end
 }
 
-// lapse ends a run whose lease is over for all we know: another process may
-// have begun the job. It is heard of again soon otherwise.
+// lapse ends a run whose lease has probably ended: another process may have begun the
+// job.
 func (u *Run) lapse(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,4 +1,4 @@
-// What a runner is made of: job kinds, the job store, settings.
+// Jobs: kinds of jobs, the store of jobs, settings.
 
 // Package jobs runs stored jobs at least once.
 //
@@ -24,8 +24,8 @@ import (
 	"understudy/kit/semaphore"
 )
 
-// Store keeps promises; store.DB does. All of it may be shared
-// with runners in other processes.
+// Store keeps jobs; store.DB does. All of it may be shared with runners in other
+// processes.
 type Store interface {
 	Queue
 	Leases
@@ -40,7 +40,7 @@ type Queue interface {
 	CancelJob(ctx context.Context, number int64, now time.Time) (understudy.Job, error)
 }
 
-// Leases are jobs that run; what is said under an old fence is ErrLost.
+// Leases are jobs that run. A write under an old fence is ErrLost.
 type Leases interface {
 	BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
 	MarkJob(ctx context.Context, number, fence int64, mark []byte) error
@@ -57,24 +57,22 @@ type Archive interface {
 // Kind is one sort of work. Everything but Name and Run has a good zero value.
 type Kind struct {
 	Name string // verb and noun: "sync calls"
-	// Run does the work of one job. It ends soon after ctx does, whose cause
-	// says why: the job was cancelled, its lease lost, the runner stopped. A
-	// nil error is the end of the job. Otherwise it is begun again after a
-	// while until its attempts are used up, except that an error that wraps
-	// understudy.ErrInvalid fails it at once, understudy.Snooze says when and
-	// does not count, and neither does one that wraps understudy.ErrNotStored.
-	// What the error says is shown to people: no payload in it. A panic is an
-	// error whose text and stack are in the log alone.
+	// Run does the work of one job. It ends soon after ctx does, whose cause says why: the
+	// job was cancelled, its lease lost, the runner stopped. A nil error is the end of the
+	// job. Otherwise the job is begun again after a while until its attempts are used up.
+	// An error that wraps understudy.ErrInvalid fails it at once. An understudy.Snooze says
+	// when, and does not count as an attempt; nor does an error that wraps
+	// understudy.ErrNotStored. People see the error's text, so it must hold no payload. A
+	// panic is an error whose text and stack are in the log alone.
 	Run func(ctx context.Context, r *Run) error
-	// Once: at most once. A run that broke off in whatever way is not begun
-	// again.
+	// Once: at most once. A run that broke off is not begun again.
 	Once        bool
 	Concurrency int                 // how many may run at once, over all processes; 0: any number
 	Attempts    int                 // how many runs may begin; 0: 5
 	Lane        understudy.Priority // of jobs that are in the first one
 	Weight      int64               // bytes of memory of a job that does not say; 0: next to nothing
 	Lease       time.Duration       // how long a run is waited for that is not heard of; 0: the runner's
-	Limit       time.Duration       // how long one run may take; 0: as long as it is heard of
+	Limit       time.Duration       // how long one run may take; 0: as long as its heartbeats come
 	Backoff     time.Duration       // before the second run, doubled for each further one, with jitter; 0: 1s
 	MaxBackoff  time.Duration       // and never more than this; 0: 10m
 
@@ -154,7 +152,7 @@ func New(o Options) (*Runner, error) {
 		return nil, fmt.Errorf("jobs: there are %d kinds, and at most %d can be claimed together", len(o.Kinds), maxKinds)
 	}
 	r := &Runner{
-		o: o, kinds: map[string]*Kind{}, runs: map[lease]*Run{}, bell: make(chan struct{}, 1),
+		o: o, kinds: map[string]*Kind{}, runs: map[lease]*Run{}, wake: make(chan struct{}, 1),
 		scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), alone: o.Alone,
 	}
 	for _, k := range o.Kinds {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// maxAgain is how many runs may begin again without being counted because
-	// there was no room for what they turned out to weigh.
+	// there was no memory for what they turned out to weigh.
 	maxAgain = 8
 	// storeWait is before the next run of a job whose work could not be stored.
 	storeWait = 10 * time.Second

@@ -88,7 +88,7 @@ func (u *Run) Progress(done, total int64, note string) {
 	}
 }
 
-// progress is the progress, with the time it is expected to be through.
+// progress is the progress, with the estimated end.
 func (u *Run) progress(now time.Time) understudy.Progress {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -102,7 +102,7 @@ func (u *Run) progress(now time.Time) understudy.Progress {
 	return p
 }
 
-// maxReckoned is the furthest end that is told.
+// maxReckoned bounds an estimated end.
 const maxReckoned = 365 * 24 * time.Hour
 
 // SetMark saves the position from which the next run continues, at most

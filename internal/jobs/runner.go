@@ -1,7 +1,7 @@
 // Runner: one loop that beats, plans and claims; a goroutine for each run.
 //
 //	 Enqueue --row--> [store] <--claim-- loop --go--> run --end--> [store]
-//	    '------------- bell ------------> |  <---- bell -----------'
+//	    '------------- wake ------------> |  <---- wake -----------'
 //	                            one timer: the next job due, the next sign of life
 
 package jobs
@@ -26,7 +26,7 @@ type Runner struct {
 	claims  []understudy.ClaimKind
 	plans   []*plan // the loop's
 	scale   *semaphore.Weighted
-	bell    chan struct{}
+	wake    chan struct{}
 	want    atomic.Bool  // something may have become possible to claim
 	garbage atomic.Int64 // bytes given back by parts since the last collection
 
@@ -79,7 +79,7 @@ func (r *Runner) Stats() Stats {
 // Times of the loop.
 const (
 	writeTime  = 10 * time.Second // for one write
-	heldAgain  = time.Second      // until a due job is looked at again that something held
+	heldAgain  = time.Second      // until a due job is tried again that could not be claimed
 	trimEvery  = 10 * time.Minute
 	trimAfter  = 100 // ends
 	progressAt = time.Second
@@ -91,15 +91,15 @@ func (r *Runner) ring(claim bool) {
 		r.want.Store(true)
 	}
 	select {
-	case r.bell <- struct{}{}:
+	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Run does jobs until ctx ends. Then the contexts of all runs end; jobs that
-// are at least once wait again at once and nothing is counted against them.
-// Runs that have not ended after Options.Grace are left to lose their leases,
-// which is an error. Run is called once.
+// Run does jobs until ctx ends. Then the contexts of all runs end. Jobs that run at
+// least once wait again, and the run does not count as an attempt. Runs that have not
+// ended after Options.Grace keep their leases until these run out; that is an error.
+// Run is called once.
 func (r *Runner) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -108,7 +108,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		timer.Reset(r.look(ctx))
 		select {
 		case <-ctx.Done():
-		case <-r.bell:
+		case <-r.wake:
 		case <-timer.C:
 		}
 	}
@@ -258,7 +258,7 @@ func (r *Runner) trim(ctx context.Context, now time.Time) {
 	}
 }
 
-// finish ends all runs and goes on beating for them until they have ended.
+// finish ends all runs and sends their heartbeats until they have ended.
 func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 	end := r.o.Now().Add(r.o.Grace)
 	r.mu.Lock()
@@ -281,7 +281,7 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 		}
 		timer.Reset(max(r.next().Sub(now), 0))
 		select {
-		case <-r.bell:
+		case <-r.wake:
 		case <-timer.C:
 		}
 	}

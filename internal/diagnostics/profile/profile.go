@@ -69,7 +69,7 @@ type Recorder struct {
 // Taking is a profile under way.
 type Taking struct {
 	Kind  string    `json:"kind"`
-	By    string    `json:"by"` // who asked for it
+	By    string    `json:"by"` // the caller that takes it
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	stop  chan struct{}
@@ -78,7 +78,7 @@ type Taking struct {
 // BusyError is Take's while another profile is being taken.
 type BusyError struct{ Taking }
 
-// Error says who has it taken, and until when.
+// Error names the caller that takes it, and the time it ends.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("profile: a profile of %s is being taken for %s since %s; it ends at %s: try again then, or stop it",
 		e.Kind, e.By, e.From.UTC().Format(time.TimeOnly), e.Until.UTC().Format(time.TimeOnly))
@@ -128,8 +128,8 @@ func (r *Recorder) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// Known labels the goroutine that answers a request with who asks, while a CPU
-// profile is being taken. Goroutines it begins bear the label too.
+// Known labels the goroutine that answers a request with the caller, while a CPU
+// profile is being taken. Goroutines it begins have the label too.
 func (r *Recorder) Known(req *http.Request, c understudy.Caller) {
 	if r.OnCPU() {
 		rt.SetGoroutineLabels(rt.WithLabels(req.Context(), rt.Labels(CredentialLabel, c.Name)))
@@ -152,9 +152,9 @@ func (r *Recorder) Stop() bool {
 	return true
 }
 
-// Take profiles this process for so long, or until Stop, and keeps the result. By
-// names who asked. Another one under way is a *BusyError, a kind or a length that
-// cannot be ErrInvalid; when ctx ends first, nothing is kept.
+// Take profiles this process for so long, or until Stop, and keeps the result. by names
+// the caller. While another one is under way the error is a *BusyError; for an unknown
+// kind or length, ErrInvalid. When ctx ends first, nothing is kept.
 func (r *Recorder) Take(ctx context.Context, kind string, length time.Duration, by string) (*Kept, error) {
 	switch {
 	case kind != Allocs && kind != CPU:
@@ -308,8 +308,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// keepSince keeps what was allocated between two readings; a nil last is the
-// start of the process. now is left as it is.
+// keepSince keeps what was allocated between two readings; a nil last is the start of
+// the process. now is not changed.
 func (r *Recorder) keepSince(last, now *profile.Profile, from time.Time) error {
 	p := now.Copy()
 	p.DurationNanos = int64(r.o.Now().Sub(from))

@@ -27,7 +27,7 @@ type Report struct {
 	Functions []Function `json:"functions"` // by self, the largest first
 	// Every sample counts once in each of these.
 	Packages    []Share `json:"packages"`              // of the functions that count it as theirs
-	Entries     []Share `json:"entries"`               // the first function of a room, seen from the goroutine's start
+	Entries     []Share `json:"entries"`               // the first function of a package, seen from the goroutine's start
 	Jobs        []Share `json:"jobs,omitempty"`        // of cpu alone: allocations bear no labels
 	Credentials []Share `json:"credentials,omitempty"` // likewise
 }
@@ -67,8 +67,8 @@ const (
 	mostFunctions = 40
 	mostShares    = 20
 	mostEdges     = 8
-	// sameLength is by how much two profiles' lengths may differ and be compared
-	// as they are.
+	// sameLength is by how much two profiles' lengths may differ and be compared without
+	// scaling.
 	sameLength = 0.05
 )
 
@@ -237,7 +237,7 @@ func packageOf(name string) string {
 // module is ours; main is the command's own package.
 const module = "understudy"
 
-// isOurs reports whether a function is none of a library.
+// isOurs reports whether a function belongs to the product.
 func isOurs(name string) bool {
 	p := packageOf(name)
 	return p == "main" || p == module || strings.HasPrefix(p, module+"/")
@@ -261,7 +261,7 @@ func isPlumbing(name string) bool {
 	return p == "main" || strings.HasPrefix(p, module+"/kit/") || p == module+"/internal/jobs"
 }
 
-// entryOf is where a stack enters a room.
+// entryOf is where a stack enters a package.
 func entryOf(stack []frame) string {
 	first := ""
 	for i := len(stack) - 1; i >= 0; i-- {
