@@ -76,19 +76,7 @@ func timeIn(kind *spec.Kind, field string, body []byte) int64 {
 	if !ok {
 		return 0
 	}
-	return timeOfValue(f.Type, body, v)
-}
-
-// timeOfValue is the time a value of a type tells; 0: none.
-func timeOfValue(typ string, body []byte, v jsonspan.Value) int64 {
-	text := v.Of(body)
-	switch {
-	case v.Kind == jsonspan.String:
-		text = text[1 : len(text)-1]
-	case v.Kind != jsonspan.Number || typ != spec.TypeEpoch:
-		return 0
-	}
-	return spec.Unix(typ, text)
+	return query.Of(body, v, f.Type).Unix()
 }
 
 // follows says where in its list a page begins: after a record (above it, when

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -171,10 +172,7 @@ func termText(dst []byte, fields []termField, shape, second int64, parent string
 	body := f.body
 	one := func(f *termField, v jsonspan.Value) {
 		if f.way == termTime {
-			at := int64(0)
-			if v.Kind != jsonspan.None {
-				at = timeOfValue(f.typ, body, v)
-			}
+			at := query.Of(body, v, f.typ).Unix()
 			name, value := f.name, at
 			switch off := at - second; {
 			case at == 0:
@@ -227,13 +225,11 @@ func termText(dst []byte, fields []termField, shape, second int64, parent string
 
 // textOf is a value as terms have it.
 func textOf(body []byte, v jsonspan.Value) string {
-	switch v.Kind {
-	case jsonspan.String:
-		return jsonspan.Text(body, v)
-	case jsonspan.Null, jsonspan.Object, jsonspan.Array:
+	value := query.Of(body, v, "")
+	if value.Nested() {
 		return ""
 	}
-	return string(v.Of(body))
+	return value.Text()
 }
 
 // monthStart is when a month begins.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -143,5 +144,30 @@ func TestVerifySeesPlaces(t *testing.T) {
 				t.Errorf("verify, made anew: %q, %v", r.Problems, err)
 			}
 		})
+	}
+}
+
+// TestEscapedTimes finds a record by a time that its body spells with an escape,
+// far from the time of its place.
+func TestEscapedTimes(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, storetest.File(t))
+	id := fmt.Sprintf("CA%032x", 1)
+	body := fmt.Sprintf(`{"sid": %q, "start_time": "Mon, 01 Jun 2026 12:00:00 +0000",`+
+		` "end_time": "Sun\u002c 01 Feb 2026 12:00:00 +0000"}`, id)
+	_, err := db.Save(t.Context(), &understudy.Page{
+		Key: understudy.Key{Source: "twilio", URI: "/c"}, Kind: "calls", Shape: "calls", ID: id, Status: 200, Body: []byte(body),
+		Rows: []understudy.Row{{ID: id, End: len(body), Clock: storetest.Epoch.Unix()}}, At: storetest.Epoch,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC).Unix()
+	found := 0
+	err = db.Seek(t.Context(), query.RecordQuery{
+		Source: "twilio", Kinds: []string{"calls"}, Predicates: []query.Predicate{{Field: "end_time", From: at, To: at + 1}},
+	}, func(query.Hit) bool { found++; return true })
+	if err != nil || found != 1 {
+		t.Errorf("found %d: %v", found, err)
 	}
 }
