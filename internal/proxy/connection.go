@@ -11,8 +11,8 @@ import (
 	"understudy/kit/header"
 )
 
-// expectation refuses what a request expects of us beyond being invited to send
-// its body (RFC 9110, 10.1.1). net/http itself refuses a single other one.
+// expectation refuses a request that expects more than an invitation to send its body
+// (RFC 9110, 10.1.1). net/http itself refuses a single other expectation.
 func expectation(r *http.Request) error {
 	if len(r.Header["Expect"]) == 0 || !r.ProtoAtLeast(1, 1) {
 		return nil
@@ -38,14 +38,13 @@ const (
 	drainTime = time.Second
 )
 
-// part decides, before the header goes out, whether the connection goes on.
-// What follows a request on it is read as the next one, so it ends wherever
-// somebody between us and the caller may think otherwise of where this one
-// ends: after HTTP/1.0, whose Transfer-Encoding net/http does not heed; after a
-// chunked body, because its Content-Length, if it had one, is no longer to be
-// seen here (RFC 9112, 6.1); after a request line that is none of this API's;
-// and where a body was not read that is long, of unknown length, or waits to be
-// invited.
+// part decides, before the header goes out, whether the connection goes on. The bytes
+// behind a request are read as the next request. So the connection ends wherever
+// another server before this one may see another end of the request: after HTTP/1.0,
+// whose Transfer-Encoding net/http ignores; after a chunked body, whose Content-Length,
+// if it had one, is not visible here (RFC 9112, 6.1); after a request line that is not
+// of this API; and after a body that was not read and is long, of unknown length, or
+// waits to be invited.
 func (v *exchange) part() {
 	r := v.r
 	unread := r.ContentLength != 0 && !v.read

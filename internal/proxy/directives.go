@@ -1,4 +1,4 @@
-// Directives: what a request's headers say of how old and how late an answer may be.
+// Directives: how old and how late an answer may be, by a request's headers.
 
 package proxy
 
@@ -73,8 +73,8 @@ func cacheControl(lines []string) (w directives) {
 	return w
 }
 
-// pragma reads what came before Cache-Control (RFC 9111, 5.4): it counts where
-// there is none.
+// pragma reads the predecessor of Cache-Control (RFC 9111, 5.4). It counts only without
+// Cache-Control.
 func pragma(lines []string) (w directives) {
 	for item := range header.Items(lines) {
 		w.noCache = w.noCache || strings.EqualFold(item, "no-cache")

@@ -19,14 +19,14 @@ import (
 // retryAfter is what a 503 says when upstream said nothing.
 const retryAfter = 2 * time.Second
 
-// mirrorAfter is when it is worth asking again for what is not mirrored yet.
+// mirrorAfter is when a request should come again for what is not mirrored yet.
 const mirrorAfter = 30 * time.Second
 
-// statusGone is logged for a caller who left before the answer (as nginx does).
+// statusGone is logged for a caller that left before the answer (as nginx does).
 const statusGone = 499
 
-// fail answers with an error. Somebody who has left is answered too: what ended
-// the context may also be our own shutdown.
+// fail answers with an error, also when the caller may have left: the context may have
+// ended by our own shutdown.
 func (v *exchange) fail(err error) {
 	if v.r.Context().Err() != nil {
 		defer func() { v.line.Status = statusGone }()
@@ -63,8 +63,8 @@ func (v *exchange) fail(err error) {
 	v.send(f.Status, body)
 }
 
-// verbatim passes on the body of an upstream error that has one, nothing else
-// being held. It reports whether it did: what the role may not see it does not.
+// verbatim passes on the body of an upstream error when nothing is held. It reports
+// whether it did. A body with fields that the role may not see does not pass.
 func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 	view, err := v.gate.View(v.caller, e.Page)
 	if err != nil {

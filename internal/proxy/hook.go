@@ -41,11 +41,11 @@ type HookOptions struct {
 	Hint func(source, kind, id string)
 }
 
-// NewHook makes the handler of status callbacks: POST /-/hook/{source} with a form
-// that is signed as the source's spec says. A callback signed with the source's
-// secret is a hint: the records its parameters name are fetched again. Nothing else
-// of it is read, kept, logged or returned. A callback contains no time, so anyone
-// who has seen it can replay it. A replay has only the effect of a hint.
+// NewHook makes the handler of status callbacks: POST /-/hook/{source} with a form that
+// is signed as the source's spec says. A callback signed with the source's secret is a
+// hint: the records its parameters name are fetched again. Nothing else of it is read,
+// kept, logged or returned. A callback contains no time, so anyone with a copy can
+// replay it. A replay is only another hint.
 //
 // It answers 204; 404 for a source that has no hook or no secret, 405 to another
 // method, 413 to a form that is too large, 415 to what is no form, and 403 to one
@@ -108,7 +108,7 @@ func (h *hook) take(w http.ResponseWriter, r *http.Request) int {
 	return http.StatusNoContent
 }
 
-// hookForm reads a form; false when it is none, or has too many parameters.
+// hookForm reads a form; false when it is malformed or has too many parameters.
 func hookForm(body string) (url.Values, bool) {
 	if strings.Count(body, "&") >= maxHookParams {
 		return nil, false
@@ -173,9 +173,9 @@ func sortedNames(form url.Values) []string {
 	return names
 }
 
-// origins are the ways a public URL may stand in a signed address: as it is, and
-// with and without its port, for signers differ in that. (The provider's
-// validators try the latter two: addPort and removePort in request_validator.go.)
+// origins are the forms in which a public URL may stand in a signed address: unchanged,
+// and with and without its port, for signers differ in that. (The provider's validators
+// try the latter two: addPort and removePort in request_validator.go.)
 func origins(public string) []string {
 	public = strings.TrimSuffix(public, "/")
 	out := []string{public}

@@ -1,4 +1,4 @@
-// Local query: what a request asks of a list that upstream cannot be asked.
+// Local query: parameters of our own that upstream does not have.
 
 package proxy
 

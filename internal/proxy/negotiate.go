@@ -63,8 +63,7 @@ func negotiate(lines []string) (best form, must bool) {
 	return best, identity == 0 || identity < 0 && star == 0
 }
 
-// weight reads the q parameter in thousandths; 1000 when there is none, 0 when
-// it is malformed.
+// weight reads the q parameter in thousandths; 1000 without one, 0 for a malformed one.
 func weight(params string) int {
 	for params != "" {
 		var param string

@@ -1,4 +1,4 @@
-// Proxy: what it is made of, and the way of one request through it.
+// Proxy: its parts, and the way of one request through it.
 
 // Package proxy answers programs in upstream's stead: the same paths, methods,
 // statuses and bytes.
@@ -49,7 +49,7 @@ type Media interface {
 	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
-// Callers knows who is asking.
+// Callers finds the caller of a request.
 type Callers interface {
 	// Caller names the program that asks source; ErrUnauthorized.
 	Caller(r *http.Request, source string) (understudy.Caller, error)
@@ -239,8 +239,7 @@ func (v *exchange) id() string {
 	return v.line.ID
 }
 
-// serve answers, or says why not; nothing has been sent when it returns an
-// error.
+// serve answers, or returns an error before anything is sent.
 func (v *exchange) serve() (err error) {
 	if strings.HasPrefix(v.r.RequestURI, "/-/") {
 		return v.own()
@@ -278,7 +277,7 @@ func method(name string) (reads, known bool) {
 	return false, false
 }
 
-// aimed is what a request line means, and how the access log writes it.
+// aimed is the target of a request line, and its form in the access log.
 type aimed struct {
 	target  *spec.Target
 	written string

@@ -53,7 +53,7 @@ func (v *exchange) get() error {
 	return nil
 }
 
-// asOf takes over the time whose knowledge is asked for.
+// asOf takes over the time of understudy.as_of.
 func (v *exchange) asOf(ask *request.Request) (err error) {
 	text, said := v.target.Own.Get(understudy.OwnAsOf)
 	if !said {
@@ -68,9 +68,9 @@ func (v *exchange) asOf(ask *request.Request) (err error) {
 	return nil
 }
 
-// unknown turns the refusal of a path the spec does not name into upstream's
-// own word for it, where only case, slashes or ;parameters keep it from being
-// one: upstream would not find it either.
+// unknown turns the refusal of a path that the spec does not name into upstream's own
+// error, when the path differs from a known one only in case, slashes or ;parameters:
+// upstream would not find it either.
 func (v *exchange) unknown(err error) error {
 	if v.target.NearMiss && errors.Is(err, understudy.ErrForbidden) {
 		return fmt.Errorf("proxy: %w", understudy.ErrNotFound)
@@ -78,9 +78,9 @@ func (v *exchange) unknown(err error) error {
 	return err
 }
 
-// freshen takes over what the request says of how old an answer may be. What
-// makes upstream be asked at once is limited per credential and key; past that
-// limit it joins a fetch that is under way, or is as if not said.
+// freshen takes over the request's directives on the answer's age. Directives that
+// cause a request upstream at once are limited for each credential and key. Past that
+// limit the request joins a fetch that is under way, or the directive does not count.
 func (v *exchange) freshen(ask *request.Request) {
 	lines, old := v.r.Header["Cache-Control"], v.r.Header["Pragma"]
 	var w directives
@@ -102,7 +102,7 @@ func (v *exchange) freshen(ask *request.Request) {
 	ask.MaxAge = w.maxAge.pointer()
 }
 
-// oldest is the oldest answer an ask takes while upstream is well; nil: the
+// oldest is the oldest answer that a request accepts while upstream is well; nil: the
 // mirror's ages count.
 func oldest(ask *request.Request) *time.Duration {
 	if ask.AgeLimit == nil || ask.MaxAge != nil && *ask.MaxAge < *ask.AgeLimit {
@@ -114,7 +114,8 @@ func oldest(ask *request.Request) *time.Duration {
 // freshInterval is how often one credential may have one key asked upstream.
 const freshInterval = time.Second
 
-// freshLimiter lets one credential insist on upstream once an interval for a key.
+// freshLimiter lets one credential force a request upstream once an interval for each
+// key.
 type freshLimiter struct {
 	mu   sync.Mutex
 	last *lru.Cache[freshKey, time.Time]

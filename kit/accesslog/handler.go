@@ -19,7 +19,7 @@ type IDs struct {
 	last   atomic.Uint64
 }
 
-// NewIDs makes a maker of ids.
+// NewIDs makes a source of ids.
 func NewIDs() *IDs { return &IDs{prefix: rand.Text()[:10] + "-"} }
 
 // Append appends a new id.
@@ -30,7 +30,7 @@ func (g *IDs) Append(dst []byte) []byte {
 // MaxID is how long an id given by a caller may be.
 const MaxID = 64
 
-// ValidID reports whether an id a caller gave may be used as it is: 1 to MaxID
+// ValidID reports whether an id from a caller may be used unchanged: 1 to MaxID
 // letters, digits and -._~+/=@: alone.
 func ValidID(id string) bool {
 	if id == "" || len(id) > MaxID {
@@ -47,9 +47,8 @@ func ValidID(id string) bool {
 	return true
 }
 
-// Handler logs every request of next and gives it an id, the caller's own when
-// it is valid, in X-Request-Id. What only next knows it writes into the line
-// that Of gives it.
+// Handler logs every request of next and gives it an id in X-Request-Id: the caller's
+// own when it is valid. next adds what it alone knows to the line of Of.
 func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
 	ids := NewIDs()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,9 +83,9 @@ func PeerOf(r *http.Request) string {
 
 type lineKey struct{}
 
-// Of is the line of a request that passed Handler, for its caller, how it was
-// answered and upstream's time; of any other request one that nobody reads. It
-// may be written to until the handler returns, by one goroutine.
+// Of is the line of a request that passed Handler, to which its caller, its outcome and
+// upstream's time are added. Without Handler the line is not written anywhere. One
+// goroutine may write to it, until the handler returns.
 func Of(ctx context.Context) *Line {
 	if line, ok := ctx.Value(lineKey{}).(*Line); ok {
 		return line

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// Line is what is said of one request. Empty strings and zero durations are
-// left out.
+// Line is the log line of one request. Empty strings and zero durations are left out.
 type Line struct {
 	At       time.Time // when it came
 	ID       string
@@ -38,7 +37,7 @@ type Line struct {
 // counted. It is safe for concurrent use; a nil Log takes lines and drops them.
 type Log struct {
 	w io.Writer
-	// Known reports a text that is an id: its digits are no phone number. nil: none
+	// Known reports whether a text is an id, whose digits are no phone number. nil: no text
 	// is. It is set before the first line.
 	Known func(text string) bool
 
@@ -85,10 +84,9 @@ func (l *Log) Add(line *Line) {
 	}
 }
 
-// Run writes what is gathered until ctx ends, then what is left. An error of
-// the writer loses lines, which are counted, and is returned at the end, the
-// first one only; writing goes on. os.ErrDeadlineExceeded, which says that nobody
-// reads what is written, is no error.
+// Run writes the gathered lines until ctx ends, then the rest. An error of the writer
+// loses lines, which are counted. Run goes on and returns the first error at its end.
+// os.ErrDeadlineExceeded says that no process reads the log, and is no error.
 func (l *Log) Run(ctx context.Context) error {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -133,7 +131,7 @@ func (l *Log) Flush() error {
 	l.dropped += int64(bytes.Count(out[min(n, len(out)):], []byte{'\n'}))
 	l.mu.Unlock()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil // nobody reads the log: what is lost is counted
+		return nil // no process reads the log; the lost lines are counted
 	}
 	return fmt.Errorf("accesslog: %w", err)
 }
@@ -211,7 +209,7 @@ func appendPair(dst []byte, name, value string) []byte {
 	return append(dst, value...)
 }
 
-// escaped marks bytes that must not stand between quotes as they are.
+// escaped marks bytes that need an escape between quotes.
 var escaped = func() (marks [256]bool) {
 	for c := range marks {
 		marks[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'

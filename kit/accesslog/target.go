@@ -20,12 +20,11 @@ const numberDigits = 7
 // more often is left out.
 const maxEscaped = 8
 
-// AppendTarget appends a request target for between quotes: its path and the
-// names of its parameters. Values are left out, as is every path segment and
-// name that holds 7 digits or more, in any script and however often escaped: a
-// log is read by more people than the records are. Digits of a date, which
-// names the version of an API, and of a text that known takes for an id do not
-// count; nil knows none.
+// AppendTarget appends a request target for between quotes: its path and the names of
+// its parameters. Values are left out, and every path segment and name with 7 digits or
+// more, in any script and however often escaped: more people read a log than may see
+// the records. Digits of a date, which names the version of an API, and of a text that
+// known accepts as an id do not count; a nil known accepts none.
 func AppendTarget(dst []byte, target string, known func(text string) bool) []byte {
 	if len(target) > maxTarget {
 		target = target[:maxTarget]

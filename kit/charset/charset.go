@@ -44,11 +44,11 @@ var latin = []string{
 	"cp819", "ibm819", "csisolatin1", "windows-1252", "cp1252", "x-cp1252",
 }
 
-// Of tells in which encoding a body is that begins with ASCII, as JSON and XML
-// do: by its byte order mark; by the zero bytes of UTF-16; by the declared
-// label, in any letter case, when the body holds more than ASCII and is not
-// UTF-8 in spite of the label. known is false for UTF-32 and for a label that
-// this package does not know or that the body contradicts.
+// Of finds the encoding of a body that begins with ASCII, as JSON and XML do. It looks
+// for a byte order mark, for the zero bytes of UTF-16, and at the declared label, in
+// any letter case. The label counts when the body holds more than ASCII and is not
+// UTF-8 in spite of it. known is false for UTF-32, for an unknown label, and for one
+// that the body contradicts.
 func Of(label string, b []byte) (c Charset, known bool) {
 	if bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(b, []byte("\x00\x00")) ||
 		len(b) > 3 && b[0] != 0 && b[1] == 0 && b[2] == 0 && b[3] == 0 {

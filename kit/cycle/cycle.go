@@ -1,4 +1,4 @@
-// Finder: where a sequence was, and how often it has come there again.
+// Finder: a value that a sequence had, and how often it came again.
 
 // Package cycle finds out that a sequence repeats itself, in constant memory.
 package cycle

@@ -19,7 +19,7 @@ type Policy uint8
 // The policies.
 const (
 	Drop  Policy = iota // it is lost, and counted; Dispatch never waits
-	Block               // Dispatch waits for room until its context ends; then it is lost, and an error
+	Block               // Dispatch waits for space until its context ends; then the event is lost, and an error
 )
 
 // Async describes an asynchronous subscriber.
@@ -32,14 +32,13 @@ type Async[E any] struct {
 	Policy Policy
 	// Workers is how many calls run at once; 0 = 1.
 	Workers int
-	// Key keeps events in order where there are several workers: those with
-	// one key are called one after the other, as they were dispatched. They
-	// share a worker with those of other keys; while its queue is full their
-	// events find no room, whatever the other workers do. nil: with several
-	// workers there is no order.
+	// Key keeps events in order when there are several workers. Events with one key are
+	// called one after the other, as they were dispatched. Several keys share a worker:
+	// while its queue is full their events wait or are lost. nil: with several workers
+	// there is no order.
 	Key func(E) string
-	// Failed hears what Call returned, or its panic as a *PanicError. It is
-	// called by the worker; nil = the bus's logger, once a failure.
+	// Failed gets the error of Call, or its panic as a *PanicError. The worker calls it;
+	// nil = the bus's logger, once a failure.
 	Failed func(E, error)
 }
 
@@ -53,15 +52,15 @@ type async[E any] struct {
 
 	mu     sync.Mutex // over sending to and closing the queues
 	closed bool
-	quit   chan struct{} // closed with closed: nobody waits for room any longer
+	quit   chan struct{} // closed with closed: no sender waits for space any longer
 	drop   atomic.Bool   // what is still in the queues is dropped
 
 	running atomic.Int64 // workers
 }
 
-// lane is a queue. A sender first takes room, so that its sending never waits
-// and can be done under the lock that closing takes: nothing is sent behind
-// the end, and each event is either called or counted as lost.
+// lane is a queue. A sender first reserves space, so that sending never blocks and can
+// be done under the lock that closing takes. No event is sent after the end, and each
+// is either called or counted as lost.
 type lane[E any] struct {
 	room  chan struct{}
 	queue chan E
@@ -104,8 +103,8 @@ func (b *Bus[E]) SubscribeAsync(a Async[E]) *Subscription {
 	return s
 }
 
-// offer puts e into its queue or counts it as lost. The error is that of a
-// context that ended before there was room.
+// offer puts e into its queue or counts it as lost. The error is that of a context that
+// ended before there was space.
 func (a *async[E]) offer(ctx context.Context, e E) error {
 	l := &a.lanes[0]
 	if len(a.lanes) > 1 {
@@ -133,8 +132,8 @@ func (a *async[E]) offer(ctx context.Context, e E) error {
 	}
 }
 
-// send puts e into a queue that has room for it; one that is closed by now
-// loses it.
+// send puts e into a queue with space. If the queue is closed by now, the event is
+// lost.
 func (a *async[E]) send(l *lane[E], e E) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,8 +193,7 @@ func (a *async[E]) one(ctx context.Context, e E) {
 	_ = call(ctx, func(context.Context, E) error { a.Failed(e, err); return nil }, e) // a panic of its own must not end the process
 }
 
-// leave is the end of a worker; the last one says that the subscription is
-// done.
+// leave ends a worker. The last one ends the subscription.
 func (a *async[E]) leave() {
 	if a.running.Add(-1) > 0 {
 		return

@@ -1,4 +1,4 @@
-// Bus: who is told of an event, and what they answered.
+// Bus: delivers an event to its subscribers and collects their errors.
 
 // Package dispatch tells subscribers in this process of typed events.
 package dispatch
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ErrStop, returned by a synchronous subscriber (wrapped or not), ends the
-// round: those after it do not hear of the event. It is no error of Dispatch.
+// ErrStop, returned by a synchronous subscriber (wrapped or not), ends the round: later
+// subscribers do not get the event. It is no error of Dispatch.
 var ErrStop = errors.New("dispatch: stop")
 
 // PanicError is a panic of a subscriber.
@@ -36,18 +36,17 @@ func (p *PanicError) Unwrap() error {
 
 // Options of a bus; the zero value works.
 type Options struct {
-	// Logger hears what an asynchronous subscriber without Failed returned;
-	// nil = slog.Default.
+	// Logger gets the errors of an asynchronous subscriber without Failed; nil =
+	// slog.Default.
 	Logger *slog.Logger
 	// Grace is how long Close goes on waiting for running calls after their
 	// context was cancelled; 0 = 1 s.
 	Grace time.Duration
 }
 
-// Bus tells its subscribers of events. Every method may be called from
-// everywhere at any time, from within a subscriber too; no lock is held while
-// a subscriber runs. What is said of an event is not kept: who must miss
-// nothing reads rows.
+// Bus delivers events to its subscribers. Every method may be called from everywhere at
+// any time, also from within a subscriber. No lock is held while a subscriber runs.
+// Events are not kept: a subscriber that must miss none reads the rows of a store.
 type Bus[E any] struct {
 	options Options
 	list    atomic.Pointer[[]entry[E]] // copied on write
@@ -56,7 +55,7 @@ type Bus[E any] struct {
 
 	mu     sync.Mutex // over writing list, and the below
 	closed bool
-	last   []entry[E] // who was subscribed when it was closed
+	last   []entry[E] // the subscribers when it was closed
 	alive  int        // workers that have not ended
 	idle   chan struct{}
 }
@@ -122,12 +121,11 @@ func (b *Bus[E]) drop(s *Subscription) {
 	}
 }
 
-// Dispatch tells those who are subscribed of e, in the order in which they
-// subscribed: it calls the synchronous ones one after the other with ctx, and
-// puts e into the queues of the others. An error of one, or a panic (then a
-// *PanicError), does not keep the rest from hearing; all errors come back
-// joined, with that of a queue that was full until ctx ended. On a closed bus
-// nobody is subscribed. Without an error it allocates nothing.
+// Dispatch delivers e to the subscribers, in the order in which they subscribed. It
+// calls the synchronous ones one after the other with ctx, and puts e into the queues
+// of the others. An error or a panic (then a *PanicError) of one does not keep e from
+// the others. All errors come back joined, with that of a queue that was full until ctx
+// ended. A closed bus has no subscribers. Without an error Dispatch allocates nothing.
 func (b *Bus[E]) Dispatch(ctx context.Context, e E) error {
 	r := round[E]{list: *b.list.Load()}
 	for r.next < len(r.list) {
@@ -170,12 +168,11 @@ func (r *round[E]) run(ctx context.Context, e E) {
 	}
 }
 
-// Close closes every subscription and waits until the asynchronous ones have
-// worked off their queues. When ctx ends before that, what still waits is
-// dropped and counted as lost, the context of running calls is cancelled, and
-// Close waits for their return, at most Options.Grace longer; its error then
-// says how many go on. Calls that Dispatch is making belong to who called it
-// and are not waited for. Close must not be called from a subscriber.
+// Close closes every subscription and waits until the asynchronous ones have emptied
+// their queues. When ctx ends before that, the waiting events are dropped and counted
+// as lost, and the context of running calls is cancelled. Close then waits for their
+// return, at most Options.Grace longer; its error says how many go on. It does not wait
+// for calls that Dispatch is making. It must not be called from a subscriber.
 func (b *Bus[E]) Close(ctx context.Context) error {
 	b.mu.Lock()
 	if !b.closed {

@@ -4,11 +4,11 @@ package dispatch
 
 import "sync/atomic"
 
-// Subscription is one subscriber's place on a bus. Two subscriptions of the
-// same function are two. It is safe for concurrent use.
+// Subscription is one subscriber of a bus. Two subscriptions of the same function are
+// two. It is safe for concurrent use.
 type Subscription struct {
 	closed atomic.Bool
-	remove func()        // set once, before anybody else sees the subscription
+	remove func()        // set once, before other goroutines see the subscription
 	done   chan struct{} // closed when no worker of it runs
 
 	offered, called, failed, lost atomic.Int64
@@ -16,12 +16,11 @@ type Subscription struct {
 
 func newSubscription() *Subscription { return &Subscription{done: make(chan struct{})} }
 
-// Close ends the subscription: no round that begins afterwards reaches it, nor
-// does a round of this goroutine that has not come to it yet. A call that is
-// running goes on, and a round running on another goroutine may just be making
-// one. What waits in its queue is dropped and counted as lost. Close waits for
-// nothing, so that it may be called from within the subscriber; Done tells
-// when the last asynchronous call has returned. A second Close does nothing.
+// Close ends the subscription: no later round reaches it, nor does a round of this
+// goroutine that has not come to it yet. A running call goes on, and a round of another
+// goroutine may be just making one. Events in its queue are dropped and counted as
+// lost. Close does not wait, so a subscriber may call it on itself; Done is closed when
+// the last asynchronous call has returned. A second Close does nothing.
 func (s *Subscription) Close() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.remove()
@@ -32,8 +31,8 @@ func (s *Subscription) Close() {
 // its workers have ended.
 func (s *Subscription) Done() <-chan struct{} { return s.done }
 
-// Lost is how many events an asynchronous subscriber never heard of although
-// it was subscribed: its queue was full, or it was closed before their turn.
+// Lost is how many events an asynchronous subscriber did not get although it was
+// subscribed: its queue was full, or it was closed before their turn.
 func (s *Subscription) Lost() int64 { return s.lost.Load() }
 
 // Stats are the counts of an asynchronous subscription; those of a synchronous

@@ -29,29 +29,28 @@ func (w What) String() string {
 	return "unknown"
 }
 
-// Folder is a listing: a value to each key. Keys and values are bytes of one
-// blob; an entry is four offsets into it, in one slice without pointers, so
-// that a folder is two allocations whatever it holds, and nothing for the
-// garbage collector to walk. The blob is the folder's own and grows with Add,
-// or a body somebody else holds, which Over and AddSpan leave where it is.
-// Of a key that is there twice, the entry that lies last in the blob counts.
-// The zero value is an empty folder. It is not safe for concurrent use, reading
-// neither: the first read after a change sorts it.
+// Folder is a listing: a value to each key. Keys and values are bytes of one blob. An
+// entry is four offsets into it, in one slice without pointers. So a folder is two
+// allocations, and the garbage collector walks over nothing. The blob is the folder's
+// own and grows with Add, or it is a body of the caller's, which Over and AddSpan leave
+// in place. When a key comes twice, the entry that lies last in the blob counts. The
+// zero value is an empty folder. It is not safe for concurrent use, not even for
+// reading: the first read after a change sorts it.
 type Folder struct {
 	blob    []byte
 	entries []entry
-	shared  bool // blob is somebody else's
+	shared  bool // the blob is the caller's
 	unsaid  bool // entries are not known to be in order, each key once
 }
 
 // entry is where a key and its value are.
 type entry struct{ key, keyEnd, value, valueEnd uint32 }
 
-// ErrFull is what a folder says whose blob would pass 4 GiB.
+// ErrFull is the error of a folder whose blob would pass 4 GiB.
 var ErrFull = errors.New("folder: more than 4 GiB")
 
-// New is an empty folder with room for that many entries and bytes of keys and
-// values; beyond it grows.
+// New is an empty folder with space for that many entries and bytes of keys and values.
+// It grows beyond that.
 func New(entries, size int) *Folder {
 	return &Folder{blob: make([]byte, 0, size), entries: make([]entry, 0, entries)}
 }

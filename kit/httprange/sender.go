@@ -1,5 +1,5 @@
-// Sender: a response writer that counts, keeps the client moving and holds
-// back an answer somebody else must word.
+// Sender: a response writer that counts, extends the client's deadline and holds back
+// an answer that the caller must write.
 
 package httprange
 

@@ -1,4 +1,4 @@
-// JSON over HTTP: JSON in, JSON out, and who asks from this machine.
+// JSON over HTTP: JSON in, JSON out, and access for requests from this machine.
 
 // Package jsonhttp is what handlers that speak JSON have around their work: reading
 // one body, writing one answer, and letting in who bears a token on the machine

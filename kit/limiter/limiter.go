@@ -1,8 +1,8 @@
 // Limiter: how many are at work at once, all together and under one name.
 
-// Package limiter bounds how many are at work at once, all together and under
-// one name: nobody alone can take every place. Who finds none is told so at
-// once; nobody waits (kit/semaphore does that).
+// Package limiter bounds how many are at work at once, all together and under one name:
+// no name alone can take every slot. A caller without a slot gets an error at once and
+// never waits (kit/semaphore waits).
 package limiter
 
 import (
@@ -10,15 +10,15 @@ import (
 	"sync"
 )
 
-// Why there is no place. ErrFull: every place is taken. ErrEach: all of those
-// that one name may have.
+// The errors of Take. ErrFull: every slot is taken. ErrEach: all slots that one name
+// may have are taken.
 var (
 	ErrFull = errors.New("limiter: every place is taken")
 	ErrEach = errors.New("limiter: every place of this name is taken")
 )
 
-// Limiter must be made by New. It is safe for concurrent use and holds no
-// more than a number for each name that is in.
+// Limiter must be made by New. It is safe for concurrent use and holds only a number
+// for each name with a slot.
 type Limiter struct {
 	mu        sync.Mutex
 	all, each int
@@ -28,23 +28,23 @@ type Limiter struct {
 	fullEach  int64
 }
 
-// New makes a limiter: all places together, and each under one name. There are none when
-// a number is not above 0.
+// New makes a limiter with so many slots in all, and under each name. A number below 1
+// means none.
 func New(all, each int) *Limiter {
 	return &Limiter{all: all, each: each, taken: map[string]int{}}
 }
 
-// Limit replaces both numbers. Who is in stays, also where there are more than
-// that by now.
+// Limit replaces both numbers. Slots that are taken stay taken, also when there are now
+// more than that.
 func (p *Limiter) Limit(all, each int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all, p.each = all, each
 }
 
-// Take takes a place under a name; leave gives it back, once, however often it
-// is called. Errors: ErrEach, ErrFull; of a name to which both apply ErrEach,
-// which another's leaving does not end.
+// Take takes a slot under a name; leave gives it back, once, however often it is
+// called. Errors: ErrEach, ErrFull. When both apply the error is ErrEach, because
+// another name's leaving does not end that.
 func (p *Limiter) Take(name string) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Limiter) leave(name string) {
 	}
 }
 
-// Load is how full places are.
+// Load is how many slots are taken.
 type Load struct {
 	All, Each int // the limits
 	Now, Most int // taken now: all together, and by the name with most
@@ -78,7 +78,7 @@ type Load struct {
 	Refused, RefusedEach int64
 }
 
-// Load is how full they are now.
+// Load is how many slots are taken now.
 func (p *Limiter) Load() Load {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,11 +22,10 @@ func (l *Load) Weight() int64 {
 	return l.weight
 }
 
-// TryGrow holds weight more if there is room for it now, and else says false
-// and holds what it held. It never waits, and goes before all who do: a load
-// at work that gets on is sooner out of the way. A load that is alone grows
-// beyond the limit, unless the semaphore refuses that. A released load does not
-// grow; a weight of 0 or less changes nothing.
+// TryGrow holds weight more if it fits now; else it returns false and holds what it
+// held. It never waits, and goes before all waiters: a load that can go on ends sooner.
+// A load that is alone grows beyond the limit, unless the semaphore refuses that. A
+// released load does not grow. A weight of 0 or less changes nothing.
 func (l *Load) TryGrow(weight int64) bool {
 	s := l.semaphore
 	s.mu.Lock()
@@ -46,11 +45,10 @@ func (l *Load) TryGrow(weight int64) bool {
 	return false
 }
 
-// Grow holds weight more, and waits until there is room; l and held are as the
-// loads held of Acquire. A load waits once at a time. The error is ErrTooHeavy, at
-// once, when the semaphore refuses what the load would weigh, or that of ctx, wrapped;
-// then the load holds what it held. A released load does not grow: that is
-// ErrTooHeavy too.
+// Grow holds weight more, and waits until it fits. l and held are as the loads held of
+// Acquire. A load waits once at a time. The error is ErrTooHeavy, at once, when the
+// semaphore refuses the new weight, or that of ctx, wrapped. Then the load holds what
+// it held. A released load does not grow: the error is ErrTooHeavy.
 func (l *Load) Grow(ctx context.Context, weight int64, held ...*Load) error {
 	if l.TryGrow(weight) {
 		return nil
@@ -110,7 +108,7 @@ func (l *Load) release() {
 	s := l.semaphore
 	l.released = true
 	s.loads--
-	if l.waits > 0 { // who was to wait for it did not
+	if l.waits > 0 { // its holder no longer waits
 		s.stuck--
 	}
 	if s.beyond == l {

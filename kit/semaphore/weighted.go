@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// ErrTooHeavy is what a semaphore that refuses says to a load heavier than its
-// limit.
+// ErrTooHeavy is the error of a load heavier than the limit, when the semaphore refuses
+// such loads.
 var ErrTooHeavy = errors.New("semaphore: heavier than the limit")
 
 // Options of a semaphore.
@@ -21,9 +21,9 @@ type Options struct {
 	// Limit is what may be held at once, in the caller's unit (bytes). 0 or
 	// less: every load counts as heavier than the limit.
 	Limit int64
-	// Overtake is how many later ones may be let in before one that waits
-	// because it does not fit yet; then nobody is until it is in. 0 = 32, less
-	// = none, first come first served.
+	// Overtake is how many later loads may be let in before one that does not fit yet. Then
+	// no other load is let in until that one is. 0 = 32, less = none, first come first
+	// served.
 	Overtake int
 	// Refuse turns away a load heavier than Limit, with ErrTooHeavy. Otherwise
 	// it is let in once nothing else is held, and nothing is beside it: the one
@@ -31,10 +31,10 @@ type Options struct {
 	Refuse bool
 }
 
-// Weighted lets loads in while their weights together stay within a limit. Who
-// comes first goes first, but light ones pass a heavy one that waits for room,
-// a bounded number of times: as long as what is held is given back, everyone
-// gets in. It is safe for concurrent use.
+// Weighted lets loads in while their weights together stay within a limit. First come
+// is first served, but light loads pass a heavy one that does not fit yet, a bounded
+// number of times. As long as loads are released, every load gets in. It is safe for
+// concurrent use.
 type Weighted struct {
 	limit    int64
 	overtake int
@@ -44,7 +44,7 @@ type Weighted struct {
 	held    int64 // the weights of what is let in
 	loads   int   // how many that are
 	stuck   int   // how many of these have a holder that waits for more
-	beyond  *Load // the one that went beyond the limit so that somebody gets on
+	beyond  *Load // the one that went beyond the limit so that another can end
 	waiting []*waiter
 	stats   Stats // the counts that only rise
 }
@@ -55,7 +55,7 @@ type waiter struct {
 	weight int64
 	load   *Load   // it is to hold that much more
 	grows  bool    // the load is held already
-	held   []*Load // what who waits holds meanwhile
+	held   []*Load // the loads that the waiter holds meanwhile
 	passed int     // how often it was overtaken
 	in     chan struct{}
 }
@@ -75,10 +75,10 @@ func New(o Options) *Weighted {
 // released. A negative weight is 0. The error is ErrTooHeavy, at once, or that
 // of ctx, wrapped; then nothing is held.
 //
-// held are loads that whoever waits holds, and does not release before it has this
-// one. It then comes before those who hold nothing; and when the holders of all
-// loads wait, one of them goes beyond the limit, so that somebody always gets on:
-// a semaphore whose loads are released when their work is done never comes to a stand.
+// held are loads that the waiter holds, and does not release before it has this one.
+// The waiter then comes before those that hold nothing. When the holders of all loads
+// wait, one of them goes beyond the limit: a semaphore whose loads are released when
+// their work is done never comes to a standstill.
 func (s *Weighted) Acquire(ctx context.Context, weight int64, held ...*Load) (*Load, error) {
 	weight = max(weight, 0)
 	if err := ctx.Err(); err != nil {
@@ -107,7 +107,7 @@ func (s *Weighted) Acquire(ctx context.Context, weight int64, held ...*Load) (*L
 	return nil, fmt.Errorf("semaphore: %d bytes: %w", weight, context.Cause(ctx))
 }
 
-// enter puts one on the list, and lets in whom it can.
+// enter puts a waiter on the list, and lets in what fits.
 func (s *Weighted) enter(w *waiter) {
 	at := len(s.waiting)
 	if len(w.held) > 0 {
@@ -133,7 +133,7 @@ func (s *Weighted) left(w *waiter) {
 	}
 }
 
-// leave takes one that gave up off the list; false: it was let in meanwhile.
+// leave takes a waiter that gave up off the list; false: it was let in meanwhile.
 func (s *Weighted) leave(w *waiter) bool {
 	i := slices.Index(s.waiting, w)
 	if i < 0 {
@@ -160,8 +160,8 @@ func (s *Weighted) TryAcquire(weight int64) *Load {
 	return w.load
 }
 
-// admit lets in whoever fits, first come first served, as far as those who do
-// not fit yet have not been overtaken often enough.
+// admit lets in what fits, first come first served, as long as no waiter has been
+// overtaken often enough.
 func (s *Weighted) admit() {
 	left := s.waiting[:0]
 	shut := false
@@ -196,10 +196,10 @@ func (s *Weighted) letIn(w *waiter) {
 	close(w.in)
 }
 
-// unstick lets one go beyond the limit when the holders of all loads wait for
-// more: none of them would ever give anything back. It is the one that needs least,
-// and until its load is released no other: what is held beyond the limit is what
-// one of them needs.
+// unstick lets one load go beyond the limit when the holders of all loads wait for
+// more, because then none would ever be released. It picks the load that needs least,
+// and no other until that one is released. So the semaphore holds at most one load's
+// need beyond its limit.
 func (s *Weighted) unstick() {
 	if s.stuck == 0 || s.stuck < s.loads {
 		return
@@ -231,20 +231,20 @@ func (s *Weighted) fits(w *waiter) bool {
 	return w.weight <= s.limit-s.held
 }
 
-// Stats tell what a semaphore holds and what came of those who asked.
+// Stats are what a semaphore holds, and the results of its callers.
 type Stats struct {
 	Limit, Held   int64 // bytes
 	Loads         int   // let in and not released
 	Waiting       int
-	WaitingWeight int64 // of those who wait, together
+	WaitingWeight int64 // of all waiters together
 	Peak          int64 // the most that was ever held
 
 	Admitted  int64 // let in, ever
-	Overtaken int64 // how often somebody went before one who waited
+	Overtaken int64 // how often a later load went before a waiter
 	Refused   int64 // turned away: heavier than the limit
 	GaveUp    int64 // their context ended while they waited
-	NotGrown  int64 // TryGrow found no room
-	Beyond    int64 // let in beyond the limit, as nobody would have got on
+	NotGrown  int64 // TryGrow did not fit
+	Beyond    int64 // let in beyond the limit, because no load could have ended otherwise
 }
 
 // Stats are the numbers of this moment.

@@ -1,9 +1,9 @@
-// Sealer: a few bytes as a text that tells nothing.
+// Sealer: a few bytes as a text that reveals nothing.
 
-// Package token turns what a server wants to be told again, such as a place in
-// a list, into texts that tell nothing and cannot be made by anybody else. A
-// text is as long as any other of as many bytes, and another one each time,
-// also of the same bytes: not even that nothing has changed can be seen by it.
+// Package token turns what a server wants back from a client, such as a position in a
+// list, into texts that reveal nothing and that no client can make. All texts of one
+// number of bytes have one length. The same bytes give another text each time, so a
+// text does not even show that nothing has changed.
 package token
 
 import (
@@ -54,7 +54,7 @@ func (s *Sealer) Append(dst, data []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(dst, s.aead.Seal(nil, nil, data, nil))
 }
 
-// errForeign says nothing more: whoever tries texts learns nothing by it.
+// errForeign has no details: trying texts reveals nothing.
 var errForeign = errors.New("token: the text is none of this sealer")
 
 // Open is the bytes of a text, which are size many. Any other text is an error,
@@ -74,8 +74,7 @@ func (s *Sealer) Open(text string, size int) ([]byte, error) {
 	return data, nil
 }
 
-// Key is the key that is kept somewhere, made and put there when there is none.
-// get gives nil for none; what is no key is replaced.
+// Key is the key in a store. It is made and put there at the first use.
 func Key(get func() ([]byte, error), put func(key []byte) error) ([]byte, error) {
 	key, err := get()
 	if err != nil {

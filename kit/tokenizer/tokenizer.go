@@ -58,8 +58,8 @@ func Fold(text string) []string {
 	return all
 }
 
-// Cutter is Cut for who cuts many texts: it uses its memory again. The zero
-// Cutter has no words. One goroutine at a time uses it.
+// Cutter is Cut for many texts: it uses its memory again. The zero Cutter has no words.
+// One goroutine at a time uses it.
 type Cutter struct {
 	Word
 	text  string
