@@ -69,7 +69,8 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		shows(s.get(t, s.target(t, "Calls.json", "PageSize=2&Page=1&PageToken=PA"+sid(7))), nil, sid(6), sid(5))
 
 		// The newest one is deleted: where its page ended is known all the same.
-		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "calls", Shape: "calls", ID: sid(7), Status: 404, At: time.Now()}
+		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "calls", Shape: "calls", ID: sid(7), Status: 404,
+			At: time.Now()}
 		if _, err := s.store.Save(t.Context(), gone); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +168,8 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		c.tips(time.Now(), sid(7))
 		newest.Store(&key)
 		time.Sleep(5 * time.Second) // the poll has completed
-		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &request.LocalQuery{Only: func(*understudy.Record) bool { return true }}}
+		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=3"),
+			Local: &request.LocalQuery{Only: func(*understudy.Record) bool { return true }}}
 		list := func(ids ...string) {
 			t.Helper()
 			a, err := s.Page(t.Context(), ask)

@@ -29,7 +29,8 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 		never = s.call(t, sid(98))
 		a := s.get(t, never)
 		want(t, a, request.Composed, "composed: upstream 503")
-		if body := string(a.Page.Body); a.Page.Status != http.StatusNotFound || !strings.Contains(body, "20404") || !strings.Contains(body, never.Key.Path()) || a.Age < 20*time.Second {
+		if body := string(a.Page.Body); a.Page.Status != http.StatusNotFound || !strings.Contains(body, "20404") ||
+			!strings.Contains(body, never.Key.Path()) || a.Age < 20*time.Second {
 			t.Errorf("%d, age %v: %s", a.Page.Status, a.Age, body)
 		}
 		other := *never

@@ -162,7 +162,8 @@ func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
 		if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.newest(t), Method: "POST"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Page(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1), OnlyIfCached: true}); !errors.Is(err, understudy.ErrNotHeld) {
+		if _, err := s.Page(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1), OnlyIfCached: true}); !errors.Is(err,
+			understudy.ErrNotHeld) {
 			t.Errorf("only-if-cached after a write: %v, want ErrNotHeld", err)
 		}
 		a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1)})
@@ -220,7 +221,8 @@ func TestLimitsOnAnUnknownAge(t *testing.T) {
 			if _, err := again.Save(t.Context(), &ahead); err != nil {
 				t.Fatal(err)
 			}
-			s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: again})
+			s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}},
+				Store: again})
 			c.ask.Target = s.newest(t)
 			a, err := s.Page(t.Context(), c.ask)
 			if err != nil {
@@ -257,9 +259,11 @@ func TestFinalIsNotTold(t *testing.T) {
 				both.Go(func() { one = ask(0, true) })
 				both.Go(func() { other = ask(1, true) })
 				both.Wait()
-				if one.Outcome != other.Outcome || one.TTL != other.TTL || one.Age != other.Age || one.Fwd != other.Fwd || one.Detail != other.Detail || one.TTL > 30*time.Second {
+				if one.Outcome != other.Outcome || one.TTL != other.TTL || one.Age != other.Age || one.Fwd != other.Fwd || one.Detail != other.Detail ||
+					one.TTL > 30*time.Second {
 					told++
-					t.Logf("final: %v ttl %v age %v %s, other: %v ttl %v age %v %s", one.Outcome, one.TTL, one.Age, one.Fwd, other.Outcome, other.TTL, other.Age, other.Fwd)
+					t.Logf("final: %v ttl %v age %v %s, other: %v ttl %v age %v %s", one.Outcome, one.TTL, one.Age, one.Fwd, other.Outcome, other.TTL,
+						other.Age, other.Fwd)
 				}
 				if seen := ask(0, false); seen.TTL < 22*time.Hour {
 					t.Errorf("to who sees it, final has ttl %v", seen.TTL)

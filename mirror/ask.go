@@ -26,7 +26,8 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*request.Response, error)
 		return m.unjoined(ctx, r, err)
 	}
 	a, err := m.wait(ctx, r, f, joined)
-	if joined && f.completed() && f.err != nil && !r.hasFallback() && (errors.As(err, new(*overQuotaError)) || (!f.patient || !f.deadline.IsZero()) && errors.Is(err, understudy.ErrUnavailable)) {
+	if joined && f.completed() && f.err != nil && !r.hasFallback() &&
+		(errors.As(err, new(*overQuotaError)) || (!f.patient || !f.deadline.IsZero()) && errors.Is(err, understudy.ErrUnavailable)) {
 		// What was joined was begun with less patience than this reader has, or
 		// ended by whoever had to weigh it.
 		if f, joined, err = m.joinFor(ctx, r); err != nil {

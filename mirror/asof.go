@@ -53,7 +53,8 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *request.Reques
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("mirror: %s as of %s: %w: that is too much to look through; narrow it by a filter on time", a.Target.Key, at.Format(time.RFC3339), understudy.ErrInvalid)
+		return nil, fmt.Errorf("mirror: %s as of %s: %w: that is too much to look through; narrow it by a filter on time", a.Target.Key,
+			at.Format(time.RFC3339), understudy.ErrInvalid)
 	case err != nil:
 		return nil, fmt.Errorf("mirror: %s as of %s: %w", a.Target.Key, at.Format(time.RFC3339), err)
 	}
@@ -66,7 +67,8 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *request.Reques
 }
 
 // instanceAt is one record as it looked.
-func (m *Mirror) instanceAt(ctx context.Context, history compose.Snapshots, k *kind, t *spec.Target, at time.Time) (*understudy.Page, error) {
+func (m *Mirror) instanceAt(ctx context.Context, history compose.Snapshots, k *kind, t *spec.Target, at time.Time) (*understudy.Page,
+	error) {
 	if t.ID == "" {
 		return nil, fmt.Errorf("%w: nothing is remembered of this path", understudy.ErrInvalid)
 	}

@@ -19,7 +19,8 @@ import (
 )
 
 // steps are how the clock may be set while everything runs.
-var steps = []time.Duration{-20 * 365 * 24 * time.Hour, -90 * 24 * time.Hour, -3 * time.Hour, -time.Minute, time.Minute, 3 * time.Hour, 90 * 24 * time.Hour, 20 * 365 * 24 * time.Hour}
+var steps = []time.Duration{-20 * 365 * 24 * time.Hour, -90 * 24 * time.Hour, -3 * time.Hour, -time.Minute, time.Minute, 3 * time.Hour,
+	90 * 24 * time.Hour, 20 * 365 * 24 * time.Hour}
 
 // stepping opens a stage whose clock can be set.
 func stepping(t *testing.T, n int, settings ...setting) (s *stage, step func(time.Duration)) {

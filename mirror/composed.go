@@ -82,17 +82,18 @@ func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *spec.Ta
 	}
 	p := &composePlan{source: s, kind: k, target: t, wish: wish}
 	var above *understudy.Record
-	list, err := compose.New(s.Source.Source, t, compose.Options{Now: m.now, Wish: wish, Own: m.own(s, t), Held: func(kind, id string) *understudy.Record {
-		of := s.Spec.Kind(kind)
-		if of == nil {
-			return nil
-		}
-		rec := m.known(ctx, s, of, id)
-		if of.Name != t.Kind.Name {
-			above = rec
-		}
-		return rec
-	}})
+	list, err := compose.New(s.Source.Source, t, compose.Options{Now: m.now, Wish: wish, Own: m.own(s, t),
+		Held: func(kind, id string) *understudy.Record {
+			of := s.Spec.Kind(kind)
+			if of == nil {
+				return nil
+			}
+			rec := m.known(ctx, s, of, id)
+			if of.Name != t.Kind.Name {
+				above = rec
+			}
+			return rec
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +205,8 @@ func (m *Mirror) composeList(p *composePlan) (*composedList, error) {
 		err = m.settled(ctx, p)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("mirror: compose %s: %w: that is too much to look through; narrow it by a filter", p.target.Key, understudy.ErrInvalid)
+		return nil, fmt.Errorf("mirror: compose %s: %w: that is too much to look through; narrow it by a filter", p.target.Key,
+			understudy.ErrInvalid)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
@@ -254,7 +256,8 @@ func (x *composedList) held(a *Ages) held {
 func (m *Mirror) composedAnswer(s *source, x *composedList, detail string) *request.Response {
 	s.counts.composed.Add(1)
 	age, _ := m.ages().age(m.now(), x.coverage.At)
-	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}
+	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail,
+		Store: x.took}
 	if !x.coverage.Newest.IsZero() {
 		newest, _ := m.ages().age(m.now(), x.coverage.Newest)
 		a.Newest = max(min(newest, age), 1)

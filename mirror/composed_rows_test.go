@@ -27,7 +27,8 @@ func taped(w *world, status *string) {
 			track = `,"track":"inbound"`
 		}
 		row := fmt.Sprintf(`{"account_sid":%q,"call_sid":%q,"sid":"RE%032x","status":%q%s}`, account, sid(1), 1, *status, track)
-		p := page(t, http.StatusOK, `{"end":0,"first_page_uri":"`+t.Key.Path()+`?PageSize=50&Page=0","next_page_uri":null,"page":0,"page_size":50,"previous_page_uri":null,"start":0,"uri":"`+
+		p := page(t, http.StatusOK, `{"end":0,"first_page_uri":"`+t.Key.Path()+`?PageSize=50&Page=0","next_page_uri":null,"page":0,`+
+			`"page_size":50,"previous_page_uri":null,"start":0,"uri":"`+
 			t.Key.Path()+`?PageSize=50&Page=0","recordings":[`+row+`]}`)
 		end := len(p.Body) - len(`]}`)
 		p.Rows = []understudy.Row{{ID: fmt.Sprintf("RE%032x", 1), Start: end - len(row), End: end}}
@@ -93,7 +94,8 @@ func keyring(w *world) {
 		id := "SK" + t.Var("AccountSid")[2:]
 		link := t.Key.Path() + `?PageSize=50&Page=0`
 		row := fmt.Sprintf(`{"date_created":"Fri, 01 May 2026 12:00:00 +0000","sid":%q}`, id)
-		p := page(t, http.StatusOK, `{"end":0,"first_page_uri":"`+link+`","next_page_uri":null,"page":0,"page_size":50,"previous_page_uri":null,"start":0,"uri":"`+link+`","keys":[`+row+`]}`)
+		p := page(t, http.StatusOK, `{"end":0,"first_page_uri":"`+link+`","next_page_uri":null,"page":0,"page_size":50,`+
+			`"previous_page_uri":null,"start":0,"uri":"`+link+`","keys":[`+row+`]}`)
 		end := len(p.Body) - len(`]}`)
 		p.Rows, p.Shape = []understudy.Row{{ID: id, Start: end - len(row), End: end}}, t.KeptAs(account)
 		return p

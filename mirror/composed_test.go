@@ -242,10 +242,11 @@ func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 		"max-age that will do":       {func(a *request.Request) { a.MaxAge = minute(60) }, time.Hour, time.Minute, request.Composed},
 		"the credential":             {func(a *request.Request) { a.AgeLimit = minute(59) }, time.Hour, time.Minute, request.Cold},
 		"no-cache":                   {func(a *request.Request) { a.NoCache = true }, time.Second, time.Second, request.Cold},
-		"min-fresh":                  {func(a *request.Request) { a.MinFresh = minute(60) }, 23*time.Hour + time.Second, time.Minute, request.Cold},
-		"min-fresh that will do":     {func(a *request.Request) { a.MinFresh = minute(60) }, 23 * time.Hour, time.Minute, request.Composed},
-		"max-stale":                  {func(a *request.Request) { a.MaxStale = minute(60) }, 25 * time.Hour, time.Minute, request.Composed},
-		"only-if-cached":             {func(a *request.Request) { a.OnlyIfCached = true }, 10 * time.Hour, time.Minute, request.Composed},
+		"min-fresh": {func(a *request.Request) { a.MinFresh = minute(60) }, 23*time.Hour + time.Second, time.Minute,
+			request.Cold},
+		"min-fresh that will do": {func(a *request.Request) { a.MinFresh = minute(60) }, 23 * time.Hour, time.Minute, request.Composed},
+		"max-stale":              {func(a *request.Request) { a.MaxStale = minute(60) }, 25 * time.Hour, time.Minute, request.Composed},
+		"only-if-cached":         {func(a *request.Request) { a.OnlyIfCached = true }, 10 * time.Hour, time.Minute, request.Composed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -293,12 +294,14 @@ func TestUpstreamFirstUntilItFails(t *testing.T) {
 		// Nothing is covered: what is held; nothing held: the error.
 		c.none("they are not synced")
 		want(t, s.get(t, target), request.Stale, "stale: upstream 503")
-		if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
+		if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err,
+			understudy.ErrUnavailable) {
 			t.Errorf("nothing held, nothing covered: %v", err)
 		}
 		// Older than anything may be.
 		c.all(time.Now().Add(-31 * 24 * time.Hour))
-		if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
+		if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err,
+			understudy.ErrUnavailable) {
 			t.Errorf("walked 31 days ago: %v", err)
 		}
 	})
@@ -357,7 +360,8 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		}
 		c.none("they are not synced")
 		ask.Target = s.newest(t)
-		if _, err = s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) || !strings.Contains(err.Error(), "they are not synced") {
+		if _, err = s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) ||
+			!strings.Contains(err.Error(), "they are not synced") {
 			t.Errorf("nothing is covered: %v", err)
 		}
 		c.all(time.Now())

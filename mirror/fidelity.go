@@ -265,7 +265,8 @@ func printOf(s *spec.Spec, list *spec.List, k *spec.Kind) string {
 	for _, f := range list.Filters {
 		fmt.Fprintf(h, " %q %q %q %q %v %v %d %d", f.Name, f.Field, f.Op, f.Type, f.Whole, f.Open, f.Back, f.Longest)
 	}
-	fmt.Fprintf(h, " %q %q %q %q %d %d %q %d %q %q %q", p.Style, p.Next, p.Cursor, p.Size, p.Default, p.Max, p.Page, p.First, p.Tokens, p.Template, p.Token)
+	fmt.Fprintf(h, " %q %q %q %q %d %d %q %d %q %q %q", p.Style, p.Next, p.Cursor, p.Size, p.Default, p.Max, p.Page, p.First, p.Tokens,
+		p.Template, p.Token)
 	fmt.Fprintf(h, " %q %q %v %v %v %v %v", e.ContentType, e.Template, e.Codes, e.Messages, s.Quirks, s.Shown, s.Vars)
 	fmt.Fprintf(h, " %q %q %q %q %q %v", k.ID, k.Prefixes, k.Clock, k.Order, k.Parent, k.Retention)
 	for _, f := range k.Fields {

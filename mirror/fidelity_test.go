@@ -78,7 +78,8 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 			synctest.Wait()
 		}
 		f := s.ofCalls(t)
-		if f.First != AnswersUpstream || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" || f.At.IsZero() {
+		if f.First != AnswersUpstream || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" ||
+			f.At.IsZero() {
 			t.Errorf("after %d reads: %+v", read, f)
 		}
 		if _, by := s.since(n); by[request.Check] != 1 {
@@ -184,7 +185,8 @@ func TestScoresOutliveTheProcess(t *testing.T) {
 		s, c := covered(t, 3)
 		s.samples(t, c, 20)
 		s.stop()
-		o := Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.store, Coverage: c, Notes: s.memory}
+		o := Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.store,
+			Coverage: c, Notes: s.memory}
 		s.start(t, o)
 		synctest.Wait()
 		if f := s.ofCalls(t); f.Equal != 20 || f.All != 20 {
@@ -211,7 +213,8 @@ func TestScoresAreOfOneSpec(t *testing.T) {
 					t.Fatal(err)
 				}
 				change(sp)
-				s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Upstream: s.world}}, Store: s.store, Coverage: c, Notes: s.memory})
+				s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Upstream: s.world}},
+					Store: s.store, Coverage: c, Notes: s.memory})
 				synctest.Wait()
 				if f := s.ofCalls(t); (f.All == 20) != (name == "") {
 					t.Errorf("%+v", f)

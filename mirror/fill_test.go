@@ -42,7 +42,8 @@ func TestFillKeepsThePage(t *testing.T) {
 		var heard []request.PageSaved
 		s := open(t, 7, told(&heard))
 		landed := s.fill(t, request.Fill{Target: s.newest(t), Reason: request.Sync})
-		if len(landed.Changes) != 3 || len(landed.Page.Rows) != 3 || landed.Page.Next.Zero() || landed.Page.Rows[2].Version == 0 || landed.Reason != request.Sync {
+		if len(landed.Changes) != 3 || len(landed.Page.Rows) != 3 || landed.Page.Next.Zero() || landed.Page.Rows[2].Version == 0 ||
+			landed.Reason != request.Sync {
 			t.Errorf("landed %+v", landed)
 		}
 		if len(heard) != 1 || heard[0].Page != landed.Page || len(heard[0].Changes) != 3 || heard[0].Reason != request.Sync {

@@ -82,7 +82,8 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 // forget tells the store, with the kind locked, and then drops what memory
 // holds. The order matters: first nothing under way may fill any more; last
 // goes what a reader took from the store before it forgot.
-func (m *Mirror) forget(ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*entry) bool) (Forgotten, error) {
+func (m *Mirror) forget(ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*entry) bool) (Forgotten,
+	error) {
 	store, ok := m.store.(Forgetter)
 	if !ok {
 		return Forgotten{}, errors.New("the store cannot forget")

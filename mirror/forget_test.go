@@ -130,7 +130,8 @@ func TestForgetErrors(t *testing.T) {
 				t.Errorf("%v: %v", name, err)
 			}
 		}
-		if _, err := s.Forget(t.Context(), &spec.Target{Key: understudy.Key{Source: "nobody", URI: "/"}}); !errors.Is(err, understudy.ErrInvalid) {
+		if _, err := s.Forget(t.Context(), &spec.Target{Key: understudy.Key{Source: "nobody", URI: "/"}}); !errors.Is(err,
+			understudy.ErrInvalid) {
 			t.Errorf("target: %v", err)
 		}
 		odd := s.target(t, "Odd.json", "")

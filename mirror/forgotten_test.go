@@ -58,7 +58,8 @@ func TestForgottenByAge(t *testing.T) {
 		made time.Duration // how long ago it was made; 0: it does not say
 		kept bool
 	}{
-		{age: 401 * 24 * time.Hour, kept: true}, {age: 400*24*time.Hour + 2*time.Hour, kept: true}, {age: 398 * 24 * time.Hour}, {age: time.Minute},
+		{age: 401 * 24 * time.Hour, kept: true}, {age: 400*24*time.Hour + 2*time.Hour, kept: true}, {age: 398 * 24 * time.Hour},
+		{age: time.Minute},
 		{}, {made: 401 * 24 * time.Hour, kept: true}, {made: 398 * 24 * time.Hour},
 		{age: 398 * 24 * time.Hour, made: 401 * 24 * time.Hour},
 	} {
@@ -72,7 +73,8 @@ func TestForgottenByAge(t *testing.T) {
 				return `"` + time.Now().Add(-d).UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700") + `"`
 			}
 			m := &thing{id: "SM" + sid(1)[2:], final: true}
-			m.body = fmt.Sprintf(`{"sid":%q,"account_sid":%q,"date_sent":%s,"date_created":%s,"body":"hello"}`, m.id, account, ago(c.age), ago(c.made))
+			m.body = fmt.Sprintf(`{"sid":%q,"account_sid":%q,"date_sent":%s,"date_created":%s,"body":"hello"}`, m.id, account, ago(c.age),
+				ago(c.made))
 			s.script(func() {
 				s.page = func(f request.Fetch) *understudy.Page { return shows(f, "messages", []*thing{m}) }
 			})
@@ -159,7 +161,8 @@ func TestForgottenWithItsParent(t *testing.T) {
 					}
 				}
 			})
-			landed := s.fill(t, request.Fill{Target: s.target(t, path+"/Participants/"+sid(2)+".json", ""), RecordsOnly: true, Reason: request.Check})
+			landed := s.fill(t, request.Fill{Target: s.target(t, path+"/Participants/"+sid(2)+".json", ""), RecordsOnly: true,
+				Reason: request.Check})
 			after, _ := s.fetches(path + ".json")
 			_, err := s.memory.Record(t.Context(), "twilio", "participants", "participants", p.id)
 			if landed.Page.Status != 404 || c.kept != (len(landed.Changes) == 0) || c.kept != (err == nil) || after-before != c.fetches {

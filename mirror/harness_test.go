@@ -146,7 +146,8 @@ func (w *world) list(t *spec.Target) *understudy.Page {
 }
 
 func body(c call) string {
-	return fmt.Sprintf(`{"sid":%q,"account_sid":%q,"status":%q,"uri":"/2010-04-01/Accounts/%s/Calls/%s.json"}`, c.id, account, c.status, account, c.id)
+	return fmt.Sprintf(`{"sid":%q,"account_sid":%q,"status":%q,"uri":"/2010-04-01/Accounts/%s/Calls/%s.json"}`, c.id, account, c.status,
+		account, c.id)
 }
 
 func instance(t *spec.Target, status int, c call) *understudy.Page {

@@ -93,9 +93,11 @@ func anyPage(t *rapid.T) *understudy.Page {
 	sum := sha256.Sum256(body)
 	text := rapid.StringMatching(`[ -~]{0,20}`)
 	return &understudy.Page{
-		Key: understudy.Key{Source: "twilio", URI: "/" + text.Draw(t, "uri")}, Kind: "calls", Shape: rapid.SampledFrom([]string{"calls", "other"}).Draw(t, "shape"),
-		List: rapid.Bool().Draw(t, "list"), ID: text.Draw(t, "page id"), Status: rapid.IntRange(200, 599).Draw(t, "status"), ContentType: text.Draw(t, "type"),
-		Body: body, Rows: rows, Next: understudy.Key{Source: text.Draw(t, "next source"), URI: text.Draw(t, "next")},
+		Key: understudy.Key{Source: "twilio", URI: "/" + text.Draw(t, "uri")}, Kind: "calls",
+		Shape: rapid.SampledFrom([]string{"calls", "other"}).Draw(t, "shape"),
+		List:  rapid.Bool().Draw(t, "list"), ID: text.Draw(t, "page id"), Status: rapid.IntRange(200, 599).Draw(t, "status"),
+		ContentType: text.Draw(t, "type"),
+		Body:        body, Rows: rows, Next: understudy.Key{Source: text.Draw(t, "next source"), URI: text.Draw(t, "next")},
 		At: time.Now(), Generation: rapid.Int64().Draw(t, "generation"), Version: rapid.Int64().Draw(t, "page version"), Sum: [16]byte(sum[:16]),
 		Superseded: rapid.Bool().Draw(t, "superseded"), NotStored: text.Draw(t, "not stored"),
 	}
@@ -116,7 +118,8 @@ func TestMalformedRowsAreNotPacked(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	for _, p := range []*understudy.Page{
 		{Body: []byte(`{"calls":[]}`)},
-		{Body: []byte(`[{"sid":"CA0123456789abcdef0123456789abcdef"}]`), Rows: []understudy.Row{{ID: "CA0123456789abcdef0123456789abcdef", Start: 1, End: 45, Record: 1, Version: 2}}},
+		{Body: []byte(`[{"sid":"CA0123456789abcdef0123456789abcdef"}]`),
+			Rows: []understudy.Row{{ID: "CA0123456789abcdef0123456789abcdef", Start: 1, End: 45, Record: 1, Version: 2}}},
 		{Body: []byte(`{"a":"longer than eight"}`), Rows: []understudy.Row{{ID: "longer than eight", End: 25}}},
 	} {
 		head, ids := appendHead(nil, p)
@@ -142,7 +145,8 @@ func small(r *rand.Rand, n, size int) *understudy.Page {
 		b.WriteString(strconv.FormatUint(r.Uint64(), 36))
 	}
 	b.WriteString(`"]}`)
-	return &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprintf("/%d", n)}, Kind: "calls", Shape: "calls", List: true, Status: 200, Body: []byte(b.String())}
+	return &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprintf("/%d", n)}, Kind: "calls", Shape: "calls", List: true,
+		Status: 200, Body: []byte(b.String())}
 }
 
 func (h *hot) has(key understudy.Key) bool {
@@ -232,7 +236,8 @@ func TestTheBooksAreKept(t *testing.T) {
 		}
 	}
 	entries, ready, _, readyBytes := h.usage()
-	if entries != 0 || ready != 0 || readyBytes != 0 || h.small.bytes != 0 || h.main.bytes != 0 || h.small.first != nil || h.main.last != nil || h.ready.last != nil {
+	if entries != 0 || ready != 0 || readyBytes != 0 || h.small.bytes != 0 || h.main.bytes != 0 || h.small.first != nil ||
+		h.main.last != nil || h.ready.last != nil {
 		t.Errorf("left over: %d entries, %d ready, %d bytes", entries, ready, h.small.bytes+h.main.bytes+readyBytes)
 	}
 }

@@ -192,7 +192,8 @@ func TestContentIsPassedOn(t *testing.T) {
 			}
 		}
 		asks := x.asks()
-		if len(asks) != 2 || asks[0].Range != a.Range || asks[0].IfRange != a.IfRange || asks[0].IfNoneMatch != a.IfNoneMatch || files.Stats().Files != 0 {
+		if len(asks) != 2 || asks[0].Range != a.Range || asks[0].IfRange != a.IfRange || asks[0].IfNoneMatch != a.IfNoneMatch ||
+			files.Stats().Files != 0 {
 			t.Errorf("%+v", asks)
 		}
 	})
@@ -274,7 +275,8 @@ func TestContentInAnOutage(t *testing.T) {
 		x.answer(fails(down(503)))
 		m, _ := s.hear(t, request.MediaRequest{})
 		wantMedium(t, m, request.Warm, "")
-		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err, understudy.ErrUnavailable) {
+		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err,
+			understudy.ErrUnavailable) {
 			t.Errorf("nothing held: %v", err)
 		}
 		time.Sleep(25 * time.Hour)
@@ -323,7 +325,8 @@ func TestContentWhenUpstreamIsSlow(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Mirror.Open(ctx, request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Mirror.Open(ctx, request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -442,7 +445,8 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 
 func TestContentAsksThatMakeNoSense(t *testing.T) {
 	s, _, _ := recorded(t)
-	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)}, {Target: &spec.Target{Key: understudy.Key{Source: "other"}, Media: &spec.Media{}}}} {
+	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)},
+		{Target: &spec.Target{Key: understudy.Key{Source: "other"}, Media: &spec.Media{}}}} {
 		if _, err := s.Mirror.Open(t.Context(), a); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%+v: %v", a, err)
 		}
@@ -451,7 +455,8 @@ func TestContentAsksThatMakeNoSense(t *testing.T) {
 	if _, err := plain.Mirror.Open(t.Context(), request.MediaRequest{Target: plain.audio(t)}); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("an upstream without contents: %v", err)
 	}
-	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: plain.spec, User: account, Media: []string{"calls"}}, Upstream: plain.world}}})
+	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: plain.spec, User: account,
+		Media: []string{"calls"}}, Upstream: plain.world}}})
 	if err == nil || !strings.Contains(err.Error(), `"calls" has no contents`) {
 		t.Errorf("%v", err)
 	}

@@ -166,7 +166,8 @@ func New(o Options) (*Mirror, error) {
 	m.SetLimits(o.Limits)
 	m.coverage, m.notes = o.Coverage, o.Notes
 	m.records, _ = o.Store.(compose.Store)
-	m.composeGroup.running, m.composing, m.samples = map[composeKey]*composeCall{}, make(chan struct{}, m.limits.Load().Lists), make(chan sample, maxSamples)
+	m.composeGroup.running, m.composing, m.samples = map[composeKey]*composeCall{}, make(chan struct{}, m.limits.Load().Lists),
+		make(chan sample, maxSamples)
 	m.media.files, m.media.downloads, m.media.negatives = o.Files, map[understudy.Key]*download{}, map[understudy.Key]negative{}
 	m.flights.running = map[understudy.Key]*flight{}
 	m.hints.known, m.hints.running = map[hinted]*hint{}, make(chan struct{}, hinters)

@@ -192,7 +192,8 @@ func (m *Mirror) answerStale(r *reading, h *held, age time.Duration, detail stri
 	default:
 		detail = notStored(h.page)
 	}
-	return &request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored, Detail: detail, Store: h.took}
+	return &request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored,
+		Detail: detail, Store: h.took}
 }
 
 // renewAgain is how long after one refresh of a fresh page the next may begin,

@@ -119,7 +119,8 @@ func TestAgesSurviveTheWayThroughTheStore(t *testing.T) {
 		s.get(t, s.newest(t))
 		s.stop()
 		time.Sleep(100 * time.Second)
-		s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.memory})
+		s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}},
+			Store: s.memory})
 		a := s.get(t, s.newest(t))
 		want(t, a, request.Stale, "")
 		if a.Age != 100*time.Second || !a.Stored {
@@ -153,7 +154,8 @@ func TestOutage(t *testing.T) {
 				return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable}
 			}},
 		{name: "no answer", age: time.Hour, how: request.Stale, detail: "stale: upstream slow", took: 8 * time.Second, fail: never},
-		{name: "no answer, caller in a hurry", age: time.Hour, limit: 2 * time.Second, how: request.Stale, detail: "stale: upstream slow", took: 2 * time.Second, fail: never},
+		{name: "no answer, caller in a hurry", age: time.Hour, limit: 2 * time.Second, how: request.Stale, detail: "stale: upstream slow",
+			took: 2 * time.Second, fail: never},
 		{name: "just under the hard limit", age: twoDays - 2*time.Second, how: request.Stale, detail: "stale: upstream 500", took: time.Second,
 			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				time.Sleep(time.Second)
@@ -167,7 +169,8 @@ func TestOutage(t *testing.T) {
 				time.Sleep(time.Second)
 				return nil, down(500)
 			}},
-		{name: "hard limit, caller in a hurry", age: twoDays, limit: 2 * time.Second, took: 2 * time.Second, err: context.DeadlineExceeded, fail: never},
+		{name: "hard limit, caller in a hurry", age: twoDays, limit: 2 * time.Second, took: 2 * time.Second, err: context.DeadlineExceeded,
+			fail: never},
 		{name: "no answer at all", age: twoDays, took: 38 * time.Second, err: understudy.ErrUnavailable, fail: never},
 	} {
 		t.Run(c.name, func(t *testing.T) {

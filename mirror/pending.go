@@ -157,7 +157,8 @@ func (m *Mirror) show(ctx context.Context, k *kind, id string, p *understudy.Pag
 	case err == nil:
 		m.news(k, saved)
 	case errors.Is(err, understudy.ErrNotStored) && !errors.As(err, &fault), errors.Is(err, understudy.ErrInvalid):
-		m.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched", "source", k.source.Name, "kind", k.name, "id", id, "error", err)
+		m.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched", "source", k.source.Name, "kind", k.name, "id", id,
+			"error", err)
 		m.confirm(k, id, func() {})
 	default:
 		return err

@@ -237,7 +237,8 @@ func TestWhatAKilledProcessWroteIsLookedUp(t *testing.T) {
 			t.Fatalf("after a write: %d open, %v", in.count(), err)
 		}
 		s.stop()
-		for _, left := range []request.Invalidation{{Source: "twilio", Kind: "calls", ID: sid(2)}, {Source: "twilio", Kind: "calls"}, {Source: "gone", Kind: "x", ID: "y"}} {
+		for _, left := range []request.Invalidation{{Source: "twilio", Kind: "calls", ID: sid(2)}, {Source: "twilio", Kind: "calls"},
+			{Source: "gone", Kind: "x", ID: "y"}} {
 			_, _ = in.Begin(left)
 		}
 		s.remove(sid(2))

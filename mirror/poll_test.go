@@ -222,7 +222,8 @@ func TestPollsOfARestartAskForNothingFresh(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		s.stop()
 		before, _ := s.fetches("")
-		s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world}}, Store: s.memory})
+		s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}},
+			Upstream: s.world}}, Store: s.memory})
 		time.Sleep(15 * time.Second)
 		want(t, s.get(t, s.newest(t)), request.Warm, "")
 		if after, _ := s.fetches(""); after != before {
@@ -234,7 +235,8 @@ func TestPollsOfARestartAskForNothingFresh(t *testing.T) {
 func TestPollSettings(t *testing.T) {
 	s := open(t, 1)
 	given := func(user string, polls ...string) error {
-		_, err := New(Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: user, Polls: polls}, Upstream: s.world}}, Store: s.memory})
+		_, err := New(Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: user, Polls: polls},
+			Upstream: s.world}}, Store: s.memory})
 		return err
 	}
 	if err := given(account, "calls", "messages", "incoming_phone_numbers", "accounts"); err != nil {
@@ -272,7 +274,8 @@ func TestClockSteps(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				s.stop()
 				step = c.step
-				s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.memory, Now: clock})
+				s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}},
+					Store: s.memory, Now: clock})
 				a := s.get(t, s.newest(t))
 				if a.Outcome != c.how || a.Age != c.age {
 					t.Errorf("%s, age %v; want %s, %v", a.Outcome, a.Age, c.how, c.age)

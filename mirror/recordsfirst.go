@@ -193,7 +193,8 @@ func (m *Mirror) prepareFallback(ctx context.Context, r *reading) {
 // come since.
 func (m *Mirror) absent(ctx context.Context, r *reading) *understudy.Page {
 	t, s, sp := r.Target, r.source, r.Target.Kind
-	if t.Instance == nil || t.ID == "" || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" || sp.Retention.Unlisted || sp.Retention.WithParent {
+	if t.Instance == nil || t.ID == "" || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" || sp.Retention.Unlisted ||
+		sp.Retention.WithParent {
 		return nil
 	}
 	for _, v := range t.Vars {

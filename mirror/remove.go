@@ -27,7 +27,8 @@ func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 	}
 	defer k.unlock()
 	gone := &understudy.Page{
-		Key: understudy.Key{Source: source}, Kind: kind, Shape: kind, ID: id, Status: http.StatusGone, At: m.now(), Generation: k.generation.Load(),
+		Key: understudy.Key{Source: source}, Kind: kind, Shape: kind, ID: id, Status: http.StatusGone, At: m.now(),
+		Generation: k.generation.Load(),
 	}
 	saved, err := m.save(ctx, k, gone)
 	if err != nil {

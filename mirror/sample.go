@@ -104,7 +104,8 @@ func (m *Mirror) measure(s sample) {
 	if l.recordsFirst() {
 		m.log.Info("mirror: a list is answered from records first from now on", "kind", l.kind.name, "list", l.list.Path, "samples", Enough)
 	} else {
-		m.log.Warn("mirror: a list made from records differs; it is answered from upstream first again", "kind", l.kind.name, "list", l.list.Path, "field", d.Field, "where", d.Where)
+		m.log.Warn("mirror: a list made from records differs; it is answered from upstream first again", "kind", l.kind.name, "list", l.list.Path,
+			"field", d.Field, "where", d.Where)
 	}
 	m.keepAgreement(m.ctx)
 }

@@ -100,7 +100,8 @@ func (s *stage) act(t *testing.T, r *rand.Rand) {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, understudy.ErrUnavailable):
 	case err != nil:
 		t.Error(err)
-	case answer.Page.Key != target.Key || answer.Age < 0 || answer.Page.Status == 200 && target.ID != "" && answer.Page.Rows[0].ID != target.ID:
+	case answer.Page.Key != target.Key || answer.Age < 0 || answer.Page.Status == 200 && target.ID != "" &&
+		answer.Page.Rows[0].ID != target.ID:
 		t.Errorf("asked for %s, got %s (%s)", target.Key, answer.Page.Key, answer.Outcome)
 	}
 }

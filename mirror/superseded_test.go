@@ -124,7 +124,8 @@ func TestInstanceFollowsItsRecord(t *testing.T) {
 		s.get(t, s.newest(t))
 		a := s.get(t, s.call(t, sid(3)))
 		want(t, a, request.Composed, "composed")
-		if a.Page.Key != s.call(t, sid(3)).Key || a.Page.ID != sid(3) || len(a.Page.Rows) != 1 || a.Page.Rows[0].End != len(a.Page.Body) || a.TTL != 30*time.Second {
+		if a.Page.Key != s.call(t, sid(3)).Key || a.Page.ID != sid(3) || len(a.Page.Rows) != 1 || a.Page.Rows[0].End != len(a.Page.Body) ||
+			a.TTL != 30*time.Second {
 			t.Errorf("composed %+v", a)
 		}
 		want(t, s.get(t, s.call(t, sid(3))), request.Composed, "composed") // from memory

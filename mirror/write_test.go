@@ -58,7 +58,8 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 			t.Errorf("write's answer %+v", a)
 		}
 		// The answer's body is a version, and the next read waits for upstream all the same.
-		if rec, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(6)); err != nil || !strings.Contains(string(rec.Body), "canceled") || !rec.Invalid {
+		if rec, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(6)); err != nil ||
+			!strings.Contains(string(rec.Body), "canceled") || !rec.Invalid {
 			t.Errorf("the record after the write: %+v, %v", rec, err)
 		}
 		got := s.get(t, s.call(t, sid(6)))
@@ -184,7 +185,8 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 				t.Errorf("list %v: who waited for the refresh: %+v %s", list, a, a.Page.Body)
 			}
 			time.Sleep(time.Second)
-			if a := s.get(t, target); a.Outcome == request.Cold || !strings.Contains(string(a.Page.Body), `"completed"`) || strings.Contains(string(a.Page.Body), "ringing") {
+			if a := s.get(t, target); a.Outcome == request.Cold || !strings.Contains(string(a.Page.Body), `"completed"`) ||
+				strings.Contains(string(a.Page.Body), "ringing") {
 				t.Errorf("list %v: the old refresh filled: %s %s", list, a.Outcome, a.Page.Body)
 			}
 		})

@@ -49,8 +49,9 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 				before := time.Now().Add(-time.Second)
 				c.since(before, before)
 				s.start(t, Options{
-					Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world, Answers: map[string]Answers{"": AnswersRecords}, Generations: generations}},
-					Store:   s.store, Coverage: c, Notes: s.memory,
+					Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world,
+						Answers: map[string]Answers{"": AnswersRecords}, Generations: generations}},
+					Store: s.store, Coverage: c, Notes: s.memory,
 				})
 				target := s.target(t, "Calls.json", "PageSize=2")
 				if after > 0 {

@@ -89,7 +89,8 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	for _, warning := range append(cfg.Warnings(folder, sources), config.WeakSecrets(creds)...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%d credentials, %d roles; viewer on %s; data in %s\n", len(cfg.Credentials), len(cfg.Roles), cfg.Viewer.Listen, cfg.Data)
+	_, err = fmt.Fprintf(p.stdout, "%d credentials, %d roles; viewer on %s; data in %s\n", len(cfg.Credentials), len(cfg.Roles),
+		cfg.Viewer.Listen, cfg.Data)
 	return err
 }
 

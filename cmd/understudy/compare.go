@@ -93,7 +93,8 @@ func syncAll(ctx context.Context, a *app.App, src *spec.Source, p *process) erro
 			return err
 		}
 	}
-	fmt.Fprintf(p.stdout, "that took %d upstream requests; any search in %s, and any list of them while the API is down, is now answered from records:\n%s/search\n", asked()-before, strings.Join(src.Polls, " and "), a.Viewer())
+	fmt.Fprintf(p.stdout, "that took %d upstream requests; any search in %s, and any list of them while the API is down, is now answered "+
+		"from records:\n%s/search\n", asked()-before, strings.Join(src.Polls, " and "), a.Viewer())
 	return nil
 }
 

@@ -45,7 +45,8 @@ func printComparison(out io.Writer, lines []line) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\t\tdirect\trequests\t\tthrough Understudy\trequests\tin all\t")
 	for _, l := range lines {
-		fmt.Fprintf(w, "\t%s\t%s\t%d\t\t%s\t%d\t%d\t\n", l.what, round(l.direct.took), l.direct.forKey, round(l.through.took), l.through.forKey, l.through.most)
+		fmt.Fprintf(w, "\t%s\t%s\t%d\t\t%s\t%d\t%d\t\n", l.what, round(l.direct.took), l.direct.forKey, round(l.through.took), l.through.forKey,
+			l.through.most)
 	}
 	_ = w.Flush()
 	fmt.Fprint(out, "requests: upstream requests for that page or record; in all: with prefetch and the polls that keep lists warm\n")

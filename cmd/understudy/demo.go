@@ -107,7 +107,8 @@ func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 	if err := json.Unmarshal(data, &kept); err != nil {
 		return asked, fmt.Errorf("%s: %w; remove the folder to begin anew", path, err)
 	}
-	if asked.Seed != 0 && asked.Seed != kept.Seed || asked.Records != 0 && asked.Records != kept.Records || !asked.Epoch.IsZero() && !asked.Epoch.Equal(kept.Epoch) {
+	if asked.Seed != 0 && asked.Seed != kept.Seed || asked.Records != 0 && asked.Records != kept.Records || !asked.Epoch.IsZero() &&
+		!asked.Epoch.Equal(kept.Epoch) {
 		return asked, fmt.Errorf("data folder %s holds %s; leave out --seed, --records and --epoch, or choose another with --data", dir, kept)
 	}
 	return kept, nil

@@ -38,7 +38,8 @@ const (
 
 // Help is what --help says below the flags.
 func (c *eraseCmd) Help() string {
-	return "Takes every record with a number out of the data folder for good, with what lies under it, its history, pages and files, and prints the receipt. It is not stored again, though upstream still has it: delete it there, too. Without --yes it only counts.\n" +
+	return "Takes every record with a number out of the data folder for good, with what lies under it, its history, pages and files, and " +
+		"prints the receipt. It is not stored again, though upstream still has it: delete it there, too. Without --yes it only counts.\n" +
 		"docs/erase.md tells all of it."
 }
 
@@ -120,7 +121,8 @@ func awaitReceipt(ctx context.Context, by eraser, number int64) (diagnostics.Rec
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return diagnostics.Receipt{}, fmt.Errorf("receipt %d is not there yet: %w; what is listed is erased all the same, see understudy erase --list", number, ctx.Err())
+			return diagnostics.Receipt{}, fmt.Errorf("receipt %d is not there yet: %w; what is listed is erased all the same, see understudy "+
+				"erase --list", number, ctx.Err())
 		}
 	}
 }

@@ -105,7 +105,8 @@ func serveLoans(w http.ResponseWriter, r *http.Request) {
 func serveShelves(w http.ResponseWriter, r *http.Request) {
 	page := number(r, "page", 1)
 	if page < 3 {
-		w.Header().Set("Link", fmt.Sprintf(`<http://%s/v3/shelves?page=1>; rel="first", <http://%[1]s/v3/shelves?page=%d>; rel="next"`, r.Host, page+1))
+		w.Header().Set("Link", fmt.Sprintf(`<http://%s/v3/shelves?page=1>; rel="first", <http://%[1]s/v3/shelves?page=%d>; rel="next"`, r.Host,
+			page+1))
 	}
 	fmt.Fprintf(w, `[{"id":"shelf-%d"},{"id":"shelf-%d"}]`, 2*page-1, 2*page)
 }

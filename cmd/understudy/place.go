@@ -22,7 +22,8 @@ type place struct {
 // work has the server that holds the folder do something or, when nobody does,
 // does it alone, with the settings, the folder they stand in, and the data folder
 // for itself.
-func (c *place) work(p *process, ask func(server admin) error, alone func(cfg *config.Settings, settings string, dir *datadir.Dir) error) error {
+func (c *place) work(p *process, ask func(server admin) error,
+	alone func(cfg *config.Settings, settings string, dir *datadir.Dir) error) error {
 	data, err := c.data(p)
 	if err != nil {
 		return err

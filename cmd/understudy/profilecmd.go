@@ -35,7 +35,8 @@ type profileCmd struct {
 
 // Help is what --help says below the flags.
 func (c *profileCmd) Help() string {
-	return "Profiles a running server and prints who uses most: functions with their callers above and their callees below, packages, jobs and credentials.\ndocs/diagnostics.md says more."
+	return "Profiles a running server and prints who uses most: functions with their callers above and their callees below, packages, jobs " +
+		"and credentials.\ndocs/diagnostics.md says more."
 }
 
 // profileWait bounds an answer beyond the length of the profile.
@@ -160,7 +161,8 @@ func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join([]string{"ID", "KIND", "FROM", "TOOK", "FILE"}, "\t"))
 	for _, k := range list.Kept {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\n", printable(k.ID), printable(k.Kind), k.From.UTC().Format(time.RFC3339), k.Took, profile.Value("held", k.Bytes))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\n", printable(k.ID), printable(k.Kind), k.From.UTC().Format(time.RFC3339), k.Took,
+			profile.Value("held", k.Bytes))
 	}
 	return w.Flush()
 }

@@ -27,7 +27,8 @@ const purgeWait = 90 * time.Second
 
 // Help is what --help says below the flags.
 func (c *purgeCmd) Help() string {
-	return "Forgets the page held under a key, or a record in every shape with the pages that show it and its files. The next reader gets it from upstream, where nothing changes.\n" +
+	return "Forgets the page held under a key, or a record in every shape with the pages that show it and its files. The next reader gets " +
+		"it from upstream, where nothing changes.\n" +
 		"docs/purge.md shows examples."
 }
 
@@ -54,7 +55,8 @@ func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
 		_, err := fmt.Fprintf(w, "nothing was held of %s\n", what)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "forgotten: %s, %s, %s\n", countOf(done.Pages, "page"), countOf(done.Versions, "version"), countOf(done.Files, "file"))
+	_, err := fmt.Fprintf(w, "forgotten: %s, %s, %s\n", countOf(done.Pages, "page"), countOf(done.Versions, "version"),
+		countOf(done.Files, "file"))
 	return err
 }
 

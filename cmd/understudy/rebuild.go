@@ -25,7 +25,8 @@ const rebuildEvery = 500 * time.Millisecond
 
 // Help is what --help says below the flags.
 func (c *storeRebuildCmd) Help() string {
-	return "Makes the indexes of terms and words anew from the records. A server that runs goes on answering; searches wait until it is done. Interrupted, it goes on with the next start."
+	return "Makes the indexes of terms and words anew from the records. A server that runs goes on answering; searches wait until it is " +
+		"done. Interrupted, it goes on with the next start."
 }
 
 // Run asks the server that holds the folder, or does it in the folder itself
@@ -91,7 +92,8 @@ func (b *buildBar) at(i diagnostics.Indexed) {
 		left = (time.Duration(float64(time.Since(b.began)) * float64(i.Total-i.Done) / float64(new))).Round(time.Second).String() + " left"
 	}
 	full := int(i.Done * barWidth / i.Total)
-	b.show.text(fmt.Sprintf("[%s%s] %d of %d records %3d %%  %s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), i.Done, i.Total, i.Done*100/i.Total, left))
+	b.show.text(fmt.Sprintf("[%s%s] %d of %d records %3d %%  %s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), i.Done,
+		i.Total, i.Done*100/i.Total, left))
 }
 
 func (b *buildBar) end(records int64, err error) error {

@@ -45,7 +45,8 @@ type searchCmd struct {
 
 // Help is what --help says below the flags.
 func (c *searchCmd) Help() string {
-	return "Finds words, \"phrases\", begin*, -not, FIELD:VALUE, FIELD>VALUE, kind:KIND, date:2026-05, number:+1… in every record a running server holds, newest first.\n" +
+	return "Finds words, \"phrases\", begin*, -not, FIELD:VALUE, FIELD>VALUE, kind:KIND, date:2026-05, number:+1… in every record a " +
+		"running server holds, newest first.\n" +
 		"Prints a table on a terminal and JSON lines elsewhere. docs/search.md has the grammar and examples."
 }
 
@@ -93,7 +94,8 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	case c.Forget != "":
 		return s.command(ctx, http.MethodDelete, "/-/search/saved/"+url.PathEscape(c.Forget), nil)
 	case c.Save != "":
-		body, err := json.Marshal(map[string]any{"name": c.Save, "q": query, "source": c.Source, "kinds": c.Kind, "sort": c.Sort, "shared": c.Shared})
+		body, err := json.Marshal(map[string]any{"name": c.Save, "q": query, "source": c.Source, "kinds": c.Kind, "sort": c.Sort,
+			"shared": c.Shared})
 		if err != nil {
 			return err
 		}

@@ -71,7 +71,8 @@ func underlined(query string, at, end int) string {
 		before = "…" + before
 	}
 	under = fitted(under, mostBeside)
-	return "  " + before + under + fitted(after, mostBeside) + "\n  " + strings.Repeat(" ", columnsOf(before)) + strings.Repeat("^", max(columnsOf(under), 1))
+	return "  " + before + under + fitted(after, mostBeside) + "\n  " + strings.Repeat(" ", columnsOf(before)) +
+		strings.Repeat("^", max(columnsOf(under), 1))
 }
 
 // plainSpaces is a text on one line: tabs and line ends are spaces, what cannot be
@@ -138,7 +139,8 @@ func columnOf(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
-	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f,
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 &&
+		r <= 0xfe6f,
 		r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3ffff:
 		return 2
 	}

@@ -33,7 +33,8 @@ func TestFitted(t *testing.T) {
 
 func TestRowsFit(t *testing.T) {
 	rows := []hitRow{
-		{"2026-06-01 12:00:00", "messages", "SM0123456789abcdef0123456789abcdef", "body: " + bold + "late" + plain + strings.Repeat(" and later", 20)},
+		{"2026-06-01 12:00:00", "messages", "SM0123456789abcdef0123456789abcdef", "body: " + bold + "late" + plain +
+			strings.Repeat(" and later", 20)},
 		{"", "participants", "CF0123456789abcdef0123456789abcdef~CA0123456789abcdef0123456789abcdef", ""},
 	}
 	for _, width := range []int{0, 1, 40, 80, 120, 132, 200} {

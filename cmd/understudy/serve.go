@@ -51,7 +51,8 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	h, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: secrets, Dir: dir, By: "config", Version: version(), Stderr: p.stderr, Again: again, Hangup: hup})
+	h, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: secrets, Dir: dir, By: "config", Version: version(),
+		Stderr: p.stderr, Again: again, Hangup: hup})
 	if err != nil {
 		return errors.Join(err, dir.Close())
 	}
@@ -154,7 +155,8 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	for _, src := range cfg.Sources {
 		src.Upstream = slow.URL()
 	}
-	h, err := app.Build(ctx, app.Options{Settings: cfg, Secrets: demoSecrets, Dir: dir, By: "demo", World: w.String(), Version: version(), Stderr: p.stderr})
+	h, err := app.Build(ctx, app.Options{Settings: cfg, Secrets: demoSecrets, Dir: dir, By: "demo", World: w.String(), Version: version(),
+		Stderr: p.stderr})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -162,7 +164,8 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	h.PrintAddresses(p.stdout)
 	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.Name, slow.URL(), c.Latency)
 	cred := cfg.Credentials[0]
-	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n", h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
+	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n",
+		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
 	printReady(p.stdout)
 	tasks := []frontend.Task{app.TuneGC(p.env, cfg.MemoryLimit(os.ReadFile))}
 	if c.Compare {

@@ -85,7 +85,8 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "%d pages, %d blocks, %d versions, %d records (%d more went) and %d changes checked\n", r.Pages, r.Blocks, r.Versions, r.Records, r.Gone, r.Changes)
+	fmt.Fprintf(p.stdout, "%d pages, %d blocks, %d versions, %d records (%d more went) and %d changes checked\n", r.Pages, r.Blocks,
+		r.Versions, r.Records, r.Gone, r.Changes)
 	for _, problem := range r.Problems {
 		fmt.Fprintln(p.stdout, problem)
 	}

@@ -77,7 +77,8 @@ func (c *syncCmd) alone(ctx context.Context, p *process, dir *datadir.Dir, o cra
 		return err
 	}
 	cfg.Log.Access = "off"
-	a, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: config.FileSecrets(folderPath), Dir: dir, By: "config", Version: version(), Stderr: p.stderr, Headless: true})
+	a, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: config.FileSecrets(folderPath), Dir: dir, By: "config",
+		Version: version(), Stderr: p.stderr, Headless: true})
 	if err != nil {
 		return err
 	}

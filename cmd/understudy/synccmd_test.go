@@ -24,7 +24,8 @@ func TestASyncEnds(t *testing.T) {
 		text  string        // of the error; "": it ends well
 	}{
 		"complete": {func(time.Time) crawl.Report { return crawl.Report{Kept: true, Complete: true, Progress: progress} }, 0, ""},
-		"failed":   {func(time.Time) crawl.Report { return crawl.Report{Kept: true, Failed: true, Why: "it is too heavy"} }, 0, "it is too heavy"},
+		"failed": {func(time.Time) crawl.Report { return crawl.Report{Kept: true, Failed: true, Why: "it is too heavy"} }, 0,
+			"it is too heavy"},
 		"dropped": {func(began time.Time) crawl.Report {
 			return crawl.Report{Kept: time.Since(began) < time.Minute, Why: "not synced to its end"}
 		}, 2 * time.Minute, "somebody ended the sync"},
@@ -46,9 +47,10 @@ func TestASyncEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var out bytes.Buffer
-				err := watchSync(t.Context(), &process{stdout: &out}, crawl.Order{Source: "a", Kind: "b"}, func(context.Context, bool) (crawl.Report, error) {
-					return c.says(began), nil
-				})
+				err := watchSync(t.Context(), &process{stdout: &out}, crawl.Order{Source: "a", Kind: "b"},
+					func(context.Context, bool) (crawl.Report, error) {
+						return c.says(began), nil
+					})
 				if took := time.Since(began); took > c.after {
 					t.Errorf("it ended after %v", took)
 				}

@@ -35,7 +35,8 @@ type tailCmd struct {
 
 // Help is what --help says below the flags.
 func (c *tailCmd) Help() string {
-	return "Follows the changes of a running server until Ctrl-C: when it was noticed, what happened, to what, and in which fields.\ndocs/feed.md says more."
+	return "Follows the changes of a running server until Ctrl-C: when it was noticed, what happened, to what, and in which " +
+		"fields.\ndocs/feed.md says more."
 }
 
 // Run follows until the first signal.
@@ -129,7 +130,8 @@ func runningServer(p *process, file, data string) (datadir.Running, error) {
 
 // plainLine is a line for people; columns stand under each other.
 func plainLine(w io.Writer, ch follow.Change) error {
-	line := fmt.Sprintf("%s  %-7s  %-20s  %-34s  %s", ch.At.Local().Format(time.DateTime), printable(ch.What), printable(ch.Kind), printable(ch.ID), printable(strings.Join(ch.Fields, ", ")))
+	line := fmt.Sprintf("%s  %-7s  %-20s  %-34s  %s", ch.At.Local().Format(time.DateTime), printable(ch.What), printable(ch.Kind),
+		printable(ch.ID), printable(strings.Join(ch.Fields, ", ")))
 	_, err := fmt.Fprintln(w, strings.TrimRight(line, " "))
 	return err
 }

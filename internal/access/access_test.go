@@ -62,7 +62,8 @@ kinds:
   - name: people
     id: [room, sid]
     lists:
-      - {path: /people, key: meta.people, filters: [{name: phone, field: phone}, {name: pretty, field: phone_pretty}, {name: odd}, {name: tag, field: tags.name}, {name: status, field: status}]}
+      - {path: /people, key: meta.people, filters: [{name: phone, field: phone}, {name: pretty, field: phone_pretty}, {name: odd},
+          {name: tag, field: tags.name}, {name: status, field: status}]}
       - {path: /everybody, key: ""}
     instances: [{path: "/people/{Room}/{Sid}", id: [Room, Sid]}]
     fields:

@@ -290,7 +290,8 @@ func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *rowFilter, 
 // response says nothing about a record.
 func (g *Gate) decide(f *rowFilter, answer *request.Response) (*request.Response, error) {
 	switch status := answer.Page.Status; {
-	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices && !f.matches(answer.Page.Body, g.now(), 0):
+	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices &&
+		!f.matches(answer.Page.Body, g.now(), 0):
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil

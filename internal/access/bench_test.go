@@ -21,8 +21,14 @@ func callsPage() *understudy.Page {
 			b.WriteString(", ")
 		}
 		sid := fmt.Sprintf("CA%032x", i)
-		fmt.Fprintf(&b, `{"sid": "%s", "account_sid": "%s", "date_created": "Fri, 18 Oct 2019 17:00:00 +0000", "date_updated": "Fri, 18 Oct 2019 17:00:00 +0000", "start_time": null, "end_time": null, "direction": "inbound", "from": "+1305%07d", "from_formatted": "(305) 141-6799", "to": "+1305%07d", "to_formatted": "(305) 141-6799", "status": "completed", "duration": "%d", "price": "-0.200", "price_unit": "USD", "parent_call_sid": null, "phone_number_sid": null, "answered_by": null, "api_version": "2010-04-01", "forwarded_from": null, "group_sid": null, "caller_name": "", "queue_time": "0", "trunk_sid": null, "uri": "/2010-04-01/Accounts/%s/Calls/%s.json", "subresource_uris": {`, sid, account, i, i, i, account, sid)
-		for j, name := range []string{"notifications", "recordings", "payments", "events", "siprec", "streams", "transcriptions", "user_defined_message_subscriptions", "user_defined_messages"} {
+		fmt.Fprintf(&b, `{"sid": "%s", "account_sid": "%s", "date_created": "Fri, 18 Oct 2019 17:00:00 +0000", "date_updated": "Fri, 18 Oct `+
+			`2019 17:00:00 +0000", "start_time": null, "end_time": null, "direction": "inbound", "from": "+1305%07d", "from_formatted": "(305) `+
+			`141-6799", "to": "+1305%07d", "to_formatted": "(305) 141-6799", "status": "completed", "duration": "%d", "price": "-0.200", `+
+			`"price_unit": "USD", "parent_call_sid": null, "phone_number_sid": null, "answered_by": null, "api_version": "2010-04-01", `+
+			`"forwarded_from": null, "group_sid": null, "caller_name": "", "queue_time": "0", "trunk_sid": null, "uri": `+
+			`"/2010-04-01/Accounts/%s/Calls/%s.json", "subresource_uris": {`, sid, account, i, i, i, account, sid)
+		for j, name := range []string{"notifications", "recordings", "payments", "events", "siprec", "streams", "transcriptions",
+			"user_defined_message_subscriptions", "user_defined_messages"} {
 			if j > 0 {
 				b.WriteString(", ")
 			}

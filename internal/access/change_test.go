@@ -54,7 +54,8 @@ func TestChange(t *testing.T) {
 		{"support", "messages", understudy.Changed, []string{"body", "status", "to"}, true, []string{"status", "to"}},
 		{"support", "messages", understudy.Changed, []string{`\u0062ody`, `st\u0061tus`}, true, []string{`st\u0061tus`}},
 		{"support", "calls", understudy.Changed, []string{"subresource_uris.x_new"}, false, nil},
-		{"support", "calls", understudy.Changed, []string{"subresource_uris.recordings", "status.deep", "", ".", "status."}, true, []string{"subresource_uris.recordings"}},
+		{"support", "calls", understudy.Changed, []string{"subresource_uris.recordings", "status.deep", "", ".", "status."}, true,
+			[]string{"subresource_uris.recordings"}},
 		{"blind", "calls", understudy.Came, nil, false, nil},
 		{"blind", "messages", understudy.Came, nil, true, nil},
 		{"half", "participants", understudy.Came, nil, false, nil},
@@ -69,7 +70,8 @@ func TestChange(t *testing.T) {
 		{"all", "calls", understudy.Came, nil, true, nil},
 		{"open", "nowhere", understudy.Came, nil, false, nil},
 	} {
-		ch := understudy.Change{N: 7, Source: "twilio", Kind: c.kind, ID: "X", Type: c.what, Record: 8, Version: 9, Fields: understudy.NamesOf(c.fields...)}
+		ch := understudy.Change{N: 7, Source: "twilio", Kind: c.kind, ID: "X", Type: c.what, Record: 8, Version: 9,
+			Fields: understudy.NamesOf(c.fields...)}
 		caller := understudy.Caller{Name: c.role, Grant: &understudy.Grant{Role: c.role}}
 		got, shown := g.Change(caller, ch)
 		if shown != c.shown || shown && got.Fields != understudy.NamesOf(c.left...) {

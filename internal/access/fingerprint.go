@@ -31,7 +31,8 @@ func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 		Allow                           []understudy.Allow
 		Users                           map[string]string
 		Policy                          string
-	}{c.Name, c.Source, grant.Role, grant.By, grant.Expires.UTC().Format(time.RFC3339Nano), grant.MaxStale, grant.Allow, g.users, fingerprint(of)})
+	}{c.Name, c.Source, grant.Role, grant.By, grant.Expires.UTC().Format(time.RFC3339Nano), grant.MaxStale, grant.Allow, g.users,
+		fingerprint(of)})
 	if err != nil {
 		panic("access: strings, numbers and lists of them always marshal: " + err.Error())
 	}

@@ -23,7 +23,8 @@ func TestStanding(t *testing.T) {
 		p := policy{caller: caller, Options: Options{
 			Specs: map[string]*spec.Spec{"twilio": twilio(t), "forge": forge(t)},
 			Roles: Roles{"r": {"twilio": {"*": "see", "phone": "last4"}}, "other": {"twilio": {"*": "hide"}}},
-			Rows:  map[string]map[string]RowRules{"r": {"twilio": {"calls": {Age: time.Hour, Where: map[string]Match{"status": {In: []string{"busy"}}}}}}},
+			Rows: map[string]map[string]RowRules{"r": {"twilio": {"calls": {Age: time.Hour,
+				Where: map[string]Match{"status": {In: []string{"busy"}}}}}}},
 			Users: map[string]string{"twilio": "AC1"},
 		}}
 		g := grant

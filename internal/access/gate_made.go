@@ -51,7 +51,8 @@ func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 // NewWith makes a gate. A role, source, subject or level that is not known is
 // an error naming the nearest one that is.
 func NewWith(o Options) (*Gate, error) {
-	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*spec.Spec]errorShape{}, users: maps.Clone(o.Users), own: o.Own, newest: o.Newest, last: o.Last}
+	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*spec.Spec]errorShape{},
+		users: maps.Clone(o.Users), own: o.Own, newest: o.Newest, last: o.Last}
 	if g.now == nil {
 		g.now = time.Now
 	}
@@ -95,7 +96,8 @@ func (g *Gate) compile(role string, sources map[string]map[string]string) (map[s
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
 		sp := g.specs[source]
 		if sp == nil {
-			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, clip(source), suggest.Hint(clip(source), slices.Sorted(maps.Keys(g.specs))))
+			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, clip(source),
+				suggest.Hint(clip(source), slices.Sorted(maps.Keys(g.specs))))
 		}
 		r, err := readRules("roles."+role+"."+source, sp, sources[source])
 		if err != nil {

@@ -113,10 +113,15 @@ func TestErrorShape(t *testing.T) {
 		f    Failure
 		want string
 	}{
-		{Failure{Word: Unauthorized, Status: 401}, `{"code":20003,"message":"Authenticate","more_info":"https://www.twilio.com/docs/errors/20003","status":401}`},
-		{Failure{Word: NotFound, Status: 404, Path: `/{status}/"x"{message}`}, `{"code":20404,"message":"The requested resource /{status}/\"x\"{message} was not found","more_info":"https://www.twilio.com/docs/errors/20404","status":404}`},
-		{Failure{Word: Server, Status: 504, Message: "outcome\nunknown"}, `{"code":20500,"message":"outcome\nunknown","more_info":"https://www.twilio.com/docs/errors/20500","status":504}`},
-		{Failure{Word: "unheard of", Status: 418}, `{"code":418,"message":"I'm a teapot","more_info":"https://www.twilio.com/docs/errors/418","status":418}`},
+		{Failure{Word: Unauthorized, Status: 401}, `{"code":20003,"message":"Authenticate",` +
+			`"more_info":"https://www.twilio.com/docs/errors/20003","status":401}`},
+		{Failure{Word: NotFound, Status: 404, Path: `/{status}/"x"{message}`},
+			`{"code":20404,"message":"The requested resource /{status}/\"x\"{message} was not found",` +
+				`"more_info":"https://www.twilio.com/docs/errors/20404","status":404}`},
+		{Failure{Word: Server, Status: 504, Message: "outcome\nunknown"},
+			`{"code":20500,"message":"outcome\nunknown","more_info":"https://www.twilio.com/docs/errors/20500","status":504}`},
+		{Failure{Word: "unheard of", Status: 418}, `{"code":418,"message":"I'm a teapot","more_info":"https://www.twilio.com/docs/errors/418",` +
+			`"status":418}`},
 	} {
 		body, contentType := Error(s, test.f)
 		if string(body) != test.want || contentType != "application/json" {

@@ -58,7 +58,8 @@ func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, e
 		case word == play:
 			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; want see, last4 or hide", where, clip(subject))
 		case i < 0:
-			return nil, fmt.Errorf("access: %s: %q: unknown level %q, want see, last4 or hide%s", where, subject, clip(word), suggest.Hint(clip(word), levelNames))
+			return nil, fmt.Errorf("access: %s: %q: unknown level %q, want see, last4 or hide%s", where, subject, clip(word),
+				suggest.Hint(clip(word), levelNames))
 		}
 		if err := checkSubject(s, subject); err != nil {
 			return nil, fmt.Errorf("access: %s: %w", where, err)
@@ -89,7 +90,8 @@ func checkSubject(s *spec.Spec, subject string) error {
 		for _, k := range s.Kinds {
 			known = append(known, k.Name)
 		}
-		return fmt.Errorf("unknown subject %q, want \"*\", a class, a kind or kind.field of %s%s", clip(subject), s.Name, suggest.Hint(clip(kind), known))
+		return fmt.Errorf("unknown subject %q, want \"*\", a class, a kind or kind.field of %s%s", clip(subject), s.Name,
+			suggest.Hint(clip(kind), known))
 	}
 	f := k.Field(field)
 	if f == nil {

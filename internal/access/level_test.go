@@ -19,29 +19,47 @@ func TestLevels(t *testing.T) {
 		want  map[string]Level // by kind.field
 	}{
 		{"nothing covered", map[string]string{}, map[string]Level{"calls.sid": Hide, "calls.from": Hide}},
-		{"everything", map[string]string{"*": "see"}, map[string]Level{"calls.sid": See, "calls.from": See, "calls.unheard_of": Hide, "accounts.auth_token": Hide}},
-		{"class over *", map[string]string{"*": "see", "phone": "last4"}, map[string]Level{"calls.sid": See, "calls.from": Last4, "calls.from_formatted": Last4}},
+		{"everything", map[string]string{"*": "see"}, map[string]Level{"calls.sid": See, "calls.from": See, "calls.unheard_of": Hide,
+			"accounts.auth_token": Hide}},
+		{"class over *", map[string]string{"*": "see", "phone": "last4"},
+			map[string]Level{"calls.sid": See, "calls.from": Last4, "calls.from_formatted": Last4}},
 		{"class opens under *", map[string]string{"*": "hide", "price": "see"}, map[string]Level{"calls.price": See, "calls.sid": Hide}},
 		{"kind over *", map[string]string{"*": "see", "messages": "hide"}, map[string]Level{"messages.sid": Hide, "calls.sid": See}},
 		{"kind alone", map[string]string{"calls": "see"}, map[string]Level{"calls.from": See, "messages.sid": Hide}},
-		{"a kind does not open a class", map[string]string{"*": "see", "phone": "last4", "calls": "see"}, map[string]Level{"calls.from": Last4, "calls.sid": See}},
-		{"a class does not open a kind", map[string]string{"phone": "see", "calls": "hide"}, map[string]Level{"calls.from": Hide, "messages.from": See}},
-		{"the stricter of class and kind", map[string]string{"phone": "see", "calls": "last4"}, map[string]Level{"calls.from": Last4, "calls.sid": Last4}},
-		{"field over class", map[string]string{"*": "see", "phone": "hide", "calls.to": "see"}, map[string]Level{"calls.to": See, "calls.to_formatted": Hide, "calls.from": Hide}},
+		{"a kind does not open a class", map[string]string{"*": "see", "phone": "last4", "calls": "see"},
+			map[string]Level{"calls.from": Last4, "calls.sid": See}},
+		{"a class does not open a kind", map[string]string{"phone": "see", "calls": "hide"},
+			map[string]Level{"calls.from": Hide, "messages.from": See}},
+		{"the stricter of class and kind", map[string]string{"phone": "see", "calls": "last4"},
+			map[string]Level{"calls.from": Last4, "calls.sid": Last4}},
+		{"field over class", map[string]string{"*": "see", "phone": "hide", "calls.to": "see"},
+			map[string]Level{"calls.to": See, "calls.to_formatted": Hide, "calls.from": Hide}},
 		{"field over kind", map[string]string{"calls": "hide", "calls.sid": "see"}, map[string]Level{"calls.sid": See, "calls.status": Hide}},
 		{"field hides", map[string]string{"*": "see", "calls.price": "hide"}, map[string]Level{"calls.price": Hide, "messages.price": See}},
-		{"derived follows", map[string]string{"*": "see", "calls.from": "hide"}, map[string]Level{"calls.from_formatted": Hide, "calls.to_formatted": See}},
-		{"derived is not opened by name", map[string]string{"phone": "last4", "calls.from_formatted": "see"}, map[string]Level{"calls.from_formatted": Last4}},
-		{"what tells of a field follows (L13)", map[string]string{"*": "see", "body": "hide"}, map[string]Level{"messages.price": Hide, "messages.num_segments": Hide, "messages.num_media": See, "calls.price": See}},
-		{"what tells of a field is opened by name", map[string]string{"*": "see", "body": "hide", "messages.price": "see"}, map[string]Level{"messages.price": See, "messages.num_segments": Hide}},
-		{"URLs follow numbers (L12)", map[string]string{"*": "see", "phone": "last4"}, map[string]Level{"incoming_phone_numbers.voice_url": Last4, "applications.sms_url": Last4}},
-		{"URLs follow numbers of their kind", map[string]string{"incoming_phone_numbers": "see", "phone": "hide"}, map[string]Level{"incoming_phone_numbers.voice_url": Hide, "applications.sms_url": Hide}},
-		{"URLs are opened by class or name", map[string]string{"*": "see", "phone": "last4", "url": "see"}, map[string]Level{"incoming_phone_numbers.voice_url": See}},
-		{"nested under kind", map[string]string{"messages": "see"}, map[string]Level{"messages.subresource_uris": See, "messages.subresource_uris.media": See}},
-		{"nested named", map[string]string{"messages": "see", "messages.subresource_uris.media": "hide"}, map[string]Level{"messages.subresource_uris.media": Hide, "messages.subresource_uris.feedback": See}},
-		{"an object covers what is in it", map[string]string{"messages": "see", "messages.subresource_uris": "hide"}, map[string]Level{"messages.subresource_uris.media": Hide}},
-		{"named inside a hidden object", map[string]string{"messages.sid": "see", "messages.subresource_uris": "hide", "messages.subresource_uris.media": "see"}, map[string]Level{"messages.subresource_uris.media": See, "messages.subresource_uris": Hide}},
-		{"secrets never", map[string]string{"*": "see", "accounts": "see", "accounts.auth_token": "see", "secret": "hide"}, map[string]Level{"accounts.auth_token": Hide, "accounts.sid": See}},
+		{"derived follows", map[string]string{"*": "see", "calls.from": "hide"},
+			map[string]Level{"calls.from_formatted": Hide, "calls.to_formatted": See}},
+		{"derived is not opened by name", map[string]string{"phone": "last4", "calls.from_formatted": "see"},
+			map[string]Level{"calls.from_formatted": Last4}},
+		{"what tells of a field follows (L13)", map[string]string{"*": "see", "body": "hide"},
+			map[string]Level{"messages.price": Hide, "messages.num_segments": Hide, "messages.num_media": See, "calls.price": See}},
+		{"what tells of a field is opened by name", map[string]string{"*": "see", "body": "hide", "messages.price": "see"},
+			map[string]Level{"messages.price": See, "messages.num_segments": Hide}},
+		{"URLs follow numbers (L12)", map[string]string{"*": "see", "phone": "last4"},
+			map[string]Level{"incoming_phone_numbers.voice_url": Last4, "applications.sms_url": Last4}},
+		{"URLs follow numbers of their kind", map[string]string{"incoming_phone_numbers": "see", "phone": "hide"},
+			map[string]Level{"incoming_phone_numbers.voice_url": Hide, "applications.sms_url": Hide}},
+		{"URLs are opened by class or name", map[string]string{"*": "see", "phone": "last4", "url": "see"},
+			map[string]Level{"incoming_phone_numbers.voice_url": See}},
+		{"nested under kind", map[string]string{"messages": "see"}, map[string]Level{"messages.subresource_uris": See,
+			"messages.subresource_uris.media": See}},
+		{"nested named", map[string]string{"messages": "see", "messages.subresource_uris.media": "hide"},
+			map[string]Level{"messages.subresource_uris.media": Hide, "messages.subresource_uris.feedback": See}},
+		{"an object covers what is in it", map[string]string{"messages": "see", "messages.subresource_uris": "hide"},
+			map[string]Level{"messages.subresource_uris.media": Hide}},
+		{"named inside a hidden object", map[string]string{"messages.sid": "see", "messages.subresource_uris": "hide",
+			"messages.subresource_uris.media": "see"}, map[string]Level{"messages.subresource_uris.media": See, "messages.subresource_uris": Hide}},
+		{"secrets never", map[string]string{"*": "see", "accounts": "see", "accounts.auth_token": "see", "secret": "hide"},
+			map[string]Level{"accounts.auth_token": Hide, "accounts.sid": See}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := gate(t, Roles{"r": {"twilio": test.rules}})
@@ -61,11 +79,16 @@ func TestLevelsOfNestedAndDerived(t *testing.T) {
 		rules map[string]string
 		want  map[string]Level
 	}{
-		{"chain of derived", map[string]string{"*": "see", "phone": "last4"}, map[string]Level{"phone_pretty": Last4, "phone_link": Last4, "links": Last4, "links.self": Last4}},
-		{"chain cut in the middle", map[string]string{"*": "see", "people.phone_pretty": "hide"}, map[string]Level{"phone": See, "phone_link": Hide, "links.self": See}},
-		{"class of the object around", map[string]string{"*": "see", "name": "hide"}, map[string]Level{"profile.first": Hide, "profile.card": Hide, "profile.card.number": Hide}},
-		{"own class first", map[string]string{"*": "see", "name": "see", "phone": "hide"}, map[string]Level{"profile.card.number": Hide, "profile.first": See}},
-		{"nearest named object", map[string]string{"people.profile": "see", "people.profile.card": "hide"}, map[string]Level{"profile.first": See, "profile.card.number": Hide}},
+		{"chain of derived", map[string]string{"*": "see", "phone": "last4"},
+			map[string]Level{"phone_pretty": Last4, "phone_link": Last4, "links": Last4, "links.self": Last4}},
+		{"chain cut in the middle", map[string]string{"*": "see", "people.phone_pretty": "hide"},
+			map[string]Level{"phone": See, "phone_link": Hide, "links.self": See}},
+		{"class of the object around", map[string]string{"*": "see", "name": "hide"},
+			map[string]Level{"profile.first": Hide, "profile.card": Hide, "profile.card.number": Hide}},
+		{"own class first", map[string]string{"*": "see", "name": "see", "phone": "hide"},
+			map[string]Level{"profile.card.number": Hide, "profile.first": See}},
+		{"nearest named object", map[string]string{"people.profile": "see", "people.profile.card": "hide"},
+			map[string]Level{"profile.first": See, "profile.card.number": Hide}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := gate(t, Roles{"r": {"forge": test.rules}})
@@ -79,7 +102,8 @@ func TestLevelsOfNestedAndDerived(t *testing.T) {
 }
 
 func TestDerivedInACircleHides(t *testing.T) {
-	s := readSpec(t, []byte("name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\nkinds: [{name: k, lists: [{path: /k, key: k}], fields: [{name: a, from: b}, {name: b, from: a}, {name: c}]}]"))
+	s := readSpec(t, []byte("name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\nkinds: [{name: k, lists: [{path: /k, "+
+		"key: k}], fields: [{name: a, from: b}, {name: b, from: a}, {name: c}]}]"))
 	g, err := New(map[string]*spec.Spec{"x": s}, Roles{"r": {"x": {"*": "see"}}})
 	if err != nil {
 		t.Fatal(err)

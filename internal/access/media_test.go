@@ -89,7 +89,8 @@ func TestMedia(t *testing.T) {
 		})
 	}
 	g := gate(t, nil)
-	if err := g.Media(as(understudy.RoleAll), target(t, twilio(t), "twilio", "/2010-04-01/Accounts/"+account+"/Calls.json", "")); !errors.Is(err, understudy.ErrForbidden) {
+	if err := g.Media(as(understudy.RoleAll), target(t, twilio(t), "twilio", "/2010-04-01/Accounts/"+account+"/Calls.json",
+		"")); !errors.Is(err, understudy.ErrForbidden) {
 		t.Errorf("a list as media: %v", err)
 	}
 }
@@ -97,7 +98,8 @@ func TestMedia(t *testing.T) {
 func TestPlayIsForMediaAlone(t *testing.T) {
 	s := readSpec(t, []byte(studioSpec))
 	for _, subject := range []string{"*", "body", "takes", "takes.singer", "takes.none"} {
-		if _, err := readRules("roles.r.studio", s, map[string]string{subject: "play"}); err == nil || !strings.Contains(err.Error(), "play is for fields of type media") {
+		if _, err := readRules("roles.r.studio", s, map[string]string{subject: "play"}); err == nil ||
+			!strings.Contains(err.Error(), "play is for fields of type media") {
 			t.Errorf("%s: play: %v", subject, err)
 		}
 	}
@@ -118,15 +120,20 @@ func TestLevelOfMedia(t *testing.T) {
 // nothing of another's.
 func TestListsCutInTwoWays(t *testing.T) {
 	s := readSpec(t, []byte(studioSpec))
-	g, err := New(map[string]*spec.Spec{"studio": s}, Roles{"r": {"studio": {"*": "see", "phone": "hide"}}, "noid": {"studio": {"*": "see", "takes.sid": "hide"}}})
+	g, err := New(map[string]*spec.Spec{"studio": s}, Roles{"r": {"studio": {"*": "see", "phone": "hide"}},
+		"noid": {"studio": {"*": "see", "takes.sid": "hide"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const body = `{"next_uri":"/takes?Token=A","uri":"/takes","owner":"+1415","meta":{"next_url":"https://studio.example/v2/takes?token=B","key":"takes","odd":1},"takes":[{"sid":"T1","singer":"+14155551234","fault":30003}]}`
+	const body = `{"next_uri":"/takes?Token=A","uri":"/takes","owner":"+1415","meta":{"next_url":"https://studio.example/v2/takes?token=B",` +
+		`"key":"takes","odd":1},"takes":[{"sid":"T1","singer":"+14155551234","fault":30003}]}`
 	for _, test := range []struct{ role, uri, want string }{
-		{"r", "/takes?Size=1", `{"next_uri":"/takes?Token=A","uri":"/takes","owner":null,"meta":null,"takes":[{"sid":"T1","singer":null,"fault":30003}]}`},
-		{"r", "/v2/takes", `{"next_uri":null,"uri":null,"owner":null,"meta":{"next_url":"https://studio.example/v2/takes?token=B","key":"takes","odd":null},"takes":[{"sid":"T1","singer":null,"fault":30003}]}`},
-		{"noid", "/v2/takes", `{"next_uri":null,"uri":null,"owner":null,"meta":{"next_url":null,"key":null,"odd":null},"takes":[{"sid":null,"singer":"+14155551234","fault":30003}]}`},
+		{"r", "/takes?Size=1", `{"next_uri":"/takes?Token=A","uri":"/takes","owner":null,"meta":null,"takes":[{"sid":"T1","singer":null,` +
+			`"fault":30003}]}`},
+		{"r", "/v2/takes", `{"next_uri":null,"uri":null,"owner":null,"meta":{"next_url":"https://studio.example/v2/takes?token=B",` +
+			`"key":"takes","odd":null},"takes":[{"sid":"T1","singer":null,"fault":30003}]}`},
+		{"noid", "/v2/takes", `{"next_uri":null,"uri":null,"owner":null,"meta":{"next_url":null,"key":null,"odd":null},"takes":[{"sid":null,` +
+			`"singer":"+14155551234","fault":30003}]}`},
 	} {
 		for range 2 { // the second from memory
 			pg := page("studio", "takes", true, 200, body)

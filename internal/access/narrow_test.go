@@ -31,11 +31,13 @@ func TestNumbersAreLookedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rule, want := range map[string]string{"+1 555 000 0001": "15550000001", "whatsapp:+15550000001": "15550000001", "0155500001": "", "12345": "", access.OwnNumbers: ""} {
+	for rule, want := range map[string]string{"+1 555 000 0001": "15550000001", "whatsapp:+15550000001": "15550000001", "0155500001": "",
+		"12345": "", access.OwnNumbers: ""} {
 		g, err := access.NewWith(access.Options{
-			Specs: specs, Roles: access.Roles{"r": {"twilio": {"*": "see"}}}, Users: map[string]string{"twilio": "AC00000000000000000000000000000001"},
-			Rows: map[string]map[string]access.RowRules{"r": {"twilio": {"messages": {Numbers: []string{rule}}}}},
-			Own:  func(string, string) bool { return false }, Now: func() time.Time { return now },
+			Specs: specs, Roles: access.Roles{"r": {"twilio": {"*": "see"}}},
+			Users: map[string]string{"twilio": "AC00000000000000000000000000000001"},
+			Rows:  map[string]map[string]access.RowRules{"r": {"twilio": {"messages": {Numbers: []string{rule}}}}},
+			Own:   func(string, string) bool { return false }, Now: func() time.Time { return now },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -54,8 +56,10 @@ func TestNumbersAreLookedUp(t *testing.T) {
 		}
 		finds := g.Only(c, "twilio", "messages")
 		found := 0
-		for i, form := range []string{"+15550000001", "1 (555) 000-0001", "15550000001", "+1.555.000.0001", "whatsapp:+15550000001", "rcs:15550000001", "sms2:15550000001", "1/555/0000001", "+25550000001", "client:15550000001x"} {
-			rec := &understudy.Record{Source: "twilio", Kind: "messages", ID: fmt.Sprint("SM", i), Body: fmt.Appendf(nil, `{"sid":"SM%d","from":%q}`, i, form)}
+		for i, form := range []string{"+15550000001", "1 (555) 000-0001", "15550000001", "+1.555.000.0001", "whatsapp:+15550000001",
+			"rcs:15550000001", "sms2:15550000001", "1/555/0000001", "+25550000001", "client:15550000001x"} {
+			rec := &understudy.Record{Source: "twilio", Kind: "messages", ID: fmt.Sprint("SM", i),
+				Body: fmt.Appendf(nil, `{"sid":"SM%d","from":%q}`, i, form)}
 			if !finds(rec) {
 				continue
 			}
@@ -75,13 +79,15 @@ func held(t *testing.T, specs map[string]*spec.Spec, terms []query.Predicate, re
 	t.Helper()
 	db := storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return now }})
 	shape := specs["twilio"].Kind("messages").Lists[0].Shape
-	page := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/m"}, Kind: "messages", List: true, Shape: shape, Status: 200, At: now, Body: fmt.Appendf(nil, `{"messages":[%s]}`, rec.Body)}
+	page := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/m"}, Kind: "messages", List: true, Shape: shape, Status: 200,
+		At: now, Body: fmt.Appendf(nil, `{"messages":[%s]}`, rec.Body)}
 	page.Rows = []understudy.Row{{ID: rec.ID, Start: 13, End: 13 + len(rec.Body)}}
 	if _, err := db.Save(t.Context(), page); err != nil {
 		t.Fatal(err)
 	}
 	found := false
-	err := db.Seek(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: terms}, func(query.Hit) bool { found = true; return true })
+	err := db.Seek(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: terms},
+		func(query.Hit) bool { found = true; return true })
 	if err != nil {
 		t.Fatal(err)
 	}

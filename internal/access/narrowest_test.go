@@ -10,8 +10,9 @@ import (
 func TestNarrowest(t *testing.T) {
 	sp := twilio(t)
 	for want, roles := range map[string]Roles{
-		"":        {},
-		"masked":  {"full": {"twilio": {"*": "see"}}, "masked": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}}, "nothing": {"twilio": {"*": "hide"}}},
+		"": {},
+		"masked": {"full": {"twilio": {"*": "see"}}, "masked": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
+			"nothing": {"twilio": {"*": "hide"}}},
 		"billing": {"billing": {"twilio": {"calls": "see"}}, "support": {"twilio": {"*": "see", "phone": "last4"}}},
 	} {
 		g, err := NewWith(Options{Specs: map[string]*spec.Spec{"twilio": sp}, Roles: roles})

@@ -9,8 +9,10 @@ import (
 )
 
 func TestRows(t *testing.T) {
-	g := gate(t, Roles{"support": {"twilio": support["twilio"], "forge": {"*": "see", "phone": "last4", "people.profile": "hide", "people.age": "last4"}}, "noids": {"twilio": {"*": "see", "messages.sid": "hide"}}})
-	body := `{"messages":[{"sid":"SM1","from":"+14155551234","to":null,"body":"h\u00e9","price":null,"new":"x","subresource_uris":{"media":"\/m","other":1},"capabilities":{}},{"sid":"SM2"}],"page":0}`
+	g := gate(t, Roles{"support": {"twilio": support["twilio"], "forge": {"*": "see", "phone": "last4", "people.profile": "hide",
+		"people.age": "last4"}}, "noids": {"twilio": {"*": "see", "messages.sid": "hide"}}})
+	body := `{"messages":[{"sid":"SM1","from":"+14155551234","to":null,"body":"h\u00e9","price":null,"new":"x",` +
+		`"subresource_uris":{"media":"\/m","other":1},"capabilities":{}},{"sid":"SM2"}],"page":0}`
 	p := page("twilio", "messages", true, 200, body)
 	for _, test := range []struct {
 		role, field string
@@ -56,7 +58,8 @@ func twilioField(g *Gate, kind, name string) *spec.Field {
 
 func TestFieldsComeInOrderUnderDottedNames(t *testing.T) {
 	g := gate(t, Roles{"r": {"forge": {"*": "see", "phone": "last4", "people.profile": "hide", "people.age": "last4"}}})
-	p := page("forge", "people", false, 200, `{"room":"r","sid":"1","profile":{"first":"Ada"},"links":{"self":"/x"},"tags":{},"aliases":["a","b"],"age":7,"phone":"14155551234","what":1}`)
+	p := page("forge", "people", false, 200, `{"room":"r","sid":"1","profile":{"first":"Ada"},"links":{"self":"/x"},"tags":{},`+
+		`"aliases":["a","b"],"age":7,"phone":"14155551234","what":1}`)
 	v, err := g.View(as("r"), p)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +71,8 @@ func TestFieldsComeInOrderUnderDottedNames(t *testing.T) {
 	want := []Value{
 		{Name: "room", Text: "r", State: Seen}, {Name: "sid", Text: "1", State: Seen}, {Name: "profile", State: Hidden},
 		{Name: "links.self", Text: "********", State: Masked}, {Name: "tags", Text: "{}", State: Seen},
-		{Name: "aliases", Text: `["a","b"]`, State: Seen}, {Name: "age", State: Hidden}, {Name: "phone", Text: "********1234", State: Masked}, {Name: "what", State: Hidden},
+		{Name: "aliases", Text: `["a","b"]`, State: Seen}, {Name: "age", State: Hidden}, {Name: "phone", Text: "********1234", State: Masked},
+		{Name: "what", State: Hidden},
 	}
 	got := rows[0].Fields()
 	if len(got) != len(want) {

@@ -72,18 +72,25 @@ func TestRowRules(t *testing.T) {
 		"longer than an own one":  {own, "calls", `{"from":"+155500000011"}`, false},
 		"number of the rule":      {RowRules{"calls": {Numbers: []string{"+44 77"}}}, "calls", `{"to":"+4477"}`, true},
 		"client of the rule":      {RowRules{"calls": {Numbers: []string{"client:bob7"}}}, "calls", `{"to":"client:bob7"}`, true},
-		"subaccount":              {RowRules{Everything: {Where: map[string]Match{"account_sid": {In: []string{"ACx", "ACy"}}}}}, "messages", `{"account_sid":"ACy"}`, true},
-		"another subaccount":      {RowRules{Everything: {Where: map[string]Match{"account_sid": {In: []string{"ACx"}}}}}, "messages", `{"account_sid":"ACy"}`, false},
-		"prefix":                  {RowRules{"calls": {Where: map[string]Match{"to": {Prefix: "+44"}}}}, "calls", `{"to":"+4477"}`, true},
-		"not the prefix":          {RowRules{"calls": {Where: map[string]Match{"to": {Prefix: "+44"}}}}, "calls", `{"to":"+14477"}`, false},
-		"a number as text":        {RowRules{"messages": {Where: map[string]Match{"error_code": {In: []string{"30005"}}}}}, "messages", `{"error_code":30005}`, true},
-		"null":                    {RowRules{"messages": {Where: map[string]Match{"error_code": {In: []string{"null"}}}}}, "messages", `{"error_code":null}`, false},
-		"escaped name":            {RowRules{"calls": {Where: map[string]Match{"to": {In: []string{"x"}}}}}, "calls", `{"t\u006f":"x"}`, true},
-		"the last of two":         {RowRules{"calls": {Where: map[string]Match{"to": {In: []string{"x"}}}}}, "calls", `{"to":"x","to":"y"}`, false},
-		"inside an object":        {RowRules{"calls": {Where: map[string]Match{"subresource_uris.events": {Prefix: "/2010"}}}}, "calls", `{"subresource_uris":{"events":"/2010-x"}}`, true},
-		"all must hold":           {RowRules{"calls": {Age: 30 * day, Numbers: []string{OwnNumbers}}}, "calls", `{"from":"+15550000001","start_time":"` + old + `"}`, false},
-		"no document":             {own, "calls", `{"from":"+15550000001"`, false},
-		"no object":               {own, "calls", `["+15550000001"]`, false},
+		"subaccount": {RowRules{Everything: {Where: map[string]Match{"account_sid": {In: []string{"ACx", "ACy"}}}}}, "messages",
+			`{"account_sid":"ACy"}`, true},
+		"another subaccount": {RowRules{Everything: {Where: map[string]Match{"account_sid": {In: []string{"ACx"}}}}}, "messages",
+			`{"account_sid":"ACy"}`, false},
+		"prefix":         {RowRules{"calls": {Where: map[string]Match{"to": {Prefix: "+44"}}}}, "calls", `{"to":"+4477"}`, true},
+		"not the prefix": {RowRules{"calls": {Where: map[string]Match{"to": {Prefix: "+44"}}}}, "calls", `{"to":"+14477"}`, false},
+		"a number as text": {RowRules{"messages": {Where: map[string]Match{"error_code": {In: []string{"30005"}}}}}, "messages",
+			`{"error_code":30005}`, true},
+		"null": {RowRules{"messages": {Where: map[string]Match{"error_code": {In: []string{"null"}}}}}, "messages",
+			`{"error_code":null}`, false},
+		"escaped name": {RowRules{"calls": {Where: map[string]Match{"to": {In: []string{"x"}}}}}, "calls", `{"t\u006f":"x"}`, true},
+		"the last of two": {RowRules{"calls": {Where: map[string]Match{"to": {In: []string{"x"}}}}}, "calls", `{"to":"x","to":"y"}`,
+			false},
+		"inside an object": {RowRules{"calls": {Where: map[string]Match{"subresource_uris.events": {Prefix: "/2010"}}}}, "calls",
+			`{"subresource_uris":{"events":"/2010-x"}}`, true},
+		"all must hold": {RowRules{"calls": {Age: 30 * day, Numbers: []string{OwnNumbers}}}, "calls",
+			`{"from":"+15550000001","start_time":"` + old + `"}`, false},
+		"no document": {own, "calls", `{"from":"+15550000001"`, false},
+		"no object":   {own, "calls", `["+15550000001"]`, false},
 
 		"recording of a call it finds":    {own, "recordings", `{"call_sid":"CA1"}`, true},
 		"recording of a call it does not": {own, "recordings", `{"call_sid":"CA2"}`, false},
@@ -99,13 +106,15 @@ func TestRowRules(t *testing.T) {
 		"alert about a hidden call":       {own, "alerts", `{"resource_sid":"CA2"}`, false},
 		"alert about something else":      {own, "alerts", `{"resource_sid":"SM1"}`, true},
 		"alert about nothing":             {own, "alerts", `{"resource_sid":null}`, true},
-		"opened again":                    {RowRules{"calls": own["calls"], "recordings": {Word: FindAll}}, "recordings", `{"call_sid":"CA2"}`, true},
-		"own rule and the parent's":       {RowRules{"calls": own["calls"], "recordings": {Age: 30 * day}}, "recordings", `{"call_sid":"CA2","date_created":"` + young + `"}`, false},
-		"a common rule it cannot fulfil":  {RowRules{Everything: own["calls"]}, "conferences", `{"sid":"CF1"}`, false},
-		"a common rule, by the parent":    {RowRules{Everything: own["calls"]}, "recordings", `{"call_sid":"CA1"}`, true},
-		"a common rule, no parent named":  {RowRules{Everything: own["calls"]}, "alerts", `{"resource_sid":null}`, false},
-		"none":                            {RowRules{"calls": {Word: FindNone}}, "calls", `{"sid":"CA1"}`, false},
-		"not spoken of":                   {own, "messages", `{"sid":"SM1"}`, true},
+		"opened again": {RowRules{"calls": own["calls"], "recordings": {Word: FindAll}}, "recordings", `{"call_sid":"CA2"}`,
+			true},
+		"own rule and the parent's": {RowRules{"calls": own["calls"], "recordings": {Age: 30 * day}}, "recordings",
+			`{"call_sid":"CA2","date_created":"` + young + `"}`, false},
+		"a common rule it cannot fulfil": {RowRules{Everything: own["calls"]}, "conferences", `{"sid":"CF1"}`, false},
+		"a common rule, by the parent":   {RowRules{Everything: own["calls"]}, "recordings", `{"call_sid":"CA1"}`, true},
+		"a common rule, no parent named": {RowRules{Everything: own["calls"]}, "alerts", `{"resource_sid":null}`, false},
+		"none":                           {RowRules{"calls": {Word: FindNone}}, "calls", `{"sid":"CA1"}`, false},
+		"not spoken of":                  {own, "messages", `{"sid":"SM1"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := ruledGate(t, test.rules, someHeld)
@@ -124,7 +133,8 @@ func TestRowRules(t *testing.T) {
 // A kind of which nothing can be found is hidden whole, and no other is.
 func TestKindsThatCannotBeFound(t *testing.T) {
 	g := ruledGate(t, RowRules{Everything: {Numbers: []string{OwnNumbers}}, "keys": {Word: FindAll}}, nil)
-	for kind, want := range map[string]bool{"calls": true, "recordings": true, "call_events": true, "keys": true, "conferences": false, "balance": false, "usage_records": false, "accounts": false} {
+	for kind, want := range map[string]bool{"calls": true, "recordings": true, "call_events": true, "keys": true, "conferences": false,
+		"balance": false, "usage_records": false, "accounts": false} {
 		if got := g.Sees(as("r"), "twilio", kind); got != want {
 			t.Errorf("sees %s: %v, want %v", kind, got, want)
 		}
@@ -171,8 +181,10 @@ func TestRowRulesThatAreRefused(t *testing.T) {
 	}
 	specs := map[string]*spec.Spec{"twilio": twilio(t)}
 	for want, o := range map[string]Options{
-		`"s" has row rules and is no role`:                {Specs: specs, Rows: map[string]map[string]RowRules{"s": {"twilio": {"calls": {Word: FindAll}}}}},
-		`roles.r.twilio: it has row rules and nothing it`: {Specs: specs, Roles: Roles{"r": {}}, Rows: map[string]map[string]RowRules{"r": {"twilio": {"calls": {Word: FindAll}}}}},
+		`"s" has row rules and is no role`: {Specs: specs,
+			Rows: map[string]map[string]RowRules{"s": {"twilio": {"calls": {Word: FindAll}}}}},
+		`roles.r.twilio: it has row rules and nothing it`: {Specs: specs, Roles: Roles{"r": {}},
+			Rows: map[string]map[string]RowRules{"r": {"twilio": {"calls": {Word: FindAll}}}}},
 	} {
 		if _, err := NewWith(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)

@@ -104,7 +104,8 @@ func (g *Gate) forget(k askedKey, s *sharedLookup) {
 // lead asks upstream and sets the result for all waiting requests. lead forgets
 // the request at once if the record was found, if its own caller left before the
 // end, or if the code below panics.
-func (g *Gate) lead(ctx context.Context, f *rowFilter, a request.Request, ask Asker, k askedKey, s *sharedLookup) (*request.Response, error) {
+func (g *Gate) lead(ctx context.Context, f *rowFilter, a request.Request, ask Asker, k askedKey, s *sharedLookup) (*request.Response,
+	error) {
 	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
 		if s.left || s.err == nil && s.answer.Page.Status == http.StatusOK {

@@ -60,7 +60,8 @@ func seeking(t *testing.T) (*Gate, *spec.Target) {
 	t.Helper()
 	g := ruledGate(t, RowRules{"calls": {Age: 30 * 24 * time.Hour}}, shelf{})
 	g.now = time.Now
-	at, err := g.specs["twilio"].Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls/CA00000000000000000000000000000009.json", "")
+	at, err := g.specs["twilio"].Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls/"+
+		"CA00000000000000000000000000000009.json", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,8 @@ func how(err error) string {
 }
 
 func TestSeekEndsTheSameInEveryTiming(t *testing.T) {
-	gaps := []time.Duration{0, 1, time.Millisecond, 400 * time.Millisecond, 999 * time.Millisecond, time.Second, 1001 * time.Millisecond, 1999 * time.Millisecond, 2 * time.Second, 2100 * time.Millisecond, 10 * time.Second}
+	gaps := []time.Duration{0, 1, time.Millisecond, 400 * time.Millisecond, 999 * time.Millisecond, time.Second, 1001 * time.Millisecond,
+		1999 * time.Millisecond, 2 * time.Second, 2100 * time.Millisecond, 10 * time.Second}
 	said := func(s *slow) (all []string) {
 		synctest.Test(t, func(t *testing.T) {
 			g, at := seeking(t)

@@ -21,12 +21,14 @@ func TestSeen(t *testing.T) {
 	if err != nil || row.ID != "CA1" {
 		t.Fatalf("%+v, %v", row, err)
 	}
-	for name, want := range map[string]Value{"from": {Text: "********4567", State: Masked}, "status": {Text: "busy", State: Seen}, "price": {State: Null}, "to": {State: Absent}} {
+	for name, want := range map[string]Value{"from": {Text: "********4567", State: Masked}, "status": {Text: "busy", State: Seen},
+		"price": {State: Null}, "to": {State: Absent}} {
 		if v := row.Field(name); v.Text != want.Text || v.State != want.State {
 			t.Errorf("%s: %+v, want %+v", name, v, want)
 		}
 	}
-	if _, err := g.Seen(understudy.Caller{Name: "n", Source: "twilio"}, "twilio", "calls", view.Body); !errors.Is(err, understudy.ErrForbidden) {
+	if _, err := g.Seen(understudy.Caller{Name: "n", Source: "twilio"}, "twilio", "calls", view.Body); !errors.Is(err,
+		understudy.ErrForbidden) {
 		t.Errorf("nobody: %v", err)
 	}
 	for _, body := range []string{"", "[]", "x"} {

@@ -35,7 +35,8 @@ var (
 // with the rows.
 func walk(t *testing.T, g *Gate, who, path, token string, then bool, rows ...string) error {
 	t.Helper()
-	at, err := g.specs["twilio"].Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001"+path, "PageSize=2&Page=1&PageToken="+url.QueryEscape(token))
+	at, err := g.specs["twilio"].Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001"+path,
+		"PageSize=2&Page=1&PageToken="+url.QueryEscape(token))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,8 @@ func TestTokensTellNothing(t *testing.T) {
 		{"/Calls.json", openCall, hiddenCall, long("CA", "3"), []string{"PA", "PB"}},
 		{"/Recordings.json", long("RE", "1"), long("RE", "2"), long("RE", "3"), []string{"PA", "PB"}},
 		{"/Calls/" + openCall + "/Recordings.json", long("RE", "1"), long("RE", "2"), long("RE", "3"), []string{"PA", "PB"}},
-		{"/Conferences/" + conference + "/Participants.json", conference + "~" + openCall, conference + "~" + hiddenCall, conference + "~" + long("CA", "3"), []string{"after~", "before~"}},
+		{"/Conferences/" + conference + "/Participants.json", conference + "~" + openCall, conference + "~" + hiddenCall, conference + "~" +
+			long("CA", "3"), []string{"after~", "before~"}},
 	} {
 		for _, head := range list.heads {
 			for _, then := range []bool{false, true} {

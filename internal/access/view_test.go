@@ -72,25 +72,38 @@ func TestView(t *testing.T) {
 			`{"\u0062ody":"text","fr\u006fm":"+14155551234","s\u0069d":"SM1","\u0053id":"x"}`,
 			`{"\u0062ody":null,"fr\u006fm":"********1234","s\u0069d":"SM1","\u0053id":null}`},
 		{"names in another case", "support", "twilio", "messages", false, `{"SID":"x","Body":"text"}`, `{"SID":null,"Body":null}`},
-		{"a name there twice", "support", "twilio", "messages", false, `{"body":"a","body":"b","sid":"x"}`, `{"body":null,"body":null,"sid":"x"}`},
-		{"escaped values", "support", "twilio", "calls", false, `{"from":"\u002b14155551234","to":"\"12345678"}`, `{"from":"********1234","to":"********"}`},
-		{"white space stays", "support", "twilio", "messages", false, " {\n\t\"body\" : \"x\" ,\r\n \"sid\":\"y\" } \n", " {\n\t\"body\" : null ,\r\n \"sid\":\"y\" } \n"},
-		{"one kind alone", "calls", "twilio", "calls", true, `{"calls":[{"from":"+14155551234"}],"page":0}`, `{"calls":[{"from":"+14155551234"}],"page":0}`},
+		{"a name there twice", "support", "twilio", "messages", false, `{"body":"a","body":"b","sid":"x"}`,
+			`{"body":null,"body":null,"sid":"x"}`},
+		{"escaped values", "support", "twilio", "calls", false, `{"from":"\u002b14155551234","to":"\"12345678"}`,
+			`{"from":"********1234","to":"********"}`},
+		{"white space stays", "support", "twilio", "messages", false, " {\n\t\"body\" : \"x\" ,\r\n \"sid\":\"y\" } \n",
+			" {\n\t\"body\" : null ,\r\n \"sid\":\"y\" } \n"},
+		{"one kind alone", "calls", "twilio", "calls", true, `{"calls":[{"from":"+14155551234"}],"page":0}`,
+			`{"calls":[{"from":"+14155551234"}],"page":0}`},
 		{"ids hidden: links go too", "noids", "twilio", "calls", true,
 			`{"calls":[{"sid":"CA1","status":"busy"}],"next_page_uri":"/x?PageToken=PACA1","page":1}`,
 			`{"calls":[{"sid":null,"status":"busy"}],"next_page_uri":null,"page":1}`},
-		{"secrets in answers that slipped through", "support", "twilio", "accounts", false, `{"sid":"AC1","auth_token":"t"}`, `{"sid":"AC1","auth_token":null}`},
+		{"secrets in answers that slipped through", "support", "twilio", "accounts", false, `{"sid":"AC1","auth_token":"t"}`,
+			`{"sid":"AC1","auth_token":null}`},
 		{"list in an object, envelope by class", "support", "forge", "people", true,
-			`{"meta":{"people":[{"sid":"1","phone":12345678,"age":7}],"next_url":"u","secret":"s","total":3},"owner_phone":"+14155551234","key":"k"}`,
+			`{"meta":{"people":[{"sid":"1","phone":12345678,"age":7}],"next_url":"u","secret":"s","total":3},"owner_phone":"+14155551234",` +
+				`"key":"k"}`,
 			`{"meta":{"people":[{"sid":"1","phone":null,"age":7}],"next_url":"u","secret":null,"total":3},"owner_phone":"********1234","key":null}`},
-		{"bare array", "support", "forge", "people", true, `[{"sid":"1","phone":"447"},"x",{"x":"y"},["z"]]`, `[{"sid":"1","phone":"********"},null,{"x":null},[null]]`},
+		{"bare array", "support", "forge", "people", true, `[{"sid":"1","phone":"447"},"x",{"x":"y"},["z"]]`,
+			`[{"sid":"1","phone":"********"},null,{"x":null},[null]]`},
 		{"derived and nested", "support", "forge", "people", false,
-			`{"phone_pretty":"+1 415 555 1234","links":{"self":"/p/14155551234","x":"y"},"profile":{"first":"Ada","card":{"number":"14155551234","pin":"1"}},"tags":[{"name":"a","id":1},{"name":"b"}],"aliases":["x",["y"],{"z":1}],"password":"p"}`,
-			`{"phone_pretty":"********1234","links":{"self":"********","x":null},"profile":{"first":"Ada","card":{"number":"********1234","pin":null}},"tags":[{"name":"a","id":null},{"name":"b"}],"aliases":["x",["y"],null],"password":null}`},
-		{"a hidden object with one field shown", "names", "forge", "people", false, `{"profile":{"first":"Ada","card":{"number":"1"}},"tags":[{"name":"a"}]}`, `{"profile":{"first":"********","card":null},"tags":null}`},
-		{"last4 of other types", "masked", "forge", "people", false, `{"sid":"1","age":12345678,"aliases":[true,1,null,"x"]}`, `{"sid":"********","age":null,"aliases":[null,null,null,"********"]}`},
-		{"one record where a list was asked (a create)", "support", "twilio", "messages", true, `{"sid":"SM1","body":"x","to":"+14155551234"}`, `{"sid":"SM1","body":null,"to":"********1234"}`},
-		{"a list key that holds no list", "support", "twilio", "messages", true, `{"messages":{"body":"x"},"sid":"y"}`, `{"messages":null,"sid":"y"}`},
+			`{"phone_pretty":"+1 415 555 1234","links":{"self":"/p/14155551234","x":"y"},"profile":{"first":"Ada","card":{"number":"14155551234",` +
+				`"pin":"1"}},"tags":[{"name":"a","id":1},{"name":"b"}],"aliases":["x",["y"],{"z":1}],"password":"p"}`,
+			`{"phone_pretty":"********1234","links":{"self":"********","x":null},"profile":{"first":"Ada","card":{"number":"********1234",` +
+				`"pin":null}},"tags":[{"name":"a","id":null},{"name":"b"}],"aliases":["x",["y"],null],"password":null}`},
+		{"a hidden object with one field shown", "names", "forge", "people", false,
+			`{"profile":{"first":"Ada","card":{"number":"1"}},"tags":[{"name":"a"}]}`, `{"profile":{"first":"********","card":null},"tags":null}`},
+		{"last4 of other types", "masked", "forge", "people", false, `{"sid":"1","age":12345678,"aliases":[true,1,null,"x"]}`,
+			`{"sid":"********","age":null,"aliases":[null,null,null,"********"]}`},
+		{"one record where a list was asked (a create)", "support", "twilio", "messages", true, `{"sid":"SM1","body":"x","to":"+14155551234"}`,
+			`{"sid":"SM1","body":null,"to":"********1234"}`},
+		{"a list key that holds no list", "support", "twilio", "messages", true, `{"messages":{"body":"x"},"sid":"y"}`,
+			`{"messages":null,"sid":"y"}`},
 		{"a string", "support", "twilio", "messages", false, `"text"`, `null`},
 		{"a path the spec does not name", "support", "twilio", "", false, `{"sid":"x","a":{"b":1},"c":null}`, `{"sid":null,"a":null,"c":null}`},
 		{"a list of an unnamed path", "support", "twilio", "", false, `[{"sid":"x"},1]`, `[{"sid":null},null]`},
@@ -175,11 +188,17 @@ func TestUpstreamErrorsAreMadeAnew(t *testing.T) {
 		body   string
 		want   string
 	}{
-		{"twilio", 404, `{"code":20404,"message":"` + secret + `","more_info":"x","status":404}`, `{"code":20404,"message":"The requested resource /x was not found","more_info":"https://www.twilio.com/docs/errors/20404","status":404}`},
-		{"twilio", 400, `{"code":21211,"message":"` + secret + `","status":400}`, `{"code":21211,"message":"Bad Request","more_info":"https://www.twilio.com/docs/errors/21211","status":400}`},
-		{"twilio", 400, `{"code":14155551234,"message":"x"}`, `{"code":20001,"message":"Bad Request","more_info":"https://www.twilio.com/docs/errors/20001","status":400}`},
-		{"twilio", 400, `{"code":"` + secret + `"}`, `{"code":20001,"message":"Bad Request","more_info":"https://www.twilio.com/docs/errors/20001","status":400}`},
-		{"twilio", 500, secret, `{"code":20500,"message":"An internal server error has occurred","more_info":"https://www.twilio.com/docs/errors/20500","status":500}`},
+		{"twilio", 404, `{"code":20404,"message":"` + secret + `","more_info":"x","status":404}`,
+			`{"code":20404,"message":"The requested resource /x was not found","more_info":"https://www.twilio.com/docs/errors/20404",` +
+				`"status":404}`},
+		{"twilio", 400, `{"code":21211,"message":"` + secret + `","status":400}`,
+			`{"code":21211,"message":"Bad Request","more_info":"https://www.twilio.com/docs/errors/21211","status":400}`},
+		{"twilio", 400, `{"code":14155551234,"message":"x"}`,
+			`{"code":20001,"message":"Bad Request","more_info":"https://www.twilio.com/docs/errors/20001","status":400}`},
+		{"twilio", 400, `{"code":"` + secret + `"}`, `{"code":20001,"message":"Bad Request",` +
+			`"more_info":"https://www.twilio.com/docs/errors/20001","status":400}`},
+		{"twilio", 500, secret, `{"code":20500,"message":"An internal server error has occurred",` +
+			`"more_info":"https://www.twilio.com/docs/errors/20500","status":500}`},
 		{"twilio", 429, ``, `{"code":20429,"message":"Too Many Requests","more_info":"https://www.twilio.com/docs/errors/20429","status":429}`},
 		{"twilio", 302, secret, `{"code":20001,"message":"Found","more_info":"https://www.twilio.com/docs/errors/20001","status":302}`},
 		{"forge", 410, `{"error":{"no":7,"text":"` + secret + `"}}`, `{"error":{"no":7,"text":"Gone"},"http":410}`},
@@ -239,7 +258,8 @@ func FuzzView(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	s := twilio(f)
-	g, err := NewWith(Options{Specs: map[string]*spec.Spec{"twilio": s}, Roles: Roles{"support": support, "none": {"twilio": {"messages.sid": "last4"}}}, Cache: -1})
+	g, err := NewWith(Options{Specs: map[string]*spec.Spec{"twilio": s},
+		Roles: Roles{"support": support, "none": {"twilio": {"messages.sid": "last4"}}}, Cache: -1})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -197,7 +197,8 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	if first != nil {
 		faces = append([]*frontend.Server{first}, faces...)
 	}
-	tasks := append([]frontend.Task{h.mirror.Run, h.jobs.Run, h.walker.Run, erasures{h}.eraseSoon, h.lookups.keepOwn, h.loadMedia, h.profiles.Run}, more...)
+	tasks := append([]frontend.Task{h.mirror.Run, h.jobs.Run, h.walker.Run, erasures{h}.eraseSoon, h.lookups.keepOwn, h.loadMedia,
+		h.profiles.Run}, more...)
 	if h.feed != nil {
 		tasks = append(tasks, h.feed.Run)
 	}

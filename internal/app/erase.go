@@ -40,7 +40,8 @@ func OpenErasing(ctx context.Context, cfg *config.Settings, settings string, dir
 		return nil, err
 	}
 	f := &FolderErasing{db: db, sources: sources}
-	if f.files, err = contents.Open(contents.Options{Dir: filepath.Join(dir.Path, datadir.MediaFolder), Limit: math.MaxInt64, Now: time.Now}); err != nil {
+	if f.files, err = contents.Open(contents.Options{Dir: filepath.Join(dir.Path, datadir.MediaFolder), Limit: math.MaxInt64,
+		Now: time.Now}); err != nil {
 		return nil, errors.Join(err, f.db.Close())
 	}
 	return f, nil
@@ -70,7 +71,8 @@ func eraseIn(ctx context.Context, db *store.DB, sources []*spec.Source, e diagno
 		names = append(names, src.Name)
 	}
 	if !slices.Contains(names, e.Source) {
-		return got, invalid("no source is called %q%s; there is %s", understudy.Clip(e.Source), suggest.Hint(understudy.Clip(e.Source), names), strings.Join(names, ", "))
+		return got, invalid("no source is called %q%s; there is %s", understudy.Clip(e.Source), suggest.Hint(understudy.Clip(e.Source), names),
+			strings.Join(names, ", "))
 	}
 	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
 		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
@@ -87,7 +89,8 @@ func eraseIn(ctx context.Context, db *store.DB, sources []*spec.Source, e diagno
 		}
 		number := !strings.Contains(e.What, "/")
 		if got.Own = number && ours(sources, e.Source, found.Kinds); got.Own && !e.Dry {
-			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to erase it")
+			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to " +
+				"erase it")
 		}
 	}
 	if !e.Dry {
@@ -192,7 +195,8 @@ func (h erasures) eraseListed(ctx context.Context, r *jobs.Run) error {
 		if h.feed != nil {
 			h.feed.Forget(e.Source)
 		}
-		h.log.Info("erased", "receipt", e.Number, "source", e.Source, "cause", e.Cause.String(), "records", e.Records, "versions", e.Versions, "pages", e.Pages, "files", e.Files)
+		h.log.Info("erased", "receipt", e.Number, "source", e.Source, "cause", e.Cause.String(), "records", e.Records, "versions", e.Versions,
+			"pages", e.Pages, "files", e.Files)
 	}
 	return err
 }
@@ -244,7 +248,8 @@ func (h erasures) eraseSoon(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: h.erasing.key(), Priority: understudy.Steady, RunAfter: time.Now().Add(delay)}); err != nil {
+		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: h.erasing.key(), Priority: understudy.Steady,
+			RunAfter: time.Now().Add(delay)}); err != nil {
 			h.log.Error("erasing waits for its hour", "err", err)
 		}
 		t := time.NewTimer(delay / 2) // a busy sweep rings often

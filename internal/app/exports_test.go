@@ -23,7 +23,8 @@ import (
 const exportSettings = `
 viewer: {listen: "127.0.0.1:0", role: clerk}
 sources:
-  twilio: {spec: twilio, user: AC00000000000000000000000000000001, secret: "file:upstream", upstream: UPSTREAM, listen: "127.0.0.1:0", polls: []}
+  twilio: {spec: twilio, user: AC00000000000000000000000000000001, secret: "file:upstream", upstream: UPSTREAM,
+    listen: "127.0.0.1:0", polls: []}
 credentials:
   - {name: reports, source: twilio, user: reports, secret: "file:one", role: support}
   - {name: desk, source: twilio, user: desk, secret: "file:two", role: clerk}
@@ -65,7 +66,8 @@ func openExporting(t *testing.T) *exporting {
 		}
 		return understudy.NewSecret(setting), nil
 	}
-	if e.h, err = Build(t.Context(), Options{Settings: cfg, Secrets: secrets, Dir: dir, By: "config", Stderr: io.Discard, Again: read}); err != nil {
+	if e.h, err = Build(t.Context(), Options{Settings: cfg, Secrets: secrets, Dir: dir, By: "config", Stderr: io.Discard,
+		Again: read}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -154,7 +156,8 @@ const (
 
 func TestExportsOverAReading(t *testing.T) {
 	e := openExporting(t)
-	for target, broken := range map[string]string{"/-/search?format=jsonl&q=kind:messages": brokenSearch, "/search.jsonl?q=kind:messages": brokenViewer} {
+	for target, broken := range map[string]string{"/-/search?format=jsonl&q=kind:messages": brokenSearch,
+		"/search.jsonl?q=kind:messages": brokenViewer} {
 		whole := e.over("reports", target, "newest: 30s", "newest: 20s")
 		if n := strings.Count(whole, "\n"); n != 300 || strings.Contains(whole, broken) {
 			t.Fatalf("%s: %d lines", target, n)
@@ -173,7 +176,8 @@ func TestExportsOverAReading(t *testing.T) {
 			}
 		}
 		ends("another role", "role: support}", "role: clerk}")
-		goesOn("what is others'", "price: hide", "price: see", "role: clerk}\nsources", "role: support, exports: 1}\nsearch: {exports: 1}\nsources",
+		goesOn("what is others'", "price: hide", "price: see", "role: clerk}\nsources",
+			"role: support, exports: 1}\nsearch: {exports: 1}\nsources",
 			"  support:", "  third: {twilio: {calls: see}}\n  support:", "name: desk", "name: late")
 		if broken == brokenViewer {
 			continue

@@ -30,8 +30,10 @@ func (h *App) openFaces(ctx context.Context, p policy, b Options) error {
 		return err
 	}
 	for _, src := range h.sources {
-		body, contentType := access.Error(src.Spec, access.Failure{Word: access.Server, Status: 503, Message: "too many connections; try again in a moment"})
-		if err := h.openFace(ctx, src.Name, b.Settings.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT", frontend.Refusal(body, contentType)); err != nil {
+		body, contentType := access.Error(src.Spec, access.Failure{Word: access.Server, Status: 503,
+			Message: "too many connections; try again in a moment"})
+		if err := h.openFace(ctx, src.Name, b.Settings.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT",
+			frontend.Refusal(body, contentType)); err != nil {
 			return err
 		}
 		if src.PublicURL == "" {
@@ -79,11 +81,13 @@ func (d *handlerSet) Close() error { return errors.Join(d.viewer.Close(), d.sear
 // dress makes the handlers of a policy; it begins nothing.
 func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	diag := diagnostics.New(diagnostics.Options{
-		Snapshot: figures{h}.snapshot, Readable: figures{h}.readable, Ending: h.ending.Load, Loads: h.reads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
+		Snapshot: figures{h}.snapshot, Readable: figures{h}.readable, Ending: h.ending.Load, Loads: h.reads.now, Person: p.book.Person,
+		All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
 		Bound: func(c understudy.Caller) bool {
 			return slices.ContainsFunc(h.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
 		},
-		Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index, Token: h.opts.Dir.Token, Profiles: h.profiles, PublicURL: cfg.Viewer.PublicURL,
+		Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index, Token: h.opts.Dir.Token,
+		Profiles: h.profiles, PublicURL: cfg.Viewer.PublicURL,
 	})
 	found, err := h.searcher(cfg, p)
 	if err != nil {
@@ -96,15 +100,18 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	v, err := viewer.New(page.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
 		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(), Exports: h.exports.viewer, Until: h.exports.until(p),
-		Snapshot: figures{h}.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Version: h.opts.Version, Logger: h.log, Now: time.Now,
+		Snapshot: figures{h}.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found,
+		Version: h.opts.Version, Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}}
+	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{},
+		handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
-			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), LastChange: h.db.LastChange, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
+			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), LastChange: h.db.LastChange,
+			Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
 			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
 			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Logger: h.log, Now: time.Now,
 		})

@@ -72,7 +72,8 @@ func (h figures) walkHeld(ctx context.Context, source, kind string, held *page.H
 	if err != nil || !s.Kept {
 		return
 	}
-	held.Complete, held.Why, held.Running, held.Done, held.Total, held.Walk, held.ETA = s.Complete, s.Why, s.Running, s.Done, max(s.Total, 0), s.Walk, s.ETA
+	held.Complete, held.Why, held.Running, held.Done, held.Total, held.Walk, held.ETA = s.Complete, s.Why, s.Running, s.Done, max(s.Total, 0),
+		s.Walk, s.ETA
 	if !s.CaughtUp.IsZero() {
 		held.CaughtUp = s.CaughtUp
 	}
@@ -93,7 +94,8 @@ func (h figures) viewerTimes(source string) (ours, theirs page.Times, each []pag
 
 func viewerTime(s onlinestat.Summary) page.Times {
 	of := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
-	return page.Times{Answers: s.Count, Mean: of(s.Mean), Deviation: of(s.Deviation), Min: of(s.Min), Max: of(s.Max), P50: of(s.P50), P99: of(s.P99)}
+	return page.Times{Answers: s.Count, Mean: of(s.Mean), Deviation: of(s.Deviation), Min: of(s.Min), Max: of(s.Max), P50: of(s.P50),
+		P99: of(s.P99)}
 }
 
 // recentCount is how many answer times are kept.

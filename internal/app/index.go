@@ -19,21 +19,22 @@ const indexJob = "fill indexes"
 
 // indexKind is the job.
 func (h indexes) indexKind() jobs.Kind {
-	return jobs.Kind{Name: indexJob, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute, Run: func(ctx context.Context, r *jobs.Run) error {
-		began, told := time.Now(), time.Now()
-		filled := false
-		err := h.db.Index(ctx, func(done, total int64) {
-			r.Progress(done, total, "")
-			if filled = done == total; time.Since(told) >= indexTell {
-				told = time.Now()
-				h.log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
+	return jobs.Kind{Name: indexJob, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute,
+		Run: func(ctx context.Context, r *jobs.Run) error {
+			began, told := time.Now(), time.Now()
+			filled := false
+			err := h.db.Index(ctx, func(done, total int64) {
+				r.Progress(done, total, "")
+				if filled = done == total; time.Since(told) >= indexTell {
+					told = time.Now()
+					h.log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
+				}
+			})
+			if filled && err == nil {
+				h.log.Info("the indexes are filled", "took", time.Since(began).Round(time.Millisecond))
 			}
-		})
-		if filled && err == nil {
-			h.log.Info("the indexes are filled", "took", time.Since(began).Round(time.Millisecond))
-		}
-		return err
-	}}
+			return err
+		}}
 }
 
 // indexTell is how often the log says how far the indexes are.

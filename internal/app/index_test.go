@@ -40,13 +40,15 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), datadir.StoreFile), Specs: map[string]*spec.Spec{"twilio": sp}})
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), datadir.StoreFile),
+		Specs: map[string]*spec.Spec{"twilio": sp}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	const n = 700
-	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/m"}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: time.Unix(1_780_000_000, 0)}
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/m"}, Kind: "messages", Shape: "messages", List: true, Status: 200,
+		At: time.Unix(1_780_000_000, 0)}
 	for i := range n {
 		at := len(p.Body)
 		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"all is well"}`, i)

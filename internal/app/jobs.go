@@ -26,7 +26,8 @@ func (h *App) kinds() []jobs.Kind {
 func (h *App) openJobs() (err error) {
 	c := h.cfg.Jobs
 	h.jobs, err = jobs.New(jobs.Options{
-		Store: h.db, Kinds: h.kinds(), Workers: c.Workers, Memory: h.cfg.JobsMemory(h.cfg.MemoryLimit(os.ReadFile)), Lease: c.Lease.Std(), Keep: c.Keep, KeepFor: c.KeepFor.Std(),
+		Store: h.db, Kinds: h.kinds(), Workers: c.Workers, Memory: h.cfg.JobsMemory(h.cfg.MemoryLimit(os.ReadFile)), Lease: c.Lease.Std(),
+		Keep: c.Keep, KeepFor: c.KeepFor.Std(),
 		Alone: h.cfg.Store.DSN == "", Now: time.Now, Logger: h.log,
 	})
 	return err
@@ -36,7 +37,8 @@ func (h *App) openJobs() (err error) {
 func (h *App) control(cfg *config.Settings, p policy, s *search.Searcher, rest http.Handler) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", rest)
-	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, All: h.seesAll, Token: h.opts.Dir.Token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
+	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, All: h.seesAll, Token: h.opts.Dir.Token,
+		PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
 	if err != nil {
 		return nil, err
 	}

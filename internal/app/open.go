@@ -52,7 +52,8 @@ func (h *App) openAccessLog(stderr io.Writer) error {
 // openStore opens the database and lets every source claim its world: a folder
 // filled from one upstream must not answer for another.
 func (h *App) openStore(ctx context.Context, b Options, specs map[string]*spec.Spec) error {
-	db, err := store.Open(ctx, store.Options{Path: b.Dir.Database(b.Settings.Store.DSN), Specs: specs, Limit: int64(b.Settings.Store.Limit), Retention: b.Settings.Retained(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
+	db, err := store.Open(ctx, store.Options{Path: b.Dir.Database(b.Settings.Store.DSN), Specs: specs, Limit: int64(b.Settings.Store.Limit),
+		Retention: b.Settings.Retained(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,8 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 		h.signatures.set(src.Name, secret)
 		client, err := upstream.New(upstream.Options{
 			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secret,
-			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.Settings.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia), Now: time.Now,
+			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.Settings.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia),
+			Now:     time.Now,
 			Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),
 			Bodies: together, Logger: h.log, UserAgent: "understudy/" + b.Version,
 		})
@@ -124,7 +126,8 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 		for _, k := range kinds {
 			generations[k.Kind] = k.Generation
 		}
-		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate, Answers: s.Answers, Checks: s.Checks})
+		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate, Answers: s.Answers,
+			Checks: s.Checks})
 	}
 	m2, err := mirror.New(o)
 	h.mirror = m2
@@ -166,7 +169,8 @@ func (h *App) tell(l request.PageSaved) {
 // addresses in the viewer, which outlive any policy.
 func (h *App) openMedia(b Options) (err error) {
 	h.files, err = contents.Open(contents.Options{
-		Dir: filepath.Join(b.Dir.Path, datadir.MediaFolder), Limit: int64(b.Settings.Store.Media), Most: int64(b.Settings.Store.MediaFile), Erased: h.db.Erased, Later: !b.Headless, Now: time.Now, Logger: h.log,
+		Dir: filepath.Join(b.Dir.Path, datadir.MediaFolder), Limit: int64(b.Settings.Store.Media), Most: int64(b.Settings.Store.MediaFile),
+		Erased: h.db.Erased, Later: !b.Headless, Now: time.Now, Logger: h.log,
 	})
 	if err != nil {
 		return err

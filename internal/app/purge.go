@@ -66,7 +66,8 @@ func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	src := byName[p.Source]
 	if src == nil {
 		names := slices.Sorted(maps.Keys(byName))
-		return target{}, invalid("no source is called %q%s; there is %s", understudy.Clip(p.Source), suggest.Hint(understudy.Clip(p.Source), names), strings.Join(names, ", "))
+		return target{}, invalid("no source is called %q%s; there is %s", understudy.Clip(p.Source),
+			suggest.Hint(understudy.Clip(p.Source), names), strings.Join(names, ", "))
 	}
 	if strings.HasPrefix(p.What, "/") || strings.Contains(p.What, "://") {
 		t, err := src.Spec.Follow(src.Name, p.What)
@@ -80,7 +81,8 @@ func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	}
 	name, id, ok := strings.Cut(p.What, "/")
 	if !ok || name == "" || id == "" {
-		return target{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", understudy.Clip(p.What), somePath(src.Spec))
+		return target{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", understudy.Clip(p.What),
+			somePath(src.Spec))
 	}
 	kind := src.Spec.Kind(name)
 	if kind == nil {
@@ -117,7 +119,8 @@ func somePath(sp *spec.Spec) string {
 }
 
 // PurgeFolder forgets in a folder no server uses.
-func PurgeFolder(ctx context.Context, cfg *config.Settings, settings string, dir *datadir.Dir, p diagnostics.Purge) (diagnostics.Purged, error) {
+func PurgeFolder(ctx context.Context, cfg *config.Settings, settings string, dir *datadir.Dir, p diagnostics.Purge) (diagnostics.Purged,
+	error) {
 	sources, err := cfg.ReadSources(settings)
 	if err != nil {
 		return diagnostics.Purged{}, err

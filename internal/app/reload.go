@@ -99,7 +99,8 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 func (h reloader) sameSources(cfg *config.Settings) error {
 	now, want := slices.Sorted(maps.Keys(h.cfg.Sources)), slices.Sorted(maps.Keys(cfg.Sources))
 	if !slices.Equal(now, want) {
-		return fmt.Errorf("sources: %s are running and %s are wanted; a source comes or goes with a restart", strings.Join(now, ", "), strings.Join(want, ", "))
+		return fmt.Errorf("sources: %s are running and %s are wanted; a source comes or goes with a restart", strings.Join(now, ", "),
+			strings.Join(want, ", "))
 	}
 	return nil
 }
@@ -113,7 +114,8 @@ func (h reloader) poll(polls map[string][]string) error {
 		}
 		for _, done := range h.sources[:i] {
 			was := &spec.Source{Name: done.Name, Spec: done.Spec, User: done.User, Polls: h.live.Load().Sources[done.Name].Polls}
-			err = errors.Join(err, config.CheckPolls(was, h.live.Load().Sources[done.Name]), h.mirror.SetPolls(done.Name, union(was.Polls, h.keptToo(done.Name))))
+			err = errors.Join(err, config.CheckPolls(was, h.live.Load().Sources[done.Name]),
+				h.mirror.SetPolls(done.Name, union(was.Polls, h.keptToo(done.Name))))
 		}
 		return err
 	}

@@ -26,7 +26,8 @@ func (h *App) openSearch(ctx context.Context) (err error) {
 func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
-		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Exports: h.exports.search, Until: h.exports.until(p), Now: time.Now, Logger: h.log,
+		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Exports: h.exports.search,
+		Until: h.exports.until(p), Now: time.Now, Logger: h.log,
 		Limits: search.Limits{
 			Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(),
 			AtOnce: c.AtOnce, Silence: c.Silence.Std(), Saved: c.Saved, SavedEach: c.SavedEach,
@@ -36,7 +37,8 @@ func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error)
 
 // controlSearch puts the search's routes beside the others under /-/.
 func (h *App) controlSearch(cfg *config.Settings, p policy, s *search.Searcher, mux *http.ServeMux) error {
-	handler, err := search.NewHandler(search.HandlerOptions{Searcher: s, Callers: p.book, Token: h.opts.Dir.Token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
+	handler, err := search.NewHandler(search.HandlerOptions{Searcher: s, Callers: p.book, Token: h.opts.Dir.Token,
+		PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,8 @@ func (g searchGate) View(c understudy.Caller, r *understudy.Record) ([]byte, err
 }
 
 // queryText reads understudy.q of a list on a drop-in port.
-func queryText(s *search.Searcher) func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
+func queryText(s *search.Searcher) func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool,
+	error) {
 	return func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 		if t.Kind == nil {
 			return nil, nil, fmt.Errorf("search: %w: the path lists no records", understudy.ErrInvalid)

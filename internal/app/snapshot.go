@@ -205,8 +205,9 @@ func (h figures) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
 	s := h.jobs.Stats()
 	n, err := h.jobs.Counts(ctx)
 	return diagnostics.Jobs{
-		Waiting: n.Waiting, Running: n.Running, Archived: n.Archived, Gathering: int64(s.Gathering), Weight: s.Weight, Memory: s.Memory, Begun: s.Begun,
-		Done: s.Done, Failed: s.Failed, Cancelled: s.Cancelled, Expired: s.Expired, Again: s.Again, Lost: s.Lost, Trouble: s.Trouble,
+		Waiting: n.Waiting, Running: n.Running, Archived: n.Archived, Gathering: int64(s.Gathering), Weight: s.Weight, Memory: s.Memory,
+		Begun: s.Begun,
+		Done:  s.Done, Failed: s.Failed, Cancelled: s.Cancelled, Expired: s.Expired, Again: s.Again, Lost: s.Lost, Trouble: s.Trouble,
 	}, err
 }
 

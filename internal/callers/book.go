@@ -79,7 +79,8 @@ const maxHeader = 1 << 10
 // New makes the book. A credential without a name, a secret or a known source,
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
-	b := &Book{now: o.Now, styles: map[string]string{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind, role: o.Narrowest}
+	b := &Book{now: o.Now, styles: map[string]string{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind,
+		role: o.Narrowest}
 	if b.now == nil {
 		b.now = time.Now
 	}
@@ -153,7 +154,8 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source, style stri
 		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential", understudy.ErrUnauthorized)
 	}
 	if len(header) > 1 || len(header[0]) > maxHeader {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: want one Authorization header of at most %d bytes", understudy.ErrUnauthorized, maxHeader)
+		return understudy.Caller{}, fmt.Errorf("callers: %w: want one Authorization header of at most %d bytes", understudy.ErrUnauthorized,
+			maxHeader)
 	}
 	var buf [maxHeader]byte
 	user, secret, ok := parse(buf[:], header[0], style)
@@ -161,7 +163,8 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source, style stri
 		return understudy.Caller{}, fmt.Errorf("callers: %w: unreadable Authorization header", understudy.ErrUnauthorized)
 	}
 	if b.some.Load() && b.bounded(b.guesserOf(r, user), b.now()) {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized, understudy.ErrTooMany)
+		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized,
+			understudy.ErrTooMany)
 	}
 	d := sum(&b.salt, source, user, secret)
 	e := known[d]

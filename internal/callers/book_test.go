@@ -43,7 +43,8 @@ func book(t testing.TB, o Options) *Book {
 }
 
 func credential(name, source, user, secret, role string) Credential {
-	return Credential{Name: name, Source: source, User: user, Secret: understudy.NewSecret(secret), Grant: understudy.Grant{Role: role, By: "config"}}
+	return Credential{Name: name, Source: source, User: user, Secret: understudy.NewSecret(secret),
+		Grant: understudy.Grant{Role: role, By: "config"}}
 }
 
 func basicHeader(user, secret string) string {
@@ -142,7 +143,8 @@ func TestNewErrors(t *testing.T) {
 		{"empty secret", []Credential{credential("a", "twilio", account, "", "all")}},
 		{"without a colon", []Credential{credential("a", "twilio", "a:b", "x", "all")}},
 		{"without a colon", []Credential{credential("a", "twilio", "", "x", "all")}},
-		{"same user and secret as a", []Credential{credential("a", "twilio", account, "x", "all"), credential("b", "twilio", account, "x", "support")}},
+		{"same user and secret as a", []Credential{credential("a", "twilio", account, "x", "all"),
+			credential("b", "twilio", account, "x", "support")}},
 		{"same user and secret as a", []Credential{credential("a", "forge", "u", "x", "all"), credential("b", "forge", "v", "x", "all")}},
 		{"longer than", []Credential{credential("a", "twilio", account, strings.Repeat("x", 600), "all")}},
 	} {
@@ -207,12 +209,16 @@ func TestPerson(t *testing.T) {
 		{"X-Client-IP", demo, local(here, "127.0.0.1:4114", "X-Client-IP", "192.0.2.7"), "", understudy.ErrUnauthorized},
 		{"public_url is set", behind, local(here, "127.0.0.1:4114"), "", understudy.ErrUnauthorized},
 		{"a credential through the proxy", behind, local(here, "calls.example", "Authorization", basicHeader(account, "demotoken")), "demo", nil},
-		{"spoofed from elsewhere", demo, local("192.0.2.7:50000", "127.0.0.1:4114", "X-Forwarded-For", "127.0.0.1"), "", understudy.ErrUnauthorized},
-		{"credential from elsewhere", demo, local("192.0.2.7:50000", "x.example", "Authorization", basicHeader(account, "demotoken")), "demo", nil},
+		{"spoofed from elsewhere", demo, local("192.0.2.7:50000", "127.0.0.1:4114", "X-Forwarded-For", "127.0.0.1"), "",
+			understudy.ErrUnauthorized},
+		{"credential from elsewhere", demo, local("192.0.2.7:50000", "x.example", "Authorization", basicHeader(account, "demotoken")), "demo",
+			nil},
 		{"bearer credential", demo, local(here, "127.0.0.1:4114", "Authorization", "bearer ghtoken"), "forge", nil},
-		{"wrong credential is not made up for", demo, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "nope")), "", understudy.ErrUnauthorized},
+		{"wrong credential is not made up for", demo, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "nope")), "",
+			understudy.ErrUnauthorized},
 		{"empty header is not made up for", demo, local(here, "127.0.0.1:4114", "Authorization", ""), "", understudy.ErrUnauthorized},
-		{"credential without a role", demo, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "noroletoken")), "", understudy.ErrForbidden},
+		{"credential without a role", demo, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "noroletoken")), "",
+			understudy.ErrForbidden},
 		{"local without a role", bare, local(here, "127.0.0.1:4114"), "", understudy.ErrForbidden},
 		{"elsewhere without a role", bare, local("192.0.2.7:1", "127.0.0.1:4114"), "", understudy.ErrUnauthorized},
 		{"credential there", bare, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "demotoken")), "demo", nil},
@@ -234,7 +240,8 @@ func TestExpiry(t *testing.T) {
 	now := start
 	c := credential("a", "twilio", account, "x", "all")
 	c.Grant.Expires = start.Add(time.Minute)
-	b := book(t, Options{Credentials: []Credential{c}, Now: func() time.Time { return now }, Loopback: understudy.Grant{Role: "all", Expires: start.Add(time.Minute)}})
+	b := book(t, Options{Credentials: []Credential{c}, Now: func() time.Time { return now },
+		Loopback: understudy.Grant{Role: "all", Expires: start.Add(time.Minute)}})
 	r := request(basicHeader(account, "x"))
 	if _, err := b.Caller(r, "twilio"); err != nil {
 		t.Fatal(err)
@@ -249,10 +256,12 @@ func TestExpiry(t *testing.T) {
 }
 
 func FuzzCaller(f *testing.F) {
-	for _, seed := range []string{"", "Basic", "Basic ", basicHeader(account, "secret"), "basic eDp5", "Bearer x", "Basic Og==", "Basic ====", "Basic QUM6\n"} {
+	for _, seed := range []string{"", "Basic", "Basic ", basicHeader(account, "secret"), "basic eDp5", "Bearer x", "Basic Og==", "Basic ====",
+		"Basic QUM6\n"} {
 		f.Add(seed)
 	}
-	b := book(f, Options{Credentials: []Credential{credential("a", "twilio", account, "secret", "all"), credential("b", "forge", "", "ghtoken", "all")}})
+	b := book(f, Options{Credentials: []Credential{credential("a", "twilio", account, "secret", "all"),
+		credential("b", "forge", "", "ghtoken", "all")}})
 	f.Fuzz(func(t *testing.T, header string) {
 		for _, source := range []string{"twilio", "forge", "open"} {
 			c, err := b.Caller(request(header), source)
@@ -287,7 +296,8 @@ func TestAgain(t *testing.T) {
 	const other = "AC00000000000000000000000000000002"
 	salt := []byte("salt")
 	first := Options{Salt: salt, Loopback: understudy.Grant{Role: "all"}, Credentials: []Credential{
-		credential("ann", "twilio", account, "anntoken", "support"), credential("bob", "forge", "", "bobtoken", "support"), credential("cid", "twilio", other, "cidtoken", ""),
+		credential("ann", "twilio", account, "anntoken", "support"), credential("bob", "forge", "", "bobtoken", "support"),
+		credential("cid", "twilio", other, "cidtoken", ""),
 	}}
 	was := book(t, first)
 	person := func(b *Book, header ...string) understudy.Caller {

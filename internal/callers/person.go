@@ -42,7 +42,8 @@ func (b *Book) person(r *http.Request) (understudy.Caller, error) {
 		return understudy.Caller{}, err
 	}
 	if c.Role() == "" {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has no role; give it one under credentials in the config", understudy.ErrForbidden, c.Name)
+		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has no role; give it one under credentials in the config",
+			understudy.ErrForbidden, c.Name)
 	}
 	return c, nil
 }
@@ -57,7 +58,8 @@ func personStyle(header string) string {
 
 func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
 	if b.behind {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and viewer.public_url says that a proxy passes requests on", understudy.ErrUnauthorized)
+		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and viewer.public_url says that a proxy passes requests on",
+			understudy.ErrUnauthorized)
 	}
 	if why := notLocal(r); why != "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and %s", understudy.ErrUnauthorized, why)
@@ -101,7 +103,8 @@ func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 // more such headers. Their values are never trusted. If one is present, the
 // peer's address says nothing about the caller.
 var (
-	passedOn       = [...]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Fastly-Client-Ip", "X-Original-Host"}
+	passedOn = [...]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Fastly-Client-Ip",
+		"X-Original-Host"}
 	passedOnStarts = [...]string{"X-Forwarded-", "Cf-"}
 )
 

@@ -12,7 +12,8 @@ import (
 
 func TestAnswersInTheSettings(t *testing.T) {
 	source := func(answers string) string {
-		return "sources:\n  twilio:\n    spec: twilio\n    user: AC00000000000000000000000000000001\n    secret: \"file:x\"\n    answers: " + answers + "\n"
+		return "sources:\n  twilio:\n    spec: twilio\n    user: AC00000000000000000000000000000001\n    secret: \"file:x\"\n    answers: " +
+			answers + "\n"
 	}
 	for text, want := range map[string]answersConfig{
 		"records": {"": "records"}, "auto": {"": "auto"},

@@ -32,7 +32,8 @@ const (
 )
 
 func (s *searchConfig) check() error {
-	for name, n := range map[string]int{"look": s.Look, "window": s.Window, "at_once": s.AtOnce, "exports": s.Exports, "exports_each": s.ExportsEach, "saved": s.Saved, "saved_each": s.SavedEach} {
+	for name, n := range map[string]int{"look": s.Look, "window": s.Window, "at_once": s.AtOnce, "exports": s.Exports,
+		"exports_each": s.ExportsEach, "saved": s.Saved, "saved_each": s.SavedEach} {
 		if n < 0 || n > 10_000_000 {
 			return fmt.Errorf("%s: want 0 to 10000000, not %d", name, n)
 		}
@@ -110,8 +111,9 @@ func (s *syncConfig) check() error {
 
 func Ages(m *Mirror) mirror.Ages {
 	return mirror.Ages{
-		Newest: m.Newest.Std(), Older: m.Older.Std(), Final: m.Final.Std(), Other: m.Other.Std(), NotFound: m.NotFound.Std(), Records: m.Records.Std(),
-		Stale: m.Stale.Std(), Hard: m.Hard.Std(), Wait: m.Wait.Std(), Try: m.Try.Std(),
+		Newest: m.Newest.Std(), Older: m.Older.Std(), Final: m.Final.Std(), Other: m.Other.Std(), NotFound: m.NotFound.Std(),
+		Records: m.Records.Std(),
+		Stale:   m.Stale.Std(), Hard: m.Hard.Std(), Wait: m.Wait.Std(), Try: m.Try.Std(),
 	}
 }
 

@@ -42,7 +42,8 @@ func (c *Settings) check() error {
 		n    int
 	}{
 		{"waiters", c.Limits.Waiters}, {"waiters_each", c.Limits.WaitersEach}, {"flights", c.Limits.Flights},
-		{"behind", c.Limits.Behind}, {"hints", c.Limits.Hints}, {"lists", c.Limits.Lists}, {"queue", c.Limits.Queue}, {"writes", c.Limits.Writes}, {"connections", c.Limits.Connections},
+		{"behind", c.Limits.Behind}, {"hints", c.Limits.Hints}, {"lists", c.Limits.Lists}, {"queue", c.Limits.Queue}, {"writes", c.Limits.Writes},
+		{"connections", c.Limits.Connections},
 	} {
 		if l.n < 0 {
 			bad("limits.%s: %d is negative", l.name, l.n)
@@ -128,7 +129,8 @@ func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool
 	}
 	names[cred.Name] = true
 	if _, ok := c.Sources[cred.Source]; !ok {
-		return fmt.Errorf("%s: source: %q is not configured%s", cred.Name, cred.Source, suggest.Hint(cred.Source, slices.Sorted(maps.Keys(c.Sources))))
+		return fmt.Errorf("%s: source: %q is not configured%s", cred.Name, cred.Source,
+			suggest.Hint(cred.Source, slices.Sorted(maps.Keys(c.Sources))))
 	}
 	if err := c.checkRole(cred.Role); err != nil {
 		return fmt.Errorf("%s: role: %w", cred.Name, err)

@@ -45,13 +45,15 @@ const mostHeartbeat = 30 * time.Second
 
 // checkFeed finds what is wrong with feed and webhooks.
 func (c *Settings) checkFeed() (errs []error) {
-	for name, n := range map[string]int{"subscribers": c.Feed.Subscribers, "subscribers_each": c.Feed.SubscribersEach, "buffer": c.Feed.Buffer} {
+	for name, n := range map[string]int{"subscribers": c.Feed.Subscribers, "subscribers_each": c.Feed.SubscribersEach,
+		"buffer": c.Feed.Buffer} {
 		if n < 0 || n > 10_000_000 {
 			errs = append(errs, fmt.Errorf("feed.%s: want 0 to 10000000, not %d", name, n))
 		}
 	}
 	if d := c.Feed.Heartbeat.Std(); d > mostHeartbeat {
-		errs = append(errs, fmt.Errorf("feed.heartbeat: %v is too long; write at most %v, as followers take longer silence for a lost connection", d, mostHeartbeat))
+		errs = append(errs, fmt.Errorf("feed.heartbeat: %v is too long; write at most %v, as followers take longer silence for a lost connection",
+			d, mostHeartbeat))
 	}
 	names := map[string]bool{}
 	for i, w := range c.Webhooks {

@@ -66,7 +66,8 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 			return nil, err
 		}
 		if err := root.Decode(c); err != nil {
-			return nil, errors.New(lineTwice.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "construct errors: "), "$1"))
+			return nil, errors.New(lineTwice.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "construct errors: "),
+				"$1"))
 		}
 	}
 	c.defaults()

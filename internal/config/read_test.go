@@ -18,26 +18,30 @@ func noEnv(string) (string, bool) { return "", false }
 
 func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"unknown":         {"data: x\nviewr: {}\n", `line 2: unknown setting "viewr"; did you mean "viewer"?`},
-		"nested":          {"sources:\n  a:\n    spec: x\n    upstrem: y\n", `line 4: unknown setting "upstrem"; did you mean "upstream"?`},
-		"in a list":       {"credentials:\n  - {name: a, sorce: b}\n", `line 2: unknown setting "sorce"; did you mean "source"?`},
-		"twice":           {"data: x\ndata: y\n", `line 2: "data" is there twice, first in line 1`},
-		"duration":        {"mirror: {newest: 5}\n", `"5" is no duration`},
-		"negative":        {"mirror: {newest: -5s}\n", `no duration`},
-		"size":            {"mirror: {hot: 64 potatoes}\n", `"64 potatoes" is no size`},
-		"date":            {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, expires: tomorrow}]\n", `"tomorrow" is no date`},
-		"block":           {"viewer: 5\n", `line 1: want a block of settings`},
-		"list":            {"credentials: {}\n", `want a list`},
-		"address":         {"viewer: {listen: nowhere}\n", `viewer.listen: "nowhere": write HOST:PORT`},
-		"open address":    {"viewer: {listen: \":4114\"}\n", `has no host; write 127.0.0.1, or 0.0.0.0`},
-		"url":             {"sources: {a: {spec: s, upstream: \"ftp://x\"}}\n", `sources.a.upstream: want http(s)://host`},
-		"secret in url":   {"sources: {a: {spec: s, upstream: \"http://u:hunter2@x\"}}\n", `no credentials`},
-		"empty source":    {"sources: {a: }\n", `sources.a.spec: the source is empty`},
-		"source name":     {"sources: {number: {spec: s}}\n", `cannot name a source`},
-		"unknown source":  {"sources: {web: {spec: s}}\ncredentials: [{name: a, source: wep, secret: \"file:x\", role: all}]\n", `source: "wep" is not configured; did you mean "web"?`},
-		"role":            {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: al}]\n", `role: "al" is not a role; did you mean "all"?`},
-		"builtin role":    {"roles: {all: {}}\n", `that role is built in`},
-		"allow":           {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, allow: [\"/x\"]}]\n", `write a method and a path`},
+		"unknown":   {"data: x\nviewr: {}\n", `line 2: unknown setting "viewr"; did you mean "viewer"?`},
+		"nested":    {"sources:\n  a:\n    spec: x\n    upstrem: y\n", `line 4: unknown setting "upstrem"; did you mean "upstream"?`},
+		"in a list": {"credentials:\n  - {name: a, sorce: b}\n", `line 2: unknown setting "sorce"; did you mean "source"?`},
+		"twice":     {"data: x\ndata: y\n", `line 2: "data" is there twice, first in line 1`},
+		"duration":  {"mirror: {newest: 5}\n", `"5" is no duration`},
+		"negative":  {"mirror: {newest: -5s}\n", `no duration`},
+		"size":      {"mirror: {hot: 64 potatoes}\n", `"64 potatoes" is no size`},
+		"date": {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, expires: tomorrow}]\n",
+			`"tomorrow" is no date`},
+		"block":         {"viewer: 5\n", `line 1: want a block of settings`},
+		"list":          {"credentials: {}\n", `want a list`},
+		"address":       {"viewer: {listen: nowhere}\n", `viewer.listen: "nowhere": write HOST:PORT`},
+		"open address":  {"viewer: {listen: \":4114\"}\n", `has no host; write 127.0.0.1, or 0.0.0.0`},
+		"url":           {"sources: {a: {spec: s, upstream: \"ftp://x\"}}\n", `sources.a.upstream: want http(s)://host`},
+		"secret in url": {"sources: {a: {spec: s, upstream: \"http://u:hunter2@x\"}}\n", `no credentials`},
+		"empty source":  {"sources: {a: }\n", `sources.a.spec: the source is empty`},
+		"source name":   {"sources: {number: {spec: s}}\n", `cannot name a source`},
+		"unknown source": {"sources: {web: {spec: s}}\ncredentials: [{name: a, source: wep, secret: \"file:x\", role: all}]\n",
+			`source: "wep" is not configured; did you mean "web"?`},
+		"role": {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: al}]\n",
+			`role: "al" is not a role; did you mean "all"?`},
+		"builtin role": {"roles: {all: {}}\n", `that role is built in`},
+		"allow": {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, allow: [\"/x\"]}]\n",
+			`write a method and a path`},
 		"sign-in":         {"viewer: {sign_in: magic}\n", `"magic" is not known`},
 		"environment":     {"data: ${NOWHERE}\n", `line 1: environment variable NOWHERE is not set`},
 		"no yaml":         {"data: [\n", `line`},
@@ -87,7 +91,8 @@ mirror: {hot: 25MiB, newest: 1m}
 }
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "17": 17, "17B": 17, "4kB": 4000, "4KiB": 4096, "64MiB": 64 << 20, "2GiB": 2 << 30, "1 GB": 1e9} {
+	for text, want := range map[string]int64{"0": 0, "17": 17, "17B": 17, "4kB": 4000, "4KiB": 4096, "64MiB": 64 << 20, "2GiB": 2 << 30,
+		"1 GB": 1e9} {
 		if got, err := parseSize(text); err != nil || got != want {
 			t.Errorf("parseSize(%q) = %d, %v; want %d", text, got, err, want)
 		}
@@ -104,7 +109,8 @@ func TestSecrets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for setting, want := range map[string]string{"file:token": "hunter2", "file:" + filepath.Join(dir, "token"): "hunter2", "cmd:cat token": "hunter2", "cmd:printf ' a b '": " a b "} {
+	for setting, want := range map[string]string{"file:token": "hunter2", "file:" + filepath.Join(dir, "token"): "hunter2",
+		"cmd:cat token": "hunter2", "cmd:printf ' a b '": " a b "} {
 		s, err := ReadSecret(t.Context(), setting, dir)
 		if err != nil || s.Reveal() != want {
 			t.Errorf("readSecret(%q) = %v, %v", setting, s.Reveal() == want, err)
@@ -214,7 +220,8 @@ func TestMediaSettings(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `no contents of "recording"; did you mean "recordings"?`) {
 		t.Errorf("%v", err)
 	}
-	c, err := Parse([]byte("sources: {web: {spec: s, media: [recordings], max_media: 2GiB}}\nstore: {media: 5GiB, media_file: 10MiB}\n"), noEnv)
+	c, err := Parse([]byte("sources: {web: {spec: s, media: [recordings], max_media: 2GiB}}\nstore: {media: 5GiB, media_file: 10MiB}\n"),
+		noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,12 @@ import (
 var live = []string{
 	"credentials", "roles", "webhooks", "search", "viewer.role", "viewer.sign_in", "viewer.public_url",
 	"viewer.export_rows", "viewer.export_time", "viewer.exports", "viewer.exports_each",
-	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls", "sources.NAME.answers", "sources.NAME.checks",
-	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.records", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",
-	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.hints", "limits.queue", "limits.writes", "limits.connections", "limits.request_body",
+	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls", "sources.NAME.answers",
+	"sources.NAME.checks",
+	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.records", "mirror.stale", "mirror.hard",
+	"mirror.wait", "mirror.try",
+	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.hints", "limits.queue", "limits.writes",
+	"limits.connections", "limits.request_body",
 }
 
 // needRestart names the settings that differ from those the house was started

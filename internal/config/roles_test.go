@@ -34,7 +34,8 @@ func TestRowRulesAreRead(t *testing.T) {
 		"*":     {Age: 720 * time.Hour, Numbers: []string{"own"}},
 		"calls": {Age: 36 * time.Hour, Numbers: []string{"own", "+15551234567"}},
 		"messages": {Where: map[string]access.Match{
-			"status": {In: []string{"sent"}}, "to": {In: []string{"a", "b"}}, "from": {Prefix: "+4"}, "sid": {In: []string{"SM1"}}, "body": {In: []string{"1", "true"}},
+			"status": {In: []string{"sent"}}, "to": {In: []string{"a", "b"}}, "from": {Prefix: "+4"}, "sid": {In: []string{"SM1"}},
+			"body": {In: []string{"1", "true"}},
 		}},
 		"keys": {Word: "all"},
 	}
@@ -114,8 +115,10 @@ func rowsGate(t testing.TB, c *Settings) *access.Gate {
 // more than no rule.
 func FuzzRowRules(f *testing.F) {
 	for _, seed := range []string{
-		`{calls: {age: 30d, number: own}}`, `{"*": {where: {to: {prefix: "+4"}}}}`, `{calls: all, messages: parent, media: none}`, `{calls: {number: [own, 5, "+1"]}}`,
-		`[]`, `x`, `{calls: {where: {subresource_uris.events: [a, {b: c}]}}}`, `{usage_records: parent, alerts: {age: 1h}}`, `{calls: {age: -1d}}`, `{? [a] : b}`,
+		`{calls: {age: 30d, number: own}}`, `{"*": {where: {to: {prefix: "+4"}}}}`, `{calls: all, messages: parent, media: none}`,
+		`{calls: {number: [own, 5, "+1"]}}`,
+		`[]`, `x`, `{calls: {where: {subresource_uris.events: [a, {b: c}]}}}`, `{usage_records: parent, alerts: {age: 1h}}`,
+		`{calls: {age: -1d}}`, `{? [a] : b}`,
 	} {
 		f.Add(seed, `{"from":"+4","start_time":"Sun, 31 May 2026 12:00:00 +0000","call_sid":"CA1"}`)
 	}

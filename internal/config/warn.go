@@ -37,9 +37,11 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 	switch v := &c.Viewer; {
 	case v.Role == "" || v.PublicURL == "" || loopbackURL(v.PublicURL):
 	case v.BehindProxy():
-		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in: none gives it to whoever the proxy lets in")
+		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in: none " +
+			"gives it to whoever the proxy lets in")
 	default:
-		warn("viewer.sign_in: none beside viewer.public_url: whoever the proxy lets in and passes on without a header such as X-Forwarded-For has role %s", v.Role)
+		warn("viewer.sign_in: none beside viewer.public_url: whoever the proxy lets in and passes on without a header such as X-Forwarded-For "+
+			"has role %s", v.Role)
 	}
 	if openToNetwork(c.Viewer.Listen) {
 		warn("viewer.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", c.Viewer.Listen)
@@ -80,7 +82,8 @@ func openSecret(where, setting, folder string) []string {
 	if err != nil || info.Mode().Perm()&0o007 == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s.secret: every user of this machine may open %s (mode %04o); chmod 600 it", where, path, info.Mode().Perm())}
+	return []string{fmt.Sprintf("%s.secret: every user of this machine may open %s (mode %04o); chmod 600 it", where, path,
+		info.Mode().Perm())}
 }
 
 // weakSecrets warns of secrets of ours that can be guessed.
@@ -88,7 +91,8 @@ func WeakSecrets(all []callers.Credential) (warnings []string) {
 	for _, c := range all {
 		secret := c.Secret.Reveal()
 		if len(secret) < leastSecret {
-			warnings = append(warnings, fmt.Sprintf("credentials: %s.secret: shorter than %d characters, so it can be guessed; openssl rand -hex 16 makes a better one", c.Name, leastSecret))
+			warnings = append(warnings, fmt.Sprintf("credentials: %s.secret: shorter than %d characters, so it can be guessed; openssl rand -hex "+
+				"16 makes a better one", c.Name, leastSecret))
 		}
 		if strings.TrimSpace(secret) != secret {
 			warnings = append(warnings, fmt.Sprintf("credentials: %s.secret: begins or ends with a blank, which belongs to it", c.Name))

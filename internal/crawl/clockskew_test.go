@@ -194,7 +194,8 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 		}
 		asked := len(w.take())
 		x = w.walker(Settings{})
-		if err := errors.Join(x.Load(t.Context(), nil), x.due(t.Context()), w.work(t.Context(), x)); err != nil || asked < 3 || len(w.take()) > 0 {
+		if err := errors.Join(x.Load(t.Context(), nil), x.due(t.Context()), w.work(t.Context(), x)); err != nil || asked < 3 ||
+			len(w.take()) > 0 {
 			t.Errorf("it was walked by %d requests, and is again: %v", asked, err)
 		}
 	})

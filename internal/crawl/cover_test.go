@@ -90,7 +90,8 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 
 		c, covered := w.Covered("post", "letters", "", from, to)
 		if covered != ok || ok && c.At.Unix() != at {
-			t.Fatalf("[%d,%d) at %d with horizon %v of %+v: %v since %d (%s); want %v since %d", from, to, now, horizon, m, covered, c.At.Unix(), c.Why, ok, at)
+			t.Fatalf("[%d,%d) at %d with horizon %v of %+v: %v since %d (%s); want %v since %d", from, to, now, horizon, m, covered, c.At.Unix(),
+				c.Why, ok, at)
 		}
 		if !covered && c.Why == "" {
 			t.Fatal("nobody is told why")
@@ -169,7 +170,8 @@ func (h *history) truth(kind, parent string, from, to int64) error {
 			continue
 		}
 		if h.held[kind][x.id] == nil {
-			return fmt.Errorf("%s of %q in [%d,%d) are covered since %v, and %s of %v is not held", kind, parent, from, to, since, x.id, h.born[x.id])
+			return fmt.Errorf("%s of %q in [%d,%d) are covered since %v, and %s of %v is not held", kind, parent, from, to, since, x.id,
+				h.born[x.id])
 		}
 	}
 	if len(c.Head) > 0 && !below {

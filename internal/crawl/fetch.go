@@ -157,7 +157,8 @@ type position struct {
 
 // forEachPage walks one list from a position to its end. It calls see with each
 // page and the position after it. At the end the link of that position is "".
-func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, at position, see func(*understudy.Page, position) error) error {
+func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, at position,
+	see func(*understudy.Page, position) error) error {
 	target, empty := first, 0
 	if at.Next != "" {
 		var err error

@@ -355,7 +355,8 @@ func TestOpenRecordsAreLookedAtAgain(t *testing.T) {
 
 func TestHowOftenARecordIsLookedAt(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{
-		time.Second: time.Minute, 5 * time.Minute: time.Minute, time.Hour: 6 * time.Minute, 10 * time.Hour: time.Hour, 6 * 24 * time.Hour: time.Hour,
+		time.Second: time.Minute, 5 * time.Minute: time.Minute, time.Hour: 6 * time.Minute, 10 * time.Hour: time.Hour,
+		6 * 24 * time.Hour: time.Hour,
 	} {
 		if got := lookAgain(age); got != want {
 			t.Errorf("of age %v: after %v, want %v", age, got, want)

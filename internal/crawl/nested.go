@@ -89,7 +89,10 @@ func (s *syncRun) group(ctx context.Context, above *kindCrawl) error {
 	g, marked := &prefix{rows: make([]int64, len(rows))}, 0
 	err = each(ctx, numbers(len(rows)), beside, func(ctx context.Context, i int) error {
 		pages, seen := 0, int64(0)
-		err := s.forEachPageUnder(ctx, s.x.plan, above, rows[i], func(page *understudy.Page) { pages, seen = pages+1, seen+int64(len(page.Rows)) })
+		err := s.forEachPageUnder(ctx, s.x.plan, above, rows[i], func(page *understudy.Page) {
+			pages, seen = pages+1,
+				seen+int64(len(page.Rows))
+		})
 		if err != nil {
 			return err
 		}

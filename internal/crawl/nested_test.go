@@ -38,7 +38,8 @@ func TestRecordsAreWalkedUnderBesideEachOther(t *testing.T) {
 				if err := w.work(t.Context(), x); err != nil {
 					t.Fatal(err)
 				}
-			} else if err := x.Work()["sweep stamps"](t.Context(), &run{job: understudy.Job{Kind: "sweep stamps", Payload: []byte(`{"source":"post","kind":"stamps"}`)}}); err != nil {
+			} else if err := x.Work()["sweep stamps"](t.Context(),
+				&run{job: understudy.Job{Kind: "sweep stamps", Payload: []byte(`{"source":"post","kind":"stamps"}`)}}); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(begin); took > 200*time.Second/beside+5*time.Second {

@@ -64,7 +64,8 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	sp, err := upstream.BuiltIn("twilio")
 	must(t, err)
 	h := &house{t: t, api: web, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}}
-	client, err := upstream.New(upstream.Options{Source: h.src, Base: web.URL, User: account, Secret: understudy.NewSecret("slowapitoken"), Rate: 1e4, Concurrency: 50})
+	client, err := upstream.New(upstream.Options{Source: h.src, Base: web.URL, User: account, Secret: understudy.NewSecret("slowapitoken"),
+		Rate: 1e4, Concurrency: 50})
 	must(t, err)
 	h.db, err = store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}})
 	must(t, err)

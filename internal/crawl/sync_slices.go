@@ -108,7 +108,8 @@ func (s *syncRun) partition(ctx context.Context, c interval) error {
 }
 
 // stretch walks a stretch of time in one list from a place to its end.
-func (t *jobRun) forEachPageIn(ctx context.Context, p *plan, list int, c interval, at position, see func(*understudy.Page, position) error) error {
+func (t *jobRun) forEachPageIn(ctx context.Context, p *plan, list int, c interval, at position,
+	see func(*understudy.Page, position) error) error {
 	ask := c
 	if c.To != late {
 		ask.To += int64(t.w.o.Overlap / time.Second)

@@ -79,7 +79,8 @@ func TestNothingIsCompleteBeforeTheWholeListWasWalked(t *testing.T) {
 			if _, ok := target.Query.Get("to"); ok {
 				sliced++
 			}
-			if _, after := target.Query.Get("after"); after && sliced > 0 && !strings.Contains(target.Key.URI, "from=") && !strings.Contains(target.Key.URI, "to=") {
+			if _, after := target.Query.Get("after"); after && sliced > 0 && !strings.Contains(target.Key.URI, "from=") &&
+				!strings.Contains(target.Key.URI, "to=") {
 				return errKilled
 			}
 			return nil

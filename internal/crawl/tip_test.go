@@ -99,7 +99,8 @@ func TestSweepIsCaughtUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := w.things["letters"]
-		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}) || c.Newest.Before(began) || c.At.Before(began) {
+		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}) ||
+			c.Newest.Before(began) || c.At.Before(began) {
 			t.Errorf("%+v, %v: it ends before %s, which the sweep has seen", c, ok, all[0].id)
 		}
 	})

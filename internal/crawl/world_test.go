@@ -114,7 +114,8 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, spec: sp, things: map[string][]thing{}, hidden: map[string]bool{}, held: map[string]map[string]*held{}, notes: map[string][]byte{}}
+	w := &world{t: t, spec: sp, things: map[string][]thing{}, hidden: map[string]bool{}, held: map[string]map[string]*held{},
+		notes: map[string][]byte{}}
 	w.src = &spec.Source{Name: "post", Spec: sp, User: "me"}
 	return w
 }
@@ -283,7 +284,8 @@ func (w *world) Record(_ context.Context, _, kind, _, id string) (*understudy.Re
 	if h == nil {
 		return nil, understudy.ErrNotFound
 	}
-	return &understudy.Record{ID: id, Number: h.number, Since: h.since, Seen: h.seen, Final: !h.open, Body: fmt.Appendf(nil, `{"stamps":"%d","made":%d%s}`, h.stamps, h.made, tells(h.whose))}, nil
+	return &understudy.Record{ID: id, Number: h.number, Since: h.since, Seen: h.seen, Final: !h.open,
+		Body: fmt.Appendf(nil, `{"stamps":"%d","made":%d%s}`, h.stamps, h.made, tells(h.whose))}, nil
 }
 
 func tells(whose string) string {

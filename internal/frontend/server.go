@@ -77,7 +77,8 @@ func (l serverLog) Write(p []byte) (int, error) {
 
 // Refusal is a 503 as it goes over the wire.
 func Refusal(body []byte, contentType string) []byte {
-	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: 1\r\nConnection: "+
+		"close\r\n\r\n%s",
 		contentType, len(body), body)
 }
 

@@ -23,7 +23,8 @@ func TestPanicsAreLogged(t *testing.T) {
 	var said bytes.Buffer
 	var limits config.Limits
 	limits.Defaults()
-	f := NewServer("test", l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oh no") }), &limits, PlainRefusal(), slog.New(slog.NewTextHandler(&said, nil)))
+	f := NewServer("test", l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oh no") }), &limits, PlainRefusal(),
+		slog.New(slog.NewTextHandler(&said, nil)))
 	done := make(chan error, 1)
 	go func() { done <- f.serve() }()
 	client := http.Client{Timeout: 10 * time.Second}
@@ -38,7 +39,8 @@ func TestPanicsAreLogged(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if text := said.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "oh no") || !strings.Contains(text, "face=test") || !strings.Contains(text, "server_test.go") {
+	if text := said.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "oh no") ||
+		!strings.Contains(text, "face=test") || !strings.Contains(text, "server_test.go") {
 		t.Errorf("logged: %s", text)
 	}
 }

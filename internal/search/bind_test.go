@@ -65,12 +65,16 @@ func TestErrorsPointAtNames(t *testing.T) {
 			t.Errorf("%s asks %s: %v", c.role, c.text, err)
 			continue
 		}
-		if at := e.Text[e.At:e.End]; at != c.at || !strings.Contains(e.Why, c.why) || !errors.Is(err, c.kind) || e.Character != len([]rune(c.text[:e.At])) {
+		if at := e.Text[e.At:e.End]; at != c.at || !strings.Contains(e.Why, c.why) || !errors.Is(err, c.kind) ||
+			e.Character != len([]rune(c.text[:e.At])) {
 			t.Errorf("%s asks %s: at %q: %s (%v)", c.role, c.text, at, e.Why, e.Kind)
 		}
 	}
-	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages", "kind:calls OR kind:messages status:failed", "voice:true", "in:call", "date:2030..-7d", "date:-7d..2000", "date:2026-05..2026-05", "age:1d..1d", "kind:calls price:1..1"} {
-		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true" || strings.Contains(text, "..")]; r.s.Check(as(role), query.SearchRequest{Text: text}) != nil {
+	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages",
+		"kind:calls OR kind:messages status:failed", "voice:true", "in:call", "date:2030..-7d", "date:-7d..2000", "date:2026-05..2026-05",
+		"age:1d..1d", "kind:calls price:1..1"} {
+		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true" || strings.Contains(text, "..")]; r.s.Check(as(role),
+			query.SearchRequest{Text: text}) != nil {
 			t.Errorf("%s asks %s: %v", role, text, r.s.Check(as(role), query.SearchRequest{Text: text}))
 		}
 	}
@@ -80,8 +84,10 @@ func TestErrorsPointAtNames(t *testing.T) {
 // and each record either fulfils it or its opposite.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
-		`hello -x OR status:a`, `price<-0.5 date:-7d`, `has:price no:body,price`, `kind:calls (from:+1 555 010 0123 OR number:12345)`, `age:1d..2d`,
-		`voice:true`, `id:CA1*`, `CA00000000000000000000000000000001`, `date:..2026`, `duration:1..`, `status:*`, `body:a,b`, `uri:x`, `error_code=1e3`,
+		`hello -x OR status:a`, `price<-0.5 date:-7d`, `has:price no:body,price`, `kind:calls (from:+1 555 010 0123 OR number:12345)`,
+		`age:1d..2d`,
+		`voice:true`, `id:CA1*`, `CA00000000000000000000000000000001`, `date:..2026`, `duration:1..`, `status:*`, `body:a,b`, `uri:x`,
+		`error_code=1e3`,
 		`CF00000000000000000000000000000001~CA00000000000000000000000000000001`, `from_formatted:anna`, `start_time:1969`,
 	} {
 		f.Add(seed, uint8(0))
@@ -91,7 +97,8 @@ func FuzzQuery(f *testing.F) {
 		f.Fatal(err)
 	}
 	r := fuzzRig(f, spec)
-	body := []byte(`{"sid":"CA00000000000000000000000000000001","from":"+15550100123","status":"failed","duration":"60","price":"-0.5","start_time":"Mon, 01 Jun 2026 10:00:00 +0000","caller_name":"hello, world","unnamed":["x",{"y":1}]}`)
+	body := []byte(`{"sid":"CA00000000000000000000000000000001","from":"+15550100123","status":"failed","duration":"60","price":"-0.5",` +
+		`"start_time":"Mon, 01 Jun 2026 10:00:00 +0000","caller_name":"hello, world","unnamed":["x",{"y":1}]}`)
 	record := &understudy.Record{Source: "twilio", Kind: "calls", Shape: "calls", ID: "CA00000000000000000000000000000001", Body: body}
 	f.Fuzz(func(t *testing.T, text string, role uint8) {
 		who := as([]string{"all", "support", "billing", "texts", "failed", "partial"}[int(role)%6])
@@ -105,7 +112,8 @@ func FuzzQuery(f *testing.F) {
 		}
 		for _, one := range q.Plan() {
 			for _, term := range one.Predicates {
-				if len(term.Any) == 0 && term.Number == "" && term.From == 0 && term.To == 0 || term.Field == "" && len(term.Any) > 0 || slices.Contains(term.Any, "") {
+				if len(term.Any) == 0 && term.Number == "" && term.From == 0 && term.To == 0 || term.Field == "" && len(term.Any) > 0 ||
+					slices.Contains(term.Any, "") {
 					t.Fatalf("%q: a term that asks for nothing: %+v", text, term)
 				}
 			}

@@ -53,7 +53,8 @@ func (r *rig) gone(id string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	p := &understudy.Page{Key: target.Key, Kind: "calls", ID: id, Shape: target.Instance.Shape, Status: 404, ContentType: "application/json", At: epoch.Add(r.later), Body: []byte(`{}`)}
+	p := &understudy.Page{Key: target.Key, Kind: "calls", ID: id, Shape: target.Instance.Shape, Status: 404, ContentType: "application/json",
+		At: epoch.Add(r.later), Body: []byte(`{}`)}
 	if _, err := r.store.Save(r.Context(), p); err != nil {
 		r.Fatal(err)
 	}
@@ -71,7 +72,8 @@ func TestKeptCountsAreThoseCountedAnew(t *testing.T) {
 	r := newRig(t, true)
 	r.later = 24 * 365 * time.Hour // after the pages that were fetched
 	asks := []query.SearchRequest{
-		{Source: "twilio", Kinds: []string{"calls"}}, {Text: "status:failed", Kinds: []string{"calls"}}, {Text: "kind:calls direction:inbound duration>0"}, {}, {Text: "date:-100d.."},
+		{Source: "twilio", Kinds: []string{"calls"}}, {Text: "status:failed", Kinds: []string{"calls"}},
+		{Text: "kind:calls direction:inbound duration>0"}, {}, {Text: "date:-100d.."},
 	}
 	run := sample.OneIn(t, 16)
 	check := func(what string) {

@@ -171,7 +171,8 @@ func (v *execution) add(c *lang.Candidate) {
 // all others.
 func (v *execution) exact(ctx context.Context) error {
 	n := v.q.Tree
-	if n.Op == lang.OpField && n.Name == lang.NumberName || n.Op == lang.OpOr && n.Of[0].Op == lang.OpField && n.Of[0].Name == lang.NumberName && len(n.Of[0].Values) == 1 {
+	if n.Op == lang.OpField && n.Name == lang.NumberName || n.Op == lang.OpOr && n.Of[0].Op == lang.OpField &&
+		n.Of[0].Name == lang.NumberName && len(n.Of[0].Values) == 1 {
 		if n.Op == lang.OpOr {
 			n = n.Of[0]
 		}

@@ -27,7 +27,8 @@ var (
 // idle is called now and then while nothing is found. There is no bound on how
 // long it takes, but one on how long it may come no further; it ends, too, when
 // what the caller may see is another matter (Options.Until), and with its grant. n is how many there were.
-func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.SearchRequest, each func(*query.SearchHit) error, idle func() error) (n int64, err error) {
+func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.SearchRequest, each func(*query.SearchHit) error,
+	idle func() error) (n int64, err error) {
 	q, o, err := s.exportable(c, &a)
 	if err != nil {
 		return 0, err

@@ -37,7 +37,8 @@ func TestExport(t *testing.T) {
 				t.Fatalf("line %d: %s: %v", i, line, err)
 			}
 		}
-		resp, body = get(t, "GET", url+"/-/search?q=kind:calls,messages", role, "", func(r *http.Request) { r.Header.Set("Accept", "application/xml") })
+		resp, body = get(t, "GET", url+"/-/search?q=kind:calls,messages", role, "",
+			func(r *http.Request) { r.Header.Set("Accept", "application/xml") })
 		var doc struct {
 			Docs []struct {
 				Fields []struct {
@@ -46,7 +47,8 @@ func TestExport(t *testing.T) {
 				} `xml:"field"`
 			} `xml:"doc"`
 		}
-		if err := xml.Unmarshal([]byte(body), &doc); err != nil || len(doc.Docs) != len(want) || !strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete") {
+		if err := xml.Unmarshal([]byte(body), &doc); err != nil || len(doc.Docs) != len(want) ||
+			!strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete") {
 			t.Fatalf("%d documents of %d: %v %s", len(doc.Docs), len(want), err, resp.Trailer)
 		}
 		bodies := 0
@@ -67,7 +69,8 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s is given %d bodies", role, bodies)
 		}
 	}
-	if resp, body := get(t, "GET", url+"/-/search?format=xml&q=nothingissuch", "all", ""); !strings.Contains(body, "<add") || !strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete; 0") {
+	if resp, body := get(t, "GET", url+"/-/search?format=xml&q=nothingissuch", "all", ""); !strings.Contains(body, "<add") ||
+		!strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete; 0") {
 		t.Errorf("%s %s", body, resp.Trailer)
 	}
 }
@@ -105,14 +108,17 @@ func TestExportBrokenOff(t *testing.T) {
 		url := r.serve(s).URL
 		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls", "all", "")
 		lines := strings.Split(strings.TrimSpace(body), "\n")
-		if last := lines[len(lines)-1]; len(lines) != 31 || last != `{"error":"broken off"}` || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
+		if last := lines[len(lines)-1]; len(lines) != 31 || last != `{"error":"broken off"}` ||
+			resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
 			t.Errorf("%s: %d lines, %s, %s", name, len(lines), last, resp.Trailer)
 		}
 		resp, body = get(t, "GET", url+"/-/search?format=xml&q=kind:calls", "all", "")
-		if err := xml.Unmarshal([]byte(body), &struct{}{}); err == nil || !strings.HasSuffix(body, "<!-- broken off -->") || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
+		if err := xml.Unmarshal([]byte(body), &struct{}{}); err == nil || !strings.HasSuffix(body, "<!-- broken off -->") ||
+			resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
 			t.Errorf("%s: %.100s…%s, %v", name, body, body[len(body)-60:], resp.Trailer)
 		}
-		if resp, body := get(t, "GET", url+"/-/search?q=kind:calls", "all", ""); name == "an error" && (resp.StatusCode != 503 || strings.Contains(body, "fire")) {
+		if resp, body := get(t, "GET", url+"/-/search?q=kind:calls", "all", ""); name == "an error" &&
+			(resp.StatusCode != 503 || strings.Contains(body, "fire")) {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 		}
 	}
@@ -175,7 +181,8 @@ func TestExportsAtOnce(t *testing.T) {
 		t.Helper()
 		before := s.o.Exports.Load().Now
 		running.Go(func() {
-			n, err := s.Export(context.Background(), as(who), query.SearchRequest{Text: "kind:calls"}, func(*query.SearchHit) error { return nil }, func() error { return nil })
+			n, err := s.Export(context.Background(), as(who), query.SearchRequest{Text: "kind:calls"}, func(*query.SearchHit) error { return nil },
+				func() error { return nil })
 			if n != 3 || err != nil {
 				t.Errorf("%s: %d, %v", who, n, err)
 			}
@@ -188,7 +195,8 @@ func TestExportsAtOnce(t *testing.T) {
 		t.Helper()
 		for _, form := range []string{"jsonl", "xml"} {
 			resp, body := get(t, "GET", url+form, who+"er:"+who, "")
-			if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != exportWait || resp.Header.Get("Trailer") != "" || resp.Header.Get("Content-Type") != "application/json" || !strings.Contains(body, says) {
+			if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != exportWait || resp.Header.Get("Trailer") != "" ||
+				resp.Header.Get("Content-Type") != "application/json" || !strings.Contains(body, says) {
 				t.Errorf("%s: %d %v %s", who, resp.StatusCode, resp.Header, body)
 			}
 		}
@@ -201,7 +209,8 @@ func TestExportsAtOnce(t *testing.T) {
 	refused("all", "exports of yours")
 	close(hold)
 	running.Wait()
-	if resp, body := get(t, "GET", url+"jsonl", "aller:all", ""); resp.StatusCode != 200 || resp.Trailer.Get(endTrailer) != "complete; 3 records" {
+	if resp, body := get(t, "GET", url+"jsonl", "aller:all", ""); resp.StatusCode != 200 ||
+		resp.Trailer.Get(endTrailer) != "complete; 3 records" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }

@@ -27,7 +27,8 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 		o.Now = func() time.Time { at = at.Add(time.Hour); return at }
 	})
 	slow.counts.scanning <- struct{}{} // nothing is counted behind the search
-	for _, a := range []query.SearchRequest{{Text: "kind:calls"}, {Text: "kind:calls", Limit: 1}, {Text: "kind:calls direction:inbound"}, {Text: "duration>0"}, {Text: "kind:calls -x"}} {
+	for _, a := range []query.SearchRequest{{Text: "kind:calls"}, {Text: "kind:calls", Limit: 1}, {Text: "kind:calls direction:inbound"},
+		{Text: "duration>0"}, {Text: "kind:calls -x"}} {
 		a.Facets = true
 		out, err := slow.Find(t.Context(), as("all"), a)
 		if err != nil {
@@ -51,7 +52,8 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 		}
 	}
 	// Everything that was found is on the page.
-	for _, a := range []query.SearchRequest{{Text: "kind:calls price<-1000"}, {Text: "kind:calls duration:60..10000", Limit: query.MostHits}, {Text: "kind:calls has:direction", Limit: query.MostHits}} {
+	for _, a := range []query.SearchRequest{{Text: "kind:calls price<-1000"}, {Text: "kind:calls duration:60..10000", Limit: query.MostHits},
+		{Text: "kind:calls has:direction", Limit: query.MostHits}} {
 		a.Facets = true
 		out, err := slow.Find(t.Context(), as("all"), a)
 		if err != nil || out.Next != "" || out.Total.AtLeast || out.Total.N != int64(len(out.Hits)) {

@@ -22,7 +22,8 @@ func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 	record := string(out.Hits[0].Body)
 	_, parent, _ := strings.Cut(record, `"parent_call_sid":"`)
 	parent = parent[:understudy.AnyIDText]
-	for _, text := range []string{id, "id:" + id, "sid:" + id, "parent_call_sid:" + parent, parent, "-" + parent + " kind:calls", "id:" + parent + "," + id} {
+	for _, text := range []string{id, "id:" + id, "sid:" + id, "parent_call_sid:" + parent, parent, "-" + parent + " kind:calls", "id:" +
+		parent + "," + id} {
 		want := r.all("all", query.SearchRequest{Text: text})
 		if len(want) == 0 {
 			t.Fatalf("%s finds nothing", text)
@@ -36,10 +37,12 @@ func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 			}
 		}
 	}
-	if out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: strings.ToUpper(id)}); err != nil || out.Meant.ID != id || len(out.Hits) == 0 || !out.Hits[0].Exact {
+	if out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: strings.ToUpper(id)}); err != nil || out.Meant.ID != id ||
+		len(out.Hits) == 0 || !out.Hits[0].Exact {
 		t.Errorf("%s in capitals means %+v: %v", id, out.Meant, err)
 	}
-	for _, pair := range [][2]string{{"status:Busy", "status:busy"}, {"status:BUSY,Failed", "status:busy,failed"}, {"kind:calls direction:INBOUND", "kind:calls direction:inbound"}} {
+	for _, pair := range [][2]string{{"status:Busy", "status:busy"}, {"status:BUSY,Failed", "status:busy,failed"},
+		{"kind:calls direction:INBOUND", "kind:calls direction:inbound"}} {
 		got, want := r.all("all", query.SearchRequest{Text: pair[0]}), r.all("all", query.SearchRequest{Text: pair[1]})
 		if len(want) == 0 || !slices.Equal(got, want) {
 			t.Errorf("%s: %d, and %d by %s", pair[0], len(got), len(want), pair[1])

@@ -101,7 +101,8 @@ type full interface {
 
 var roles = access.Roles{
 	"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
-	"billing": {"twilio": {"calls": "see", "messages": "see", "phone": "last4", "messages.body": "hide", "calls.caller_name": "hide", "calls.status": "hide"}},
+	"billing": {"twilio": {"calls": "see", "messages": "see", "phone": "last4", "messages.body": "hide", "calls.caller_name": "hide",
+		"calls.status": "hide"}},
 	"texts":   {"twilio": {"messages.body": "see", "messages.status": "see", "messages.date_sent": "see", "messages.date_created": "see"}},
 	"failed":  {"twilio": {"*": "see"}},
 	"partial": {"twilio": {"*": "see", "messages.status": "hide", "messages.to": "hide", "calls.to": "hide"}},
@@ -131,7 +132,8 @@ func newRig(t *testing.T, fill bool) *rig {
 			}
 		}
 	}
-	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Now: func() time.Time { return epoch }}); err != nil {
+	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows,
+		Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
 	}
 	key, err := Key(t.Context(), r.store)
@@ -214,7 +216,8 @@ func fuzzRig(f *testing.F, sp *spec.Spec) *Searcher {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s, err := New(Options{Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: storetest.Open(f, store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, token.KeySize)})
+	s, err := New(Options{Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}},
+		Store: storetest.Open(f, store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, token.KeySize)})
 	if err != nil {
 		f.Fatal(err)
 	}

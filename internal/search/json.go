@@ -139,7 +139,8 @@ func (h *handler) saved(ctx context.Context, c understudy.Caller, r *http.Reques
 		Saved []savedSearch `json:"saved"`
 	}{[]savedSearch{}}
 	for _, n := range all {
-		out.Saved = append(out.Saved, savedSearch{n.Name, n.Owner, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort, n.At})
+		out.Saved = append(out.Saved, savedSearch{n.Name, n.Owner, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort,
+			n.At})
 	}
 	return http.StatusOK, out, nil
 }
@@ -161,7 +162,8 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request
 	if err := jsonhttp.Read(nil, r, maxBody, &in); err != nil {
 		return 0, nil, invalid(`the body is not what is expected, {"name":"…","q":"…"}: %w`, err)
 	}
-	n := query.SavedSearch{Name: in.Name, Shared: in.Shared, Request: query.SearchRequest{Text: in.Query, Source: in.Source, Kinds: in.Kinds, Sort: in.Sort}}
+	n := query.SavedSearch{Name: in.Name, Shared: in.Shared, Request: query.SearchRequest{Text: in.Query, Source: in.Source, Kinds: in.Kinds,
+		Sort: in.Sort}}
 	if err := h.s.Save(ctx, c, n); err != nil {
 		return 0, nil, err
 	}

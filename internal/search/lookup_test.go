@@ -72,7 +72,8 @@ func TestAnIDIsLookedUpByName(t *testing.T) {
 	r := newRig(t, true)
 	id := r.aMessage()
 	s, w := r.watch(func(*Options) {})
-	for _, text := range []string{id, "id:" + id, "kind:messages id:" + id, "status:* id:" + id, "kind:messages id:" + id + ",SM00000000000000000000000000000fff", "kind:calls OR " + id} {
+	for _, text := range []string{id, "id:" + id, "kind:messages id:" + id, "status:* id:" + id, "kind:messages id:" + id +
+		",SM00000000000000000000000000000fff", "kind:calls OR " + id} {
 		w.asked, w.given = nil, nil
 		out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: text, Limit: 1})
 		if err != nil || !slices.ContainsFunc(out.Hits, func(h query.SearchHit) bool { return h.ID == id }) && !strings.Contains(text, "OR") {
@@ -111,7 +112,8 @@ func TestSearchesOfOneCallerAtOnce(t *testing.T) {
 		}()
 		<-begun
 	}
-	if _, err := s.Find(t.Context(), as("all"), query.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) || !strings.Contains(err.Error(), "of yours") {
+	if _, err := s.Find(t.Context(), as("all"), query.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "of yours") {
 		t.Errorf("a third of one caller: %v", err)
 	}
 	go func() {

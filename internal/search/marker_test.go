@@ -147,7 +147,8 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 			r.Errorf("%s asks %s: the error points at %q", role, q, at)
 		}
 	}
-	if _, err := r.s.Find(r.Context(), as(role), query.SearchRequest{Kinds: []string{kind}, Sort: field}); !errors.Is(err, understudy.ErrForbidden) {
+	if _, err := r.s.Find(r.Context(), as(role), query.SearchRequest{Kinds: []string{kind}, Sort: field}); !errors.Is(err,
+		understudy.ErrForbidden) {
 		r.Errorf("%s sorts by the hidden %s.%s: %v", role, kind, field, err)
 	}
 	return asked + 1
@@ -173,12 +174,14 @@ func TestHiddenValuesChangeNothing(t *testing.T) {
 		var bodies []string
 		for n := range 20 {
 			at := fmt.Sprintf("Mon, 01 Jun 2026 10:00:%02d +0000", n)
-			bodies = append(bodies, fmt.Sprintf(`{"sid":"SM%032x","date_created":%q,"date_sent":%q,"body":"%s %d","status":"sent","from":"+1555010%04d","to":"+15550200000","error_message":"plain %d"}`, n, at, at, secret, n, n+len(secret), n%3))
+			bodies = append(bodies, fmt.Sprintf(`{"sid":"SM%032x","date_created":%q,"date_sent":%q,"body":"%s %d","status":"sent",`+
+				`"from":"+1555010%04d","to":"+15550200000","error_message":"plain %d"}`, n, at, at, secret, n, n+len(secret), n%3))
 		}
 		r.put("Messages", bodies...)
 		worlds = append(worlds, r)
 	}
-	for _, q := range []string{"", "apple", "pear", "-apple", `"pear tree"`, "appl*", "plain", "plain apple", "plain OR apple", "plain -pear", "status:sent", "+15550100005", "(apple OR pear) OR 1"} {
+	for _, q := range []string{"", "apple", "pear", "-apple", `"pear tree"`, "appl*", "plain", "plain apple", "plain OR apple", "plain -pear",
+		"status:sent", "+15550100005", "(apple OR pear) OR 1"} {
 		for _, sort := range []string{"", "oldest", "rank", "error_message"} {
 			var answers []string
 			for _, r := range worlds {
@@ -206,7 +209,8 @@ func TestHiddenValuesChangeNothing(t *testing.T) {
 func TestHiddenWordsAreNotCounted(t *testing.T) {
 	r := newRig(t, true)
 	for n := range 40 {
-		r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","status":"sent","body":{"note":"zanzibar"}}`, n+1<<40, n))
+		r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","status":"sent",`+
+			`"body":{"note":"zanzibar"}}`, n+1<<40, n))
 	}
 	s := r.with(func(o *Options) { o.Limits.Count = time.Nanosecond })
 	for role, want := range map[string]int64{"all": 40, "open": 0} {

@@ -50,7 +50,11 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 	} else if field == lang.DateName {
 		return o, nil
 	}
-	if len(q.Views) > 0 && !slices.ContainsFunc(q.Views, func(s *lang.KindView) bool { f, several := s.Field(field); return f != nil || len(several) > 0 }) {
+	if len(q.Views) > 0 && !slices.ContainsFunc(q.Views, func(s *lang.KindView) bool {
+		f, several := s.Field(field)
+		return f != nil ||
+			len(several) > 0
+	}) {
 		known := []string{newest, oldest, rank}
 		for _, s := range q.Views {
 			for f := range s.Fields {
@@ -58,7 +62,8 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 			}
 		}
 		slices.Sort(known)
-		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the largest first", lang.Clip(name), lang.Clip(field), lang.Stopped(lang.Hint(field, slices.Compact(known))))
+		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the "+
+			"largest first", lang.Clip(name), lang.Clip(field), lang.Stopped(lang.Hint(field, slices.Compact(known))))
 	}
 	b := &lang.Binder{Text: name, Now: q.Now, Views: q.Views, Every: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(field, len(name)-len(field), len(name), q.Views)

@@ -93,9 +93,11 @@ func TestWindow(t *testing.T) {
 func TestRank(t *testing.T) {
 	r := newRig(t, false)
 	body := func(i int, text string) string {
-		return fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","date_sent":"Mon, 01 Jun 2026 10:00:%02d +0000","body":%q,"status":"sent","from":"+15550100%03d"}`, i, i, i, text, i)
+		return fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","date_sent":"Mon, 01 Jun 2026 10:00:%02d `+
+			`+0000","body":%q,"status":"sent","from":"+15550100%03d"}`, i, i, i, text, i)
 	}
-	r.put("Messages", body(1, "invoice"), body(2, "the invoice is late, says the long letter about the invoice that came by mail"), body(3, "invoices"), body(4, "nothing"))
+	r.put("Messages", body(1, "invoice"), body(2, "the invoice is late, says the long letter about the invoice that came by mail"),
+		body(3, "invoices"), body(4, "nothing"))
 	got := r.all("all", query.SearchRequest{Text: "invoice*", Sort: "rank", Limit: 1})
 	want := []string{"messages/" + fmt.Sprintf("SM%032x", 1), "messages/" + fmt.Sprintf("SM%032x", 3), "messages/" + fmt.Sprintf("SM%032x", 2)}
 	if !slices.Equal(got, want) {
@@ -113,7 +115,8 @@ func (r *rig) put(list string, bodies ...string) {
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"` + target.List.Key + `":[`)
-	p := &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.List.Shape, List: true, Status: 200, ContentType: "application/json", At: epoch.Add(r.later)}
+	p := &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.List.Shape, List: true, Status: 200,
+		ContentType: "application/json", At: epoch.Add(r.later)}
 	for i := len(bodies) - 1; i >= 0; i-- {
 		if b.Len() > len(target.List.Key)+6 {
 			b.WriteByte(',')
@@ -162,7 +165,8 @@ func TestCursorDuringArrivals(t *testing.T) {
 				break
 			}
 			at := epoch.Add(time.Duration(len(sort)*100+n) * time.Minute).Format(time.RFC1123Z)
-			r.put("Calls", fmt.Sprintf(`{"sid":"CA%032x","date_created":%q,"start_time":%q,"status":"completed","duration":"5"}`, len(sort)*1000+n+1<<40, at, at))
+			r.put("Calls", fmt.Sprintf(`{"sid":"CA%032x","date_created":%q,"start_time":%q,"status":"completed","duration":"5"}`,
+				len(sort)*1000+n+1<<40, at, at))
 		}
 		for _, name := range before {
 			if got[name] != 1 {
@@ -184,7 +188,8 @@ func TestTimesSetLater(t *testing.T) {
 	const id = "SM0000000000000000000000000000beef"
 	made, sent := epoch.Add(time.Hour), epoch.AddDate(0, 0, 30)
 	put := func(sent string) {
-		r.put("Messages", fmt.Sprintf(`{"sid":%q,"date_created":%q,"date_sent":%s,"status":"scheduled","body":"zanzibar"}`, id, made.Format(time.RFC1123Z), sent))
+		r.put("Messages", fmt.Sprintf(`{"sid":%q,"date_created":%q,"date_sent":%s,"status":"scheduled","body":"zanzibar"}`, id,
+			made.Format(time.RFC1123Z), sent))
 	}
 	look := func(text string) (found bool) {
 		return slices.Contains(r.all("all", query.SearchRequest{Text: text, Limit: 100}), "messages/"+id)
@@ -196,8 +201,10 @@ func TestTimesSetLater(t *testing.T) {
 	}
 	put(strconv.Quote(sent.Format(time.RFC1123Z)))
 	for text, want := range map[string]bool{
-		madeOn: false, sentOn: true, "zanzibar " + sentOn: true, "kind:messages,calls " + sentOn: true, "date_sent:" + sent.Format(time.DateOnly): true,
-		"date_sent>" + made.AddDate(0, 0, 29).Format(time.DateOnly): true, "date:.." + made.Format(time.DateOnly) + " zanzibar": false, "date_created:" + made.Format(time.DateOnly): true,
+		madeOn: false, sentOn: true, "zanzibar " + sentOn: true, "kind:messages,calls " + sentOn: true, "date_sent:" +
+			sent.Format(time.DateOnly): true,
+		"date_sent>" + made.AddDate(0, 0, 29).Format(time.DateOnly): true, "date:.." + made.Format(time.DateOnly) + " zanzibar": false,
+		"date_created:" + made.Format(time.DateOnly): true,
 		"(" + sentOn + " OR status:failed) zanzibar": true, "-" + sentOn + " zanzibar": false,
 	} {
 		if look(text) != want {

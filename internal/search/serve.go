@@ -150,7 +150,8 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 			return a, "", invalid("%s is empty; leave it out", name)
 		}
 	}
-	a = query.SearchRequest{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"), Cursor: values.Get("cursor")}
+	a = query.SearchRequest{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"),
+		Cursor: values.Get("cursor")}
 	if text := values.Get("facets"); text != "" {
 		if a.Facets, err = strconv.ParseBool(text); err != nil {
 			return a, "", invalid("facets=%s: write true or false", lang.Clip(text))

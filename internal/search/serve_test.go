@@ -125,10 +125,16 @@ func TestServe(t *testing.T) {
 	if resp, body := get(t, "GET", url+"/-/search", "all", "x"); resp.StatusCode != 400 {
 		t.Errorf("a body: %d %s", resp.StatusCode, body)
 	}
-	if resp, _ := get(t, "GET", url+"/-/search", "", "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer sesame") }); resp.StatusCode != 200 {
+	if resp, _ := get(t, "GET", url+"/-/search", "", "", func(r *http.Request) {
+		r.Header.Set("Authorization",
+			"Bearer sesame")
+	}); resp.StatusCode != 200 {
 		t.Errorf("the token: %d", resp.StatusCode)
 	}
-	if resp, _ := get(t, "GET", url+"/-/search", "all", "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); resp.StatusCode != 403 {
+	if resp, _ := get(t, "GET", url+"/-/search", "all", "", func(r *http.Request) {
+		r.Header.Set("Sec-Fetch-Site",
+			"cross-site")
+	}); resp.StatusCode != 403 {
 		t.Errorf("another site: %d", resp.StatusCode)
 	}
 }
@@ -156,7 +162,8 @@ func TestExact(t *testing.T) {
 	if out, err := r.s.Find(t.Context(), as("texts"), query.SearchRequest{Text: sid}); err != nil || len(out.Hits) != 0 || out.Meant.ID != "" {
 		t.Errorf("a hidden id is meant: %+v %v", out, err)
 	}
-	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "+1 (555) 010-0123"}); err != nil || out.Meant.Number != "+15550100123" {
+	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "+1 (555) 010-0123"}); err != nil ||
+		out.Meant.Number != "+15550100123" {
 		t.Errorf("%+v %v", out.Meant, err)
 	}
 }
@@ -164,16 +171,19 @@ func TestExact(t *testing.T) {
 func TestSnippets(t *testing.T) {
 	r := newRig(t, false)
 	long := strings.Repeat("wörter davor und 日本語 ", 20) + "the needle in it" + strings.Repeat(" and after it", 30)
-	r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","date_sent":"Mon, 01 Jun 2026 10:00:00 +0000","body":%q,"error_message":"a needle, too"}`, 1, long))
+	r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","date_sent":"Mon, 01 Jun 2026 `+
+		`10:00:00 +0000","body":%q,"error_message":"a needle, too"}`, 1, long))
 	out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: `need* -absent "in it"`})
 	if err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 2 {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	s := out.Hits[0].Snippets[0]
-	if s.Field != "body" || !s.Before || !s.After || !strings.Contains(long, s.Text) || len(s.Marks) != 2 || s.Text[s.Marks[0][0]:s.Marks[0][1]] != "needle" || s.Text[s.Marks[1][0]:s.Marks[1][1]] != "in it" {
+	if s.Field != "body" || !s.Before || !s.After || !strings.Contains(long, s.Text) || len(s.Marks) != 2 ||
+		s.Text[s.Marks[0][0]:s.Marks[0][1]] != "needle" || s.Text[s.Marks[1][0]:s.Marks[1][1]] != "in it" {
 		t.Errorf("%+v", s)
 	}
-	if out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: `needle`}); err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 1 || out.Hits[0].Snippets[0].Field != "error_message" {
+	if out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: `needle`}); err != nil || len(out.Hits) != 1 ||
+		len(out.Hits[0].Snippets) != 1 || out.Hits[0].Snippets[0].Field != "error_message" {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -235,7 +245,8 @@ func TestSaved(t *testing.T) {
 	for _, c := range []struct {
 		who, name string
 		status    int
-	}{{"bob:support", "texts", 404}, {"bob:support", "late%20&%20lost", 404}, {"bob:support", "mine", 204}, {"bob:support", "mine", 404}, {"root:all", "late%20&%20lost", 204}} {
+	}{{"bob:support", "texts", 404}, {"bob:support", "late%20&%20lost", 404}, {"bob:support", "mine", 204}, {"bob:support", "mine", 404},
+		{"root:all", "late%20&%20lost", 204}} {
 		if resp, text := get(t, "DELETE", url+"/"+c.name, c.who, ""); resp.StatusCode != c.status {
 			t.Errorf("%s deletes %s: %d %s", c.who, c.name, resp.StatusCode, text)
 		}
@@ -269,7 +280,8 @@ func TestBusy(t *testing.T) {
 		done <- err
 	}()
 	<-begun
-	if resp, body := get(t, "GET", url, "all", ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, "too many") {
+	if resp, body := get(t, "GET", url, "all", ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" ||
+		!strings.Contains(body, "too many") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	if _, err := s.Find(t.Context(), as("all"), query.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) {
@@ -291,7 +303,8 @@ func TestIndexing(t *testing.T) {
 	url := r.serve(s).URL + "/-/search?q=kind:calls"
 	for _, form := range []string{"", "&format=jsonl", "&format=xml", "&facets=true", "&sort=-duration"} {
 		resp, body := get(t, "GET", url+form, "all", "")
-		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || resp.Header.Get("Content-Type") != "application/json" || !strings.Contains(body, `"search: the index is being built: 17 of 2000"`) {
+		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || resp.Header.Get("Content-Type") != "application/json" ||
+			!strings.Contains(body, `"search: the index is being built: 17 of 2000"`) {
 			t.Errorf("%s: %d %v %s", form, resp.StatusCode, resp.Header, body)
 		}
 	}
@@ -314,10 +327,13 @@ func TestTextOfOneKind(t *testing.T) {
 	if !slices.Equal(got, want) || len(got) == 0 {
 		t.Errorf("%d of %d", len(got), len(want))
 	}
-	if text, _, err = r.s.Text(as("support"), "twilio", "messages", "hello -world"); err != nil || text == nil || text.Op != query.TextWord || slices.Contains(text.In, "body") || !slices.Contains(text.In, "") {
+	if text, _, err = r.s.Text(as("support"), "twilio", "messages", "hello -world"); err != nil || text == nil || text.Op != query.TextWord ||
+		slices.Contains(text.In, "body") || !slices.Contains(text.In, "") {
 		t.Errorf("%+v %v", text, err)
 	}
-	for params, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true, "kind:messages (-kind:message OR -kind:messages)": true, "-kind:messages OR hello": false, "kind:messages": false, "-hello": false, "-(hello kind:messages)": false} {
+	for params, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true,
+		"kind:messages (-kind:message OR -kind:messages)": true, "-kind:messages OR hello": false, "kind:messages": false, "-hello": false,
+		"-(hello kind:messages)": false} {
 		text, test, err := r.s.Text(as("support"), "twilio", "messages", params)
 		if err != nil || none != (text != nil && text.Op == query.TextNone) {
 			t.Fatalf("%s: %+v %v", params, text, err)
@@ -343,8 +359,10 @@ func TestTextOfOneKind(t *testing.T) {
 func TestAccepted(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": formJSON, "*/*": formJSON, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": formJSON, "application/xml": formXML,
-		"application/xml;q=0.1, application/json": formJSON, "application/json;q=0.5,application/x-ndjson": formLines, "text/xml; charset=utf-8; q=0.7, */*; Q=0.2": formXML,
-		"application/xml;q=0": formJSON, "application/xml;q=x": formJSON, "image/png": formJSON, "text/xml, application/json": formXML,
+		"application/xml;q=0.1, application/json": formJSON, "application/json;q=0.5,application/x-ndjson": formLines,
+		"text/xml; charset=utf-8; q=0.7, */*; Q=0.2": formXML,
+		"application/xml;q=0":                        formJSON, "application/xml;q=x": formJSON, "image/png": formJSON,
+		"text/xml, application/json": formXML,
 	} {
 		if got := accepted([]string{accept}); got != want {
 			t.Errorf("%q: %s, want %s", accept, got, want)

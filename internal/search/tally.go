@@ -170,7 +170,10 @@ func (t *tally) facets(broken bool) []query.SearchFacet {
 		}
 	}
 	times := []string{"month", "day"}
-	names := slices.DeleteFunc(slices.Sorted(keys(by)), func(name string) bool { return name == lang.KindName || slices.Contains(times, name) })
+	names := slices.DeleteFunc(slices.Sorted(keys(by)), func(name string) bool {
+		return name == lang.KindName ||
+			slices.Contains(times, name)
+	})
 	names = append([]string{lang.KindName}, names...)
 	var all []query.SearchFacet
 	for _, name := range append(names[:min(len(names), maxFacets)], times...) {

@@ -21,7 +21,8 @@ func world(t *testing.T, hidden func(n int) (status, to string)) *rig {
 	for n := range 40 {
 		at := fmt.Sprintf("Mon, 01 Jun 2026 10:00:%02d +0000", n)
 		status, to := hidden(n)
-		bodies = append(bodies, fmt.Sprintf(`{"sid":"SM%032x","account_sid":%q,"date_created":%q,"date_sent":%q,"body":"hello %d","status":%q,"from":"+1555010%04d","to":%q,"error_message":"plain %d"}`, n, account, at, at, n, status, n, to, n%3))
+		bodies = append(bodies, fmt.Sprintf(`{"sid":"SM%032x","account_sid":%q,"date_created":%q,"date_sent":%q,"body":"hello %d","status":%q,`+
+			`"from":"+1555010%04d","to":%q,"error_message":"plain %d"}`, n, account, at, at, n, status, n, to, n%3))
 	}
 	r.put("Messages", bodies...)
 	return r
@@ -45,7 +46,8 @@ func (r *rig) given(role, text string) (asked, given string) {
 func TestHiddenFieldsDriveNoIndex(t *testing.T) {
 	one := world(t, func(int) (string, string) { return "delivered", "+15550200000" })
 	other := world(t, func(n int) (string, string) { return "failed", fmt.Sprintf("+1555030%04d", n) })
-	for _, text := range []string{"delivered", "fail*", "hello delivered", "kind:messages failed", "-delivered", "delivered OR +15550200000", "+15550200000", "number:+15550300007 error_message:plain",
+	for _, text := range []string{"delivered", "fail*", "hello delivered", "kind:messages failed", "-delivered", "delivered OR +15550200000",
+		"+15550200000", "number:+15550300007 error_message:plain",
 		"+1555020*", "error_message:delivered", "+15550100007", "body:hello", "SM" + fmt.Sprintf("%032x", 7)} {
 		a, gave := one.given("partial", text)
 		b, gaveOther := other.given("partial", text)
@@ -53,7 +55,8 @@ func TestHiddenFieldsDriveNoIndex(t *testing.T) {
 			t.Errorf("%s: %s is asked and gives\n%s\nand, with other hidden values, %s and\n%s", text, a, gave, b, gaveOther)
 		}
 	}
-	for text, most := range map[string]int{"+15550100007": 4, "number:+15550200000": 0, "from:+15550100009": 4, "body:hello from:+15550100009": 4, "status:x OR id:SM" + fmt.Sprintf("%032x", 7): 6} {
+	for text, most := range map[string]int{"+15550100007": 4, "number:+15550200000": 0, "from:+15550100009": 4,
+		"body:hello from:+15550100009": 4, "status:x OR id:SM" + fmt.Sprintf("%032x", 7): 6} {
 		s, w := one.watch(func(*Options) {})
 		role := "partial"
 		if _, err := s.Find(t.Context(), as(role), query.SearchRequest{Text: text, Facets: true}); err != nil {
@@ -87,7 +90,8 @@ func TestHiddenRecordsDriveNoIndex(t *testing.T) {
 		for _, r := range []*rig{one, other} {
 			r.rule(map[string]access.RowRules{"twilio": {"messages": rule, "*": {Word: "all"}}})
 		}
-		for _, text := range []string{"status:failed", "status:queued", "failed", "hello", "from:+15550100009", "error_message:plain status:failed", "-failed", "id:SM" + fmt.Sprintf("%032x", 9)} {
+		for _, text := range []string{"status:failed", "status:queued", "failed", "hello", "from:+15550100009",
+			"error_message:plain status:failed", "-failed", "id:SM" + fmt.Sprintf("%032x", 9)} {
 			asked, gave := one.given("open", text)
 			if _, gaveOther := other.given("open", text); of != "begins" && gave != gaveOther {
 				t.Errorf("%s, %s: %s gives\n%s\nand, with other hidden records,\n%s", of, text, asked, gave, gaveOther)
@@ -118,7 +122,8 @@ func TestHiddenRecordsDriveNoIndex(t *testing.T) {
 func (r *rig) rule(rules map[string]access.RowRules) {
 	r.Helper()
 	var err error
-	r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Roles: roles, Rows: map[string]map[string]access.RowRules{"open": rules}})
+	r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Roles: roles,
+		Rows: map[string]map[string]access.RowRules{"open": rules}})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -128,7 +133,8 @@ func (r *rig) rule(rules map[string]access.RowRules) {
 // L12: a role that does not see numbers neither sees nor finds one in a URL.
 func TestNumbersInURLsAreNotFound(t *testing.T) {
 	r := newRig(t, false)
-	r.put("IncomingPhoneNumbers", `{"sid":"PN00000000000000000000000000000001","phone_number":"+14162364176","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","voice_url":"https://example.com/voice?line=14162364176"}`)
+	r.put("IncomingPhoneNumbers", `{"sid":"PN00000000000000000000000000000001","phone_number":"+14162364176","date_created":"Mon, 01 Jun `+
+		`2026 10:00:00 +0000","voice_url":"https://example.com/voice?line=14162364176"}`)
 	for _, text := range []string{"14162364176", `"line 14162364176"`, "1416*", "line"} {
 		if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text}); err != nil || len(out.Hits) != 1 {
 			t.Errorf("%s as all: %+v, %v", text, out, err)

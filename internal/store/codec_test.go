@@ -18,7 +18,8 @@ import (
 
 func FuzzID(f *testing.F) {
 	hex := strings.Repeat("0123456789abcdef", 2)
-	for _, id := range []string{"", "CA" + hex, "SM" + hex, "CA" + hex + "~SM" + hex, "~", "CA" + strings.ToUpper(hex), "\x01" + hex[:16], "x"} {
+	for _, id := range []string{"", "CA" + hex, "SM" + hex, "CA" + hex + "~SM" + hex, "~", "CA" + strings.ToUpper(hex), "\x01" + hex[:16],
+		"x"} {
 		f.Add("CA", id)
 		f.Add("", id)
 	}
@@ -33,10 +34,12 @@ func FuzzID(f *testing.F) {
 
 func FuzzBlock(f *testing.F) {
 	f.Add(appendBlock(nil, nil))
-	f.Add(appendBlock(nil, []entry{{record: 7, id: "CA1", clock: -5, final: true, body: []byte(`{"sid":"CA1"}`)}, {record: 9, id: "elsewhere", body: []byte("x")}}))
+	f.Add(appendBlock(nil, []entry{{record: 7, id: "CA1", clock: -5, final: true, body: []byte(`{"sid":"CA1"}`)},
+		{record: 9, id: "elsewhere", body: []byte("x")}}))
 	parent := "CF2"
 	f.Add(appendBlock(nil, []entry{{record: 7, id: "CA1", clock: 5, parent: "CF1", body: []byte(`{"sid":"CA1","in":"CF1"}`), height: 2},
-		{record: 7, rest: &rest{on: 99, patch: []byte("\x01\x02\x03abc"), clock: -4}}, {record: 8, final: true, rest: &rest{on: 100, patch: []byte("x"), parent: &parent}, height: 1}}))
+		{record: 7, rest: &rest{on: 99, patch: []byte("\x01\x02\x03abc"), clock: -4}},
+		{record: 8, final: true, rest: &rest{on: 100, patch: []byte("x"), parent: &parent}, height: 1}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		entries, err := parseBlock(data)
 		if err != nil {
@@ -48,7 +51,8 @@ func FuzzBlock(f *testing.F) {
 		}
 		for i := range entries {
 			a, b := entries[i], again[i]
-			if a.record != b.record || a.id != b.id || a.clock != b.clock || a.final != b.final || !bytes.Equal(a.body, b.body) || a.parent != b.parent || a.height != b.height {
+			if a.record != b.record || a.id != b.id || a.clock != b.clock || a.final != b.final || !bytes.Equal(a.body, b.body) ||
+				a.parent != b.parent || a.height != b.height {
 				t.Fatalf("%+v came back as %+v", a, b)
 			}
 			if !reflect.DeepEqual(a.rest, b.rest) && !(len(a.rest.patch) == 0 && len(b.rest.patch) == 0) {
@@ -87,7 +91,8 @@ func FuzzPatch(f *testing.F) {
 }
 
 func FuzzSkeleton(f *testing.F) {
-	one := skeleton{uri: "/a?b=c", contentType: "text/plain", id: "x", next: "/a?b=d", versions: []int64{5, 6, 7, 3}, gaps: []int{2, 1, 1, 1}, outside: []byte(`{"next":"/a?b=d",,,,}`)}
+	one := skeleton{uri: "/a?b=c", contentType: "text/plain", id: "x", next: "/a?b=d", versions: []int64{5, 6, 7, 3}, gaps: []int{2, 1, 1, 1},
+		outside: []byte(`{"next":"/a?b=d",,,,}`)}
 	f.Add(one.appendTo(nil, "firstfirst", "lastlast"))
 	f.Add((&skeleton{}).appendTo(nil, "", ""))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -109,7 +114,8 @@ func TestSkeletons(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfN(rapid.SampledFrom([]string{"aaaaaaaa", "aaaaaaaab", "b", "\x01\x02cccccc", "dddddddd"}), 0, 6).Draw(t, "ids")
 		gap := rapid.Custom(func(t *rapid.T) string {
-			return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"", ", ", "aaaaaaaa", "aaaaaaaab", "\x01", "\x02", "dddddddd", "[", "/next"}), 0, 3).Draw(t, "parts"), "")
+			return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"", ", ", "aaaaaaaa", "aaaaaaaab", "\x01", "\x02", "dddddddd", "[",
+				"/next"}), 0, 3).Draw(t, "parts"), "")
 		})
 		p := understudy.Page{ContentType: "t", ID: "i"}
 		var entries []*entry
@@ -133,7 +139,8 @@ func TestSkeletons(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, rows, err := back.assemble(entries)
-		if err != nil || !bytes.Equal(got, body) || back.next != "/next" || back.uri != "/u" || back.contentType != "t" || back.id != "i" || len(rows) != len(ids) {
+		if err != nil || !bytes.Equal(got, body) || back.next != "/next" || back.uri != "/u" || back.contentType != "t" || back.id != "i" ||
+			len(rows) != len(ids) {
 			t.Fatalf("%q came back as %q, %+v, %v", body, got, back, err)
 		}
 		for i, r := range rows {
@@ -182,7 +189,8 @@ func (c coded) Error() string { return fmt.Sprintf("code %d", int(c)) }
 func (c coded) Code() int     { return int(c) }
 
 func TestReasons(t *testing.T) {
-	for code, want := range map[int]string{13: "disk full", 10: "disk I/O error", 10 | 3<<8: "disk I/O error", 5: "locked", 6: "locked", 8: "read-only", 14: "cannot open", 7: "memory", 11: "damaged", 26: "not a database", 1: "database error"} {
+	for code, want := range map[int]string{13: "disk full", 10: "disk I/O error", 10 | 3<<8: "disk I/O error", 5: "locked", 6: "locked",
+		8: "read-only", 14: "cannot open", 7: "memory", 11: "damaged", 26: "not a database", 1: "database error"} {
 		err := sqlite.Failed(true, coded(code), "save page %s", "x")
 		if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "store: save page x: not stored: ") {
 			t.Errorf("code %d: %v, want %q", code, err, want)
@@ -194,8 +202,12 @@ func TestReasons(t *testing.T) {
 func marked(n int) []byte {
 	m := func(place string) string { return fmt.Sprintf("Marker%sQq%05d", place, n) }
 	id := func(k int) string { return fmt.Sprintf("TH%032x", 0xabcdef0123+n*100+k) }
-	return fmt.Appendf(nil, `{"sid": %q, "phone": "+1415%07d", "body": "%s \u00e9 \n \ud83d\ude00 日本", "name": %q, "url": "https://%s/x", "price": -%d.25,
-		"secret": %q, "shown": "(415) %07d", "other": %q, "status": "completed", "uri": "/2010-04-01/Things/%s.json?To=%s&Page=0&Digits=4155550%03d",
-		"inner": {"status": "done", "phone": "+1415%07d", "%s": "%s", "deep": {"a": ["%s", {"b": "%s"}]}}, "unknown": "%s", "list": ["%s", 4155551234567]}`,
-		id(1), n, m("Body"), m("Name"), m("Host"), 31415000+n, m("Secret"), n, id(2), id(3), m("Query"), n, n, m("Key"), m("Unknown"), m("Deep"), m("Deeper"), m("Top"), m("Item"))
+	return fmt.Appendf(nil, `{"sid": %q, "phone": "+1415%07d", "body": "%s \u00e9 \n \ud83d\ude00 日本", "name": %q,
+		"url": "https://%s/x", "price": -%d.25,
+		"secret": %q, "shown": "(415) %07d", "other": %q, "status": "completed",
+		"uri": "/2010-04-01/Things/%s.json?To=%s&Page=0&Digits=4155550%03d",
+		"inner": {"status": "done", "phone": "+1415%07d", "%s": "%s", "deep": {"a": ["%s", {"b": "%s"}]}}, "unknown": "%s",
+		"list": ["%s", 4155551234567]}`,
+		id(1), n, m("Body"), m("Name"), m("Host"), 31415000+n, m("Secret"), n, id(2), id(3), m("Query"), n, n, m("Key"), m("Unknown"), m("Deep"),
+		m("Deeper"), m("Top"), m("Item"))
 }

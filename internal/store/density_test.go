@@ -43,9 +43,11 @@ func TestBytesPerChange(t *testing.T) {
 			first = now
 		}
 		t.Logf("changed %d times: %d bytes a record, %.2f times one version; %v and %v of processor a page, %.0f records a second",
-			round, now/int64(records), float64(now)/float64(first), spent/time.Duration(records/50), used/time.Duration(records/50), float64(records)/spent.Seconds())
+			round, now/int64(records), float64(now)/float64(first), spent/time.Duration(records/50), used/time.Duration(records/50),
+			float64(records)/spent.Seconds())
 		if round == 5 && now*2 > first*5 {
-			t.Errorf("%d bytes a record that changed five times, %.2f times the %d of one version; want at most 2.5 times", now/int64(records), float64(now)/float64(first), first/int64(records))
+			t.Errorf("%d bytes a record that changed five times, %.2f times the %d of one version; want at most 2.5 times", now/int64(records),
+				float64(now)/float64(first), first/int64(records))
 		}
 	}
 	db := openDB(t, path)

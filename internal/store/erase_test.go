@@ -38,7 +38,8 @@ func TestBesideErased(t *testing.T) {
 	defer db.Close()
 	save := func(uri, body string) {
 		id := "SM00000000000000000000000000000001"
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: uri}, Kind: "messages", Shape: "messages", ID: id, Status: 200, Body: []byte(body),
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: uri}, Kind: "messages", Shape: "messages", ID: id, Status: 200,
+			Body: []byte(body),
 			Rows: []understudy.Row{{ID: id, End: len(body)}}, At: storetest.Epoch}
 		if _, err := db.Save(t.Context(), p); err != nil {
 			t.Fatal(err)
@@ -46,12 +47,14 @@ func TestBesideErased(t *testing.T) {
 	}
 	save("/a", `{"from": "+14155550100", "by": {"+14155550100": 1}, "body": "a text that is long enough"}`)
 	save("/b", `{"from": "+14155550100", "by": {"+14155550100": 2}, "body": "a text that is long enough"}`)
-	for name, value := range map[string]string{"walk/a": "at /Messages.json?To=%2B14155550100", "walk/b": "at page 7", "feed/c": "said: a text that is long enough!"} {
+	for name, value := range map[string]string{"walk/a": "at /Messages.json?To=%2B14155550100", "walk/b": "at page 7",
+		"feed/c": "said: a text that is long enough!"} {
 		if err := db.SetNote(t.Context(), name, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	numbers, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "sync calls", Payload: []byte(`{"to":"+1 415 555 0100"}`), Attempts: 1},
+	numbers, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "sync calls", Payload: []byte(`{"to":"+1 415 555 0100"}`),
+		Attempts: 1},
 		understudy.Job{Kind: "sync calls", Payload: []byte(`{"page":7}`), Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +94,8 @@ func TestListedBeforeACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	save := func(db *store.DB) request.Saved {
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/calls"}, Kind: "calls", Shape: "calls", List: true, Status: 200, At: storetest.Epoch}
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/calls"}, Kind: "calls", Shape: "calls", List: true, Status: 200,
+			At: storetest.Epoch}
 		for n := range many {
 			from := len(p.Body)
 			p.Body = append(p.Body, fmt.Sprintf(`{"sid": "CA%032d", "from": "+14155550100"}`, n)...)
@@ -155,7 +159,8 @@ func TestListedTwiceFarApart(t *testing.T) {
 	at := storetest.Epoch
 	save := func(id, body string) {
 		at = at.Add(time.Second)
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/calls/" + id}, Kind: "calls", Shape: "calls", ID: id, Status: 404, At: at, Body: []byte("{}")}
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/calls/" + id}, Kind: "calls", Shape: "calls", ID: id, Status: 404,
+			At: at, Body: []byte("{}")}
 		if body != "" {
 			p.Status, p.Body = 200, []byte(fmt.Sprintf(`{"sid": %q, "status": %q}`, id, body))
 			p.Rows = []understudy.Row{{ID: id, End: len(p.Body)}}

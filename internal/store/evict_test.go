@@ -214,7 +214,8 @@ func TestReadsAreKept(t *testing.T) {
 		}
 	}
 	reads := func() (n int) {
-		if err := raw(t, path).QueryRow("SELECT count(*) FROM page WHERE read = ?", storetest.Epoch.Add(2*time.Hour).Unix()).Scan(&n); err != nil {
+		if err := raw(t, path).QueryRow("SELECT count(*) FROM page WHERE read = ?",
+			storetest.Epoch.Add(2*time.Hour).Unix()).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

@@ -22,7 +22,8 @@ func TestExpireMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: "/messages"}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: now}
+	p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: "/messages"}, Kind: "messages", Shape: "messages", List: true,
+		Status: 200, At: now}
 	for n := range many {
 		from := len(p.Body)
 		p.Body = append(p.Body, fmt.Sprintf(`{"sid": "SM%032d"}`, n)...)

@@ -40,7 +40,8 @@ func TestDiskFull(t *testing.T) {
 	full := -1
 	for i, p := range pages {
 		if _, err := db.Save(t.Context(), p); err != nil {
-			if !errors.Is(err, understudy.ErrNotStored) || short(err) != "disk full" || !strings.Contains(err.Error(), "store: save page "+p.Key.String()) {
+			if !errors.Is(err, understudy.ErrNotStored) || short(err) != "disk full" ||
+				!strings.Contains(err.Error(), "store: save page "+p.Key.String()) {
 				t.Fatalf("page %d: %v", i, err)
 			}
 			full = i
@@ -139,7 +140,8 @@ func TestDamageIsFound(t *testing.T) {
 		"DELETE FROM block WHERE number = 3",
 		"UPDATE page SET body = randomblob(length(body)) WHERE number = 3",
 		"UPDATE page SET sum = randomblob(16) WHERE number = 3",
-		"UPDATE block SET body = (SELECT body FROM block b WHERE b.number = 4), size = (SELECT size FROM block b WHERE b.number = 4) WHERE number = 3",
+		"UPDATE block SET body = (SELECT body FROM block b WHERE b.number = 4), size = (SELECT size FROM block b WHERE b.number = 4) WHERE " +
+			"number = 3",
 		"UPDATE kind SET records = records + 1",
 		"UPDATE held SET hash = hash + 1 WHERE number % 640 = 0",
 		"UPDATE held SET version = version + 1 WHERE number = 64",

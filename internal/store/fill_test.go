@@ -23,7 +23,8 @@ func crowded(version int, after string, numbers ...int) *understudy.Page {
 	if after != "" {
 		uri += "&Page=1&PageToken=PA" + after
 	}
-	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: uri}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: time.Unix(1_780_000_000+int64(version), 0)}
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: uri}, Kind: "messages", Shape: "messages", List: true, Status: 200,
+		At: time.Unix(1_780_000_000+int64(version), 0)}
 	for _, i := range numbers {
 		at := len(p.Body)
 		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"version%d of %d","from":"+14155550100","status":"delivered"}`, i, version, i)
@@ -57,14 +58,16 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	any, word := query.RecordQuery{Source: "twilio"}, query.RecordQuery{Source: "twilio", Text: &query.Text{Words: []string{"version0"}}}
-	term := query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: []query.Predicate{{Field: "status", Any: []string{"delivered"}}}}
+	term := query.RecordQuery{Source: "twilio", Kinds: []string{"messages"},
+		Predicates: []query.Predicate{{Field: "status", Any: []string{"delivered"}}}}
 	steps, widened := 0, int64(0)
 	for whole := false; !whole; steps++ {
 		if steps > 20 {
 			t.Fatal("it is never done")
 		}
 		for name, q := range map[string]query.RecordQuery{"word": word, "term": term} {
-			if _, err := db.Count(t.Context(), q, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), fmt.Sprint(" of ", total)) {
+			if _, err := db.Count(t.Context(), q, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) ||
+				!strings.Contains(err.Error(), fmt.Sprint(" of ", total)) {
 				t.Errorf("step %d: %s: %v, want it to be filled", steps, name, err)
 			}
 		}
@@ -82,7 +85,8 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		// Some that are indexed, some that are not, and some of either.
 		save(crowded(steps+1, fmt.Sprintf("SM%032x", 300), 301+steps, 302+steps))
 		save(crowded(steps+1, "", 1100+steps, 1101+steps, 500+steps))
-		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "messages", Shape: "messages", ID: fmt.Sprintf("SM%032x", 1290-steps), Status: 404, At: time.Unix(1_780_001_000, 0)}
+		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "messages", Shape: "messages",
+			ID: fmt.Sprintf("SM%032x", 1290-steps), Status: 404, At: time.Unix(1_780_001_000, 0)}
 		save(gone)
 		widened += db.epoch.Load()
 		if steps == 1 { // in the middle; it takes long
@@ -114,7 +118,8 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		}
 		return true
 	})
-	if err != nil || len(places) != total-steps || !slices.IsSortedFunc(places, func(a, b query.OrderKey) int { return int(min(max(b-a, -1), 1)) }) {
+	if err != nil || len(places) != total-steps || !slices.IsSortedFunc(places,
+		func(a, b query.OrderKey) int { return int(min(max(b-a, -1), 1)) }) {
 		t.Errorf("%d records, want %d, in order: %v", len(places), total-steps, err)
 	}
 	for q, want := range map[*query.RecordQuery]int{&term: total - steps, &word: old} {

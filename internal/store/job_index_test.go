@@ -16,7 +16,8 @@ import (
 
 // One statement claims, and none of those a runner repeats walks the table.
 func TestOneStatementClaims(t *testing.T) {
-	if text := claimJob.Head + claimJob.Tail; strings.Count(text, "UPDATE job") != 1 || !strings.Contains(text, "RETURNING") || !strings.Contains(text, "WHERE number = (SELECT j.number FROM first JOIN job j") {
+	if text := claimJob.Head + claimJob.Tail; strings.Count(text, "UPDATE job") != 1 || !strings.Contains(text, "RETURNING") ||
+		!strings.Contains(text, "WHERE number = (SELECT j.number FROM first JOIN job j") {
 		t.Error("a claim is no longer one UPDATE over a sub-select of candidates")
 	}
 	db, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "understudy.db")})
@@ -24,7 +25,8 @@ func TestOneStatementClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for name, st := range map[string]*sqlite.Statement{"claim": claimJob, "next": nextJob, "lose": loseLeases, "expire": expireJobs, "beat": beatJob, "mark": markJob,
+	for name, st := range map[string]*sqlite.Statement{"claim": claimJob, "next": nextJob, "lose": loseLeases, "expire": expireJobs,
+		"beat": beatJob, "mark": markJob,
 		"end": endJob, "live": selectLiveJob, "cancel": cancelJob, "job": selectJob} {
 		text := st.Head + st.Tuple + st.Tail
 		args := make([]driver.Value, 24)

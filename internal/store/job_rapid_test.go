@@ -50,7 +50,8 @@ type model struct {
 	ended map[int64]int // how often a job was archived
 }
 
-var modelKinds = []understudy.ClaimKind{{Name: "wide", Most: 100, Lease: 10 * time.Second}, {Name: "narrow", Most: 2, Lease: 30 * time.Second}}
+var modelKinds = []understudy.ClaimKind{{Name: "wide", Most: 100, Lease: 10 * time.Second},
+	{Name: "narrow", Most: 2, Lease: 30 * time.Second}}
 
 func TestAnyInterleavingOfLeases(t *testing.T) {
 	fewer(t, crowded)
@@ -122,14 +123,18 @@ func (m *model) live(kind, key string) int64 {
 
 func (m *model) add(rt *rapid.T) {
 	j := modelJob{
-		kind: rapid.SampledFrom([]string{"wide", "wide", "narrow"}).Draw(rt, "kind"), key: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(rt, "key"),
-		once: rapid.IntRange(0, 3).Draw(rt, "once") == 0, attempts: rapid.IntRange(1, 4).Draw(rt, "attempts"), weight: rapid.Int64Range(0, 100).Draw(rt, "weight"),
-		lane: understudy.Priority(rapid.IntRange(0, 2).Draw(rt, "lane")), after: m.now.Add(time.Duration(max(rapid.IntRange(-20, 20).Draw(rt, "after"), 0)) * time.Second),
+		kind: rapid.SampledFrom([]string{"wide", "wide", "narrow"}).Draw(rt, "kind"),
+		key:  rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(rt, "key"),
+		once: rapid.IntRange(0, 3).Draw(rt, "once") == 0, attempts: rapid.IntRange(1, 4).Draw(rt, "attempts"),
+		weight: rapid.Int64Range(0, 100).Draw(rt, "weight"),
+		lane:   understudy.Priority(rapid.IntRange(0, 2).Draw(rt, "lane")),
+		after:  m.now.Add(time.Duration(max(rapid.IntRange(-20, 20).Draw(rt, "after"), 0)) * time.Second),
 	}
 	if rapid.IntRange(0, 5).Draw(rt, "expires") == 0 {
 		j.expiry = m.now.Add(time.Duration(rapid.IntRange(1, 60).Draw(rt, "expiry")) * time.Second)
 	}
-	m.put(&j, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Priority: j.lane, RunAfter: j.after, ExpiresAt: j.expiry})
+	m.put(&j, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Priority: j.lane,
+		RunAfter: j.after, ExpiresAt: j.expiry})
 }
 
 func (m *model) put(j *modelJob, add understudy.Job) {
@@ -205,7 +210,8 @@ func (m *model) claim(rt *rapid.T) {
 }
 
 func (m *model) claimAs(worker string, limit int, lane understudy.Priority, weight int64) int {
-	got, err := m.s.ClaimJobs(m.Context(), understudy.Claim{Worker: worker, Now: m.now, Kinds: modelKinds, Limit: limit, Priority: lane, Weight: weight})
+	got, err := m.s.ClaimJobs(m.Context(), understudy.Claim{Worker: worker, Now: m.now, Kinds: modelKinds, Limit: limit, Priority: lane,
+		Weight: weight})
 	m.ok(err)
 	m.sweep()
 	for i := range limit {
@@ -281,7 +287,8 @@ func (m *model) mark(rt *rapid.T) {
 
 func (m *model) end(rt *rapid.T) {
 	h, holds := m.pick(rt)
-	m.endAs(h, holds, rapid.SampledFrom([]understudy.JobState{understudy.JobDone, understudy.JobDone, understudy.JobWaiting, understudy.JobFailed, understudy.JobCancelled}).Draw(rt, "as"),
+	m.endAs(h, holds, rapid.SampledFrom([]understudy.JobState{understudy.JobDone, understudy.JobDone, understudy.JobWaiting,
+		understudy.JobFailed, understudy.JobCancelled}).Draw(rt, "as"),
 		rapid.Bool().Draw(rt, "counted"), time.Duration(rapid.IntRange(0, 20).Draw(rt, "again"))*time.Second)
 }
 
@@ -290,7 +297,8 @@ func (m *model) endAs(h hand, holds bool, state understudy.JobState, counted boo
 	if state == understudy.JobWaiting && (j.once || j.attempt >= j.attempts && counted) {
 		state = understudy.JobFailed // what a runner does then
 	}
-	got, err := m.s.EndJob(m.Context(), understudy.JobResult{Number: h.number, Fence: h.fence, At: m.now, State: state, RunAfter: m.now.Add(wait), Uncounted: !counted})
+	got, err := m.s.EndJob(m.Context(), understudy.JobResult{Number: h.number, Fence: h.fence, At: m.now, State: state,
+		RunAfter: m.now.Add(wait), Uncounted: !counted})
 	m.lost("end", h, holds, err)
 	if !holds {
 		return
@@ -342,7 +350,8 @@ func (m *model) replay(rt *rapid.T) {
 		rt.Skip("it is live")
 	}
 	again := modelJob{kind: j.kind, key: j.key, once: j.once, attempts: j.attempts, weight: j.weight, lane: j.lane, after: m.now, mark: j.mark}
-	m.put(&again, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Priority: j.lane, Mark: []byte(j.mark)})
+	m.put(&again, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Priority: j.lane,
+		Mark: []byte(j.mark)})
 }
 
 // compare looks at everything after each step.
@@ -355,7 +364,8 @@ func (m *model) compare(*rapid.T) {
 	for _, got := range all {
 		j := m.jobs[got.Number]
 		if j == nil || got.State != j.state || got.Attempt != j.attempt || got.Fence != j.fence || string(got.Mark) != j.mark ||
-			j.state == understudy.JobRunning && (!got.LeaseEnd.Equal(j.leaseEnd) || got.Stop != j.stop) || j.state == understudy.JobWaiting && !got.RunAfter.Equal(j.after) {
+			j.state == understudy.JobRunning && (!got.LeaseEnd.Equal(j.leaseEnd) || got.Stop != j.stop) || j.state == understudy.JobWaiting &&
+			!got.RunAfter.Equal(j.after) {
 			m.Fatalf("job %d:\n got %+v\nwant %+v", got.Number, got, j)
 		}
 	}

@@ -80,7 +80,8 @@ func TestStatsAndVerifyCountTheSame(t *testing.T) {
 	if _, err := db.Save(t.Context(), itemsPage("p", 3, 1)); err != nil {
 		t.Fatal(err)
 	}
-	gone := &understudy.Page{Key: understudy.Key{Source: "items", URI: "/v1/items/p_1"}, Kind: "items", Shape: "items", ID: "p_1", Status: 404, At: time.Unix(1780000100, 0)}
+	gone := &understudy.Page{Key: understudy.Key{Source: "items", URI: "/v1/items/p_1"}, Kind: "items", Shape: "items", ID: "p_1", Status: 404,
+		At: time.Unix(1780000100, 0)}
 	if _, err := db.Save(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}

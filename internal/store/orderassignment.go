@@ -133,7 +133,8 @@ func (g *placedPage) choose(all []*orderAssignment) {
 
 // falling is the heaviest subsequence whose keys fall, or, unless strictly, do
 // not rise.
-func falling(all []*orderAssignment, key func(*orderAssignment) int64, weight func(*orderAssignment) int, strictly bool) []*orderAssignment {
+func falling(all []*orderAssignment, key func(*orderAssignment) int64, weight func(*orderAssignment) int,
+	strictly bool) []*orderAssignment {
 	if ok := slices.IsSortedFunc(all, func(a, b *orderAssignment) int { return compareFalling(key(a), key(b), strictly) }); ok {
 		return all
 	}

@@ -61,7 +61,8 @@ func placesFall(t interface{ Fatal(...any) }, ground *taken, page *placedPage) {
 			t.Fatal(fmt.Sprintf("row %d stands at %d, where another is", i, r.at))
 		}
 		if i > 0 && r.at >= page.rows[i-1].at {
-			t.Fatal(fmt.Sprintf("row %d (second %d) stands at %d, not below %d (second %d)", i, r.second, r.at, page.rows[i-1].at, page.rows[i-1].second))
+			t.Fatal(fmt.Sprintf("row %d (second %d) stands at %d, not below %d (second %d)", i, r.second, r.at, page.rows[i-1].at,
+				page.rows[i-1].second))
 		}
 	}
 }

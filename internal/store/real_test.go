@@ -39,7 +39,8 @@ func newWire(t *testing.T, records int) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{T: t, slow: httptest.NewServer(world), spec: specs(t)[storetest.Source], path: storetest.File(t), pages: map[understudy.Key]*understudy.Page{}}
+	w := &wire{T: t, slow: httptest.NewServer(world), spec: specs(t)[storetest.Source], path: storetest.File(t),
+		pages: map[understudy.Key]*understudy.Page{}}
 	t.Cleanup(func() {
 		w.slow.Close()
 		if err := world.Close(); err != nil {
@@ -60,7 +61,8 @@ func newWire(t *testing.T, records int) *wire {
 func (w *wire) walk(list string, pageSize int) (records int, changes []understudy.Change) {
 	w.Helper()
 	db := openDB(w, w.path)
-	next, err := w.spec.Target(storetest.Source, "/2010-04-01/Accounts/"+storetest.Account+"/"+list+".json", "PageSize="+strconv.Itoa(pageSize))
+	next, err := w.spec.Target(storetest.Source, "/2010-04-01/Accounts/"+storetest.Account+"/"+list+".json",
+		"PageSize="+strconv.Itoa(pageSize))
 	for err == nil && next != nil {
 		var p *understudy.Page
 		if p, err = w.client.Fetch(w.Context(), request.Fetch{Target: next, Retry: time.Minute}); err != nil {

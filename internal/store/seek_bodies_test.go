@@ -58,7 +58,8 @@ func TestScatteredBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := raw(t, path)
-	if _, err := other.Exec("UPDATE block SET body = randomblob(length(body)) WHERE number = (SELECT version / 64 FROM held WHERE number / 64 = ?)", all[len(all)/2].Number); err != nil {
+	if _, err := other.Exec("UPDATE block SET body = randomblob(length(body)) WHERE number = (SELECT version / 64 FROM held WHERE number / "+
+		"64 = ?)", all[len(all)/2].Number); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Close(); err != nil {

@@ -35,7 +35,8 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 	for _, step := range []struct {
 		sql  string
 		want error
-	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing}, {fmt.Sprint("UPDATE built SET words = ", int64(builtAll), ", terms = ", int64(builtAll)), nil}} {
+	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing},
+		{fmt.Sprint("UPDATE built SET words = ", int64(builtAll), ", terms = ", int64(builtAll)), nil}} {
 		err := db.pool.Write(t.Context(), func(c *sqlite.Conn) (bool, error) { return false, c.Run(step.sql) })
 		if err != nil {
 			t.Fatal(err)

@@ -49,7 +49,8 @@ func inMemory(t testing.TB) string {
 func TestDBWithALimit(t *testing.T) {
 	fewer(t, crowded)
 	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
-		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(inMemory(t), "understudy.db"), Limit: limit, Now: now, SaveTime: store.Patience})
+		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(inMemory(t), "understudy.db"), Limit: limit, Now: now,
+			SaveTime: store.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,8 +45,10 @@ func TestTermsLeave(t *testing.T) {
 	call := func(n int, to string, at int) {
 		id := fmt.Sprintf("CA%032x", n)
 		body := fmt.Sprintf(`{"sid": %q, "start_time": "Mon, 01 Jun 2026 12:00:00 +0000", "status": "completed", "to": %q}`, id, to)
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/i/" + id}, Kind: "calls", Shape: "calls", ID: id, Status: 200, Body: []byte(body),
-			Rows: []understudy.Row{{ID: id, End: len(body), Clock: storetest.Epoch.Unix()}}, At: storetest.Epoch.Add(time.Duration(at) * time.Second)}
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/i/" + id}, Kind: "calls", Shape: "calls", ID: id, Status: 200,
+			Body: []byte(body),
+			Rows: []understudy.Row{{ID: id, End: len(body), Clock: storetest.Epoch.Unix()}},
+			At:   storetest.Epoch.Add(time.Duration(at) * time.Second)}
 		if _, err := db.Save(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +80,8 @@ func TestTermsLeave(t *testing.T) {
 		ends("at first", number, true)
 	}
 	call(0, "+14155550100", 10)
-	gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/g"}, Kind: "calls", Shape: "calls", ID: fmt.Sprintf("CA%032x", 1), Status: 404, At: storetest.Epoch.Add(20 * time.Second)}
+	gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/g"}, Kind: "calls", Shape: "calls", ID: fmt.Sprintf("CA%032x", 1),
+		Status: 404, At: storetest.Epoch.Add(20 * time.Second)}
 	if _, err := db.Save(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +112,8 @@ func TestVerifySeesPlaces(t *testing.T) {
 		{"a row without a place", "UPDATE held SET place = NULL WHERE number = 3 * 64", "has no place"},
 		{"one that is there counts as gone", "UPDATE place SET kind = -kind WHERE record = 3", "stands among those that are gone"},
 		{"terms too many", "INSERT INTO terms (rowid, term) VALUES (7, 'aaaaaaaaaaaa')", "where none is"},
-		{"another term", "INSERT INTO terms (rowid, term) SELECT -((place >> 1 << 10) + 1), 'aaaaaaaaaaaa' FROM held WHERE number = 3 * 64", "which are not"},
+		{"another term", "INSERT INTO terms (rowid, term) SELECT -((place >> 1 << 10) + 1), 'aaaaaaaaaaaa' FROM held WHERE number = 3 * 64",
+			"which are not"},
 		{"times too few", "DELETE FROM span WHERE field = '~end_time'", "a time in end_time lies outside"},
 		{"no terms", "INSERT INTO terms (terms) VALUES ('delete-all')", "found by 0 terms"},
 	} {

@@ -39,12 +39,15 @@ func saveTexts(b *testing.B, db *store.DB, words []string, n int) (spent time.Du
 	rng := rand.New(rand.NewPCG(12, 0))
 	often := rand.NewZipf(rng, 1.1, 4, uint64(len(words)-1))
 	for from := 0; from < n; from += 50 {
-		p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: fmt.Sprint("/m", from)}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: storetest.Epoch}
+		p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: fmt.Sprint("/m", from)}, Kind: "messages", Shape: "messages",
+			List: true, Status: 200, At: storetest.Epoch}
 		for i := from; i < min(from+50, n); i++ {
 			at, sent := len(p.Body), storetest.Epoch.Add(-time.Duration(i)*31*time.Second).UTC()
 			id := fmt.Sprintf("SM%016x%016x", rng.Uint64(), i)
-			p.Body = fmt.Appendf(p.Body, `{"sid":"%s","date_sent":"%s","account_sid":"%s","to":"+1415555%04d","from":"+1415000%04d","status":"%s","direction":"inbound","num_segments":"1","body":"`,
-				id, sent.Format(time.RFC1123Z), storetest.Account, rng.IntN(2000), rng.IntN(8), [...]string{"delivered", "delivered", "delivered", "sent", "failed"}[rng.IntN(5)])
+			p.Body = fmt.Appendf(p.Body, `{"sid":"%s","date_sent":"%s","account_sid":"%s","to":"+1415555%04d","from":"+1415000%04d",`+
+				`"status":"%s","direction":"inbound","num_segments":"1","body":"`,
+				id, sent.Format(time.RFC1123Z), storetest.Account, rng.IntN(2000), rng.IntN(8),
+				[...]string{"delivered", "delivered", "delivered", "sent", "failed"}[rng.IntN(5)])
 			for j := range 12 {
 				if j > 0 {
 					p.Body = append(p.Body, ' ')
@@ -95,7 +98,8 @@ func BenchmarkSeekTextKinds(b *testing.B) {
 		}
 		kinds = append(kinds, k.Name)
 		for from := 0; from < 2000; from += 50 {
-			p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: fmt.Sprint("/", k.Name, from)}, Kind: k.Name, Shape: k.Lists[0].Shape, List: true, Status: 200, At: storetest.Epoch}
+			p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: fmt.Sprint("/", k.Name, from)}, Kind: k.Name,
+				Shape: k.Lists[0].Shape, List: true, Status: 200, At: storetest.Epoch}
 			for i := from; i < from+50; i++ {
 				at, id := len(p.Body), fmt.Sprintf("XX%016x%016x", rng.Uint64(), i)
 				p.Body = fmt.Appendf(p.Body, `{"sid":"%s"`, id)
@@ -128,7 +132,8 @@ func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 		{"common word", func() query.RecordQuery { return query.RecordQuery{Text: word(words[rng.IntN(3)])} }},
 		{"word in the middle", func() query.RecordQuery { return query.RecordQuery{Text: word(words[500+rng.IntN(500)])} }},
 		{"two words", func() query.RecordQuery {
-			return query.RecordQuery{Text: &query.Text{Op: query.TextAnd, Of: []*query.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
+			return query.RecordQuery{Text: &query.Text{Op: query.TextAnd,
+				Of: []*query.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
 		}},
 		{"common phrase", func() query.RecordQuery {
 			return query.RecordQuery{Text: &query.Text{Op: query.TextPhrase, Words: []string{words[rng.IntN(3)], words[rng.IntN(3)]}}}
@@ -140,7 +145,8 @@ func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 			return query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{words[rng.IntN(2000)][:3]}}}
 		}},
 		{"word and filter", func() query.RecordQuery {
-			return query.RecordQuery{Text: word(words[rng.IntN(3)]), Predicates: []query.Predicate{{Field: "to", Any: []string{fmt.Sprintf("+1415555%04d", rng.IntN(2000))}}}}
+			return query.RecordQuery{Text: word(words[rng.IntN(3)]),
+				Predicates: []query.Predicate{{Field: "to", Any: []string{fmt.Sprintf("+1415555%04d", rng.IntN(2000))}}}}
 		}},
 		{"nothing", func() query.RecordQuery { return query.RecordQuery{Text: word("nosuchwordatall")} }},
 	} {

@@ -51,7 +51,8 @@ func indexTable(t testing.TB) *sqlite.Conn {
 // FuzzWordsInFTS5 writes the words of a text and reads from the index what it
 // has taken them for; then it finds them, and takes them out.
 func FuzzWordsInFTS5(f *testing.F) {
-	for _, text := range []string{"", "Hello, World!", "Straße İstanbul", "東京タワー ｶﾞ", "مُحَمَّد", "स्ते क़", "👩‍💻👍🏽 🇩🇪", "a\x00b\xffc", "NEAR OR AND NOT \"x\" *", "\ue000 \u0378", "x" + strings.Repeat("é", 100)} {
+	for _, text := range []string{"", "Hello, World!", "Straße İstanbul", "東京タワー ｶﾞ", "مُحَمَّد", "स्ते क़", "👩‍💻👍🏽 🇩🇪", "a\x00b\xffc",
+		"NEAR OR AND NOT \"x\" *", "\ue000 \u0378", "x" + strings.Repeat("é", 100)} {
 		f.Add(text)
 	}
 	c, kinds := indexTable(f), []*kindPlan{tagged(2, columnOther)}
@@ -131,7 +132,8 @@ func TestHiddenClassesAreNotAskedFor(t *testing.T) {
 		want  string
 	}{
 		{both.within([]column{columnPlain}), []*kindPlan{calls}, `((("01pa 01pb") OR ("01plong" OR "01plonger")))`},
-		{both.within([]column{columnPlain, columnPhone}).within([]column{columnPhone, columnName}), []*kindPlan{calls, messages}, `(((("01ha 01hb") OR ("01hlong" OR "01hlonger"))))`},
+		{both.within([]column{columnPlain, columnPhone}).within([]column{columnPhone, columnName}), []*kindPlan{calls, messages},
+			`(((("01ha 01hb") OR ("01hlong" OR "01hlonger"))))`},
 		{has("long", false).within([]column{columnPlain}).within([]column{columnName}), []*kindPlan{calls}, `((("0")))`},
 		{has("long", false), []*kindPlan{calls, messages}, `("01plong" OR "01hlong" OR "12blong" OR "12plong")`},
 	} {
@@ -149,7 +151,8 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 	db := openWords(t, path)
 	saveMessages(t, db, 0, 300) // each says "delivered" in a plain field
 	call := `{"sid":"CA00000000000000000000000000000001","status":"completed","direction":"inbound"}`
-	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/c"}, Kind: "calls", Shape: "calls", List: true, Status: 200, Body: []byte(call),
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/c"}, Kind: "calls", Shape: "calls", List: true, Status: 200,
+		Body: []byte(call),
 		Rows: []understudy.Row{{ID: "CA00000000000000000000000000000001", Clock: 1_770_000_000, End: len(call)}}}
 	if _, err := db.Save(t.Context(), p); err != nil {
 		t.Fatal(err)

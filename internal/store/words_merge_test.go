@@ -213,7 +213,8 @@ func TestMergedSegmentsAreErased(t *testing.T) {
 	newMergeModel(t, 36).storm() // which leaves a word so without dropMerged
 	for structure, want := range map[string]string{
 		"": "[]", "cook": "[]", "cook\x02": "[]", "cook\x02\x03\x00\x00\x00\x02\x02\x03\x00\x00\x81\x04\x01\x08": "[3]",
-		"cook\x01\x01\x00\x00\x01\x81\x04\x00\x00": "[132]", "cook\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff": "[]", "cook\x7f\x7f\x00\x00\x7f\x03\x00": "[]",
+		"cook\x01\x01\x00\x00\x01\x81\x04\x00\x00": "[132]", "cook\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff": "[]",
+		"cook\x7f\x7f\x00\x00\x7f\x03\x00": "[]",
 	} {
 		if got := fmt.Sprint(mergedSegments([]byte(structure))); got != want {
 			t.Errorf("%q: %s, want %s", structure, got, want)

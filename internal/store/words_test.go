@@ -27,7 +27,8 @@ func openWords(t testing.TB, path string) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := Open(context.Background(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience, Now: func() time.Time { return time.Unix(1_780_000_000, 0) }})
+	db, err := Open(context.Background(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience,
+		Now: func() time.Time { return time.Unix(1_780_000_000, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +39,12 @@ func openWords(t testing.TB, path string) *DB {
 // saveMessages saves messages from a number on, each with a word of its own.
 func saveMessages(t testing.TB, db *DB, from, n int) {
 	t.Helper()
-	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/m", from)}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: time.Unix(1_780_000_000, 0)}
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/m", from)}, Kind: "messages", Shape: "messages", List: true,
+		Status: 200, At: time.Unix(1_780_000_000, 0)}
 	for i := from; i < from+n; i++ {
 		at := len(p.Body)
-		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"zanzibar%06d speaks of everything","from":"+1415555%04d","status":"delivered"}`, i, i, max(i-1999, 0))
+		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"zanzibar%06d speaks of everything","from":"+1415555%04d","status":"delivered"}`, i,
+			i, max(i-1999, 0))
 		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprintf("SM%032x", i), Clock: int64(1_770_000_000 - i), Start: at, End: len(p.Body)})
 	}
 	if _, err := db.Save(context.Background(), p); err != nil {
@@ -82,10 +85,11 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 		if err != nil || len(all) > 0 {
 			return fmt.Errorf("%d separators stand for nothing already: %w", len(all), err)
 		}
-		return c.Query(&sqlite.Statement{Head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 12) = ?"}, 0, []driver.Value{piece}, func(r []driver.Value) error {
-			before = r[0].(int64)
-			return nil
-		})
+		return c.Query(&sqlite.Statement{Head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 12) = ?"}, 0, []driver.Value{piece},
+			func(r []driver.Value) error {
+				before = r[0].(int64)
+				return nil
+			})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +150,8 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 		return c.Transaction(t.Context(), sqlite.BeginWrite, func() error {
 			row := wordRow{columnBody: "01bzanzibar000007 01bspeaks 01bof 01beverything", columnPlain: "01pdelivered", columnPhone: "01h14155550000"}
 			args := []driver.Value{int64(0)}
-			err := c.Query(&sqlite.Statement{Head: "SELECT doc FROM word WHERE term = '01bzanzibar000007'"}, 0, nil, func(r []driver.Value) error { args[0] = r[0]; return nil })
+			err := c.Query(&sqlite.Statement{Head: "SELECT doc FROM word WHERE term = '01bzanzibar000007'"}, 0, nil,
+				func(r []driver.Value) error { args[0] = r[0]; return nil })
 			for _, text := range row {
 				args = append(args, text)
 			}
@@ -168,7 +173,8 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}
 	calls, last := 0, int64(0)
-	if err := db.Rebuild(t.Context(), func(done, total int64) { calls, last = calls+1, done; _ = total }); err != nil || calls < 3 || last != 1500 {
+	if err := db.Rebuild(t.Context(), func(done, total int64) { calls, last = calls+1, done; _ = total }); err != nil || calls < 3 ||
+		last != 1500 {
 		t.Fatalf("rebuilt: %v, told %d times, %d at last", err, calls, last)
 	}
 	wholeWords(t, db)
@@ -195,12 +201,14 @@ func TestRebuildInterrupted(t *testing.T) {
 	}
 	wholeWords(t, db)
 	text := query.RecordQuery{Source: "twilio", Text: &query.Text{Words: []string{"everything"}}}
-	if _, err := db.Count(t.Context(), text, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), " of 1200") {
+	if _, err := db.Count(t.Context(), text, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) ||
+		!strings.Contains(err.Error(), " of 1200") {
 		t.Fatalf("counted while it is being built: %v", err)
 	}
 	change := func(i int, body string) {
 		one := fmt.Sprintf(`{"sid":"SM%032x","body":%q}`, i, body)
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/one", i)}, Kind: "messages", Shape: "messages", Status: 200, At: time.Unix(1_780_000_100, 0), Body: []byte(one),
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/one", i)}, Kind: "messages", Shape: "messages", Status: 200,
+			At: time.Unix(1_780_000_100, 0), Body: []byte(one),
 			Rows: []understudy.Row{{ID: fmt.Sprintf("SM%032x", i), Clock: int64(1_770_000_000 - i), End: len(one)}}}
 		if body == "" {
 			p.Rows, p.Status, p.ID = nil, 404, fmt.Sprintf("SM%032x", i)

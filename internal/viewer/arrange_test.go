@@ -44,7 +44,8 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%s: %d, moved to %q, want %q", path, status, head.Get("Location"), moved)
 		}
 	}
-	if status, body, _ := h.get("/twilio/calls?understudy.columns=form", all); status != 400 || !strings.Contains(body, "Did you mean “from”?") {
+	if status, body, _ := h.get("/twilio/calls?understudy.columns=form", all); status != 400 ||
+		!strings.Contains(body, "Did you mean “from”?") {
 		t.Errorf("an unknown column: %d %s", status, body)
 	}
 	// What a role does not show is no column of it, and not offered as one.
@@ -59,9 +60,11 @@ func TestColumns(t *testing.T) {
 func TestColumnsAreRemembered(t *testing.T) {
 	h := open(t)
 	form := func(more string) string {
-		return "source=twilio&kind=calls&column=to&column=from&column=status&back=" + url.QueryEscape("/twilio/calls?Status=busy&understudy.columns=sid") + more
+		return "source=twilio&kind=calls&column=to&column=from&column=status&back=" +
+			url.QueryEscape("/twilio/calls?Status=busy&understudy.columns=sid") + more
 	}
-	for more, want := range map[string]string{"": "to%2Cfrom%2Cstatus", "&later=to": "from%2Cto%2Cstatus", "&earlier=status": "to%2Cstatus%2Cfrom", "&earlier=to": "to%2Cfrom%2Cstatus", "&reset=1": ""} {
+	for more, want := range map[string]string{"": "to%2Cfrom%2Cstatus", "&later=to": "from%2Cto%2Cstatus",
+		"&earlier=status": "to%2Cstatus%2Cfrom", "&earlier=to": "to%2Cfrom%2Cstatus", "&reset=1": ""} {
 		status, _, head := h.do("POST", "/-/columns", form(more), all)
 		to := "/twilio/calls?Status=busy&understudy.columns=" + want
 		if want == "" {
@@ -75,7 +78,8 @@ func TestColumnsAreRemembered(t *testing.T) {
 	cookie, _, _ := strings.Cut(head.Get("Set-Cookie"), ";")
 	mine := as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}
 	for path, want := range map[string]string{
-		"/twilio/calls": "/twilio/calls?understudy.columns=to%2Cfrom%2Cstatus", "/twilio/messages": "", "/twilio/calls?understudy.columns=sid": "", "/twilio/calls.json": "",
+		"/twilio/calls": "/twilio/calls?understudy.columns=to%2Cfrom%2Cstatus", "/twilio/messages": "",
+		"/twilio/calls?understudy.columns=sid": "", "/twilio/calls.json": "",
 	} {
 		if _, _, head := h.get(path, mine); head.Get("Location") != want {
 			t.Errorf("%s leads to %q, want %q", path, head.Get("Location"), want)
@@ -86,14 +90,16 @@ func TestColumnsAreRemembered(t *testing.T) {
 			t.Errorf("%q: %d", wrong, status)
 		}
 	}
-	if _, _, head := h.do("POST", "/-/columns", "source=twilio&kind=calls&column=to&back=//elsewhere.example/", all); !strings.HasPrefix(head.Get("Location"), "/?") {
+	if _, _, head := h.do("POST", "/-/columns", "source=twilio&kind=calls&column=to&back=//elsewhere.example/",
+		all); !strings.HasPrefix(head.Get("Location"), "/?") {
 		t.Errorf("leads elsewhere: %s", head.Get("Location"))
 	}
 	foreign := as{token: "alltoken", headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
 	if status, _, head := h.do("POST", "/-/columns", form(""), foreign); status != 403 || head.Get("Set-Cookie") != "" {
 		t.Errorf("from another site: %d", status)
 	}
-	for _, junk := range []string{"understudy_columns" + "=%zz", "understudy_columns" + "=twilio%2Fcalls=nothing", "understudy_columns" + "=" + strings.Repeat("a", 5000)} {
+	for _, junk := range []string{"understudy_columns" + "=%zz", "understudy_columns" + "=twilio%2Fcalls=nothing", "understudy_columns" + "=" +
+		strings.Repeat("a", 5000)} {
 		if status, _, head := h.get("/twilio/calls", as{token: "alltoken", headers: map[string]string{"Cookie": junk}}); status != 200 {
 			t.Errorf("%.60s: %d %s", junk, status, head.Get("Location"))
 		}
@@ -118,7 +124,8 @@ func TestCookieIsBounded(t *testing.T) {
 		if len(cookie) > 4000 {
 			t.Fatalf("%s: the cookie has %d bytes", k.Name, len(cookie))
 		}
-		if _, _, head := h.get(k.Href, as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}); k.Browsable() && !strings.Contains(head.Get("Location"), "understudy.columns") {
+		if _, _, head := h.get(k.Href, as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}); k.Browsable() &&
+			!strings.Contains(head.Get("Location"), "understudy.columns") {
 			t.Errorf("%s: what was just chosen is forgotten", k.Name)
 		}
 	}

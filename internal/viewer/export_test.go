@@ -61,7 +61,8 @@ func TestExport(t *testing.T) {
 	if status != 200 || !slices.Equal(records[0], []string{"sid", "start_time", "to", "price"}) || len(records) < 12 {
 		t.Fatalf("%d, %d records, %q", status, len(records), records[0])
 	}
-	if head.Get("Content-Type") != "text/csv; charset=utf-8; header=present" || head.Get("Content-Disposition") != `attachment; filename="twilio-calls-20260601T120500Z.csv"` {
+	if head.Get("Content-Type") != "text/csv; charset=utf-8; header=present" ||
+		head.Get("Content-Disposition") != `attachment; filename="twilio-calls-20260601T120500Z.csv"` {
 		t.Errorf("%v", head)
 	}
 	seen := map[string]bool{}
@@ -87,13 +88,15 @@ func TestExport(t *testing.T) {
 	}
 	_, body, _ = h.get("/twilio/calls.json"+view, all)
 	must(t, json.Unmarshal([]byte(body), &doc))
-	if lines != len(records)-1 || len(doc.Rows) != lines || doc.Count != lines || !doc.Complete || head.Get("Content-Type") != "application/jsonl; charset=utf-8" {
+	if lines != len(records)-1 || len(doc.Rows) != lines || doc.Count != lines || !doc.Complete ||
+		head.Get("Content-Type") != "application/jsonl; charset=utf-8" {
 		t.Errorf("%d lines, %d of %d rows, %d records", lines, len(doc.Rows), doc.Count, len(records)-1)
 	}
 	// The position is left out: an export begins at the newest.
 	older := href(h.plain("/twilio/calls?PageSize=5&Status=busy"), "Older")
 	h.composed()
-	if _, again, _ := h.get(strings.Replace(older, "/calls?", "/calls.csv?understudy.columns=sid&", 1), all); strings.Count(again, "\r\n") != len(records) {
+	if _, again, _ := h.get(strings.Replace(older, "/calls?", "/calls.csv?understudy.columns=sid&", 1), all); strings.Count(again,
+		"\r\n") != len(records) {
 		t.Errorf("from an older page there are %d lines, want %d", strings.Count(again, "\r\n"), len(records))
 	}
 	// Masked for who sees masks, refused for who may not filter.
@@ -101,7 +104,8 @@ func TestExport(t *testing.T) {
 	if !strings.HasPrefix(masked, "from,sid\r\n********") || strings.Contains(masked, "+1") {
 		t.Errorf("%.200s", masked)
 	}
-	if status, body, head := h.get("/twilio/calls.csv?From=%2B1", as{token: "supporttoken"}); status != 403 || head.Get("Content-Type") != "application/json" {
+	if status, body, head := h.get("/twilio/calls.csv?From=%2B1", as{token: "supporttoken"}); status != 403 ||
+		head.Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s", status, body)
 	}
 	if status, body, head := h.do("HEAD", "/twilio/calls.csv", "", all); status != 200 || body != "" || head.Get("Content-Disposition") == "" {
@@ -127,7 +131,8 @@ func TestExportOfWhatIsHeld(t *testing.T) {
 		},
 		"/twilio/calls.jsonl?PageSize=20": func(b string) bool {
 			lines := strings.Split(strings.TrimSpace(b), "\n")
-			return len(lines) == 41 && strings.HasPrefix(lines[40], `{"understudy.incomplete":"older records`) && strings.HasSuffix(lines[40], `"understudy.rows":40}`)
+			return len(lines) == 41 && strings.HasPrefix(lines[40], `{"understudy.incomplete":"older records`) &&
+				strings.HasSuffix(lines[40], `"understudy.rows":40}`)
 		},
 		"/twilio/calls.json?PageSize=20&understudy.columns=sid": func(b string) bool {
 			return json.Valid([]byte(b)) && strings.Contains(b, `"count":40,"complete":false,"why":"older records`)
@@ -144,7 +149,8 @@ func TestExportOfWhatIsHeld(t *testing.T) {
 func TestExportBrokenOff(t *testing.T) {
 	h := open(t)
 	h.down()
-	if status, body, head := h.get("/twilio/calls.csv", all); status != 503 || head.Get("Content-Type") != "application/json" || !strings.Contains(body, `"status":503`) {
+	if status, body, head := h.get("/twilio/calls.csv", all); status != 503 || head.Get("Content-Type") != "application/json" ||
+		!strings.Contains(body, `"status":503`) {
 		t.Errorf("%d %s", status, body)
 	}
 	h = open(t)
@@ -161,7 +167,8 @@ func TestExportBrokenOff(t *testing.T) {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])
 	}
 	h = open(t, func(o *page.Options) { o.ExportRows = 30 })
-	if _, body, _ := h.get("/twilio/messages.csv?PageSize=20", all); !strings.HasSuffix(body, "# not complete after 30 rows: an export has 30 rows at most\r\n") || strings.Count(body, "\r\n") != 32 {
+	if _, body, _ := h.get("/twilio/messages.csv?PageSize=20", all); !strings.HasSuffix(body,
+		"# not complete after 30 rows: an export has 30 rows at most\r\n") || strings.Count(body, "\r\n") != 32 {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])
 	}
 }
@@ -178,7 +185,8 @@ func TestExportRefusedLater(t *testing.T) {
 		turned.Page = &page
 		return &turned, nil
 	}
-	if status, body, _ := h.get("/twilio/calls.csv?PageSize=5", all); status != 400 || !strings.Contains(body, "refused this (400)") || !strings.Contains(body, "Page token") {
+	if status, body, _ := h.get("/twilio/calls.csv?PageSize=5", all); status != 400 || !strings.Contains(body, "refused this (400)") ||
+		!strings.Contains(body, "Page token") {
 		t.Errorf("%d %s", status, body)
 	}
 }
@@ -217,7 +225,8 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 		}
 	})
 	const why = "what you may see has changed meanwhile; export it again"
-	for form, end := range map[string]string{".csv": "# not complete after 0 rows: " + why + "\r\n", ".json": `"complete":false,"why":"` + why + `"}` + "\n"} {
+	for form, end := range map[string]string{".csv": "# not complete after 0 rows: " + why + "\r\n", ".json": `"complete":false,"why":"` +
+		why + `"}` + "\n"} {
 		if status, body, _ := h.get("/twilio/messages"+form+"?understudy.columns=sid", all); status != 200 || !strings.HasSuffix(body, end) {
 			t.Errorf("%s: %d, ends %q", form, status, body[max(0, len(body)-100):])
 		}
@@ -230,7 +239,8 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 // HEAD answers as GET would begin.
 func TestExportHead(t *testing.T) {
 	h := open(t)
-	for path, want := range map[string]int{"/twilio/calls.csv": 200, "/twilio/calls.csv?Status=nonsense&PageSize=0": 400, "/twilio/nothing.csv": 404} {
+	for path, want := range map[string]int{"/twilio/calls.csv": 200, "/twilio/calls.csv?Status=nonsense&PageSize=0": 400,
+		"/twilio/nothing.csv": 404} {
 		got, _, _ := h.get(path, all)
 		if head, _, _ := h.do("HEAD", path, "", all); head != got || got != want {
 			t.Errorf("%s: HEAD %d, GET %d, want %d", path, head, got, want)
@@ -256,7 +266,8 @@ func TestExportsAtOnce(t *testing.T) {
 	}
 	refused := func(who as, says string) {
 		t.Helper()
-		if status, body, head := h.get("/twilio/calls.csv", who); status != 503 || head.Get("Retry-After") == "" || !strings.Contains(body, says) {
+		if status, body, head := h.get("/twilio/calls.csv", who); status != 503 || head.Get("Retry-After") == "" ||
+			!strings.Contains(body, says) {
 			t.Errorf("%d %s", status, body)
 		}
 	}
@@ -327,7 +338,8 @@ func TestExportIsStreamed(t *testing.T) {
 }
 
 // endless is a list of many pages that look like the first page of messages.
-func (h *house) endless(fetch func(context.Context, request.Fetch) (*understudy.Page, error), pages int) func(context.Context, request.Fetch) (*understudy.Page, error) {
+func (h *house) endless(fetch func(context.Context, request.Fetch) (*understudy.Page, error),
+	pages int) func(context.Context, request.Fetch) (*understudy.Page, error) {
 	n := 0
 	return func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 		if f.Target.Kind == nil || f.Target.Kind.Name != "messages" {

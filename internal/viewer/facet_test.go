@@ -38,7 +38,8 @@ func TestRowsBeforeCounts(t *testing.T) {
 	h := open(t, searched(t))
 	slow := &slowly{Search: h.viewer.Search, release: make(chan error)}
 	h.viewer.Search = slow
-	for path, total := range map[string]string{"/twilio/calls": " held", "/twilio/calls?understudy.sort=-duration": " held", "/search?q=kind:calls": " found"} {
+	for path, total := range map[string]string{"/twilio/calls": " held", "/twilio/calls?understudy.sort=-duration": " held",
+		"/search?q=kind:calls": " found"} {
 		page := h.stream(path, "gzip")
 		if shell := page.until(`id="rows"`); strings.Contains(shell, `class="facets"`) || !strings.Contains(shell, "Counts by value …") {
 			t.Errorf("%s waits for its counts", path)

@@ -30,7 +30,8 @@ func TestSearchesThatCannotBeAnsweredNow(t *testing.T) {
 	}{
 		{fmt.Errorf("search: store: seek: %w: 17 of 2000", understudy.ErrIndexing), 503, "17 of 2000 records are in it."},
 		{fmt.Errorf("search: store: seek: %w", understudy.ErrClosed), 503, ""},
-		{wrapped{"search: too many searches at once; try again in a moment", understudy.ErrUnavailable}, 503, "Too many searches at once; try again in a moment."},
+		{wrapped{"search: too many searches at once; try again in a moment", understudy.ErrUnavailable}, 503,
+			"Too many searches at once; try again in a moment."},
 		{fmt.Errorf("search: %w", context.DeadlineExceeded), 503, "takes too long"},
 		{fmt.Errorf("search: %w: the cursor is of another search", understudy.ErrInvalid), 400, "The cursor is of another search."},
 		{errors.New("search: disk on fire"), 500, "Something went wrong"},

@@ -47,7 +47,8 @@ func (s seer) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 // searched lets a viewer search some pages of slowapi's.
 func searched(t testing.TB, more ...string) func(*page.Options) {
 	return func(o *page.Options) {
-		mem := storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{o.Sources[0].Name: o.Sources[0].Spec}, Now: func() time.Time { return noon }})
+		mem := storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{o.Sources[0].Name: o.Sources[0].Spec},
+			Now: func() time.Time { return noon }})
 		src := o.Sources[0]
 		for _, path := range append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...) {
 			for next := "/2010-04-01/Accounts/" + account + path + "?PageSize=100"; next != ""; {
@@ -105,7 +106,9 @@ func TestSortedList(t *testing.T) {
 	page = h.page(to, all)
 	wellFormed(t, to, page)
 	down := numbers(page)
-	if len(down) < 40 || !slices.IsSortedFunc(down, func(a, b int) int { return b - a }) || !strings.Contains(page, `aria-sort="descending"><a href="/twilio/calls?understudy.sort=duration">`) || !strings.Contains(page, "found in held records") {
+	if len(down) < 40 || !slices.IsSortedFunc(down, func(a, b int) int { return b - a }) ||
+		!strings.Contains(page, `aria-sort="descending"><a href="/twilio/calls?understudy.sort=duration">`) ||
+		!strings.Contains(page, "found in held records") {
 		t.Errorf("largest first: %v", down)
 	}
 	next := h.page(href(page, "Older"), all)
@@ -122,7 +125,8 @@ func TestSortedList(t *testing.T) {
 	if third := href(h.page(href(page, "Duration"), all), "Duration"); third != "/twilio/calls" {
 		t.Errorf("a third time leads to %q", third)
 	}
-	for path, moved := range map[string]string{"/twilio/calls?understudy.sort=-start_time": "/twilio/calls", "/twilio/calls?understudy.sort=": "/twilio/calls", "/twilio/calls?understudy.q=+&understudy.narrow=": "/twilio/calls"} {
+	for path, moved := range map[string]string{"/twilio/calls?understudy.sort=-start_time": "/twilio/calls",
+		"/twilio/calls?understudy.sort=": "/twilio/calls", "/twilio/calls?understudy.q=+&understudy.narrow=": "/twilio/calls"} {
 		if _, _, head := h.get(path, all); head.Get("Location") != moved {
 			t.Errorf("%s moves to %q", path, head.Get("Location"))
 		}
@@ -142,12 +146,15 @@ func TestSortingTellsNothing(t *testing.T) {
 	if href(page, "From") != "" && strings.Contains(href(page, "From"), "understudy.sort") || href(page, "Duration") == "" {
 		t.Error("a masked column can be sorted by")
 	}
-	for _, path := range []string{"/twilio/calls?understudy.sort=from", "/twilio/messages?understudy.sort=-body", "/twilio/messages.csv?understudy.sort=-body", "/twilio/messages?understudy.q=body:hello", "/search?q=body:hello", "/search.csv?q=body:hello"} {
+	for _, path := range []string{"/twilio/calls?understudy.sort=from", "/twilio/messages?understudy.sort=-body",
+		"/twilio/messages.csv?understudy.sort=-body", "/twilio/messages?understudy.q=body:hello", "/search?q=body:hello",
+		"/search.csv?q=body:hello"} {
 		if status, body, _ := h.get(path, support); status != 403 && !strings.Contains(body, "role") {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	for _, path := range []string{"/twilio/calls?understudy.sort=duration&understudy.as_of=2026-06-01T12:00:00Z", "/twilio/incoming_phone_numbers?PhoneNumber=555&understudy.sort=sid", "/twilio/calls?understudy.sort=nothing"} {
+	for _, path := range []string{"/twilio/calls?understudy.sort=duration&understudy.as_of=2026-06-01T12:00:00Z",
+		"/twilio/incoming_phone_numbers?PhoneNumber=555&understudy.sort=sid", "/twilio/calls?understudy.sort=nothing"} {
 		if status, _, _ := h.get(path, all); status != 400 {
 			t.Errorf("%s: %d", path, status)
 		}
@@ -156,7 +163,8 @@ func TestSortingTellsNothing(t *testing.T) {
 	if status, _, _ := plain.get("/twilio/calls?understudy.sort=duration", all); status != 400 {
 		t.Errorf("without a search: %d", status)
 	}
-	if page := plain.page("/twilio/calls", all); strings.Contains(page, "understudy.sort") || strings.Contains(page, `class="facets`) || strings.Contains(page, "understudy.q") {
+	if page := plain.page("/twilio/calls", all); strings.Contains(page, "understudy.sort") || strings.Contains(page, `class="facets`) ||
+		strings.Contains(page, "understudy.q") {
 		t.Error("without a search there is a way to it")
 	}
 }
@@ -180,7 +188,8 @@ func TestListFacets(t *testing.T) {
 		t.Errorf("%d calls are busy, the count says %s", n, counts["busy"][1])
 	}
 	inbound := h.page(counts["inbound"][0], all)
-	if directions := columnOf(inbound, "Direction"); len(directions) == 0 || slices.ContainsFunc(directions, func(s string) bool { return s != "inbound" }) {
+	if directions := columnOf(inbound, "Direction"); len(directions) == 0 ||
+		slices.ContainsFunc(directions, func(s string) bool { return s != "inbound" }) {
 		t.Errorf("narrowed by direction: %q", directions)
 	}
 	chip := regexp.MustCompile(`<a href="([^"]*)" aria-label="Remove the filter Only direction=inbound"`).FindStringSubmatch(inbound)
@@ -200,14 +209,16 @@ func TestFound(t *testing.T) {
 	if !regexp.MustCompile(`(?i)<mark>` + word + `</mark>`).MatchString(page) {
 		t.Errorf("no %q is marked", word)
 	}
-	if !strings.Contains(page, `href="/twilio/messages/SM`) || !strings.Contains(page, "newest first") || !strings.Contains(page, "<h2>Kind</h2>") {
+	if !strings.Contains(page, `href="/twilio/messages/SM`) || !strings.Contains(page, "newest first") ||
+		!strings.Contains(page, "<h2>Kind</h2>") {
 		t.Error("a hit leads nowhere, or there is no order or facet")
 	}
 	if got := href(page, "Messages"); got == "" {
 		t.Error("no kind to narrow by")
 	}
 	// Its table is a list of that kind.
-	if table := h.page("/twilio/messages?understudy.q="+word, all); len(columnOf(table, "Status")) == 0 || !strings.Contains(table, "Remove the filter Has "+word) {
+	if table := h.page("/twilio/messages?understudy.q="+word, all); len(columnOf(table, "Status")) == 0 ||
+		!strings.Contains(table, "Remove the filter Has "+word) {
 		t.Error("the same as a table has no rows, or no chip")
 	}
 	// Paging by cursors, and back.
@@ -233,7 +244,8 @@ func TestFound(t *testing.T) {
 	if page := h.page("/search?q=zzzzqqqq", all); !strings.Contains(page, "Nothing found.") || !strings.Contains(page, "deliv*") {
 		t.Error("nothing found does not help")
 	}
-	for _, path := range []string{"/search?q=a&nonsense=1", "/search?q=a&sort=size", "/search?q=" + strings.Repeat("a", 3000), "/search?q=a&cursor=x", "/search?%zz"} {
+	for _, path := range []string{"/search?q=a&nonsense=1", "/search?q=a&sort=size", "/search?q=" + strings.Repeat("a", 3000),
+		"/search?q=a&cursor=x", "/search?%zz"} {
 		if status, _, _ := h.get(path, all); status != 400 {
 			t.Errorf("%s: %d", path, status)
 		}
@@ -278,7 +290,8 @@ func TestTypedBesideFilters(t *testing.T) {
 			continue
 		}
 		typed := "+1 (" + digits[1:4] + ") " + digits[4:7] + "-" + digits[7:]
-		if n, want := rows("understudy.q="+url.QueryEscape(typed)), rows("understudy.q="+url.QueryEscape("number:+"+digits)); n != want || n == 0 {
+		if n, want := rows("understudy.q="+url.QueryEscape(typed)), rows("understudy.q="+url.QueryEscape("number:+"+digits)); n != want ||
+			n == 0 {
 			t.Errorf("%s: %d calls, want %d", typed, n, want)
 		}
 		return
@@ -320,7 +333,8 @@ func (w windowed) Find(ctx context.Context, c understudy.Caller, ask query.Searc
 func TestMistakesArePointedAt(t *testing.T) {
 	h := open(t, searched(t))
 	status, page, _ := h.get("/search?q="+url.QueryEscape(`late (lost <b>`), all)
-	if status != 400 || !strings.Contains(page, `<mark>`) || !strings.Contains(page, `aria-describedby="wrong"`) || !strings.Contains(page, `aria-invalid="true"`) || strings.Contains(page, "<b>`") || !strings.Contains(page, "&lt;b&gt;") {
+	if status != 400 || !strings.Contains(page, `<mark>`) || !strings.Contains(page, `aria-describedby="wrong"`) ||
+		!strings.Contains(page, `aria-invalid="true"`) || strings.Contains(page, "<b>`") || !strings.Contains(page, "&lt;b&gt;") {
 		t.Errorf("%d %s", status, regexp.MustCompile(`(?s)<main.*</main>`).FindString(page))
 	}
 	wellFormed(t, "mistake", page)
@@ -340,7 +354,8 @@ func TestExportFound(t *testing.T) {
 	_, body, head := h.get("/search.csv?q=status%3Abusy", all)
 	records, err := csv.NewReader(strings.NewReader(body)).ReadAll()
 	must(t, err)
-	if !slices.Equal(records[0], []string{"source", "kind", "id", "time", "found"}) || len(records) < 10 || records[1][0] != "twilio" || !strings.HasPrefix(head.Get("Content-Disposition"), `attachment; filename="search-2026`) {
+	if !slices.Equal(records[0], []string{"source", "kind", "id", "time", "found"}) || len(records) < 10 || records[1][0] != "twilio" ||
+		!strings.HasPrefix(head.Get("Content-Disposition"), `attachment; filename="search-2026`) {
 		t.Errorf("%q, %v", records[0], head)
 	}
 	_, body, _ = h.get("/search.json?q=status%3Abusy", all)
@@ -360,7 +375,8 @@ func TestExportFound(t *testing.T) {
 	}
 	// A sorted list with columns, and all of its rows.
 	_, body, _ = h.get("/twilio/calls.csv?Status=busy&understudy.columns=duration%2Csid&understudy.sort=-duration", all)
-	if records, err = csv.NewReader(strings.NewReader(body)).ReadAll(); err != nil || len(records)-1 != doc.Count || !slices.Equal(records[0], []string{"duration", "sid"}) {
+	if records, err = csv.NewReader(strings.NewReader(body)).ReadAll(); err != nil || len(records)-1 != doc.Count ||
+		!slices.Equal(records[0], []string{"duration", "sid"}) {
 		t.Errorf("%d records, %v", len(records), err)
 	}
 	h.viewer.Search = failing{h.viewer.Search}

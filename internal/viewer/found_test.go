@@ -50,7 +50,8 @@ func TestPagesOfAnotherRole(t *testing.T) {
 // conditions behind it.
 func TestMistakesInABox(t *testing.T) {
 	h := open(t, searched(t))
-	for text, want := range map[string]string{"late stauts:x": "late <mark>stauts</mark>:x</bdi>", `late "x`: `late <mark>&#34;x</mark></bdi>`} {
+	for text, want := range map[string]string{"late stauts:x": "late <mark>stauts</mark>:x</bdi>",
+		`late "x`: `late <mark>&#34;x</mark></bdi>`} {
 		status, body, _ := h.get("/twilio/calls?Status=busy&understudy.q="+url.QueryEscape(text), all)
 		if status != 400 || !strings.Contains(body, want) {
 			t.Errorf("%s: %d, no %s", text, status, want)

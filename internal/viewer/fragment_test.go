@@ -109,13 +109,15 @@ func TestSecondViewIsKept(t *testing.T) {
 	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	other := conversation.FindString(html.UnescapeString(h.page("/twilio/number/"+number, all)))
 	for path, changed := range map[string]string{
-		"/twilio/calls": "/Calls.json", "/twilio/calls/" + call: "/Calls/" + call + ".json", "/twilio/number/" + number: "/Calls.json?From", other: ".json?", "/": "",
+		"/twilio/calls": "/Calls.json", "/twilio/calls/" + call: "/Calls/" + call + ".json", "/twilio/number/" + number: "/Calls.json?From",
+		other: ".json?", "/": "",
 	} {
 		h.page(path, all)
 		first := h.page(path, all) // our own numbers are marked by now
 		before := h.viewer.Kept.Weight()
 		again := h.page(path, all)
-		if after := h.viewer.Kept.Weight(); before == 0 || after != before || ownTimes.ReplaceAllString(again, "") != ownTimes.ReplaceAllString(first, "") {
+		if after := h.viewer.Kept.Weight(); before == 0 || after != before ||
+			ownTimes.ReplaceAllString(again, "") != ownTimes.ReplaceAllString(first, "") {
 			t.Errorf("%s: %d bytes are kept, and %d after another view: %s", path, before, after, firstDifference(again, first))
 		}
 		if changed == "" {

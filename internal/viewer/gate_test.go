@@ -51,7 +51,8 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 			secrets = append(secrets, grouped)
 		}
 	}
-	paths := []string{"/", "/index.json", "/twilio/calls?PageSize=100", "/twilio/calls.json?PageSize=100", "/twilio/messages?PageSize=100", "/twilio/messages.json?PageSize=100", "/twilio/incoming_phone_numbers"}
+	paths := []string{"/", "/index.json", "/twilio/calls?PageSize=100", "/twilio/calls.json?PageSize=100", "/twilio/messages?PageSize=100",
+		"/twilio/messages.json?PageSize=100", "/twilio/incoming_phone_numbers"}
 	ids := regexp.MustCompile(`"sid": ?"((?:CA|SM|MM)[0-9a-f]{32})"`)
 	for _, p := range []string{"/twilio/calls.json?PageSize=100", "/twilio/messages.json?PageSize=100"} {
 		_, body, _ := h.get(p, all)
@@ -80,7 +81,8 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 		}
 	}
 	page := h.page("/twilio/messages", as{token: "supporttoken"})
-	if strings.Contains(page, ">Body<") || strings.Contains(page, `name="From"`) || !strings.Contains(page, `name="DateSent"`) || !strings.Contains(page, "••••") {
+	if strings.Contains(page, ">Body<") || strings.Contains(page, `name="From"`) || !strings.Contains(page, `name="DateSent"`) ||
+		!strings.Contains(page, "••••") {
 		t.Error("a masked list: the column of bodies, or the filter by number, is there, or the mask is not")
 	}
 	if strings.Contains(page, `class="own"`) || strings.Contains(page, "?From=") {
@@ -102,7 +104,8 @@ func TestRefusals(t *testing.T) {
 		{"", "/", 401, []string{"Sign in"}},
 		{"wrong", "/twilio/calls", 401, []string{"Sign in"}},
 		{"nobodytoken", "/", 403, []string{"has no role"}},
-		{"supporttoken", "/twilio/calls?From=%2B15551234567", 403, []string{"may not use the parameter From", "roles: {support: {twilio: {calls.from: see}}}"}},
+		{"supporttoken", "/twilio/calls?From=%2B15551234567", 403, []string{"may not use the parameter From",
+			"roles: {support: {twilio: {calls.from: see}}}"}},
 		{"clerktoken", "/twilio/messages", 403, []string{"may not see messages", "roles: {clerk: {twilio: {messages: see}}}"}},
 		{"clerktoken", "/twilio/messages/SM1", 403, []string{"may not see messages"}},
 		{"clerktoken", "/twilio/messages.json", 403, []string{"may not see messages"}},
@@ -137,12 +140,14 @@ func TestHiddenKindsAndIDs(t *testing.T) {
 	clerk := as{token: "clerktoken"}
 	for _, p := range []string{"/", "/index.json", "/twilio/calls", "/twilio/accounts/" + account, "/twilio/cals", "/twilio/message"} {
 		_, body, _ := h.get(p, clerk)
-		if strings.Contains(body, "/twilio/messages") || strings.Contains(body, "10,000") || strings.Contains(body, "10000") || strings.Contains(body, `"messages"`) {
+		if strings.Contains(body, "/twilio/messages") || strings.Contains(body, "10,000") || strings.Contains(body, "10000") ||
+			strings.Contains(body, `"messages"`) {
 			t.Errorf("%s tells of messages", p)
 		}
 	}
 	page := h.page("/twilio/calls?PageSize=20", clerk)
-	if strings.Contains(page, "PageToken") || regexp.MustCompile(`CA[0-9a-f]{32}`).MatchString(page) || !strings.Contains(page, "named by ids") {
+	if strings.Contains(page, "PageToken") || regexp.MustCompile(`CA[0-9a-f]{32}`).MatchString(page) ||
+		!strings.Contains(page, "named by ids") {
 		t.Error("hidden ids are in the page, or nothing says why there is no way on")
 	}
 	if strings.Contains(page, ">Price<") || strings.Contains(page, "USD") {
@@ -164,7 +169,8 @@ func TestRoleAllSeesWhatTheSpecDoesNotName(t *testing.T) {
 	if !strings.Contains(page, "Other fields") || !strings.Contains(page, "sunny") || !strings.Contains(page, "<dt>Deep er</dt>") {
 		t.Error("an unknown field does not show")
 	}
-	if page := h.page("/twilio/calls/"+id, as{token: "supporttoken"}); strings.Contains(page, "sunny") || strings.Contains(page, "Other fields") {
+	if page := h.page("/twilio/calls/"+id, as{token: "supporttoken"}); strings.Contains(page, "sunny") ||
+		strings.Contains(page, "Other fields") {
 		t.Error("an unknown field shows to support")
 	}
 }
@@ -188,7 +194,8 @@ func TestNothingInARecordIsHTML(t *testing.T) {
 	const payload = `\"'><script>alert(1)</script><img src=x onerror=alert(2)>&lt;javascript:alert(3)`
 	texts := regexp.MustCompile(`("(?:[a-z_]+)": ?)"((?:[^"\\]|\\.)*)"`)
 	paths := []string{"/twilio/calls", "/twilio/messages", "/twilio/incoming_phone_numbers", "/twilio/accounts"}
-	paths = append(paths, "/twilio/calls/"+h.firstID("/twilio/calls", `CA[0-9a-f]{32}`), "/twilio/messages/"+h.firstID("/twilio/messages", `SM[0-9a-f]{32}`),
+	paths = append(paths, "/twilio/calls/"+h.firstID("/twilio/calls", `CA[0-9a-f]{32}`),
+		"/twilio/messages/"+h.firstID("/twilio/messages", `SM[0-9a-f]{32}`),
 		"/twilio/incoming_phone_numbers/"+h.firstID("/twilio/incoming_phone_numbers", `PN[0-9a-f]{32}`), "/twilio/accounts/"+account)
 	number := h.ownNumber()
 	paths = append(paths, "/twilio/alerts", "/twilio/usage_records", "/twilio/conferences/"+h.firstID("/twilio/conferences", `CF[0-9a-f]{32}`))
@@ -213,7 +220,8 @@ func TestNothingInARecordIsHTML(t *testing.T) {
 		wellFormed(t, p, page)
 	}
 	h.rewrite(func(body string) string { return body })
-	for _, p := range []string{"/twilio/calls?From=%22%3E%3Cscript%3E", "/twilio/calls?%3Cscript%3E=1", "/twilio/%3Cscript%3E", "/%3Cscript%3E/x", "/twilio/calls/%3Cscript%3E", "/%3Cscript%3E"} {
+	for _, p := range []string{"/twilio/calls?From=%22%3E%3Cscript%3E", "/twilio/calls?%3Cscript%3E=1", "/twilio/%3Cscript%3E",
+		"/%3Cscript%3E/x", "/twilio/calls/%3Cscript%3E", "/%3Cscript%3E"} {
 		_, body, _ := h.get(p, all)
 		if strings.Contains(body, "<script>") {
 			t.Errorf("%s runs what the address says", p)
@@ -247,7 +255,8 @@ func TestOutage(t *testing.T) {
 	}
 	h.mirror.mu.Unlock()
 	page := h.page("/twilio/calls", all)
-	if !strings.Contains(page, "Upstream has not answered (upstream 503). This is what was held 3 min ago.") || !strings.Contains(page, "cached, 3 min old, being refreshed") {
+	if !strings.Contains(page, "Upstream has not answered (upstream 503). This is what was held 3 min ago.") ||
+		!strings.Contains(page, "cached, 3 min old, being refreshed") {
 		t.Error("a page from before the outage does not say so")
 	}
 	h.mirror.mu.Lock()

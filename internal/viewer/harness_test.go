@@ -94,7 +94,8 @@ var roles = access.Roles{
 }
 
 func credential(name, secret, role string) callers.Credential {
-	return callers.Credential{Name: name, Source: "twilio", User: account, Secret: understudy.NewSecret(secret), Grant: understudy.Grant{Role: role, By: "test"}}
+	return callers.Credential{Name: name, Source: "twilio", User: account, Secret: understudy.NewSecret(secret),
+		Grant: understudy.Grant{Role: role, By: "test"}}
 }
 
 // open makes a viewer; set changes its options.
@@ -117,7 +118,8 @@ func open(t testing.TB, set ...func(*page.Options)) *house {
 		Sources: []*spec.Source{src}, Now: func() time.Time { return noon },
 		Credentials: []callers.Credential{
 			credential("everything", "alltoken", understudy.RoleAll), credential("masked", "supporttoken", "support"),
-			credential("clerk", "clerktoken", "clerk"), credential("counter", "countertoken", "counter"), credential("watcher", "watchertoken", "watcher"), credential("nobody", "nobodytoken", ""),
+			credential("clerk", "clerktoken", "clerk"), credential("counter", "countertoken", "counter"),
+			credential("watcher", "watchertoken", "watcher"), credential("nobody", "nobodytoken", ""),
 		},
 	})
 	must(t, err)
@@ -153,8 +155,10 @@ func snapshot(context.Context, string) page.Snapshot {
 		s.Ours = append(s.Ours, time.Duration(350+40*(i*7%11))*time.Microsecond)
 		s.Theirs = append(s.Theirs, time.Duration(860+30*(i*5%13))*time.Millisecond)
 	}
-	s.OurTimes = page.Times{Answers: 1304, Mean: 800 * time.Microsecond, Deviation: 400 * time.Microsecond, Min: 300 * time.Microsecond, Max: 9 * time.Millisecond, P50: 550 * time.Microsecond, P99: 4 * time.Millisecond}
-	s.TheirTimes = page.Times{Answers: 141, Lost: 2, Mean: 1010 * time.Millisecond, Deviation: 110 * time.Millisecond, Min: 860 * time.Millisecond, Max: 1220 * time.Millisecond, P50: 1040 * time.Millisecond, P99: 1210 * time.Millisecond}
+	s.OurTimes = page.Times{Answers: 1304, Mean: 800 * time.Microsecond, Deviation: 400 * time.Microsecond, Min: 300 * time.Microsecond,
+		Max: 9 * time.Millisecond, P50: 550 * time.Microsecond, P99: 4 * time.Millisecond}
+	s.TheirTimes = page.Times{Answers: 141, Lost: 2, Mean: 1010 * time.Millisecond, Deviation: 110 * time.Millisecond,
+		Min: 860 * time.Millisecond, Max: 1220 * time.Millisecond, P50: 1040 * time.Millisecond, P99: 1210 * time.Millisecond}
 	calls := s.TheirTimes
 	calls.Kind, calls.Reason = "calls", "waiting"
 	s.Times = []page.Times{calls}
@@ -238,7 +242,8 @@ func (h *house) page(path string, who as) string {
 
 // nothing is an upstream that has no records.
 func nothing(_ context.Context, f request.Fetch) (*understudy.Page, error) {
-	p := &understudy.Page{Key: f.Target.Key, Kind: f.Target.Kind.Name, Shape: f.Target.Shape(), ID: f.Target.ID, Status: 200, ContentType: "application/json", Body: []byte(`{}`)}
+	p := &understudy.Page{Key: f.Target.Key, Kind: f.Target.Kind.Name, Shape: f.Target.Shape(), ID: f.Target.ID, Status: 200,
+		ContentType: "application/json", Body: []byte(`{}`)}
 	if f.Target.List != nil {
 		p.List, p.Body = true, []byte(`{"`+f.Target.List.Key+`":[]}`)
 	}

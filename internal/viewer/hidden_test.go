@@ -41,7 +41,8 @@ func openHidden(t *testing.T, role string, held bool) (*accesstest.World, *Viewe
 		}
 		return s
 	}
-	v, err := New(page.Options{Sources: []*spec.Source{w.Source}, Mirror: w, Media: w, History: w, Gate: gate, Callers: asRole(role), Snapshot: counts, Now: func() time.Time { return noon }})
+	v, err := New(page.Options{Sources: []*spec.Source{w.Source}, Mirror: w, Media: w, History: w, Gate: gate, Callers: asRole(role),
+		Snapshot: counts, Now: func() time.Time { return noon }})
 	must(t, err)
 	t.Cleanup(func() { must(t, v.Close()) })
 	return w, v
@@ -68,7 +69,8 @@ func pagesAbout(w *accesstest.World, id func(string) string, number string) []st
 			}
 			for _, v := range []string{"CallSid", "ConferenceSid", "MessageSid", "QueueSid", "RecordingSid"} {
 				if strings.Contains(l.Path, "{"+v+"}") {
-					of := map[string]string{"CallSid": "calls", "ConferenceSid": "conferences", "MessageSid": "messages", "QueueSid": "queues", "RecordingSid": "recordings"}[v]
+					of := map[string]string{"CallSid": "calls", "ConferenceSid": "conferences", "MessageSid": "messages", "QueueSid": "queues",
+						"RecordingSid": "recordings"}[v]
 					all = append(all, at+"?"+v+"="+id(of), at+".json?"+v+"="+id(of))
 				}
 			}
@@ -77,7 +79,8 @@ func pagesAbout(w *accesstest.World, id func(string) string, number string) []st
 			continue
 		}
 		one := at + "/" + id(k.Name)
-		for _, query := range []string{"", "?understudy.as_of=2026-05-31T00:00:00Z", "?compare=2026-06-01T10:30:00Z..2026-06-01T11:30:00Z", "?understudy.versions=5",
+		for _, query := range []string{"", "?understudy.as_of=2026-05-31T00:00:00Z", "?compare=2026-06-01T10:30:00Z..2026-06-01T11:30:00Z",
+			"?understudy.versions=5",
 			"?MessageSid=" + id("messages"), "?CallSid=" + id("calls")} {
 			all = append(all, one+query)
 		}
@@ -110,7 +113,8 @@ func TestHiddenRecordsAreOnNoPage(t *testing.T) {
 					}
 				}
 				asked = append(asked, "+44 999 888 7770", "+449998887770", "449998887770", "C99999999…", "999999…")
-				hidden, never, shown := pagesAbout(w, w.Hidden, "+449998887770"), pagesAbout(w, w.Never, "+440008887770"), pagesAbout(w, w.Shown, accesstest.OwnNumber)
+				hidden, never, shown := pagesAbout(w, w.Hidden, "+449998887770"), pagesAbout(w, w.Never, "+440008887770"),
+					pagesAbout(w, w.Shown, accesstest.OwnNumber)
 				run := sample.OneIn(t, 6)
 				for i, at := range hidden {
 					if !run() {
@@ -121,7 +125,8 @@ func TestHiddenRecordsAreOnNoPage(t *testing.T) {
 						t.Fatalf("%s tells: %s", at, m)
 					}
 					statusN, headN, bodyN := visitHidden(v, never[i])
-					as := strings.NewReplacer(strings.Repeat("9", 32), strings.Repeat("0", 32), "99999999", "00000000", "9998887770", "0008887770", "999\u00a0888\u00a07770", "000\u00a0888\u00a07770").Replace
+					as := strings.NewReplacer(strings.Repeat("9", 32), strings.Repeat("0", 32), "99999999", "00000000", "9998887770", "0008887770",
+						"999\u00a0888\u00a07770", "000\u00a0888\u00a07770").Replace
 					if status != statusN || as(head) != headN || as(body) != bodyN {
 						t.Fatalf("%s: hidden %d %s %s\nnever %d %s %s", at, status, head, differs(as(body), bodyN), statusN, headN, differs(bodyN, as(body)))
 					}
@@ -151,7 +156,8 @@ func differs(a, b string) string {
 func TestFoundRecordsAreOnTheirPages(t *testing.T) {
 	w, v := openHidden(t, "age", true)
 	for _, kind := range []string{"calls", "messages", "conferences", "recordings", "alerts"} {
-		for _, at := range []string{"/twilio/" + kind, "/twilio/" + kind + "/" + w.Shown(kind), "/twilio/" + kind + "/" + w.Shown(kind) + ".json", "/twilio/" + kind + ".json"} {
+		for _, at := range []string{"/twilio/" + kind, "/twilio/" + kind + "/" + w.Shown(kind), "/twilio/" + kind + "/" + w.Shown(kind) + ".json",
+			"/twilio/" + kind + ".json"} {
 			if status, _, body := visitHidden(v, at); status != http.StatusOK || !strings.Contains(body, w.Shown(kind)[:12]) {
 				t.Errorf("%s: %d %.300s", at, status, body)
 			}

@@ -66,13 +66,19 @@ func (w *workshop) Replay(_ context.Context, number int64) (int64, error) {
 // busy is a workshop with a job in every state.
 func busy() *workshop {
 	return &workshop{jobs: []understudy.Job{
-		{Number: 9, Kind: "sync calls", Key: "twilio/calls", Priority: understudy.Bulk, State: understudy.JobRunning, Attempt: 2, Attempts: 5, Weight: 8 << 20,
-			Started: noon.Add(-4 * time.Minute), Progress: understudy.Progress{Done: 1204, Total: 5000, Note: "slice 2 of 4", End: noon.Add(12 * time.Minute)}},
-		{Number: 8, Kind: "sync messages", Key: "twilio/messages", Priority: understudy.Bulk, State: understudy.JobRunning, Attempt: 1, Stop: true, Started: noon.Add(-time.Second), Progress: understudy.Progress{Done: 7}},
-		{Number: 7, Kind: "deliver changes", Key: "audit <script>", Priority: understudy.Soon, State: understudy.JobWaiting, Attempt: 1, Attempts: 8, RunAfter: noon.Add(time.Minute), Error: "POST https://receiver.example: 503"},
+		{Number: 9, Kind: "sync calls", Key: "twilio/calls", Priority: understudy.Bulk, State: understudy.JobRunning, Attempt: 2, Attempts: 5,
+			Weight:  8 << 20,
+			Started: noon.Add(-4 * time.Minute), Progress: understudy.Progress{Done: 1204, Total: 5000, Note: "slice 2 of 4",
+				End: noon.Add(12 * time.Minute)}},
+		{Number: 8, Kind: "sync messages", Key: "twilio/messages", Priority: understudy.Bulk, State: understudy.JobRunning, Attempt: 1,
+			Stop: true, Started: noon.Add(-time.Second), Progress: understudy.Progress{Done: 7}},
+		{Number: 7, Kind: "deliver changes", Key: "audit <script>", Priority: understudy.Soon, State: understudy.JobWaiting, Attempt: 1,
+			Attempts: 8, RunAfter: noon.Add(time.Minute), Error: "POST https://receiver.example: 503"},
 		{Number: 6, Kind: "sweep calls", Priority: understudy.Steady, State: understudy.JobWaiting, Created: noon.Add(-time.Minute)},
-		{Number: 5, Kind: "deliver changes", Key: "crm", State: understudy.JobFailed, Attempt: 8, Attempts: 8, Ended: noon.Add(-time.Hour), Error: "POST https://crm.example: connection refused"},
-		{Number: 4, Kind: "sync alerts", State: understudy.JobDone, Attempt: 1, Started: noon.Add(-2 * time.Hour), Ended: noon.Add(-time.Hour), Progress: understudy.Progress{Done: 100, Total: 100}},
+		{Number: 5, Kind: "deliver changes", Key: "crm", State: understudy.JobFailed, Attempt: 8, Attempts: 8, Ended: noon.Add(-time.Hour),
+			Error: "POST https://crm.example: connection refused"},
+		{Number: 4, Kind: "sync alerts", State: understudy.JobDone, Attempt: 1, Started: noon.Add(-2 * time.Hour), Ended: noon.Add(-time.Hour),
+			Progress: understudy.Progress{Done: 100, Total: 100}},
 		{Number: 3, Kind: "sync queues", State: understudy.JobCancelled, Ended: noon.Add(-2 * time.Hour)},
 		{Number: 2, Kind: "sync keys", State: understudy.JobExpired, Ended: noon.Add(-3 * time.Hour)},
 	}}
@@ -85,7 +91,8 @@ func TestJobsPage(t *testing.T) {
 	golden(t, "jobs", page)
 	wellFormed(t, "jobs", page)
 	for _, want := range []string{
-		`value="1204" max="5000"`, "1,204 of 5,000", "slice 2 of 4", "about 12 min left", "try 2 of 5", "8 MiB of memory", "asked to end", "connection refused",
+		`value="1204" max="5000"`, "1,204 of 5,000", "slice 2 of 4", "about 12 min left", "try 2 of 5", "8 MiB of memory", "asked to end",
+		"connection refused",
 		`action="/jobs/9/cancel"`, `action="/jobs/6/cancel"`, `action="/jobs/5/replay"`, `action="/jobs/2/replay"`, "audit &lt;script&gt;",
 	} {
 		if !strings.Contains(page, want) {
@@ -173,14 +180,16 @@ func TestSyncs(t *testing.T) {
 			s.Kinds["messages"] = page.Held{Records: 1204, Why: "backfill runs", Running: true, Done: 1204, Total: 10000, ETA: 4 * time.Minute}
 			s.Kinds["conferences"] = page.Held{Records: 12, Why: "not swept for 26 h"}
 			s.Kinds["queues"] = page.Held{Records: 3, Running: true, Done: 3}
-			s.Webhooks = []page.Webhook{{Name: "crm", State: "paused", Why: "The receiver answers 500.", Since: noon.Add(-time.Hour), Behind: 1300}, {Name: "audit", State: "ok"}, {Name: "late", State: "failing"}}
+			s.Webhooks = []page.Webhook{{Name: "crm", State: "paused", Why: "The receiver answers 500.", Since: noon.Add(-time.Hour), Behind: 1300},
+				{Name: "audit", State: "ok"}, {Name: "late", State: "failing"}}
 			return s
 		}
 	})
 	page := h.page("/", berlin)
 	golden(t, "home-syncs", page)
 	wellFormed(t, "syncs", page)
-	for _, want := range []string{"backfill runs", `value="1204" max="10000"`, "about 4 min left", "not swept for 26 h", "all held", "1,300 behind", "The receiver answers 500."} {
+	for _, want := range []string{"backfill runs", `value="1204" max="10000"`, "about 4 min left", "not swept for 26 h", "all held",
+		"1,300 behind", "The receiver answers 500."} {
 		if !strings.Contains(page, want) {
 			t.Errorf("home lacks %q", want)
 		}
@@ -200,7 +209,8 @@ func TestLiveRows(t *testing.T) {
 	h := open(t, func(o *page.Options) { o.Feed = "/-/feed" })
 	want := `data-feed="/-/feed?source=twilio&amp;kind=calls"`
 	for path, live := range map[string]bool{
-		"/twilio/calls": true, "/twilio/calls?PageSize=5": true, "/twilio/calls?Status=busy": false, "/twilio/calls?" + understudy.OwnAsOf + "=2026-06-01T10:00:00Z": false,
+		"/twilio/calls": true, "/twilio/calls?PageSize=5": true, "/twilio/calls?Status=busy": false, "/twilio/calls?" + understudy.OwnAsOf +
+			"=2026-06-01T10:00:00Z": false,
 	} {
 		page := h.page(path, as{token: "supporttoken"})
 		if strings.Contains(page, want) != live {
@@ -219,7 +229,8 @@ func TestLiveRows(t *testing.T) {
 			}
 		}
 	}
-	for path, page := range map[string]string{"kept as pages": h.page("/twilio/usage_records", all), "another list": h.page("/twilio/incoming_phone_numbers?understudy.list=local", all)} {
+	for path, page := range map[string]string{"kept as pages": h.page("/twilio/usage_records", all),
+		"another list": h.page("/twilio/incoming_phone_numbers?understudy.list=local", all)} {
 		if strings.Contains(page, "data-feed") {
 			t.Errorf("%s: live", path)
 		}

@@ -37,7 +37,8 @@ func TestKeptParticipantsOnTheirConference(t *testing.T) {
 	if got := len(participant.FindAllString(page, -1)); got != were || !strings.Contains(page, "Twilio lists none of them any more.") {
 		t.Errorf("%d of %d participants are where people look", got, were)
 	}
-	if page := h.page("/twilio/conferences/"+conference, as{token: "watchertoken"}); participant.MatchString(page) || strings.Contains(page, " kept") {
+	if page := h.page("/twilio/conferences/"+conference, as{token: "watchertoken"}); participant.MatchString(page) ||
+		strings.Contains(page, " kept") {
 		t.Error("a role without participants meets them")
 	}
 }

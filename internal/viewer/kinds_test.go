@@ -92,22 +92,27 @@ func TestListsUnderRecords(t *testing.T) {
 	const of = "/2010-04-01/Accounts/" + account
 	h := open(t)
 	for path, want := range map[string]string{
-		"/twilio/participants?ConferenceSid=CF1":                                        of + "/Conferences/CF1/Participants.json?PageSize=50",
-		"/twilio/participants?ConferenceSid=CF1&Muted=true":                             of + "/Conferences/CF1/Participants.json?Muted=true&PageSize=50",
-		"/twilio/recordings?CallSid=CA1":                                                of + "/Recordings.json?CallSid=CA1&PageSize=50",
-		"/twilio/recordings?understudy.list=of-a-call&CallSid=CA1":                      of + "/Calls/CA1/Recordings.json?PageSize=50",
-		"/twilio/notifications?CallSid=CA1":                                             of + "/Calls/CA1/Notifications.json?PageSize=50",
-		"/twilio/notifications?CallSid=CA1&Log=0":                                       of + "/Calls/CA1/Notifications.json?Log=0&PageSize=50",
-		"/twilio/call_events?CallSid=CA1":                                               of + "/Calls/CA1/Events.json?PageSize=50",
-		"/twilio/media?MessageSid=SM1":                                                  of + "/Messages/SM1/Media.json?PageSize=50",
-		"/twilio/media/ME1?MessageSid=SM1":                                              of + "/Messages/SM1/Media/ME1.json",
-		"/twilio/participants/CF1~CA1":                                                  of + "/Conferences/CF1/Participants/CA1.json",
-		"/twilio/available_phone_numbers?CountryCode=US&InRegion=NY":                    of + "/AvailablePhoneNumbers/US/Local.json?InRegion=NY&PageSize=50",
-		"/twilio/available_phone_numbers?understudy.list=toll-free&CountryCode=US":      of + "/AvailablePhoneNumbers/US/TollFree.json?PageSize=50",
-		"/twilio/alerts?LogLevel=error":                                                 "/v1/Alerts?LogLevel=error&PageSize=50",
-		"/twilio/participants?understudy.AccountSid=AC2&ConferenceSid=CF1":              "/2010-04-01/Accounts/AC2/Conferences/CF1/Participants.json?PageSize=50",
-		"/twilio/balance":                                                               of + "/Balance.json",
-		"/twilio/recordings?IncludeSoftDeleted=true&CallSid=CA1&DateCreated=2026-05-01": of + "/Recordings.json?DateCreated=2026-05-01&CallSid=CA1&IncludeSoftDeleted=true&PageSize=50",
+		"/twilio/participants?ConferenceSid=CF1": of + "/Conferences/CF1/Participants.json?PageSize=50",
+		"/twilio/participants?ConferenceSid=CF1&Muted=true": of +
+			"/Conferences/CF1/Participants.json?Muted=true&PageSize=50",
+		"/twilio/recordings?CallSid=CA1":                           of + "/Recordings.json?CallSid=CA1&PageSize=50",
+		"/twilio/recordings?understudy.list=of-a-call&CallSid=CA1": of + "/Calls/CA1/Recordings.json?PageSize=50",
+		"/twilio/notifications?CallSid=CA1":                        of + "/Calls/CA1/Notifications.json?PageSize=50",
+		"/twilio/notifications?CallSid=CA1&Log=0":                  of + "/Calls/CA1/Notifications.json?Log=0&PageSize=50",
+		"/twilio/call_events?CallSid=CA1":                          of + "/Calls/CA1/Events.json?PageSize=50",
+		"/twilio/media?MessageSid=SM1":                             of + "/Messages/SM1/Media.json?PageSize=50",
+		"/twilio/media/ME1?MessageSid=SM1":                         of + "/Messages/SM1/Media/ME1.json",
+		"/twilio/participants/CF1~CA1":                             of + "/Conferences/CF1/Participants/CA1.json",
+		"/twilio/available_phone_numbers?CountryCode=US&InRegion=NY": of +
+			"/AvailablePhoneNumbers/US/Local.json?InRegion=NY&PageSize=50",
+		"/twilio/available_phone_numbers?understudy.list=toll-free&CountryCode=US": of +
+			"/AvailablePhoneNumbers/US/TollFree.json?PageSize=50",
+		"/twilio/alerts?LogLevel=error": "/v1/Alerts?LogLevel=error&PageSize=50",
+		"/twilio/participants?understudy.AccountSid=AC2&ConferenceSid=CF1": "" +
+			"/2010-04-01/Accounts/AC2/Conferences/CF1/Participants.json?PageSize=50",
+		"/twilio/balance": of + "/Balance.json",
+		"/twilio/recordings?IncludeSoftDeleted=true&CallSid=CA1&DateCreated=2026-05-01": of +
+			"/Recordings.json?DateCreated=2026-05-01&CallSid=CA1&IncludeSoftDeleted=true&PageSize=50",
 	} {
 		h.mirror.mu.Lock()
 		h.mirror.asked = nil
@@ -115,7 +120,8 @@ func TestListsUnderRecords(t *testing.T) {
 		status, body, head := h.get(path, all)
 		h.mirror.mu.Lock()
 		if len(h.mirror.asked) == 0 || !contains(h.mirror.asked, want) {
-			t.Errorf("%s (%d %s): asked for %q, want %s: %.300s", path, status, head.Get("Location"), h.mirror.asked, want, regexp.MustCompile(`(?s)<main.*`).FindString(body))
+			t.Errorf("%s (%d %s): asked for %q, want %s: %.300s", path, status, head.Get("Location"), h.mirror.asked, want,
+				regexp.MustCompile(`(?s)<main.*`).FindString(body))
 		}
 		h.mirror.mu.Unlock()
 	}
@@ -142,7 +148,8 @@ func TestLacking(t *testing.T) {
 		t.Errorf("an empty input leads to %q", head.Get("Location"))
 	}
 	page := h.page("/twilio/participants", all)
-	if !strings.Contains(page, `name="ConferenceSid" type="text"  placeholder="CF…" required>`) || !strings.Contains(page, `href="/twilio/conferences">Pick a conference`) {
+	if !strings.Contains(page, `name="ConferenceSid" type="text"  placeholder="CF…" required>`) ||
+		!strings.Contains(page, `href="/twilio/conferences">Pick a conference`) {
 		t.Error("no input, or no way to a conference")
 	}
 	if h.mirror.count() != before {
@@ -165,7 +172,8 @@ func TestListsOnARecord(t *testing.T) {
 	h := open(t)
 	conference := h.firstID("/twilio/conferences", `CF[0-9a-f]{32}`)
 	page := h.page("/twilio/conferences/"+conference, all)
-	for _, want := range []string{`aria-label="Participants"`, `aria-label="Recordings"`, `aria-label="Alerts"`, `href="/twilio/participants?ConferenceSid=` + conference + `"`, "All of them"} {
+	for _, want := range []string{`aria-label="Participants"`, `aria-label="Recordings"`, `aria-label="Alerts"`,
+		`href="/twilio/participants?ConferenceSid=` + conference + `"`, "All of them"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s", want)
 		}
@@ -174,7 +182,8 @@ func TestListsOnARecord(t *testing.T) {
 		t.Error("a column with this record on every row")
 	}
 	page = h.page("/twilio/conferences/"+conference, as{token: "watchertoken"})
-	if strings.Contains(page, `aria-label="Participants"`) || strings.Contains(page, "/twilio/participants") || strings.Contains(page, "Alerts") || !strings.Contains(page, `aria-label="Recordings"`) {
+	if strings.Contains(page, `aria-label="Participants"`) || strings.Contains(page, "/twilio/participants") ||
+		strings.Contains(page, "Alerts") || !strings.Contains(page, `aria-label="Recordings"`) {
 		t.Error("a role meets kinds it does not see, or not those it does")
 	}
 	message := regexp.MustCompile(`/twilio/messages/(SM[0-9a-f]{32})`).FindStringSubmatch(h.page("/twilio/messages", all))[1]
@@ -205,9 +214,11 @@ func TestRollup(t *testing.T) {
 		return func(_ context.Context, f request.Fetch) (*understudy.Page, error) {
 			var rows []string
 			for i, age := range ages {
-				rows = append(rows, `{"sid":"NO`+strings.Repeat("0", 31)+strconv.Itoa(i%10)+`","log_level":"`+[]string{"error", "warning"}[i%2]+`","date_created":"`+noon.Add(-age).Format(time.RFC3339)+`"}`)
+				rows = append(rows, `{"sid":"NO`+strings.Repeat("0", 31)+strconv.Itoa(i%10)+`","log_level":"`+[]string{"error",
+					"warning"}[i%2]+`","date_created":"`+noon.Add(-age).Format(time.RFC3339)+`"}`)
 			}
-			p := &understudy.Page{Key: f.Target.Key, Kind: "alerts", Shape: "alerts", List: true, Status: 200, ContentType: "application/json", Body: []byte(`{"alerts":[` + strings.Join(rows, ",") + `]}`)}
+			p := &understudy.Page{Key: f.Target.Key, Kind: "alerts", Shape: "alerts", List: true, Status: 200, ContentType: "application/json",
+				Body: []byte(`{"alerts":[` + strings.Join(rows, ",") + `]}`)}
 			if len(ages) == 6 {
 				p.Next = understudy.Key{Source: "twilio", URI: "/v1/Alerts?PageSize=50&Page=1&PageToken=PA1"}
 			}
@@ -229,7 +240,8 @@ func TestRollup(t *testing.T) {
 	}
 	h.mirror.forget()
 	h.mirror.fetch = alerts(m, 2*m, 3*m, 20*m, 30*m, 2*time.Hour)
-	if got := strings.Join(counts(all), "; "); got != "error 2 3 at least 3 at least 3; warning 1 2 at least 3 at least 3; notice 0 0 at least 0 at least 0; debug 0 0 at least 0 at least 0" {
+	if got := strings.Join(counts(all), "; "); got != "error 2 3 at least 3 at least 3; warning 1 2 at least 3 at least 3; notice 0 0 at "+
+		"least 0 at least 0; debug 0 0 at least 0 at least 0" {
 		t.Errorf("counts of a full page are %s", got)
 	}
 	if got := counts(as{token: "clerktoken"}); len(got) != 0 {
@@ -246,7 +258,8 @@ func TestRollup(t *testing.T) {
 func TestCodes(t *testing.T) {
 	h := open(t)
 	page := h.page("/twilio/alerts", all)
-	m := regexp.MustCompile(`<a href="https://www\.twilio\.com/docs/api/errors/(\d+)" rel="noopener noreferrer external">\d+</a> <span class="note">([^<]+)</span>`).FindStringSubmatch(page)
+	m := regexp.MustCompile(`<a href="https://www\.twilio\.com/docs/api/errors/(\d+)" rel="noopener noreferrer external">\d+</a> <span ` +
+		`class="note">([^<]+)</span>`).FindStringSubmatch(page)
 	if m == nil || html.UnescapeString(m[2]) != h.spec.Errors.Meanings[m[1]] {
 		t.Fatalf("no code with its meaning: %q", m)
 	}
@@ -255,7 +268,8 @@ func TestCodes(t *testing.T) {
 		t.Error("an alert does not say what its code means")
 	}
 	s := h.viewer.ByName["twilio"]
-	for text, want := range map[string]string{"30003": "https://www.twilio.com/docs/api/errors/30003", "": "", "12a": "", "../x": "", "1234567890123": ""} {
+	for text, want := range map[string]string{"30003": "https://www.twilio.com/docs/api/errors/30003", "": "", "12a": "", "../x": "",
+		"1234567890123": ""} {
 		if got := s.CodeDocs(text); got != want {
 			t.Errorf("%q leads to %q", text, got)
 		}
@@ -275,7 +289,8 @@ func TestPlaying(t *testing.T) {
 	h := open(t, func(o *page.Options) { o.Media = studio{} })
 	recording := h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`)
 	page := h.page("/twilio/recordings/"+recording, all)
-	if !regexp.MustCompile(`<audio controls preload="none" src="/-/media/[\w-]+" aria-label="Recording RE`).MatchString(page) || strings.Count(page, "<a download") != 2 || !strings.Contains(page, ">MP3</a>") {
+	if !regexp.MustCompile(`<audio controls preload="none" src="/-/media/[\w-]+" aria-label="Recording RE`).MatchString(page) ||
+		strings.Count(page, "<a download") != 2 || !strings.Contains(page, ">MP3</a>") {
 		t.Error("no player, or no files")
 	}
 	if strings.Contains(page, "<img src=\"/-/media") || strings.Contains(h.page("/twilio/recordings", all), "/-/media/") {
@@ -300,7 +315,8 @@ func TestPlaying(t *testing.T) {
 // a source to a caller who may not ask it.
 func TestBanner(t *testing.T) {
 	h := open(t, func(o *page.Options) { o.Snapshot = outOfReach })
-	for _, path := range []string{"/", "/twilio/calls", "/twilio/number/+15550001111", "/search", "/nowhere", "/twilio/calls?x=1", "/twilio/calls/" + h.firstID("/twilio/calls", `CA[0-9a-f]{32}`)} {
+	for _, path := range []string{"/", "/twilio/calls", "/twilio/number/+15550001111", "/search", "/nowhere", "/twilio/calls?x=1",
+		"/twilio/calls/" + h.firstID("/twilio/calls", `CA[0-9a-f]{32}`)} {
 		_, body, _ := h.get(path, berlin)
 		banner := regexp.MustCompile(`(?s)<div role="status" aria-live="polite"><p class="notice banner bad">.*?</div>`).FindString(body)
 		for _, want := range []string{"<b>Twilio is down</b>", "14:03:00", "next probe", "14:05:21"} {
@@ -330,7 +346,8 @@ func TestNav(t *testing.T) {
 			t.Errorf("the header lacks %s", want)
 		}
 	}
-	for _, want := range []string{"<h2>Account</h2>", "<h2>Monitoring</h2>", "/twilio/balance", "/twilio/usage_records", "/twilio/available_phone_numbers"} {
+	for _, want := range []string{"<h2>Account</h2>", "<h2>Monitoring</h2>", "/twilio/balance", "/twilio/usage_records",
+		"/twilio/available_phone_numbers"} {
 		if !strings.Contains(more, want) {
 			t.Errorf("More lacks %s", want)
 		}
@@ -362,10 +379,12 @@ func TestAmbiguousIDs(t *testing.T) {
 			t.Errorf("%s: %d %s", id, status, head.Get("Location"))
 		}
 	}
-	if page := h.page("/search?q=PN"+strings.Repeat("0", 32), all); !strings.Contains(page, "Which one?") || strings.Count(page, "<li><a href=\"/twilio/") < 2 {
+	if page := h.page("/search?q=PN"+strings.Repeat("0", 32), all); !strings.Contains(page, "Which one?") ||
+		strings.Count(page, "<li><a href=\"/twilio/") < 2 {
 		t.Error("an id nobody has is not offered as either")
 	}
-	if status, _, head := h.get("/search?q="+caller, as{token: "countertoken"}); status != 303 || head.Get("Location") != "/twilio/incoming_phone_numbers/"+caller {
+	if status, _, head := h.get("/search?q="+caller, as{token: "countertoken"}); status != 303 ||
+		head.Get("Location") != "/twilio/incoming_phone_numbers/"+caller {
 		t.Errorf("to a role that sees one of the two kinds: %d %s", status, head.Get("Location"))
 	}
 }

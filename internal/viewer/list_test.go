@@ -30,18 +30,28 @@ func TestQuestions(t *testing.T) {
 		{"order", "/twilio/calls?PageSize=20&Status=busy&From=%2B1", "", calls + "?From=%2B1&Status=busy&PageSize=20", ""},
 		{"empty inputs", "/twilio/calls?To=&From=&Status=busy&StartTime%3E=&PageSize=50", "", "", "/twilio/calls?Status=busy"},
 		{"all empty", "/twilio/calls?To=&PageSize=50", "", "", "/twilio/calls"},
-		{"local moment", "/twilio/calls?StartTime%3E=2026-06-01T10:00", "Europe/Berlin", "", "/twilio/calls?StartTime%3E=2026-06-01T08%3A00%3A00Z"},
-		{"local moment with seconds", "/twilio/calls?StartTime%3C=2026-01-15T10:00:30", "America/New_York", "", "/twilio/calls?StartTime%3C=2026-01-15T15%3A00%3A30Z"},
-		{"unknown zone is UTC", "/twilio/calls?StartTime%3E=2026-06-01T10:00", "Mars/Base", "", "/twilio/calls?StartTime%3E=2026-06-01T10%3A00%3A00Z"},
-		{"skipped hour", "/twilio/calls?StartTime%3E=2026-03-29T02:30", "Europe/Berlin", "", "/twilio/calls?StartTime%3E=2026-03-29T01%3A30%3A00Z"},
-		{"moment in UTC stays", "/twilio/calls?StartTime%3E=2026-06-01T08:00:00Z", "Europe/Berlin", calls + "?StartTime%3E=2026-06-01T08%3A00%3A00Z&PageSize=50", ""},
-		{"offset stays", "/twilio/calls?StartTime%3E=2026-06-01T08:00:00%2B02:00", "", calls + "?StartTime%3E=2026-06-01T08%3A00%3A00%2B02%3A00&PageSize=50", ""},
-		{"day elsewhere", "/twilio/calls?StartTime=2026-06-01", "Europe/Berlin", "", "/twilio/calls?StartTime%3E=2026-05-31T22%3A00%3A00Z&StartTime%3C=2026-06-01T21%3A59%3A59Z"},
-		{"day the clocks change", "/twilio/messages?DateSent=2026-03-29", "Europe/Berlin", "", "/twilio/messages?DateSent%3E=2026-03-28T23%3A00%3A00Z&DateSent%3C=2026-03-29T21%3A59%3A59Z"},
+		{"local moment", "/twilio/calls?StartTime%3E=2026-06-01T10:00", "Europe/Berlin", "",
+			"/twilio/calls?StartTime%3E=2026-06-01T08%3A00%3A00Z"},
+		{"local moment with seconds", "/twilio/calls?StartTime%3C=2026-01-15T10:00:30", "America/New_York", "",
+			"/twilio/calls?StartTime%3C=2026-01-15T15%3A00%3A30Z"},
+		{"unknown zone is UTC", "/twilio/calls?StartTime%3E=2026-06-01T10:00", "Mars/Base", "",
+			"/twilio/calls?StartTime%3E=2026-06-01T10%3A00%3A00Z"},
+		{"skipped hour", "/twilio/calls?StartTime%3E=2026-03-29T02:30", "Europe/Berlin", "",
+			"/twilio/calls?StartTime%3E=2026-03-29T01%3A30%3A00Z"},
+		{"moment in UTC stays", "/twilio/calls?StartTime%3E=2026-06-01T08:00:00Z", "Europe/Berlin", calls +
+			"?StartTime%3E=2026-06-01T08%3A00%3A00Z&PageSize=50", ""},
+		{"offset stays", "/twilio/calls?StartTime%3E=2026-06-01T08:00:00%2B02:00", "", calls +
+			"?StartTime%3E=2026-06-01T08%3A00%3A00%2B02%3A00&PageSize=50", ""},
+		{"day elsewhere", "/twilio/calls?StartTime=2026-06-01", "Europe/Berlin", "",
+			"/twilio/calls?StartTime%3E=2026-05-31T22%3A00%3A00Z&StartTime%3C=2026-06-01T21%3A59%3A59Z"},
+		{"day the clocks change", "/twilio/messages?DateSent=2026-03-29", "Europe/Berlin", "",
+			"/twilio/messages?DateSent%3E=2026-03-28T23%3A00%3A00Z&DateSent%3C=2026-03-29T21%3A59%3A59Z"},
 		{"day in UTC", "/twilio/calls?StartTime=2026-06-01", "UTC", calls + "?StartTime=2026-06-01&PageSize=50", ""},
-		{"day beside a bound", "/twilio/calls?StartTime=2026-06-01&StartTime%3E=2026-06-01T08:00:00Z", "Europe/Berlin", calls + "?StartTime=2026-06-01&StartTime%3E=2026-06-01T08%3A00%3A00Z&PageSize=50", ""},
+		{"day beside a bound", "/twilio/calls?StartTime=2026-06-01&StartTime%3E=2026-06-01T08:00:00Z", "Europe/Berlin", calls +
+			"?StartTime=2026-06-01&StartTime%3E=2026-06-01T08%3A00%3A00Z&PageSize=50", ""},
 		{"day as data", "/twilio/calls.json?StartTime=2026-06-01", "Europe/Berlin", calls + "?StartTime=2026-06-01&PageSize=50", ""},
-		{"moment as data", "/twilio/calls.json?StartTime%3E=2026-06-01T10:00", "Europe/Berlin", "", "/twilio/calls.json?StartTime%3E=2026-06-01T08%3A00%3A00Z"},
+		{"moment as data", "/twilio/calls.json?StartTime%3E=2026-06-01T10:00", "Europe/Berlin", "",
+			"/twilio/calls.json?StartTime%3E=2026-06-01T08%3A00%3A00Z"},
 		{"another list", "/twilio/incoming_phone_numbers?understudy.list=toll-free", "", numbers + "/TollFree.json?PageSize=50", ""},
 		{"another account", "/twilio/calls?understudy.AccountSid=AC2", "", "/2010-04-01/Accounts/AC2/Calls.json?PageSize=50", ""},
 		{"position", "/twilio/calls?Page=1&PageToken=PAx&understudy.back=", "", calls + "?PageSize=50&Page=1&PageToken=PAx", ""},
@@ -114,7 +124,8 @@ func TestWrongQuestions(t *testing.T) {
 		Message, Hint string
 		Known         []string
 	}
-	if err := json.Unmarshal([]byte(body), &data); err != nil || status != 400 || data.Status != 400 || data.Known[0] != "From" || head.Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal([]byte(body), &data); err != nil || status != 400 || data.Status != 400 || data.Known[0] != "From" ||
+		head.Get("Content-Type") != "application/json" {
 		t.Errorf("an error as data: %d %s (%v)", status, body, err)
 	}
 }
@@ -149,7 +160,8 @@ func TestTurningPages(t *testing.T) {
 			t.Fatalf("page %d has Newer %q, Newest %q", len(trail), href(page, "Newer"), href(page, "Newest"))
 		}
 		at = href(page, "Older")
-		if u, err := url.Parse(at); err != nil || u.Query().Get("Status") != "completed" || u.Query().Get("PageSize") != "20" || u.Query().Get("PageToken") == "" {
+		if u, err := url.Parse(at); err != nil || u.Query().Get("Status") != "completed" || u.Query().Get("PageSize") != "20" ||
+			u.Query().Get("PageToken") == "" {
 			t.Fatalf("Older leads to %q", at)
 		}
 	}
@@ -170,7 +182,8 @@ func TestTurningPages(t *testing.T) {
 	if page := h.page(last, all); href(page, "Older") != "" {
 		t.Error("the last page has Older")
 	}
-	if page := h.page("/twilio/incoming_phone_numbers?understudy.list=local&PageSize=1", all); !strings.Contains(href(page, "Older"), "understudy.list=local") {
+	if page := h.page("/twilio/incoming_phone_numbers?understudy.list=local&PageSize=1", all); !strings.Contains(href(page, "Older"),
+		"understudy.list=local") {
 		t.Errorf("Older leaves the list: %s", href(page, "Older"))
 	}
 }
@@ -180,7 +193,8 @@ func TestRowsAndLinks(t *testing.T) {
 	h.page("/twilio/incoming_phone_numbers", all)
 	page := h.page("/twilio/messages?PageSize=1000", all)
 	for _, want := range []string{
-		`<tr class="failed">`, `<span class="pill bad">undelivered</span>`, `<span class="pill busy">`, `<span class="own"`, `href="/twilio/number/+`,
+		`<tr class="failed">`, `<span class="pill bad">undelivered</span>`, `<span class="pill busy">`, `<span class="own"`,
+		`href="/twilio/number/+`,
 		`href="/twilio/messages/SM`, `<small>USD</small>`, `<time datetime="2026-06-01T`, "Yesterday ", "<bdi>",
 	} {
 		if !strings.Contains(page, want) {
@@ -193,7 +207,8 @@ func TestRowsAndLinks(t *testing.T) {
 	id := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	page = h.page("/twilio/calls/"+id, all)
 	for _, want := range []string{
-		`href="/twilio/accounts/` + account + `"`, `href="/twilio/calls?ParentCallSid=` + id + `"`, `data-copy="` + id + `"`, "Raw JSON", "&#34;sid&#34;",
+		`href="/twilio/accounts/` + account + `"`, `href="/twilio/calls?ParentCallSid=` + id + `"`, `data-copy="` + id + `"`, "Raw JSON",
+		"&#34;sid&#34;",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("call: no %s", want)
@@ -238,7 +253,8 @@ func TestData(t *testing.T) {
 		Next  string `json:"next_page_uri"`
 	}
 	must(t, json.Unmarshal([]byte(body), &page))
-	if len(page.Calls) != 20 || page.Next == "" || head.Get("Content-Type") != "application/json" && !strings.HasPrefix(head.Get("Content-Type"), "application/json;") {
+	if len(page.Calls) != 20 || page.Next == "" || head.Get("Content-Type") != "application/json" &&
+		!strings.HasPrefix(head.Get("Content-Type"), "application/json;") {
 		t.Errorf("%d calls, next %q, %s", len(page.Calls), page.Next, head.Get("Content-Type"))
 	}
 	h.mirror.mu.Lock()
@@ -269,7 +285,8 @@ func TestData(t *testing.T) {
 		}
 	}
 	must(t, json.Unmarshal([]byte(body), &home))
-	if s := home.Sources[0]; s.Name != "twilio" || s.State != "ok" || len(s.Kinds) != 20 || s.Kinds[1].Records != 5000 || s.Kinds[1].At == nil || s.Kinds[0].At != nil {
+	if s := home.Sources[0]; s.Name != "twilio" || s.State != "ok" || len(s.Kinds) != 20 || s.Kinds[1].Records != 5000 ||
+		s.Kinds[1].At == nil || s.Kinds[0].At != nil {
 		t.Errorf("home as data: %s", body)
 	}
 }
@@ -307,7 +324,8 @@ func TestMarksAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-func slowNumbers(fetch func(context.Context, request.Fetch) (*understudy.Page, error), held chan struct{}) func(context.Context, request.Fetch) (*understudy.Page, error) {
+func slowNumbers(fetch func(context.Context, request.Fetch) (*understudy.Page, error),
+	held chan struct{}) func(context.Context, request.Fetch) (*understudy.Page, error) {
 	return func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 		if strings.Contains(f.Target.Key.URI, "IncomingPhoneNumbers") {
 			<-ctx.Done()
@@ -322,14 +340,16 @@ func slowNumbers(fetch func(context.Context, request.Fetch) (*understudy.Page, e
 // to an address that moves no further.
 func FuzzQuestion(f *testing.F) {
 	for _, s := range []string{
-		"", "To=&From=%2B1", "StartTime>=2026-06-01T10:00", "StartTime=2026-06-01", "understudy.back=&understudy.back=Page%3D1", "PageSize=50&Page=0", "a=%zz", "=", "&&&",
+		"", "To=&From=%2B1", "StartTime>=2026-06-01T10:00", "StartTime=2026-06-01", "understudy.back=&understudy.back=Page%3D1",
+		"PageSize=50&Page=0", "a=%zz", "=", "&&&",
 		"understudy.AccountSid=..%2F", "understudy.list=2", "EndTime<=0001-01-01T00:00", "StartTime=9999-12-31", "Status=%00",
 	} {
 		f.Add(s, "Europe/Berlin")
 	}
 	h := open(f)
 	h.mirror.fetch = func(_ context.Context, f request.Fetch) (*understudy.Page, error) {
-		return &understudy.Page{Key: f.Target.Key, Kind: "calls", Shape: "calls", List: true, Status: 200, ContentType: "application/json", Body: []byte(`{"calls":[]}`)}, nil
+		return &understudy.Page{Key: f.Target.Key, Kind: "calls", Shape: "calls", List: true, Status: 200, ContentType: "application/json",
+			Body: []byte(`{"calls":[]}`)}, nil
 	}
 	f.Fuzz(func(t *testing.T, query, zone string) {
 		at := "/twilio/calls"

@@ -52,7 +52,8 @@ type stereo struct {
 
 func withMedia(t *testing.T, set ...func(*page.Options)) *stereo {
 	s := &stereo{player: &player{}, now: noon}
-	s.house = open(t, append([]func(*page.Options){func(o *page.Options) { o.Media, o.Now = s.player, func() time.Time { return s.now } }}, set...)...)
+	s.house = open(t, append([]func(*page.Options){func(o *page.Options) { o.Media, o.Now = s.player, func() time.Time { return s.now } }},
+		set...)...)
 	return s
 }
 
@@ -111,15 +112,18 @@ func TestMediaAddress(t *testing.T) {
 	if !strings.HasPrefix(address, "/-/media/") || strings.Contains(address, "RE0") || len(session) != 1 {
 		t.Fatalf("%s, cookies %v", address, session)
 	}
-	if c := session[0]; c.Name != "understudy_session" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || c.MaxAge != 0 || len(c.Value) != 22 {
+	if c := session[0]; c.Name != "understudy_session" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure ||
+		c.MaxAge != 0 || len(c.Value) != 22 {
 		t.Errorf("%+v", c)
 	}
 	resp, body := s.play("GET", address, all, session)
 	h := resp.Header
-	if resp.StatusCode != 200 || body != tune || h.Get("Content-Type") != "audio/x-wav" || h.Get("Cache-Control") != "private, max-age=1500" || h.Get("Etag") != `"tune"` {
+	if resp.StatusCode != 200 || body != tune || h.Get("Content-Type") != "audio/x-wav" || h.Get("Cache-Control") != "private, max-age=1500" ||
+		h.Get("Etag") != `"tune"` {
 		t.Errorf("%d %q %v", resp.StatusCode, body, h)
 	}
-	if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Set-Cookie") != "" || h.Get("Age") != "" {
+	if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Set-Cookie") != "" ||
+		h.Get("Age") != "" {
 		t.Errorf("%v", h)
 	}
 	if a := s.asked[0]; a.Target.Key.URI != recording || a.Head || a.Range != "" {
@@ -250,7 +254,8 @@ func TestMediaGate(t *testing.T) {
 		must(t, err)
 		o.Gate = gate
 	})
-	if resp, body := stricter.play("GET", address, as{token: "clerktoken"}, session); resp.StatusCode != 403 || strings.Contains(body, "la la") || len(stricter.asked) != 0 {
+	if resp, body := stricter.play("GET", address, as{token: "clerktoken"}, session); resp.StatusCode != 403 ||
+		strings.Contains(body, "la la") || len(stricter.asked) != 0 {
 		t.Errorf("%d", resp.StatusCode)
 	}
 	none := open(t)
@@ -287,15 +292,18 @@ func TestMediaFailures(t *testing.T) {
 	}
 	// What is older than it should be is not kept by browsers.
 	s.medium = func() (*request.MediaResponse, error) {
-		return &request.MediaResponse{ReadCloser: http.NoBody, File: strings.NewReader(tune), Status: 200, ContentType: "text/html", Detail: "stale: upstream 503", Outcome: request.Stale}, nil
+		return &request.MediaResponse{ReadCloser: http.NoBody, File: strings.NewReader(tune), Status: 200, ContentType: "text/html",
+			Detail: "stale: upstream 503", Outcome: request.Stale}, nil
 	}
 	resp, _ := s.play("GET", address, all, session)
-	if h := resp.Header; h.Get("Cache-Control") != "private, no-cache" || h.Get("Content-Disposition") != "attachment" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
+	if h := resp.Header; h.Get("Cache-Control") != "private, no-cache" || h.Get("Content-Disposition") != "attachment" ||
+		!strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("%v", h)
 	}
 	// What breaks off cuts the connection.
 	s.medium = func() (*request.MediaResponse, error) {
-		return &request.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("half")), Status: 200, Size: 100, ContentType: "audio/x-wav", Outcome: request.Cold}, nil
+		return &request.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("half")), Status: 200, Size: 100, ContentType: "audio/x-wav",
+			Outcome: request.Cold}, nil
 	}
 	defer func() {
 		if why := recover(); why != http.ErrAbortHandler {
@@ -325,7 +333,8 @@ func FuzzMediaToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token, name, caller string, now int64) {
 		own := in(name)
 		got, bucket, ok := seals.Open(token, own, caller, now)
-		if right := token == good && own == in("session") && caller == "caller" && (now == 100 || now == 101); ok != right || ok && (got != key || bucket != 100) {
+		if right := token == good && own == in("session") && caller == "caller" && (now == 100 || now == 101); ok != right || ok &&
+			(got != key || bucket != 100) {
 			t.Fatalf("%q for %q, %q at %d: %v %v", token, name, caller, now, got, ok)
 		}
 		made := seals.Seal(own, caller, understudy.Key{Source: "s", URI: token}, now)

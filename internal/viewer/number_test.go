@@ -71,7 +71,8 @@ func TestNumber(t *testing.T) {
 	}
 	page := h.page("/twilio/number/"+number, berlin)
 	for _, want := range []string{
-		plan.GroupPhone(number)[1:], `class="own"`, "One of our own numbers", "Calls from", "Messages to", "Alerts about it", "of the newest", "or earlier", "Most often with",
+		plan.GroupPhone(number)[1:], `class="own"`, "One of our own numbers", "Calls from", "Messages to", "Alerts about it", "of the newest",
+		"or earlier", "Most often with",
 		`href="/twilio/calls?From=%2B`,
 	} {
 		if !strings.Contains(page, want) {
@@ -84,7 +85,8 @@ func TestNumber(t *testing.T) {
 	if n := strings.Count(page, "<tr"); n < 40 || n > 120 {
 		t.Errorf("%d rows", n)
 	}
-	if page := h.page("/twilio/number/+15550001111", all); !strings.Contains(page, "There has been none.") || strings.Contains(page, "Most often with") {
+	if page := h.page("/twilio/number/+15550001111", all); !strings.Contains(page, "There has been none.") ||
+		strings.Contains(page, "Most often with") {
 		t.Error("a number nobody knows")
 	}
 }
@@ -133,11 +135,13 @@ func TestNumberCountsWhatIsHeld(t *testing.T) {
 	few := open(t, searched(t))
 	h.cut(10)
 	few.cut(10)
-	if page := few.page("/twilio/number/"+number, all); !strings.Contains(page, "10 of more than 10") || !strings.Contains(page, "there may be more") {
+	if page := few.page("/twilio/number/"+number, all); !strings.Contains(page, "10 of more than 10") ||
+		!strings.Contains(page, "there may be more") {
 		t.Error("where not all is held nothing is counted")
 	}
 	page := h.page("/twilio/number/"+number, all)
-	if strings.Contains(page, "of more than") || strings.Contains(page, "there may be more") || !regexp.MustCompile(`>10 of \d\d+ `).MatchString(page) {
+	if strings.Contains(page, "of more than") || strings.Contains(page, "there may be more") ||
+		!regexp.MustCompile(`>10 of \d\d+ `).MatchString(page) {
 		t.Error("what is held is not counted")
 	}
 }
@@ -185,7 +189,8 @@ func TestPartsFailByThemselves(t *testing.T) {
 	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	h.broken("/Messages.json?From", "/Notifications.json")
 	page := h.page("/twilio/number/"+number, all)
-	if !strings.Contains(page, "Not loaded: Twilio has not answered (upstream 503), and nothing of this is held.") || !strings.Contains(page, "Calls to") {
+	if !strings.Contains(page, "Not loaded: Twilio has not answered (upstream 503), and nothing of this is held.") ||
+		!strings.Contains(page, "Calls to") {
 		t.Error("a number without one of its lists")
 	}
 	h.viewer.Glance = time.Second
@@ -200,10 +205,12 @@ func TestPartsFailByThemselves(t *testing.T) {
 func TestNumbersAreFilters(t *testing.T) {
 	h := open(t)
 	number := h.ownNumber()
-	for _, path := range []string{"/twilio/number/" + number, "/twilio/number/" + number + ".json", "/twilio/number/nonsense", "/twilio/number/" + number + "/+15550001111"} {
+	for _, path := range []string{"/twilio/number/" + number, "/twilio/number/" + number + ".json", "/twilio/number/nonsense",
+		"/twilio/number/" + number + "/+15550001111"} {
 		before := h.mirror.count()
 		status, body, _ := h.get(path, as{token: "supporttoken"})
-		if status != 403 || !strings.Contains(body, "Your role does not show whole numbers") || !strings.Contains(body, "phone: see") || strings.Contains(body, number[3:]) && !strings.Contains(path, ".json") {
+		if status != 403 || !strings.Contains(body, "Your role does not show whole numbers") || !strings.Contains(body, "phone: see") ||
+			strings.Contains(body, number[3:]) && !strings.Contains(path, ".json") {
 			if status != 403 || !strings.Contains(body, "whole numbers") {
 				t.Errorf("%s as support: %d", path, status)
 			}
@@ -216,7 +223,8 @@ func TestNumbersAreFilters(t *testing.T) {
 	if strings.Contains(page, "Messages") || !strings.Contains(page, "Calls from") {
 		t.Error("a role without messages meets them")
 	}
-	for _, path := range []string{"/twilio/number/+1555000111122223333", "/twilio/number/+0123456789", "/twilio/number/alice", "/twilio/number/" + number + "/bob"} {
+	for _, path := range []string{"/twilio/number/+1555000111122223333", "/twilio/number/+0123456789", "/twilio/number/alice",
+		"/twilio/number/" + number + "/bob"} {
 		if status, body, _ := h.get(path, all); status != 404 || !strings.Contains(body, "is no phone number") {
 			t.Errorf("%s: %d", path, status)
 		}
@@ -234,7 +242,8 @@ type talker struct {
 }
 
 func (m *talker) Page(_ context.Context, a request.Request) (*request.Response, error) {
-	p := &understudy.Page{Key: a.Target.Key, Kind: a.Target.Kind.Name, Shape: a.Target.Shape(), List: true, Status: 200, ContentType: "application/json"}
+	p := &understudy.Page{Key: a.Target.Key, Kind: a.Target.Kind.Name, Shape: a.Target.Shape(), List: true, Status: 200,
+		ContentType: "application/json"}
 	answer := &request.Response{Page: p, Outcome: request.Warm}
 	from, _ := a.Target.Query.Get("From")
 	if a.Target.Kind.Name != "calls" || from != "+15550000001" {
@@ -254,7 +263,8 @@ func (m *talker) Page(_ context.Context, a request.Request) (*request.Response, 
 			p.Next = understudy.Key{Source: "twilio", URI: a.Target.Key.Path() + "?Page=1&PageToken=PA1"}
 			break
 		}
-		rows = append(rows, fmt.Sprintf(`{"sid":"CA%032x","from":"+15550000001","to":"+15550000002","status":"completed","start_time":"%s"}`, i, at.UTC().Format(time.RFC1123Z)))
+		rows = append(rows, fmt.Sprintf(`{"sid":"CA%032x","from":"+15550000001","to":"+15550000002","status":"completed","start_time":"%s"}`, i,
+			at.UTC().Format(time.RFC1123Z)))
 	}
 	p.Body = []byte(`{"calls":[` + strings.Join(rows, ",") + `]}`)
 	return answer, nil
@@ -265,7 +275,8 @@ func (m *talker) Page(_ context.Context, a request.Request) (*request.Response, 
 func TestConversationIsWhole(t *testing.T) {
 	start := noon.Add(-time.Hour)
 	for name, gaps := range map[string][]int{
-		"apart": {60, 60, 60, 60, 60, 60, 60}, "pairs": {0, 60, 0, 60, 0, 60, 0, 60}, "uneven": {1, 0, 7, 86400, 0, 0, 5, 1, 1, 1, 0, 3}, "one": {},
+		"apart": {60, 60, 60, 60, 60, 60, 60}, "pairs": {0, 60, 0, 60, 0, 60, 0, 60}, "uneven": {1, 0, 7, 86400, 0, 0, 5, 1, 1, 1, 0, 3},
+		"one": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &talker{size: 4, calls: []time.Time{start}}
@@ -329,7 +340,8 @@ func TestConversationOfOneSecond(t *testing.T) {
 	}
 	page = h.page(href(page, "Older"), all) // the same second again: nothing new, and a way on
 	page = h.page(href(page, "go back in time"), all)
-	if n := strings.Count(page, `class="turn`); n != 1 || href(page, "Older") != "" || !strings.Contains(href(page, "Newer"), "understudy.before=") {
+	if n := strings.Count(page, `class="turn`); n != 1 || href(page, "Older") != "" ||
+		!strings.Contains(href(page, "Newer"), "understudy.before=") {
 		t.Errorf("%d turns, Newer %q", n, href(page, "Newer"))
 	}
 }
@@ -351,7 +363,8 @@ func TestConversation(t *testing.T) {
 	if strings.Contains(page, "Message") {
 		t.Error("a role without messages meets them")
 	}
-	for query, want := range map[string]int{"?understudy.before=yesterday": 400, "?x=1": 400, "?understudy.before=2020-01-01T00:00:00Z": 200, "?a=%zz": 400} {
+	for query, want := range map[string]int{"?understudy.before=yesterday": 400, "?x=1": 400, "?understudy.before=2020-01-01T00:00:00Z": 200,
+		"?a=%zz": 400} {
 		if status, _, _ := h.get(at+query, all); status != want {
 			t.Errorf("%s: %d", query, status)
 		}
@@ -369,7 +382,8 @@ func TestConversation(t *testing.T) {
 
 func TestIsNumber(t *testing.T) {
 	for text, want := range map[string]bool{
-		"+15551234567": true, "72975": true, "123": true, "+491": false, "+0555123456": false, "": false, "+": false, "12": false, "sip:a@b": false,
+		"+15551234567": true, "72975": true, "123": true, "+491": false, "+0555123456": false, "": false, "+": false, "12": false,
+		"sip:a@b":      false,
 		"client:alice": false, "+1555123456789012": false, "+155512345 67": false, "0123456": false,
 	} {
 		if plan.IsNumber(text) != want {

@@ -54,7 +54,8 @@ func (h *house) down() {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	h.mirror.change = func(request.Request, *request.Response) (*request.Response, error) {
-		return nil, fmt.Errorf("mirror: fill: %w", &understudy.UpstreamError{Why: understudy.FailServer, Status: 503, Err: errors.New("after 3 tries")})
+		return nil, fmt.Errorf("mirror: fill: %w", &understudy.UpstreamError{Why: understudy.FailServer, Status: 503,
+			Err: errors.New("after 3 tries")})
 	}
 }
 
@@ -94,20 +95,25 @@ func TestGolden(t *testing.T) {
 // everyPage are addresses of every page there is, errors included.
 func (h *house) everyPage() []string {
 	return []string{
-		"/", "/twilio/calls", "/twilio/messages?PageSize=100", "/twilio/incoming_phone_numbers", "/twilio/incoming_phone_numbers?understudy.list=local",
-		"/twilio/accounts", "/twilio/calls?Status=busy", "/twilio/calls?From=%2B999", "/twilio/calls?Form=1", "/twilio/cals", "/twilo/calls", "/nowhere/at/all/",
+		"/", "/twilio/calls", "/twilio/messages?PageSize=100", "/twilio/incoming_phone_numbers",
+		"/twilio/incoming_phone_numbers?understudy.list=local",
+		"/twilio/accounts", "/twilio/calls?Status=busy", "/twilio/calls?From=%2B999", "/twilio/calls?Form=1", "/twilio/cals", "/twilo/calls",
+		"/nowhere/at/all/",
 		"/twilio/calls/" + h.firstID("/twilio/calls", `CA[0-9a-f]{32}`), "/twilio/messages/" + h.firstID("/twilio/messages", `SM[0-9a-f]{32}`),
 		"/twilio/incoming_phone_numbers/" + h.firstID("/twilio/incoming_phone_numbers", `PN[0-9a-f]{32}`), "/twilio/accounts/" + account,
 		"/twilio/calls/CA00000000000000000000000000000000", "/twilio/calls/~",
 		"/twilio/number/" + h.ownNumber(), "/twilio/number/+15550001111", "/twilio/number/" + h.ownNumber() + "/+15550001111", "/twilio/number/x",
-		"/search", "/search?q=hello", "/search?q=2125550100", "/twilio/alerts", "/twilio/participants", "/twilio/balance", "/twilio/usage_records", "/twilio/countries",
-		"/twilio/recordings/" + h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`), "/twilio/conferences/" + h.firstID("/twilio/conferences", `CF[0-9a-f]{32}`),
+		"/search", "/search?q=hello", "/search?q=2125550100", "/twilio/alerts", "/twilio/participants", "/twilio/balance",
+		"/twilio/usage_records", "/twilio/countries",
+		"/twilio/recordings/" + h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`), "/twilio/conferences/" +
+			h.firstID("/twilio/conferences", `CF[0-9a-f]{32}`),
 		"/twilio/alerts/" + h.firstID("/twilio/alerts", `NO[0-9a-f]{32}`),
 	}
 }
 
 // voids are the elements without an end tag.
-var voids = []string{"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "line", "rect", "polyline"}
+var voids = []string{"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "line", "rect",
+	"polyline"}
 
 // wellFormed checks that every element that is opened is closed where it
 // should be, ids are unique, every label has its control and every input its
@@ -227,7 +233,8 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s: %s is %q", path, name, head.Get(name))
 			}
 		}
-		if own := strings.HasPrefix(path, page.ControlPrefix); !own && (head.Get("Cache-Control") != "private, no-store" || !strings.Contains(head.Get("Server-Timing"), "total;dur=")) {
+		if own := strings.HasPrefix(path, page.ControlPrefix); !own &&
+			(head.Get("Cache-Control") != "private, no-store" || !strings.Contains(head.Get("Server-Timing"), "total;dur=")) {
 			t.Errorf("%s (%d): Cache-Control %q, Server-Timing %q", path, status, head.Get("Cache-Control"), head.Get("Server-Timing"))
 		}
 	}
@@ -244,9 +251,11 @@ func TestHeaders(t *testing.T) {
 // A page of 50 rows with everything it loads weighs less than 40 KB.
 func TestWeight(t *testing.T) {
 	h := open(t, func(o *page.Options) { o.Media = studio{} })
-	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/twilio/alerts", "/twilio/number/" + h.ownNumber(), "/twilio/messages/" + h.pictured(), "/twilio/recordings/" + h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`)} {
+	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/twilio/alerts", "/twilio/number/" + h.ownNumber(),
+		"/twilio/messages/" + h.pictured(), "/twilio/recordings/" + h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`)} {
 		total := 0
-		for _, p := range []string{path, h.viewer.Files.Address["viewer.css"], h.viewer.Files.Address["viewer.js"], h.viewer.Files.Address["icon.svg"]} {
+		for _, p := range []string{path, h.viewer.Files.Address["viewer.css"], h.viewer.Files.Address["viewer.js"],
+			h.viewer.Files.Address["icon.svg"]} {
 			_, body, head := h.get(p, as{token: "alltoken", headers: map[string]string{"Accept-Encoding": "gzip, br"}})
 			if head.Get("Content-Encoding") != "gzip" || head.Get("Content-Length") != strconv.Itoa(len(body)) {
 				t.Errorf("%s: encoding %q, length %s of %d", p, head.Get("Content-Encoding"), head.Get("Content-Length"), len(body))
@@ -286,7 +295,8 @@ func TestFiles(t *testing.T) {
 	}
 	address := h.viewer.Files.Address["viewer.css"]
 	status, body, head := h.get(address, as{})
-	if status != 200 || body != string(sheet) || !strings.Contains(head.Get("Cache-Control"), "immutable") || head.Get("Content-Type") != "text/css; charset=utf-8" {
+	if status != 200 || body != string(sheet) || !strings.Contains(head.Get("Cache-Control"), "immutable") ||
+		head.Get("Content-Type") != "text/css; charset=utf-8" {
 		t.Errorf("%s: %d, %v", address, status, head)
 	}
 	if status, _, _ := h.get("/-/static/viewer.000000000000.css", as{}); status != 404 {
@@ -321,7 +331,8 @@ func TestContrast(t *testing.T) {
 	}
 	for _, pair := range []string{
 		"ink ground", "ink sheet", "ink raised", "ink tint", "ink bad-tint", "soft ground", "soft sheet", "soft raised", "soft bad-tint",
-		"accent ground", "accent sheet", "accent raised", "accent tint", "accent bad-tint", "bad bad-tint", "bad sheet", "busy busy-tint", "good good-tint",
+		"accent ground", "accent sheet", "accent raised", "accent tint", "accent bad-tint", "bad bad-tint", "bad sheet", "busy busy-tint",
+		"good good-tint",
 	} {
 		text, ground, _ := strings.Cut(pair, " ")
 		for scheme := range 2 {
@@ -382,13 +393,16 @@ func TestRoutesAreDocumented(t *testing.T) {
 // sees everything.
 func TestFooterSaysUpstreamsTimes(t *testing.T) {
 	h := open(t)
-	const calls, whole = "Calls upstream (waiting) <b>1.01 s ± 110 ms</b>, 860 ms – 1.22 s, p50 1.04 s, p99 1.21 s", "Twilio upstream <b>1.01 s"
+	const calls, whole = "Calls upstream (waiting) <b>1.01 s ± 110 ms</b>, 860 ms – 1.22 s, p50 1.04 s, p99 1.21 s",
+		"Twilio upstream <b>1.01 s"
 	call := "/twilio/calls/" + h.firstID("/twilio/calls", `CA[0-9a-f]{32}`)
 	message := "/twilio/messages/" + h.firstID("/twilio/messages", `SM[0-9a-f]{32}`)
-	for path, want := range map[string]string{call: calls, message: whole, "/twilio/number/" + h.ownNumber(): whole, "/": "", "/twilio/calls": ""} {
+	for path, want := range map[string]string{call: calls, message: whole, "/twilio/number/" + h.ownNumber(): whole, "/": "",
+		"/twilio/calls": ""} {
 		page := h.page(path, all)
 		foot := page[strings.Index(page, "<footer>"):]
-		if got := strings.Contains(foot, " upstream <b>") || strings.Contains(foot, "(waiting)"); got != (want != "") || !strings.Contains(foot, want) {
+		if got := strings.Contains(foot, " upstream <b>") || strings.Contains(foot, "(waiting)"); got != (want != "") ||
+			!strings.Contains(foot, want) {
 			t.Errorf("%s: %s", path, foot)
 		}
 	}

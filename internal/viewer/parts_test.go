@@ -119,17 +119,20 @@ func TestPartsComeAsTheyEnd(t *testing.T) {
 			number := h.ownNumber()
 			h.mirror.forget()
 			titles := map[string]string{
-				"/Calls.json?From": "Calls from", "/Calls.json?To": "Calls to", "/Messages.json?From": "Messages from", "/Messages.json?To": "Messages to",
+				"/Calls.json?From": "Calls from", "/Calls.json?To": "Calls to", "/Messages.json?From": "Messages from",
+				"/Messages.json?To":          "Messages to",
 				"/IncomingPhoneNumbers.json": "One of our own numbers", "/Alerts": "Alerts about it",
 			}
-			order := []string{"/Messages.json?From", "/Alerts", "/Calls.json?To", "/IncomingPhoneNumbers.json", "/Messages.json?To", "/Calls.json?From"}
+			order := []string{"/Messages.json?From", "/Alerts", "/Calls.json?To", "/IncomingPhoneNumbers.json", "/Messages.json?To",
+				"/Calls.json?From"}
 			g := gated(h, order...)
 			page := h.stream("/twilio/number/"+number, encoding)
 			for range order {
 				<-g.begun // none waits for another
 			}
 			shell := page.until("</template>")
-			if page.resp.StatusCode != 200 || page.resp.Header.Get("X-Accel-Buffering") != "no" || page.resp.Header.Get("Content-Encoding") != strings.TrimPrefix(encoding, "identity") {
+			if page.resp.StatusCode != 200 || page.resp.Header.Get("X-Accel-Buffering") != "no" ||
+				page.resp.Header.Get("Content-Encoding") != strings.TrimPrefix(encoding, "identity") {
 				t.Errorf("%d %v", page.resp.StatusCode, page.resp.Header)
 			}
 			for _, part := range []string{"Contact", "Calls from", "Messages to", "Alerts about it"} {
@@ -153,12 +156,14 @@ func TestPartsComeAsTheyEnd(t *testing.T) {
 				}
 			}
 			whole := page.until("</html>\n")
-			for _, want := range []string{"<h2>Contact</h2>", "<h2>Alerts about it</h2>", "Not loaded: Twilio has not answered (upstream 503), and nothing of this is held."} {
+			for _, want := range []string{"<h2>Contact</h2>", "<h2>Alerts about it</h2>",
+				"Not loaded: Twilio has not answered (upstream 503), and nothing of this is held."} {
 				if strings.Count(whole, want) != 1 {
 					t.Errorf("%d times %q", strings.Count(whole, want), want)
 				}
 			}
-			if slots, parts := len(regexp.MustCompile(`<slot name="p\d"`).FindAllString(whole, -1)), len(regexp.MustCompile(`<div slot="p\d"`).FindAllString(whole, -1)); slots != 7 || parts != 7 {
+			if slots, parts := len(regexp.MustCompile(`<slot name="p\d"`).FindAllString(whole, -1)),
+				len(regexp.MustCompile(`<div slot="p\d"`).FindAllString(whole, -1)); slots != 7 || parts != 7 {
 				t.Errorf("%d parts for %d places", parts, slots)
 			}
 		})
@@ -292,9 +297,11 @@ func TestPageBeforeItsRecord(t *testing.T) {
 		path, gate, heading string
 		err                 error
 	}{
-		"a record":     {"/twilio/calls/CA" + strings.Repeat("0", 32), "/Calls/CA" + strings.Repeat("0", 32) + ".json", "There is no such call", nil},
-		"a list":       {"/twilio/calls?Status=busy", "/Calls.json", "<h1>Calls</h1>", nil},
-		"an outage":    {"/twilio/calls?Status=busy", "/Calls.json", "Twilio is not answering", &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}},
+		"a record": {"/twilio/calls/CA" + strings.Repeat("0", 32), "/Calls/CA" + strings.Repeat("0", 32) + ".json", "There is no such call",
+			nil},
+		"a list": {"/twilio/calls?Status=busy", "/Calls.json", "<h1>Calls</h1>", nil},
+		"an outage": {"/twilio/calls?Status=busy", "/Calls.json", "Twilio is not answering",
+			&understudy.UpstreamError{Why: understudy.FailServer, Status: 503}},
 		"conversation": {"/twilio/number/+15550000001/+15550000002", "/Messages.json", "<b>Nothing here.</b>", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,7 +326,8 @@ func TestPreferWait(t *testing.T) {
 	h := open(t)
 	path := "/twilio/calls/CA" + strings.Repeat("0", 32)
 	status, body, head := h.get(path, as{token: "alltoken", headers: map[string]string{"Prefer": "respond-async, wait=20"}})
-	if status != 404 || strings.Contains(body, "<template") || head.Get("Preference-Applied") != "wait=20" || head.Get("Content-Length") == "" {
+	if status != 404 || strings.Contains(body, "<template") || head.Get("Preference-Applied") != "wait=20" ||
+		head.Get("Content-Length") == "" {
 		t.Errorf("%d %v", status, head)
 	}
 }

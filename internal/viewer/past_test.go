@@ -111,7 +111,8 @@ func TestTimeline(t *testing.T) {
 	h, kept, path := remembering(t, threeLooks(t))
 	shown := h.page(path, berlin)
 	plain := strings.ReplaceAll(shown, "\u00a0", " ")
-	for _, want := range []string{"Timeline", "First seen", "version 9000", "version 8997", "in‑progress", "+1 999 555 0111", "−0.01500", "shown here"} {
+	for _, want := range []string{"Timeline", "First seen", "version 9000", "version 8997", "in‑progress", "+1 999 555 0111", "−0.01500",
+		"shown here"} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("the timeline lacks %q", want)
 		}
@@ -140,7 +141,8 @@ func TestTimeline(t *testing.T) {
 		t.Error("support does not see that the state changed")
 	}
 	// clerk does not see prices: that version is none.
-	if clerk := timelineOf(t, h.page(path, as{token: "clerktoken"})); strings.Contains(clerk, "0.0150") || strings.Count(clerk, "Changed</span>") != 2 {
+	if clerk := timelineOf(t, h.page(path, as{token: "clerktoken"})); strings.Contains(clerk, "0.0150") ||
+		strings.Count(clerk, "Changed</span>") != 2 {
 		t.Errorf("clerk's timeline: %s", clerk)
 	}
 }
@@ -213,7 +215,8 @@ func TestLongTimeline(t *testing.T) {
 		}
 	}
 	kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]] = kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]][:500]
-	if page := timelineOf(t, h.page(path+"?"+ownVersions+"=500", all)); !strings.Contains(page, "First seen") || strings.Contains(page, "Only the newest") {
+	if page := timelineOf(t, h.page(path+"?"+ownVersions+"=500", all)); !strings.Contains(page, "First seen") ||
+		strings.Contains(page, "Only the newest") {
 		t.Error("500 of 500 are called cut")
 	}
 }
@@ -223,7 +226,8 @@ func TestLongTimeline(t *testing.T) {
 func TestTimelineTellsNothingOfWhatIsNotKept(t *testing.T) {
 	h, kept, path := remembering(t, func(now []byte) [][]byte {
 		now = edited(t, now, "from", `"+12125550111"`) // the same last four
-		return [][]byte{now, edited(t, now, "from", `"+19995550111"`), edited(t, now, "from", `"+18885550111"`), edited(t, now, "status", `"queued"`)}
+		return [][]byte{now, edited(t, now, "from", `"+19995550111"`), edited(t, now, "from", `"+18885550111"`),
+			edited(t, now, "status", `"queued"`)}
 	})
 	all := kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]]
 	masked := as{token: "supporttoken"}
@@ -268,7 +272,8 @@ func TestCompare(t *testing.T) {
 		return path + "?" + understudy.Query{compareParam(told(a), told(b))}.String()
 	}
 	shown := h.page(between(4, 1), berlin)
-	for _, want := range []string{"in‑progress", "completed", "−0.01500", "+1 999 555 0111", "+1 212 555 0111", "3 fields changed", "Unchanged"} {
+	for _, want := range []string{"in‑progress", "completed", "−0.01500", "+1 999 555 0111", "+1 212 555 0111", "3 fields changed",
+		"Unchanged"} {
 		if !strings.Contains(strings.ReplaceAll(shown, "\u00a0", " "), want) {
 			t.Errorf("the comparison lacks %q", want)
 		}
@@ -288,7 +293,8 @@ func TestCompare(t *testing.T) {
 		t.Error("moments between versions are not found")
 	}
 	// A form gives one moment after the other; the address becomes one that can be passed on.
-	status, _, head := h.get(path+"?compare="+url.QueryEscape(page.WriteMoment(told(4)))+"&compare="+url.QueryEscape(page.WriteMoment(told(1))), all)
+	both := "?compare=" + url.QueryEscape(page.WriteMoment(told(4))) + "&compare=" + url.QueryEscape(page.WriteMoment(told(1)))
+	status, _, head := h.get(path+both, all)
 	if status != 303 || head.Get("Location") != between(4, 1) {
 		t.Errorf("a form: %d, %s", status, head.Get("Location"))
 	}
@@ -313,7 +319,8 @@ func TestGoneRecordLeadsToItsPast(t *testing.T) {
 	id := "CA00000000000000000000000000000000"
 	kept.versions["twilio/calls/"+id] = kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]]
 	status, body, _ := h.get("/twilio/calls/"+id, all)
-	if status != 404 || !strings.Contains(body, "This call is gone") || !strings.Contains(body, `href="/twilio/calls/`+id+"?"+strings.ReplaceAll(page.AsOf{At: told(2)}.Param().String(), "&", "&amp;")+`"`) {
+	if status != 404 || !strings.Contains(body, "This call is gone") ||
+		!strings.Contains(body, `href="/twilio/calls/`+id+"?"+strings.ReplaceAll(page.AsOf{At: told(2)}.Param().String(), "&", "&amp;")+`"`) {
 		t.Errorf("%d: %s", status, body)
 	}
 	if status, body, _ := h.get("/twilio/calls/CA00000000000000000000000000000001", all); status != 404 || strings.Contains(body, "is gone") {
@@ -352,7 +359,8 @@ func TestAsOf(t *testing.T) {
 	golden(t, "asof", list)
 	id := h.firstID("/twilio/calls", `CA[0-9a-f]{32}`)
 	record := h.page("/twilio/calls/"+id+"?"+param, berlin)
-	if !strings.Contains(record, `href="/twilio/calls/`+id+`">Back to now`) || !strings.Contains(record, `href="/twilio/calls/`+id+".json?"+shown) {
+	if !strings.Contains(record, `href="/twilio/calls/`+id+`">Back to now`) ||
+		!strings.Contains(record, `href="/twilio/calls/`+id+".json?"+shown) {
 		t.Error("a record of an earlier moment lacks its banner or its data")
 	}
 	if status, _, head := h.get("/twilio/calls/"+id+".json?"+param, all); status != 200 || head.Get("Content-Type") != "application/json" {
@@ -408,21 +416,24 @@ func TestAsOfForms(t *testing.T) {
 
 func TestAsOfOfWhatIsNotKnown(t *testing.T) {
 	h := open(t)
-	for err, want := range map[error]int{understudy.ErrNotFound: 404, understudy.ErrNotHeld: 404, understudy.ErrInvalid: 400, understudy.ErrUnavailable: 503} {
+	for err, want := range map[error]int{understudy.ErrNotFound: 404, understudy.ErrNotHeld: 404, understudy.ErrInvalid: 400,
+		understudy.ErrUnavailable: 503} {
 		h.mirror.mu.Lock()
 		h.mirror.change = func(request.Request, *request.Response) (*request.Response, error) {
 			return nil, fmt.Errorf("mirror: calls as of then: %w: that is too much to look through", err)
 		}
 		h.mirror.mu.Unlock()
 		status, body, _ := h.get("/twilio/calls?"+page.AsOf{At: told(9)}.Param().String(), all)
-		if status != want || want != 503 && !strings.Contains(body, "See it as it is now") || want == 400 && !strings.Contains(body, "That is too much to look through.") {
+		if status != want || want != 503 && !strings.Contains(body, "See it as it is now") || want == 400 &&
+			!strings.Contains(body, "That is too much to look through.") {
 			t.Errorf("%v: %d %s", err, status, body)
 		}
 	}
 }
 
 func FuzzMoment(f *testing.F) {
-	for _, seed := range []string{"2026-06-01T12:00:00Z", "2026-06-01", "2026-06-01T10:00", "2026-06-01T10:00:00 02:00", "0000-00-00", "..", "2026-06-01T24:00:00Z"} {
+	for _, seed := range []string{"2026-06-01T12:00:00Z", "2026-06-01", "2026-06-01T10:00", "2026-06-01T10:00:00 02:00", "0000-00-00", "..",
+		"2026-06-01T24:00:00Z"} {
 		f.Add(seed)
 	}
 	zone, err := time.LoadLocation("Europe/Berlin")

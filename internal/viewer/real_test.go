@@ -33,7 +33,8 @@ func overRealParts(t *testing.T) (*house, *httptest.Server) {
 	client, err := upstream.New(upstream.Options{Source: src, Base: web.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1000})
 	must(t, err)
 	m, err := mirror.New(mirror.Options{
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Sources: []mirror.Source{{Source: src, Upstream: client}}, Ages: mirror.Ages{Wait: time.Second},
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Sources: []mirror.Source{{Source: src, Upstream: client}},
+		Ages:  mirror.Ages{Wait: time.Second},
 		Store: storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{"twilio": sp}}),
 	})
 	must(t, err)

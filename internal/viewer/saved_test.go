@@ -24,7 +24,8 @@ func TestSavedSearches(t *testing.T) {
 	}
 	h.do("POST", "/search/save", save+"&shared=1", all)
 	shared := h.page("/search", as{token: "watchertoken"})
-	if !strings.Contains(shared, "Busy calls") || !strings.Contains(shared, "by everything") || strings.Contains(shared, "Delete the saved search") {
+	if !strings.Contains(shared, "Busy calls") || !strings.Contains(shared, "by everything") ||
+		strings.Contains(shared, "Delete the saved search") {
 		t.Error("another does not see what is shared, or may delete it")
 	}
 	for form, want := range map[string]int{"q=a&name=": 400, "q=a&name=" + strings.Repeat("x", 61): 400, "q=%28&name=x": 400} {
@@ -32,7 +33,8 @@ func TestSavedSearches(t *testing.T) {
 			t.Errorf("%q: %d", form, status)
 		}
 	}
-	if status, body, _ := h.do("POST", "/search/save", "q=a&name=..", all); status != 400 || !strings.Contains(body, "This search cannot be kept") || href(body, "Back to the search") != "/search?q=a" {
+	if status, body, _ := h.do("POST", "/search/save", "q=a&name=..", all); status != 400 ||
+		!strings.Contains(body, "This search cannot be kept") || href(body, "Back to the search") != "/search?q=a" {
 		t.Errorf("a name that cannot be: %d %s", status, body)
 	}
 	foreign := as{token: "alltoken", headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
@@ -47,7 +49,8 @@ func TestSavedSearches(t *testing.T) {
 	if status, _, _ := h.do("POST", "/search/forget", "name=Busy+calls&back=%2Fsearch", as{token: "watchertoken"}); status != 404 {
 		t.Errorf("another's is forgotten: %d", status)
 	}
-	if status, _, head := h.do("POST", "/search/forget", "name=Busy+calls&back=%2F%2Felsewhere", all); status != 303 || head.Get("Location") != "/" {
+	if status, _, head := h.do("POST", "/search/forget", "name=Busy+calls&back=%2F%2Felsewhere", all); status != 303 ||
+		head.Get("Location") != "/" {
 		t.Errorf("%d %s", status, head.Get("Location"))
 	}
 	if strings.Contains(h.page("/search", all), "Busy calls") {
@@ -57,7 +60,8 @@ func TestSavedSearches(t *testing.T) {
 	h.do("POST", "/search/save", "q=has%3Aduration&source=twilio&kind=calls&sort=-duration&name=Longest", all)
 	to = href(h.page("/search", all), "Longest")
 	long := h.page(to, all)
-	for _, want := range []string{`<option value="-duration" selected>by duration, largest first</option>`, `<input type="hidden" name="source" value="twilio">`, "Remove In Twilio", "/twilio/calls/CA"} {
+	for _, want := range []string{`<option value="-duration" selected>by duration, largest first</option>`,
+		`<input type="hidden" name="source" value="twilio">`, "Remove In Twilio", "/twilio/calls/CA"} {
 		if !strings.Contains(long, want) {
 			t.Errorf("%s: no %s", to, want)
 		}

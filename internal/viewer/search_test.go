@@ -23,14 +23,16 @@ func TestSearch(t *testing.T) {
 		conference + "~" + call: "/twilio/participants/" + conference + "~" + call, alert: "/twilio/alerts/" + alert,
 		"+1 (212) 555-0100": "/twilio/number/+12125550100", "0049 30 1234567": "/twilio/number/+49301234567", "72975": "/twilio/number/72975",
 		"+49.30/123-45 67":    "/twilio/number/+49301234567",
-		strings.ToUpper(call): "/twilio/calls/" + call, strings.ToLower(conference + "~" + call): "/twilio/participants/" + conference + "~" + call,
+		strings.ToUpper(call): "/twilio/calls/" + call, strings.ToLower(conference + "~" + call): "/twilio/participants/" + conference + "~" +
+			call,
 	} {
 		status, body, head := h.get("/search?q="+url.QueryEscape(typed), all)
 		if status != 303 || head.Get("Location") != want {
 			t.Errorf("%q: %d, %s, want %s: %.200s", typed, status, head.Get("Location"), want, body)
 		}
 	}
-	for _, typed := range []string{"", "hello there", "CA123", "+12", "CA" + strings.Repeat("g", 32), "XX" + strings.Repeat("0", 32), call + "~" + call, "<script>", "+1+2"} {
+	for _, typed := range []string{"", "hello there", "CA123", "+12", "CA" + strings.Repeat("g", 32), "XX" + strings.Repeat("0", 32), call +
+		"~" + call, "<script>", "+1+2"} {
 		status, body, _ := h.get("/search?q="+url.QueryEscape(typed), all)
 		if status != 200 || !strings.Contains(body, "CA…") || !strings.Contains(body, "+15551234567") || strings.Contains(body, "<script>") {
 			t.Errorf("%q: %d", typed, status)
@@ -70,10 +72,12 @@ func TestSearchTellsNothing(t *testing.T) {
 	number := h.ownNumber()
 	before := h.mirror.count()
 	for _, c := range []struct{ token, typed string }{
-		{"clerktoken", message}, {"clerktoken", "SM" + strings.Repeat("0", 32)}, {"supporttoken", number}, {"supporttoken", "+15550001111"}, {"countertoken", account},
+		{"clerktoken", message}, {"clerktoken", "SM" + strings.Repeat("0", 32)}, {"supporttoken", number}, {"supporttoken", "+15550001111"},
+		{"countertoken", account},
 	} {
 		status, body, _ := h.get("/search?q="+url.QueryEscape(c.typed), as{token: c.token})
-		if status != 200 || strings.Contains(body, `href="/twilio/messages"`) && c.token == "clerktoken" || !strings.Contains(body, "is no id and no number") {
+		if status != 200 || strings.Contains(body, `href="/twilio/messages"`) && c.token == "clerktoken" ||
+			!strings.Contains(body, "is no id and no number") {
 			t.Errorf("%s as %s: %d", c.typed, c.token, status)
 		}
 	}
@@ -91,7 +95,8 @@ func TestSearchTellsNothing(t *testing.T) {
 }
 
 func TestOpenSearch(t *testing.T) {
-	for public, want := range map[string]string{"": "http://example.com/search?q={searchTerms}", "https://tools.example/": "https://tools.example/search?q={searchTerms}"} {
+	for public, want := range map[string]string{"": "http://example.com/search?q={searchTerms}",
+		"https://tools.example/": "https://tools.example/search?q={searchTerms}"} {
 		h := open(t, func(o *page.Options) { o.PublicURL = strings.TrimSuffix(public, "/") })
 		status, body, head := h.get("/opensearch.xml", as{})
 		var doc struct {
@@ -109,7 +114,8 @@ func TestOpenSearch(t *testing.T) {
 
 // Whatever is typed, the answer is a page or a move to a page of ours.
 func FuzzSearch(f *testing.F) {
-	for _, s := range []string{"", "CA0123", account, account + "~" + account, "+1 212 555 0100", "(0)30", "00", "+", "~", "٣٤٥", "\x00", "NO" + strings.Repeat("0", 32)} {
+	for _, s := range []string{"", "CA0123", account, account + "~" + account, "+1 212 555 0100", "(0)30", "00", "+", "~", "٣٤٥", "\x00",
+		"NO" + strings.Repeat("0", 32)} {
 		f.Add(s)
 	}
 	h := open(f)

@@ -30,7 +30,8 @@ kinds:
     clock: bought
     columns: [bought, name, price, lent, due]
     lists:
-      - {path: /books, key: data, filters: [{name: since, field: bought, op: since, type: epoch}, {name: lent, field: lent, type: bool}, {name: due, field: due, op: day, type: date}]}
+      - {path: /books, key: data, filters: [{name: since, field: bought, op: since, type: epoch},
+          {name: lent, field: lent, type: bool}, {name: due, field: due, op: day, type: date}]}
       - {path: "/shelves/{Shelf}/books", key: data, title: Of a shelf}
     instances: [{path: "/shelves/{Shelf}/books/{Number}", id: [Shelf, Number]}]
     fields:
@@ -46,14 +47,16 @@ kinds:
       - {name: place.room}
 `
 
-const bookJSON = `{"shelf":"A 1","number":"7","bought":1780311790,"name":"Moby-Dick","price":-3.5,"price_unit":"EUR","lent":true,"due":"2026-06-01","place":{"room":"north"}}`
+const bookJSON = `{"shelf":"A 1","number":"7","bought":1780311790,"name":"Moby-Dick","price":-3.5,"price_unit":"EUR","lent":true,` +
+	`"due":"2026-06-01","place":{"room":"north"}}`
 
 // library answers with one book.
 type library struct{ asked []string }
 
 func (l *library) Page(_ context.Context, a request.Request) (*request.Response, error) {
 	l.asked = append(l.asked, a.Target.Key.URI)
-	p := &understudy.Page{Key: a.Target.Key, Kind: "books", Shape: "books", Status: 200, ContentType: "application/json", Body: []byte(bookJSON), ID: a.Target.ID}
+	p := &understudy.Page{Key: a.Target.Key, Kind: "books", Shape: "books", Status: 200, ContentType: "application/json",
+		Body: []byte(bookJSON), ID: a.Target.ID}
 	if a.Target.List != nil {
 		p.List, p.Body = true, []byte(`{"data":[`+bookJSON+`],"more":true}`)
 		p.Next = understudy.Key{Source: "library", URI: a.Target.Key.Path() + "?per=3&after=7"}
@@ -68,7 +71,8 @@ func TestAnyAPI(t *testing.T) {
 	gate, err := access.New(map[string]*spec.Spec{"books-r-us": sp}, nil)
 	must(t, err)
 	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Credentials: []callers.Credential{
-		{Name: "reader", Source: "books-r-us", Secret: understudy.NewSecret("alltoken"), Grant: understudy.Grant{Role: understudy.RoleAll, By: "test"}},
+		{Name: "reader", Source: "books-r-us", Secret: understudy.NewSecret("alltoken"),
+			Grant: understudy.Grant{Role: understudy.RoleAll, By: "test"}},
 	}})
 	must(t, err)
 	m := &library{}
@@ -78,7 +82,8 @@ func TestAnyAPI(t *testing.T) {
 	reader := as{zone: "Europe/Berlin", headers: map[string]string{"Authorization": "Bearer alltoken"}}
 	list := h.page("/books-r-us/books", reader)
 	for _, want := range []string{
-		"Today 13:03", ">Today</time>", "−3.5 <small>EUR</small>", `<span class="yes">yes</span>`, `href="/books-r-us/books/A%201~7"`, `type="datetime-local"`, `<option value="false">no</option>`,
+		"Today 13:03", ">Today</time>", "−3.5 <small>EUR</small>", `<span class="yes">yes</span>`, `href="/books-r-us/books/A%201~7"`,
+		`type="datetime-local"`, `<option value="false">no</option>`,
 		"made from held records", `type="date"`,
 	} {
 		if !strings.Contains(list, want) {
@@ -101,7 +106,8 @@ func TestAnyAPI(t *testing.T) {
 	if at := head.Get("Location"); at != "/books-r-us/books?since=1780311780&due=2026-06-01" {
 		t.Errorf("dates are turned into %s", at)
 	}
-	if status, body, _ := h.get("/books-r-us/books?understudy.list=of-a-shelf", reader); status != 200 || !strings.Contains(body, `name="Shelf" type="text"  required`) {
+	if status, body, _ := h.get("/books-r-us/books?understudy.list=of-a-shelf", reader); status != 200 ||
+		!strings.Contains(body, `name="Shelf" type="text"  required`) {
 		t.Errorf("a list without its shelf: %d", status)
 	}
 	h.page("/books-r-us/books?Shelf=A%201", reader)
@@ -112,7 +118,8 @@ func TestAnyAPI(t *testing.T) {
 		t.Errorf("an id with a slash: %d", status)
 	}
 	h.page("/", reader)
-	if status, body, _ := h.get("/books-r-us/number/+15551234567", reader); status != 404 || !strings.Contains(body, "City Library has no pages of numbers") {
+	if status, body, _ := h.get("/books-r-us/number/+15551234567", reader); status != 404 ||
+		!strings.Contains(body, "City Library has no pages of numbers") {
 		t.Errorf("a number where nobody is called: %d", status)
 	}
 	if page := h.page("/search?q=5551234567", reader); !strings.Contains(page, "is no id and no number") {

@@ -14,7 +14,8 @@ import (
 
 func outOfReach(ctx context.Context, source string) page.Snapshot {
 	s := snapshot(ctx, source)
-	s.State, s.Why, s.Since, s.NextProbe = "down", "5 requests in a row failed: status 503.", noon.Add(-2*time.Minute), noon.Add(21*time.Second)
+	s.State, s.Why, s.Since, s.NextProbe = "down", "5 requests in a row failed: status 503.", noon.Add(-2*time.Minute),
+		noon.Add(21*time.Second)
 	return s
 }
 
@@ -33,21 +34,25 @@ func TestZoneForm(t *testing.T) {
 		status, _, head := h.do("POST", "/-/timezone", c.form, as{headers: map[string]string{"Sec-Fetch-Site": "same-origin"}})
 		cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
 		must(t, err)
-		if status != 303 || head.Get("Location") != c.location || cookie.Value != c.cookie || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" {
+		if status != 303 || head.Get("Location") != c.location || cookie.Value != c.cookie || !cookie.HttpOnly ||
+			cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" {
 			t.Errorf("%s: %d to %q, %v", c.form, status, head.Get("Location"), cookie)
 		}
 	}
 	for _, form := range []string{"zone=Mars/Base", "zone=", "zone=../../etc/passwd", "zone=Local", "zone=" + strings.Repeat("x", 100)} {
-		if status, body, head := h.do("POST", "/-/timezone", form, all); status != 400 || head.Get("Set-Cookie") != "" || !strings.Contains(body, "no timezone") {
+		if status, body, head := h.do("POST", "/-/timezone", form, all); status != 400 || head.Get("Set-Cookie") != "" ||
+			!strings.Contains(body, "no timezone") {
 			t.Errorf("%s: %d", form, status)
 		}
 	}
 	for _, site := range []string{"cross-site", "same-site"} {
-		if status, _, head := h.do("POST", "/-/timezone", "zone=UTC", as{headers: map[string]string{"Sec-Fetch-Site": site}}); status != 403 || head.Get("Set-Cookie") != "" {
+		if status, _, head := h.do("POST", "/-/timezone", "zone=UTC", as{headers: map[string]string{"Sec-Fetch-Site": site}}); status != 403 ||
+			head.Get("Set-Cookie") != "" {
 			t.Errorf("%s: %d", site, status)
 		}
 	}
-	if status, _, _ := h.do("POST", "/-/timezone", "zone=UTC", as{headers: map[string]string{"Origin": "https://evil.example"}}); status != 403 {
+	if status, _, _ := h.do("POST", "/-/timezone", "zone=UTC",
+		as{headers: map[string]string{"Origin": "https://evil.example"}}); status != 403 {
 		t.Errorf("from another origin: %d", status)
 	}
 	if page := h.page("/", all); !strings.Contains(page, `data-zone="unset"`) || strings.Contains(h.page("/", berlin), `data-zone`) {

@@ -85,7 +85,8 @@ func (r *rig) live(rng *rand.Rand, each int) {
 		rounds, each = 1, 20
 	}
 	for round := range rounds {
-		r.advance(fmt.Sprintf(`{"calls":%d,"messages":%d,"conferences":2,"alerts":3,"seconds":%d}`, rng.IntN(30), rng.IntN(30), rng.IntN(3)*rng.IntN(100_000)))
+		r.advance(fmt.Sprintf(`{"calls":%d,"messages":%d,"conferences":2,"alerts":3,"seconds":%d}`, rng.IntN(30), rng.IntN(30),
+			rng.IntN(3)*rng.IntN(100_000)))
 		r.walk()
 		r.run(each)
 		r.deletions(rng)
@@ -160,7 +161,8 @@ func (r *rig) save(p *understudy.Page) error {
 func (r *rig) gone(kind, id string) {
 	r.t.Helper()
 	k := r.src.Spec.Kind(kind)
-	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone/" + id}, Kind: kind, Shape: k.Lists[0].Shape, ID: id, Status: 404, ContentType: "application/json", Body: []byte("{}")}
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone/" + id}, Kind: kind, Shape: k.Lists[0].Shape, ID: id, Status: 404,
+		ContentType: "application/json", Body: []byte("{}")}
 	if err := r.save(p); err != nil {
 		r.t.Fatal(err)
 	}
@@ -199,7 +201,8 @@ func (r *rig) edits(rng *rand.Rand) {
 		r.send("POST", root+"/Messages/"+messages[rng.IntN(len(messages))]+".json", "Body=")
 	}
 	for range 10 {
-		r.send("POST", "/-/edit", fmt.Sprintf(`{"kind":"calls","records":[{"index":%d,"price":"-0.%d","status":%q}]}`, rng.IntN(290), rng.IntN(99), []string{"completed", "busy", "failed"}[rng.IntN(3)]))
+		r.send("POST", "/-/edit", fmt.Sprintf(`{"kind":"calls","records":[{"index":%d,"price":"-0.%d","status":%q}]}`, rng.IntN(290),
+			rng.IntN(99), []string{"completed", "busy", "failed"}[rng.IntN(3)]))
 		r.send("POST", "/-/edit", fmt.Sprintf(`{"kind":"messages","records":[{"index":%d,"delete":true}]}`, rng.IntN(600)))
 		r.send("POST", "/-/edit", fmt.Sprintf(`{"kind":"calls","records":[{"index":%d,"restore":true}]}`, rng.IntN(300)))
 	}

@@ -170,18 +170,22 @@ type list struct {
 var lists = []list{
 	{"Calls.json", map[string][]string{
 		"Status": {"completed", "busy", "no-answer", "none"}, "To": {"*"}, "From": {"*"},
-		"StartTime": {"2026-05-30", "2026-05", "2026-05-30T11:00:00Z"}, "StartTime<": {"2026-05-20", "2026-05-31T23:59:59Z", "05/20/2026 10:00:00"}, "StartTime>": {"2026-04-01", "2026"},
+		"StartTime":  {"2026-05-30", "2026-05", "2026-05-30T11:00:00Z"},
+		"StartTime<": {"2026-05-20", "2026-05-31T23:59:59Z", "05/20/2026 10:00:00"}, "StartTime>": {"2026-04-01", "2026"},
 		"EndTime>": {"2026-05-25"}, "EndTime<": {"2026-05-28"},
 	}},
-	{"Messages.json", map[string][]string{"To": {"*"}, "From": {"*"}, "DateSent": {"2026-05-30"}, "DateSent<": {"2026-05-20", "2026-05-20T12:00:00Z"}, "DateSent>": {"2026-05-20"}}},
-	{"Conferences.json", map[string][]string{"Status": {"completed", "in-progress"}, "FriendlyName": {"*"}, "DateCreated>": {"2026-05-01"}, "DateUpdated<": {"2026-05-20"}}},
+	{"Messages.json", map[string][]string{"To": {"*"}, "From": {"*"}, "DateSent": {"2026-05-30"},
+		"DateSent<": {"2026-05-20", "2026-05-20T12:00:00Z"}, "DateSent>": {"2026-05-20"}}},
+	{"Conferences.json", map[string][]string{"Status": {"completed", "in-progress"}, "FriendlyName": {"*"}, "DateCreated>": {"2026-05-01"},
+		"DateUpdated<": {"2026-05-20"}}},
 	{"Recordings.json", map[string][]string{"CallSid": {"*"}, "DateCreated<": {"2026-05-20"}, "DateCreated>": {"2026-05-01"}}},
 	{"IncomingPhoneNumbers.json", map[string][]string{"PhoneNumber": {"55", "1**", "*"}, "FriendlyName": {"*"}, "Beta": {"false", "true"}}},
 	{"Notifications.json", map[string][]string{"MessageDate>": {"2026-05-01"}, "Log": {"0", "1"}}},
 }
 
 // fields say which field of a record a filter's "*" is drawn from.
-var fields = map[string]string{"To": "to", "From": "from", "FriendlyName": "friendly_name", "CallSid": "call_sid", "PhoneNumber": "phone_number"}
+var fields = map[string]string{"To": "to", "From": "from", "FriendlyName": "friendly_name", "CallSid": "call_sid",
+	"PhoneNumber": "phone_number"}
 
 func TestComposedAnswersAreUpstreams(t *testing.T) {
 	a := slow(t)
@@ -250,7 +254,8 @@ func (l *list) query(rng *rand.Rand, t *spec.Target, records []*understudy.Recor
 func TestMonitorListsNameUsAbsolutely(t *testing.T) {
 	a := slow(t)
 	records := a.records("/v1/Alerts")
-	for _, params := range []string{"PageSize=3", "LogLevel=error&PageSize=2", "StartDate=2026-05-20&PageSize=50", "EndDate=2026-05-31&PageSize=2&Page=1"} {
+	for _, params := range []string{"PageSize=3", "LogLevel=error&PageSize=2", "StartDate=2026-05-20&PageSize=50",
+		"EndDate=2026-05-31&PageSize=2&Page=1"} {
 		_, want := a.ask("/v1/Alerts?" + params)
 		got, _, err := a.composed(t, "/v1/Alerts?"+params, records)
 		if err != nil || string(got) != string(want) {

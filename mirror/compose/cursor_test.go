@@ -40,7 +40,8 @@ func newTill(t *testing.T) *till {
 			Template: `{"object":"list","data":{rows},"has_more":{more},"url":"/v1/charges"}`,
 		},
 		Pagings: map[string]*spec.Paging{"numbers": {Style: "header", Size: "per_page", Default: 30, Page: "page", First: 1, Template: "{rows}"}},
-		Errors:  spec.Errors{ContentType: "application/json", Template: `{"error":{message}}`, Messages: map[string]string{"date": "Invalid time"}},
+		Errors: spec.Errors{ContentType: "application/json", Template: `{"error":{message}}`,
+			Messages: map[string]string{"date": "Invalid time"}},
 		Kinds: []*spec.Kind{{
 			Name: "charges", ID: []string{"id"}, Clock: "created",
 			Fields: []*spec.Field{{Name: "id"}, {Name: "created", Type: spec.TypeEpoch}, {Name: "customer"}},
@@ -63,7 +64,8 @@ func (x *till) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit
 		if q.Below != 0 && query.OrderKey(i) >= q.Below {
 			continue
 		}
-		if !yield(query.Hit{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Order: query.OrderKey(i), Clock: int64(1_700_000_000 + i*60)}) {
+		if !yield(query.Hit{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Order: query.OrderKey(i),
+			Clock: int64(1_700_000_000 + i*60)}) {
 			return nil
 		}
 	}
@@ -129,7 +131,8 @@ func TestCursors(t *testing.T) {
 	x := newTill(t)
 	for _, params := range []string{
 		"", "limit=100", "limit=57", "limit=7", "limit=5&starting_after=ch_3", "customer=cus_1&limit=4", "customer=cus_9",
-		"created[gte]=1700001200", "created[gte]=1700001200&created[lte]=1700001500", "created[gte]=1700001201&created[lte]=1700001499&limit=2", "created[lte]=2026", "created[gte]=0",
+		"created[gte]=1700001200", "created[gte]=1700001200&created[lte]=1700001500", "created[gte]=1700001201&created[lte]=1700001499&limit=2",
+		"created[lte]=2026", "created[gte]=0",
 	} {
 		for pages := 0; ; pages++ {
 			p, err := x.list("/v1/charges?" + params)
@@ -155,7 +158,8 @@ func TestCursors(t *testing.T) {
 	if _, err := x.list("/v1/charges?created[gte]=soon"); !errors.As(err, &refused) {
 		t.Errorf("no time: %v", err)
 	}
-	for _, params := range []string{"ending_before=ch_20", "ending_before=ch_20&starting_after=ch_40", "created[gte]=1700001200.5", "created[gte]=-1"} {
+	for _, params := range []string{"ending_before=ch_20", "ending_before=ch_20&starting_after=ch_40", "created[gte]=1700001200.5",
+		"created[gte]=-1"} {
 		if p, err := x.list("/v1/charges?" + params); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) {
 			t.Errorf("%s: %+v, %v", params, p, err)
 		}
@@ -201,7 +205,8 @@ func TestAnswersSayHowTheyGoOn(t *testing.T) {
 	}
 	for next, ok := range map[string]bool{"{next}": true, "{next_url}": true, "null": false, `"{next}"`: false, "{first}": false} {
 		s := newTill(t).spec
-		body := &spec.Spec{Name: "till", Hosts: s.Hosts, Auth: s.Auth, Paging: spec.Paging{Style: "body", Next: "links.next", Template: `{"data":{rows},"links":{"next":` + next + `}}`}}
+		body := &spec.Spec{Name: "till", Hosts: s.Hosts, Auth: s.Auth,
+			Paging: spec.Paging{Style: "body", Next: "links.next", Template: `{"data":{rows},"links":{"next":` + next + `}}`}}
 		if err := body.Compile(); (err == nil) != ok {
 			t.Errorf("%s: %v", next, err)
 		}

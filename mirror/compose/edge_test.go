@@ -46,7 +46,8 @@ func (r *rig) edges() {
 					at.Format(time.RFC3339), at.Add(time.Second).Format(time.RFC3339), at.Add(-time.Second).Format(time.RFC3339),
 					at.Format(time.DateOnly), at.AddDate(0, 0, 1).Format(time.DateOnly), at.Format("2006-01"), at.Format("2006"),
 				} {
-					r.same(composetest.Request{Target: fmt.Sprintf("%s?%s=%s&PageSize=20", l.path, url.QueryEscape(name), url.QueryEscape(value)), Kind: kind})
+					r.same(composetest.Request{Target: fmt.Sprintf("%s?%s=%s&PageSize=20", l.path, url.QueryEscape(name), url.QueryEscape(value)),
+						Kind: kind})
 				}
 			}
 		}
@@ -55,7 +56,8 @@ func (r *rig) edges() {
 
 func TestEdges(t *testing.T) {
 	for name, change := range map[string]func(string) string{
-		"": nil, "edge-exclusive": quirks["edge-exclusive"], "before-whole-day": quirks["before-whole-day"], "before-midnight": quirks["before-midnight"],
+		"": nil, "edge-exclusive": quirks["edge-exclusive"], "before-whole-day": quirks["before-whole-day"],
+		"before-midnight": quirks["before-midnight"],
 	} {
 		if change == nil {
 			newRig(t, 1, nil).edges()
@@ -90,10 +92,13 @@ func TestMidnight(t *testing.T) {
 func TestDateForms(t *testing.T) {
 	r := newRig(t, 1, nil)
 	calls := r.src.Spec.Kind("calls")
-	at := time.Unix(spec.Unix(spec.TypeRFC2822, []byte(composetest.Text(r.world.Held("calls", r.world.Present("calls")[40]).Body, "start_time"))), 0).UTC()
-	values := []string{at.Format(time.RFC3339), at.In(time.FixedZone("", 5*3600+1800)).Format(time.RFC3339), at.In(time.FixedZone("", -7*3600)).Format("2006-01-02T15:04:05.000Z0700"),
+	at := time.Unix(spec.Unix(spec.TypeRFC2822, []byte(composetest.Text(r.world.Held("calls", r.world.Present("calls")[40]).Body,
+		"start_time"))), 0).UTC()
+	values := []string{at.Format(time.RFC3339), at.In(time.FixedZone("", 5*3600+1800)).Format(time.RFC3339),
+		at.In(time.FixedZone("", -7*3600)).Format("2006-01-02T15:04:05.000Z0700"),
 		at.Format("2006-01-02T15:04:05"), at.Format("2006-01-02 15:04:05.250"), at.Format("01/02/2006 15:04:05")}
-	for zone, hours := range map[string]int{"UTC": 0, "GMT": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7} {
+	for zone, hours := range map[string]int{"UTC": 0, "GMT": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
+		"PST": -8, "PDT": -7} {
 		values = append(values, at.Add(time.Duration(hours)*time.Hour).Format("01/02/2006 15:04:05 ")+zone)
 	}
 	for _, value := range values {
@@ -120,7 +125,8 @@ func TestReach(t *testing.T) {
 			if strings.HasPrefix(end, "&EndDate=2") {
 				to = time.Date(2026, 5, 20, 0, 0, 0, 0, time.UTC)
 			}
-			r.same(composetest.Request{Target: "/v1/Alerts?StartDate=" + to.AddDate(0, 0, -days).Format(time.DateOnly) + end, Kind: r.src.Spec.Kind("alerts")})
+			r.same(composetest.Request{Target: "/v1/Alerts?StartDate=" + to.AddDate(0, 0, -days).Format(time.DateOnly) + end,
+				Kind: r.src.Spec.Kind("alerts")})
 		}
 	}
 	if r.refused < 5 || r.composed-r.refused < 5 {
@@ -139,10 +145,13 @@ func TestNearly(t *testing.T) {
 		{"incoming_phone_numbers", "/IncomingPhoneNumbers.json?PhoneNumber=*" + number[1:]},
 		{"incoming_phone_numbers", "/IncomingPhoneNumbers.json?PhoneNumber=" + number[1:4] + strings.Repeat("*", len(number)-4)},
 		{"incoming_phone_numbers", "/IncomingPhoneNumbers.json?PhoneNumber=%2B" + number[1:] + "*"},
-		{"incoming_phone_numbers", "/IncomingPhoneNumbers.json?Beta=TRUE"}, {"incoming_phone_numbers", "/IncomingPhoneNumbers.json?Beta=fal%C5%BFe"},
+		{"incoming_phone_numbers", "/IncomingPhoneNumbers.json?Beta=TRUE"},
+		{"incoming_phone_numbers", "/IncomingPhoneNumbers.json?Beta=fal%C5%BFe"},
 		{"calls", "/Calls.json?PageToken=PA" + message}, {"calls", "/Calls.json?PageToken=PB" + message}, {"calls", "/Calls.json?PageToken=PA"},
-		{"calls", "/Calls.json?PageToken=pa" + r.world.Present("calls")[0]}, {"messages", "/Messages.json?PageToken=PA" + message + "&PageToken="},
-		{"calls", "/Calls.json?Page=2&Page=0&PageSize=3"}, {"calls", "/Calls.json?Page=0&Page=2&PageSize=3&PageSize=2"}, {"calls", "/Calls.json?PageSize=2&PageSize"},
+		{"calls", "/Calls.json?PageToken=pa" + r.world.Present("calls")[0]},
+		{"messages", "/Messages.json?PageToken=PA" + message + "&PageToken="},
+		{"calls", "/Calls.json?Page=2&Page=0&PageSize=3"}, {"calls", "/Calls.json?Page=0&Page=2&PageSize=3&PageSize=2"},
+		{"calls", "/Calls.json?PageSize=2&PageSize"},
 	} {
 		r.same(composetest.Request{Target: root + one.target, Kind: r.src.Spec.Kind(one.kind)})
 	}

@@ -19,13 +19,16 @@ import (
 // paths are lists of several sorts: by number of filters, under a record, with
 // absolute links, of records whose id has two parts.
 var paths = []string{
-	root + "/Calls.json", root + "/Messages.json", "/v1/Alerts", "/v1/Events", root + "/Recordings.json", root + "/IncomingPhoneNumbers/Local.json",
-	root + "/Calls/CA1/Recordings.json", root + "/Conferences/CF1/Participants.json", root + "/Addresses.json", root + "/Keys.json", "/2010-04-01/Accounts.json",
+	root + "/Calls.json", root + "/Messages.json", "/v1/Alerts", "/v1/Events", root + "/Recordings.json", root +
+		"/IncomingPhoneNumbers/Local.json",
+	root + "/Calls/CA1/Recordings.json", root + "/Conferences/CF1/Participants.json", root + "/Addresses.json", root + "/Keys.json",
+	"/2010-04-01/Accounts.json",
 }
 
 // bodies are records of a shape that all lists can look at.
 var bodies = []string{
-	`{"sid":"CA2","account_sid":"` + account + `","to":"+15005550006","from":"a\"b\\","status":"completed","start_time":"Mon, 01 Jun 2026 12:00:00 +0000","date_created":"Mon, 01 Jun 2026 11:00:00 +0000","muted":true,"conference_sid":"CF1","call_sid":"CA1"}`,
+	`{"sid":"CA2","account_sid":"` + account + `","to":"+15005550006","from":"a\"b\\","status":"completed","start_time":"Mon, 01 Jun 2026 ` +
+		`12:00:00 +0000","date_created":"Mon, 01 Jun 2026 11:00:00 +0000","muted":true,"conference_sid":"CF1","call_sid":"CA1"}`,
 	`{"sid":"CA3","account_sid":"` + account + `","to":null,"from":7,"status":{},"start_time":null,"beta":false,"phone_number":"+1*5"}`,
 }
 
@@ -33,9 +36,12 @@ var bodies = []string{
 // answers are JSON, and an answer's links lead to lists that can be composed.
 func FuzzNew(f *testing.F) {
 	for i, q := range []string{
-		"", "PageSize=2&Page=1&PageToken=PACA2", "StartTime%3E=2026-05-01&StartTime<=2026&To=%2B1", "PageToken=PBCA3&PageSize=1", "Page=99999999999",
-		"PageSize=0", "DateSent=>=2024", "Beta=falſe", "LogLevel=error&StartDate=2026-05-20", "To&From=&To=x", "PageToken=after~a~b", "PageToken=PA", "understudy.order=asc",
-		"IncludeSoftDeleted=false", "PhoneNumber=1**", "x=%00", "EndDate=2026-05-20T10:00:00.5-0700", "CallSid=CA1&DateCreated<=05/20/2026 10:00:00 MST",
+		"", "PageSize=2&Page=1&PageToken=PACA2", "StartTime%3E=2026-05-01&StartTime<=2026&To=%2B1", "PageToken=PBCA3&PageSize=1",
+		"Page=99999999999",
+		"PageSize=0", "DateSent=>=2024", "Beta=falſe", "LogLevel=error&StartDate=2026-05-20", "To&From=&To=x", "PageToken=after~a~b",
+		"PageToken=PA", "understudy.order=asc",
+		"IncludeSoftDeleted=false", "PhoneNumber=1**", "x=%00", "EndDate=2026-05-20T10:00:00.5-0700",
+		"CallSid=CA1&DateCreated<=05/20/2026 10:00:00 MST",
 	} {
 		f.Add(uint8(i), q)
 	}
@@ -98,7 +104,8 @@ func FuzzNew(f *testing.F) {
 			if aim, err = sp.Follow("twilio", p.Next.URI); err != nil {
 				t.Fatalf("%s: %v", p.Next, err)
 			}
-			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, OwnTokens: true}); err != nil || start(next) != p.Rows[len(p.Rows)-1].ID {
+			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held,
+				OwnTokens: true}); err != nil || start(next) != p.Rows[len(p.Rows)-1].ID {
 				t.Fatalf("%s: the next page %s: %v", p.Key, p.Next, err)
 			}
 		}

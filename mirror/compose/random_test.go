@@ -253,7 +253,8 @@ func (r *rig) run(n int) {
 
 func (r *rig) tell() {
 	r.t.Helper()
-	r.t.Logf("%d requests: %d composed (%d of them refusals) with %d rows, %d for upstream alone", r.asked, r.composed, r.refused, r.rows, r.unsure)
+	r.t.Logf("%d requests: %d composed (%d of them refusals) with %d rows, %d for upstream alone", r.asked, r.composed, r.refused, r.rows,
+		r.unsure)
 	// One walk that only upstream can answer weighs much among few requests.
 	if r.composed*2 < r.asked || r.asked >= 500 && r.composed*10 < r.asked*8 {
 		r.t.Errorf("only %d of %d requests were compared", r.composed, r.asked)

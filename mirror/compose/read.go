@@ -18,7 +18,8 @@ import (
 func (l *List) known() error {
 	p := l.paging
 	for _, one := range l.target.Query {
-		if one.Name == "" || one.Name != p.Size && one.Name != p.Page && !slices.Contains(p.Tokens, one.Name) && l.target.List.Filter(one.Name) == nil {
+		if one.Name == "" || one.Name != p.Size && one.Name != p.Page && !slices.Contains(p.Tokens, one.Name) &&
+			l.target.List.Filter(one.Name) == nil {
 			return fmt.Errorf("%w: %q is not a filter of this list", understudy.ErrInvalid, clip(one.Name))
 		}
 	}

@@ -48,7 +48,8 @@ func refusal(t *spec.Target, word string, status int) error {
 	e := &t.Spec.Errors
 	message, ok := e.Messages[word]
 	if !ok || e.Template == "" {
-		return fmt.Errorf("%w: the spec does not say what upstream answers to a bad %s", understudy.ErrInvalid, strings.ReplaceAll(word, "_", " "))
+		return fmt.Errorf("%w: the spec does not say what upstream answers to a bad %s", understudy.ErrInvalid,
+			strings.ReplaceAll(word, "_", " "))
 	}
 	code, ok := e.Codes[word]
 	if !ok {

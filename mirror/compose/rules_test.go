@@ -89,7 +89,8 @@ func TestWishes(t *testing.T) {
 	aim, _ := r.src.Spec.Follow("twilio", root+"/Calls.json?Status=busy")
 	text := &query.Text{Op: query.TextWord, Words: []string{"hello"}}
 	l, err := compose.New(r.src, aim, compose.Options{Wish: &request.LocalQuery{Since: 7, Text: text}})
-	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || q.Want != 51 || len(q.Predicates) != 1 || q.Predicates[0].Field != "status" {
+	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || q.Want != 51 || len(q.Predicates) != 1 ||
+		q.Predicates[0].Field != "status" {
 		t.Errorf("%+v, %v", q, err)
 	}
 }
@@ -120,7 +121,8 @@ func TestFiltersAreNotToldUnderARuleNoIndexKnows(t *testing.T) {
 		if got := asked(&request.LocalQuery{Only: odd}); got != fields {
 			t.Errorf("%s asks an index for %q, want %q", target, got, fields)
 		}
-		if got := asked(&request.LocalQuery{Only: odd, Scan: true}); strings.Contains(got, "status") || strings.Contains(got, "to ") || strings.Contains(fields, "start_time") && got != "start_time " {
+		if got := asked(&request.LocalQuery{Only: odd, Scan: true}); strings.Contains(got, "status") || strings.Contains(got, "to ") ||
+			strings.Contains(fields, "start_time") && got != "start_time " {
 			t.Errorf("%s asks an index for %q under a rule that it does not know", target, got)
 		}
 		some, back := r.ids(root+target, compose.Options{Wish: &request.LocalQuery{Only: odd}})
@@ -191,7 +193,8 @@ func TestDownward(t *testing.T) {
 	if all := r.world.Present("messages"); !slices.Equal(down, all) || !slices.Equal(back, all) {
 		t.Errorf("%d and %d of %d messages", len(down), len(back), len(all))
 	}
-	if _, err := r.page(root+"/Calls.json?understudy.order=asc", compose.Options{Downward: true, Wish: &request.LocalQuery{Up: true}}); !errors.Is(err, understudy.ErrInvalid) {
+	if _, err := r.page(root+"/Calls.json?understudy.order=asc", compose.Options{Downward: true,
+		Wish: &request.LocalQuery{Up: true}}); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("the oldest first from records that come newest first: %v", err)
 	}
 	for range requests() / 4 {
@@ -219,12 +222,14 @@ func TestOwnTokens(t *testing.T) {
 	if _, err := r.page(path, o); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "tokens") {
 		t.Errorf("a token of which nobody knows the form: %v", err)
 	}
-	if _, err := r.page(path+"&PageToken=PACP00000000000000000000000000000001", o); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "upstream's own") {
+	if _, err := r.page(path+"&PageToken=PACP00000000000000000000000000000001", o); !errors.Is(err, understudy.ErrInvalid) ||
+		!strings.Contains(err.Error(), "upstream's own") {
 		t.Errorf("upstream's own token: %v", err)
 	}
 	o.OwnTokens = true
 	there, back := r.ids(path, o)
-	if len(there) < 2 || !slices.Equal(there, back) || !slices.IsSortedFunc(there, func(a, b string) int { return strings.Compare(a[:34], b[:34]) }) {
+	if len(there) < 2 || !slices.Equal(there, back) || !slices.IsSortedFunc(there,
+		func(a, b string) int { return strings.Compare(a[:34], b[:34]) }) {
 		t.Errorf("there %v, back %v", there, back)
 	}
 }
@@ -255,11 +260,13 @@ func TestWhenUpstreamMustBeAsked(t *testing.T) {
 		{root + "/Usage/Records.json", "whole pages", held},
 	} {
 		var refused *compose.Refusal
-		if _, err := r.page(c.target, c.o); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+		if _, err := r.page(c.target, c.o); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.target, err, c.want)
 		}
 	}
-	for _, target := range []string{root + "/Keys.json", root + "/Recordings.json?IncludeSoftDeleted=false", other + "/Calls.json", root + "/Calls/" + call + "/Recordings.json"} {
+	for _, target := range []string{root + "/Keys.json", root + "/Recordings.json?IncludeSoftDeleted=false", other + "/Calls.json", root +
+		"/Calls/" + call + "/Recordings.json"} {
 		if _, err := r.page(target, compose.Options{Held: r.world.Held}); err != nil {
 			t.Errorf("%s: %v", target, err)
 		}
@@ -286,7 +293,8 @@ func TestRefusals(t *testing.T) {
 	}
 	p := refused.Page(aim, epoch)
 	status, body := r.send("GET", aim.Key.URI, "")
-	if p.Status != status || !bytes.Equal(p.Body, body) || p.ContentType != "application/json" || p.Key != aim.Key || p.At != epoch || p.Sum == [16]byte{} || !p.List || p.Kind != "calls" {
+	if p.Status != status || !bytes.Equal(p.Body, body) || p.ContentType != "application/json" || p.Key != aim.Key || p.At != epoch ||
+		p.Sum == [16]byte{} || !p.List || p.Kind != "calls" {
 		t.Errorf("%+v", p)
 	}
 	l, err := compose.New(r.src, must(r.src.Spec.Follow("twilio", root+"/Calls.json?PageToken=PACA1")), compose.Options{})

@@ -32,8 +32,10 @@ type desk struct {
 }
 
 func newDesk(t *rapid.T, path string, sp *spec.Spec) *desk {
-	s := &desk{t: t, gone: map[string]bool{}, clock: epoch, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://slow.test"}}
-	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, Now: func() time.Time { s.ticks++; return epoch.Add(time.Duration(s.ticks) * time.Hour) }})
+	s := &desk{t: t, gone: map[string]bool{}, clock: epoch, src: &spec.Source{Name: "twilio", Spec: sp, User: account,
+		PublicURL: "http://slow.test"}}
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp},
+		Now: func() time.Time { s.ticks++; return epoch.Add(time.Duration(s.ticks) * time.Hour) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,18 +71,21 @@ func (s *desk) arrive(n, known int) {
 			}
 		}
 		start := len(body)
-		body = fmt.Appendf(body, `{"sid":%q,"account_sid":%q,"start_time":%q,"status":"completed"}`, id, account, clock.UTC().Format(time.RFC1123Z))
+		body = fmt.Appendf(body, `{"sid":%q,"account_sid":%q,"start_time":%q,"status":"completed"}`, id, account,
+			clock.UTC().Format(time.RFC1123Z))
 		rows = append(rows, understudy.Row{ID: id, Start: start, End: len(body), Clock: clock.Unix()})
 		body = append(body, ',')
 	}
 	body = append(body[:len(body)-1], "]}"...)
-	s.save(&understudy.Page{Key: understudy.Key{Source: "twilio", URI: root + "/Calls.json"}, Kind: "calls", Shape: "calls", List: true, Status: 200, ContentType: "application/json", Body: body, Rows: rows})
+	s.save(&understudy.Page{Key: understudy.Key{Source: "twilio", URI: root + "/Calls.json"}, Kind: "calls", Shape: "calls", List: true,
+		Status: 200, ContentType: "application/json", Body: body, Rows: rows})
 }
 
 // remove lets a record go.
 func (s *desk) remove(id string) {
 	s.gone[id] = true
-	s.save(&understudy.Page{Key: understudy.Key{Source: "twilio", URI: root + "/Calls/" + id + ".json"}, Kind: "calls", Shape: "calls", ID: id, Status: 404, ContentType: "application/json", Body: []byte("{}")})
+	s.save(&understudy.Page{Key: understudy.Key{Source: "twilio", URI: root + "/Calls/" + id + ".json"}, Kind: "calls", Shape: "calls", ID: id,
+		Status: 404, ContentType: "application/json", Body: []byte("{}")})
 }
 
 func (s *desk) save(p *understudy.Page) {

@@ -313,7 +313,8 @@ func (w *World) Open(_ context.Context, a request.MediaRequest) (*request.MediaR
 	if a.Target.ID == w.Shown(a.Target.Kind.Name) {
 		text = "content"
 	}
-	return &request.MediaResponse{Status: http.StatusOK, ContentType: "audio/mpeg", Size: int64(len(text)), ReadCloser: io.NopCloser(strings.NewReader(text))}, nil
+	return &request.MediaResponse{Status: http.StatusOK, ContentType: "audio/mpeg", Size: int64(len(text)),
+		ReadCloser: io.NopCloser(strings.NewReader(text))}, nil
 }
 
 // Marked is the first mark in a text, "" when there is none; what was asked for

@@ -104,7 +104,10 @@ const leastID = 10
 // the form of an id: ids are no text.
 func (b *Binder) ids(n *Node, scope []*KindView) (all []*Cond) {
 	id := b.fold(n.text)
-	if len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool { return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-' }) {
+	if len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool {
+		return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' &&
+			r != '-'
+	}) {
 		return nil
 	}
 	known := slices.ContainsFunc(b.Views, func(s *KindView) bool { return s.Kind.HasPrefix(id) })
@@ -206,7 +209,8 @@ func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindV
 		f, ambiguous := s.Field(name)
 		switch {
 		case len(ambiguous) > 0:
-			b.fail(syntaxError(b.Text, at, end, "%s of %s may be %s; write one of them in full", Clip(name), s.Kind.Name, strings.Join(ambiguous, " or ")))
+			b.fail(syntaxError(b.Text, at, end, "%s of %s may be %s; write one of them in full", Clip(name), s.Kind.Name,
+				strings.Join(ambiguous, " or ")))
 			return nil, nil
 		case f == nil:
 			continue
@@ -272,5 +276,6 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 		}
 	}
 	slices.Sort(known)
-	return syntaxError(b.Text, at, end, "no field is called %s%s Put it in quotes to look for that text", Clip(name), Stopped(Hint(name, slices.Compact(known))))
+	return syntaxError(b.Text, at, end, "no field is called %s%s Put it in quotes to look for that text", Clip(name),
+		Stopped(Hint(name, slices.Compact(known))))
 }

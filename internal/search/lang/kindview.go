@@ -48,7 +48,8 @@ type KindView struct {
 
 func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts TextRule) *KindView {
 	source := src.Name
-	s := &KindView{Source: source, spec: src.Spec, texts: texts, Kind: k, All: c.Role() == understudy.RoleAll, Fields: make(map[string]string, len(k.Fields)), Whole: true, Rule: g.Rule(c, source, k.Name)}
+	s := &KindView{Source: source, spec: src.Spec, texts: texts, Kind: k, All: c.Role() == understudy.RoleAll,
+		Fields: make(map[string]string, len(k.Fields)), Whole: true, Rule: g.Rule(c, source, k.Name)}
 	for _, f := range k.Fields {
 		if source := k.Field(f.From); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
 			if g.Fully(c, src.Name, k.Name, f.Name) {

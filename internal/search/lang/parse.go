@@ -133,7 +133,8 @@ func (p *parser) unary(depth int) *Node {
 		} else {
 			p.space()
 		}
-		if r, _ := utf8.DecodeRuneInString(p.text[p.pos:]); p.pos == len(p.text) || unicode.IsSpace(r) || r == ')' || p.keyword("OR") || p.keyword("AND") {
+		if r, _ := utf8.DecodeRuneInString(p.text[p.pos:]); p.pos == len(p.text) || unicode.IsSpace(r) || r == ')' || p.keyword("OR") ||
+			p.keyword("AND") {
 			p.fail(at, p.pos, "nothing follows that could be left out; write the word right behind it, or put it in quotes to look for it")
 			return nil
 		}

@@ -47,7 +47,8 @@ func (b *Binder) unknownKind(v Value) *query.SyntaxError {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	return syntaxError(b.Text, v.at, v.end, "there is no kind %s%s There is %s", Clip(v.Text), Stopped(Hint(v.Text, known)), strings.Join(known, ", "))
+	return syntaxError(b.Text, v.at, v.end, "there is no kind %s%s There is %s", Clip(v.Text), Stopped(Hint(v.Text, known)),
+		strings.Join(known, ", "))
 }
 
 // presence binds has: and no:.
@@ -94,10 +95,12 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 	}
 	for _, v := range n.Values {
 		if v.prefix {
-			return b.fail(syntaxError(b.Text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind a field, from:+1415*"))
+			return b.fail(syntaxError(b.Text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind "+
+				"a field, from:+1415*"))
 		}
 		if !isNumber(v.Text) {
-			return b.fail(syntaxError(b.Text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", Clip(v.Text)))
+			return b.fail(syntaxError(b.Text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus",
+				Clip(v.Text)))
 		}
 	}
 	fields := map[string]*predicate{}
@@ -154,7 +157,10 @@ func (b *Binder) id(n *Node) *Cond {
 	}
 	values := b.folded(&predicate{Node: n})
 	whole := func(c *Candidate) bool {
-		return slices.ContainsFunc(values, func(v Value) bool { return !v.prefix && c.ID == v.Text || v.prefix && strings.HasPrefix(c.ID, v.Text) })
+		return slices.ContainsFunc(values, func(v Value) bool {
+			return !v.prefix && c.ID == v.Text || v.prefix &&
+				strings.HasPrefix(c.ID, v.Text)
+		})
 	}
 	l := &predicate{Node: n, In: map[*KindView]string{}, whole: whole}
 	if term := exactly(values); term != nil {

@@ -17,7 +17,8 @@ func syntaxError(text string, at, end int, format string, args ...any) *query.Sy
 	at = min(max(at, 0), len(text))
 	end = min(max(end, at), len(text))
 	return &query.SyntaxError{
-		Text: text, At: at, End: end, Character: utf8.RuneCountInString(text[:at]), Why: fmt.Sprintf(format, args...), Kind: understudy.ErrInvalid,
+		Text: text, At: at, End: end, Character: utf8.RuneCountInString(text[:at]), Why: fmt.Sprintf(format, args...),
+		Kind: understudy.ErrInvalid,
 	}
 }
 

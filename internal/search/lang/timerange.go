@@ -231,7 +231,8 @@ func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 				continue
 			}
 			if _, ok := s.Fields[name]; !ok {
-				b.fail(refused(b.Text, n.at, n.at+len(n.Name), "your role does not fully see %s of %s, by which its date is told; take %s out", name, s.Kind.Name, n.Name))
+				b.fail(refused(b.Text, n.at, n.at+len(n.Name), "your role does not fully see %s of %s, by which its date is told; take %s out", name,
+					s.Kind.Name, n.Name))
 				return nil
 			}
 			l.In[s] = name

@@ -257,7 +257,8 @@ func (b *Binder) phone(l *predicate) {
 	case dialled == 0:
 		b.textual(l)
 	case dialled < len(values):
-		b.fail(syntaxError(b.Text, values[0].at, l.Node.end, "some of these are phone numbers and some are not; write two conditions with OR between them"))
+		b.fail(syntaxError(b.Text, values[0].at, l.Node.end,
+			"some of these are phone numbers and some are not; write two conditions with OR between them"))
 	default:
 		l.test = numbers(values)
 		if len(values) == 1 {
@@ -271,7 +272,8 @@ const leastShort = 3
 
 // isNumber says whether a text is a phone number or a short code.
 func isNumber(text string) bool {
-	return understudy.ReadPhone(text).Digits != "" || len(text) >= leastShort && len(text) < understudy.LeastPhone && strings.Trim(text, "0123456789") == ""
+	return understudy.ReadPhone(text).Digits != "" || len(text) >= leastShort && len(text) < understudy.LeastPhone &&
+		strings.Trim(text, "0123456789") == ""
 }
 
 // numbers is the test for one of some phone numbers in any form.

@@ -103,7 +103,8 @@ func (p *parser) value(n *Node) bool {
 		prefix := p.star()
 		n.Values = append(n.Values, Value{Text: text, prefix: prefix, at: at, end: p.pos})
 		return p.ended(n.Name)
-	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.Rel == RelIs || n.Rel == RelSame) && p.opensAreaCode():
+	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.Rel == RelIs || n.Rel == RelSame) &&
+		p.opensAreaCode():
 		text, prefix := p.phone()
 		n.Values = append(n.Values, Value{Text: text, prefix: prefix, at: at, end: p.pos})
 		return p.ended(n.Name)
@@ -290,7 +291,8 @@ func (p *parser) wholeNumber() *Node {
 		return nil
 	}
 	at := strings.Index(p.text, text)
-	n := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: spaced.Replace(text), at: at, end: at + len(text)}}, at: at, end: at + len(text)}
+	n := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: spaced.Replace(text), at: at, end: at + len(text)}}, at: at, end: at +
+		len(text)}
 	if len(text) != digits {
 		return n
 	}

@@ -254,7 +254,8 @@ func TestFilesForget(t *testing.T) {
 	}
 	mp3 := contentOf(1)
 	mp3.Key.URI = strings.Replace(mp3.Key.URI, ".wav", ".mp3", 1)
-	image := request.Content{Key: understudy.Key{Source: "twilio", URI: "/M/SM1/Media/ME1"}, Kind: "media", ID: "ME1", Within: []string{"AC1", "SM1"}, Size: -1}
+	image := request.Content{Key: understudy.Key{Source: "twilio", URI: "/M/SM1/Media/ME1"}, Kind: "media", ID: "ME1",
+		Within: []string{"AC1", "SM1"}, Size: -1}
 	for _, c := range []request.Content{mp3, image} {
 		if _, err := s.Put(t.Context(), c, strings.NewReader(c.Key.URI)); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ func TestContentsErased(t *testing.T) {
 	db := storetest.Open(t, store.Options{Specs: twilio(t), Now: func() time.Time { return storetest.Epoch }})
 	s := newShelf(t, func(o *contents.Options) { o.Erased = db.Erased })
 	save := func(kind, id, body string) {
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/" + kind + id}, Kind: kind, Shape: kind, ID: id, Status: 200, Body: []byte(body),
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/" + kind + id}, Kind: kind, Shape: kind, ID: id, Status: 200,
+			Body: []byte(body),
 			Rows: []understudy.Row{{ID: id, End: len(body)}}, At: storetest.Epoch}
 		if _, err := db.Save(t.Context(), p); err != nil {
 			t.Fatal(err)
@@ -70,7 +71,8 @@ func TestContentsThatStay(t *testing.T) {
 	s := newShelf(t)
 	c := s.put(3, "the voice")
 	body := `{"from": "+14155550100"}`
-	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/r"}, Kind: c.Kind, Shape: c.Kind, ID: c.ID, Status: 200, Body: []byte(body),
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/r"}, Kind: c.Kind, Shape: c.Kind, ID: c.ID, Status: 200,
+		Body: []byte(body),
 		Rows: []understudy.Row{{ID: c.ID, End: len(body)}}, At: storetest.Epoch}
 	if _, err := db.Save(t.Context(), p); err != nil {
 		t.Fatal(err)

@@ -248,7 +248,8 @@ func (o *pastOracle) window(w query.RangeScan, when int) (ids []string) {
 	clocks := map[string]int64{}
 	for id := range o.held {
 		r := o.at(w.Shape, id, when)
-		if r == nil || (r.clock == 0) != w.Unclocked || w.Parent != "" && r.parent != w.Parent || w.Open && r.final || w.From != 0 && r.clock < w.From || w.To != 0 && r.clock >= w.To {
+		if r == nil || (r.clock == 0) != w.Unclocked || w.Parent != "" && r.parent != w.Parent || w.Open && r.final || w.From != 0 &&
+			r.clock < w.From || w.To != 0 && r.clock >= w.To {
 			continue
 		}
 		clocks[id] = r.clock
@@ -284,7 +285,8 @@ func (o *pastOracle) compare(rt *rapid.T, s *suite) {
 			for _, shape := range pastShapes {
 				rec, err := s.RecordAt(s.Context(), o.source, "calls", shape, id, at(when))
 				want := o.at(shape, id, when)
-				if (err == nil) != (want != nil) || err == nil && (string(rec.Body) != want.body || rec.Final != want.final || rec.Number != o.numbers[id]) {
+				if (err == nil) != (want != nil) || err == nil && (string(rec.Body) != want.body || rec.Final != want.final ||
+					rec.Number != o.numbers[id]) {
 					rt.Fatalf("record %s %s at %d: %+v, %v, want %+v", shape, id, when, rec, err, want)
 				}
 			}
@@ -297,7 +299,8 @@ func (o *pastOracle) compare(rt *rapid.T, s *suite) {
 // compareWindow compares a window at a time; 0: now.
 func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
 	w := query.RangeScan{Source: o.source, Kind: "calls", Shape: rapid.SampledFrom(pastShapes).Draw(rt, "shape"),
-		Parent: rapid.SampledFrom([]string{"", "", "P", "Q"}).Draw(rt, "parent"), Unclocked: rapid.IntRange(0, 3).Draw(rt, "unclocked") == 0, Open: rapid.Bool().Draw(rt, "open")}
+		Parent: rapid.SampledFrom([]string{"", "", "P", "Q"}).Draw(rt, "parent"), Unclocked: rapid.IntRange(0, 3).Draw(rt, "unclocked") == 0,
+		Open: rapid.Bool().Draw(rt, "open")}
 	if !w.Unclocked {
 		w.From, w.To = rapid.SampledFrom([]int64{0, 0, 100, 150}).Draw(rt, "from"), rapid.SampledFrom([]int64{0, 0, 200, 201}).Draw(rt, "to")
 	}
@@ -323,7 +326,8 @@ func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
 	rows, err := s.Rows(s.Context(), w)
 	got = nil
 	for _, r := range rows {
-		if c := o.at(w.Shape, r.ID, then); c == nil || c.clock != r.Clock || c.parent != r.Parent || c.final != r.Final || o.numbers[r.ID] != r.Record {
+		if c := o.at(w.Shape, r.ID, then); c == nil || c.clock != r.Clock || c.parent != r.Parent || c.final != r.Final ||
+			o.numbers[r.ID] != r.Record {
 			rt.Fatalf("row %+v, want %+v", r, c)
 		}
 		got = append(got, r.ID)

@@ -284,17 +284,20 @@ func (s *erasingSuite) noMessageListed() {
 }
 
 func waysOfWriting(t *testing.T, s *erasingSuite) {
-	s.save(messages("/m", at(1), Epoch, message(1, anna, ours, "x"), message(2, "(415) 555-0100", ours, "x"), message(3, "whatsapp:+14155550100", ours, "x"),
+	s.save(messages("/m", at(1), Epoch, message(1, anna, ours, "x"), message(2, "(415) 555-0100", ours, "x"),
+		message(3, "whatsapp:+14155550100", ours, "x"),
 		message(4, "client:anna", ours, "x"), message(5, "+494155550100", ours, "x"), message(6, "+14155550101", ours, "x")))
 	for what, want := range map[string]int{
 		"+14155550100": 3, "+1 (415) 555-0100": 3, "0014155550100": 3, "tel:+1-415-555-0100": 3, "sip:+14155550100@example.com": 3,
-		"client:ANNA": 1, "+14155550101": 1, "5550100": 0, "+1": 0, "anna": 0, "": 0, "+494155550100": 2, "messages/" + message(6, "", "", "").id: 1,
+		"client:ANNA": 1, "+14155550101": 1, "5550100": 0, "+1": 0, "anna": 0, "": 0, "+494155550100": 2, "messages/" +
+			message(6, "", "", "").id: 1,
 	} {
 		if f, err := s.e.Find(t.Context(), Source, what); err != nil || f.Records() != want {
 			t.Errorf("%q: %d records, %v, want %d", what, f.Records(), err, want)
 		}
 	}
-	if _, err := s.e.Find(t.Context(), Source, "415 555 0100"); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "+14155550100") {
+	if _, err := s.e.Find(t.Context(), Source, "415 555 0100"); !errors.Is(err, understudy.ErrInvalid) ||
+		!strings.Contains(err.Error(), "+14155550100") {
 		t.Errorf("a number of two countries: %v", err)
 	}
 }
@@ -323,7 +326,8 @@ func underErased(t *testing.T, s *erasingSuite) {
 		t.Fatal(err)
 	}
 	s.carry("asked 4 4 4")
-	for kind, id := range map[string]string{"recordings": "RE-recordings-", "transcriptions": "RE-transcriptions-", "participants": "RE-participants-"} {
+	for kind, id := range map[string]string{"recordings": "RE-recordings-", "transcriptions": "RE-transcriptions-",
+		"participants": "RE-participants-"} {
 		if _, err := s.Record(t.Context(), Source, kind, kind, id+"0"); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -457,7 +461,8 @@ func brokenOff(t *testing.T, s *erasingSuite) {
 	// Whether memory has forgotten is not known: it is told again.
 	told = 0
 	done, err := s.e.CarryOut(t.Context(), store.Eraser{Gone: func(context.Context, string, []string) error { told++; return nil }})
-	if err != nil || told == 0 || len(done) != 1 || done[0].Records != 40 || done[0].Versions != 40 || done[0].Pages != 40 || done[0].Done.IsZero() {
+	if err != nil || told == 0 || len(done) != 1 || done[0].Records != 40 || done[0].Versions != 40 || done[0].Pages != 40 ||
+		done[0].Done.IsZero() {
 		t.Fatalf("told %d times, %+v, %v", told, done, err)
 	}
 }

@@ -35,7 +35,8 @@ func anyHistory(t *testing.T, s *suite) {
 		run++
 		base := fmt.Sprintf("%d-", run)
 		changed := s.kind("calls").Changes
-		o := &oracle{pages: map[string]*understudy.Page{}, body: map[string]string{}, present: map[string]bool{}, here: map[string]bool{}, invalid: map[string]bool{},
+		o := &oracle{pages: map[string]*understudy.Page{}, body: map[string]string{}, present: map[string]bool{}, here: map[string]bool{},
+			invalid:    map[string]bool{},
 			generation: s.kind("calls").Generation, now: at(run * 1_000_000)}
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			o.now = o.now.Add(time.Duration(rapid.IntRange(1, 10_000).Draw(rt, "seconds")) * time.Second)

@@ -160,7 +160,8 @@ func sameJob(a, b understudy.Job) bool {
 }
 
 func jobComesBack(t *testing.T, s *desk) {
-	want := understudy.Job{Kind: "work", Key: "k/é", Payload: []byte("{\"a\":\"\\u0000\"}\x00\xff"), Priority: understudy.Bulk, Once: true, Attempts: 7, Weight: 5 << 20,
+	want := understudy.Job{Kind: "work", Key: "k/é", Payload: []byte("{\"a\":\"\\u0000\"}\x00\xff"), Priority: understudy.Bulk, Once: true,
+		Attempts: 7, Weight: 5 << 20,
 		RunAfter: at(10).Add(7), ExpiresAt: at(1000).Add(3), Mark: []byte("from here")}
 	n := s.add(1, want)
 	want.Number, want.State, want.Created = n, understudy.JobWaiting, at(1)
@@ -230,7 +231,8 @@ func oneLiveKey(t *testing.T, s *desk) {
 	}
 	s.end(s.take(7, b)[0], 8, understudy.JobFailed)
 	// Twice in one call is one job too.
-	n, err := s.AddJobs(t.Context(), at(9), understudy.Job{Kind: "work", Attempts: 1, Key: "k"}, understudy.Job{Kind: "work", Attempts: 1, Key: "k"})
+	n, err := s.AddJobs(t.Context(), at(9), understudy.Job{Kind: "work", Attempts: 1, Key: "k"},
+		understudy.Job{Kind: "work", Attempts: 1, Key: "k"})
 	if err != nil || n[0] != n[1] || n[0] == b {
 		t.Fatalf("%v, %v", n, err)
 	}
@@ -295,7 +297,8 @@ func fences(t *testing.T, s *desk) {
 	if err := s.MarkJob(t.Context(), n, old.Fence, []byte("x")); !errors.Is(err, understudy.ErrLost) {
 		t.Fatalf("a late mark: %v", err)
 	}
-	beaten, err := s.BeatJobs(t.Context(), understudy.Heartbeat{Number: n, Fence: old.Fence, LeaseEnd: at(999), Progress: understudy.Progress{Done: 5}},
+	beaten, err := s.BeatJobs(t.Context(), understudy.Heartbeat{Number: n, Fence: old.Fence, LeaseEnd: at(999),
+		Progress: understudy.Progress{Done: 5}},
 		understudy.Heartbeat{Number: n, Fence: fresh.Fence, LeaseEnd: at(200), Progress: understudy.Progress{Done: 1, Total: 2, Note: "half"}})
 	if err != nil || !beaten[0].Lost || beaten[1].Lost || beaten[1].Stop {
 		t.Fatalf("%+v, %v", beaten, err)
@@ -303,7 +306,8 @@ func fences(t *testing.T, s *desk) {
 	if err := s.MarkJob(t.Context(), n, fresh.Fence, []byte("here")); err != nil {
 		t.Fatal(err)
 	}
-	if j := s.job(n); !j.LeaseEnd.Equal(at(200)) || j.Progress != (understudy.Progress{Done: 1, Total: 2, Note: "half"}) || string(j.Mark) != "here" {
+	if j := s.job(n); !j.LeaseEnd.Equal(at(200)) || j.Progress != (understudy.Progress{Done: 1, Total: 2, Note: "half"}) ||
+		string(j.Mark) != "here" {
 		t.Fatalf("%+v", j)
 	}
 	s.end(fresh, 150, understudy.JobDone)

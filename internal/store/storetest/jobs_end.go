@@ -13,7 +13,8 @@ import (
 )
 
 func lostLeases(t *testing.T, s *desk) {
-	least, most, last, stopped := s.add(1, understudy.Job{Attempts: 2, Mark: []byte("m")}), s.add(1, understudy.Job{Once: true, Attempts: 1}), s.add(1, understudy.Job{Attempts: 1}), s.add(1, understudy.Job{})
+	least, most, last, stopped := s.add(1, understudy.Job{Attempts: 2, Mark: []byte("m")}), s.add(1, understudy.Job{Once: true, Attempts: 1}),
+		s.add(1, understudy.Job{Attempts: 1}), s.add(1, understudy.Job{})
 	s.take(1, least, most, last, stopped)
 	if _, err := s.CancelJob(t.Context(), stopped, at(2)); err != nil {
 		t.Fatal(err)
@@ -57,7 +58,8 @@ func ends(t *testing.T, s *desk) {
 		e.Error, e.RunAfter, e.Progress = "no "+strings.Repeat("é", 2000), at(10), understudy.Progress{Done: 3}
 	})
 	w := s.state(n, understudy.JobWaiting)
-	if !w.RunAfter.Equal(at(10)) || w.Attempt != 1 || w.Again != 0 || !w.Ended.IsZero() || len(w.Error) > 1024 || !strings.HasPrefix(w.Error, "no éé") || strings.ContainsRune(w.Error, '\uFFFD') || w.Progress.Done != 3 {
+	if !w.RunAfter.Equal(at(10)) || w.Attempt != 1 || w.Again != 0 || !w.Ended.IsZero() || len(w.Error) > 1024 ||
+		!strings.HasPrefix(w.Error, "no éé") || strings.ContainsRune(w.Error, '\uFFFD') || w.Progress.Done != 3 {
 		t.Fatalf("%+v", w)
 	}
 	s.take(9)
@@ -101,7 +103,8 @@ func cancelling(t *testing.T, s *desk) {
 		t.Fatalf("%+v, %v", beaten, err)
 	}
 	// A run that was to begin again does not.
-	state, err := s.EndJob(t.Context(), understudy.JobResult{Number: running, Fence: j.Fence, At: at(5), State: understudy.JobWaiting, RunAfter: at(6)})
+	state, err := s.EndJob(t.Context(), understudy.JobResult{Number: running, Fence: j.Fence, At: at(5), State: understudy.JobWaiting,
+		RunAfter: at(6)})
 	if err != nil || state != understudy.JobCancelled {
 		t.Fatalf("%v, %v", state, err)
 	}
@@ -293,7 +296,8 @@ func notes(t *testing.T, s *desk) {
 	set("walk_b", []byte("z"))
 	is("walk/a", "2\x00\xff")
 	is("walk/b%", "")
-	for prefix, want := range map[string]string{"walk/": "map[walk/a:2\x00\xff walk/b%:]", "": "5", "walk/b%": "map[walk/b%:]", "walk%": "map[]", "z": "map[]", "Walk": "map[]"} {
+	for prefix, want := range map[string]string{"walk/": "map[walk/a:2\x00\xff walk/b%:]", "": "5", "walk/b%": "map[walk/b%:]",
+		"walk%": "map[]", "z": "map[]", "Walk": "map[]"} {
 		all, err := s.Notes(t.Context(), prefix)
 		got := map[string]string{}
 		for name, value := range all {

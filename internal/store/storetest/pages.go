@@ -25,7 +25,8 @@ func pageComesBack(t *testing.T, s *suite) {
 			t.Fatalf("page %d is superseded at once", n)
 		}
 		if saved.Page.Version != got.Version || saved.Page.Rows[0] != got.Rows[0] {
-			t.Fatalf("page %d: saved says version %d and %+v, loaded %d and %+v", n, saved.Page.Version, saved.Page.Rows[0], got.Version, got.Rows[0])
+			t.Fatalf("page %d: saved says version %d and %+v, loaded %d and %+v", n, saved.Page.Version, saved.Page.Rows[0], got.Version,
+				got.Rows[0])
 		}
 		pages, from = append(pages, p), next
 	}
@@ -39,7 +40,8 @@ func pageComesBack(t *testing.T, s *suite) {
 
 func oddPages(t *testing.T, s *suite) {
 	whole := func(uri, kind, body string, status int) *understudy.Page {
-		return &understudy.Page{Key: key(uri), Kind: kind, Shape: kind, Status: status, ContentType: "text/plain", Body: []byte(body), Sum: sum([]byte(body)), At: at(0)}
+		return &understudy.Page{Key: key(uri), Kind: kind, Shape: kind, Status: status, ContentType: "text/plain", Body: []byte(body),
+			Sum: sum([]byte(body)), At: at(0)}
 	}
 	empty := list("/empty", at(0))
 	adjacent := list("/adjacent", at(0), row{id: sid(1), body: `{"sid":1}`}, row{id: sid(2), body: `{"sid":2}`})
@@ -187,7 +189,8 @@ func touches(t *testing.T, s *suite) {
 }
 
 func touchSparesOthers(t *testing.T, s *suite) {
-	inst, whole := instance("/1", at(1), call(1, "x")), &understudy.Page{Key: key("/w"), Status: 200, Body: []byte("x"), Sum: sum([]byte("x")), At: at(1)}
+	inst, whole := instance("/1", at(1), call(1, "x")), &understudy.Page{Key: key("/w"), Status: 200, Body: []byte("x"), Sum: sum([]byte("x")),
+		At: at(1)}
 	s.save(inst)
 	s.save(whole)
 	if _, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls", ID: sid(2)}); err != nil {
@@ -212,7 +215,8 @@ func notStored(t *testing.T, s *suite) {
 	p := list("/l", at(1), call(1, "x"))
 	p.NotStored = "invalid UTF-8"
 	s.saveIs(p, understudy.ErrNotStored)
-	if _, err := s.Save(t.Context(), p); err == nil || !strings.Contains(err.Error(), "invalid UTF-8") || !strings.HasPrefix(err.Error(), "store: save page") {
+	if _, err := s.Save(t.Context(), p); err == nil || !strings.Contains(err.Error(), "invalid UTF-8") ||
+		!strings.HasPrefix(err.Error(), "store: save page") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := s.Page(t.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {

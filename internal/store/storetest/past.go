@@ -57,7 +57,8 @@ func (s *suite) then(shape, id string, seconds int, body string) *understudy.Rec
 		s.Fatalf("record %s at %d s: %+v, %v, want not found", id, seconds, rec, err)
 	case body != "" && err != nil:
 		s.Fatalf("record %s at %d s: %v", id, seconds, err)
-	case body != "" && (string(rec.Body) != body || rec.ID != id || rec.Shape != shape || rec.Kind != "calls" || rec.Source != Source || rec.Number == 0 || rec.Version == 0):
+	case body != "" && (string(rec.Body) != body || rec.ID != id || rec.Shape != shape || rec.Kind != "calls" || rec.Source != Source ||
+		rec.Number == 0 || rec.Version == 0):
 		s.Fatalf("record %s at %d s: %+v %s, want %s", id, seconds, rec, rec.Body, body)
 	}
 	return rec
@@ -178,7 +179,8 @@ func fieldsOfChanges(t *testing.T, s *suite) {
 	s.save(list("/m", at(21), call(1, "y"), call(2, "y"), row{id: sid(3), body: `{}`}))
 	s.save(gone("/g", at(22), sid(1), 404))
 	all := s.changes()
-	if n := len(all); n != 14 || all[10].Fields != "status" || all[11].Fields != "status" || all[12].Fields != "sid\nstatus" || all[13].Fields != "" || all[1].Fields != "status" {
+	if n := len(all); n != 14 || all[10].Fields != "status" || all[11].Fields != "status" || all[12].Fields != "sid\nstatus" ||
+		all[13].Fields != "" || all[1].Fields != "status" {
 		t.Errorf("changes %+v", all)
 	}
 	// Names too many to be told are told by their outermost parts, or not at all.

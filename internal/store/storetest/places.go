@@ -90,7 +90,8 @@ func (p placed) body() string {
 	if p.parent != "" {
 		parent = `"` + p.parent + `"`
 	}
-	return fmt.Sprintf(`{"sid": %q, "date_created": %s, "start_time": %s, "end_time": %s, "status": %q, "to": %q, "from": "+14155550100", "parent_call_sid": %s}`,
+	return fmt.Sprintf(`{"sid": %q, "date_created": %s, "start_time": %s, "end_time": %s, "status": %q, "to": %q, "from": "+14155550100", `+
+		`"parent_call_sid": %s}`,
 		p.id(), date(p.created), date(p.start), date(p.ended()), p.status, p.to, parent)
 }
 
@@ -211,7 +212,8 @@ func placesOfPages(_ *testing.T, s *seeker) {
 		if f.Order != s.place(int(f.Number)) && f.Order == 0 {
 			s.Errorf("%+v", f)
 		}
-		if one, err := s.Record(s.Context(), Source, "calls", "calls", f.ID); err != nil || one.Version != f.Version || string(one.Body) != string(f.Body) || one.Number != f.Number ||
+		if one, err := s.Record(s.Context(), Source, "calls", "calls", f.ID); err != nil || one.Version != f.Version ||
+			string(one.Body) != string(f.Body) || one.Number != f.Number ||
 			!one.Since.Equal(f.Since) || !one.Seen.Equal(f.Seen) || one.Final != f.Final || f.Clock == 0 {
 			s.Errorf("%+v, by itself %+v, %v", f, one, err)
 		}
@@ -351,9 +353,11 @@ func placesStay(_ *testing.T, s *seeker) {
 
 func noQuestions(_ *testing.T, s *seeker) {
 	for _, q := range []query.RecordQuery{
-		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Want: -1}, {Predicates: []query.Predicate{{}}}, {Predicates: []query.Predicate{{Field: "status"}}},
+		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Want: -1}, {Predicates: []query.Predicate{{}}},
+		{Predicates: []query.Predicate{{Field: "status"}}},
 		{Predicates: []query.Predicate{{Field: "status", Any: []string{""}}}}, {Predicates: []query.Predicate{{Any: []string{"x"}}}},
-		{Predicates: []query.Predicate{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Predicates: make([]query.Predicate, store.MaxTerms+1)}, {IDs: []string{"CA1"}},
+		{Predicates: []query.Predicate{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Predicates: make([]query.Predicate, store.MaxTerms+1)},
+		{IDs: []string{"CA1"}},
 	} {
 		if err := s.Seek(s.Context(), q, func(query.Hit) bool { return true }); !errors.Is(err, understudy.ErrInvalid) {
 			s.Errorf("seek %+v: %v", q, err)

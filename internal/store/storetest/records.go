@@ -23,7 +23,8 @@ func recordIsNewest(t *testing.T, s *suite) {
 	saved := s.save(list("/1", at(2), b))
 	s.wantChanges(saved.Changes, "changed "+a.id)
 	second := s.record(b)
-	if second.Number != first.Number || second.Version == first.Version || !second.Seen.Equal(at(2)) || saved.Changes[0].Version != second.Version || saved.Changes[0].Record != second.Number {
+	if second.Number != first.Number || second.Version == first.Version || !second.Seen.Equal(at(2)) ||
+		saved.Changes[0].Version != second.Version || saved.Changes[0].Record != second.Number {
 		t.Errorf("first %+v, then %+v, change %+v", first, second, saved.Changes[0])
 	}
 	s.noRecord("other", a.id)
@@ -142,7 +143,8 @@ func idsOfAnyForm(t *testing.T, s *suite) {
 	hex := strings.Repeat("0123456789abcdef", 2)
 	ids := []string{
 		"CA" + hex, "SM" + hex, "CA" + strings.ToUpper(hex), "ca" + hex, "CA" + hex + "0", "CA" + hex[1:], "1", "", "~", "a~b",
-		"CF" + hex + "~CA" + hex, "CA" + hex + "~CA" + hex, "CA" + hex + "~", "\x00", "\x01" + hex[:16], "+15005550006", "日本", "a b/c?d", hex[:16], hex[:17],
+		"CF" + hex + "~CA" + hex, "CA" + hex + "~CA" + hex, "CA" + hex + "~", "\x00", "\x01" + hex[:16], "+15005550006", "日本", "a b/c?d",
+		hex[:16], hex[:17],
 	}
 	var rows []row
 	for i, id := range ids {
@@ -237,7 +239,8 @@ func seenMoves(t *testing.T, s *suite) {
 	open, done := call(1, "x"), call(2, "x")
 	done.final = true
 	for i, want := range []struct{ at, open, done int }{{0, 0, 0}, {60, 60, 0}, {3000, 3000, 0}, {3601, 3601, 3601}, {3700, 3700, 3601}} {
-		s.wantChanges(s.save(list("/l", at(want.at), open, done)).Changes, [][]string{{"came " + sid(1), "came " + sid(2)}, nil, nil, nil, nil}[i]...)
+		s.wantChanges(s.save(list("/l", at(want.at), open, done)).Changes,
+			[][]string{{"came " + sid(1), "came " + sid(2)}, nil, nil, nil, nil}[i]...)
 		if r := s.record(open); !r.Seen.Equal(at(want.open)) {
 			t.Errorf("%d: open record seen %v, want %v", i, r.Seen, at(want.open))
 		}

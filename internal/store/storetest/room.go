@@ -47,7 +47,8 @@ func RunLimited(t *testing.T, open func(t testing.TB, limit int64, now func() ti
 			}
 			run++
 			k := (&suite{T: t, Store: s}).kind("calls")
-			h := &crowded{T: rt, Store: s, watch: w, run: run, before: k.Changes, generation: k.Generation, pages: map[string]*understudy.Page{}, bodies: map[string]string{}}
+			h := &crowded{T: rt, Store: s, watch: w, run: run, before: k.Changes, generation: k.Generation, pages: map[string]*understudy.Page{},
+				bodies: map[string]string{}}
 			for range rapid.IntRange(10, 40).Draw(rt, "steps") {
 				h.step()
 			}

@@ -141,7 +141,8 @@ func list(uri string, when time.Time, rows ...row) *understudy.Page {
 
 // instance makes an instance page of one record.
 func instance(uri string, when time.Time, r row) *understudy.Page {
-	p := &understudy.Page{Key: key(uri), Kind: "calls", Shape: "calls", ID: r.id, Status: 200, ContentType: "application/json", At: when, Body: []byte(r.body)}
+	p := &understudy.Page{Key: key(uri), Kind: "calls", Shape: "calls", ID: r.id, Status: 200, ContentType: "application/json", At: when,
+		Body: []byte(r.body)}
 	p.Rows = []understudy.Row{{ID: r.id, End: len(r.body), Clock: clock(r), Final: r.final}}
 	p.Sum = sum(p.Body)
 	return p
@@ -240,7 +241,8 @@ func (s *suite) recordIn(shape string, r row) *understudy.Record {
 	if err != nil {
 		s.Fatalf("record %s: %v", r.id, err)
 	}
-	if string(rec.Body) != r.body || rec.ID != r.id || rec.Kind != "calls" || rec.Shape != shape || rec.Source != Source || rec.Number == 0 || rec.Version == 0 || rec.Final != r.final {
+	if string(rec.Body) != r.body || rec.ID != r.id || rec.Kind != "calls" || rec.Shape != shape || rec.Source != Source || rec.Number == 0 ||
+		rec.Version == 0 || rec.Final != r.final {
 		s.Fatalf("record %s: got %+v %s, want %s", r.id, rec, rec.Body, r.body)
 	}
 	return rec

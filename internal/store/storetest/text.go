@@ -195,7 +195,8 @@ func textTimes(_ *testing.T, s *seeker) {
 		for _, field := range []string{"", "date_sent"} {
 			for _, up := range []bool{false, true} {
 				t.Field = field
-				q := query.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: word(c.text), Predicates: append([]query.Predicate{t}, c.terms...), Up: up}
+				q := query.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: word(c.text),
+					Predicates: append([]query.Predicate{t}, c.terms...), Up: up}
 				if got := s.seek(q); len(got) != c.want {
 					s.Errorf("%+v, field %q, up %v: %d, want %d", c, field, up, len(got), c.want)
 				}
@@ -206,9 +207,12 @@ func textTimes(_ *testing.T, s *seeker) {
 
 func textFields(_ *testing.T, s *seeker) {
 	s.letters("messages",
-		letter{"body": "hello one", "from": "+14155550100", "to": "+14155550101", "status": "delivered", "direction": "outbound-api", "error_message": "carrier said no"},
-		letter{"body": "hello two", "status": "failed", "error_code": 30003, "num_segments": "77", "unheard": map[string]any{"of": []any{"unknown words", 12}}},
-		letter{"body": "delivered", "messaging_service_sid": nil, "uri": "/hidden", "api_version": "2010-04-01", "error_message": map[string]any{"inner": "nested thing"}})
+		letter{"body": "hello one", "from": "+14155550100", "to": "+14155550101", "status": "delivered", "direction": "outbound-api",
+			"error_message": "carrier said no"},
+		letter{"body": "hello two", "status": "failed", "error_code": 30003, "num_segments": "77",
+			"unheard": map[string]any{"of": []any{"unknown words", 12}}},
+		letter{"body": "delivered", "messaging_service_sid": nil, "uri": "/hidden", "api_version": "2010-04-01",
+			"error_message": map[string]any{"inner": "nested thing"}})
 	for _, c := range []struct {
 		text *query.Text
 		want []int
@@ -228,7 +232,8 @@ func textFields(_ *testing.T, s *seeker) {
 		{inClasses(word("14155550101"), spec.ClassPhone), []int{1}},
 		{word("30003"), []int{2}}, {word("77"), nil}, {word("hidden"), nil}, {word("2010"), nil},
 		{word("unknown words"), []int{2}}, {inClasses(word("unknown"), ""), nil}, {word("12"), []int{2}},
-		{word("nested"), []int{3}}, {inClasses(word("nested"), ""), nil}, {&query.Text{Words: []string{"nested"}, Field: "error_message"}, []int{3}},
+		{word("nested"), []int{3}}, {inClasses(word("nested"), ""), nil},
+		{&query.Text{Words: []string{"nested"}, Field: "error_message"}, []int{3}},
 		{joined(query.TextAnd, word("hello"), word("failed")), []int{2}},
 		{joined(query.TextOr, word("failed"), word("carrier")), []int{2, 1}},
 		{joined(query.TextNot, word("delivered"), word("carrier")), []int{3}},
@@ -272,7 +277,8 @@ func noTexts(_ *testing.T, s *seeker) {
 	for range 100 {
 		many = append(many, word("a"))
 	}
-	for _, text := range []*query.Text{{Op: 17}, {Op: query.TextAnd}, {Op: query.TextNot, Of: many[:1]}, {Op: query.TextOr, Of: []*query.Text{nil}}, deep, joined(query.TextOr, many...)} {
+	for _, text := range []*query.Text{{Op: 17}, {Op: query.TextAnd}, {Op: query.TextNot, Of: many[:1]},
+		{Op: query.TextOr, Of: []*query.Text{nil}}, deep, joined(query.TextOr, many...)} {
 		if _, err := findText(s.Seeker, text); !errors.Is(err, understudy.ErrInvalid) {
 			s.Errorf("%+v: %v", text, err)
 		}

@@ -71,7 +71,8 @@ func (s *suite) wantRecords(w query.RangeScan, when time.Time, want ...string) {
 	s.Helper()
 	var got []string
 	err := s.RecordsAt(s.Context(), window(w), when, func(rec *understudy.Record, clock int64) bool {
-		if one, err := s.RecordAt(s.Context(), Source, "calls", rec.Shape, rec.ID, when); err != nil || one.Version != rec.Version || string(one.Body) != string(rec.Body) || one.Number != rec.Number {
+		if one, err := s.RecordAt(s.Context(), Source, "calls", rec.Shape, rec.ID, when); err != nil || one.Version != rec.Version ||
+			string(one.Body) != string(rec.Body) || one.Number != rec.Number {
 			s.Fatalf("record %+v, by itself %+v, %v", rec, one, err)
 		}
 		got = append(got, rec.ID)
@@ -88,7 +89,8 @@ func windows(t *testing.T, s *suite) {
 	}
 	w := query.RangeScan{}
 	s.wantRows(w)
-	s.save(timed("/l", at(0), one("b", "open", 200, ""), one("a", "done", 100, "P"), one("c", "open", 0, "P"), one("d", "open", 200, "Q"), one("e", "done", 300, "P")))
+	s.save(timed("/l", at(0), one("b", "open", 200, ""), one("a", "done", 100, "P"), one("c", "open", 0, "P"), one("d", "open", 200, "Q"),
+		one("e", "done", 300, "P")))
 	s.wantRows(w, "e", "d", "b", "a")
 	s.wantRows(query.RangeScan{Limit: 2}, "e", "d")
 	s.wantRows(query.RangeScan{From: 200}, "e", "d", "b")
@@ -104,7 +106,8 @@ func windows(t *testing.T, s *suite) {
 	if r := rows[3]; r.Clock != 100 || r.Parent != "P" || !r.Final {
 		t.Errorf("row %+v", r)
 	}
-	if got := s.page(timed("/l", at(0), one("b", "open", 200, ""), one("a", "done", 100, "P"), one("c", "open", 0, "P"), one("d", "open", 200, "Q"), one("e", "done", 300, "P"))); got.Rows[1].Parent != "P" || got.Rows[0].Parent != "" {
+	if got := s.page(timed("/l", at(0), one("b", "open", 200, ""), one("a", "done", 100, "P"), one("c", "open", 0, "P"),
+		one("d", "open", 200, "Q"), one("e", "done", 300, "P"))); got.Rows[1].Parent != "P" || got.Rows[0].Parent != "" {
 		t.Errorf("rows %+v", got.Rows)
 	}
 	// Part by part.

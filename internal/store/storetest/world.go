@@ -49,9 +49,11 @@ func (w *World) hex(i int, salt uint64) string {
 	return hex.EncodeToString(raw[:])
 }
 
-var subresources = []string{"notifications", "recordings", "payments", "events", "siprec", "streams", "transcriptions", "user_defined_message_subscriptions", "user_defined_messages"}
+var subresources = []string{"notifications", "recordings", "payments", "events", "siprec", "streams", "transcriptions",
+	"user_defined_message_subscriptions", "user_defined_messages"}
 
-var subpaths = []string{"Notifications", "Recordings", "Payments", "Events", "Siprec", "Streams", "Transcriptions", "UserDefinedMessageSubscriptions", "UserDefinedMessages"}
+var subpaths = []string{"Notifications", "Recordings", "Payments", "Events", "Siprec", "Streams", "Transcriptions",
+	"UserDefinedMessageSubscriptions", "UserDefinedMessages"}
 
 // Person is the number of one of the world's people.
 func (w *World) Person(n int) string {
@@ -101,7 +103,8 @@ func (w *World) AppendCall(dst []byte, i int) []byte {
 	text("price", fmt.Sprintf("-%d.%05d", steps, length/60*850+850))
 	text("price_unit", "USD")
 	text("direction", direction)
-	dst = append(dst, `"answered_by":null,"api_version":"2010-04-01","forwarded_from":null,"group_sid":null,"caller_name":null,"queue_time":"0","trunk_sid":null,`...)
+	dst = append(dst, `"answered_by":null,"api_version":"2010-04-01","forwarded_from":null,"group_sid":null,"caller_name":null,`+
+		`"queue_time":"0","trunk_sid":null,`...)
 	uri := "/2010-04-01/Accounts/" + Account + "/Calls/" + id
 	text("uri", uri+".json")
 	dst = append(dst, `"subresource_uris":{`...)
@@ -143,7 +146,8 @@ func (w *World) List(size, n, from int, at time.Time) (p *understudy.Page, next 
 		}
 	}
 	uri := w.URI(size, n, from-1)
-	p = &understudy.Page{Key: understudy.Key{Source: Source, URI: uri}, Kind: "calls", Shape: "calls", List: true, Status: 200, ContentType: "application/json; charset=utf-8", At: at, Took: time.Second}
+	p = &understudy.Page{Key: understudy.Key{Source: Source, URI: uri}, Kind: "calls", Shape: "calls", List: true, Status: 200,
+		ContentType: "application/json; charset=utf-8", At: at, Took: time.Second}
 	body := make([]byte, 0, 400+2200*len(on))
 	body = fmt.Appendf(body, `{"first_page_uri":"%s?PageSize=%d&Page=0","end":%d,"calls":[`, Path, size, n*size+len(on)-1)
 	for j, call := range on {
@@ -152,13 +156,16 @@ func (w *World) List(size, n, from int, at time.Time) (p *understudy.Page, next 
 		}
 		start := len(body)
 		body = w.AppendCall(body, call)
-		p.Rows = append(p.Rows, understudy.Row{ID: w.ID(call), Start: start, End: len(body), Clock: Epoch.Unix() - int64(call)*37, Final: call%10 != 0})
+		p.Rows = append(p.Rows, understudy.Row{ID: w.ID(call), Start: start, End: len(body), Clock: Epoch.Unix() - int64(call)*37,
+			Final: call%10 != 0})
 	}
 	if i < w.N {
 		p.Next = understudy.Key{Source: Source, URI: w.URI(size, n+1, i-1)}
-		body = fmt.Appendf(body, `],"previous_page_uri":null,"uri":"%s","page_size":%d,"start":%d,"next_page_uri":"%s","page":%d}`, uri, size, n*size, p.Next.URI, n)
+		body = fmt.Appendf(body, `],"previous_page_uri":null,"uri":"%s","page_size":%d,"start":%d,"next_page_uri":"%s","page":%d}`, uri, size,
+			n*size, p.Next.URI, n)
 	} else {
-		body = fmt.Appendf(body, `],"previous_page_uri":null,"uri":"%s","page_size":%d,"start":%d,"next_page_uri":null,"page":%d}`, uri, size, n*size, n)
+		body = fmt.Appendf(body, `],"previous_page_uri":null,"uri":"%s","page_size":%d,"start":%d,"next_page_uri":null,"page":%d}`, uri, size,
+			n*size, n)
 	}
 	p.Body = body
 	p.Sum = sum(body)

@@ -19,7 +19,8 @@ func FuzzMarked(f *testing.F) {
 		if strings.ContainsAny(plain, "<>\"'") || strings.Count(got, "<mark>") != strings.Count(got, "</mark>") {
 			t.Fatalf("%q: %q", text, got)
 		}
-		if want := strings.ReplaceAll(text, "\x00", "\uFFFD"); html.UnescapeString(plain) != html.UnescapeString(template.HTMLEscapeString(want)) {
+		want := strings.ReplaceAll(text, "\x00", "\uFFFD")
+		if html.UnescapeString(plain) != html.UnescapeString(template.HTMLEscapeString(want)) {
 			t.Fatalf("%q became %q", text, plain)
 		}
 	})

@@ -42,7 +42,8 @@ func TestSay(t *testing.T) {
 			t.Errorf("%s: stamp %s", c.at, w.Stamp)
 		}
 	}
-	if w := sayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC), zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
+	if w := sayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC),
+		zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
 		t.Errorf("a plain date: %+v", w)
 	}
 }
@@ -82,14 +83,16 @@ func TestWriteDate(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "less than 1 s", 12 * time.Second: "12 s", 119 * time.Second: "119 s", 3 * time.Minute: "3 min", 5 * time.Hour: "5 h", 80 * time.Hour: "3 days",
+		0: "less than 1 s", 12 * time.Second: "12 s", 119 * time.Second: "119 s", 3 * time.Minute: "3 min", 5 * time.Hour: "5 h",
+		80 * time.Hour: "3 days",
 	} {
 		if got := longAgo(d); got != want {
 			t.Errorf("longAgo(%v) = %q", d, got)
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		0: "0.00 ms", 412 * time.Microsecond: "0.41 ms", 3210 * time.Microsecond: "3.2 ms", 812 * time.Millisecond: "812 ms", 1020 * time.Millisecond: "1.02 s",
+		0: "0.00 ms", 412 * time.Microsecond: "0.41 ms", 3210 * time.Microsecond: "3.2 ms", 812 * time.Millisecond: "812 ms",
+		1020 * time.Millisecond: "1.02 s",
 	} {
 		if got := Millis(d); got != want {
 			t.Errorf("millis(%v) = %q", d, got)
@@ -101,9 +104,12 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"+14155551234": "+1 415 555 1234", "+442071838750": "+44 20 7183 8750", "+493060113658": "+49 3060113658", "+97227655454": "+972 27655454",
-		"+447700475262": "+44 7700 475262", "+911135241138": "+91 11 3524 1138", "+919876543210": "+91 98765 43210", "+33612345678": "+33 6 12 34 56 78", "+1415555123": "+1 415555123",
-		"72975": "72975", "client:anna": "client:anna", "+0123456789": "+0123456789", "": "", "+": "+", "+1": "+1", "whatsapp:+14155551234": "whatsapp:+14155551234",
+		"+14155551234": "+1 415 555 1234", "+442071838750": "+44 20 7183 8750", "+493060113658": "+49 3060113658",
+		"+97227655454":  "+972 27655454",
+		"+447700475262": "+44 7700 475262", "+911135241138": "+91 11 3524 1138", "+919876543210": "+91 98765 43210",
+		"+33612345678": "+33 6 12 34 56 78", "+1415555123": "+1 415555123",
+		"72975": "72975", "client:anna": "client:anna", "+0123456789": "+0123456789", "": "", "+": "+", "+1": "+1",
+		"whatsapp:+14155551234": "whatsapp:+14155551234",
 	} {
 		if got := strings.ReplaceAll(plan.GroupPhone(text), "\u00a0", " "); got != want {
 			t.Errorf("groupPhone(%q) = %q", text, got)

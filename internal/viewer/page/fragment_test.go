@@ -45,12 +45,15 @@ func TestIdentity(t *testing.T) {
 	s := maphash.MakeSeed()
 	seen := map[Identity]int{}
 	counted := func(n int64, value string) *query.SearchResult {
-		return &query.SearchResult{Total: &query.Count{N: n}, Facets: []query.SearchFacet{{Name: "status", Values: []query.SearchValue{{Value: value}}}}}
+		return &query.SearchResult{Total: &query.Count{N: n}, Facets: []query.SearchFacet{{Name: "status",
+			Values: []query.SearchValue{{Value: value}}}}}
 	}
 	for i, parts := range [][]any{
-		{}, {""}, {"a"}, {"a", "b"}, {"b", "a"}, {"ab"}, {map[string]bool{}}, {map[string]bool{"a": true}}, {map[string]bool{"a": true, "b": true}},
+		{}, {""}, {"a"}, {"a", "b"}, {"b", "a"}, {"ab"}, {map[string]bool{}}, {map[string]bool{"a": true}},
+		{map[string]bool{"a": true, "b": true}},
 		{counted(1, "a")}, {counted(2, "a")}, {counted(1, "b")}, {[]byte("x")},
-		{time.Unix(1, 0)}, {time.Unix(2, 0)}, {Snapshot{Kinds: map[string]Held{"a": {Records: 1}}}}, {Snapshot{Kinds: map[string]Held{"a": {Records: 2}}}},
+		{time.Unix(1, 0)}, {time.Unix(2, 0)}, {Snapshot{Kinds: map[string]Held{"a": {Records: 1}}}},
+		{Snapshot{Kinds: map[string]Held{"a": {Records: 2}}}},
 		{[]any{nil, nil}}, {(*When)(nil)}, {&When{}}, {1}, {int64(1)}, {true}, {false}, {1.5},
 	} {
 		of := Identity{}.With(s, parts...)

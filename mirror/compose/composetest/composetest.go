@@ -254,7 +254,8 @@ func (w *World) walk(l *list) error {
 			}
 			h.now[rec.ID][rec.Shape], h.was[rec.ID] = rec, rec
 			l.rows, ids = append(l.rows, rec), append(ids, rec.ID)
-			page.Rows = append(page.Rows, understudy.Row{ID: rec.ID, Start: v.Start, End: v.End, Clock: clock(l.kind, rec.Body), Parent: Text(rec.Body, l.kind.Parent), Final: rec.Final})
+			page.Rows = append(page.Rows, understudy.Row{ID: rec.ID, Start: v.Start, End: v.End, Clock: clock(l.kind, rec.Body),
+				Parent: Text(rec.Body, l.kind.Parent), Final: rec.Final})
 			return true
 		})
 		if w.Landed != nil {
@@ -278,7 +279,8 @@ func (w *World) page(l *list, target string, body []byte) (*understudy.Page, err
 	if err != nil {
 		return nil, err
 	}
-	return &understudy.Page{Key: t.Key, Kind: l.kind.Name, Shape: t.KeptAs(w.src.User), List: true, Status: 200, ContentType: "application/json", Body: body, Sum: half(body)}, nil
+	return &understudy.Page{Key: t.Key, Kind: l.kind.Name, Shape: t.KeptAs(w.src.User), List: true, Status: 200,
+		ContentType: "application/json", Body: body, Sum: half(body)}, nil
 }
 
 func half(body []byte) [16]byte {
