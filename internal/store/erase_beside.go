@@ -63,7 +63,7 @@ func (b *batch) beside(c *sqlite.Conn) error {
 	}
 	for _, name := range notes {
 		if err == nil {
-			_, err = c.One(deleteNote, []driver.Value{name}, func([]driver.Value) {})
+			_, err = Delete(c, name)
 		}
 	}
 	return err

@@ -70,6 +70,12 @@ var (
 			EXISTS (SELECT 1 FROM seat JOIN job j ON j.kind = seat.kind AND j.lane = seat.lane WHERE j.state = 1 AND j.run_after <= ?)`}
 )
 
+// Queue keeps jobs in the database. It is safe for concurrent use.
+type Queue struct{ pool *sqlite.Pool }
+
+// NewQueue returns the jobs of a database.
+func NewQueue(pool *sqlite.Pool) *Queue { return &Queue{pool} }
+
 // nanos is a time as it is stored.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
@@ -133,8 +139,8 @@ func checkAdded(jobs []understudy.Job) error {
 // number of each; for one whose Kind and Key a live job has, that job's. Of a
 // job only what it asks for counts (Kind to ExpiresAt, Mark); Attempts must be
 // set. Errors: ErrInvalid, ErrNotStored.
-func (db *DB) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +149,7 @@ func (db *DB) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job
 		return nil, sqlite.Failed(true, err, "add jobs")
 	}
 	var numbers []int64
-	err = db.change(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.Change(ctx, func(c *sqlite.Conn) error {
 		numbers = make([]int64, 0, len(jobs))
 		for i := range jobs {
 			n, err := addJob(c, now, &jobs[i])
@@ -158,20 +164,6 @@ func (db *DB) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job
 		return nil, sqlite.Failed(true, err, "add jobs")
 	}
 	return numbers, nil
-}
-
-// change runs work in a writing transaction.
-func (db *DB) change(ctx context.Context, work func(c *sqlite.Conn) error) error {
-	return db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error { return work(c) })
-	})
-}
-
-// settle is change for what ends something: it may use the reserve.
-func (db *DB) settle(ctx context.Context, work func(c *sqlite.Conn) error) error {
-	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error { return work(c) })
-	})
 }
 
 func addJob(c *sqlite.Conn, now time.Time, j *understudy.Job) (number int64, err error) {
@@ -193,8 +185,8 @@ func addJob(c *sqlite.Conn, now time.Time, j *understudy.Job) (number int64, err
 // time they were due, then by number. Before that, leases nothing was heard of
 // are taken back and what has expired is archived. All in one transaction, each
 // job by one statement. Errors: ErrInvalid, ErrNotStored.
-func (db *DB) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return understudy.Claimed{}, err
 	}
@@ -203,7 +195,7 @@ func (db *DB) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.
 		return understudy.Claimed{}, sqlite.Failed(true, err, "claim jobs")
 	}
 	var got understudy.Claimed
-	err = db.settle(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
 		got = understudy.Claimed{}
 		if err := sweepJobs(c, &want, &got); err != nil {
 			return err

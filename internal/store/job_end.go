@@ -49,14 +49,14 @@ func clipped(s string, most int) string {
 
 // BeatJobs writes signs of life and returns what each found, in order. A lease
 // whose end has passed is renewed as long as nobody has taken it back.
-func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	var all []understudy.HeartbeatReply
-	err = db.settle(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
 		all = make([]understudy.HeartbeatReply, len(beats))
 		for i, b := range beats {
 			found, err := c.One(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clipped(b.Progress.Note,
@@ -77,8 +77,8 @@ func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]un
 
 // MarkJob notes where the next run of a job goes on. Errors: ErrLost,
 // ErrInvalid for a mark above MaxJobPayload, ErrNotStored.
-func (db *DB) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
-	leave, err := db.pool.Begin()
+func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (db *DB) MarkJob(ctx context.Context, number, fence int64, mark []byte) err
 		return sqlite.Failed(true, err, "mark job %d", number)
 	}
 	found := false
-	err = db.change(ctx, func(c *sqlite.Conn) (err error) {
+	err = q.pool.Change(ctx, func(c *sqlite.Conn) (err error) {
 		found, err = c.One(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
 		return err
 	})
@@ -107,8 +107,8 @@ func checkMark(mark []byte) error {
 // EndJob notes how a run ended and returns what the job became: what e says, or
 // JobCancelled when it was to run again and somebody has cancelled it. Errors:
 // ErrLost, ErrInvalid, ErrNotStored.
-func (db *DB) EndJob(ctx context.Context, e understudy.JobResult) (state understudy.JobState, err error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state understudy.JobState, err error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
@@ -117,7 +117,7 @@ func (db *DB) EndJob(ctx context.Context, e understudy.JobResult) (state underst
 		return 0, sqlite.Failed(true, err, "end job %d", e.Number)
 	}
 	found := false
-	err = db.settle(ctx, func(c *sqlite.Conn) (err error) {
+	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) (err error) {
 		args := []driver.Value{int64(e.State), nanos(e.At), clipped(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
 			e.Progress.Done, e.Progress.Total, clipped(e.Progress.Note, maxJobError), e.Number, e.Fence}
 		found, err = c.One(endJob, args, func(r []driver.Value) { state = understudy.JobState(r[0].(int64)) })
@@ -139,13 +139,13 @@ func checkEnd(e *understudy.JobResult) error {
 // CancelJob archives a waiting job, and asks for the end of a running one. It
 // returns the job as it is then. Errors: ErrNotFound; ErrInvalid for one that
 // is archived.
-func (db *DB) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return j, err
 	}
 	defer leave()
-	err = db.settle(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
 		found, err := c.One(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
 		if err != nil || found {
 			return err
@@ -170,8 +170,8 @@ func ended(j *understudy.Job) error {
 // adds the job. A job whose Key is live is not added, but its slot has passed.
 // last is what is since for the next call: the slot planned last; the zero
 // time: none ever was. A zero slot plans nothing and only asks.
-func (db *DB) PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return 0, time.Time{}, err
 	}
@@ -179,7 +179,7 @@ func (db *DB) PlanJob(ctx context.Context, now, since, slot time.Time, job under
 	if err := checkJob(&job); err != nil {
 		return 0, time.Time{}, sqlite.Failed(true, err, "plan job")
 	}
-	err = db.change(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.Change(ctx, func(c *sqlite.Conn) error {
 		number, last = 0, time.Time{}
 		if _, err := c.One(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = instant(r[0].(int64)) }); err != nil {
 			return err

@@ -53,15 +53,15 @@ func filterLimit(f *understudy.JobFilter) int {
 }
 
 // Jobs returns the jobs a filter chooses, the newest first.
-func (db *DB) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	text, args := selectJobs(&f)
 	var all []understudy.Job
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.Read(ctx, func(c *sqlite.Conn) error {
 		stmt, err := c.Raw.Prepare(text)
 		if err != nil {
 			return err
@@ -104,13 +104,13 @@ func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 }
 
 // JobCounts counts jobs by where they stand.
-func (db *DB) JobCounts(ctx context.Context) (n understudy.JobCounts, err error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) JobCounts(ctx context.Context) (n understudy.JobCounts, err error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return n, err
 	}
 	defer leave()
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.Read(ctx, func(c *sqlite.Conn) error {
 		_, err := c.One(countJobs, nil, func(r []driver.Value) {
 			n = understudy.JobCounts{Waiting: r[0].(int64), Running: r[1].(int64), Archived: r[2].(int64)}
 		})
@@ -122,13 +122,13 @@ func (db *DB) JobCounts(ctx context.Context) (n understudy.JobCounts, err error)
 // TrimJobs removes archived jobs: of each state all but the keep newest, and
 // all that ended before a time. At most a few thousand go at once; the rest
 // goes the next time. It returns how many went.
-func (db *DB) TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error) {
-	leave, err := db.pool.Begin()
+func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error) {
+	leave, err := q.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	err = db.settle(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
 		removed = 0
 		count := func([]driver.Value) error { removed++; return nil }
 		for state := understudy.JobDone; state <= understudy.JobExpired; state++ {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"slices"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -28,49 +27,60 @@ var (
 	deleteNote = &sqlite.Statement{Head: "DELETE FROM note WHERE name = ? RETURNING name"}
 )
 
+// KV keeps small values under names. It is safe for concurrent use.
+type KV struct{ pool *sqlite.Pool }
+
+// New returns the values of a database.
+func New(pool *sqlite.Pool) *KV { return &KV{pool} }
+
 // Note returns the value under a name; ErrNotFound when there is none.
-func (db *DB) Note(ctx context.Context, name string) (value []byte, err error) {
-	leave, err := db.pool.Begin()
+func (k *KV) Note(ctx context.Context, name string) (value []byte, err error) {
+	leave, err := k.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
 		found, err := c.One(selectNote, []driver.Value{name}, func(r []driver.Value) { value = noteOf(r[0]) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		}
 		return err
 	})
-	return value, sqlite.Failed(false, err, "note %s", clipped(name, maxNoteName))
+	return value, sqlite.Failed(false, err, "note %s", understudy.Clip(name))
 }
 
 func noteOf(v driver.Value) []byte {
 	b, _ := v.([]byte)
-	return slices.Clone(blob(b))
+	return append([]byte{}, b...)
 }
 
 // SetNote keeps a value under a name, in place of the former; nil removes it.
 // Errors: ErrInvalid for a name that is empty or above 512 bytes or a value
 // above 64 KiB, ErrNotStored.
-func (db *DB) SetNote(ctx context.Context, name string, value []byte) error {
-	leave, err := db.pool.Begin()
+func (k *KV) SetNote(ctx context.Context, name string, value []byte) error {
+	leave, err := k.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	if err := checkNote(name, value); err != nil {
-		return sqlite.Failed(true, err, "note %s", clipped(name, maxNoteName))
+		return sqlite.Failed(true, err, "note %s", understudy.Clip(name))
 	}
 	if value == nil {
-		err = db.settle(ctx, func(c *sqlite.Conn) error {
-			_, err := c.One(deleteNote, []driver.Value{name}, func([]driver.Value) {})
+		err = k.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+			_, err := Delete(c, name)
 			return err
 		})
 	} else {
-		err = db.change(ctx, func(c *sqlite.Conn) error { return c.Exec(putNote, 0, name, value) })
+		err = k.pool.Change(ctx, func(c *sqlite.Conn) error { return c.Exec(putNote, 0, name, value) })
 	}
 	return sqlite.Failed(true, err, "note %s", name)
+}
+
+// Delete removes a note in a transaction and reports whether there was one.
+func Delete(c *sqlite.Conn, name string) (found bool, err error) {
+	return c.One(deleteNote, []driver.Value{name}, func([]driver.Value) {})
 }
 
 func checkNote(name string, value []byte) error {
@@ -82,18 +92,18 @@ func checkNote(name string, value []byte) error {
 
 // Notes returns the notes whose names begin with prefix, at most 10,000 of
 // them, the first by name.
-func (db *DB) Notes(ctx context.Context, prefix string) (map[string][]byte, error) {
-	leave, err := db.pool.Begin()
+func (k *KV) Notes(ctx context.Context, prefix string) (map[string][]byte, error) {
+	leave, err := k.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	all := map[string][]byte{}
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
 		return c.Query(selectNotes, 0, []driver.Value{prefix, int64(maxNotes)}, func(r []driver.Value) error {
 			all[r[0].(string)] = noteOf(r[1])
 			return nil
 		})
 	})
-	return all, sqlite.Failed(false, err, "notes %s", clipped(prefix, maxNoteName))
+	return all, sqlite.Failed(false, err, "notes %s", understudy.Clip(prefix))
 }

@@ -38,13 +38,13 @@ type DB struct {
 	packer  packer
 	catalog catalog
 
+	parts
 	writing
 	rooms sync.Pool // *[]byte that blocks are unpacked into
 
-	epoch    atomic.Int64 // twice how often records made room for others; odd until that is committed or not
-	silent   atomic.Int64 // the same, of records that came or went without a change
-	spans    spans
-	built    built
+	epoch  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
+	silent atomic.Int64 // the same, of records that came or went without a change
+	indexes
 	reads    reads
 	watchers watchers
 	room     room
@@ -52,6 +52,18 @@ type DB struct {
 	erased  atomic.Int64 // names that are not stored again
 	eraser  eraser
 	residue residue
+}
+
+// parts are the tables that other packages own.
+type parts struct {
+	*Queue
+	*KV
+}
+
+// indexes is what is kept in memory of the indexes of terms and words.
+type indexes struct {
+	spans spans
+	built built
 }
 
 // writing is what the goroutine that has the writing connection uses.
@@ -75,6 +87,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	db := &DB{o: o, packer: newPacker(), catalog: newCatalog()}
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
+	db.Queue, db.KV = NewQueue(db.pool), New(db.pool)
 	db.room.open()
 	db.eraser.turn = make(chan struct{}, 1)
 	c, err := db.begin(ctx)

@@ -118,7 +118,21 @@ func (p *Pool) Release(ctx context.Context, work func(c *Conn) (broken bool, err
 	})
 }
 
-// enter counts a call; what it returns must be called when the call ends.
+// Change runs work in a writing transaction.
+func (p *Pool) Change(ctx context.Context, work func(c *Conn) error) error {
+	return p.Write(ctx, func(c *Conn) (bool, error) {
+		return c.Transaction(ctx, BeginWrite, func() error { return work(c) })
+	})
+}
+
+// ReleaseChange is Change for what ends something: it may use the reserve.
+func (p *Pool) ReleaseChange(ctx context.Context, work func(c *Conn) error) error {
+	return p.Release(ctx, func(c *Conn) (bool, error) {
+		return c.Transaction(ctx, BeginWrite, func() error { return work(c) })
+	})
+}
+
+// Begin counts a call; what it returns must be called when the call ends.
 func (p *Pool) Begin() (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
