@@ -5,6 +5,7 @@ package store
 import (
 	"database/sql/driver"
 
+	"understudy/internal/store/kv"
 	"understudy/internal/store/sqlite"
 )
 
@@ -63,7 +64,7 @@ func (b *batch) beside(c *sqlite.Conn) error {
 	}
 	for _, name := range notes {
 		if err == nil {
-			_, err = Delete(c, name)
+			_, err = kv.Delete(c, name)
 		}
 	}
 	return err

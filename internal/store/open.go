@@ -17,6 +17,8 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"understudy/internal/store/jobs"
+	"understudy/internal/store/kv"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
@@ -56,8 +58,8 @@ type DB struct {
 
 // parts are the tables that other packages own.
 type parts struct {
-	*Queue
-	*KV
+	*jobs.Queue
+	*kv.Table
 }
 
 // indexes is what is kept in memory of the indexes of terms and words.
@@ -87,7 +89,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	db := &DB{o: o, packer: newPacker(), catalog: newCatalog()}
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
-	db.Queue, db.KV = NewQueue(db.pool), New(db.pool)
+	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
 	db.room.open()
 	db.eraser.turn = make(chan struct{}, 1)
 	c, err := db.begin(ctx)

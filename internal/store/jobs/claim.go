@@ -1,6 +1,6 @@
-// Jobs: promises are written down, and claimed by one statement.
-
-package store
+// Package jobs keeps promised work in the database: promises are written down,
+// and claimed by one statement.
+package jobs
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // What becomes of a job that runs: signs of life, marks, its end; every one of
 // them under the fence of its lease.
 
-package store
+package jobs
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Notes: small values under names, for rooms that have something to remember.
-
-package store
+// Package kv keeps small values under names, for packages that have something to
+// remember.
+package kv
 
 import (
 	"context"
@@ -27,14 +27,14 @@ var (
 	deleteNote = &sqlite.Statement{Head: "DELETE FROM note WHERE name = ? RETURNING name"}
 )
 
-// KV keeps small values under names. It is safe for concurrent use.
-type KV struct{ pool *sqlite.Pool }
+// Table keeps small values under names. It is safe for concurrent use.
+type Table struct{ pool *sqlite.Pool }
 
 // New returns the values of a database.
-func New(pool *sqlite.Pool) *KV { return &KV{pool} }
+func New(pool *sqlite.Pool) *Table { return &Table{pool} }
 
 // Note returns the value under a name; ErrNotFound when there is none.
-func (k *KV) Note(ctx context.Context, name string) (value []byte, err error) {
+func (k *Table) Note(ctx context.Context, name string) (value []byte, err error) {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func noteOf(v driver.Value) []byte {
 // SetNote keeps a value under a name, in place of the former; nil removes it.
 // Errors: ErrInvalid for a name that is empty or above 512 bytes or a value
 // above 64 KiB, ErrNotStored.
-func (k *KV) SetNote(ctx context.Context, name string, value []byte) error {
+func (k *Table) SetNote(ctx context.Context, name string, value []byte) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func checkNote(name string, value []byte) error {
 
 // Notes returns the notes whose names begin with prefix, at most 10,000 of
 // them, the first by name.
-func (k *KV) Notes(ctx context.Context, prefix string) (map[string][]byte, error) {
+func (k *Table) Notes(ctx context.Context, prefix string) (map[string][]byte, error) {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return nil, err

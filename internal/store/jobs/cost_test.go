@@ -1,6 +1,6 @@
 // What the statements of jobs cost does not grow with the number of jobs.
 
-package store
+package jobs_test
 
 import (
 	"database/sql/driver"
@@ -11,40 +11,44 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/jobs"
 	"understudy/internal/store/sqlite"
 )
 
 // One statement claims, and none of those a runner repeats walks the table.
 func TestOneStatementClaims(t *testing.T) {
-	if text := claimJob.Head + claimJob.Tail; strings.Count(text, "UPDATE job") != 1 || !strings.Contains(text, "RETURNING") ||
-		!strings.Contains(text, "WHERE number = (SELECT j.number FROM first JOIN job j") {
+	if text := jobs.Statements["claim"].Head + jobs.Statements["claim"].Tail; strings.Count(text, "UPDATE job") != 1 ||
+		!strings.Contains(text, "RETURNING") || !strings.Contains(text, "WHERE number = (SELECT j.number FROM first JOIN job j") {
 		t.Error("a claim is no longer one UPDATE over a sub-select of candidates")
 	}
-	db, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "understudy.db")})
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db, err := store.Open(t.Context(), store.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for name, st := range map[string]*sqlite.Statement{"claim": claimJob, "next": nextJob, "lose": loseLeases, "expire": expireJobs,
-		"beat": beatJob, "mark": markJob,
-		"end": endJob, "live": selectLiveJob, "cancel": cancelJob, "job": selectJob} {
+	c, err := sqlite.Dial(t.Context(), path, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for name, st := range jobs.Statements {
 		text := st.Head + st.Tuple + st.Tail
 		args := make([]driver.Value, 24)
 		for i := range args {
 			args[i] = int64(1)
 		}
 		var plan []string
-		err := db.pool.Read(t.Context(), func(c *sqlite.Conn) error {
-			stmt, err := c.Raw.Prepare("EXPLAIN QUERY PLAN " + text)
-			if err != nil {
-				return err
-			}
-			defer stmt.Close()
-			return c.Rows(stmt, args[:placeholders(text)], func(r []driver.Value) error {
-				plan = append(plan, r[3].(string))
-				return nil
-			})
+		stmt, err := c.Raw.Prepare("EXPLAIN QUERY PLAN " + text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		err = c.Rows(stmt, args[:placeholders(text)], func(r []driver.Value) error {
+			plan = append(plan, r[3].(string))
+			return nil
 		})
+		stmt.Close()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -74,7 +78,7 @@ func placeholders(text string) (n int) {
 // A claim among 20,000 jobs that wait, most of them of a kind that is full or
 // not due, takes about as long as among few.
 func TestClaimsAmongMany(t *testing.T) {
-	db, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "understudy.db")})
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "understudy.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Jobs as they stand, and the archive kept short.
 
-package store
+package jobs
 
 import (
 	"context"
