@@ -1,5 +1,5 @@
-// kill -9: whoever keeps its number sees every change once, however often it
-// is killed and the connection cut.
+// kill -9: a follower that keeps its number sees every change once, however often it is
+// killed and the connection cut.
 
 package follow_test
 

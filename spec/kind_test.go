@@ -2,7 +2,7 @@ package spec
 
 import "testing"
 
-// An id's digits are no phone number; a number behind a prefix is none the less.
+// The digits of an id are no phone number, but a number behind a prefix still is one.
 func TestHasID(t *testing.T) {
 	s := &Spec{Kinds: []*Kind{{Name: "calls", Prefixes: []string{"CA"}}, {Name: "customers", Prefixes: []string{"cus_"}}}}
 	for text, want := range map[string]bool{

@@ -233,7 +233,7 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 	if _, err := get(t, links, "/events"); err != nil || got.Header.Get("Authorization") != "" {
 		t.Errorf("%v, %v", err, got.Header)
 	}
-	// A path no host of the spec serves is nobody's fault.
+	// A path that no host of the spec serves is no failure of upstream.
 	if _, err := get(t, c, "/2011/x"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("a path without a host: %v", err)
 	}

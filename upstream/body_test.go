@@ -1,4 +1,4 @@
-// What a body takes of memory on its way, and how it waits for room.
+// Bodies: the memory they take on their way, and how they wait for it.
 
 package upstream
 
@@ -90,8 +90,8 @@ func TestAPackedBodyThatLiesAboutItsLength(t *testing.T) {
 	}
 }
 
-// waiting is an API with two places in its budget whose pages are heavy but for
-// one, and a scale on which there is no room.
+// waiting is an API with two slots in its budget, whose pages are heavy but for one,
+// and a semaphore without free memory.
 func waiting(t *testing.T, do func(t *testing.T, c *Client, heavy, light *spec.Target)) {
 	synctest.Test(t, func(t *testing.T) {
 		heavy, light := string(callsPage(1000)), string(callsPage(2))
@@ -106,8 +106,8 @@ func waiting(t *testing.T, do func(t *testing.T, c *Client, heavy, light *spec.T
 	})
 }
 
-// Fetches that wait for room hold no place in the budget, and neither their
-// deadlines nor upstream's silence count meanwhile.
+// Fetches that wait for memory hold no slot of the budget, and neither their deadlines
+// nor upstream's silence count meanwhile.
 func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
 	waiting(t, func(t *testing.T, c *Client, heavy, light *spec.Target) {
 		room := make(chan struct{})

@@ -127,7 +127,7 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 		if s.count() != n {
 			t.Error("a source that is down was asked")
 		}
-		// When a probe is due a reader's fetch is it; nobody else's.
+		// When a probe is due, a reader's fetch is the probe; no other fetch goes.
 		time.Sleep(time.Second)
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: request.Poll}); failure(t,
 			err).Why != understudy.FailDown {
@@ -190,8 +190,8 @@ func TestPatientReadersWaitForTheProbe(t *testing.T) {
 	})
 }
 
-// While a probe is under way nobody else goes out; a failed one makes them
-// wait for the next, and those without the time for that are told at once.
+// While a probe is under way no other fetch goes out. A failed probe makes them wait
+// for the next; fetches without the time for that fail at once.
 func TestOneProbeAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
@@ -222,7 +222,7 @@ func TestOneProbeAtATime(t *testing.T) {
 	})
 }
 
-// A probe whose reader leaves makes room for another.
+// After a probe whose reader leaves another may go.
 func TestAbandonedProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
@@ -308,8 +308,8 @@ func TestRunProbes(t *testing.T) {
 	})
 }
 
-// A source that never answered is told of from its first failure, though it
-// is not shut; so is one with too few keys for five.
+// A source that never answered shows in health from its first failure, though it is not
+// shut; so does one with too few keys for five.
 func TestUnwellBeforeFiveKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
@@ -418,15 +418,15 @@ func TestCheapest(t *testing.T) {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
-	// Nobody to fill {library}: no list can be asked for.
+	// Without a user for {library} no list can be asked for.
 	got, err := cheapest(&spec.Source{Name: "s", Spec: specFile(t, "shelf")})
 	if err != nil || got.Key.URI != "/" {
 		t.Errorf("%v %v", got, err)
 	}
 }
 
-// A reader with nothing held who has only so long is told in that time, even
-// when the next probe is due much later.
+// A reader with nothing held and little time gets the error in that time, even when the
+// next probe is due much later.
 func TestPatienceEndsWithRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := scripted(t, &script{do: refused})

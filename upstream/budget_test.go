@@ -150,7 +150,7 @@ func TestSharesOfTokens(t *testing.T) {
 	})
 }
 
-// Readers who want more than all of it leave nothing for the others.
+// Readers that want more than all of the budget leave nothing for other reasons.
 func TestWaitingGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
@@ -254,8 +254,8 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// Three times as many readers as can be served within their patience: those
-// who would come too late are told at once, and nobody waits longer.
+// Three times as many readers as can be served in time: those that would come too late
+// get an error at once, and no reader waits longer.
 func TestWhoComesTooLateIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
@@ -303,8 +303,8 @@ func TestSlowAnswersMakeTheQueueShort(t *testing.T) {
 	})
 }
 
-// Nobody waits longer than he said, also when upstream became slow meanwhile,
-// and whoever will have left by then is not queued.
+// No reader waits longer than its limit, also when upstream became slow meanwhile, and
+// a reader that will have left by its turn is not queued.
 func TestNobodyQueuesPastHisPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(25*time.Second, well)}
@@ -415,8 +415,7 @@ func freeSlots(c *Client) (n int) {
 	return n
 }
 
-// A reader who leaves while queued takes nothing with it, even at the moment
-// it is let out.
+// A reader that leaves the queue takes nothing with it, even at the moment of its turn.
 func TestLeavingTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}

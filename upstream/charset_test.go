@@ -95,8 +95,8 @@ func TestCharsets(t *testing.T) {
 	}
 }
 
-// lossless: the one record reads the same to encoding/json as to whoever wrote
-// it, and nothing was replaced on the way.
+// lossless: the one record reads the same to encoding/json as to its writer, and
+// nothing was replaced on the way.
 func lossless(t *testing.T, p payload, page *understudy.Page) {
 	t.Helper()
 	if !utf8.Valid(page.Body) || len(page.Rows) != 1 || page.Rows[0].ID != "CA1" {

@@ -1,4 +1,4 @@
-// Fetch: tries, waits and who is told, in bubbles.
+// Fetch: tries, waits and notifications, in bubbles.
 
 package upstream
 

@@ -127,7 +127,7 @@ func TestWithoutHistoryTheSettingsHold(t *testing.T) {
 	})
 }
 
-// Who began without history is helped as soon as there is one.
+// A fetch that began without history uses one as soon as it exists.
 func TestHistoryHelpsWhoWaitsAlready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: lossy(1, quietly, 100*time.Millisecond)}
@@ -152,8 +152,8 @@ func TestHistoryHelpsWhoWaitsAlready(t *testing.T) {
 	})
 }
 
-// Another kind, whose answers nobody has seen, goes by the slowest of any: 3 s
-// after answers of 1 s.
+// Another kind, without answers so far, uses the slowest of any: 3 s after answers of 1
+// s.
 func TestANewKindGoesByTheSlowestAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := paced(t, time.Second, lossy(1, quietly, time.Second))
@@ -190,8 +190,8 @@ func TestSilenceEndsAtTheReadersDeadline(t *testing.T) {
 	}
 }
 
-// From 0.1 s to 3 s: every later answer takes longer than the deadline of
-// before. The first reader pays for it, and nobody after.
+// From 0.1 s to 3 s: every later answer takes longer than the deadline of before. The
+// first reader pays for it, and no other.
 func TestASlowerUpstreamIsNotCutOff(t *testing.T) {
 	for _, takes := range []time.Duration{1500 * time.Millisecond, 3 * time.Second, 6 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestManyReadersOfASlowerUpstream(t *testing.T) {
 	})
 }
 
-// Nobody waits for a poll: its deadline passes, doubles, and lets it through.
+// No reader waits for a poll: its deadline passes, doubles, and lets it through.
 func TestAPollOfASlowerUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := paced(t, 100*time.Millisecond, slow(3*time.Second, well))
@@ -314,7 +314,7 @@ func TestLargePagesHaveAPaceOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A hedge and a retry cost budget: without any there is none.
+// A hedge and a retry cost budget: without budget there is no hedge.
 func TestNoHedgeWithoutBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
@@ -347,7 +347,7 @@ func TestNoHedgeWithoutBudget(t *testing.T) {
 	})
 }
 
-// What upstream took is told by kind and reason; a lost one is counted.
+// Upstream's times are counted by kind and reason; a lost answer is counted.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := paced(t, time.Second, lossy(1, quietly, 2*time.Second))

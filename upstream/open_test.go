@@ -1,4 +1,4 @@
-// Contents: what is passed on, what is refused, and who sees the credential.
+// Contents: what is passed on, what is refused, and which hosts get the credential.
 
 package upstream
 
@@ -235,7 +235,7 @@ func TestSlowHeadOfAContent(t *testing.T) {
 		if e := failure(t, err); e.Why != understudy.FailUnreachable || time.Since(begin) != 30*time.Second {
 			t.Errorf("%v after %v", e, time.Since(begin))
 		}
-		// Its reader leaves: nobody's failure.
+		// Its reader leaves: no failure of upstream.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		time.Sleep(2 * time.Second)
@@ -266,8 +266,8 @@ func TestLargeContents(t *testing.T) {
 	}
 }
 
-// A stream holds no slot: while somebody listens the API can be asked. But
-// there are only so many streams.
+// A stream holds no slot: while a listener reads, other requests go out. But the number
+// of streams is limited.
 func TestStreamsAndSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dribble{pieces: make(chan string)}

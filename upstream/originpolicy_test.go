@@ -1,4 +1,4 @@
-// The way to contents: who is shown the credential, and where a redirect may lead.
+// Origin policy: which hosts get the credential, and where a redirect may lead.
 
 package upstream
 
@@ -17,8 +17,8 @@ import (
 	"understudy/spec"
 )
 
-// The credential is shown to the source's own hosts and paths, to nobody else,
-// and to nobody any more once somebody else decides where to look.
+// The credential goes to the source's own hosts and paths alone, and no further once
+// another host decides where to look.
 func TestCredentialStaysAtHome(t *testing.T) {
 	var home, cdn seen
 	var back, next string

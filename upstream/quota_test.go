@@ -1,4 +1,5 @@
-// What a body weighs is told before it is in memory, and truly at the end.
+// Quota: the weight of a body is reported before the body is in memory, and exactly at
+// the end.
 
 package upstream
 
@@ -99,7 +100,7 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
-// TestWeighMayTakeItsTime: who weighs may wait; upstream has not stalled then.
+// TestWeighMayTakeItsTime: Weigh may wait; that does not count as silence of upstream.
 func TestWeighMayTakeItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := string(callsPage(1000))

@@ -66,8 +66,8 @@ func TestWrongCredential(t *testing.T) {
 	})
 }
 
-// A refusal of the former credential that arrives when there is a new one is
-// nobody's failure: the request is sent again.
+// A refusal of the former credential that arrives after the new one is no failure: the
+// request is sent again.
 func TestCredentialReplacedUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, func(_ int, r *http.Request) (*http.Response, error) {
@@ -120,7 +120,7 @@ func TestOneBadKey(t *testing.T) {
 		if h := c.Health(); h.State != "ok" {
 			t.Errorf("%+v", h)
 		}
-		// The same with nobody but Run to ask.
+		// The same without a reader, with Run alone.
 		for range throttle.TriesDown {
 			_, _ = get(t, c, call(1))
 			time.Sleep(throttle.KeyPause)

@@ -1,4 +1,4 @@
-// Spec files: those built in, and what a wrong one is told.
+// Spec files: the built-in ones, and the errors of wrong ones.
 
 package upstream
 

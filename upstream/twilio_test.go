@@ -106,7 +106,7 @@ func TestTwilioListsAreThoseOfThePage(t *testing.T) {
 	}
 }
 
-// The kinds other rooms and people know by name, and what names their records.
+// The kinds that other packages and people know by name, and what names their records.
 func TestTwilioKinds(t *testing.T) {
 	want := map[string]string{
 		"accounts": "sid", "calls": "sid", "messages": "sid", "incoming_phone_numbers": "sid", "recordings": "sid", "media": "sid",

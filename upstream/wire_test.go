@@ -226,7 +226,7 @@ func TestWriteFaults(t *testing.T) {
 			t.Errorf("%s: %+v", rule, c.Stats())
 		}
 	}
-	// Nobody listens: nothing was sent.
+	// No server listens: nothing was sent.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -346,7 +346,7 @@ func TestHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// A certificate nobody vouches for is no connection.
+	// A certificate without a known authority is no connection.
 	if _, err := get(t, c, callsPath); failure(t, err).Why != understudy.FailUnreachable || !contains(err, "certificate") {
 		t.Error(err)
 	}
@@ -389,7 +389,7 @@ func TestHTTP2Reset(t *testing.T) {
 	}
 }
 
-// No connection comes about: refused, or a TLS handshake nobody answers.
+// No connection: refused, or a TLS handshake without an answer.
 func TestNoConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

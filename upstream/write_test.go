@@ -132,7 +132,7 @@ func TestWriteFailures(t *testing.T) {
 	}
 }
 
-// A caller who leaves does not make a write undone.
+// A write is not undone when its caller leaves.
 func TestWriteWhoseCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := scripted(t, &script{do: slow(time.Minute, well)})

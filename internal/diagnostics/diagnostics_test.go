@@ -106,7 +106,7 @@ func TestStatsNeedARole(t *testing.T) {
 	}
 }
 
-// Who does not see everything learns no count of what is hidden from it.
+// A caller with hidden fields or records learns no count of them.
 func TestStatsCountNothingHidden(t *testing.T) {
 	kinds := map[string]Kind{"calls": {Records: 5}, "alerts": {Records: 4711}}
 	d := New(Options{
@@ -146,8 +146,8 @@ func TestStatsCountNothingHidden(t *testing.T) {
 	}
 }
 
-// L6: who may ask one source alone is told neither the ports of others nor what
-// they were asked.
+// L6: a caller of one source alone learns neither the ports of others nor their
+// requests.
 func TestStatsOfOneSource(t *testing.T) {
 	own := Traffic{Requests: 3, Cold: 3, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}}}
 	d := New(Options{
@@ -183,7 +183,7 @@ func TestStatsOfOneSource(t *testing.T) {
 	}
 }
 
-// Who may find some records alone is told nothing that moves with the others.
+// A caller bound by row rules sees no figure that changes with other records.
 func TestStatsStandStill(t *testing.T) {
 	moves := Limit{Limit: 5, Now: 4711, Refused: 4711, Dropped: 4711, OldestMS: 4711, LongestMS: 4711}
 	d := New(Options{

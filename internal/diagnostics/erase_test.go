@@ -1,4 +1,4 @@
-// Tests of who may erase and who sees receipts.
+// Tests of the permission to erase and to see receipts.
 
 package diagnostics
 

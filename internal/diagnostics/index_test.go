@@ -1,4 +1,4 @@
-// Tests of who may see how far the indexes are, and have them made anew.
+// Tests of the permission to see how far the indexes are, and to make them anew.
 
 package diagnostics
 
@@ -70,7 +70,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// A house without indexes says so; one whose token is not known lets nobody in.
+// A server without indexes says so; one without a token admits no request.
 func TestNoIndex(t *testing.T) {
 	for token, want := range map[string]int{"0123456789abcdef": 404, "": 401} {
 		h := New(Options{Token: token, Person: func(_ *http.Request) (understudy.Caller, error) { return understudy.Caller{}, nil }}).Handler()

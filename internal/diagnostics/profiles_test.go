@@ -1,4 +1,4 @@
-// Tests of who may have profiles, and what is answered.
+// Tests of the permission to take profiles, and of the answers.
 
 package diagnostics
 
@@ -20,7 +20,7 @@ import (
 	ours "understudy/internal/diagnostics/profile"
 )
 
-// profiling is a handler that takes profiles; the header Role names who asks.
+// profiling is a handler that takes profiles; the header Role names the caller.
 func profiling(t *testing.T) (http.Handler, *ours.Recorder) {
 	t.Helper()
 	r := ours.New(ours.Options{Dir: t.TempDir(), Version: "v1", Now: time.Now})

@@ -1,4 +1,4 @@
-// Tests of who may purge, and what is answered.
+// Tests of the permission to purge, and of the answers.
 
 package diagnostics
 
@@ -72,7 +72,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// Without a token nobody may, not even who sends an empty one.
+// Without a token no request may purge, not even one with an empty token.
 func TestPurgeWithoutAToken(t *testing.T) {
 	h := New(Options{}).Handler()
 	r := httptest.NewRequest("POST", "/-/purge", strings.NewReader("{}"))

@@ -109,7 +109,7 @@ func cpu(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The slow are let go, and hold nobody up.
+// Slow subscribers are dropped, and delay no other.
 func TestSlowSubscribers(t *testing.T) {
 	t.Parallel()
 	r := open(t, newTable(), Options{Limits: Limits{Buffer: 16, Stall: 4 * time.Second}})

@@ -13,8 +13,8 @@ import (
 	"understudy"
 )
 
-// some changes: 1 and 2 a call, 3 a message, 4 an alert, 5 a body, 6 a price,
-// 7 nobody knows what of.
+// some changes: 1 and 2 a call, 3 a message, 4 an alert, 5 a body, 6 a price, 7 fields
+// that are not known.
 func some() *table {
 	tab := newTable()
 	tab.put("twilio", came("calls", "CA1"), changed("calls", "CA1", "status", "from", "from_formatted"), came("messages", "SM1"),
@@ -153,8 +153,8 @@ func TestSealedCursors(t *testing.T) {
 	if want := lines(r.page(t, "support", "").Changes); !slices.Equal(got, want) {
 		t.Errorf("by pages %q, at once %q", got, want)
 	}
-	// A role that sees everything by now goes on with its old cursor; a feed with
-	// another key knows none of them.
+	// A role that now sees everything continues with its old cursor; a feed with another
+	// key opens no old cursor.
 	again := open(t, some(), Options{})
 	cursor := r.page(t, "support", "after=now").Next.(string)
 	if resp, body := again.get(t, "support", "/-/feed.json?after="+cursor); resp.StatusCode != 400 {

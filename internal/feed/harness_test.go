@@ -185,7 +185,7 @@ func open(t testing.TB, tab *table, o Options) *rig {
 	return r
 }
 
-// make appends changes and rings the bell.
+// make appends changes and notifies the feed.
 func (r *rig) make(changes ...understudy.Change) {
 	r.put("twilio", changes...)
 	r.feed.Ring(request.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})

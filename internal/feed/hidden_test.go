@@ -1,4 +1,4 @@
-// Hidden: a subscriber who may find some records alone hears of no other.
+// Hidden: a subscriber bound by row rules gets no change of other records.
 
 package feed
 

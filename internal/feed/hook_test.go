@@ -1,5 +1,5 @@
-// Webhooks: signed, in order, tried again, paused, replayed, and to nobody
-// they must not go to.
+// Webhooks: signed, in order, tried again, paused, replayed, and never sent to a
+// forbidden address.
 
 package feed
 
@@ -389,7 +389,7 @@ func TestJobsAreMadeWhenNeeded(t *testing.T) {
 	look(5, "resumed")
 }
 
-// The secret is in no error, and an ended job is nobody's failure.
+// The secret is in no error, and an ended job is no failure of the receiver.
 func TestEndedDelivery(t *testing.T) {
 	t.Parallel()
 	to := receive(t)

@@ -16,7 +16,7 @@ import (
 	"understudy"
 )
 
-// A subscriber that asked before the settings changed is told nothing after.
+// A subscriber of the former settings gets no change after them.
 func TestNothingUnderAPolicyThatIsOver(t *testing.T) {
 	t.Parallel()
 	r := open(t, some(), Options{})
@@ -138,7 +138,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// Asking for a job may wait for the store; who listens does not.
+// Enqueueing a job may wait for the store; subscribers do not.
 func TestWebhooksHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	stuck, once := make(chan struct{}), sync.Once{}

@@ -1,5 +1,5 @@
-// Properties: whoever subscribes, whenever, sees exactly what the gate lets
-// through, once and in order; parsers take whatever comes.
+// Properties: every subscriber sees exactly what the gate lets through, once and in
+// order; parsers take any bytes.
 
 package feed
 

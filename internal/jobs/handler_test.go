@@ -1,4 +1,4 @@
-// /-/jobs: who may, what is shown and what never, filters, pages, other sites.
+// /-/jobs: permissions, what is shown and what never is, filters, pages, other sites.
 
 package jobs_test
 
@@ -230,7 +230,7 @@ func TestWhoMaySeeJobs(t *testing.T) {
 	})
 }
 
-// A store that does not answer is told without its words.
+// The error of a store that does not answer does not go out.
 func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { return nil }}}})

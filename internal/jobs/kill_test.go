@@ -165,7 +165,7 @@ func TestKillWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	// The one who promises does no work itself.
+	// The runner that enqueues does no work itself.
 	desk, err := jobs.New(jobs.Options{Store: db, Kinds: killedKinds(c.folder)})
 	if err != nil {
 		t.Fatal(err)

@@ -154,7 +154,7 @@ func TestStopping(t *testing.T) {
 	})
 }
 
-// A run that does not heed its context holds nobody up for ever.
+// A run that ignores its context does not delay the end for ever.
 func TestStoppingHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})

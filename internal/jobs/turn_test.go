@@ -41,7 +41,7 @@ func TestSoonGoesFirst(t *testing.T) {
 	})
 }
 
-// What fills up leaves workers to what somebody waits for.
+// Bulk jobs leave workers for jobs that a caller waits for.
 func TestBulkLeavesWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running, gate := map[string]int{}, make(chan struct{})

@@ -1,4 +1,4 @@
-// Weights: the sum stays under the limit, and nobody starves.
+// Weights: the sum stays under the limit, and every job gets its turn.
 
 package jobs_test
 
@@ -150,7 +150,7 @@ func TestHeavyOnesDoNotTakeAllWorkers(t *testing.T) {
 	})
 }
 
-// Who gives up waits as long as a fetch does whose body is in the socket.
+// A wait ends after the time for which a body may stay in the socket.
 const patience = 45 * time.Second
 
 // wait weighs with that patience.
@@ -160,7 +160,7 @@ func wait(ctx context.Context, weigh func(context.Context, int64) error, bytes i
 	return weigh(ctx, bytes)
 }
 
-// A run that turns out heavier waits for the room and goes on.
+// A run that turns out heavier waits for memory and goes on.
 func TestWeigh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate, runs := make(chan struct{}), 0
@@ -195,9 +195,9 @@ func TestWeigh(t *testing.T) {
 	})
 }
 
-// Sixty-four runs hold the head of an answer each, and some of them a part of its
-// body that turns out longer than it was thought. Whatever they hold, somebody
-// gets on, and none begins again: row 30.
+// Sixty-four runs hold the head of an answer each, and some of them a part of its body
+// that turns out longer than expected. Whatever they hold, one of them gets on, and
+// none begins again: row 30.
 func TestRunsThatWaitNeverStand(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -257,8 +257,8 @@ func TestRunsThatWaitNeverStand(t *testing.T) {
 	}
 }
 
-// Who has waited long enough begins again when there is room, which costs no
-// attempt and is not for ever.
+// A run that has waited long enough begins again when there is memory, which costs no
+// attempt and has a bound.
 func TestWeighIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, gate := 0, make(chan struct{})
@@ -272,7 +272,7 @@ func TestWeighIsBounded(t *testing.T) {
 		b.add(understudy.Job{Kind: "beside"})
 		n := b.add(understudy.Job{Kind: "grows"})
 		time.Sleep(time.Hour)
-		// It waits for room that never comes; it does not spin.
+		// It waits for memory that never comes; it does not spin.
 		if j := b.is(n, understudy.JobRunning); runs != 1 || j.Weight != 99*mib || j.Attempt != 1 || j.Again != 1 {
 			t.Errorf("%d runs, %+v", runs, j)
 		}
@@ -299,7 +299,7 @@ func TestWeighTooHeavy(t *testing.T) {
 	})
 }
 
-// At most once is at most once, also for who is too heavy.
+// At most once is at most once, also for a job that is too heavy.
 func TestWeighAtMostOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})

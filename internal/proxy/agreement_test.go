@@ -68,8 +68,8 @@ func (c *corridor) firstCall() string {
 	return list.Calls[0].SID
 }
 
-// Paths that look like others are what upstream makes of them, for whoever
-// asks, and cost no upstream request where nothing can be there.
+// Paths that look like others are what upstream makes of them, for every caller, and
+// cost no upstream request where upstream has nothing.
 func TestPathsAreUpstreams(t *testing.T) {
 	c := build(t)
 	// We escape what some would read as a parameter, and write escapes in

@@ -53,7 +53,7 @@ func (s still) Write(context.Context, request.Write) (*request.Response, error) 
 	return nil, understudy.ErrUnavailable
 }
 
-// sink is a response nobody reads.
+// sink is a response that is not read.
 type sink struct{ h http.Header }
 
 func (s *sink) Header() http.Header         { return s.h }

@@ -93,9 +93,9 @@ func FuzzWishes(f *testing.F) {
 	})
 }
 
-// FuzzCacheControl: what is read is said again by its narrowest header, is
-// within its bounds, has its word in the header, and does not depend on how
-// the header is cut into lines or on directives nobody knows.
+// FuzzCacheControl: what is read has its word in the header, is within its bounds,
+// reads the same from its narrowest header, and does not depend on how the header is
+// cut into lines or on unknown directives.
 func FuzzCacheControl(f *testing.F) {
 	for _, s := range []string{"no-cache", `max-age="5", no-store`, "max-stale", "max-stale=5, max-stale", "min-fresh=9,min-fresh=1",
 		"only-if-cached,max-age=99999999999999999999",

@@ -1,5 +1,5 @@
-// Few: a caller who may find some records alone walks its lists, with all parts
-// real: the store, the mirror, upstream's client and a slow API.
+// Few: a caller bound by row rules walks its lists, with all parts real: the store, the
+// mirror, upstream's client and a slow API.
 
 package proxy_test
 
@@ -30,7 +30,7 @@ import (
 	"understudy/upstream"
 )
 
-// covered says that everything is held, from the moment it is told.
+// covered says that everything is held, from the moment it is set.
 type covered struct {
 	asked *sync.Map // from when on each kind was to be covered
 	at    *atomic.Pointer[time.Time]

@@ -1,5 +1,5 @@
-// Hidden: callers who may find some records alone learn of no other, and not
-// that there is one.
+// Hidden: callers bound by row rules learn nothing of other records, not even that they
+// exist.
 
 package proxy_test
 

@@ -1,5 +1,5 @@
-// Limits: what the mirror is told of who waits, what is counted, and what
-// somebody who is turned away is told.
+// Limits: the waits that the mirror gets, the counters, and the answer to a refused
+// caller.
 
 package proxy
 

@@ -58,7 +58,7 @@ func exampleID(k *spec.Kind) string {
 	return k.IDOf(parts)
 }
 
-// plantedMedia are contents that nobody masked may have.
+// plantedMedia are contents that no masked role may have.
 type plantedMedia struct{}
 
 func (plantedMedia) Open(context.Context, request.MediaRequest) (*request.MediaResponse, error) {

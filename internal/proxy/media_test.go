@@ -367,7 +367,7 @@ func TestMediaErrors(t *testing.T) {
 		}
 		h.ahead.Add(int64(2 * time.Minute)) // past any back-off
 	}
-	// A type nobody named is for saving, not for showing.
+	// A type that the spec does not name is for saving, not for showing.
 	h.answer(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-shockwave-flash")
 		fmt.Fprint(w, "<script>")

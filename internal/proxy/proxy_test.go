@@ -54,8 +54,7 @@ func twilio(t testing.TB) *spec.Spec {
 	return &s
 }
 
-// script is a mirror that answers what it is told and remembers what it was
-// asked.
+// script is a mirror that gives fixed answers and keeps the requests.
 type script struct {
 	mu     sync.Mutex
 	page   func(context.Context, request.Request) (*request.Response, error)

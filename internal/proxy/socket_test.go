@@ -142,8 +142,8 @@ func basic(secret string) string {
 	return r.Header.Get("Authorization")
 }
 
-// A refusal of one who waits to be invited comes at once, no byte of the body
-// is read, and the connection ends: what follows on it would be body.
+// The refusal of a client that waits for an invitation comes at once. No byte of the
+// body is read, and the connection ends: what follows on it would be body.
 func TestRefusedBeforeTheBody(t *testing.T) {
 	for _, test := range []struct {
 		name, method, path, secret, header string
@@ -194,7 +194,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 	}
 }
 
-// One who sends 100 MB without waiting is answered too, and little is read.
+// A client that sends 100 MB without waiting is answered too, and little is read.
 func TestRefusedWhileItSends(t *testing.T) {
 	for name, header := range map[string]string{"waiting announced": "Expect: 100-continue\r\n", "not announced": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestRefusedWhileItSends(t *testing.T) {
 	}
 }
 
-// Who may send is invited before upstream is asked.
+// A client that may send is invited before the request goes upstream.
 func TestInvitedBeforeUpstreamIsAsked(t *testing.T) {
 	s := newSocket(t)
 	var asked atomic.Bool
@@ -356,7 +356,7 @@ func TestABodyThatStops(t *testing.T) {
 	}
 }
 
-// Writes have places; who finds none is told before the body is read.
+// Writes have slots; without a free one the refusal comes before the body is read.
 func TestTooManyWrites(t *testing.T) {
 	s := newSocket(t)
 	s.Proxy.writes.Limit(3, 2)

@@ -27,8 +27,8 @@ func TestLinkGoesWithTheIDs(t *testing.T) {
 	}
 }
 
-// M2: who does not see what makes a record final asks for it as for one that is
-// not.
+// M2: for a caller that does not see the final state, a final record is asked for like
+// one that is not final.
 func TestFinalIsNotAskedForWhoDoesNotSeeIt(t *testing.T) {
 	b := newBed(t)
 	b.answers(page("calls", false, 200, `{"sid":"CA00000000000000000000000000000001","status":"busy"}`))

@@ -232,7 +232,7 @@ func (q *record) place(p *detailPage, t *spec.Target, row access.Row) {
 	}
 	id := above.Kind.IDOf(named)
 	if slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
-		def, own := q.Source.Fill(v.Name)
+		def, own := q.Source.PathVar(v.Name)
 		return own && def == v.Value && v.Value == id
 	}) {
 		return // the source's own account is above everything

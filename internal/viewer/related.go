@@ -185,7 +185,7 @@ func (q *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Targe
 		if v := t.Var(name); v != "" {
 			return v, true
 		}
-		return q.Source.Fill(name)
+		return q.Source.PathVar(name)
 	})
 	if !ok {
 		return nil

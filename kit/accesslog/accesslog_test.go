@@ -251,7 +251,7 @@ func (unread) Write(p []byte) (int, error) {
 	return bytes.IndexByte(p, '\n') + 1, os.ErrDeadlineExceeded
 }
 
-// Finding 10: a log that nobody reads costs lines, which are counted, and nothing else.
+// Finding 10: a log without a reader costs lines, which are counted, and nothing else.
 func TestLinesNobodyReadsAreCounted(t *testing.T) {
 	l := New(unread{})
 	for range 3 {
@@ -262,7 +262,7 @@ func TestLinesNobodyReadsAreCounted(t *testing.T) {
 	}
 }
 
-// M8: who was not known is named by the address it came from.
+// M8: an unknown caller is named by the address it came from.
 func TestARefusalNamesItsPeer(t *testing.T) {
 	var out bytes.Buffer
 	l := New(&out)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whatever comes before a cycle and however long it is, it is found, within three
-// times the steps; what does not repeat is none.
+// A cycle is found within three times the steps, whatever comes before it and however
+// long it is. A sequence that does not repeat has none.
 func TestFinder(t *testing.T) {
 	for before := range 40 {
 		for length := 1; length < 40; length++ {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A subscriber that is stuck delays nobody, and its loss is counted exactly.
+// A subscriber that is stuck delays no other, and its loss is counted exactly.
 func TestASlowOneDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New[int](Options{})
@@ -82,7 +82,7 @@ func TestBlockWaitsForRoomUntilTheContextEnds(t *testing.T) {
 	})
 }
 
-// Closing lets go of who waits for room.
+// Closing releases senders that wait for space.
 func TestCloseFreesWhoWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New[int](Options{})
@@ -151,8 +151,8 @@ func TestOrderOfAKey(t *testing.T) {
 	}
 }
 
-// At its deadline Close drops what waits and cancels what runs; a call that
-// will not end is told of.
+// At its deadline Close drops waiting events and cancels running calls; its error
+// counts calls that do not end.
 func TestCloseAtItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New[int](Options{Grace: time.Second})

@@ -1,4 +1,4 @@
-// Dispatch: who hears what, in which order, whatever the others do.
+// Dispatch: which subscriber gets which event, in which order, whatever the others do.
 
 package dispatch
 
@@ -52,8 +52,8 @@ func TestOrderErrorsAndStop(t *testing.T) {
 	}
 }
 
-// Within a call the list may be changed in every way; the round in progress
-// leaves out who was closed and does not reach who is new.
+// Within a call the list may be changed in every way; the round in progress leaves out
+// closed subscribers and does not reach new ones.
 func TestSubscribingWithinACall(t *testing.T) {
 	b := New[int](Options{})
 	var heard []string

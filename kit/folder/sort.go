@@ -63,8 +63,8 @@ func (f *Folder) radix(run []entry, depth uint32, level int) (twice bool) {
 	}
 }
 
-// scatter moves each entry into its bucket, in place: whoever is in the way
-// goes on to its own.
+// scatter moves each entry into its bucket, in place: an entry that is in the way moves
+// on to its own.
 func (f *Folder) scatter(run []entry, depth uint32, next, ends *[257]int) {
 	for b := range ends {
 		for next[b] < ends[b] {

@@ -22,8 +22,8 @@ type Content struct {
 	// File is all of it: ranges and conditions of the request are met here.
 	File io.ReadSeeker
 
-	// Body is what somebody else has cut out of it: Status is 200 or 206, Size
-	// the number of bytes (-1: not known), Range its Content-Range.
+	// Body is a part that another server has cut out: Status is 200 or 206, Size the number
+	// of bytes (-1: not known), Range its Content-Range.
 	Body   io.Reader
 	Status int
 	Size   int64
@@ -54,8 +54,8 @@ var (
 	ErrCut = errors.New("httprange: cut")
 )
 
-// Policies of what a browser may do with an answer it opens as a page: show
-// it, or, where nobody said that the type may be shown, nothing at all.
+// What a browser may do with an answer that it opens as a page: show it or, for a type
+// that may not be shown, nothing at all.
 const (
 	shownPolicy = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 	savedPolicy = "default-src 'none'; sandbox"
@@ -123,10 +123,10 @@ func mediaType(text string) string {
 	return kind
 }
 
-// Range is the value of a Range header that asks for one range of bytes, ""
-// when there is none, it is malformed, its condition (If-Range) is there twice
-// or it asks for several: those may be answered with everything (RFC 9110,
-// 14.2), and several ranges of one file are a way to ask for it many times over.
+// Range is the value of a Range header that asks for one range of bytes. It is ""
+// without one, for a malformed one, when its condition (If-Range) comes twice, or for
+// several ranges. All bytes are an answer to those (RFC 9110, 14.2), and several ranges
+// of one file are a way to ask for it many times over.
 func Range(h http.Header) string {
 	lines := h["Range"]
 	if len(lines) != 1 || len(h["If-Range"]) > 1 {
@@ -138,7 +138,7 @@ func Range(h http.Header) string {
 		return ""
 	}
 	if first == "" && strings.Trim(last, "0") == "" {
-		return "" // the last none of it
+		return "" // the last 0 bytes
 	}
 	if first != "" && last != "" {
 		from, err1 := strconv.ParseInt(first, 10, 64)

@@ -1,7 +1,7 @@
 // JSON over HTTP: JSON in, JSON out, and access for requests from this machine.
 
-// Package jsonhttp is what handlers that speak JSON have around their work: reading
-// one body, writing one answer, and letting in who bears a token on the machine
+// Package jsonhttp is what handlers that speak JSON have around their work: reading one
+// body, writing one answer, and admitting requests with a token from the machine that
 // the server runs on. It decides nothing else: methods are the mux's, statuses the
 // handler's.
 package jsonhttp
@@ -38,7 +38,7 @@ func Write(w http.ResponseWriter, status int, v any) {
 		head.Set("Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // who asked has left
+	_, _ = w.Write(body.Bytes()) // the client may have left
 }
 
 // Error answers {"error": why}.

@@ -1,5 +1,5 @@
-// Tests: what comes in is one value and no more, what goes out is as it is, and
-// nobody from elsewhere is of this machine.
+// Tests: a body in is one value and no more, a body out is unchanged, and no request
+// from elsewhere counts as this machine's.
 
 package jsonhttp
 

@@ -1,4 +1,4 @@
-// Tests: nobody takes every place, every place comes back, and all are counted.
+// Tests: no name takes every slot, every slot comes back, and all are counted.
 
 package limiter
 

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// All that is held waits to grow, and nobody could give anything back: one grows
-// beyond the limit, the others after it.
+// All holders wait to grow, and none could give anything back: one grows beyond the
+// limit, the others after it.
 func TestEverybodyGrowsAndNobodyIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Limit: 100, Refuse: true})

@@ -1,4 +1,4 @@
-// Weighted: never above the limit, nobody starves, nothing waits that fits.
+// Weighted: never above the limit, every load gets in, no load waits that fits.
 
 package semaphore
 
@@ -237,7 +237,7 @@ func tell(ctx context.Context, o Options, steps []step) error {
 	return nil
 }
 
-// house is a semaphore and everyone who came.
+// house is a semaphore and all its loads.
 type house struct {
 	o      Options
 	s      *Weighted
@@ -245,7 +245,7 @@ type house struct {
 	order  []int // guests as they were let in
 }
 
-// in are those who were let in; some have left.
+// in are the loads that were let in; some have left.
 func (h *house) in() []*guest {
 	return slices.DeleteFunc(slices.Clone(h.guests), func(g *guest) bool { return g.load == nil })
 }

@@ -28,8 +28,8 @@ func linear(t *testing.T, text string) (n int) {
 	return n
 }
 
-// Texts of one thing again and again are the worst: long words, words written in
-// parts, emoji joined without end, what looks like a beginning and is none.
+// Texts of one thing again and again are the worst: long words, words written in parts,
+// emoji joined without end, beginnings that never become a word.
 func TestCuttingIsLinear(t *testing.T) {
 	long := sample.OneIn(t, 8)
 	for _, unit := range []string{

@@ -1,4 +1,4 @@
-// Escaping: what of a text cannot stand in a document as it is.
+// Escaping: characters that cannot stand in a document unescaped.
 
 package xmldoc
 

@@ -84,7 +84,7 @@ func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 		if v, ok := ask.vars.Get(understudy.OwnPrefix + name); ok {
 			return v, true
 		}
-		return s.Fill(name)
+		return s.PathVar(name)
 	}
 }
 

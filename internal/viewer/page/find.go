@@ -45,7 +45,7 @@ func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchReq
 func (q *Exchange) UnderCondition(k *plan.Kind, name, value string) (text string, ok bool) {
 	f := k.Field(plan.Words(name))
 	seen := f != nil && q.Level(k, f.Name) == access.See
-	if fill, own := q.Source.Fill(name); own && fill == value && !seen {
+	if fill, own := q.Source.PathVar(name); own && fill == value && !seen {
 		return "", true
 	}
 	if !seen {

@@ -113,7 +113,7 @@ func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Qu
 		if v, ok := vars.Get(understudy.OwnPrefix + name); ok {
 			return v, true
 		}
-		if v, ok := k.Source.Fill(name); ok {
+		if v, ok := k.Source.PathVar(name); ok {
 			return v, true
 		}
 		field := k.FieldOf(k.Source.ParentOf(m.Template(), []string{name}))

@@ -59,7 +59,7 @@ func (s *Source) Place(t *spec.Target) string {
 func (s *Source) Given(t *spec.Target, id []string) understudy.Query {
 	var all understudy.Query
 	for _, v := range t.Vars {
-		def, own := s.Fill(v.Name)
+		def, own := s.PathVar(v.Name)
 		switch {
 		case slices.Contains(id, v.Name), own && def == v.Value:
 		case own:
@@ -145,7 +145,7 @@ func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok 
 		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
 			return given, true
 		}
-		return k.Source.Fill(name)
+		return k.Source.PathVar(name)
 	})
 }
 

@@ -111,7 +111,7 @@ func (k *Kind) planLists() error {
 	for _, l := range k.Lists {
 		lp := &List{List: l, Kind: k, PagingStyle: k.Source.Spec.PagingOf(l)}
 		for _, name := range l.Template().Vars() {
-			if _, ok := k.Source.Fill(name); !ok {
+			if _, ok := k.Source.PathVar(name); !ok {
 				lp.Needs = append(lp.Needs, name)
 			}
 		}
@@ -151,7 +151,7 @@ func listTitle(l *List, i int) string {
 // gate a page under each filter, a made-up value in what a record would fill.
 func (k *Kind) planTargets(lp *List) error {
 	path, _ := lp.Template().FillEscaped(func(name string) (string, bool) {
-		if v, ok := k.Source.Fill(name); ok {
+		if v, ok := k.Source.PathVar(name); ok {
 			return v, true
 		}
 		return "0", true
@@ -182,7 +182,7 @@ func (k *Kind) planInstances() {
 	for _, in := range k.Instances {
 		ip := &Instance{Instance: in, Needs: map[string]string{}}
 		for _, name := range in.Template().Vars() {
-			if _, ok := k.Source.Fill(name); ok || slices.Contains(in.ID, name) {
+			if _, ok := k.Source.PathVar(name); ok || slices.Contains(in.ID, name) {
 				continue
 			}
 			ip.Needs[name] = k.FieldOf(k.Source.ParentOf(in.Template(), []string{name}))
@@ -233,9 +233,6 @@ func (k *Kind) Single() bool {
 func (k *Kind) Orphaned() bool {
 	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].Needs) > 0 && k.PlannedLists[0].Under.Kind == nil
 }
-
-// fill gives what the source puts in a path variable that an address leaves out.
-func (p *Source) Fill(name string) (string, bool) { return p.PathVar(name) }
 
 // errorDocs finds the address of upstream's page about an error in the
 // template of its error bodies: the first one that holds {code}.
