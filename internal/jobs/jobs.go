@@ -152,8 +152,8 @@ func New(o Options) (*Runner, error) {
 		return nil, fmt.Errorf("jobs: there are %d kinds, and at most %d can be claimed together", len(o.Kinds), maxKinds)
 	}
 	r := &Runner{
-		o: o, kinds: map[string]*Kind{}, runs: map[lease]*Run{}, wake: make(chan struct{}, 1),
-		scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), alone: o.Alone,
+		o: o, kinds: map[string]*Kind{}, active: active{runs: map[lease]*Run{}}, wake: make(chan struct{}, 1),
+		scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), loop: loop{alone: o.Alone},
 	}
 	for _, k := range o.Kinds {
 		if err := r.add(k); err != nil {

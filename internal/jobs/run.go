@@ -48,18 +48,28 @@ type Run struct {
 	cancel   context.CancelCauseFunc
 	weighing sync.Mutex // one Weigh at a time
 
-	mu          sync.Mutex
-	job         understudy.Job    // as claimed, and as it says of itself since
-	load        *semaphore.Load   // what it was expected to weigh, or weighs itself; nil: next to nothing
-	itself      bool              // it has said what it weighs itself
-	parts       []*semaphore.Load // what its parts weigh
-	working     bool              // it has its weight and has begun
-	first       understudy.Progress
-	firstAt     time.Time // of the first progress; zero: none yet
+	mu  sync.Mutex
+	job understudy.Job // as claimed, and as it says of itself since
+	weights
+	pace
 	dirty       bool      // progress that is not written yet
-	heartbeatAt time.Time // of the last sign of life
+	heartbeatAt time.Time // of the last heartbeat
 	leaseEnd    time.Time
 	over        bool // its end is being written, or was
+}
+
+// weights are the memory of a run.
+type weights struct {
+	load    *semaphore.Load   // what it was expected to weigh, or weighs itself; nil: next to nothing
+	itself  bool              // it has said what it weighs itself
+	parts   []*semaphore.Load // what its parts weigh
+	working bool              // it has its weight and has begun
+}
+
+// pace is the progress from which the end of a run is estimated.
+type pace struct {
+	first   understudy.Progress
+	firstAt time.Time // of the first progress; zero: none yet
 }
 
 // Job is the job as it was claimed, with its mark and progress as they are now.

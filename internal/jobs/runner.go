@@ -30,19 +30,27 @@ type Runner struct {
 	want    atomic.Bool  // something may have become possible to claim
 	garbage atomic.Int64 // bytes given back by parts since the last collection
 
+	active
+	loop
+	trouble trouble
+	all     sync.WaitGroup
+}
+
+// active are the runs of now.
+type active struct {
 	mu        sync.Mutex
 	runs      map[lease]*Run
 	gathering int // of these, those that wait for their weight
 	ending    bool
 	counts    Stats
+}
 
-	// The loop's own.
+// loop is the state of the runner's loop, which alone uses it.
+type loop struct {
 	alone   bool
 	claimAt time.Time // when the loop looks again without being woken
 	trimAt  time.Time
-	ended   atomic.Int64 // since the archive was trimmed
-	trouble trouble
-	all     sync.WaitGroup
+	ended   atomic.Int64 // since the archive was trimmed; runs count, too
 }
 
 // lease names a run: a job that was lost may be begun again here before the

@@ -84,10 +84,10 @@ func encoded(view *access.View) *access.View {
 // has no link, as in a body.
 func (v *exchange) next(p *understudy.Page) (name, value string) {
 	t := v.target
-	if t.List == nil || p.Next.Zero() || !t.Spec.PagingOf(t.List).InHeader() || !v.gate.Named(v.caller, v.source.Name, t.Kind) {
+	if t.List == nil || p.Next.Zero() || !t.Spec.PagingOf(t.List).InHeader() || !v.o.Gate.Named(v.caller, v.o.Source.Name, t.Kind) {
 		return "", ""
 	}
-	link := append([]byte(v.source.PublicURL), p.Next.URI...)
+	link := append([]byte(v.o.Source.PublicURL), p.Next.URI...)
 	if len(t.Own) > 0 {
 		sign := byte('?')
 		if strings.IndexByte(p.Next.URI, '?') >= 0 {

@@ -29,14 +29,14 @@ func benchPage() *understudy.Page {
 func benchBed(b *testing.B) *bed {
 	p := newBed(b)
 	p.answers(benchPage())
-	p.Proxy.now = time.Now
-	p.access = accesslog.New(io.Discard)
+	p.Proxy.o.Now = time.Now
+	p.o.Log = accesslog.New(io.Discard)
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); _ = p.access.Run(ctx) }()
+	go func() { defer close(done); _ = p.o.Log.Run(ctx) }()
 	b.Cleanup(func() { cancel(); <-done })
 	// The script remembers what it is asked; a benchmark must not.
-	p.Proxy.mirror = still{p.script.page}
+	p.Proxy.o.Mirror = still{p.script.page}
 	return p
 }
 

@@ -39,9 +39,9 @@ func (v *exchange) fail(err error) {
 	v.confine()
 	f := v.failure(err)
 	if f.Status == http.StatusInternalServerError {
-		v.log.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
+		v.o.Logger.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
 	}
-	body, contentType := access.Error(v.source.Spec, f)
+	body, contentType := access.Error(v.o.Source.Spec, f)
 	h := v.w.Header()
 	h["Cache-Control"] = private
 	h["Vary"] = varies
@@ -66,7 +66,7 @@ func (v *exchange) fail(err error) {
 // verbatim passes on the body of an upstream error when nothing is held. It reports
 // whether it did. A body with fields that the role may not see does not pass.
 func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
-	view, err := v.gate.View(v.caller, e.Page)
+	view, err := v.o.Gate.View(v.caller, e.Page)
 	if err != nil {
 		return false
 	}
@@ -113,7 +113,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	case errors.Is(err, understudy.ErrUnknownOutcome): // its cause does not count
 		return f, false
 	case errors.As(err, &tooLarge):
-		v.large()
+		v.o.TooLarge()
 		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
 		f.Message = "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"
 	case errors.As(err, &body) && body.late():
@@ -121,7 +121,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	case errors.As(err, &body):
 		f.Word, f.Status, f.Message = access.Invalid, http.StatusBadRequest, "the body could not be read"
 	case errors.As(err, &limitedError{}):
-		v.limited()
+		v.o.Limited()
 		f.Word, f.Status = access.Limited, http.StatusTooManyRequests
 		f.Message = "too many writes are under way; this one was not sent"
 	case errors.As(err, &expectationError{}):
@@ -196,7 +196,7 @@ func (v *exchange) allowed() string {
 		}
 	}
 	for _, m := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if v.gate.Write(v.caller, v.target, m) == nil {
+		if v.o.Gate.Write(v.caller, v.target, m) == nil {
 			list += ", " + m
 		}
 	}

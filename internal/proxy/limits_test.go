@@ -46,7 +46,7 @@ func TestTooManyWait(t *testing.T) {
 func TestTooLargeBodiesAreCounted(t *testing.T) {
 	b := newBed(t)
 	n := 0
-	b.large = func() { n++ }
+	b.o.TooLarge = func() { n++ }
 	for range 3 {
 		b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader(strings.Repeat("x", 2000))), demo)
 	}

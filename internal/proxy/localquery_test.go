@@ -18,7 +18,7 @@ import (
 func TestWishesOfARequest(t *testing.T) {
 	b := newBed(t)
 	b.answers(page("calls", true, 200, `{"calls":[]}`))
-	b.Proxy.text = func(c understudy.Caller, target *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
+	b.Proxy.o.Text = func(c understudy.Caller, target *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 		if c.Name == "" || target.Kind.Name != "calls" {
 			t.Errorf("asked for %+v, %+v", c, target)
 		}
@@ -69,7 +69,7 @@ func TestWishesOfARequest(t *testing.T) {
 		!strings.Contains(w.Body.String(), "only lists") {
 		t.Errorf("of one record: %d %s", w.Code, w.Body)
 	}
-	b.Proxy.text = nil
+	b.Proxy.o.Text = nil
 	if w := b.ask("GET", root+"/Calls.json?understudy.q=anna", demo); w.Code != 400 {
 		t.Errorf("nobody searches: %d %s", w.Code, w.Body)
 	}
@@ -113,7 +113,7 @@ func TestNotMirroredYet(t *testing.T) {
 // Part 2, no. 15: the number of a change that was not given yet was 200 and empty.
 func TestSinceBeyondTheEnd(t *testing.T) {
 	b := newBed(t)
-	b.last = func(context.Context, string) (int64, error) { return 41, nil }
+	b.o.LastChange = func(context.Context, string) (int64, error) { return 41, nil }
 	b.answers(page("messages", true, 200, `{"messages":[]}`))
 	for since, want := range map[string]int{"0": 200, "41": 200, "42": 400, "999999999": 400} {
 		w := b.ask("GET", root+"/Messages.json?understudy.since="+since, demo)

@@ -68,13 +68,13 @@ func (plantedMedia) Open(context.Context, request.MediaRequest) (*request.MediaR
 
 func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
 	b := newBed(t)
-	b.media = plantedMedia{}
+	b.o.Media = plantedMedia{}
 	value := func(*spec.Filter) string { return "HIDDENVALUE" }
-	id := func(kind string) string { return exampleID(b.source.Spec.Kind(kind)) }
-	examples := Examples(b.source, id, value)
+	id := func(kind string) string { return exampleID(b.o.Source.Spec.Kind(kind)) }
+	examples := Examples(b.o.Source, id, value)
 	shown := 0
 	for _, status := range []int{200, 404, 400, 500} {
-		b.script.page = planted(t, b.source.Spec, status)
+		b.script.page = planted(t, b.o.Source.Spec, status)
 		for _, target := range examples {
 			for _, method := range []string{"GET", "HEAD", "POST", "DELETE", "TRACE"} {
 				for _, coding := range []string{"gzip", "identity"} {
@@ -103,11 +103,11 @@ func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
 
 func TestExamplesReachEveryRoute(t *testing.T) {
 	b := newBed(t)
-	id := func(kind string) string { return exampleID(b.source.Spec.Kind(kind)) }
+	id := func(kind string) string { return exampleID(b.o.Source.Spec.Kind(kind)) }
 	reached := map[string]bool{"GET /-/health": true}
-	for _, target := range Examples(b.source, id, func(*spec.Filter) string { return "x" }) {
+	for _, target := range Examples(b.o.Source, id, func(*spec.Filter) string { return "x" }) {
 		path, query, _ := strings.Cut(target, "?")
-		at, err := b.source.Spec.Target("twilio", path, query)
+		at, err := b.o.Source.Spec.Target("twilio", path, query)
 		switch {
 		case err != nil || at.Kind == nil:
 		case at.List != nil:

@@ -15,7 +15,7 @@ func (v *exchange) own() error {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	read, _ := method(v.r.Method)
 	switch {
-	case path != "/-/health" || v.health == nil:
+	case path != "/-/health" || v.o.Health == nil:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrNotFound)
 	case !read:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
@@ -23,7 +23,7 @@ func (v *exchange) own() error {
 	v.part()
 	v.w.Header()["X-Request-Id"] = []string{v.id()}
 	rec := &recorder{ResponseWriter: v.w, visit: v}
-	v.health.ServeHTTP(rec, v.r)
+	v.o.Health.ServeHTTP(rec, v.r)
 	return nil
 }
 

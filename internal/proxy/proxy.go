@@ -90,23 +90,8 @@ type Options struct {
 // Proxy is the drop-in frontend of one source, an http.Handler. It is safe for
 // concurrent use.
 type Proxy struct {
-	source  *spec.Source
-	mirror  Mirror
-	gate    *access.Gate
-	callers Callers
-	media   Media
-	text    func(understudy.Caller, *spec.Target, string) (*query.Text, func(*understudy.Record) bool, error)
-	last    func(context.Context, string) (int64, error)
-	health  http.Handler
-	maxBody int64
-	access  *accesslog.Log
-	took    func(time.Duration)
-	large   func()
-	limited func()
-	log     *slog.Logger
-	now     func() time.Time
-	ids     *accesslog.IDs
-
+	o               Options
+	ids             *accesslog.IDs
 	challenge       []string                  // WWW-Authenticate
 	targets         *lru.Cache[string, aimed] // by request line
 	representations *lru.Cache[representationKey, *representation]
@@ -154,8 +139,7 @@ func New(o Options) (*Proxy, error) {
 		o.Took = func(time.Duration) {}
 	}
 	return &Proxy{
-		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, text: o.Text, last: o.LastChange, health: o.Health,
-		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, limited: o.Limited, log: o.Logger, now: o.Now,
+		o:               o,
 		ids:             accesslog.NewIDs(),
 		challenge:       []string{challenge(o.Source.Spec)},
 		targets:         lru.New[string, aimed](maxTargets),
@@ -194,7 +178,7 @@ type exchange struct {
 // ServeHTTP answers one request, whatever happens, and logs it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := exchange{Proxy: p, w: w, r: r}
-	v.line.At, v.line.Method, v.line.Target = p.now(), r.Method, r.RequestURI
+	v.line.At, v.line.Method, v.line.Target = p.o.Now(), r.Method, r.RequestURI
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.ValidID(given[0]) {
 		v.line.ID = given[0]
 	}
@@ -211,7 +195,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (v *exchange) end() {
 	why := recover()
 	if why != nil && why != http.ErrAbortHandler {
-		v.log.Error("panic while answering", "id", v.id(), "method", v.r.Method, "panic", fmt.Sprint(why))
+		v.o.Logger.Error("panic while answering", "id", v.id(), "method", v.r.Method, "panic", fmt.Sprint(why))
 		if !v.sent {
 			clear(v.w.Header())
 			v.fail(fmt.Errorf("proxy: panic: %v", why))
@@ -221,11 +205,11 @@ func (v *exchange) end() {
 	if v.line.Status == http.StatusUnauthorized || v.line.Status == http.StatusTooManyRequests && v.caller.Name == "" {
 		v.line.Peer = accesslog.PeerOf(v.r)
 	}
-	v.line.Took = v.now().Sub(v.line.At)
+	v.line.Took = v.o.Now().Sub(v.line.At)
 	if v.target == nil || v.target.Media == nil {
-		v.took(v.line.Took) // how long a caller listens is no answer time
+		v.o.Took(v.line.Took) // how long a caller listens is no answer time
 	}
-	v.access.Add(&v.line)
+	v.o.Log.Add(&v.line)
 	if why != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -244,7 +228,7 @@ func (v *exchange) serve() (err error) {
 	if strings.HasPrefix(v.r.RequestURI, "/-/") {
 		return v.own()
 	}
-	if v.caller, err = v.callers.Caller(v.r, v.source.Name); err != nil {
+	if v.caller, err = v.o.Callers.Caller(v.r, v.o.Source.Name); err != nil {
 		return err
 	}
 	v.line.Caller = v.caller.Name
@@ -294,11 +278,11 @@ func (v *exchange) aim() (*spec.Target, error) {
 	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
 		path, params = v.r.URL.EscapedPath(), v.r.URL.RawQuery
 	}
-	t, err := v.source.Spec.Target(v.source.Name, path, params)
+	t, err := v.o.Source.Spec.Target(v.o.Source.Name, path, params)
 	if err != nil {
 		return nil, err
 	}
-	v.line.Written = string(v.access.AppendTarget(nil, uri))
+	v.line.Written = string(v.o.Log.AppendTarget(nil, uri))
 	v.targets.Put(strings.Clone(uri), aimed{t, v.line.Written}, int64(5*len(uri)+targetWeight))
 	return t, nil
 }

@@ -24,7 +24,7 @@ func (v *exchange) get() error {
 		}
 		return v.medium()
 	}
-	if err := v.gate.Read(v.caller, v.target); err != nil {
+	if err := v.o.Gate.Read(v.caller, v.target); err != nil {
 		return v.unknown(err)
 	}
 	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
@@ -41,11 +41,11 @@ func (v *exchange) get() error {
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	a, err := v.gate.Page(ctx, v.caller, ask, v.mirror.Page)
+	a, err := v.o.Gate.Page(ctx, v.caller, ask, v.o.Mirror.Page)
 	if err != nil {
 		return err
 	}
-	view, err := v.gate.View(v.caller, a.Page)
+	view, err := v.o.Gate.View(v.caller, a.Page)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (v *exchange) freshen(ask *request.Request) {
 	ask.MinFresh, ask.MaxStale = w.minFresh.pointer(), w.maxStale.pointer()
 	if w.noCache || w.maxAge.said && w.maxAge.Duration == 0 {
 		ask.NoCache = true
-		ask.JoinOnly = !ask.OnlyIfCached && !v.fresh.allow(v.caller.Name, v.target.Key.URI, v.now())
+		ask.JoinOnly = !ask.OnlyIfCached && !v.fresh.allow(v.caller.Name, v.target.Key.URI, v.o.Now())
 		return
 	}
 	ask.MaxAge = w.maxAge.pointer()

@@ -82,7 +82,7 @@ func (v *exchange) formed(a *request.Response, view *access.View, l *representat
 	}
 	p, err := v.pack(view, l, in)
 	if err != nil {
-		v.log.Error("cannot compress", "id", v.id(), "err", err)
+		v.o.Logger.Error("cannot compress", "id", v.id(), "err", err)
 		return view.Body, l.length, plainForm
 	}
 	return p.body, p.length, in

@@ -13,7 +13,7 @@ import (
 // the spec, then our own.
 func (p *Proxy) Routes() []string {
 	var all []string
-	for _, k := range p.source.Spec.Kinds {
+	for _, k := range p.o.Source.Spec.Kinds {
 		for _, l := range k.Lists {
 			all = append(all, "GET "+l.Path)
 		}

@@ -33,7 +33,7 @@ type socket struct {
 func newSocket(t testing.TB, settings ...func(*http.Server)) *socket {
 	t.Helper()
 	s := &socket{bed: newBed(t)}
-	s.Proxy.now = time.Now
+	s.Proxy.o.Now = time.Now
 	s.script.write = func(context.Context, request.Write) (*request.Response, error) {
 		return &request.Response{Page: page("messages", false, 201, oneMessage)}, nil
 	}
@@ -409,7 +409,7 @@ func TestCurl(t *testing.T) {
 		return
 	}
 	s := newSocket(t)
-	s.Proxy.maxBody = 4 << 20
+	s.Proxy.o.MaxBody = 4 << 20
 	upload := filepath.Join(t.TempDir(), "upload")
 	if err := os.WriteFile(upload, bytes.Repeat([]byte("x"), 2<<20), 0o600); err != nil {
 		t.Fatal(err)

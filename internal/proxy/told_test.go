@@ -11,8 +11,8 @@ import (
 // M4: the Link to the page after is made of ids, and goes with them.
 func TestLinkGoesWithTheIDs(t *testing.T) {
 	b := newBed(t)
-	list := b.source.Spec.Kind("calls").Lists[0]
-	b.source.Spec.PagingOf(list).Style = "header"
+	list := b.o.Source.Spec.Kind("calls").Lists[0]
+	b.o.Source.Spec.PagingOf(list).Style = "header"
 	p := page("calls", true, 200, `{"calls":[{"sid":"CA00000000000000000000000000000001","status":"busy"}]}`)
 	p.Next = understudy.Key{Source: "twilio", URI: root + "/Calls.json?PageToken=PACA00000000000000000000000000000001"}
 	b.answers(p)

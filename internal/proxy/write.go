@@ -27,14 +27,14 @@ const writeTime = 45 * time.Second
 // to be invited (Expect: 100-continue) is so by the first read, before upstream
 // is asked.
 func (v *exchange) write() error {
-	if err := v.gate.Write(v.caller, v.target, v.r.Method); err != nil {
+	if err := v.o.Gate.Write(v.caller, v.target, v.r.Method); err != nil {
 		return v.unknown(err)
 	}
-	if err := v.gate.Find(v.r.Context(), v.caller, v.target, v.mirror.Page); err != nil {
+	if err := v.o.Gate.Find(v.r.Context(), v.caller, v.target, v.o.Mirror.Page); err != nil {
 		return err
 	}
-	if v.r.ContentLength > v.maxBody {
-		return &http.MaxBytesError{Limit: v.maxBody}
+	if v.r.ContentLength > v.o.MaxBody {
+		return &http.MaxBytesError{Limit: v.o.MaxBody}
 	}
 	a, err := v.pass()
 	if err != nil {
@@ -42,10 +42,10 @@ func (v *exchange) write() error {
 	}
 	passed := *a
 	passed.Outcome, passed.Fwd = request.Cold, fwdMethod
-	if !v.gate.Shows(v.caller, v.source.Name, a.Page.Kind, a.Page) {
+	if !v.o.Gate.Shows(v.caller, v.o.Source.Name, a.Page.Kind, a.Page) {
 		return v.unseen(&passed, nil)
 	}
-	view, err := v.gate.View(v.caller, a.Page)
+	view, err := v.o.Gate.View(v.caller, a.Page)
 	if err != nil {
 		return v.unseen(&passed, err)
 	}
@@ -60,7 +60,7 @@ func (v *exchange) pass() (*request.Response, error) {
 		return nil, limitedError{}
 	}
 	defer leave()
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.o.MaxBody))
 	if err != nil {
 		return nil, bodyError{err}
 	}
@@ -71,7 +71,7 @@ func (v *exchange) pass() (*request.Response, error) {
 	}
 	ctx, done := lasting(v.r.Context(), writeTime)
 	defer done()
-	return v.mirror.Write(ctx, request.Write{
+	return v.o.Mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
 	})
 }
