@@ -177,9 +177,13 @@ type erasures struct{ *App }
 
 // eraseKinds are the jobs.
 func (h erasures) eraseKinds() []jobs.Kind {
-	kinds := []jobs.Kind{{Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute, Every: eraseEvery}}
+	kinds := []jobs.Kind{{
+		Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute, Schedule: jobs.Every(eraseEvery),
+	}}
 	if len(h.cfg.Retention) > 0 {
-		kinds = append(kinds, jobs.Kind{Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Every: expireEvery})
+		kinds = append(kinds, jobs.Kind{
+			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Schedule: jobs.Every(expireEvery),
+		})
 	}
 	return kinds
 }

@@ -76,12 +76,10 @@ type Kind struct {
 	Backoff     time.Duration       // before the second run, doubled for each further one, with jitter; 0: 1s
 	MaxBackoff  time.Duration       // and never more than this; 0: 10m
 
-	// Every makes the kind periodic: its job, with the key "periodic", is
-	// added at that pace while none is live, over restarts too. What was missed
-	// is made up for once. Schedule is the same for other paces: it says when
-	// the job after the one of slot last is due; a zero last is before the
-	// first.
-	Every    time.Duration
+	// Schedule makes the kind periodic (see Every): it says when the job after the one
+	// of slot last is due; a zero last is before the first. The job has the key
+	// "periodic". It is added while no other is live, over restarts too. Missed slots
+	// are made up for once.
 	Schedule func(last time.Time) time.Time
 }
 
@@ -180,9 +178,6 @@ func (r *Runner) add(k Kind) error {
 	k.Lease = cmp.Or(k.Lease, r.o.Lease)
 	k.Backoff = cmp.Or(k.Backoff, time.Second)
 	k.MaxBackoff = max(cmp.Or(k.MaxBackoff, 10*time.Minute), k.Backoff)
-	if k.Every > 0 && k.Schedule == nil {
-		k.Schedule = every(k.Every)
-	}
 	r.kinds[k.Name] = &k
 	r.claims = append(r.claims, understudy.ClaimKind{Name: k.Name, Most: k.Concurrency, Lease: k.Lease})
 	if k.Schedule != nil {

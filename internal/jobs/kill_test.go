@@ -86,7 +86,7 @@ func killedKinds(folder string) []jobs.Kind {
 		{Name: "most", Run: run, Once: true},
 		{Name: "narrow", Run: narrow, Attempts: 1000, Backoff: quick, Concurrency: narrowPlaces},
 		{Name: "heavy", Run: run, Attempts: 1000, Backoff: quick, Weight: 100 << 20},
-		{Name: "periodic", Run: run, Attempts: 1000, Backoff: quick, Every: 100 * time.Millisecond},
+		{Name: "periodic", Run: run, Attempts: 1000, Backoff: quick, Schedule: jobs.Every(100 * time.Millisecond)},
 	}
 }
 

@@ -1,4 +1,4 @@
-// Plans: kinds that come round by themselves.
+// Plans: periodic kinds.
 
 package jobs
 
@@ -9,7 +9,7 @@ import (
 	"understudy"
 )
 
-// plan is a periodic kind and when it is due next, for all we know.
+// plan is a periodic kind and when it is probably due next.
 type plan struct {
 	kind  *Kind
 	asked bool
@@ -17,8 +17,8 @@ type plan struct {
 	due   time.Time
 }
 
-// every is a schedule without appointments.
-func every(d time.Duration) func(time.Time) time.Time {
+// Every is the schedule of a kind whose jobs lie that far apart.
+func Every(d time.Duration) func(time.Time) time.Time {
 	return func(last time.Time) time.Time {
 		if last.IsZero() {
 			return last

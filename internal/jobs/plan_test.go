@@ -23,7 +23,7 @@ func TestPeriodicKindsSurviveRestarts(t *testing.T) {
 		var at []time.Duration
 		var slow atomic.Int64
 		begin := time.Now()
-		o := jobs.Options{Kinds: []jobs.Kind{{Name: "tick", Every: time.Minute, Run: func(context.Context, *jobs.Run) error {
+		o := jobs.Options{Kinds: []jobs.Kind{{Name: "tick", Schedule: jobs.Every(time.Minute), Run: func(context.Context, *jobs.Run) error {
 			mu.Lock()
 			at = append(at, time.Since(begin).Round(time.Second))
 			mu.Unlock()
