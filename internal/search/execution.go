@@ -183,15 +183,15 @@ func (v *execution) exact(ctx context.Context) error {
 		}
 		return nil
 	}
-	if v.q.Id == "" {
+	if v.q.ID == "" {
 		return nil
 	}
 	for _, s := range v.q.Views {
-		parts := strings.Split(v.q.Id, spec.IDSeparator)
-		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !s.Kind.HasPrefix(v.q.Id) {
+		parts := strings.Split(v.q.ID, spec.IDSeparator)
+		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !s.Kind.HasPrefix(v.q.ID) {
 			continue
 		}
-		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.Id}}
+		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.ID}}
 		err := v.s.o.Store.Seek(ctx, seek, func(f query.Hit) bool {
 			var c lang.Candidate
 			if s.See(&c, f.Record) {

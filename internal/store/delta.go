@@ -11,8 +11,8 @@
 
 package store
 
-// delta is a replaced version that is to rest on the one that replaces it.
-type delta struct {
+// pendingDelta is a replaced version that is to rest on the one that replaces it.
+type pendingDelta struct {
 	version int64 // the replaced one
 	place   int   // of the other among the new ones
 	patch   []byte
@@ -37,7 +37,7 @@ func (s *saving) rest(g *observation, i int, e *entry) error {
 	}
 	s.patches = patch
 	e.height = old.height + 1
-	s.deltas = append(s.deltas, delta{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)],
+	s.deltas = append(s.deltas, pendingDelta{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)],
 		clock: e.clock, parent: e.parent})
 	return nil
 }

@@ -64,8 +64,8 @@ func (o *opened) block(number int64) (*block, error) {
 // entry is one version, with its body.
 func (o *opened) entry(version int64) (*entry, error) { return o.rested(version, 0) }
 
-// maxDepth is more than any version rests on.
-const maxDepth = 4 * maxHeight
+// maxChain is more than any version rests on.
+const maxChain = 4 * maxHeight
 
 // rested is entry for a version that depth others rest on.
 func (o *opened) rested(version int64, depth int) (*entry, error) {
@@ -81,7 +81,7 @@ func (o *opened) rested(version int64, depth int) (*entry, error) {
 	if e.rest == nil || e.rest.made {
 		return e, nil
 	}
-	if e.rest.on <= version || depth == maxDepth {
+	if e.rest.on <= version || depth == maxChain {
 		return nil, sqlite.Damaged("version %d rests on version %d", version, e.rest.on)
 	}
 	base, err := o.rested(e.rest.on, depth+1)

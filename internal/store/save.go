@@ -32,7 +32,7 @@ type saving struct {
 	firstNew int64   // the number of the first of them
 	mark     int64   // a number for stretches without a new version; 0: not given yet
 	blocks   *opened
-	deltas   []delta
+	deltas   []pendingDelta
 	patches  []byte         // of resting
 	past     []driver.Value // stretches that ended
 	clocks   []driver.Value // what is to be found by its clock

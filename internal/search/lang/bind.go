@@ -37,7 +37,7 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	}
 	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative}
 	if tree.Op == opWords && !tree.prefix {
-		q.Id = b.fold(tree.text)
+		q.ID = b.fold(tree.text)
 	}
 	for _, s := range views {
 		if c.Possible(s) {

@@ -55,7 +55,7 @@ type BoundQuery struct {
 	Views    []*KindView // the kinds something can be found of
 	Now      time.Time
 	Relative bool   // what it means depends on now
-	Id       string // the whole text, when it is one word: as ids are folded
+	ID       string // the whole text, when it is one word: as ids are folded
 }
 
 // stopped ends a sentence after a hint, or without one.
