@@ -9,6 +9,10 @@ import (
 	"math"
 )
 
+// perBlock is how many bodies share a block; a version's number is its
+// block's number times perBlock plus its place, so it is part of the format.
+const perBlock = 64
+
 // entry is one version in a block.
 type entry struct {
 	record int64
@@ -17,27 +21,27 @@ type entry struct {
 	final  bool
 	parent string
 	body   []byte
-	rest   *rest // its body is made of another version's; nil: it is here
-	height int   // how many older versions rest on this one, each on the next
+	delta  *delta // its body is made of another version's; nil: it is here
+	depth  int    // how many older versions rest on this one, each on the next
 }
 
-// rest is how a version is made of a later one of the same record and shape:
+// delta is how a version is made of a later one of the same record and shape:
 // the id is the same, and most of the body.
-type rest struct {
-	on     int64  // the other version's number
-	patch  []byte // patch.go
-	clock  int64  // how much more the clock is
-	parent *string
-	made   bool // the entry has been completed
+type delta struct {
+	base      int64  // the other version's number
+	patch     []byte // patch.go
+	clock     int64  // how much more the clock is
+	parent    *string
+	completed bool // the entry has been completed
 }
 
 // hollow reports that the body was taken out: a record's body is never empty.
-func (e *entry) pruned() bool { return len(e.body) == 0 && e.rest == nil }
+func (e *entry) pruned() bool { return len(e.body) == 0 && e.delta == nil }
 
 // text is what the block holds of the body.
 func (e *entry) text() []byte {
-	if e.rest != nil {
-		return e.rest.patch
+	if e.delta != nil {
+		return e.delta.patch
 	}
 	return e.body
 }
@@ -45,8 +49,8 @@ func (e *entry) text() []byte {
 // The flags of an entry in the newer form of a block.
 const (
 	flagFinal = 1 << iota
-	flagRests
-	flagHeight
+	flagDelta
+	flagDepth
 	flagParent // it has one; or, when it rests on another, another one than that
 )
 
@@ -58,13 +62,13 @@ func (e *entry) flags() (f byte) {
 	if e.final {
 		f |= flagFinal
 	}
-	if e.height > 0 {
-		f |= flagHeight
+	if e.depth > 0 {
+		f |= flagDepth
 	}
 	switch {
-	case e.rest != nil:
-		f |= flagRests
-		if e.rest.parent != nil {
+	case e.delta != nil:
+		f |= flagDelta
+		if e.delta.parent != nil {
 			f |= flagParent
 		}
 	case e.parent != "":
@@ -92,7 +96,7 @@ func appendBlock(dst []byte, entries []entry) []byte {
 		record = entries[i].record
 	}
 	for i := range entries {
-		if r := entries[i].rest; r != nil {
+		if r := entries[i].delta; r != nil {
 			dst = binary.AppendVarint(dst, r.clock)
 			continue
 		}
@@ -106,12 +110,12 @@ func appendBlock(dst []byte, entries []entry) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(entries[i].text())))
 	}
 	for i := range entries {
-		if entries[i].rest == nil {
+		if entries[i].delta == nil {
 			dst = appendPlace(dst, entries[i].body, entries[i].id)
 		}
 	}
 	if form == newer {
-		dst = appendRests(dst, entries)
+		dst = appendDeltas(dst, entries)
 	}
 	for i := range entries {
 		dst = append(dst, entries[i].text()...)
@@ -119,26 +123,26 @@ func appendBlock(dst []byte, entries []entry) []byte {
 	return dst
 }
 
-// appendRests appends the columns of the newer form: what versions rest on,
+// appendDeltas appends the columns of the newer form: what versions rest on,
 // as differences to the one after the last, how many rest on them, parents.
-func appendRests(dst []byte, entries []entry) []byte {
+func appendDeltas(dst []byte, entries []entry) []byte {
 	next := int64(0)
 	for i := range entries {
-		if r := entries[i].rest; r != nil {
-			dst = binary.AppendVarint(dst, r.on-next)
-			next = r.on + 1
+		if r := entries[i].delta; r != nil {
+			dst = binary.AppendVarint(dst, r.base-next)
+			next = r.base + 1
 		}
 	}
 	for i := range entries {
-		if entries[i].height > 0 {
-			dst = binary.AppendUvarint(dst, uint64(entries[i].height))
+		if entries[i].depth > 0 {
+			dst = binary.AppendUvarint(dst, uint64(entries[i].depth))
 		}
 	}
 	for i := range entries {
 		switch e := &entries[i]; {
-		case e.rest != nil && e.rest.parent != nil:
-			dst = appendText(dst, *e.rest.parent)
-		case e.rest == nil && e.parent != "":
+		case e.delta != nil && e.delta.parent != nil:
+			dst = appendText(dst, *e.delta.parent)
+		case e.delta == nil && e.parent != "":
 			dst = appendPlace(dst, e.body, e.parent)
 		}
 	}
@@ -191,17 +195,17 @@ func parseBlock(data []byte) ([]entry, error) {
 	}
 	ids, parents := make([]place, n), make([]place, n)
 	for i := range ids {
-		if flags[i]&flagRests == 0 {
+		if flags[i]&flagDelta == 0 {
 			ids[i] = r.place(len(data))
 		}
 	}
-	r.rests(entries, flags, parents)
+	r.deltas(entries, flags, parents)
 	clock := int64(0)
 	for i := range entries {
 		e, body := &entries[i], r.take(lengths[i])
 		e.final = flags[i]&flagFinal != 0
-		if e.rest != nil {
-			e.rest.patch, e.rest.clock, e.clock = body, e.clock, 0
+		if e.delta != nil {
+			e.delta.patch, e.delta.clock, e.clock = body, e.clock, 0
 			continue
 		}
 		clock += e.clock
@@ -215,21 +219,21 @@ func parseBlock(data []byte) ([]entry, error) {
 }
 
 // rests reads the columns of the newer form.
-func (r *reader) rests(entries []entry, flags []byte, parents []place) {
+func (r *reader) deltas(entries []entry, flags []byte, parents []place) {
 	next := int64(0)
 	for i := range entries {
-		if flags[i]&flagRests != 0 {
-			entries[i].rest = &rest{on: next + r.varint()}
-			next = entries[i].rest.on + 1
+		if flags[i]&flagDelta != 0 {
+			entries[i].delta = &delta{base: next + r.varint()}
+			next = entries[i].delta.base + 1
 		}
 	}
 	for i := range entries {
-		if flags[i]&flagHeight != 0 {
-			entries[i].height = r.count(maxHeight)
+		if flags[i]&flagDepth != 0 {
+			entries[i].depth = r.count(maxDepth)
 		}
 	}
 	for i := range entries {
-		switch rest := entries[i].rest; {
+		switch rest := entries[i].delta; {
 		case flags[i]&flagParent == 0:
 		case rest == nil:
 			parents[i] = r.place(math.MaxInt32 - 1)
@@ -334,4 +338,20 @@ func (r *reader) end() error {
 		return fmt.Errorf("%d bytes too many", len(r.data))
 	}
 	return r.err
+}
+
+// complete makes what e shares with the version it rests on.
+func (e *entry) complete(base *entry) error {
+	if base.record != e.record {
+		return fmt.Errorf("it is of record %d, not of %d", base.record, e.record)
+	}
+	body, err := applyPatch(base.body, e.delta.patch)
+	if err != nil {
+		return err
+	}
+	e.body, e.id, e.clock, e.parent, e.delta.completed = body, base.id, base.clock+e.delta.clock, base.parent, true
+	if e.delta.parent != nil {
+		e.parent = *e.delta.parent
+	}
+	return nil
 }

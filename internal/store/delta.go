@@ -7,7 +7,7 @@
 //	block 9  [ call 1 whole ]
 //
 // The newest version is whole, so that nothing has to be made to read it, and
-// the oldest may go without touching any other. Every maxHeight-th stays whole.
+// the oldest may go without touching any other. Every maxDepth-th stays whole.
 
 package store
 
@@ -27,7 +27,7 @@ func (s *saving) rest(g *observation, i int, e *entry) error {
 		return nil
 	}
 	old, err := s.before(g.version)
-	if err != nil || old == nil || old.rest != nil || old.height == maxHeight {
+	if err != nil || old == nil || old.delta != nil || old.depth == maxDepth {
 		return err
 	}
 	from := len(s.patches)
@@ -36,7 +36,7 @@ func (s *saving) rest(g *observation, i int, e *entry) error {
 		return nil
 	}
 	s.patches = patch
-	e.height = old.height + 1
+	e.depth = old.depth + 1
 	s.deltas = append(s.deltas, pendingDelta{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)],
 		clock: e.clock, parent: e.parent})
 	return nil
@@ -55,10 +55,10 @@ func (s *saving) putRests(numbers []int64) error {
 		if err != nil {
 			return err
 		}
-		e.rest = &rest{on: numbers[r.place], patch: r.patch, clock: e.clock - r.clock, made: true}
+		e.delta = &delta{base: numbers[r.place], patch: r.patch, clock: e.clock - r.clock, completed: true}
 		if e.parent != r.parent {
 			parent := e.parent
-			e.rest.parent = &parent
+			e.delta.parent = &parent
 		}
 		b.changed = true
 	}

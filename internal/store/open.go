@@ -87,7 +87,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
-	db := &DB{o: o, packer: newPacker(), catalog: newCatalog()}
+	db := &DB{o: o, packer: newPacker(maxHelpers + 1), catalog: newCatalog()}
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
 	db.room.open()

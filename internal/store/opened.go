@@ -65,7 +65,7 @@ func (o *opened) block(number int64) (*block, error) {
 func (o *opened) entry(version int64) (*entry, error) { return o.rested(version, 0) }
 
 // maxChain is more than any version rests on.
-const maxChain = 4 * maxHeight
+const maxChain = 4 * maxDepth
 
 // rested is entry for a version that depth others rest on.
 func (o *opened) rested(version int64, depth int) (*entry, error) {
@@ -78,36 +78,20 @@ func (o *opened) rested(version int64, depth int) (*entry, error) {
 		return nil, sqlite.Damaged("version %d: block %d has %d bodies", version, number, len(b.entries))
 	}
 	e := &b.entries[place]
-	if e.rest == nil || e.rest.made {
+	if e.delta == nil || e.delta.completed {
 		return e, nil
 	}
-	if e.rest.on <= version || depth == maxChain {
-		return nil, sqlite.Damaged("version %d rests on version %d", version, e.rest.on)
+	if e.delta.base <= version || depth == maxChain {
+		return nil, sqlite.Damaged("version %d rests on version %d", version, e.delta.base)
 	}
-	base, err := o.rested(e.rest.on, depth+1)
+	base, err := o.rested(e.delta.base, depth+1)
 	if err == nil {
 		err = e.complete(base)
 	}
 	if err != nil {
-		return nil, sqlite.Damaged("version %d, which rests on version %d: %w", version, e.rest.on, err)
+		return nil, sqlite.Damaged("version %d, which rests on version %d: %w", version, e.delta.base, err)
 	}
 	return e, nil
-}
-
-// complete makes what e shares with the version it rests on.
-func (e *entry) complete(base *entry) error {
-	if base.record != e.record {
-		return fmt.Errorf("it is of record %d, not of %d", base.record, e.record)
-	}
-	body, err := applyPatch(base.body, e.rest.patch)
-	if err != nil {
-		return err
-	}
-	e.body, e.id, e.clock, e.parent, e.rest.made = body, base.id, base.clock+e.rest.clock, base.parent, true
-	if e.rest.parent != nil {
-		e.parent = *e.rest.parent
-	}
-	return nil
 }
 
 func (o *opened) open(number int64) (*block, error) {
@@ -138,7 +122,7 @@ func (b *block) take(raw []byte, count int, parent string) (err error) {
 		return err
 	}
 	for i := range b.entries {
-		if e := &b.entries[i]; e.rest == nil && e.parent == "" {
+		if e := &b.entries[i]; e.delta == nil && e.parent == "" {
 			e.parent = parentOf(parent, e.body)
 		}
 	}

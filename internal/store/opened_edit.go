@@ -115,7 +115,7 @@ func (o *opened) empty(version int64, named bool) error {
 	if err != nil {
 		return err
 	}
-	if e.height > 0 {
+	if e.depth > 0 {
 		if err := o.raise(version, e.record); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (o *opened) raise(version, record int64) error {
 		if err != nil {
 			return err
 		}
-		if e.rest == nil || e.rest.on != version {
+		if e.delta == nil || e.delta.base != version {
 			continue
 		}
 		b, err := o.edit(v / perBlock)
@@ -163,7 +163,7 @@ func (o *opened) raise(version, record int64) error {
 		if e, err = o.entry(v); err != nil {
 			return err
 		}
-		e.rest = nil
+		e.delta = nil
 		b.entries[v%perBlock] = *e
 	}
 	return nil

@@ -12,6 +12,9 @@ import (
 // maxUnpacked bounds what one block or page may unpack to.
 const maxUnpacked = 1 << 30
 
+// maxWindow is how far back packing looks, in blocks and in pages.
+const maxWindow = 256 << 10
+
 // packLevel is the encoder's level. On a page of 50 calls the next level takes a
 // third longer, and its tables take 2 MB more.
 const packLevel = zstd.SpeedFastest
@@ -23,15 +26,17 @@ type packer struct {
 	decoder *zstd.Decoder
 }
 
-func newPacker() packer {
+// newPacker returns a packer; readers is how many goroutines unpack for one
+// caller.
+func newPacker(readers int) packer {
 	// One goroutine at a time writes, so one set of tables is enough.
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(packLevel), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
 		zstd.WithWindowSize(maxWindow))
 	if err != nil {
 		panic("store: zstd encoder: " + err.Error()) // its options are constants
 	}
-	// As many at once as unpack for one Seek, and two in any case.
-	at := max(2, min(maxHelpers+1, runtime.GOMAXPROCS(0)))
+	// Two in any case.
+	at := max(2, min(readers, runtime.GOMAXPROCS(0)))
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(at), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {

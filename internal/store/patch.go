@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxHeight bounds how many versions rest on each other: as many bodies
+	// maxDepth bounds how many versions rest on each other: as many bodies
 	// have to be made, one of the other, to read the oldest.
-	maxHeight = 8
+	maxDepth = 8
 	// sameAgain is how many equal bytes show that two bodies go on alike.
 	sameAgain = 8
 	// maxApart is how many bytes, of both together, are looked at to find them.

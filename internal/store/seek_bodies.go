@@ -167,7 +167,7 @@ func (b *bodies) next() (*heldAt, *entry, error) {
 		one.held.since = u.made
 	}
 	place := int(version % perBlock)
-	if place >= len(u.entries) || u.entries[place].rest != nil {
+	if place >= len(u.entries) || u.entries[place].delta != nil {
 		e, err := b.o.entry(version)
 		return one.held, e, err
 	}

@@ -128,9 +128,6 @@ const MaxProblems = 100
 const MaxChanges = 10_000
 
 const (
-	// perBlock is how many bodies share a block; a version's number is its
-	// block's number times perBlock plus its place, so it is part of the format.
-	perBlock = 64
 	// slots is how many shapes a kind may have; part of the format likewise.
 	slots = 64
 	// maxBlock is about how many bytes of bodies are packed as one, even when
@@ -140,8 +137,6 @@ const (
 	// than half the time that one block takes, for about 45 bytes a call more.
 	// Half of it gains little and costs 30 bytes more.
 	maxBlock = 28 << 10
-	// maxWindow is how far back packing looks, in blocks and in pages.
-	maxWindow = 256 << 10
 	// seenEvery is how old Seen of a record in a final state may get before an
 	// unchanged sight of it is worth a write.
 	seenEvery = time.Hour
