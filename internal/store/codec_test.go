@@ -42,17 +42,3 @@ func TestReasons(t *testing.T) {
 		}
 	}
 }
-
-// marked is a body with a value of every sort.
-func marked(n int) []byte {
-	m := func(place string) string { return fmt.Sprintf("Marker%sQq%05d", place, n) }
-	id := func(k int) string { return fmt.Sprintf("TH%032x", 0xabcdef0123+n*100+k) }
-	return fmt.Appendf(nil, `{"sid": %q, "phone": "+1415%07d", "body": "%s \u00e9 \n \ud83d\ude00 日本", "name": %q,
-		"url": "https://%s/x", "price": -%d.25,
-		"secret": %q, "shown": "(415) %07d", "other": %q, "status": "completed",
-		"uri": "/2010-04-01/Things/%s.json?To=%s&Page=0&Digits=4155550%03d",
-		"inner": {"status": "done", "phone": "+1415%07d", "%s": "%s", "deep": {"a": ["%s", {"b": "%s"}]}}, "unknown": "%s",
-		"list": ["%s", 4155551234567]}`,
-		id(1), n, m("Body"), m("Name"), m("Host"), 31415000+n, m("Secret"), n, id(2), id(3), m("Query"), n, n, m("Key"), m("Unknown"), m("Deep"),
-		m("Deeper"), m("Top"), m("Item"))
-}
