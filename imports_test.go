@@ -40,8 +40,9 @@ var imports = map[string]string{
 		"kit/tokenizer kit/xmldoc spec",
 	"internal/search/lang": ". internal/query kit/jsonspan kit/suggest kit/tokenizer spec",
 	"internal/slowapi":     "",
-	"internal/store": ". internal/query internal/store/contents internal/store/jobs internal/store/kv internal/store/names " +
-		"internal/store/sqlite kit/jsonspan kit/tokenizer request spec",
+	"internal/store": ". internal/query internal/store/codec internal/store/contents internal/store/jobs internal/store/kv " +
+		"internal/store/names internal/store/sqlite kit/jsonspan kit/tokenizer request spec",
+	"internal/store/codec":     ".",
 	"internal/store/contents":  ". internal/store/sqlite request spec",
 	"internal/store/jobs":      ". internal/store/sqlite",
 	"internal/store/kv":        ". internal/store/sqlite",

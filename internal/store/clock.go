@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
 )
@@ -43,9 +44,9 @@ func putParent(c *sqlite.Conn, id string) (number int64, err error) {
 
 // reclock makes a record found by the clock and the parent of row r, in place
 // of those of the version before, if that was found.
-func (s *saving) reclock(record int64, before *entry, r *understudy.Row) error {
+func (s *saving) reclock(record int64, before *codec.Entry, r *understudy.Row) error {
 	if before != nil {
-		if before.clock == r.Clock && before.parent == r.Parent {
+		if before.Clock == r.Clock && before.Parent == r.Parent {
 			return nil
 		}
 		if err := retireClock(s.c, s.shape.number, record, before); err != nil {
@@ -62,12 +63,12 @@ func (s *saving) reclock(record int64, before *entry, r *understudy.Row) error {
 }
 
 // retireClock makes a record found by the clock it had, not by the one it has.
-func retireClock(c *sqlite.Conn, shape, record int64, e *entry) error {
-	return eachClock(c, e.parent, func(parent int64) error {
-		if err := c.Exec(deleteClock, 0, shape, parent, int64(0), e.clock, record); err != nil {
+func retireClock(c *sqlite.Conn, shape, record int64, e *codec.Entry) error {
+	return eachClock(c, e.Parent, func(parent int64) error {
+		if err := c.Exec(deleteClock, 0, shape, parent, int64(0), e.Clock, record); err != nil {
 			return err
 		}
-		return c.Exec(insertClock, 1, shape, parent, int64(1), e.clock, record)
+		return c.Exec(insertClock, 1, shape, parent, int64(1), e.Clock, record)
 	})
 }
 
@@ -193,7 +194,7 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 		n++
 		last = r[0].(int64)
 		version, state := r[1].(int64), r[2].(int64)
-		b, err := blocks.block(version / perBlock)
+		b, err := blocks.block(version / codec.PerBlock)
 		if err != nil || !f.shapes[b.shape] {
 			return skipDamaged(err)
 		}
@@ -221,15 +222,15 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 // add adds a version.
 func (f *filling) add(blocks *opened, shape, version, old int64) error {
 	e, err := blocks.entry(version)
-	if err != nil || e.pruned() {
+	if err != nil || e.Pruned() {
 		return skipDamaged(err)
 	}
-	f.args = append(f.args, shape, int64(0), old, e.clock, e.record)
-	if e.parent == "" {
+	f.args = append(f.args, shape, int64(0), old, e.Clock, e.Record)
+	if e.Parent == "" {
 		return nil
 	}
-	parent, err := putParent(f.c, e.parent)
-	f.args = append(f.args, shape, parent, old, e.clock, e.record)
+	parent, err := putParent(f.c, e.Parent)
+	f.args = append(f.args, shape, parent, old, e.Clock, e.Record)
 	return err
 }
 

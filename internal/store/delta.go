@@ -11,6 +11,8 @@
 
 package store
 
+import "understudy/internal/store/codec"
+
 // pendingDelta is a replaced version that is to rest on the one that replaces it.
 type pendingDelta struct {
 	version int64 // the replaced one
@@ -22,23 +24,23 @@ type pendingDelta struct {
 
 // rest plans that the version row i replaces rests on row i's, whose entry is
 // e, if that is worth it.
-func (s *saving) rest(g *observation, i int, e *entry) error {
-	if !g.held || g.state&stateForgotten != 0 || g.last != i || judge(&g.currentState, s.hashes[i], s.at, e.final, s.p.OfWrite()).late {
+func (s *saving) rest(g *observation, i int, e *codec.Entry) error {
+	if !g.held || g.state&stateForgotten != 0 || g.last != i || judge(&g.currentState, s.hashes[i], s.at, e.Final, s.p.OfWrite()).late {
 		return nil
 	}
 	old, err := s.before(g.version)
-	if err != nil || old == nil || old.delta != nil || old.depth == maxDepth {
+	if err != nil || old == nil || old.Delta != nil || old.Depth == codec.MaxDepth {
 		return err
 	}
 	from := len(s.patches)
-	patch, ok := appendPatch(s.patches, e.body, old.body)
+	patch, ok := codec.AppendPatch(s.patches, e.Body, old.Body)
 	if !ok {
 		return nil
 	}
 	s.patches = patch
-	e.depth = old.depth + 1
+	e.Depth = old.Depth + 1
 	s.deltas = append(s.deltas, pendingDelta{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)],
-		clock: e.clock, parent: e.parent})
+		clock: e.Clock, parent: e.Parent})
 	return nil
 }
 
@@ -47,7 +49,7 @@ func (s *saving) rest(g *observation, i int, e *entry) error {
 func (s *saving) putRests(numbers []int64) error {
 	for i := range s.deltas {
 		r := &s.deltas[i]
-		b, err := s.blocks.edit(r.version / perBlock)
+		b, err := s.blocks.edit(r.version / codec.PerBlock)
 		if err != nil {
 			return err
 		}
@@ -55,10 +57,10 @@ func (s *saving) putRests(numbers []int64) error {
 		if err != nil {
 			return err
 		}
-		e.delta = &delta{base: numbers[r.place], patch: r.patch, clock: e.clock - r.clock, completed: true}
-		if e.parent != r.parent {
-			parent := e.parent
-			e.delta.parent = &parent
+		e.Delta = &codec.Delta{Base: numbers[r.place], Patch: r.patch, Clock: e.Clock - r.clock, Completed: true}
+		if e.Parent != r.parent {
+			parent := e.Parent
+			e.Delta.Parent = &parent
 		}
 		b.changed = true
 	}

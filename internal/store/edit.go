@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"understudy/internal/store/codec"
 	"understudy/kit/jsonspan"
 )
 
@@ -19,7 +20,7 @@ type edit struct {
 	was, is int64
 	// old is what is in the indexes under was, new what is to be there under is;
 	// nil: nothing. Their bodies and parents are of interest; old may be new.
-	old, new *entry
+	old, new *codec.Entry
 	// oldFacts and newFacts are read from them once for both indexes.
 	oldFacts, newFacts facts
 }
@@ -59,12 +60,12 @@ func readFacts(edits []edit, room []member) []member {
 	for i := range edits {
 		e := &edits[i]
 		if e.old != nil {
-			e.oldFacts, room = factsOf(e.old.body, room)
+			e.oldFacts, room = factsOf(e.old.Body, room)
 		}
 		if e.new == e.old {
 			e.newFacts = e.oldFacts
 		} else if e.new != nil {
-			e.newFacts, room = factsOf(e.new.body, room)
+			e.newFacts, room = factsOf(e.new.Body, room)
 		}
 	}
 	return room

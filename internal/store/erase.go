@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
@@ -101,7 +102,7 @@ func (s *saving) listLate(g *observation, body []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.listRedacted(g.number, e.body)
+	return s.listRedacted(g.number, e.Body)
 }
 
 // listRedacted lists a record for erasing when body, just seen of it, has a
@@ -113,7 +114,7 @@ func (s *saving) listRedacted(record int64, body []byte) error {
 		return nil
 	}
 	s.erasing = true
-	bound := (s.counters.block + 1) * perBlock
+	bound := (s.counters.block + 1) * codec.PerBlock
 	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.number, record, int64(CauseRedacted), bound,
 		strings.Join(fields, "\n"), s.at)
 }

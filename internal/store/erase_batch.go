@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -88,19 +89,19 @@ func (b *batch) look(c *sqlite.Conn, e *erasing) error {
 		if err != nil {
 			return err
 		}
-		if entry.record != e.record {
+		if entry.Record != e.record {
 			return sqlite.Damaged("version %d is not of record %d", v, e.record)
 		}
-		if entry.id != "" {
-			e.id = entry.id
+		if entry.ID != "" {
+			e.id = entry.ID
 		}
 		switch {
-		case entry.pruned() || keep[v]:
+		case entry.Pruned() || keep[v]:
 			continue
-		case e.cause == CauseRedacted && (v >= e.bound || !says(entry.body, e.fields)):
+		case e.cause == CauseRedacted && (v >= e.bound || !says(entry.Body, e.fields)):
 			continue
 		}
-		b.traces.add(e.kind.spec, entry.body, e.fields)
+		b.traces.add(e.kind.spec, entry.Body, e.fields)
 		b.wanted[v] = true
 		e.versions = append(e.versions, v)
 	}
@@ -144,8 +145,8 @@ func (b *batch) run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	err = b.db.scan(ctx, selectSourceSkeletons, []driver.Value{b.source}, func(number int64, sk *skeleton) {
-		if sk.id != "" && b.ids[sk.id] || slices.ContainsFunc(sk.versions, func(v int64) bool { return b.wanted[v] }) || b.traces.inPage(sk) {
+	err = b.db.scan(ctx, selectSourceSkeletons, []driver.Value{b.source}, func(number int64, sk *codec.Skeleton) {
+		if sk.ID != "" && b.ids[sk.ID] || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.traces.inPage(sk) {
 			b.pages = append(b.pages, number)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
@@ -87,8 +88,8 @@ func (db *DB) find(ctx context.Context, source, what string) (Found, error) {
 		if named && before == 0 {
 			break // there is no such record, so nothing lies under it
 		}
-		err := db.eachBody(ctx, number, func(k *kindRow, name string, e *entry) bool {
-			if !f.known[name+"/"+e.id] && (round == 0 && !named && f.phones(k.spec, e.body) || f.under(k.spec, e.body)) {
+		err := db.eachBody(ctx, number, func(k *kindRow, name string, e *codec.Entry) bool {
+			if !f.known[name+"/"+e.ID] && (round == 0 && !named && f.phones(k.spec, e.Body) || f.under(k.spec, e.Body)) {
 				f.add(k, name, e)
 			}
 			return true
@@ -122,17 +123,17 @@ func (f *finding) record(ctx context.Context, kind, id string) error {
 	return f.db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		record, err := names.Record(c, k.number, sqlite.AppendID(nil, k.prefix, id))
 		if err == nil && record != 0 {
-			f.add(k, kind, &entry{record: record, id: id})
+			f.add(k, kind, &codec.Entry{Record: record, ID: id})
 		}
 		return err
 	})
 }
 
-func (f *finding) add(k *kindRow, name string, e *entry) {
-	f.known[name+"/"+e.id] = true
-	f.all = append(f.all, found{kind: name, id: e.id, record: e.record})
+func (f *finding) add(k *kindRow, name string, e *codec.Entry) {
+	f.known[name+"/"+e.ID] = true
+	f.all = append(f.all, found{kind: name, id: e.ID, record: e.Record})
 	if k.spec == nil || k.spec.Own == "" { // what is done with a number of ours does not lie under it
-		f.roots[e.id] = name
+		f.roots[e.ID] = name
 	}
 }
 
@@ -202,7 +203,7 @@ var selectSourceBlocks = &sqlite.Statement{Head: `SELECT b.number, h.kind FROM b
 
 // eachBody calls each for every body that is held of a source, a few blocks in
 // one read transaction, until it returns false.
-func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, name string, e *entry) bool) error {
+func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, name string, e *codec.Entry) bool) error {
 	kinds, names := map[int64]*kindRow{}, map[int64]string{}
 	db.catalog.mu.RLock()
 	for name, k := range db.catalog.kinds {
@@ -230,11 +231,11 @@ func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, 
 					return err
 				}
 				for i := range b.entries {
-					e, err := blocks.entry(p.block*perBlock + int64(i))
+					e, err := blocks.entry(p.block*codec.PerBlock + int64(i))
 					if err != nil {
 						return err
 					}
-					if !e.pruned() && kinds[p.kind] != nil && !each(kinds[p.kind], names[p.kind], e) {
+					if !e.Pruned() && kinds[p.kind] != nil && !each(kinds[p.kind], names[p.kind], e) {
 						n = 0
 						return nil
 					}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -90,9 +91,9 @@ func (h *holding) packed() error {
 			if err != nil {
 				return err
 			}
-			var e *entry
-			if e, err = h.blocks.entry(b.number*perBlock + place); err == nil {
-				h.look(slices.Concat(e.body, []byte("\n"+e.id+"\n"+e.parent)), "block %d", b.number)
+			var e *codec.Entry
+			if e, err = h.blocks.entry(b.number*codec.PerBlock + place); err == nil {
+				h.look(slices.Concat(e.Body, []byte("\n"+e.ID+"\n"+e.Parent)), "block %d", b.number)
 				err = sqlite.CheckContext(h.ctx)
 			}
 		}
@@ -103,7 +104,7 @@ func (h *holding) packed() error {
 	return h.c.Query(selectSkeletons, 0, []driver.Value{int64(-1), int64(1) << 62}, func(r []driver.Value) error {
 		sk, err := h.db.skeleton(r[2].([]byte), r[1].(int64))
 		if err == nil {
-			h.look(slices.Concat([]byte(sk.uri+"\n"+sk.id+"\n"+sk.next+"\n"), sk.outside), "page %d", r[0])
+			h.look(slices.Concat([]byte(sk.URI+"\n"+sk.ID+"\n"+sk.Next+"\n"), sk.Outside), "page %d", r[0])
 		}
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -77,20 +78,20 @@ func (t *matchers) value(body []byte, v jsonspan.Value, phone bool) {
 
 // inPage reports whether a page's address or what lies outside its records
 // holds one of the texts.
-func (t *matchers) inPage(sk *skeleton) bool {
+func (t *matchers) inPage(sk *codec.Skeleton) bool {
 	if len(t.texts) == 0 {
 		return false
 	}
-	if t.inURI(sk.uri) || t.inURI(sk.next) {
+	if t.inURI(sk.URI) || t.inURI(sk.Next) {
 		return true
 	}
 	found := 0
-	for text := range quoted(sk.outside) {
+	for text := range quoted(sk.Outside) {
 		if found++; t.texts[text] || t.inURI(text) {
 			return true
 		}
 	}
-	return found == 0 && t.inText(string(sk.outside))
+	return found == 0 && t.inText(string(sk.Outside))
 }
 
 // inText reports whether any other text holds one of the texts or numbers.

@@ -173,7 +173,7 @@ func (s *saving) newest(record int64) (id string, clock int64, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	return e.id, e.clock, nil
+	return e.ID, e.Clock, nil
 }
 
 var selectCame = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
@@ -93,8 +94,8 @@ func (f *forgetting) run(ctx context.Context) error {
 		return err
 	}
 	var pages []int64
-	err = f.db.scan(ctx, selectKindSkeletons, []driver.Value{f.kind.number}, func(number int64, sk *skeleton) {
-		if sk.id == f.id || slices.ContainsFunc(sk.versions, func(v int64) bool { return f.versions[v] }) {
+	err = f.db.scan(ctx, selectKindSkeletons, []driver.Value{f.kind.number}, func(number int64, sk *codec.Skeleton) {
+		if sk.ID == f.id || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
 			pages = append(pages, number)
 		}
 	})
@@ -238,7 +239,7 @@ func (f *forgetting) empty(blocks *opened, version int64, named bool) error {
 	if err != nil {
 		return err
 	}
-	if e.record != f.record {
+	if e.Record != f.record {
 		return fmt.Errorf("version %d is not of record %d", version, f.record)
 	}
 	taken, err := blocks.erase(version, named)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
@@ -90,7 +91,7 @@ func (db *DB) history(c *sqlite.Conn, k *kindRow, id string, limit int) (version
 		if !v.Gone {
 			v.Number, v.Shape = one.version, names[one.held%slots]
 			e, err := blocks.entry(one.version)
-			if err == nil && !e.pruned() {
+			if err == nil && !e.Pruned() {
 				v.Body = bytesOf(e)
 			} else if err != nil && !isMissing(err) {
 				return nil, err
@@ -120,7 +121,7 @@ func merged(all []period) []period {
 }
 
 // bytesOf is a body that does not hold its whole block in memory.
-func bytesOf(e *entry) []byte { return append(make([]byte, 0, len(e.body)), e.body...) }
+func bytesOf(e *codec.Entry) []byte { return append(make([]byte, 0, len(e.Body)), e.Body...) }
 
 // RecordAt returns a record as it looked in one shape at a time: the version
 // that was then the newest, with Since when it began. Seen is, of one that was
@@ -161,28 +162,28 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 }
 
 // recordAt completes rec as a held row's record looked at a time.
-func (db *DB) recordAt(c *sqlite.Conn, blocks *opened, rec *understudy.Record, held, at int64) (*entry, error) {
+func (db *DB) recordAt(c *sqlite.Conn, blocks *opened, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
 	all, err := stretchesOf(c, held, held)
 	if err != nil {
 		return nil, err
 	}
 	var one *period
-	var e *entry
+	var e *codec.Entry
 	for i := slices.IndexFunc(all, func(s period) bool { return s.since <= at }); e == nil; i-- {
 		if i < 0 || all[i].version == 0 {
 			return nil, understudy.ErrNotFound
 		}
 		one = &all[i]
 		e, err = blocks.entry(one.version)
-		if err == nil && e.pruned() || isMissing(err) {
+		if err == nil && e.Pruned() || isMissing(err) {
 			e, err = nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	rec.Number, rec.Version, rec.ID = held/slots, one.version, e.id
-	rec.Body, rec.Final = bytesOf(e), e.final
+	rec.Number, rec.Version, rec.ID = held/slots, one.version, e.ID
+	rec.Body, rec.Final = bytesOf(e), e.Final
 	rec.Since, rec.Seen = unix(one.since), unix(one.since)
 	if one.until == 0 {
 		rec.Seen, rec.Invalid = unix(one.seen), one.state&stateInvalid != 0

@@ -158,14 +158,14 @@ func (s *saving) placingOf(id string) (*orderAssignment, error) {
 // nextRow is where the first row of the next page stands, if that is held.
 func (s *saving) nextRow() (*orderAssignment, error) {
 	row, sk, err := s.db.findPage(s.c, s.counters.source, s.p.Next)
-	if err != nil || !row.list || row.kind != s.kind.number || len(sk.versions) == 0 {
+	if err != nil || !row.list || row.kind != s.kind.number || len(sk.Versions) == 0 {
 		return nil, skipNotFound(err)
 	}
-	e, err := s.db.blocks(s.c).entry(sk.versions[0])
+	e, err := s.db.blocks(s.c).entry(sk.Versions[0])
 	if err != nil {
 		return nil, skipDamaged(err)
 	}
-	return s.placingOf(e.id)
+	return s.placingOf(e.ID)
 }
 
 // PlaceOf is where a record stands, also when it is gone, or erased. Errors:

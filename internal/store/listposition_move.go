@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -46,7 +47,7 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 		return nil
 	}
 	e := edit{kind: s.kind, shape: s.shape.number, was: spotOf(g.position.at, s.shape.number), is: spotOf(g.to.at, s.shape.number)}
-	e.new = &entry{record: g.number, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]}
+	e.new = &codec.Entry{Record: g.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
 	if present && g.position.at != noPosition { // else no index knows it
 		var err error
 		if e.old, err = s.before(g.version); err != nil {
@@ -119,7 +120,7 @@ func (s *saving) editShifted(sights []observation) error {
 
 // leave tells the indexes that a record is no more in a shape, whose held row
 // is p.
-func (s *saving) leaveOrder(p *currentState, e *entry) error {
+func (s *saving) leaveOrder(p *currentState, e *codec.Entry) error {
 	shape, err := shapeNumber(s.c, s.kind.number, p.number%slots)
 	if err != nil || p.position.at == noPosition {
 		return err

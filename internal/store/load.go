@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -127,12 +128,12 @@ func sourceOf(source, uri string) string {
 
 // findPage finds a page's row by the hash of its key, and makes sure that it
 // is this key's.
-func (db *DB) findPage(c *sqlite.Conn, source int64, key understudy.Key) (row *pageRow, sk *skeleton, err error) {
+func (db *DB) findPage(c *sqlite.Conn, source int64, key understudy.Key) (row *pageRow, sk *codec.Skeleton, err error) {
 	err = c.Query(selectPage, 0, []driver.Value{keyHash(key), source}, func(r []driver.Value) error {
 		var one pageRow
 		one.scan(r)
 		s, err := db.skeleton(one.body, one.size)
-		if err == nil && s.uri == key.URI {
+		if err == nil && s.URI == key.URI {
 			row, sk = &one, s
 		}
 		return err
@@ -144,12 +145,12 @@ func (db *DB) findPage(c *sqlite.Conn, source int64, key understudy.Key) (row *p
 }
 
 // skeleton unpacks the skeleton of a page's row.
-func (db *DB) skeleton(packed []byte, size int64) (*skeleton, error) {
-	raw, err := db.packer.unpack(nil, packed, int(size))
+func (db *DB) skeleton(packed []byte, size int64) (*codec.Skeleton, error) {
+	raw, err := db.packer.Unpack(nil, packed, int(size))
 	if err != nil {
 		return nil, sqlite.Damaged("its skeleton: %w", err)
 	}
-	sk, err := parseSkeleton(raw)
+	sk, err := codec.ParseSkeleton(raw)
 	if err != nil {
 		return nil, sqlite.Damaged("its skeleton: %w", err)
 	}
@@ -158,25 +159,25 @@ func (db *DB) skeleton(packed []byte, size int64) (*skeleton, error) {
 
 // assemble puts a page together; its keys lack the source, and Superseded is
 // still to be found out.
-func (db *DB) assemble(row *pageRow, sk *skeleton, blocks *opened) (*understudy.Page, error) {
-	entries := make([]*entry, len(sk.versions))
-	for i, v := range sk.versions {
+func (db *DB) assemble(row *pageRow, sk *codec.Skeleton, blocks *opened) (*understudy.Page, error) {
+	entries := make([]*codec.Entry, len(sk.Versions))
+	for i, v := range sk.Versions {
 		var err error
 		if entries[i], err = blocks.entry(v); err != nil {
 			return nil, err
 		}
 	}
-	body, rows, err := sk.assemble(entries)
+	body, rows, err := sk.Assemble(entries)
 	if err != nil {
 		return nil, sqlite.Damaged("its skeleton: %w", err)
 	}
 	if sumOf(body) != row.sum {
 		return nil, sqlite.Damaged("it does not come out as it was saved")
 	}
-	return &understudy.Page{Key: understudy.Key{URI: sk.uri}, Kind: row.kindName, Shape: row.shape, List: row.list, ID: sk.id,
+	return &understudy.Page{Key: understudy.Key{URI: sk.URI}, Kind: row.kindName, Shape: row.shape, List: row.list, ID: sk.ID,
 		Status:      row.status,
-		ContentType: sk.contentType, Charset: sk.charset, Body: body, Rows: rows, Next: understudy.Key{URI: sk.next},
-		At: time.Unix(0, row.at).UTC(), InitialAge: sk.initialAge, Generation: row.generation, Version: row.version, Sum: row.sum}, nil
+		ContentType: sk.ContentType, Charset: sk.Charset, Body: body, Rows: rows, Next: understudy.Key{URI: sk.Next},
+		At: time.Unix(0, row.at).UTC(), InitialAge: sk.InitialAge, Generation: row.generation, Version: row.version, Sum: row.sum}, nil
 }
 
 var selectPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
@@ -224,7 +225,7 @@ func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*unde
 			return err
 		}
 		// A copy, so that one record does not hold its whole block in memory.
-		rec.Body = append(make([]byte, 0, len(e.body)), e.body...)
+		rec.Body = append(make([]byte, 0, len(e.Body)), e.Body...)
 		return nil
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"understudy/internal/store/codec"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
 	"understudy/internal/store/names"
@@ -37,7 +38,7 @@ const applicationID = 0x556e7374
 type DB struct {
 	o       Options
 	pool    *sqlite.Pool
-	packer  packer
+	packer  codec.Packer
 	catalog catalog
 
 	parts
@@ -87,7 +88,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
-	db := &DB{o: o, packer: newPacker(maxHelpers + 1), catalog: newCatalog()}
+	db := &DB{o: o, packer: codec.NewPacker(maxHelpers + 1), catalog: newCatalog()}
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
 	db.room.open()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -21,7 +22,7 @@ type opened struct {
 type block struct {
 	number, shape int64
 	slot          int64 // of its shape
-	entries       []entry
+	entries       []codec.Entry
 	changed       bool
 }
 
@@ -62,14 +63,14 @@ func (o *opened) block(number int64) (*block, error) {
 }
 
 // entry is one version, with its body.
-func (o *opened) entry(version int64) (*entry, error) { return o.rested(version, 0) }
+func (o *opened) entry(version int64) (*codec.Entry, error) { return o.rested(version, 0) }
 
 // maxChain is more than any version rests on.
-const maxChain = 4 * maxDepth
+const maxChain = 4 * codec.MaxDepth
 
 // rested is entry for a version that depth others rest on.
-func (o *opened) rested(version int64, depth int) (*entry, error) {
-	number, place := version/perBlock, int(version%perBlock)
+func (o *opened) rested(version int64, depth int) (*codec.Entry, error) {
+	number, place := version/codec.PerBlock, int(version%codec.PerBlock)
 	b, err := o.block(number)
 	if err != nil {
 		return nil, err
@@ -78,18 +79,18 @@ func (o *opened) rested(version int64, depth int) (*entry, error) {
 		return nil, sqlite.Damaged("version %d: block %d has %d bodies", version, number, len(b.entries))
 	}
 	e := &b.entries[place]
-	if e.delta == nil || e.delta.completed {
+	if e.Delta == nil || e.Delta.Completed {
 		return e, nil
 	}
-	if e.delta.base <= version || depth == maxChain {
-		return nil, sqlite.Damaged("version %d rests on version %d", version, e.delta.base)
+	if e.Delta.Base <= version || depth == maxChain {
+		return nil, sqlite.Damaged("version %d rests on version %d", version, e.Delta.Base)
 	}
-	base, err := o.rested(e.delta.base, depth+1)
+	base, err := o.rested(e.Delta.Base, depth+1)
 	if err == nil {
-		err = e.complete(base)
+		err = e.Complete(base)
 	}
 	if err != nil {
-		return nil, sqlite.Damaged("version %d, which rests on version %d: %w", version, e.delta.base, err)
+		return nil, sqlite.Damaged("version %d, which rests on version %d: %w", version, e.Delta.Base, err)
 	}
 	return e, nil
 }
@@ -100,7 +101,7 @@ func (o *opened) open(number int64) (*block, error) {
 		return nil, err
 	}
 	p := &all[0]
-	raw, err := o.db.packer.unpack(nil, p.body, p.size)
+	raw, err := o.db.packer.Unpack(nil, p.body, p.size)
 	if err != nil {
 		return nil, sqlite.Damaged("block %d: %w", number, err)
 	}
@@ -114,7 +115,7 @@ func (o *opened) open(number int64) (*block, error) {
 // take takes the unpacked form apart. Blocks saved before parents were known
 // have none: they are in the bodies.
 func (b *block) take(raw []byte, count int, parent string) (err error) {
-	b.entries, err = parseBlock(raw)
+	b.entries, err = codec.ParseBlock(raw)
 	if err == nil && len(b.entries) != count {
 		err = fmt.Errorf("%d bodies, want %d", len(b.entries), count)
 	}
@@ -122,8 +123,8 @@ func (b *block) take(raw []byte, count int, parent string) (err error) {
 		return err
 	}
 	for i := range b.entries {
-		if e := &b.entries[i]; e.delta == nil && e.parent == "" {
-			e.parent = parentOf(parent, e.body)
+		if e := &b.entries[i]; e.Delta == nil && e.Parent == "" {
+			e.Parent = parentOf(parent, e.Body)
 		}
 	}
 	return nil
@@ -141,8 +142,8 @@ var selectAnyVersion = &sqlite.Statement{Head: "SELECT version FROM held WHERE n
 // needed it any more, the newest.
 func (o *opened) id(record, version int64) (string, error) {
 	e, err := o.entry(version)
-	if err == nil && e.id != "" {
-		return e.id, nil
+	if err == nil && e.ID != "" {
+		return e.ID, nil
 	}
 	if err != nil && !errors.Is(err, errMissing) {
 		return "", err
@@ -155,5 +156,5 @@ func (o *opened) id(record, version int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return e.id, nil
+	return e.ID, nil
 }

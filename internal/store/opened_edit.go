@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -13,14 +14,14 @@ import (
 // more than when it was.
 func (o *opened) takeOut(version int64) (taken bool, err error) {
 	e, err := o.entry(version)
-	if err != nil || e.pruned() {
+	if err != nil || e.Pruned() {
 		return false, err
 	}
-	b, err := o.block(version / perBlock)
+	b, err := o.block(version / codec.PerBlock)
 	if err != nil {
 		return false, err
 	}
-	was, held := *e, e.record*slots+b.slot
+	was, held := *e, e.Record*slots+b.slot
 	newest, err := o.c.One(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
 	if err != nil || newest {
 		return false, err
@@ -45,21 +46,21 @@ func (o *opened) erase(version int64, named bool) (taken bool, err error) {
 		return o.takeOut(version)
 	}
 	e, err := o.entry(version)
-	if err != nil || e.pruned() {
+	if err != nil || e.Pruned() {
 		return false, err
 	}
-	b, err := o.block(version / perBlock)
+	b, err := o.block(version / codec.PerBlock)
 	if err != nil {
 		return false, err
 	}
-	was, held := *e, e.record*slots+b.slot
+	was, held := *e, e.Record*slots+b.slot
 	if err := o.empty(version, true); err != nil {
 		return false, err
 	}
 	if err := o.c.Exec(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
-	if err := retireClock(o.c, b.shape, was.record, &was); err != nil {
+	if err := retireClock(o.c, b.shape, was.Record, &was); err != nil {
 		return false, err
 	}
 	return true, o.unclockOld(b.shape, held, &was)
@@ -67,8 +68,8 @@ func (o *opened) erase(version int64, named bool) (taken bool, err error) {
 
 // unclockOld makes a record not be found by the clock of a version that was
 // taken out, unless another one had it too.
-func (o *opened) unclockOld(shape, held int64, was *entry) error {
-	found, err := o.c.One(selectIsOld, []driver.Value{shape, int64(0), was.clock, was.record}, func([]driver.Value) {})
+func (o *opened) unclockOld(shape, held int64, was *codec.Entry) error {
+	found, err := o.c.One(selectIsOld, []driver.Value{shape, int64(0), was.Clock, was.Record}, func([]driver.Value) {})
 	if err != nil || !found {
 		return err
 	}
@@ -81,12 +82,12 @@ func (o *opened) unclockOld(shape, held int64, was *entry) error {
 		if err != nil {
 			return err
 		}
-		if e.clock == was.clock && e.parent == was.parent {
+		if e.Clock == was.Clock && e.Parent == was.Parent {
 			return nil
 		}
 	}
-	return eachClock(o.c, was.parent, func(parent int64) error {
-		return o.c.Exec(deleteClock, 0, shape, parent, int64(1), was.clock, was.record)
+	return eachClock(o.c, was.Parent, func(parent int64) error {
+		return o.c.Exec(deleteClock, 0, shape, parent, int64(1), was.Clock, was.Record)
 	})
 }
 
@@ -115,29 +116,29 @@ func (o *opened) empty(version int64, named bool) error {
 	if err != nil {
 		return err
 	}
-	if e.depth > 0 {
-		if err := o.raise(version, e.record); err != nil {
+	if e.Depth > 0 {
+		if err := o.raise(version, e.Record); err != nil {
 			return err
 		}
 	}
-	b, err := o.edit(version / perBlock)
+	b, err := o.edit(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
-	if e = &b.entries[version%perBlock]; named {
+	if e = &b.entries[version%codec.PerBlock]; named {
 		if e, err = o.entry(version); err != nil {
 			return err
 		}
-		*e = entry{record: e.record, id: e.id}
+		*e = codec.Entry{Record: e.Record, ID: e.ID}
 		return nil
 	}
-	*e = entry{}
+	*e = codec.Entry{}
 	return nil
 }
 
 // raise makes the versions whole that rest on one.
 func (o *opened) raise(version, record int64) error {
-	b, err := o.block(version / perBlock)
+	b, err := o.block(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
@@ -153,18 +154,18 @@ func (o *opened) raise(version, record int64) error {
 		if err != nil {
 			return err
 		}
-		if e.delta == nil || e.delta.base != version {
+		if e.Delta == nil || e.Delta.Base != version {
 			continue
 		}
-		b, err := o.edit(v / perBlock)
+		b, err := o.edit(v / codec.PerBlock)
 		if err != nil {
 			return err
 		}
 		if e, err = o.entry(v); err != nil {
 			return err
 		}
-		e.delta = nil
-		b.entries[v%perBlock] = *e
+		e.Delta = nil
+		b.entries[v%codec.PerBlock] = *e
 	}
 	return nil
 }
@@ -185,12 +186,12 @@ func (o *opened) write() error {
 
 // putBlock writes a block back, or deletes it when nothing is left in it.
 func (db *DB) putBlock(c *sqlite.Conn, b *block) error {
-	if !slices.ContainsFunc(b.entries, func(e entry) bool { return !e.pruned() || e.id != "" }) {
+	if !slices.ContainsFunc(b.entries, func(e codec.Entry) bool { return !e.Pruned() || e.ID != "" }) {
 		return c.Exec(deleteBlock, 0, b.number)
 	}
 	x := &db.scratch
-	x.raw = appendBlock(x.raw[:0], b.entries)
-	x.packed = db.packer.pack(x.packed[:0], x.raw)
+	x.raw = codec.AppendBlock(x.raw[:0], b.entries)
+	x.packed = db.packer.Pack(x.packed[:0], x.raw)
 	// Most blocks shrink when they are written back. An update would leave each
 	// alone on its leaf of the tree; a row that goes makes SQLite join leaves.
 	var shape, count int64

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -29,7 +30,7 @@ const never = -1
 
 // madeAt is when a version was saved first, in Unix nanoseconds.
 func madeAt(c *sqlite.Conn, version int64) (at int64, err error) {
-	found, err := c.One(selectMade, []driver.Value{version / perBlock}, func(r []driver.Value) { at = r[0].(int64) })
+	found, err := c.One(selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
 	if err == nil && !found {
 		err = sqlite.Damaged("nothing says when version %d was made", version)
 	}
@@ -53,7 +54,7 @@ func (s *saving) returned(g *observation, i int) (version int64, err error) {
 		switch {
 		case err != nil && !sqlite.IsDamaged(err):
 			return 0, err
-		case err == nil && bytes.Equal(e.body, body):
+		case err == nil && bytes.Equal(e.Body, body):
 			return v, nil
 		}
 	}
@@ -66,7 +67,7 @@ func (s *saving) newMark() int64 {
 	if s.mark == 0 {
 		s.counters.block++
 		s.counters.given.store = true
-		s.mark = s.counters.block * perBlock
+		s.mark = s.counters.block * codec.PerBlock
 	}
 	return s.mark
 }
@@ -84,7 +85,7 @@ func (s *saving) begin(g *observation, r *understudy.Row) (stretch, since driver
 		}
 		return stretch, since, nil
 	}
-	var before *entry
+	var before *codec.Entry
 	if present {
 		if before, err = s.before(g.version); err != nil {
 			return nil, nil, err
@@ -103,9 +104,9 @@ func (s *saving) begin(g *observation, r *understudy.Row) (stretch, since driver
 }
 
 // before is a version that is being replaced, nil when its body is not there.
-func (s *saving) before(version int64) (*entry, error) {
+func (s *saving) before(version int64) (*codec.Entry, error) {
 	e, err := s.blocks.entry(version)
-	if err == nil && !e.pruned() {
+	if err == nil && !e.Pruned() {
 		return e, nil
 	}
 	if sqlite.IsDamaged(err) {
@@ -193,7 +194,7 @@ func (s *saving) fields(g *observation, r *understudy.Row) (understudy.Names, er
 	if err != nil || e == nil {
 		return "", err
 	}
-	return fieldsBetween(e.body, s.p.Body[r.Start:r.End]), nil
+	return fieldsBetween(e.Body, s.p.Body[r.Start:r.End]), nil
 }
 
 // period is a time in which a record looked the same in one shape, or was

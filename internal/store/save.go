@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 	"understudy/request"
 )
@@ -28,9 +29,9 @@ type saving struct {
 	outside []byte           // of p.Body, outside rows
 	gaps    []int
 
-	fresh    []entry // the versions that are new
-	firstNew int64   // the number of the first of them
-	mark     int64   // a number for stretches without a new version; 0: not given yet
+	fresh    []codec.Entry // the versions that are new
+	firstNew int64         // the number of the first of them
+	mark     int64         // a number for stretches without a new version; 0: not given yet
 	blocks   *opened
 	deltas   []pendingDelta
 	patches  []byte         // of resting
@@ -68,7 +69,7 @@ type scratch struct {
 	ids      []byte
 	raw      []byte
 	packed   []byte
-	entries  []entry
+	entries  []codec.Entry
 	sights   []observation
 	of       []int32
 	standing []int // the sights in the order they stand in the page
@@ -163,7 +164,7 @@ func newSaving(db *DB, p *understudy.Page) *saving {
 		s.hashes[i] = bodyHash(p.Body[r.Start:r.End])
 	}
 	if keepsPage(p) {
-		s.outside, s.gaps = outsideOf(p.Body, s.rows)
+		s.outside, s.gaps = codec.OutsideOf(p.Body, s.rows)
 	}
 	return s
 }
@@ -292,7 +293,7 @@ var (
 func (s *saving) oldPage() (old oldPage, err error) {
 	err = s.c.Query(selectOldPage, 0, []driver.Value{keyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
 		sk, err := s.db.skeleton(r[5].([]byte), r[4].(int64))
-		if err != nil || sk.uri != s.p.Key.URI {
+		if err != nil || sk.URI != s.p.Key.URI {
 			return err
 		}
 		old = oldPage{number: r[0].(int64), at: r[1].(int64), version: r[2].(int64)}
@@ -303,14 +304,14 @@ func (s *saving) oldPage() (old oldPage, err error) {
 }
 
 // skeleton is what is packed of the page.
-func (s *saving) skeleton() skeleton {
-	sk := skeleton{
-		uri: s.p.Key.URI, contentType: s.p.ContentType, charset: s.p.Charset, initialAge: s.p.InitialAge, id: s.p.ID, next: nextOf(s.p),
-		gaps: s.gaps, outside: s.outside,
+func (s *saving) skeleton() codec.Skeleton {
+	sk := codec.Skeleton{
+		URI: s.p.Key.URI, ContentType: s.p.ContentType, Charset: s.p.Charset, InitialAge: s.p.InitialAge, ID: s.p.ID, Next: codec.NextOf(s.p),
+		Gaps: s.gaps, Outside: s.outside,
 	}
-	sk.versions = make([]int64, len(s.rows))
+	sk.Versions = make([]int64, len(s.rows))
 	for i := range s.rows {
-		sk.versions[i] = s.rows[i].Version
+		sk.Versions[i] = s.rows[i].Version
 	}
 	return sk
 }
@@ -333,8 +334,8 @@ func (s *saving) putPage(old oldPage) error {
 	if len(s.rows) > 0 {
 		first, last = s.rows[0].ID, s.rows[len(s.rows)-1].ID
 	}
-	x.raw = sk.appendTo(x.raw[:0], first, last)
-	x.packed = s.db.packer.pack(x.packed[:0], x.raw)
+	x.raw = sk.AppendTo(x.raw[:0], first, last)
+	x.packed = s.db.packer.Pack(x.packed[:0], x.raw)
 	list := int64(0)
 	if s.p.List {
 		list = 1

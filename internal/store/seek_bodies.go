@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -63,7 +64,7 @@ func (o *opened) bodies() *bodies {
 func (b *bodies) ask(some []*heldAt) error {
 	var numbers []int64
 	for _, h := range some {
-		if n := h.version / perBlock; b.blocks[n] == nil && !slices.Contains(numbers, n) {
+		if n := h.version / codec.PerBlock; b.blocks[n] == nil && !slices.Contains(numbers, n) {
 			numbers = append(numbers, n)
 		}
 	}
@@ -75,7 +76,7 @@ func (b *bodies) ask(some []*heldAt) error {
 		b.blocks[read[i].number] = &unpacking{packed: read[i]}
 	}
 	for _, h := range some {
-		u := b.blocks[h.version/perBlock]
+		u := b.blocks[h.version/codec.PerBlock]
 		u.users++
 		b.waiting = append(b.waiting, awaited{h, u})
 	}
@@ -102,7 +103,7 @@ func (b *bodies) retire(more int) {
 
 // room is where size bytes have room.
 func (b *bodies) room(size int) []byte {
-	if size < 0 || size > maxUnpacked {
+	if size < 0 || size > codec.MaxUnpacked {
 		return nil // unpack says so
 	}
 	if n := len(b.free); n > 0 {
@@ -142,7 +143,7 @@ func (b *bodies) unpack(u *unpacking) {
 		return
 	}
 	defer close(u.done)
-	raw, err := b.o.db.packer.unpack(u.room, u.body, u.size)
+	raw, err := b.o.db.packer.Unpack(u.room, u.body, u.size)
 	if err == nil {
 		u.room = raw
 		err = u.take(raw, u.count, "")
@@ -154,7 +155,7 @@ func (b *bodies) unpack(u *unpacking) {
 
 // next is the record that was asked for first, with its entry, which is good
 // until the next ask. Records must be waiting.
-func (b *bodies) next() (*heldAt, *entry, error) {
+func (b *bodies) next() (*heldAt, *codec.Entry, error) {
 	one := b.waiting[0]
 	b.waiting = b.waiting[1:]
 	u, version := one.in, one.held.version
@@ -166,14 +167,14 @@ func (b *bodies) next() (*heldAt, *entry, error) {
 	if one.held.since == 0 {
 		one.held.since = u.made
 	}
-	place := int(version % perBlock)
-	if place >= len(u.entries) || u.entries[place].delta != nil {
+	place := int(version % codec.PerBlock)
+	if place >= len(u.entries) || u.entries[place].Delta != nil {
 		e, err := b.o.entry(version)
 		return one.held, e, err
 	}
 	e := &u.entries[place]
-	if e.parent == "" {
-		e.parent = parentOf(b.o.db.parentField(u.shape), e.body)
+	if e.Parent == "" {
+		e.Parent = parentOf(b.o.db.parentField(u.shape), e.Body)
 	}
 	return one.held, e, nil
 }

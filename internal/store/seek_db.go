@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -190,8 +191,8 @@ var (
 )
 
 // record is what is told of a record; ok is false when it is not meant.
-func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *entry) (f query.Hit, ok bool, err error) {
-	if !h.kind.fulfils(s.p.q, e.id, e.parent, e.body) {
+func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f query.Hit, ok bool, err error) {
+	if !h.kind.fulfils(s.p.q, e.ID, e.Parent, e.Body) {
 		return f, false, nil
 	}
 	if h.since == 0 {
@@ -199,10 +200,10 @@ func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *entry) (f query.Hit,
 			return f, false, err
 		}
 	}
-	rec := &understudy.Record{Source: h.kind.source, Kind: h.kind.name, Shape: h.shape.name, ID: e.id, Number: h.record, Version: h.version,
+	rec := &understudy.Record{Source: h.kind.source, Kind: h.kind.name, Shape: h.shape.name, ID: e.ID, Number: h.record, Version: h.version,
 		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}
-	rec.Body = slices.Clone(e.body)
-	return query.Hit{Record: rec, Clock: e.clock, Order: h.place}, true, nil
+	rec.Body = slices.Clone(e.Body)
+	return query.Hit{Record: rec, Clock: e.Clock, Order: h.place}, true, nil
 }
 
 // Count says how many records Seek finds: at most most of them (0: all), as far
@@ -265,5 +266,5 @@ func (s *recordSearch) meant(blocks *opened, h *heldAt) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return h.kind.fulfils(s.p.q, e.id, e.parent, e.body), nil
+	return h.kind.fulfils(s.p.q, e.ID, e.Parent, e.Body), nil
 }

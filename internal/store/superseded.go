@@ -54,7 +54,7 @@ func (db *DB) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow, blocks
 		if err != nil {
 			return nil, skipDamaged(err)
 		}
-		return e.body, nil
+		return e.Body, nil
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -48,12 +49,12 @@ func (s *candidates) free(blocks int) map[int64]uint64 {
 	defer s.Unlock()
 	places := map[int64]uint64{}
 	for len(s.versions) > 0 {
-		block := s.versions[0] / perBlock
+		block := s.versions[0] / codec.PerBlock
 		if _, known := places[block]; !known && len(places) == blocks {
 			break
 		}
 		if !s.needed[0] {
-			places[block] |= 1 << (s.versions[0] % perBlock)
+			places[block] |= 1 << (s.versions[0] % codec.PerBlock)
 		}
 		s.versions, s.needed = s.versions[1:], s.needed[1:]
 	}
@@ -131,7 +132,7 @@ func (db *DB) sweepSome(ctx context.Context, s *candidates) (removed int64, enou
 		return 0, false, err
 	}
 	defer end()
-	err = db.scan(ctx, selectSkeletons, nil, func(_ int64, sk *skeleton) { s.need(sk.versions) })
+	err = db.scan(ctx, selectSkeletons, nil, func(_ int64, sk *codec.Skeleton) { s.need(sk.Versions) })
 	if err != nil {
 		return 0, false, err
 	}
@@ -167,7 +168,7 @@ var (
 )
 
 // scan calls each for every page, a few in one read transaction.
-func (db *DB) scan(ctx context.Context, st *sqlite.Statement, more []driver.Value, each func(number int64, sk *skeleton)) error {
+func (db *DB) scan(ctx context.Context, st *sqlite.Statement, more []driver.Value, each func(number int64, sk *codec.Skeleton)) error {
 	last, n := int64(-1), scanPages
 	for n == scanPages {
 		n = 0
@@ -208,11 +209,11 @@ var (
 func (db *DB) sweepBlocks(c *sqlite.Conn, places map[int64]uint64) (removed int64, err error) {
 	blocks := db.blocks(c)
 	for number, wanted := range places {
-		for i := range int64(perBlock) {
+		for i := range int64(codec.PerBlock) {
 			if wanted>>i&1 == 0 {
 				continue
 			}
-			taken, err := blocks.takeOut(number*perBlock + i)
+			taken, err := blocks.takeOut(number*codec.PerBlock + i)
 			if err != nil {
 				return removed, err
 			}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -133,16 +134,16 @@ func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
 	}
 	blocks, kinds := v.db.blocks(v.c), v.db.kindsOfShapes()
 	return counts, v.c.Query(selectPresentRow, 0, nil, func(r []driver.Value) error {
-		b, err := blocks.block(r[1].(int64) / perBlock)
+		b, err := blocks.block(r[1].(int64) / codec.PerBlock)
 		if err != nil {
 			return skipDamaged(err) // told already
 		}
 		e, err := blocks.entry(r[1].(int64))
 		k := kinds[b.shape]
-		if err != nil || k == nil || e.record > v.built.terms {
+		if err != nil || k == nil || e.Record > v.built.terms {
 			return skipDamaged(err)
 		}
-		spot, name := spotOf(standOf(r[2]).at, b.shape), func() string { return fmt.Sprintf("record %d (%s)", e.record, e.id) }
+		spot, name := spotOf(standOf(r[2]).at, b.shape), func() string { return fmt.Sprintf("record %d (%s)", e.Record, e.ID) }
 		if sums.looksAt(spot) {
 			sums.names[spot] = name()
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -26,7 +27,7 @@ func (v *verifying) blocks() error {
 		number, count := r[0].(int64), r[2].(int64)
 		v.report.Blocks++
 		b := &block{number: number, shape: r[1].(int64)}
-		raw, err := v.db.packer.unpack(nil, r[4].([]byte), int(r[3].(int64)))
+		raw, err := v.db.packer.Unpack(nil, r[4].([]byte), int(r[3].(int64)))
 		if err == nil {
 			err = b.take(raw, int(count), v.db.parentField(b.shape))
 		}
@@ -41,7 +42,7 @@ func (v *verifying) blocks() error {
 			}
 			all.blocks[number] = b
 			for i := range b.entries {
-				version := number*perBlock + int64(i)
+				version := number*codec.PerBlock + int64(i)
 				if e, err := all.entry(version); err != nil {
 					v.problem("%v", err)
 				} else if err := v.version(e, version, r[5].(int64)); err != nil {
@@ -59,12 +60,12 @@ func (v *verifying) blocks() error {
 // errStop ends a walk that has found enough.
 var errStop = errors.New("enough")
 
-func (v *verifying) version(e *entry, number, slot int64) error {
-	if e.pruned() {
+func (v *verifying) version(e *codec.Entry, number, slot int64) error {
+	if e.Pruned() {
 		return nil // taken out; who needs it finds out below
 	}
 	v.report.Versions++
-	held, hash := e.record*slots+slot, bodyHash(e.body)
+	held, hash := e.Record*slots+slot, bodyHash(e.Body)
 	current, same := int64(0), false
 	_, err := v.c.One(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
 		current, same = r[0].(int64), r[1].(int64) == hash
@@ -74,7 +75,7 @@ func (v *verifying) version(e *entry, number, slot int64) error {
 	}
 	if current == number {
 		if !same {
-			v.problem("record %d (%s): its current version %d has another hash", e.record, e.id, number)
+			v.problem("record %d (%s): its current version %d has another hash", e.Record, e.ID, number)
 		}
 		return nil
 	}
@@ -84,9 +85,9 @@ func (v *verifying) version(e *entry, number, slot int64) error {
 	case err != nil:
 		return err
 	case !found:
-		v.problem("record %d (%s): version %d is neither current nor among the older ones", e.record, e.id, number)
+		v.problem("record %d (%s): version %d is neither current nor among the older ones", e.Record, e.ID, number)
 	case tag != shortHash(hash):
-		v.problem("record %d (%s): its version %d is not what it was", e.record, e.id, number)
+		v.problem("record %d (%s): its version %d is not what it was", e.Record, e.ID, number)
 	}
 	return nil
 }
@@ -104,16 +105,16 @@ var (
 
 // clocked makes sure that a version's record is found by its clock: newest, by
 // the part of the index for records as they are.
-func (v *verifying) clocked(blocks *opened, e *entry, version int64, newest bool) error {
-	b, err := blocks.block(version / perBlock)
+func (v *verifying) clocked(blocks *opened, e *codec.Entry, version int64, newest bool) error {
+	b, err := blocks.block(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
-	return eachClock(v.c, e.parent, func(parent int64) error {
+	return eachClock(v.c, e.Parent, func(parent int64) error {
 		var now driver.Value
-		_, err := v.c.One(selectClocked, []driver.Value{b.shape, parent, e.clock, e.record}, func(r []driver.Value) { now = r[0] })
+		_, err := v.c.One(selectClocked, []driver.Value{b.shape, parent, e.Clock, e.Record}, func(r []driver.Value) { now = r[0] })
 		if err == nil && (now == nil || newest && now != int64(1)) {
-			v.problem("record %d (%s): it is not found by the clock %d", e.record, e.id, e.clock)
+			v.problem("record %d (%s): it is not found by the clock %d", e.Record, e.ID, e.Clock)
 		}
 		return err
 	})
@@ -130,7 +131,7 @@ func (v *verifying) past() error {
 		switch e, err := blocks.entry(version); {
 		case err != nil:
 			v.problem("record %d: %v", record, err)
-		case e.record != record || shortHash(bodyHash(e.body)) != r[2].(int64):
+		case e.Record != record || shortHash(bodyHash(e.Body)) != r[2].(int64):
 			v.problem("record %d: its version %d is not what it was", record, version)
 		case r[3] != int64(never):
 			if err := v.clocked(blocks, e, version, false); err != nil {
@@ -161,8 +162,8 @@ func (v *verifying) clocks() error {
 		switch e, err := blocks.entry(r[3].(int64)); {
 		case err != nil:
 			v.problem("record %d: %v", record, err)
-		case e.clock != r[1].(int64) || r[2].(int64) != 0 && e.parent != r[5].(string):
-			v.problem("record %d (%s): its clock is %d, it is found by %d", record, e.id, e.clock, r[1])
+		case e.Clock != r[1].(int64) || r[2].(int64) != 0 && e.Parent != r[5].(string):
+			v.problem("record %d (%s): its clock is %d, it is found by %d", record, e.ID, e.Clock, r[1])
 		}
 		if v.enough() {
 			return errStop
@@ -179,11 +180,11 @@ func (v *verifying) held() error {
 		switch record := r[0].(int64) / slots; {
 		case err != nil:
 			v.problem("record %d: %v", record, err)
-		case e.record != record:
-			v.problem("record %d: its version %d is of record %d", record, r[1], e.record)
-		case e.pruned() != (r[2].(int64)&stateForgotten != 0):
+		case e.Record != record:
+			v.problem("record %d: its version %d is of record %d", record, r[1], e.Record)
+		case e.Pruned() != (r[2].(int64)&stateForgotten != 0):
 			v.problem("record %d: its version %d has lost its body", record, r[1])
-		case !e.pruned():
+		case !e.Pruned():
 			if err := v.clocked(blocks, e, r[1].(int64), r[2].(int64)&stateGone == 0); err != nil {
 				return err
 			}
@@ -213,8 +214,8 @@ func (v *verifying) names() error {
 			v.problem("record %d: no version, or a broken id (%v)", r[0], err)
 		} else if e, err := blocks.entry(r[3].(int64)); err != nil {
 			v.problem("record %d: %v", r[0], err)
-		} else if e.id != id {
-			v.problem("record %d is named %s, its version %s", r[0], id, e.id)
+		} else if e.ID != id {
+			v.problem("record %d is named %s, its version %s", r[0], id, e.ID)
 		}
 		if v.enough() {
 			return errStop
@@ -239,7 +240,7 @@ func (v *verifying) pages() error {
 		sk, err := v.db.skeleton(row.body, row.size)
 		if err == nil {
 			source, _ := r[17].(string)
-			key := understudy.Key{Source: source, URI: sk.uri}
+			key := understudy.Key{Source: source, URI: sk.URI}
 			name = "page " + key.String()
 			if keyHash(key) != r[16].(int64) {
 				v.problem("%s: it cannot be found by its key", name)

@@ -2,6 +2,8 @@
 
 package store
 
+import "understudy/internal/store/codec"
+
 // rowBody is a body of a record that stands in the page more than once.
 type rowBody struct{ record, hash int64 }
 
@@ -25,7 +27,7 @@ func (s *saving) versions(sights []observation) error {
 		// Its place among the new ones stands for its version until the block
 		// has a number, so that the same body later in the page finds it.
 		r.Version = -int64(fresh)
-		e := entry{record: r.Record, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]}
+		e := codec.Entry{Record: r.Record, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
 		if err := s.rest(g, i, &e); err != nil {
 			return err
 		}
@@ -69,29 +71,29 @@ func (s *saving) known(g *observation, i int) (int64, error) {
 }
 
 // putBlocks packs bodies into blocks and returns their versions' numbers.
-func (s *saving) putBlocks(entries []entry) ([]int64, error) {
+func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
 	x := &s.db.scratch
 	if err := s.c.Exec(insertMade, 0, s.counters.block+1, s.at); err != nil {
 		return nil, err
 	}
-	s.firstNew = (s.counters.block + 1) * perBlock
+	s.firstNew = (s.counters.block + 1) * codec.PerBlock
 	numbers, all := make([]int64, 0, len(entries)), 0
 	for i := range entries {
-		all += len(entries[i].body)
+		all += len(entries[i].Body)
 	}
 	for len(entries) > 0 {
 		n, size := fitting(entries, all)
 		all -= size
 		s.counters.block++
 		s.counters.given.store = true
-		x.raw = appendBlock(x.raw[:0], entries[:n])
-		x.packed = s.db.packer.pack(x.packed[:0], x.raw)
+		x.raw = codec.AppendBlock(x.raw[:0], entries[:n])
+		x.packed = s.db.packer.Pack(x.packed[:0], x.raw)
 		err := s.c.Exec(insertBlock, 0, s.counters.block, s.shape.number, int64(n), int64(len(x.raw)), x.packed)
 		if err != nil {
 			return nil, err
 		}
 		for i := range n {
-			numbers = append(numbers, s.counters.block*perBlock+int64(i))
+			numbers = append(numbers, s.counters.block*codec.PerBlock+int64(i))
 		}
 		entries = entries[n:]
 	}
@@ -101,10 +103,10 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 // fitting is how many of the entries, whose bodies are all bytes together, the
 // next block takes: as many as leave blocks of about the same size. size is that
 // of their bodies.
-func fitting(entries []entry, all int) (n, size int) {
+func fitting(entries []codec.Entry, all int) (n, size int) {
 	least := all / ((all-1)/maxBlock + 1)
-	for n < len(entries) && n < perBlock && size < least {
-		size += len(entries[n].body)
+	for n < len(entries) && n < codec.PerBlock && size < least {
+		size += len(entries[n].Body)
 		n++
 	}
 	return n, size

@@ -128,8 +128,8 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *opened) (rows
 		if err != nil {
 			return err
 		}
-		if e.clock == r[0].(int64) {
-			rows = append(rows, understudy.Row{ID: e.id, Clock: e.clock, Parent: e.parent, Final: e.final, Record: e.record, Version: version})
+		if e.Clock == r[0].(int64) {
+			rows = append(rows, understudy.Row{ID: e.ID, Clock: e.Clock, Parent: e.Parent, Final: e.Final, Record: e.Record, Version: version})
 		}
 		return sqlite.CheckContext(ctx)
 	})
@@ -201,8 +201,8 @@ func (db *DB) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen
 		if err != nil {
 			return nil, false, err
 		}
-		if e.clock == s.clock && (v.Parent == "" || e.parent == v.Parent) && !(v.Open && e.final) {
-			found = append(found, recordThen{rec, e.clock})
+		if e.Clock == s.clock && (v.Parent == "" || e.Parent == v.Parent) && !(v.Open && e.Final) {
+			found = append(found, recordThen{rec, e.Clock})
 		}
 	}
 	if len(spots) > 0 {

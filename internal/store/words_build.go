@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -186,12 +187,12 @@ func (db *DB) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int64, 
 // editOf completes an edit that has its position with what its version says;
 // one whose body cannot be read is not in the indexes.
 func (db *DB) editOf(blocks *opened, e *edit, version int64) error {
-	b, err := blocks.block(version / perBlock)
+	b, err := blocks.block(version / codec.PerBlock)
 	if err != nil {
 		return skipDamaged(err)
 	}
 	body, err := blocks.entry(version)
-	if err != nil || body.pruned() {
+	if err != nil || body.Pruned() {
 		return skipDamaged(err)
 	}
 	one := *body
@@ -213,7 +214,7 @@ func indexed(edits []edit, upto int64) []edit {
 		if one == nil {
 			one = e.old
 		}
-		return one == nil || one.record > upto
+		return one == nil || one.Record > upto
 	})
 }
 

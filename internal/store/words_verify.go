@@ -114,9 +114,9 @@ func (v *verifying) sumWords(sums *wordSums) error {
 			if !sums.looksAt(e.is) {
 				return sqlite.CheckContext(v.ctx)
 			}
-			sums.names[e.is] = e.new.id
+			sums.names[e.is] = e.new.ID
 		}
-		f, _ := factsOf(e.new.body, nil)
+		f, _ := factsOf(e.new.Body, nil)
 		row := x.row(e.kind.number, e.kind.text, &f)
 		for c, text := range row {
 			at := int64(0)

@@ -1,5 +1,5 @@
 -- The tables. Numbers are integers, times are Unix nanoseconds, ids are tagged
--- bytes (sqlite/id.go), bodies are packed blocks (block.go).
+-- bytes (sqlite/id.go), bodies are packed blocks (codec/block.go).
 -- +goose Up
 
 -- One configured upstream. change and page are its counters, taken last in a
@@ -139,7 +139,7 @@ CREATE TABLE made (
 INSERT INTO made VALUES (0, 0);
 
 -- One upstream answer: its URI, its bytes outside the records and the versions
--- of the records, packed in body (skeleton.go). key is a hash of source and
+-- of the records, packed in body (codec/skeleton.go). key is a hash of source and
 -- URI, to find it by; the URI is compared when the body is unpacked. read is the
 -- last noted read in Unix seconds, 0 when none was noted; a page is also taken
 -- to be read when it is saved (at).

@@ -1,6 +1,6 @@
 // Patches: one body made of another that is much like it.
 
-package store
+package codec
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 const (
 	// maxDepth bounds how many versions rest on each other: as many bodies
 	// have to be made, one of the other, to read the oldest.
-	maxDepth = 8
+	MaxDepth = 8
 	// sameAgain is how many equal bytes show that two bodies go on alike.
 	sameAgain = 8
 	// maxApart is how many bytes, of both together, are looked at to find them.
@@ -20,7 +20,7 @@ const (
 // appendPatch appends what makes body of base: again and again how many bytes
 // are the same, how many of base are left out, how many come instead, and
 // those. ok is false when that is more than half of body.
-func appendPatch(dst, base, body []byte) (patch []byte, ok bool) {
+func AppendPatch(dst, base, body []byte) (patch []byte, ok bool) {
 	limit := len(dst) + len(body)/2
 	for len(dst) <= limit {
 		same := commonPrefix(base, body)

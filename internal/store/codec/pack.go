@@ -1,6 +1,6 @@
 // Packing: zstd over a whole block or page.
 
-package store
+package codec
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxUnpacked bounds what one block or page may unpack to.
-const maxUnpacked = 1 << 30
+// MaxUnpacked bounds what one block or page may unpack to.
+const MaxUnpacked = 1 << 30
 
 // maxWindow is how far back packing looks, in blocks and in pages.
 const maxWindow = 256 << 10
@@ -21,14 +21,14 @@ const packLevel = zstd.SpeedFastest
 
 // packer turns the unpacked form of a block or a page into fewer bytes and back.
 // Safe for concurrent use.
-type packer struct {
+type Packer struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 }
 
 // newPacker returns a packer; readers is how many goroutines unpack for one
 // caller.
-func newPacker(readers int) packer {
+func NewPacker(readers int) Packer {
 	// One goroutine at a time writes, so one set of tables is enough.
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(packLevel), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
 		zstd.WithWindowSize(maxWindow))
@@ -38,20 +38,20 @@ func newPacker(readers int) packer {
 	// Two in any case.
 	at := max(2, min(readers, runtime.GOMAXPROCS(0)))
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(at), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true))
+		zstd.WithDecoderMaxMemory(MaxUnpacked), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		panic("store: zstd decoder: " + err.Error())
 	}
-	return packer{encoder, decoder}
+	return Packer{encoder, decoder}
 }
 
 // pack appends the packed form of raw to dst.
-func (p *packer) pack(dst, raw []byte) []byte { return p.encoder.EncodeAll(raw, dst) }
+func (p *Packer) Pack(dst, raw []byte) []byte { return p.encoder.EncodeAll(raw, dst) }
 
 // unpack returns size bytes, in room if it has the capacity, or an error when the
 // bytes are damaged.
-func (p *packer) unpack(room, packed []byte, size int) ([]byte, error) {
-	if size < 0 || size > maxUnpacked {
+func (p *Packer) Unpack(room, packed []byte, size int) ([]byte, error) {
+	if size < 0 || size > MaxUnpacked {
 		return nil, fmt.Errorf("unpacked size of %d bytes", size)
 	}
 	if cap(room) < size {

@@ -1,6 +1,6 @@
 // Fuzzers and tests of blocks, patches and skeletons.
 
-package store
+package codec
 
 import (
 	"bytes"
@@ -8,36 +8,37 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"understudy"
 
 	"pgregory.net/rapid"
+
+	"understudy"
 )
 
 func FuzzBlock(f *testing.F) {
-	f.Add(appendBlock(nil, nil))
-	f.Add(appendBlock(nil, []entry{{record: 7, id: "CA1", clock: -5, final: true, body: []byte(`{"sid":"CA1"}`)},
-		{record: 9, id: "elsewhere", body: []byte("x")}}))
+	f.Add(AppendBlock(nil, nil))
+	f.Add(AppendBlock(nil, []Entry{{Record: 7, ID: "CA1", Clock: -5, Final: true, Body: []byte(`{"sid":"CA1"}`)},
+		{Record: 9, ID: "elsewhere", Body: []byte("x")}}))
 	parent := "CF2"
-	f.Add(appendBlock(nil, []entry{{record: 7, id: "CA1", clock: 5, parent: "CF1", body: []byte(`{"sid":"CA1","in":"CF1"}`), depth: 2},
-		{record: 7, delta: &delta{base: 99, patch: []byte("\x01\x02\x03abc"), clock: -4}},
-		{record: 8, final: true, delta: &delta{base: 100, patch: []byte("x"), parent: &parent}, depth: 1}}))
+	f.Add(AppendBlock(nil, []Entry{{Record: 7, ID: "CA1", Clock: 5, Parent: "CF1", Body: []byte(`{"sid":"CA1","in":"CF1"}`), Depth: 2},
+		{Record: 7, Delta: &Delta{Base: 99, Patch: []byte("\x01\x02\x03abc"), Clock: -4}},
+		{Record: 8, Final: true, Delta: &Delta{Base: 100, Patch: []byte("x"), Parent: &parent}, Depth: 1}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, err := parseBlock(data)
+		entries, err := ParseBlock(data)
 		if err != nil {
 			return
 		}
-		again, err := parseBlock(appendBlock(nil, entries))
+		again, err := ParseBlock(AppendBlock(nil, entries))
 		if err != nil || len(again) != len(entries) {
 			t.Fatalf("%d entries came back as %d, %v", len(entries), len(again), err)
 		}
 		for i := range entries {
 			a, b := entries[i], again[i]
-			if a.record != b.record || a.id != b.id || a.clock != b.clock || a.final != b.final || !bytes.Equal(a.body, b.body) ||
-				a.parent != b.parent || a.depth != b.depth {
+			if a.Record != b.Record || a.ID != b.ID || a.Clock != b.Clock || a.Final != b.Final || !bytes.Equal(a.Body, b.Body) ||
+				a.Parent != b.Parent || a.Depth != b.Depth {
 				t.Fatalf("%+v came back as %+v", a, b)
 			}
-			if !reflect.DeepEqual(a.delta, b.delta) && !(len(a.delta.patch) == 0 && len(b.delta.patch) == 0) {
-				t.Fatalf("%+v came back as %+v", a.delta, b.delta)
+			if !reflect.DeepEqual(a.Delta, b.Delta) && !(len(a.Delta.Patch) == 0 && len(b.Delta.Patch) == 0) {
+				t.Fatalf("%+v came back as %+v", a.Delta, b.Delta)
 			}
 		}
 	})
@@ -53,7 +54,7 @@ func FuzzPatch(f *testing.F) {
 	f.Add([]byte(old), []byte(old[:40]))
 	f.Add([]byte("\x01\x02"), []byte("\x00\x00\x05hello"))
 	f.Fuzz(func(t *testing.T, base, body []byte) {
-		patch, ok := appendPatch([]byte("before"), base, body)
+		patch, ok := AppendPatch([]byte("before"), base, body)
 		if string(patch[:6]) != "before" {
 			t.Fatalf("what was there is %q", patch[:6])
 		}
@@ -72,21 +73,21 @@ func FuzzPatch(f *testing.F) {
 }
 
 func FuzzSkeleton(f *testing.F) {
-	one := skeleton{uri: "/a?b=c", contentType: "text/plain", id: "x", next: "/a?b=d", versions: []int64{5, 6, 7, 3}, gaps: []int{2, 1, 1, 1},
-		outside: []byte(`{"next":"/a?b=d",,,,}`)}
-	f.Add(one.appendTo(nil, "firstfirst", "lastlast"))
-	f.Add((&skeleton{}).appendTo(nil, "", ""))
+	one := Skeleton{URI: "/a?b=c", ContentType: "text/plain", ID: "x", Next: "/a?b=d", Versions: []int64{5, 6, 7, 3}, Gaps: []int{2, 1, 1, 1},
+		Outside: []byte(`{"next":"/a?b=d",,,,}`)}
+	f.Add(one.AppendTo(nil, "firstfirst", "lastlast"))
+	f.Add((&Skeleton{}).AppendTo(nil, "", ""))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		sk, err := parseSkeleton(data)
-		if err != nil || len(sk.versions) > 1000 {
+		sk, err := ParseSkeleton(data)
+		if err != nil || len(sk.Versions) > 1000 {
 			return
 		}
-		e := entry{id: "firstfirst", body: []byte("{}")}
-		entries := make([]*entry, len(sk.versions))
+		e := Entry{ID: "firstfirst", Body: []byte("{}")}
+		entries := make([]*Entry, len(sk.Versions))
 		for i := range entries {
 			entries[i] = &e
 		}
-		_, _, _ = sk.assemble(entries)
+		_, _, _ = sk.Assemble(entries)
 	})
 }
 
@@ -99,28 +100,28 @@ func TestSkeletons(t *testing.T) {
 				"/next"}), 0, 3).Draw(t, "parts"), "")
 		})
 		p := understudy.Page{ContentType: "t", ID: "i"}
-		var entries []*entry
+		var entries []*Entry
 		var versions []int64
 		body := []byte(gap.Draw(t, "head"))
 		for i, id := range ids {
 			text := fmt.Sprintf("{%s}", id)
 			p.Rows = append(p.Rows, understudy.Row{ID: id, Start: len(body), End: len(body) + len(text)})
 			body = append(append(body, text...), gap.Draw(t, "gap")...)
-			entries = append(entries, &entry{id: id, record: int64(i), body: []byte(text)})
+			entries = append(entries, &Entry{ID: id, Record: int64(i), Body: []byte(text)})
 			versions = append(versions, rapid.Int64Range(1, 5).Draw(t, "version"))
 		}
-		outside, gaps := outsideOf(body, p.Rows)
-		sk := skeleton{uri: "/u", contentType: "t", id: "i", next: "/next", versions: versions, gaps: gaps, outside: outside}
+		outside, gaps := OutsideOf(body, p.Rows)
+		sk := Skeleton{URI: "/u", ContentType: "t", ID: "i", Next: "/next", Versions: versions, Gaps: gaps, Outside: outside}
 		first, last := "", ""
 		if len(ids) > 0 {
 			first, last = ids[0], ids[len(ids)-1]
 		}
-		back, err := parseSkeleton(sk.appendTo(nil, first, last))
+		back, err := ParseSkeleton(sk.AppendTo(nil, first, last))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, rows, err := back.assemble(entries)
-		if err != nil || !bytes.Equal(got, body) || back.next != "/next" || back.uri != "/u" || back.contentType != "t" || back.id != "i" ||
+		got, rows, err := back.Assemble(entries)
+		if err != nil || !bytes.Equal(got, body) || back.Next != "/next" || back.URI != "/u" || back.ContentType != "t" || back.ID != "i" ||
 			len(rows) != len(ids) {
 			t.Fatalf("%q came back as %q, %+v, %v", body, got, back, err)
 		}
@@ -134,31 +135,31 @@ func TestSkeletons(t *testing.T) {
 
 // What is packed comes back.
 func FuzzPack(f *testing.F) {
-	z := newPacker(4)
+	z := NewPacker(4)
 	f.Add(marked(3), 1)
 	f.Add(append(marked(4), marked(5)...), 7)
 	f.Add([]byte(nil), 0)
 	f.Fuzz(func(t *testing.T, raw []byte, times int) {
 		raw = bytes.Repeat(raw[:min(len(raw), 8<<10)], min(max(times%8, 1), 8))
-		packed := z.pack([]byte("x"), raw)
-		back, err := z.unpack(nil, packed[1:], len(raw))
+		packed := z.Pack([]byte("x"), raw)
+		back, err := z.Unpack(nil, packed[1:], len(raw))
 		if err != nil || !bytes.Equal(back, raw) {
 			t.Fatalf("%d bytes came back as %d, %v", len(raw), len(back), err)
 		}
-		if _, err := z.unpack(nil, packed[1:], len(raw)+1); err == nil {
+		if _, err := z.Unpack(nil, packed[1:], len(raw)+1); err == nil {
 			t.Fatal("a wrong size passed")
 		}
-		_, _ = z.unpack(nil, raw, len(raw)) // must not panic
+		_, _ = z.Unpack(nil, raw, len(raw)) // must not panic
 	})
 }
 
 func TestUnpackIsBounded(t *testing.T) {
-	z := newPacker(4)
-	packed := z.pack(nil, make([]byte, 1<<20))
-	if _, err := z.unpack(nil, packed, 100); err == nil {
+	z := NewPacker(4)
+	packed := z.Pack(nil, make([]byte, 1<<20))
+	if _, err := z.Unpack(nil, packed, 100); err == nil {
 		t.Error("more came out than the size says")
 	}
-	if _, err := z.unpack(nil, packed, -1); err == nil {
+	if _, err := z.Unpack(nil, packed, -1); err == nil {
 		t.Error("a negative size passed")
 	}
 }

@@ -1,7 +1,7 @@
 // A page's skeleton: its bytes outside the records, and which versions stand
 // between them.
 
-package store
+package codec
 
 import (
 	"bytes"
@@ -14,17 +14,17 @@ import (
 )
 
 // skeleton is what is stored of a page beside the columns of its row.
-type skeleton struct {
-	uri         string // of its key: the row has only a hash of it
-	contentType string
-	charset     string
-	initialAge  time.Duration // whole seconds
-	id          string        // the record an instance path names
-	next        string        // URI of the next page, "" when there is none; after assemble
+type Skeleton struct {
+	URI         string // of its key: the row has only a hash of it
+	ContentType string
+	Charset     string
+	InitialAge  time.Duration // whole seconds
+	ID          string        // the record an instance path names
+	Next        string        // URI of the next page, "" when there is none; after assemble
 	nextPlace   place         // from parseSkeleton: where it lies in outside
-	versions    []int64
-	gaps        []int  // bytes before each record since the one before
-	outside     []byte // from parseSkeleton: with marks where marked
+	Versions    []int64
+	Gaps        []int  // bytes before each record since the one before
+	Outside     []byte // from parseSkeleton: with marks where marked
 	marked      bool
 }
 
@@ -36,7 +36,7 @@ const (
 )
 
 // outsideOf collects the bytes of body outside rows, and the gaps.
-func outsideOf(body []byte, rows []understudy.Row) (outside []byte, gaps []int) {
+func OutsideOf(body []byte, rows []understudy.Row) (outside []byte, gaps []int) {
 	gaps = make([]int, len(rows))
 	end, held := 0, 0
 	for i, r := range rows {
@@ -56,33 +56,33 @@ func outsideOf(body []byte, rows []understudy.Row) (outside []byte, gaps []int) 
 // appendTo appends the unpacked form; first and last are the ids of the first
 // and the last record. Versions are runs (difference to the end of the run
 // before, length); gaps likewise, as they are nearly always equal.
-func (s *skeleton) appendTo(dst []byte, first, last string) []byte {
-	dst = appendText(dst, s.uri)
+func (s *Skeleton) AppendTo(dst []byte, first, last string) []byte {
+	dst = appendText(dst, s.URI)
 	dst = appendText(dst, s.header())
-	dst = appendText(dst, s.id)
-	dst = appendPlace(dst, s.outside, s.next)
-	dst = binary.AppendUvarint(dst, uint64(len(s.versions)))
+	dst = appendText(dst, s.ID)
+	dst = appendPlace(dst, s.Outside, s.Next)
+	dst = binary.AppendUvarint(dst, uint64(len(s.Versions)))
 	expected := int64(0)
-	for i := 0; i < len(s.versions); {
+	for i := 0; i < len(s.Versions); {
 		n := 1
-		for i+n < len(s.versions) && s.versions[i+n] == s.versions[i]+int64(n) {
+		for i+n < len(s.Versions) && s.Versions[i+n] == s.Versions[i]+int64(n) {
 			n++
 		}
-		dst = binary.AppendVarint(dst, s.versions[i]-expected)
+		dst = binary.AppendVarint(dst, s.Versions[i]-expected)
 		dst = binary.AppendUvarint(dst, uint64(n))
-		expected = s.versions[i] + int64(n)
+		expected = s.Versions[i] + int64(n)
 		i += n
 	}
-	for i := 0; i < len(s.gaps); {
+	for i := 0; i < len(s.Gaps); {
 		n := 1
-		for i+n < len(s.gaps) && s.gaps[i+n] == s.gaps[i] {
+		for i+n < len(s.Gaps) && s.Gaps[i+n] == s.Gaps[i] {
 			n++
 		}
-		dst = binary.AppendUvarint(dst, uint64(s.gaps[i]))
+		dst = binary.AppendUvarint(dst, uint64(s.Gaps[i]))
 		dst = binary.AppendUvarint(dst, uint64(n))
 		i += n
 	}
-	outside, marked := mark(s.outside, first, last)
+	outside, marked := mark(s.Outside, first, last)
 	if marked {
 		dst = append(dst, 1)
 	} else {
@@ -93,22 +93,22 @@ func (s *skeleton) appendTo(dst []byte, first, last string) []byte {
 
 // header is what upstream's header said: content type, charset and age, with a
 // NUL between, which no header holds. What is empty at its end is left out.
-func (s *skeleton) header() string {
+func (s *Skeleton) header() string {
 	switch {
-	case s.initialAge > 0:
-		return s.contentType + "\x00" + s.charset + "\x00" + strconv.FormatInt(int64(s.initialAge/time.Second), 10)
-	case s.charset != "":
-		return s.contentType + "\x00" + s.charset
+	case s.InitialAge > 0:
+		return s.ContentType + "\x00" + s.Charset + "\x00" + strconv.FormatInt(int64(s.InitialAge/time.Second), 10)
+	case s.Charset != "":
+		return s.ContentType + "\x00" + s.Charset
 	}
-	return s.contentType
+	return s.ContentType
 }
 
 // setHeader takes apart what header makes.
-func (s *skeleton) setHeader(text string) {
-	s.contentType, text, _ = strings.Cut(text, "\x00")
-	s.charset, text, _ = strings.Cut(text, "\x00")
+func (s *Skeleton) setHeader(text string) {
+	s.ContentType, text, _ = strings.Cut(text, "\x00")
+	s.Charset, text, _ = strings.Cut(text, "\x00")
 	seconds, _ := strconv.ParseUint(text, 10, 32) // none: 0
-	s.initialAge = time.Duration(seconds) * time.Second
+	s.InitialAge = time.Duration(seconds) * time.Second
 }
 
 // mark puts marks for the ids, if they can be told from the text.
@@ -132,64 +132,64 @@ func appendText(dst []byte, s string) []byte {
 }
 
 // parseSkeleton reads the unpacked form.
-func parseSkeleton(data []byte) (*skeleton, error) {
+func ParseSkeleton(data []byte) (*Skeleton, error) {
 	r := reader{data: data}
-	s := &skeleton{}
-	s.uri = string(r.take(r.count(len(data))))
+	s := &Skeleton{}
+	s.URI = string(r.take(r.count(len(data))))
 	s.setHeader(string(r.take(r.count(len(data)))))
-	s.id = string(r.take(r.count(len(data))))
-	s.nextPlace = r.place(maxUnpacked)
+	s.ID = string(r.take(r.count(len(data))))
+	s.nextPlace = r.place(MaxUnpacked)
 	// A run takes two bytes and may stand for many records, but never for more
 	// than the body it came from could hold.
 	const maxRows = 1 << 24
 	n := r.count(maxRows)
 	expected := int64(0)
-	for len(s.versions) < n && r.err == nil {
+	for len(s.Versions) < n && r.err == nil {
 		first := expected + r.varint()
-		run := r.count(n - len(s.versions))
+		run := r.count(n - len(s.Versions))
 		if run == 0 {
 			r.fault("empty run")
 		}
 		for i := range run {
-			s.versions = append(s.versions, first+int64(i))
+			s.Versions = append(s.Versions, first+int64(i))
 		}
 		expected = first + int64(run)
 	}
-	for len(s.gaps) < n && r.err == nil {
-		gap := r.count(maxUnpacked)
-		run := r.count(n - len(s.gaps))
+	for len(s.Gaps) < n && r.err == nil {
+		gap := r.count(MaxUnpacked)
+		run := r.count(n - len(s.Gaps))
 		if run == 0 {
 			r.fault("empty run")
 		}
 		for range run {
-			s.gaps = append(s.gaps, gap)
+			s.Gaps = append(s.Gaps, gap)
 		}
 	}
 	s.marked = r.byte() == 1
-	s.outside = r.data
+	s.Outside = r.data
 	return s, r.err
 }
 
 // assemble builds the page's body and rows from the versions' entries, in
 // order.
-func (s *skeleton) assemble(entries []*entry) ([]byte, []understudy.Row, error) {
+func (s *Skeleton) Assemble(entries []*Entry) ([]byte, []understudy.Row, error) {
 	if s.marked && len(entries) > 0 {
-		s.outside = unmark(s.outside, entries[0].id, entries[len(entries)-1].id)
+		s.Outside = unmark(s.Outside, entries[0].ID, entries[len(entries)-1].ID)
 	}
-	size := len(s.outside)
+	size := len(s.Outside)
 	for _, e := range entries {
-		size += len(e.body)
+		size += len(e.Body)
 	}
 	body := make([]byte, 0, size)
 	rows := make([]understudy.Row, len(entries))
-	r := reader{data: s.outside}
-	s.next = r.text(s.nextPlace, s.outside)
+	r := reader{data: s.Outside}
+	s.Next = r.text(s.nextPlace, s.Outside)
 	for i, e := range entries {
-		body = append(body, r.take(s.gaps[i])...)
+		body = append(body, r.take(s.Gaps[i])...)
 		start := len(body)
-		body = append(body, e.body...)
-		rows[i] = understudy.Row{ID: e.id, Start: start, End: len(body), Clock: e.clock, Parent: e.parent, Final: e.final, Record: e.record,
-			Version: s.versions[i]}
+		body = append(body, e.Body...)
+		rows[i] = understudy.Row{ID: e.ID, Start: start, End: len(body), Clock: e.Clock, Parent: e.Parent, Final: e.Final, Record: e.Record,
+			Version: s.Versions[i]}
 	}
 	if r.err != nil {
 		return nil, nil, r.err
@@ -198,7 +198,7 @@ func (s *skeleton) assemble(entries []*entry) ([]byte, []understudy.Row, error) 
 }
 
 // nextOf is where a page's next page is, as the skeleton keeps it.
-func nextOf(p *understudy.Page) string {
+func NextOf(p *understudy.Page) string {
 	if p.Next.Source != p.Key.Source && p.Next.URI != "" {
 		return "" // a link to another source is not followed
 	}

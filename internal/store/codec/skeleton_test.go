@@ -1,0 +1,32 @@
+// The header of a skeleton.
+
+package codec
+
+import (
+	"testing"
+	"time"
+)
+
+// What upstream's header said is kept beside the content type, and what older
+// stores hold there is read as before.
+func TestSkeletonHeader(t *testing.T) {
+	for text, want := range map[string]Skeleton{
+		"":                                {},
+		"text/plain":                      {ContentType: "text/plain"},
+		"text/plain\x00windows-1252":      {ContentType: "text/plain", Charset: "windows-1252"},
+		"text/plain\x00windows-1252\x009": {ContentType: "text/plain", Charset: "windows-1252", InitialAge: 9 * time.Second},
+		"a/b\x00\x0086400":                {ContentType: "a/b", InitialAge: 24 * time.Hour},
+	} {
+		var got Skeleton
+		if got.setHeader(text); got.ContentType != want.ContentType || got.Charset != want.Charset || got.InitialAge != want.InitialAge {
+			t.Errorf("%q is %+v", text, got)
+		}
+		if back := want.header(); back != text {
+			t.Errorf("%+v is %q, want %q", want, back, text)
+		}
+	}
+	var odd Skeleton
+	if odd.setHeader("a\x00b\x00x"); odd.InitialAge != 0 {
+		t.Errorf("damaged: %v", odd.InitialAge)
+	}
+}
