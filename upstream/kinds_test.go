@@ -45,8 +45,7 @@ func TestEveryKindAnswers(t *testing.T) {
 	for _, under := range []bool{false, true} {
 		for _, k := range sp.Kinds {
 			for _, l := range k.Lists {
-				if slices.ContainsFunc(slices.Collect(maps.Keys(kindOf)),
-					func(name string) bool { return strings.Contains(l.Path, "{"+name+"}") }) == under {
+				if slices.ContainsFunc(slices.Collect(maps.Keys(kindOf)), l.Template().Has) == under {
 					w.list(k, l)
 				}
 			}
@@ -92,7 +91,7 @@ func (w *walker) list(k *spec.Kind, l *spec.List) {
 			w.rows[l.Shape+" "+r.ID] = string(page.Body[r.Start:r.End])
 		}
 		rows += unnamed(w.T, k, w.c.o.Source.Spec.PagingOf(l), l, page.Body)
-		if rows > 0 && w.ids[k.Name] == nil || rows > 5 && strings.Count(l.Path, "{") > 1 {
+		if rows > 0 && w.ids[k.Name] == nil || rows > 5 && len(l.Template().Vars()) > 1 {
 			break
 		}
 	}

@@ -68,7 +68,7 @@ func pagesAbout(w *accesstest.World, id func(string) string, number string) []st
 				all = append(all, at+"?"+url.QueryEscape(f.Name)+"=x7")
 			}
 			for _, v := range []string{"CallSid", "ConferenceSid", "MessageSid", "QueueSid", "RecordingSid"} {
-				if strings.Contains(l.Path, "{"+v+"}") {
+				if l.Template().Has(v) {
 					of := map[string]string{"CallSid": "calls", "ConferenceSid": "conferences", "MessageSid": "messages", "QueueSid": "queues",
 						"RecordingSid": "recordings"}[v]
 					all = append(all, at+"?"+v+"="+id(of), at+".json?"+v+"="+id(of))

@@ -129,7 +129,7 @@ func (w *World) walkKind(k *spec.Kind, under bool) error {
 
 // paths are the concrete paths of a list.
 func (w *World) paths(l *spec.List, under bool) []string {
-	vars := strings.Count(l.Path, "{")
+	vars := len(l.Template().Vars())
 	switch {
 	case under != (vars > 1):
 		return nil
@@ -138,14 +138,13 @@ func (w *World) paths(l *spec.List, under bool) []string {
 	}
 	var out []string
 	for _, account := range w.accounts() {
-		path := fill(l.Path, account)
 		if vars == 1 {
-			out = append(out, path)
+			out = append(out, fill(l.Template(), account))
 			continue
 		}
-		for _, id := range w.Parents(l.Path) {
-			if rec := w.Held(w.parent(l.Path).Name, id); rec != nil && strings.Contains(string(rec.Body), account) {
-				out = append(out, fill(path, id))
+		for _, id := range w.Parents(l) {
+			if rec := w.Held(w.parent(l).Name, id); rec != nil && strings.Contains(string(rec.Body), account) {
+				out = append(out, fill(l.Template(), account, id))
 			}
 		}
 	}
@@ -156,7 +155,7 @@ func (w *World) paths(l *spec.List, under bool) []string {
 func (w *World) accounts() []string {
 	out := []string{w.src.User}
 	for _, h := range w.kinds {
-		if len(h.kind.Lists) > 0 && !strings.Contains(h.kind.Lists[0].Path, "{") && slices.Contains(h.order, w.src.User) {
+		if len(h.kind.Lists) > 0 && len(h.kind.Lists[0].Template().Vars()) == 0 && slices.Contains(h.order, w.src.User) {
 			for _, id := range h.order {
 				if id != w.src.User && h.now[id] != nil {
 					out = append(out, id)
@@ -183,17 +182,20 @@ func (w *World) beside(l *list, rec *understudy.Record) bool {
 	return l.kind.Parent == "" || strings.Contains(l.path, Text(rec.Body, l.kind.Parent))
 }
 
-// fill puts a value in the place of the first variable.
-func fill(path, value string) string {
-	head, rest, _ := strings.Cut(path, "{")
-	_, tail, _ := strings.Cut(rest, "}")
-	return head + value + tail
+// fill puts values in place of the variables, in order.
+func fill(t spec.Template, values ...string) string {
+	path, _ := t.Fill(func(string) (string, bool) {
+		value := values[0]
+		values = values[1:]
+		return value, true
+	})
+	return path
 }
 
 // parent is the kind under whose records a list lies.
-func (w *World) parent(path string) *spec.Kind {
-	name := path[strings.LastIndexByte(path, '{')+1:]
-	field := w.src.Spec.Shown[name[:strings.IndexByte(name, '}')]]
+func (w *World) parent(l *spec.List) *spec.Kind {
+	vars := l.Template().Vars()
+	field := w.src.Spec.Shown[vars[len(vars)-1]]
 	for _, k := range w.src.Spec.Kinds {
 		if f := k.Field(field); f != nil && f.Link != "" {
 			return w.src.Spec.Kind(f.Link)
@@ -203,8 +205,8 @@ func (w *World) parent(path string) *spec.Kind {
 }
 
 // Parents are the records under which a list template may lie.
-func (w *World) Parents(path string) []string {
-	k := w.parent(path)
+func (w *World) Parents(l *spec.List) []string {
+	k := w.parent(l)
 	if k == nil {
 		return nil
 	}

@@ -130,13 +130,13 @@ const elsewhere = "a parent that is not there"
 // path is the list's own, or once in a while one of a parent that is not there,
 // or not under this account.
 func (g *Generator) path(l *list) string {
-	if !g.oneIn(30) || !strings.Contains(l.list.Path, "{") {
+	if !g.oneIn(30) || len(l.list.Template().Vars()) == 0 {
 		return l.path
 	}
 	parts := strings.Split(l.path, "/")
-	template := strings.Split(l.list.Path, "/")
-	for i := range parts {
-		if !strings.HasPrefix(template[i], "{") || g.oneIn(2) {
+	for at, seg := range l.list.Template().Segments() {
+		i := at + 1 // the path begins with a slash
+		if !seg.Opens() || g.oneIn(2) {
 			continue
 		}
 		g.why = elsewhere
@@ -151,13 +151,13 @@ func (g *Generator) path(l *list) string {
 
 // untold reports whether the records of another account's list do not say so.
 func (g *Generator) untold(l *list) bool {
-	parts, template := strings.Split(l.path, "/"), strings.Split(l.list.Path, "/")
-	for i := range parts {
-		if !strings.HasPrefix(template[i], "{") {
+	parts, template := strings.Split(l.path, "/"), l.list.Template()
+	for i, seg := range template.Segments() {
+		if !seg.Opens() {
 			continue
 		}
-		name := g.w.src.Spec.Shown[template[i][1:len(template[i])-1]]
-		if l.kind.Field(name) == nil && parts[i] != g.w.src.User && strings.Count(l.list.Path, "{") == 1 {
+		name := g.w.src.Spec.Shown[seg.Name]
+		if l.kind.Field(name) == nil && parts[i+1] != g.w.src.User && len(template.Vars()) == 1 {
 			return true
 		}
 	}
