@@ -4,9 +4,9 @@
 // but the standard library.
 //
 // A change counts as taken when the callback returns nil; then the next one comes. A
-// program that keeps Change.Cursor together with its result, and begins with it as
-// Options.After, sees every change exactly once, however often it or the server is
-// killed.
+// program keeps Change.Cursor together with its result, and begins with it as
+// Options.After. It then sees every change exactly once, however often it or the server
+// is killed.
 package follow
 
 import (
@@ -93,9 +93,9 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("follow: the server answered %d: %s", e.Status, e.Text)
 }
 
-// Changes calls f with each change, one at a time, until ctx ends (its error), f fails
-// (that error, unchanged), the server refuses (*StatusError) or its numbers are not in
-// order (*GapError). It holds one change at a time.
+// Changes calls f with each change and holds one change at a time. It ends with ctx
+// (its error), when f fails (that error, unchanged), when the server refuses
+// (*StatusError), and when its numbers are not in order (*GapError).
 func Changes(ctx context.Context, o Options, f func(Change) error) error {
 	c, err := newClient(o, f)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// RowMapping says how the rows of a list below one record are made from the same
-// records in the shape From, that of a list of all records. So the list can be composed
-// before a reader ever asks for it.
+// RowMapping says how the rows of a list below one record are made. They come from the
+// same records in the shape From, that of a list of all records. So the list can be
+// composed before a reader ever asks for it.
 type RowMapping struct {
 	From string `yaml:"from"` // a shape of the kind, that of a list which shows every record
 	// Without are members of the body that these rows do not have. With are texts in place

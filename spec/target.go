@@ -59,9 +59,10 @@ func (t *Target) Widened() bool {
 	return false
 }
 
-// Unnamed is a parameter of the request that the spec does not name for its list, or
-// for any list of the kind when it asks for one record; "" without one. Its effect on
-// the answer is not known: it may give records another form (expand, fields).
+// Unnamed is a parameter of the request that the spec does not name, or "". A list has
+// the parameters of its own; one record has those of all lists of its kind. The effect
+// of such a parameter on the answer is not known: it may give records another form
+// (expand, fields).
 func (t *Target) Unnamed() string {
 	if t.Kind == nil || len(t.Query) == 0 {
 		return ""

@@ -10,8 +10,8 @@ const (
 	ownBefore = "before~"
 )
 
-// TokenForm is how the page tokens of a list name a record: the text before its id in
-// the token of the page after it, that in the token of the page before it, and the text
+// TokenForm is how the page tokens of a list name a record. After stands before its id
+// in the token of the page after it, Before in that of the page before it. Tail stands
 // behind the id in both.
 type TokenForm struct {
 	After, Before, Tail string

@@ -24,9 +24,10 @@ type document struct {
 	why     string         // why it cannot be stored faithfully, "" when it can
 }
 
-// readDocument checks that a body is a complete JSON document, decodes it, empties its
-// secrets, rewrites its absolute URLs, and says whether it can be stored without loss.
-// It fails when the document is not complete, or when a secret in it cannot be emptied.
+// readDocument checks that a body is a complete JSON document and decodes it. It
+// empties the secrets, rewrites absolute URLs, and says whether the document can be
+// stored without loss. It fails when the document is not complete, or when a secret in
+// it cannot be emptied.
 func readDocument(contentType string, body []byte, s redaction, needles [][]byte) (document, error) {
 	if len(body) == 0 {
 		return document{}, errors.New("the body is empty")

@@ -31,10 +31,10 @@ const (
 // When ctx ends by its deadline while upstream is silent, the error is an UpstreamError
 // too.
 //
-// A try that failed without an answer, with 429 or with 5xx is followed by another
-// within f.Retry of the start, as long as ctx leaves time for it. Between them lies a
-// random part of a wait that doubles, or the wait that Retry-After names. Each try may
-// take as long as this source usually takes (latencies.limits).
+// A try that failed without an answer, with 429 or with 5xx is followed by another.
+// That one begins within f.Retry of the start, as long as ctx leaves time for it.
+// Between them lies a random part of a wait that doubles, or the wait that Retry-After
+// names. Each try may take as long as this source usually takes (latencies.limits).
 func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 	ctx, done := c.life.until(ctx)
 	defer done()

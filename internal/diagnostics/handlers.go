@@ -26,9 +26,9 @@ type health struct {
 	LoadedAt *time.Time `json:"loaded_at,omitempty"`
 }
 
-// Health answers 200 while reads can be answered, with "degraded" and the
-// reasons while an upstream is not well or nothing can be saved, and 503 when the store cannot be read
-// or shutdown has begun.
+// Health answers 200 while reads can be answered. It says "degraded", with the reasons,
+// while an upstream is not well or records cannot be saved. It answers 503 when the
+// store cannot be read or shutdown has begun.
 func (d *Diagnostics) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), healthTime)
@@ -141,7 +141,7 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	}
 }
 
-// still removes figures that change with every record, whoever may see it. A caller
+// still removes figures that change with every record, for every caller. A caller
 // could ask for a record and learn from the memory, disk or work that the answer took
 // whether it exists.
 func (s *Snapshot) still() {

@@ -319,7 +319,7 @@ func TestLostBell(t *testing.T) {
 	t.Parallel()
 	r := open(t, some(), Options{Limits: Limits{Look: 10 * time.Millisecond}})
 	l := r.listen(t, "all", "")
-	r.put("twilio", came("calls", "CA7")) // nobody rings
+	r.put("twilio", came("calls", "CA7")) // without a notification
 	if _, m := l.event(t); line(m) != "9 came calls CA7" {
 		t.Errorf("heard %s", line(m))
 	}

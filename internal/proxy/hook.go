@@ -47,9 +47,9 @@ type HookOptions struct {
 // kept, logged or returned. A callback contains no time, so anyone with a copy can
 // replay it. A replay is only another hint.
 //
-// It answers 204; 404 for a source that has no hook or no secret, 405 to another
-// method, 413 to a form that is too large, 415 to what is no form, and 403 to one
-// that is not signed, all without a word. The handler is safe for concurrent use.
+// It answers 204; 404 for a source without hook or secret; 405 to another method; 413
+// to a form that is too large; 415 to another content type; 403 to a form that is not
+// signed. No answer has a body. The handler is safe for concurrent use.
 func NewHook(o HookOptions) (http.Handler, error) {
 	if len(o.Sources) == 0 || o.Secret == nil || o.Hint == nil {
 		return nil, errors.New("proxy: a hook needs sources, their secrets and somebody to tell")

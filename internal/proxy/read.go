@@ -69,8 +69,8 @@ func (v *exchange) asOf(ask *request.Request) (err error) {
 }
 
 // unknown turns the refusal of a path that the spec does not name into upstream's own
-// error, when the path differs from a known one only in case, slashes or ;parameters:
-// upstream would not find it either.
+// error. It does so for paths that differ from a known one only in case, slashes or
+// ;parameters: upstream would not find these either.
 func (v *exchange) unknown(err error) error {
 	if v.target.NearMiss && errors.Is(err, understudy.ErrForbidden) {
 		return fmt.Errorf("proxy: %w", understudy.ErrNotFound)

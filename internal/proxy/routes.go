@@ -55,10 +55,9 @@ func Examples(s *spec.Source, id func(kind string) string, value func(f *spec.Fi
 	return append(all, "/", "/nothing/here", "/-/health", "/-/stats", "/-/", "/%2e%2e/x")
 }
 
-// fill replaces the variables of a path template: those that name the record
-// by the parts of its id, those that name another by an id of a kind whose
-// prefixes the variable does not contradict, the source's user where the spec
-// says so.
+// fill replaces the variables of a path template. Variables that name the record get
+// the parts of its id. The source's user is used where the spec says so. Another
+// variable gets an id of a kind whose name for one record it begins with.
 func fill(s *spec.Source, k *spec.Kind, path spec.Template, in *spec.Instance, id func(kind string) string) string {
 	var parts []string
 	if in != nil && len(in.ID) > 0 {

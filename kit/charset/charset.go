@@ -1,11 +1,11 @@
 // Package charset turns text in the encodings that old APIs answer in into
 // UTF-8 and back, without losing a byte.
 //
-// It knows UTF-8 behind a byte order mark, windows-1252 (which the web reads
-// for every label of Latin-1 and ASCII: WHATWG Encoding Standard, section 4.2)
-// and UTF-16 in both byte orders, with a mark or without. Decode refuses a text
-// that Encode would not give back byte for byte, so that what was decoded for a
-// reader can be sent on as it came.
+// It knows UTF-8 behind a byte order mark, windows-1252 (which the web reads for every
+// label of Latin-1 and ASCII: WHATWG Encoding Standard, section 4.2) and UTF-16 in both
+// byte orders, with a mark or without. Decode refuses a text whose bytes Encode would
+// not give back exactly. So a text that was decoded for a reader can be sent on
+// unchanged.
 package charset
 
 import (

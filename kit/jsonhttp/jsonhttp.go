@@ -80,7 +80,7 @@ func Local(r *http.Request) bool {
 }
 
 // Bears reports whether a request bears a token (RFC 6750), in a time that tells
-// nothing but its length. Nobody bears "".
+// nothing but its length. No request has the token "".
 func Bears(r *http.Request, token string) bool {
 	got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return ok && token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(token)) == 1

@@ -218,7 +218,7 @@ func tell(ctx context.Context, o Options, steps []step) error {
 			return fmt.Errorf("step %d: %w", i, err)
 		}
 	}
-	// Whoever waits gets in if what is held is given back.
+	// A waiter gets in when the held loads are released.
 	for range len(h.guests) + 1 {
 		for _, g := range h.in() {
 			g.load.Release()

@@ -1,9 +1,9 @@
 // Sealer: a few bytes as a text that reveals nothing.
 
-// Package token turns what a server wants back from a client, such as a position in a
-// list, into texts that reveal nothing and that no client can make. All texts of one
-// number of bytes have one length. The same bytes give another text each time, so a
-// text does not even show that nothing has changed.
+// Package token turns data that a server wants back from a client, such as a position
+// in a list, into texts. The texts reveal nothing, and no client can make one. All
+// texts of one number of bytes have one length. The same bytes give another text each
+// time, so a text does not even show that nothing has changed.
 package token
 
 import (
