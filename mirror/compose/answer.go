@@ -170,7 +170,7 @@ func (l *List) base() string {
 
 // link is a page of the list: its number, its token, and what is asked of us
 // alone.
-func (l *List) link(base string, page int64, token string) string {
+func (l *listRequest) link(base string, page int64, token string) string {
 	q := make(understudy.Query, 0, 2+len(l.target.Own))
 	if l.paging.Page != "" && !l.paging.OnePage() {
 		q = append(q, understudy.Param{Name: l.paging.Page, Value: strconv.FormatInt(page+int64(l.paging.First), 10)})

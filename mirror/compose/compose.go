@@ -53,14 +53,31 @@ type Options struct {
 
 // List is one page of a list on its way. It is used by one goroutine.
 type List struct {
+	listRequest
+	position
+	tests []query.Condition
+	match *query.Matcher // of tests
+	seek  query.RecordQuery
+
+	none   bool // upstream shows nothing here, or no record can match
+	told   bool // the rows are as the list shows them
+	rows   []query.Hit
+	bytes  int64
+	more   bool // rows come after the last one
+	done   bool
+	asking pass
+}
+
+// listRequest is a list request, with the part of the spec it belongs to.
+type listRequest struct {
 	src    *spec.Source
 	target *spec.Target
 	paging *spec.Paging
 	o      Options
-	tests  []query.Condition
-	match  *query.Matcher // of tests
-	seek   query.RecordQuery
+}
 
+// position is where in its list the page begins and ends.
+type position struct {
 	size, page int64
 	skip       int64  // rows of earlier pages, when they are named by a number alone
 	token      string // as the request gave it
@@ -68,14 +85,6 @@ type List struct {
 	back       bool   // the page ends before it
 	form       spec.TokenForm
 	stop       query.OrderKey
-
-	none   bool // upstream shows nothing here, or nothing can be what is wished
-	told   bool // the rows are as the list shows them
-	rows   []query.Hit
-	bytes  int64
-	more   bool // rows come after the last one
-	done   bool
-	asking pass
 }
 
 // pass is what the records handed in are for.
@@ -97,7 +106,7 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
 		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)
 	}
-	l := &List{src: src, target: t, paging: t.Spec.PagingOf(t.List), o: o}
+	l := &List{listRequest: listRequest{src: src, target: t, paging: t.Spec.PagingOf(t.List), o: o}}
 	if l.paging.Template == "" {
 		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
 	}
@@ -157,7 +166,7 @@ func (l *List) begin() {
 	}
 }
 
-func (l *List) only() func(*understudy.Record) bool {
+func (l *listRequest) only() func(*understudy.Record) bool {
 	if l.o.Wish == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (l *List) is(name, value string) {
 
 // scanned reports whether no index is asked for a filter on a field (Wish.Scan). A
 // time of the kind's clock says where to read.
-func (l *List) scanned(field string) bool {
+func (l *listRequest) scanned(field string) bool {
 	return l.o.Wish != nil && l.o.Wish.Scan && field != l.target.Kind.Clock
 }
 
@@ -76,7 +76,7 @@ func truth(value string) (is, ok bool) {
 
 // widen is a filter that makes upstream show what its lists leave out. Nobody
 // holds that.
-func (l *List) widen(f *spec.Filter, value string) error {
+func (l *listRequest) widen(f *spec.Filter, value string) error {
 	asked, ok := truth(value)
 	switch {
 	case !ok:
@@ -122,7 +122,7 @@ func (l *List) clock(f *spec.Filter, value string) error {
 }
 
 // longest refuses a stretch of time that is longer than upstream allows.
-func (l *List) longest(f *spec.Filter, value string) error {
+func (l *listRequest) longest(f *spec.Filter, value string) error {
 	if f.Longest == 0 {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (l *List) longest(f *spec.Filter, value string) error {
 	return l.notLonger(f, asked.from, now)
 }
 
-func (l *List) notLonger(f *spec.Filter, from, to int64) error {
+func (l *listRequest) notLonger(f *spec.Filter, from, to int64) error {
 	if to/day-from/day > int64(f.Longest) {
 		return l.refuse("range")
 	}
@@ -173,7 +173,7 @@ func inSeconds(f *spec.Filter) bool {
 // mostSeconds is far beyond every time there is.
 const mostSeconds = 1 << 40
 
-func (l *List) now(f *spec.Filter) (int64, error) {
+func (l *listRequest) now(f *spec.Filter) (int64, error) {
 	if l.o.Now == nil {
 		return 0, fmt.Errorf("%w: what upstream says to %s depends on the time", understudy.ErrInvalid, f.Name)
 	}

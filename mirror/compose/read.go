@@ -15,7 +15,7 @@ import (
 
 // known refuses parameters that the spec does not name: what upstream makes of
 // them nobody knows.
-func (l *List) known() error {
+func (l *listRequest) known() error {
 	p := l.paging
 	for _, one := range l.target.Query {
 		if one.Name == "" || one.Name != p.Size && one.Name != p.Page && !slices.Contains(p.Tokens, one.Name) &&
@@ -27,7 +27,7 @@ func (l *List) known() error {
 }
 
 // given is the parameter of that name; of several the last counts.
-func (l *List) given(name string) (p understudy.Param, there bool) {
+func (l *listRequest) given(name string) (p understudy.Param, there bool) {
 	for _, one := range l.target.Query {
 		if one.Name == name && name != "" {
 			p, there = one, true
@@ -91,7 +91,7 @@ func (l *List) above(i int, f *spec.Field) error {
 
 // parentKind is the kind of the record that a variable names: what the field
 // that shows it links to, in this kind or another.
-func (l *List) parentKind(variable string, f *spec.Field) *spec.Kind {
+func (l *listRequest) parentKind(variable string, f *spec.Field) *spec.Kind {
 	sp := l.target.Spec
 	if f == nil {
 		for _, k := range sp.Kinds {

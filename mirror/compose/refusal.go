@@ -38,7 +38,9 @@ func (r *Refusal) Page(t *spec.Target, at time.Time) *understudy.Page {
 
 // refuse is the refusal under one of the words of understudy.QuirkWords. What it
 // says must be known: else the list is not composed.
-func (l *List) refuse(word string) error { return refusal(l.target, word, http.StatusBadRequest) }
+func (l *listRequest) refuse(word string) error {
+	return refusal(l.target, word, http.StatusBadRequest)
+}
 
 // NotFound is upstream's 404 to a request for a record it does not have: a
 // *Refusal, or ErrInvalid when the spec does not say how that looks.

@@ -13,7 +13,7 @@ import (
 
 // rowForm is what the spec says of the list's rows; nil: records are held as the
 // list shows them.
-func (l *List) rowForm() *spec.RowMapping {
+func (l *listRequest) rowForm() *spec.RowMapping {
 	if l.o.AsShown {
 		return nil
 	}
@@ -21,7 +21,7 @@ func (l *List) rowForm() *spec.RowMapping {
 }
 
 // shape is the shape in which the list's records are looked for.
-func (l *List) shape() string {
+func (l *listRequest) shape() string {
 	if f := l.rowForm(); f != nil {
 		return f.From
 	}
@@ -47,7 +47,7 @@ func (l *List) retell() error {
 	return nil
 }
 
-func (l *List) retold(f *spec.RowMapping, rec *understudy.Record) (*understudy.Record, error) {
+func (l *listRequest) retold(f *spec.RowMapping, rec *understudy.Record) (*understudy.Record, error) {
 	if f.Own {
 		var own *understudy.Record
 		if l.o.Own != nil {
@@ -68,7 +68,7 @@ func (l *List) retold(f *spec.RowMapping, rec *understudy.Record) (*understudy.R
 }
 
 // value finds what stands in braces: a variable of the path, or a field.
-func (l *List) value(rec *understudy.Record) func(name string) (string, bool) {
+func (l *listRequest) value(rec *understudy.Record) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, v := range l.target.Vars {
 			if v.Name == name {
