@@ -130,7 +130,7 @@ func (a *Ages) asFor(ask *request.Request, k *kind, h *held) {
 }
 
 // ages are the ages in force.
-func (m *Mirror) ages() *Ages { return m.aging.Load() }
+func (v *env) ages() *Ages { return v.aging.Load() }
 
 // SetAges replaces the ages, of what is held already too. Zero fields take
 // their defaults.

@@ -181,7 +181,7 @@ func (w *recentWrites) note(now time.Time, id string) {
 
 // recallWrites finds out, once for a kind, whether something was written before the
 // start that no newest page has shown: then it is as if it were written now.
-func (m *Mirror) recallWrites(ctx context.Context, k *kind) error {
+func (co *composer) recallWrites(ctx context.Context, k *kind) error {
 	if k.written == 0 || k.recalled.Load() {
 		return nil
 	}
@@ -190,14 +190,14 @@ func (m *Mirror) recallWrites(ctx context.Context, k *kind) error {
 		if p.kind != k || !p.whole {
 			continue
 		}
-		page, err := m.store.Page(ctx, key)
+		page, err := co.store.Page(ctx, key)
 		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			return err
 		}
 		shown = shown || err == nil && page.Generation >= k.written
 	}
 	if !shown {
-		k.recentWrites.note(m.now(), "")
+		k.recentWrites.note(co.now(), "")
 	}
 	k.recalled.Store(true)
 	return nil

@@ -8,9 +8,29 @@
 package mirror
 
 import (
+	"context"
+	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 )
+
+// env is what all parts of the mirror work with.
+type env struct {
+	sources map[string]*source
+	store   Store
+	aging   atomic.Pointer[Ages]
+	now     func() time.Time
+	log     *slog.Logger
+	start   time.Time // the clock's zero for what is kept in one word
+
+	unread  atomic.Bool  // the store could not be read, and the log knows
+	said    atomic.Int64 // until when it is not told again
+	started atomic.Bool
+	closed  atomic.Bool
+	ctx     context.Context // ends when the mirror is closed
+	work    sync.WaitGroup  // every goroutine of the mirror
+}
 
 // remaining is how much is left of a pause that ends then; 0: it is over.
 func remaining(now, until time.Time, pause time.Duration) time.Duration {
@@ -24,8 +44,8 @@ func remaining(now, until time.Time, pause time.Duration) time.Duration {
 // turn reports whether the time in next has come, and sets it on by pause. Of
 // many who ask at once, one is told that it has. longest is how far off next
 // may be.
-func (m *Mirror) throttle(next *atomic.Int64, now time.Time, pause, longest time.Duration) bool {
-	word, until := m.monotonic(now), next.Load()
+func (v *env) throttle(next *atomic.Int64, now time.Time, pause, longest time.Duration) bool {
+	word, until := v.monotonic(now), next.Load()
 	if word < until && word >= until-int64(longest) {
 		return false
 	}
@@ -37,14 +57,14 @@ const sayAgain = time.Minute
 
 // reads hears of every read of the store. That it cannot be read is logged
 // once a minute at most, however many ask, and that it can again once.
-func (m *Mirror) reads(key string, err error) {
+func (v *env) reads(key string, err error) {
 	switch {
 	case err == nil:
-		if m.unread.Load() && m.unread.CompareAndSwap(true, false) {
-			m.log.Info("mirror: store can be read again")
+		if v.unread.Load() && v.unread.CompareAndSwap(true, false) {
+			v.log.Info("mirror: store can be read again")
 		}
-	case m.throttle(&m.said, m.now(), sayAgain, sayAgain):
-		m.unread.Store(true)
-		m.log.Warn("mirror: store cannot be read", "key", key, "error", err)
+	case v.throttle(&v.said, v.now(), sayAgain, sayAgain):
+		v.unread.Store(true)
+		v.log.Warn("mirror: store cannot be read", "key", key, "error", err)
 	}
 }

@@ -39,6 +39,15 @@ func (e *uncoveredError) Error() string { return understudy.ErrNotMirrored.Error
 // Unwrap makes it ErrNotMirrored.
 func (e *uncoveredError) Unwrap() error { return understudy.ErrNotMirrored }
 
+// composer makes lists from records.
+type composer struct {
+	*holdings
+	coverage  Coverage      // nil: nothing is covered
+	records   compose.Store // nil: the store has no order of records
+	group     composeGroup
+	composing chan struct{} // a place for each list being made
+}
+
 // composePlan is one page of a list that can be made from records. It is made once.
 type composePlan struct {
 	source   *source
@@ -63,9 +72,9 @@ type composedList struct {
 // planCompose finds out whether a list can be made from records. Errors: a
 // *compose.Refusal is upstream's own answer; ErrNotMirrored: not all of its
 // records are known to be held; ErrInvalid: it is never made from records.
-func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *spec.Target, wish *request.LocalQuery) (*composePlan, error) {
+func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec.Target, wish *request.LocalQuery) (*composePlan, error) {
 	switch {
-	case m.coverage == nil || m.records == nil:
+	case co.coverage == nil || co.records == nil:
 		return nil, &uncoveredError{"nothing is walked here"}
 	case t.List == nil || k.name == "":
 		return nil, fmt.Errorf("%w: only lists of records are made from records", understudy.ErrInvalid)
@@ -82,13 +91,13 @@ func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *spec.Ta
 	}
 	p := &composePlan{source: s, kind: k, target: t, wish: wish}
 	var above *understudy.Record
-	list, err := compose.New(s.Source.Source, t, compose.Options{Now: m.now, Wish: wish, Own: m.own(s, t),
+	list, err := compose.New(s.Source.Source, t, compose.Options{Now: co.now, Wish: wish, Own: co.own(s, t),
 		Held: func(kind, id string) *understudy.Record {
 			of := s.Spec.Kind(kind)
 			if of == nil {
 				return nil
 			}
-			rec := m.known(ctx, s, of, id)
+			rec := co.known(ctx, s, of, id)
 			if of.Name != t.Kind.Name {
 				above = rec
 			}
@@ -98,7 +107,7 @@ func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *spec.Ta
 		return nil, err
 	}
 	p.list = list
-	if p.coverage, err = m.covers(p); err != nil {
+	if p.coverage, err = co.covers(p); err != nil {
 		return nil, err
 	}
 	if c := &p.coverage; c.Above != "" && c.From != 0 && above != nil {
@@ -107,17 +116,17 @@ func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *spec.Ta
 			return nil, &uncoveredError{c.Above + " are kept from " + day(c.From) + " on"}
 		}
 	}
-	p.outdated = m.wroteSince(ctx, k, &p.coverage)
+	p.outdated = co.wroteSince(ctx, k, &p.coverage)
 	return p, nil
 }
 
 // own finds records as one list last showed them: those that have looked the
 // same to the walks ever since. It is asked for a page at most.
-func (m *Mirror) own(s *source, t *spec.Target) func(*understudy.Record) *understudy.Record {
+func (co *composer) own(s *source, t *spec.Target) func(*understudy.Record) *understudy.Record {
 	return func(rec *understudy.Record) *understudy.Record {
-		ctx, cancel := context.WithTimeout(m.ctx, m.ages().Wait)
+		ctx, cancel := context.WithTimeout(co.ctx, co.ages().Wait)
 		defer cancel()
-		own, err := m.store.Record(ctx, s.Name, t.Kind.Name, t.List.Shape, rec.ID)
+		own, err := co.store.Record(ctx, s.Name, t.Kind.Name, t.List.Shape, rec.ID)
 		if err != nil || own.Invalid || !own.Seen.After(rec.Since) {
 			return nil
 		}
@@ -129,10 +138,10 @@ func (m *Mirror) own(s *source, t *spec.Target) func(*understudy.Record) *unders
 func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.DateOnly) }
 
 // covers asks whether the records of a plan are held.
-func (m *Mirror) covers(p *composePlan) (request.Coverage, error) {
+func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 	q := p.list.Seek()
 	from, to := clocks(&q, p.target.Kind.Clock)
-	c, ok := m.coverage.Covered(p.source.Name, p.kind.name, q.Parent, from, to)
+	c, ok := co.coverage.Covered(p.source.Name, p.kind.name, q.Parent, from, to)
 	switch {
 	case !ok && (c.From == 0 || c.Above != "" || q.Up):
 		return c, &uncoveredError{p.kind.name + ": " + c.Why}
@@ -142,8 +151,8 @@ func (m *Mirror) covers(p *composePlan) (request.Coverage, error) {
 	if q.From != 0 && !timed(&q, p.target.Kind.Clock) {
 		// A row rule's bound leaves in what has no clock. Walks of the whole list
 		// alone see that: it is what an empty window rests on.
-		now := m.now().Unix()
-		rest, known := m.coverage.Covered(p.source.Name, p.kind.name, q.Parent, now, now)
+		now := co.now().Unix()
+		rest, known := co.coverage.Covered(p.source.Name, p.kind.name, q.Parent, now, now)
 		if !known {
 			return rest, &uncoveredError{p.kind.name + ": " + rest.Why}
 		}
@@ -177,17 +186,17 @@ func clocks(q *query.RecordQuery, clock string) (from, to int64) {
 
 // make reads the records and makes the page. It ends by itself in good time,
 // whoever waits for it.
-func (m *Mirror) composeList(p *composePlan) (*composedList, error) {
-	ctx, cancel := context.WithTimeout(m.ctx, cmp.Or(p.most, m.ages().Wait))
+func (co *composer) composeList(p *composePlan) (*composedList, error) {
+	ctx, cancel := context.WithTimeout(co.ctx, cmp.Or(p.most, co.ages().Wait))
 	defer cancel()
 	select {
-	case m.composing <- struct{}{}:
-		defer func() { <-m.composing }()
+	case co.composing <- struct{}{}:
+		defer func() { <-co.composing }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("mirror: compose %s: too many lists are being made: %w", p.target.Key, ctx.Err())
 	}
-	begin := m.now()
-	w := &filteredStore{Store: m.records, plan: p}
+	begin := co.now()
+	w := &filteredStore{Store: co.records, plan: p}
 	if days := p.target.Kind.Retention.Days; p.target.Kind.Retention.Unlisted {
 		w.none = begin.Unix() - int64(days)*24*60*60
 	}
@@ -202,7 +211,7 @@ func (m *Mirror) composeList(p *composePlan) (*composedList, error) {
 		err = &uncoveredError{p.kind.name + ": not all that are held were seen by the last walk"}
 	}
 	if err == nil {
-		err = m.settled(ctx, p)
+		err = co.settled(ctx, p)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("mirror: compose %s: %w: that is too much to look through; narrow it by a filter", p.target.Key,
@@ -218,13 +227,13 @@ func (m *Mirror) composeList(p *composePlan) (*composedList, error) {
 	if w.from != 0 && (w.short || page.Next.Zero()) {
 		return nil, &uncoveredError{p.kind.name + " are kept from " + day(w.from) + " on"}
 	}
-	return &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.invalid, took: m.now().Sub(begin)}, nil
+	return &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.invalid, took: co.now().Sub(begin)}, nil
 }
 
 // settled looks once more whether all is covered, after whatever was being
 // saved while the records were read has been told to whoever walks: a newest
 // page may have left a gap.
-func (m *Mirror) settled(ctx context.Context, p *composePlan) error {
+func (co *composer) settled(ctx context.Context, p *composePlan) error {
 	for _, k := range []*kind{p.kind, p.source.kinds[p.coverage.Above]} {
 		if k == nil || len(k.keeping) == 0 {
 			continue
@@ -234,7 +243,7 @@ func (m *Mirror) settled(ctx context.Context, p *composePlan) error {
 		}
 		k.unlock()
 	}
-	c, err := m.covers(p)
+	c, err := co.covers(p)
 	if err == nil && c.At.Before(p.coverage.At) {
 		p.coverage = c
 	}
@@ -253,13 +262,13 @@ func (x *composedList) held(a *Ages) held {
 
 // composedAnswer is the answer made from records: as old as the oldest walk it
 // rests on, for what may be missing, and as the newest page, for what is new.
-func (m *Mirror) composedAnswer(s *source, x *composedList, detail string) *request.Response {
+func (co *composer) composedAnswer(s *source, x *composedList, detail string) *request.Response {
 	s.counts.composed.Add(1)
-	age, _ := m.ages().age(m.now(), x.coverage.At)
-	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail,
+	age, _ := co.ages().age(co.now(), x.coverage.At)
+	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: co.ages().Records - age, Stored: true, Detail: detail,
 		Store: x.took}
 	if !x.coverage.Newest.IsZero() {
-		newest, _ := m.ages().age(m.now(), x.coverage.Newest)
+		newest, _ := co.ages().age(co.now(), x.coverage.Newest)
 		a.Newest = max(min(newest, age), 1)
 	}
 	return a
@@ -277,11 +286,11 @@ func refusalOf(t *spec.Target, err error, now time.Time) *understudy.Page {
 
 // refused is the answer to a request that upstream refuses; nil when err says
 // nothing of that.
-func (m *Mirror) refused(s *source, t *spec.Target, err error) *request.Response {
-	p := refusalOf(t, err, m.now())
+func (co *composer) refused(s *source, t *spec.Target, err error) *request.Response {
+	p := refusalOf(t, err, co.now())
 	if p == nil {
 		return nil
 	}
 	s.counts.composed.Add(1)
-	return &request.Response{Page: p, Outcome: request.Composed, TTL: m.ages().NotFound, Detail: "composed"}
+	return &request.Response{Page: p, Outcome: request.Composed, TTL: co.ages().NotFound, Detail: "composed"}
 }

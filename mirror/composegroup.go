@@ -152,18 +152,18 @@ type composeCall struct {
 }
 
 // composeOnce is make, shared with whoever asks for the same at the same time.
-func (m *Mirror) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
+func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
 	if p.wish != nil {
-		return m.composeList(p)
+		return co.composeList(p)
 	}
 	name := composeKey{p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most}
-	m.composeGroup.Lock()
-	one, joined := m.composeGroup.running[name]
+	co.group.Lock()
+	one, joined := co.group.running[name]
 	if !joined {
 		one = &composeCall{done: make(chan struct{})}
-		m.composeGroup.running[name] = one
+		co.group.running[name] = one
 	}
-	m.composeGroup.Unlock()
+	co.group.Unlock()
 	if joined {
 		select {
 		case <-one.done:
@@ -174,11 +174,11 @@ func (m *Mirror) composeOnce(ctx context.Context, p *composePlan) (*composedList
 	}
 	one.err = errors.New("mirror: compose: panic")
 	defer func() {
-		m.composeGroup.Lock()
-		delete(m.composeGroup.running, name)
-		m.composeGroup.Unlock()
+		co.group.Lock()
+		delete(co.group.running, name)
+		co.group.Unlock()
 		close(one.done)
 	}()
-	one.list, one.err = m.composeList(p)
+	one.list, one.err = co.composeList(p)
 	return one.list, one.err
 }

@@ -50,14 +50,14 @@ func (h *hot) promote(e *entry) {
 	}
 }
 
-// promoter makes entries ready, one at a time, away from their readers.
-func (m *Mirror) promoter() {
+// run makes entries ready, one at a time, away from their readers, until ctx ends.
+func (h *hot) run(ctx context.Context) {
 	for {
 		select {
-		case <-m.ctx.Done():
+		case <-ctx.Done():
 			return
-		case e := <-m.hot.wanted:
-			m.hot.makeReady(m.ctx, e)
+		case e := <-h.wanted:
+			h.makeReady(ctx, e)
 		}
 	}
 }

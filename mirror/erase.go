@@ -34,7 +34,7 @@ func (m *Mirror) Erased(ctx context.Context, source string, kinds []string) erro
 
 // allowed is a page as the store answered its saving. One that the store keeps
 // out, because it shows what was erased or is too old, passes to its readers.
-func (m *Mirror) allowed(f *flight, p *understudy.Page) *understudy.Page {
+func (fl *filler) allowed(f *flight, p *understudy.Page) *understudy.Page {
 	if p.NotStored == "" {
 		return p
 	}

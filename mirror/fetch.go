@@ -34,39 +34,38 @@ var errCompleted = errors.New("mirror: landed meanwhile")
 
 // fly is a flight's own goroutine: fetch, save, hold. Whatever panics in
 // upstream or store is contained, and the key is never stuck.
-func (m *Mirror) runFlight(f *flight) {
+func (fs *flights) runFlight(f *flight) {
 	defer func() {
 		if p := recover(); p != nil {
-			m.log.Error("mirror: panic", "key", f.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			fs.log.Error("mirror: panic", "key", f.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
 			f.complete(nil, fmt.Errorf("mirror: fetch %s: panic: %v", f.target.Key, p))
 		}
-		m.removeFlight(f)
+		fs.removeFlight(f)
 	}()
-	p, err := f.source.Upstream.Fetch(f.ctx, m.fetchFor(f))
+	p, err := f.source.Upstream.Fetch(f.ctx, fs.fetchFor(f))
 	if err == nil && p == nil {
 		err = errors.New("upstream gave neither a page nor an error")
 	}
 	f.source.outage.heard(err)
 	if err != nil {
-		f.complete(nil, m.failedFor(f, err))
+		f.complete(nil, fs.failedFor(f, err))
 		return
 	}
-	m.fill(f, p)
-	m.sampled(f)
+	fs.keep(f, p)
 }
 
-func (m *Mirror) fetchFor(f *flight) request.Fetch {
+func (fs *flights) fetchFor(f *flight) request.Fetch {
 	e := request.Fetch{
 		Target: f.target, Reason: f.reason, Generation: f.generation,
 		Promote: f.promote, Patient: f.patient,
-		Flow: f.flow, Queue: m.ages().Wait, By: f.deadline,
+		Flow: f.flow, Queue: fs.ages().Wait, By: f.deadline,
 		Tried: f.failed,
 	}
 	if f.reservation != nil {
 		e.Reserve = f.reservation.reserve
 	}
 	if f.reason == request.Waiting {
-		e.Retry = m.ages().Wait
+		e.Retry = fs.ages().Wait
 	}
 	return e
 }
@@ -81,9 +80,9 @@ func (f *flight) failed(err *understudy.UpstreamError) {
 
 // failedFor is the error readers see: one of the mirror's closing, or of a
 // flight that took too long, is no longer the context's.
-func (m *Mirror) failedFor(f *flight, err error) error {
+func (fs *flights) failedFor(f *flight, err error) error {
 	switch {
-	case m.closed.Load():
+	case fs.closed.Load():
 		return fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	case f.ctx.Err() != nil && !errors.Is(err, understudy.ErrUnavailable):
 		err = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
@@ -112,17 +111,17 @@ func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 
 // arrive ends a flight. It is taken off the list last, so that whoever asks
 // between its completion and its place in the hot tier still finds it.
-func (m *Mirror) removeFlight(f *flight) {
+func (fs *flights) removeFlight(f *flight) {
 	f.ends.Stop()
 	f.cancel()
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	m.flights.forget(f)
+	fs.Lock()
+	defer fs.Unlock()
+	fs.remove(f)
 	if f.kept {
-		m.flights.background--
+		fs.background--
 	}
 	if f.err != nil {
-		m.flights.cool(f.target.Key, m.now())
+		fs.cool(f.target.Key, fs.now())
 	}
 }
 

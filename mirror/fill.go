@@ -12,6 +12,9 @@ import (
 	"understudy/request"
 )
 
+// filler keeps what flights bring.
+type filler struct{ *writer }
+
 // fillTime is the longest a fill may take, its waits for budget and for room in
 // memory included.
 const fillTime = 5 * time.Minute
@@ -56,17 +59,17 @@ func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, e
 }
 
 // fillOnce waits for one flight; joined says that it was under way.
-func (m *Mirror) fillOnce(ctx context.Context, fill *request.Fill, s *source, k *kind) (landed request.PageSaved, joined bool, err error) {
-	if err := m.saving.may(m.now()); err != nil {
+func (fl *filler) fillOnce(ctx context.Context, fill *request.Fill, s *source, k *kind) (landed request.PageSaved, joined bool, err error) {
+	if err := fl.saving.may(fl.now()); err != nil {
 		return landed, false, err
 	}
 	w := newReservation(ctx, fill.Reserve)
 	defer w.end()
-	f, joined, err := m.joinFill(fill, s, k, w)
+	f, joined, err := fl.joinFill(fill, s, k, w)
 	if err != nil {
 		return landed, false, err
 	}
-	defer m.release(f, false)
+	defer fl.release(f, false)
 	select {
 	case <-f.done:
 	case <-ctx.Done():
@@ -97,19 +100,19 @@ func unkept(err error) error {
 // joinFill joins the flight that brings what a fill wants, begun now unless one
 // is under way. Of one that has completed nothing is taken: a walk wants what
 // upstream says now.
-func (m *Mirror) joinFill(fill *request.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
+func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
 	want := fetchOptions{reason: fill.Reason, direct: true, fill: true, reservation: w}
 	if !fill.RecordsOnly {
-		return m.join(fill.Target, s, k, want)
+		return fs.join(fill.Target, s, k, want)
 	}
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	if m.closed.Load() {
+	fs.Lock()
+	defer fs.Unlock()
+	if fs.closed.Load() {
 		return nil, false, understudy.ErrClosed
 	}
-	if f = m.flights.running[fill.Target.Key]; f == nil || f.invalidated() || f.completed() {
+	if f = fs.running[fill.Target.Key]; f == nil || f.invalidated() || f.completed() {
 		want.recordsOnly = true
-		f = m.begin(fill.Target, s, k, want)
+		f = fs.begin(fill.Target, s, k, want)
 	} else {
 		joined = true
 	}

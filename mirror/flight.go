@@ -25,6 +25,10 @@ import (
 
 // flights are the fetches under way.
 type flights struct {
+	*entries
+	limits atomic.Pointer[Limits]
+	keep   func(*flight, *understudy.Page) // saves what a flight brought
+
 	sync.Mutex
 	running    map[understudy.Key]*flight
 	background int            // how many go on though nobody need wait
@@ -96,26 +100,26 @@ type flight struct {
 // it is under way. A flight that was invalidated is not joined. The caller must
 // leave, a reader by part. Errors: ErrClosed, errCompleted, and an
 // *understudy.UpstreamError when too many wait already.
-func (m *Mirror) join(t *spec.Target, s *source, k *kind, want fetchOptions) (f *flight, joined bool, err error) {
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	if m.closed.Load() {
+func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (f *flight, joined bool, err error) {
+	fs.Lock()
+	defer fs.Unlock()
+	if fs.closed.Load() {
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
-	f = m.flights.running[t.Key]
-	if f == nil && want.reason == request.Waiting && !want.blind && m.freshSince(t.Key, k, want.since) {
+	f = fs.running[t.Key]
+	if f == nil && want.reason == request.Waiting && !want.blind && fs.freshSince(t.Key, k, want.since) {
 		return nil, false, errCompleted
 	}
 	// Of one that has completed only its page is for others: not its error, and
 	// nothing for who wants it as fresh as upstream.
 	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.err != nil)
 	if want.reason == request.Waiting {
-		if err := m.flights.admit(m.limits.Load(), want.flow, start); err != nil {
+		if err := fs.admit(fs.limits.Load(), want.flow, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
 		}
 	}
 	if start {
-		f = m.begin(t, s, k, want)
+		f = fs.begin(t, s, k, want)
 	} else {
 		joined = true
 	}
@@ -127,13 +131,13 @@ func (m *Mirror) join(t *spec.Target, s *source, k *kind, want fetchOptions) (f 
 		f.promoted = true
 		close(f.promote)
 		f.reservation.stop()
-		f.ends.Reset(m.ages().Wait + m.ages().Try)
+		f.ends.Reset(fs.ages().Wait + fs.ages().Try)
 	}
 	return f, joined, nil
 }
 
 // begin starts a flight; the lock is held and the mirror open.
-func (m *Mirror) begin(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
+func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
 	f := &flight{
 		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
 		generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
@@ -141,55 +145,55 @@ func (m *Mirror) begin(t *spec.Target, s *source, k *kind, want fetchOptions) *f
 		kept: want.reason != request.Waiting && !want.fill, flow: want.flow, deadline: want.deadline,
 		filled: want.fill, recordsOnly: want.recordsOnly, reservation: want.reservation,
 	}
-	f.ctx, f.cancel = context.WithCancel(m.ctx)
-	lasts := m.ages().Wait + m.ages().Try
+	f.ctx, f.cancel = context.WithCancel(fs.ctx)
+	lasts := fs.ages().Wait + fs.ages().Try
 	if f.filled {
 		lasts = fillTime
 	}
 	f.ends = time.AfterFunc(lasts, f.cancel)
 	if f.kept {
-		m.flights.background++
+		fs.background++
 	}
 	if !f.recordsOnly {
-		m.flights.running[t.Key] = f
+		fs.running[t.Key] = f
 	}
-	m.work.Go(func() { m.runFlight(f) })
+	fs.work.Go(func() { fs.runFlight(f) })
 	return f
 }
 
 // part ends a reader's part in a flight.
-func (m *Mirror) releaseReader(f *flight, turn uint64, keep bool) {
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	m.flights.dismiss(turn)
-	m.dropWaiter(f, keep)
+func (fs *flights) releaseReader(f *flight, turn uint64, keep bool) {
+	fs.Lock()
+	defer fs.Unlock()
+	fs.dismiss(turn)
+	fs.dropWaiter(f, keep)
 }
 
 // leave ends the part of anybody else.
-func (m *Mirror) release(f *flight, keep bool) {
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	m.dropWaiter(f, keep)
+func (fs *flights) release(f *flight, keep bool) {
+	fs.Lock()
+	defer fs.Unlock()
+	fs.dropWaiter(f, keep)
 }
 
 // depart is both. keep lets the flight go on though nobody waits: somebody was
 // answered with something older meanwhile.
-func (m *Mirror) dropWaiter(f *flight, keep bool) {
+func (fs *flights) dropWaiter(f *flight, keep bool) {
 	f.waiters--
-	if keep && !f.kept && m.flights.background < m.limits.Load().Behind && !f.completed() {
+	if keep && !f.kept && fs.background < fs.limits.Load().Behind && !f.completed() {
 		f.kept = true
-		m.flights.background++
+		fs.background++
 	}
 	// What has completed stays on the list until its page is in the hot tier.
 	if f.waiters > 0 || f.kept || f.completed() {
 		return
 	}
 	f.cancel()
-	m.flights.forget(f)
+	fs.remove(f)
 }
 
-// forget takes a flight off the list; nobody joins it any more.
-func (fs *flights) forget(f *flight) {
+// remove takes a flight off the list; nobody joins it any more.
+func (fs *flights) remove(f *flight) {
 	if fs.running[f.target.Key] == f {
 		delete(fs.running, f.target.Key)
 	}
@@ -206,34 +210,34 @@ func (f *flight) completed() bool {
 
 // behind begins a flight nobody waits for, unless one is under way, too many
 // are, or the key has just failed.
-func (m *Mirror) startBackground(t *spec.Target, s *source, k *kind, why request.Reason) *flight {
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	f := m.flights.running[t.Key]
+func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, why request.Reason) *flight {
+	fs.Lock()
+	defer fs.Unlock()
+	f := fs.running[t.Key]
 	switch {
-	case m.closed.Load():
+	case fs.closed.Load():
 		return nil
-	case m.flights.background >= m.limits.Load().Behind:
-		m.flights.refused.background++
+	case fs.background >= fs.limits.Load().Behind:
+		fs.refused.background++
 		return nil
 	case f != nil && !f.invalidated():
 		return nil
-	case remaining(m.now(), m.flights.cooling[t.Key], coolTime) > 0:
+	case remaining(fs.now(), fs.cooling[t.Key], coolTime) > 0:
 		return nil
-	case why == request.Prefetch && m.freshSince(t.Key, k, time.Time{}):
+	case why == request.Prefetch && fs.freshSince(t.Key, k, time.Time{}):
 		return nil // it completed a moment ago
 	}
-	return m.begin(t, s, k, fetchOptions{reason: why})
+	return fs.begin(t, s, k, fetchOptions{reason: why})
 }
 
 // freshSince reports whether a fresh page newer than since is in the hot tier.
 // A flight puts its page there before it leaves the list, so whoever holds the
 // list's lock and finds neither may begin one.
-func (m *Mirror) freshSince(key understudy.Key, k *kind, since time.Time) bool {
-	e := m.hot.find(key)
+func (es *entries) freshSince(key understudy.Key, k *kind, since time.Time) bool {
+	e := es.hot.find(key)
 	if e == nil || !e.at.After(since) || e.superseded.Load() != 0 || e.generation < k.generation.Load() {
 		return false
 	}
-	age, sane := m.ages().age(m.now(), e.at)
-	return sane && age < m.ages().of(e.term)
+	age, sane := es.ages().age(es.now(), e.at)
+	return sane && age < es.ages().of(e.term)
 }

@@ -332,6 +332,6 @@ func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
 		if s.flights.running[f.target.Key] != f {
 			t.Error("it was taken off the list")
 		}
-		s.flights.forget(f)
+		s.flights.remove(f)
 	})
 }

@@ -82,9 +82,10 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 // forget tells the store, with the kind locked, and then drops what memory
 // holds. The order matters: first nothing under way may fill any more; last
 // goes what a reader took from the store before it forgot.
-func (m *Mirror) forget(ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*entry) bool) (Forgotten,
-	error) {
-	store, ok := m.store.(Forgetter)
+func (iv *invalidator) forget(
+	ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*entry) bool,
+) (Forgotten, error) {
+	store, ok := iv.store.(Forgetter)
 	if !ok {
 		return Forgotten{}, errors.New("the store cannot forget")
 	}
@@ -96,15 +97,15 @@ func (m *Mirror) forget(ctx context.Context, k *kind, tell func(Forgetter) (Forg
 	found, err := tell(store)
 	k.changes.Add(1)
 	var gone []*entry
-	m.hot.each(k, func(e *entry) {
+	iv.hot.each(k, func(e *entry) {
 		if concerned(e) {
 			gone = append(gone, e)
 		}
 	})
-	m.hot.dropAll(gone)
-	m.flights.warm(k)
+	iv.hot.dropAll(gone)
+	iv.flights.warm(k)
 	for _, p := range k.source.polls() {
-		if p.kind == k && m.hot.find(p.target.Key) == nil {
+		if p.kind == k && iv.hot.find(p.target.Key) == nil {
 			p.newest.Store(nil)
 			p.nudge()
 		}

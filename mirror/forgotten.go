@@ -22,14 +22,14 @@ const parentAge = 10 * time.Second
 // lies under is final. When what is known of the parent is too old to tell, the
 // parent is fetched first; when that fails the record is not taken for deleted.
 // A record without any time, or under nothing that is held, was deleted.
-func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
+func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
 	sp := k.source.Spec.Kind(k.name)
 	if sp.Retention.Days > 0 {
 		clock := unixOf(sp, sp.Clock, rec.Body)
 		if clock == 0 {
 			clock = unixOf(sp, sp.Order, rec.Body) // never sent, never started
 		}
-		if clock != 0 && m.now().Unix()-clock > int64(sp.Retention.Days)*24*60*60 {
+		if clock != 0 && fl.now().Unix()-clock > int64(sp.Retention.Days)*24*60*60 {
 			return true
 		}
 	}
@@ -41,11 +41,11 @@ func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record)
 	if id == "" {
 		return false
 	}
-	parent := m.known(ctx, k.source, above, id)
+	parent := fl.known(ctx, k.source, above, id)
 	if parent == nil || parent.Final || above.Retention.WithParent {
 		return parent != nil && parent.Final
 	}
-	if age, sane := m.ages().age(m.now(), parent.Seen); sane && age < parentAge {
+	if age, sane := fl.ages().age(fl.now(), parent.Seen); sane && age < parentAge {
 		return false
 	}
 	target, ok := k.source.instanceOf(above, id)
@@ -53,29 +53,29 @@ func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record)
 		return false
 	}
 	fill := request.Fill{Target: target, Reason: request.Refresh, RecordsOnly: true}
-	if _, _, err := m.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
+	if _, _, err := fl.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
 		return true // nobody knows; the next time may tell
 	}
-	parent = m.known(ctx, k.source, above, id)
+	parent = fl.known(ctx, k.source, above, id)
 	return parent != nil && parent.Final
 }
 
 // known is a record in the shape it was last seen in; nil when it is not held,
 // or cannot be read.
-func (m *Mirror) known(ctx context.Context, s *source, k *spec.Kind, id string) *understudy.Record {
-	last, _ := m.lookUp(ctx, s, k, id)
+func (hs *holdings) known(ctx context.Context, s *source, k *spec.Kind, id string) *understudy.Record {
+	last, _ := hs.lookUp(ctx, s, k, id)
 	return last
 }
 
 // lookUp is a record in the shape it was last seen in; nil when it is not held.
-func (m *Mirror) lookUp(ctx context.Context, s *source, k *spec.Kind, id string) (last *understudy.Record, err error) {
+func (hs *holdings) lookUp(ctx context.Context, s *source, k *spec.Kind, id string) (last *understudy.Record, err error) {
 	seen := map[string]bool{}
 	look := func(shape string) {
 		if seen[shape] {
 			return
 		}
 		seen[shape] = true
-		rec, bad := m.store.Record(ctx, s.Name, k.Name, shape, id)
+		rec, bad := hs.store.Record(ctx, s.Name, k.Name, shape, id)
 		switch {
 		case bad != nil && !errors.Is(bad, understudy.ErrNotFound):
 			err = bad

@@ -14,6 +14,16 @@ import (
 	"understudy/spec"
 )
 
+// entries are the pages in memory, with what the mirror knows of their age.
+type entries struct {
+	*env
+	hot        *hot
+	recordWent func(*kind, string) // tells who keeps contents of a record that went
+}
+
+// holdings are what is held of a key anywhere: in memory, on its way there, in the store.
+type holdings struct{ *flights }
+
 // state says what has happened to a held page since upstream gave it.
 type state uint8
 
@@ -49,8 +59,8 @@ func (h *held) changed() understudy.Names {
 
 // remembered looks into the ready part of the hot tier: no locks held, nothing
 // allocated.
-func (m *Mirror) remembered(key understudy.Key, k *kind, now time.Time) (held, bool) {
-	e := m.hot.find(key)
+func (es *entries) remembered(key understudy.Key, k *kind, now time.Time) (held, bool) {
+	e := es.hot.find(key)
 	if e == nil {
 		return held{}, false
 	}
@@ -60,69 +70,69 @@ func (m *Mirror) remembered(key understudy.Key, k *kind, now time.Time) (held, b
 	}
 	e.use()
 	r.use()
-	return e.held(r.page, r.gzip, m.state(e, k, now), m.ages()), true
+	return e.held(r.page, r.gzip, es.state(e, k, now), es.ages()), true
 }
 
 // find looks everywhere. ok is false when nothing is held; err is the
 // context's, or ErrClosed.
-func (m *Mirror) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
-	if h, ok = m.unpacked(t.Key, k, now); ok {
-		v, _ := m.ages().decide(&h, m.ages().usual(), now)
+func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
+	if h, ok = hs.unpacked(t.Key, k, now); ok {
+		v, _ := hs.ages().decide(&h, hs.ages().usual(), now)
 		// A list may have shown an instance's record since: the store knows.
 		if v == fresh || t.Instance == nil {
 			return h, true, nil
 		}
 	}
 	if !ok {
-		if h, ok = m.landing(t); ok {
+		if h, ok = hs.landing(t); ok {
 			return h, true, nil
 		}
 	}
-	begin := m.now()
-	stored, found, err := m.load(ctx, t, k)
+	begin := hs.now()
+	stored, found, err := hs.load(ctx, t, k)
 	if err != nil {
 		return held{}, false, err
 	}
 	if found && (!ok || stored.page.At.After(h.page.At) || stored.state < h.state) {
 		h, ok = stored, true
 	}
-	h.took = m.now().Sub(begin)
+	h.took = hs.now().Sub(begin)
 	return h, ok, nil
 }
 
 // unpacked looks into both parts of the hot tier.
-func (m *Mirror) unpacked(key understudy.Key, k *kind, now time.Time) (held, bool) {
-	e := m.hot.find(key)
+func (es *entries) unpacked(key understudy.Key, k *kind, now time.Time) (held, bool) {
+	e := es.hot.find(key)
 	if e == nil {
 		return held{}, false
 	}
 	if r := e.ready.Load(); r != nil {
-		return e.held(r.page, r.gzip, m.state(e, k, now), m.ages()), r.page.Key == key
+		return e.held(r.page, r.gzip, es.state(e, k, now), es.ages()), r.page.Key == key
 	}
-	p, err := m.hot.unpack(e)
+	p, err := es.hot.unpack(e)
 	if err != nil || p.Key != key {
 		return held{}, false
 	}
 	if e.use() >= promoteAfter {
-		m.hot.promote(e)
+		es.hot.promote(e)
 	}
-	return e.held(p, nil, m.state(e, k, now), m.ages()), true
+	return e.held(p, nil, es.state(e, k, now), es.ages()), true
 }
 
 // completion is the page of a flight that has completed and is on its way into the
 // hot tier.
-func (m *Mirror) landing(t *spec.Target) (held, bool) {
-	m.flights.Lock()
-	f := m.flights.running[t.Key]
-	m.flights.Unlock()
+func (hs *holdings) landing(t *spec.Target) (held, bool) {
+	hs.flights.Lock()
+	f := hs.flights.running[t.Key]
+	hs.flights.Unlock()
 	if f == nil || !f.completed() || f.err != nil || f.page.Superseded || f.invalidated() {
 		return held{}, false
 	}
-	return held{page: f.page, fresh: m.ages().fresh(t, f.page), stored: f.stored}, true
+	return held{page: f.page, fresh: hs.ages().fresh(t, f.page), stored: f.stored}, true
 }
 
 // state of an entry now.
-func (m *Mirror) state(e *entry, k *kind, now time.Time) state {
+func (es *entries) state(e *entry, k *kind, now time.Time) state {
 	if e.list && e.generation < k.generation.Load() {
 		return outdated
 	}
@@ -130,53 +140,53 @@ func (m *Mirror) state(e *entry, k *kind, now time.Time) state {
 	switch {
 	case since == 0:
 		return current
-	case e.polled && m.inGrace(since, now):
+	case e.polled && es.inGrace(since, now):
 		return late
 	}
 	return outdated
 }
 
-func (m *Mirror) inGrace(since int64, now time.Time) bool {
-	d := time.Duration(m.monotonic(now) - since)
+func (v *env) inGrace(since int64, now time.Time) bool {
+	d := time.Duration(v.monotonic(now) - since)
 	return d >= 0 && d < grace
 }
 
 // load asks the store for the page and, for an instance, for the record; the
 // better one counts. What came from the store goes into the hot tier.
-func (m *Mirror) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok bool, err error) {
+func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok bool, err error) {
 	before := k.changes.Load()
 	pending := t.ID != "" && k.unflushed(t.ID) // asked first: the store may be told between its answer and the question
-	p, err := m.store.Page(ctx, t.Key)
+	p, err := hs.store.Page(ctx, t.Key)
 	switch {
 	case err == nil:
-		h, ok = held{page: p, fresh: m.ages().fresh(t, p), stored: true}, true
+		h, ok = held{page: p, fresh: hs.ages().fresh(t, p), stored: true}, true
 		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && (pending || k.unflushed(p.ID)) {
 			h.state = outdated
 		}
-		m.reads("", nil)
+		hs.reads("", nil)
 	case errors.Is(err, understudy.ErrNotFound):
-		m.reads("", nil)
+		hs.reads("", nil)
 	default:
 		if ctx.Err() != nil {
 			return held{}, false, ctx.Err()
 		}
-		m.reads(t.Key.String(), err)
+		hs.reads(t.Key.String(), err)
 	}
 	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 {
-		h, ok = m.compose(ctx, t, k, h, ok, pending)
+		h, ok = hs.compose(ctx, t, k, h, ok, pending)
 	}
 	if !ok {
 		return held{}, false, nil
 	}
-	m.cacheHeld(k, t, &h, before)
+	hs.cacheHeld(k, t, &h, before)
 	return h, true, nil
 }
 
 // compose answers an instance from its record when that is better than the
 // page held: newer, or the page is outdated. A write that touched the record
 // makes both outdated.
-func (m *Mirror) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok, pending bool) (held, bool) {
-	rec, err := m.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
+func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok, pending bool) (held, bool) {
+	rec, err := hs.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
 	if err != nil {
 		return h, ok
 	}
@@ -188,7 +198,7 @@ func (m *Mirror) compose(ctx context.Context, t *spec.Target, k *kind, h held, o
 		return h, ok
 	}
 	p := composed(t, k, rec)
-	h = held{page: p, fresh: m.ages().fresh(t, p), composed: true, stored: true}
+	h = held{page: p, fresh: hs.ages().fresh(t, p), composed: true, stored: true}
 	if invalid {
 		h.state = outdated
 	}
@@ -227,16 +237,16 @@ func belongs(t *spec.Target, body []byte) bool {
 
 // remember puts what the store held into the hot tier, unless something
 // became old meanwhile.
-func (m *Mirror) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
-	if have := m.hot.find(t.Key); have != nil && have.superseded.Load() == 0 && !have.at.Before(h.page.At) {
+func (es *entries) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
+	if have := es.hot.find(t.Key); have != nil && have.superseded.Load() == 0 && !have.at.Before(h.page.At) {
 		return // as new, and its time still has its monotonic reading
 	}
-	e := m.entryOf(k, t, h)
-	if e == nil || !m.hot.put(e, nil) {
+	e := es.entryOf(k, t, h)
+	if e == nil || !es.hot.put(e, nil) {
 		return
 	}
 	if k.changes.Load() != before {
-		m.hot.drop(e)
+		es.hot.drop(e)
 		return
 	}
 	h.entry = e
@@ -246,15 +256,15 @@ func (m *Mirror) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
 }
 
 // entryOf packs a held page; nil when it cannot be.
-func (m *Mirror) entryOf(k *kind, t *spec.Target, h *held) *entry {
+func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *entry {
 	p := k.source.polls()[t.Key]
-	e := m.hot.pack(k, h.page)
+	e := es.hot.pack(k, h.page)
 	if e == nil {
 		return nil
 	}
 	e.term, e.composed, e.stored, e.polled, e.list = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
 	if h.state != current || h.page.Superseded {
-		e.superseded.Store(m.monotonic(m.now()))
+		e.superseded.Store(es.monotonic(es.now()))
 		e.note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {

@@ -158,14 +158,14 @@ func (m *Mirror) look(name hinted, h *hint) {
 }
 
 // sleep waits, or ends with the mirror.
-func (m *Mirror) sleep(d time.Duration) error {
+func (v *env) sleep(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-m.ctx.Done():
+	case <-v.ctx.Done():
 	}
-	return m.ctx.Err()
+	return v.ctx.Err()
 }
 
 // lookAgain reports whether a record is to be fetched again; else its hints are

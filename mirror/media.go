@@ -176,16 +176,16 @@ func (m *Mirror) relay(ctx context.Context, p *playing) (*request.MediaResponse,
 }
 
 // enter and exit count a reader who waits for upstream.
-func (m *Mirror) enter(turn uint64) error {
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	return m.flights.admit(m.limits.Load(), turn, false)
+func (fs *flights) enter(turn uint64) error {
+	fs.Lock()
+	defer fs.Unlock()
+	return fs.admit(fs.limits.Load(), turn, false)
 }
 
-func (m *Mirror) exit(turn uint64) {
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	m.flights.dismiss(turn)
+func (fs *flights) exit(turn uint64) {
+	fs.Lock()
+	defer fs.Unlock()
+	fs.dismiss(turn)
 }
 
 // mediaCounts are one source's counters of contents; they only rise.

@@ -13,8 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -97,38 +95,21 @@ const (
 // Mirror answers pages and passes writes on. Its methods may be called by any
 // number of goroutines.
 type Mirror struct {
-	sources map[string]*source
-	store   Store
-	aging   atomic.Pointer[Ages]
-	limits  atomic.Pointer[Limits]
-	now     func() time.Time
-	log     *slog.Logger
-	tell    func(request.PageSaved) // may be nil
-	hot     *hot
-	start   time.Time // the clock's zero for what is kept in one word
+	*env
+	*entries
+	*flights
+	*holdings
+	*writer
+	*filler
+	*invalidator
+	*composer
 
-	flights      flights
-	hints        hints
-	media        media
-	coverage     Coverage      // nil: nothing is covered
-	records      compose.Store // nil: the store has no order of records
-	composeGroup composeGroup
-	composing    chan struct{} // a place for each list being made
-	samples      chan sample
-	notes        Notes
-	saving       saving
-	intents      Intents // nil: nobody remembers what a crash leaves
-	leftovers    []leftover
-	owing        chan struct{} // something is owed to the store
-	prefetch     chan candidate
-
-	unread  atomic.Bool  // the store could not be read, and the log knows
-	said    atomic.Int64 // until when it is not told again
-	running atomic.Bool
-	closed  atomic.Bool
-	ctx     context.Context // ends when the mirror is closed
-	close   context.CancelFunc
-	work    sync.WaitGroup // every goroutine of the mirror
+	hints    hints
+	media    media
+	samples  chan sample
+	notes    Notes
+	prefetch chan candidate
+	close    context.CancelFunc
 }
 
 // New makes a mirror. It answers at once; what goes on behind the readers
@@ -151,29 +132,9 @@ func New(o Options) (*Mirror, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	m := &Mirror{
-		sources:  make(map[string]*source, len(o.Sources)),
-		store:    o.Store,
-		now:      o.Now,
-		log:      o.Logger,
-		tell:     o.PageSaved,
-		hot:      newHot(o.Hot),
-		start:    o.Now(),
-		prefetch: make(chan candidate, maxHopes),
-		owing:    make(chan struct{}, 1),
-	}
+	m := newParts(&o)
 	m.SetAges(o.Ages)
 	m.SetLimits(o.Limits)
-	m.coverage, m.notes = o.Coverage, o.Notes
-	m.records, _ = o.Store.(compose.Store)
-	m.composeGroup.running, m.composing, m.samples = map[composeKey]*composeCall{}, make(chan struct{}, m.limits.Load().Lists),
-		make(chan sample, maxSamples)
-	m.media.files, m.media.downloads, m.media.negatives = o.Files, map[understudy.Key]*download{}, map[understudy.Key]negative{}
-	m.flights.running = map[understudy.Key]*flight{}
-	m.hints.known, m.hints.running = map[hinted]*hint{}, make(chan struct{}, hinters)
-	m.flights.flows = map[uint64]int{}
-	m.flights.cooling = map[understudy.Key]time.Time{}
-	m.ctx, m.close = context.WithCancel(context.Background())
 	for _, s := range o.Sources {
 		if err := m.addSource(s); err != nil {
 			m.close()
@@ -184,11 +145,43 @@ func New(o Options) (*Mirror, error) {
 	return m, nil
 }
 
+// newParts joins the parts of a mirror, each with those it stands on.
+func newParts(o *Options) *Mirror {
+	m := &Mirror{
+		samples: make(chan sample, maxSamples), notes: o.Notes, prefetch: make(chan candidate, maxHopes),
+		media: media{files: o.Files, downloads: map[understudy.Key]*download{}, negatives: map[understudy.Key]negative{}},
+		hints: hints{known: map[hinted]*hint{}, running: make(chan struct{}, hinters)},
+		env:   &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()},
+	}
+	m.env.ctx, m.close = context.WithCancel(context.Background())
+	m.entries = &entries{env: m.env, hot: newHot(o.Hot), recordWent: m.forgetMedia}
+	m.flights = &flights{
+		entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
+		keep: m.keepBrought,
+	}
+	m.holdings = &holdings{m.flights}
+	m.writer = &writer{holdings: m.holdings, tell: o.PageSaved, confirm: m.hint, owing: make(chan struct{}, 1)}
+	m.filler = &filler{m.writer}
+	m.invalidator = &invalidator{writer: m.writer}
+	records, _ := o.Store.(compose.Store)
+	m.composer = &composer{
+		holdings: m.holdings, coverage: o.Coverage, records: records, group: composeGroup{running: map[composeKey]*composeCall{}},
+		composing: make(chan struct{}, o.Limits.withDefaults().Lists),
+	}
+	return m
+}
+
+// keepBrought saves the page of a flight, and compares it with the records.
+func (m *Mirror) keepBrought(f *flight, p *understudy.Page) {
+	m.fill(f, p)
+	m.sampled(f)
+}
+
 // Run keeps polled pages warm, prefetches, and looks after the hot tier. It
 // returns when ctx has ended and every goroutine of the mirror has; from then
 // on Page and Write answer ErrClosed. It may be called once.
 func (m *Mirror) Run(ctx context.Context) error {
-	if !m.running.CompareAndSwap(false, true) {
+	if !m.started.CompareAndSwap(false, true) {
 		return errors.New("mirror: already running")
 	}
 	for _, s := range m.sources {
@@ -201,7 +194,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	for range prefetchers {
 		m.work.Go(m.prefetcher)
 	}
-	m.work.Go(m.promoter)
+	m.work.Go(func() { m.hot.run(m.ctx) })
 	m.work.Go(m.flusher)
 	<-ctx.Done()
 	m.shut()
@@ -221,8 +214,8 @@ func (m *Mirror) shut() {
 }
 
 // word is a time as one word: nanoseconds since the mirror was made, never 0.
-func (m *Mirror) monotonic(t time.Time) int64 {
-	if n := int64(t.Sub(m.start)); n != 0 {
+func (v *env) monotonic(t time.Time) int64 {
+	if n := int64(t.Sub(v.start)); n != 0 {
 		return n
 	}
 	return 1

@@ -145,10 +145,10 @@ func (m *Mirror) ahead(ctx context.Context, r *reading) (*request.Response, erro
 }
 
 // flies reports whether a fetch of the key is under way that a reader may join.
-func (m *Mirror) flies(key understudy.Key) bool {
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	f := m.flights.running[key]
+func (fs *flights) flies(key understudy.Key) bool {
+	fs.Lock()
+	defer fs.Unlock()
+	f := fs.running[key]
 	return f != nil && !f.completed() && !f.invalidated()
 }
 

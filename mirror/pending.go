@@ -21,6 +21,15 @@ import (
 	"understudy/request"
 )
 
+// writer tells the store what is saved and what is old, one kind at a time.
+type writer struct {
+	*holdings
+	saving  saving
+	tell    func(request.PageSaved)                // may be nil
+	confirm func(k *kind, id string, ended func()) // has a record fetched; ended: it was
+	owing   chan struct{}                          // something is owed to the store
+}
+
 const (
 	maxOwed      = 4096     // records of a kind; a write to one more is not passed on
 	maxOwedBytes = 16 << 20 // bodies of a kind; what exceeds it is fetched once more instead
@@ -120,17 +129,17 @@ func (k *kind) unflushed(id string) bool {
 // repay tells the store of every write it has not been told of; the caller has
 // the kind's lock. Afterwards the store's generation is not below the mirror's,
 // or a page kept under the mirror's would look too new after a restart.
-func (m *Mirror) flush(ctx context.Context, k *kind) error {
+func (wr *writer) flush(ctx context.Context, k *kind) error {
 	generation := k.generation.Load()
 	all := k.pending.all()
 	for _, d := range all {
 		for _, p := range d.shows {
-			if err := m.show(ctx, k, d.id, p); err != nil {
+			if err := wr.show(ctx, k, d.id, p); err != nil {
 				return err
 			}
 			k.pending.shown(d.id)
 		}
-		n, err := m.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.id})
+		n, err := wr.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.id})
 		if err != nil {
 			return err
 		}
@@ -138,7 +147,7 @@ func (m *Mirror) flush(ctx context.Context, k *kind) error {
 		k.pending.flushed(d.id, d.generation)
 	}
 	for len(all) > 0 && k.known.Load() < generation {
-		n, err := m.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name})
+		n, err := wr.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name})
 		if err != nil {
 			return err
 		}
@@ -150,16 +159,16 @@ func (m *Mirror) flush(ctx context.Context, k *kind) error {
 // show saves what a write's own answer shows, whatever else was written
 // meanwhile. A page the store can never keep is no pending invalidation: its record is fetched
 // instead.
-func (m *Mirror) show(ctx context.Context, k *kind, id string, p *understudy.Page) error {
-	saved, err := m.store.Save(ctx, p)
+func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Page) error {
+	saved, err := wr.store.Save(ctx, p)
 	var fault interface{ Short() string }
 	switch {
 	case err == nil:
-		m.news(k, saved)
+		wr.news(k, saved)
 	case errors.Is(err, understudy.ErrNotStored) && !errors.As(err, &fault), errors.Is(err, understudy.ErrInvalid):
-		m.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched", "source", k.source.Name, "kind", k.name, "id", id,
-			"error", err)
-		m.confirm(k, id, func() {})
+		wr.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched",
+			"source", k.source.Name, "kind", k.name, "id", id, "error", err)
+		wr.confirm(k, id, func() {})
 	default:
 		return err
 	}
@@ -168,9 +177,9 @@ func (m *Mirror) show(ctx context.Context, k *kind, id string, p *understudy.Pag
 
 // news makes held pages old that show what a saved page without a key changed,
 // and tells of it. The caller has the kind's lock.
-func (m *Mirror) news(k *kind, saved request.Saved) {
-	m.supersede(k, saved.Page.Shape, saved.Changes, understudy.Key{})
-	m.landed(saved.Page, saved.Changes, request.Waiting)
+func (wr *writer) news(k *kind, saved request.Saved) {
+	wr.supersede(k, saved.Page.Shape, saved.Changes, understudy.Key{})
+	wr.landed(saved.Page, saved.Changes, request.Waiting)
 }
 
 // reached notes the store's generation.
@@ -197,27 +206,27 @@ type leftover struct {
 }
 
 // recallIntents makes old what the writes of a killed process may have changed.
-func (m *Mirror) recallIntents(intents Intents) {
-	if m.intents = intents; intents == nil {
+func (iv *invalidator) recallIntents(intents Intents) {
+	if iv.intents = intents; intents == nil {
 		return
 	}
 	numbers, touched := intents.Left()
 	for i, t := range touched {
 		end := func() { intents.End(numbers[i]) }
-		s := m.sources[t.Source]
+		s := iv.sources[t.Source]
 		if s == nil || s.kinds[t.Kind] == nil {
 			end()
 			continue
 		}
 		k := s.kinds[t.Kind]
 		generation := k.invalidations.touch(&k.generation, t.ID)
-		k.recentWrites.note(m.now(), t.ID)
+		k.recentWrites.note(iv.now(), t.ID)
 		if t.ID == "" {
 			k.pending.add("", generation, nil, end)
 			continue
 		}
 		k.pending.add(t.ID, generation, nil, func() {})
-		m.leftovers = append(m.leftovers, leftover{k, t.ID, end})
+		iv.leftovers = append(iv.leftovers, leftover{k, t.ID, end})
 	}
 }
 
@@ -231,23 +240,23 @@ func (m *Mirror) confirmLeft() {
 }
 
 // flushSoon has the pending invalidations written by themselves.
-func (m *Mirror) flushSoon() {
+func (wr *writer) flushSoon() {
 	select {
-	case m.owing <- struct{}{}:
+	case wr.owing <- struct{}{}:
 	default:
 	}
 }
 
 // repayer repays what the store refused, until it takes it.
-func (m *Mirror) flusher() {
+func (wr *writer) flusher() {
 	for {
 		select {
-		case <-m.ctx.Done():
+		case <-wr.ctx.Done():
 			return
-		case <-m.owing:
+		case <-wr.owing:
 		}
-		for wait := time.Second; m.flushAll(m.ctx) > 0; wait = min(2*wait, maxRepay) {
-			if m.sleep(wait) != nil {
+		for wait := time.Second; wr.flushAll(wr.ctx) > 0; wait = min(2*wait, maxRepay) {
+			if wr.sleep(wait) != nil {
 				return
 			}
 		}
@@ -255,21 +264,21 @@ func (m *Mirror) flusher() {
 }
 
 // flushAll tries to repay every kind's pending invalidations once and counts what is left.
-func (m *Mirror) flushAll(ctx context.Context) (left int) {
+func (wr *writer) flushAll(ctx context.Context) (left int) {
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
-	for _, s := range m.sources {
+	for _, s := range wr.sources {
 		for _, k := range s.kinds {
 			if len(k.pending.all()) == 0 {
 				continue
 			}
 			err := k.lock(ctx)
 			if err == nil {
-				err = m.flush(ctx, k)
+				err = wr.flush(ctx, k)
 				k.unlock()
 			}
 			if err == nil {
-				m.saving.works(m)
+				wr.saving.works(wr.env)
 			}
 			left += len(k.pending.all())
 		}
@@ -278,10 +287,10 @@ func (m *Mirror) flushAll(ctx context.Context) (left int) {
 }
 
 // flushLast tries once more when the mirror has ended, and says what is lost.
-func (m *Mirror) flushLast() {
+func (wr *writer) flushLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
 	defer cancel()
-	if left := m.flushAll(ctx); left > 0 {
-		m.log.Error("mirror: the store was not told of all that was written; a sweep or a read will find out", "records", left)
+	if left := wr.flushAll(ctx); left > 0 {
+		wr.log.Error("mirror: the store was not told of all that was written; a sweep or a read will find out", "records", left)
 	}
 }

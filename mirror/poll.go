@@ -271,6 +271,6 @@ func (m *Mirror) Reading(source string) {
 }
 
 // idle reports whether the last read, of a source or of a kind, is a while ago.
-func (m *Mirror) idle(last *atomic.Int64, now time.Time) bool {
-	return time.Duration(m.monotonic(now)-last.Load()) >= idleAfter
+func (v *env) idle(last *atomic.Int64, now time.Time) bool {
+	return time.Duration(v.monotonic(now)-last.Load()) >= idleAfter
 }

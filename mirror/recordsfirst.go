@@ -26,31 +26,31 @@ func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*request.Response
 	return a, nil
 }
 
-func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*request.Response, error) {
-	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
-	if a := m.refused(r.source, r.Target, err); a != nil {
+func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Response, error) {
+	p, err := co.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
+	if a := co.refused(r.source, r.Target, err); a != nil {
 		return a, nil
 	}
-	if err == nil && p.outdated && !r.OnlyIfCached && m.showWritten(ctx, r) {
-		p, err = m.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
+	if err == nil && p.outdated && !r.OnlyIfCached && co.showWritten(ctx, r) {
+		p, err = co.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
 	}
 	if err != nil {
 		return nil, err
 	}
-	x, err := m.composeOnce(ctx, p)
+	x, err := co.composeOnce(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	ask := r.Request
 	ask.AgeLimit = nil // nobody can have a newer one
-	h := x.held(m.ages())
-	switch v, _ := m.ages().decide(&h, m.ages().bounds(&ask), r.now); {
+	h := x.held(co.ages())
+	switch v, _ := co.ages().decide(&h, co.ages().bounds(&ask), r.now); {
 	case v == spent:
 		return nil, &uncoveredError{r.kind.name + ": they were walked too long ago"}
 	case v == wait && r.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
 		return nil, understudy.ErrNotHeld
 	}
-	return m.composedAnswer(r.source, x, "composed"), nil
+	return co.composedAnswer(r.source, x, "composed"), nil
 }
 
 // showWritten waits for the newest pages of a kind that are older than a write to
@@ -58,12 +58,12 @@ func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*request.Response
 // is not answered by upstream itself, and what he wrote has to be in his list. It
 // reports whether one came. While upstream is down, and once a page has come, it
 // asks for nothing.
-func (m *Mirror) showWritten(ctx context.Context, r *reading) (came bool) {
-	ctx, cancel := context.WithTimeout(ctx, m.ages().Wait)
+func (co *composer) showWritten(ctx context.Context, r *reading) (came bool) {
+	ctx, cancel := context.WithTimeout(ctx, co.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
 		if p.kind == r.kind && p.whole && !p.caughtUp().After(r.kind.recentWrites.last()) {
-			came = m.waitFor(ctx, r, p) || came
+			came = co.waitFor(ctx, r, p) || came
 		}
 	}
 	return came
@@ -73,9 +73,9 @@ func (m *Mirror) showWritten(ctx context.Context, r *reading) (came bool) {
 // shows is saved. The fetch began after the reader came or after all that was
 // written before; one that brought nothing, as a purge came, is followed by
 // another.
-func (m *Mirror) waitFor(ctx context.Context, r *reading, p *poll) bool {
+func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) bool {
 	for ctx.Err() == nil {
-		f, err := m.waitOnce(ctx, r, p)
+		f, err := co.waitOnce(ctx, r, p)
 		switch {
 		case err != nil || f.err != nil || f.page.Status >= 400:
 			return false
@@ -93,14 +93,14 @@ func (m *Mirror) waitFor(ctx context.Context, r *reading, p *poll) bool {
 
 // waitOnce waits for one flight to a polled page. A flight that a write has made
 // old is not joined.
-func (m *Mirror) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
+func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
 	want := fetchOptions{reason: request.Waiting, direct: true, flow: r.Flow}
 	want.deadline, _ = ctx.Deadline()
-	f, _, err := m.join(p.target, r.source, r.kind, want)
+	f, _, err := co.join(p.target, r.source, r.kind, want)
 	if err != nil {
 		return nil, err
 	}
-	defer m.releaseReader(f, r.Flow, true)
+	defer co.releaseReader(f, r.Flow, true)
 	select {
 	case <-f.done:
 		return f, nil
@@ -117,28 +117,28 @@ func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
 
 // before answers from records before upstream is asked, nil when it has to be
 // asked: what is held is not known to be all, or is too old for who asks.
-func (m *Mirror) recordsFirst(ctx context.Context, r *reading) *request.Response {
+func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Response {
 	if !r.trusted() {
 		return nil
 	}
-	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, nil)
-	if a := m.refused(r.source, r.Target, err); a != nil {
+	p, err := co.planCompose(ctx, r.source, r.kind, r.Target, nil)
+	if a := co.refused(r.source, r.Target, err); a != nil {
 		return a
 	}
-	if err != nil || !m.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
+	if err != nil || !co.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
-	p.most = m.ages().Wait / 8 // then upstream is asked: it may know a shorter way
-	x, err := m.composeOnce(ctx, p)
+	p.most = co.ages().Wait / 8 // then upstream is asked: it may know a shorter way
+	x, err := co.composeOnce(ctx, p)
 	if err != nil {
-		m.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
+		co.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
 		return nil
 	}
-	h := x.held(m.ages())
-	if !m.good(r, &h, &x.coverage) {
+	h := x.held(co.ages())
+	if !co.good(r, &h, &x.coverage) {
 		return nil
 	}
-	return m.composedAnswer(r.source, x, "composed")
+	return co.composedAnswer(r.source, x, "composed")
 }
 
 func stateOf(old bool) state {
@@ -149,8 +149,8 @@ func stateOf(old bool) state {
 }
 
 // good reports whether who asks would have a list of that age.
-func (m *Mirror) good(r *reading, h *held, c *request.Coverage) bool {
-	ages := m.ages()
+func (co *composer) good(r *reading, h *held, c *request.Coverage) bool {
+	ages := co.ages()
 	h.fresh = ages.Records
 	if !c.Newest.IsZero() {
 		if age, sane := ages.age(r.now, c.Newest); !sane || age >= ages.tipAge() {
@@ -162,27 +162,27 @@ func (m *Mirror) good(r *reading, h *held, c *request.Coverage) bool {
 }
 
 // prepareFallback finds out whether records can answer if upstream does not.
-func (m *Mirror) prepareFallback(ctx context.Context, r *reading) {
-	if m.coverage == nil || r.kind.name == "" {
+func (co *composer) prepareFallback(ctx context.Context, r *reading) {
+	if co.coverage == nil || r.kind.name == "" {
 		return
 	}
 	if r.Target.List == nil {
-		r.refusal = m.absent(ctx, r)
+		r.refusal = co.absent(ctx, r)
 		return
 	}
-	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, nil)
+	p, err := co.planCompose(ctx, r.source, r.kind, r.Target, nil)
 	if r.refusal = refusalOf(r.Target, err, r.now); err != nil || !r.trusted() {
 		return
 	}
 	if rows := r.Target.List.Rows; rows != nil && rows.Own { // it may lack one
-		if _, err = m.composeOnce(ctx, p); err == nil {
-			p, err = m.planCompose(ctx, r.source, r.kind, r.Target, nil)
+		if _, err = co.composeOnce(ctx, p); err == nil {
+			p, err = co.planCompose(ctx, r.source, r.kind, r.Target, nil)
 		}
 		if err != nil {
 			return
 		}
 	}
-	if age, sane := m.ages().age(r.now, p.coverage.At); sane && age < m.ages().Hard {
+	if age, sane := co.ages().age(r.now, p.coverage.At); sane && age < co.ages().Hard {
 		r.composedFallback = p
 	}
 }
@@ -191,7 +191,7 @@ func (m *Mirror) prepareFallback(ctx context.Context, r *reading) {
 // is held whole; nil when that is not known. It is as old as the walks it rests
 // on. Who asks while upstream is well is told by upstream: the record may have
 // come since.
-func (m *Mirror) absent(ctx context.Context, r *reading) *understudy.Page {
+func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 	t, s, sp := r.Target, r.source, r.Target.Kind
 	if t.Instance == nil || t.ID == "" || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" || sp.Retention.Unlisted ||
 		sp.Retention.WithParent {
@@ -205,11 +205,11 @@ func (m *Mirror) absent(ctx context.Context, r *reading) *understudy.Page {
 	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() }) {
 		return nil // a list may filter by itself
 	}
-	c, whole := m.coverage.Covered(s.Name, r.kind.name, "", 0, 0)
-	if age, sane := m.ages().age(r.now, c.At); !whole || c.From != 0 || !sane || age >= m.ages().Hard || m.wroteSince(ctx, r.kind, &c) {
+	c, whole := co.coverage.Covered(s.Name, r.kind.name, "", 0, 0)
+	if age, sane := co.ages().age(r.now, c.At); !whole || c.From != 0 || !sane || age >= co.ages().Hard || co.wroteSince(ctx, r.kind, &c) {
 		return nil
 	}
-	if rec, err := m.lookUp(ctx, s, sp, t.ID); rec != nil || err != nil {
+	if rec, err := co.lookUp(ctx, s, sp, t.ID); rec != nil || err != nil {
 		return nil
 	}
 	return refusalOf(t, compose.NotFound(t), c.At)

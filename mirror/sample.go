@@ -181,9 +181,9 @@ func (m *Mirror) check(l *listMode, r *reading) {
 
 // wroteSince reports whether a write touched a kind and what it changed has not
 // been seen yet: the newest page is older, or a record it named.
-func (m *Mirror) wroteSince(ctx context.Context, k *kind, c *request.Coverage) bool {
+func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage) bool {
 	w := &k.recentWrites
-	if m.recallWrites(ctx, k) != nil {
+	if co.recallWrites(ctx, k) != nil {
 		return true // nobody knows
 	}
 	w.mu.Lock()
@@ -204,7 +204,7 @@ func (m *Mirror) wroteSince(ctx context.Context, k *kind, c *request.Coverage) b
 		return true
 	}
 	for _, id := range ids {
-		rec, err := m.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
+		rec, err := co.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
 		if err != nil || rec != nil && (rec.Invalid || k.unflushed(id)) {
 			return true // or nobody knows: who asked is gone, or it cannot be read
 		}

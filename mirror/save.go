@@ -15,7 +15,7 @@ import (
 )
 
 // fill keeps a flight's page as far as it may be kept, and completes the flight.
-func (m *Mirror) fill(f *flight, p *understudy.Page) {
+func (fl *filler) fill(f *flight, p *understudy.Page) {
 	switch {
 	case f.kind.name == "":
 		f.complete(p, nil) // for its waiters only
@@ -24,7 +24,7 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		f.saveErr = errOvertaken
 		f.complete(p, nil) // likewise
 		return
-	case p.NotStored == "" && m.saving.pauses(p.Asked(), m.now()):
+	case p.NotStored == "" && fl.saving.pauses(p.Asked(), fl.now()):
 		paused := *p
 		paused.NotStored, p = "saving it took too long a moment ago", &paused
 	}
@@ -32,25 +32,25 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		f.source.counts.notStored.Add(1)
 		f.detail = notStored(p)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), saveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(fl.ctx), saveTime)
 	defer cancel()
 	defer f.offerUnsaved(p)()
-	if !m.storable(ctx, f, p) {
+	if !fl.storable(ctx, f, p) {
 		if p.NotStored != "" && p.Status < 400 {
 			f.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
 		}
 		before := f.kind.changes.Load()
 		f.complete(p, nil)
-		m.hold(f, p, before)
+		fl.hold(f, p, before)
 		return
 	}
 	if f.target.Instance != nil && p.Status >= 400 {
-		m.forgetMedia(f.kind, f.target.ID) // its record went, whether or not it was known
+		fl.recordWent(f.kind, f.target.ID) // its record went, whether or not it was known
 	}
-	begin := m.now()
+	begin := fl.now()
 	if err := f.kind.lock(ctx); err != nil {
-		f.saving = m.now().Sub(begin)
-		m.unsaved(f, err)
+		f.saving = fl.now().Sub(begin)
+		fl.unsaved(f, err)
 		f.complete(p, nil)
 		return
 	}
@@ -58,27 +58,27 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 	generation := f.kind.generation.Load() // before the look: what is written after it is refused by the store
 	if f.invalidated() {
 		f.saveErr = errOvertaken
-		m.saveRest(ctx, f, p, generation)
+		fl.saveRest(ctx, f, p, generation)
 		f.complete(p, nil)
 		return
 	}
 	before := f.kind.changes.Load()
-	saved, err := m.save(ctx, f.kind, f.forStore(p, generation))
-	f.saving, f.saveErr = m.now().Sub(begin), err
+	saved, err := fl.save(ctx, f.kind, f.forStore(p, generation))
+	f.saving, f.saveErr = fl.now().Sub(begin), err
 	switch {
 	case err == nil:
-		p, f.stored, f.changes = m.allowed(f, f.fromStore(saved.Page, p)), saved.Page.NotStored == "", saved.Changes
+		p, f.stored, f.changes = fl.allowed(f, f.fromStore(saved.Page, p)), saved.Page.NotStored == "", saved.Changes
 		if !f.recordsOnly {
-			p = m.checked(ctx, f, p, before)
+			p = fl.checked(ctx, f, p, before)
 		}
 		except := p.Key
 		if f.recordsOnly {
 			except = understudy.Key{} // no entry is made of this page
 		}
-		if m.supersede(f.kind, p.Shape, saved.Changes, except) {
+		if fl.supersede(f.kind, p.Shape, saved.Changes, except) {
 			before++
 		}
-		m.landed(p, saved.Changes, f.reason)
+		fl.landed(p, saved.Changes, f.reason)
 		if before == f.counter || len(saved.Changes) > 0 && before == f.counter+1 {
 			f.saved = f.kind.changes.Load() + 1
 		}
@@ -86,25 +86,25 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		f.complete(p, nil)
 		return
 	case !errors.Is(err, understudy.ErrOutdated):
-		m.unsaved(f, err)
+		fl.unsaved(f, err)
 	}
 	f.complete(p, nil)
-	m.hold(f, p, before)
+	fl.hold(f, p, before)
 }
 
 // completed tells whoever was named in the options of a save. The caller has the
 // kind's lock, so that the changes of a kind are told in the order of their
 // numbers.
-func (m *Mirror) landed(p *understudy.Page, changes []understudy.Change, why request.Reason) {
-	if m.tell != nil && (len(p.Rows) > 0 || len(changes) > 0) {
-		m.tell(request.PageSaved{Page: p, Changes: changes, Reason: why})
+func (wr *writer) landed(p *understudy.Page, changes []understudy.Change, why request.Reason) {
+	if wr.tell != nil && (len(p.Rows) > 0 || len(changes) > 0) {
+		wr.tell(request.PageSaved{Page: p, Changes: changes, Reason: why})
 	}
 }
 
 // saveRest saves the records of an invalidated list that were not written since
 // its fetch began, or nothing would be saved while writes keep coming. The list
 // itself is not kept.
-func (m *Mirror) saveRest(ctx context.Context, f *flight, p *understudy.Page, generation int64) {
+func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, generation int64) {
 	if !p.List || p.Status != 200 || f.purged() {
 		return
 	}
@@ -114,15 +114,15 @@ func (m *Mirror) saveRest(ctx context.Context, f *flight, p *understudy.Page, ge
 	if len(rest.Rows) == 0 {
 		return
 	}
-	saved, err := m.save(ctx, f.kind, &rest)
+	saved, err := fl.save(ctx, f.kind, &rest)
 	if err != nil {
-		m.unsaved(f, err)
+		fl.unsaved(f, err)
 		return
 	}
-	m.supersede(f.kind, p.Shape, saved.Changes, understudy.Key{})
+	fl.supersede(f.kind, p.Shape, saved.Changes, understudy.Key{})
 	told := *saved.Page
 	told.Key, told.Of, told.Next = p.Key, p.Of, p.Next
-	m.landed(&told, saved.Changes, f.reason)
+	fl.landed(&told, saved.Changes, f.reason)
 	f.restSaved = true
 }
 
@@ -132,11 +132,11 @@ var errOvertaken = fmt.Errorf("%w: a write or a purge came after the fetch began
 // checked asks the store whether a page just saved is already superseded: when
 // something changed while it was fetched, another fetch may have seen a record
 // later than this one did.
-func (m *Mirror) checked(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
+func (fl *filler) checked(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
 	if before == f.counter {
 		return p
 	}
-	kept, err := m.store.Page(ctx, p.Key)
+	kept, err := fl.store.Page(ctx, p.Key)
 	if err != nil || !kept.Superseded {
 		return p
 	}
@@ -148,7 +148,7 @@ func (m *Mirror) checked(ctx context.Context, f *flight, p *understudy.Page, bef
 // storable reports whether a page is for the store: a good answer, or word
 // that a record is gone. Other refusals, and what cannot be kept faithfully,
 // stay in memory for their short time.
-func (m *Mirror) storable(ctx context.Context, f *flight, p *understudy.Page) bool {
+func (fl *filler) storable(ctx context.Context, f *flight, p *understudy.Page) bool {
 	switch {
 	case p.NotStored != "":
 		return false
@@ -162,59 +162,59 @@ func (m *Mirror) storable(ctx context.Context, f *flight, p *understudy.Page) bo
 	// A record asked for under another account's path is not there, but it is
 	// not gone. Nor is one that upstream forgets by itself: the answer passes, and
 	// what is remembered stays.
-	rec := m.known(ctx, f.source, f.target.Kind, f.target.ID)
-	return rec == nil || belongs(f.target, rec.Body) && !m.forgotten(ctx, f.kind, rec)
+	rec := fl.known(ctx, f.source, f.target.Kind, f.target.ID)
+	return rec == nil || belongs(f.target, rec.Body) && !fl.forgotten(ctx, f.kind, rec)
 }
 
 // save saves; the caller has the kind's lock. What the store has not been told
 // of earlier writes is told first.
-func (m *Mirror) save(ctx context.Context, k *kind, p *understudy.Page) (request.Saved, error) {
-	if err := m.flush(ctx, k); err != nil {
-		return request.Saved{}, m.saving.failed(m, err)
+func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (request.Saved, error) {
+	if err := wr.flush(ctx, k); err != nil {
+		return request.Saved{}, wr.saving.failed(wr.env, err)
 	}
-	saved, err := m.store.Save(ctx, p)
+	saved, err := wr.store.Save(ctx, p)
 	switch {
 	case errors.Is(err, understudy.ErrNotStored) && errors.Is(err, context.DeadlineExceeded):
-		m.saving.tooLong(p.Asked(), m.now()) // the page's own fault: others can be saved
+		wr.saving.tooLong(p.Asked(), wr.now()) // the page's own fault: others can be saved
 		return saved, err
 	case err != nil && !errors.Is(err, understudy.ErrOutdated):
-		return saved, m.saving.failed(m, err)
+		return saved, wr.saving.failed(wr.env, err)
 	}
-	m.saving.works(m)
+	wr.saving.works(wr.env)
 	return saved, err
 }
 
 // hold puts a page into the hot tier. It becomes ready at once when the one it
 // follows was, when it is polled, or when several waited for it.
-func (m *Mirror) hold(f *flight, p *understudy.Page, before int64) {
-	m.flights.Lock()
+func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
+	fl.flights.Lock()
 	readers := f.readers
-	m.flights.Unlock()
-	if f.recordsOnly || f.filled && readers == 0 && !m.wanted(p.Key, f.source) {
+	fl.flights.Unlock()
+	if f.recordsOnly || f.filled && readers == 0 && !fl.wanted(p.Key, f.source) {
 		return
 	}
-	h := held{page: p, fresh: m.ages().fresh(f.target, p), stored: f.stored}
-	e := m.entryOf(f.kind, f.target, &h)
+	h := held{page: p, fresh: fl.ages().fresh(f.target, p), stored: f.stored}
+	e := fl.entryOf(f.kind, f.target, &h)
 	if e == nil {
-		m.hot.forget(m.hot.hash(p.Key))
+		fl.hot.forget(fl.hot.hash(p.Key))
 		return
 	}
 	var r *encodedEntry
-	if e.polled || readers > 1 || m.hot.isReady(e.hash) {
-		r = m.hot.readyPage(p)
+	if e.polled || readers > 1 || fl.hot.isReady(e.hash) {
+		r = fl.hot.readyPage(p)
 	}
-	if m.hot.put(e, r) && (f.kind.changes.Load() != before || f.invalidated()) {
-		m.hot.drop(e)
+	if fl.hot.put(e, r) && (f.kind.changes.Load() != before || f.invalidated()) {
+		fl.hot.drop(e)
 	}
 }
 
 // wanted reports whether a page nobody reads now is for memory all the same.
-func (m *Mirror) wanted(key understudy.Key, s *source) bool {
-	return m.hot.find(key) != nil || s.polls()[key] != nil
+func (es *entries) wanted(key understudy.Key, s *source) bool {
+	return es.hot.find(key) != nil || s.polls()[key] != nil
 }
 
 // unsaved notes that a flight's page could not be saved.
-func (m *Mirror) unsaved(f *flight, err error) {
+func (fl *filler) unsaved(f *flight, err error) {
 	f.source.counts.notStored.Add(1)
 	f.saveErr, f.detail = err, "not stored: "+lastWords(err)
 }
@@ -274,24 +274,24 @@ func (s *saving) pauses(key understudy.Key, now time.Time) bool {
 	return ok
 }
 
-func (s *saving) failed(m *Mirror, err error) error {
+func (s *saving) failed(v *env, err error) error {
 	s.Lock()
 	defer s.Unlock()
 	if s.since.IsZero() {
-		s.since = m.now()
-		m.log.Error("mirror: nothing can be saved, polls pause", "error", err)
+		s.since = v.now()
+		v.log.Error("mirror: nothing can be saved, polls pause", "error", err)
 	}
 	s.why = lastWords(err)
 	return err
 }
 
-func (s *saving) works(m *Mirror) {
+func (s *saving) works(v *env) {
 	s.Lock()
 	defer s.Unlock()
 	if !s.since.IsZero() {
-		m.log.Info("mirror: saving works again", "after", m.now().Sub(s.since))
+		v.log.Info("mirror: saving works again", "after", v.now().Sub(s.since))
 		s.since, s.why = time.Time{}, ""
-		for _, source := range m.sources { // polls have paused
+		for _, source := range v.sources { // polls have paused
 			for _, p := range source.polls() {
 				p.nudge()
 			}

@@ -22,20 +22,20 @@ type news struct {
 // brought the change. It reports whether it went looking; the kind's counter
 // has risen by one then. A change in one shape leaves pages of other shapes
 // alone; a record that went is gone from all.
-func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, except understudy.Key) bool {
+func (es *entries) supersede(k *kind, shape string, changes []understudy.Change, except understudy.Key) bool {
 	if len(changes) == 0 {
 		return false
 	}
 	k.changes.Add(1)
 	for _, c := range changes {
 		if c.Type == understudy.Went {
-			m.forgetMedia(k, c.ID)
+			es.recordWent(k, c.ID)
 		}
 	}
-	n := m.newsOf(changes, shape, understudy.NamesOf(k.source.Spec.Kind(k.name).ID...))
-	own := m.hot.hash(except)
+	n := es.newsOf(changes, shape, understudy.NamesOf(k.source.Spec.Kind(k.name).ID...))
+	own := es.hot.hash(except)
 	var gone []*entry
-	m.hot.each(k, func(e *entry) {
+	es.hot.each(k, func(e *entry) {
 		switch {
 		case e.hash == own:
 		case !e.stored && !e.composed && e.form.shape == shape:
@@ -43,12 +43,12 @@ func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, e
 		case e.ident != 0 && n.idents[e.ident]:
 			gone = append(gone, e) // the store composes a better one
 		case e.list:
-			n.makeOld(m, e)
+			n.makeOld(es, e)
 		}
 	})
-	m.hot.dropAll(gone)
+	es.hot.dropAll(gone)
 	for _, p := range k.source.polls() {
-		if p.kind == k && p.target.Key != except && m.isSuperseded(p) {
+		if p.kind == k && p.target.Key != except && es.isSuperseded(p) {
 			p.nudge()
 		}
 	}
@@ -56,13 +56,13 @@ func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, e
 }
 
 // newsOf are changes of records in a shape. Who sees the ids sees that one went.
-func (m *Mirror) newsOf(changes []understudy.Change, shape string, ids understudy.Names) *news {
+func (es *entries) newsOf(changes []understudy.Change, shape string, ids understudy.Names) *news {
 	n := &news{
 		versions: make(map[int64]int64, len(changes)), fields: make(map[int64]understudy.Names, len(changes)),
 		idents: make(map[uint64]bool, len(changes)), shape: shape,
 	}
 	for i, c := range changes {
-		n.idents[m.hot.ident(c.ID)] = true
+		n.idents[es.hot.ident(c.ID)] = true
 		if c.Type == understudy.Came {
 			continue // no list held can show it yet
 		}
@@ -82,13 +82,13 @@ func (m *Mirror) newsOf(changes []understudy.Change, shape string, ids understud
 // makeOld makes a list old that shows an older version of what changed, and notes
 // which fields did. The record numbers beside the packed page settle nearly every
 // case; only a page that shows a changed record is unpacked to compare versions.
-func (n *news) makeOld(m *Mirror, e *entry) {
+func (n *news) makeOld(es *entries, e *entry) {
 	if !n.concerns(e) {
 		return
 	}
-	p, err := m.hot.unpack(e)
+	p, err := es.hot.unpack(e)
 	if err != nil {
-		e.superseded.CompareAndSwap(0, m.monotonic(m.now()))
+		e.superseded.CompareAndSwap(0, es.monotonic(es.now()))
 		return
 	}
 	var fields []string
@@ -103,7 +103,7 @@ func (n *news) makeOld(m *Mirror, e *entry) {
 	}
 	if older {
 		e.note(fields)
-		e.superseded.CompareAndSwap(0, m.monotonic(m.now()))
+		e.superseded.CompareAndSwap(0, es.monotonic(es.now()))
 	}
 }
 
@@ -143,7 +143,7 @@ func (e *entry) note(fields []string) {
 	}
 }
 
-func (m *Mirror) isSuperseded(p *poll) bool {
-	e := m.hot.find(p.target.Key)
+func (es *entries) isSuperseded(p *poll) bool {
+	e := es.hot.find(p.target.Key)
 	return e != nil && (e.superseded.Load() != 0 || e.generation < p.kind.generation.Load())
 }

@@ -12,6 +12,13 @@ import (
 	"understudy/request"
 )
 
+// invalidator makes old, and forgets, what writes and purges concern.
+type invalidator struct {
+	*writer
+	intents   Intents // nil: nobody remembers what a crash leaves
+	leftovers []leftover
+}
+
 // touchTime bounds telling the store what a write touched. It runs to its end
 // even when the caller has gone.
 const touchTime = 10 * time.Second
@@ -83,15 +90,15 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 // intend notes a write before it is passed on, so that a process after a crash
 // looks at the record. What it returns is called when the store was told, or
 // upstream asked, what became of it.
-func (m *Mirror) intend(k *kind, id string) (ended func()) {
-	if m.intents == nil || k.name == "" {
+func (iv *invalidator) intend(k *kind, id string) (ended func()) {
+	if iv.intents == nil || k.name == "" {
 		return func() {}
 	}
-	n, err := m.intents.Begin(request.Invalidation{Source: k.source.Name, Kind: k.name, ID: id})
+	n, err := iv.intents.Begin(request.Invalidation{Source: k.source.Name, Kind: k.name, ID: id})
 	if err != nil {
-		m.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was", "source", k.source.Name, "error", err)
+		iv.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was", "source", k.source.Name, "error", err)
 	}
-	return func() { m.intents.End(n) }
+	return func() { iv.intents.End(n) }
 }
 
 func written(p *understudy.Page) *request.Response {
@@ -138,21 +145,21 @@ func (m *Mirror) invalidate(ctx context.Context, k *kind, w request.Write, id st
 
 // touched drops the record's instances from the hot tier; of a kind without ids,
 // every page that is no list. Lists are outdated by their generation.
-func (m *Mirror) touched(k *kind, id string) {
+func (es *entries) touched(k *kind, id string) {
 	k.changes.Add(1)
 	spec := k.source.Spec.Kind(k.name)
 	whole := spec != nil && len(spec.ID) == 0
 	if id == "" && !whole {
 		return
 	}
-	ident := m.hot.ident(id)
+	ident := es.hot.ident(id)
 	var gone []*entry
-	m.hot.each(k, func(e *entry) {
+	es.hot.each(k, func(e *entry) {
 		if id != "" && e.ident == ident || whole && !e.list {
 			gone = append(gone, e)
 		}
 	})
-	m.hot.dropAll(gone)
+	es.hot.dropAll(gone)
 }
 
 // touch tells the store, with the kind locked: first the version the answer
@@ -161,22 +168,22 @@ func (m *Mirror) touched(k *kind, id string) {
 // still be missing), so it is a version and no answer. What the store does not
 // take in is owed: until then the mirror itself knows that the record is
 // invalid.
-func (m *Mirror) touch(ctx context.Context, k *kind, id string) error {
-	if why := m.saving.trouble(); why != "" && m.running.Load() { // who wrote does not wait for a locked database
-		m.flushSoon()
+func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
+	if why := wr.saving.trouble(); why != "" && wr.started.Load() { // who wrote does not wait for a locked database
+		wr.flushSoon()
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, why)
 	}
 	if err := k.lock(ctx); err != nil {
-		m.flushSoon()
+		wr.flushSoon()
 		return err
 	}
 	defer k.unlock()
-	if err := m.flush(ctx, k); err != nil {
-		m.flushSoon()
-		return m.saving.failed(m, err)
+	if err := wr.flush(ctx, k); err != nil {
+		wr.flushSoon()
+		return wr.saving.failed(wr.env, err)
 	}
-	m.touched(k, id) // whoever read the version meanwhile
-	m.saving.works(m)
+	wr.touched(k, id) // whoever read the version meanwhile
+	wr.saving.works(wr.env)
 	return nil
 }
 
