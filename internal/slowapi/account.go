@@ -10,8 +10,8 @@ var accounts = &kind{
 	name: "accounts", prefix: "AC", tag: 'A',
 	blank: func() row { return new(account) },
 	filters: []filter{
-		{"FriendlyName", textFilter(func(r row) string { return r.(*account).name })},
-		{"Status", textFilter(func(r row) string { return r.(*account).status })},
+		{key: "FriendlyName", read: textFilter(func(r row) string { return r.(*account).name })},
+		{key: "Status", read: textFilter(func(r row) string { return r.(*account).status })},
 	},
 	create: createAccount, update: updateAccount,
 }
@@ -22,9 +22,6 @@ type account struct {
 	i            int64
 	name, status string
 }
-
-// maxAccounts bounds how many accounts a world may have.
-const maxAccounts = 1000
 
 // load reads the account with an index.
 func (a *account) load(_ *world, s *sequence, i int64) {

@@ -1,22 +1,17 @@
-// Alerts, the paths of the Monitor API that has them, and absolute URLs.
+// Alerts of the Monitor API.
 package slowapi
 
-import (
-	"net"
-	"net/http"
-	"strconv"
-	"time"
-)
+import "strconv"
 
 var alerts = &kind{
 	name: "alerts", prefix: "NO", tag: 0x4e4c,
 	blank: func() row { return new(alert) },
 	seed:  seedAlerts,
 	filters: []filter{
-		{"LogLevel", textFilter(func(r row) string { return r.(*alert).trouble().level })},
-		{"StartDate", monthLong(alertDates[2].read)},
-		{"EndDate", monthLong(alertDates[1].read)},
-		{"ResourceSid", resourceFilter},
+		{key: "LogLevel", read: textFilter(func(r row) string { return r.(*alert).trouble().level })},
+		{key: "StartDate", read: monthLong(alertDates[2].read)},
+		{key: "EndDate", read: monthLong(alertDates[1].read)},
+		{key: "ResourceSid", read: resourceFilter},
 	},
 	arrives: true,
 }
@@ -157,36 +152,4 @@ func (a *alert) append(dst []byte, w *world) []byte {
 	return o.b
 }
 
-// stamp writes seconds since 1970 in ISO 8601, as the Monitor API has dates.
-func (o *object) stamp(name string, unix int64) {
-	o.text(name, time.Unix(unix, 0).UTC().Format(time.RFC3339))
-}
-
-// monitorVersion begins its paths.
-const monitorVersion = "/v1"
-
-// monitorRoutes are the paths below it. They show the main account.
-var monitorRoutes = []route{
-	{pattern: "Alerts", kind: alerts, monitor: true, dress: func(r row, here string) { r.(*alert).here = here }},
-	{pattern: "Alerts/*", kind: alerts, monitor: true, instance: true,
-		dress: func(r row, here string) { a := r.(*alert); a.here, a.whole = here, true }},
-	{pattern: "Events", kind: events, monitor: true, dress: eventHere},
-	{pattern: "Events/*", kind: events, monitor: true, instance: true, dress: eventHere},
-}
-
 func eventHere(r row, here string) { r.(*event).here = here }
-
-// absolute is the URL of a path of ours under the address the request came to:
-// its Host, and without one (HTTP/1.0) the address of the connection. The
-// paging of the Monitor API and media_url are absolute, as
-// https://monitor.twilio.com/v1/Alerts is at Twilio.
-func (s *Server) absolute(r *http.Request, path string) string {
-	scheme, host := "http://", r.Host
-	if r.TLS != nil {
-		scheme = "https://"
-	}
-	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); host == "" && ok {
-		host = at.String()
-	}
-	return scheme + host + path
-}

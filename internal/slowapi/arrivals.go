@@ -100,21 +100,6 @@ func (s *Server) until(now time.Time, come []*schedule) time.Duration {
 	return next.Sub(now)
 }
 
-// nextDue is when the next record moves on by itself, in Unix seconds. The
-// caller holds mu.
-func (w *world) nextDue() int64 {
-	due := int64(math.MaxInt64)
-	for _, account := range w.below {
-		for _, s := range account {
-			for _, i := range s.live {
-				p := progressOf(s, i, s.kind.life(s, i))
-				due = min(due, p.due())
-			}
-		}
-	}
-	return due
-}
-
 // worldNow is the world's time.
 func (s *Server) worldNow() time.Time {
 	s.world.mu.RLock()

@@ -3,8 +3,6 @@ package slowapi
 
 import (
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 )
 
@@ -88,37 +86,27 @@ func (n *available) append(dst []byte, _ *world) []byte {
 	return o.b
 }
 
-// degrees writes a latitude or longitude, or null for none.
-func (o *object) degrees(name string, value float64) {
-	if value == 0 {
-		o.null(name)
-		return
-	}
-	o.name(name)
-	o.b = strconv.AppendFloat(o.b, value, 'f', -1, 64)
-}
-
 // availableNumbers answers the list of one sort of number in one country. Such a
 // list has no pages, whatever the published schema says: its examples, and
 // Twilio, give the first PageSize numbers and the list's own URI.
-func (s *Server) availableNumbers(r *http.Request, t target, _ url.Values) (answer, error) {
-	in := numberCountryOf(t.sids[1])
-	sort := t.path[strings.LastIndexByte(t.path, '/')+1:]
+func availableNumbers(r *computedRequest) answer {
+	in := numberCountryOf(r.sids[1])
+	sort := r.path[strings.LastIndexByte(r.path, '/')+1:]
 	sort = strings.TrimSuffix(sort, ".json")
 	if in == nil || in.offered(sort) == nil {
-		return notFound(t.path).answer(), nil
+		return notFound(r.path).answer()
 	}
-	w, q := s.world, readQuery(r.URL.RawQuery)
-	p, refused := readSize(q, s.quirks)
+	w, q := r.w, r.q
+	p, refused := readSize(q, r.quirks)
 	if refused != nil {
-		return refused.answer(), nil
+		return refused.answer()
 	}
 	n := &available{in: in, of: in.offered(sort)}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	x := &search{w: w, quirks: s.quirks, q: q}
-	if refused := x.readFilters(t.route.listFilters()); refused != nil {
-		return refused.answer(), nil
+	x := &search{w: w, quirks: r.quirks, q: q}
+	if refused := x.readFilters(r.filters); refused != nil {
+		return refused.answer()
 	}
 	var rows []byte
 	for i, found := int64(0), int64(0); i < n.of.count() && found < p.size; i++ {
@@ -130,8 +118,8 @@ func (s *Server) availableNumbers(r *http.Request, t target, _ url.Values) (answ
 		}
 		rows = n.append(rows, w)
 	}
-	uri := t.path
-	if echo := q.echo(nil, t.route.listFilters()); len(echo) > 0 {
+	uri := r.path
+	if echo := q.echo(nil, keysOf(r.filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
 	var o object
@@ -139,20 +127,20 @@ func (s *Server) availableNumbers(r *http.Request, t target, _ url.Values) (answ
 	o.array("available_phone_numbers", rows)
 	o.text("uri", uri)
 	o.close()
-	return answer{status: http.StatusOK, body: o.b}, nil
+	return answer{status: http.StatusOK, body: o.b}
 }
 
 // countryList answers the list of countries, or one of them.
-func (s *Server) countryList(_ *http.Request, t target, _ url.Values) (answer, error) {
-	s.world.mu.RLock()
-	base := version + "/Accounts/" + s.world.accountSID(t.account) + "/AvailablePhoneNumbers"
-	s.world.mu.RUnlock()
-	if len(t.sids) == 2 {
-		one := numberCountryOf(t.sids[1])
+func countryList(r *computedRequest) answer {
+	r.w.mu.RLock()
+	base := version + "/Accounts/" + r.w.accountSID(r.account) + "/AvailablePhoneNumbers"
+	r.w.mu.RUnlock()
+	if len(r.sids) == 2 {
+		one := numberCountryOf(r.sids[1])
 		if one == nil {
-			return notFound(t.path).answer(), nil
+			return notFound(r.path).answer()
 		}
-		return answer{status: http.StatusOK, body: one.append(nil, base)}, nil
+		return answer{status: http.StatusOK, body: one.append(nil, base)}
 	}
 	var rows []byte
 	for i := range numberCountries {
@@ -166,7 +154,7 @@ func (s *Server) countryList(_ *http.Request, t target, _ url.Values) (answer, e
 	o.array("countries", rows)
 	o.text("uri", base+".json")
 	o.close()
-	return answer{status: http.StatusOK, body: o.b}, nil
+	return answer{status: http.StatusOK, body: o.b}
 }
 
 // append writes the country.
@@ -192,18 +180,3 @@ var offerNames = map[string]string{
 	"Local": "local", "Mobile": "mobile", "TollFree": "toll_free", "National": "national",
 	"MachineToMachine": "machine_to_machine", "SharedCost": "shared_cost", "Voip": "voip",
 }
-
-// availableRoutes are the countries, one of them, and each sort of number in one.
-var availableRoutes = func() []route {
-	all := []route{
-		{pattern: "Accounts/*/AvailablePhoneNumbers", serve: (*Server).countryList, methods: "GET, HEAD"},
-		{pattern: "Accounts/*/AvailablePhoneNumbers/*", instance: true, serve: (*Server).countryList, methods: "GET, HEAD"},
-	}
-	for path := range offerNames {
-		all = append(all, route{
-			pattern: "Accounts/*/AvailablePhoneNumbers/*/" + path, key: "available_phone_numbers", filters: availableFilters,
-			serve: (*Server).availableNumbers, methods: "GET, HEAD",
-		})
-	}
-	return all
-}()

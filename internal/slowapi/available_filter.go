@@ -8,8 +8,8 @@ import (
 
 // availableFilters in the order of docs/twilio.md.
 var availableFilters = []filter{
-	{"AreaCode", areaFilter},
-	{"Contains", containsFilter},
+	{key: "AreaCode", read: areaFilter},
+	{key: "Contains", read: containsFilter},
 	capability("SmsEnabled", func(n *available) bool { return n.sms }),
 	capability("MmsEnabled", func(n *available) bool { return n.mms }),
 	capability("VoiceEnabled", func(n *available) bool { return n.voice }),
@@ -17,10 +17,10 @@ var availableFilters = []filter{
 	excluding("ExcludeAllAddressRequired", func(n *available) bool { return n.requires != "none" }),
 	excluding("ExcludeLocalAddressRequired", func(n *available) bool { return n.requires == "local" }),
 	excluding("ExcludeForeignAddressRequired", func(n *available) bool { return n.requires == "foreign" }),
-	{"Beta", betaFilter},
-	{"NearNumber", nearNumber},
-	{"NearLatLong", nearLatLong},
-	{"Distance", distanceFilter},
+	{key: "Beta", read: betaFilter},
+	{key: "NearNumber", read: nearNumber},
+	{key: "NearLatLong", read: nearLatLong},
+	{key: "Distance", read: distanceFilter},
 	inPlace("InPostalCode", func(l *locale) string { return l.postal }),
 	inPlace("InRegion", func(l *locale) string { return l.region }),
 	inPlace("InRateCenter", func(l *locale) string { return l.rateCenter }),
@@ -30,12 +30,12 @@ var availableFilters = []filter{
 
 // capability asks for numbers that can or cannot do something.
 func capability(key string, get func(*available) bool) filter {
-	return filter{key, truthFilter(func(r row) bool { return get(r.(*available)) })}
+	return filter{key: key, read: truthFilter(func(r row) bool { return get(r.(*available)) })}
 }
 
 // excluding leaves out some numbers when it is true, and nothing when it is not.
 func excluding(key string, out func(*available) bool) filter {
-	return filter{key, func(x *search, value string) (condition, *refusal) {
+	return filter{key: key, read: func(x *search, value string) (condition, *refusal) {
 		c, r := truthFilter(func(row) bool { return true })(x, value)
 		if r != nil {
 			return c, r
@@ -109,7 +109,7 @@ func containsFilter(_ *search, value string) (condition, *refusal) {
 
 // inPlace asks for what is in a place, named by itself or by a number of it.
 func inPlace(key string, get func(*locale) string) filter {
-	return filter{key, func(_ *search, value string) (condition, *refusal) {
+	return filter{key: key, read: func(_ *search, value string) (condition, *refusal) {
 		if at := placeOf(value); at != nil {
 			value = get(at)
 		}

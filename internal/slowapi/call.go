@@ -15,15 +15,16 @@ var calls = &kind{
 	life:  callLife,
 	filters: slices.Concat(
 		[]filter{
-			{"To", partyFilter(func(r row) *party { return &r.(*call).to })},
-			{"From", partyFilter(func(r row) *party { return &r.(*call).from })},
-			{"ParentCallSid", parentFilter},
-			{"Status", textFilter(func(r row) string { return r.(*call).progress.status() })},
+			{key: "To", read: partyFilter(func(r row) *party { return &r.(*call).to })},
+			{key: "From", read: partyFilter(func(r row) *party { return &r.(*call).from })},
+			{key: "ParentCallSid", read: parentFilter},
+			{key: "Status", read: textFilter(func(r row) string { return r.(*call).progress.status() })},
 		},
 		clockFilters("StartTime", false, func(r row) int64 { return r.(*call).start }),
 		clockFilters("EndTime", false, func(r row) int64 { return r.(*call).end }),
 	),
 	create: createCall, update: updateCall, remove: true, arrives: true,
+	finals: []string{"completed", "busy", "failed", "no-answer", "canceled"},
 }
 
 // call is one call, read from the seed and its mark.
@@ -105,7 +106,7 @@ func callLife(s *sequence, i int64) lifecycle {
 	if s.written(i) {
 		plan = answeredOutbound
 	}
-	return lifecycle{plan, callDwell(&d, plan)}
+	return lifecycle{plan: plan, dwell: callDwell(&d, plan)}
 }
 
 // callDwell draws how long each state lasts. Most calls are short, few are long.
@@ -140,7 +141,7 @@ func (c *call) load(w *world, s *sequence, i int64) {
 	if written {
 		plan = answeredOutbound
 	}
-	*c = call{s: s, i: i, own: -1, progress: progressOf(s, i, lifecycle{plan, callDwell(&d, plan)})}
+	*c = call{s: s, i: i, own: -1, progress: progressOf(s, i, lifecycle{plan: plan, dwell: callDwell(&d, plan)})}
 	c.start, c.end = c.times()
 	if written {
 		c.fromForm(w)
@@ -155,7 +156,7 @@ func (c *call) load(w *world, s *sequence, i int64) {
 // sides draws who called whom.
 func (c *call) sides(w *world, role int, inbound bool, d *rng) {
 	c.own = int64(d.below(ownNumbers))
-	us, them := party{own: true, index: c.own}, w.somebody(d)
+	us, them := party{own: true, index: c.own}, somebody(d, w.people)
 	odd, which := d.below(200), d.next()
 	c.direction, c.from, c.to = "outbound-api", us, them
 	switch {
@@ -204,89 +205,63 @@ func (c *call) times() (start, end int64) {
 	return start, end
 }
 
-// callEvents answers the list of a call's events. They have no SIDs.
-func (s *Server) callEvents(r *http.Request, t target, _ url.Values) (answer, error) {
-	w := s.world
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	var c call
-	c.load(w, w.below[t.account][calls], t.parent)
-	list := c.events(w)
-	l := computedList{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
-	return l.page(t, readQuery(r.URL.RawQuery), s.quirks), nil
+// createCall reads what POST to Calls asks for.
+func createCall(_ *world, _ *sequence, form url.Values) (map[string]string, *refusal) {
+	to, from := form.Get("To"), form.Get("From")
+	switch {
+	case to == "":
+		return nil, refuse(http.StatusBadRequest, 21201, "No 'To' number is specified")
+	case from == "":
+		return nil, refuse(http.StatusBadRequest, 21213, "No 'From' number is specified")
+	case !callable(to):
+		return nil, refuse(http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+to)
+	case !callable(from):
+		return nil, refuse(http.StatusBadRequest, 21212, "Invalid 'From' Phone Number: "+from)
+	}
+	return map[string]string{"To": to, "From": from}, nil
 }
 
-// callEvent is one request and its response.
-type callEvent struct {
-	url       string
-	names     []string // of the parameters, each followed by its value
-	status    int64
-	took      int64 // milliseconds
-	kind      string
-	body      string
-	happening int64
+// callable tells whether one may call it: a number in E.164, or anything else
+// that does not pretend to be one (client:, sip:, short codes).
+func callable(party string) bool {
+	return len(party) <= 256 && (party[0] != '+' || isNumber(party))
 }
 
-// events are those of the call: its creation when we called, the webhook once
-// somebody answered or rang, and the status callback when it was over.
-func (c *call) events(w *world) (all []callEvent) {
-	sid, account := string(w.appendSID(nil, c.s, c.i)), w.accountSID(c.s.account)
-	from, to := string(c.from.appendTo(nil, w)), string(c.to.appendTo(nil, w))
-	d := rngFor(w.seed, tagCallEvents, c.i)
-	took := func() int64 { return int64(20 + d.below(900)) }
-	told := []string{"account_sid", account, "api_version", apiVersion, "call_sid", sid, "call_status", c.progress.status(), "direction",
-		c.direction, "from", from, "to", to}
-
-	if c.direction == "outbound-api" {
-		all = append(all, callEvent{
-			url: "https://api.twilio.com" + version + "/Accounts/" + account + "/Calls/" + sid + ".json",
-			names: []string{"account_sid", account, "from", from, "method", "POST", "timeout", "55", "to", to, "url",
-				"https://hooks.example.com/voice"},
-			status: 201, took: took(), kind: "application/json", body: `{"sid": "` + sid + `"}`, happening: c.progress.created,
-		})
+// updateCall reads what POST to a call asks for: to end it, or to go on with
+// other instructions, which no row shows.
+func updateCall(_ *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *refusal) {
+	p := progressOf(s, i, callLife(s, i))
+	begun := p.reached("in-progress") != 0
+	over := p.status() == p.plan[p.final()]
+	switch status := form.Get("Status"); {
+	case status != "" && status != "canceled" && status != "completed":
+		return nil, nil, refuse(http.StatusBadRequest, 21218, "Status is not valid: "+status)
+	case over:
+		return nil, nil, refuse(http.StatusBadRequest, 21220, "Call is not in-progress. Cannot redirect.")
+	case status == "canceled" && begun:
+		return nil, nil, refuse(http.StatusBadRequest, 21220, "Call is in-progress. Cannot cancel.")
+	case status == "canceled":
+		return nil, []string{"canceled"}, nil
+	case status == "completed":
+		return nil, []string{"completed", "completed"}, nil
 	}
-	if c.start != 0 && c.direction != "outbound-dial" {
-		all = append(all, callEvent{
-			url: "https://hooks.example.com/voice", names: told,
-			status: 200, took: took(), kind: "text/xml", body: "<Response><Dial>" + to + "</Dial></Response>", happening: c.start,
-		})
-	}
-	if c.end != 0 {
-		all = append(all, callEvent{
-			url: "https://hooks.example.com/status", names: append(told[:len(told):len(told)], "call_duration", strconv.FormatInt(c.duration(), 10)),
-			status: 204, took: took(), kind: "text/plain", happening: c.end,
-		})
-	}
-	return all
+	return nil, nil, nil
 }
 
-// append writes the event.
-func (e *callEvent) append(dst []byte) []byte {
-	o := object{b: dst}
-	o.open()
-	o.name("request")
-	o.open()
-	o.text("method", "POST")
-	o.text("url", e.url)
-	o.name("parameters")
-	o.open()
-	for i := 0; i < len(e.names); i += 2 {
-		o.text(e.names[i], e.names[i+1])
+// partyFilter asks for one side of a call or message.
+func partyFilter(get func(row) *party) func(*search, string) (condition, *refusal) {
+	return func(x *search, value string) (condition, *refusal) {
+		w := x.w
+		return everywhere(func(r row) bool { return get(r).is(w.seed, value) }), nil
 	}
-	o.close()
-	o.close()
-	o.name("response")
-	o.open()
-	o.number("response_code", e.status)
-	o.number("request_duration", e.took)
-	o.text("content_type", e.kind)
-	o.text("response_body", e.body)
-	o.date("date_created", e.happening)
-	o.close()
-	o.close()
-	return o.b
 }
 
-var callEventRoutes = []route{
-	{pattern: "Accounts/*/Calls/*/Events", parent: calls, key: "events", serve: (*Server).callEvents, methods: "GET, HEAD"},
+// parentFilter asks for the children of a call; they stand within five of it.
+func parentFilter(x *search, value string) (condition, *refusal) {
+	index, ok := x.w.find(x.s, value)
+	if !ok {
+		return condition{test: func(row) bool { return false }, hi: -1}, nil
+	}
+	test := func(r row) bool { c := r.(*call); return c.parent && c.i-1 == index }
+	return condition{test: test, lo: index, hi: index + 5}, nil
 }

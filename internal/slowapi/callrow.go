@@ -10,8 +10,8 @@ func (c *call) made() { c.justMade = true }
 // append writes the call's row, which is its instance too.
 func (c *call) append(dst []byte, w *world) []byte {
 	var from, to [64]byte
-	fromText := string(c.from.appendTo(from[:0], w))
-	toText := string(c.to.appendTo(to[:0], w))
+	fromText := string(c.from.appendTo(from[:0], w.seed))
+	toText := string(c.to.appendTo(to[:0], w.seed))
 	sid := string(w.appendSID(nil, c.s, c.i))
 	account := w.accountSID(c.s.account)
 	base := version + "/Accounts/" + account + "/Calls/" + sid
@@ -43,7 +43,7 @@ func (c *call) append(dst []byte, w *world) []byte {
 		o.null("parent_call_sid")
 	}
 	if c.own >= 0 {
-		o.text("phone_number_sid", w.ownSID(c.own))
+		o.text("phone_number_sid", ownSID(w, c.own))
 	} else {
 		o.null("phone_number_sid")
 	}
@@ -108,7 +108,7 @@ func (c *call) price(w *world) string {
 	if c.direction != "inbound" {
 		rate = 1400
 		if c.to.text == "" && !c.to.own {
-			rate = w.country(c.to.index).cents
+			rate = homeOf(w.seed, c.to.index).cents
 		}
 	}
 	return money(rate * max((c.duration()+59)/60, 1))
@@ -134,11 +134,11 @@ func (c *call) callerName(d *rng) string {
 }
 
 func (c *call) forwardedFrom(w *world, d *rng) string {
-	pick, person := d.below(100), w.somebody(d)
+	pick, person := d.below(100), somebody(d, w.people)
 	if c.direction != "inbound" || pick >= 5 {
 		return ""
 	}
-	return string(person.appendTo(nil, w))
+	return string(person.appendTo(nil, w.seed))
 }
 
 // rareSID names something outside this world for one record in so many.

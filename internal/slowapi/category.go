@@ -3,7 +3,6 @@ package slowapi
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 )
 
@@ -71,9 +70,9 @@ type figures struct {
 
 // figuresOf counts a category in some accounts over a time, in Unix seconds.
 // The caller holds mu.
-func (w *world) figuresOf(c *category, in []int, time span) (f figures) {
+func figuresOf(w *world, c *category, in []int, time span) (f figures) {
 	for _, part := range c.parts {
-		g := w.figuresOf(categoryNamed(part), in, time)
+		g := figuresOf(w, categoryNamed(part), in, time)
 		f.count, f.usage, f.price = f.count+g.count, f.usage+g.usage, f.price+g.price
 	}
 	if c.name == "totalprice" {
@@ -84,7 +83,7 @@ func (w *world) figuresOf(c *category, in []int, time span) (f figures) {
 	}
 	for _, account := range in {
 		s := w.of(c.kind, account)
-		f.count += w.counted(c, s, time)
+		f.count += counted(w, c, s, time)
 	}
 	f.usage = f.count * c.each
 	f.price = f.usage * c.price / 1000
@@ -93,7 +92,7 @@ func (w *world) figuresOf(c *category, in []int, time span) (f figures) {
 
 // counted is how many records of a sequence belong to a category. Numbers are
 // paid for by the month: those there are, on the first of each month.
-func (w *world) counted(c *category, s *sequence, time span) int64 {
+func counted(w *world, c *category, s *sequence, time span) int64 {
 	if s.kind != numbers {
 		return (s.firstSince(time.until) - s.firstSince(time.from)) * c.share / 1000
 	}
@@ -108,22 +107,22 @@ func (w *world) counted(c *category, s *sequence, time span) int64 {
 
 // balance tells what is left on an account: what was paid in, less what
 // everything cost. Like real ones it may fall below nothing.
-func (s *Server) balance(_ *http.Request, t target, _ url.Values) (answer, error) {
-	w := s.world
+func balance(r *computedRequest) answer {
+	w := r.w
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	spent := w.figuresOf(categoryNamed("totalprice"), []int{t.account}, w.wholeLife(t.account)).price
+	spent := figuresOf(w, categoryNamed("totalprice"), []int{r.account}, wholeLife(w, r.account)).price
 	paid := (spent/2_000_000+1)*2_000_000 + 12_345
-	if t.account != 0 {
+	if r.account != 0 {
 		paid = 0
 	}
 	var o object
 	o.open()
-	o.text("account_sid", w.accountSID(t.account))
+	o.text("account_sid", w.accountSID(r.account))
 	o.text("balance", decimal(paid-spent))
 	o.text("currency", "USD")
 	o.close()
-	return answer{status: http.StatusOK, body: o.b}, nil
+	return answer{status: http.StatusOK, body: o.b}
 }
 
 // iceServers are where a token lets its bearer go. The first asks for none.
@@ -136,23 +135,24 @@ var iceServers = []string{
 
 // newToken answers POST to Tokens with a user name and a real password. Nothing
 // keeps them, and they open nothing here.
-func (s *Server) newToken(_ *http.Request, t target, form url.Values) (answer, error) {
+func newToken(r *computedRequest) answer {
+	form := r.form
 	ttl, ok := int64(86400), true
 	if form.Has("Ttl") {
 		ttl, ok = whole(form.Get("Ttl"))
 	}
 	if !ok || ttl == 0 || ttl > 86400 {
-		return invalid("Ttl must be a number of seconds from 1 to 86400").answer(), nil
+		return invalid("Ttl must be a number of seconds from 1 to 86400").answer()
 	}
-	w := s.world
+	w := r.w
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	d := rngFor(w.seed, tagSecrets<<8|0x544f, int64(t.account))
+	d := rngFor(w.seed, tagSecrets<<8|0x544f, int64(r.account))
 	user, password := string(d.hex(nil, 32)), string(d.hex(nil, 22))
 
 	var o object
 	o.open()
-	o.text("account_sid", w.accountSID(t.account))
+	o.text("account_sid", w.accountSID(r.account))
 	o.date("date_created", w.now().Unix())
 	o.date("date_updated", w.now().Unix())
 	o.name("ice_servers")
@@ -176,10 +176,5 @@ func (s *Server) newToken(_ *http.Request, t target, form url.Values) (answer, e
 	o.text("ttl", strconv.FormatInt(ttl, 10))
 	o.text("username", user)
 	o.close()
-	return answer{status: http.StatusCreated, body: o.b}, nil
-}
-
-var balanceRoutes = []route{
-	{pattern: "Accounts/*/Balance", instance: true, serve: (*Server).balance, methods: "GET, HEAD"},
-	{pattern: "Accounts/*/Tokens", instance: true, serve: (*Server).newToken, methods: "POST"},
+	return answer{status: http.StatusCreated, body: o.b}
 }

@@ -16,8 +16,8 @@ var conferences = &kind{
 		clockFilters("DateCreated", false, func(r row) int64 { return r.(*conference).progress.created }),
 		clockFilters("DateUpdated", false, func(r row) int64 { return r.(*conference).progress.updated() }),
 		[]filter{
-			{"FriendlyName", textFilter(func(r row) string { return r.(*conference).name })},
-			{"Status", textFilter(func(r row) string { return r.(*conference).progress.status() })},
+			{key: "FriendlyName", read: textFilter(func(r row) string { return r.(*conference).name })},
+			{key: "Status", read: textFilter(func(r row) string { return r.(*conference).progress.status() })},
 		},
 	),
 	update: updateConference, arrives: true,
@@ -37,7 +37,7 @@ var conferencePlan = []string{"init", "in-progress", "completed"}
 // conferenceLife is what a conference goes through. It lasts less than an hour.
 func conferenceLife(s *sequence, i int64) lifecycle {
 	d := rngFor(s.seed, s.kind.tag, i)
-	return lifecycle{conferencePlan, [8]int64{int64(5 + d.below(25)), int64(60 + min(d.below(2900), d.below(2900)))}}
+	return lifecycle{plan: conferencePlan, dwell: [8]int64{int64(5 + d.below(25)), int64(60 + min(d.below(2900), d.below(2900)))}}
 }
 
 var rooms = [...]string{

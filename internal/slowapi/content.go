@@ -3,10 +3,8 @@ package slowapi
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -61,52 +59,4 @@ func (h *heldAnswer) WriteHeader(status int) {
 func (h *heldAnswer) Write(p []byte) (int, error) {
 	h.WriteHeader(http.StatusOK)
 	return h.body.Write(p)
-}
-
-// loop is a head and then a sample over and over, to a size.
-type loop struct {
-	head, sample []byte
-	shift        int64 // where in the sample it begins
-	size, at     int64
-}
-
-// Read copies the next bytes.
-func (c *loop) Read(p []byte) (int, error) {
-	n := 0
-	for n < len(p) && c.at < c.size {
-		next := c.head[min(c.at, int64(len(c.head))):]
-		if len(next) == 0 {
-			next = c.sample[(c.at-int64(len(c.head))+c.shift)%int64(len(c.sample)):]
-		}
-		step := copy(p[n:], next[:min(int64(len(next)), c.size-c.at)])
-		n, c.at = n+step, c.at+int64(step)
-	}
-	if n == 0 && len(p) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-// Seek goes to another place.
-func (c *loop) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += c.at
-	case io.SeekEnd:
-		offset += c.size
-	}
-	if offset < 0 {
-		return 0, errors.New("slowapi: seek before the beginning")
-	}
-	c.at = offset
-	return offset, nil
-}
-
-// splitEnding takes the last dot and what stands behind it off a path's last part.
-func splitEnding(path string) (name, ending string) {
-	dot := strings.LastIndexByte(path, '.')
-	if dot < 0 || dot < strings.LastIndexByte(path, '/') {
-		return path, ""
-	}
-	return path[:dot], path[dot:]
 }

@@ -58,9 +58,6 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	tell(w, http.StatusOK, answer)
 }
 
-// errUnkept means that the journal could not be written.
-var errUnkept = errors.New("slowapi: the journal could not be written")
-
 func statusOf(err error) int {
 	if errors.Is(err, errUnkept) {
 		return http.StatusInternalServerError
@@ -116,18 +113,18 @@ func (s *Server) advance(raw []byte) (any, error) {
 	if in.Seconds < 0 || in.Seconds > maxSeconds {
 		return nil, fmt.Errorf("seconds must be 0 to %d; the clock never goes back", maxSeconds)
 	}
+	w := s.world
 	created := map[string]int{"calls": in.Calls, "messages": in.Messages, "conferences": in.Conferences, "alerts": in.Alerts}
 	for name, n := range created {
 		switch {
 		case n < 0 || n > maxAdvance:
 			return nil, fmt.Errorf("%s must be 0 to %d", name, maxAdvance)
-		case n > 0 && (kindNamed(name) == nil || !kindNamed(name).arrives):
+		case n > 0 && (w.kindNamed(name) == nil || !w.kindNamed(name).arrives):
 			return nil, fmt.Errorf("%s are not part of this world; only 0 is possible", name)
 		case n == 0:
 			delete(created, name)
 		}
 	}
-	w := s.world
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	w.mu.RLock()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -50,10 +49,10 @@ func (s *Server) editRecords(raw []byte) (any, error) {
 	if len(in.Records) > maxEdits {
 		return nil, fmt.Errorf("at most %d records at once", maxEdits)
 	}
-	if kindNamed(in.Kind) == nil {
+	w := s.world
+	if w.kindNamed(in.Kind) == nil {
 		return nil, fmt.Errorf("there is no kind %q", in.Kind)
 	}
-	w := s.world
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	out := edited{Changed: make([]string, 0, len(in.Records))}
@@ -77,7 +76,7 @@ func (s *Server) editRecords(raw []byte) (any, error) {
 
 // entryOf is the entry for an edit. The caller holds mu.
 func (w *world) entryOf(kind string, account int, e *edit) (out entry, sid string, err error) {
-	k := kindNamed(kind)
+	k := w.kindNamed(kind)
 	s := w.of(k, account)
 	if k == nil || s == nil {
 		return out, "", fmt.Errorf("there is no kind %q in account %d", kind, account)
@@ -101,13 +100,10 @@ func (w *world) entryOf(kind string, account int, e *edit) (out entry, sid strin
 	if e.Status != nil {
 		out.Fields[editedStatus] = *e.Status
 	}
-	if e.Body != nil && k == messages && s.exists(index) {
-		var m message
-		m.load(w, s, index)
-		d := m.rest
-		m.failure(&d)
-		m.serviceSID(w, &d)
-		out.Fields["Segments"], out.Fields["Body"] = strconv.Itoa(m.parts(d)), *e.Body
+	if e.Body != nil && k.rewrite != nil && s.exists(index) {
+		for name, value := range k.rewrite(w, s, index, *e.Body) {
+			out.Fields[name] = value
+		}
 	}
 	return out, string(w.appendSID(nil, s, index)), nil
 }
@@ -133,7 +129,7 @@ func valueOf(n *int64) int64 {
 
 // checkEdit tells whether an edit can become true. The caller holds mu.
 func (w *world) checkEdit(e entry) error {
-	s := w.of(kindNamed(e.Kind), e.Account)
+	s := w.of(w.kindNamed(e.Kind), e.Account)
 	if s == nil || e.Index < 0 || e.Index >= s.count() {
 		return fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
 	}
@@ -146,7 +142,7 @@ func (w *world) checkEdit(e entry) error {
 	if !s.exists(e.Index) {
 		return fmt.Errorf("slowapi: edit: record %d of %q was deleted", e.Index, e.Kind)
 	}
-	if s.kind != calls && s.kind != messages {
+	if s.kind.finals == nil {
 		return fmt.Errorf("slowapi: edit: only calls and messages can be changed so")
 	}
 	status, set := e.Fields[editedStatus]
@@ -154,23 +150,17 @@ func (w *world) checkEdit(e entry) error {
 		return nil
 	}
 	p := progressOf(s, e.Index, s.kind.life(s, e.Index))
-	if !p.done() || !slices.Contains(finals[s.kind.name], status) {
+	if !p.done() || !slices.Contains(s.kind.finals, status) {
 		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.status(),
-			finals[s.kind.name])
+			s.kind.finals)
 	}
 	return nil
-}
-
-// finals are the final states a record can be put into.
-var finals = map[string][]string{
-	"calls":    {"completed", "busy", "failed", "no-answer", "canceled"},
-	"messages": {"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"},
 }
 
 // applyEdit changes a record, or brings a deleted one back. The caller holds mu
 // for writing.
 func (w *world) applyEdit(e entry) {
-	s, at := w.of(kindNamed(e.Kind), e.Account), e.At.Unix()
+	s, at := w.of(w.kindNamed(e.Kind), e.Account), e.At.Unix()
 	if e.Op == "restore" {
 		s.gone = without(s.gone, e.Index)
 		return

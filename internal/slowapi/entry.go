@@ -4,6 +4,7 @@ package slowapi
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -43,7 +44,7 @@ func (w *world) check(e entry) error {
 
 func (w *world) checkNew(e entry) error {
 	for name, n := range e.New {
-		k := kindNamed(name)
+		k := w.kindNamed(name)
 		if k == nil || !k.arrives || n < 0 {
 			return fmt.Errorf("slowapi: %s: cannot create %d of %q", e.Op, n, name)
 		}
@@ -55,7 +56,7 @@ func (w *world) checkNew(e entry) error {
 }
 
 func (w *world) checkCreate(e entry) error {
-	s := w.of(kindNamed(e.Kind), e.Account)
+	s := w.of(w.kindNamed(e.Kind), e.Account)
 	switch {
 	case s == nil:
 		return fmt.Errorf("slowapi: create: no list of %q in account %d", e.Kind, e.Account)
@@ -68,7 +69,7 @@ func (w *world) checkCreate(e entry) error {
 }
 
 func (w *world) checkWrite(e entry) error {
-	s := w.of(kindNamed(e.Kind), e.Account)
+	s := w.of(w.kindNamed(e.Kind), e.Account)
 	if s == nil || !s.exists(e.Index) {
 		return fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
 	}
@@ -109,7 +110,7 @@ func (w *world) apply(e entry) (moved int, err error) {
 func (w *world) applyTime(e entry) (moved int) {
 	at := e.At.Unix()
 	for _, account := range w.below {
-		for _, k := range kinds {
+		for _, k := range w.kinds {
 			s := account[k]
 			for _, i := range slices.Clone(s.live) {
 				if e.Op == "advance" && w.step(s, i, at) || e.Op == "pass" && w.catchUp(s, i, at) {
@@ -118,7 +119,7 @@ func (w *world) applyTime(e entry) (moved int) {
 			}
 		}
 	}
-	for _, k := range kinds {
+	for _, k := range w.kinds {
 		s := w.below[0][k]
 		for range e.New[k.name] {
 			if k.life != nil {
@@ -161,7 +162,7 @@ func (w *world) catchUp(s *sequence, i, now int64) (moved bool) {
 
 // applyCreate adds a record that a write made.
 func (w *world) applyCreate(e entry) {
-	s := w.of(kindNamed(e.Kind), e.Account)
+	s := w.of(w.kindNamed(e.Kind), e.Account)
 	if s == w.top {
 		w.below = append(w.below, w.emptyAccount(len(w.below)))
 	}
@@ -175,7 +176,7 @@ func (w *world) applyCreate(e entry) {
 
 // applyWrite changes or deletes a record.
 func (w *world) applyWrite(e entry) {
-	s := w.of(kindNamed(e.Kind), e.Account)
+	s := w.of(w.kindNamed(e.Kind), e.Account)
 	if e.Op == "delete" {
 		if s.kind.buries {
 			s.markFor(e.Index).touched = e.At.Unix()
@@ -199,4 +200,19 @@ func (w *world) applyWrite(e entry) {
 	if at > s.created(e.Index)+slack {
 		s.late = insert(s.late, e.Index)
 	}
+}
+
+// nextDue is when the next record moves on by itself, in Unix seconds. The
+// caller holds mu.
+func (w *world) nextDue() int64 {
+	due := int64(math.MaxInt64)
+	for _, account := range w.below {
+		for _, s := range account {
+			for _, i := range s.live {
+				p := progressOf(s, i, s.kind.life(s, i))
+				due = min(due, p.due())
+			}
+		}
+	}
+	return due
 }

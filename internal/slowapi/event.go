@@ -10,12 +10,12 @@ var events = &kind{
 		return w.sequence(k, 0, w.records/troubled, w.epoch.Unix(), days*86400)
 	},
 	filters: []filter{
-		{"ActorSid", textFilter(func(r row) string { return r.(*event).actorSID() })},
-		{"EventType", textFilter(func(r row) string { return r.(*event).doing().name })},
-		{"ResourceSid", eventResourceFilter},
-		{"SourceIpAddress", textFilter(func(r row) string { return r.(*event).address() })},
-		{"StartDate", eventDates[2].read},
-		{"EndDate", eventDates[1].read},
+		{key: "ActorSid", read: textFilter(func(r row) string { return r.(*event).actorSID() })},
+		{key: "EventType", read: textFilter(func(r row) string { return r.(*event).doing().name })},
+		{key: "ResourceSid", read: eventResourceFilter},
+		{key: "SourceIpAddress", read: textFilter(func(r row) string { return r.(*event).address() })},
+		{key: "StartDate", read: eventDates[2].read},
+		{key: "EndDate", read: eventDates[1].read},
 	},
 }
 
@@ -72,7 +72,7 @@ func (e *event) resource(w *world) (sid, path string) {
 	path = version + "/Accounts/" + account
 	switch e.doing().resource {
 	case "phone-number":
-		sid = w.ownSID(int64(e.which))
+		sid = ownSID(w, int64(e.which))
 		return sid, path + "/IncomingPhoneNumbers/" + sid
 	case "application":
 		sid = string(w.cipher.appendSID(nil, "AP", e.s.account, tagApplications, int64(e.which%seededApplications)))

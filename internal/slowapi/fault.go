@@ -2,7 +2,6 @@
 package slowapi
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -194,17 +193,4 @@ func (f *fault) dress(a *answer) {
 		a.status = *f.Status
 	}
 	a.header = header
-}
-
-// strict decodes one JSON value without unknown fields and nothing behind it.
-func strict(raw []byte, into any) error {
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("the body is not the JSON expected here: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if d.More() {
-		return errors.New("something follows the JSON value")
-	}
-	return nil
 }

@@ -56,7 +56,7 @@ func callScene(w *world, s *sequence, i int64, d rng) scene {
 	c.load(w, s, i)
 	return scene{
 		account: w.accountSID(s.account), sid: string(w.appendSID(nil, s, i)),
-		from: string(c.from.appendTo(nil, w)), to: string(c.to.appendTo(nil, w)),
+		from: string(c.from.appendTo(nil, w.seed)), to: string(c.to.appendTo(nil, w.seed)),
 		status: c.progress.status(), direction: c.direction,
 		trouble: callIncidents[d.below(len(callIncidents))], d: d,
 	}
@@ -71,7 +71,7 @@ func messageScene(w *world, s *sequence, i int64, d rng) scene {
 	service := m.serviceSID(w, &rest)
 	return scene{
 		account: w.accountSID(s.account), sid: string(w.appendSID(nil, s, i)),
-		from: string(m.from.appendTo(nil, w)), to: string(m.to.appendTo(nil, w)),
+		from: string(m.from.appendTo(nil, w.seed)), to: string(m.to.appendTo(nil, w.seed)),
 		status: m.progress.status(), direction: m.direction,
 		message: true, body: m.say(rest), service: service,
 		trouble: messageIncidents[d.below(len(messageIncidents))], d: d,
@@ -186,7 +186,7 @@ var notifications = &kind{
 	blank: func() row { return new(notification) },
 	seed:  seedNotifications,
 	filters: slices.Concat(
-		[]filter{{"Log", textFilter(func(r row) string { return r.(*notification).log() })}},
+		[]filter{{key: "Log", read: textFilter(func(r row) string { return r.(*notification).log() })}},
 		clockFilters("MessageDate", false, func(r row) int64 { return r.(*notification).at }),
 	),
 }
@@ -222,7 +222,7 @@ func notifiedCall(seed uint64, i int64) int64 {
 // notificationsOf are those of one call: one or none.
 func notificationsOf(_ *world, _ *sequence, call int64) condition {
 	i := call / troubled
-	return condition{func(r row) bool { return r.(*notification).call == call }, i, i}
+	return condition{test: func(r row) bool { return r.(*notification).call == call }, lo: i, hi: i}
 }
 
 // load reads the notification with an index.
@@ -276,15 +276,6 @@ func (n *notification) append(dst []byte, w *world) []byte {
 	o.text("uri", base+"/Notifications/"+sid+".json")
 	o.close()
 	return o.b
-}
-
-// Their paths; a list's rows say less than an instance.
-var notificationRoutes = []route{
-	{pattern: "Accounts/*/Notifications", kind: notifications},
-	{pattern: "Accounts/*/Notifications/*", kind: notifications, instance: true, dress: wholeNotification},
-	{pattern: "Accounts/*/Calls/*/Notifications", kind: notifications, parent: calls, within: notificationsOf, dress: notificationBelow},
-	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: notifications, instance: true, parent: calls, within: notificationsOf,
-		dress: func(r row, here string) { notificationBelow(r, here); wholeNotification(r, here) }},
 }
 
 func wholeNotification(r row, _ string) { r.(*notification).whole = true }

@@ -176,3 +176,6 @@ func (j *journal) close() error {
 	}
 	return nil
 }
+
+// errUnkept means that the journal could not be written.
+var errUnkept = errors.New("slowapi: the journal could not be written")

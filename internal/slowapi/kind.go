@@ -6,11 +6,12 @@ import "net/url"
 // kind is one sort of record. A new one is a table like calls or messages in a
 // file of its own, a line in kinds and its paths in routes.
 type kind struct {
-	name        string // the list's key, unless key says another
-	key         string // the list's key where that is not the name
-	prefix      string // of its SIDs
-	otherPrefix string // of some of its SIDs, if there is a second
-	tag         uint64 // keeps its SIDs and its draws apart from those of others
+	name        string                                    // the list's key, unless key says another
+	key         string                                    // the list's key where that is not the name
+	prefix      string                                    // of its SIDs
+	otherPrefix string                                    // of some of its SIDs, if there is a second
+	other       func(w *world, s *sequence, i int64) bool // which SIDs have it
+	tag         uint64                                    // keeps its SIDs and its draws apart from those of others
 	filters     []filter
 	blank       func() row
 
@@ -34,6 +35,11 @@ type kind struct {
 	keeps func(w *world, s *sequence, i int64) *refusal
 	// arrives allows /-/advance to create some.
 	arrives bool
+	// finals are the final states an edit may put a record into; nil when an edit
+	// cannot change one.
+	finals []string
+	// rewrite is what an edit of a record's body sets; nil when it has none.
+	rewrite func(w *world, s *sequence, i int64, body string) map[string]string
 	// found finds a record by what stands for it in a path where that is not its
 	// SID; the parent is the record the path names before it.
 	found func(w *world, s *sequence, parent int64, name string) (int64, bool)
@@ -61,38 +67,6 @@ func (k *kind) listKey() string {
 	return k.name
 }
 
-// kinds are all the kinds of the world that live in an account.
-var kinds = []*kind{
-	calls, messages, numbers, conferences, participants, recordings, media, transcriptions,
-	notifications, alerts, events, queues, members, applications, callerIDs, apiKeys, signingKeys, addresses,
-}
-
-// Tags of draws that belong to no kind.
 const (
-	tagPeople   = 0x70656f
-	tagOwn      = 0x6f776e
-	tagRoles    = 0x726f6c
-	tagMedia    = 0x6d6564
-	tagServices = 0x736572
-	tagSecrets  = 0x736563
-
-	tagTroubles   = 0x74726f
-	tagAvailable  = 0x617661
-	tagCallEvents = 0x636576
-)
-
-// Tags of kinds whose SIDs others name too.
-const (
-	tagApplications = 0x4150
-	tagCallerIDs    = 0x504e
-	tagKeys         = 0x534b
-	tagSigningKeys  = 0x5353
-	tagAddresses    = 0x4144
-	tagQueues       = 0x5155
-)
-
-const (
-	apiVersion = "2010-04-01"
-	version    = "/" + apiVersion
 	ownNumbers = 8
 )

@@ -2,23 +2,28 @@
 package slowapi
 
 import (
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 var messages = &kind{
-	name: "messages", prefix: "SM", otherPrefix: "MM", tag: 'M',
+	name: "messages", prefix: "SM", otherPrefix: "MM", tag: 'M', other: carriesMedia,
 	blank: func() row { return new(message) },
 	seed:  func(w *world, k *kind) *sequence { return w.sequence(k, 0, 2*w.records, w.epoch.Unix(), days*86400) },
 	life:  messageLife,
 	filters: slices.Concat(
 		[]filter{
-			{"To", partyFilter(func(r row) *party { return &r.(*message).to })},
-			{"From", partyFilter(func(r row) *party { return &r.(*message).from })},
+			{key: "To", read: partyFilter(func(r row) *party { return &r.(*message).to })},
+			{key: "From", read: partyFilter(func(r row) *party { return &r.(*message).from })},
 		},
 		clockFilters("DateSent", true, func(r row) int64 { return r.(*message).sent }),
 	),
 	create: createMessage, update: updateMessage, remove: true, arrives: true, retained: true,
+	finals:  []string{"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"},
+	rewrite: rewriteMessage,
 }
 
 // message is one message, read from the seed and its mark.
@@ -125,7 +130,7 @@ func messageLife(s *sequence, i int64) lifecycle {
 	if s.written(i) {
 		plan = writtenPlan(s.marks[i].form)
 	}
-	return lifecycle{plan, messageDwell(&d, plan)}
+	return lifecycle{plan: plan, dwell: messageDwell(&d, plan)}
 }
 
 // load reads the message with an index; its body waits until a row is written.
@@ -137,7 +142,7 @@ func (m *message) load(w *world, s *sequence, i int64) {
 	if written {
 		plan = writtenPlan(s.marks[i].form)
 	}
-	m.progress = progressOf(s, i, lifecycle{plan, messageDwell(&d, plan)})
+	m.progress = progressOf(s, i, lifecycle{plan: plan, dwell: messageDwell(&d, plan)})
 	m.sent = m.sentAt()
 	if written {
 		m.fromForm()
@@ -153,7 +158,7 @@ func (m *message) load(w *world, s *sequence, i int64) {
 
 // sides draws who wrote to whom.
 func (m *message) sides(w *world, d *rng) {
-	us, them := party{own: true, index: int64(d.below(ownNumbers))}, w.somebody(d)
+	us, them := party{own: true, index: int64(d.below(ownNumbers))}, somebody(d, w.people)
 	odd := d.below(200)
 	switch {
 	case m.whatsapp:
@@ -162,7 +167,7 @@ func (m *message) sides(w *world, d *rng) {
 		us.text = "72975" // a short code
 	case odd < 4 && m.direction == "inbound":
 		them.text = "40404"
-	case odd < 6 && m.direction != "inbound" && w.country(them.index).code != "1":
+	case odd < 6 && m.direction != "inbound" && homeOf(w.seed, them.index).code != "1":
 		us.text = "ACME" // an alphanumeric sender
 	}
 	m.from, m.to = us, them
@@ -204,7 +209,7 @@ func (m *message) say(d rng) string {
 
 // append writes the message's row, which is its instance too.
 func (m *message) append(dst []byte, w *world) []byte {
-	from, to := string(m.from.appendTo(nil, w)), string(m.to.appendTo(nil, w))
+	from, to := string(m.from.appendTo(nil, w.seed)), string(m.to.appendTo(nil, w.seed))
 	sid := string(w.appendSID(nil, m.s, m.i))
 	account := w.accountSID(m.s.account)
 	base := version + "/Accounts/" + account + "/Messages/" + sid
@@ -299,7 +304,85 @@ func (m *message) price(w *world, parts int) string {
 	}
 	rate := int64(790)
 	if m.direction != "inbound" && m.to.text == "" && !m.to.given {
-		rate = w.country(m.to.index).cents
+		rate = homeOf(w.seed, m.to.index).cents
 	}
 	return money(rate * int64(parts))
+}
+
+// carriesMedia tells whether a message's SID begins with MM.
+func carriesMedia(w *world, s *sequence, i int64) bool {
+	if s.written(i) {
+		_, media := s.form(i, "MediaUrl")
+		return media
+	}
+	return mediaPlace(w.seed, i/20) == i
+}
+
+// rewriteMessage is what an edit of a message's body sets: the body and the
+// number of segments it was sent in.
+func rewriteMessage(w *world, s *sequence, i int64, body string) map[string]string {
+	var m message
+	m.load(w, s, i)
+	d := m.rest
+	m.failure(&d)
+	m.serviceSID(w, &d)
+	return map[string]string{"Segments": strconv.Itoa(m.parts(d)), "Body": body}
+}
+
+// createMessage reads what POST to Messages asks for.
+func createMessage(_ *world, _ *sequence, form url.Values) (map[string]string, *refusal) {
+	to, from, text, service := form.Get("To"), form.Get("From"), form.Get("Body"), form.Get("MessagingServiceSid")
+	switch {
+	case to == "":
+		return nil, refuse(http.StatusBadRequest, 21604, "A 'To' phone number is required.")
+	case !callable(to):
+		return nil, refuse(http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+to)
+	case from != "" && !callable(from):
+		return nil, refuse(http.StatusBadRequest, 21212, "Invalid 'From' Phone Number: "+from)
+	case len([]rune(text)) > 1600:
+		return nil, refuse(http.StatusBadRequest, 21617, "The concatenated message body exceeds the 1600 character limit")
+	case service != "" && !isSID(service, "MG"):
+		return nil, refuse(http.StatusBadRequest, 21701, "The Messaging Service does not exist: "+service)
+	}
+	fields := map[string]string{"To": to, "From": from, "Body": strings.ToValidUTF8(text, "\uFFFD")}
+	if service != "" {
+		fields["MessagingServiceSid"] = service
+	}
+	if form.Get("ScheduleType") == "fixed" && service != "" {
+		fields["ScheduleType"] = "fixed"
+	}
+	if media := len(form["MediaUrl"]); media > maxMedia {
+		return nil, refuse(http.StatusBadRequest, 21623, "Number of media files exceeds allowed limit")
+	} else if media > 0 {
+		fields["MediaUrl"] = strconv.Itoa(media) // how many, not where
+	}
+	return fields, nil
+}
+
+// updateMessage reads what POST to a message asks for: to empty its body, or
+// to call it back while it has not left.
+func updateMessage(w *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *refusal) {
+	status := form.Get("Status")
+	p := progressOf(s, i, messageLife(s, i))
+	switch {
+	case form.Get("Body") != "":
+		return nil, nil, invalid("Body may only be set to an empty string")
+	case status != "" && status != "canceled":
+		return nil, nil, invalid("Status is not valid: " + status)
+	case status != "" && p.status() != "scheduled" && p.status() != "accepted" && p.status() != "queued":
+		return nil, nil, refuse(http.StatusConflict, 30409, "Message is not in a cancelable state: "+p.status())
+	}
+	fields, cut := map[string]string{}, []string(nil)
+	if form.Has("Body") {
+		var m message
+		m.load(w, s, i)
+		d := m.rest
+		m.failure(&d)
+		m.serviceSID(w, &d)
+		fields["Segments"], fields["Body"] = strconv.Itoa(m.parts(d)), ""
+	}
+	if status == "canceled" {
+		cut = []string{"canceled"}
+	}
+	return fields, cut, nil
 }

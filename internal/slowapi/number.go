@@ -20,9 +20,9 @@ func numberKind() *kind {
 		},
 		first: firstNumber,
 	},
-		filter{"Beta", truthFilter(func(r row) bool { return r.(*tableRow).field("Beta") == "true" })},
-		filter{"FriendlyName", textFilter(func(r row) string { return r.(*tableRow).friendlyName() })},
-		filter{"PhoneNumber", patternFilter(func(r row) string { return r.(*tableRow).field("PhoneNumber") })},
+		filter{key: "Beta", read: truthFilter(func(r row) bool { return r.(*tableRow).field("Beta") == "true" })},
+		filter{key: "FriendlyName", read: textFilter(func(r row) string { return r.(*tableRow).friendlyName() })},
+		filter{key: "PhoneNumber", read: patternFilter(func(r row) string { return r.(*tableRow).field("PhoneNumber") })},
 		tableFilter("Origin"),
 	)
 	k.create = createNumber
@@ -35,7 +35,7 @@ var ownFriendly = [...]string{"", "Support", "Toll-free line", "Notfälle ☎", 
 func firstNumber(w *world, s *sequence, i int64) map[string]string {
 	number := ownNumber(w.seed, i)
 	fields := map[string]string{
-		"PhoneNumber": number, "Type": ownTypes[i%8], "FriendlyName": ownFriendly[i%8], "AddressSid": w.addressOf(s.account, i),
+		"PhoneNumber": number, "Type": ownTypes[i%8], "FriendlyName": ownFriendly[i%8], "AddressSid": addressOf(w, s.account, i),
 		"VoiceUrl": "https://example.com/voice?line=" + number[1:], "SmsUrl": "https://example.com/sms",
 	}
 	switch i % 8 {
@@ -162,4 +162,9 @@ func sortOf(number string) string {
 		}
 	}
 	return "local"
+}
+
+// ownSID is the SID of one of the numbers the main account began with.
+func ownSID(w *world, own int64) string {
+	return string(w.appendSID(nil, w.below[0][numbers], own))
 }

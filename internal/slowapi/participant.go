@@ -13,9 +13,9 @@ var participants = &kind{
 	derive: deriveParticipants,
 	found:  findParticipant,
 	filters: []filter{
-		{"Muted", truthFilter(func(r row) bool { return r.(*participant).muted })},
-		{"Hold", truthFilter(func(r row) bool { return r.(*participant).hold })},
-		{"Coaching", truthFilter(func(r row) bool { return r.(*participant).coaching })},
+		{key: "Muted", read: truthFilter(func(r row) bool { return r.(*participant).muted })},
+		{key: "Hold", read: truthFilter(func(r row) bool { return r.(*participant).hold })},
+		{key: "Coaching", read: truthFilter(func(r row) bool { return r.(*participant).coaching })},
 	},
 	update: updateParticipant, remove: true,
 }
@@ -58,7 +58,7 @@ func participantCall(s *sequence, conference int64, seat int) int64 {
 		before := s.among[calls].firstSince(s.created(conference)) - 1
 		return max(before-5*((conference-s.base)%100)-int64(seat), -1)
 	}
-	first, end := s.anchor(conference), s.firstCall(conference)+15
+	first, end := anchor(s, conference), firstCall(s, conference)+15
 	left := seat
 	for i := first; i < end; i++ {
 		if answered(s.among[calls], i) == 0 {
@@ -212,5 +212,5 @@ func updateParticipant(w *world, s *sequence, _ int64, form url.Values) (map[str
 
 // participantsOf are the seats of a conference.
 func participantsOf(_ *world, _ *sequence, room int64) condition {
-	return condition{func(r row) bool { return r.(*participant).i/seats == room }, room * seats, (room+1)*seats - 1}
+	return condition{test: func(r row) bool { return r.(*participant).i/seats == room }, lo: room * seats, hi: (room+1)*seats - 1}
 }

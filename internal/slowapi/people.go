@@ -1,11 +1,6 @@
 // The people of the world: a book of numbers in many countries.
 package slowapi
 
-import (
-	"strconv"
-	"strings"
-)
-
 // country says how its numbers look. Codes of areas stand in areas; size is
 // how many digits follow the area.
 type country struct {
@@ -15,6 +10,12 @@ type country struct {
 	share int   // of a thousand people
 	cents int64 // what a minute or a segment costs, in hundred-thousandths of a dollar
 }
+
+// Tags of what is drawn here.
+const (
+	tagPeople = 0x70656f
+	tagOwn    = 0x6f776e
+)
 
 var countries = []country{
 	{"1", []string{"212", "305", "312", "404", "415", "503", "602", "617", "702", "713", "808", "919"}, 7, 440, 1400},
@@ -54,26 +55,26 @@ type party struct {
 }
 
 // appendTo appends the party as Twilio names it.
-func (p *party) appendTo(dst []byte, w *world) []byte {
+func (p *party) appendTo(dst []byte, seed uint64) []byte {
 	dst = append(dst, p.prefix...)
 	switch {
 	case p.given || p.text != "":
 		return append(dst, p.text...)
 	case p.own:
-		return append(dst, ownNumber(w.seed, p.index)...)
+		return append(dst, ownNumber(seed, p.index)...)
 	}
-	return w.appendPerson(dst, p.index)
+	return appendPerson(dst, seed, p.index)
 }
 
 // is tells whether the party is the one a caller asked for.
-func (p *party) is(w *world, asked string) bool {
+func (p *party) is(seed uint64, asked string) bool {
 	var buf [48]byte
-	return string(p.appendTo(buf[:0], w)) == asked
+	return string(p.appendTo(buf[:0], seed)) == asked
 }
 
-// country is the country of somebody of the book.
-func (w *world) country(person int64) *country {
-	return countryOf(rngFor(w.seed, tagPeople, person))
+// homeOf is the country of somebody of the book.
+func homeOf(seed uint64, person int64) *country {
+	return countryOf(rngFor(seed, tagPeople, person))
 }
 
 func countryOf(d rng) *country {
@@ -88,8 +89,8 @@ func countryOf(d rng) *country {
 }
 
 // appendPerson appends the number of somebody of the book, in E.164.
-func (w *world) appendPerson(dst []byte, person int64) []byte {
-	d := rngFor(w.seed, tagPeople, person)
+func appendPerson(dst []byte, seed uint64, person int64) []byte {
+	d := rngFor(seed, tagPeople, person)
 	c := countryOf(d)
 	d.next() // the country's
 	dst = append(dst, '+')
@@ -107,9 +108,9 @@ func appendSubscriber(dst []byte, d *rng, size int) []byte {
 	return dst
 }
 
-// somebody picks from the book; those in front are picked more often.
-func (w *world) somebody(d *rng) party {
-	a, b := d.next()%uint64(w.people), d.next()%uint64(w.people)
+// somebody picks from a book of so many people; those in front are picked more often.
+func somebody(d *rng, people int64) party {
+	a, b := d.next()%uint64(people), d.next()%uint64(people)
 	return party{index: int64(min(a, b))}
 }
 
@@ -126,32 +127,4 @@ func ownNumber(seed uint64, index int64) string {
 	kind := index % int64(len(ownFronts))
 	d := rngFor(seed, tagOwn, index)
 	return string(appendSubscriber([]byte(ownFronts[kind]), &d, ownSizes[kind]))
-}
-
-// formatted is a number as Twilio shows it to people: grouped in North America,
-// as it is elsewhere.
-func formatted(number string) string {
-	if len(number) != 12 || !strings.HasPrefix(number, "+1") || !digits(number[1:]) {
-		return number
-	}
-	return "(" + number[2:5] + ") " + number[5:8] + "-" + number[8:]
-}
-
-// digits tells whether s is nothing but digits, and at least one.
-func digits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// money writes hundred-thousandths of a dollar with a minus, as prices are.
-func money(amount int64) string {
-	s := strconv.FormatInt(amount, 10)
-	for len(s) < 6 {
-		s = "0" + s
-	}
-	return "-" + s[:len(s)-5] + "." + s[len(s)-5:]
 }

@@ -3,7 +3,6 @@ package slowapi
 
 import (
 	"math"
-	"net/http"
 	"net/url"
 )
 
@@ -70,14 +69,6 @@ func waiting(w *world, s *sequence, queue int64) (q queued) {
 	return q
 }
 
-var queueRoutes = []route{
-	{pattern: "Accounts/*/Queues", kind: queues},
-	{pattern: "Accounts/*/Queues/*", kind: queues, instance: true},
-	{pattern: "Accounts/*/Queues/*/Members", kind: members, parent: queues, within: membersOf},
-	{pattern: "Accounts/*/Queues/*/Members/*", kind: members, parent: queues, within: membersOf, instance: true,
-		serve: (*Server).member, methods: "GET, HEAD, POST"},
-}
-
 // members have no SID of their own. The one their tokens carry is never shown.
 var members = &kind{
 	name: "queue_members", prefix: "QM", tag: 0x514d,
@@ -128,7 +119,7 @@ func (m *member) position(w *world) int64 {
 
 // membersOf are those who wait in one queue.
 func membersOf(_ *world, _ *sequence, queue int64) condition {
-	return condition{func(r row) bool { return r.(*member).queue == queue }, 0, math.MaxInt64}
+	return condition{test: func(r row) bool { return r.(*member).queue == queue }, lo: 0, hi: math.MaxInt64}
 }
 
 // findMember finds a member by its call's SID, or the one in Front.
@@ -161,21 +152,4 @@ func (m *member) append(dst []byte, w *world) []byte {
 	o.number("wait_time", m.wait(w))
 	o.close()
 	return o.b
-}
-
-// member shows a member, or takes it out of its queue: POST sends the call on
-// to other instructions, which no record shows, and answers with the member as
-// it was.
-func (s *Server) member(r *http.Request, t target, form url.Values) (answer, error) {
-	was := s.instance(t)
-	if r.Method != http.MethodPost || was.status != http.StatusOK {
-		return was, nil
-	}
-	if form.Get("Url") == "" {
-		return invalid("Missing required parameter Url in the post body").answer(), nil
-	}
-	if gone, err := s.remove(t); err != nil || gone.status != http.StatusNoContent {
-		return gone, err
-	}
-	return was, nil
 }

@@ -2,9 +2,11 @@
 package slowapi
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var recordings = &kind{
@@ -13,9 +15,9 @@ var recordings = &kind{
 	seed:  seedRecordings,
 	life:  recordingLife,
 	filters: slices.Concat(recordingDates, []filter{
-		{"CallSid", ofFilter("CallSid")},
-		{"ConferenceSid", ofFilter("ConferenceSid")},
-		{"IncludeSoftDeleted", readBuried},
+		{key: "CallSid", read: ofFilter("CallSid")},
+		{key: "ConferenceSid", read: ofFilter("ConferenceSid")},
+		{key: "IncludeSoftDeleted", read: readBuried},
 	}),
 	remove: true, buries: true,
 }
@@ -62,7 +64,7 @@ func recordingLife(s *sequence, i int64) lifecycle {
 	if of.lost || d.below(150) == 0 {
 		return lifecycle{plan: recordingLost}
 	}
-	return lifecycle{recordingPlan, [8]int64{length, int64(2 + d.below(20)), int64(5 + d.below(55))}}
+	return lifecycle{plan: recordingPlan, dwell: [8]int64{length, int64(2 + d.below(20)), int64(5 + d.below(55))}}
 }
 
 // load reads the recording with an index. How it is shown stays as it was.
@@ -249,4 +251,23 @@ func buried(q query) bool { return strings.EqualFold(q.given["IncludeSoftDeleted
 // showRecording tells a recording how it looks on a path.
 func showRecording(look recordingLook) func(row, string) {
 	return func(r row, here string) { one := r.(*recording); one.look, one.here = look, here }
+}
+
+// sound is what the recording sounds like. Asked for one channel or two, it has
+// that many, else as many as it was recorded with.
+func (r *recording) sound(mp3 bool, asked string) content {
+	channels := r.channels()
+	if asked == "1" || asked == "2" {
+		channels = int64(asked[0] - '0')
+	}
+	seconds := min(max(r.seconds(), 1), maxAudio)
+	tune := uint64(rngFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i))
+	c := content{
+		ReadSeeker: wavOf(tune, seconds, channels), sort: "audio/x-wav", modified: time.Unix(r.updated(), 0),
+	}
+	if mp3 {
+		c.ReadSeeker, c.sort = mp3Of(tune, seconds, channels), "audio/mpeg"
+	}
+	c.tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.sort[len("audio/"):])
+	return c
 }

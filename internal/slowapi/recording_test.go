@@ -206,7 +206,7 @@ func TestTranscriptions(t *testing.T) {
 // on it. And a recording does not begin before its call.
 func TestDerivedTimesNeverFall(t *testing.T) {
 	for _, n := range []int{1, 4, 5, 19, 20, 23, 39, 40, 415, 5000, 9_000_000} {
-		w := newWorld(Options{Records: n, Seed: 5, Epoch: time.Unix(2e9, 0)}.withDefaults())
+		w := newWorld(Options{Records: n, Seed: 5, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
 		for k, want := range map[*kind]int64{conferences: int64(n / 20), recordings: int64(n / 5), transcriptions: int64(n / 50)} {
 			s := w.below[0][k]
 			if s.base != want {

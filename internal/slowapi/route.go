@@ -4,7 +4,6 @@ package slowapi
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -34,6 +33,7 @@ type route struct {
 	// serve answers what is neither a list nor a record of a kind; methods are
 	// what it takes, as an Allow header has them.
 	serve   func(s *Server, r *http.Request, t target, form url.Values) (answer, error)
+	compute func(*computedRequest) answer // in its place where the world alone decides
 	methods string
 	// endings are what may stand behind the path in place of .json, as ".wav"; "" is
 	// nothing at all.
@@ -54,30 +54,6 @@ func (r *route) listKey() string {
 		return r.key
 	}
 	return r.kind.listKey()
-}
-
-var routes = slices.Concat([]route{
-	{pattern: "Accounts", kind: accounts},
-	{pattern: "Accounts/*", kind: accounts, instance: true},
-	{pattern: "Accounts/*/Calls", kind: calls},
-	{pattern: "Accounts/*/Calls/*", kind: calls, instance: true},
-	{pattern: "Accounts/*/Messages", kind: messages},
-	{pattern: "Accounts/*/Messages/*", kind: messages, instance: true},
-	{pattern: "Accounts/*/IncomingPhoneNumbers", kind: numbers},
-	numbersOf("Local", "local"),
-	numbersOf("Mobile", "mobile"),
-	numbersOf("TollFree", "toll-free"),
-	{pattern: "Accounts/*/IncomingPhoneNumbers/*", kind: numbers, instance: true},
-}, soundRoutes, notificationRoutes, callEventRoutes, queueRoutes, applicationRoutes, callerIDRoutes, keyRoutes, addressRoutes,
-	usageRoutes, balanceRoutes, availableRoutes)
-
-// numbersOf is the list of one sort of numbers.
-func numbersOf(path, sort string) route {
-	return route{
-		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: numbers,
-		narrow: func(r row) bool { return r.(*tableRow).field("Type") == sort },
-		preset: map[string]string{"Type": sort},
-	}
 }
 
 // routeOf finds the route of a path and the SIDs in it; nil when there is none.
@@ -128,7 +104,7 @@ func (r *route) match(path string) ([]string, bool) {
 
 // allow is what may be done at a route, as an Allow header has it.
 func (r *route) allow() string {
-	if r.serve != nil {
+	if r.serve != nil || r.compute != nil {
 		return r.methods
 	}
 	allow := "GET, HEAD"
@@ -163,7 +139,7 @@ func (t *target) dress(r row) {
 }
 
 // resolve finds the list or record a route's SIDs name; false when there is none.
-func (w *world) resolve(r *route, path string, sids []string, q query) (target, bool) {
+func resolve(w *world, r *route, path string, sids []string, q query) (target, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	t := target{route: r, path: path, sids: sids, seq: w.top, buried: buried(q)}
@@ -177,7 +153,7 @@ func (w *world) resolve(r *route, path string, sids []string, q query) (target, 
 		}
 		t.seq = w.of(r.kind, t.account)
 	}
-	if !w.resolveParent(&t) {
+	if !resolveParent(w, &t) {
 		return t, false
 	}
 	if r.narrow != nil {
@@ -187,16 +163,16 @@ func (w *world) resolve(r *route, path string, sids []string, q query) (target, 
 	if !r.instance || r.kind == nil {
 		return t, true
 	}
-	return t, w.resolveRecord(&t)
+	return t, resolveRecord(w, &t)
 }
 
 // shows tells whether the record is there for who asks.
-func (w *world) shows(t *target) bool {
+func shows(w *world, t *target) bool {
 	return t.seq.exists(t.index) || t.buried && t.seq.buried(t.index, w.now().Unix())
 }
 
 // resolveParent finds the record a list belongs to.
-func (w *world) resolveParent(t *target) bool {
+func resolveParent(w *world, t *target) bool {
 	r := t.route
 	if r.parent == nil {
 		return true
@@ -215,17 +191,26 @@ func (w *world) resolveParent(t *target) bool {
 }
 
 // resolveRecord finds the record a path names.
-func (w *world) resolveRecord(t *target) bool {
+func resolveRecord(w *world, t *target) bool {
 	name, k, ok := t.sids[len(t.sids)-1], t.route.kind, false
 	if k.found != nil {
 		t.index, ok = k.found(w, t.seq, t.parent, name)
 	} else {
 		t.index, ok = w.find(t.seq, name)
 	}
-	if !ok || !w.shows(t) || t.narrow == nil {
-		return ok && w.shows(t)
+	if !ok || !shows(w, t) || t.narrow == nil {
+		return ok && shows(w, t)
 	}
 	one := k.blank()
 	one.load(w, t.seq, t.index)
 	return t.narrow.test(one)
+}
+
+// splitEnding takes the last dot and what stands behind it off a path's last part.
+func splitEnding(path string) (name, ending string) {
+	dot := strings.LastIndexByte(path, '.')
+	if dot < 0 || dot < strings.LastIndexByte(path, '/') {
+		return path, ""
+	}
+	return path[:dot], path[dot:]
 }

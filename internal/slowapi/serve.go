@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -83,7 +84,7 @@ func (s *Server) answer(r *http.Request, f *fault) (answer, error) {
 	if at == nil {
 		return notFound(path).answer(), nil
 	}
-	t, ok := s.world.resolve(at, path, sids, readQuery(r.URL.RawQuery))
+	t, ok := resolve(s.world, at, path, sids, readQuery(r.URL.RawQuery))
 	if !ok {
 		return notFound(path).answer(), nil
 	}
@@ -101,6 +102,11 @@ func (s *Server) do(r *http.Request, t target, form url.Values) (answer, error) 
 		return refused.answer(), nil
 	case t.route.serve != nil:
 		return t.route.serve(s, r, t, form)
+	case t.route.compute != nil:
+		return t.route.compute(&computedRequest{
+			w: s.world, quirks: s.quirks, path: t.path, sids: t.sids, account: t.account, parent: t.parent,
+			key: t.route.key, filters: t.route.filters, q: readQuery(r.URL.RawQuery), form: form,
+		}), nil
 	case read && t.route.instance:
 		return s.instance(t), nil
 	case read:
@@ -118,7 +124,7 @@ func (s *Server) instance(t target) answer {
 	w := s.world
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if !w.shows(&t) {
+	if !shows(w, &t) {
 		return notFound(t.path).answer()
 	}
 	one := t.seq.kind.blank()
@@ -180,4 +186,19 @@ func (s *Server) wait(ctx context.Context, d time.Duration) error {
 	case <-s.closing:
 		return errClosing
 	}
+}
+
+// absolute is the URL of a path of ours under the address the request came to:
+// its Host, and without one (HTTP/1.0) the address of the connection. The
+// paging of the Monitor API and media_url are absolute, as
+// https://monitor.twilio.com/v1/Alerts is at Twilio.
+func (s *Server) absolute(r *http.Request, path string) string {
+	scheme, host := "http://", r.Host
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); host == "" && ok {
+		host = at.String()
+	}
+	return scheme + host + path
 }

@@ -44,7 +44,7 @@ var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddres
 	},
 },
 	tableFilter("CustomerName"), tableFilter("FriendlyName"),
-	filter{"EmergencyEnabled", truthFilter(func(r row) bool { return r.(*tableRow).field("EmergencyEnabled") == "true" })},
+	filter{key: "EmergencyEnabled", read: truthFilter(func(r row) bool { return r.(*tableRow).field("EmergencyEnabled") == "true" })},
 	tableFilter("IsoCountry"),
 )
 
@@ -58,7 +58,7 @@ var firstAddresses = [...][9]string{
 }
 
 // addressOf is the SID of the address one of the first numbers depends on.
-func (w *world) addressOf(account int, number int64) string {
+func addressOf(w *world, account int, number int64) string {
 	index := map[int64]int64{4: 1, 5: 2}[number%ownNumbers]
 	if index == 0 {
 		return ""
@@ -73,14 +73,6 @@ func dependOn(w *world, s *sequence, address int64) condition {
 		n := r.(*tableRow)
 		return n.field("AddressSid") == sid || n.field("EmergencyAddressSid") == sid
 	})
-}
-
-var addressRoutes = []route{
-	{pattern: "Accounts/*/Addresses", kind: addresses},
-	{pattern: "Accounts/*/Addresses/*", kind: addresses, instance: true},
-	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: numbers, parent: addresses, within: dependOn,
-		key: "dependent_phone_numbers", filters: []filter{}, readOnly: true,
-		dress: func(r row, _ string) { r.(*tableRow).shown = dependentColumns }},
 }
 
 // seededApplications is how many the main account begins with.
@@ -144,11 +136,6 @@ func firstApplication(_ *world, _ *sequence, i int64) map[string]string {
 	return fields
 }
 
-var applicationRoutes = []route{
-	{pattern: "Accounts/*/Applications", kind: applications},
-	{pattern: "Accounts/*/Applications/*", kind: applications, instance: true},
-}
-
 var (
 	apiKeys     = tableKind("keys", "SK", tagKeys, 3, &keyLayout)
 	signingKeys = tableKind("signing_keys", "SK", tagSigningKeys, 2, &keyLayout)
@@ -177,13 +164,6 @@ func secretColumn(o *object, name string, c *tableRow, _ *world) {
 	o.text(name, string(d.hex(nil, 16)))
 }
 
-var keyRoutes = []route{
-	{pattern: "Accounts/*/Keys", kind: apiKeys},
-	{pattern: "Accounts/*/Keys/*", kind: apiKeys, instance: true},
-	{pattern: "Accounts/*/SigningKeys", kind: signingKeys},
-	{pattern: "Accounts/*/SigningKeys/*", kind: signingKeys, instance: true},
-}
-
 // Their SIDs begin with PN, as those of owned numbers do.
 var callerIDs = callerIDKind()
 
@@ -208,13 +188,13 @@ func callerIDKind() *kind {
 		},
 		may:   map[string][]string{"FriendlyName": nil},
 		first: firstCallerID,
-	}, tableFilter("PhoneNumber"), filter{"FriendlyName", textFilter(func(r row) string { return r.(*tableRow).friendlyName() })})
+	}, tableFilter("PhoneNumber"), filter{key: "FriendlyName", read: textFilter(func(r row) string { return r.(*tableRow).friendlyName() })})
 	k.create, k.made = createCallerID, http.StatusOK
 	return k
 }
 
 func firstCallerID(w *world, _ *sequence, i int64) map[string]string {
-	fields := map[string]string{"PhoneNumber": string(w.appendPerson(nil, i%w.people))}
+	fields := map[string]string{"PhoneNumber": string(appendPerson(nil, w.seed, i%w.people))}
 	if i%2 == 1 {
 		fields["FriendlyName"] = names[i] + "'s mobile"
 	}
@@ -244,9 +224,4 @@ func validationCall(o *object, name string, c *tableRow, _ *world) {
 func validationCode(o *object, name string, c *tableRow, _ *world) {
 	d := rngFor(c.s.seed, tagSecrets<<16|tagCallerIDs, c.i)
 	o.text(name, strconv.Itoa(100000+d.below(900000)))
-}
-
-var callerIDRoutes = []route{
-	{pattern: "Accounts/*/OutgoingCallerIds", kind: callerIDs},
-	{pattern: "Accounts/*/OutgoingCallerIds/*", kind: callerIDs, instance: true},
 }

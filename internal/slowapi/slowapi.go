@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,7 +83,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		world: newWorld(o), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger, cdn: newCDN(),
+		world: newWorld(o.world()), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger, cdn: newCDN(),
 		nudge: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	s.journal, err = openJournal(o.Journal, s.world, o.Logger)
@@ -94,6 +94,14 @@ func New(o Options) (*Server, error) {
 		s.running.Go(func() { s.run(o.Arrivals) })
 	}
 	return s, nil
+}
+
+// world is what the options say about the world.
+func (o Options) world() worldOptions {
+	return worldOptions{
+		seed: o.Seed, records: o.Records, epoch: o.Epoch, account: o.Account, token: o.Token, flows: o.Arrivals > 0,
+		kept: slices.Contains(o.Quirks, participantsKept), now: o.Now, accounts: accounts, kinds: kinds,
+	}
 }
 
 func (o Options) withDefaults() Options {
@@ -155,48 +163,4 @@ func (s *Server) Close() error {
 		s.ended = s.journal.close()
 	})
 	return s.ended
-}
-
-// The quirks: each turns one default around.
-const (
-	edgeExclusive     = "edge-exclusive"
-	beforeWholeDay    = "before-whole-day"
-	beforeMidnight    = "before-midnight"
-	operatorRefused   = "operator-refused"
-	pageIgnored       = "page-ignored"
-	sizeRefused       = "size-refused"
-	sizeForgiven      = "size-forgiven"
-	retention         = "retention"
-	unfinishedRefused = "unfinished-refused"
-	participantsKept  = "participants-kept"
-	mediaLate         = "media-late"
-	rangeForgiven     = "range-forgiven"
-)
-
-// quirkNames are all of them, in the order of the table in docs/slowapi.md.
-var quirkNames = []string{
-	edgeExclusive, beforeWholeDay, beforeMidnight, operatorRefused,
-	pageIgnored, sizeRefused, sizeForgiven, retention, unfinishedRefused,
-	participantsKept, mediaLate, rangeForgiven,
-}
-
-// quirks are those switched on.
-type quirks map[string]bool
-
-func (q quirks) on(name string) bool { return q[name] }
-
-// readQuirks checks the names.
-func readQuirks(asked []string) (quirks, error) {
-	on := quirks{}
-	for _, name := range asked {
-		known := false
-		for _, k := range quirkNames {
-			known = known || k == name
-		}
-		if !known {
-			return nil, fmt.Errorf("slowapi: unknown quirk %q; known are %s", name, strings.Join(quirkNames, ", "))
-		}
-		on[name] = true
-	}
-	return on, nil
 }

@@ -154,7 +154,7 @@ func (c *tableRow) append(dst []byte, w *world) []byte {
 
 // tableFilter asks for cards with exactly this in a field.
 func tableFilter(name string) filter {
-	return filter{name, textFilter(func(r row) string { return r.(*tableRow).field(name) })}
+	return filter{key: name, read: textFilter(func(r row) string { return r.(*tableRow).field(name) })}
 }
 
 // What a column may hold.

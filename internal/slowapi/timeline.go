@@ -30,7 +30,7 @@ const (
 
 func seedConferences(w *world, k *kind) *sequence {
 	s := w.sequence(k, 0, w.records/callsPerBlock, w.epoch.Unix(), days*86400)
-	s.at = func(i int64) int64 { return s.among[calls].created(s.anchor(i)) }
+	s.at = func(i int64) int64 { return s.among[calls].created(anchor(s, i)) }
 	return s
 }
 
@@ -46,16 +46,16 @@ func seedTranscriptions(w *world, k *kind) *sequence {
 	return s
 }
 
-// rest is how many calls are older than the first block. s is the conferences.
-func (s *sequence) rest() int64 { return s.among[calls].base - callsPerBlock*s.base }
+// olderCalls is how many calls are older than the first block. s is the conferences.
+func olderCalls(s *sequence) int64 { return s.among[calls].base - callsPerBlock*s.base }
 
 // firstCall is the index of the first call of a conference's block.
-func (s *sequence) firstCall(conference int64) int64 { return s.rest() + callsPerBlock*conference }
+func firstCall(s *sequence, conference int64) int64 { return olderCalls(s) + callsPerBlock*conference }
 
 // anchor is the index of the call a conference the seed made begins with.
-func (s *sequence) anchor(conference int64) int64 {
+func anchor(s *sequence, conference int64) int64 {
 	d := rngFor(s.seed, tagAnchors, conference)
-	return s.firstCall(conference) + 5 + int64(d.below(4))
+	return firstCall(s, conference) + 5 + int64(d.below(4))
 }
 
 // answered is when somebody answered a call in the world as the seed left it, 0
@@ -86,14 +86,14 @@ func subjectOf(s *sequence, i int64) subject {
 	room, part := (i-extra)/recordingsPerBlock, (i-extra)%recordingsPerBlock
 	switch part {
 	case 0:
-		return recordedCall(s, rooms.firstCall(room))
+		return recordedCall(s, firstCall(rooms, room))
 	case 3:
-		return recordedCall(s, rooms.firstCall(room)+10)
+		return recordedCall(s, firstCall(rooms, room)+10)
 	}
 	one := subject{call: participantCall(rooms, room, 0), conference: room, since: rooms.created(room)}
 	if part == 2 { // begun later, by hand
 		d := rngFor(s.seed, tagRecorded, i)
-		one.since = min(one.since+int64(d.below(50)), s.among[calls].created(rooms.anchor(room)+1))
+		one.since = min(one.since+int64(d.below(50)), s.among[calls].created(anchor(rooms, room)+1))
 	}
 	return one
 }
@@ -138,19 +138,19 @@ func recordingsOfCall(_ *world, s *sequence, call int64) condition {
 	if first < 0 {
 		return nothing
 	}
-	return condition{func(r row) bool { return r.(*recording).of.call == call }, first, last}
+	return condition{test: func(r row) bool { return r.(*recording).of.call == call }, lo: first, hi: last}
 }
 
 // recordingsNear are the recordings that may be of a call, rising.
 func recordingsNear(s, rooms *sequence, call int64) []int64 {
 	extra := s.base - recordingsPerBlock*rooms.base
-	if call < rooms.rest() {
+	if call < olderCalls(rooms) {
 		if i := call / perRecording; i < extra {
 			return []int64{i}
 		}
 		return nil
 	}
-	first := extra + recordingsPerBlock*((call-rooms.rest())/callsPerBlock)
+	first := extra + recordingsPerBlock*((call-olderCalls(rooms))/callsPerBlock)
 	return []int64{first, first + 1, first + 2, first + 3}
 }
 
@@ -161,7 +161,7 @@ func recordingsOfConference(_ *world, s *sequence, room int64) condition {
 		return nothing
 	}
 	first := s.base - recordingsPerBlock*(rooms.base-room) + 1
-	return condition{func(r row) bool { return r.(*recording).of.conference == room }, first, first + 1}
+	return condition{test: func(r row) bool { return r.(*recording).of.conference == room }, lo: first, hi: first + 1}
 }
 
 // perTranscription is how many recordings there are for each transcription.
@@ -200,7 +200,7 @@ func transcriptionsOf(_ *world, s *sequence, recording int64) condition {
 	if i >= s.base || spokenIn(s, i) != recording {
 		return nothing
 	}
-	return condition{func(r row) bool { return r.(*transcription).i == i }, i, i}
+	return condition{test: func(r row) bool { return r.(*transcription).i == i }, lo: i, hi: i}
 }
 
 // lengthOf is how long somebody talked in a state of a life the seed drew.

@@ -2,8 +2,6 @@
 package slowapi
 
 import (
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,20 +11,6 @@ import (
 // usageFilters narrow every list of usage; usage reads them, since they say
 // which rows there are rather than which to leave out.
 var usageFilters = []filter{{key: "Category"}, {key: "StartDate"}, {key: "EndDate"}, {key: "IncludeSubaccounts"}}
-
-// usageRoutes are the lists: one row a category over the whole time, and by day,
-// month and year, and those of one certain time.
-var usageRoutes = func() (all []route) {
-	for _, name := range []string{"", "/AllTime", "/Daily", "/LastMonth", "/Monthly", "/ThisMonth", "/Today", "/Yearly", "/Yesterday"} {
-		all = append(all, route{
-			pattern: "Accounts/*/Usage/Records" + name, key: "usage_records", filters: usageFilters, methods: "GET, HEAD",
-			serve: func(s *Server, r *http.Request, t target, _ url.Values) (answer, error) {
-				return s.usage(t, strings.TrimPrefix(name, "/"), readQuery(r.URL.RawQuery)), nil
-			},
-		})
-	}
-	return all
-}()
 
 const day = 86400
 
@@ -47,8 +31,8 @@ func yearAfter(year int64) int64 { return time.Unix(year, 0).UTC().AddDate(1, 0,
 
 // wholeLife is the time from an account's first day to the end of today. The
 // caller holds mu.
-func (w *world) wholeLife(account int) span {
-	return span{dayOf(w.top.created(int64(account))), dayOf(w.now().Unix()) + day}
+func wholeLife(w *world, account int) span {
+	return span{from: dayOf(w.top.created(int64(account))), until: dayOf(w.now().Unix()) + day}
 }
 
 // certain is the time a list is of by its name; the whole time for most.
@@ -56,13 +40,13 @@ func certain(name string, life span) span {
 	today := life.until - day
 	switch name {
 	case "Today":
-		return span{today, today + day}
+		return span{from: today, until: today + day}
 	case "Yesterday":
-		return span{today - day, today}
+		return span{from: today - day, until: today}
 	case "ThisMonth":
-		return span{monthOf(today), today + day}
+		return span{from: monthOf(today), until: today + day}
 	case "LastMonth":
-		return span{monthOf(monthOf(today) - day), monthOf(today)}
+		return span{from: monthOf(monthOf(today) - day), until: monthOf(today)}
 	}
 	return life
 }
@@ -117,22 +101,22 @@ func pieces(name string, time span) (all []span) {
 		return []span{time}
 	}
 	for at := begin(time.from); at < time.until; at = next(at) {
-		all = append(all, span{max(at, time.from), min(next(at), time.until)})
+		all = append(all, span{from: max(at, time.from), until: min(next(at), time.until)})
 	}
 	slices.Reverse(all)
 	return all
 }
 
 // usage answers one of the lists.
-func (s *Server) usage(t target, name string, q query) answer {
-	w := s.world
+func usage(r *computedRequest, name string) answer {
+	w, q := r.w, r.q
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	in := []int{t.account}
+	in := []int{r.account}
 	switch with := strings.ToLower(q.given["IncludeSubaccounts"].value); {
 	case with != "" && with != "true" && with != "false":
 		return invalid("Invalid boolean value.").answer()
-	case with != "false" && t.account == 0:
+	case with != "false" && r.account == 0:
 		for account := 1; account < len(w.below); account++ {
 			in = append(in, account)
 		}
@@ -143,17 +127,17 @@ func (s *Server) usage(t target, name string, q query) answer {
 			shown = append(shown, &categories[i])
 		}
 	}
-	life := w.wholeLife(t.account)
+	life := wholeLife(w, r.account)
 	time, refused := usageTime(q, certain(name, life), life)
 	if refused != nil {
 		return refused.answer()
 	}
 	times := pieces(name, time)
 	l := computedList{count: int64(len(times) * len(shown)), row: func(dst []byte, i int64) []byte {
-		of := usageRow{category: shown[i%int64(len(shown))], time: times[i/int64(len(shown))], account: t.account, name: name}
+		of := usageRow{category: shown[i%int64(len(shown))], time: times[i/int64(len(shown))], account: r.account, name: name}
 		return of.append(dst, w, in)
 	}}
-	return l.page(t, q, s.quirks)
+	return l.page(r)
 }
 
 // usageRow is one category in one time.
@@ -166,7 +150,7 @@ type usageRow struct {
 
 // append writes the row. It has no SID; its URI asks for it again.
 func (u *usageRow) append(dst []byte, w *world, in []int) []byte {
-	f := w.figuresOf(u.category, in, u.time)
+	f := figuresOf(w, u.category, in, u.time)
 	date := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.DateOnly) }
 	account := w.accountSID(u.account)
 	base := version + "/Accounts/" + account + "/Usage/Records"
@@ -210,14 +194,4 @@ func (u *usageRow) append(dst []byte, w *world, in []int) []byte {
 var usageSubresources = [][2]string{
 	{"all_time", "AllTime"}, {"daily", "Daily"}, {"last_month", "LastMonth"}, {"monthly", "Monthly"},
 	{"this_month", "ThisMonth"}, {"today", "Today"}, {"yearly", "Yearly"}, {"yesterday", "Yesterday"},
-}
-
-// decimal writes hundred-thousandths as a number without needless zeros.
-func decimal(amount int64) string {
-	sign := ""
-	if amount < 0 {
-		sign, amount = "-", -amount
-	}
-	text := strings.TrimPrefix(money(amount), "-")
-	return sign + strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }

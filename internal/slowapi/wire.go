@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -224,4 +225,10 @@ func acceptsGzip(r *http.Request) bool {
 		return !weighted || err == nil && q > 0
 	}
 	return false
+}
+
+// requestID is a name for one answer.
+func requestID() string {
+	d := rng(rand.Uint64())
+	return string(d.hex([]byte("RQ"), 16))
 }

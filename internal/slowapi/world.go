@@ -3,9 +3,6 @@ package slowapi
 
 import (
 	"errors"
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -31,6 +28,9 @@ type world struct {
 	wall    time.Time
 	top     *sequence             // accounts
 	below   []map[*kind]*sequence // by account, then kind
+
+	accounts *kind
+	kinds    []*kind // all others
 }
 
 // days the calls and messages are spread over.
@@ -40,23 +40,44 @@ const days = 90
 // are not in a final state at the beginning.
 const unfinished = 32
 
+// tagSecrets is the tag of the draws of secrets.
+const tagSecrets = 0x736563
+
 // maxBorn bounds how many records of one kind may be created in one account.
 const maxBorn = 1_000_000
 
+// maxAccounts bounds how many accounts a world may have.
+const maxAccounts = 1000
+
 var errFull = errors.New("slowapi: this world has no room for more records of this kind")
 
-func newWorld(o Options) *world {
+// worldOptions say what a world is made of.
+type worldOptions struct {
+	seed           uint64
+	records        int
+	epoch          time.Time
+	account, token string
+	flows, kept    bool
+	now            func() time.Time
+	// accounts is the kind of the accounts, kinds all others in the order of their
+	// making.
+	accounts *kind
+	kinds    []*kind
+}
+
+// newWorld makes a world in which nothing happened yet.
+func newWorld(o worldOptions) *world {
 	w := &world{
-		seed: o.Seed, records: int64(o.Records), epoch: o.Epoch.UTC().Truncate(time.Second),
-		people: max(int64(o.Records)/5, 1), cipher: newCipher(o.Seed),
-		account: o.Account, token: o.Token, flows: o.Arrivals > 0, real: o.Now,
-		kept: slices.Contains(o.Quirks, participantsKept),
+		seed: o.seed, records: int64(o.records), epoch: o.epoch.UTC().Truncate(time.Second),
+		people: max(int64(o.records)/5, 1), cipher: newCipher(o.seed),
+		account: o.account, token: o.token, flows: o.flows, real: o.now,
+		kept: o.kept, accounts: o.accounts, kinds: o.kinds,
 	}
-	w.clock, w.wall = w.epoch, o.Now()
+	w.clock, w.wall = w.epoch, o.now()
 	end := w.epoch.Unix()
-	w.top = w.sequence(accounts, 0, 2, end-500*86400, 86400)
+	w.top = w.sequence(w.accounts, 0, 2, end-500*86400, 86400)
 	w.below = []map[*kind]*sequence{w.emptyAccount(0), w.emptyAccount(1)}
-	for _, k := range kinds {
+	for _, k := range w.kinds {
 		if k.seed != nil {
 			w.join(w.below[0], k.seed(w, k))
 		}
@@ -72,7 +93,7 @@ func (w *world) sequence(k *kind, account int, base, newest, span int64) *sequen
 // emptyAccount is an account in which nothing happened yet.
 func (w *world) emptyAccount(account int) map[*kind]*sequence {
 	all := map[*kind]*sequence{}
-	for _, k := range kinds {
+	for _, k := range w.kinds {
 		w.join(all, w.sequence(k, account, 0, w.epoch.Unix(), 0))
 	}
 	return all
@@ -109,7 +130,7 @@ func (w *world) now() time.Time {
 
 // of is the sequence of a kind in an account, nil when there is none.
 func (w *world) of(k *kind, account int) *sequence {
-	if k == accounts {
+	if k == w.accounts {
 		return w.top
 	}
 	if k == nil || account < 0 || account >= len(w.below) {
@@ -120,29 +141,20 @@ func (w *world) of(k *kind, account int) *sequence {
 
 // appendSID appends the SID of a record.
 func (w *world) appendSID(dst []byte, s *sequence, i int64) []byte {
-	if s.kind == accounts {
+	if s.kind == w.accounts {
 		return append(dst, w.accountSID(int(i))...)
 	}
 	prefix := s.kind.prefix
-	if s.kind.otherPrefix != "" && w.carriesMedia(s, i) {
+	if s.kind.otherPrefix != "" && s.kind.other(w, s, i) {
 		prefix = s.kind.otherPrefix
 	}
 	return w.cipher.appendSID(dst, prefix, s.account, s.kind.tag, i)
 }
 
-// carriesMedia tells whether a message's SID begins with MM.
-func (w *world) carriesMedia(s *sequence, i int64) bool {
-	if s.written(i) {
-		_, media := s.form(i, "MediaUrl")
-		return media
-	}
-	return mediaPlace(w.seed, i/20) == i
-}
-
 // find is the index of the record a SID names, deleted or not; false when this
 // sequence never had it.
 func (w *world) find(s *sequence, sid string) (int64, bool) {
-	if s.kind == accounts {
+	if s.kind == w.accounts {
 		index, ok := w.accountIndex(sid)
 		return int64(index), ok
 	}
@@ -159,7 +171,7 @@ func (w *world) accountSID(account int) string {
 	if account == 0 {
 		return w.account
 	}
-	return string(w.cipher.appendSID(nil, accounts.prefix, 0, accounts.tag, int64(account)))
+	return string(w.cipher.appendSID(nil, w.accounts.prefix, 0, w.accounts.tag, int64(account)))
 }
 
 // accountIndex is the number of the account a SID names.
@@ -167,7 +179,7 @@ func (w *world) accountIndex(sid string) (int, bool) {
 	if sid == w.account {
 		return 0, true
 	}
-	i, ok := w.cipher.index(sid, 0, accounts.tag)
+	i, ok := w.cipher.index(sid, 0, w.accounts.tag)
 	return int(i), ok && i > 0 && i < w.top.count() && w.accountSID(int(i)) == sid
 }
 
@@ -180,45 +192,15 @@ func (w *world) accountToken(account int) string {
 	return string(d.hex(nil, 16))
 }
 
-// ownSID is the SID of one of the numbers the main account began with.
-func (w *world) ownSID(own int64) string {
-	return string(w.appendSID(nil, w.below[0][numbers], own))
-}
-
 // kindNamed is the kind with a list key, nil for none.
-func kindNamed(name string) *kind {
-	if name == accounts.name {
-		return accounts
+func (w *world) kindNamed(name string) *kind {
+	if name == w.accounts.name {
+		return w.accounts
 	}
-	for _, k := range kinds {
+	for _, k := range w.kinds {
 		if k.name == name {
 			return k
 		}
 	}
 	return nil
-}
-
-// requestID is a name for one answer.
-func requestID() string {
-	d := rng(rand.Uint64())
-	return string(d.hex([]byte("RQ"), 16))
-}
-
-// isSID tells whether s has the form of a SID with this prefix.
-func isSID(s, prefix string) bool {
-	if len(s) != 34 || !strings.HasPrefix(s, prefix) {
-		return false
-	}
-	for _, c := range []byte(s[2:]) {
-		hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-		if !hex {
-			return false
-		}
-	}
-	return true
-}
-
-// isNumber tells whether s is a number in E.164.
-func isNumber(s string) bool {
-	return len(s) >= 4 && len(s) <= 16 && s[0] == '+' && digits(s[1:])
 }

@@ -264,7 +264,7 @@ func TestSIDsInvert(t *testing.T) {
 
 func TestTimesNeverFall(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 50, 4000, 9_000_000} {
-		w := newWorld(Options{Records: n, Seed: 3, Epoch: time.Unix(2e9, 0)}.withDefaults())
+		w := newWorld(Options{Records: n, Seed: 3, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
 		s := w.below[0][calls]
 		last := s.created(0)
 		for i := int64(1); i < min(s.base, 3000); i++ {

@@ -1,13 +1,28 @@
-// Shelves: lists whose rows are computed by their place and have no name.
+// Computed lists: their rows are computed by their place and have no name.
 package slowapi
 
 import (
 	"encoding/base64"
+	"net/url"
 	"strconv"
 	"strings"
 )
 
-// computedList is such a list. A page of it is found by its number, which its token
+// computedRequest is a request to what is neither a list nor a record of a kind.
+type computedRequest struct {
+	w       *world
+	quirks  quirks
+	path    string
+	sids    []string // those in the path
+	account int
+	parent  int64 // the record of the path's parent kind
+	key     string
+	filters []filter
+	q       query
+	form    url.Values
+}
+
+// computedList is a list without names. A page of it is found by its number, which its token
 // hides as that of Twilio's usage records does: APMQ== is page 1.
 type computedList struct {
 	count int64
@@ -17,10 +32,10 @@ type computedList struct {
 const computedToken = "AP"
 
 // page builds the list's answer. The caller holds the world for reading.
-func (l *computedList) page(t target, q query, on quirks) answer {
-	p, r := readSize(q, on)
-	if r != nil {
-		return r.answer()
+func (l *computedList) page(r *computedRequest) answer {
+	p, refused := readSize(r.q, r.quirks)
+	if refused != nil {
+		return refused.answer()
 	}
 	at := p.page
 	if p.token != "" {
@@ -40,8 +55,8 @@ func (l *computedList) page(t target, q query, on quirks) answer {
 		}
 		rows = l.row(rows, place)
 	}
-	base := q.echo([]byte(t.path+"?"), t.route.listFilters())
-	e := envelope{base: string(base), key: t.route.listKey(), size: p.size, page: p.page, token: p.token, rows: int(last - first)}
+	base := r.q.echo([]byte(r.path+"?"), keysOf(r.filters))
+	e := envelope{base: string(base), key: r.key, size: p.size, page: p.page, token: p.token, rows: int(last - first)}
 	if last < l.count {
 		e.next = computedPage(at + 1)
 	}

@@ -1,0 +1,59 @@
+// Dates as queries name them.
+package slowapi
+
+import (
+	"strings"
+	"time"
+)
+
+// span is the time a date covers, in Unix seconds: a day, a month, a second.
+type span struct{ from, until int64 }
+
+// zones are the abbreviations accepted behind a date, in seconds east.
+var zones = map[string]int{
+	"UTC": 0, "GMT": 0, "Z": 0,
+	"EST": -5 * 3600, "EDT": -4 * 3600, "CST": -6 * 3600, "CDT": -5 * 3600,
+	"MST": -7 * 3600, "MDT": -6 * 3600, "PST": -8 * 3600, "PDT": -7 * 3600,
+}
+
+// instants are the forms that name a second. A fraction may follow the seconds
+// in each of them and is dropped.
+var instants = []string{
+	"2006-01-02T15:04:05Z07:00",
+	"2006-01-02T15:04:05Z0700",
+	"2006-01-02T15:04:05",
+	"2006-01-02 15:04:05",
+	"01/02/2006 15:04:05",
+}
+
+// parseDate reads a date in any of the forms seen accepted (twilio-go,
+// twilio-python, twilio-node, the examples of the published documents). A bare
+// date is that whole UTC day, and so for months and years.
+func parseDate(value string) (span, bool) {
+	if t, err := time.Parse("2006-01-02", value); err == nil {
+		return spanTo(t, t.AddDate(0, 0, 1))
+	}
+	if t, err := time.Parse("2006-01", value); err == nil {
+		return spanTo(t, t.AddDate(0, 1, 0))
+	}
+	if t, err := time.Parse("2006", value); err == nil {
+		return spanTo(t, t.AddDate(1, 0, 0))
+	}
+	east := 0
+	if at := strings.LastIndexByte(value, ' '); at > 0 {
+		if offset, known := zones[value[at+1:]]; known {
+			value, east = value[:at], offset
+		}
+	}
+	for _, form := range instants {
+		if t, err := time.ParseInLocation(form, value, time.FixedZone("", east)); err == nil {
+			t = t.Truncate(time.Second)
+			return spanTo(t, t.Add(time.Second))
+		}
+	}
+	return span{}, false
+}
+
+func spanTo(from, until time.Time) (span, bool) {
+	return span{from: from.Unix(), until: until.Unix()}, true
+}

@@ -1,0 +1,138 @@
+// Deliveries: the contents of recordings and media, and their signed addresses.
+package slowapi
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// serveAudio answers the path of a recording without .json: WAV, unless it ends
+// in .mp3. Nothing is there before the recording is complete.
+func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (answer, error) {
+	w := s.world
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var one recording
+	one.load(w, t.seq, t.index)
+	if !t.seq.exists(t.index) || one.status != "completed" {
+		return notFound(t.path).answer(), nil
+	}
+	c := one.sound(strings.HasSuffix(t.path, ".mp3"), r.URL.Query().Get("RequestedChannels"))
+	return answer{status: http.StatusOK, content: &c}, nil
+}
+
+// redirectMedium answers the path of a medium without .json: the content is
+// elsewhere, for a while, for whoever knows the address.
+func (s *Server) redirectMedium(_ *http.Request, t target, _ url.Values) (answer, error) {
+	if s.quirks.on(mediaLate) && s.early.first(t.seq.account, t.index) {
+		return notFound(t.path).answer(), nil
+	}
+	to := t.here + s.cdn.path(t.account, t.sids[len(t.sids)-1], s.now())
+	return answer{status: http.StatusTemporaryRedirect, header: map[string]string{"Location": to}}, nil
+}
+
+// cdn signs the addresses of contents, as CloudFront does for Twilio's media:
+// no credentials, but an end to each.
+type cdn struct {
+	secret [32]byte // of this process
+}
+
+const (
+	cdnPath  = "/-/cdn/"
+	cdnValid = 5 * time.Minute // an address, in real time: the world may stand still
+)
+
+func newCDN() *cdn {
+	c := new(cdn)
+	_, _ = rand.Read(c.secret[:]) // never fails, or ends the program
+	return c
+}
+
+// path is the address of a medium's content, from now on for a while.
+func (c *cdn) path(account int, sid string, now time.Time) string {
+	name := cdnPath + strconv.Itoa(account) + "/" + sid
+	expires := strconv.FormatInt(now.Add(cdnValid).Unix(), 10)
+	return name + "?Expires=" + expires + "&Signature=" + c.sign(name, expires)
+}
+
+func (c *cdn) sign(name, expires string) string {
+	mac := hmac.New(sha256.New, c.secret[:])
+	mac.Write([]byte(name + "\n" + expires))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// opens tells whether an address was signed here and is not over.
+func (c *cdn) opens(name, expires, signature string, now time.Time) bool {
+	until, err := strconv.ParseInt(expires, 10, 64)
+	return err == nil && now.Unix() <= until && hmac.Equal([]byte(signature), []byte(c.sign(name, expires)))
+}
+
+// serveCDN answers a request below /-/cdn/.
+func (s *Server) serveCDN(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "this takes GET and HEAD", http.StatusMethodNotAllowed)
+		return
+	}
+	if !s.cdn.opens(r.URL.Path, q.Get("Expires"), q.Get("Signature"), s.now()) {
+		http.Error(w, "the address is not signed, or its time is over", http.StatusForbidden)
+		return
+	}
+	c, there := s.picture(r.URL.Path)
+	if !there {
+		http.NotFound(w, r)
+		return
+	}
+	c.serve(w, r)
+}
+
+// picture finds the content a path below /-/cdn/ names.
+func (s *Server) picture(path string) (content, bool) {
+	number, sid, _ := strings.Cut(strings.TrimPrefix(path, cdnPath), "/")
+	account, err := strconv.Atoi(number)
+	w := s.world
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	all := w.of(media, account)
+	if err != nil || all == nil {
+		return content{}, false
+	}
+	i, ok := w.find(all, sid)
+	if !ok || !all.exists(i) || !all.among[messages].exists(i/places) {
+		return content{}, false
+	}
+	var m medium
+	m.load(w, all, i)
+	return pictureOf(&m), true
+}
+
+// asked remembers which media were asked for, for the quirk media-late.
+type asked struct {
+	mu   sync.Mutex
+	seen map[[2]int64]bool
+}
+
+// maxAsked bounds what is remembered; past it everything is forgotten.
+const maxAsked = 100_000
+
+// first tells whether nobody asked for this one before.
+func (a *asked) first(account int, i int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.seen == nil || len(a.seen) >= maxAsked {
+		a.seen = map[[2]int64]bool{}
+	}
+	key := [2]int64{int64(account), i}
+	first := !a.seen[key]
+	a.seen[key] = true
+	return first
+}

@@ -1,0 +1,29 @@
+// The kinds of the world.
+package slowapi
+
+// kinds are all the kinds of the world that live in an account.
+var kinds = []*kind{
+	calls, messages, numbers, conferences, participants, recordings, media, transcriptions,
+	notifications, alerts, events, queues, members, applications, callerIDs, apiKeys, signingKeys, addresses,
+}
+
+// Tags of draws that belong to no kind.
+const (
+	tagRoles    = 0x726f6c
+	tagMedia    = 0x6d6564
+	tagServices = 0x736572
+
+	tagTroubles   = 0x74726f
+	tagAvailable  = 0x617661
+	tagCallEvents = 0x636576
+)
+
+// Tags of kinds whose SIDs others name too.
+const (
+	tagApplications = 0x4150
+	tagCallerIDs    = 0x504e
+	tagKeys         = 0x534b
+	tagSigningKeys  = 0x5353
+	tagAddresses    = 0x4144
+	tagQueues       = 0x5155
+)

@@ -1,0 +1,77 @@
+// Queries: the parameters of a request, read once.
+package slowapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// query is what stands behind the question mark, read once.
+type query struct {
+	given map[string]given
+}
+
+// given is how a parameter was given; bare is `To` where `To=` is empty.
+type given struct {
+	value string
+	bare  bool
+}
+
+// readQuery reads a raw query. Only the first = splits, so that `DateSent>=X`
+// has the key `DateSent>`. The last of several of one name counts. What is not
+// validly encoded is taken as it stands.
+func readQuery(raw string) query {
+	q := query{map[string]given{}}
+	for part := range strings.SplitSeq(raw, "&") {
+		name, value, split := strings.Cut(part, "=")
+		q.given[decode(name)] = given{value: decode(value), bare: !split}
+	}
+	return q
+}
+
+func decode(s string) string {
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+// encode is the one spelling lists echo a value in: as url.QueryEscape, but a
+// space is %20.
+func encode(s string) string {
+	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+}
+
+// echo appends the parameters that were given, in the order of keys, each
+// followed by &. Given empty, bare or not at all stay three things.
+func (q query) echo(dst []byte, keys []string) []byte {
+	for _, key := range keys {
+		g, there := q.given[key]
+		if !there {
+			continue
+		}
+		dst = append(dst, encode(key)...)
+		if !g.bare {
+			dst = append(dst, '=')
+			dst = append(dst, encode(g.value)...)
+		}
+		dst = append(dst, '&')
+	}
+	return dst
+}
+
+// strict decodes one JSON value without unknown fields and nothing behind it.
+func strict(raw []byte, into any) error {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the body is not the JSON expected here: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if d.More() {
+		return errors.New("something follows the JSON value")
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// Transcriptions: what recordings say in words.
+package slowapi
+
+var transcriptions = &kind{
+	name: "transcriptions", prefix: "TR", tag: 'T',
+	blank: func() row { return new(transcription) },
+	seed:  seedTranscriptions,
+	life:  transcriptionLife, remove: true,
+}
+
+// transcription is one transcription, read from the seed and its mark.
+type transcription struct {
+	progress progress
+	s        *sequence
+	i        int64
+	of       recording
+}
+
+var (
+	transcriptionDone   = []string{"in-progress", "completed", "completed"}
+	transcriptionFailed = []string{"in-progress", "failed"}
+)
+
+// transcriptionLife is what a transcription goes through.
+func transcriptionLife(s *sequence, i int64) lifecycle {
+	d := rngFor(s.seed, s.kind.tag, i)
+	dwell := [8]int64{int64(10 + d.below(80)), int64(5 + d.below(55))}
+	if d.below(12) == 0 {
+		return lifecycle{plan: transcriptionFailed, dwell: dwell}
+	}
+	return lifecycle{plan: transcriptionDone, dwell: dwell}
+}
+
+// load reads the transcription with an index.
+func (t *transcription) load(w *world, s *sequence, i int64) {
+	*t = transcription{s: s, i: i, progress: progressOf(s, i, transcriptionLife(s, i))}
+	t.of.load(w, s.among[recordings], spokenIn(s, i))
+}
+
+// append writes the transcription's row, which is its instance too. Its price
+// is a number, unlike that of a recording.
+func (t *transcription) append(dst []byte, w *world) []byte {
+	account := w.accountSID(t.s.account)
+	sid := string(w.appendSID(nil, t.s, t.i))
+	text, price := "", ""
+	if t.progress.status() == "completed" {
+		d := rngFor(t.s.seed, tagSpoken<<8, t.i)
+		if text = body(d, false); text == "" {
+			text = "(blank)" // Twilio's word for silence
+		}
+	}
+	if t.progress.settled() {
+		price = money(5000 * max((t.of.seconds()+59)/60, 1))
+	}
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.text("api_version", apiVersion)
+	o.date("date_created", t.progress.created)
+	o.date("date_updated", t.progress.updated())
+	o.textOrNull("duration", someSeconds(t.of.seconds()))
+	o.name("price")
+	o.b = appendPrice(o.b, price, true)
+	o.text("price_unit", "USD")
+	o.text("recording_sid", string(w.appendSID(nil, t.of.s, t.of.i)))
+	o.text("sid", sid)
+	o.text("status", t.progress.status())
+	o.textOrNull("transcription_text", text)
+	o.text("type", "fast")
+	o.text("uri", version+"/Accounts/"+account+"/Transcriptions/"+sid+".json")
+	o.close()
+	return o.b
+}
