@@ -24,7 +24,7 @@ type account struct {
 }
 
 // load reads the account with an index.
-func (a *account) load(_ *world, s *sequence, i int64) {
+func (a *account) Load(_ *world, s *sequence, i int64) {
 	*a = account{s: s, i: i, name: "Slow & Steady Telephony", status: "active"}
 	if i > 0 {
 		a.name = "Field office"
@@ -39,7 +39,7 @@ func (a *account) load(_ *world, s *sequence, i int64) {
 
 // append writes the account's row, which is its instance too. It really carries
 // the secret, as Twilio's does.
-func (a *account) append(dst []byte, w *world) []byte {
+func (a *account) Append(dst []byte, w *world) []byte {
 	sid := w.accountSID(int(a.i))
 	base := version + "/Accounts/" + sid
 	updated := a.s.created(a.i)

@@ -67,7 +67,7 @@ func (a *alert) of(w *world) *sequence {
 }
 
 // load reads the alert with an index.
-func (a *alert) load(w *world, s *sequence, i int64) {
+func (a *alert) Load(w *world, s *sequence, i int64) {
 	*a = alert{s: s, i: i, at: s.created(i)}
 	a.find(w)
 }
@@ -112,7 +112,7 @@ func monthLong(read func(*search, string) (condition, *refusal)) func(*search, s
 }
 
 // append writes the alert's row, or its instance, which says more.
-func (a *alert) append(dst []byte, w *world) []byte {
+func (a *alert) Append(dst []byte, w *world) []byte {
 	var c scene
 	if a.message {
 		c = messageScene(w, a.of(w), a.subject, a.d)

@@ -309,7 +309,7 @@ func FuzzContentRange(f *testing.F) {
 	w := s.world
 	for i := range w.below[0][recordings].base {
 		var one recording
-		if one.load(w, w.below[0][recordings], i); one.status == "completed" {
+		if one.Load(w, w.below[0][recordings], i); one.status == "completed" {
 			path = root + "/Recordings/" + string(w.appendSID(nil, one.s, i))
 		}
 	}

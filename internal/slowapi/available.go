@@ -23,7 +23,7 @@ type available struct {
 const perFront = 40
 
 // load draws the number in a place.
-func (n *available) load(w *world, _ *sequence, i int64) {
+func (n *available) Load(w *world, _ *sequence, i int64) {
 	in, of := n.in, n.of
 	*n = available{in: in, of: of, requires: "none", voice: true}
 	tag := uint64(tagAvailable)
@@ -56,7 +56,7 @@ func (n *available) load(w *world, _ *sequence, i int64) {
 func (of *offer) count() int64 { return int64(len(of.fronts)) * perFront }
 
 // append writes the number's row. It has no SID and no instance.
-func (n *available) append(dst []byte, _ *world) []byte {
+func (n *available) Append(dst []byte, _ *world) []byte {
 	o := object{b: dst}
 	at := n.at
 	if at == nil {
@@ -110,13 +110,13 @@ func availableNumbers(r *computedRequest) answer {
 	}
 	var rows []byte
 	for i, found := int64(0), int64(0); i < n.of.count() && found < p.size; i++ {
-		if n.load(w, nil, i); !x.suits(n) {
+		if n.Load(w, nil, i); !x.suits(n) {
 			continue
 		}
 		if found++; found > 1 {
 			rows = append(rows, ',')
 		}
-		rows = n.append(rows, w)
+		rows = n.Append(rows, w)
 	}
 	uri := r.path
 	if echo := q.echo(nil, keysOf(r.filters)); len(echo) > 0 {

@@ -133,7 +133,7 @@ func callDwell(d *rng, plan []string) (dwell [8]int64) {
 
 // load reads the call with an index. Strings are left for later: a scan reads
 // many calls and shows few.
-func (c *call) load(w *world, s *sequence, i int64) {
+func (c *call) Load(w *world, s *sequence, i int64) {
 	d := rngFor(s.seed, s.kind.tag, i)
 	plan, inbound := callPlan(s.seed, i, &d)
 	role := callRole(s.seed, i)

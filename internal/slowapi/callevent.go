@@ -9,7 +9,7 @@ func callEvents(r *computedRequest) answer {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	var c call
-	c.load(w, w.below[r.account][calls], r.parent)
+	c.Load(w, w.below[r.account][calls], r.parent)
 	list := eventsOf(w, &c)
 	l := computedList{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
 	return l.page(r)

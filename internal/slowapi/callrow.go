@@ -5,10 +5,10 @@ import "strconv"
 
 // made turns the call into what its creation answers: without dates, as
 // Twilio answers before the call is under way.
-func (c *call) made() { c.justMade = true }
+func (c *call) Made() { c.justMade = true }
 
 // append writes the call's row, which is its instance too.
-func (c *call) append(dst []byte, w *world) []byte {
+func (c *call) Append(dst []byte, w *world) []byte {
 	var from, to [64]byte
 	fromText := string(c.from.appendTo(from[:0], w.seed))
 	toText := string(c.to.appendTo(to[:0], w.seed))

@@ -46,14 +46,14 @@ var rooms = [...]string{
 }
 
 // load reads the conference with an index.
-func (c *conference) load(_ *world, s *sequence, i int64) {
+func (c *conference) Load(_ *world, s *sequence, i int64) {
 	*c = conference{s: s, i: i, progress: progressOf(s, i, conferenceLife(s, i))}
 	c.rest = rngFor(s.seed, tagRooms, i)
 	c.name = rooms[c.rest.below(len(rooms))]
 }
 
 // append writes the conference's row, which is its instance too.
-func (c *conference) append(dst []byte, w *world) []byte {
+func (c *conference) Append(dst []byte, w *world) []byte {
 	account := w.accountSID(c.s.account)
 	sid := string(w.appendSID(nil, c.s, c.i))
 	base := version + "/Accounts/" + account + "/Conferences/" + sid

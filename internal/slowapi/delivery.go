@@ -21,7 +21,7 @@ func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (answer, er
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	var one recording
-	one.load(w, t.seq, t.index)
+	one.Load(w, t.seq, t.index)
 	if !t.seq.exists(t.index) || one.status != "completed" {
 		return notFound(t.path).answer(), nil
 	}
@@ -111,7 +111,7 @@ func (s *Server) picture(path string) (content, bool) {
 		return content{}, false
 	}
 	var m medium
-	m.load(w, all, i)
+	m.Load(w, all, i)
 	return pictureOf(&m), true
 }
 

@@ -50,7 +50,7 @@ type event struct {
 }
 
 // load reads the event with an index.
-func (e *event) load(_ *world, s *sequence, i int64) {
+func (e *event) Load(_ *world, s *sequence, i int64) {
 	d := rngFor(s.seed, s.kind.tag, i)
 	*e = event{s: s, i: i, at: s.created(i), what: d.below(len(auditEvents)), who: d.below(6), from: d.below(20), which: d.below(ownNumbers)}
 }
@@ -93,7 +93,7 @@ func eventResourceFilter(x *search, value string) (condition, *refusal) {
 }
 
 // append writes the event's row, which is its instance too.
-func (e *event) append(dst []byte, w *world) []byte {
+func (e *event) Append(dst []byte, w *world) []byte {
 	sid := string(w.appendSID(nil, e.s, e.i))
 	account, does := w.accountSID(e.s.account), e.doing()
 	resource, path := e.resource(w)

@@ -53,7 +53,7 @@ type scene struct {
 // callScene reads the scene of a trouble with a call.
 func callScene(w *world, s *sequence, i int64, d rng) scene {
 	var c call
-	c.load(w, s, i)
+	c.Load(w, s, i)
 	return scene{
 		account: w.accountSID(s.account), sid: string(w.appendSID(nil, s, i)),
 		from: string(c.from.appendTo(nil, w.seed)), to: string(c.to.appendTo(nil, w.seed)),
@@ -65,7 +65,7 @@ func callScene(w *world, s *sequence, i int64, d rng) scene {
 // messageScene reads the scene of a trouble with a message.
 func messageScene(w *world, s *sequence, i int64, d rng) scene {
 	var m message
-	m.load(w, s, i)
+	m.Load(w, s, i)
 	rest := m.rest
 	m.failure(&rest)
 	service := m.serviceSID(w, &rest)
@@ -226,7 +226,7 @@ func notificationsOf(_ *world, _ *sequence, call int64) condition {
 }
 
 // load reads the notification with an index.
-func (n *notification) load(w *world, s *sequence, i int64) {
+func (n *notification) Load(w *world, s *sequence, i int64) {
 	*n = notification{s: s, i: i, call: notifiedCall(s.seed, i), at: s.created(i), d: rngFor(s.seed, s.kind.tag, i)}
 }
 
@@ -245,7 +245,7 @@ func (n *notification) log() string {
 }
 
 // append writes the notification's row, or its instance, which says more.
-func (n *notification) append(dst []byte, w *world) []byte {
+func (n *notification) Append(dst []byte, w *world) []byte {
 	c := callScene(w, w.below[n.s.account][calls], n.call, n.d)
 	sid := string(w.appendSID(nil, n.s, n.i))
 	base := version + "/Accounts/" + c.account

@@ -52,12 +52,12 @@ type kind struct {
 // row is one record as read from the seed and its mark. load is cheap and may
 // be called for many records in turn; append does the costly part.
 type row interface {
-	load(w *world, s *sequence, i int64)
-	append(dst []byte, w *world) []byte
+	Load(w *world, s *sequence, i int64)
+	Append(dst []byte, w *world) []byte
 }
 
 // maker is a row that looks different in the answer to its creation.
-type maker interface{ made() }
+type maker interface{ Made() }
 
 // listKey is the list's key.
 func (k *kind) listKey() string {

@@ -60,7 +60,7 @@ type medium struct {
 }
 
 // load reads the medium with an index.
-func (m *medium) load(_ *world, s *sequence, i int64) { *m = medium{s, i, s.created(i)} }
+func (m *medium) Load(_ *world, s *sequence, i int64) { *m = medium{s, i, s.created(i)} }
 
 // contentType is what sort of picture it is.
 func (m *medium) contentType() string {
@@ -72,7 +72,7 @@ func (m *medium) contentType() string {
 }
 
 // append writes the medium's row, which is its instance too.
-func (m *medium) append(dst []byte, w *world) []byte {
+func (m *medium) Append(dst []byte, w *world) []byte {
 	account := w.accountSID(m.s.account)
 	message := string(w.appendSID(nil, m.s.among[messages], m.i/places))
 	sid := string(w.appendSID(nil, m.s, m.i))

@@ -134,7 +134,7 @@ func messageLife(s *sequence, i int64) lifecycle {
 }
 
 // load reads the message with an index; its body waits until a row is written.
-func (m *message) load(w *world, s *sequence, i int64) {
+func (m *message) Load(w *world, s *sequence, i int64) {
 	*m = message{s: s, i: i}
 	d := rngFor(s.seed, s.kind.tag, i)
 	plan := m.draft(&d)
@@ -208,7 +208,7 @@ func (m *message) say(d rng) string {
 }
 
 // append writes the message's row, which is its instance too.
-func (m *message) append(dst []byte, w *world) []byte {
+func (m *message) Append(dst []byte, w *world) []byte {
 	from, to := string(m.from.appendTo(nil, w.seed)), string(m.to.appendTo(nil, w.seed))
 	sid := string(w.appendSID(nil, m.s, m.i))
 	account := w.accountSID(m.s.account)
@@ -322,7 +322,7 @@ func carriesMedia(w *world, s *sequence, i int64) bool {
 // number of segments it was sent in.
 func rewriteMessage(w *world, s *sequence, i int64, body string) map[string]string {
 	var m message
-	m.load(w, s, i)
+	m.Load(w, s, i)
 	d := m.rest
 	m.failure(&d)
 	m.serviceSID(w, &d)
@@ -375,7 +375,7 @@ func updateMessage(w *world, s *sequence, i int64, form url.Values) (map[string]
 	fields, cut := map[string]string{}, []string(nil)
 	if form.Has("Body") {
 		var m message
-		m.load(w, s, i)
+		m.Load(w, s, i)
 		d := m.rest
 		m.failure(&d)
 		m.serviceSID(w, &d)

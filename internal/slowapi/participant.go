@@ -92,7 +92,7 @@ func seated(s *sequence, i int64, kept bool) bool {
 }
 
 // load reads who sits on a seat.
-func (p *participant) load(w *world, s *sequence, i int64) {
+func (p *participant) Load(w *world, s *sequence, i int64) {
 	rooms, room, seat := s.among[conferences], i/seats, int(i%seats)
 	d := rngFor(s.seed, s.kind.tag, i)
 	*p = participant{s: s, i: i, room: progressOf(rooms, room, conferenceLife(rooms, room)), call: participantCall(rooms, room, seat)}
@@ -138,7 +138,7 @@ func (p *participant) status() string {
 }
 
 // append writes the participant's row, which is its instance too.
-func (p *participant) append(dst []byte, w *world) []byte {
+func (p *participant) Append(dst []byte, w *world) []byte {
 	account := w.accountSID(p.s.account)
 	call := string(w.appendSID(nil, p.s.among[calls], p.call))
 	room := string(w.appendSID(nil, p.s.among[conferences], p.i/seats))
@@ -181,7 +181,7 @@ func findParticipant(w *world, s *sequence, room int64, name string) (int64, boo
 		if !s.exists(i) {
 			continue
 		}
-		if p.load(w, s, i); bySID && p.call == call || !bySID && p.label != "" && p.label == name {
+		if p.Load(w, s, i); bySID && p.call == call || !bySID && p.label != "" && p.label == name {
 			return i, true
 		}
 	}

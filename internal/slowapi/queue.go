@@ -61,7 +61,7 @@ func waiting(w *world, s *sequence, queue int64) (q queued) {
 	in := w.below[s.account][members]
 	var m member
 	for i := range in.count() {
-		if m.load(w, in, i); m.queue == queue && in.exists(i) {
+		if m.Load(w, in, i); m.queue == queue && in.exists(i) {
 			q.size++
 			q.waited += m.wait(w)
 		}
@@ -96,7 +96,7 @@ type member struct {
 func memberCall(w *world, i int64) int64 { return w.records - 1 - 3*i }
 
 // load reads the member with an index.
-func (m *member) load(w *world, s *sequence, i int64) {
+func (m *member) Load(w *world, s *sequence, i int64) {
 	d := rngFor(s.seed, s.kind.tag, i)
 	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.below(5)/2, len(firstQueues)-2))}
 	m.enqueued = w.below[s.account][calls].created(m.call)
@@ -110,7 +110,7 @@ func (m *member) position(w *world) int64 {
 	place := int64(1)
 	var other member
 	for i := m.i + 1; i < m.s.count(); i++ {
-		if other.load(w, m.s, i); other.queue == m.queue && m.s.exists(i) {
+		if other.Load(w, m.s, i); other.queue == m.queue && m.s.exists(i) {
 			place++
 		}
 	}
@@ -127,7 +127,7 @@ func findMember(w *world, s *sequence, queue int64, name string) (int64, bool) {
 	var m member
 	if name == "Front" {
 		for i := s.count() - 1; i >= 0; i-- {
-			if m.load(w, s, i); m.queue == queue && s.exists(i) {
+			if m.Load(w, s, i); m.queue == queue && s.exists(i) {
 				return i, true
 			}
 		}
@@ -139,7 +139,7 @@ func findMember(w *world, s *sequence, queue int64, name string) (int64, bool) {
 }
 
 // append writes the member's row, which is its instance too.
-func (m *member) append(dst []byte, w *world) []byte {
+func (m *member) Append(dst []byte, w *world) []byte {
 	call := string(w.appendSID(nil, w.below[m.s.account][calls], m.call))
 	queue := string(w.cipher.appendSID(nil, "QU", m.s.account, tagQueues, m.queue))
 	o := object{b: dst}

@@ -68,16 +68,16 @@ func recordingLife(s *sequence, i int64) lifecycle {
 }
 
 // load reads the recording with an index. How it is shown stays as it was.
-func (r *recording) load(w *world, s *sequence, i int64) {
+func (r *recording) Load(w *world, s *sequence, i int64) {
 	*r = recording{s: s, i: i, look: r.look, here: r.here, of: subjectOf(s, i), progress: progressOf(s, i, recordingLife(s, i))}
 	r.rest = rngFor(s.seed, tagRecorded<<8, i)
 	if r.of.conference >= 0 {
 		var c conference
-		c.load(w, s.among[conferences], r.of.conference)
+		c.Load(w, s.among[conferences], r.of.conference)
 		r.end = c.progress.reached("completed")
 	} else {
 		var c call
-		c.load(w, s.among[calls], r.of.call)
+		c.Load(w, s.among[calls], r.of.call)
 		r.end = c.end
 	}
 	r.status = r.state()
@@ -152,7 +152,7 @@ func (r *recording) source() string {
 // append writes the recording's row as the path it is read on shows it: the
 // published documents have one shape for recordings alone, one below calls and
 // one below conferences.
-func (r *recording) append(dst []byte, w *world) []byte {
+func (r *recording) Append(dst []byte, w *world) []byte {
 	account := version + "/Accounts/" + w.accountSID(r.s.account)
 	sid := string(w.appendSID(nil, r.s, r.i))
 	call, room := string(w.appendSID(nil, r.s.among[calls], r.of.call)), ""

@@ -202,7 +202,7 @@ func resolveRecord(w *world, t *target) bool {
 		return ok && shows(w, t)
 	}
 	one := k.blank()
-	one.load(w, t.seq, t.index)
+	one.Load(w, t.seq, t.index)
 	return t.narrow.test(one)
 }
 

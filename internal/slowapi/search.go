@@ -70,7 +70,7 @@ func (x *search) meets(i int64) bool {
 	if x.open() {
 		return true
 	}
-	x.row.load(x.w, x.s, i)
+	x.row.Load(x.w, x.s, i)
 	return x.suits(x.row)
 }
 
@@ -195,9 +195,9 @@ func (x *search) rows(dst []byte, found []int64, dress func(row)) []byte {
 				dst = append(dst, ',')
 			}
 			first = false
-			x.row.load(x.w, x.s, i)
+			x.row.Load(x.w, x.s, i)
 			dress(x.row)
-			dst = x.row.append(dst, x.w)
+			dst = x.row.Append(dst, x.w)
 		}
 		x.w.mu.RUnlock()
 	}

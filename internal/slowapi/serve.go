@@ -128,9 +128,9 @@ func (s *Server) instance(t target) answer {
 		return notFound(t.path).answer()
 	}
 	one := t.seq.kind.blank()
-	one.load(w, t.seq, t.index)
+	one.Load(w, t.seq, t.index)
 	t.dress(one)
-	return answer{status: http.StatusOK, body: one.append(nil, w)}
+	return answer{status: http.StatusOK, body: one.Append(nil, w)}
 }
 
 // readForm reads the form of a write.

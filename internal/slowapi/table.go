@@ -98,7 +98,7 @@ func readFields(may map[string][]string, form url.Values) (map[string]string, *r
 }
 
 // load reads the card with an index.
-func (c *tableRow) load(w *world, s *sequence, i int64) {
+func (c *tableRow) Load(w *world, s *sequence, i int64) {
 	*c = tableRow{layout: c.layout, s: s, i: i, fields: map[string]string{}}
 	if !s.written(i) && i < s.base {
 		c.fields = c.layout.first(w, s, i)
@@ -118,7 +118,7 @@ func (c *tableRow) field(name string) string {
 	return c.layout.defaults[name]
 }
 
-func (c *tableRow) made() { c.shown = c.layout.fresh }
+func (c *tableRow) Made() { c.shown = c.layout.fresh }
 
 // friendlyName is the name it was given, or else its number as people read it.
 func (c *tableRow) friendlyName() string {
@@ -138,7 +138,7 @@ func (c *tableRow) updated() int64 {
 }
 
 // append writes the card's row, which is its instance too.
-func (c *tableRow) append(dst []byte, w *world) []byte {
+func (c *tableRow) Append(dst []byte, w *world) []byte {
 	columns := c.shown
 	if columns == nil {
 		columns = c.layout.columns

@@ -32,14 +32,14 @@ func transcriptionLife(s *sequence, i int64) lifecycle {
 }
 
 // load reads the transcription with an index.
-func (t *transcription) load(w *world, s *sequence, i int64) {
+func (t *transcription) Load(w *world, s *sequence, i int64) {
 	*t = transcription{s: s, i: i, progress: progressOf(s, i, transcriptionLife(s, i))}
-	t.of.load(w, s.among[recordings], spokenIn(s, i))
+	t.of.Load(w, s.among[recordings], spokenIn(s, i))
 }
 
 // append writes the transcription's row, which is its instance too. Its price
 // is a number, unlike that of a recording.
-func (t *transcription) append(dst []byte, w *world) []byte {
+func (t *transcription) Append(dst []byte, w *world) []byte {
 	account := w.accountSID(t.s.account)
 	sid := string(w.appendSID(nil, t.s, t.i))
 	text, price := "", ""

@@ -27,16 +27,16 @@ func (s *Server) create(t target, form url.Values) (answer, error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	one := t.seq.kind.blank()
-	one.load(w, t.seq, t.seq.count()-1)
+	one.Load(w, t.seq, t.seq.count()-1)
 	t.dress(one)
 	if m, ok := one.(maker); ok {
-		m.made()
+		m.Made()
 	}
 	status := http.StatusCreated
 	if t.seq.kind.made != 0 {
 		status = t.seq.kind.made
 	}
-	return answer{status: status, body: one.append(nil, w)}, nil
+	return answer{status: status, body: one.Append(nil, w)}, nil
 }
 
 // update changes a record and answers 200 with it.
