@@ -1,7 +1,10 @@
 // Alerts of the Monitor API.
 package slowapi
 
-import "strconv"
+import (
+	"strconv"
+	"understudy/internal/slowapi/fake"
+)
 
 var alerts = &kind{
 	name: "alerts", prefix: "NO", tag: 0x4e4c,
@@ -25,7 +28,7 @@ type alert struct {
 	s       *sequence
 	i       int64
 	at      int64
-	d       rng
+	d       fake.Rng
 	message bool
 	subject int64
 	here    string
@@ -46,15 +49,15 @@ func seedAlerts(w *world, k *kind) *sequence {
 // find draws what the alert is of. The last ten calls of fifty have none, so
 // that the order of calls and messages is that of their alerts.
 func (a *alert) find(w *world) {
-	a.d = rngFor(w.seed, a.s.kind.tag, a.i)
-	a.message = a.d.below(3) == 0
-	place, each := int64(a.d.below(troubled-10)), int64(1)
+	a.d = fake.RngFor(w.seed, a.s.kind.tag, a.i)
+	a.message = a.d.Below(3) == 0
+	place, each := int64(a.d.Below(troubled-10)), int64(1)
 	if a.message {
 		each = 2
 	}
 	a.subject = (a.i*troubled + place) * each
 	if a.i >= a.s.base {
-		a.subject = int64(a.d.next() % uint64(a.of(w).base))
+		a.subject = int64(a.d.Next() % uint64(a.of(w).base))
 	}
 }
 
@@ -78,7 +81,7 @@ func (a *alert) trouble() incident {
 	if a.message {
 		all = messageIncidents
 	}
-	return all[d.below(len(all))]
+	return all[d.Below(len(all))]
 }
 
 // resourceFilter asks for the alerts of one call or message. Twilio does not

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"time"
+	"understudy/internal/slowapi/fake"
 )
 
 const (
@@ -17,7 +18,7 @@ type schedule struct {
 	kind  *kind
 	every time.Duration // on average
 	next  time.Time     // in the world's time
-	chain rng
+	chain fake.Rng
 }
 
 // run lets the world go on until the server closes: it creates what arrives and
@@ -26,8 +27,8 @@ func (s *Server) run(perMinute float64) {
 	every := time.Duration(float64(time.Minute) / perMinute)
 	start := s.worldNow()
 	come := []*schedule{
-		{kind: calls, every: every, chain: rngFor(s.world.seed, calls.tag<<16, start.UnixNano())},
-		{kind: messages, every: every / 2, chain: rngFor(s.world.seed, messages.tag<<16, start.UnixNano())},
+		{kind: calls, every: every, chain: fake.RngFor(s.world.seed, calls.tag<<16, start.UnixNano())},
+		{kind: messages, every: every / 2, chain: fake.RngFor(s.world.seed, messages.tag<<16, start.UnixNano())},
 	}
 	for _, c := range come {
 		c.next = start
@@ -54,7 +55,7 @@ func (s *Server) run(perMinute float64) {
 
 // plan draws when the next one comes: often soon, seldom late, as people call.
 func (c *schedule) plan() {
-	chance := float64(c.chain.next()>>11) / (1 << 53)
+	chance := float64(c.chain.Next()>>11) / (1 << 53)
 	c.next = c.next.Add(time.Duration(-math.Log(1-chance) * float64(c.every)))
 }
 

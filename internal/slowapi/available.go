@@ -4,6 +4,7 @@ package slowapi
 import (
 	"net/http"
 	"strings"
+	"understudy/internal/slowapi/fake"
 )
 
 // available is one number that could be bought. It is drawn from its country,
@@ -30,10 +31,10 @@ func (n *available) Load(w *world, _ *sequence, i int64) {
 	for _, c := range in.iso + of.path {
 		tag = tag<<5 ^ uint64(c)
 	}
-	d := rngFor(w.seed, tag, i)
+	d := fake.RngFor(w.seed, tag, i)
 	front := of.fronts[i%int64(len(of.fronts))]
-	n.number = string(appendSubscriber([]byte("+"+in.code+front), &d, of.size))
-	luck := d.below(100)
+	n.number = string(fake.AppendSubscriber([]byte("+"+in.code+front), &d, of.size))
+	luck := d.Below(100)
 	n.beta = in.beta || luck < 5
 	north := in.code == "1"
 	switch of.path {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"understudy/internal/slowapi/fake"
 )
 
 var calls = &kind{
@@ -15,8 +16,8 @@ var calls = &kind{
 	life:  callLife,
 	filters: slices.Concat(
 		[]filter{
-			{key: "To", read: partyFilter(func(r row) *party { return &r.(*call).to })},
-			{key: "From", read: partyFilter(func(r row) *party { return &r.(*call).from })},
+			{key: "To", read: partyFilter(func(r row) *fake.Party { return &r.(*call).to })},
+			{key: "From", read: partyFilter(func(r row) *fake.Party { return &r.(*call).from })},
 			{key: "ParentCallSid", read: parentFilter},
 			{key: "Status", read: textFilter(func(r row) string { return r.(*call).progress.status() })},
 		},
@@ -32,9 +33,9 @@ type call struct {
 	progress   progress
 	s          *sequence
 	i          int64
-	rest       rng // what only the row needs
+	rest       fake.Rng // what only the row needs
 	direction  string
-	from, to   party
+	from, to   fake.Party
 	own        int64 // which of our numbers it went over, -1 for none
 	parent     bool  // the call before it is its parent
 	start, end int64
@@ -49,8 +50,8 @@ const (
 )
 
 func callRole(seed uint64, i int64) int {
-	d := rngFor(seed, tagRoles, i/5)
-	place := 1 + int64(d.below(4))
+	d := fake.RngFor(seed, tagRoles, i/5)
+	place := 1 + int64(d.Below(4))
 	switch i % 5 {
 	case place:
 		return child
@@ -61,8 +62,8 @@ func callRole(seed uint64, i int64) int {
 }
 
 // callPlan draws what becomes of a call, and whether somebody calls us.
-func callPlan(seed uint64, i int64, d *rng) (plan []string, inbound bool) {
-	role, luck, side := callRole(seed, i), d.below(10000), d.below(100)
+func callPlan(seed uint64, i int64, d *fake.Rng) (plan []string, inbound bool) {
+	role, luck, side := callRole(seed, i), d.Below(10000), d.Below(100)
 	inbound = role == parent || role == alone && side < 55
 	switch {
 	case role == parent:
@@ -101,7 +102,7 @@ var (
 
 // callLife is what a call goes through.
 func callLife(s *sequence, i int64) lifecycle {
-	d := rngFor(s.seed, s.kind.tag, i)
+	d := fake.RngFor(s.seed, s.kind.tag, i)
 	plan, _ := callPlan(s.seed, i, &d)
 	if s.written(i) {
 		plan = answeredOutbound
@@ -110,12 +111,12 @@ func callLife(s *sequence, i int64) lifecycle {
 }
 
 // callDwell draws how long each state lasts. Most calls are short, few are long.
-func callDwell(d *rng, plan []string) (dwell [8]int64) {
-	talk := int64(5 + min(d.below(600), d.below(600)))
-	if d.below(50) == 0 {
-		talk = int64(600 + d.below(3000))
+func callDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
+	talk := int64(5 + min(d.Below(600), d.Below(600)))
+	if d.Below(50) == 0 {
+		talk = int64(600 + d.Below(3000))
 	}
-	ring, wait, bill := int64(2+d.below(24)), int64(1+d.below(3)), int64(5+d.below(55))
+	ring, wait, bill := int64(2+d.Below(24)), int64(1+d.Below(3)), int64(5+d.Below(55))
 	for i, status := range plan {
 		switch status {
 		case "queued":
@@ -134,7 +135,7 @@ func callDwell(d *rng, plan []string) (dwell [8]int64) {
 // load reads the call with an index. Strings are left for later: a scan reads
 // many calls and shows few.
 func (c *call) Load(w *world, s *sequence, i int64) {
-	d := rngFor(s.seed, s.kind.tag, i)
+	d := fake.RngFor(s.seed, s.kind.tag, i)
 	plan, inbound := callPlan(s.seed, i, &d)
 	role := callRole(s.seed, i)
 	written := s.written(i)
@@ -154,24 +155,24 @@ func (c *call) Load(w *world, s *sequence, i int64) {
 }
 
 // sides draws who called whom.
-func (c *call) sides(w *world, role int, inbound bool, d *rng) {
-	c.own = int64(d.below(ownNumbers))
-	us, them := party{own: true, index: c.own}, somebody(d, w.people)
-	odd, which := d.below(200), d.next()
+func (c *call) sides(w *world, role int, inbound bool, d *fake.Rng) {
+	c.own = int64(d.Below(ownNumbers))
+	us, them := fake.Party{Own: true, Index: c.own}, fake.Somebody(d, w.people)
+	odd, which := d.Below(200), d.Next()
 	c.direction, c.from, c.to = "outbound-api", us, them
 	switch {
 	case inbound:
 		c.direction, c.from, c.to = "inbound", them, us
 		if odd == 0 {
-			c.from.text = "+266696687" // how Twilio shows a hidden caller
+			c.from.Text = "+266696687" // how Twilio shows a hidden caller
 		}
 	case role == child:
 		c.direction = "outbound-dial"
 		if odd < 6 {
-			c.to.text = "client:" + clients[which%uint64(len(clients))]
+			c.to.Text = "client:" + clients[which%uint64(len(clients))]
 		}
 	case odd == 0:
-		c.to.text = "sip:desk" + strconv.FormatUint(which%40, 10) + "@pbx.example.com"
+		c.to.Text = "sip:desk" + strconv.FormatUint(which%40, 10) + "@pbx.example.com"
 	}
 }
 
@@ -181,9 +182,9 @@ var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk
 func (c *call) fromForm(w *world) {
 	form := c.s.marks[c.i].form
 	c.direction = "outbound-api"
-	c.to, c.from = party{given: true, text: form["To"]}, party{given: true, text: form["From"]}
+	c.to, c.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
 	for own := range int64(ownNumbers) {
-		if ownNumber(w.seed, own) == c.from.text {
+		if fake.OwnNumber(w.seed, own) == c.from.Text {
 			c.own = own
 		}
 	}
@@ -249,10 +250,10 @@ func updateCall(_ *world, s *sequence, i int64, form url.Values) (map[string]str
 }
 
 // partyFilter asks for one side of a call or message.
-func partyFilter(get func(row) *party) func(*search, string) (condition, *refusal) {
+func partyFilter(get func(row) *fake.Party) func(*search, string) (condition, *refusal) {
 	return func(x *search, value string) (condition, *refusal) {
 		w := x.w
-		return everywhere(func(r row) bool { return get(r).is(w.seed, value) }), nil
+		return everywhere(func(r row) bool { return get(r).Is(w.seed, value) }), nil
 	}
 }
 

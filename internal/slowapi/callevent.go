@@ -1,7 +1,10 @@
 // Events of a call: requests and their responses.
 package slowapi
 
-import "strconv"
+import (
+	"strconv"
+	"understudy/internal/slowapi/fake"
+)
 
 // callEvents answers the list of a call's events. They have no SIDs.
 func callEvents(r *computedRequest) answer {
@@ -30,9 +33,9 @@ type callEvent struct {
 // somebody answered or rang, and the status callback when it was over.
 func eventsOf(w *world, c *call) (all []callEvent) {
 	sid, account := string(w.appendSID(nil, c.s, c.i)), w.accountSID(c.s.account)
-	from, to := string(c.from.appendTo(nil, w.seed)), string(c.to.appendTo(nil, w.seed))
-	d := rngFor(w.seed, tagCallEvents, c.i)
-	took := func() int64 { return int64(20 + d.below(900)) }
+	from, to := string(c.from.AppendTo(nil, w.seed)), string(c.to.AppendTo(nil, w.seed))
+	d := fake.RngFor(w.seed, tagCallEvents, c.i)
+	took := func() int64 { return int64(20 + d.Below(900)) }
 	told := []string{"account_sid", account, "api_version", apiVersion, "call_sid", sid, "call_status", c.progress.status(), "direction",
 		c.direction, "from", from, "to", to}
 

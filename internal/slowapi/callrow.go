@@ -1,7 +1,10 @@
 // How a call looks: its row, which is its instance too.
 package slowapi
 
-import "strconv"
+import (
+	"strconv"
+	"understudy/internal/slowapi/fake"
+)
 
 // made turns the call into what its creation answers: without dates, as
 // Twilio answers before the call is under way.
@@ -10,8 +13,8 @@ func (c *call) Made() { c.justMade = true }
 // append writes the call's row, which is its instance too.
 func (c *call) Append(dst []byte, w *world) []byte {
 	var from, to [64]byte
-	fromText := string(c.from.appendTo(from[:0], w.seed))
-	toText := string(c.to.appendTo(to[:0], w.seed))
+	fromText := string(c.from.AppendTo(from[:0], w.seed))
+	toText := string(c.to.AppendTo(to[:0], w.seed))
 	sid := string(w.appendSID(nil, c.s, c.i))
 	account := w.accountSID(c.s.account)
 	base := version + "/Accounts/" + account + "/Calls/" + sid
@@ -107,15 +110,15 @@ func (c *call) price(w *world) string {
 	rate := int64(850)
 	if c.direction != "inbound" {
 		rate = 1400
-		if c.to.text == "" && !c.to.own {
-			rate = homeOf(w.seed, c.to.index).cents
+		if c.to.Text == "" && !c.to.Own {
+			rate = fake.HomeOf(w.seed, c.to.Index).Cents
 		}
 	}
 	return money(rate * max((c.duration()+59)/60, 1))
 }
 
-func (c *call) answeredBy(d *rng) string {
-	pick := d.below(100)
+func (c *call) answeredBy(d *fake.Rng) string {
+	pick := d.Below(100)
 	switch {
 	case c.direction != "outbound-api" || c.progress.reached("in-progress") == 0 || pick >= 30:
 		return ""
@@ -125,35 +128,35 @@ func (c *call) answeredBy(d *rng) string {
 	return "machine_start"
 }
 
-func (c *call) callerName(d *rng) string {
-	pick, name := d.below(100), d.below(len(names))
+func (c *call) callerName(d *fake.Rng) string {
+	pick, name := d.Below(100), d.Below(len(fake.Names))
 	if c.direction != "inbound" || pick >= 15 {
 		return ""
 	}
-	return names[name]
+	return fake.Names[name]
 }
 
-func (c *call) forwardedFrom(w *world, d *rng) string {
-	pick, person := d.below(100), somebody(d, w.people)
+func (c *call) forwardedFrom(w *world, d *fake.Rng) string {
+	pick, person := d.Below(100), fake.Somebody(d, w.people)
 	if c.direction != "inbound" || pick >= 5 {
 		return ""
 	}
-	return string(person.appendTo(nil, w.seed))
+	return string(person.AppendTo(nil, w.seed))
 }
 
 // rareSID names something outside this world for one record in so many.
-func rareSID(prefix string, oneIn int, d *rng) string {
-	if d.below(oneIn) != 0 {
-		d.next()
-		d.next()
+func rareSID(prefix string, oneIn int, d *fake.Rng) string {
+	if d.Below(oneIn) != 0 {
+		d.Next()
+		d.Next()
 		return ""
 	}
-	return string(d.hex([]byte(prefix), 16))
+	return string(d.Hex([]byte(prefix), 16))
 }
 
-func queueTime(d *rng) string {
-	if d.below(12) != 0 {
+func queueTime(d *fake.Rng) string {
+	if d.Below(12) != 0 {
 		return "0"
 	}
-	return strconv.Itoa(d.below(4000))
+	return strconv.Itoa(d.Below(4000))
 }

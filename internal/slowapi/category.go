@@ -4,6 +4,7 @@ package slowapi
 import (
 	"net/http"
 	"strconv"
+	"understudy/internal/slowapi/fake"
 )
 
 // category is one thing that is counted. One with parts is their sum; any
@@ -147,8 +148,8 @@ func newToken(r *computedRequest) answer {
 	w := r.w
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	d := rngFor(w.seed, tagSecrets<<8|0x544f, int64(r.account))
-	user, password := string(d.hex(nil, 32)), string(d.hex(nil, 22))
+	d := fake.RngFor(w.seed, tagSecrets<<8|0x544f, int64(r.account))
+	user, password := string(d.Hex(nil, 32)), string(d.Hex(nil, 22))
 
 	var o object
 	o.open()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"understudy/internal/slowapi/fake"
 )
 
 var conferences = &kind{
@@ -28,7 +29,7 @@ type conference struct {
 	progress progress
 	s        *sequence
 	i        int64
-	rest     rng // what only the row needs
+	rest     fake.Rng // what only the row needs
 	name     string
 }
 
@@ -36,8 +37,8 @@ var conferencePlan = []string{"init", "in-progress", "completed"}
 
 // conferenceLife is what a conference goes through. It lasts less than an hour.
 func conferenceLife(s *sequence, i int64) lifecycle {
-	d := rngFor(s.seed, s.kind.tag, i)
-	return lifecycle{plan: conferencePlan, dwell: [8]int64{int64(5 + d.below(25)), int64(60 + min(d.below(2900), d.below(2900)))}}
+	d := fake.RngFor(s.seed, s.kind.tag, i)
+	return lifecycle{plan: conferencePlan, dwell: [8]int64{int64(5 + d.Below(25)), int64(60 + min(d.Below(2900), d.Below(2900)))}}
 }
 
 var rooms = [...]string{
@@ -48,8 +49,8 @@ var rooms = [...]string{
 // load reads the conference with an index.
 func (c *conference) Load(_ *world, s *sequence, i int64) {
 	*c = conference{s: s, i: i, progress: progressOf(s, i, conferenceLife(s, i))}
-	c.rest = rngFor(s.seed, tagRooms, i)
-	c.name = rooms[c.rest.below(len(rooms))]
+	c.rest = fake.RngFor(s.seed, tagRooms, i)
+	c.name = rooms[c.rest.Below(len(rooms))]
 }
 
 // append writes the conference's row, which is its instance too.
@@ -59,7 +60,7 @@ func (c *conference) Append(dst []byte, w *world) []byte {
 	base := version + "/Accounts/" + account + "/Conferences/" + sid
 	d := c.rest
 	region := "us1"
-	if pick := d.below(10); pick < 3 {
+	if pick := d.Below(10); pick < 3 {
 		region = [...]string{"ie1", "au1", "jp1"}[pick]
 	}
 	reason, ender := c.ending(w, &d)
@@ -89,8 +90,8 @@ func (c *conference) Append(dst []byte, w *world) []byte {
 const endedViaAPI = "conference-ended-via-api"
 
 // ending is why the conference ended, and whose leaving ended it.
-func (c *conference) ending(w *world, d *rng) (reason, call string) {
-	who, why := d.below(participantCount(c.s, c.i)), d.below(100)
+func (c *conference) ending(w *world, d *fake.Rng) (reason, call string) {
+	who, why := d.Below(participantCount(c.s, c.i)), d.Below(100)
 	switch given, set := c.s.form(c.i, "Reason"); {
 	case c.progress.status() != "completed":
 		return "", ""

@@ -1,7 +1,10 @@
 // Monitor events: who changed what, from where.
 package slowapi
 
-import "strconv"
+import (
+	"strconv"
+	"understudy/internal/slowapi/fake"
+)
 
 var events = &kind{
 	name: "monitor_events", key: "events", prefix: "AE", tag: 0x4145,
@@ -51,16 +54,16 @@ type event struct {
 
 // load reads the event with an index.
 func (e *event) Load(_ *world, s *sequence, i int64) {
-	d := rngFor(s.seed, s.kind.tag, i)
-	*e = event{s: s, i: i, at: s.created(i), what: d.below(len(auditEvents)), who: d.below(6), from: d.below(20), which: d.below(ownNumbers)}
+	d := fake.RngFor(s.seed, s.kind.tag, i)
+	*e = event{s: s, i: i, at: s.created(i), what: d.Below(len(auditEvents)), who: d.Below(6), from: d.Below(20), which: d.Below(ownNumbers)}
 }
 
 func (e *event) doing() auditEvent { return auditEvents[e.what] }
 
 // actorSID is who did it: one of six, whom nothing else knows of.
 func (e *event) actorSID() string {
-	d := rngFor(e.s.seed, e.s.kind.tag<<8, int64(e.who))
-	return string(d.hex([]byte("US"), 16))
+	d := fake.RngFor(e.s.seed, e.s.kind.tag<<8, int64(e.who))
+	return string(d.Hex([]byte("US"), 16))
 }
 
 // address is where it was done from, in the range kept for documentation.
@@ -75,11 +78,11 @@ func (e *event) resource(w *world) (sid, path string) {
 		sid = ownSID(w, int64(e.which))
 		return sid, path + "/IncomingPhoneNumbers/" + sid
 	case "application":
-		sid = string(w.cipher.appendSID(nil, "AP", e.s.account, tagApplications, int64(e.which%seededApplications)))
+		sid = string(w.cipher.AppendSID(nil, "AP", e.s.account, tagApplications, int64(e.which%seededApplications)))
 		return sid, path + "/Applications/" + sid
 	case "api-key":
-		d := rngFor(e.s.seed, e.s.kind.tag<<8|1, int64(e.which))
-		sid = string(d.hex([]byte("SK"), 16))
+		d := fake.RngFor(e.s.seed, e.s.kind.tag<<8|1, int64(e.which))
+		sid = string(d.Hex([]byte("SK"), 16))
 		return sid, path + "/Keys/" + sid
 	}
 	return account, path

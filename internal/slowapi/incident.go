@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"understudy/internal/slowapi/fake"
 )
 
 // incident is one way for things to go wrong. In what it says {to}, {from},
@@ -47,23 +48,23 @@ type scene struct {
 	message                                   bool
 	body, service                             string
 	trouble                                   incident
-	d                                         rng // decides on the rest
+	d                                         fake.Rng // decides on the rest
 }
 
 // callScene reads the scene of a trouble with a call.
-func callScene(w *world, s *sequence, i int64, d rng) scene {
+func callScene(w *world, s *sequence, i int64, d fake.Rng) scene {
 	var c call
 	c.Load(w, s, i)
 	return scene{
 		account: w.accountSID(s.account), sid: string(w.appendSID(nil, s, i)),
-		from: string(c.from.appendTo(nil, w.seed)), to: string(c.to.appendTo(nil, w.seed)),
+		from: string(c.from.AppendTo(nil, w.seed)), to: string(c.to.AppendTo(nil, w.seed)),
 		status: c.progress.status(), direction: c.direction,
-		trouble: callIncidents[d.below(len(callIncidents))], d: d,
+		trouble: callIncidents[d.Below(len(callIncidents))], d: d,
 	}
 }
 
 // messageScene reads the scene of a trouble with a message.
-func messageScene(w *world, s *sequence, i int64, d rng) scene {
+func messageScene(w *world, s *sequence, i int64, d fake.Rng) scene {
 	var m message
 	m.Load(w, s, i)
 	rest := m.rest
@@ -71,10 +72,10 @@ func messageScene(w *world, s *sequence, i int64, d rng) scene {
 	service := m.serviceSID(w, &rest)
 	return scene{
 		account: w.accountSID(s.account), sid: string(w.appendSID(nil, s, i)),
-		from: string(m.from.appendTo(nil, w.seed)), to: string(m.to.appendTo(nil, w.seed)),
+		from: string(m.from.AppendTo(nil, w.seed)), to: string(m.to.AppendTo(nil, w.seed)),
 		status: m.progress.status(), direction: m.direction,
 		message: true, body: m.say(rest), service: service,
-		trouble: messageIncidents[d.below(len(messageIncidents))], d: d,
+		trouble: messageIncidents[d.Below(len(messageIncidents))], d: d,
 	}
 }
 
@@ -93,7 +94,7 @@ func (c *scene) method() string {
 	return "POST"
 }
 
-func (c *scene) byGet() bool { d := c.d; return d.below(3) == 0 }
+func (c *scene) byGet() bool { d := c.d; return d.Below(3) == 0 }
 
 // url is the webhook. One asked by GET carries the numbers, and a message's
 // body, in its query.
@@ -200,7 +201,7 @@ type notification struct {
 	i     int64
 	call  int64
 	at    int64
-	d     rng
+	d     fake.Rng
 	whole bool // an instance, with what was asked and answered
 	below bool // named by its call's path
 }
@@ -215,8 +216,8 @@ func seedNotifications(w *world, k *kind) *sequence {
 // notifiedCall is the call a notification is of. The last ten of fifty have
 // none, so that the order of calls is that of their notifications.
 func notifiedCall(seed uint64, i int64) int64 {
-	d := rngFor(seed, tagTroubles, i)
-	return i*troubled + int64(d.below(troubled-10))
+	d := fake.RngFor(seed, tagTroubles, i)
+	return i*troubled + int64(d.Below(troubled-10))
 }
 
 // notificationsOf are those of one call: one or none.
@@ -227,13 +228,13 @@ func notificationsOf(_ *world, _ *sequence, call int64) condition {
 
 // load reads the notification with an index.
 func (n *notification) Load(w *world, s *sequence, i int64) {
-	*n = notification{s: s, i: i, call: notifiedCall(s.seed, i), at: s.created(i), d: rngFor(s.seed, s.kind.tag, i)}
+	*n = notification{s: s, i: i, call: notifiedCall(s.seed, i), at: s.created(i), d: fake.RngFor(s.seed, s.kind.tag, i)}
 }
 
 // trouble is what it is about.
 func (n *notification) trouble() incident {
 	d := n.d
-	return callIncidents[d.below(len(callIncidents))]
+	return callIncidents[d.Below(len(callIncidents))]
 }
 
 // log is 0 for an error and 1 for a warning.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/slowapi/fake"
 )
 
 var media = &kind{
@@ -64,8 +65,8 @@ func (m *medium) Load(_ *world, s *sequence, i int64) { *m = medium{s, i, s.crea
 
 // contentType is what sort of picture it is.
 func (m *medium) contentType() string {
-	d := rngFor(m.s.seed, m.s.kind.tag, m.i)
-	if d.below(2) == 0 {
+	d := fake.RngFor(m.s.seed, m.s.kind.tag, m.i)
+	if d.Below(2) == 0 {
 		return "image/png"
 	}
 	return "image/jpeg"
@@ -100,7 +101,7 @@ const tagPictures = 0x706963
 // pictureOf is the picture a medium holds: the sample of its type, with the
 // medium's own tag behind the end of the image, where no reader of images looks.
 func pictureOf(m *medium) content {
-	tag := fmt.Sprintf("%016x", uint64(rngFor(m.s.seed, tagPictures, m.i+places*int64(m.s.account)<<40)))
+	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(m.s.seed, tagPictures, m.i+places*int64(m.s.account)<<40)))
 	sort := m.contentType()
 	raw := append(sampleNamed("picture."+strings.TrimPrefix(sort, "image/")), tag...)
 	return content{ReadSeeker: bytes.NewReader(raw), sort: sort, tag: `"` + tag + `"`, modified: time.Unix(m.created, 0)}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"understudy/internal/slowapi/fake"
 )
 
 var messages = &kind{
@@ -16,8 +17,8 @@ var messages = &kind{
 	life:  messageLife,
 	filters: slices.Concat(
 		[]filter{
-			{key: "To", read: partyFilter(func(r row) *party { return &r.(*message).to })},
-			{key: "From", read: partyFilter(func(r row) *party { return &r.(*message).from })},
+			{key: "To", read: partyFilter(func(r row) *fake.Party { return &r.(*message).to })},
+			{key: "From", read: partyFilter(func(r row) *fake.Party { return &r.(*message).from })},
 		},
 		clockFilters("DateSent", true, func(r row) int64 { return r.(*message).sent }),
 	),
@@ -31,9 +32,9 @@ type message struct {
 	progress  progress
 	s         *sequence
 	i         int64
-	rest      rng // what only the row needs
+	rest      fake.Rng // what only the row needs
 	direction string
-	from, to  party
+	from, to  fake.Party
 	media     int
 	service   bool // sent through a messaging service
 	whatsapp  bool
@@ -42,8 +43,8 @@ type message struct {
 
 // mediaPlace is the one message of every twenty that carries media.
 func mediaPlace(seed uint64, block int64) int64 {
-	d := rngFor(seed, tagMedia, block)
-	return block*20 + int64(d.below(20))
+	d := fake.RngFor(seed, tagMedia, block)
+	return block*20 + int64(d.Below(20))
 }
 
 var (
@@ -60,8 +61,8 @@ var (
 )
 
 // draft draws what becomes of a message and which way it goes.
-func (m *message) draft(d *rng) []string {
-	way, luck, odd := d.below(1000), d.below(1000), d.below(100)
+func (m *message) draft(d *fake.Rng) []string {
+	way, luck, odd := d.Below(1000), d.Below(1000), d.Below(100)
 	m.whatsapp = odd < 2
 	switch {
 	case way < 400:
@@ -95,8 +96,8 @@ func (m *message) draft(d *rng) []string {
 }
 
 // messageDwell draws how long each state lasts.
-func messageDwell(d *rng, plan []string) (dwell [8]int64) {
-	short, hop, bill := int64(1+d.below(2)), int64(1+d.below(9)), int64(5+d.below(55))
+func messageDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
+	short, hop, bill := int64(1+d.Below(2)), int64(1+d.Below(9)), int64(5+d.Below(55))
 	for i, status := range plan {
 		switch status {
 		case "queued", "sending", "accepted", "receiving":
@@ -125,7 +126,7 @@ func writtenPlan(form map[string]string) []string {
 
 // messageLife is what a message goes through.
 func messageLife(s *sequence, i int64) lifecycle {
-	d := rngFor(s.seed, s.kind.tag, i)
+	d := fake.RngFor(s.seed, s.kind.tag, i)
 	plan := new(message).draft(&d)
 	if s.written(i) {
 		plan = writtenPlan(s.marks[i].form)
@@ -136,7 +137,7 @@ func messageLife(s *sequence, i int64) lifecycle {
 // load reads the message with an index; its body waits until a row is written.
 func (m *message) Load(w *world, s *sequence, i int64) {
 	*m = message{s: s, i: i}
-	d := rngFor(s.seed, s.kind.tag, i)
+	d := fake.RngFor(s.seed, s.kind.tag, i)
 	plan := m.draft(&d)
 	written := s.written(i)
 	if written {
@@ -157,18 +158,18 @@ func (m *message) Load(w *world, s *sequence, i int64) {
 }
 
 // sides draws who wrote to whom.
-func (m *message) sides(w *world, d *rng) {
-	us, them := party{own: true, index: int64(d.below(ownNumbers))}, somebody(d, w.people)
-	odd := d.below(200)
+func (m *message) sides(w *world, d *fake.Rng) {
+	us, them := fake.Party{Own: true, Index: int64(d.Below(ownNumbers))}, fake.Somebody(d, w.people)
+	odd := d.Below(200)
 	switch {
 	case m.whatsapp:
-		us.prefix, them.prefix = "whatsapp:", "whatsapp:"
+		us.Prefix, them.Prefix = "whatsapp:", "whatsapp:"
 	case odd < 2:
-		us.text = "72975" // a short code
+		us.Text = "72975" // a short code
 	case odd < 4 && m.direction == "inbound":
-		them.text = "40404"
-	case odd < 6 && m.direction != "inbound" && homeOf(w.seed, them.index).code != "1":
-		us.text = "ACME" // an alphanumeric sender
+		them.Text = "40404"
+	case odd < 6 && m.direction != "inbound" && fake.HomeOf(w.seed, them.Index).Code != "1":
+		us.Text = "ACME" // an alphanumeric sender
 	}
 	m.from, m.to = us, them
 	if m.direction == "inbound" {
@@ -181,7 +182,7 @@ func (m *message) fromForm() {
 	form := m.s.marks[m.i].form
 	m.direction = "outbound-api"
 	m.whatsapp, m.service = false, false
-	m.to, m.from = party{given: true, text: form["To"]}, party{given: true, text: form["From"]}
+	m.to, m.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
 	m.media = sentMedia(m.s, m.i)
 }
 
@@ -197,19 +198,19 @@ func (m *message) sentAt() int64 {
 }
 
 // say is what the message says now.
-func (m *message) say(d rng) string {
+func (m *message) say(d fake.Rng) string {
 	if text, set := m.s.form(m.i, "Body"); set {
 		return text
 	}
 	if m.s.written(m.i) {
 		return ""
 	}
-	return body(d, m.media > 0)
+	return fake.Body(d, m.media > 0)
 }
 
 // append writes the message's row, which is its instance too.
 func (m *message) Append(dst []byte, w *world) []byte {
-	from, to := string(m.from.appendTo(nil, w.seed)), string(m.to.appendTo(nil, w.seed))
+	from, to := string(m.from.AppendTo(nil, w.seed)), string(m.to.AppendTo(nil, w.seed))
 	sid := string(w.appendSID(nil, m.s, m.i))
 	account := w.accountSID(m.s.account)
 	base := version + "/Accounts/" + account + "/Messages/" + sid
@@ -253,12 +254,12 @@ func (m *message) Append(dst []byte, w *world) []byte {
 }
 
 // parts is how many segments were sent; a redacted message keeps its number.
-func (m *message) parts(d rng) int {
+func (m *message) parts(d fake.Rng) int {
 	if text, set := m.s.form(m.i, "Segments"); set {
 		n, _ := strconv.Atoi(text)
 		return n
 	}
-	return segments(m.say(d))
+	return fake.Segments(m.say(d))
 }
 
 var messageFailures = []struct {
@@ -274,8 +275,8 @@ var messageFailures = []struct {
 }
 
 // failure is why a message did not arrive.
-func (m *message) failure(d *rng) (int64, string) {
-	why := messageFailures[d.below(len(messageFailures))]
+func (m *message) failure(d *fake.Rng) (int64, string) {
+	why := messageFailures[d.Below(len(messageFailures))]
 	if status := m.progress.status(); status != "failed" && status != "undelivered" {
 		return 0, ""
 	}
@@ -283,15 +284,15 @@ func (m *message) failure(d *rng) (int64, string) {
 }
 
 // serviceSID is the messaging service the message went through.
-func (m *message) serviceSID(w *world, d *rng) string {
+func (m *message) serviceSID(w *world, d *fake.Rng) string {
 	if sid, set := m.s.form(m.i, "MessagingServiceSid"); set {
 		return sid
 	}
 	if !m.service {
 		return ""
 	}
-	one := rngFor(w.seed, tagServices, int64(d.below(2)))
-	return string(one.hex([]byte("MG"), 16))
+	one := fake.RngFor(w.seed, tagServices, int64(d.Below(2)))
+	return string(one.Hex([]byte("MG"), 16))
 }
 
 // price is for each segment, once the step after the final state is reached.
@@ -303,8 +304,8 @@ func (m *message) price(w *world, parts int) string {
 		return ""
 	}
 	rate := int64(790)
-	if m.direction != "inbound" && m.to.text == "" && !m.to.given {
-		rate = homeOf(w.seed, m.to.index).cents
+	if m.direction != "inbound" && m.to.Text == "" && !m.to.Given {
+		rate = fake.HomeOf(w.seed, m.to.Index).Cents
 	}
 	return money(rate * int64(parts))
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/internal/slowapi/fake"
 )
 
 var numbers = numberKind()
@@ -33,9 +34,9 @@ func numberKind() *kind {
 var ownFriendly = [...]string{"", "Support", "Toll-free line", "Notfälle ☎", "Sales \"EMEA\"", "Büro Köln & Bonn", "On call", ""}
 
 func firstNumber(w *world, s *sequence, i int64) map[string]string {
-	number := ownNumber(w.seed, i)
+	number := fake.OwnNumber(w.seed, i)
 	fields := map[string]string{
-		"PhoneNumber": number, "Type": ownTypes[i%8], "FriendlyName": ownFriendly[i%8], "AddressSid": addressOf(w, s.account, i),
+		"PhoneNumber": number, "Type": fake.OwnTypes[i%8], "FriendlyName": ownFriendly[i%8], "AddressSid": addressOf(w, s.account, i),
 		"VoiceUrl": "https://example.com/voice?line=" + number[1:], "SmsUrl": "https://example.com/sms",
 	}
 	switch i % 8 {
@@ -139,8 +140,8 @@ func createNumber(w *world, s *sequence, form url.Values) (map[string]string, *r
 	}
 	number, area := form.Get("PhoneNumber"), form.Get("AreaCode")
 	if number == "" && len(area) == 3 && digits(area) {
-		d := rngFor(w.seed, tagOwn, s.count()+1000)
-		number = string(appendSubscriber([]byte("+1"+area), &d, 7))
+		d := fake.RngFor(w.seed, fake.TagOwn, s.count()+1000)
+		number = string(fake.AppendSubscriber([]byte("+1"+area), &d, 7))
 	}
 	if !isNumber(number) {
 		return nil, refuse(400, 21421, "PhoneNumber is invalid: "+number)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"understudy/internal/slowapi/fake"
 )
 
 var participants = &kind{
@@ -41,13 +42,13 @@ type participant struct {
 	muted, hold, coaching bool
 	endOnExit             bool
 	coached               string // SID of the call it whispers to
-	rest                  rng
+	rest                  fake.Rng
 }
 
 // participantCount is how many take part in a conference: 2 to 5.
 func participantCount(s *sequence, conference int64) int {
-	d := rngFor(s.seed, tagSeats, conference)
-	return 2 + d.below(4)
+	d := fake.RngFor(s.seed, tagSeats, conference)
+	return 2 + d.Below(4)
 }
 
 // participantCall is the index of the call that took a seat in a conference, -1
@@ -94,15 +95,15 @@ func seated(s *sequence, i int64, kept bool) bool {
 // load reads who sits on a seat.
 func (p *participant) Load(w *world, s *sequence, i int64) {
 	rooms, room, seat := s.among[conferences], i/seats, int(i%seats)
-	d := rngFor(s.seed, s.kind.tag, i)
+	d := fake.RngFor(s.seed, s.kind.tag, i)
 	*p = participant{s: s, i: i, room: progressOf(rooms, room, conferenceLife(rooms, room)), call: participantCall(rooms, room, seat)}
-	p.joined = p.room.created + int64(seat*(1+d.below(20)))
-	p.queued = int64(d.below(3000))
-	p.muted, p.hold, p.endOnExit = d.below(4) == 0, d.below(6) == 0, seat == 0 && d.below(2) == 0
-	if d.below(3) == 0 {
+	p.joined = p.room.created + int64(seat*(1+d.Below(20)))
+	p.queued = int64(d.Below(3000))
+	p.muted, p.hold, p.endOnExit = d.Below(4) == 0, d.Below(6) == 0, seat == 0 && d.Below(2) == 0
+	if d.Below(3) == 0 {
 		p.label = [...]string{"agent", "customer", "supervisor", "translator", "trainee"}[min(seat, 4)]
 	}
-	if seat > 0 && d.below(5) == 0 {
+	if seat > 0 && d.Below(5) == 0 {
 		p.coaching, p.coached = true, string(w.appendSID(nil, s.among[calls], participantCall(rooms, room, 0)))
 	}
 	p.rest = d
@@ -128,7 +129,7 @@ func (p *participant) fromForm() {
 // status is connected for nearly everybody.
 func (p *participant) status() string {
 	d := p.rest
-	switch pick := d.below(12); {
+	switch pick := d.Below(12); {
 	case p.room.status() == "completed":
 		return "complete"
 	case p.i%seats > 1 && pick < 3:

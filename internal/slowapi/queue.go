@@ -4,6 +4,7 @@ package slowapi
 import (
 	"math"
 	"net/url"
+	"understudy/internal/slowapi/fake"
 )
 
 var queues = queueKind()
@@ -97,8 +98,8 @@ func memberCall(w *world, i int64) int64 { return w.records - 1 - 3*i }
 
 // load reads the member with an index.
 func (m *member) Load(w *world, s *sequence, i int64) {
-	d := rngFor(s.seed, s.kind.tag, i)
-	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.below(5)/2, len(firstQueues)-2))}
+	d := fake.RngFor(s.seed, s.kind.tag, i)
+	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(firstQueues)-2))}
 	m.enqueued = w.below[s.account][calls].created(m.call)
 }
 
@@ -141,7 +142,7 @@ func findMember(w *world, s *sequence, queue int64, name string) (int64, bool) {
 // append writes the member's row, which is its instance too.
 func (m *member) Append(dst []byte, w *world) []byte {
 	call := string(w.appendSID(nil, w.below[m.s.account][calls], m.call))
-	queue := string(w.cipher.appendSID(nil, "QU", m.s.account, tagQueues, m.queue))
+	queue := string(w.cipher.AppendSID(nil, "QU", m.s.account, tagQueues, m.queue))
 	o := object{b: dst}
 	o.open()
 	o.text("call_sid", call)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/slowapi/fake"
 )
 
 var recordings = &kind{
@@ -42,7 +43,7 @@ type recording struct {
 	of       subject
 	end      int64 // of the call or conference, 0 while it goes on
 	status   string
-	rest     rng // what only the row needs
+	rest     fake.Rng // what only the row needs
 	look     recordingLook
 	here     string // where this server is
 }
@@ -55,22 +56,22 @@ var (
 // recordingLife is what a recording goes through.
 func recordingLife(s *sequence, i int64) lifecycle {
 	of := subjectOf(s, i)
-	d := rngFor(s.seed, s.kind.tag, i)
+	d := fake.RngFor(s.seed, s.kind.tag, i)
 	length := lengthOf(callLife(s.among[calls], of.call), "in-progress")
 	if of.conference >= 0 {
 		rooms := s.among[conferences]
 		length = lengthOf(conferenceLife(rooms, of.conference), "in-progress")
 	}
-	if of.lost || d.below(150) == 0 {
+	if of.lost || d.Below(150) == 0 {
 		return lifecycle{plan: recordingLost}
 	}
-	return lifecycle{plan: recordingPlan, dwell: [8]int64{length, int64(2 + d.below(20)), int64(5 + d.below(55))}}
+	return lifecycle{plan: recordingPlan, dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
 }
 
 // load reads the recording with an index. How it is shown stays as it was.
 func (r *recording) Load(w *world, s *sequence, i int64) {
 	*r = recording{s: s, i: i, look: r.look, here: r.here, of: subjectOf(s, i), progress: progressOf(s, i, recordingLife(s, i))}
-	r.rest = rngFor(s.seed, tagRecorded<<8, i)
+	r.rest = fake.RngFor(s.seed, tagRecorded<<8, i)
 	if r.of.conference >= 0 {
 		var c conference
 		c.Load(w, s.among[conferences], r.of.conference)
@@ -110,7 +111,7 @@ func (r *recording) seconds() int64 {
 // channels is 2 for half of the calls, and 1 for conferences.
 func (r *recording) channels() int64 {
 	d := r.rest
-	if r.of.conference < 0 && d.below(2) == 0 {
+	if r.of.conference < 0 && d.Below(2) == 0 {
 		return 2
 	}
 	return 1
@@ -138,8 +139,8 @@ func (r *recording) price() string {
 
 func (r *recording) source() string {
 	d := r.rest
-	d.next() // the channels'
-	if pick := d.below(10); r.of.conference >= 0 {
+	d.Next() // the channels'
+	if pick := d.Below(10); r.of.conference >= 0 {
 		return [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
 	} else if pick < 4 {
 		return "DialVerb"
@@ -261,7 +262,7 @@ func (r *recording) sound(mp3 bool, asked string) content {
 		channels = int64(asked[0] - '0')
 	}
 	seconds := min(max(r.seconds(), 1), maxAudio)
-	tune := uint64(rngFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i))
+	tune := uint64(fake.RngFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i))
 	c := content{
 		ReadSeeker: wavOf(tune, seconds, channels), sort: "audio/x-wav", modified: time.Unix(r.updated(), 0),
 	}

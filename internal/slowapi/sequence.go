@@ -4,6 +4,7 @@ package slowapi
 import (
 	"slices"
 	"sort"
+	"understudy/internal/slowapi/fake"
 )
 
 // sequence holds the records of one kind in one account. A record's index is
@@ -71,8 +72,8 @@ func (s *sequence) created(i int64) int64 {
 func (s *sequence) age(k int64) int64 {
 	var chance uint64
 	for k > 0 {
-		d := rngFor(s.seed, s.kind.tag<<8|0xa6e, k)
-		chance = d.next()
+		d := fake.RngFor(s.seed, s.kind.tag<<8|0xa6e, k)
+		chance = d.Next()
 		if chance%100 != 0 {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"understudy/internal/slowapi/fake"
 )
 
 var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &table{
@@ -63,7 +64,7 @@ func addressOf(w *world, account int, number int64) string {
 	if index == 0 {
 		return ""
 	}
-	return string(w.cipher.appendSID(nil, "AD", account, tagAddresses, index))
+	return string(w.cipher.AppendSID(nil, "AD", account, tagAddresses, index))
 }
 
 // dependOn are the numbers that name an address.
@@ -160,8 +161,8 @@ var keyColumns = []column{
 // secretColumn writes a real secret, 32 letters and digits, as Twilio does; it
 // opens nothing here.
 func secretColumn(o *object, name string, c *tableRow, _ *world) {
-	d := rngFor(c.s.seed, tagSecrets<<8|c.s.kind.tag, c.i)
-	o.text(name, string(d.hex(nil, 16)))
+	d := fake.RngFor(c.s.seed, tagSecrets<<8|c.s.kind.tag, c.i)
+	o.text(name, string(d.Hex(nil, 16)))
 }
 
 // Their SIDs begin with PN, as those of owned numbers do.
@@ -194,9 +195,9 @@ func callerIDKind() *kind {
 }
 
 func firstCallerID(w *world, _ *sequence, i int64) map[string]string {
-	fields := map[string]string{"PhoneNumber": string(appendPerson(nil, w.seed, i%w.people))}
+	fields := map[string]string{"PhoneNumber": string(fake.AppendPerson(nil, w.seed, i%w.people))}
 	if i%2 == 1 {
-		fields["FriendlyName"] = names[i] + "'s mobile"
+		fields["FriendlyName"] = fake.Names[i] + "'s mobile"
 	}
 	return fields
 }
@@ -217,11 +218,11 @@ func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, 
 
 // validationCall names the call that tells the code; it is no call of this world.
 func validationCall(o *object, name string, c *tableRow, _ *world) {
-	d := rngFor(c.s.seed, tagSecrets<<8|tagCallerIDs, c.i)
-	o.text(name, string(d.hex([]byte("CA"), 16)))
+	d := fake.RngFor(c.s.seed, tagSecrets<<8|tagCallerIDs, c.i)
+	o.text(name, string(d.Hex([]byte("CA"), 16)))
 }
 
 func validationCode(o *object, name string, c *tableRow, _ *world) {
-	d := rngFor(c.s.seed, tagSecrets<<16|tagCallerIDs, c.i)
-	o.text(name, strconv.Itoa(100000+d.below(900000)))
+	d := fake.RngFor(c.s.seed, tagSecrets<<16|tagCallerIDs, c.i)
+	o.text(name, strconv.Itoa(100000+d.Below(900000)))
 }

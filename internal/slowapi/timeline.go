@@ -2,7 +2,10 @@
 // makes: each follows from calls, so nothing has to be remembered.
 package slowapi
 
-import "slices"
+import (
+	"slices"
+	"understudy/internal/slowapi/fake"
+)
 
 // Every twenty calls, counted from the newest backwards, are a block with one
 // conference and four recordings, in this order of creation:
@@ -54,8 +57,8 @@ func firstCall(s *sequence, conference int64) int64 { return olderCalls(s) + cal
 
 // anchor is the index of the call a conference the seed made begins with.
 func anchor(s *sequence, conference int64) int64 {
-	d := rngFor(s.seed, tagAnchors, conference)
-	return firstCall(s, conference) + 5 + int64(d.below(4))
+	d := fake.RngFor(s.seed, tagAnchors, conference)
+	return firstCall(s, conference) + 5 + int64(d.Below(4))
 }
 
 // answered is when somebody answered a call in the world as the seed left it, 0
@@ -92,8 +95,8 @@ func subjectOf(s *sequence, i int64) subject {
 	}
 	one := subject{call: participantCall(rooms, room, 0), conference: room, since: rooms.created(room)}
 	if part == 2 { // begun later, by hand
-		d := rngFor(s.seed, tagRecorded, i)
-		one.since = min(one.since+int64(d.below(50)), s.among[calls].created(anchor(rooms, room)+1))
+		d := fake.RngFor(s.seed, tagRecorded, i)
+		one.since = min(one.since+int64(d.Below(50)), s.among[calls].created(anchor(rooms, room)+1))
 	}
 	return one
 }
@@ -102,8 +105,8 @@ func subjectOf(s *sequence, i int64) subject {
 // said to begin no later than the call after them, so that times never fall.
 func recordedCall(s *sequence, from int64) subject {
 	all := s.among[calls]
-	d := rngFor(s.seed, tagRecorded, from)
-	first, until := int64(d.below(perRecording)), all.newest
+	d := fake.RngFor(s.seed, tagRecorded, from)
+	first, until := int64(d.Below(perRecording)), all.newest
 	if from+perRecording < all.base {
 		until = all.created(from + perRecording)
 	}
@@ -171,8 +174,8 @@ const perTranscription = 10
 func spokenIn(s *sequence, transcription int64) int64 {
 	all := s.among[recordings]
 	from := transcription * perTranscription
-	d := rngFor(s.seed, tagSpoken, transcription)
-	first := int64(d.below(perTranscription))
+	d := fake.RngFor(s.seed, tagSpoken, transcription)
+	first := int64(d.Below(perTranscription))
 	for k := range int64(perTranscription) {
 		i := from + (first+k)%perTranscription
 		if of := subjectOf(all, i); of.conference < 0 && !of.lost {

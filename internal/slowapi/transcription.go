@@ -1,6 +1,8 @@
 // Transcriptions: what recordings say in words.
 package slowapi
 
+import "understudy/internal/slowapi/fake"
+
 var transcriptions = &kind{
 	name: "transcriptions", prefix: "TR", tag: 'T',
 	blank: func() row { return new(transcription) },
@@ -23,9 +25,9 @@ var (
 
 // transcriptionLife is what a transcription goes through.
 func transcriptionLife(s *sequence, i int64) lifecycle {
-	d := rngFor(s.seed, s.kind.tag, i)
-	dwell := [8]int64{int64(10 + d.below(80)), int64(5 + d.below(55))}
-	if d.below(12) == 0 {
+	d := fake.RngFor(s.seed, s.kind.tag, i)
+	dwell := [8]int64{int64(10 + d.Below(80)), int64(5 + d.Below(55))}
+	if d.Below(12) == 0 {
 		return lifecycle{plan: transcriptionFailed, dwell: dwell}
 	}
 	return lifecycle{plan: transcriptionDone, dwell: dwell}
@@ -44,8 +46,8 @@ func (t *transcription) Append(dst []byte, w *world) []byte {
 	sid := string(w.appendSID(nil, t.s, t.i))
 	text, price := "", ""
 	if t.progress.status() == "completed" {
-		d := rngFor(t.s.seed, tagSpoken<<8, t.i)
-		if text = body(d, false); text == "" {
+		d := fake.RngFor(t.s.seed, tagSpoken<<8, t.i)
+		if text = fake.Body(d, false); text == "" {
 			text = "(blank)" // Twilio's word for silence
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/internal/slowapi/fake"
 )
 
 // reply is one answer on its way out.
@@ -229,6 +230,6 @@ func acceptsGzip(r *http.Request) bool {
 
 // requestID is a name for one answer.
 func requestID() string {
-	d := rng(rand.Uint64())
-	return string(d.hex([]byte("RQ"), 16))
+	d := fake.Rng(rand.Uint64())
+	return string(d.Hex([]byte("RQ"), 16))
 }

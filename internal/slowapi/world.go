@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"time"
+	"understudy/internal/slowapi/fake"
 )
 
 // world is everything there is. Reads hold mu for reading, and for long lists
@@ -15,7 +16,7 @@ type world struct {
 	records int64
 	epoch   time.Time
 	people  int64
-	cipher  cipher
+	cipher  fake.Cipher
 	account string // SID of the main account
 	token   string
 	flows   bool // the clock runs in real time
@@ -69,7 +70,7 @@ type worldOptions struct {
 func newWorld(o worldOptions) *world {
 	w := &world{
 		seed: o.seed, records: int64(o.records), epoch: o.epoch.UTC().Truncate(time.Second),
-		people: max(int64(o.records)/5, 1), cipher: newCipher(o.seed),
+		people: max(int64(o.records)/5, 1), cipher: fake.NewCipher(o.seed),
 		account: o.account, token: o.token, flows: o.flows, real: o.now,
 		kept: o.kept, accounts: o.accounts, kinds: o.kinds,
 	}
@@ -148,7 +149,7 @@ func (w *world) appendSID(dst []byte, s *sequence, i int64) []byte {
 	if s.kind.otherPrefix != "" && s.kind.other(w, s, i) {
 		prefix = s.kind.otherPrefix
 	}
-	return w.cipher.appendSID(dst, prefix, s.account, s.kind.tag, i)
+	return w.cipher.AppendSID(dst, prefix, s.account, s.kind.tag, i)
 }
 
 // find is the index of the record a SID names, deleted or not; false when this
@@ -158,7 +159,7 @@ func (w *world) find(s *sequence, sid string) (int64, bool) {
 		index, ok := w.accountIndex(sid)
 		return int64(index), ok
 	}
-	i, ok := w.cipher.index(sid, s.account, s.kind.tag)
+	i, ok := w.cipher.Index(sid, s.account, s.kind.tag)
 	if !ok || i >= s.count() {
 		return 0, false
 	}
@@ -171,7 +172,7 @@ func (w *world) accountSID(account int) string {
 	if account == 0 {
 		return w.account
 	}
-	return string(w.cipher.appendSID(nil, w.accounts.prefix, 0, w.accounts.tag, int64(account)))
+	return string(w.cipher.AppendSID(nil, w.accounts.prefix, 0, w.accounts.tag, int64(account)))
 }
 
 // accountIndex is the number of the account a SID names.
@@ -179,7 +180,7 @@ func (w *world) accountIndex(sid string) (int, bool) {
 	if sid == w.account {
 		return 0, true
 	}
-	i, ok := w.cipher.index(sid, 0, w.accounts.tag)
+	i, ok := w.cipher.Index(sid, 0, w.accounts.tag)
 	return int(i), ok && i > 0 && i < w.top.count() && w.accountSID(int(i)) == sid
 }
 
@@ -188,8 +189,8 @@ func (w *world) accountToken(account int) string {
 	if account == 0 {
 		return w.token
 	}
-	d := rngFor(w.seed, tagSecrets, int64(account))
-	return string(d.hex(nil, 16))
+	d := fake.RngFor(w.seed, tagSecrets, int64(account))
+	return string(d.Hex(nil, 16))
 }
 
 // kindNamed is the kind with a list key, nil for none.

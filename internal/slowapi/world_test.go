@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/slowapi/fake"
 	"unicode"
 	"unicode/utf8"
 )
@@ -244,19 +245,19 @@ func ask(s *Server, target string) *httptest.ResponseRecorder {
 }
 
 func TestSIDsInvert(t *testing.T) {
-	c := newCipher(1)
+	c := fake.NewCipher(1)
 	seen := map[string]bool{}
 	for i := range int64(2000) {
-		sid := string(c.appendSID(nil, "CA", int(i%3), 'C', i*i))
-		index, ok := c.index(sid, int(i%3), 'C')
+		sid := string(c.AppendSID(nil, "CA", int(i%3), 'C', i*i))
+		index, ok := c.Index(sid, int(i%3), 'C')
 		if !ok || index != i*i || seen[sid] || !isSID(sid, "CA") {
 			t.Fatalf("%s: %d %v", sid, index, ok)
 		}
 		seen[sid] = true
-		if _, ok := c.index(sid, int(i%3)+1, 'C'); ok {
+		if _, ok := c.Index(sid, int(i%3)+1, 'C'); ok {
 			t.Fatalf("%s is of two accounts", sid)
 		}
-		if _, ok := c.index(sid, int(i%3), 'M'); ok {
+		if _, ok := c.Index(sid, int(i%3), 'M'); ok {
 			t.Fatalf("%s is of two kinds", sid)
 		}
 	}

@@ -1,5 +1,5 @@
 // The names of records (SIDs) and the numbers their contents are drawn from.
-package slowapi
+package fake
 
 import (
 	"encoding/binary"
@@ -16,29 +16,29 @@ func mix(x uint64) uint64 {
 }
 
 // rng is a stream of numbers that depends on nothing but where it began.
-type rng uint64
+type Rng uint64
 
 // rngFor begins the stream of one record, or of one other thing of the world.
-func rngFor(seed uint64, tag uint64, index int64) rng {
-	return rng(mix(seed ^ mix(tag^mix(uint64(index)+0x9e3779b97f4a7c15))))
+func RngFor(seed uint64, tag uint64, index int64) Rng {
+	return Rng(mix(seed ^ mix(tag^mix(uint64(index)+0x9e3779b97f4a7c15))))
 }
 
 // next is the next number of the stream.
-func (d *rng) next() uint64 {
+func (d *Rng) Next() uint64 {
 	*d += 0x9e3779b97f4a7c15
 	return mix(uint64(*d))
 }
 
 // below is the next number in [0, n).
-func (d *rng) below(n int) int {
-	return int(d.next() % uint64(n))
+func (d *Rng) Below(n int) int {
+	return int(d.Next() % uint64(n))
 }
 
 // hex appends n bytes of the stream as 2n hex digits.
-func (d *rng) hex(dst []byte, n int) []byte {
+func (d *Rng) Hex(dst []byte, n int) []byte {
 	for ; n > 0; n -= 8 {
 		var word [8]byte
-		binary.BigEndian.PutUint64(word[:], d.next())
+		binary.BigEndian.PutUint64(word[:], d.Next())
 		dst = hex.AppendEncode(dst, word[:min(n, 8)])
 	}
 	return dst
@@ -47,21 +47,21 @@ func (d *rng) hex(dst []byte, n int) []byte {
 // cipher turns (index, owner) into 128 bits that look random, and back: a
 // Feistel network keyed by the seed. So a SID tells where its record stands,
 // and no table of SIDs is needed, however many records there are.
-type cipher struct {
+type Cipher struct {
 	keys [6]uint64
 }
 
-func newCipher(seed uint64) cipher {
-	var c cipher
-	d := rngFor(seed, 0x51d, 0)
+func NewCipher(seed uint64) Cipher {
+	var c Cipher
+	d := RngFor(seed, 0x51d, 0)
 	for i := range c.keys {
-		c.keys[i] = d.next()
+		c.keys[i] = d.Next()
 	}
 	return c
 }
 
 // seal hides a and b.
-func (c *cipher) seal(a, b uint64) (uint64, uint64) {
+func (c *Cipher) seal(a, b uint64) (uint64, uint64) {
 	for _, key := range c.keys {
 		a, b = b, a^mix(b^key)
 	}
@@ -69,7 +69,7 @@ func (c *cipher) seal(a, b uint64) (uint64, uint64) {
 }
 
 // unseal finds what seal hid.
-func (c *cipher) unseal(a, b uint64) (uint64, uint64) {
+func (c *Cipher) unseal(a, b uint64) (uint64, uint64) {
 	for i := len(c.keys) - 1; i >= 0; i-- {
 		a, b = b^mix(a^c.keys[i]), a
 	}
@@ -83,7 +83,7 @@ func owner(account int, tag uint64) uint64 {
 }
 
 // appendSID appends the SID of a record.
-func (c *cipher) appendSID(dst []byte, prefix string, account int, tag uint64, index int64) []byte {
+func (c *Cipher) AppendSID(dst []byte, prefix string, account int, tag uint64, index int64) []byte {
 	a, b := c.seal(uint64(index), owner(account, tag))
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], a)
@@ -94,7 +94,7 @@ func (c *cipher) appendSID(dst []byte, prefix string, account int, tag uint64, i
 
 // index reads a SID of the given kind and account back; false when it is none.
 // The two letters in front are the caller's to check.
-func (c *cipher) index(sid string, account int, tag uint64) (int64, bool) {
+func (c *Cipher) Index(sid string, account int, tag uint64) (int64, bool) {
 	if len(sid) != 34 {
 		return 0, false
 	}

@@ -1,5 +1,5 @@
 // What messages say: many languages, scripts, lengths and awkward characters.
-package slowapi
+package fake
 
 import (
 	"strconv"
@@ -78,13 +78,13 @@ var longTexts = []string{
 	"عزيزنا {n}، نود إبلاغكم بأن موعد التسليم للطلب رقم {c} قد تغير إلى الساعة {t}. نعتذر عن أي إزعاج ونشكركم على صبركم وتفهمكم. ",
 }
 
-var names = []string{"Ana", "Bao", "Chloé", "Dmitri", "Eszter", "Fatima", "Goran", "Hana", "Ingrid", "José", "Kofi", "Lucía", "Mei", "Noa",
+var Names = []string{"Ana", "Bao", "Chloé", "Dmitri", "Eszter", "Fatima", "Goran", "Hana", "Ingrid", "José", "Kofi", "Lucía", "Mei", "Noa",
 	"O'Brien", "Priya", "Quentin", "Renée", "Søren", "Tomás", "Uma", "Vera", "Wanjiru", "Xin", "Yusuf", "Zoë"}
 
 // body is what a message says. Those with media may say nothing at all.
-func body(d rng, media bool) string {
-	kind := d.below(100)
-	pick := d.next()
+func Body(d Rng, media bool) string {
+	kind := d.Below(100)
+	pick := d.Next()
 	switch {
 	case media && kind < 40, kind == 99:
 		return ""
@@ -92,18 +92,18 @@ func body(d rng, media bool) string {
 		return fill(texts[pick%uint64(len(texts))], &d)
 	}
 	text := longTexts[pick%uint64(len(longTexts))]
-	return limit(fill(strings.Repeat(text, 1+d.below(5)), &d), 1600)
+	return limit(fill(strings.Repeat(text, 1+d.Below(5)), &d), 1600)
 }
 
 // fill puts names, codes, times and amounts into a text.
-func fill(text string, d *rng) string {
+func fill(text string, d *Rng) string {
 	if !strings.Contains(text, "{") {
 		return text
 	}
-	name := names[d.below(len(names))]
-	code := strconv.Itoa(100000 + d.below(900000))
-	clock := strconv.Itoa(8+d.below(12)) + ":" + strconv.Itoa(10*(1+d.below(5)))
-	amount := strconv.Itoa(1+d.below(900)) + "." + strconv.Itoa(10+d.below(90))
+	name := Names[d.Below(len(Names))]
+	code := strconv.Itoa(100000 + d.Below(900000))
+	clock := strconv.Itoa(8+d.Below(12)) + ":" + strconv.Itoa(10*(1+d.Below(5)))
+	amount := strconv.Itoa(1+d.Below(900)) + "." + strconv.Itoa(10+d.Below(90))
 	return strings.NewReplacer("{n}", name, "{c}", code, "{t}", clock, "{a}", amount).Replace(text)
 }
 
@@ -130,7 +130,7 @@ const (
 // segments is how many parts a text is sent in: 160 septets in one part or 153
 // in each of several, and 70 or 67 UTF-16 units when it does not fit GSM 03.38.
 // Neither a surrogate pair nor an escaped septet is cut.
-func segments(text string) int {
+func Segments(text string) int {
 	var septets, units []int
 	fits := true
 	for _, r := range text {

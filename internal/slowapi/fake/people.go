@@ -1,20 +1,20 @@
 // The people of the world: a book of numbers in many countries.
-package slowapi
+package fake
 
 // country says how its numbers look. Codes of areas stand in areas; size is
 // how many digits follow the area.
 type country struct {
-	code  string
+	Code  string
 	areas []string
 	size  int
 	share int   // of a thousand people
-	cents int64 // what a minute or a segment costs, in hundred-thousandths of a dollar
+	Cents int64 // what a minute or a segment costs, in hundred-thousandths of a dollar
 }
 
 // Tags of what is drawn here.
 const (
 	tagPeople = 0x70656f
-	tagOwn    = 0x6f776e
+	TagOwn    = 0x6f776e
 )
 
 var countries = []country{
@@ -46,39 +46,39 @@ var countries = []country{
 }
 
 // party is one side of a call or message.
-type party struct {
-	own    bool   // one of our numbers, by its index
-	index  int64  // in the book, or among our numbers
-	given  bool   // by a write: text is all there is, even when empty
-	text   string // what a write named, or a side that is no number; wins when set
-	prefix string // "whatsapp:" or nothing
+type Party struct {
+	Own    bool   // one of our numbers, by its index
+	Index  int64  // in the book, or among our numbers
+	Given  bool   // by a write: text is all there is, even when empty
+	Text   string // what a write named, or a side that is no number; wins when set
+	Prefix string // "whatsapp:" or nothing
 }
 
 // appendTo appends the party as Twilio names it.
-func (p *party) appendTo(dst []byte, seed uint64) []byte {
-	dst = append(dst, p.prefix...)
+func (p *Party) AppendTo(dst []byte, seed uint64) []byte {
+	dst = append(dst, p.Prefix...)
 	switch {
-	case p.given || p.text != "":
-		return append(dst, p.text...)
-	case p.own:
-		return append(dst, ownNumber(seed, p.index)...)
+	case p.Given || p.Text != "":
+		return append(dst, p.Text...)
+	case p.Own:
+		return append(dst, OwnNumber(seed, p.Index)...)
 	}
-	return appendPerson(dst, seed, p.index)
+	return AppendPerson(dst, seed, p.Index)
 }
 
 // is tells whether the party is the one a caller asked for.
-func (p *party) is(seed uint64, asked string) bool {
+func (p *Party) Is(seed uint64, asked string) bool {
 	var buf [48]byte
-	return string(p.appendTo(buf[:0], seed)) == asked
+	return string(p.AppendTo(buf[:0], seed)) == asked
 }
 
 // homeOf is the country of somebody of the book.
-func homeOf(seed uint64, person int64) *country {
-	return countryOf(rngFor(seed, tagPeople, person))
+func HomeOf(seed uint64, person int64) *country {
+	return countryOf(RngFor(seed, tagPeople, person))
 }
 
-func countryOf(d rng) *country {
-	at := d.below(1000)
+func countryOf(d Rng) *country {
+	at := d.Below(1000)
 	for i := range countries {
 		at -= countries[i].share
 		if at < 0 {
@@ -89,33 +89,33 @@ func countryOf(d rng) *country {
 }
 
 // appendPerson appends the number of somebody of the book, in E.164.
-func appendPerson(dst []byte, seed uint64, person int64) []byte {
-	d := rngFor(seed, tagPeople, person)
+func AppendPerson(dst []byte, seed uint64, person int64) []byte {
+	d := RngFor(seed, tagPeople, person)
 	c := countryOf(d)
-	d.next() // the country's
+	d.Next() // the country's
 	dst = append(dst, '+')
-	dst = append(dst, c.code...)
-	dst = append(dst, c.areas[d.below(len(c.areas))]...)
-	return appendSubscriber(dst, &d, c.size)
+	dst = append(dst, c.Code...)
+	dst = append(dst, c.areas[d.Below(len(c.areas))]...)
+	return AppendSubscriber(dst, &d, c.size)
 }
 
 // appendSubscriber appends digits that begin with 2 to 9.
-func appendSubscriber(dst []byte, d *rng, size int) []byte {
-	dst = append(dst, byte('2'+d.below(8)))
+func AppendSubscriber(dst []byte, d *Rng, size int) []byte {
+	dst = append(dst, byte('2'+d.Below(8)))
 	for range size - 1 {
-		dst = append(dst, byte('0'+d.below(10)))
+		dst = append(dst, byte('0'+d.Below(10)))
 	}
 	return dst
 }
 
 // somebody picks from a book of so many people; those in front are picked more often.
-func somebody(d *rng, people int64) party {
-	a, b := d.next()%uint64(people), d.next()%uint64(people)
-	return party{index: int64(min(a, b))}
+func Somebody(d *Rng, people int64) Party {
+	a, b := d.Next()%uint64(people), d.Next()%uint64(people)
+	return Party{Index: int64(min(a, b))}
 }
 
 // ownType is what sort of number each of the eight own ones is.
-var ownTypes = [...]string{"local", "local", "toll-free", "mobile", "local", "local", "mobile", "local"}
+var OwnTypes = [...]string{"local", "local", "toll-free", "mobile", "local", "local", "mobile", "local"}
 
 var ownFronts = [...]string{"+1415", "+1212", "+1888", "+447700", "+4420", "+4930", "+614", "+1416"}
 
@@ -123,8 +123,8 @@ var ownSizes = [...]int{7, 7, 7, 6, 8, 8, 8, 7}
 
 // ownNumber is one of the numbers the account owns from the beginning, or one
 // like them for an index past those.
-func ownNumber(seed uint64, index int64) string {
+func OwnNumber(seed uint64, index int64) string {
 	kind := index % int64(len(ownFronts))
-	d := rngFor(seed, tagOwn, index)
-	return string(appendSubscriber([]byte(ownFronts[kind]), &d, ownSizes[kind]))
+	d := RngFor(seed, TagOwn, index)
+	return string(AppendSubscriber([]byte(ownFronts[kind]), &d, ownSizes[kind]))
 }
