@@ -4,6 +4,7 @@ package slowapi
 import (
 	"net/url"
 	"slices"
+	"understudy/internal/slowapi/format"
 )
 
 var accounts = &kind{
@@ -41,31 +42,31 @@ func (a *account) Load(_ *world, s *sequence, i int64) {
 // the secret, as Twilio's does.
 func (a *account) Append(dst []byte, w *world) []byte {
 	sid := w.accountSID(int(a.i))
-	base := version + "/Accounts/" + sid
+	base := format.Version + "/Accounts/" + sid
 	updated := a.s.created(a.i)
 	if m := a.s.marks[a.i]; m != nil {
 		updated = max(updated, m.touched)
 	}
 
-	o := object{b: dst}
-	o.open()
-	o.text("auth_token", w.accountToken(int(a.i)))
-	o.date("date_created", a.s.created(a.i))
-	o.date("date_updated", updated)
-	o.text("friendly_name", a.name)
-	o.text("owner_account_sid", w.accountSID(0))
-	o.text("sid", sid)
-	o.text("status", a.status)
-	o.name("subresource_uris")
-	o.open()
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("auth_token", w.accountToken(int(a.i)))
+	o.Date("date_created", a.s.created(a.i))
+	o.Date("date_updated", updated)
+	o.Text("friendly_name", a.name)
+	o.Text("owner_account_sid", w.accountSID(0))
+	o.Text("sid", sid)
+	o.Text("status", a.status)
+	o.Name("subresource_uris")
+	o.Open()
 	for _, sub := range accountSubresources {
-		o.text(sub[0], base+"/"+sub[1]+".json")
+		o.Text(sub[0], base+"/"+sub[1]+".json")
 	}
-	o.close()
-	o.text("type", "Full")
-	o.text("uri", base+".json")
-	o.close()
-	return o.b
+	o.Close()
+	o.Text("type", "Full")
+	o.Text("uri", base+".json")
+	o.Close()
+	return o.B
 }
 
 var accountSubresources = [][2]string{
@@ -91,9 +92,9 @@ var accountSubresources = [][2]string{
 	{"usage", "Usage"},
 }
 
-func createAccount(_ *world, s *sequence, form url.Values) (map[string]string, *refusal) {
+func createAccount(_ *world, s *sequence, form url.Values) (map[string]string, *format.Refusal) {
 	if s.count() >= maxAccounts {
-		return nil, invalid("This world has no room for more accounts")
+		return nil, format.Invalid("This world has no room for more accounts")
 	}
 	fields := map[string]string{"FriendlyName": form.Get("FriendlyName")}
 	if fields["FriendlyName"] == "" {
@@ -102,7 +103,7 @@ func createAccount(_ *world, s *sequence, form url.Values) (map[string]string, *
 	return fields, nil
 }
 
-func updateAccount(_ *world, _ *sequence, i int64, form url.Values) (map[string]string, []string, *refusal) {
+func updateAccount(_ *world, _ *sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	fields := map[string]string{}
 	if form.Has("FriendlyName") {
 		fields["FriendlyName"] = form.Get("FriendlyName")
@@ -110,7 +111,7 @@ func updateAccount(_ *world, _ *sequence, i int64, form url.Values) (map[string]
 	if form.Has("Status") {
 		status := form.Get("Status")
 		if !slices.Contains([]string{"active", "suspended", "closed"}, status) || i == 0 && status != "active" {
-			return nil, nil, invalid("Status is not valid: " + status)
+			return nil, nil, format.Invalid("Status is not valid: " + status)
 		}
 		fields["Status"] = status
 	}

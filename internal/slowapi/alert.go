@@ -4,6 +4,7 @@ package slowapi
 import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var alerts = &kind{
@@ -86,7 +87,7 @@ func (a *alert) trouble() incident {
 
 // resourceFilter asks for the alerts of one call or message. Twilio does not
 // document it; Logrole uses it.
-func resourceFilter(x *search, value string) (condition, *refusal) {
+func resourceFilter(x *search, value string) (condition, *format.Refusal) {
 	own := x.w.below[x.s.account]
 	call, isCall := x.w.find(own[calls], value)
 	message, isMessage := x.w.find(own[messages], value)
@@ -99,16 +100,16 @@ func resourceFilter(x *search, value string) (condition, *refusal) {
 // monthLong refuses a range of more than 30 days, to now where EndDate is
 // missing. Twilio says of both dates that queries for alerts older than 30 days
 // are not supported, not what becomes of them; the quirk range-forgiven answers.
-func monthLong(read func(*search, string) (condition, *refusal)) func(*search, string) (condition, *refusal) {
-	return func(x *search, value string) (condition, *refusal) {
-		from, begins := parseDate(x.q.given["StartDate"].value)
-		to, ends := parseDate(x.q.given["EndDate"].value)
+func monthLong(read func(*search, string) (condition, *format.Refusal)) func(*search, string) (condition, *format.Refusal) {
+	return func(x *search, value string) (condition, *format.Refusal) {
+		from, begins := format.ParseDate(x.q.Given["StartDate"].Value)
+		to, ends := format.ParseDate(x.q.Given["EndDate"].Value)
 		last := x.w.now().Unix()
 		if ends {
-			last = to.from
+			last = to.From
 		}
-		if begins && last/86400-from.from/86400 > 30 && !x.quirks.on(rangeForgiven) {
-			return condition{}, invalid("The range from StartDate to EndDate must not be longer than 30 days")
+		if begins && last/86400-from.From/86400 > 30 && !x.quirks.on(rangeForgiven) {
+			return condition{}, format.Invalid("The range from StartDate to EndDate must not be longer than 30 days")
 		}
 		return read(x, value)
 	}
@@ -128,31 +129,31 @@ func (a *alert) Append(dst []byte, w *world) []byte {
 		text = c.sentence()
 	}
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", c.account)
-	o.text("alert_text", text)
-	o.text("api_version", apiVersion)
-	o.stamp("date_created", a.at)
-	o.stamp("date_generated", a.at)
-	o.stamp("date_updated", a.at)
-	o.text("error_code", strconv.FormatInt(c.trouble.code, 10))
-	o.text("log_level", c.trouble.level)
-	o.text("more_info", c.moreInfo())
-	o.textOrNull("request_method", c.method())
-	o.text("request_url", c.url())
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", c.account)
+	o.Text("alert_text", text)
+	o.Text("api_version", format.ApiVersion)
+	o.Stamp("date_created", a.at)
+	o.Stamp("date_generated", a.at)
+	o.Stamp("date_updated", a.at)
+	o.Text("error_code", strconv.FormatInt(c.trouble.code, 10))
+	o.Text("log_level", c.trouble.level)
+	o.Text("more_info", c.moreInfo())
+	o.TextOrNull("request_method", c.method())
+	o.Text("request_url", c.url())
 	if a.whole {
-		o.text("request_headers", c.requestHeaders())
-		o.text("request_variables", c.variables())
-		o.text("response_body", c.responseBody())
-		o.text("response_headers", c.responseHeaders())
+		o.Text("request_headers", c.requestHeaders())
+		o.Text("request_variables", c.variables())
+		o.Text("response_body", c.responseBody())
+		o.Text("response_headers", c.responseHeaders())
 	}
-	o.text("resource_sid", c.sid)
-	o.textOrNull("service_sid", c.service)
-	o.text("sid", sid)
-	o.text("url", a.here+monitorVersion+"/Alerts/"+sid)
-	o.close()
-	return o.b
+	o.Text("resource_sid", c.sid)
+	o.TextOrNull("service_sid", c.service)
+	o.Text("sid", sid)
+	o.Text("url", a.here+format.MonitorVersion+"/Alerts/"+sid)
+	o.Close()
+	return o.B
 }
 
 func eventHere(r row, here string) { r.(*event).here = here }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 // available is one number that could be bought. It is drawn from its country,
@@ -58,56 +59,56 @@ func (of *offer) count() int64 { return int64(len(of.fronts)) * perFront }
 
 // append writes the number's row. It has no SID and no instance.
 func (n *available) Append(dst []byte, _ *world) []byte {
-	o := object{b: dst}
+	o := format.Object{B: dst}
 	at := n.at
 	if at == nil {
 		at = &locale{}
 	}
-	o.open()
-	o.text("address_requirements", n.requires)
-	o.truth("beta", n.beta)
-	o.name("capabilities")
-	o.open()
-	o.truth("fax", n.fax)
-	o.truth("mms", n.mms)
-	o.truth("sms", n.sms)
-	o.truth("voice", n.voice)
-	o.close()
-	o.text("friendly_name", formatted(n.number))
-	o.text("iso_country", n.in.iso)
-	o.textOrNull("lata", at.lata)
-	o.degrees("latitude", at.lat)
-	o.textOrNull("locality", at.locality)
-	o.degrees("longitude", at.long)
-	o.text("phone_number", n.number)
-	o.textOrNull("postal_code", at.postal)
-	o.textOrNull("rate_center", at.rateCenter)
-	o.textOrNull("region", at.region)
-	o.close()
-	return o.b
+	o.Open()
+	o.Text("address_requirements", n.requires)
+	o.Truth("beta", n.beta)
+	o.Name("capabilities")
+	o.Open()
+	o.Truth("fax", n.fax)
+	o.Truth("mms", n.mms)
+	o.Truth("sms", n.sms)
+	o.Truth("voice", n.voice)
+	o.Close()
+	o.Text("friendly_name", format.Formatted(n.number))
+	o.Text("iso_country", n.in.iso)
+	o.TextOrNull("lata", at.lata)
+	o.Degrees("latitude", at.lat)
+	o.TextOrNull("locality", at.locality)
+	o.Degrees("longitude", at.long)
+	o.Text("phone_number", n.number)
+	o.TextOrNull("postal_code", at.postal)
+	o.TextOrNull("rate_center", at.rateCenter)
+	o.TextOrNull("region", at.region)
+	o.Close()
+	return o.B
 }
 
 // availableNumbers answers the list of one sort of number in one country. Such a
 // list has no pages, whatever the published schema says: its examples, and
 // Twilio, give the first PageSize numbers and the list's own URI.
-func availableNumbers(r *computedRequest) answer {
+func availableNumbers(r *computedRequest) format.Answer {
 	in := numberCountryOf(r.sids[1])
 	sort := r.path[strings.LastIndexByte(r.path, '/')+1:]
 	sort = strings.TrimSuffix(sort, ".json")
 	if in == nil || in.offered(sort) == nil {
-		return notFound(r.path).answer()
+		return format.NotFound(r.path).Answer()
 	}
 	w, q := r.w, r.q
 	p, refused := readSize(q, r.quirks)
 	if refused != nil {
-		return refused.answer()
+		return refused.Answer()
 	}
 	n := &available{in: in, of: in.offered(sort)}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	x := &search{w: w, quirks: r.quirks, q: q}
 	if refused := x.readFilters(r.filters); refused != nil {
-		return refused.answer()
+		return refused.Answer()
 	}
 	var rows []byte
 	for i, found := int64(0), int64(0); i < n.of.count() && found < p.size; i++ {
@@ -120,28 +121,28 @@ func availableNumbers(r *computedRequest) answer {
 		rows = n.Append(rows, w)
 	}
 	uri := r.path
-	if echo := q.echo(nil, keysOf(r.filters)); len(echo) > 0 {
+	if echo := q.Echo(nil, keysOf(r.filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
-	var o object
-	o.open()
-	o.array("available_phone_numbers", rows)
-	o.text("uri", uri)
-	o.close()
-	return answer{status: http.StatusOK, body: o.b}
+	var o format.Object
+	o.Open()
+	o.Array("available_phone_numbers", rows)
+	o.Text("uri", uri)
+	o.Close()
+	return format.Answer{Status: http.StatusOK, Body: o.B}
 }
 
 // countryList answers the list of countries, or one of them.
-func countryList(r *computedRequest) answer {
+func countryList(r *computedRequest) format.Answer {
 	r.w.mu.RLock()
-	base := version + "/Accounts/" + r.w.accountSID(r.account) + "/AvailablePhoneNumbers"
+	base := format.Version + "/Accounts/" + r.w.accountSID(r.account) + "/AvailablePhoneNumbers"
 	r.w.mu.RUnlock()
 	if len(r.sids) == 2 {
 		one := numberCountryOf(r.sids[1])
 		if one == nil {
-			return notFound(r.path).answer()
+			return format.NotFound(r.path).Answer()
 		}
-		return answer{status: http.StatusOK, body: one.append(nil, base)}
+		return format.Answer{Status: http.StatusOK, Body: one.append(nil, base)}
 	}
 	var rows []byte
 	for i := range numberCountries {
@@ -150,30 +151,30 @@ func countryList(r *computedRequest) answer {
 		}
 		rows = numberCountries[i].append(rows, base)
 	}
-	var o object
-	o.open()
-	o.array("countries", rows)
-	o.text("uri", base+".json")
-	o.close()
-	return answer{status: http.StatusOK, body: o.b}
+	var o format.Object
+	o.Open()
+	o.Array("countries", rows)
+	o.Text("uri", base+".json")
+	o.Close()
+	return format.Answer{Status: http.StatusOK, Body: o.B}
 }
 
 // append writes the country.
 func (t *numberCountry) append(dst []byte, base string) []byte {
-	o := object{b: dst}
-	o.open()
-	o.truth("beta", t.beta)
-	o.text("country", t.name)
-	o.text("country_code", t.iso)
-	o.name("subresource_uris")
-	o.open()
+	o := format.Object{B: dst}
+	o.Open()
+	o.Truth("beta", t.beta)
+	o.Text("country", t.name)
+	o.Text("country_code", t.iso)
+	o.Name("subresource_uris")
+	o.Open()
 	for _, one := range t.offers {
-		o.text(offerNames[one.path], base+"/"+t.iso+"/"+one.path+".json")
+		o.Text(offerNames[one.path], base+"/"+t.iso+"/"+one.path+".json")
 	}
-	o.close()
-	o.text("uri", base+"/"+t.iso+".json")
-	o.close()
-	return o.b
+	o.Close()
+	o.Text("uri", base+"/"+t.iso+".json")
+	o.Close()
+	return o.B
 }
 
 // offerNames are what a country calls its sorts of numbers.

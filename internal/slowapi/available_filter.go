@@ -4,6 +4,7 @@ package slowapi
 import (
 	"strconv"
 	"strings"
+	"understudy/internal/slowapi/format"
 )
 
 // availableFilters in the order of docs/twilio.md.
@@ -35,7 +36,7 @@ func capability(key string, get func(*available) bool) filter {
 
 // excluding leaves out some numbers when it is true, and nothing when it is not.
 func excluding(key string, out func(*available) bool) filter {
-	return filter{key: key, read: func(x *search, value string) (condition, *refusal) {
+	return filter{key: key, read: func(x *search, value string) (condition, *format.Refusal) {
 		c, r := truthFilter(func(row) bool { return true })(x, value)
 		if r != nil {
 			return c, r
@@ -47,7 +48,7 @@ func excluding(key string, out func(*available) bool) filter {
 
 // betaFilter leaves out what is new to Twilio when it is false; true asks for
 // those beside all others.
-func betaFilter(x *search, value string) (condition, *refusal) {
+func betaFilter(x *search, value string) (condition, *format.Refusal) {
 	c, r := truthFilter(func(row) bool { return true })(x, value)
 	if r != nil {
 		return c, r
@@ -57,9 +58,9 @@ func betaFilter(x *search, value string) (condition, *refusal) {
 }
 
 // areaFilter asks for numbers of North America by the three digits they begin with.
-func areaFilter(_ *search, value string) (condition, *refusal) {
-	if len(value) != 3 || !digits(value) {
-		return condition{}, invalid("AreaCode is not valid: " + value)
+func areaFilter(_ *search, value string) (condition, *format.Refusal) {
+	if len(value) != 3 || !format.Digits(value) {
+		return condition{}, format.Invalid("AreaCode is not valid: " + value)
 	}
 	return everywhere(func(r row) bool {
 		n := r.(*available)
@@ -73,7 +74,7 @@ const keypad = "22233344455566677778889999"
 // containsFilter asks for a pattern of 2 to 16 characters: digits, letters for
 // the digits they stand on, * for any one digit, % at an end for any number of
 // them, + at the beginning and $ at the end of the number.
-func containsFilter(_ *search, value string) (condition, *refusal) {
+func containsFilter(_ *search, value string) (condition, *format.Refusal) {
 	pattern, atStart := strings.CutPrefix(value, "+")
 	pattern, atEnd := strings.CutSuffix(pattern, "$")
 	pattern = strings.Trim(pattern, "%")
@@ -85,11 +86,11 @@ func containsFilter(_ *search, value string) (condition, *refusal) {
 		case c >= 'A' && c <= 'Z':
 			out[i] = keypad[c-'A']
 		case c != '*' && (c < '0' || c > '9'):
-			return condition{}, invalid("Contains is not valid: " + value)
+			return condition{}, format.Invalid("Contains is not valid: " + value)
 		}
 	}
 	if len(value) < 2 || len(value) > 16 {
-		return condition{}, invalid("Contains must have 2 to 16 characters")
+		return condition{}, format.Invalid("Contains must have 2 to 16 characters")
 	}
 	return everywhere(func(r row) bool {
 		number := r.(*available).number[1:]
@@ -109,7 +110,7 @@ func containsFilter(_ *search, value string) (condition, *refusal) {
 
 // inPlace asks for what is in a place, named by itself or by a number of it.
 func inPlace(key string, get func(*locale) string) filter {
-	return filter{key: key, read: func(_ *search, value string) (condition, *refusal) {
+	return filter{key: key, read: func(_ *search, value string) (condition, *format.Refusal) {
 		if at := placeOf(value); at != nil {
 			value = get(at)
 		}
@@ -121,25 +122,25 @@ func inPlace(key string, get func(*locale) string) filter {
 }
 
 // distance is how many miles a search reaches: Distance, at most 500, or 25.
-func distance(x *search) (float64, *refusal) {
-	value := x.q.given["Distance"].value
+func distance(x *search) (float64, *format.Refusal) {
+	value := x.q.Given["Distance"].Value
 	if value == "" {
 		return 25, nil
 	}
-	n, ok := whole(value)
+	n, ok := format.Whole(value)
 	if !ok || n > 500 {
-		return 0, invalid("Distance must be a number of miles from 0 to 500")
+		return 0, format.Invalid("Distance must be a number of miles from 0 to 500")
 	}
 	return float64(n), nil
 }
 
 // distanceFilter narrows nothing by itself.
-func distanceFilter(x *search, _ string) (condition, *refusal) {
+func distanceFilter(x *search, _ string) (condition, *format.Refusal) {
 	_, r := distance(x)
 	return everywhere(func(row) bool { return true }), r
 }
 
-func near(x *search, lat, long float64) (condition, *refusal) {
+func near(x *search, lat, long float64) (condition, *format.Refusal) {
 	reach, r := distance(x)
 	return everywhere(func(r row) bool {
 		at := r.(*available).at
@@ -148,7 +149,7 @@ func near(x *search, lat, long float64) (condition, *refusal) {
 }
 
 // nearNumber asks for what is near the place of a number.
-func nearNumber(x *search, value string) (condition, *refusal) {
+func nearNumber(x *search, value string) (condition, *format.Refusal) {
 	at := placeOf(value)
 	if at == nil {
 		return everywhere(func(row) bool { return false }), nil
@@ -157,12 +158,12 @@ func nearNumber(x *search, value string) (condition, *refusal) {
 }
 
 // nearLatLong asks for what is near a point.
-func nearLatLong(x *search, value string) (condition, *refusal) {
+func nearLatLong(x *search, value string) (condition, *format.Refusal) {
 	first, second, _ := strings.Cut(value, ",")
 	lat, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	long, err2 := strconv.ParseFloat(strings.TrimSpace(second), 64)
 	if err != nil || err2 != nil || !(lat >= -90 && lat <= 90 && long >= -180 && long <= 180) {
-		return condition{}, invalid("NearLatLong is not valid: " + value)
+		return condition{}, format.Invalid("NearLatLong is not valid: " + value)
 	}
 	return near(x, lat, long)
 }

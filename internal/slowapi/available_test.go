@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"understudy/internal/slowapi/format"
 )
 
 // offered reads a list of available numbers.
@@ -17,7 +18,7 @@ func (r running) offered(target string) (rows []record, uri string) {
 		Rows []record `json:"available_phone_numbers"`
 		URI  string   `json:"uri"`
 	}
-	if err := strict(r.get(root+"/AvailablePhoneNumbers"+target), &body); err != nil {
+	if err := format.Strict(r.get(root+"/AvailablePhoneNumbers"+target), &body); err != nil {
 		r.Fatalf("%s: %v", target, err)
 	}
 	return body.Rows, body.URI
@@ -29,7 +30,7 @@ func TestCountries(t *testing.T) {
 		Countries []record `json:"countries"`
 		URI       string   `json:"uri"`
 	}
-	if err := strict(r.get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
+	if err := format.Strict(r.get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
 		t.Fatal(err)
 	}
 	if len(body.Countries) != len(numberCountries) || body.URI != root+"/AvailablePhoneNumbers.json" {
@@ -48,7 +49,7 @@ func TestCountries(t *testing.T) {
 			}
 			seen := map[any]bool{}
 			for _, number := range rows {
-				if number["iso_country"] != one["country_code"] || !isNumber(number["phone_number"].(string)) || seen[number["phone_number"]] {
+				if number["iso_country"] != one["country_code"] || !format.IsNumber(number["phone_number"].(string)) || seen[number["phone_number"]] {
 					t.Fatalf("%v: %v", uri, number)
 				}
 				seen[number["phone_number"]] = true

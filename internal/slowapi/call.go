@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var calls = &kind{
@@ -207,17 +208,17 @@ func (c *call) times() (start, end int64) {
 }
 
 // createCall reads what POST to Calls asks for.
-func createCall(_ *world, _ *sequence, form url.Values) (map[string]string, *refusal) {
+func createCall(_ *world, _ *sequence, form url.Values) (map[string]string, *format.Refusal) {
 	to, from := form.Get("To"), form.Get("From")
 	switch {
 	case to == "":
-		return nil, refuse(http.StatusBadRequest, 21201, "No 'To' number is specified")
+		return nil, format.Refuse(http.StatusBadRequest, 21201, "No 'To' number is specified")
 	case from == "":
-		return nil, refuse(http.StatusBadRequest, 21213, "No 'From' number is specified")
+		return nil, format.Refuse(http.StatusBadRequest, 21213, "No 'From' number is specified")
 	case !callable(to):
-		return nil, refuse(http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+to)
+		return nil, format.Refuse(http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+to)
 	case !callable(from):
-		return nil, refuse(http.StatusBadRequest, 21212, "Invalid 'From' Phone Number: "+from)
+		return nil, format.Refuse(http.StatusBadRequest, 21212, "Invalid 'From' Phone Number: "+from)
 	}
 	return map[string]string{"To": to, "From": from}, nil
 }
@@ -225,22 +226,22 @@ func createCall(_ *world, _ *sequence, form url.Values) (map[string]string, *ref
 // callable tells whether one may call it: a number in E.164, or anything else
 // that does not pretend to be one (client:, sip:, short codes).
 func callable(party string) bool {
-	return len(party) <= 256 && (party[0] != '+' || isNumber(party))
+	return len(party) <= 256 && (party[0] != '+' || format.IsNumber(party))
 }
 
 // updateCall reads what POST to a call asks for: to end it, or to go on with
 // other instructions, which no row shows.
-func updateCall(_ *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *refusal) {
+func updateCall(_ *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	p := progressOf(s, i, callLife(s, i))
 	begun := p.reached("in-progress") != 0
 	over := p.status() == p.plan[p.final()]
 	switch status := form.Get("Status"); {
 	case status != "" && status != "canceled" && status != "completed":
-		return nil, nil, refuse(http.StatusBadRequest, 21218, "Status is not valid: "+status)
+		return nil, nil, format.Refuse(http.StatusBadRequest, 21218, "Status is not valid: "+status)
 	case over:
-		return nil, nil, refuse(http.StatusBadRequest, 21220, "Call is not in-progress. Cannot redirect.")
+		return nil, nil, format.Refuse(http.StatusBadRequest, 21220, "Call is not in-progress. Cannot redirect.")
 	case status == "canceled" && begun:
-		return nil, nil, refuse(http.StatusBadRequest, 21220, "Call is in-progress. Cannot cancel.")
+		return nil, nil, format.Refuse(http.StatusBadRequest, 21220, "Call is in-progress. Cannot cancel.")
 	case status == "canceled":
 		return nil, []string{"canceled"}, nil
 	case status == "completed":
@@ -250,15 +251,15 @@ func updateCall(_ *world, s *sequence, i int64, form url.Values) (map[string]str
 }
 
 // partyFilter asks for one side of a call or message.
-func partyFilter(get func(row) *fake.Party) func(*search, string) (condition, *refusal) {
-	return func(x *search, value string) (condition, *refusal) {
+func partyFilter(get func(row) *fake.Party) func(*search, string) (condition, *format.Refusal) {
+	return func(x *search, value string) (condition, *format.Refusal) {
 		w := x.w
 		return everywhere(func(r row) bool { return get(r).Is(w.seed, value) }), nil
 	}
 }
 
 // parentFilter asks for the children of a call; they stand within five of it.
-func parentFilter(x *search, value string) (condition, *refusal) {
+func parentFilter(x *search, value string) (condition, *format.Refusal) {
 	index, ok := x.w.find(x.s, value)
 	if !ok {
 		return condition{test: func(row) bool { return false }, hi: -1}, nil

@@ -4,10 +4,11 @@ package slowapi
 import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 // callEvents answers the list of a call's events. They have no SIDs.
-func callEvents(r *computedRequest) answer {
+func callEvents(r *computedRequest) format.Answer {
 	w := r.w
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -36,12 +37,12 @@ func eventsOf(w *world, c *call) (all []callEvent) {
 	from, to := string(c.from.AppendTo(nil, w.seed)), string(c.to.AppendTo(nil, w.seed))
 	d := fake.RngFor(w.seed, tagCallEvents, c.i)
 	took := func() int64 { return int64(20 + d.Below(900)) }
-	told := []string{"account_sid", account, "api_version", apiVersion, "call_sid", sid, "call_status", c.progress.status(), "direction",
+	told := []string{"account_sid", account, "api_version", format.ApiVersion, "call_sid", sid, "call_status", c.progress.status(), "direction",
 		c.direction, "from", from, "to", to}
 
 	if c.direction == "outbound-api" {
 		all = append(all, callEvent{
-			url: "https://api.twilio.com" + version + "/Accounts/" + account + "/Calls/" + sid + ".json",
+			url: "https://api.twilio.com" + format.Version + "/Accounts/" + account + "/Calls/" + sid + ".json",
 			names: []string{"account_sid", account, "from", from, "method", "POST", "timeout", "55", "to", to, "url",
 				"https://hooks.example.com/voice"},
 			status: 201, took: took(), kind: "application/json", body: `{"sid": "` + sid + `"}`, happening: c.progress.created,
@@ -64,27 +65,27 @@ func eventsOf(w *world, c *call) (all []callEvent) {
 
 // append writes the event.
 func (e *callEvent) append(dst []byte) []byte {
-	o := object{b: dst}
-	o.open()
-	o.name("request")
-	o.open()
-	o.text("method", "POST")
-	o.text("url", e.url)
-	o.name("parameters")
-	o.open()
+	o := format.Object{B: dst}
+	o.Open()
+	o.Name("request")
+	o.Open()
+	o.Text("method", "POST")
+	o.Text("url", e.url)
+	o.Name("parameters")
+	o.Open()
 	for i := 0; i < len(e.names); i += 2 {
-		o.text(e.names[i], e.names[i+1])
+		o.Text(e.names[i], e.names[i+1])
 	}
-	o.close()
-	o.close()
-	o.name("response")
-	o.open()
-	o.number("response_code", e.status)
-	o.number("request_duration", e.took)
-	o.text("content_type", e.kind)
-	o.text("response_body", e.body)
-	o.date("date_created", e.happening)
-	o.close()
-	o.close()
-	return o.b
+	o.Close()
+	o.Close()
+	o.Name("response")
+	o.Open()
+	o.Number("response_code", e.status)
+	o.Number("request_duration", e.took)
+	o.Text("content_type", e.kind)
+	o.Text("response_body", e.body)
+	o.Date("date_created", e.happening)
+	o.Close()
+	o.Close()
+	return o.B
 }

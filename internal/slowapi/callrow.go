@@ -4,6 +4,7 @@ package slowapi
 import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 // made turns the call into what its creation answers: without dates, as
@@ -17,7 +18,7 @@ func (c *call) Append(dst []byte, w *world) []byte {
 	toText := string(c.to.AppendTo(to[:0], w.seed))
 	sid := string(w.appendSID(nil, c.s, c.i))
 	account := w.accountSID(c.s.account)
-	base := version + "/Accounts/" + account + "/Calls/" + sid
+	base := format.Version + "/Accounts/" + account + "/Calls/" + sid
 	d := c.rest
 	p := &c.progress
 	created, updated := p.created, p.updated()
@@ -25,49 +26,49 @@ func (c *call) Append(dst []byte, w *world) []byte {
 		created, updated = 0, 0
 	}
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.textOrNull("answered_by", c.answeredBy(&d))
-	o.text("api_version", apiVersion)
-	o.textOrNull("caller_name", c.callerName(&d))
-	o.date("date_created", created)
-	o.date("date_updated", updated)
-	o.text("direction", c.direction)
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", account)
+	o.TextOrNull("answered_by", c.answeredBy(&d))
+	o.Text("api_version", format.ApiVersion)
+	o.TextOrNull("caller_name", c.callerName(&d))
+	o.Date("date_created", created)
+	o.Date("date_updated", updated)
+	o.Text("direction", c.direction)
 	c.appendDuration(&o)
-	o.date("end_time", c.end)
-	o.textOrNull("forwarded_from", c.forwardedFrom(w, &d))
-	o.text("from", fromText)
-	o.text("from_formatted", formatted(fromText))
-	o.textOrNull("group_sid", rareSID("GP", 33, &d))
+	o.Date("end_time", c.end)
+	o.TextOrNull("forwarded_from", c.forwardedFrom(w, &d))
+	o.Text("from", fromText)
+	o.Text("from_formatted", format.Formatted(fromText))
+	o.TextOrNull("group_sid", rareSID("GP", 33, &d))
 	if c.parent {
-		o.text("parent_call_sid", string(w.appendSID(nil, c.s, c.i-1)))
+		o.Text("parent_call_sid", string(w.appendSID(nil, c.s, c.i-1)))
 	} else {
-		o.null("parent_call_sid")
+		o.Null("parent_call_sid")
 	}
 	if c.own >= 0 {
-		o.text("phone_number_sid", ownSID(w, c.own))
+		o.Text("phone_number_sid", ownSID(w, c.own))
 	} else {
-		o.null("phone_number_sid")
+		o.Null("phone_number_sid")
 	}
-	o.textOrNull("price", c.price(w))
-	o.text("price_unit", "USD")
-	o.text("queue_time", queueTime(&d))
-	o.text("sid", sid)
-	o.date("start_time", c.start)
-	o.text("status", p.status())
-	o.name("subresource_uris")
-	o.open()
+	o.TextOrNull("price", c.price(w))
+	o.Text("price_unit", "USD")
+	o.Text("queue_time", queueTime(&d))
+	o.Text("sid", sid)
+	o.Date("start_time", c.start)
+	o.Text("status", p.status())
+	o.Name("subresource_uris")
+	o.Open()
 	for _, sub := range callSubresources {
-		o.text(sub[0], base+sub[1])
+		o.Text(sub[0], base+sub[1])
 	}
-	o.close()
-	o.text("to", toText)
-	o.text("to_formatted", formatted(toText))
-	o.textOrNull("trunk_sid", rareSID("TK", 100, &d))
-	o.text("uri", base+".json")
-	o.close()
-	return o.b
+	o.Close()
+	o.Text("to", toText)
+	o.Text("to_formatted", format.Formatted(toText))
+	o.TextOrNull("trunk_sid", rareSID("TK", 100, &d))
+	o.Text("uri", base+".json")
+	o.Close()
+	return o.B
 }
 
 var callSubresources = [][2]string{
@@ -82,12 +83,12 @@ var callSubresources = [][2]string{
 	{"user_defined_messages", "/UserDefinedMessages.json"},
 }
 
-func (c *call) appendDuration(o *object) {
+func (c *call) appendDuration(o *format.Object) {
 	if c.end == 0 {
-		o.null("duration")
+		o.Null("duration")
 		return
 	}
-	o.text("duration", strconv.FormatInt(c.duration(), 10))
+	o.Text("duration", strconv.FormatInt(c.duration(), 10))
 }
 
 // duration is how long the two talked, in seconds; nothing when nobody answered.
@@ -114,7 +115,7 @@ func (c *call) price(w *world) string {
 			rate = fake.HomeOf(w.seed, c.to.Index).Cents
 		}
 	}
-	return money(rate * max((c.duration()+59)/60, 1))
+	return format.Money(rate * max((c.duration()+59)/60, 1))
 }
 
 func (c *call) answeredBy(d *fake.Rng) string {

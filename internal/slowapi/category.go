@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 // category is one thing that is counted. One with parts is their sum; any
@@ -71,7 +72,7 @@ type figures struct {
 
 // figuresOf counts a category in some accounts over a time, in Unix seconds.
 // The caller holds mu.
-func figuresOf(w *world, c *category, in []int, time span) (f figures) {
+func figuresOf(w *world, c *category, in []int, time format.Span) (f figures) {
 	for _, part := range c.parts {
 		g := figuresOf(w, categoryNamed(part), in, time)
 		f.count, f.usage, f.price = f.count+g.count, f.usage+g.usage, f.price+g.price
@@ -93,13 +94,13 @@ func figuresOf(w *world, c *category, in []int, time span) (f figures) {
 
 // counted is how many records of a sequence belong to a category. Numbers are
 // paid for by the month: those there are, on the first of each month.
-func counted(w *world, c *category, s *sequence, time span) int64 {
+func counted(w *world, c *category, s *sequence, time format.Span) int64 {
 	if s.kind != numbers {
-		return (s.firstSince(time.until) - s.firstSince(time.from)) * c.share / 1000
+		return (s.firstSince(time.Until) - s.firstSince(time.From)) * c.share / 1000
 	}
 	firsts := int64(0)
-	for at := monthOf(time.from); at < time.until; at = monthAfter(at) {
-		if at >= time.from {
+	for at := monthOf(time.From); at < time.Until; at = monthAfter(at) {
+		if at >= time.From {
 			firsts += s.firstSince(at)
 		}
 	}
@@ -108,7 +109,7 @@ func counted(w *world, c *category, s *sequence, time span) int64 {
 
 // balance tells what is left on an account: what was paid in, less what
 // everything cost. Like real ones it may fall below nothing.
-func balance(r *computedRequest) answer {
+func balance(r *computedRequest) format.Answer {
 	w := r.w
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -117,13 +118,13 @@ func balance(r *computedRequest) answer {
 	if r.account != 0 {
 		paid = 0
 	}
-	var o object
-	o.open()
-	o.text("account_sid", w.accountSID(r.account))
-	o.text("balance", decimal(paid-spent))
-	o.text("currency", "USD")
-	o.close()
-	return answer{status: http.StatusOK, body: o.b}
+	var o format.Object
+	o.Open()
+	o.Text("account_sid", w.accountSID(r.account))
+	o.Text("balance", format.Decimal(paid-spent))
+	o.Text("currency", "USD")
+	o.Close()
+	return format.Answer{Status: http.StatusOK, Body: o.B}
 }
 
 // iceServers are where a token lets its bearer go. The first asks for none.
@@ -136,14 +137,14 @@ var iceServers = []string{
 
 // newToken answers POST to Tokens with a user name and a real password. Nothing
 // keeps them, and they open nothing here.
-func newToken(r *computedRequest) answer {
+func newToken(r *computedRequest) format.Answer {
 	form := r.form
 	ttl, ok := int64(86400), true
 	if form.Has("Ttl") {
-		ttl, ok = whole(form.Get("Ttl"))
+		ttl, ok = format.Whole(form.Get("Ttl"))
 	}
 	if !ok || ttl == 0 || ttl > 86400 {
-		return invalid("Ttl must be a number of seconds from 1 to 86400").answer()
+		return format.Invalid("Ttl must be a number of seconds from 1 to 86400").Answer()
 	}
 	w := r.w
 	w.mu.RLock()
@@ -151,31 +152,31 @@ func newToken(r *computedRequest) answer {
 	d := fake.RngFor(w.seed, tagSecrets<<8|0x544f, int64(r.account))
 	user, password := string(d.Hex(nil, 32)), string(d.Hex(nil, 22))
 
-	var o object
-	o.open()
-	o.text("account_sid", w.accountSID(r.account))
-	o.date("date_created", w.now().Unix())
-	o.date("date_updated", w.now().Unix())
-	o.name("ice_servers")
-	o.b = append(o.b, '[')
+	var o format.Object
+	o.Open()
+	o.Text("account_sid", w.accountSID(r.account))
+	o.Date("date_created", w.now().Unix())
+	o.Date("date_updated", w.now().Unix())
+	o.Name("ice_servers")
+	o.B = append(o.B, '[')
 	for i, at := range iceServers {
 		if i > 0 {
-			o.b = append(o.b, ',')
+			o.B = append(o.B, ',')
 		}
-		o.open()
+		o.Open()
 		if i > 0 {
-			o.text("credential", password)
-			o.text("username", user)
+			o.Text("credential", password)
+			o.Text("username", user)
 		}
-		o.text("url", at)
-		o.text("urls", at)
-		o.close()
+		o.Text("url", at)
+		o.Text("urls", at)
+		o.Close()
 	}
-	o.b = append(o.b, ']')
-	o.more = true
-	o.text("password", password)
-	o.text("ttl", strconv.FormatInt(ttl, 10))
-	o.text("username", user)
-	o.close()
-	return answer{status: http.StatusCreated, body: o.b}
+	o.B = append(o.B, ']')
+	o.More = true
+	o.Text("password", password)
+	o.Text("ttl", strconv.FormatInt(ttl, 10))
+	o.Text("username", user)
+	o.Close()
+	return format.Answer{Status: http.StatusCreated, Body: o.B}
 }

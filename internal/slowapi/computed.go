@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"understudy/internal/slowapi/format"
 )
 
 // computedRequest is a request to what is neither a list nor a record of a kind.
@@ -18,7 +19,7 @@ type computedRequest struct {
 	parent  int64 // the record of the path's parent kind
 	key     string
 	filters []filter
-	q       query
+	q       format.Query
 	form    url.Values
 }
 
@@ -32,17 +33,17 @@ type computedList struct {
 const computedToken = "AP"
 
 // page builds the list's answer. The caller holds the world for reading.
-func (l *computedList) page(r *computedRequest) answer {
+func (l *computedList) page(r *computedRequest) format.Answer {
 	p, refused := readSize(r.q, r.quirks)
 	if refused != nil {
-		return refused.answer()
+		return refused.Answer()
 	}
 	at := p.page
 	if p.token != "" {
 		plain, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.token, computedToken))
-		page, ok := whole(string(plain))
+		page, ok := format.Whole(string(plain))
 		if err != nil || !ok || !strings.HasPrefix(p.token, computedToken) {
-			return invalid("Page token is invalid.").answer()
+			return format.Invalid("Page token is invalid.").Answer()
 		}
 		at = page
 	}
@@ -55,15 +56,15 @@ func (l *computedList) page(r *computedRequest) answer {
 		}
 		rows = l.row(rows, place)
 	}
-	base := r.q.echo([]byte(r.path+"?"), keysOf(r.filters))
-	e := envelope{base: string(base), key: r.key, size: p.size, page: p.page, token: p.token, rows: int(last - first)}
+	base := r.q.Echo([]byte(r.path+"?"), keysOf(r.filters))
+	e := format.Envelope{Base: string(base), Key: r.key, Size: p.size, Page: p.page, Token: p.token, Rows: int(last - first)}
 	if last < l.count {
-		e.next = computedPage(at + 1)
+		e.Next = computedPage(at + 1)
 	}
 	if p.page > 0 && last > first {
-		e.previous = computedPage(at - 1)
+		e.Previous = computedPage(at - 1)
 	}
-	return answer{status: 200, body: e.list(rows)}
+	return format.Answer{Status: 200, Body: e.List(rows)}
 }
 
 // computedPage is the token of a page.

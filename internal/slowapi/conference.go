@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var conferences = &kind{
@@ -57,7 +58,7 @@ func (c *conference) Load(_ *world, s *sequence, i int64) {
 func (c *conference) Append(dst []byte, w *world) []byte {
 	account := w.accountSID(c.s.account)
 	sid := string(w.appendSID(nil, c.s, c.i))
-	base := version + "/Accounts/" + account + "/Conferences/" + sid
+	base := format.Version + "/Accounts/" + account + "/Conferences/" + sid
 	d := c.rest
 	region := "us1"
 	if pick := d.Below(10); pick < 3 {
@@ -65,26 +66,26 @@ func (c *conference) Append(dst []byte, w *world) []byte {
 	}
 	reason, ender := c.ending(w, &d)
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.text("api_version", apiVersion)
-	o.textOrNull("call_sid_ending_conference", ender)
-	o.date("date_created", c.progress.created)
-	o.date("date_updated", c.progress.updated())
-	o.text("friendly_name", c.name)
-	o.textOrNull("reason_conference_ended", reason)
-	o.text("region", region)
-	o.text("sid", sid)
-	o.text("status", c.progress.status())
-	o.name("subresource_uris")
-	o.open()
-	o.text("participants", base+"/Participants.json")
-	o.text("recordings", base+"/Recordings.json")
-	o.close()
-	o.text("uri", base+".json")
-	o.close()
-	return o.b
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", account)
+	o.Text("api_version", format.ApiVersion)
+	o.TextOrNull("call_sid_ending_conference", ender)
+	o.Date("date_created", c.progress.created)
+	o.Date("date_updated", c.progress.updated())
+	o.Text("friendly_name", c.name)
+	o.TextOrNull("reason_conference_ended", reason)
+	o.Text("region", region)
+	o.Text("sid", sid)
+	o.Text("status", c.progress.status())
+	o.Name("subresource_uris")
+	o.Open()
+	o.Text("participants", base+"/Participants.json")
+	o.Text("recordings", base+"/Recordings.json")
+	o.Close()
+	o.Text("uri", base+".json")
+	o.Close()
+	return o.B
 }
 
 const endedViaAPI = "conference-ended-via-api"
@@ -116,13 +117,13 @@ func (c *conference) ending(w *world, d *fake.Rng) (reason, call string) {
 
 // updateConference reads what POST to a conference asks for: to end it, or to
 // say something to everybody in it, which no row shows.
-func updateConference(_ *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *refusal) {
+func updateConference(_ *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	p := progressOf(s, i, conferenceLife(s, i))
 	switch status := form.Get("Status"); {
 	case status != "" && status != "completed":
-		return nil, nil, invalid("Status is not valid: " + status)
+		return nil, nil, format.Invalid("Status is not valid: " + status)
 	case p.status() == "completed":
-		return nil, nil, refuse(http.StatusBadRequest, 20001, "The conference is not in progress")
+		return nil, nil, format.Refuse(http.StatusBadRequest, 20001, "The conference is not in progress")
 	case status == "completed":
 		return map[string]string{"Reason": endedViaAPI}, []string{"completed"}, nil
 	}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"understudy/internal/slowapi/format"
 )
 
 // control answers a request under /-/. These paths take no credentials and are
@@ -107,7 +109,7 @@ func (s *Server) advance(raw []byte) (any, error) {
 		Alerts      int   `json:"alerts"`
 		Seconds     int64 `json:"seconds"`
 	}
-	if err := strict(raw, &in); err != nil {
+	if err := format.Strict(raw, &in); err != nil {
 		return nil, err
 	}
 	if in.Seconds < 0 || in.Seconds > maxSeconds {
@@ -214,7 +216,7 @@ func (s *Server) replaceTokens(raw []byte) (any, error) {
 	var in struct {
 		Tokens []string `json:"tokens"`
 	}
-	if err := strict(raw, &in); err != nil {
+	if err := format.Strict(raw, &in); err != nil {
 		return nil, err
 	}
 	if len(in.Tokens) == 0 || len(in.Tokens) > maxTokens || slices.Contains(in.Tokens, "") {
@@ -222,4 +224,52 @@ func (s *Server) replaceTokens(raw []byte) (any, error) {
 	}
 	s.tokens.now.Store(&in.Tokens)
 	return map[string]int{"tokens": len(in.Tokens)}, nil
+}
+
+// maxEdits bounds one request to /-/edit.
+const maxEdits = 10_000
+
+// edited is the answer to edits.
+type edited struct {
+	Clock   time.Time `json:"clock"`
+	Changed []string  `json:"changed"` // SIDs, in the order of the edits
+}
+
+// editRecords makes edits true, one after the other, up to the first that
+// cannot be: the error says which, and how many were made.
+func (s *Server) editRecords(raw []byte) (any, error) {
+	var in struct {
+		Kind    string `json:"kind"`
+		Account int    `json:"account"`
+		Records []edit `json:"records"`
+	}
+	if err := format.Strict(raw, &in); err != nil {
+		return nil, err
+	}
+	if len(in.Records) > maxEdits {
+		return nil, fmt.Errorf("at most %d records at once", maxEdits)
+	}
+	w := s.world
+	if w.kindNamed(in.Kind) == nil {
+		return nil, fmt.Errorf("there is no kind %q", in.Kind)
+	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	out := edited{Changed: make([]string, 0, len(in.Records))}
+	for n := range in.Records {
+		w.mu.RLock()
+		e, sid, err := w.entryOf(in.Kind, in.Account, &in.Records[n])
+		w.mu.RUnlock()
+		if err == nil {
+			_, err = s.commit(e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record %d of %d (those before it are changed): %w", n, len(in.Records), err)
+		}
+		out.Changed = append(out.Changed, sid)
+	}
+	w.mu.RLock()
+	out.Clock = w.now()
+	w.mu.RUnlock()
+	return out, nil
 }

@@ -12,31 +12,32 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 // serveAudio answers the path of a recording without .json: WAV, unless it ends
 // in .mp3. Nothing is there before the recording is complete.
-func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (answer, error) {
+func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (format.Answer, error) {
 	w := s.world
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	var one recording
 	one.Load(w, t.seq, t.index)
 	if !t.seq.exists(t.index) || one.status != "completed" {
-		return notFound(t.path).answer(), nil
+		return format.NotFound(t.path).Answer(), nil
 	}
 	c := one.sound(strings.HasSuffix(t.path, ".mp3"), r.URL.Query().Get("RequestedChannels"))
-	return answer{status: http.StatusOK, content: &c}, nil
+	return format.Answer{Status: http.StatusOK, Content: &c}, nil
 }
 
 // redirectMedium answers the path of a medium without .json: the content is
 // elsewhere, for a while, for whoever knows the address.
-func (s *Server) redirectMedium(_ *http.Request, t target, _ url.Values) (answer, error) {
+func (s *Server) redirectMedium(_ *http.Request, t target, _ url.Values) (format.Answer, error) {
 	if s.quirks.on(mediaLate) && s.early.first(t.seq.account, t.index) {
-		return notFound(t.path).answer(), nil
+		return format.NotFound(t.path).Answer(), nil
 	}
 	to := t.here + s.cdn.path(t.account, t.sids[len(t.sids)-1], s.now())
-	return answer{status: http.StatusTemporaryRedirect, header: map[string]string{"Location": to}}, nil
+	return format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}, nil
 }
 
 // cdn signs the addresses of contents, as CloudFront does for Twilio's media:
@@ -92,11 +93,11 @@ func (s *Server) serveCDN(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	c.serve(w, r)
+	c.Serve(w, r)
 }
 
 // picture finds the content a path below /-/cdn/ names.
-func (s *Server) picture(path string) (content, bool) {
+func (s *Server) picture(path string) (format.Content, bool) {
 	number, sid, _ := strings.Cut(strings.TrimPrefix(path, cdnPath), "/")
 	account, err := strconv.Atoi(number)
 	w := s.world
@@ -104,11 +105,11 @@ func (s *Server) picture(path string) (content, bool) {
 	defer w.mu.RUnlock()
 	all := w.of(media, account)
 	if err != nil || all == nil {
-		return content{}, false
+		return format.Content{}, false
 	}
 	i, ok := w.find(all, sid)
 	if !ok || !all.exists(i) || !all.among[messages].exists(i/places) {
-		return content{}, false
+		return format.Content{}, false
 	}
 	var m medium
 	m.Load(w, all, i)

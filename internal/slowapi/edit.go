@@ -5,11 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 )
-
-// maxEdits bounds one request to /-/edit.
-const maxEdits = 10_000
 
 // edit is what happens to one record, named by its place in the order of
 // creation (0 is the oldest) or by its SID.
@@ -28,51 +24,6 @@ const (
 	editedPrice  = "=price"
 	editedStatus = "=status"
 )
-
-// edited is the answer to edits.
-type edited struct {
-	Clock   time.Time `json:"clock"`
-	Changed []string  `json:"changed"` // SIDs, in the order of the edits
-}
-
-// editRecords makes edits true, one after the other, up to the first that
-// cannot be: the error says which, and how many were made.
-func (s *Server) editRecords(raw []byte) (any, error) {
-	var in struct {
-		Kind    string `json:"kind"`
-		Account int    `json:"account"`
-		Records []edit `json:"records"`
-	}
-	if err := strict(raw, &in); err != nil {
-		return nil, err
-	}
-	if len(in.Records) > maxEdits {
-		return nil, fmt.Errorf("at most %d records at once", maxEdits)
-	}
-	w := s.world
-	if w.kindNamed(in.Kind) == nil {
-		return nil, fmt.Errorf("there is no kind %q", in.Kind)
-	}
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	out := edited{Changed: make([]string, 0, len(in.Records))}
-	for n := range in.Records {
-		w.mu.RLock()
-		e, sid, err := w.entryOf(in.Kind, in.Account, &in.Records[n])
-		w.mu.RUnlock()
-		if err == nil {
-			_, err = s.commit(e)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("record %d of %d (those before it are changed): %w", n, len(in.Records), err)
-		}
-		out.Changed = append(out.Changed, sid)
-	}
-	w.mu.RLock()
-	out.Clock = w.now()
-	w.mu.RUnlock()
-	return out, nil
-}
 
 // entryOf is the entry for an edit. The caller holds mu.
 func (w *world) entryOf(kind string, account int, e *edit) (out entry, sid string, err error) {

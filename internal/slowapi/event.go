@@ -4,6 +4,7 @@ package slowapi
 import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var events = &kind{
@@ -72,7 +73,7 @@ func (e *event) address() string { return "203.0.113." + strconv.Itoa(7+e.from) 
 // resource is what it was done to, and its path. A key is one that is no more.
 func (e *event) resource(w *world) (sid, path string) {
 	account := w.accountSID(e.s.account)
-	path = version + "/Accounts/" + account
+	path = format.Version + "/Accounts/" + account
 	switch e.doing().resource {
 	case "phone-number":
 		sid = ownSID(w, int64(e.which))
@@ -88,7 +89,7 @@ func (e *event) resource(w *world) (sid, path string) {
 	return account, path
 }
 
-func eventResourceFilter(x *search, value string) (condition, *refusal) {
+func eventResourceFilter(x *search, value string) (condition, *format.Refusal) {
 	return everywhere(func(r row) bool {
 		sid, _ := r.(*event).resource(x.w)
 		return sid == value
@@ -101,35 +102,35 @@ func (e *event) Append(dst []byte, w *world) []byte {
 	account, does := w.accountSID(e.s.account), e.doing()
 	resource, path := e.resource(w)
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.text("actor_sid", e.actorSID())
-	o.text("actor_type", "user")
-	o.null("description")
-	o.name("event_data")
-	o.open()
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", account)
+	o.Text("actor_sid", e.actorSID())
+	o.Text("actor_type", "user")
+	o.Null("description")
+	o.Name("event_data")
+	o.Open()
 	if does.field != "" {
-		o.name(does.field)
-		o.open()
-		o.text("previous", does.previous)
-		o.text("updated", does.after)
-		o.close()
+		o.Name(does.field)
+		o.Open()
+		o.Text("previous", does.previous)
+		o.Text("updated", does.after)
+		o.Close()
 	}
-	o.close()
-	o.stamp("event_date", e.at)
-	o.text("event_type", does.name)
-	o.name("links")
-	o.open()
-	o.text("actor", e.here+version+"/Accounts/"+account)
-	o.text("resource", e.here+path)
-	o.close()
-	o.text("resource_sid", resource)
-	o.text("resource_type", does.resource)
-	o.text("sid", sid)
-	o.text("source", [...]string{"web", "api", "twilio"}[e.i%3])
-	o.text("source_ip_address", e.address())
-	o.text("url", e.here+monitorVersion+"/Events/"+sid)
-	o.close()
-	return o.b
+	o.Close()
+	o.Stamp("event_date", e.at)
+	o.Text("event_type", does.name)
+	o.Name("links")
+	o.Open()
+	o.Text("actor", e.here+format.Version+"/Accounts/"+account)
+	o.Text("resource", e.here+path)
+	o.Close()
+	o.Text("resource_sid", resource)
+	o.Text("resource_type", does.resource)
+	o.Text("sid", sid)
+	o.Text("source", [...]string{"web", "api", "twilio"}[e.i%3])
+	o.Text("source_ip_address", e.address())
+	o.Text("url", e.here+format.MonitorVersion+"/Events/"+sid)
+	o.Close()
+	return o.B
 }

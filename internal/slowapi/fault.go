@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 // rule is one line of POST /-/faults. What is not given does nothing.
@@ -84,7 +85,7 @@ func readRules(raw []byte) ([]*fault, error) {
 	var in struct {
 		Rules *[]rule `json:"rules"`
 	}
-	if err := strict(raw, &in); err != nil {
+	if err := format.Strict(raw, &in); err != nil {
 		return nil, err
 	}
 	if in.Rules == nil {
@@ -148,39 +149,39 @@ func (r *rule) check() error {
 // instead is what the fault answers in place of the real answer, if it does. A
 // write it answers for is never carried out; one whose answer is only delayed,
 // cut or lost is.
-func (f *fault) instead(r *http.Request) (answer, bool) {
+func (f *fault) instead(r *http.Request) (format.Answer, bool) {
 	switch {
 	case f.Redirect != nil:
 		to := *f.Redirect
 		if to == "loop" {
 			to = r.URL.RequestURI()
 		}
-		a := answer{status: http.StatusTemporaryRedirect, header: map[string]string{"Location": to}}
+		a := format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}
 		if f.Status != nil {
-			a.status = *f.Status
+			a.Status = *f.Status
 		}
 		if f.Body != nil {
-			a.body = []byte(*f.Body)
+			a.Body = []byte(*f.Body)
 		}
 		return a, true
 	case f.Body != nil:
-		a := answer{status: http.StatusOK, body: []byte(*f.Body)}
+		a := format.Answer{Status: http.StatusOK, Body: []byte(*f.Body)}
 		if f.Status != nil {
-			a.status = *f.Status
+			a.Status = *f.Status
 		}
 		return a, true
 	case f.Status != nil && *f.Status >= 300:
-		return refusalFor(*f.Status).answer(), true
+		return format.RefusalFor(*f.Status).Answer(), true
 	case f.Status != nil && *f.Status == http.StatusNoContent:
-		return answer{status: http.StatusNoContent}, true
+		return format.Answer{Status: http.StatusNoContent}, true
 	}
-	return answer{}, false
+	return format.Answer{}, false
 }
 
 // dress changes what the answer says about itself.
-func (f *fault) dress(a *answer) {
+func (f *fault) dress(a *format.Answer) {
 	header := map[string]string{}
-	for name, value := range a.header {
+	for name, value := range a.Header {
 		header[name] = value
 	}
 	if f.RetryAfter != nil {
@@ -190,7 +191,7 @@ func (f *fault) dress(a *answer) {
 		header["Content-Type"] = *f.ContentType
 	}
 	if f.Status != nil {
-		a.status = *f.Status
+		a.Status = *f.Status
 	}
-	a.header = header
+	a.Header = header
 }

@@ -4,12 +4,13 @@ package slowapi
 import (
 	"math"
 	"strings"
+	"understudy/internal/slowapi/format"
 )
 
 // filter is one parameter that narrows a list.
 type filter struct {
 	key  string
-	read func(x *search, value string) (condition, *refusal)
+	read func(x *search, value string) (condition, *format.Refusal)
 }
 
 // condition is what a filter with its value asks for. lo and hi bound the
@@ -26,26 +27,26 @@ func everywhere(test func(row) bool) condition {
 }
 
 // textFilter asks for exactly this text.
-func textFilter(get func(row) string) func(*search, string) (condition, *refusal) {
-	return func(_ *search, value string) (condition, *refusal) {
+func textFilter(get func(row) string) func(*search, string) (condition, *format.Refusal) {
+	return func(_ *search, value string) (condition, *format.Refusal) {
 		return everywhere(func(r row) bool { return get(r) == value }), nil
 	}
 }
 
 // truthFilter asks for true or false.
-func truthFilter(get func(row) bool) func(*search, string) (condition, *refusal) {
-	return func(_ *search, value string) (condition, *refusal) {
+func truthFilter(get func(row) bool) func(*search, string) (condition, *format.Refusal) {
+	return func(_ *search, value string) (condition, *format.Refusal) {
 		asked := strings.EqualFold(value, "true")
 		if !asked && !strings.EqualFold(value, "false") {
-			return condition{}, invalid("Invalid boolean value.")
+			return condition{}, format.Invalid("Invalid boolean value.")
 		}
 		return everywhere(func(r row) bool { return get(r) == asked }), nil
 	}
 }
 
 // patternFilter asks for numbers that contain the value; a star is any digit.
-func patternFilter(get func(row) string) func(*search, string) (condition, *refusal) {
-	return func(_ *search, value string) (condition, *refusal) {
+func patternFilter(get func(row) string) func(*search, string) (condition, *format.Refusal) {
+	return func(_ *search, value string) (condition, *format.Refusal) {
 		return everywhere(func(r row) bool { return containsPattern(get(r), value) }), nil
 	}
 }
@@ -75,24 +76,24 @@ func matchesHere(number, pattern string) bool {
 // the quirks edge-exclusive, before-whole-day and before-midnight change that.
 func clockFilters(name string, wholeDay bool, get func(row) int64) []filter {
 	return []filter{
-		{key: name, read: func(x *search, value string) (condition, *refusal) {
-			return timeCondition(x, value, get, func(d span) (int64, int64) { return d.from, d.until - 1 })
+		{key: name, read: func(x *search, value string) (condition, *format.Refusal) {
+			return timeCondition(x, value, get, func(d format.Span) (int64, int64) { return d.From, d.Until - 1 })
 		}},
-		{key: name + "<", read: func(x *search, value string) (condition, *refusal) {
+		{key: name + "<", read: func(x *search, value string) (condition, *format.Refusal) {
 			whole := (wholeDay || x.quirks.on(beforeWholeDay)) && !x.quirks.on(beforeMidnight)
-			return timeCondition(x, value, get, func(d span) (int64, int64) {
+			return timeCondition(x, value, get, func(d format.Span) (int64, int64) {
 				switch {
 				case x.quirks.on(edgeExclusive):
-					return math.MinInt64, d.from - 1
+					return math.MinInt64, d.From - 1
 				case whole:
-					return math.MinInt64, d.until - 1
+					return math.MinInt64, d.Until - 1
 				}
-				return math.MinInt64, d.from
+				return math.MinInt64, d.From
 			})
 		}},
-		{key: name + ">", read: func(x *search, value string) (condition, *refusal) {
-			return timeCondition(x, value, get, func(d span) (int64, int64) {
-				first := d.from
+		{key: name + ">", read: func(x *search, value string) (condition, *format.Refusal) {
+			return timeCondition(x, value, get, func(d format.Span) (int64, int64) {
+				first := d.From
 				if x.quirks.on(edgeExclusive) {
 					first++
 				}
@@ -105,19 +106,19 @@ func clockFilters(name string, wholeDay bool, get func(row) int64) []filter {
 // timeCondition asks for times in the range that edges makes of the value. No
 // time of a record lies before its creation, nor more than slack after it
 // unless the record is a late one.
-func timeCondition(x *search, value string, get func(row) int64, edges func(span) (int64, int64)) (condition, *refusal) {
+func timeCondition(x *search, value string, get func(row) int64, edges func(format.Span) (int64, int64)) (condition, *format.Refusal) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
 		if x.quirks.on(operatorRefused) {
-			return condition{}, invalid("Invalid date value.")
+			return condition{}, format.Invalid("Invalid date value.")
 		}
 		return everywhere(func(row) bool { return true }), nil
 	}
-	asked, ok := parseDate(value)
+	asked, ok := format.ParseDate(value)
 	if !ok {
-		return condition{}, invalid("Invalid date value.")
+		return condition{}, format.Invalid("Invalid date value.")
 	}
-	if x.quirks.on(retention) && x.s.kind.retained && asked.from < x.w.now().Unix()-400*86400 {
-		return condition{}, refuse(400, 20004, "Date range specified in query is partially or entirely outside of retention window of 400 days")
+	if x.quirks.on(retention) && x.s.kind.retained && asked.From < x.w.now().Unix()-400*86400 {
+		return condition{}, format.Refuse(400, 20004, "Date range specified in query is partially or entirely outside of retention window of 400 days")
 	}
 	first, last := edges(asked)
 	c := condition{

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 // documented reads the table of docs/twilio.md: the filters of every path, a star
@@ -50,7 +51,7 @@ func documentedPaths(cell string) (paths []string) {
 	}
 	base := ""
 	for _, path := range strings.FieldsFunc(cell, func(c rune) bool { return strings.ContainsRune(", ()+", c) }) {
-		if path[0] == '~' || strings.HasPrefix(path, version) {
+		if path[0] == '~' || strings.HasPrefix(path, format.Version) {
 			base = strings.TrimSuffix(path, ".json")
 			path = base
 		} else {
@@ -419,19 +420,19 @@ func edgeWorld(t *testing.T, quirk string, midnight time.Time) running {
 }
 
 func TestDateForms(t *testing.T) {
-	second := func(text string) span {
+	second := func(text string) format.Span {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return span{at.Unix(), at.Unix() + 1}
+		return format.Span{From: at.Unix(), Until: at.Unix() + 1}
 	}
-	day := second("2019-08-08T00:00:00Z").from
-	for value, want := range map[string]span{
-		"2019-08-08":                   {day, day + 86400},
-		"2019-08":                      {day - 7*86400, day + 24*86400},
-		"2019":                         {day - 219*86400, day + 146*86400},
-		"2020-02":                      {day + 177*86400, day + 206*86400},
+	day := second("2019-08-08T00:00:00Z").From
+	for value, want := range map[string]format.Span{
+		"2019-08-08":                   {From: day, Until: day + 86400},
+		"2019-08":                      {From: day - 7*86400, Until: day + 24*86400},
+		"2019":                         {From: day - 219*86400, Until: day + 146*86400},
+		"2020-02":                      {From: day + 177*86400, Until: day + 206*86400},
 		"2019-08-08T10:11:12Z":         second("2019-08-08T10:11:12Z"),
 		"2019-08-08T10:11:12+02:00":    second("2019-08-08T08:11:12Z"),
 		"2019-08-08T10:11:12-0800":     second("2019-08-08T18:11:12Z"),
@@ -443,7 +444,7 @@ func TestDateForms(t *testing.T) {
 		"06/11/2019 22:05:25 UTC":      second("2019-06-11T22:05:25Z"),
 		"2019-06-11 22:05:25.000 PDT":  second("2019-06-12T05:05:25Z"),
 	} {
-		if got, ok := parseDate(value); !ok || got != want {
+		if got, ok := format.ParseDate(value); !ok || got != want {
 			t.Errorf("%s: %v %v, want %v", value, got, ok, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"understudy/internal/slowapi/format"
 	"unicode/utf8"
 )
 
@@ -112,7 +113,7 @@ func FuzzRules(f *testing.F) {
 		}
 		for _, one := range rules {
 			one.instead(httptest.NewRequest("GET", "/x", nil))
-			a := answer{status: 200, body: []byte("{}")}
+			a := format.Answer{Status: 200, Body: []byte("{}")}
 			one.dress(&a)
 			if one.left != nil && !one.take() {
 				t.Fatal("a new rule has no times left")
@@ -124,8 +125,8 @@ func FuzzRules(f *testing.F) {
 func FuzzText(f *testing.F) {
 	f.Add([]byte("a\"\\/\n\r\t\x00\x7f<>&\u2028é👍\xff\xc3"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got := appendText(nil, raw)
-		if !bytes.Equal(got, appendText(nil, string(raw))) {
+		got := format.AppendText(nil, raw)
+		if !bytes.Equal(got, format.AppendText(nil, string(raw))) {
 			t.Fatal("string and bytes differ")
 		}
 		var back string
@@ -144,7 +145,7 @@ func FuzzDate(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		if got, ok := parseDate(value); ok && got.until <= got.from {
+		if got, ok := format.ParseDate(value); ok && got.Until <= got.From {
 			t.Fatalf("%q covers %v", value, got)
 		}
 	})
@@ -174,7 +175,7 @@ func FuzzJournal(f *testing.F) {
 		}
 		defer s.Close()
 		var e entry
-		if strict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 || e.New["conferences"] > 1000 || e.New["alerts"] > 1000 {
+		if format.Strict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 || e.New["conferences"] > 1000 || e.New["alerts"] > 1000 {
 			return
 		}
 		if _, err := s.world.apply(e); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 // incident is one way for things to go wrong. In what it says {to}, {from},
@@ -128,10 +129,10 @@ func pairs(namesAndValues ...string) string {
 func (c *scene) variables() string {
 	if c.message {
 		return pairs("AccountSid", c.account, "MessageSid", c.sid, "SmsStatus", c.status,
-			"Body", c.body, "From", c.from, "To", c.to, "ApiVersion", apiVersion)
+			"Body", c.body, "From", c.from, "To", c.to, "ApiVersion", format.ApiVersion)
 	}
 	return pairs("AccountSid", c.account, "CallSid", c.sid, "CallStatus", c.status, "Direction", c.direction,
-		"Called", c.to, "Caller", c.from, "From", c.from, "To", c.to, "ApiVersion", apiVersion)
+		"Called", c.to, "Caller", c.from, "From", c.from, "To", c.to, "ApiVersion", format.ApiVersion)
 }
 
 // sentence is what happened, in words.
@@ -249,34 +250,34 @@ func (n *notification) log() string {
 func (n *notification) Append(dst []byte, w *world) []byte {
 	c := callScene(w, w.below[n.s.account][calls], n.call, n.d)
 	sid := string(w.appendSID(nil, n.s, n.i))
-	base := version + "/Accounts/" + c.account
+	base := format.Version + "/Accounts/" + c.account
 	if n.below {
 		base += "/Calls/" + c.sid
 	}
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", c.account)
-	o.text("api_version", apiVersion)
-	o.text("call_sid", c.sid)
-	o.date("date_created", n.at)
-	o.date("date_updated", n.at)
-	o.text("error_code", strconv.FormatInt(c.trouble.code, 10))
-	o.text("log", n.log())
-	o.date("message_date", n.at)
-	o.text("message_text", c.text())
-	o.text("more_info", c.moreInfo())
-	o.textOrNull("request_method", c.method())
-	o.text("request_url", c.url())
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", c.account)
+	o.Text("api_version", format.ApiVersion)
+	o.Text("call_sid", c.sid)
+	o.Date("date_created", n.at)
+	o.Date("date_updated", n.at)
+	o.Text("error_code", strconv.FormatInt(c.trouble.code, 10))
+	o.Text("log", n.log())
+	o.Date("message_date", n.at)
+	o.Text("message_text", c.text())
+	o.Text("more_info", c.moreInfo())
+	o.TextOrNull("request_method", c.method())
+	o.Text("request_url", c.url())
 	if n.whole {
-		o.text("request_variables", c.variables())
-		o.text("response_body", c.responseBody())
-		o.text("response_headers", c.responseHeaders())
+		o.Text("request_variables", c.variables())
+		o.Text("response_body", c.responseBody())
+		o.Text("response_headers", c.responseHeaders())
 	}
-	o.text("sid", sid)
-	o.text("uri", base+"/Notifications/"+sid+".json")
-	o.close()
-	return o.b
+	o.Text("sid", sid)
+	o.Text("uri", base+"/Notifications/"+sid+".json")
+	o.Close()
+	return o.B
 }
 
 func wholeNotification(r row, _ string) { r.(*notification).whole = true }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 // journal appends entries to a file, one JSON object a line, each on the disk
@@ -101,7 +102,7 @@ func (j *journal) replay(w *world, number int, line []byte) error {
 		return sameWorld(w, line)
 	}
 	var e entry
-	if err := strict(line, &e); err != nil {
+	if err := format.Strict(line, &e); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -113,7 +114,7 @@ func (j *journal) replay(w *world, number int, line []byte) error {
 // sameWorld refuses the journal of another world.
 func sameWorld(w *world, line []byte) error {
 	var h heading
-	if err := strict(line, &h); err != nil || h.Journal != journalName {
+	if err := format.Strict(line, &h); err != nil || h.Journal != journalName {
 		return errors.New("this is no journal of slowapi; choose another file")
 	}
 	if h.Seed != w.seed || h.Records != w.records || !h.Epoch.Equal(w.epoch) {

@@ -1,7 +1,10 @@
 // What a kind is here: its name, its filters, its rows, its writes.
 package slowapi
 
-import "net/url"
+import (
+	"net/url"
+	"understudy/internal/slowapi/format"
+)
 
 // kind is one sort of record. A new one is a table like calls or messages in a
 // file of its own, a line in kinds and its paths in routes.
@@ -24,15 +27,15 @@ type kind struct {
 	life func(s *sequence, i int64) lifecycle
 	// create reads what a new record is made of from a form; nil when POST to
 	// the list is not allowed.
-	create func(w *world, s *sequence, form url.Values) (map[string]string, *refusal)
+	create func(w *world, s *sequence, form url.Values) (map[string]string, *format.Refusal)
 	// update reads from a form which fields change, and which states follow the
 	// one reached when the life is cut; nil when POST to a record is not allowed.
-	update func(w *world, s *sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *refusal)
+	update func(w *world, s *sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *format.Refusal)
 	// remove allows DELETE. buries keeps what was deleted in sight of those who
 	// ask for it.
 	remove, buries bool
 	// keeps tells why a record cannot be deleted now; nil means that it always can.
-	keeps func(w *world, s *sequence, i int64) *refusal
+	keeps func(w *world, s *sequence, i int64) *format.Refusal
 	// arrives allows /-/advance to create some.
 	arrives bool
 	// finals are the final states an edit may put a record into; nil when an edit

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var media = &kind{
@@ -78,17 +79,17 @@ func (m *medium) Append(dst []byte, w *world) []byte {
 	message := string(w.appendSID(nil, m.s.among[messages], m.i/places))
 	sid := string(w.appendSID(nil, m.s, m.i))
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.text("content_type", m.contentType())
-	o.date("date_created", m.created)
-	o.date("date_updated", m.created)
-	o.text("parent_sid", message)
-	o.text("sid", sid)
-	o.text("uri", version+"/Accounts/"+account+"/Messages/"+message+"/Media/"+sid+".json")
-	o.close()
-	return o.b
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", account)
+	o.Text("content_type", m.contentType())
+	o.Date("date_created", m.created)
+	o.Date("date_updated", m.created)
+	o.Text("parent_sid", message)
+	o.Text("sid", sid)
+	o.Text("uri", format.Version+"/Accounts/"+account+"/Messages/"+message+"/Media/"+sid+".json")
+	o.Close()
+	return o.B
 }
 
 // mediaOf are the places of a message.
@@ -100,9 +101,9 @@ const tagPictures = 0x706963
 
 // pictureOf is the picture a medium holds: the sample of its type, with the
 // medium's own tag behind the end of the image, where no reader of images looks.
-func pictureOf(m *medium) content {
+func pictureOf(m *medium) format.Content {
 	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(m.s.seed, tagPictures, m.i+places*int64(m.s.account)<<40)))
 	sort := m.contentType()
 	raw := append(sampleNamed("picture."+strings.TrimPrefix(sort, "image/")), tag...)
-	return content{ReadSeeker: bytes.NewReader(raw), sort: sort, tag: `"` + tag + `"`, modified: time.Unix(m.created, 0)}
+	return format.Content{ReadSeeker: bytes.NewReader(raw), Sort: sort, Tag: `"` + tag + `"`, Modified: time.Unix(m.created, 0)}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var messages = &kind{
@@ -213,44 +214,44 @@ func (m *message) Append(dst []byte, w *world) []byte {
 	from, to := string(m.from.AppendTo(nil, w.seed)), string(m.to.AppendTo(nil, w.seed))
 	sid := string(w.appendSID(nil, m.s, m.i))
 	account := w.accountSID(m.s.account)
-	base := version + "/Accounts/" + account + "/Messages/" + sid
+	base := format.Version + "/Accounts/" + account + "/Messages/" + sid
 	d := m.rest
 	code, reason := m.failure(&d)
 	service := m.serviceSID(w, &d)
 	parts := m.parts(d)
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.text("api_version", apiVersion)
-	o.text("body", m.say(d))
-	o.date("date_created", m.progress.created)
-	o.date("date_sent", m.sent)
-	o.date("date_updated", m.progress.updated())
-	o.text("direction", m.direction)
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", account)
+	o.Text("api_version", format.ApiVersion)
+	o.Text("body", m.say(d))
+	o.Date("date_created", m.progress.created)
+	o.Date("date_sent", m.sent)
+	o.Date("date_updated", m.progress.updated())
+	o.Text("direction", m.direction)
 	if code != 0 {
-		o.number("error_code", code)
+		o.Number("error_code", code)
 	} else {
-		o.null("error_code")
+		o.Null("error_code")
 	}
-	o.textOrNull("error_message", reason)
-	o.textOrNull("from", from)
-	o.textOrNull("messaging_service_sid", service)
-	o.text("num_media", strconv.Itoa(m.media-deletedMedia(m.s, m.i)))
-	o.text("num_segments", strconv.Itoa(parts))
-	o.textOrNull("price", m.price(w, parts))
-	o.text("price_unit", "USD")
-	o.text("sid", sid)
-	o.text("status", m.progress.status())
-	o.name("subresource_uris")
-	o.open()
-	o.text("media", base+"/Media.json")
-	o.text("feedback", base+"/Feedback.json")
-	o.close()
-	o.text("to", to)
-	o.text("uri", base+".json")
-	o.close()
-	return o.b
+	o.TextOrNull("error_message", reason)
+	o.TextOrNull("from", from)
+	o.TextOrNull("messaging_service_sid", service)
+	o.Text("num_media", strconv.Itoa(m.media-deletedMedia(m.s, m.i)))
+	o.Text("num_segments", strconv.Itoa(parts))
+	o.TextOrNull("price", m.price(w, parts))
+	o.Text("price_unit", "USD")
+	o.Text("sid", sid)
+	o.Text("status", m.progress.status())
+	o.Name("subresource_uris")
+	o.Open()
+	o.Text("media", base+"/Media.json")
+	o.Text("feedback", base+"/Feedback.json")
+	o.Close()
+	o.Text("to", to)
+	o.Text("uri", base+".json")
+	o.Close()
+	return o.B
 }
 
 // parts is how many segments were sent; a redacted message keeps its number.
@@ -307,7 +308,7 @@ func (m *message) price(w *world, parts int) string {
 	if m.direction != "inbound" && m.to.Text == "" && !m.to.Given {
 		rate = fake.HomeOf(w.seed, m.to.Index).Cents
 	}
-	return money(rate * int64(parts))
+	return format.Money(rate * int64(parts))
 }
 
 // carriesMedia tells whether a message's SID begins with MM.
@@ -331,19 +332,19 @@ func rewriteMessage(w *world, s *sequence, i int64, body string) map[string]stri
 }
 
 // createMessage reads what POST to Messages asks for.
-func createMessage(_ *world, _ *sequence, form url.Values) (map[string]string, *refusal) {
+func createMessage(_ *world, _ *sequence, form url.Values) (map[string]string, *format.Refusal) {
 	to, from, text, service := form.Get("To"), form.Get("From"), form.Get("Body"), form.Get("MessagingServiceSid")
 	switch {
 	case to == "":
-		return nil, refuse(http.StatusBadRequest, 21604, "A 'To' phone number is required.")
+		return nil, format.Refuse(http.StatusBadRequest, 21604, "A 'To' phone number is required.")
 	case !callable(to):
-		return nil, refuse(http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+to)
+		return nil, format.Refuse(http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+to)
 	case from != "" && !callable(from):
-		return nil, refuse(http.StatusBadRequest, 21212, "Invalid 'From' Phone Number: "+from)
+		return nil, format.Refuse(http.StatusBadRequest, 21212, "Invalid 'From' Phone Number: "+from)
 	case len([]rune(text)) > 1600:
-		return nil, refuse(http.StatusBadRequest, 21617, "The concatenated message body exceeds the 1600 character limit")
-	case service != "" && !isSID(service, "MG"):
-		return nil, refuse(http.StatusBadRequest, 21701, "The Messaging Service does not exist: "+service)
+		return nil, format.Refuse(http.StatusBadRequest, 21617, "The concatenated message body exceeds the 1600 character limit")
+	case service != "" && !format.IsSID(service, "MG"):
+		return nil, format.Refuse(http.StatusBadRequest, 21701, "The Messaging Service does not exist: "+service)
 	}
 	fields := map[string]string{"To": to, "From": from, "Body": strings.ToValidUTF8(text, "\uFFFD")}
 	if service != "" {
@@ -353,7 +354,7 @@ func createMessage(_ *world, _ *sequence, form url.Values) (map[string]string, *
 		fields["ScheduleType"] = "fixed"
 	}
 	if media := len(form["MediaUrl"]); media > maxMedia {
-		return nil, refuse(http.StatusBadRequest, 21623, "Number of media files exceeds allowed limit")
+		return nil, format.Refuse(http.StatusBadRequest, 21623, "Number of media files exceeds allowed limit")
 	} else if media > 0 {
 		fields["MediaUrl"] = strconv.Itoa(media) // how many, not where
 	}
@@ -362,16 +363,16 @@ func createMessage(_ *world, _ *sequence, form url.Values) (map[string]string, *
 
 // updateMessage reads what POST to a message asks for: to empty its body, or
 // to call it back while it has not left.
-func updateMessage(w *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *refusal) {
+func updateMessage(w *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	status := form.Get("Status")
 	p := progressOf(s, i, messageLife(s, i))
 	switch {
 	case form.Get("Body") != "":
-		return nil, nil, invalid("Body may only be set to an empty string")
+		return nil, nil, format.Invalid("Body may only be set to an empty string")
 	case status != "" && status != "canceled":
-		return nil, nil, invalid("Status is not valid: " + status)
+		return nil, nil, format.Invalid("Status is not valid: " + status)
 	case status != "" && p.status() != "scheduled" && p.status() != "accepted" && p.status() != "queued":
-		return nil, nil, refuse(http.StatusConflict, 30409, "Message is not in a cancelable state: "+p.status())
+		return nil, nil, format.Refuse(http.StatusConflict, 30409, "Message is not in a cancelable state: "+p.status())
 	}
 	fields, cut := map[string]string{}, []string(nil)
 	if form.Has("Body") {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 // monitorPage is a list's answer there.
@@ -35,7 +36,7 @@ func (p *monitorPage) records() []record { return append(p.Alerts, p.Events...) 
 // monitor reads a list's page.
 func (r running) monitor(target string) (p monitorPage) {
 	r.Helper()
-	if err := strict(r.get(strings.TrimPrefix(target, r.web.URL)), &p); err != nil {
+	if err := format.Strict(r.get(strings.TrimPrefix(target, r.web.URL)), &p); err != nil {
 		r.Fatalf("GET %s: %v", target, err)
 	}
 	return p
@@ -299,7 +300,7 @@ func TestEventsTell(t *testing.T) {
 		if key := strings.HasPrefix(one["resource_sid"].(string), "SK"); status != 200 && !key || status != 404 && key {
 			t.Errorf("%v of %s: %d", one["event_type"], target, status)
 		}
-		if !strings.HasSuffix(target, one["resource_sid"].(string)) || !isSID(one["actor_sid"].(string), "US") {
+		if !strings.HasSuffix(target, one["resource_sid"].(string)) || !format.IsSID(one["actor_sid"].(string), "US") {
 			t.Errorf("%v", one)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var numbers = numberKind()
@@ -52,7 +53,7 @@ var numberColumns = []column{
 	{"account_sid", accountColumn},
 	{"address_requirements", always("none")},
 	{"address_sid", textOrNull("AddressSid")},
-	{"api_version", always(apiVersion)},
+	{"api_version", always(format.ApiVersion)},
 	{"beta", truth("Beta")},
 	{"bundle_sid", textOrNull("BundleSid")},
 	{"capabilities", capabilities("fax", "mms", "sms", "voice")},
@@ -88,7 +89,7 @@ var numberColumns = []column{
 
 // dependentColumns are a number's among those that depend on an address.
 var dependentColumns = func() (all []column) {
-	own := map[string]func(*object, string, *tableRow, *world){
+	own := map[string]func(*format.Object, string, *tableRow, *world){
 		"capabilities": capabilities("MMS", "SMS", "Voice"), "sms_application_sid": textOrNull("SmsApplicationSid"),
 	}
 	missing := []string{
@@ -106,16 +107,16 @@ var dependentColumns = func() (all []column) {
 }()
 
 // capabilities is what a number can do, under names of either case.
-func capabilities(names ...string) func(*object, string, *tableRow, *world) {
-	return func(o *object, name string, c *tableRow, _ *world) {
+func capabilities(names ...string) func(*format.Object, string, *tableRow, *world) {
+	return func(o *format.Object, name string, c *tableRow, _ *world) {
 		north := strings.HasPrefix(c.field("PhoneNumber"), "+1")
 		can := map[string]bool{"mms": north, "sms": north || c.field("Type") != "local", "voice": true}
-		o.name(name)
-		o.open()
+		o.Name(name)
+		o.Open()
 		for _, one := range names {
-			o.truth(one, can[strings.ToLower(one)])
+			o.Truth(one, can[strings.ToLower(one)])
 		}
-		o.close()
+		o.Close()
 	}
 }
 
@@ -133,18 +134,18 @@ var numberFields = map[string][]string{
 var methods = []string{"GET", "POST"}
 
 // createNumber buys a number, by itself or by its area.
-func createNumber(w *world, s *sequence, form url.Values) (map[string]string, *refusal) {
+func createNumber(w *world, s *sequence, form url.Values) (map[string]string, *format.Refusal) {
 	fields, r := readFields(numberFields, form)
 	if r != nil {
 		return nil, r
 	}
 	number, area := form.Get("PhoneNumber"), form.Get("AreaCode")
-	if number == "" && len(area) == 3 && digits(area) {
+	if number == "" && len(area) == 3 && format.Digits(area) {
 		d := fake.RngFor(w.seed, fake.TagOwn, s.count()+1000)
 		number = string(fake.AppendSubscriber([]byte("+1"+area), &d, 7))
 	}
-	if !isNumber(number) {
-		return nil, refuse(400, 21421, "PhoneNumber is invalid: "+number)
+	if !format.IsNumber(number) {
+		return nil, format.Refuse(400, 21421, "PhoneNumber is invalid: "+number)
 	}
 	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
 	return fields, nil

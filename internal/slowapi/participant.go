@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var participants = &kind{
@@ -152,25 +153,25 @@ func (p *participant) Append(dst []byte, w *world) []byte {
 		updated = max(updated, m.touched)
 	}
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.text("call_sid", call)
-	o.textOrNull("call_sid_to_coach", p.coached)
-	o.truth("coaching", p.coaching)
-	o.text("conference_sid", room)
-	o.date("date_created", p.joined)
-	o.date("date_updated", updated)
-	o.truth("end_conference_on_exit", p.endOnExit)
-	o.truth("hold", p.hold)
-	o.textOrNull("label", p.label)
-	o.truth("muted", p.muted)
-	o.text("queue_time", strconv.FormatInt(p.queued, 10))
-	o.truth("start_conference_on_enter", host)
-	o.text("status", p.status())
-	o.text("uri", version+"/Accounts/"+account+"/Conferences/"+room+"/Participants/"+call+".json")
-	o.close()
-	return o.b
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", account)
+	o.Text("call_sid", call)
+	o.TextOrNull("call_sid_to_coach", p.coached)
+	o.Truth("coaching", p.coaching)
+	o.Text("conference_sid", room)
+	o.Date("date_created", p.joined)
+	o.Date("date_updated", updated)
+	o.Truth("end_conference_on_exit", p.endOnExit)
+	o.Truth("hold", p.hold)
+	o.TextOrNull("label", p.label)
+	o.Truth("muted", p.muted)
+	o.Text("queue_time", strconv.FormatInt(p.queued, 10))
+	o.Truth("start_conference_on_enter", host)
+	o.Text("status", p.status())
+	o.Text("uri", format.Version+"/Accounts/"+account+"/Conferences/"+room+"/Participants/"+call+".json")
+	o.Close()
+	return o.B
 }
 
 // findParticipant finds who takes part in a conference by the SID of the call,
@@ -190,7 +191,7 @@ func findParticipant(w *world, s *sequence, room int64, name string) (int64, boo
 }
 
 // updateParticipant reads what POST to a participant asks for.
-func updateParticipant(w *world, s *sequence, _ int64, form url.Values) (map[string]string, []string, *refusal) {
+func updateParticipant(w *world, s *sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	fields := map[string]string{}
 	for _, name := range []string{"Muted", "Hold", "Coaching", "EndConferenceOnExit"} {
 		value := strings.ToLower(form.Get(name))
@@ -198,13 +199,13 @@ func updateParticipant(w *world, s *sequence, _ int64, form url.Values) (map[str
 			continue
 		}
 		if value != "true" && value != "false" {
-			return nil, nil, invalid(name + " is not valid: " + form.Get(name))
+			return nil, nil, format.Invalid(name + " is not valid: " + form.Get(name))
 		}
 		fields[name] = value
 	}
 	if coached := form.Get("CallSidToCoach"); coached != "" {
 		if _, known := w.find(s.among[calls], coached); !known {
-			return nil, nil, invalid("CallSidToCoach is not valid: " + coached)
+			return nil, nil, format.Invalid("CallSidToCoach is not valid: " + coached)
 		}
 		fields["CallSidToCoach"] = coached
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/url"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var queues = queueKind()
@@ -14,8 +15,10 @@ func queueKind() *kind {
 		path: "Queues",
 		columns: []column{
 			{"account_sid", accountColumn},
-			{"average_wait_time", func(o *object, name string, c *tableRow, w *world) { o.number(name, waiting(w, c.s, c.i).average()) }},
-			{"current_size", func(o *object, name string, c *tableRow, w *world) { o.number(name, waiting(w, c.s, c.i).size) }},
+			{"average_wait_time", func(o *format.Object, name string, c *tableRow, w *world) {
+				o.Number(name, waiting(w, c.s, c.i).average())
+			}},
+			{"current_size", func(o *format.Object, name string, c *tableRow, w *world) { o.Number(name, waiting(w, c.s, c.i).size) }},
 			{"date_created", createdColumn},
 			{"date_updated", updatedColumn},
 			{"friendly_name", text("FriendlyName")},
@@ -27,9 +30,9 @@ func queueKind() *kind {
 		whole:    map[string]int64{"MaxSize": maxQueue},
 		needs:    []string{"FriendlyName"},
 		defaults: map[string]string{"MaxSize": "100"},
-		check: func(form url.Values) *refusal {
+		check: func(form url.Values) *format.Refusal {
 			if form.Has("MaxSize") && form.Get("MaxSize") == "0" {
-				return invalid("MaxSize must be at least 1")
+				return format.Invalid("MaxSize must be at least 1")
 			}
 			return nil
 		},
@@ -37,9 +40,9 @@ func queueKind() *kind {
 			return map[string]string{"FriendlyName": firstQueues[i], "MaxSize": [...]string{"", "1000", "25", "5"}[i]}
 		},
 	})
-	k.keeps = func(w *world, s *sequence, i int64) *refusal {
+	k.keeps = func(w *world, s *sequence, i int64) *format.Refusal {
 		if waiting(w, s, i).size > 0 {
-			return invalid("Queue is not empty, cannot delete")
+			return format.Invalid("Queue is not empty, cannot delete")
 		}
 		return nil
 	}
@@ -143,14 +146,14 @@ func findMember(w *world, s *sequence, queue int64, name string) (int64, bool) {
 func (m *member) Append(dst []byte, w *world) []byte {
 	call := string(w.appendSID(nil, w.below[m.s.account][calls], m.call))
 	queue := string(w.cipher.AppendSID(nil, "QU", m.s.account, tagQueues, m.queue))
-	o := object{b: dst}
-	o.open()
-	o.text("call_sid", call)
-	o.date("date_enqueued", m.enqueued)
-	o.number("position", m.position(w))
-	o.text("queue_sid", queue)
-	o.text("uri", version+"/Accounts/"+w.accountSID(m.s.account)+"/Queues/"+queue+"/Members/"+call+".json")
-	o.number("wait_time", m.wait(w))
-	o.close()
-	return o.b
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("call_sid", call)
+	o.Date("date_enqueued", m.enqueued)
+	o.Number("position", m.position(w))
+	o.Text("queue_sid", queue)
+	o.Text("uri", format.Version+"/Accounts/"+w.accountSID(m.s.account)+"/Queues/"+queue+"/Members/"+call+".json")
+	o.Number("wait_time", m.wait(w))
+	o.Close()
+	return o.B
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var recordings = &kind{
@@ -134,7 +135,7 @@ func (r *recording) price() string {
 	if !r.progress.settled() || r.seconds() == 0 {
 		return ""
 	}
-	return money(250 * ((r.seconds() + 59) / 60))
+	return format.Money(250 * ((r.seconds() + 59) / 60))
 }
 
 func (r *recording) source() string {
@@ -154,7 +155,7 @@ func (r *recording) source() string {
 // published documents have one shape for recordings alone, one below calls and
 // one below conferences.
 func (r *recording) Append(dst []byte, w *world) []byte {
-	account := version + "/Accounts/" + w.accountSID(r.s.account)
+	account := format.Version + "/Accounts/" + w.accountSID(r.s.account)
 	sid := string(w.appendSID(nil, r.s, r.i))
 	call, room := string(w.appendSID(nil, r.s.among[calls], r.of.call)), ""
 	if r.of.conference >= 0 {
@@ -162,44 +163,44 @@ func (r *recording) Append(dst []byte, w *world) []byte {
 	}
 	base := account + "/Recordings/" + sid
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", w.accountSID(r.s.account))
-	o.text("api_version", apiVersion)
-	o.text("call_sid", call)
-	o.number("channels", r.channels())
-	o.textOrNull("conference_sid", room)
-	o.date("date_created", r.progress.created)
-	o.date("date_updated", r.updated())
-	o.textOrNull("duration", someSeconds(r.seconds()))
-	o.null("encryption_details")
-	o.null("error_code")
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", w.accountSID(r.s.account))
+	o.Text("api_version", format.ApiVersion)
+	o.Text("call_sid", call)
+	o.Number("channels", r.channels())
+	o.TextOrNull("conference_sid", room)
+	o.Date("date_created", r.progress.created)
+	o.Date("date_updated", r.updated())
+	o.TextOrNull("duration", someSeconds(r.seconds()))
+	o.Null("encryption_details")
+	o.Null("error_code")
 	if r.look == recordingAlone {
-		o.text("media_url", r.here+base)
+		o.Text("media_url", r.here+base)
 	}
-	o.name("price")
-	o.b = appendPrice(o.b, r.price(), r.look == recordingOfCall)
-	o.text("price_unit", "USD")
-	o.text("sid", sid)
-	o.text("source", r.source())
-	o.date("start_time", r.of.since)
-	o.text("status", r.status)
+	o.Name("price")
+	o.B = appendPrice(o.B, r.price(), r.look == recordingOfCall)
+	o.Text("price_unit", "USD")
+	o.Text("sid", sid)
+	o.Text("source", r.source())
+	o.Date("start_time", r.of.since)
+	o.Text("status", r.status)
 	switch r.look {
 	case recordingAlone:
-		o.name("subresource_uris")
-		o.open()
-		o.text("add_on_results", base+"/AddOnResults.json")
-		o.text("transcriptions", base+"/Transcriptions.json")
-		o.close()
+		o.Name("subresource_uris")
+		o.Open()
+		o.Text("add_on_results", base+"/AddOnResults.json")
+		o.Text("transcriptions", base+"/Transcriptions.json")
+		o.Close()
 	case recordingOfCall:
-		o.text("track", "both")
+		o.Text("track", "both")
 		base = account + "/Calls/" + call + "/Recordings/" + sid
 	case recordingOfConference:
 		base = account + "/Conferences/" + room + "/Recordings/" + sid
 	}
-	o.text("uri", base+".json")
-	o.close()
-	return o.b
+	o.Text("uri", base+".json")
+	o.Close()
+	return o.B
 }
 
 // someSeconds is a number of seconds, or nothing for 0.
@@ -218,12 +219,12 @@ func appendPrice(dst []byte, price string, number bool) []byte {
 	case number:
 		return append(dst, price...)
 	}
-	return appendText(dst, price)
+	return format.AppendText(dst, price)
 }
 
 // ofFilter asks for the recordings of a call or of a conference.
-func ofFilter(name string) func(*search, string) (condition, *refusal) {
-	return func(x *search, sid string) (condition, *refusal) {
+func ofFilter(name string) func(*search, string) (condition, *format.Refusal) {
+	return func(x *search, sid string) (condition, *format.Refusal) {
 		k, of := calls, recordingsOfCall
 		if name == "ConferenceSid" {
 			k, of = conferences, recordingsOfConference
@@ -237,7 +238,7 @@ func ofFilter(name string) func(*search, string) (condition, *refusal) {
 }
 
 // readBuried reads IncludeSoftDeleted, which widens the list.
-func readBuried(x *search, value string) (condition, *refusal) {
+func readBuried(x *search, value string) (condition, *format.Refusal) {
 	c, r := truthFilter(func(row) bool { return true })(x, value)
 	if r == nil {
 		c.test = func(row) bool { return true }
@@ -247,7 +248,9 @@ func readBuried(x *search, value string) (condition, *refusal) {
 }
 
 // buried tells whether a query asks for what was deleted lately.
-func buried(q query) bool { return strings.EqualFold(q.given["IncludeSoftDeleted"].value, "true") }
+func buried(q format.Query) bool {
+	return strings.EqualFold(q.Given["IncludeSoftDeleted"].Value, "true")
+}
 
 // showRecording tells a recording how it looks on a path.
 func showRecording(look recordingLook) func(row, string) {
@@ -256,19 +259,19 @@ func showRecording(look recordingLook) func(row, string) {
 
 // sound is what the recording sounds like. Asked for one channel or two, it has
 // that many, else as many as it was recorded with.
-func (r *recording) sound(mp3 bool, asked string) content {
+func (r *recording) sound(mp3 bool, asked string) format.Content {
 	channels := r.channels()
 	if asked == "1" || asked == "2" {
 		channels = int64(asked[0] - '0')
 	}
 	seconds := min(max(r.seconds(), 1), maxAudio)
 	tune := uint64(fake.RngFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i))
-	c := content{
-		ReadSeeker: wavOf(tune, seconds, channels), sort: "audio/x-wav", modified: time.Unix(r.updated(), 0),
+	c := format.Content{
+		ReadSeeker: wavOf(tune, seconds, channels), Sort: "audio/x-wav", Modified: time.Unix(r.updated(), 0),
 	}
 	if mp3 {
-		c.ReadSeeker, c.sort = mp3Of(tune, seconds, channels), "audio/mpeg"
+		c.ReadSeeker, c.Sort = mp3Of(tune, seconds, channels), "audio/mpeg"
 	}
-	c.tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.sort[len("audio/"):])
+	c.Tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.Sort[len("audio/"):])
 	return c
 }

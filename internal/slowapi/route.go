@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"understudy/internal/slowapi/format"
 )
 
 // route is one path below /2010-04-01, a star for each SID in it. The last star
@@ -32,8 +33,8 @@ type route struct {
 	readOnly bool
 	// serve answers what is neither a list nor a record of a kind; methods are
 	// what it takes, as an Allow header has them.
-	serve   func(s *Server, r *http.Request, t target, form url.Values) (answer, error)
-	compute func(*computedRequest) answer // in its place where the world alone decides
+	serve   func(s *Server, r *http.Request, t target, form url.Values) (format.Answer, error)
+	compute func(*computedRequest) format.Answer // in its place where the world alone decides
 	methods string
 	// endings are what may stand behind the path in place of .json, as ".wav"; "" is
 	// nothing at all.
@@ -61,9 +62,9 @@ func (r *route) listKey() string {
 // would answer XML. The paths of the Monitor API have no ending.
 func routeOf(path string) (*route, []string) {
 	all := routes
-	rest, versioned := strings.CutPrefix(path, version+"/")
+	rest, versioned := strings.CutPrefix(path, format.Version+"/")
 	rest, json := strings.CutSuffix(rest, ".json")
-	if after, monitor := strings.CutPrefix(path, monitorVersion+"/"); monitor {
+	if after, monitor := strings.CutPrefix(path, format.MonitorVersion+"/"); monitor {
 		all, rest, versioned, json = monitorRoutes, after, true, true
 	}
 	if versioned && !json {
@@ -139,7 +140,7 @@ func (t *target) dress(r row) {
 }
 
 // resolve finds the list or record a route's SIDs name; false when there is none.
-func resolve(w *world, r *route, path string, sids []string, q query) (target, bool) {
+func resolve(w *world, r *route, path string, sids []string, q format.Query) (target, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	t := target{route: r, path: path, sids: sids, seq: w.top, buried: buried(q)}

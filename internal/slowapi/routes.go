@@ -4,6 +4,7 @@ package slowapi
 import (
 	"slices"
 	"strings"
+	"understudy/internal/slowapi/format"
 )
 
 var routes = slices.Concat([]route{
@@ -144,7 +145,7 @@ var usageRoutes = func() (all []route) {
 	for _, name := range []string{"", "/AllTime", "/Daily", "/LastMonth", "/Monthly", "/ThisMonth", "/Today", "/Yearly", "/Yesterday"} {
 		all = append(all, route{
 			pattern: "Accounts/*/Usage/Records" + name, key: "usage_records", filters: usageFilters, methods: "GET, HEAD",
-			compute: func(r *computedRequest) answer { return usage(r, strings.TrimPrefix(name, "/")) },
+			compute: func(r *computedRequest) format.Answer { return usage(r, strings.TrimPrefix(name, "/")) },
 		})
 	}
 	return all

@@ -5,13 +5,14 @@ import (
 	"context"
 	"math"
 	"slices"
+	"understudy/internal/slowapi/format"
 )
 
 // search walks the records of a sequence that meet every condition.
 type search struct {
 	w          *world
 	s          *sequence
-	q          query
+	q          format.Query
 	quirks     quirks
 	conditions []condition
 	lo, hi     int64
@@ -20,7 +21,7 @@ type search struct {
 }
 
 // newSearch reads the filters of a query. The caller holds the world for reading.
-func newSearch(w *world, s *sequence, narrow *condition, filters []filter, on quirks, q query) (*search, *refusal) {
+func newSearch(w *world, s *sequence, narrow *condition, filters []filter, on quirks, q format.Query) (*search, *format.Refusal) {
 	x := &search{w: w, s: s, q: q, quirks: on, hi: math.MaxInt64, row: s.kind.blank()}
 	if narrow != nil {
 		x.conditions = append(x.conditions, *narrow)
@@ -33,13 +34,13 @@ func newSearch(w *world, s *sequence, narrow *condition, filters []filter, on qu
 }
 
 // readFilters adds what the filters in the query ask for.
-func (x *search) readFilters(filters []filter) *refusal {
+func (x *search) readFilters(filters []filter) *format.Refusal {
 	for _, f := range filters {
-		g := x.q.given[f.key]
-		if g.value == "" {
+		g := x.q.Given[f.key]
+		if g.Value == "" {
 			continue // absent, bare and empty narrow nothing
 		}
-		c, r := f.read(x, g.value)
+		c, r := f.read(x, g.Value)
 		if r != nil {
 			return r
 		}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 // maxForm bounds the body of a write, in bytes.
@@ -42,13 +43,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.busy.Add(-1)
 	out := reply{w: w, r: r, began: began, busy: busy, s: s}
 	if busy > int64(s.cap) {
-		out.send(refusalFor(http.StatusTooManyRequests).answer())
+		out.send(format.RefusalFor(http.StatusTooManyRequests).Answer())
 		return
 	}
 	out.fault = s.faults.pick(asked)
 	a, err := s.answer(r, out.fault)
 	if errors.Is(err, errClosing) {
-		a, err = refusalFor(http.StatusServiceUnavailable).answer(), nil
+		a, err = format.RefusalFor(http.StatusServiceUnavailable).Answer(), nil
 	}
 	if err != nil {
 		return
@@ -58,59 +59,59 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer finds what a request gets. The form is read before any waiting: only
 // then does net/http notice when the client leaves.
-func (s *Server) answer(r *http.Request, f *fault) (answer, error) {
+func (s *Server) answer(r *http.Request, f *fault) (format.Answer, error) {
 	form, refused := readForm(r)
 	path := r.URL.EscapedPath()
 	at, sids := routeOf(path)
 	if err := s.wait(r.Context(), s.delay(at, r.Method)); err != nil {
-		return answer{}, err
+		return format.Answer{}, err
 	}
 	if f != nil {
 		if err := s.wait(r.Context(), f.delay); err != nil {
-			return answer{}, err
+			return format.Answer{}, err
 		}
 		if a, instead := f.instead(r); instead {
 			return a, nil
 		}
 	}
 	if !s.knows(r) {
-		refused := refusalFor(http.StatusUnauthorized)
-		refused.header = map[string]string{"WWW-Authenticate": `Basic realm="Twilio API"`}
-		return refused.answer(), nil
+		refused := format.RefusalFor(http.StatusUnauthorized)
+		refused.Header = map[string]string{"WWW-Authenticate": `Basic realm="Twilio API"`}
+		return refused.Answer(), nil
 	}
 	if refused != nil {
-		return refused.answer(), nil
+		return refused.Answer(), nil
 	}
 	if at == nil {
-		return notFound(path).answer(), nil
+		return format.NotFound(path).Answer(), nil
 	}
-	t, ok := resolve(s.world, at, path, sids, readQuery(r.URL.RawQuery))
+	t, ok := resolve(s.world, at, path, sids, format.ReadQuery(r.URL.RawQuery))
 	if !ok {
-		return notFound(path).answer(), nil
+		return format.NotFound(path).Answer(), nil
 	}
 	t.here = s.absolute(r, "")
 	return s.do(r, t, form)
 }
 
 // do does what the method says to what the path names.
-func (s *Server) do(r *http.Request, t target, form url.Values) (answer, error) {
+func (s *Server) do(r *http.Request, t target, form url.Values) (format.Answer, error) {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch allowed := slices.Contains(strings.Split(t.route.allow(), ", "), r.Method); {
 	case !allowed:
-		refused := refuse(http.StatusMethodNotAllowed, 20405, "Method not allowed")
-		refused.header = map[string]string{"Allow": t.route.allow()}
-		return refused.answer(), nil
+		refused := format.Refuse(http.StatusMethodNotAllowed, 20405, "Method not allowed")
+		refused.Header = map[string]string{"Allow": t.route.allow()}
+		return refused.Answer(), nil
 	case t.route.serve != nil:
 		return t.route.serve(s, r, t, form)
 	case t.route.compute != nil:
 		return t.route.compute(&computedRequest{
 			w: s.world, quirks: s.quirks, path: t.path, sids: t.sids, account: t.account, parent: t.parent,
-			key: t.route.key, filters: t.route.filters, q: readQuery(r.URL.RawQuery), form: form,
+			key: t.route.key, filters: t.route.filters, q: format.ReadQuery(r.URL.RawQuery), form: form,
 		}), nil
 	case read && t.route.instance:
 		return s.instance(t), nil
 	case read:
-		return s.page(r.Context(), t, readQuery(r.URL.RawQuery))
+		return s.page(r.Context(), t, format.ReadQuery(r.URL.RawQuery))
 	case r.Method == http.MethodDelete:
 		return s.remove(t)
 	case t.route.instance:
@@ -120,34 +121,34 @@ func (s *Server) do(r *http.Request, t target, form url.Values) (answer, error) 
 }
 
 // instance shows one record.
-func (s *Server) instance(t target) answer {
+func (s *Server) instance(t target) format.Answer {
 	w := s.world
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if !shows(w, &t) {
-		return notFound(t.path).answer()
+		return format.NotFound(t.path).Answer()
 	}
 	one := t.seq.kind.blank()
 	one.Load(w, t.seq, t.index)
 	t.dress(one)
-	return answer{status: http.StatusOK, body: one.Append(nil, w)}
+	return format.Answer{Status: http.StatusOK, Body: one.Append(nil, w)}
 }
 
 // readForm reads the form of a write.
-func readForm(r *http.Request) (url.Values, *refusal) {
+func readForm(r *http.Request) (url.Values, *format.Refusal) {
 	if r.Body == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil, nil
 	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, 20001, "The request body could not be read")
+		return nil, format.Refuse(http.StatusBadRequest, 20001, "The request body could not be read")
 	}
 	if len(raw) > maxForm {
-		return nil, refuse(http.StatusRequestEntityTooLarge, 20413, "The request body is longer than "+strconv.Itoa(maxForm)+" bytes")
+		return nil, format.Refuse(http.StatusRequestEntityTooLarge, 20413, "The request body is longer than "+strconv.Itoa(maxForm)+" bytes")
 	}
 	form, err := url.ParseQuery(string(raw))
 	if err != nil {
-		return nil, invalid("The request body is not a form")
+		return nil, format.Invalid("The request body is not a form")
 	}
 	return form, nil
 }

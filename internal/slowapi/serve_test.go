@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 func TestCredentials(t *testing.T) {
@@ -73,7 +74,7 @@ func TestPathsAndMethods(t *testing.T) {
 			MoreInfo string `json:"more_info"`
 			Status   int    `json:"status"`
 		}
-		if err := strict(body, &e); err != nil || status != c.status || e.Code != c.code || e.Status != status ||
+		if err := format.Strict(body, &e); err != nil || status != c.status || e.Code != c.code || e.Status != status ||
 			header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: %d %s", c.method, c.target, status, body)
 		}
@@ -129,7 +130,7 @@ func TestHeadersGzipAndHEAD(t *testing.T) {
 		resp.ContentLength != int64(len(packed)) {
 		t.Errorf("gzip: %d bytes become %d, want %d", len(packed), len(opened), len(plain))
 	}
-	if id := resp.Header.Get("Twilio-Request-Id"); !isSID(id, "RQ") || resp.Header.Get("Twilio-Concurrent-Requests") != "1" ||
+	if id := resp.Header.Get("Twilio-Request-Id"); !format.IsSID(id, "RQ") || resp.Header.Get("Twilio-Concurrent-Requests") != "1" ||
 		resp.Header.Get("Twilio-Request-Duration") == "" || resp.Header.Get("ETag") != "" {
 		t.Errorf("headers: %v", resp.Header)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &table{
@@ -105,7 +106,7 @@ var applications = tableKind("applications", "AP", tagApplications, seededApplic
 		{"voice_url", textOrNull("VoiceUrl")},
 	},
 	may: map[string][]string{
-		"FriendlyName": nil, "ApiVersion": {"2008-08-01", apiVersion},
+		"FriendlyName": nil, "ApiVersion": {"2008-08-01", format.ApiVersion},
 		"VoiceUrl": nil, "VoiceFallbackUrl": nil, "StatusCallback": nil, "SmsUrl": nil, "SmsFallbackUrl": nil, "SmsStatusCallback": nil,
 		"MessageStatusCallback": nil,
 		"VoiceMethod":           methods, "VoiceFallbackMethod": methods, "StatusCallbackMethod": methods, "SmsMethod": methods,
@@ -113,7 +114,7 @@ var applications = tableKind("applications", "AP", tagApplications, seededApplic
 		"VoiceCallerIdLookup": truths, "PublicApplicationConnectEnabled": truths,
 	},
 	defaults: map[string]string{
-		"ApiVersion": apiVersion, "VoiceMethod": "POST", "VoiceFallbackMethod": "POST", "StatusCallbackMethod": "POST", "SmsMethod": "POST",
+		"ApiVersion": format.ApiVersion, "VoiceMethod": "POST", "VoiceFallbackMethod": "POST", "StatusCallbackMethod": "POST", "SmsMethod": "POST",
 		"SmsFallbackMethod": "POST",
 	},
 	first: firstApplication,
@@ -126,7 +127,7 @@ var applicationNames = [seededApplications]string{"Switchboard", "Night desk", "
 
 func firstApplication(_ *world, _ *sequence, i int64) map[string]string {
 	name := applicationNames[i]
-	fields := map[string]string{"FriendlyName": name, "VoiceUrl": "https://hooks.example.com/app/voice?name=" + encode(name)}
+	fields := map[string]string{"FriendlyName": name, "VoiceUrl": "https://hooks.example.com/app/voice?name=" + format.Encode(name)}
 	if i%2 == 0 {
 		fields["SmsUrl"], fields["SmsMethod"] = "https://hooks.example.com/app/sms", "GET"
 		fields["StatusCallback"] = "https://hooks.example.com/app/status"
@@ -160,9 +161,9 @@ var keyColumns = []column{
 
 // secretColumn writes a real secret, 32 letters and digits, as Twilio does; it
 // opens nothing here.
-func secretColumn(o *object, name string, c *tableRow, _ *world) {
+func secretColumn(o *format.Object, name string, c *tableRow, _ *world) {
 	d := fake.RngFor(c.s.seed, tagSecrets<<8|c.s.kind.tag, c.i)
-	o.text(name, string(d.Hex(nil, 16)))
+	o.Text(name, string(d.Hex(nil, 16)))
 }
 
 // Their SIDs begin with PN, as those of owned numbers do.
@@ -204,10 +205,10 @@ func firstCallerID(w *world, _ *sequence, i int64) map[string]string {
 
 // createCallerID asks for a number to be verified. Twilio calls it and waits for
 // the code; here the number counts as verified at once.
-func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, *refusal) {
+func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, *format.Refusal) {
 	number := form.Get("PhoneNumber")
-	if !isNumber(number) {
-		return nil, refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
+	if !format.IsNumber(number) {
+		return nil, format.Refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
 	}
 	fields, r := readFields(map[string][]string{"FriendlyName": nil}, form)
 	if r == nil {
@@ -217,12 +218,12 @@ func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, 
 }
 
 // validationCall names the call that tells the code; it is no call of this world.
-func validationCall(o *object, name string, c *tableRow, _ *world) {
+func validationCall(o *format.Object, name string, c *tableRow, _ *world) {
 	d := fake.RngFor(c.s.seed, tagSecrets<<8|tagCallerIDs, c.i)
-	o.text(name, string(d.Hex([]byte("CA"), 16)))
+	o.Text(name, string(d.Hex([]byte("CA"), 16)))
 }
 
-func validationCode(o *object, name string, c *tableRow, _ *world) {
+func validationCode(o *format.Object, name string, c *tableRow, _ *world) {
 	d := fake.RngFor(c.s.seed, tagSecrets<<16|tagCallerIDs, c.i)
-	o.text(name, strconv.Itoa(100000+d.Below(900000)))
+	o.Text(name, strconv.Itoa(100000+d.Below(900000)))
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 // Options say what the world is like and how it behaves. The zero Options are a
@@ -143,7 +144,7 @@ func (o Options) check() error {
 		return fmt.Errorf("slowapi: cap %d is negative", o.Cap)
 	case o.Arrivals < 0 || o.Arrivals > 60000 || math.IsNaN(o.Arrivals):
 		return fmt.Errorf("slowapi: arrivals %v is not 0 to 60000 calls a minute", o.Arrivals)
-	case !isSID(o.Account, "AC"):
+	case !format.IsSID(o.Account, "AC"):
 		return fmt.Errorf("slowapi: account %q is not AC and 32 hexadecimal digits", o.Account)
 	case o.Epoch.Unix() < 0 || o.Epoch.Year() > 9000:
 		return errors.New("slowapi: epoch must lie between 1970 and 9000")

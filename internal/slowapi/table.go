@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"understudy/internal/slowapi/format"
 )
 
 // tableRow is one number, application, key, caller id, address or queue.
@@ -30,13 +31,13 @@ type table struct {
 	needs    []string          // what a creation must say
 	defaults map[string]string // what a field holds that was never set
 	first    func(w *world, s *sequence, i int64) map[string]string
-	check    func(form url.Values) *refusal // what else a write must meet
+	check    func(form url.Values) *format.Refusal // what else a write must meet
 }
 
 // column is one field of a card on its way out.
 type column struct {
 	name  string
-	write func(o *object, name string, c *tableRow, w *world)
+	write func(o *format.Object, name string, c *tableRow, w *world)
 }
 
 // tableKind is a kind of cards of which the main account begins with some.
@@ -47,15 +48,15 @@ func tableKind(name, prefix string, tag uint64, begin int64, l *table, filters .
 		seed: func(w *world, k *kind) *sequence {
 			return w.sequence(k, 0, begin, w.epoch.Unix()-(days+1)*86400, 300*86400)
 		},
-		create: func(_ *world, _ *sequence, form url.Values) (map[string]string, *refusal) {
+		create: func(_ *world, _ *sequence, form url.Values) (map[string]string, *format.Refusal) {
 			for _, name := range l.needs {
 				if form.Get(name) == "" {
-					return nil, invalid("Missing required parameter " + name + " in the post body")
+					return nil, format.Invalid("Missing required parameter " + name + " in the post body")
 				}
 			}
 			return l.read(form)
 		},
-		update: func(_ *world, _ *sequence, _ int64, form url.Values) (map[string]string, []string, *refusal) {
+		update: func(_ *world, _ *sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 			fields, r := l.read(form)
 			return fields, nil, r
 		},
@@ -64,35 +65,35 @@ func tableKind(name, prefix string, tag uint64, begin int64, l *table, filters .
 }
 
 // read takes the fields a write sets from its form.
-func (l *table) read(form url.Values) (map[string]string, *refusal) {
+func (l *table) read(form url.Values) (map[string]string, *format.Refusal) {
 	if l.check != nil {
 		if r := l.check(form); r != nil {
 			return nil, r
 		}
 	}
 	for name, most := range l.whole {
-		if n, ok := whole(form.Get(name)); form.Has(name) && (!ok || n > most) {
-			return nil, invalid(fmt.Sprintf("%s must be a number from 0 to %d", name, most))
+		if n, ok := format.Whole(form.Get(name)); form.Has(name) && (!ok || n > most) {
+			return nil, format.Invalid(fmt.Sprintf("%s must be a number from 0 to %d", name, most))
 		}
 	}
 	return readFields(l.may, form)
 }
 
 // readFields takes from a form the fields that may be set.
-func readFields(may map[string][]string, form url.Values) (map[string]string, *refusal) {
+func readFields(may map[string][]string, form url.Values) (map[string]string, *format.Refusal) {
 	fields := map[string]string{}
 	for name, one := range may {
 		if !form.Has(name) {
 			continue
 		}
 		value := form.Get(name)
-		if len(one) == 1 && value != "" && !isSID(value, one[0]) || len(one) > 1 && !slices.Contains(one, value) {
-			return nil, invalid(name + " is not valid")
+		if len(one) == 1 && value != "" && !format.IsSID(value, one[0]) || len(one) > 1 && !slices.Contains(one, value) {
+			return nil, format.Invalid(name + " is not valid")
 		}
 		fields[name] = value
 	}
 	if len([]rune(fields["FriendlyName"])) > 64 {
-		return nil, refuse(400, 21451, "FriendlyName is too long")
+		return nil, format.Refuse(400, 21451, "FriendlyName is too long")
 	}
 	return fields, nil
 }
@@ -125,7 +126,7 @@ func (c *tableRow) friendlyName() string {
 	if name := c.field("FriendlyName"); name != "" {
 		return name
 	}
-	return formatted(c.field("PhoneNumber"))
+	return format.Formatted(c.field("PhoneNumber"))
 }
 
 // updated is when the card was last written to.
@@ -143,13 +144,13 @@ func (c *tableRow) Append(dst []byte, w *world) []byte {
 	if columns == nil {
 		columns = c.layout.columns
 	}
-	o := object{b: dst}
-	o.open()
+	o := format.Object{B: dst}
+	o.Open()
 	for _, one := range columns {
 		one.write(&o, one.name, c, w)
 	}
-	o.close()
-	return o.b
+	o.Close()
+	return o.B
 }
 
 // tableFilter asks for cards with exactly this in a field.
@@ -159,44 +160,46 @@ func tableFilter(name string) filter {
 
 // What a column may hold.
 
-func text(form string) func(*object, string, *tableRow, *world) {
-	return func(o *object, name string, c *tableRow, _ *world) { o.text(name, c.field(form)) }
+func text(form string) func(*format.Object, string, *tableRow, *world) {
+	return func(o *format.Object, name string, c *tableRow, _ *world) { o.Text(name, c.field(form)) }
 }
 
-func textOrNull(form string) func(*object, string, *tableRow, *world) {
-	return func(o *object, name string, c *tableRow, _ *world) { o.textOrNull(name, c.field(form)) }
+func textOrNull(form string) func(*format.Object, string, *tableRow, *world) {
+	return func(o *format.Object, name string, c *tableRow, _ *world) { o.TextOrNull(name, c.field(form)) }
 }
 
-func truth(form string) func(*object, string, *tableRow, *world) {
-	return func(o *object, name string, c *tableRow, _ *world) { o.truth(name, c.field(form) == "true") }
+func truth(form string) func(*format.Object, string, *tableRow, *world) {
+	return func(o *format.Object, name string, c *tableRow, _ *world) { o.Truth(name, c.field(form) == "true") }
 }
 
-func amount(form string) func(*object, string, *tableRow, *world) {
-	return func(o *object, name string, c *tableRow, _ *world) {
+func amount(form string) func(*format.Object, string, *tableRow, *world) {
+	return func(o *format.Object, name string, c *tableRow, _ *world) {
 		n, _ := strconv.ParseInt(c.field(form), 10, 64)
-		o.number(name, n)
+		o.Number(name, n)
 	}
 }
 
 // always is a column that holds the same in every card.
-func always(value string) func(*object, string, *tableRow, *world) {
-	return func(o *object, name string, _ *tableRow, _ *world) { o.text(name, value) }
+func always(value string) func(*format.Object, string, *tableRow, *world) {
+	return func(o *format.Object, name string, _ *tableRow, _ *world) { o.Text(name, value) }
 }
 
-func nameColumn(o *object, name string, c *tableRow, _ *world) { o.text(name, c.friendlyName()) }
+func nameColumn(o *format.Object, name string, c *tableRow, _ *world) { o.Text(name, c.friendlyName()) }
 
-func accountColumn(o *object, name string, c *tableRow, w *world) {
-	o.text(name, w.accountSID(c.s.account))
+func accountColumn(o *format.Object, name string, c *tableRow, w *world) {
+	o.Text(name, w.accountSID(c.s.account))
 }
 
-func createdColumn(o *object, name string, c *tableRow, _ *world) { o.date(name, c.s.created(c.i)) }
-
-func updatedColumn(o *object, name string, c *tableRow, _ *world) { o.date(name, c.updated()) }
-
-func sidColumn(o *object, name string, c *tableRow, w *world) {
-	o.text(name, string(w.appendSID(nil, c.s, c.i)))
+func createdColumn(o *format.Object, name string, c *tableRow, _ *world) {
+	o.Date(name, c.s.created(c.i))
 }
 
-func uriColumn(o *object, name string, c *tableRow, w *world) {
-	o.text(name, version+"/Accounts/"+w.accountSID(c.s.account)+"/"+c.layout.path+"/"+string(w.appendSID(nil, c.s, c.i))+".json")
+func updatedColumn(o *format.Object, name string, c *tableRow, _ *world) { o.Date(name, c.updated()) }
+
+func sidColumn(o *format.Object, name string, c *tableRow, w *world) {
+	o.Text(name, string(w.appendSID(nil, c.s, c.i)))
+}
+
+func uriColumn(o *format.Object, name string, c *tableRow, w *world) {
+	o.Text(name, format.Version+"/Accounts/"+w.accountSID(c.s.account)+"/"+c.layout.path+"/"+string(w.appendSID(nil, c.s, c.i))+".json")
 }

@@ -1,7 +1,10 @@
 // Transcriptions: what recordings say in words.
 package slowapi
 
-import "understudy/internal/slowapi/fake"
+import (
+	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
+)
 
 var transcriptions = &kind{
 	name: "transcriptions", prefix: "TR", tag: 'T',
@@ -52,25 +55,25 @@ func (t *transcription) Append(dst []byte, w *world) []byte {
 		}
 	}
 	if t.progress.settled() {
-		price = money(5000 * max((t.of.seconds()+59)/60, 1))
+		price = format.Money(5000 * max((t.of.seconds()+59)/60, 1))
 	}
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.text("api_version", apiVersion)
-	o.date("date_created", t.progress.created)
-	o.date("date_updated", t.progress.updated())
-	o.textOrNull("duration", someSeconds(t.of.seconds()))
-	o.name("price")
-	o.b = appendPrice(o.b, price, true)
-	o.text("price_unit", "USD")
-	o.text("recording_sid", string(w.appendSID(nil, t.of.s, t.of.i)))
-	o.text("sid", sid)
-	o.text("status", t.progress.status())
-	o.textOrNull("transcription_text", text)
-	o.text("type", "fast")
-	o.text("uri", version+"/Accounts/"+account+"/Transcriptions/"+sid+".json")
-	o.close()
-	return o.b
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", account)
+	o.Text("api_version", format.ApiVersion)
+	o.Date("date_created", t.progress.created)
+	o.Date("date_updated", t.progress.updated())
+	o.TextOrNull("duration", someSeconds(t.of.seconds()))
+	o.Name("price")
+	o.B = appendPrice(o.B, price, true)
+	o.Text("price_unit", "USD")
+	o.Text("recording_sid", string(w.appendSID(nil, t.of.s, t.of.i)))
+	o.Text("sid", sid)
+	o.Text("status", t.progress.status())
+	o.TextOrNull("transcription_text", text)
+	o.Text("type", "fast")
+	o.Text("uri", format.Version+"/Accounts/"+account+"/Transcriptions/"+sid+".json")
+	o.Close()
+	return o.B
 }

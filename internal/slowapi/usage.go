@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/slowapi/format"
 )
 
 // usageFilters narrow every list of usage; usage reads them, since they say
@@ -31,30 +32,30 @@ func yearAfter(year int64) int64 { return time.Unix(year, 0).UTC().AddDate(1, 0,
 
 // wholeLife is the time from an account's first day to the end of today. The
 // caller holds mu.
-func wholeLife(w *world, account int) span {
-	return span{from: dayOf(w.top.created(int64(account))), until: dayOf(w.now().Unix()) + day}
+func wholeLife(w *world, account int) format.Span {
+	return format.Span{From: dayOf(w.top.created(int64(account))), Until: dayOf(w.now().Unix()) + day}
 }
 
 // certain is the time a list is of by its name; the whole time for most.
-func certain(name string, life span) span {
-	today := life.until - day
+func certain(name string, life format.Span) format.Span {
+	today := life.Until - day
 	switch name {
 	case "Today":
-		return span{from: today, until: today + day}
+		return format.Span{From: today, Until: today + day}
 	case "Yesterday":
-		return span{from: today - day, until: today}
+		return format.Span{From: today - day, Until: today}
 	case "ThisMonth":
-		return span{from: monthOf(today), until: today + day}
+		return format.Span{From: monthOf(today), Until: today + day}
 	case "LastMonth":
-		return span{from: monthOf(monthOf(today) - day), until: monthOf(today)}
+		return format.Span{From: monthOf(monthOf(today) - day), Until: monthOf(today)}
 	}
 	return life
 }
 
 // usageDate reads a date, or so many days from today: -30days, +1day.
 func usageDate(value string, today int64) (int64, bool) {
-	if d, ok := parseDate(value); ok {
-		return dayOf(d.from), true
+	if d, ok := format.ParseDate(value); ok {
+		return dayOf(d.From), true
 	}
 	number, offset := strings.CutSuffix(strings.TrimSuffix(value, "s"), "day")
 	// A plus in a query that was not encoded is a space.
@@ -62,23 +63,23 @@ func usageDate(value string, today int64) (int64, bool) {
 	if !offset || number == "" || sign[number[0]] == 0 {
 		return 0, false
 	}
-	n, ok := whole(number[1:])
+	n, ok := format.Whole(number[1:])
 	return today + sign[number[0]]*min(n, 1e6)*day, ok
 }
 
 // usageTime narrows a time to what StartDate and EndDate leave of it.
-func usageTime(q query, time, life span) (span, *refusal) {
+func usageTime(q format.Query, time, life format.Span) (format.Span, *format.Refusal) {
 	for name, edge := range map[string]func(int64){
-		"StartDate": func(at int64) { time.from = max(time.from, at) },
-		"EndDate":   func(at int64) { time.until = min(time.until, at+day) },
+		"StartDate": func(at int64) { time.From = max(time.From, at) },
+		"EndDate":   func(at int64) { time.Until = min(time.Until, at+day) },
 	} {
-		value := q.given[name].value
+		value := q.Given[name].Value
 		if value == "" {
 			continue
 		}
-		at, ok := usageDate(value, life.until-day)
+		at, ok := usageDate(value, life.Until-day)
 		if !ok {
-			return time, invalid("Invalid date value.")
+			return time, format.Invalid("Invalid date value.")
 		}
 		edge(at)
 	}
@@ -86,8 +87,8 @@ func usageTime(q query, time, life span) (span, *refusal) {
 }
 
 // pieces cuts a time into days, months or years, the newest first, or leaves it whole.
-func pieces(name string, time span) (all []span) {
-	if time.until <= time.from {
+func pieces(name string, time format.Span) (all []format.Span) {
+	if time.Until <= time.From {
 		return nil
 	}
 	begin, next := dayOf, func(t int64) int64 { return t + day }
@@ -98,24 +99,24 @@ func pieces(name string, time span) (all []span) {
 	case "Yearly":
 		begin, next = yearOf, yearAfter
 	default:
-		return []span{time}
+		return []format.Span{time}
 	}
-	for at := begin(time.from); at < time.until; at = next(at) {
-		all = append(all, span{from: max(at, time.from), until: min(next(at), time.until)})
+	for at := begin(time.From); at < time.Until; at = next(at) {
+		all = append(all, format.Span{From: max(at, time.From), Until: min(next(at), time.Until)})
 	}
 	slices.Reverse(all)
 	return all
 }
 
 // usage answers one of the lists.
-func usage(r *computedRequest, name string) answer {
+func usage(r *computedRequest, name string) format.Answer {
 	w, q := r.w, r.q
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	in := []int{r.account}
-	switch with := strings.ToLower(q.given["IncludeSubaccounts"].value); {
+	switch with := strings.ToLower(q.Given["IncludeSubaccounts"].Value); {
 	case with != "" && with != "true" && with != "false":
-		return invalid("Invalid boolean value.").answer()
+		return format.Invalid("Invalid boolean value.").Answer()
 	case with != "false" && r.account == 0:
 		for account := 1; account < len(w.below); account++ {
 			in = append(in, account)
@@ -123,14 +124,14 @@ func usage(r *computedRequest, name string) answer {
 	}
 	shown := []*category{}
 	for i := range categories {
-		if asked := q.given["Category"].value; asked == "" || asked == categories[i].name {
+		if asked := q.Given["Category"].Value; asked == "" || asked == categories[i].name {
 			shown = append(shown, &categories[i])
 		}
 	}
 	life := wholeLife(w, r.account)
 	time, refused := usageTime(q, certain(name, life), life)
 	if refused != nil {
-		return refused.answer()
+		return refused.Answer()
 	}
 	times := pieces(name, time)
 	l := computedList{count: int64(len(times) * len(shown)), row: func(dst []byte, i int64) []byte {
@@ -143,7 +144,7 @@ func usage(r *computedRequest, name string) answer {
 // usageRow is one category in one time.
 type usageRow struct {
 	category *category
-	time     span
+	time     format.Span
 	account  int
 	name     string
 }
@@ -153,42 +154,42 @@ func (u *usageRow) append(dst []byte, w *world, in []int) []byte {
 	f := figuresOf(w, u.category, in, u.time)
 	date := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.DateOnly) }
 	account := w.accountSID(u.account)
-	base := version + "/Accounts/" + account + "/Usage/Records"
+	base := format.Version + "/Accounts/" + account + "/Usage/Records"
 	own := base
 	if u.name != "" {
 		own += "/" + u.name
 	}
-	from, to := date(u.time.from), date(u.time.until-day)
+	from, to := date(u.time.From), date(u.time.Until-day)
 
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.text("api_version", apiVersion)
-	o.text("as_of", w.now().UTC().Format("2006-01-02T15:04:05+00:00"))
-	o.text("category", u.category.name)
+	o := format.Object{B: dst}
+	o.Open()
+	o.Text("account_sid", account)
+	o.Text("api_version", format.ApiVersion)
+	o.Text("as_of", w.now().UTC().Format("2006-01-02T15:04:05+00:00"))
+	o.Text("category", u.category.name)
 	if u.category.counts == "" {
-		o.null("count")
+		o.Null("count")
 	} else {
-		o.text("count", strconv.FormatInt(f.count, 10))
+		o.Text("count", strconv.FormatInt(f.count, 10))
 	}
-	o.text("count_unit", u.category.counts)
-	o.text("description", u.category.says)
-	o.text("end_date", to)
-	o.name("price")
-	o.b = append(o.b, decimal(f.price)...)
-	o.text("price_unit", "usd")
-	o.text("start_date", from)
-	o.name("subresource_uris")
-	o.open()
+	o.Text("count_unit", u.category.counts)
+	o.Text("description", u.category.says)
+	o.Text("end_date", to)
+	o.Name("price")
+	o.B = append(o.B, format.Decimal(f.price)...)
+	o.Text("price_unit", "usd")
+	o.Text("start_date", from)
+	o.Name("subresource_uris")
+	o.Open()
 	for _, sub := range usageSubresources {
-		o.text(sub[0], base+"/"+sub[1]+".json?Category="+u.category.name)
+		o.Text(sub[0], base+"/"+sub[1]+".json?Category="+u.category.name)
 	}
-	o.close()
-	o.text("uri", own+".json?Category="+u.category.name+"&StartDate="+from+"&EndDate="+to)
-	o.text("usage", decimal(f.usage*100))
-	o.text("usage_unit", u.category.measures)
-	o.close()
-	return o.b
+	o.Close()
+	o.Text("uri", own+".json?Category="+u.category.name+"&StartDate="+from+"&EndDate="+to)
+	o.Text("usage", format.Decimal(f.usage*100))
+	o.Text("usage_unit", u.category.measures)
+	o.Close()
+	return o.B
 }
 
 var usageSubresources = [][2]string{

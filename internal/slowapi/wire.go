@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 // reply is one answer on its way out.
@@ -34,24 +35,24 @@ type wireBody struct {
 func (b wireBody) size() int64 { return int64(len(b.data)) + b.pad }
 
 // send writes the answer.
-func (o *reply) send(a answer) {
+func (o *reply) send(a format.Answer) {
 	f := o.fault
-	if a.content != nil && f != nil {
-		a = a.content.answer(o.r)
+	if a.Content != nil && f != nil {
+		a = a.Content.Answer(o.r)
 	}
 	if f != nil {
 		f.dress(&a)
 	}
-	if a.content != nil {
+	if a.Content != nil {
 		o.header(a, false)
-		a.content.serve(o.w, o.r)
+		a.Content.Serve(o.w, o.r)
 		return
 	}
-	body := wireBody{data: a.body}
-	if f != nil && f.PadMB != nil && len(a.body) > 0 {
+	body := wireBody{data: a.Body}
+	if f != nil && f.PadMB != nil && len(a.Body) > 0 {
 		body.pad = *f.PadMB << 20
 	}
-	packed := len(a.body) > 0 && acceptsGzip(o.r) && !a.plain || f != nil && f.GzipCut != nil
+	packed := len(a.Body) > 0 && acceptsGzip(o.r) && !a.Plain || f != nil && f.GzipCut != nil
 	if packed {
 		body = wireBody{data: o.s.pack(body)}
 	}
@@ -60,20 +61,20 @@ func (o *reply) send(a answer) {
 	}
 	o.header(a, packed)
 	if f != nil && f.breaks() {
-		o.broken(a.status, body)
+		o.broken(a.Status, body)
 		return
 	}
-	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
+	if a.Status != http.StatusNoContent && a.Status != http.StatusNotModified {
 		o.w.Header().Set("Content-Length", strconv.FormatInt(body.size(), 10))
 	}
-	o.w.WriteHeader(a.status)
+	o.w.WriteHeader(a.Status)
 	if o.r.Method != http.MethodHead {
 		_ = body.write(o.w, body.size()) // an error means that the client left
 	}
 }
 
 // header sets what every answer carries.
-func (o *reply) header(a answer, packed bool) {
+func (o *reply) header(a format.Answer, packed bool) {
 	h := o.w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
@@ -85,13 +86,13 @@ func (o *reply) header(a answer, packed bool) {
 	h.Set("Twilio-Request-Duration", fmt.Sprintf("%.3f", o.s.now().Sub(o.began).Seconds()))
 	h.Set("Twilio-Request-Id", requestID())
 	h.Set("Vary", "Accept-Encoding")
-	if a.status != http.StatusNoContent {
+	if a.Status != http.StatusNoContent {
 		h.Set("Content-Type", "application/json")
 	}
 	if packed {
 		h.Set("Content-Encoding", "gzip")
 	}
-	for name, value := range a.header {
+	for name, value := range a.Header {
 		h.Set(name, value)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 	"unicode"
 	"unicode/utf8"
 )
@@ -250,7 +251,7 @@ func TestSIDsInvert(t *testing.T) {
 	for i := range int64(2000) {
 		sid := string(c.AppendSID(nil, "CA", int(i%3), 'C', i*i))
 		index, ok := c.Index(sid, int(i%3), 'C')
-		if !ok || index != i*i || seen[sid] || !isSID(sid, "CA") {
+		if !ok || index != i*i || seen[sid] || !format.IsSID(sid, "CA") {
 			t.Fatalf("%s: %d %v", sid, index, ok)
 		}
 		seen[sid] = true

@@ -6,10 +6,11 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"understudy/internal/slowapi/format"
 )
 
 // create makes a record from a form and answers 201 with it.
-func (s *Server) create(t target, form url.Values) (answer, error) {
+func (s *Server) create(t target, form url.Values) (format.Answer, error) {
 	w := s.world
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -17,7 +18,7 @@ func (s *Server) create(t target, form url.Values) (answer, error) {
 	fields, refused := t.seq.kind.create(w, t.seq, form)
 	w.mu.RUnlock()
 	if refused != nil {
-		return refused.answer(), nil
+		return refused.Answer(), nil
 	}
 	maps.Copy(fields, t.route.preset)
 	_, err := s.commit(entry{Op: "create", Kind: t.seq.kind.name, Account: t.seq.account, Fields: fields})
@@ -36,18 +37,18 @@ func (s *Server) create(t target, form url.Values) (answer, error) {
 	if t.seq.kind.made != 0 {
 		status = t.seq.kind.made
 	}
-	return answer{status: status, body: one.Append(nil, w)}, nil
+	return format.Answer{Status: status, Body: one.Append(nil, w)}, nil
 }
 
 // update changes a record and answers 200 with it.
-func (s *Server) update(t target, form url.Values) (answer, error) {
+func (s *Server) update(t target, form url.Values) (format.Answer, error) {
 	w := s.world
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	w.mu.RLock()
 	if !t.seq.exists(t.index) {
 		w.mu.RUnlock()
-		return notFound(t.path).answer(), nil
+		return format.NotFound(t.path).Answer(), nil
 	}
 	fields, cut, refused := t.seq.kind.update(w, t.seq, t.index, form)
 	if refused == nil && s.quirks.on(unfinishedRefused) && len(cut) == 0 {
@@ -55,7 +56,7 @@ func (s *Server) update(t target, form url.Values) (answer, error) {
 	}
 	w.mu.RUnlock()
 	if refused != nil {
-		return refused.answer(), nil
+		return refused.Answer(), nil
 	}
 	_, err := s.commit(entry{Op: "update", Kind: t.seq.kind.name, Account: t.seq.account, Index: t.index, Fields: fields, Cut: cut})
 	if err != nil {
@@ -65,13 +66,13 @@ func (s *Server) update(t target, form url.Values) (answer, error) {
 }
 
 // remove deletes a record and answers 204.
-func (s *Server) remove(t target) (answer, error) {
+func (s *Server) remove(t target) (format.Answer, error) {
 	w := s.world
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	w.mu.RLock()
 	there := t.seq.exists(t.index)
-	var refused *refusal
+	var refused *format.Refusal
 	if there && s.quirks.on(unfinishedRefused) {
 		refused = refuseUnfinished(t)
 	}
@@ -80,21 +81,21 @@ func (s *Server) remove(t target) (answer, error) {
 	}
 	w.mu.RUnlock()
 	if !there {
-		return notFound(t.path).answer(), nil
+		return format.NotFound(t.path).Answer(), nil
 	}
 	if refused != nil {
-		return refused.answer(), nil
+		return refused.Answer(), nil
 	}
 	_, err := s.commit(entry{Op: "delete", Kind: t.seq.kind.name, Account: t.seq.account, Index: t.index})
 	if err != nil {
 		return s.unwritten(err), nil
 	}
-	return answer{status: http.StatusNoContent}, nil
+	return format.Answer{Status: http.StatusNoContent}, nil
 }
 
 // refuseUnfinished refuses to touch a message that is still on its way, or to
 // delete a call that is; a quirk, since it is in the way of most tests.
-func refuseUnfinished(t target) *refusal {
+func refuseUnfinished(t target) *format.Refusal {
 	k := t.seq.kind
 	if k.life == nil {
 		return nil
@@ -102,7 +103,7 @@ func refuseUnfinished(t target) *refusal {
 	if p := progressOf(t.seq, t.index, k.life(t.seq, t.index)); p.status() == p.plan[p.final()] {
 		return nil
 	}
-	return refuse(http.StatusConflict, 20009, "Resource not complete")
+	return format.Refuse(http.StatusConflict, 20009, "Resource not complete")
 }
 
 // commit keeps an entry in the journal and then makes it true. The caller holds
@@ -128,26 +129,26 @@ func (s *Server) commit(e entry) (moved int, err error) {
 }
 
 // unwritten answers a write that could not be kept.
-func (s *Server) unwritten(err error) answer {
+func (s *Server) unwritten(err error) format.Answer {
 	s.log.Error("slowapi: write refused", "err", err)
 	if errors.Is(err, errFull) {
-		return invalid("This world has no room for more records of this kind").answer()
+		return format.Invalid("This world has no room for more records of this kind").Answer()
 	}
-	return refusalFor(http.StatusInternalServerError).answer()
+	return format.RefusalFor(http.StatusInternalServerError).Answer()
 }
 
 // member shows a member, or takes it out of its queue: POST sends the call on
 // to other instructions, which no record shows, and answers with the member as
 // it was.
-func (s *Server) member(r *http.Request, t target, form url.Values) (answer, error) {
+func (s *Server) member(r *http.Request, t target, form url.Values) (format.Answer, error) {
 	was := s.instance(t)
-	if r.Method != http.MethodPost || was.status != http.StatusOK {
+	if r.Method != http.MethodPost || was.Status != http.StatusOK {
 		return was, nil
 	}
 	if form.Get("Url") == "" {
-		return invalid("Missing required parameter Url in the post body").answer(), nil
+		return format.Invalid("Missing required parameter Url in the post body").Answer(), nil
 	}
-	if gone, err := s.remove(t); err != nil || gone.status != http.StatusNoContent {
+	if gone, err := s.remove(t); err != nil || gone.Status != http.StatusNoContent {
 		return gone, err
 	}
 	return was, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/internal/slowapi/format"
 )
 
 func TestCallsLife(t *testing.T) {
@@ -128,10 +129,10 @@ func TestLateRecordsAreFoundByTime(t *testing.T) {
 		field := fieldOf[key]
 		all := r.walk(root+"/Calls.json?PageSize=1000", nil)
 		for _, after := range []string{"2026-06-02", "2026-06-06T12:01:00Z", "2026-06-11T12:00:00Z"} {
-			from, _ := parseDate(after)
+			from, _ := format.ParseDate(after)
 			var want []string
 			for _, one := range all {
-				if one[field] != nil && when(t, one[field]).Unix() >= from.from {
+				if one[field] != nil && when(t, one[field]).Unix() >= from.From {
 					want = append(want, one["sid"].(string))
 				}
 			}

@@ -1,5 +1,5 @@
 // Numbers and amounts as Twilio writes them, and the names of records.
-package slowapi
+package format
 
 import (
 	"math"
@@ -9,15 +9,15 @@ import (
 
 // formatted is a number as Twilio shows it to people: grouped in North America,
 // as it is elsewhere.
-func formatted(number string) string {
-	if len(number) != 12 || !strings.HasPrefix(number, "+1") || !digits(number[1:]) {
+func Formatted(number string) string {
+	if len(number) != 12 || !strings.HasPrefix(number, "+1") || !Digits(number[1:]) {
 		return number
 	}
 	return "(" + number[2:5] + ") " + number[5:8] + "-" + number[8:]
 }
 
 // digits tells whether s is nothing but digits, and at least one.
-func digits(s string) bool {
+func Digits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
@@ -27,7 +27,7 @@ func digits(s string) bool {
 }
 
 // money writes hundred-thousandths of a dollar with a minus, as prices are.
-func money(amount int64) string {
+func Money(amount int64) string {
 	s := strconv.FormatInt(amount, 10)
 	for len(s) < 6 {
 		s = "0" + s
@@ -36,18 +36,18 @@ func money(amount int64) string {
 }
 
 // decimal writes hundred-thousandths as a number without needless zeros.
-func decimal(amount int64) string {
+func Decimal(amount int64) string {
 	sign := ""
 	if amount < 0 {
 		sign, amount = "-", -amount
 	}
-	text := strings.TrimPrefix(money(amount), "-")
+	text := strings.TrimPrefix(Money(amount), "-")
 	return sign + strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 // whole reads a number of at most nine digits.
-func whole(s string) (int64, bool) {
-	if !digits(s) {
+func Whole(s string) (int64, bool) {
+	if !Digits(s) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
@@ -58,7 +58,7 @@ func whole(s string) (int64, bool) {
 }
 
 // isSID tells whether s has the form of a SID with this prefix.
-func isSID(s, prefix string) bool {
+func IsSID(s, prefix string) bool {
 	if len(s) != 34 || !strings.HasPrefix(s, prefix) {
 		return false
 	}
@@ -72,6 +72,6 @@ func isSID(s, prefix string) bool {
 }
 
 // isNumber tells whether s is a number in E.164.
-func isNumber(s string) bool {
-	return len(s) >= 4 && len(s) <= 16 && s[0] == '+' && digits(s[1:])
+func IsNumber(s string) bool {
+	return len(s) >= 4 && len(s) <= 16 && s[0] == '+' && Digits(s[1:])
 }

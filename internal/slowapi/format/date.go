@@ -1,5 +1,5 @@
 // Dates as queries name them.
-package slowapi
+package format
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 )
 
 // span is the time a date covers, in Unix seconds: a day, a month, a second.
-type span struct{ from, until int64 }
+type Span struct{ From, Until int64 }
 
 // zones are the abbreviations accepted behind a date, in seconds east.
 var zones = map[string]int{
@@ -29,7 +29,7 @@ var instants = []string{
 // parseDate reads a date in any of the forms seen accepted (twilio-go,
 // twilio-python, twilio-node, the examples of the published documents). A bare
 // date is that whole UTC day, and so for months and years.
-func parseDate(value string) (span, bool) {
+func ParseDate(value string) (Span, bool) {
 	if t, err := time.Parse("2006-01-02", value); err == nil {
 		return spanTo(t, t.AddDate(0, 0, 1))
 	}
@@ -51,9 +51,9 @@ func parseDate(value string) (span, bool) {
 			return spanTo(t, t.Add(time.Second))
 		}
 	}
-	return span{}, false
+	return Span{}, false
 }
 
-func spanTo(from, until time.Time) (span, bool) {
-	return span{from: from.Unix(), until: until.Unix()}, true
+func spanTo(from, until time.Time) (Span, bool) {
+	return Span{From: from.Unix(), Until: until.Unix()}, true
 }

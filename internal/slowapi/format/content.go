@@ -1,5 +1,5 @@
 // Content: bytes that are no JSON, with ranges and conditions.
-package slowapi
+package format
 
 import (
 	"bytes"
@@ -9,33 +9,33 @@ import (
 )
 
 // content is something to hear or see.
-type content struct {
+type Content struct {
 	io.ReadSeeker
-	sort     string // Content-Type
-	tag      string // ETag, quoted
-	modified time.Time
+	Sort     string // Content-Type
+	Tag      string // ETag, quoted
+	Modified time.Time
 }
 
 // serve writes the content, or the part of it that is asked for.
-func (c content) serve(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", c.sort)
-	w.Header().Set("ETag", c.tag)
-	http.ServeContent(w, r, "", c.modified, c)
+func (c Content) Serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", c.Sort)
+	w.Header().Set("ETag", c.Tag)
+	http.ServeContent(w, r, "", c.Modified, c)
 }
 
 // answer is what serve would write, held whole, for faults to work on. To HEAD
 // it holds the body too, whose length is told.
-func (c content) answer(r *http.Request) answer {
+func (c Content) Answer(r *http.Request) Answer {
 	held := heldAnswer{header: http.Header{}}
 	get := r.Clone(r.Context())
 	if r.Method == http.MethodHead {
 		get.Method = http.MethodGet
 	}
-	c.serve(&held, get)
-	a := answer{status: held.status, body: held.body.Bytes(), header: map[string]string{}, plain: true}
+	c.Serve(&held, get)
+	a := Answer{Status: held.status, Body: held.body.Bytes(), Header: map[string]string{}, Plain: true}
 	for name := range held.header {
 		if name != "Content-Length" {
-			a.header[name] = held.header.Get(name)
+			a.Header[name] = held.header.Get(name)
 		}
 	}
 	return a

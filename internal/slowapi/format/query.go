@@ -1,5 +1,5 @@
 // Queries: the parameters of a request, read once.
-package slowapi
+package format
 
 import (
 	"encoding/json"
@@ -10,24 +10,24 @@ import (
 )
 
 // query is what stands behind the question mark, read once.
-type query struct {
-	given map[string]given
+type Query struct {
+	Given map[string]given
 }
 
 // given is how a parameter was given; bare is `To` where `To=` is empty.
 type given struct {
-	value string
+	Value string
 	bare  bool
 }
 
 // readQuery reads a raw query. Only the first = splits, so that `DateSent>=X`
 // has the key `DateSent>`. The last of several of one name counts. What is not
 // validly encoded is taken as it stands.
-func readQuery(raw string) query {
-	q := query{map[string]given{}}
+func ReadQuery(raw string) Query {
+	q := Query{map[string]given{}}
 	for part := range strings.SplitSeq(raw, "&") {
 		name, value, split := strings.Cut(part, "=")
-		q.given[decode(name)] = given{value: decode(value), bare: !split}
+		q.Given[decode(name)] = given{Value: decode(value), bare: !split}
 	}
 	return q
 }
@@ -41,22 +41,22 @@ func decode(s string) string {
 
 // encode is the one spelling lists echo a value in: as url.QueryEscape, but a
 // space is %20.
-func encode(s string) string {
+func Encode(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
 // echo appends the parameters that were given, in the order of keys, each
 // followed by &. Given empty, bare or not at all stay three things.
-func (q query) echo(dst []byte, keys []string) []byte {
+func (q Query) Echo(dst []byte, keys []string) []byte {
 	for _, key := range keys {
-		g, there := q.given[key]
+		g, there := q.Given[key]
 		if !there {
 			continue
 		}
-		dst = append(dst, encode(key)...)
+		dst = append(dst, Encode(key)...)
 		if !g.bare {
 			dst = append(dst, '=')
-			dst = append(dst, encode(g.value)...)
+			dst = append(dst, Encode(g.Value)...)
 		}
 		dst = append(dst, '&')
 	}
@@ -64,7 +64,7 @@ func (q query) echo(dst []byte, keys []string) []byte {
 }
 
 // strict decodes one JSON value without unknown fields and nothing behind it.
-func strict(raw []byte, into any) error {
+func Strict(raw []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {

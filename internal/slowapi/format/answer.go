@@ -1,0 +1,74 @@
+// Answers: status and body, the errors, the envelopes of pages, and JSON as Twilio writes it.
+package format
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// answer is what a request gets, before faults and compression.
+type Answer struct {
+	Status int
+	Body   []byte
+	Header map[string]string
+	// content, when not nil, stands in place of the body.
+	Content *Content
+	Plain   bool // never compressed
+}
+
+// refusal is an error in Twilio's shape.
+type Refusal struct {
+	status, code int
+	message      string
+	Header       map[string]string
+}
+
+func Refuse(status, code int, message string) *Refusal {
+	return &Refusal{status: status, code: code, message: message}
+}
+
+// invalid refuses a parameter.
+func Invalid(message string) *Refusal { return Refuse(http.StatusBadRequest, 20001, message) }
+
+// notFound names the path nobody found.
+func NotFound(path string) *Refusal {
+	return Refuse(http.StatusNotFound, 20404, "The requested resource "+path+" was not found")
+}
+
+// refusalFor is the error Twilio gives with a status.
+func RefusalFor(status int) *Refusal {
+	message, known := map[int]string{
+		http.StatusUnauthorized:        "Authenticate",
+		http.StatusTooManyRequests:     "Too Many Requests",
+		http.StatusInternalServerError: "An internal server error has occurred",
+	}[status]
+	if !known {
+		message = http.StatusText(status)
+	}
+	code := 20000 + status
+	if status == http.StatusUnauthorized {
+		code = 20003
+	}
+	return Refuse(status, code, message)
+}
+
+// answer renders the refusal.
+func (r *Refusal) Answer() Answer {
+	var o Object
+	o.Open()
+	o.Number("code", int64(r.code))
+	o.Text("message", r.message)
+	o.Text("more_info", "https://www.twilio.com/docs/errors/"+strconv.Itoa(r.code))
+	o.Number("status", int64(r.status))
+	o.Close()
+	return Answer{Status: r.status, Body: o.B, Header: r.Header}
+}
+
+// Where paths of the API begin.
+const (
+	ApiVersion = "2010-04-01"
+	Version    = "/" + ApiVersion
+)
+
+// monitorVersion begins its paths.
+const MonitorVersion = "/v1"
