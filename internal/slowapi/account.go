@@ -5,56 +5,57 @@ import (
 	"net/url"
 	"slices"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var accounts = &kind{
-	name: "accounts", prefix: "AC", tag: 'A',
-	blank: func() row { return new(account) },
-	filters: []filter{
-		{key: "FriendlyName", read: textFilter(func(r row) string { return r.(*account).name })},
-		{key: "Status", read: textFilter(func(r row) string { return r.(*account).status })},
+var accounts = &world.Kind{
+	Name: "accounts", Prefix: "AC", Tag: 'A',
+	Blank: func() world.Row { return new(account) },
+	Filters: []world.Filter{
+		{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*account).name })},
+		{Key: "Status", Read: world.TextFilter(func(r world.Row) string { return r.(*account).status })},
 	},
-	create: createAccount, update: updateAccount,
+	Create: createAccount, Update: updateAccount,
 }
 
 // account is one account. Index 0 is the main one and owns the others.
 type account struct {
-	s            *sequence
+	s            *world.Sequence
 	i            int64
 	name, status string
 }
 
 // load reads the account with an index.
-func (a *account) Load(_ *world, s *sequence, i int64) {
+func (a *account) Load(_ *world.World, s *world.Sequence, i int64) {
 	*a = account{s: s, i: i, name: "Slow & Steady Telephony", status: "active"}
 	if i > 0 {
 		a.name = "Field office"
 	}
-	if name, set := s.form(i, "FriendlyName"); set {
+	if name, set := s.Form(i, "FriendlyName"); set {
 		a.name = name
 	}
-	if status, set := s.form(i, "Status"); set {
+	if status, set := s.Form(i, "Status"); set {
 		a.status = status
 	}
 }
 
 // append writes the account's row, which is its instance too. It really carries
 // the secret, as Twilio's does.
-func (a *account) Append(dst []byte, w *world) []byte {
-	sid := w.accountSID(int(a.i))
+func (a *account) Append(dst []byte, w *world.World) []byte {
+	sid := w.AccountSID(int(a.i))
 	base := format.Version + "/Accounts/" + sid
-	updated := a.s.created(a.i)
-	if m := a.s.marks[a.i]; m != nil {
-		updated = max(updated, m.touched)
+	updated := a.s.Created(a.i)
+	if m := a.s.Marks[a.i]; m != nil {
+		updated = max(updated, m.Touched)
 	}
 
 	o := format.Object{B: dst}
 	o.Open()
-	o.Text("auth_token", w.accountToken(int(a.i)))
-	o.Date("date_created", a.s.created(a.i))
+	o.Text("auth_token", w.AccountToken(int(a.i)))
+	o.Date("date_created", a.s.Created(a.i))
 	o.Date("date_updated", updated)
 	o.Text("friendly_name", a.name)
-	o.Text("owner_account_sid", w.accountSID(0))
+	o.Text("owner_account_sid", w.AccountSID(0))
 	o.Text("sid", sid)
 	o.Text("status", a.status)
 	o.Name("subresource_uris")
@@ -92,8 +93,8 @@ var accountSubresources = [][2]string{
 	{"usage", "Usage"},
 }
 
-func createAccount(_ *world, s *sequence, form url.Values) (map[string]string, *format.Refusal) {
-	if s.count() >= maxAccounts {
+func createAccount(_ *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
+	if s.Count() >= world.MaxAccounts {
 		return nil, format.Invalid("This world has no room for more accounts")
 	}
 	fields := map[string]string{"FriendlyName": form.Get("FriendlyName")}
@@ -103,7 +104,7 @@ func createAccount(_ *world, s *sequence, form url.Values) (map[string]string, *
 	return fields, nil
 }
 
-func updateAccount(_ *world, _ *sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+func updateAccount(_ *world.World, _ *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	fields := map[string]string{}
 	if form.Has("FriendlyName") {
 		fields["FriendlyName"] = form.Get("FriendlyName")

@@ -5,28 +5,29 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var alerts = &kind{
-	name: "alerts", prefix: "NO", tag: 0x4e4c,
-	blank: func() row { return new(alert) },
-	seed:  seedAlerts,
-	filters: []filter{
-		{key: "LogLevel", read: textFilter(func(r row) string { return r.(*alert).trouble().level })},
-		{key: "StartDate", read: monthLong(alertDates[2].read)},
-		{key: "EndDate", read: monthLong(alertDates[1].read)},
-		{key: "ResourceSid", read: resourceFilter},
+var alerts = &world.Kind{
+	Name: "alerts", Prefix: "NO", Tag: 0x4e4c,
+	Blank: func() world.Row { return new(alert) },
+	Seed:  seedAlerts,
+	Filters: []world.Filter{
+		{Key: "LogLevel", Read: world.TextFilter(func(r world.Row) string { return r.(*alert).trouble().level })},
+		{Key: "StartDate", Read: monthLong(alertDates[2].Read)},
+		{Key: "EndDate", Read: monthLong(alertDates[1].Read)},
+		{Key: "ResourceSid", Read: resourceFilter},
 	},
-	arrives: true,
+	Arrives: true,
 }
 
 // alertDates are "at it", "at its end or earlier" and "at its beginning or later".
-var alertDates = clockFilters("Date", true, func(r row) int64 { return r.(*alert).at })
+var alertDates = world.ClockFilters("Date", true, func(r world.Row) int64 { return r.(*alert).at })
 
 // alert is one alert. It is of one of the hundred messages or fifty calls that
 // came when it did; one made by an advance is of any of them.
 type alert struct {
-	s       *sequence
+	s       *world.Sequence
 	i       int64
 	at      int64
 	d       fake.Rng
@@ -37,42 +38,42 @@ type alert struct {
 }
 
 // seedAlerts dates each alert two seconds after what it is of.
-func seedAlerts(w *world, k *kind) *sequence {
-	s := w.sequence(k, 0, w.records/troubled, w.epoch.Unix(), 0)
-	s.at = func(i int64) int64 {
+func seedAlerts(w *world.World, k *world.Kind) *world.Sequence {
+	s := w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), 0)
+	s.At = func(i int64) int64 {
 		a := alert{s: s, i: i}
 		a.find(w)
-		return min(a.of(w).created(a.subject)+2, s.newest)
+		return min(a.of(w).Created(a.subject)+2, s.Newest)
 	}
 	return s
 }
 
 // find draws what the alert is of. The last ten calls of fifty have none, so
 // that the order of calls and messages is that of their alerts.
-func (a *alert) find(w *world) {
-	a.d = fake.RngFor(w.seed, a.s.kind.tag, a.i)
+func (a *alert) find(w *world.World) {
+	a.d = fake.RngFor(w.Seed, a.s.Kind.Tag, a.i)
 	a.message = a.d.Below(3) == 0
 	place, each := int64(a.d.Below(troubled-10)), int64(1)
 	if a.message {
 		each = 2
 	}
 	a.subject = (a.i*troubled + place) * each
-	if a.i >= a.s.base {
-		a.subject = int64(a.d.Next() % uint64(a.of(w).base))
+	if a.i >= a.s.Base {
+		a.subject = int64(a.d.Next() % uint64(a.of(w).Base))
 	}
 }
 
 // of is the sequence the alert's subject stands in.
-func (a *alert) of(w *world) *sequence {
+func (a *alert) of(w *world.World) *world.Sequence {
 	if a.message {
-		return w.below[a.s.account][messages]
+		return w.Below[a.s.Account][messages]
 	}
-	return w.below[a.s.account][calls]
+	return w.Below[a.s.Account][calls]
 }
 
 // load reads the alert with an index.
-func (a *alert) Load(w *world, s *sequence, i int64) {
-	*a = alert{s: s, i: i, at: s.created(i)}
+func (a *alert) Load(w *world.World, s *world.Sequence, i int64) {
+	*a = alert{s: s, i: i, at: s.Created(i)}
 	a.find(w)
 }
 
@@ -87,11 +88,11 @@ func (a *alert) trouble() incident {
 
 // resourceFilter asks for the alerts of one call or message. Twilio does not
 // document it; Logrole uses it.
-func resourceFilter(x *search, value string) (condition, *format.Refusal) {
-	own := x.w.below[x.s.account]
-	call, isCall := x.w.find(own[calls], value)
-	message, isMessage := x.w.find(own[messages], value)
-	return everywhere(func(r row) bool {
+func resourceFilter(x *world.Search, value string) (world.Condition, *format.Refusal) {
+	own := x.W.Below[x.S.Account]
+	call, isCall := x.W.Find(own[calls], value)
+	message, isMessage := x.W.Find(own[messages], value)
+	return world.Everywhere(func(r world.Row) bool {
 		a := r.(*alert)
 		return a.message && isMessage && a.subject == message || !a.message && isCall && a.subject == call
 	}), nil
@@ -100,30 +101,30 @@ func resourceFilter(x *search, value string) (condition, *format.Refusal) {
 // monthLong refuses a range of more than 30 days, to now where EndDate is
 // missing. Twilio says of both dates that queries for alerts older than 30 days
 // are not supported, not what becomes of them; the quirk range-forgiven answers.
-func monthLong(read func(*search, string) (condition, *format.Refusal)) func(*search, string) (condition, *format.Refusal) {
-	return func(x *search, value string) (condition, *format.Refusal) {
-		from, begins := format.ParseDate(x.q.Given["StartDate"].Value)
-		to, ends := format.ParseDate(x.q.Given["EndDate"].Value)
-		last := x.w.now().Unix()
+func monthLong(read func(*world.Search, string) (world.Condition, *format.Refusal)) func(*world.Search, string) (world.Condition, *format.Refusal) {
+	return func(x *world.Search, value string) (world.Condition, *format.Refusal) {
+		from, begins := format.ParseDate(x.Q.Given["StartDate"].Value)
+		to, ends := format.ParseDate(x.Q.Given["EndDate"].Value)
+		last := x.W.Now().Unix()
 		if ends {
 			last = to.From
 		}
-		if begins && last/86400-from.From/86400 > 30 && !x.quirks.on(rangeForgiven) {
-			return condition{}, format.Invalid("The range from StartDate to EndDate must not be longer than 30 days")
+		if begins && last/86400-from.From/86400 > 30 && !x.Quirks.On(world.RangeForgiven) {
+			return world.Condition{}, format.Invalid("The range from StartDate to EndDate must not be longer than 30 days")
 		}
 		return read(x, value)
 	}
 }
 
 // append writes the alert's row, or its instance, which says more.
-func (a *alert) Append(dst []byte, w *world) []byte {
+func (a *alert) Append(dst []byte, w *world.World) []byte {
 	var c scene
 	if a.message {
 		c = messageScene(w, a.of(w), a.subject, a.d)
 	} else {
 		c = callScene(w, a.of(w), a.subject, a.d)
 	}
-	sid := string(w.appendSID(nil, a.s, a.i))
+	sid := string(w.AppendSID(nil, a.s, a.i))
 	text := c.text()
 	if a.i%4 == 0 {
 		text = c.sentence()
@@ -156,4 +157,4 @@ func (a *alert) Append(dst []byte, w *world) []byte {
 	return o.B
 }
 
-func eventHere(r row, here string) { r.(*event).here = here }
+func eventHere(r world.Row, here string) { r.(*event).here = here }

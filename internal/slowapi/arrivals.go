@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/world"
 )
 
 const (
@@ -15,7 +16,7 @@ const (
 
 // schedule tells when records of a kind come.
 type schedule struct {
-	kind  *kind
+	kind  *world.Kind
 	every time.Duration // on average
 	next  time.Time     // in the world's time
 	chain fake.Rng
@@ -27,8 +28,8 @@ func (s *Server) run(perMinute float64) {
 	every := time.Duration(float64(time.Minute) / perMinute)
 	start := s.worldNow()
 	come := []*schedule{
-		{kind: calls, every: every, chain: fake.RngFor(s.world.seed, calls.tag<<16, start.UnixNano())},
-		{kind: messages, every: every / 2, chain: fake.RngFor(s.world.seed, messages.tag<<16, start.UnixNano())},
+		{kind: calls, every: every, chain: fake.RngFor(s.world.Seed, calls.Tag<<16, start.UnixNano())},
+		{kind: messages, every: every / 2, chain: fake.RngFor(s.world.Seed, messages.Tag<<16, start.UnixNano())},
 	}
 	for _, c := range come {
 		c.next = start
@@ -62,23 +63,23 @@ func (c *schedule) plan() {
 // pass lets what happened by now become true.
 func (s *Server) pass(now time.Time, come []*schedule) error {
 	w := s.world
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	e := entry{Op: "pass", At: now, New: map[string]int{}}
+	w.Writing.Lock()
+	defer w.Writing.Unlock()
+	e := world.Entry{Op: "pass", At: now, New: map[string]int{}}
 	for _, c := range come {
-		for !c.next.After(now) && e.New[c.kind.name] < maxAdvance {
-			e.New[c.kind.name]++
+		for !c.next.After(now) && e.New[c.kind.Name] < maxAdvance {
+			e.New[c.kind.Name]++
 			c.plan()
 		}
 	}
-	w.mu.RLock()
-	due := w.nextDue()
-	w.mu.RUnlock()
+	w.Mu.RLock()
+	due := w.NextDue()
+	w.Mu.RUnlock()
 	if len(e.New) == 0 && due > now.Unix() {
 		return nil
 	}
 	_, err := s.commit(e)
-	if !errors.Is(err, errFull) {
+	if !errors.Is(err, world.ErrFull) {
 		return err
 	}
 	s.log.Warn("slowapi: the world is full, nothing arrives any more")
@@ -90,9 +91,9 @@ func (s *Server) pass(now time.Time, come []*schedule) error {
 
 // until is how long nothing happens by itself.
 func (s *Server) until(now time.Time, come []*schedule) time.Duration {
-	s.world.mu.RLock()
-	next := time.Unix(min(s.world.nextDue(), now.Unix()+3600), 0)
-	s.world.mu.RUnlock()
+	s.world.Mu.RLock()
+	next := time.Unix(min(s.world.NextDue(), now.Unix()+3600), 0)
+	s.world.Mu.RUnlock()
 	for _, c := range come {
 		if c.next.Before(next) {
 			next = c.next
@@ -103,9 +104,9 @@ func (s *Server) until(now time.Time, come []*schedule) time.Duration {
 
 // worldNow is the world's time.
 func (s *Server) worldNow() time.Time {
-	s.world.mu.RLock()
-	defer s.world.mu.RUnlock()
-	return s.world.now()
+	s.world.Mu.RLock()
+	defer s.world.Mu.RUnlock()
+	return s.world.Now()
 }
 
 // wake tells the running world that its clock was moved.

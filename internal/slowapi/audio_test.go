@@ -307,10 +307,10 @@ func FuzzContentRange(f *testing.F) {
 	defer s.Close()
 	path := ""
 	w := s.world
-	for i := range w.below[0][recordings].base {
+	for i := range w.Below[0][recordings].Base {
 		var one recording
-		if one.Load(w, w.below[0][recordings], i); one.status == "completed" {
-			path = root + "/Recordings/" + string(w.appendSID(nil, one.s, i))
+		if one.Load(w, w.Below[0][recordings], i); one.status == "completed" {
+			path = root + "/Recordings/" + string(w.AppendSID(nil, one.s, i))
 		}
 	}
 	wholes := map[bool][]byte{true: ask(s, path+".mp3").Body.Bytes(), false: ask(s, path+".wav").Body.Bytes()}

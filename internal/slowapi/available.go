@@ -6,6 +6,7 @@ import (
 	"strings"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // available is one number that could be bought. It is drawn from its country,
@@ -25,14 +26,14 @@ type available struct {
 const perFront = 40
 
 // load draws the number in a place.
-func (n *available) Load(w *world, _ *sequence, i int64) {
+func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
 	in, of := n.in, n.of
 	*n = available{in: in, of: of, requires: "none", voice: true}
 	tag := uint64(tagAvailable)
 	for _, c := range in.iso + of.path {
 		tag = tag<<5 ^ uint64(c)
 	}
-	d := fake.RngFor(w.seed, tag, i)
+	d := fake.RngFor(w.Seed, tag, i)
 	front := of.fronts[i%int64(len(of.fronts))]
 	n.number = string(fake.AppendSubscriber([]byte("+"+in.code+front), &d, of.size))
 	luck := d.Below(100)
@@ -58,7 +59,7 @@ func (n *available) Load(w *world, _ *sequence, i int64) {
 func (of *offer) count() int64 { return int64(len(of.fronts)) * perFront }
 
 // append writes the number's row. It has no SID and no instance.
-func (n *available) Append(dst []byte, _ *world) []byte {
+func (n *available) Append(dst []byte, _ *world.World) []byte {
 	o := format.Object{B: dst}
 	at := n.at
 	if at == nil {
@@ -99,20 +100,20 @@ func availableNumbers(r *computedRequest) format.Answer {
 		return format.NotFound(r.path).Answer()
 	}
 	w, q := r.w, r.q
-	p, refused := readSize(q, r.quirks)
+	p, refused := world.ReadSize(q, r.quirks)
 	if refused != nil {
 		return refused.Answer()
 	}
 	n := &available{in: in, of: in.offered(sort)}
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	x := &search{w: w, quirks: r.quirks, q: q}
-	if refused := x.readFilters(r.filters); refused != nil {
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	x := &world.Search{W: w, Quirks: r.quirks, Q: q}
+	if refused := x.ReadFilters(r.filters); refused != nil {
 		return refused.Answer()
 	}
 	var rows []byte
-	for i, found := int64(0), int64(0); i < n.of.count() && found < p.size; i++ {
-		if n.Load(w, nil, i); !x.suits(n) {
+	for i, found := int64(0), int64(0); i < n.of.count() && found < p.Size; i++ {
+		if n.Load(w, nil, i); !x.Suits(n) {
 			continue
 		}
 		if found++; found > 1 {
@@ -121,7 +122,7 @@ func availableNumbers(r *computedRequest) format.Answer {
 		rows = n.Append(rows, w)
 	}
 	uri := r.path
-	if echo := q.Echo(nil, keysOf(r.filters)); len(echo) > 0 {
+	if echo := q.Echo(nil, world.KeysOf(r.filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
 	var o format.Object
@@ -134,9 +135,9 @@ func availableNumbers(r *computedRequest) format.Answer {
 
 // countryList answers the list of countries, or one of them.
 func countryList(r *computedRequest) format.Answer {
-	r.w.mu.RLock()
-	base := format.Version + "/Accounts/" + r.w.accountSID(r.account) + "/AvailablePhoneNumbers"
-	r.w.mu.RUnlock()
+	r.w.Mu.RLock()
+	base := format.Version + "/Accounts/" + r.w.AccountSID(r.account) + "/AvailablePhoneNumbers"
+	r.w.Mu.RUnlock()
 	if len(r.sids) == 2 {
 		one := numberCountryOf(r.sids[1])
 		if one == nil {

@@ -5,12 +5,13 @@ import (
 	"strconv"
 	"strings"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // availableFilters in the order of docs/twilio.md.
-var availableFilters = []filter{
-	{key: "AreaCode", read: areaFilter},
-	{key: "Contains", read: containsFilter},
+var availableFilters = []world.Filter{
+	{Key: "AreaCode", Read: areaFilter},
+	{Key: "Contains", Read: containsFilter},
 	capability("SmsEnabled", func(n *available) bool { return n.sms }),
 	capability("MmsEnabled", func(n *available) bool { return n.mms }),
 	capability("VoiceEnabled", func(n *available) bool { return n.voice }),
@@ -18,10 +19,10 @@ var availableFilters = []filter{
 	excluding("ExcludeAllAddressRequired", func(n *available) bool { return n.requires != "none" }),
 	excluding("ExcludeLocalAddressRequired", func(n *available) bool { return n.requires == "local" }),
 	excluding("ExcludeForeignAddressRequired", func(n *available) bool { return n.requires == "foreign" }),
-	{key: "Beta", read: betaFilter},
-	{key: "NearNumber", read: nearNumber},
-	{key: "NearLatLong", read: nearLatLong},
-	{key: "Distance", read: distanceFilter},
+	{Key: "Beta", Read: betaFilter},
+	{Key: "NearNumber", Read: nearNumber},
+	{Key: "NearLatLong", Read: nearLatLong},
+	{Key: "Distance", Read: distanceFilter},
 	inPlace("InPostalCode", func(l *locale) string { return l.postal }),
 	inPlace("InRegion", func(l *locale) string { return l.region }),
 	inPlace("InRateCenter", func(l *locale) string { return l.rateCenter }),
@@ -30,39 +31,39 @@ var availableFilters = []filter{
 }
 
 // capability asks for numbers that can or cannot do something.
-func capability(key string, get func(*available) bool) filter {
-	return filter{key: key, read: truthFilter(func(r row) bool { return get(r.(*available)) })}
+func capability(key string, get func(*available) bool) world.Filter {
+	return world.Filter{Key: key, Read: world.TruthFilter(func(r world.Row) bool { return get(r.(*available)) })}
 }
 
 // excluding leaves out some numbers when it is true, and nothing when it is not.
-func excluding(key string, out func(*available) bool) filter {
-	return filter{key: key, read: func(x *search, value string) (condition, *format.Refusal) {
-		c, r := truthFilter(func(row) bool { return true })(x, value)
+func excluding(key string, out func(*available) bool) world.Filter {
+	return world.Filter{Key: key, Read: func(x *world.Search, value string) (world.Condition, *format.Refusal) {
+		c, r := world.TruthFilter(func(world.Row) bool { return true })(x, value)
 		if r != nil {
 			return c, r
 		}
-		asked := c.test(nil)
-		return everywhere(func(r row) bool { return !asked || !out(r.(*available)) }), nil
+		asked := c.Test(nil)
+		return world.Everywhere(func(r world.Row) bool { return !asked || !out(r.(*available)) }), nil
 	}}
 }
 
 // betaFilter leaves out what is new to Twilio when it is false; true asks for
 // those beside all others.
-func betaFilter(x *search, value string) (condition, *format.Refusal) {
-	c, r := truthFilter(func(row) bool { return true })(x, value)
+func betaFilter(x *world.Search, value string) (world.Condition, *format.Refusal) {
+	c, r := world.TruthFilter(func(world.Row) bool { return true })(x, value)
 	if r != nil {
 		return c, r
 	}
-	asked := c.test(nil)
-	return everywhere(func(r row) bool { return asked || !r.(*available).beta }), nil
+	asked := c.Test(nil)
+	return world.Everywhere(func(r world.Row) bool { return asked || !r.(*available).beta }), nil
 }
 
 // areaFilter asks for numbers of North America by the three digits they begin with.
-func areaFilter(_ *search, value string) (condition, *format.Refusal) {
+func areaFilter(_ *world.Search, value string) (world.Condition, *format.Refusal) {
 	if len(value) != 3 || !format.Digits(value) {
-		return condition{}, format.Invalid("AreaCode is not valid: " + value)
+		return world.Condition{}, format.Invalid("AreaCode is not valid: " + value)
 	}
-	return everywhere(func(r row) bool {
+	return world.Everywhere(func(r world.Row) bool {
 		n := r.(*available)
 		return n.in.code == "1" && strings.HasPrefix(n.number, "+1"+value)
 	}), nil
@@ -74,7 +75,7 @@ const keypad = "22233344455566677778889999"
 // containsFilter asks for a pattern of 2 to 16 characters: digits, letters for
 // the digits they stand on, * for any one digit, % at an end for any number of
 // them, + at the beginning and $ at the end of the number.
-func containsFilter(_ *search, value string) (condition, *format.Refusal) {
+func containsFilter(_ *world.Search, value string) (world.Condition, *format.Refusal) {
 	pattern, atStart := strings.CutPrefix(value, "+")
 	pattern, atEnd := strings.CutSuffix(pattern, "$")
 	pattern = strings.Trim(pattern, "%")
@@ -86,35 +87,35 @@ func containsFilter(_ *search, value string) (condition, *format.Refusal) {
 		case c >= 'A' && c <= 'Z':
 			out[i] = keypad[c-'A']
 		case c != '*' && (c < '0' || c > '9'):
-			return condition{}, format.Invalid("Contains is not valid: " + value)
+			return world.Condition{}, format.Invalid("Contains is not valid: " + value)
 		}
 	}
 	if len(value) < 2 || len(value) > 16 {
-		return condition{}, format.Invalid("Contains must have 2 to 16 characters")
+		return world.Condition{}, format.Invalid("Contains must have 2 to 16 characters")
 	}
-	return everywhere(func(r row) bool {
+	return world.Everywhere(func(r world.Row) bool {
 		number := r.(*available).number[1:]
 		switch {
 		case len(out) > len(number):
 			return false
 		case atStart && atEnd:
-			return len(out) == len(number) && matchesHere(number, string(out))
+			return len(out) == len(number) && world.MatchesHere(number, string(out))
 		case atStart:
-			return matchesHere(number, string(out))
+			return world.MatchesHere(number, string(out))
 		case atEnd:
-			return matchesHere(number[len(number)-len(out):], string(out))
+			return world.MatchesHere(number[len(number)-len(out):], string(out))
 		}
-		return containsPattern(number, string(out))
+		return world.ContainsPattern(number, string(out))
 	}), nil
 }
 
 // inPlace asks for what is in a place, named by itself or by a number of it.
-func inPlace(key string, get func(*locale) string) filter {
-	return filter{key: key, read: func(_ *search, value string) (condition, *format.Refusal) {
+func inPlace(key string, get func(*locale) string) world.Filter {
+	return world.Filter{Key: key, Read: func(_ *world.Search, value string) (world.Condition, *format.Refusal) {
 		if at := placeOf(value); at != nil {
 			value = get(at)
 		}
-		return everywhere(func(r row) bool {
+		return world.Everywhere(func(r world.Row) bool {
 			at := r.(*available).at
 			return at != nil && strings.EqualFold(get(at), value)
 		}), nil
@@ -122,8 +123,8 @@ func inPlace(key string, get func(*locale) string) filter {
 }
 
 // distance is how many miles a search reaches: Distance, at most 500, or 25.
-func distance(x *search) (float64, *format.Refusal) {
-	value := x.q.Given["Distance"].Value
+func distance(x *world.Search) (float64, *format.Refusal) {
+	value := x.Q.Given["Distance"].Value
 	if value == "" {
 		return 25, nil
 	}
@@ -135,35 +136,35 @@ func distance(x *search) (float64, *format.Refusal) {
 }
 
 // distanceFilter narrows nothing by itself.
-func distanceFilter(x *search, _ string) (condition, *format.Refusal) {
+func distanceFilter(x *world.Search, _ string) (world.Condition, *format.Refusal) {
 	_, r := distance(x)
-	return everywhere(func(row) bool { return true }), r
+	return world.Everywhere(func(world.Row) bool { return true }), r
 }
 
-func near(x *search, lat, long float64) (condition, *format.Refusal) {
+func near(x *world.Search, lat, long float64) (world.Condition, *format.Refusal) {
 	reach, r := distance(x)
-	return everywhere(func(r row) bool {
+	return world.Everywhere(func(r world.Row) bool {
 		at := r.(*available).at
 		return at != nil && miles(lat, long, at.lat, at.long) <= reach
 	}), r
 }
 
 // nearNumber asks for what is near the place of a number.
-func nearNumber(x *search, value string) (condition, *format.Refusal) {
+func nearNumber(x *world.Search, value string) (world.Condition, *format.Refusal) {
 	at := placeOf(value)
 	if at == nil {
-		return everywhere(func(row) bool { return false }), nil
+		return world.Everywhere(func(world.Row) bool { return false }), nil
 	}
 	return near(x, at.lat, at.long)
 }
 
 // nearLatLong asks for what is near a point.
-func nearLatLong(x *search, value string) (condition, *format.Refusal) {
+func nearLatLong(x *world.Search, value string) (world.Condition, *format.Refusal) {
 	first, second, _ := strings.Cut(value, ",")
 	lat, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	long, err2 := strconv.ParseFloat(strings.TrimSpace(second), 64)
 	if err != nil || err2 != nil || !(lat >= -90 && lat <= 90 && long >= -180 && long <= 180) {
-		return condition{}, format.Invalid("NearLatLong is not valid: " + value)
+		return world.Condition{}, format.Invalid("NearLatLong is not valid: " + value)
 	}
 	return near(x, lat, long)
 }

@@ -141,8 +141,8 @@ func TestAvailableFilters(t *testing.T) {
 		tried[query] = true
 	}
 	for _, f := range availableFilters {
-		if !tried[f.key] {
-			t.Errorf("%s was not tried", f.key)
+		if !tried[f.Key] {
+			t.Errorf("%s was not tried", f.Key)
 		}
 	}
 }

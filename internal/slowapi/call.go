@@ -8,31 +8,34 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var calls = &kind{
-	name: "calls", prefix: "CA", tag: 'C',
-	blank: func() row { return new(call) },
-	seed:  func(w *world, k *kind) *sequence { return w.sequence(k, 0, w.records, w.epoch.Unix(), days*86400) },
-	life:  callLife,
-	filters: slices.Concat(
-		[]filter{
-			{key: "To", read: partyFilter(func(r row) *fake.Party { return &r.(*call).to })},
-			{key: "From", read: partyFilter(func(r row) *fake.Party { return &r.(*call).from })},
-			{key: "ParentCallSid", read: parentFilter},
-			{key: "Status", read: textFilter(func(r row) string { return r.(*call).progress.status() })},
+var calls = &world.Kind{
+	Name: "calls", Prefix: "CA", Tag: 'C',
+	Blank: func() world.Row { return new(call) },
+	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
+		return w.Sequence(k, 0, w.Records, w.Epoch.Unix(), world.Days*86400)
+	},
+	Life: callLife,
+	Filters: slices.Concat(
+		[]world.Filter{
+			{Key: "To", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*call).to })},
+			{Key: "From", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*call).from })},
+			{Key: "ParentCallSid", Read: parentFilter},
+			{Key: "Status", Read: world.TextFilter(func(r world.Row) string { return r.(*call).progress.Status() })},
 		},
-		clockFilters("StartTime", false, func(r row) int64 { return r.(*call).start }),
-		clockFilters("EndTime", false, func(r row) int64 { return r.(*call).end }),
+		world.ClockFilters("StartTime", false, func(r world.Row) int64 { return r.(*call).start }),
+		world.ClockFilters("EndTime", false, func(r world.Row) int64 { return r.(*call).end }),
 	),
-	create: createCall, update: updateCall, remove: true, arrives: true,
-	finals: []string{"completed", "busy", "failed", "no-answer", "canceled"},
+	Create: createCall, Update: updateCall, Remove: true, Arrives: true,
+	Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"},
 }
 
 // call is one call, read from the seed and its mark.
 type call struct {
-	progress   progress
-	s          *sequence
+	progress   world.Progress
+	s          *world.Sequence
 	i          int64
 	rest       fake.Rng // what only the row needs
 	direction  string
@@ -102,13 +105,13 @@ var (
 )
 
 // callLife is what a call goes through.
-func callLife(s *sequence, i int64) lifecycle {
-	d := fake.RngFor(s.seed, s.kind.tag, i)
-	plan, _ := callPlan(s.seed, i, &d)
-	if s.written(i) {
+func callLife(s *world.Sequence, i int64) world.Lifecycle {
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	plan, _ := callPlan(s.Seed, i, &d)
+	if s.Written(i) {
 		plan = answeredOutbound
 	}
-	return lifecycle{plan: plan, dwell: callDwell(&d, plan)}
+	return world.Lifecycle{Plan: plan, Dwell: callDwell(&d, plan)}
 }
 
 // callDwell draws how long each state lasts. Most calls are short, few are long.
@@ -135,15 +138,15 @@ func callDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
 
 // load reads the call with an index. Strings are left for later: a scan reads
 // many calls and shows few.
-func (c *call) Load(w *world, s *sequence, i int64) {
-	d := fake.RngFor(s.seed, s.kind.tag, i)
-	plan, inbound := callPlan(s.seed, i, &d)
-	role := callRole(s.seed, i)
-	written := s.written(i)
+func (c *call) Load(w *world.World, s *world.Sequence, i int64) {
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	plan, inbound := callPlan(s.Seed, i, &d)
+	role := callRole(s.Seed, i)
+	written := s.Written(i)
 	if written {
 		plan = answeredOutbound
 	}
-	*c = call{s: s, i: i, own: -1, progress: progressOf(s, i, lifecycle{plan: plan, dwell: callDwell(&d, plan)})}
+	*c = call{s: s, i: i, own: -1, progress: world.ProgressOf(s, i, world.Lifecycle{Plan: plan, Dwell: callDwell(&d, plan)})}
 	c.start, c.end = c.times()
 	if written {
 		c.fromForm(w)
@@ -152,13 +155,13 @@ func (c *call) Load(w *world, s *sequence, i int64) {
 	}
 	c.sides(w, role, inbound, &d)
 	c.rest = d
-	c.parent = role == child && !s.written(i-1)
+	c.parent = role == child && !s.Written(i-1)
 }
 
 // sides draws who called whom.
-func (c *call) sides(w *world, role int, inbound bool, d *fake.Rng) {
-	c.own = int64(d.Below(ownNumbers))
-	us, them := fake.Party{Own: true, Index: c.own}, fake.Somebody(d, w.people)
+func (c *call) sides(w *world.World, role int, inbound bool, d *fake.Rng) {
+	c.own = int64(d.Below(world.OwnNumbers))
+	us, them := fake.Party{Own: true, Index: c.own}, fake.Somebody(d, w.People)
 	odd, which := d.Below(200), d.Next()
 	c.direction, c.from, c.to = "outbound-api", us, them
 	switch {
@@ -180,12 +183,12 @@ func (c *call) sides(w *world, role int, inbound bool, d *fake.Rng) {
 var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk", "ops-1"}
 
 // fromForm takes who calls whom from the write that created the call.
-func (c *call) fromForm(w *world) {
-	form := c.s.marks[c.i].form
+func (c *call) fromForm(w *world.World) {
+	form := c.s.Marks[c.i].Form
 	c.direction = "outbound-api"
 	c.to, c.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
-	for own := range int64(ownNumbers) {
-		if fake.OwnNumber(w.seed, own) == c.from.Text {
+	for own := range int64(world.OwnNumbers) {
+		if fake.OwnNumber(w.Seed, own) == c.from.Text {
 			c.own = own
 		}
 	}
@@ -195,20 +198,20 @@ func (c *call) fromForm(w *world) {
 // its end never started.
 func (c *call) times() (start, end int64) {
 	p := &c.progress
-	start = p.reached("in-progress")
-	last := p.status()
+	start = p.Reached("in-progress")
+	last := p.Status()
 	over := last == "completed" || last == "busy" || last == "no-answer" || last == "failed" || last == "canceled"
 	if start == 0 && over {
-		start = p.reached("ringing")
+		start = p.Reached("ringing")
 	}
 	if start != 0 && over {
-		end = p.reached(last)
+		end = p.Reached(last)
 	}
 	return start, end
 }
 
 // createCall reads what POST to Calls asks for.
-func createCall(_ *world, _ *sequence, form url.Values) (map[string]string, *format.Refusal) {
+func createCall(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
 	to, from := form.Get("To"), form.Get("From")
 	switch {
 	case to == "":
@@ -231,10 +234,10 @@ func callable(party string) bool {
 
 // updateCall reads what POST to a call asks for: to end it, or to go on with
 // other instructions, which no row shows.
-func updateCall(_ *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
-	p := progressOf(s, i, callLife(s, i))
-	begun := p.reached("in-progress") != 0
-	over := p.status() == p.plan[p.final()]
+func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+	p := world.ProgressOf(s, i, callLife(s, i))
+	begun := p.Reached("in-progress") != 0
+	over := p.Status() == p.Plan[p.Final()]
 	switch status := form.Get("Status"); {
 	case status != "" && status != "canceled" && status != "completed":
 		return nil, nil, format.Refuse(http.StatusBadRequest, 21218, "Status is not valid: "+status)
@@ -251,19 +254,19 @@ func updateCall(_ *world, s *sequence, i int64, form url.Values) (map[string]str
 }
 
 // partyFilter asks for one side of a call or message.
-func partyFilter(get func(row) *fake.Party) func(*search, string) (condition, *format.Refusal) {
-	return func(x *search, value string) (condition, *format.Refusal) {
-		w := x.w
-		return everywhere(func(r row) bool { return get(r).Is(w.seed, value) }), nil
+func partyFilter(get func(world.Row) *fake.Party) func(*world.Search, string) (world.Condition, *format.Refusal) {
+	return func(x *world.Search, value string) (world.Condition, *format.Refusal) {
+		w := x.W
+		return world.Everywhere(func(r world.Row) bool { return get(r).Is(w.Seed, value) }), nil
 	}
 }
 
 // parentFilter asks for the children of a call; they stand within five of it.
-func parentFilter(x *search, value string) (condition, *format.Refusal) {
-	index, ok := x.w.find(x.s, value)
+func parentFilter(x *world.Search, value string) (world.Condition, *format.Refusal) {
+	index, ok := x.W.Find(x.S, value)
 	if !ok {
-		return condition{test: func(row) bool { return false }, hi: -1}, nil
+		return world.Condition{Test: func(world.Row) bool { return false }, Hi: -1}, nil
 	}
-	test := func(r row) bool { c := r.(*call); return c.parent && c.i-1 == index }
-	return condition{test: test, lo: index, hi: index + 5}, nil
+	test := func(r world.Row) bool { c := r.(*call); return c.parent && c.i-1 == index }
+	return world.Condition{Test: test, Lo: index, Hi: index + 5}, nil
 }

@@ -5,15 +5,16 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // callEvents answers the list of a call's events. They have no SIDs.
 func callEvents(r *computedRequest) format.Answer {
 	w := r.w
-	w.mu.RLock()
-	defer w.mu.RUnlock()
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
 	var c call
-	c.Load(w, w.below[r.account][calls], r.parent)
+	c.Load(w, w.Below[r.account][calls], r.parent)
 	list := eventsOf(w, &c)
 	l := computedList{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
 	return l.page(r)
@@ -32,12 +33,12 @@ type callEvent struct {
 
 // eventsOf are those of a call: its creation when we called, the webhook once
 // somebody answered or rang, and the status callback when it was over.
-func eventsOf(w *world, c *call) (all []callEvent) {
-	sid, account := string(w.appendSID(nil, c.s, c.i)), w.accountSID(c.s.account)
-	from, to := string(c.from.AppendTo(nil, w.seed)), string(c.to.AppendTo(nil, w.seed))
-	d := fake.RngFor(w.seed, tagCallEvents, c.i)
+func eventsOf(w *world.World, c *call) (all []callEvent) {
+	sid, account := string(w.AppendSID(nil, c.s, c.i)), w.AccountSID(c.s.Account)
+	from, to := string(c.from.AppendTo(nil, w.Seed)), string(c.to.AppendTo(nil, w.Seed))
+	d := fake.RngFor(w.Seed, tagCallEvents, c.i)
 	took := func() int64 { return int64(20 + d.Below(900)) }
-	told := []string{"account_sid", account, "api_version", format.ApiVersion, "call_sid", sid, "call_status", c.progress.status(), "direction",
+	told := []string{"account_sid", account, "api_version", format.ApiVersion, "call_sid", sid, "call_status", c.progress.Status(), "direction",
 		c.direction, "from", from, "to", to}
 
 	if c.direction == "outbound-api" {
@@ -45,7 +46,7 @@ func eventsOf(w *world, c *call) (all []callEvent) {
 			url: "https://api.twilio.com" + format.Version + "/Accounts/" + account + "/Calls/" + sid + ".json",
 			names: []string{"account_sid", account, "from", from, "method", "POST", "timeout", "55", "to", to, "url",
 				"https://hooks.example.com/voice"},
-			status: 201, took: took(), kind: "application/json", body: `{"sid": "` + sid + `"}`, happening: c.progress.created,
+			status: 201, took: took(), kind: "application/json", body: `{"sid": "` + sid + `"}`, happening: c.progress.Created,
 		})
 	}
 	if c.start != 0 && c.direction != "outbound-dial" {

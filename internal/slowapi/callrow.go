@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // made turns the call into what its creation answers: without dates, as
@@ -12,16 +13,16 @@ import (
 func (c *call) Made() { c.justMade = true }
 
 // append writes the call's row, which is its instance too.
-func (c *call) Append(dst []byte, w *world) []byte {
+func (c *call) Append(dst []byte, w *world.World) []byte {
 	var from, to [64]byte
-	fromText := string(c.from.AppendTo(from[:0], w.seed))
-	toText := string(c.to.AppendTo(to[:0], w.seed))
-	sid := string(w.appendSID(nil, c.s, c.i))
-	account := w.accountSID(c.s.account)
+	fromText := string(c.from.AppendTo(from[:0], w.Seed))
+	toText := string(c.to.AppendTo(to[:0], w.Seed))
+	sid := string(w.AppendSID(nil, c.s, c.i))
+	account := w.AccountSID(c.s.Account)
 	base := format.Version + "/Accounts/" + account + "/Calls/" + sid
 	d := c.rest
 	p := &c.progress
-	created, updated := p.created, p.updated()
+	created, updated := p.Created, p.Updated()
 	if c.justMade {
 		created, updated = 0, 0
 	}
@@ -42,7 +43,7 @@ func (c *call) Append(dst []byte, w *world) []byte {
 	o.Text("from_formatted", format.Formatted(fromText))
 	o.TextOrNull("group_sid", rareSID("GP", 33, &d))
 	if c.parent {
-		o.Text("parent_call_sid", string(w.appendSID(nil, c.s, c.i-1)))
+		o.Text("parent_call_sid", string(w.AppendSID(nil, c.s, c.i-1)))
 	} else {
 		o.Null("parent_call_sid")
 	}
@@ -56,7 +57,7 @@ func (c *call) Append(dst []byte, w *world) []byte {
 	o.Text("queue_time", queueTime(&d))
 	o.Text("sid", sid)
 	o.Date("start_time", c.start)
-	o.Text("status", p.status())
+	o.Text("status", p.Status())
 	o.Name("subresource_uris")
 	o.Open()
 	for _, sub := range callSubresources {
@@ -93,7 +94,7 @@ func (c *call) appendDuration(o *format.Object) {
 
 // duration is how long the two talked, in seconds; nothing when nobody answered.
 func (c *call) duration() int64 {
-	answered := c.progress.reached("in-progress")
+	answered := c.progress.Reached("in-progress")
 	if answered == 0 || c.end == 0 {
 		return 0
 	}
@@ -101,18 +102,18 @@ func (c *call) duration() int64 {
 }
 
 // price is for begun minutes, once the step after the final state is reached.
-func (c *call) price(w *world) string {
-	if text, set := c.s.form(c.i, editedPrice); set {
+func (c *call) price(w *world.World) string {
+	if text, set := c.s.Form(c.i, world.EditedPrice); set {
 		return text
 	}
-	if !c.progress.settled() {
+	if !c.progress.Settled() {
 		return ""
 	}
 	rate := int64(850)
 	if c.direction != "inbound" {
 		rate = 1400
 		if c.to.Text == "" && !c.to.Own {
-			rate = fake.HomeOf(w.seed, c.to.Index).Cents
+			rate = fake.HomeOf(w.Seed, c.to.Index).Cents
 		}
 	}
 	return format.Money(rate * max((c.duration()+59)/60, 1))
@@ -121,7 +122,7 @@ func (c *call) price(w *world) string {
 func (c *call) answeredBy(d *fake.Rng) string {
 	pick := d.Below(100)
 	switch {
-	case c.direction != "outbound-api" || c.progress.reached("in-progress") == 0 || pick >= 30:
+	case c.direction != "outbound-api" || c.progress.Reached("in-progress") == 0 || pick >= 30:
 		return ""
 	case pick < 24:
 		return "human"
@@ -137,12 +138,12 @@ func (c *call) callerName(d *fake.Rng) string {
 	return fake.Names[name]
 }
 
-func (c *call) forwardedFrom(w *world, d *fake.Rng) string {
-	pick, person := d.Below(100), fake.Somebody(d, w.people)
+func (c *call) forwardedFrom(w *world.World, d *fake.Rng) string {
+	pick, person := d.Below(100), fake.Somebody(d, w.People)
 	if c.direction != "inbound" || pick >= 5 {
 		return ""
 	}
-	return string(person.AppendTo(nil, w.seed))
+	return string(person.AppendTo(nil, w.Seed))
 }
 
 // rareSID names something outside this world for one record in so many.

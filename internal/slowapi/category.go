@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // category is one thing that is counted. One with parts is their sum; any
@@ -15,7 +16,7 @@ type category struct {
 	counts, measures string // units
 	parts            []string
 
-	kind  *kind
+	kind  *world.Kind
 	share int64 // of a thousand records
 	each  int64 // thousandths of a unit to one record
 	price int64 // of a unit, in hundred-thousandths of a dollar
@@ -72,7 +73,7 @@ type figures struct {
 
 // figuresOf counts a category in some accounts over a time, in Unix seconds.
 // The caller holds mu.
-func figuresOf(w *world, c *category, in []int, time format.Span) (f figures) {
+func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figures) {
 	for _, part := range c.parts {
 		g := figuresOf(w, categoryNamed(part), in, time)
 		f.count, f.usage, f.price = f.count+g.count, f.usage+g.usage, f.price+g.price
@@ -84,7 +85,7 @@ func figuresOf(w *world, c *category, in []int, time format.Span) (f figures) {
 		return f
 	}
 	for _, account := range in {
-		s := w.of(c.kind, account)
+		s := w.Of(c.kind, account)
 		f.count += counted(w, c, s, time)
 	}
 	f.usage = f.count * c.each
@@ -94,14 +95,14 @@ func figuresOf(w *world, c *category, in []int, time format.Span) (f figures) {
 
 // counted is how many records of a sequence belong to a category. Numbers are
 // paid for by the month: those there are, on the first of each month.
-func counted(w *world, c *category, s *sequence, time format.Span) int64 {
-	if s.kind != numbers {
-		return (s.firstSince(time.Until) - s.firstSince(time.From)) * c.share / 1000
+func counted(w *world.World, c *category, s *world.Sequence, time format.Span) int64 {
+	if s.Kind != numbers {
+		return (s.FirstSince(time.Until) - s.FirstSince(time.From)) * c.share / 1000
 	}
 	firsts := int64(0)
 	for at := monthOf(time.From); at < time.Until; at = monthAfter(at) {
 		if at >= time.From {
-			firsts += s.firstSince(at)
+			firsts += s.FirstSince(at)
 		}
 	}
 	return firsts
@@ -111,8 +112,8 @@ func counted(w *world, c *category, s *sequence, time format.Span) int64 {
 // everything cost. Like real ones it may fall below nothing.
 func balance(r *computedRequest) format.Answer {
 	w := r.w
-	w.mu.RLock()
-	defer w.mu.RUnlock()
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
 	spent := figuresOf(w, categoryNamed("totalprice"), []int{r.account}, wholeLife(w, r.account)).price
 	paid := (spent/2_000_000+1)*2_000_000 + 12_345
 	if r.account != 0 {
@@ -120,7 +121,7 @@ func balance(r *computedRequest) format.Answer {
 	}
 	var o format.Object
 	o.Open()
-	o.Text("account_sid", w.accountSID(r.account))
+	o.Text("account_sid", w.AccountSID(r.account))
 	o.Text("balance", format.Decimal(paid-spent))
 	o.Text("currency", "USD")
 	o.Close()
@@ -147,16 +148,16 @@ func newToken(r *computedRequest) format.Answer {
 		return format.Invalid("Ttl must be a number of seconds from 1 to 86400").Answer()
 	}
 	w := r.w
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	d := fake.RngFor(w.seed, tagSecrets<<8|0x544f, int64(r.account))
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x544f, int64(r.account))
 	user, password := string(d.Hex(nil, 32)), string(d.Hex(nil, 22))
 
 	var o format.Object
 	o.Open()
-	o.Text("account_sid", w.accountSID(r.account))
-	o.Date("date_created", w.now().Unix())
-	o.Date("date_updated", w.now().Unix())
+	o.Text("account_sid", w.AccountSID(r.account))
+	o.Date("date_created", w.Now().Unix())
+	o.Date("date_updated", w.Now().Unix())
 	o.Name("ice_servers")
 	o.B = append(o.B, '[')
 	for i, at := range iceServers {

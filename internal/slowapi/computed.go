@@ -7,18 +7,19 @@ import (
 	"strconv"
 	"strings"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // computedRequest is a request to what is neither a list nor a record of a kind.
 type computedRequest struct {
-	w       *world
-	quirks  quirks
+	w       *world.World
+	quirks  world.Quirks
 	path    string
 	sids    []string // those in the path
 	account int
 	parent  int64 // the record of the path's parent kind
 	key     string
-	filters []filter
+	filters []world.Filter
 	q       format.Query
 	form    url.Values
 }
@@ -34,21 +35,21 @@ const computedToken = "AP"
 
 // page builds the list's answer. The caller holds the world for reading.
 func (l *computedList) page(r *computedRequest) format.Answer {
-	p, refused := readSize(r.q, r.quirks)
+	p, refused := world.ReadSize(r.q, r.quirks)
 	if refused != nil {
 		return refused.Answer()
 	}
-	at := p.page
-	if p.token != "" {
-		plain, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.token, computedToken))
+	at := p.Page
+	if p.Token != "" {
+		plain, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.Token, computedToken))
 		page, ok := format.Whole(string(plain))
-		if err != nil || !ok || !strings.HasPrefix(p.token, computedToken) {
+		if err != nil || !ok || !strings.HasPrefix(p.Token, computedToken) {
 			return format.Invalid("Page token is invalid.").Answer()
 		}
 		at = page
 	}
-	first := min(at*p.size, l.count)
-	last := min(first+p.size, l.count)
+	first := min(at*p.Size, l.count)
+	last := min(first+p.Size, l.count)
 	var rows []byte
 	for place := first; place < last; place++ {
 		if place > first {
@@ -56,12 +57,12 @@ func (l *computedList) page(r *computedRequest) format.Answer {
 		}
 		rows = l.row(rows, place)
 	}
-	base := r.q.Echo([]byte(r.path+"?"), keysOf(r.filters))
-	e := format.Envelope{Base: string(base), Key: r.key, Size: p.size, Page: p.page, Token: p.token, Rows: int(last - first)}
+	base := r.q.Echo([]byte(r.path+"?"), world.KeysOf(r.filters))
+	e := format.Envelope{Base: string(base), Key: r.key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: int(last - first)}
 	if last < l.count {
 		e.Next = computedPage(at + 1)
 	}
-	if p.page > 0 && last > first {
+	if p.Page > 0 && last > first {
 		e.Previous = computedPage(at - 1)
 	}
 	return format.Answer{Status: 200, Body: e.List(rows)}

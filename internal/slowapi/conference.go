@@ -7,28 +7,29 @@ import (
 	"slices"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var conferences = &kind{
-	name: "conferences", prefix: "CF", tag: 'F',
-	blank: func() row { return new(conference) },
-	seed:  seedConferences,
-	life:  conferenceLife,
-	filters: slices.Concat(
-		clockFilters("DateCreated", false, func(r row) int64 { return r.(*conference).progress.created }),
-		clockFilters("DateUpdated", false, func(r row) int64 { return r.(*conference).progress.updated() }),
-		[]filter{
-			{key: "FriendlyName", read: textFilter(func(r row) string { return r.(*conference).name })},
-			{key: "Status", read: textFilter(func(r row) string { return r.(*conference).progress.status() })},
+var conferences = &world.Kind{
+	Name: "conferences", Prefix: "CF", Tag: 'F',
+	Blank: func() world.Row { return new(conference) },
+	Seed:  seedConferences,
+	Life:  conferenceLife,
+	Filters: slices.Concat(
+		world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*conference).progress.Created }),
+		world.ClockFilters("DateUpdated", false, func(r world.Row) int64 { return r.(*conference).progress.Updated() }),
+		[]world.Filter{
+			{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*conference).name })},
+			{Key: "Status", Read: world.TextFilter(func(r world.Row) string { return r.(*conference).progress.Status() })},
 		},
 	),
-	update: updateConference, arrives: true,
+	Update: updateConference, Arrives: true,
 }
 
 // conference is one conference, read from the seed and its mark.
 type conference struct {
-	progress progress
-	s        *sequence
+	progress world.Progress
+	s        *world.Sequence
 	i        int64
 	rest     fake.Rng // what only the row needs
 	name     string
@@ -37,9 +38,9 @@ type conference struct {
 var conferencePlan = []string{"init", "in-progress", "completed"}
 
 // conferenceLife is what a conference goes through. It lasts less than an hour.
-func conferenceLife(s *sequence, i int64) lifecycle {
-	d := fake.RngFor(s.seed, s.kind.tag, i)
-	return lifecycle{plan: conferencePlan, dwell: [8]int64{int64(5 + d.Below(25)), int64(60 + min(d.Below(2900), d.Below(2900)))}}
+func conferenceLife(s *world.Sequence, i int64) world.Lifecycle {
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	return world.Lifecycle{Plan: conferencePlan, Dwell: [8]int64{int64(5 + d.Below(25)), int64(60 + min(d.Below(2900), d.Below(2900)))}}
 }
 
 var rooms = [...]string{
@@ -48,16 +49,16 @@ var rooms = [...]string{
 }
 
 // load reads the conference with an index.
-func (c *conference) Load(_ *world, s *sequence, i int64) {
-	*c = conference{s: s, i: i, progress: progressOf(s, i, conferenceLife(s, i))}
-	c.rest = fake.RngFor(s.seed, tagRooms, i)
+func (c *conference) Load(_ *world.World, s *world.Sequence, i int64) {
+	*c = conference{s: s, i: i, progress: world.ProgressOf(s, i, conferenceLife(s, i))}
+	c.rest = fake.RngFor(s.Seed, tagRooms, i)
 	c.name = rooms[c.rest.Below(len(rooms))]
 }
 
 // append writes the conference's row, which is its instance too.
-func (c *conference) Append(dst []byte, w *world) []byte {
-	account := w.accountSID(c.s.account)
-	sid := string(w.appendSID(nil, c.s, c.i))
+func (c *conference) Append(dst []byte, w *world.World) []byte {
+	account := w.AccountSID(c.s.Account)
+	sid := string(w.AppendSID(nil, c.s, c.i))
 	base := format.Version + "/Accounts/" + account + "/Conferences/" + sid
 	d := c.rest
 	region := "us1"
@@ -71,13 +72,13 @@ func (c *conference) Append(dst []byte, w *world) []byte {
 	o.Text("account_sid", account)
 	o.Text("api_version", format.ApiVersion)
 	o.TextOrNull("call_sid_ending_conference", ender)
-	o.Date("date_created", c.progress.created)
-	o.Date("date_updated", c.progress.updated())
+	o.Date("date_created", c.progress.Created)
+	o.Date("date_updated", c.progress.Updated())
 	o.Text("friendly_name", c.name)
 	o.TextOrNull("reason_conference_ended", reason)
 	o.Text("region", region)
 	o.Text("sid", sid)
-	o.Text("status", c.progress.status())
+	o.Text("status", c.progress.Status())
 	o.Name("subresource_uris")
 	o.Open()
 	o.Text("participants", base+"/Participants.json")
@@ -91,10 +92,10 @@ func (c *conference) Append(dst []byte, w *world) []byte {
 const endedViaAPI = "conference-ended-via-api"
 
 // ending is why the conference ended, and whose leaving ended it.
-func (c *conference) ending(w *world, d *fake.Rng) (reason, call string) {
+func (c *conference) ending(w *world.World, d *fake.Rng) (reason, call string) {
 	who, why := d.Below(participantCount(c.s, c.i)), d.Below(100)
-	switch given, set := c.s.form(c.i, "Reason"); {
-	case c.progress.status() != "completed":
+	switch given, set := c.s.Form(c.i, "Reason"); {
+	case c.progress.Status() != "completed":
 		return "", ""
 	case set:
 		return given, ""
@@ -110,19 +111,19 @@ func (c *conference) ending(w *world, d *fake.Rng) (reason, call string) {
 		reason = "last-participant-left"
 	}
 	if i := participantCall(c.s, c.i, who); i >= 0 {
-		call = string(w.appendSID(nil, c.s.among[calls], i))
+		call = string(w.AppendSID(nil, c.s.Among[calls], i))
 	}
 	return reason, call
 }
 
 // updateConference reads what POST to a conference asks for: to end it, or to
 // say something to everybody in it, which no row shows.
-func updateConference(_ *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
-	p := progressOf(s, i, conferenceLife(s, i))
+func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+	p := world.ProgressOf(s, i, conferenceLife(s, i))
 	switch status := form.Get("Status"); {
 	case status != "" && status != "completed":
 		return nil, nil, format.Invalid("Status is not valid: " + status)
-	case p.status() == "completed":
+	case p.Status() == "completed":
 		return nil, nil, format.Refuse(http.StatusBadRequest, 20001, "The conference is not in progress")
 	case status == "completed":
 		return map[string]string{"Reason": endedViaAPI}, []string{"completed"}, nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/internal/slowapi/world"
 )
 
 func TestConferences(t *testing.T) {
@@ -159,7 +160,7 @@ func TestParticipants(t *testing.T) {
 // TestParticipantsOfTheLongGone looks at every conference, with the quirk that
 // keeps who took part.
 func TestParticipantsOfTheLongGone(t *testing.T) {
-	r := start(t, Options{Records: 3000, Quirks: []string{participantsKept}})
+	r := start(t, Options{Records: 3000, Quirks: []string{world.ParticipantsKept}})
 	labels, sizes := 0, map[int]int{}
 	for _, room := range r.walk(root+"/Conferences.json?PageSize=1000", nil) {
 		list := r.page(root + "/Conferences/" + room["sid"].(string) + "/Participants.json").records

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/internal/slowapi/world"
 
 	"understudy/internal/slowapi/format"
 )
@@ -61,7 +62,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 }
 
 func statusOf(err error) int {
-	if errors.Is(err, errUnkept) {
+	if errors.Is(err, world.ErrUnkept) {
 		return http.StatusInternalServerError
 	}
 	return http.StatusBadRequest
@@ -121,18 +122,18 @@ func (s *Server) advance(raw []byte) (any, error) {
 		switch {
 		case n < 0 || n > maxAdvance:
 			return nil, fmt.Errorf("%s must be 0 to %d", name, maxAdvance)
-		case n > 0 && (w.kindNamed(name) == nil || !w.kindNamed(name).arrives):
+		case n > 0 && (w.KindNamed(name) == nil || !w.KindNamed(name).Arrives):
 			return nil, fmt.Errorf("%s are not part of this world; only 0 is possible", name)
 		case n == 0:
 			delete(created, name)
 		}
 	}
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	w.mu.RLock()
-	at := w.now().Add(time.Duration(in.Seconds) * time.Second)
-	w.mu.RUnlock()
-	moved, err := s.commit(entry{Op: "advance", At: at, New: created})
+	w.Writing.Lock()
+	defer w.Writing.Unlock()
+	w.Mu.RLock()
+	at := w.Now().Add(time.Duration(in.Seconds) * time.Second)
+	w.Mu.RUnlock()
+	moved, err := s.commit(world.Entry{Op: "advance", At: at, New: created})
 	if err != nil {
 		return nil, err
 	}
@@ -239,9 +240,9 @@ type edited struct {
 // cannot be: the error says which, and how many were made.
 func (s *Server) editRecords(raw []byte) (any, error) {
 	var in struct {
-		Kind    string `json:"kind"`
-		Account int    `json:"account"`
-		Records []edit `json:"records"`
+		Kind    string       `json:"kind"`
+		Account int          `json:"account"`
+		Records []world.Edit `json:"records"`
 	}
 	if err := format.Strict(raw, &in); err != nil {
 		return nil, err
@@ -250,16 +251,16 @@ func (s *Server) editRecords(raw []byte) (any, error) {
 		return nil, fmt.Errorf("at most %d records at once", maxEdits)
 	}
 	w := s.world
-	if w.kindNamed(in.Kind) == nil {
+	if w.KindNamed(in.Kind) == nil {
 		return nil, fmt.Errorf("there is no kind %q", in.Kind)
 	}
-	w.writing.Lock()
-	defer w.writing.Unlock()
+	w.Writing.Lock()
+	defer w.Writing.Unlock()
 	out := edited{Changed: make([]string, 0, len(in.Records))}
 	for n := range in.Records {
-		w.mu.RLock()
-		e, sid, err := w.entryOf(in.Kind, in.Account, &in.Records[n])
-		w.mu.RUnlock()
+		w.Mu.RLock()
+		e, sid, err := w.EntryOf(in.Kind, in.Account, &in.Records[n])
+		w.Mu.RUnlock()
 		if err == nil {
 			_, err = s.commit(e)
 		}
@@ -268,8 +269,8 @@ func (s *Server) editRecords(raw []byte) (any, error) {
 		}
 		out.Changed = append(out.Changed, sid)
 	}
-	w.mu.RLock()
-	out.Clock = w.now()
-	w.mu.RUnlock()
+	w.Mu.RLock()
+	out.Clock = w.Now()
+	w.Mu.RUnlock()
 	return out, nil
 }

@@ -13,17 +13,18 @@ import (
 	"sync"
 	"time"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // serveAudio answers the path of a recording without .json: WAV, unless it ends
 // in .mp3. Nothing is there before the recording is complete.
 func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (format.Answer, error) {
 	w := s.world
-	w.mu.RLock()
-	defer w.mu.RUnlock()
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
 	var one recording
 	one.Load(w, t.seq, t.index)
-	if !t.seq.exists(t.index) || one.status != "completed" {
+	if !t.seq.Exists(t.index) || one.status != "completed" {
 		return format.NotFound(t.path).Answer(), nil
 	}
 	c := one.sound(strings.HasSuffix(t.path, ".mp3"), r.URL.Query().Get("RequestedChannels"))
@@ -33,7 +34,7 @@ func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (format.Ans
 // redirectMedium answers the path of a medium without .json: the content is
 // elsewhere, for a while, for whoever knows the address.
 func (s *Server) redirectMedium(_ *http.Request, t target, _ url.Values) (format.Answer, error) {
-	if s.quirks.on(mediaLate) && s.early.first(t.seq.account, t.index) {
+	if s.quirks.On(world.MediaLate) && s.early.first(t.seq.Account, t.index) {
 		return format.NotFound(t.path).Answer(), nil
 	}
 	to := t.here + s.cdn.path(t.account, t.sids[len(t.sids)-1], s.now())
@@ -101,14 +102,14 @@ func (s *Server) picture(path string) (format.Content, bool) {
 	number, sid, _ := strings.Cut(strings.TrimPrefix(path, cdnPath), "/")
 	account, err := strconv.Atoi(number)
 	w := s.world
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	all := w.of(media, account)
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	all := w.Of(media, account)
 	if err != nil || all == nil {
 		return format.Content{}, false
 	}
-	i, ok := w.find(all, sid)
-	if !ok || !all.exists(i) || !all.among[messages].exists(i/places) {
+	i, ok := w.Find(all, sid)
+	if !ok || !all.Exists(i) || !all.Among[messages].Exists(i/places) {
 		return format.Content{}, false
 	}
 	var m medium

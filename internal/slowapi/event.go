@@ -5,26 +5,27 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var events = &kind{
-	name: "monitor_events", key: "events", prefix: "AE", tag: 0x4145,
-	blank: func() row { return new(event) },
-	seed: func(w *world, k *kind) *sequence {
-		return w.sequence(k, 0, w.records/troubled, w.epoch.Unix(), days*86400)
+var events = &world.Kind{
+	Name: "monitor_events", Key: "events", Prefix: "AE", Tag: 0x4145,
+	Blank: func() world.Row { return new(event) },
+	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
+		return w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), world.Days*86400)
 	},
-	filters: []filter{
-		{key: "ActorSid", read: textFilter(func(r row) string { return r.(*event).actorSID() })},
-		{key: "EventType", read: textFilter(func(r row) string { return r.(*event).doing().name })},
-		{key: "ResourceSid", read: eventResourceFilter},
-		{key: "SourceIpAddress", read: textFilter(func(r row) string { return r.(*event).address() })},
-		{key: "StartDate", read: eventDates[2].read},
-		{key: "EndDate", read: eventDates[1].read},
+	Filters: []world.Filter{
+		{Key: "ActorSid", Read: world.TextFilter(func(r world.Row) string { return r.(*event).actorSID() })},
+		{Key: "EventType", Read: world.TextFilter(func(r world.Row) string { return r.(*event).doing().name })},
+		{Key: "ResourceSid", Read: eventResourceFilter},
+		{Key: "SourceIpAddress", Read: world.TextFilter(func(r world.Row) string { return r.(*event).address() })},
+		{Key: "StartDate", Read: eventDates[2].Read},
+		{Key: "EndDate", Read: eventDates[1].Read},
 	},
 }
 
 // eventDates are "at it", "at its end or earlier" and "at its beginning or later".
-var eventDates = clockFilters("Date", true, func(r row) int64 { return r.(*event).at })
+var eventDates = world.ClockFilters("Date", true, func(r world.Row) int64 { return r.(*event).at })
 
 // auditEvent is one sort of event: what was done, to what, and what of it changed.
 type auditEvent struct {
@@ -45,7 +46,7 @@ var auditEvents = []auditEvent{
 
 // event is one event, drawn whole when it is loaded.
 type event struct {
-	s    *sequence
+	s    *world.Sequence
 	i    int64
 	at   int64
 	here string
@@ -54,16 +55,16 @@ type event struct {
 }
 
 // load reads the event with an index.
-func (e *event) Load(_ *world, s *sequence, i int64) {
-	d := fake.RngFor(s.seed, s.kind.tag, i)
-	*e = event{s: s, i: i, at: s.created(i), what: d.Below(len(auditEvents)), who: d.Below(6), from: d.Below(20), which: d.Below(ownNumbers)}
+func (e *event) Load(_ *world.World, s *world.Sequence, i int64) {
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	*e = event{s: s, i: i, at: s.Created(i), what: d.Below(len(auditEvents)), who: d.Below(6), from: d.Below(20), which: d.Below(world.OwnNumbers)}
 }
 
 func (e *event) doing() auditEvent { return auditEvents[e.what] }
 
 // actorSID is who did it: one of six, whom nothing else knows of.
 func (e *event) actorSID() string {
-	d := fake.RngFor(e.s.seed, e.s.kind.tag<<8, int64(e.who))
+	d := fake.RngFor(e.s.Seed, e.s.Kind.Tag<<8, int64(e.who))
 	return string(d.Hex([]byte("US"), 16))
 }
 
@@ -71,35 +72,35 @@ func (e *event) actorSID() string {
 func (e *event) address() string { return "203.0.113." + strconv.Itoa(7+e.from) }
 
 // resource is what it was done to, and its path. A key is one that is no more.
-func (e *event) resource(w *world) (sid, path string) {
-	account := w.accountSID(e.s.account)
+func (e *event) resource(w *world.World) (sid, path string) {
+	account := w.AccountSID(e.s.Account)
 	path = format.Version + "/Accounts/" + account
 	switch e.doing().resource {
 	case "phone-number":
 		sid = ownSID(w, int64(e.which))
 		return sid, path + "/IncomingPhoneNumbers/" + sid
 	case "application":
-		sid = string(w.cipher.AppendSID(nil, "AP", e.s.account, tagApplications, int64(e.which%seededApplications)))
+		sid = string(w.Cipher.AppendSID(nil, "AP", e.s.Account, tagApplications, int64(e.which%seededApplications)))
 		return sid, path + "/Applications/" + sid
 	case "api-key":
-		d := fake.RngFor(e.s.seed, e.s.kind.tag<<8|1, int64(e.which))
+		d := fake.RngFor(e.s.Seed, e.s.Kind.Tag<<8|1, int64(e.which))
 		sid = string(d.Hex([]byte("SK"), 16))
 		return sid, path + "/Keys/" + sid
 	}
 	return account, path
 }
 
-func eventResourceFilter(x *search, value string) (condition, *format.Refusal) {
-	return everywhere(func(r row) bool {
-		sid, _ := r.(*event).resource(x.w)
+func eventResourceFilter(x *world.Search, value string) (world.Condition, *format.Refusal) {
+	return world.Everywhere(func(r world.Row) bool {
+		sid, _ := r.(*event).resource(x.W)
 		return sid == value
 	}), nil
 }
 
 // append writes the event's row, which is its instance too.
-func (e *event) Append(dst []byte, w *world) []byte {
-	sid := string(w.appendSID(nil, e.s, e.i))
-	account, does := w.accountSID(e.s.account), e.doing()
+func (e *event) Append(dst []byte, w *world.World) []byte {
+	sid := string(w.AppendSID(nil, e.s, e.i))
+	account, does := w.AccountSID(e.s.Account), e.doing()
 	resource, path := e.resource(w)
 
 	o := format.Object{B: dst}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // documented reads the table of docs/twilio.md: the filters of every path, a star
@@ -116,7 +117,7 @@ func TestEveryDocumentedFilterFindsSomeRecordsAndNotOthers(t *testing.T) {
 		}
 		var ours []string
 		for _, f := range one.listFilters() {
-			ours = append(ours, f.key)
+			ours = append(ours, f.Key)
 		}
 		if !slices.Equal(ours, filters) {
 			t.Errorf("%s: filters %v, the table has %v", path, ours, filters)
@@ -219,7 +220,7 @@ func wanted(t *testing.T, key, value string, all []record) (asked string, want [
 // TestListsOfARecord tries the lists that belong to one record: each filter
 // finds what it should in the lists of all of them, and tells some apart.
 func TestListsOfARecord(t *testing.T) {
-	r := start(t, Options{Records: 200, Quirks: []string{participantsKept}})
+	r := start(t, Options{Records: 200, Quirks: []string{world.ParticipantsKept}})
 	for _, one := range routes {
 		if one.parent == nil || one.instance {
 			continue
@@ -235,16 +236,16 @@ func TestListsOfARecord(t *testing.T) {
 				all := r.walk(target, nil)
 				rows += len(all)
 				for _, f := range one.listFilters() {
-					some, others := r.tryHere(target, f.key, all)
-					met[f.key], unmet[f.key] = met[f.key]+some, unmet[f.key]+others
+					some, others := r.tryHere(target, f.Key, all)
+					met[f.Key], unmet[f.Key] = met[f.Key]+some, unmet[f.Key]+others
 				}
 			}
 			if rows == 0 {
 				t.Error("all these lists are empty")
 			}
 			for _, f := range one.listFilters() {
-				if met[f.key] == 0 || unmet[f.key] == 0 {
-					t.Errorf("%s: %d records met it, %d did not", f.key, met[f.key], unmet[f.key])
+				if met[f.Key] == 0 || unmet[f.Key] == 0 {
+					t.Errorf("%s: %d records met it, %d did not", f.Key, met[f.Key], unmet[f.Key])
 				}
 			}
 		})
@@ -358,16 +359,16 @@ func TestEdges(t *testing.T) {
 		{"", "StartTime", "2026-03", "alnmb"},
 		{"", "StartTime", "2026-03-10T12:00:00Z", "n"},
 		{"", "EndTime<", "2026-03-10", "mb"},
-		{edgeExclusive, "StartTime<", "2026-03-10", "b"},
-		{edgeExclusive, "StartTime>", "2026-03-10", "aln"},
-		{beforeWholeDay, "StartTime<", "2026-03-10", "lnmb"},
-		{operatorRefused, "StartTime", "2026-03-10", "lnm"},
+		{world.EdgeExclusive, "StartTime<", "2026-03-10", "b"},
+		{world.EdgeExclusive, "StartTime>", "2026-03-10", "aln"},
+		{world.BeforeWholeDay, "StartTime<", "2026-03-10", "lnmb"},
+		{world.OperatorRefused, "StartTime", "2026-03-10", "lnm"},
 		{"", "DateSent", "2026-03-10", "lnm"},
 		{"", "DateSent<", "2026-03-10", "lnmb"},
 		{"", "DateSent>", "2026-03-10", "alnm"},
 		{"", "DateSent<", "2026-03-10T12:00:00Z", "nmb"},
-		{beforeMidnight, "DateSent<", "2026-03-10", "mb"},
-		{edgeExclusive, "DateSent<", "2026-03-10", "b"},
+		{world.BeforeMidnight, "DateSent<", "2026-03-10", "mb"},
+		{world.EdgeExclusive, "DateSent<", "2026-03-10", "b"},
 		{"", "DateSent", ">=2026-03-10", "alnmb"},
 	} {
 		s := edgeWorld(t, c.quirk, midnight)
@@ -461,7 +462,7 @@ func TestDateForms(t *testing.T) {
 }
 
 func TestQuirks(t *testing.T) {
-	if _, err := New(Options{Quirks: []string{"edge"}}); err == nil || !strings.Contains(err.Error(), edgeExclusive) {
+	if _, err := New(Options{Quirks: []string{"edge"}}); err == nil || !strings.Contains(err.Error(), world.EdgeExclusive) {
 		t.Errorf("an unknown quirk: %v", err)
 	}
 	on := func(quirk string) running { return start(t, Options{Records: 60, Quirks: []string{quirk}}) }
@@ -469,23 +470,23 @@ func TestQuirks(t *testing.T) {
 		code, _, _ := r.ask("GET", root+target, nil)
 		return code
 	}
-	if got := status(on(operatorRefused), "/Messages.json?DateSent=%3E%3D2019-08-08"); got != 400 {
-		t.Errorf("%s: %d", operatorRefused, got)
+	if got := status(on(world.OperatorRefused), "/Messages.json?DateSent=%3E%3D2019-08-08"); got != 400 {
+		t.Errorf("%s: %d", world.OperatorRefused, got)
 	}
-	if got := status(on(sizeRefused), "/Calls.json?PageSize=1001"); got != 400 {
-		t.Errorf("%s: %d", sizeRefused, got)
+	if got := status(on(world.SizeRefused), "/Calls.json?PageSize=1001"); got != 400 {
+		t.Errorf("%s: %d", world.SizeRefused, got)
 	}
-	if p := on(sizeForgiven).page(root + "/Calls.json?PageSize=zero"); p.Size != 50 {
-		t.Errorf("%s: %+v", sizeForgiven, p)
+	if p := on(world.SizeForgiven).page(root + "/Calls.json?PageSize=zero"); p.Size != 50 {
+		t.Errorf("%s: %+v", world.SizeForgiven, p)
 	}
-	if got := status(on(retention), "/Messages.json?DateSent%3E=2020-01-01"); got != 400 {
-		t.Errorf("%s: %d", retention, got)
+	if got := status(on(world.Retention), "/Messages.json?DateSent%3E=2020-01-01"); got != 400 {
+		t.Errorf("%s: %d", world.Retention, got)
 	}
-	r := on(pageIgnored)
+	r := on(world.PageIgnored)
 	if p := r.page(root + "/Calls.json?Page=1"); p.Page != 1 || sids(p.records)[0] != sids(r.page(root + "/Calls.json").records)[0] {
-		t.Errorf("%s: %+v", pageIgnored, p)
+		t.Errorf("%s: %+v", world.PageIgnored, p)
 	}
-	r = on(unfinishedRefused)
+	r = on(world.UnfinishedRefused)
 	calls := sids(r.page(root + "/Calls.json").records)
 	r.write("DELETE", root+"/Calls/"+calls[0]+".json", nil, 409)
 	r.write("DELETE", root+"/Calls/"+calls[40]+".json", nil, 204)

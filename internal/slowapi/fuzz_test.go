@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 	"unicode/utf8"
 )
 
@@ -18,7 +19,7 @@ func FuzzTarget(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	token := string(s.world.appendSID(nil, s.world.below[0][calls], 77))
+	token := string(s.world.AppendSID(nil, s.world.Below[0][calls], 77))
 	for _, seed := range []string{
 		root + "/Calls.json?StartTime%3E=2026-05-01&EndTime<=2026&Status=busy&PageSize=3&Page=2",
 		root + "/Calls.json?Page=1&PageToken=PA" + token,
@@ -28,14 +29,14 @@ func FuzzTarget(f *testing.F) {
 		root + "/IncomingPhoneNumbers/TollFree.json?PhoneNumber=+1***&Beta=true&Origin=hosted",
 		root + "/Recordings.json?CallSid=" + token + "&IncludeSoftDeleted=true&DateCreated%3E=2026",
 		root + "/Calls/" + token + "/Recordings.json?DateCreated=2026-05",
-		root + "/Recordings/" + string(s.world.appendSID(nil, s.world.below[0][recordings], 7)) + ".mp3?RequestedChannels=2",
+		root + "/Recordings/" + string(s.world.AppendSID(nil, s.world.Below[0][recordings], 7)) + ".mp3?RequestedChannels=2",
 		root + "/Conferences.json?DateUpdated%3C=2026-05-20&FriendlyName=Board&Status=completed",
-		root + "/Conferences/" + string(s.world.appendSID(nil, s.world.below[0][conferences], 7)) + "/Participants.json?Muted=true&Page=1&Pa" +
+		root + "/Conferences/" + string(s.world.AppendSID(nil, s.world.Below[0][conferences], 7)) + "/Participants.json?Muted=true&Page=1&Pa" +
 			"geToken=PACP" + token[2:],
 		root + "/Messages/" + token + "/Media/ME.json", root + "/Transcriptions.json?Page=3",
 		root + "/Notifications.json?Log=1&MessageDate>=2026-05-01&PageSize=2",
 		root + "/Calls/" + token + "/Events.json?Page=1&PageToken=APMQ%3D%3D", root + "/Calls/" + token + "/Notifications.json",
-		root + "/Queues/" + string(s.world.appendSID(nil, s.world.below[0][queues], 1)) + "/Members/Front.json",
+		root + "/Queues/" + string(s.world.AppendSID(nil, s.world.Below[0][queues], 1)) + "/Members/Front.json",
 		root + "/Addresses.json?EmergencyEnabled=true&IsoCountry=US&CustomerName=x", root + "/Addresses/AD/DependentPhoneNumbers.json",
 		root + "/Usage/Records/Daily.json?Category=sms&StartDate=-30days&EndDate=+1day&IncludeSubaccounts=true&PageToken=APMg==",
 		root + "/AvailablePhoneNumbers/US/Local.json?Contains=+4*5$&AreaCode=415&NearLatLong=37.8,-122.4&Distance=9&InRegion=ca&Beta=false",
@@ -174,11 +175,11 @@ func FuzzJournal(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		var e entry
+		var e world.Entry
 		if format.Strict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 || e.New["conferences"] > 1000 || e.New["alerts"] > 1000 {
 			return
 		}
-		if _, err := s.world.apply(e); err != nil {
+		if _, err := s.world.Apply(e); err != nil {
 			return
 		}
 		if _, err := s.advance([]byte(`{"calls":1,"seconds":5}`)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // incident is one way for things to go wrong. In what it says {to}, {from},
@@ -53,28 +54,28 @@ type scene struct {
 }
 
 // callScene reads the scene of a trouble with a call.
-func callScene(w *world, s *sequence, i int64, d fake.Rng) scene {
+func callScene(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
 	var c call
 	c.Load(w, s, i)
 	return scene{
-		account: w.accountSID(s.account), sid: string(w.appendSID(nil, s, i)),
-		from: string(c.from.AppendTo(nil, w.seed)), to: string(c.to.AppendTo(nil, w.seed)),
-		status: c.progress.status(), direction: c.direction,
+		account: w.AccountSID(s.Account), sid: string(w.AppendSID(nil, s, i)),
+		from: string(c.from.AppendTo(nil, w.Seed)), to: string(c.to.AppendTo(nil, w.Seed)),
+		status: c.progress.Status(), direction: c.direction,
 		trouble: callIncidents[d.Below(len(callIncidents))], d: d,
 	}
 }
 
 // messageScene reads the scene of a trouble with a message.
-func messageScene(w *world, s *sequence, i int64, d fake.Rng) scene {
+func messageScene(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
 	var m message
 	m.Load(w, s, i)
 	rest := m.rest
 	m.failure(&rest)
 	service := m.serviceSID(w, &rest)
 	return scene{
-		account: w.accountSID(s.account), sid: string(w.appendSID(nil, s, i)),
-		from: string(m.from.AppendTo(nil, w.seed)), to: string(m.to.AppendTo(nil, w.seed)),
-		status: m.progress.status(), direction: m.direction,
+		account: w.AccountSID(s.Account), sid: string(w.AppendSID(nil, s, i)),
+		from: string(m.from.AppendTo(nil, w.Seed)), to: string(m.to.AppendTo(nil, w.Seed)),
+		status: m.progress.Status(), direction: m.direction,
 		message: true, body: m.say(rest), service: service,
 		trouble: messageIncidents[d.Below(len(messageIncidents))], d: d,
 	}
@@ -183,13 +184,13 @@ func (c *scene) requestHeaders() string {
 	return pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
 }
 
-var notifications = &kind{
-	name: "notifications", prefix: "NO", tag: 0x4e4f,
-	blank: func() row { return new(notification) },
-	seed:  seedNotifications,
-	filters: slices.Concat(
-		[]filter{{key: "Log", read: textFilter(func(r row) string { return r.(*notification).log() })}},
-		clockFilters("MessageDate", false, func(r row) int64 { return r.(*notification).at }),
+var notifications = &world.Kind{
+	Name: "notifications", Prefix: "NO", Tag: 0x4e4f,
+	Blank: func() world.Row { return new(notification) },
+	Seed:  seedNotifications,
+	Filters: slices.Concat(
+		[]world.Filter{{Key: "Log", Read: world.TextFilter(func(r world.Row) string { return r.(*notification).log() })}},
+		world.ClockFilters("MessageDate", false, func(r world.Row) int64 { return r.(*notification).at }),
 	),
 }
 
@@ -198,7 +199,7 @@ const troubled = 50
 
 // notification is one notification. Every fifty calls one of them has one.
 type notification struct {
-	s     *sequence
+	s     *world.Sequence
 	i     int64
 	call  int64
 	at    int64
@@ -208,9 +209,9 @@ type notification struct {
 }
 
 // seedNotifications dates each notification two seconds after its call.
-func seedNotifications(w *world, k *kind) *sequence {
-	s, over := w.sequence(k, 0, w.records/troubled, w.epoch.Unix(), 0), w.below[0][calls]
-	s.at = func(i int64) int64 { return min(over.created(notifiedCall(w.seed, i))+2, over.newest) }
+func seedNotifications(w *world.World, k *world.Kind) *world.Sequence {
+	s, over := w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), 0), w.Below[0][calls]
+	s.At = func(i int64) int64 { return min(over.Created(notifiedCall(w.Seed, i))+2, over.Newest) }
 	return s
 }
 
@@ -222,14 +223,14 @@ func notifiedCall(seed uint64, i int64) int64 {
 }
 
 // notificationsOf are those of one call: one or none.
-func notificationsOf(_ *world, _ *sequence, call int64) condition {
+func notificationsOf(_ *world.World, _ *world.Sequence, call int64) world.Condition {
 	i := call / troubled
-	return condition{test: func(r row) bool { return r.(*notification).call == call }, lo: i, hi: i}
+	return world.Condition{Test: func(r world.Row) bool { return r.(*notification).call == call }, Lo: i, Hi: i}
 }
 
 // load reads the notification with an index.
-func (n *notification) Load(w *world, s *sequence, i int64) {
-	*n = notification{s: s, i: i, call: notifiedCall(s.seed, i), at: s.created(i), d: fake.RngFor(s.seed, s.kind.tag, i)}
+func (n *notification) Load(w *world.World, s *world.Sequence, i int64) {
+	*n = notification{s: s, i: i, call: notifiedCall(s.Seed, i), at: s.Created(i), d: fake.RngFor(s.Seed, s.Kind.Tag, i)}
 }
 
 // trouble is what it is about.
@@ -247,9 +248,9 @@ func (n *notification) log() string {
 }
 
 // append writes the notification's row, or its instance, which says more.
-func (n *notification) Append(dst []byte, w *world) []byte {
-	c := callScene(w, w.below[n.s.account][calls], n.call, n.d)
-	sid := string(w.appendSID(nil, n.s, n.i))
+func (n *notification) Append(dst []byte, w *world.World) []byte {
+	c := callScene(w, w.Below[n.s.Account][calls], n.call, n.d)
+	sid := string(w.AppendSID(nil, n.s, n.i))
 	base := format.Version + "/Accounts/" + c.account
 	if n.below {
 		base += "/Calls/" + c.sid
@@ -280,5 +281,5 @@ func (n *notification) Append(dst []byte, w *world) []byte {
 	return o.B
 }
 
-func wholeNotification(r row, _ string) { r.(*notification).whole = true }
-func notificationBelow(r row, _ string) { r.(*notification).below = true }
+func wholeNotification(r world.Row, _ string) { r.(*notification).whole = true }
+func notificationBelow(r world.Row, _ string) { r.(*notification).below = true }

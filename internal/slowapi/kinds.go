@@ -1,8 +1,10 @@
 // The kinds of the world.
 package slowapi
 
+import "understudy/internal/slowapi/world"
+
 // kinds are all the kinds of the world that live in an account.
-var kinds = []*kind{
+var kinds = []*world.Kind{
 	calls, messages, numbers, conferences, participants, recordings, media, transcriptions,
 	notifications, alerts, events, queues, members, applications, callerIDs, apiKeys, signingKeys, addresses,
 }

@@ -10,14 +10,15 @@ import (
 	"time"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var media = &kind{
-	name: "media", key: "media_list", prefix: "ME", tag: 'E',
-	blank:   func() row { return new(medium) },
-	derive:  deriveMedia,
-	filters: clockFilters("DateCreated", false, func(r row) int64 { return r.(*medium).created }),
-	remove:  true,
+var media = &world.Kind{
+	Name: "media", Key: "media_list", Prefix: "ME", Tag: 'E',
+	Blank:   func() world.Row { return new(medium) },
+	Derive:  deriveMedia,
+	Filters: world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*medium).created }),
+	Remove:  true,
 }
 
 // places is how many indexes each message has for its media, most of them empty.
@@ -27,28 +28,28 @@ const places = 16
 const maxMedia = 10
 
 // deriveMedia makes the media of an account those its messages carry.
-func deriveMedia(w *world, s *sequence) {
-	s.size = func() int64 { return places * s.among[messages].count() }
-	s.at = func(i int64) int64 { return s.among[messages].created(i / places) }
-	s.has = func(i int64) bool { return i%places < int64(sentMedia(s.among[messages], i/places)) }
+func deriveMedia(w *world.World, s *world.Sequence) {
+	s.Size = func() int64 { return places * s.Among[messages].Count() }
+	s.At = func(i int64) int64 { return s.Among[messages].Created(i / places) }
+	s.Has = func(i int64) bool { return i%places < int64(sentMedia(s.Among[messages], i/places)) }
 }
 
 // sentMedia is with how many media a message was sent.
-func sentMedia(s *sequence, message int64) int {
-	if !s.written(message) {
-		if mediaPlace(s.seed, message/20) == message {
+func sentMedia(s *world.Sequence, message int64) int {
+	if !s.Written(message) {
+		if mediaPlace(s.Seed, message/20) == message {
 			return 1
 		}
 		return 0
 	}
-	text, _ := s.form(message, "MediaUrl")
+	text, _ := s.Form(message, "MediaUrl")
 	n, _ := strconv.Atoi(text)
 	return min(max(n, 0), maxMedia)
 }
 
 // deletedMedia is how many media of a message were deleted.
-func deletedMedia(s *sequence, message int64) int {
-	gone := s.among[media].gone
+func deletedMedia(s *world.Sequence, message int64) int {
+	gone := s.Among[media].Gone
 	first, _ := slices.BinarySearch(gone, message*places)
 	end, _ := slices.BinarySearch(gone, (message+1)*places)
 	return end - first
@@ -56,17 +57,17 @@ func deletedMedia(s *sequence, message int64) int {
 
 // medium is one of the media of a message.
 type medium struct {
-	s       *sequence
+	s       *world.Sequence
 	i       int64
 	created int64
 }
 
 // load reads the medium with an index.
-func (m *medium) Load(_ *world, s *sequence, i int64) { *m = medium{s, i, s.created(i)} }
+func (m *medium) Load(_ *world.World, s *world.Sequence, i int64) { *m = medium{s, i, s.Created(i)} }
 
 // contentType is what sort of picture it is.
 func (m *medium) contentType() string {
-	d := fake.RngFor(m.s.seed, m.s.kind.tag, m.i)
+	d := fake.RngFor(m.s.Seed, m.s.Kind.Tag, m.i)
 	if d.Below(2) == 0 {
 		return "image/png"
 	}
@@ -74,10 +75,10 @@ func (m *medium) contentType() string {
 }
 
 // append writes the medium's row, which is its instance too.
-func (m *medium) Append(dst []byte, w *world) []byte {
-	account := w.accountSID(m.s.account)
-	message := string(w.appendSID(nil, m.s.among[messages], m.i/places))
-	sid := string(w.appendSID(nil, m.s, m.i))
+func (m *medium) Append(dst []byte, w *world.World) []byte {
+	account := w.AccountSID(m.s.Account)
+	message := string(w.AppendSID(nil, m.s.Among[messages], m.i/places))
+	sid := string(w.AppendSID(nil, m.s, m.i))
 
 	o := format.Object{B: dst}
 	o.Open()
@@ -93,8 +94,8 @@ func (m *medium) Append(dst []byte, w *world) []byte {
 }
 
 // mediaOf are the places of a message.
-func mediaOf(_ *world, _ *sequence, message int64) condition {
-	return condition{test: func(r row) bool { return r.(*medium).i/places == message }, lo: message * places, hi: (message+1)*places - 1}
+func mediaOf(_ *world.World, _ *world.Sequence, message int64) world.Condition {
+	return world.Condition{Test: func(r world.Row) bool { return r.(*medium).i/places == message }, Lo: message * places, Hi: (message+1)*places - 1}
 }
 
 const tagPictures = 0x706963
@@ -102,7 +103,7 @@ const tagPictures = 0x706963
 // pictureOf is the picture a medium holds: the sample of its type, with the
 // medium's own tag behind the end of the image, where no reader of images looks.
 func pictureOf(m *medium) format.Content {
-	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(m.s.seed, tagPictures, m.i+places*int64(m.s.account)<<40)))
+	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(m.s.Seed, tagPictures, m.i+places*int64(m.s.Account)<<40)))
 	sort := m.contentType()
 	raw := append(sampleNamed("picture."+strings.TrimPrefix(sort, "image/")), tag...)
 	return format.Content{ReadSeeker: bytes.NewReader(raw), Sort: sort, Tag: `"` + tag + `"`, Modified: time.Unix(m.created, 0)}

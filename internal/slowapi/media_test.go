@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/internal/slowapi/world"
 )
 
 func TestMediaAgreeWithMessages(t *testing.T) {
@@ -190,7 +191,7 @@ func TestSignedAddressesEnd(t *testing.T) {
 }
 
 func TestMediaMayComeLate(t *testing.T) {
-	r := start(t, Options{Records: 60, Quirks: []string{mediaLate}})
+	r := start(t, Options{Records: 60, Quirks: []string{world.MediaLate}})
 	_, paths := r.written(2)
 	for _, path := range paths {
 		for i, want := range []int{404, 307, 307} {
@@ -208,7 +209,7 @@ func FuzzCDN(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	good := s.cdn.path(0, string(s.world.appendSID(nil, s.world.below[0][media], places*mediaPlace(1, 2))), time.Now())
+	good := s.cdn.path(0, string(s.world.AppendSID(nil, s.world.Below[0][media], places*mediaPlace(1, 2))), time.Now())
 	if got := ask(s, good); got.Code != 200 {
 		f.Fatalf("a good address: %d", got.Code)
 	}

@@ -9,29 +9,32 @@ import (
 	"strings"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var messages = &kind{
-	name: "messages", prefix: "SM", otherPrefix: "MM", tag: 'M', other: carriesMedia,
-	blank: func() row { return new(message) },
-	seed:  func(w *world, k *kind) *sequence { return w.sequence(k, 0, 2*w.records, w.epoch.Unix(), days*86400) },
-	life:  messageLife,
-	filters: slices.Concat(
-		[]filter{
-			{key: "To", read: partyFilter(func(r row) *fake.Party { return &r.(*message).to })},
-			{key: "From", read: partyFilter(func(r row) *fake.Party { return &r.(*message).from })},
+var messages = &world.Kind{
+	Name: "messages", Prefix: "SM", OtherPrefix: "MM", Tag: 'M', Other: carriesMedia,
+	Blank: func() world.Row { return new(message) },
+	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
+		return w.Sequence(k, 0, 2*w.Records, w.Epoch.Unix(), world.Days*86400)
+	},
+	Life: messageLife,
+	Filters: slices.Concat(
+		[]world.Filter{
+			{Key: "To", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*message).to })},
+			{Key: "From", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*message).from })},
 		},
-		clockFilters("DateSent", true, func(r row) int64 { return r.(*message).sent }),
+		world.ClockFilters("DateSent", true, func(r world.Row) int64 { return r.(*message).sent }),
 	),
-	create: createMessage, update: updateMessage, remove: true, arrives: true, retained: true,
-	finals:  []string{"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"},
-	rewrite: rewriteMessage,
+	Create: createMessage, Update: updateMessage, Remove: true, Arrives: true, Retained: true,
+	Finals:  []string{"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"},
+	Rewrite: rewriteMessage,
 }
 
 // message is one message, read from the seed and its mark.
 type message struct {
-	progress  progress
-	s         *sequence
+	progress  world.Progress
+	s         *world.Sequence
 	i         int64
 	rest      fake.Rng // what only the row needs
 	direction string
@@ -126,32 +129,32 @@ func writtenPlan(form map[string]string) []string {
 }
 
 // messageLife is what a message goes through.
-func messageLife(s *sequence, i int64) lifecycle {
-	d := fake.RngFor(s.seed, s.kind.tag, i)
+func messageLife(s *world.Sequence, i int64) world.Lifecycle {
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
 	plan := new(message).draft(&d)
-	if s.written(i) {
-		plan = writtenPlan(s.marks[i].form)
+	if s.Written(i) {
+		plan = writtenPlan(s.Marks[i].Form)
 	}
-	return lifecycle{plan: plan, dwell: messageDwell(&d, plan)}
+	return world.Lifecycle{Plan: plan, Dwell: messageDwell(&d, plan)}
 }
 
 // load reads the message with an index; its body waits until a row is written.
-func (m *message) Load(w *world, s *sequence, i int64) {
+func (m *message) Load(w *world.World, s *world.Sequence, i int64) {
 	*m = message{s: s, i: i}
-	d := fake.RngFor(s.seed, s.kind.tag, i)
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
 	plan := m.draft(&d)
-	written := s.written(i)
+	written := s.Written(i)
 	if written {
-		plan = writtenPlan(s.marks[i].form)
+		plan = writtenPlan(s.Marks[i].Form)
 	}
-	m.progress = progressOf(s, i, lifecycle{plan: plan, dwell: messageDwell(&d, plan)})
+	m.progress = world.ProgressOf(s, i, world.Lifecycle{Plan: plan, Dwell: messageDwell(&d, plan)})
 	m.sent = m.sentAt()
 	if written {
 		m.fromForm()
 		m.rest = d
 		return
 	}
-	if mediaPlace(s.seed, i/20) == i {
+	if mediaPlace(s.Seed, i/20) == i {
 		m.media = 1
 	}
 	m.sides(w, &d)
@@ -159,8 +162,8 @@ func (m *message) Load(w *world, s *sequence, i int64) {
 }
 
 // sides draws who wrote to whom.
-func (m *message) sides(w *world, d *fake.Rng) {
-	us, them := fake.Party{Own: true, Index: int64(d.Below(ownNumbers))}, fake.Somebody(d, w.people)
+func (m *message) sides(w *world.World, d *fake.Rng) {
+	us, them := fake.Party{Own: true, Index: int64(d.Below(world.OwnNumbers))}, fake.Somebody(d, w.People)
 	odd := d.Below(200)
 	switch {
 	case m.whatsapp:
@@ -169,7 +172,7 @@ func (m *message) sides(w *world, d *fake.Rng) {
 		us.Text = "72975" // a short code
 	case odd < 4 && m.direction == "inbound":
 		them.Text = "40404"
-	case odd < 6 && m.direction != "inbound" && fake.HomeOf(w.seed, them.Index).Code != "1":
+	case odd < 6 && m.direction != "inbound" && fake.HomeOf(w.Seed, them.Index).Code != "1":
 		us.Text = "ACME" // an alphanumeric sender
 	}
 	m.from, m.to = us, them
@@ -180,7 +183,7 @@ func (m *message) sides(w *world, d *fake.Rng) {
 
 // fromForm takes from the write that created the message what it said.
 func (m *message) fromForm() {
-	form := m.s.marks[m.i].form
+	form := m.s.Marks[m.i].Form
 	m.direction = "outbound-api"
 	m.whatsapp, m.service = false, false
 	m.to, m.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
@@ -191,7 +194,7 @@ func (m *message) fromForm() {
 func (m *message) sentAt() int64 {
 	p := &m.progress
 	for _, status := range [...]string{"sent", "received", "failed"} {
-		if t := p.reached(status); t != 0 {
+		if t := p.Reached(status); t != 0 {
 			return t
 		}
 	}
@@ -200,20 +203,20 @@ func (m *message) sentAt() int64 {
 
 // say is what the message says now.
 func (m *message) say(d fake.Rng) string {
-	if text, set := m.s.form(m.i, "Body"); set {
+	if text, set := m.s.Form(m.i, "Body"); set {
 		return text
 	}
-	if m.s.written(m.i) {
+	if m.s.Written(m.i) {
 		return ""
 	}
 	return fake.Body(d, m.media > 0)
 }
 
 // append writes the message's row, which is its instance too.
-func (m *message) Append(dst []byte, w *world) []byte {
-	from, to := string(m.from.AppendTo(nil, w.seed)), string(m.to.AppendTo(nil, w.seed))
-	sid := string(w.appendSID(nil, m.s, m.i))
-	account := w.accountSID(m.s.account)
+func (m *message) Append(dst []byte, w *world.World) []byte {
+	from, to := string(m.from.AppendTo(nil, w.Seed)), string(m.to.AppendTo(nil, w.Seed))
+	sid := string(w.AppendSID(nil, m.s, m.i))
+	account := w.AccountSID(m.s.Account)
 	base := format.Version + "/Accounts/" + account + "/Messages/" + sid
 	d := m.rest
 	code, reason := m.failure(&d)
@@ -225,9 +228,9 @@ func (m *message) Append(dst []byte, w *world) []byte {
 	o.Text("account_sid", account)
 	o.Text("api_version", format.ApiVersion)
 	o.Text("body", m.say(d))
-	o.Date("date_created", m.progress.created)
+	o.Date("date_created", m.progress.Created)
 	o.Date("date_sent", m.sent)
-	o.Date("date_updated", m.progress.updated())
+	o.Date("date_updated", m.progress.Updated())
 	o.Text("direction", m.direction)
 	if code != 0 {
 		o.Number("error_code", code)
@@ -242,7 +245,7 @@ func (m *message) Append(dst []byte, w *world) []byte {
 	o.TextOrNull("price", m.price(w, parts))
 	o.Text("price_unit", "USD")
 	o.Text("sid", sid)
-	o.Text("status", m.progress.status())
+	o.Text("status", m.progress.Status())
 	o.Name("subresource_uris")
 	o.Open()
 	o.Text("media", base+"/Media.json")
@@ -256,7 +259,7 @@ func (m *message) Append(dst []byte, w *world) []byte {
 
 // parts is how many segments were sent; a redacted message keeps its number.
 func (m *message) parts(d fake.Rng) int {
-	if text, set := m.s.form(m.i, "Segments"); set {
+	if text, set := m.s.Form(m.i, "Segments"); set {
 		n, _ := strconv.Atoi(text)
 		return n
 	}
@@ -278,51 +281,51 @@ var messageFailures = []struct {
 // failure is why a message did not arrive.
 func (m *message) failure(d *fake.Rng) (int64, string) {
 	why := messageFailures[d.Below(len(messageFailures))]
-	if status := m.progress.status(); status != "failed" && status != "undelivered" {
+	if status := m.progress.Status(); status != "failed" && status != "undelivered" {
 		return 0, ""
 	}
 	return why.code, why.reason
 }
 
 // serviceSID is the messaging service the message went through.
-func (m *message) serviceSID(w *world, d *fake.Rng) string {
-	if sid, set := m.s.form(m.i, "MessagingServiceSid"); set {
+func (m *message) serviceSID(w *world.World, d *fake.Rng) string {
+	if sid, set := m.s.Form(m.i, "MessagingServiceSid"); set {
 		return sid
 	}
 	if !m.service {
 		return ""
 	}
-	one := fake.RngFor(w.seed, tagServices, int64(d.Below(2)))
+	one := fake.RngFor(w.Seed, tagServices, int64(d.Below(2)))
 	return string(one.Hex([]byte("MG"), 16))
 }
 
 // price is for each segment, once the step after the final state is reached.
-func (m *message) price(w *world, parts int) string {
-	if text, set := m.s.form(m.i, editedPrice); set {
+func (m *message) price(w *world.World, parts int) string {
+	if text, set := m.s.Form(m.i, world.EditedPrice); set {
 		return text
 	}
-	if !m.progress.settled() {
+	if !m.progress.Settled() {
 		return ""
 	}
 	rate := int64(790)
 	if m.direction != "inbound" && m.to.Text == "" && !m.to.Given {
-		rate = fake.HomeOf(w.seed, m.to.Index).Cents
+		rate = fake.HomeOf(w.Seed, m.to.Index).Cents
 	}
 	return format.Money(rate * int64(parts))
 }
 
 // carriesMedia tells whether a message's SID begins with MM.
-func carriesMedia(w *world, s *sequence, i int64) bool {
-	if s.written(i) {
-		_, media := s.form(i, "MediaUrl")
+func carriesMedia(w *world.World, s *world.Sequence, i int64) bool {
+	if s.Written(i) {
+		_, media := s.Form(i, "MediaUrl")
 		return media
 	}
-	return mediaPlace(w.seed, i/20) == i
+	return mediaPlace(w.Seed, i/20) == i
 }
 
 // rewriteMessage is what an edit of a message's body sets: the body and the
 // number of segments it was sent in.
-func rewriteMessage(w *world, s *sequence, i int64, body string) map[string]string {
+func rewriteMessage(w *world.World, s *world.Sequence, i int64, body string) map[string]string {
 	var m message
 	m.Load(w, s, i)
 	d := m.rest
@@ -332,7 +335,7 @@ func rewriteMessage(w *world, s *sequence, i int64, body string) map[string]stri
 }
 
 // createMessage reads what POST to Messages asks for.
-func createMessage(_ *world, _ *sequence, form url.Values) (map[string]string, *format.Refusal) {
+func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
 	to, from, text, service := form.Get("To"), form.Get("From"), form.Get("Body"), form.Get("MessagingServiceSid")
 	switch {
 	case to == "":
@@ -363,16 +366,16 @@ func createMessage(_ *world, _ *sequence, form url.Values) (map[string]string, *
 
 // updateMessage reads what POST to a message asks for: to empty its body, or
 // to call it back while it has not left.
-func updateMessage(w *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+func updateMessage(w *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	status := form.Get("Status")
-	p := progressOf(s, i, messageLife(s, i))
+	p := world.ProgressOf(s, i, messageLife(s, i))
 	switch {
 	case form.Get("Body") != "":
 		return nil, nil, format.Invalid("Body may only be set to an empty string")
 	case status != "" && status != "canceled":
 		return nil, nil, format.Invalid("Status is not valid: " + status)
-	case status != "" && p.status() != "scheduled" && p.status() != "accepted" && p.status() != "queued":
-		return nil, nil, format.Refuse(http.StatusConflict, 30409, "Message is not in a cancelable state: "+p.status())
+	case status != "" && p.Status() != "scheduled" && p.Status() != "accepted" && p.Status() != "queued":
+		return nil, nil, format.Refuse(http.StatusConflict, 30409, "Message is not in a cancelable state: "+p.Status())
 	}
 	fields, cut := map[string]string{}, []string(nil)
 	if form.Has("Body") {

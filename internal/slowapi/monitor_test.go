@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // monitorPage is a list's answer there.
@@ -181,7 +182,7 @@ func TestMonitorDates(t *testing.T) {
 }
 
 func TestAlertsOfMoreThanAMonth(t *testing.T) {
-	strictly, forgiving := start(t, Options{Records: 500}), start(t, Options{Records: 500, Quirks: []string{rangeForgiven}})
+	strictly, forgiving := start(t, Options{Records: 500}), start(t, Options{Records: 500, Quirks: []string{world.RangeForgiven}})
 	for _, query := range []string{"StartDate=2026-04-01", "StartDate=2026-03-01&EndDate=2026-04-01", "StartDate=2020-01-01T00:00:00Z&End" +
 		"Date=2026-06-01"} {
 		status, body, _ := strictly.ask("GET", "/v1/Alerts?"+query, nil)

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 var numbers = numberKind()
 
-func numberKind() *kind {
-	k := tableKind("incoming_phone_numbers", "PN", 'N', ownNumbers, &table{
+func numberKind() *world.Kind {
+	k := tableKind("incoming_phone_numbers", "PN", 'N', world.OwnNumbers, &table{
 		path:    "IncomingPhoneNumbers",
 		columns: numberColumns,
 		may:     numberFields,
@@ -22,22 +23,22 @@ func numberKind() *kind {
 		},
 		first: firstNumber,
 	},
-		filter{key: "Beta", read: truthFilter(func(r row) bool { return r.(*tableRow).field("Beta") == "true" })},
-		filter{key: "FriendlyName", read: textFilter(func(r row) string { return r.(*tableRow).friendlyName() })},
-		filter{key: "PhoneNumber", read: patternFilter(func(r row) string { return r.(*tableRow).field("PhoneNumber") })},
+		world.Filter{Key: "Beta", Read: world.TruthFilter(func(r world.Row) bool { return r.(*tableRow).field("Beta") == "true" })},
+		world.Filter{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*tableRow).friendlyName() })},
+		world.Filter{Key: "PhoneNumber", Read: world.PatternFilter(func(r world.Row) string { return r.(*tableRow).field("PhoneNumber") })},
 		tableFilter("Origin"),
 	)
-	k.create = createNumber
+	k.Create = createNumber
 	return k
 }
 
 // ownFriendly are the names of the first eight; empty means the number itself.
 var ownFriendly = [...]string{"", "Support", "Toll-free line", "Notfälle ☎", "Sales \"EMEA\"", "Büro Köln & Bonn", "On call", ""}
 
-func firstNumber(w *world, s *sequence, i int64) map[string]string {
-	number := fake.OwnNumber(w.seed, i)
+func firstNumber(w *world.World, s *world.Sequence, i int64) map[string]string {
+	number := fake.OwnNumber(w.Seed, i)
 	fields := map[string]string{
-		"PhoneNumber": number, "Type": fake.OwnTypes[i%8], "FriendlyName": ownFriendly[i%8], "AddressSid": addressOf(w, s.account, i),
+		"PhoneNumber": number, "Type": fake.OwnTypes[i%8], "FriendlyName": ownFriendly[i%8], "AddressSid": addressOf(w, s.Account, i),
 		"VoiceUrl": "https://example.com/voice?line=" + number[1:], "SmsUrl": "https://example.com/sms",
 	}
 	switch i % 8 {
@@ -89,7 +90,7 @@ var numberColumns = []column{
 
 // dependentColumns are a number's among those that depend on an address.
 var dependentColumns = func() (all []column) {
-	own := map[string]func(*format.Object, string, *tableRow, *world){
+	own := map[string]func(*format.Object, string, *tableRow, *world.World){
 		"capabilities": capabilities("MMS", "SMS", "Voice"), "sms_application_sid": textOrNull("SmsApplicationSid"),
 	}
 	missing := []string{
@@ -107,8 +108,8 @@ var dependentColumns = func() (all []column) {
 }()
 
 // capabilities is what a number can do, under names of either case.
-func capabilities(names ...string) func(*format.Object, string, *tableRow, *world) {
-	return func(o *format.Object, name string, c *tableRow, _ *world) {
+func capabilities(names ...string) func(*format.Object, string, *tableRow, *world.World) {
+	return func(o *format.Object, name string, c *tableRow, _ *world.World) {
 		north := strings.HasPrefix(c.field("PhoneNumber"), "+1")
 		can := map[string]bool{"mms": north, "sms": north || c.field("Type") != "local", "voice": true}
 		o.Name(name)
@@ -134,14 +135,14 @@ var numberFields = map[string][]string{
 var methods = []string{"GET", "POST"}
 
 // createNumber buys a number, by itself or by its area.
-func createNumber(w *world, s *sequence, form url.Values) (map[string]string, *format.Refusal) {
+func createNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
 	fields, r := readFields(numberFields, form)
 	if r != nil {
 		return nil, r
 	}
 	number, area := form.Get("PhoneNumber"), form.Get("AreaCode")
 	if number == "" && len(area) == 3 && format.Digits(area) {
-		d := fake.RngFor(w.seed, fake.TagOwn, s.count()+1000)
+		d := fake.RngFor(w.Seed, fake.TagOwn, s.Count()+1000)
 		number = string(fake.AppendSubscriber([]byte("+1"+area), &d, 7))
 	}
 	if !format.IsNumber(number) {
@@ -167,6 +168,6 @@ func sortOf(number string) string {
 }
 
 // ownSID is the SID of one of the numbers the main account began with.
-func ownSID(w *world, own int64) string {
-	return string(w.appendSID(nil, w.below[0][numbers], own))
+func ownSID(w *world.World, own int64) string {
+	return string(w.AppendSID(nil, w.Below[0][numbers], own))
 }

@@ -7,36 +7,37 @@ import (
 	"strings"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var participants = &kind{
-	name: "participants", prefix: "CP", tag: 'P', // its SID shows in page tokens only
-	blank:  func() row { return new(participant) },
-	derive: deriveParticipants,
-	found:  findParticipant,
-	filters: []filter{
-		{key: "Muted", read: truthFilter(func(r row) bool { return r.(*participant).muted })},
-		{key: "Hold", read: truthFilter(func(r row) bool { return r.(*participant).hold })},
-		{key: "Coaching", read: truthFilter(func(r row) bool { return r.(*participant).coaching })},
+var participants = &world.Kind{
+	Name: "participants", Prefix: "CP", Tag: 'P', // its SID shows in page tokens only
+	Blank:  func() world.Row { return new(participant) },
+	Derive: deriveParticipants,
+	Found:  findParticipant,
+	Filters: []world.Filter{
+		{Key: "Muted", Read: world.TruthFilter(func(r world.Row) bool { return r.(*participant).muted })},
+		{Key: "Hold", Read: world.TruthFilter(func(r world.Row) bool { return r.(*participant).hold })},
+		{Key: "Coaching", Read: world.TruthFilter(func(r world.Row) bool { return r.(*participant).coaching })},
 	},
-	update: updateParticipant, remove: true,
+	Update: updateParticipant, Remove: true,
 }
 
 // seats is how many indexes each conference has for its participants.
 const seats = 8
 
 // deriveParticipants makes the participants of an account those of its conferences.
-func deriveParticipants(w *world, s *sequence) {
-	s.size = func() int64 { return seats * s.among[conferences].count() }
-	s.at = func(i int64) int64 { return s.among[conferences].created(i / seats) }
-	s.has = func(i int64) bool { return seated(s, i, w.kept) }
+func deriveParticipants(w *world.World, s *world.Sequence) {
+	s.Size = func() int64 { return seats * s.Among[conferences].Count() }
+	s.At = func(i int64) int64 { return s.Among[conferences].Created(i / seats) }
+	s.Has = func(i int64) bool { return seated(s, i, w.Kept) }
 }
 
 // participant is one call in a conference.
 type participant struct {
-	s                     *sequence
+	s                     *world.Sequence
 	i                     int64
-	room                  progress // the conference's
+	room                  world.Progress // the conference's
 	call                  int64
 	label                 string
 	joined, queued        int64
@@ -47,23 +48,23 @@ type participant struct {
 }
 
 // participantCount is how many take part in a conference: 2 to 5.
-func participantCount(s *sequence, conference int64) int {
-	d := fake.RngFor(s.seed, tagSeats, conference)
+func participantCount(s *world.Sequence, conference int64) int {
+	d := fake.RngFor(s.Seed, tagSeats, conference)
 	return 2 + d.Below(4)
 }
 
 // participantCall is the index of the call that took a seat in a conference, -1
 // when there is none. The conferences of the seed hold answered calls of their
 // own block, as far as there are enough; later ones those just before them.
-func participantCall(s *sequence, conference int64, seat int) int64 {
-	if conference >= s.base {
-		before := s.among[calls].firstSince(s.created(conference)) - 1
-		return max(before-5*((conference-s.base)%100)-int64(seat), -1)
+func participantCall(s *world.Sequence, conference int64, seat int) int64 {
+	if conference >= s.Base {
+		before := s.Among[calls].FirstSince(s.Created(conference)) - 1
+		return max(before-5*((conference-s.Base)%100)-int64(seat), -1)
 	}
 	first, end := anchor(s, conference), firstCall(s, conference)+15
 	left := seat
 	for i := first; i < end; i++ {
-		if answered(s.among[calls], i) == 0 {
+		if answered(s.Among[calls], i) == 0 {
 			continue
 		}
 		if left--; left < 0 {
@@ -71,7 +72,7 @@ func participantCall(s *sequence, conference int64, seat int) int64 {
 		}
 	}
 	for i := first; i < end; i++ {
-		if answered(s.among[calls], i) != 0 {
+		if answered(s.Among[calls], i) != 0 {
 			continue
 		}
 		if left--; left < 0 {
@@ -84,28 +85,28 @@ func participantCall(s *sequence, conference int64, seat int) int64 {
 // seated tells whether somebody is on a seat. Nobody is when the conference is
 // over: Twilio's list is empty then (saintpete/logrole issue 4, the connector
 // of Airbyte); the quirk participants-kept changes that.
-func seated(s *sequence, i int64, kept bool) bool {
-	rooms, room, seat := s.among[conferences], i/seats, int(i%seats)
-	if !rooms.exists(room) || seat >= participantCount(rooms, room) {
+func seated(s *world.Sequence, i int64, kept bool) bool {
+	rooms, room, seat := s.Among[conferences], i/seats, int(i%seats)
+	if !rooms.Exists(room) || seat >= participantCount(rooms, room) {
 		return false
 	}
-	p := progressOf(rooms, room, conferenceLife(rooms, room))
-	return (kept || p.status() != "completed") && participantCall(rooms, room, seat) >= 0
+	p := world.ProgressOf(rooms, room, conferenceLife(rooms, room))
+	return (kept || p.Status() != "completed") && participantCall(rooms, room, seat) >= 0
 }
 
 // load reads who sits on a seat.
-func (p *participant) Load(w *world, s *sequence, i int64) {
-	rooms, room, seat := s.among[conferences], i/seats, int(i%seats)
-	d := fake.RngFor(s.seed, s.kind.tag, i)
-	*p = participant{s: s, i: i, room: progressOf(rooms, room, conferenceLife(rooms, room)), call: participantCall(rooms, room, seat)}
-	p.joined = p.room.created + int64(seat*(1+d.Below(20)))
+func (p *participant) Load(w *world.World, s *world.Sequence, i int64) {
+	rooms, room, seat := s.Among[conferences], i/seats, int(i%seats)
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	*p = participant{s: s, i: i, room: world.ProgressOf(rooms, room, conferenceLife(rooms, room)), call: participantCall(rooms, room, seat)}
+	p.joined = p.room.Created + int64(seat*(1+d.Below(20)))
 	p.queued = int64(d.Below(3000))
 	p.muted, p.hold, p.endOnExit = d.Below(4) == 0, d.Below(6) == 0, seat == 0 && d.Below(2) == 0
 	if d.Below(3) == 0 {
 		p.label = [...]string{"agent", "customer", "supervisor", "translator", "trainee"}[min(seat, 4)]
 	}
 	if seat > 0 && d.Below(5) == 0 {
-		p.coaching, p.coached = true, string(w.appendSID(nil, s.among[calls], participantCall(rooms, room, 0)))
+		p.coaching, p.coached = true, string(w.AppendSID(nil, s.Among[calls], participantCall(rooms, room, 0)))
 	}
 	p.rest = d
 	p.fromForm()
@@ -115,11 +116,11 @@ func (p *participant) Load(w *world, s *sequence, i int64) {
 func (p *participant) fromForm() {
 	for name, into := range map[string]*bool{"Muted": &p.muted, "Hold": &p.hold, "Coaching": &p.coaching,
 		"EndConferenceOnExit": &p.endOnExit} {
-		if value, set := p.s.form(p.i, name); set {
+		if value, set := p.s.Form(p.i, name); set {
 			*into = value == "true"
 		}
 	}
-	if sid, set := p.s.form(p.i, "CallSidToCoach"); set {
+	if sid, set := p.s.Form(p.i, "CallSidToCoach"); set {
 		p.coached = sid
 	}
 	if !p.coaching {
@@ -131,7 +132,7 @@ func (p *participant) fromForm() {
 func (p *participant) status() string {
 	d := p.rest
 	switch pick := d.Below(12); {
-	case p.room.status() == "completed":
+	case p.room.Status() == "completed":
 		return "complete"
 	case p.i%seats > 1 && pick < 3:
 		return [...]string{"queued", "connecting", "ringing"}[pick]
@@ -140,17 +141,17 @@ func (p *participant) status() string {
 }
 
 // append writes the participant's row, which is its instance too.
-func (p *participant) Append(dst []byte, w *world) []byte {
-	account := w.accountSID(p.s.account)
-	call := string(w.appendSID(nil, p.s.among[calls], p.call))
-	room := string(w.appendSID(nil, p.s.among[conferences], p.i/seats))
-	host := p.i%seats == 0 && p.room.status() != "init" // the conference begins when the host comes
+func (p *participant) Append(dst []byte, w *world.World) []byte {
+	account := w.AccountSID(p.s.Account)
+	call := string(w.AppendSID(nil, p.s.Among[calls], p.call))
+	room := string(w.AppendSID(nil, p.s.Among[conferences], p.i/seats))
+	host := p.i%seats == 0 && p.room.Status() != "init" // the conference begins when the host comes
 	updated := p.joined
 	if host {
-		updated = max(updated, p.room.reached("in-progress"))
+		updated = max(updated, p.room.Reached("in-progress"))
 	}
-	if m := p.s.marks[p.i]; m != nil {
-		updated = max(updated, m.touched)
+	if m := p.s.Marks[p.i]; m != nil {
+		updated = max(updated, m.Touched)
 	}
 
 	o := format.Object{B: dst}
@@ -176,11 +177,11 @@ func (p *participant) Append(dst []byte, w *world) []byte {
 
 // findParticipant finds who takes part in a conference by the SID of the call,
 // or else by the label.
-func findParticipant(w *world, s *sequence, room int64, name string) (int64, bool) {
-	call, bySID := w.find(s.among[calls], name)
+func findParticipant(w *world.World, s *world.Sequence, room int64, name string) (int64, bool) {
+	call, bySID := w.Find(s.Among[calls], name)
 	var p participant
 	for i := room * seats; i < (room+1)*seats; i++ {
-		if !s.exists(i) {
+		if !s.Exists(i) {
 			continue
 		}
 		if p.Load(w, s, i); bySID && p.call == call || !bySID && p.label != "" && p.label == name {
@@ -191,7 +192,7 @@ func findParticipant(w *world, s *sequence, room int64, name string) (int64, boo
 }
 
 // updateParticipant reads what POST to a participant asks for.
-func updateParticipant(w *world, s *sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	fields := map[string]string{}
 	for _, name := range []string{"Muted", "Hold", "Coaching", "EndConferenceOnExit"} {
 		value := strings.ToLower(form.Get(name))
@@ -204,7 +205,7 @@ func updateParticipant(w *world, s *sequence, _ int64, form url.Values) (map[str
 		fields[name] = value
 	}
 	if coached := form.Get("CallSidToCoach"); coached != "" {
-		if _, known := w.find(s.among[calls], coached); !known {
+		if _, known := w.Find(s.Among[calls], coached); !known {
 			return nil, nil, format.Invalid("CallSidToCoach is not valid: " + coached)
 		}
 		fields["CallSidToCoach"] = coached
@@ -213,6 +214,6 @@ func updateParticipant(w *world, s *sequence, _ int64, form url.Values) (map[str
 }
 
 // participantsOf are the seats of a conference.
-func participantsOf(_ *world, _ *sequence, room int64) condition {
-	return condition{test: func(r row) bool { return r.(*participant).i/seats == room }, lo: room * seats, hi: (room+1)*seats - 1}
+func participantsOf(_ *world.World, _ *world.Sequence, room int64) world.Condition {
+	return world.Condition{Test: func(r world.Row) bool { return r.(*participant).i/seats == room }, Lo: room * seats, Hi: (room+1)*seats - 1}
 }

@@ -6,19 +6,22 @@ import (
 	"net/url"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 var queues = queueKind()
 
-func queueKind() *kind {
+func queueKind() *world.Kind {
 	k := tableKind("queues", "QU", tagQueues, int64(len(firstQueues)), &table{
 		path: "Queues",
 		columns: []column{
 			{"account_sid", accountColumn},
-			{"average_wait_time", func(o *format.Object, name string, c *tableRow, w *world) {
+			{"average_wait_time", func(o *format.Object, name string, c *tableRow, w *world.World) {
 				o.Number(name, waiting(w, c.s, c.i).average())
 			}},
-			{"current_size", func(o *format.Object, name string, c *tableRow, w *world) { o.Number(name, waiting(w, c.s, c.i).size) }},
+			{"current_size", func(o *format.Object, name string, c *tableRow, w *world.World) {
+				o.Number(name, waiting(w, c.s, c.i).size)
+			}},
 			{"date_created", createdColumn},
 			{"date_updated", updatedColumn},
 			{"friendly_name", text("FriendlyName")},
@@ -36,11 +39,11 @@ func queueKind() *kind {
 			}
 			return nil
 		},
-		first: func(_ *world, _ *sequence, i int64) map[string]string {
+		first: func(_ *world.World, _ *world.Sequence, i int64) map[string]string {
 			return map[string]string{"FriendlyName": firstQueues[i], "MaxSize": [...]string{"", "1000", "25", "5"}[i]}
 		},
 	})
-	k.keeps = func(w *world, s *sequence, i int64) *format.Refusal {
+	k.Keeps = func(w *world.World, s *world.Sequence, i int64) *format.Refusal {
 		if waiting(w, s, i).size > 0 {
 			return format.Invalid("Queue is not empty, cannot delete")
 		}
@@ -61,11 +64,11 @@ type queued struct{ size, waited int64 }
 func (q queued) average() int64 { return q.waited / max(q.size, 1) }
 
 // waiting counts who waits in a queue. Members are few: all are looked at.
-func waiting(w *world, s *sequence, queue int64) (q queued) {
-	in := w.below[s.account][members]
+func waiting(w *world.World, s *world.Sequence, queue int64) (q queued) {
+	in := w.Below[s.Account][members]
 	var m member
-	for i := range in.count() {
-		if m.Load(w, in, i); m.queue == queue && in.exists(i) {
+	for i := range in.Count() {
+		if m.Load(w, in, i); m.queue == queue && in.Exists(i) {
 			q.size++
 			q.waited += m.wait(w)
 		}
@@ -74,13 +77,13 @@ func waiting(w *world, s *sequence, queue int64) (q queued) {
 }
 
 // members have no SID of their own. The one their tokens carry is never shown.
-var members = &kind{
-	name: "queue_members", prefix: "QM", tag: 0x514d,
-	blank: func() row { return new(member) },
-	seed: func(w *world, k *kind) *sequence {
-		return w.sequence(k, 0, min(w.records/40, maxMembers), w.epoch.Unix(), 0)
+var members = &world.Kind{
+	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
+	Blank: func() world.Row { return new(member) },
+	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
+		return w.Sequence(k, 0, min(w.Records/40, maxMembers), w.Epoch.Unix(), 0)
 	},
-	found: findMember,
+	Found: findMember,
 }
 
 // maxMembers is how many wait at most in all queues together.
@@ -89,7 +92,7 @@ const maxMembers = 120
 // member is one call that waits. Every third of the newest calls is one,
 // whatever else became of it, the oldest first: who came first is in front.
 type member struct {
-	s        *sequence
+	s        *world.Sequence
 	i        int64
 	call     int64
 	queue    int64
@@ -97,24 +100,24 @@ type member struct {
 }
 
 // memberCall is the call that a member is.
-func memberCall(w *world, i int64) int64 { return w.records - 1 - 3*i }
+func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 
 // load reads the member with an index.
-func (m *member) Load(w *world, s *sequence, i int64) {
-	d := fake.RngFor(s.seed, s.kind.tag, i)
+func (m *member) Load(w *world.World, s *world.Sequence, i int64) {
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
 	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(firstQueues)-2))}
-	m.enqueued = w.below[s.account][calls].created(m.call)
+	m.enqueued = w.Below[s.Account][calls].Created(m.call)
 }
 
 // wait is how long the member has waited, in seconds.
-func (m *member) wait(w *world) int64 { return max(w.now().Unix()-m.enqueued, 0) }
+func (m *member) wait(w *world.World) int64 { return max(w.Now().Unix()-m.enqueued, 0) }
 
 // position is the member's place in its queue; the front is 1.
-func (m *member) position(w *world) int64 {
+func (m *member) position(w *world.World) int64 {
 	place := int64(1)
 	var other member
-	for i := m.i + 1; i < m.s.count(); i++ {
-		if other.Load(w, m.s, i); other.queue == m.queue && m.s.exists(i) {
+	for i := m.i + 1; i < m.s.Count(); i++ {
+		if other.Load(w, m.s, i); other.queue == m.queue && m.s.Exists(i) {
 			place++
 		}
 	}
@@ -122,37 +125,37 @@ func (m *member) position(w *world) int64 {
 }
 
 // membersOf are those who wait in one queue.
-func membersOf(_ *world, _ *sequence, queue int64) condition {
-	return condition{test: func(r row) bool { return r.(*member).queue == queue }, lo: 0, hi: math.MaxInt64}
+func membersOf(_ *world.World, _ *world.Sequence, queue int64) world.Condition {
+	return world.Condition{Test: func(r world.Row) bool { return r.(*member).queue == queue }, Lo: 0, Hi: math.MaxInt64}
 }
 
 // findMember finds a member by its call's SID, or the one in Front.
-func findMember(w *world, s *sequence, queue int64, name string) (int64, bool) {
+func findMember(w *world.World, s *world.Sequence, queue int64, name string) (int64, bool) {
 	var m member
 	if name == "Front" {
-		for i := s.count() - 1; i >= 0; i-- {
-			if m.Load(w, s, i); m.queue == queue && s.exists(i) {
+		for i := s.Count() - 1; i >= 0; i-- {
+			if m.Load(w, s, i); m.queue == queue && s.Exists(i) {
 				return i, true
 			}
 		}
 		return 0, false
 	}
-	call, ok := w.find(w.below[s.account][calls], name)
-	i := (w.records - 1 - call) / 3
-	return i, ok && i >= 0 && i < s.count() && memberCall(w, i) == call
+	call, ok := w.Find(w.Below[s.Account][calls], name)
+	i := (w.Records - 1 - call) / 3
+	return i, ok && i >= 0 && i < s.Count() && memberCall(w, i) == call
 }
 
 // append writes the member's row, which is its instance too.
-func (m *member) Append(dst []byte, w *world) []byte {
-	call := string(w.appendSID(nil, w.below[m.s.account][calls], m.call))
-	queue := string(w.cipher.AppendSID(nil, "QU", m.s.account, tagQueues, m.queue))
+func (m *member) Append(dst []byte, w *world.World) []byte {
+	call := string(w.AppendSID(nil, w.Below[m.s.Account][calls], m.call))
+	queue := string(w.Cipher.AppendSID(nil, "QU", m.s.Account, tagQueues, m.queue))
 	o := format.Object{B: dst}
 	o.Open()
 	o.Text("call_sid", call)
 	o.Date("date_enqueued", m.enqueued)
 	o.Number("position", m.position(w))
 	o.Text("queue_sid", queue)
-	o.Text("uri", format.Version+"/Accounts/"+w.accountSID(m.s.account)+"/Queues/"+queue+"/Members/"+call+".json")
+	o.Text("uri", format.Version+"/Accounts/"+w.AccountSID(m.s.Account)+"/Queues/"+queue+"/Members/"+call+".json")
 	o.Number("wait_time", m.wait(w))
 	o.Close()
 	return o.B

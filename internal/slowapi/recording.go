@@ -9,23 +9,24 @@ import (
 	"time"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var recordings = &kind{
-	name: "recordings", prefix: "RE", tag: 'R',
-	blank: func() row { return new(recording) },
-	seed:  seedRecordings,
-	life:  recordingLife,
-	filters: slices.Concat(recordingDates, []filter{
-		{key: "CallSid", read: ofFilter("CallSid")},
-		{key: "ConferenceSid", read: ofFilter("ConferenceSid")},
-		{key: "IncludeSoftDeleted", read: readBuried},
+var recordings = &world.Kind{
+	Name: "recordings", Prefix: "RE", Tag: 'R',
+	Blank: func() world.Row { return new(recording) },
+	Seed:  seedRecordings,
+	Life:  recordingLife,
+	Filters: slices.Concat(recordingDates, []world.Filter{
+		{Key: "CallSid", Read: ofFilter("CallSid")},
+		{Key: "ConferenceSid", Read: ofFilter("ConferenceSid")},
+		{Key: "IncludeSoftDeleted", Read: readBuried},
 	}),
-	remove: true, buries: true,
+	Remove: true, Buries: true,
 }
 
 // recordingDates are all that narrows the lists of one call or conference.
-var recordingDates = clockFilters("DateCreated", false, func(r row) int64 { return r.(*recording).progress.created })
+var recordingDates = world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*recording).progress.Created })
 
 // recordingLook is one of the three ways a recording is shown.
 type recordingLook int
@@ -38,8 +39,8 @@ const (
 
 // recording is one recording, read from the seed, its mark and what it is of.
 type recording struct {
-	progress progress
-	s        *sequence
+	progress world.Progress
+	s        *world.Sequence
 	i        int64
 	of       subject
 	end      int64 // of the call or conference, 0 while it goes on
@@ -55,31 +56,31 @@ var (
 )
 
 // recordingLife is what a recording goes through.
-func recordingLife(s *sequence, i int64) lifecycle {
+func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
 	of := subjectOf(s, i)
-	d := fake.RngFor(s.seed, s.kind.tag, i)
-	length := lengthOf(callLife(s.among[calls], of.call), "in-progress")
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	length := lengthOf(callLife(s.Among[calls], of.call), "in-progress")
 	if of.conference >= 0 {
-		rooms := s.among[conferences]
+		rooms := s.Among[conferences]
 		length = lengthOf(conferenceLife(rooms, of.conference), "in-progress")
 	}
 	if of.lost || d.Below(150) == 0 {
-		return lifecycle{plan: recordingLost}
+		return world.Lifecycle{Plan: recordingLost}
 	}
-	return lifecycle{plan: recordingPlan, dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
+	return world.Lifecycle{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
 }
 
 // load reads the recording with an index. How it is shown stays as it was.
-func (r *recording) Load(w *world, s *sequence, i int64) {
-	*r = recording{s: s, i: i, look: r.look, here: r.here, of: subjectOf(s, i), progress: progressOf(s, i, recordingLife(s, i))}
-	r.rest = fake.RngFor(s.seed, tagRecorded<<8, i)
+func (r *recording) Load(w *world.World, s *world.Sequence, i int64) {
+	*r = recording{s: s, i: i, look: r.look, here: r.here, of: subjectOf(s, i), progress: world.ProgressOf(s, i, recordingLife(s, i))}
+	r.rest = fake.RngFor(s.Seed, tagRecorded<<8, i)
 	if r.of.conference >= 0 {
 		var c conference
-		c.Load(w, s.among[conferences], r.of.conference)
-		r.end = c.progress.reached("completed")
+		c.Load(w, s.Among[conferences], r.of.conference)
+		r.end = c.progress.Reached("completed")
 	} else {
 		var c call
-		c.Load(w, s.among[calls], r.of.call)
+		c.Load(w, s.Among[calls], r.of.call)
 		r.end = c.end
 	}
 	r.status = r.state()
@@ -87,9 +88,9 @@ func (r *recording) Load(w *world, s *sequence, i int64) {
 
 // state is the status shown: a recording does not end before what it is of.
 func (r *recording) state() string {
-	status := r.progress.status()
+	status := r.progress.Status()
 	switch {
-	case r.s.deleted(r.i):
+	case r.s.Deleted(r.i):
 		return "deleted"
 	case status == "absent":
 		return status
@@ -120,19 +121,19 @@ func (r *recording) channels() int64 {
 
 // updated is when the recording last changed.
 func (r *recording) updated() int64 {
-	at := max(r.progress.updated(), r.end)
+	at := max(r.progress.Updated(), r.end)
 	if r.end == 0 && r.status != "absent" {
-		at = r.progress.created
+		at = r.progress.Created
 	}
-	if m := r.s.marks[r.i]; m != nil {
-		at = max(at, m.touched)
+	if m := r.s.Marks[r.i]; m != nil {
+		at = max(at, m.Touched)
 	}
 	return at
 }
 
 // price is for begun minutes, once the step after the final state is reached.
 func (r *recording) price() string {
-	if !r.progress.settled() || r.seconds() == 0 {
+	if !r.progress.Settled() || r.seconds() == 0 {
 		return ""
 	}
 	return format.Money(250 * ((r.seconds() + 59) / 60))
@@ -154,23 +155,23 @@ func (r *recording) source() string {
 // append writes the recording's row as the path it is read on shows it: the
 // published documents have one shape for recordings alone, one below calls and
 // one below conferences.
-func (r *recording) Append(dst []byte, w *world) []byte {
-	account := format.Version + "/Accounts/" + w.accountSID(r.s.account)
-	sid := string(w.appendSID(nil, r.s, r.i))
-	call, room := string(w.appendSID(nil, r.s.among[calls], r.of.call)), ""
+func (r *recording) Append(dst []byte, w *world.World) []byte {
+	account := format.Version + "/Accounts/" + w.AccountSID(r.s.Account)
+	sid := string(w.AppendSID(nil, r.s, r.i))
+	call, room := string(w.AppendSID(nil, r.s.Among[calls], r.of.call)), ""
 	if r.of.conference >= 0 {
-		room = string(w.appendSID(nil, r.s.among[conferences], r.of.conference))
+		room = string(w.AppendSID(nil, r.s.Among[conferences], r.of.conference))
 	}
 	base := account + "/Recordings/" + sid
 
 	o := format.Object{B: dst}
 	o.Open()
-	o.Text("account_sid", w.accountSID(r.s.account))
+	o.Text("account_sid", w.AccountSID(r.s.Account))
 	o.Text("api_version", format.ApiVersion)
 	o.Text("call_sid", call)
 	o.Number("channels", r.channels())
 	o.TextOrNull("conference_sid", room)
-	o.Date("date_created", r.progress.created)
+	o.Date("date_created", r.progress.Created)
 	o.Date("date_updated", r.updated())
 	o.TextOrNull("duration", someSeconds(r.seconds()))
 	o.Null("encryption_details")
@@ -223,26 +224,26 @@ func appendPrice(dst []byte, price string, number bool) []byte {
 }
 
 // ofFilter asks for the recordings of a call or of a conference.
-func ofFilter(name string) func(*search, string) (condition, *format.Refusal) {
-	return func(x *search, sid string) (condition, *format.Refusal) {
+func ofFilter(name string) func(*world.Search, string) (world.Condition, *format.Refusal) {
+	return func(x *world.Search, sid string) (world.Condition, *format.Refusal) {
 		k, of := calls, recordingsOfCall
 		if name == "ConferenceSid" {
 			k, of = conferences, recordingsOfConference
 		}
-		i, known := x.w.find(x.s.among[k], sid)
+		i, known := x.W.Find(x.S.Among[k], sid)
 		if !known {
 			return nothing, nil
 		}
-		return of(x.w, x.s, i), nil
+		return of(x.W, x.S, i), nil
 	}
 }
 
 // readBuried reads IncludeSoftDeleted, which widens the list.
-func readBuried(x *search, value string) (condition, *format.Refusal) {
-	c, r := truthFilter(func(row) bool { return true })(x, value)
+func readBuried(x *world.Search, value string) (world.Condition, *format.Refusal) {
+	c, r := world.TruthFilter(func(world.Row) bool { return true })(x, value)
 	if r == nil {
-		c.test = func(row) bool { return true }
-		x.buried = strings.EqualFold(value, "true")
+		c.Test = func(world.Row) bool { return true }
+		x.Buried = strings.EqualFold(value, "true")
 	}
 	return c, r
 }
@@ -253,8 +254,8 @@ func buried(q format.Query) bool {
 }
 
 // showRecording tells a recording how it looks on a path.
-func showRecording(look recordingLook) func(row, string) {
-	return func(r row, here string) { one := r.(*recording); one.look, one.here = look, here }
+func showRecording(look recordingLook) func(world.Row, string) {
+	return func(r world.Row, here string) { one := r.(*recording); one.look, one.here = look, here }
 }
 
 // sound is what the recording sounds like. Asked for one channel or two, it has
@@ -265,7 +266,7 @@ func (r *recording) sound(mp3 bool, asked string) format.Content {
 		channels = int64(asked[0] - '0')
 	}
 	seconds := min(max(r.seconds(), 1), maxAudio)
-	tune := uint64(fake.RngFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i))
+	tune := uint64(fake.RngFor(r.s.Seed, tagRecorded<<16|uint64(r.s.Account), r.i))
 	c := format.Content{
 		ReadSeeker: wavOf(tune, seconds, channels), Sort: "audio/x-wav", Modified: time.Unix(r.updated(), 0),
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/slowapi/world"
 )
 
 func TestRecordingsOfCallsAndConferences(t *testing.T) {
@@ -206,29 +207,29 @@ func TestTranscriptions(t *testing.T) {
 // on it. And a recording does not begin before its call.
 func TestDerivedTimesNeverFall(t *testing.T) {
 	for _, n := range []int{1, 4, 5, 19, 20, 23, 39, 40, 415, 5000, 9_000_000} {
-		w := newWorld(Options{Records: n, Seed: 5, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
-		for k, want := range map[*kind]int64{conferences: int64(n / 20), recordings: int64(n / 5), transcriptions: int64(n / 50)} {
-			s := w.below[0][k]
-			if s.base != want {
-				t.Errorf("%d records: %d of %s, want %d", n, s.base, k.name, want)
+		w := world.NewWorld(Options{Records: n, Seed: 5, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
+		for k, want := range map[*world.Kind]int64{conferences: int64(n / 20), recordings: int64(n / 5), transcriptions: int64(n / 50)} {
+			s := w.Below[0][k]
+			if s.Base != want {
+				t.Errorf("%d records: %d of %s, want %d", n, s.Base, k.Name, want)
 			}
-			for i := max(s.base-3000, 0); i+1 < s.base; i++ {
-				if s.created(i) > s.created(i+1) {
-					t.Fatalf("%d records: %s %d is younger than the one after it", n, k.name, i)
+			for i := max(s.Base-3000, 0); i+1 < s.Base; i++ {
+				if s.Created(i) > s.Created(i+1) {
+					t.Fatalf("%d records: %s %d is younger than the one after it", n, k.Name, i)
 				}
 			}
-			if s.base > 0 && s.created(s.base-1) > w.epoch.Unix() {
-				t.Errorf("%d records: the newest of %s is of the future", n, k.name)
+			if s.Base > 0 && s.Created(s.Base-1) > w.Epoch.Unix() {
+				t.Errorf("%d records: the newest of %s is of the future", n, k.Name)
 			}
 		}
-		s := w.below[0][recordings]
-		for i := max(s.base-3000, 0); i < s.base; i++ {
+		s := w.Below[0][recordings]
+		for i := max(s.Base-3000, 0); i < s.Base; i++ {
 			of := subjectOf(s, i)
-			if of.since < w.below[0][calls].created(of.call) && of.conference < 0 {
+			if of.since < w.Below[0][calls].Created(of.call) && of.conference < 0 {
 				t.Fatalf("%d records: recording %d begins before its call", n, i)
 			}
-			if c := recordingsOfCall(w, s, of.call); i < c.lo || i > c.hi {
-				t.Fatalf("%d records: recording %d is not among %d to %d, those of its call", n, i, c.lo, c.hi)
+			if c := recordingsOfCall(w, s, of.call); i < c.Lo || i > c.Hi {
+				t.Fatalf("%d records: recording %d is not among %d to %d, those of its call", n, i, c.Lo, c.Hi)
 			}
 		}
 	}

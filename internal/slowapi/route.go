@@ -6,27 +6,28 @@ import (
 	"net/url"
 	"strings"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // route is one path below /2010-04-01, a star for each SID in it. The last star
 // of an instance names a record of the kind, the first one the account.
 type route struct {
 	pattern  string
-	kind     *kind
+	kind     *world.Kind
 	instance bool
-	narrow   func(row) bool    // a list that shows a part of the kind
-	preset   map[string]string // what POST to such a list adds to the fields
+	narrow   func(world.Row) bool // a list that shows a part of the kind
+	preset   map[string]string    // what POST to such a list adds to the fields
 
 	// parent is the kind of the record named by the SID behind the account's,
 	// which must exist, and within which records of the kind belong to it.
-	parent *kind
-	within func(w *world, s *sequence, parent int64) condition
+	parent *world.Kind
+	within func(w *world.World, s *world.Sequence, parent int64) world.Condition
 	// key and filters stand in place of the kind's.
 	key     string
-	filters []filter
+	filters []world.Filter
 	// dress tells a record how it looks on this path, after each load. here is
 	// where this server is, as http://127.0.0.1:4116.
-	dress func(r row, here string)
+	dress func(r world.Row, here string)
 	// monitor is a path of the Monitor API: no account, no .json, another envelope.
 	monitor bool
 	// readOnly is a list whose records are made elsewhere.
@@ -42,11 +43,11 @@ type route struct {
 }
 
 // listFilters are what narrows the list.
-func (r *route) listFilters() []filter {
+func (r *route) listFilters() []world.Filter {
 	if r.filters != nil || r.kind == nil {
 		return r.filters
 	}
-	return r.kind.filters
+	return r.kind.Filters
 }
 
 // listKey is the list's key.
@@ -54,7 +55,7 @@ func (r *route) listKey() string {
 	if r.key != "" {
 		return r.key
 	}
-	return r.kind.listKey()
+	return r.kind.ListKey()
 }
 
 // routeOf finds the route of a path and the SIDs in it; nil when there is none.
@@ -109,10 +110,10 @@ func (r *route) allow() string {
 		return r.methods
 	}
 	allow := "GET, HEAD"
-	if !r.instance && !r.readOnly && r.kind.create != nil || r.instance && r.kind.update != nil {
+	if !r.instance && !r.readOnly && r.kind.Create != nil || r.instance && r.kind.Update != nil {
 		allow += ", POST"
 	}
-	if r.instance && r.kind.remove {
+	if r.instance && r.kind.Remove {
 		allow += ", DELETE"
 	}
 	return allow
@@ -124,41 +125,41 @@ type target struct {
 	path    string
 	sids    []string
 	account int
-	seq     *sequence // of the route's kind, nil when it has none
-	parent  int64     // the record of the route's parent kind
-	index   int64     // the record itself, of an instance
-	narrow  *condition
+	seq     *world.Sequence // of the route's kind, nil when it has none
+	parent  int64           // the record of the route's parent kind
+	index   int64           // the record itself, of an instance
+	narrow  *world.Condition
 	here    string // where this server is
 	buried  bool   // a record deleted lately is asked for too
 }
 
 // dress tells a record how it looks where the target is.
-func (t *target) dress(r row) {
+func (t *target) dress(r world.Row) {
 	if t.route.dress != nil {
 		t.route.dress(r, t.here)
 	}
 }
 
 // resolve finds the list or record a route's SIDs name; false when there is none.
-func resolve(w *world, r *route, path string, sids []string, q format.Query) (target, bool) {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	t := target{route: r, path: path, sids: sids, seq: w.top, buried: buried(q)}
+func resolve(w *world.World, r *route, path string, sids []string, q format.Query) (target, bool) {
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	t := target{route: r, path: path, sids: sids, seq: w.Top, buried: buried(q)}
 	if r.kind != accounts {
 		ok := true
 		if !r.monitor {
-			t.account, ok = w.accountIndex(sids[0])
+			t.account, ok = w.AccountIndex(sids[0])
 		}
 		if !ok {
 			return t, false
 		}
-		t.seq = w.of(r.kind, t.account)
+		t.seq = w.Of(r.kind, t.account)
 	}
 	if !resolveParent(w, &t) {
 		return t, false
 	}
 	if r.narrow != nil {
-		c := everywhere(r.narrow)
+		c := world.Everywhere(r.narrow)
 		t.narrow = &c
 	}
 	if !r.instance || r.kind == nil {
@@ -168,19 +169,19 @@ func resolve(w *world, r *route, path string, sids []string, q format.Query) (ta
 }
 
 // shows tells whether the record is there for who asks.
-func shows(w *world, t *target) bool {
-	return t.seq.exists(t.index) || t.buried && t.seq.buried(t.index, w.now().Unix())
+func shows(w *world.World, t *target) bool {
+	return t.seq.Exists(t.index) || t.buried && t.seq.Buried(t.index, w.Now().Unix())
 }
 
 // resolveParent finds the record a list belongs to.
-func resolveParent(w *world, t *target) bool {
+func resolveParent(w *world.World, t *target) bool {
 	r := t.route
 	if r.parent == nil {
 		return true
 	}
-	s := w.of(r.parent, t.account)
-	index, ok := w.find(s, t.sids[1])
-	if !ok || !s.exists(index) {
+	s := w.Of(r.parent, t.account)
+	index, ok := w.Find(s, t.sids[1])
+	if !ok || !s.Exists(index) {
 		return false
 	}
 	t.parent = index
@@ -192,19 +193,19 @@ func resolveParent(w *world, t *target) bool {
 }
 
 // resolveRecord finds the record a path names.
-func resolveRecord(w *world, t *target) bool {
+func resolveRecord(w *world.World, t *target) bool {
 	name, k, ok := t.sids[len(t.sids)-1], t.route.kind, false
-	if k.found != nil {
-		t.index, ok = k.found(w, t.seq, t.parent, name)
+	if k.Found != nil {
+		t.index, ok = k.Found(w, t.seq, t.parent, name)
 	} else {
-		t.index, ok = w.find(t.seq, name)
+		t.index, ok = w.Find(t.seq, name)
 	}
 	if !ok || !shows(w, t) || t.narrow == nil {
 		return ok && shows(w, t)
 	}
-	one := k.blank()
+	one := k.Blank()
 	one.Load(w, t.seq, t.index)
-	return t.narrow.test(one)
+	return t.narrow.Test(one)
 }
 
 // splitEnding takes the last dot and what stands behind it off a path's last part.

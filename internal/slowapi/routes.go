@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 var routes = slices.Concat([]route{
@@ -26,7 +27,7 @@ var routes = slices.Concat([]route{
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: numbers,
-		narrow: func(r row) bool { return r.(*tableRow).field("Type") == sort },
+		narrow: func(r world.Row) bool { return r.(*tableRow).field("Type") == sort },
 		preset: map[string]string{"Type": sort},
 	}
 }
@@ -51,7 +52,7 @@ var soundRoutes = []route{
 }
 
 // recordedIn is the list of recordings of one call or conference, or one of them.
-func recordedIn(path string, parent *kind, within func(*world, *sequence, int64) condition, look recordingLook, instance bool) route {
+func recordedIn(path string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition, look recordingLook, instance bool) route {
 	r := route{
 		pattern: "Accounts/*/" + path + "/*/Recordings", kind: recordings, instance: instance,
 		parent: parent, within: within, filters: recordingDates, dress: showRecording(look),
@@ -74,7 +75,7 @@ var fileRoutes = []route{
 }
 
 // audioAt is where a recording can be heard.
-func audioAt(pattern string, parent *kind, within func(*world, *sequence, int64) condition) route {
+func audioAt(pattern string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition) route {
 	return route{
 		pattern: pattern, kind: recordings, parent: parent, within: within, instance: true,
 		serve: (*Server).serveAudio, methods: "GET, HEAD", endings: []string{"", ".wav", ".mp3"},
@@ -99,7 +100,7 @@ var notificationRoutes = []route{
 	{pattern: "Accounts/*/Notifications/*", kind: notifications, instance: true, dress: wholeNotification},
 	{pattern: "Accounts/*/Calls/*/Notifications", kind: notifications, parent: calls, within: notificationsOf, dress: notificationBelow},
 	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: notifications, instance: true, parent: calls, within: notificationsOf,
-		dress: func(r row, here string) { notificationBelow(r, here); wholeNotification(r, here) }},
+		dress: func(r world.Row, here string) { notificationBelow(r, here); wholeNotification(r, here) }},
 }
 
 var callEventRoutes = []route{
@@ -135,8 +136,8 @@ var addressRoutes = []route{
 	{pattern: "Accounts/*/Addresses", kind: addresses},
 	{pattern: "Accounts/*/Addresses/*", kind: addresses, instance: true},
 	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: numbers, parent: addresses, within: dependOn,
-		key: "dependent_phone_numbers", filters: []filter{}, readOnly: true,
-		dress: func(r row, _ string) { r.(*tableRow).shown = dependentColumns }},
+		key: "dependent_phone_numbers", filters: []world.Filter{}, readOnly: true,
+		dress: func(r world.Row, _ string) { r.(*tableRow).shown = dependentColumns }},
 }
 
 // usageRoutes are the lists: one row a category over the whole time, and by day,
@@ -173,9 +174,9 @@ var availableRoutes = func() []route {
 
 // monitorRoutes are the paths below it. They show the main account.
 var monitorRoutes = []route{
-	{pattern: "Alerts", kind: alerts, monitor: true, dress: func(r row, here string) { r.(*alert).here = here }},
+	{pattern: "Alerts", kind: alerts, monitor: true, dress: func(r world.Row, here string) { r.(*alert).here = here }},
 	{pattern: "Alerts/*", kind: alerts, monitor: true, instance: true,
-		dress: func(r row, here string) { a := r.(*alert); a.here, a.whole = here, true }},
+		dress: func(r world.Row, here string) { a := r.(*alert); a.here, a.whole = here, true }},
 	{pattern: "Events", kind: events, monitor: true, dress: eventHere},
 	{pattern: "Events/*", kind: events, monitor: true, instance: true, dress: eventHere},
 }

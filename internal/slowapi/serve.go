@@ -123,12 +123,12 @@ func (s *Server) do(r *http.Request, t target, form url.Values) (format.Answer, 
 // instance shows one record.
 func (s *Server) instance(t target) format.Answer {
 	w := s.world
-	w.mu.RLock()
-	defer w.mu.RUnlock()
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
 	if !shows(w, &t) {
 		return format.NotFound(t.path).Answer()
 	}
-	one := t.seq.kind.blank()
+	one := t.seq.Kind.Blank()
 	one.Load(w, t.seq, t.index)
 	t.dress(one)
 	return format.Answer{Status: http.StatusOK, Body: one.Append(nil, w)}
@@ -157,8 +157,8 @@ func readForm(r *http.Request) (url.Values, *format.Refusal) {
 // open the accounts below it too.
 func (s *Server) knows(r *http.Request) bool {
 	user, password, ok := r.BasicAuth()
-	same := subtle.ConstantTimeCompare([]byte(user), []byte(s.world.account)) == 1
-	return s.tokens.know(password, s.world.token) && same && ok
+	same := subtle.ConstantTimeCompare([]byte(user), []byte(s.world.Account)) == 1
+	return s.tokens.know(password, s.world.Token) && same && ok
 }
 
 // delay is how long an answer takes: lists the latency give or take a fifth,

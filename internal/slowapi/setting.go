@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &table{
@@ -36,7 +37,7 @@ var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddres
 		"EmergencyEnabled": truths, "AutoCorrectAddress": truths,
 	},
 	needs: []string{"CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry"},
-	first: func(_ *world, _ *sequence, i int64) map[string]string {
+	first: func(_ *world.World, _ *world.Sequence, i int64) map[string]string {
 		fields := map[string]string{}
 		for n, name := range []string{"FriendlyName", "CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry", "EmergencyEnabled",
 			"Validated"} {
@@ -46,7 +47,7 @@ var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddres
 	},
 },
 	tableFilter("CustomerName"), tableFilter("FriendlyName"),
-	filter{key: "EmergencyEnabled", read: truthFilter(func(r row) bool { return r.(*tableRow).field("EmergencyEnabled") == "true" })},
+	world.Filter{Key: "EmergencyEnabled", Read: world.TruthFilter(func(r world.Row) bool { return r.(*tableRow).field("EmergencyEnabled") == "true" })},
 	tableFilter("IsoCountry"),
 )
 
@@ -60,18 +61,18 @@ var firstAddresses = [...][9]string{
 }
 
 // addressOf is the SID of the address one of the first numbers depends on.
-func addressOf(w *world, account int, number int64) string {
-	index := map[int64]int64{4: 1, 5: 2}[number%ownNumbers]
+func addressOf(w *world.World, account int, number int64) string {
+	index := map[int64]int64{4: 1, 5: 2}[number%world.OwnNumbers]
 	if index == 0 {
 		return ""
 	}
-	return string(w.cipher.AppendSID(nil, "AD", account, tagAddresses, index))
+	return string(w.Cipher.AppendSID(nil, "AD", account, tagAddresses, index))
 }
 
 // dependOn are the numbers that name an address.
-func dependOn(w *world, s *sequence, address int64) condition {
-	sid := string(w.appendSID(nil, w.below[s.account][addresses], address))
-	return everywhere(func(r row) bool {
+func dependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
+	sid := string(w.AppendSID(nil, w.Below[s.Account][addresses], address))
+	return world.Everywhere(func(r world.Row) bool {
 		n := r.(*tableRow)
 		return n.field("AddressSid") == sid || n.field("EmergencyAddressSid") == sid
 	})
@@ -125,7 +126,7 @@ var truths = []string{"true", "false"}
 var applicationNames = [seededApplications]string{"Switchboard", "Night desk", "Browser phone", "Survey <v2>", "Rückruf & Termine",
 	"IVR \"old\""}
 
-func firstApplication(_ *world, _ *sequence, i int64) map[string]string {
+func firstApplication(_ *world.World, _ *world.Sequence, i int64) map[string]string {
 	name := applicationNames[i]
 	fields := map[string]string{"FriendlyName": name, "VoiceUrl": "https://hooks.example.com/app/voice?name=" + format.Encode(name)}
 	if i%2 == 0 {
@@ -147,7 +148,7 @@ var keyLayout = table{
 	columns: keyColumns,
 	fresh:   slices.Concat(keyColumns, []column{{"secret", secretColumn}}),
 	may:     map[string][]string{"FriendlyName": nil},
-	first: func(_ *world, _ *sequence, i int64) map[string]string {
+	first: func(_ *world.World, _ *world.Sequence, i int64) map[string]string {
 		return map[string]string{"FriendlyName": [...]string{"reports", "Nightly <backup>", ""}[i]}
 	},
 }
@@ -161,15 +162,15 @@ var keyColumns = []column{
 
 // secretColumn writes a real secret, 32 letters and digits, as Twilio does; it
 // opens nothing here.
-func secretColumn(o *format.Object, name string, c *tableRow, _ *world) {
-	d := fake.RngFor(c.s.seed, tagSecrets<<8|c.s.kind.tag, c.i)
+func secretColumn(o *format.Object, name string, c *tableRow, _ *world.World) {
+	d := fake.RngFor(c.s.Seed, world.TagSecrets<<8|c.s.Kind.Tag, c.i)
 	o.Text(name, string(d.Hex(nil, 16)))
 }
 
 // Their SIDs begin with PN, as those of owned numbers do.
 var callerIDs = callerIDKind()
 
-func callerIDKind() *kind {
+func callerIDKind() *world.Kind {
 	k := tableKind("outgoing_caller_ids", "PN", tagCallerIDs, 5, &table{
 		path: "OutgoingCallerIds",
 		columns: []column{
@@ -190,13 +191,13 @@ func callerIDKind() *kind {
 		},
 		may:   map[string][]string{"FriendlyName": nil},
 		first: firstCallerID,
-	}, tableFilter("PhoneNumber"), filter{key: "FriendlyName", read: textFilter(func(r row) string { return r.(*tableRow).friendlyName() })})
-	k.create, k.made = createCallerID, http.StatusOK
+	}, tableFilter("PhoneNumber"), world.Filter{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*tableRow).friendlyName() })})
+	k.Create, k.Made = createCallerID, http.StatusOK
 	return k
 }
 
-func firstCallerID(w *world, _ *sequence, i int64) map[string]string {
-	fields := map[string]string{"PhoneNumber": string(fake.AppendPerson(nil, w.seed, i%w.people))}
+func firstCallerID(w *world.World, _ *world.Sequence, i int64) map[string]string {
+	fields := map[string]string{"PhoneNumber": string(fake.AppendPerson(nil, w.Seed, i%w.People))}
 	if i%2 == 1 {
 		fields["FriendlyName"] = fake.Names[i] + "'s mobile"
 	}
@@ -205,7 +206,7 @@ func firstCallerID(w *world, _ *sequence, i int64) map[string]string {
 
 // createCallerID asks for a number to be verified. Twilio calls it and waits for
 // the code; here the number counts as verified at once.
-func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, *format.Refusal) {
+func createCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
 	number := form.Get("PhoneNumber")
 	if !format.IsNumber(number) {
 		return nil, format.Refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
@@ -218,12 +219,12 @@ func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, 
 }
 
 // validationCall names the call that tells the code; it is no call of this world.
-func validationCall(o *format.Object, name string, c *tableRow, _ *world) {
-	d := fake.RngFor(c.s.seed, tagSecrets<<8|tagCallerIDs, c.i)
+func validationCall(o *format.Object, name string, c *tableRow, _ *world.World) {
+	d := fake.RngFor(c.s.Seed, world.TagSecrets<<8|tagCallerIDs, c.i)
 	o.Text(name, string(d.Hex([]byte("CA"), 16)))
 }
 
-func validationCode(o *format.Object, name string, c *tableRow, _ *world) {
-	d := fake.RngFor(c.s.seed, tagSecrets<<16|tagCallerIDs, c.i)
+func validationCode(o *format.Object, name string, c *tableRow, _ *world.World) {
+	d := fake.RngFor(c.s.Seed, world.TagSecrets<<16|tagCallerIDs, c.i)
 	o.Text(name, strconv.Itoa(100000+d.Below(900000)))
 }

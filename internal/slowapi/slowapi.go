@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // Options say what the world is like and how it behaves. The zero Options are a
@@ -49,14 +50,14 @@ type Options struct {
 
 // Server is the slow API, an http.Handler for any number of callers at once.
 type Server struct {
-	world   *world
-	quirks  quirks
+	world   *world.World
+	quirks  world.Quirks
 	faults  faults
 	counts  counts
 	tokens  tokens
 	cdn     *cdn
 	early   asked
-	journal *journal
+	journal *world.Journal
 	latency time.Duration
 	cap     int
 	busy    atomic.Int64
@@ -76,7 +77,7 @@ type Server struct {
 // be read or belongs to another world.
 func New(o Options) (*Server, error) {
 	o = o.withDefaults()
-	on, err := readQuirks(o.Quirks)
+	on, err := world.ReadQuirks(o.Quirks)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +85,10 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		world: newWorld(o.world()), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger, cdn: newCDN(),
+		world: world.NewWorld(o.world()), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger, cdn: newCDN(),
 		nudge: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
-	s.journal, err = openJournal(o.Journal, s.world, o.Logger)
+	s.journal, err = world.OpenJournal(o.Journal, s.world, o.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +99,10 @@ func New(o Options) (*Server, error) {
 }
 
 // world is what the options say about the world.
-func (o Options) world() worldOptions {
-	return worldOptions{
-		seed: o.Seed, records: o.Records, epoch: o.Epoch, account: o.Account, token: o.Token, flows: o.Arrivals > 0,
-		kept: slices.Contains(o.Quirks, participantsKept), now: o.Now, accounts: accounts, kinds: kinds,
+func (o Options) world() world.WorldOptions {
+	return world.WorldOptions{
+		Seed: o.Seed, Records: o.Records, Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
+		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Now: o.Now, Accounts: accounts, Kinds: kinds,
 	}
 }
 
@@ -159,9 +160,9 @@ func (s *Server) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
 		s.running.Wait()
-		s.world.writing.Lock()
-		defer s.world.writing.Unlock()
-		s.ended = s.journal.close()
+		s.world.Writing.Lock()
+		defer s.world.Writing.Unlock()
+		s.ended = s.journal.Close()
 	})
 	return s.ended
 }

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // tableRow is one number, application, key, caller id, address or queue.
 type tableRow struct {
 	layout *table
-	s      *sequence
+	s      *world.Sequence
 	i      int64
 	fields map[string]string // what is set, by the name of the form field
 	shown  []column          // in place of the layout's, where it looks different
@@ -30,25 +31,25 @@ type table struct {
 	whole    map[string]int64
 	needs    []string          // what a creation must say
 	defaults map[string]string // what a field holds that was never set
-	first    func(w *world, s *sequence, i int64) map[string]string
+	first    func(w *world.World, s *world.Sequence, i int64) map[string]string
 	check    func(form url.Values) *format.Refusal // what else a write must meet
 }
 
 // column is one field of a card on its way out.
 type column struct {
 	name  string
-	write func(o *format.Object, name string, c *tableRow, w *world)
+	write func(o *format.Object, name string, c *tableRow, w *world.World)
 }
 
 // tableKind is a kind of cards of which the main account begins with some.
-func tableKind(name, prefix string, tag uint64, begin int64, l *table, filters ...filter) *kind {
-	return &kind{
-		name: name, prefix: prefix, tag: tag, filters: filters,
-		blank: func() row { return &tableRow{layout: l} },
-		seed: func(w *world, k *kind) *sequence {
-			return w.sequence(k, 0, begin, w.epoch.Unix()-(days+1)*86400, 300*86400)
+func tableKind(name, prefix string, tag uint64, begin int64, l *table, filters ...world.Filter) *world.Kind {
+	return &world.Kind{
+		Name: name, Prefix: prefix, Tag: tag, Filters: filters,
+		Blank: func() world.Row { return &tableRow{layout: l} },
+		Seed: func(w *world.World, k *world.Kind) *world.Sequence {
+			return w.Sequence(k, 0, begin, w.Epoch.Unix()-(world.Days+1)*86400, 300*86400)
 		},
-		create: func(_ *world, _ *sequence, form url.Values) (map[string]string, *format.Refusal) {
+		Create: func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
 			for _, name := range l.needs {
 				if form.Get(name) == "" {
 					return nil, format.Invalid("Missing required parameter " + name + " in the post body")
@@ -56,11 +57,11 @@ func tableKind(name, prefix string, tag uint64, begin int64, l *table, filters .
 			}
 			return l.read(form)
 		},
-		update: func(_ *world, _ *sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+		Update: func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 			fields, r := l.read(form)
 			return fields, nil, r
 		},
-		remove: true,
+		Remove: true,
 	}
 }
 
@@ -99,13 +100,13 @@ func readFields(may map[string][]string, form url.Values) (map[string]string, *f
 }
 
 // load reads the card with an index.
-func (c *tableRow) Load(w *world, s *sequence, i int64) {
+func (c *tableRow) Load(w *world.World, s *world.Sequence, i int64) {
 	*c = tableRow{layout: c.layout, s: s, i: i, fields: map[string]string{}}
-	if !s.written(i) && i < s.base {
+	if !s.Written(i) && i < s.Base {
 		c.fields = c.layout.first(w, s, i)
 	}
-	if m := s.marks[i]; m != nil {
-		for name, value := range m.form {
+	if m := s.Marks[i]; m != nil {
+		for name, value := range m.Form {
 			c.fields[name] = value
 		}
 	}
@@ -131,15 +132,15 @@ func (c *tableRow) friendlyName() string {
 
 // updated is when the card was last written to.
 func (c *tableRow) updated() int64 {
-	created := c.s.created(c.i)
-	if m := c.s.marks[c.i]; m != nil {
-		return max(created, m.touched)
+	created := c.s.Created(c.i)
+	if m := c.s.Marks[c.i]; m != nil {
+		return max(created, m.Touched)
 	}
 	return created
 }
 
 // append writes the card's row, which is its instance too.
-func (c *tableRow) Append(dst []byte, w *world) []byte {
+func (c *tableRow) Append(dst []byte, w *world.World) []byte {
 	columns := c.shown
 	if columns == nil {
 		columns = c.layout.columns
@@ -154,52 +155,58 @@ func (c *tableRow) Append(dst []byte, w *world) []byte {
 }
 
 // tableFilter asks for cards with exactly this in a field.
-func tableFilter(name string) filter {
-	return filter{key: name, read: textFilter(func(r row) string { return r.(*tableRow).field(name) })}
+func tableFilter(name string) world.Filter {
+	return world.Filter{Key: name, Read: world.TextFilter(func(r world.Row) string { return r.(*tableRow).field(name) })}
 }
 
 // What a column may hold.
 
-func text(form string) func(*format.Object, string, *tableRow, *world) {
-	return func(o *format.Object, name string, c *tableRow, _ *world) { o.Text(name, c.field(form)) }
+func text(form string) func(*format.Object, string, *tableRow, *world.World) {
+	return func(o *format.Object, name string, c *tableRow, _ *world.World) { o.Text(name, c.field(form)) }
 }
 
-func textOrNull(form string) func(*format.Object, string, *tableRow, *world) {
-	return func(o *format.Object, name string, c *tableRow, _ *world) { o.TextOrNull(name, c.field(form)) }
+func textOrNull(form string) func(*format.Object, string, *tableRow, *world.World) {
+	return func(o *format.Object, name string, c *tableRow, _ *world.World) { o.TextOrNull(name, c.field(form)) }
 }
 
-func truth(form string) func(*format.Object, string, *tableRow, *world) {
-	return func(o *format.Object, name string, c *tableRow, _ *world) { o.Truth(name, c.field(form) == "true") }
+func truth(form string) func(*format.Object, string, *tableRow, *world.World) {
+	return func(o *format.Object, name string, c *tableRow, _ *world.World) {
+		o.Truth(name, c.field(form) == "true")
+	}
 }
 
-func amount(form string) func(*format.Object, string, *tableRow, *world) {
-	return func(o *format.Object, name string, c *tableRow, _ *world) {
+func amount(form string) func(*format.Object, string, *tableRow, *world.World) {
+	return func(o *format.Object, name string, c *tableRow, _ *world.World) {
 		n, _ := strconv.ParseInt(c.field(form), 10, 64)
 		o.Number(name, n)
 	}
 }
 
 // always is a column that holds the same in every card.
-func always(value string) func(*format.Object, string, *tableRow, *world) {
-	return func(o *format.Object, name string, _ *tableRow, _ *world) { o.Text(name, value) }
+func always(value string) func(*format.Object, string, *tableRow, *world.World) {
+	return func(o *format.Object, name string, _ *tableRow, _ *world.World) { o.Text(name, value) }
 }
 
-func nameColumn(o *format.Object, name string, c *tableRow, _ *world) { o.Text(name, c.friendlyName()) }
-
-func accountColumn(o *format.Object, name string, c *tableRow, w *world) {
-	o.Text(name, w.accountSID(c.s.account))
+func nameColumn(o *format.Object, name string, c *tableRow, _ *world.World) {
+	o.Text(name, c.friendlyName())
 }
 
-func createdColumn(o *format.Object, name string, c *tableRow, _ *world) {
-	o.Date(name, c.s.created(c.i))
+func accountColumn(o *format.Object, name string, c *tableRow, w *world.World) {
+	o.Text(name, w.AccountSID(c.s.Account))
 }
 
-func updatedColumn(o *format.Object, name string, c *tableRow, _ *world) { o.Date(name, c.updated()) }
-
-func sidColumn(o *format.Object, name string, c *tableRow, w *world) {
-	o.Text(name, string(w.appendSID(nil, c.s, c.i)))
+func createdColumn(o *format.Object, name string, c *tableRow, _ *world.World) {
+	o.Date(name, c.s.Created(c.i))
 }
 
-func uriColumn(o *format.Object, name string, c *tableRow, w *world) {
-	o.Text(name, format.Version+"/Accounts/"+w.accountSID(c.s.account)+"/"+c.layout.path+"/"+string(w.appendSID(nil, c.s, c.i))+".json")
+func updatedColumn(o *format.Object, name string, c *tableRow, _ *world.World) {
+	o.Date(name, c.updated())
+}
+
+func sidColumn(o *format.Object, name string, c *tableRow, w *world.World) {
+	o.Text(name, string(w.AppendSID(nil, c.s, c.i)))
+}
+
+func uriColumn(o *format.Object, name string, c *tableRow, w *world.World) {
+	o.Text(name, format.Version+"/Accounts/"+w.AccountSID(c.s.Account)+"/"+c.layout.path+"/"+string(w.AppendSID(nil, c.s, c.i))+".json")
 }

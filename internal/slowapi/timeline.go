@@ -5,6 +5,7 @@ package slowapi
 import (
 	"slices"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/world"
 )
 
 // Every twenty calls, counted from the newest backwards, are a block with one
@@ -31,44 +32,46 @@ const (
 	tagSpoken   = 0x73706f
 )
 
-func seedConferences(w *world, k *kind) *sequence {
-	s := w.sequence(k, 0, w.records/callsPerBlock, w.epoch.Unix(), days*86400)
-	s.at = func(i int64) int64 { return s.among[calls].created(anchor(s, i)) }
+func seedConferences(w *world.World, k *world.Kind) *world.Sequence {
+	s := w.Sequence(k, 0, w.Records/callsPerBlock, w.Epoch.Unix(), world.Days*86400)
+	s.At = func(i int64) int64 { return s.Among[calls].Created(anchor(s, i)) }
 	return s
 }
 
-func seedRecordings(w *world, k *kind) *sequence {
-	s := w.sequence(k, 0, w.records/perRecording, w.epoch.Unix(), days*86400)
-	s.at = func(i int64) int64 { return subjectOf(s, i).since }
+func seedRecordings(w *world.World, k *world.Kind) *world.Sequence {
+	s := w.Sequence(k, 0, w.Records/perRecording, w.Epoch.Unix(), world.Days*86400)
+	s.At = func(i int64) int64 { return subjectOf(s, i).since }
 	return s
 }
 
-func seedTranscriptions(w *world, k *kind) *sequence {
-	s := w.sequence(k, 0, w.records/perRecording/perTranscription, w.epoch.Unix(), days*86400)
-	s.at = func(i int64) int64 { return spokenAt(s, i) }
+func seedTranscriptions(w *world.World, k *world.Kind) *world.Sequence {
+	s := w.Sequence(k, 0, w.Records/perRecording/perTranscription, w.Epoch.Unix(), world.Days*86400)
+	s.At = func(i int64) int64 { return spokenAt(s, i) }
 	return s
 }
 
 // olderCalls is how many calls are older than the first block. s is the conferences.
-func olderCalls(s *sequence) int64 { return s.among[calls].base - callsPerBlock*s.base }
+func olderCalls(s *world.Sequence) int64 { return s.Among[calls].Base - callsPerBlock*s.Base }
 
 // firstCall is the index of the first call of a conference's block.
-func firstCall(s *sequence, conference int64) int64 { return olderCalls(s) + callsPerBlock*conference }
+func firstCall(s *world.Sequence, conference int64) int64 {
+	return olderCalls(s) + callsPerBlock*conference
+}
 
 // anchor is the index of the call a conference the seed made begins with.
-func anchor(s *sequence, conference int64) int64 {
-	d := fake.RngFor(s.seed, tagAnchors, conference)
+func anchor(s *world.Sequence, conference int64) int64 {
+	d := fake.RngFor(s.Seed, tagAnchors, conference)
 	return firstCall(s, conference) + 5 + int64(d.Below(4))
 }
 
 // answered is when somebody answered a call in the world as the seed left it, 0
 // when nobody had.
-func answered(calls *sequence, i int64) int64 {
+func answered(calls *world.Sequence, i int64) int64 {
 	l := callLife(calls, i)
-	p := progress{lifecycle: l, created: calls.created(i), newest: calls.newest}
-	p.start = min(int((calls.base-1-i)/2), l.final())
-	p.step = p.start
-	return p.reached("in-progress")
+	p := world.Progress{Lifecycle: l, Created: calls.Created(i), Newest: calls.Newest}
+	p.Start = min(int((calls.Base-1-i)/2), l.Final())
+	p.Step = p.Start
+	return p.Reached("in-progress")
 }
 
 // subject is what a recording is of.
@@ -80,9 +83,9 @@ type subject struct {
 }
 
 // subjectOf finds what one of the recordings is of.
-func subjectOf(s *sequence, i int64) subject {
-	rooms := s.among[conferences]
-	extra := s.base - recordingsPerBlock*rooms.base
+func subjectOf(s *world.Sequence, i int64) subject {
+	rooms := s.Among[conferences]
+	extra := s.Base - recordingsPerBlock*rooms.Base
 	if i < extra {
 		return recordedCall(s, perRecording*i)
 	}
@@ -93,22 +96,22 @@ func subjectOf(s *sequence, i int64) subject {
 	case 3:
 		return recordedCall(s, firstCall(rooms, room)+10)
 	}
-	one := subject{call: participantCall(rooms, room, 0), conference: room, since: rooms.created(room)}
+	one := subject{call: participantCall(rooms, room, 0), conference: room, since: rooms.Created(room)}
 	if part == 2 { // begun later, by hand
-		d := fake.RngFor(s.seed, tagRecorded, i)
-		one.since = min(one.since+int64(d.Below(50)), s.among[calls].created(anchor(rooms, room)+1))
+		d := fake.RngFor(s.Seed, tagRecorded, i)
+		one.since = min(one.since+int64(d.Below(50)), s.Among[calls].Created(anchor(rooms, room)+1))
 	}
 	return one
 }
 
 // recordedCall picks an answered one of the five calls from an index on. What is
 // said to begin no later than the call after them, so that times never fall.
-func recordedCall(s *sequence, from int64) subject {
-	all := s.among[calls]
-	d := fake.RngFor(s.seed, tagRecorded, from)
-	first, until := int64(d.Below(perRecording)), all.newest
-	if from+perRecording < all.base {
-		until = all.created(from + perRecording)
+func recordedCall(s *world.Sequence, from int64) subject {
+	all := s.Among[calls]
+	d := fake.RngFor(s.Seed, tagRecorded, from)
+	first, until := int64(d.Below(perRecording)), all.Newest
+	if from+perRecording < all.Base {
+		until = all.Created(from + perRecording)
 	}
 	for k := range int64(perRecording) {
 		i := from + (first+k)%perRecording
@@ -117,16 +120,16 @@ func recordedCall(s *sequence, from int64) subject {
 		}
 	}
 	i := from + first
-	return subject{call: i, conference: -1, since: all.created(i), lost: true}
+	return subject{call: i, conference: -1, since: all.Created(i), lost: true}
 }
 
 // nothing is a condition no record meets.
-var nothing = condition{test: func(row) bool { return false }, hi: -1}
+var nothing = world.Condition{Test: func(world.Row) bool { return false }, Hi: -1}
 
 // recordingsOfCall are those of a call, alone or as the first in a conference.
-func recordingsOfCall(_ *world, s *sequence, call int64) condition {
-	rooms := s.among[conferences]
-	if call >= s.among[calls].base {
+func recordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condition {
+	rooms := s.Among[conferences]
+	if call >= s.Among[calls].Base {
 		return nothing
 	}
 	first, last := int64(-1), int64(-1)
@@ -141,12 +144,12 @@ func recordingsOfCall(_ *world, s *sequence, call int64) condition {
 	if first < 0 {
 		return nothing
 	}
-	return condition{test: func(r row) bool { return r.(*recording).of.call == call }, lo: first, hi: last}
+	return world.Condition{Test: func(r world.Row) bool { return r.(*recording).of.call == call }, Lo: first, Hi: last}
 }
 
 // recordingsNear are the recordings that may be of a call, rising.
-func recordingsNear(s, rooms *sequence, call int64) []int64 {
-	extra := s.base - recordingsPerBlock*rooms.base
+func recordingsNear(s, rooms *world.Sequence, call int64) []int64 {
+	extra := s.Base - recordingsPerBlock*rooms.Base
 	if call < olderCalls(rooms) {
 		if i := call / perRecording; i < extra {
 			return []int64{i}
@@ -158,23 +161,23 @@ func recordingsNear(s, rooms *sequence, call int64) []int64 {
 }
 
 // recordingsOfConference are the two of a conference.
-func recordingsOfConference(_ *world, s *sequence, room int64) condition {
-	rooms := s.among[conferences]
-	if room >= rooms.base {
+func recordingsOfConference(_ *world.World, s *world.Sequence, room int64) world.Condition {
+	rooms := s.Among[conferences]
+	if room >= rooms.Base {
 		return nothing
 	}
-	first := s.base - recordingsPerBlock*(rooms.base-room) + 1
-	return condition{test: func(r row) bool { return r.(*recording).of.conference == room }, lo: first, hi: first + 1}
+	first := s.Base - recordingsPerBlock*(rooms.Base-room) + 1
+	return world.Condition{Test: func(r world.Row) bool { return r.(*recording).of.conference == room }, Lo: first, Hi: first + 1}
 }
 
 // perTranscription is how many recordings there are for each transcription.
 const perTranscription = 10
 
 // spokenIn is the recording a transcription is of: one of ten, of a call.
-func spokenIn(s *sequence, transcription int64) int64 {
-	all := s.among[recordings]
+func spokenIn(s *world.Sequence, transcription int64) int64 {
+	all := s.Among[recordings]
 	from := transcription * perTranscription
-	d := fake.RngFor(s.seed, tagSpoken, transcription)
+	d := fake.RngFor(s.Seed, tagSpoken, transcription)
 	first := int64(d.Below(perTranscription))
 	for k := range int64(perTranscription) {
 		i := from + (first+k)%perTranscription
@@ -187,30 +190,30 @@ func spokenIn(s *sequence, transcription int64) int64 {
 
 // spokenAt is when a transcription was made: when its recording ended, but not
 // after the first recording that belongs to the next, so that times never fall.
-func spokenAt(s *sequence, transcription int64) int64 {
-	all := s.among[recordings]
+func spokenAt(s *world.Sequence, transcription int64) int64 {
+	all := s.Among[recordings]
 	i := spokenIn(s, transcription)
-	at, until := all.created(i)+recordingLife(all, i).dwell[0], all.newest
-	if next := (transcription + 1) * perTranscription; next < all.base {
-		until = all.created(next)
+	at, until := all.Created(i)+recordingLife(all, i).Dwell[0], all.Newest
+	if next := (transcription + 1) * perTranscription; next < all.Base {
+		until = all.Created(next)
 	}
 	return min(at, until)
 }
 
 // transcriptionsOf is the one of a recording, if it has one.
-func transcriptionsOf(_ *world, s *sequence, recording int64) condition {
+func transcriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.Condition {
 	i := recording / perTranscription
-	if i >= s.base || spokenIn(s, i) != recording {
+	if i >= s.Base || spokenIn(s, i) != recording {
 		return nothing
 	}
-	return condition{test: func(r row) bool { return r.(*transcription).i == i }, lo: i, hi: i}
+	return world.Condition{Test: func(r world.Row) bool { return r.(*transcription).i == i }, Lo: i, Hi: i}
 }
 
 // lengthOf is how long somebody talked in a state of a life the seed drew.
-func lengthOf(l lifecycle, status string) int64 {
-	step := slices.Index(l.plan, status)
+func lengthOf(l world.Lifecycle, status string) int64 {
+	step := slices.Index(l.Plan, status)
 	if step < 0 {
 		return 0
 	}
-	return l.dwell[step]
+	return l.Dwell[step]
 }

@@ -4,19 +4,20 @@ package slowapi
 import (
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
-var transcriptions = &kind{
-	name: "transcriptions", prefix: "TR", tag: 'T',
-	blank: func() row { return new(transcription) },
-	seed:  seedTranscriptions,
-	life:  transcriptionLife, remove: true,
+var transcriptions = &world.Kind{
+	Name: "transcriptions", Prefix: "TR", Tag: 'T',
+	Blank: func() world.Row { return new(transcription) },
+	Seed:  seedTranscriptions,
+	Life:  transcriptionLife, Remove: true,
 }
 
 // transcription is one transcription, read from the seed and its mark.
 type transcription struct {
-	progress progress
-	s        *sequence
+	progress world.Progress
+	s        *world.Sequence
 	i        int64
 	of       recording
 }
@@ -27,34 +28,34 @@ var (
 )
 
 // transcriptionLife is what a transcription goes through.
-func transcriptionLife(s *sequence, i int64) lifecycle {
-	d := fake.RngFor(s.seed, s.kind.tag, i)
+func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
+	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
 	dwell := [8]int64{int64(10 + d.Below(80)), int64(5 + d.Below(55))}
 	if d.Below(12) == 0 {
-		return lifecycle{plan: transcriptionFailed, dwell: dwell}
+		return world.Lifecycle{Plan: transcriptionFailed, Dwell: dwell}
 	}
-	return lifecycle{plan: transcriptionDone, dwell: dwell}
+	return world.Lifecycle{Plan: transcriptionDone, Dwell: dwell}
 }
 
 // load reads the transcription with an index.
-func (t *transcription) Load(w *world, s *sequence, i int64) {
-	*t = transcription{s: s, i: i, progress: progressOf(s, i, transcriptionLife(s, i))}
-	t.of.Load(w, s.among[recordings], spokenIn(s, i))
+func (t *transcription) Load(w *world.World, s *world.Sequence, i int64) {
+	*t = transcription{s: s, i: i, progress: world.ProgressOf(s, i, transcriptionLife(s, i))}
+	t.of.Load(w, s.Among[recordings], spokenIn(s, i))
 }
 
 // append writes the transcription's row, which is its instance too. Its price
 // is a number, unlike that of a recording.
-func (t *transcription) Append(dst []byte, w *world) []byte {
-	account := w.accountSID(t.s.account)
-	sid := string(w.appendSID(nil, t.s, t.i))
+func (t *transcription) Append(dst []byte, w *world.World) []byte {
+	account := w.AccountSID(t.s.Account)
+	sid := string(w.AppendSID(nil, t.s, t.i))
 	text, price := "", ""
-	if t.progress.status() == "completed" {
-		d := fake.RngFor(t.s.seed, tagSpoken<<8, t.i)
+	if t.progress.Status() == "completed" {
+		d := fake.RngFor(t.s.Seed, tagSpoken<<8, t.i)
 		if text = fake.Body(d, false); text == "" {
 			text = "(blank)" // Twilio's word for silence
 		}
 	}
-	if t.progress.settled() {
+	if t.progress.Settled() {
 		price = format.Money(5000 * max((t.of.seconds()+59)/60, 1))
 	}
 
@@ -62,15 +63,15 @@ func (t *transcription) Append(dst []byte, w *world) []byte {
 	o.Open()
 	o.Text("account_sid", account)
 	o.Text("api_version", format.ApiVersion)
-	o.Date("date_created", t.progress.created)
-	o.Date("date_updated", t.progress.updated())
+	o.Date("date_created", t.progress.Created)
+	o.Date("date_updated", t.progress.Updated())
 	o.TextOrNull("duration", someSeconds(t.of.seconds()))
 	o.Name("price")
 	o.B = appendPrice(o.B, price, true)
 	o.Text("price_unit", "USD")
-	o.Text("recording_sid", string(w.appendSID(nil, t.of.s, t.of.i)))
+	o.Text("recording_sid", string(w.AppendSID(nil, t.of.s, t.of.i)))
 	o.Text("sid", sid)
-	o.Text("status", t.progress.status())
+	o.Text("status", t.progress.Status())
 	o.TextOrNull("transcription_text", text)
 	o.Text("type", "fast")
 	o.Text("uri", format.Version+"/Accounts/"+account+"/Transcriptions/"+sid+".json")

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // usageFilters narrow every list of usage; usage reads them, since they say
 // which rows there are rather than which to leave out.
-var usageFilters = []filter{{key: "Category"}, {key: "StartDate"}, {key: "EndDate"}, {key: "IncludeSubaccounts"}}
+var usageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "EndDate"}, {Key: "IncludeSubaccounts"}}
 
 const day = 86400
 
@@ -32,8 +33,8 @@ func yearAfter(year int64) int64 { return time.Unix(year, 0).UTC().AddDate(1, 0,
 
 // wholeLife is the time from an account's first day to the end of today. The
 // caller holds mu.
-func wholeLife(w *world, account int) format.Span {
-	return format.Span{From: dayOf(w.top.created(int64(account))), Until: dayOf(w.now().Unix()) + day}
+func wholeLife(w *world.World, account int) format.Span {
+	return format.Span{From: dayOf(w.Top.Created(int64(account))), Until: dayOf(w.Now().Unix()) + day}
 }
 
 // certain is the time a list is of by its name; the whole time for most.
@@ -111,14 +112,14 @@ func pieces(name string, time format.Span) (all []format.Span) {
 // usage answers one of the lists.
 func usage(r *computedRequest, name string) format.Answer {
 	w, q := r.w, r.q
-	w.mu.RLock()
-	defer w.mu.RUnlock()
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
 	in := []int{r.account}
 	switch with := strings.ToLower(q.Given["IncludeSubaccounts"].Value); {
 	case with != "" && with != "true" && with != "false":
 		return format.Invalid("Invalid boolean value.").Answer()
 	case with != "false" && r.account == 0:
-		for account := 1; account < len(w.below); account++ {
+		for account := 1; account < len(w.Below); account++ {
 			in = append(in, account)
 		}
 	}
@@ -150,10 +151,10 @@ type usageRow struct {
 }
 
 // append writes the row. It has no SID; its URI asks for it again.
-func (u *usageRow) append(dst []byte, w *world, in []int) []byte {
+func (u *usageRow) append(dst []byte, w *world.World, in []int) []byte {
 	f := figuresOf(w, u.category, in, u.time)
 	date := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.DateOnly) }
-	account := w.accountSID(u.account)
+	account := w.AccountSID(u.account)
 	base := format.Version + "/Accounts/" + account + "/Usage/Records"
 	own := base
 	if u.name != "" {
@@ -165,7 +166,7 @@ func (u *usageRow) append(dst []byte, w *world, in []int) []byte {
 	o.Open()
 	o.Text("account_sid", account)
 	o.Text("api_version", format.ApiVersion)
-	o.Text("as_of", w.now().UTC().Format("2006-01-02T15:04:05+00:00"))
+	o.Text("as_of", w.Now().UTC().Format("2006-01-02T15:04:05+00:00"))
 	o.Text("category", u.category.name)
 	if u.category.counts == "" {
 		o.Null("count")

@@ -13,6 +13,7 @@ import (
 	"time"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 	"unicode"
 	"unicode/utf8"
 )
@@ -189,8 +190,8 @@ func TestTenMillion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	calls := s.world.below[0][calls]
-	deep := "PA" + string(s.world.appendSID(nil, calls, 1234567))
+	calls := s.world.Below[0][calls]
+	deep := "PA" + string(s.world.AppendSID(nil, calls, 1234567))
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -218,7 +219,7 @@ func TestTenMillion(t *testing.T) {
 		"of a call":     "/Calls/" + deep[2:] + "/Recordings.json",
 		"by its call":   "/Recordings.json?CallSid=" + deep[2:],
 		"spoken":        "/Transcriptions.json?Page=3900",
-		"media":         "/Messages/" + string(s.world.appendSID(nil, s.world.below[0][messages], mediaPlace(1, 500_000))) + "/Media.json",
+		"media":         "/Messages/" + string(s.world.AppendSID(nil, s.world.Below[0][messages], mediaPlace(1, 500_000))) + "/Media.json",
 		"message since": "/Messages.json?DateSent%3E=2026-05-31&PageSize=1000",
 	} {
 		begin := time.Now()
@@ -266,15 +267,15 @@ func TestSIDsInvert(t *testing.T) {
 
 func TestTimesNeverFall(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 50, 4000, 9_000_000} {
-		w := newWorld(Options{Records: n, Seed: 3, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
-		s := w.below[0][calls]
-		last := s.created(0)
-		for i := int64(1); i < min(s.base, 3000); i++ {
-			at := s.created(i)
+		w := world.NewWorld(Options{Records: n, Seed: 3, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
+		s := w.Below[0][calls]
+		last := s.Created(0)
+		for i := int64(1); i < min(s.Base, 3000); i++ {
+			at := s.Created(i)
 			if at < last {
 				t.Fatalf("%d records: %d is older than the one before", n, i)
 			}
-			if first := s.firstSince(at); s.created(first) != at || first > 0 && s.created(first-1) >= at {
+			if first := s.FirstSince(at); s.Created(first) != at || first > 0 && s.Created(first-1) >= at {
 				t.Fatalf("%d records: firstSince(%d) is %d", n, at, first)
 			}
 			last = at

@@ -7,35 +7,36 @@ import (
 	"net/http"
 	"net/url"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // create makes a record from a form and answers 201 with it.
 func (s *Server) create(t target, form url.Values) (format.Answer, error) {
 	w := s.world
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	w.mu.RLock()
-	fields, refused := t.seq.kind.create(w, t.seq, form)
-	w.mu.RUnlock()
+	w.Writing.Lock()
+	defer w.Writing.Unlock()
+	w.Mu.RLock()
+	fields, refused := t.seq.Kind.Create(w, t.seq, form)
+	w.Mu.RUnlock()
 	if refused != nil {
 		return refused.Answer(), nil
 	}
 	maps.Copy(fields, t.route.preset)
-	_, err := s.commit(entry{Op: "create", Kind: t.seq.kind.name, Account: t.seq.account, Fields: fields})
+	_, err := s.commit(world.Entry{Op: "create", Kind: t.seq.Kind.Name, Account: t.seq.Account, Fields: fields})
 	if err != nil {
 		return s.unwritten(err), nil
 	}
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	one := t.seq.kind.blank()
-	one.Load(w, t.seq, t.seq.count()-1)
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	one := t.seq.Kind.Blank()
+	one.Load(w, t.seq, t.seq.Count()-1)
 	t.dress(one)
-	if m, ok := one.(maker); ok {
+	if m, ok := one.(world.Maker); ok {
 		m.Made()
 	}
 	status := http.StatusCreated
-	if t.seq.kind.made != 0 {
-		status = t.seq.kind.made
+	if t.seq.Kind.Made != 0 {
+		status = t.seq.Kind.Made
 	}
 	return format.Answer{Status: status, Body: one.Append(nil, w)}, nil
 }
@@ -43,22 +44,22 @@ func (s *Server) create(t target, form url.Values) (format.Answer, error) {
 // update changes a record and answers 200 with it.
 func (s *Server) update(t target, form url.Values) (format.Answer, error) {
 	w := s.world
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	w.mu.RLock()
-	if !t.seq.exists(t.index) {
-		w.mu.RUnlock()
+	w.Writing.Lock()
+	defer w.Writing.Unlock()
+	w.Mu.RLock()
+	if !t.seq.Exists(t.index) {
+		w.Mu.RUnlock()
 		return format.NotFound(t.path).Answer(), nil
 	}
-	fields, cut, refused := t.seq.kind.update(w, t.seq, t.index, form)
-	if refused == nil && s.quirks.on(unfinishedRefused) && len(cut) == 0 {
+	fields, cut, refused := t.seq.Kind.Update(w, t.seq, t.index, form)
+	if refused == nil && s.quirks.On(world.UnfinishedRefused) && len(cut) == 0 {
 		refused = refuseUnfinished(t)
 	}
-	w.mu.RUnlock()
+	w.Mu.RUnlock()
 	if refused != nil {
 		return refused.Answer(), nil
 	}
-	_, err := s.commit(entry{Op: "update", Kind: t.seq.kind.name, Account: t.seq.account, Index: t.index, Fields: fields, Cut: cut})
+	_, err := s.commit(world.Entry{Op: "update", Kind: t.seq.Kind.Name, Account: t.seq.Account, Index: t.index, Fields: fields, Cut: cut})
 	if err != nil {
 		return s.unwritten(err), nil
 	}
@@ -68,25 +69,25 @@ func (s *Server) update(t target, form url.Values) (format.Answer, error) {
 // remove deletes a record and answers 204.
 func (s *Server) remove(t target) (format.Answer, error) {
 	w := s.world
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	w.mu.RLock()
-	there := t.seq.exists(t.index)
+	w.Writing.Lock()
+	defer w.Writing.Unlock()
+	w.Mu.RLock()
+	there := t.seq.Exists(t.index)
 	var refused *format.Refusal
-	if there && s.quirks.on(unfinishedRefused) {
+	if there && s.quirks.On(world.UnfinishedRefused) {
 		refused = refuseUnfinished(t)
 	}
-	if there && refused == nil && t.seq.kind.keeps != nil {
-		refused = t.seq.kind.keeps(w, t.seq, t.index)
+	if there && refused == nil && t.seq.Kind.Keeps != nil {
+		refused = t.seq.Kind.Keeps(w, t.seq, t.index)
 	}
-	w.mu.RUnlock()
+	w.Mu.RUnlock()
 	if !there {
 		return format.NotFound(t.path).Answer(), nil
 	}
 	if refused != nil {
 		return refused.Answer(), nil
 	}
-	_, err := s.commit(entry{Op: "delete", Kind: t.seq.kind.name, Account: t.seq.account, Index: t.index})
+	_, err := s.commit(world.Entry{Op: "delete", Kind: t.seq.Kind.Name, Account: t.seq.Account, Index: t.index})
 	if err != nil {
 		return s.unwritten(err), nil
 	}
@@ -96,11 +97,11 @@ func (s *Server) remove(t target) (format.Answer, error) {
 // refuseUnfinished refuses to touch a message that is still on its way, or to
 // delete a call that is; a quirk, since it is in the way of most tests.
 func refuseUnfinished(t target) *format.Refusal {
-	k := t.seq.kind
-	if k.life == nil {
+	k := t.seq.Kind
+	if k.Life == nil {
 		return nil
 	}
-	if p := progressOf(t.seq, t.index, k.life(t.seq, t.index)); p.status() == p.plan[p.final()] {
+	if p := world.ProgressOf(t.seq, t.index, k.Life(t.seq, t.index)); p.Status() == p.Plan[p.Final()] {
 		return nil
 	}
 	return format.Refuse(http.StatusConflict, 20009, "Resource not complete")
@@ -108,30 +109,30 @@ func refuseUnfinished(t target) *format.Refusal {
 
 // commit keeps an entry in the journal and then makes it true. The caller holds
 // w.writing.
-func (s *Server) commit(e entry) (moved int, err error) {
+func (s *Server) commit(e world.Entry) (moved int, err error) {
 	w := s.world
-	w.mu.RLock()
-	if now := w.now(); e.At.Before(now) {
+	w.Mu.RLock()
+	if now := w.Now(); e.At.Before(now) {
 		e.At = now
 	}
-	e.Wall = w.real()
-	err = w.check(e)
-	w.mu.RUnlock()
+	e.Wall = w.Real()
+	err = w.Check(e)
+	w.Mu.RUnlock()
 	if err != nil {
 		return 0, err
 	}
-	if err := s.journal.append(e); err != nil {
+	if err := s.journal.Append(e); err != nil {
 		return 0, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.apply(e)
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	return w.Apply(e)
 }
 
 // unwritten answers a write that could not be kept.
 func (s *Server) unwritten(err error) format.Answer {
 	s.log.Error("slowapi: write refused", "err", err)
-	if errors.Is(err, errFull) {
+	if errors.Is(err, world.ErrFull) {
 		return format.Invalid("This world has no room for more records of this kind").Answer()
 	}
 	return format.RefusalFor(http.StatusInternalServerError).Answer()

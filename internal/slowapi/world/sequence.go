@@ -1,5 +1,5 @@
 // Where the records of one kind stand: index, time, states, and what happened to them.
-package slowapi
+package world
 
 import (
 	"slices"
@@ -10,27 +10,27 @@ import (
 // sequence holds the records of one kind in one account. A record's index is
 // its place in the order of creation; lists show the highest index first.
 // What the seed makes is computed, so only what happened since costs memory.
-type sequence struct {
-	kind    *kind
-	account int
-	seed    uint64
-	among   map[*kind]*sequence // all those of the account, this one included
+type Sequence struct {
+	Kind    *Kind
+	Account int
+	Seed    uint64
+	Among   map[*Kind]*Sequence // all those of the account, this one included
 
-	base   int64 // how many records the seed makes: indexes 0 to base-1
-	newest int64 // when the newest of them was created, in Unix seconds
+	Base   int64 // how many records the seed makes: indexes 0 to base-1
+	Newest int64 // when the newest of them was created, in Unix seconds
 	span   int64 // how many seconds lie between the oldest and the newest
 
 	// at is when a seeded record was created, where that follows from another
 	// record; nil where newest and span say it. It never falls as the index rises.
-	at func(i int64) int64
+	At func(i int64) int64
 	// size and has are how many indexes there are and which of them hold records,
 	// where all of that follows from other records; nil where base and born say it.
-	size func() int64
-	has  func(i int64) bool
+	Size func() int64
+	Has  func(i int64) bool
 
 	born  []int64         // when each later record was created, never falling
-	marks map[int64]*mark // what writes and the passing of time did
-	gone  []int64         // deleted, rising
+	Marks map[int64]*mark // what writes and the passing of time did
+	Gone  []int64         // deleted, rising
 	live  []int64         // not in a final state, rising
 	late  []int64         // whose times lie more than slack after creation, rising
 }
@@ -39,9 +39,9 @@ type sequence struct {
 type mark struct {
 	when    []int64           // when each step after the first was reached
 	plan    []string          // the statuses it goes through when a write changed them
-	form    map[string]string // what writes set, by the name of the form field
+	Form    map[string]string // what writes set, by the name of the form field
 	written bool              // created by a write, so the seed says nothing about it
-	touched int64             // when it was last written to
+	Touched int64             // when it was last written to
 }
 
 // slack is how long after its creation a record's other times may lie before
@@ -49,30 +49,30 @@ type mark struct {
 const slack = 2 * 3600
 
 // count is how many records there ever were, deleted ones included.
-func (s *sequence) count() int64 {
-	if s.size != nil {
-		return s.size()
+func (s *Sequence) Count() int64 {
+	if s.Size != nil {
+		return s.Size()
 	}
-	return s.base + int64(len(s.born))
+	return s.Base + int64(len(s.born))
 }
 
 // created is when a record was created. It never falls as the index rises.
-func (s *sequence) created(i int64) int64 {
+func (s *Sequence) Created(i int64) int64 {
 	switch {
-	case s.size != nil, i < s.base && s.at != nil:
-		return s.at(i)
-	case i >= s.base:
-		return s.born[i-s.base]
+	case s.Size != nil, i < s.Base && s.At != nil:
+		return s.At(i)
+	case i >= s.Base:
+		return s.born[i-s.Base]
 	}
-	return s.newest - s.age(s.base-1-i)
+	return s.Newest - s.age(s.Base-1-i)
 }
 
 // age is how long before the newest record the k-th newest was created. One
 // neighbour in a hundred shares its second with the one created after it.
-func (s *sequence) age(k int64) int64 {
+func (s *Sequence) age(k int64) int64 {
 	var chance uint64
 	for k > 0 {
-		d := fake.RngFor(s.seed, s.kind.tag<<8|0xa6e, k)
+		d := fake.RngFor(s.Seed, s.Kind.Tag<<8|0xa6e, k)
 		chance = d.Next()
 		if chance%100 != 0 {
 			break
@@ -82,74 +82,74 @@ func (s *sequence) age(k int64) int64 {
 	if k == 0 {
 		return 0
 	}
-	gaps := max(s.base-1, 1)
+	gaps := max(s.Base-1, 1)
 	return s.span*k/gaps + int64(chance>>8)%(s.span/gaps/2+1)
 }
 
 // firstSince is the lowest index created at or after t, count when there is none.
-func (s *sequence) firstSince(t int64) int64 {
-	return int64(sort.Search(int(s.count()), func(i int) bool { return s.created(int64(i)) >= t }))
+func (s *Sequence) FirstSince(t int64) int64 {
+	return int64(sort.Search(int(s.Count()), func(i int) bool { return s.Created(int64(i)) >= t }))
 }
 
 // deleted tells whether a record was deleted.
-func (s *sequence) deleted(i int64) bool {
-	_, gone := slices.BinarySearch(s.gone, i)
+func (s *Sequence) Deleted(i int64) bool {
+	_, gone := slices.BinarySearch(s.Gone, i)
 	return gone
 }
 
 // exists tells whether there is a record with this index now.
-func (s *sequence) exists(i int64) bool {
-	return i >= 0 && i < s.count() && !s.deleted(i) && (s.has == nil || s.has(i))
+func (s *Sequence) Exists(i int64) bool {
+	return i >= 0 && i < s.Count() && !s.Deleted(i) && (s.Has == nil || s.Has(i))
 }
 
 // buried tells whether a record was deleted so lately that it still shows to
 // those who ask for what was deleted: Twilio keeps a recording's data 40 days.
-func (s *sequence) buried(i int64, now int64) bool {
-	if !s.kind.buries || !s.deleted(i) {
+func (s *Sequence) Buried(i int64, now int64) bool {
+	if !s.Kind.Buries || !s.Deleted(i) {
 		return false
 	}
-	m := s.marks[i]
-	return m != nil && now-m.touched <= 40*86400
+	m := s.Marks[i]
+	return m != nil && now-m.Touched <= 40*86400
 }
 
 // nth is the index of the n-th newest record, -1 when there are not so many.
 // It costs a binary search in a binary search, whatever n.
-func (s *sequence) nth(n int64) int64 {
+func (s *Sequence) nth(n int64) int64 {
 	above := func(i int64) int64 { // how many records are newer than i
-		pos, _ := slices.BinarySearch(s.gone, i+1)
-		return s.count() - 1 - i - int64(len(s.gone)-pos)
+		pos, _ := slices.BinarySearch(s.Gone, i+1)
+		return s.Count() - 1 - i - int64(len(s.Gone)-pos)
 	}
-	count := s.count()
+	count := s.Count()
 	k := sort.Search(int(count), func(k int) bool {
 		i := count - 1 - int64(k)
-		return above(i) >= n && !s.deleted(i) || above(i) > n
+		return above(i) >= n && !s.Deleted(i) || above(i) > n
 	})
 	return count - 1 - int64(k)
 }
 
 // markFor is the mark of a record, made when there is none.
-func (s *sequence) markFor(i int64) *mark {
-	m := s.marks[i]
+func (s *Sequence) markFor(i int64) *mark {
+	m := s.Marks[i]
 	if m == nil {
 		m = &mark{}
-		s.marks[i] = m
+		s.Marks[i] = m
 	}
 	return m
 }
 
 // form is what writes set in a field of a record.
-func (s *sequence) form(i int64, field string) (string, bool) {
-	m := s.marks[i]
+func (s *Sequence) Form(i int64, field string) (string, bool) {
+	m := s.Marks[i]
 	if m == nil {
 		return "", false
 	}
-	value, set := m.form[field]
+	value, set := m.Form[field]
 	return value, set
 }
 
 // written tells whether a record was created by a write.
-func (s *sequence) written(i int64) bool {
-	m := s.marks[i]
+func (s *Sequence) Written(i int64) bool {
+	m := s.Marks[i]
 	return m != nil && m.written
 }
 
@@ -173,88 +173,88 @@ func without(list []int64, i int64) []int64 {
 
 // lifecycle is what a record goes through. The last status stands twice when a
 // price appears one step after the final state.
-type lifecycle struct {
-	plan  []string
-	dwell [8]int64 // seconds spent in each step before the next
+type Lifecycle struct {
+	Plan  []string
+	Dwell [8]int64 // seconds spent in each step before the next
 }
 
 // final is the step after which nothing happens.
-func (l *lifecycle) final() int { return len(l.plan) - 1 }
+func (l *Lifecycle) Final() int { return len(l.Plan) - 1 }
 
 // progress is one record's life together with how far it has come.
-type progress struct {
-	lifecycle
-	step    int
-	start   int // the step the seed left it at
+type Progress struct {
+	Lifecycle
+	Step    int
+	Start   int // the step the seed left it at
 	m       *mark
-	created int64
-	newest  int64 // no seeded time lies after it
+	Created int64
+	Newest  int64 // no seeded time lies after it
 }
 
 // progressOf reads how far a record has come.
-func progressOf(s *sequence, i int64, l lifecycle) progress {
-	p := progress{lifecycle: l, m: s.marks[i], created: s.created(i), newest: s.newest}
-	if i < s.base {
-		p.start = min(int((s.base-1-i)/2), l.final())
+func ProgressOf(s *Sequence, i int64, l Lifecycle) Progress {
+	p := Progress{Lifecycle: l, m: s.Marks[i], Created: s.Created(i), Newest: s.Newest}
+	if i < s.Base {
+		p.Start = min(int((s.Base-1-i)/2), l.Final())
 	}
-	p.step = p.start
+	p.Step = p.Start
 	if p.m == nil {
 		return p
 	}
 	if p.m.plan != nil {
-		p.plan = p.m.plan
+		p.Plan = p.m.plan
 	}
-	p.step = min(p.start+len(p.m.when), p.final())
+	p.Step = min(p.Start+len(p.m.when), p.Final())
 	return p
 }
 
 // status is the status now.
-func (p *progress) status() string { return p.plan[p.step] }
+func (p *Progress) Status() string { return p.Plan[p.Step] }
 
 // done tells whether nothing more happens to the record by itself.
-func (p *progress) done() bool { return p.step >= p.final() }
+func (p *Progress) done() bool { return p.Step >= p.Final() }
 
 // settled tells whether the step after the final state is reached too.
-func (p *progress) settled() bool {
-	n := len(p.plan)
-	return p.done() && n >= 2 && p.plan[n-1] == p.plan[n-2]
+func (p *Progress) Settled() bool {
+	n := len(p.Plan)
+	return p.done() && n >= 2 && p.Plan[n-1] == p.Plan[n-2]
 }
 
 // at is when a step was reached, 0 when it was not.
-func (p *progress) at(step int) int64 {
+func (p *Progress) at(step int) int64 {
 	switch {
-	case step < 0 || step > p.step:
+	case step < 0 || step > p.Step:
 		return 0
-	case step > p.start:
-		return p.m.when[step-p.start-1]
+	case step > p.Start:
+		return p.m.when[step-p.Start-1]
 	case step == 0:
-		return p.created
+		return p.Created
 	}
-	t := p.created
-	for _, d := range p.dwell[:step] {
+	t := p.Created
+	for _, d := range p.Dwell[:step] {
 		t += d
 	}
-	return min(t, p.newest)
+	return min(t, p.Newest)
 }
 
 // reached is when a status was first reached, 0 when it was not.
-func (p *progress) reached(status string) int64 {
-	return p.at(slices.Index(p.plan, status))
+func (p *Progress) Reached(status string) int64 {
+	return p.at(slices.Index(p.Plan, status))
 }
 
 // due is when the next step comes by itself.
-func (p *progress) due() int64 { return p.at(p.step) + p.dwell[p.step] }
+func (p *Progress) due() int64 { return p.at(p.Step) + p.Dwell[p.Step] }
 
 // updated is when the record last changed.
-func (p *progress) updated() int64 {
-	t := p.at(p.step)
+func (p *Progress) Updated() int64 {
+	t := p.at(p.Step)
 	if p.m != nil {
-		t = max(t, p.m.touched)
+		t = max(t, p.m.Touched)
 	}
 	return t
 }
 
 // cut ends a life early: what was reached stays, then the given steps follow.
-func (p *progress) cut(steps ...string) []string {
-	return append(slices.Clone(p.plan[:p.step+1]), steps...)
+func (p *Progress) cut(steps ...string) []string {
+	return append(slices.Clone(p.Plan[:p.Step+1]), steps...)
 }

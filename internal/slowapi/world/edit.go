@@ -1,5 +1,5 @@
 // Edits: late changes to single records, such as a price put right, of which no list tells.
-package slowapi
+package world
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // edit is what happens to one record, named by its place in the order of
 // creation (0 is the oldest) or by its SID.
-type edit struct {
+type Edit struct {
 	Index   *int64  `json:"index"`
 	SID     string  `json:"sid"`
 	Delete  bool    `json:"delete"`
@@ -21,14 +21,14 @@ type edit struct {
 
 // The names of what an edit sets; no form has fields of such names.
 const (
-	editedPrice  = "=price"
+	EditedPrice  = "=price"
 	editedStatus = "=status"
 )
 
 // entryOf is the entry for an edit. The caller holds mu.
-func (w *world) entryOf(kind string, account int, e *edit) (out entry, sid string, err error) {
-	k := w.kindNamed(kind)
-	s := w.of(k, account)
+func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid string, err error) {
+	k := w.KindNamed(kind)
+	s := w.Of(k, account)
 	if k == nil || s == nil {
 		return out, "", fmt.Errorf("there is no kind %q in account %d", kind, account)
 	}
@@ -36,7 +36,7 @@ func (w *world) entryOf(kind string, account int, e *edit) (out entry, sid strin
 	if !ok {
 		return out, "", fmt.Errorf("there is no such record of %q: index %v, sid %q", kind, e.Index, e.SID)
 	}
-	out = entry{Op: "edit", Kind: kind, Account: account, Index: index, Fields: map[string]string{}}
+	out = Entry{Op: "edit", Kind: kind, Account: account, Index: index, Fields: map[string]string{}}
 	switch {
 	case e.Delete && e.Restore:
 		return out, "", fmt.Errorf("a record cannot be deleted and restored at once")
@@ -46,29 +46,29 @@ func (w *world) entryOf(kind string, account int, e *edit) (out entry, sid strin
 		out.Op, out.Fields = "restore", nil
 	}
 	if e.Price != nil {
-		out.Fields[editedPrice] = *e.Price
+		out.Fields[EditedPrice] = *e.Price
 	}
 	if e.Status != nil {
 		out.Fields[editedStatus] = *e.Status
 	}
-	if e.Body != nil && k.rewrite != nil && s.exists(index) {
-		for name, value := range k.rewrite(w, s, index, *e.Body) {
+	if e.Body != nil && k.Rewrite != nil && s.Exists(index) {
+		for name, value := range k.Rewrite(w, s, index, *e.Body) {
 			out.Fields[name] = value
 		}
 	}
-	return out, string(w.appendSID(nil, s, index)), nil
+	return out, string(w.AppendSID(nil, s, index)), nil
 }
 
-func (w *world) indexOf(s *sequence, e *edit) (int64, bool) {
+func (w *World) indexOf(s *Sequence, e *Edit) (int64, bool) {
 	if e.SID != "" {
-		for i := range s.count() {
-			if string(w.appendSID(nil, s, i)) == e.SID {
+		for i := range s.Count() {
+			if string(w.AppendSID(nil, s, i)) == e.SID {
 				return i, true
 			}
 		}
 		return 0, false
 	}
-	return valueOf(e.Index), e.Index != nil && *e.Index >= 0 && *e.Index < s.count()
+	return valueOf(e.Index), e.Index != nil && *e.Index >= 0 && *e.Index < s.Count()
 }
 
 func valueOf(n *int64) int64 {
@@ -79,61 +79,61 @@ func valueOf(n *int64) int64 {
 }
 
 // checkEdit tells whether an edit can become true. The caller holds mu.
-func (w *world) checkEdit(e entry) error {
-	s := w.of(w.kindNamed(e.Kind), e.Account)
-	if s == nil || e.Index < 0 || e.Index >= s.count() {
+func (w *World) checkEdit(e Entry) error {
+	s := w.Of(w.KindNamed(e.Kind), e.Account)
+	if s == nil || e.Index < 0 || e.Index >= s.Count() {
 		return fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
 	}
 	if e.Op == "restore" {
-		if !s.deleted(e.Index) {
+		if !s.Deleted(e.Index) {
 			return fmt.Errorf("slowapi: restore: record %d of %q was not deleted", e.Index, e.Kind)
 		}
 		return nil
 	}
-	if !s.exists(e.Index) {
+	if !s.Exists(e.Index) {
 		return fmt.Errorf("slowapi: edit: record %d of %q was deleted", e.Index, e.Kind)
 	}
-	if s.kind.finals == nil {
+	if s.Kind.Finals == nil {
 		return fmt.Errorf("slowapi: edit: only calls and messages can be changed so")
 	}
 	status, set := e.Fields[editedStatus]
 	if !set {
 		return nil
 	}
-	p := progressOf(s, e.Index, s.kind.life(s, e.Index))
-	if !p.done() || !slices.Contains(s.kind.finals, status) {
-		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.status(),
-			s.kind.finals)
+	p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index))
+	if !p.done() || !slices.Contains(s.Kind.Finals, status) {
+		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.Status(),
+			s.Kind.Finals)
 	}
 	return nil
 }
 
 // applyEdit changes a record, or brings a deleted one back. The caller holds mu
 // for writing.
-func (w *world) applyEdit(e entry) {
-	s, at := w.of(w.kindNamed(e.Kind), e.Account), e.At.Unix()
+func (w *World) applyEdit(e Entry) {
+	s, at := w.Of(w.KindNamed(e.Kind), e.Account), e.At.Unix()
 	if e.Op == "restore" {
-		s.gone = without(s.gone, e.Index)
+		s.Gone = without(s.Gone, e.Index)
 		return
 	}
 	m := s.markFor(e.Index)
 	fields := maps.Clone(e.Fields)
 	if status, set := fields[editedStatus]; set {
-		p := progressOf(s, e.Index, s.kind.life(s, e.Index))
-		m.plan = slices.Clone(p.plan)
-		for i, before := range p.plan {
-			if before == p.status() {
+		p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index))
+		m.plan = slices.Clone(p.Plan)
+		for i, before := range p.Plan {
+			if before == p.Status() {
 				m.plan[i] = status
 			}
 		}
 		delete(fields, editedStatus)
 	}
-	if m.form == nil {
-		m.form = map[string]string{}
+	if m.Form == nil {
+		m.Form = map[string]string{}
 	}
-	maps.Copy(m.form, fields)
-	m.touched = at
-	if at > s.created(e.Index)+slack {
+	maps.Copy(m.Form, fields)
+	m.Touched = at
+	if at > s.Created(e.Index)+slack {
 		s.late = insert(s.late, e.Index)
 	}
 }

@@ -1,5 +1,5 @@
 // The journal: a file of everything that happened, so that a restart forgets nothing.
-package slowapi
+package world
 
 import (
 	"bufio"
@@ -18,9 +18,9 @@ import (
 
 // journal appends entries to a file, one JSON object a line, each on the disk
 // before it becomes true. The zero journal keeps nothing.
-type journal struct {
+type Journal struct {
 	mu     sync.Mutex
-	file   *os.File
+	File   *os.File
 	size   int64
 	broken error // why nothing can be appended any more
 }
@@ -39,15 +39,15 @@ const journalName = "understudy slowapi 1"
 // openJournal opens the file, or makes it, and lets the world go through what
 // stands in it. A last line without its end is what a crash leaves: it is cut
 // off and logged. Anything else that cannot be read is an error.
-func openJournal(path string, w *world, log *slog.Logger) (*journal, error) {
+func OpenJournal(path string, w *World, log *slog.Logger) (*Journal, error) {
 	if path == "" {
-		return &journal{}, nil
+		return &Journal{}, nil
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("slowapi: open journal: %w", err)
 	}
-	j := &journal{file: file}
+	j := &Journal{File: file}
 	if err := j.load(w, log); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("slowapi: journal %s: %w", path, err)
@@ -56,8 +56,8 @@ func openJournal(path string, w *world, log *slog.Logger) (*journal, error) {
 }
 
 // load reads the file from its beginning and leaves it ready for appending.
-func (j *journal) load(w *world, log *slog.Logger) error {
-	in := bufio.NewReader(j.file)
+func (j *Journal) load(w *World, log *slog.Logger) error {
+	in := bufio.NewReader(j.File)
 	for number := 1; ; number++ {
 		line, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -74,7 +74,7 @@ func (j *journal) load(w *world, log *slog.Logger) error {
 		}
 		j.size += int64(len(line))
 	}
-	if err := j.file.Truncate(j.size); err != nil {
+	if err := j.File.Truncate(j.size); err != nil {
 		return err
 	}
 	if j.size > 0 {
@@ -84,11 +84,11 @@ func (j *journal) load(w *world, log *slog.Logger) error {
 }
 
 // begin writes the heading of a new journal and makes the file's name last.
-func (j *journal) begin(w *world) error {
-	if err := j.write(heading{journalName, w.seed, w.records, w.epoch, w.wall}); err != nil {
+func (j *Journal) begin(w *World) error {
+	if err := j.write(heading{journalName, w.Seed, w.Records, w.Epoch, w.wall}); err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(j.file.Name()))
+	folder, err := os.Open(filepath.Dir(j.File.Name()))
 	if err != nil {
 		return err
 	}
@@ -97,66 +97,66 @@ func (j *journal) begin(w *world) error {
 }
 
 // replay makes one line true.
-func (j *journal) replay(w *world, number int, line []byte) error {
+func (j *Journal) replay(w *World, number int, line []byte) error {
 	if number == 1 {
 		return sameWorld(w, line)
 	}
-	var e entry
+	var e Entry
 	if err := format.Strict(line, &e); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, err := w.apply(e)
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	_, err := w.Apply(e)
 	return err
 }
 
 // sameWorld refuses the journal of another world.
-func sameWorld(w *world, line []byte) error {
+func sameWorld(w *World, line []byte) error {
 	var h heading
 	if err := format.Strict(line, &h); err != nil || h.Journal != journalName {
 		return errors.New("this is no journal of slowapi; choose another file")
 	}
-	if h.Seed != w.seed || h.Records != w.records || !h.Epoch.Equal(w.epoch) {
+	if h.Seed != w.Seed || h.Records != w.Records || !h.Epoch.Equal(w.Epoch) {
 		return fmt.Errorf("it belongs to the world of seed %d, records %d, epoch %s, and this one has seed %d, records %d, epoch %s; start "+
 			"with those, or choose another file",
-			h.Seed, h.Records, h.Epoch.Format(time.RFC3339), w.seed, w.records, w.epoch.Format(time.RFC3339))
+			h.Seed, h.Records, h.Epoch.Format(time.RFC3339), w.Seed, w.Records, w.Epoch.Format(time.RFC3339))
 	}
 	w.wall = h.Wall
 	return nil
 }
 
 // append keeps an entry: when it returns without error, the entry is on the disk.
-func (j *journal) append(e entry) error {
+func (j *Journal) Append(e Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.file == nil {
+	if j.File == nil {
 		return nil
 	}
 	if j.broken != nil {
-		return fmt.Errorf("%w: %w", errUnkept, j.broken)
+		return fmt.Errorf("%w: %w", ErrUnkept, j.broken)
 	}
 	if err := j.write(e); err != nil {
-		return fmt.Errorf("%w: %w", errUnkept, err)
+		return fmt.Errorf("%w: %w", ErrUnkept, err)
 	}
 	return nil
 }
 
 // write appends one line and syncs. Half a line is taken back; when even that
 // fails, nothing may follow it.
-func (j *journal) write(what any) error {
+func (j *Journal) write(what any) error {
 	var line bytes.Buffer
 	out := json.NewEncoder(&line)
 	out.SetEscapeHTML(false)
 	if err := out.Encode(what); err != nil {
 		return err
 	}
-	_, err := j.file.WriteAt(line.Bytes(), j.size)
+	_, err := j.File.WriteAt(line.Bytes(), j.size)
 	if err == nil {
-		err = j.file.Sync()
+		err = j.File.Sync()
 	}
 	if err != nil {
-		j.broken = errors.Join(j.file.Truncate(j.size))
+		j.broken = errors.Join(j.File.Truncate(j.size))
 		return err
 	}
 	j.size += int64(line.Len())
@@ -164,13 +164,13 @@ func (j *journal) write(what any) error {
 }
 
 // close ends the journal.
-func (j *journal) close() error {
+func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.file == nil {
+	if j.File == nil {
 		return nil
 	}
-	err := errors.Join(j.file.Sync(), j.file.Close())
+	err := errors.Join(j.File.Sync(), j.File.Close())
 	j.broken = os.ErrClosed
 	if err != nil {
 		return fmt.Errorf("slowapi: close journal: %w", err)
@@ -179,4 +179,4 @@ func (j *journal) close() error {
 }
 
 // errUnkept means that the journal could not be written.
-var errUnkept = errors.New("slowapi: the journal could not be written")
+var ErrUnkept = errors.New("slowapi: the journal could not be written")

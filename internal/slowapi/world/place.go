@@ -1,12 +1,12 @@
 // Places: where in a list a page stands.
-package slowapi
+package world
 
 import "understudy/internal/slowapi/format"
 
 // place is where in a list a page stands.
-type place struct {
-	size, page int64
-	token      string
+type Place struct {
+	Size, Page int64
+	Token      string
 	back       bool  // the token asks for what is newer
 	index      int64 // the token's record
 }
@@ -17,44 +17,44 @@ const (
 )
 
 // readSize reads PageSize and Page, and takes PageToken as it is.
-func readSize(q format.Query, on quirks) (place, *format.Refusal) {
-	p := place{size: defaultSize, token: q.Given["PageToken"].Value}
+func ReadSize(q format.Query, on Quirks) (Place, *format.Refusal) {
+	p := Place{Size: defaultSize, Token: q.Given["PageToken"].Value}
 	if g, there := q.Given["PageSize"]; there {
 		size, ok := format.Whole(g.Value)
 		switch {
-		case (!ok || size == 0) && on.on(sizeForgiven):
+		case (!ok || size == 0) && on.On(SizeForgiven):
 			size = defaultSize
 		case !ok || size == 0:
 			return p, format.Invalid("Page size must be a number greater than 0.")
-		case size > maxSize && on.on(sizeRefused):
+		case size > maxSize && on.On(SizeRefused):
 			return p, format.Invalid("Page size must be at most 1000.")
 		}
-		p.size = min(size, maxSize)
+		p.Size = min(size, maxSize)
 	}
 	if g, there := q.Given["Page"]; there {
 		page, ok := format.Whole(g.Value)
 		if !ok {
 			return p, format.Invalid("Page must be a number, 0 or greater.")
 		}
-		p.page = page
+		p.Page = page
 	}
 	return p, nil
 }
 
 // readPlace reads where in the list a query's page stands. The caller holds the
 // world for reading.
-func (x *search) readPlace(q format.Query) (place, *format.Refusal) {
-	p, r := readSize(q, x.quirks)
-	if r != nil || p.token == "" {
+func (x *Search) ReadPlace(q format.Query) (Place, *format.Refusal) {
+	p, r := ReadSize(q, x.Quirks)
+	if r != nil || p.Token == "" {
 		return p, r
 	}
-	if len(p.token) < 2 || p.token[0] != 'P' || p.token[1] != 'A' && p.token[1] != 'B' {
+	if len(p.Token) < 2 || p.Token[0] != 'P' || p.Token[1] != 'A' && p.Token[1] != 'B' {
 		return p, format.Invalid("Page token is invalid.")
 	}
-	index, ok := x.w.find(x.s, p.token[2:])
+	index, ok := x.W.Find(x.S, p.Token[2:])
 	if !ok {
 		return p, format.Invalid("Page token is invalid.")
 	}
-	p.back, p.index = p.token[1] == 'B', index
+	p.back, p.index = p.Token[1] == 'B', index
 	return p, nil
 }

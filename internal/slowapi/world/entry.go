@@ -1,5 +1,5 @@
 // Entries: everything that happens to the world, and how it becomes true.
-package slowapi
+package world
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // entry is one thing that happened. At is the world's time then, Wall the real
 // one, so that a running clock can catch up after a pause.
-type entry struct {
+type Entry struct {
 	Op      string            `json:"op"` // advance, pass, create, update, delete, edit, restore
 	At      time.Time         `json:"at"`
 	Wall    time.Time         `json:"wall"`
@@ -25,7 +25,7 @@ type entry struct {
 
 // check tells whether an entry can become true. A journal is a file and files
 // come from anywhere, so nothing is taken for granted. The caller holds mu.
-func (w *world) check(e entry) error {
+func (w *World) Check(e Entry) error {
 	if e.At.Before(w.clock) {
 		return fmt.Errorf("slowapi: %s at %s lies before what happened last", e.Op, e.At.Format(time.RFC3339))
 	}
@@ -42,44 +42,44 @@ func (w *world) check(e entry) error {
 	return fmt.Errorf("slowapi: unknown entry %q", e.Op)
 }
 
-func (w *world) checkNew(e entry) error {
+func (w *World) checkNew(e Entry) error {
 	for name, n := range e.New {
-		k := w.kindNamed(name)
-		if k == nil || !k.arrives || n < 0 {
+		k := w.KindNamed(name)
+		if k == nil || !k.Arrives || n < 0 {
 			return fmt.Errorf("slowapi: %s: cannot create %d of %q", e.Op, n, name)
 		}
-		if n > maxBorn-len(w.of(k, 0).born) {
-			return errFull
+		if n > maxBorn-len(w.Of(k, 0).born) {
+			return ErrFull
 		}
 	}
 	return nil
 }
 
-func (w *world) checkCreate(e entry) error {
-	s := w.of(w.kindNamed(e.Kind), e.Account)
+func (w *World) checkCreate(e Entry) error {
+	s := w.Of(w.KindNamed(e.Kind), e.Account)
 	switch {
 	case s == nil:
 		return fmt.Errorf("slowapi: create: no list of %q in account %d", e.Kind, e.Account)
-	case s.kind.create == nil:
+	case s.Kind.Create == nil:
 		return fmt.Errorf("slowapi: create: nothing can be added to %q", e.Kind)
-	case len(s.born) >= maxBorn, s == w.top && s.count() >= maxAccounts:
-		return errFull
+	case len(s.born) >= maxBorn, s == w.Top && s.Count() >= MaxAccounts:
+		return ErrFull
 	}
 	return nil
 }
 
-func (w *world) checkWrite(e entry) error {
-	s := w.of(w.kindNamed(e.Kind), e.Account)
-	if s == nil || !s.exists(e.Index) {
+func (w *World) checkWrite(e Entry) error {
+	s := w.Of(w.KindNamed(e.Kind), e.Account)
+	if s == nil || !s.Exists(e.Index) {
 		return fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
 	}
 	if len(e.Cut) == 0 {
 		return nil
 	}
-	if s.kind.life == nil || len(e.Cut) > 2 {
+	if s.Kind.Life == nil || len(e.Cut) > 2 {
 		return fmt.Errorf("slowapi: update: a record of %q cannot go to %q", e.Kind, e.Cut)
 	}
-	if p := progressOf(s, e.Index, s.kind.life(s, e.Index)); p.done() {
+	if p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index)); p.done() {
 		return fmt.Errorf("slowapi: update: record %d of %q is in a final state", e.Index, e.Kind)
 	}
 	return nil
@@ -87,8 +87,8 @@ func (w *world) checkWrite(e entry) error {
 
 // apply makes an entry true, and tells how many records moved on in their
 // lives. The caller holds mu for writing.
-func (w *world) apply(e entry) (moved int, err error) {
-	if err := w.check(e); err != nil {
+func (w *World) Apply(e Entry) (moved int, err error) {
+	if err := w.Check(e); err != nil {
 		return 0, err
 	}
 	switch e.Op {
@@ -107,9 +107,9 @@ func (w *world) apply(e entry) (moved int, err error) {
 
 // applyTime moves records on, all by one step for an advance and those that are
 // due for time that passed, and then creates new ones.
-func (w *world) applyTime(e entry) (moved int) {
+func (w *World) applyTime(e Entry) (moved int) {
 	at := e.At.Unix()
-	for _, account := range w.below {
+	for _, account := range w.Below {
 		for _, k := range w.kinds {
 			s := account[k]
 			for _, i := range slices.Clone(s.live) {
@@ -120,10 +120,10 @@ func (w *world) applyTime(e entry) (moved int) {
 		}
 	}
 	for _, k := range w.kinds {
-		s := w.below[0][k]
-		for range e.New[k.name] {
-			if k.life != nil {
-				s.live = append(s.live, s.count())
+		s := w.Below[0][k]
+		for range e.New[k.Name] {
+			if k.Life != nil {
+				s.live = append(s.live, s.Count())
 			}
 			s.born = append(s.born, at)
 		}
@@ -132,27 +132,27 @@ func (w *world) applyTime(e entry) (moved int) {
 }
 
 // step moves one record on by one step.
-func (w *world) step(s *sequence, i, at int64) bool {
-	p := progressOf(s, i, s.kind.life(s, i))
+func (w *World) step(s *Sequence, i, at int64) bool {
+	p := ProgressOf(s, i, s.Kind.Life(s, i))
 	if p.done() {
 		s.live = without(s.live, i)
 		return false
 	}
 	m := s.markFor(i)
-	m.when = append(m.when, max(at, p.at(p.step)))
-	if p.step+1 >= p.final() {
+	m.when = append(m.when, max(at, p.at(p.Step)))
+	if p.Step+1 >= p.Final() {
 		s.live = without(s.live, i)
 	}
-	if at > p.created+slack {
+	if at > p.Created+slack {
 		s.late = insert(s.late, i)
 	}
 	return true
 }
 
 // catchUp moves one record through every step that is due by now.
-func (w *world) catchUp(s *sequence, i, now int64) (moved bool) {
+func (w *World) catchUp(s *Sequence, i, now int64) (moved bool) {
 	for {
-		p := progressOf(s, i, s.kind.life(s, i))
+		p := ProgressOf(s, i, s.Kind.Life(s, i))
 		if p.done() || p.due() > now {
 			return moved
 		}
@@ -161,55 +161,55 @@ func (w *world) catchUp(s *sequence, i, now int64) (moved bool) {
 }
 
 // applyCreate adds a record that a write made.
-func (w *world) applyCreate(e entry) {
-	s := w.of(w.kindNamed(e.Kind), e.Account)
-	if s == w.top {
-		w.below = append(w.below, w.emptyAccount(len(w.below)))
+func (w *World) applyCreate(e Entry) {
+	s := w.Of(w.KindNamed(e.Kind), e.Account)
+	if s == w.Top {
+		w.Below = append(w.Below, w.emptyAccount(len(w.Below)))
 	}
-	i := s.count()
+	i := s.Count()
 	s.born = append(s.born, e.At.Unix())
-	s.marks[i] = &mark{form: e.Fields, written: true}
-	if s.kind.life != nil {
+	s.Marks[i] = &mark{Form: e.Fields, written: true}
+	if s.Kind.Life != nil {
 		s.live = append(s.live, i)
 	}
 }
 
 // applyWrite changes or deletes a record.
-func (w *world) applyWrite(e entry) {
-	s := w.of(w.kindNamed(e.Kind), e.Account)
+func (w *World) applyWrite(e Entry) {
+	s := w.Of(w.KindNamed(e.Kind), e.Account)
 	if e.Op == "delete" {
-		if s.kind.buries {
-			s.markFor(e.Index).touched = e.At.Unix()
+		if s.Kind.Buries {
+			s.markFor(e.Index).Touched = e.At.Unix()
 		}
-		s.gone = insert(s.gone, e.Index)
+		s.Gone = insert(s.Gone, e.Index)
 		s.live = without(s.live, e.Index)
 		s.late = without(s.late, e.Index)
 		return
 	}
 	m, at := s.markFor(e.Index), e.At.Unix()
 	if len(e.Cut) > 0 {
-		p := progressOf(s, e.Index, s.kind.life(s, e.Index))
+		p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index))
 		m.plan = p.cut(e.Cut...)
 		w.step(s, e.Index, at)
 	}
-	if m.form == nil {
-		m.form = map[string]string{}
+	if m.Form == nil {
+		m.Form = map[string]string{}
 	}
-	maps.Copy(m.form, e.Fields)
-	m.touched = at
-	if at > s.created(e.Index)+slack {
+	maps.Copy(m.Form, e.Fields)
+	m.Touched = at
+	if at > s.Created(e.Index)+slack {
 		s.late = insert(s.late, e.Index)
 	}
 }
 
 // nextDue is when the next record moves on by itself, in Unix seconds. The
 // caller holds mu.
-func (w *world) nextDue() int64 {
+func (w *World) NextDue() int64 {
 	due := int64(math.MaxInt64)
-	for _, account := range w.below {
+	for _, account := range w.Below {
 		for _, s := range account {
 			for _, i := range s.live {
-				p := progressOf(s, i, s.kind.life(s, i))
+				p := ProgressOf(s, i, s.Kind.Life(s, i))
 				due = min(due, p.due())
 			}
 		}

@@ -1,0 +1,207 @@
+// The world: what the seed made, what happened since, and its clock.
+package world
+
+import (
+	"errors"
+	"sync"
+	"time"
+	"understudy/internal/slowapi/fake"
+)
+
+// World is everything there is. Reads hold mu for reading, and for long lists
+// only a batch at a time. Whatever changes it is an entry, applied by apply
+// and nobody else, so that a journal of entries is the world again.
+type World struct {
+	Seed    uint64
+	Records int64
+	Epoch   time.Time
+	People  int64
+	Cipher  fake.Cipher
+	Account string // SID of the main account
+	Token   string
+	flows   bool // the clock runs in real time
+	Kept    bool // who took part in a conference shows after its end
+	Real    func() time.Time
+
+	Writing sync.Mutex // held from deciding on an entry until it is applied
+	Mu      sync.RWMutex
+	clock   time.Time // the world's time at wall
+	wall    time.Time
+	Top     *Sequence             // accounts
+	Below   []map[*Kind]*Sequence // by account, then kind
+
+	accounts *Kind
+	kinds    []*Kind // all others
+}
+
+// days the calls and messages are spread over.
+const Days = 90
+
+// unfinished is how many of the newest indexes are looked at for records that
+// are not in a final state at the beginning.
+const unfinished = 32
+
+// tagSecrets is the tag of the draws of secrets.
+const TagSecrets = 0x736563
+
+// maxBorn bounds how many records of one kind may be created in one account.
+const maxBorn = 1_000_000
+
+// maxAccounts bounds how many accounts a world may have.
+const MaxAccounts = 1000
+
+var ErrFull = errors.New("slowapi: this world has no room for more records of this kind")
+
+// worldOptions say what a world is made of.
+type WorldOptions struct {
+	Seed           uint64
+	Records        int
+	Epoch          time.Time
+	Account, Token string
+	Flows, Kept    bool
+	Now            func() time.Time
+	// accounts is the kind of the accounts, kinds all others in the order of their
+	// making.
+	Accounts *Kind
+	Kinds    []*Kind
+}
+
+// newWorld makes a world in which nothing happened yet.
+func NewWorld(o WorldOptions) *World {
+	w := &World{
+		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch.UTC().Truncate(time.Second),
+		People: max(int64(o.Records)/5, 1), Cipher: fake.NewCipher(o.Seed),
+		Account: o.Account, Token: o.Token, flows: o.Flows, Real: o.Now,
+		Kept: o.Kept, accounts: o.Accounts, kinds: o.Kinds,
+	}
+	w.clock, w.wall = w.Epoch, o.Now()
+	end := w.Epoch.Unix()
+	w.Top = w.Sequence(w.accounts, 0, 2, end-500*86400, 86400)
+	w.Below = []map[*Kind]*Sequence{w.emptyAccount(0), w.emptyAccount(1)}
+	for _, k := range w.kinds {
+		if k.Seed != nil {
+			w.join(w.Below[0], k.Seed(w, k))
+		}
+		w.findLive(w.Below[0][k])
+	}
+	return w
+}
+
+func (w *World) Sequence(k *Kind, account int, base, newest, span int64) *Sequence {
+	return &Sequence{Kind: k, Account: account, Seed: w.Seed, Base: base, Newest: newest, span: span, Marks: map[int64]*mark{}}
+}
+
+// emptyAccount is an account in which nothing happened yet.
+func (w *World) emptyAccount(account int) map[*Kind]*Sequence {
+	all := map[*Kind]*Sequence{}
+	for _, k := range w.kinds {
+		w.join(all, w.Sequence(k, account, 0, w.Epoch.Unix(), 0))
+	}
+	return all
+}
+
+// join puts a sequence among those of its account.
+func (w *World) join(all map[*Kind]*Sequence, s *Sequence) {
+	all[s.Kind], s.Among = s, all
+	if s.Kind.Derive != nil {
+		s.Kind.Derive(w, s)
+	}
+}
+
+// findLive notes which of the newest records are not in a final state.
+func (w *World) findLive(s *Sequence) {
+	if s.Kind.Life == nil {
+		return
+	}
+	for i := max(s.Base-unfinished, 0); i < s.Base; i++ {
+		p := ProgressOf(s, i, s.Kind.Life(s, i))
+		if !p.done() {
+			s.live = append(s.live, i)
+		}
+	}
+}
+
+// now is the world's time. The caller holds mu.
+func (w *World) Now() time.Time {
+	if !w.flows {
+		return w.clock
+	}
+	return w.clock.Add(max(w.Real().Sub(w.wall), 0))
+}
+
+// of is the sequence of a kind in an account, nil when there is none.
+func (w *World) Of(k *Kind, account int) *Sequence {
+	if k == w.accounts {
+		return w.Top
+	}
+	if k == nil || account < 0 || account >= len(w.Below) {
+		return nil
+	}
+	return w.Below[account][k]
+}
+
+// appendSID appends the SID of a record.
+func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
+	if s.Kind == w.accounts {
+		return append(dst, w.AccountSID(int(i))...)
+	}
+	prefix := s.Kind.Prefix
+	if s.Kind.OtherPrefix != "" && s.Kind.Other(w, s, i) {
+		prefix = s.Kind.OtherPrefix
+	}
+	return w.Cipher.AppendSID(dst, prefix, s.Account, s.Kind.Tag, i)
+}
+
+// find is the index of the record a SID names, deleted or not; false when this
+// sequence never had it.
+func (w *World) Find(s *Sequence, sid string) (int64, bool) {
+	if s.Kind == w.accounts {
+		index, ok := w.AccountIndex(sid)
+		return int64(index), ok
+	}
+	i, ok := w.Cipher.Index(sid, s.Account, s.Kind.Tag)
+	if !ok || i >= s.Count() {
+		return 0, false
+	}
+	var buf [34]byte
+	return i, string(w.AppendSID(buf[:0], s, i)) == sid
+}
+
+// accountSID is the SID of an account by its number.
+func (w *World) AccountSID(account int) string {
+	if account == 0 {
+		return w.Account
+	}
+	return string(w.Cipher.AppendSID(nil, w.accounts.Prefix, 0, w.accounts.Tag, int64(account)))
+}
+
+// accountIndex is the number of the account a SID names.
+func (w *World) AccountIndex(sid string) (int, bool) {
+	if sid == w.Account {
+		return 0, true
+	}
+	i, ok := w.Cipher.Index(sid, 0, w.accounts.Tag)
+	return int(i), ok && i > 0 && i < w.Top.Count() && w.AccountSID(int(i)) == sid
+}
+
+// accountToken is the secret of an account.
+func (w *World) AccountToken(account int) string {
+	if account == 0 {
+		return w.Token
+	}
+	d := fake.RngFor(w.Seed, TagSecrets, int64(account))
+	return string(d.Hex(nil, 16))
+}
+
+// kindNamed is the kind with a list key, nil for none.
+func (w *World) KindNamed(name string) *Kind {
+	if name == w.accounts.Name {
+		return w.accounts
+	}
+	for _, k := range w.kinds {
+		if k.Name == name {
+			return k
+		}
+	}
+	return nil
+}
