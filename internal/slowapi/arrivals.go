@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -28,8 +29,8 @@ func (s *Server) run(perMinute float64) {
 	every := time.Duration(float64(time.Minute) / perMinute)
 	start := s.worldNow()
 	come := []*schedule{
-		{kind: calls, every: every, chain: fake.RngFor(s.world.Seed, calls.Tag<<16, start.UnixNano())},
-		{kind: messages, every: every / 2, chain: fake.RngFor(s.world.Seed, messages.Tag<<16, start.UnixNano())},
+		{kind: kinds.Calls, every: every, chain: fake.RngFor(s.world.Seed, kinds.Calls.Tag<<16, start.UnixNano())},
+		{kind: kinds.Messages, every: every / 2, chain: fake.RngFor(s.world.Seed, kinds.Messages.Tag<<16, start.UnixNano())},
 	}
 	for _, c := range come {
 		c.next = start

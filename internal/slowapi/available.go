@@ -6,6 +6,7 @@ import (
 	"strings"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -29,7 +30,7 @@ const perFront = 40
 func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
 	in, of := n.in, n.of
 	*n = available{in: in, of: of, requires: "none", voice: true}
-	tag := uint64(tagAvailable)
+	tag := uint64(kinds.TagAvailable)
 	for _, c := range in.iso + of.path {
 		tag = tag<<5 ^ uint64(c)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
 )
 
 // offered reads a list of available numbers.
@@ -183,7 +184,7 @@ func TestAccountsBelowHaveEverything(t *testing.T) {
 	below := sids(r.page("/2010-04-01/Accounts.json").records)[0]
 	for i := range routes {
 		one := &routes[i]
-		if one.parent != nil || one.kind == accounts || strings.Contains(one.pattern, "/*/") && strings.Count(one.pattern, "*") > 1 {
+		if one.parent != nil || one.kind == kinds.Accounts || strings.Contains(one.pattern, "/*/") && strings.Count(one.pattern, "*") > 1 {
 			continue
 		}
 		target := "/2010-04-01/" + strings.Replace(one.pattern, "*", below, 1) + ".json"

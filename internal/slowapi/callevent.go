@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -13,8 +14,8 @@ func callEvents(r *computedRequest) format.Answer {
 	w := r.w
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	var c call
-	c.Load(w, w.Below[r.account][calls], r.parent)
+	var c kinds.Call
+	c.Load(w, w.Below[r.account][kinds.Calls], r.parent)
 	list := eventsOf(w, &c)
 	l := computedList{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
 	return l.page(r)
@@ -33,32 +34,32 @@ type callEvent struct {
 
 // eventsOf are those of a call: its creation when we called, the webhook once
 // somebody answered or rang, and the status callback when it was over.
-func eventsOf(w *world.World, c *call) (all []callEvent) {
-	sid, account := string(w.AppendSID(nil, c.s, c.i)), w.AccountSID(c.s.Account)
-	from, to := string(c.from.AppendTo(nil, w.Seed)), string(c.to.AppendTo(nil, w.Seed))
-	d := fake.RngFor(w.Seed, tagCallEvents, c.i)
+func eventsOf(w *world.World, c *kinds.Call) (all []callEvent) {
+	sid, account := string(w.AppendSID(nil, c.S, c.I)), w.AccountSID(c.S.Account)
+	from, to := string(c.From.AppendTo(nil, w.Seed)), string(c.To.AppendTo(nil, w.Seed))
+	d := fake.RngFor(w.Seed, kinds.TagCallEvents, c.I)
 	took := func() int64 { return int64(20 + d.Below(900)) }
-	told := []string{"account_sid", account, "api_version", format.ApiVersion, "call_sid", sid, "call_status", c.progress.Status(), "direction",
-		c.direction, "from", from, "to", to}
+	told := []string{"account_sid", account, "api_version", format.ApiVersion, "call_sid", sid, "call_status", c.Progress.Status(), "direction",
+		c.Direction, "from", from, "to", to}
 
-	if c.direction == "outbound-api" {
+	if c.Direction == "outbound-api" {
 		all = append(all, callEvent{
 			url: "https://api.twilio.com" + format.Version + "/Accounts/" + account + "/Calls/" + sid + ".json",
 			names: []string{"account_sid", account, "from", from, "method", "POST", "timeout", "55", "to", to, "url",
 				"https://hooks.example.com/voice"},
-			status: 201, took: took(), kind: "application/json", body: `{"sid": "` + sid + `"}`, happening: c.progress.Created,
+			status: 201, took: took(), kind: "application/json", body: `{"sid": "` + sid + `"}`, happening: c.Progress.Created,
 		})
 	}
-	if c.start != 0 && c.direction != "outbound-dial" {
+	if c.Start != 0 && c.Direction != "outbound-dial" {
 		all = append(all, callEvent{
 			url: "https://hooks.example.com/voice", names: told,
-			status: 200, took: took(), kind: "text/xml", body: "<Response><Dial>" + to + "</Dial></Response>", happening: c.start,
+			status: 200, took: took(), kind: "text/xml", body: "<Response><Dial>" + to + "</Dial></Response>", happening: c.Start,
 		})
 	}
-	if c.end != 0 {
+	if c.End != 0 {
 		all = append(all, callEvent{
-			url: "https://hooks.example.com/status", names: append(told[:len(told):len(told)], "call_duration", strconv.FormatInt(c.duration(), 10)),
-			status: 204, took: took(), kind: "text/plain", happening: c.end,
+			url: "https://hooks.example.com/status", names: append(told[:len(told):len(told)], "call_duration", strconv.FormatInt(c.Duration(), 10)),
+			status: 204, took: took(), kind: "text/plain", happening: c.End,
 		})
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -27,29 +28,29 @@ type category struct {
 var categories = []category{
 	{name: "calls", says: "Voice Minutes", counts: "calls", measures: "minutes", parts: []string{"calls-inbound", "calls-outbound",
 		"calls-client", "calls-sip"}},
-	{name: "calls-client", says: "Client Calls", counts: "calls", measures: "minutes", kind: calls, share: 6, each: 3200, price: 400},
+	{name: "calls-client", says: "Client Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 6, each: 3200, price: 400},
 	{name: "calls-inbound", says: "Inbound Voice Minutes", counts: "calls", measures: "minutes", parts: []string{"calls-inbound-local",
 		"calls-inbound-mobile", "calls-inbound-tollfree"}},
-	{name: "calls-inbound-local", says: "Inbound Local Calls", counts: "calls", measures: "minutes", kind: calls, share: 330, each: 4100,
+	{name: "calls-inbound-local", says: "Inbound Local Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 330, each: 4100,
 		price: 850},
-	{name: "calls-inbound-mobile", says: "Inbound Mobile Calls", counts: "calls", measures: "minutes", kind: calls, share: 130, each: 3800,
+	{name: "calls-inbound-mobile", says: "Inbound Mobile Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 130, each: 3800,
 		price: 1000},
-	{name: "calls-inbound-tollfree", says: "Inbound Toll Free Calls", counts: "calls", measures: "minutes", kind: calls, share: 60, each: 4700,
+	{name: "calls-inbound-tollfree", says: "Inbound Toll Free Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 60, each: 4700,
 		price: 2200},
-	{name: "calls-outbound", says: "Outbound Voice Minutes", counts: "calls", measures: "minutes", kind: calls, share: 472, each: 3500,
+	{name: "calls-outbound", says: "Outbound Voice Minutes", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 472, each: 3500,
 		price: 2400},
-	{name: "calls-sip", says: "SIP Calls", counts: "calls", measures: "minutes", kind: calls, share: 2, each: 5000, price: 400},
-	{name: "mms", says: "MMS Messages", counts: "messages", measures: "messages", kind: messages, share: 50, each: 1000, price: 2000},
-	{name: "phonenumbers", says: "Phone Numbers", counts: "numbers", measures: "numbers", kind: numbers, each: 1000, price: 115_000},
-	{name: "recordings", says: "Call Recordings", counts: "calls", measures: "minutes", kind: calls, share: 100, each: 3900, price: 250},
+	{name: "calls-sip", says: "SIP Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 2, each: 5000, price: 400},
+	{name: "mms", says: "MMS Messages", counts: "messages", measures: "messages", kind: kinds.Messages, share: 50, each: 1000, price: 2000},
+	{name: "phonenumbers", says: "Phone Numbers", counts: "numbers", measures: "numbers", kind: kinds.Numbers, each: 1000, price: 115_000},
+	{name: "recordings", says: "Call Recordings", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 100, each: 3900, price: 250},
 	{name: "sms", says: "SMS Messages", counts: "messages", measures: "segments", parts: []string{"sms-inbound", "sms-outbound"}},
 	{name: "sms-inbound", says: "Inbound SMS", counts: "messages", measures: "segments", parts: []string{"sms-inbound-longcode",
 		"sms-inbound-shortcode"}},
-	{name: "sms-inbound-longcode", says: "Long Code Inbound SMS", counts: "messages", measures: "segments", kind: messages, share: 375,
+	{name: "sms-inbound-longcode", says: "Long Code Inbound SMS", counts: "messages", measures: "segments", kind: kinds.Messages, share: 375,
 		each: 1100, price: 790},
-	{name: "sms-inbound-shortcode", says: "Short Code Inbound SMS", counts: "messages", measures: "segments", kind: messages, share: 5,
+	{name: "sms-inbound-shortcode", says: "Short Code Inbound SMS", counts: "messages", measures: "segments", kind: kinds.Messages, share: 5,
 		each: 1100, price: 790},
-	{name: "sms-outbound", says: "Outbound SMS", counts: "messages", measures: "segments", kind: messages, share: 570, each: 1300,
+	{name: "sms-outbound", says: "Outbound SMS", counts: "messages", measures: "segments", kind: kinds.Messages, share: 570, each: 1300,
 		price: 2300},
 	{name: "totalprice", says: "Total Price", measures: "usd", parts: []string{"calls", "mms", "phonenumbers", "recordings", "sms"}},
 }
@@ -96,7 +97,7 @@ func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figur
 // counted is how many records of a sequence belong to a category. Numbers are
 // paid for by the month: those there are, on the first of each month.
 func counted(w *world.World, c *category, s *world.Sequence, time format.Span) int64 {
-	if s.Kind != numbers {
+	if s.Kind != kinds.Numbers {
 		return (s.FirstSince(time.Until) - s.FirstSince(time.From)) * c.share / 1000
 	}
 	firsts := int64(0)

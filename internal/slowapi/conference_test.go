@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -86,7 +87,7 @@ func TestConferencesLife(t *testing.T) {
 	}
 	r.write("POST", at+".json", url.Values{"AnnounceUrl": {"https://example.com"}}, 200)
 	got := r.write("POST", at+".json", url.Values{"Status": {"completed"}}, 200)
-	if got["status"] != "completed" || got["reason_conference_ended"] != endedViaAPI || got["call_sid_ending_conference"] != nil ||
+	if got["status"] != "completed" || got["reason_conference_ended"] != kinds.EndedViaAPI || got["call_sid_ending_conference"] != nil ||
 		got["date_updated"] != "Mon, 01 Jun 2026 12:02:00 +0000" {
 		t.Errorf("ended: %v", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -22,12 +23,12 @@ func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (format.Ans
 	w := s.world
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	var one recording
+	var one kinds.Recording
 	one.Load(w, t.seq, t.index)
-	if !t.seq.Exists(t.index) || one.status != "completed" {
+	if !t.seq.Exists(t.index) || one.Status != "completed" {
 		return format.NotFound(t.path).Answer(), nil
 	}
-	c := one.sound(strings.HasSuffix(t.path, ".mp3"), r.URL.Query().Get("RequestedChannels"))
+	c := one.Sound(strings.HasSuffix(t.path, ".mp3"), r.URL.Query().Get("RequestedChannels"))
 	return format.Answer{Status: http.StatusOK, Content: &c}, nil
 }
 
@@ -104,17 +105,17 @@ func (s *Server) picture(path string) (format.Content, bool) {
 	w := s.world
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	all := w.Of(media, account)
+	all := w.Of(kinds.Media, account)
 	if err != nil || all == nil {
 		return format.Content{}, false
 	}
 	i, ok := w.Find(all, sid)
-	if !ok || !all.Exists(i) || !all.Among[messages].Exists(i/places) {
+	if !ok || !all.Exists(i) || !all.Among[kinds.Messages].Exists(i/kinds.Places) {
 		return format.Content{}, false
 	}
-	var m medium
+	var m kinds.Medium
 	m.Load(w, all, i)
-	return pictureOf(&m), true
+	return kinds.PictureOf(&m), true
 }
 
 // asked remembers which media were asked for, for the quirk media-late.

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -209,7 +210,7 @@ func FuzzCDN(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	good := s.cdn.path(0, string(s.world.AppendSID(nil, s.world.Below[0][media], places*mediaPlace(1, 2))), time.Now())
+	good := s.cdn.path(0, string(s.world.AppendSID(nil, s.world.Below[0][kinds.Media], kinds.Places*kinds.MediaPlace(1, 2))), time.Now())
 	if got := ask(s, good); got.Code != 200 {
 		f.Fatalf("a good address: %d", got.Code)
 	}

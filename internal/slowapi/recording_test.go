@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -208,7 +209,7 @@ func TestTranscriptions(t *testing.T) {
 func TestDerivedTimesNeverFall(t *testing.T) {
 	for _, n := range []int{1, 4, 5, 19, 20, 23, 39, 40, 415, 5000, 9_000_000} {
 		w := world.NewWorld(Options{Records: n, Seed: 5, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
-		for k, want := range map[*world.Kind]int64{conferences: int64(n / 20), recordings: int64(n / 5), transcriptions: int64(n / 50)} {
+		for k, want := range map[*world.Kind]int64{kinds.Conferences: int64(n / 20), kinds.Recordings: int64(n / 5), kinds.Transcriptions: int64(n / 50)} {
 			s := w.Below[0][k]
 			if s.Base != want {
 				t.Errorf("%d records: %d of %s, want %d", n, s.Base, k.Name, want)
@@ -222,13 +223,13 @@ func TestDerivedTimesNeverFall(t *testing.T) {
 				t.Errorf("%d records: the newest of %s is of the future", n, k.Name)
 			}
 		}
-		s := w.Below[0][recordings]
+		s := w.Below[0][kinds.Recordings]
 		for i := max(s.Base-3000, 0); i < s.Base; i++ {
-			of := subjectOf(s, i)
-			if of.since < w.Below[0][calls].Created(of.call) && of.conference < 0 {
+			of := kinds.SubjectOf(s, i)
+			if of.Since < w.Below[0][kinds.Calls].Created(of.Call) && of.Conference < 0 {
 				t.Fatalf("%d records: recording %d begins before its call", n, i)
 			}
-			if c := recordingsOfCall(w, s, of.call); i < c.Lo || i > c.Hi {
+			if c := kinds.RecordingsOfCall(w, s, of.Call); i < c.Lo || i > c.Hi {
 				t.Fatalf("%d records: recording %d is not among %d to %d, those of its call", n, i, c.Lo, c.Hi)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -144,8 +145,8 @@ func (t *target) dress(r world.Row) {
 func resolve(w *world.World, r *route, path string, sids []string, q format.Query) (target, bool) {
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	t := target{route: r, path: path, sids: sids, seq: w.Top, buried: buried(q)}
-	if r.kind != accounts {
+	t := target{route: r, path: path, sids: sids, seq: w.Top, buried: kinds.Buried(q)}
+	if r.kind != kinds.Accounts {
 		ok := true
 		if !r.monitor {
 			t.account, ok = w.AccountIndex(sids[0])

@@ -5,57 +5,58 @@ import (
 	"slices"
 	"strings"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
 var routes = slices.Concat([]route{
-	{pattern: "Accounts", kind: accounts},
-	{pattern: "Accounts/*", kind: accounts, instance: true},
-	{pattern: "Accounts/*/Calls", kind: calls},
-	{pattern: "Accounts/*/Calls/*", kind: calls, instance: true},
-	{pattern: "Accounts/*/Messages", kind: messages},
-	{pattern: "Accounts/*/Messages/*", kind: messages, instance: true},
-	{pattern: "Accounts/*/IncomingPhoneNumbers", kind: numbers},
+	{pattern: "Accounts", kind: kinds.Accounts},
+	{pattern: "Accounts/*", kind: kinds.Accounts, instance: true},
+	{pattern: "Accounts/*/Calls", kind: kinds.Calls},
+	{pattern: "Accounts/*/Calls/*", kind: kinds.Calls, instance: true},
+	{pattern: "Accounts/*/Messages", kind: kinds.Messages},
+	{pattern: "Accounts/*/Messages/*", kind: kinds.Messages, instance: true},
+	{pattern: "Accounts/*/IncomingPhoneNumbers", kind: kinds.Numbers},
 	numbersOf("Local", "local"),
 	numbersOf("Mobile", "mobile"),
 	numbersOf("TollFree", "toll-free"),
-	{pattern: "Accounts/*/IncomingPhoneNumbers/*", kind: numbers, instance: true},
+	{pattern: "Accounts/*/IncomingPhoneNumbers/*", kind: kinds.Numbers, instance: true},
 }, soundRoutes, notificationRoutes, callEventRoutes, queueRoutes, applicationRoutes, callerIDRoutes, keyRoutes, addressRoutes,
 	usageRoutes, balanceRoutes, availableRoutes)
 
 // numbersOf is the list of one sort of numbers.
 func numbersOf(path, sort string) route {
 	return route{
-		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: numbers,
-		narrow: func(r world.Row) bool { return r.(*tableRow).field("Type") == sort },
+		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
+		narrow: func(r world.Row) bool { return r.(*kinds.TableRow).Field("Type") == sort },
 		preset: map[string]string{"Type": sort},
 	}
 }
 
 var soundRoutes = []route{
-	{pattern: "Accounts/*/Conferences", kind: conferences},
-	{pattern: "Accounts/*/Conferences/*", kind: conferences, instance: true},
-	{pattern: "Accounts/*/Conferences/*/Participants", kind: participants, parent: conferences, within: participantsOf},
-	{pattern: "Accounts/*/Conferences/*/Participants/*", kind: participants, parent: conferences, within: participantsOf, instance: true},
-	{pattern: "Accounts/*/Recordings", kind: recordings, dress: showRecording(recordingAlone)},
-	{pattern: "Accounts/*/Recordings/*", kind: recordings, dress: showRecording(recordingAlone), instance: true},
-	recordedIn("Calls", calls, recordingsOfCall, recordingOfCall, false),
-	recordedIn("Calls", calls, recordingsOfCall, recordingOfCall, true),
-	recordedIn("Conferences", conferences, recordingsOfConference, recordingOfConference, false),
-	recordedIn("Conferences", conferences, recordingsOfConference, recordingOfConference, true),
-	{pattern: "Accounts/*/Transcriptions", kind: transcriptions},
-	{pattern: "Accounts/*/Transcriptions/*", kind: transcriptions, instance: true},
-	{pattern: "Accounts/*/Recordings/*/Transcriptions", kind: transcriptions, parent: recordings, within: transcriptionsOf},
-	{pattern: "Accounts/*/Recordings/*/Transcriptions/*", kind: transcriptions, parent: recordings, within: transcriptionsOf, instance: true},
-	{pattern: "Accounts/*/Messages/*/Media", kind: media, parent: messages, within: mediaOf},
-	{pattern: "Accounts/*/Messages/*/Media/*", kind: media, parent: messages, within: mediaOf, instance: true},
+	{pattern: "Accounts/*/Conferences", kind: kinds.Conferences},
+	{pattern: "Accounts/*/Conferences/*", kind: kinds.Conferences, instance: true},
+	{pattern: "Accounts/*/Conferences/*/Participants", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf},
+	{pattern: "Accounts/*/Conferences/*/Participants/*", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf, instance: true},
+	{pattern: "Accounts/*/Recordings", kind: kinds.Recordings, dress: kinds.ShowRecording(kinds.RecordingAlone)},
+	{pattern: "Accounts/*/Recordings/*", kind: kinds.Recordings, dress: kinds.ShowRecording(kinds.RecordingAlone), instance: true},
+	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, kinds.RecordingOfCall, false),
+	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, kinds.RecordingOfCall, true),
+	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, kinds.RecordingOfConference, false),
+	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, kinds.RecordingOfConference, true),
+	{pattern: "Accounts/*/Transcriptions", kind: kinds.Transcriptions},
+	{pattern: "Accounts/*/Transcriptions/*", kind: kinds.Transcriptions, instance: true},
+	{pattern: "Accounts/*/Recordings/*/Transcriptions", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf},
+	{pattern: "Accounts/*/Recordings/*/Transcriptions/*", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf, instance: true},
+	{pattern: "Accounts/*/Messages/*/Media", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf},
+	{pattern: "Accounts/*/Messages/*/Media/*", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, instance: true},
 }
 
 // recordedIn is the list of recordings of one call or conference, or one of them.
-func recordedIn(path string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition, look recordingLook, instance bool) route {
+func recordedIn(path string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition, look kinds.RecordingLook, instance bool) route {
 	r := route{
-		pattern: "Accounts/*/" + path + "/*/Recordings", kind: recordings, instance: instance,
-		parent: parent, within: within, filters: recordingDates, dress: showRecording(look),
+		pattern: "Accounts/*/" + path + "/*/Recordings", kind: kinds.Recordings, instance: instance,
+		parent: parent, within: within, filters: kinds.RecordingDates, dress: kinds.ShowRecording(look),
 	}
 	if instance {
 		r.pattern += "/*"
@@ -66,10 +67,10 @@ func recordedIn(path string, parent *world.Kind, within func(*world.World, *worl
 // fileRoutes are the paths of what is no JSON.
 var fileRoutes = []route{
 	audioAt("Accounts/*/Recordings/*", nil, nil),
-	audioAt("Accounts/*/Calls/*/Recordings/*", calls, recordingsOfCall),
-	audioAt("Accounts/*/Conferences/*/Recordings/*", conferences, recordingsOfConference),
+	audioAt("Accounts/*/Calls/*/Recordings/*", kinds.Calls, kinds.RecordingsOfCall),
+	audioAt("Accounts/*/Conferences/*/Recordings/*", kinds.Conferences, kinds.RecordingsOfConference),
 	{
-		pattern: "Accounts/*/Messages/*/Media/*", kind: media, parent: messages, within: mediaOf, instance: true,
+		pattern: "Accounts/*/Messages/*/Media/*", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, instance: true,
 		serve: (*Server).redirectMedium, methods: "GET, HEAD", endings: []string{""},
 	},
 }
@@ -77,7 +78,7 @@ var fileRoutes = []route{
 // audioAt is where a recording can be heard.
 func audioAt(pattern string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition) route {
 	return route{
-		pattern: pattern, kind: recordings, parent: parent, within: within, instance: true,
+		pattern: pattern, kind: kinds.Recordings, parent: parent, within: within, instance: true,
 		serve: (*Server).serveAudio, methods: "GET, HEAD", endings: []string{"", ".wav", ".mp3"},
 	}
 }
@@ -96,48 +97,48 @@ func fileRouteOf(path string) (*route, []string) {
 
 // Their paths; a list's rows say less than an instance.
 var notificationRoutes = []route{
-	{pattern: "Accounts/*/Notifications", kind: notifications},
-	{pattern: "Accounts/*/Notifications/*", kind: notifications, instance: true, dress: wholeNotification},
-	{pattern: "Accounts/*/Calls/*/Notifications", kind: notifications, parent: calls, within: notificationsOf, dress: notificationBelow},
-	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: notifications, instance: true, parent: calls, within: notificationsOf,
-		dress: func(r world.Row, here string) { notificationBelow(r, here); wholeNotification(r, here) }},
+	{pattern: "Accounts/*/Notifications", kind: kinds.Notifications},
+	{pattern: "Accounts/*/Notifications/*", kind: kinds.Notifications, instance: true, dress: kinds.WholeNotification},
+	{pattern: "Accounts/*/Calls/*/Notifications", kind: kinds.Notifications, parent: kinds.Calls, within: kinds.NotificationsOf, dress: kinds.NotificationBelow},
+	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: kinds.Notifications, instance: true, parent: kinds.Calls, within: kinds.NotificationsOf,
+		dress: func(r world.Row, here string) { kinds.NotificationBelow(r, here); kinds.WholeNotification(r, here) }},
 }
 
 var callEventRoutes = []route{
-	{pattern: "Accounts/*/Calls/*/Events", parent: calls, key: "events", compute: callEvents, methods: "GET, HEAD"},
+	{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", compute: callEvents, methods: "GET, HEAD"},
 }
 
 var queueRoutes = []route{
-	{pattern: "Accounts/*/Queues", kind: queues},
-	{pattern: "Accounts/*/Queues/*", kind: queues, instance: true},
-	{pattern: "Accounts/*/Queues/*/Members", kind: members, parent: queues, within: membersOf},
-	{pattern: "Accounts/*/Queues/*/Members/*", kind: members, parent: queues, within: membersOf, instance: true,
+	{pattern: "Accounts/*/Queues", kind: kinds.Queues},
+	{pattern: "Accounts/*/Queues/*", kind: kinds.Queues, instance: true},
+	{pattern: "Accounts/*/Queues/*/Members", kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf},
+	{pattern: "Accounts/*/Queues/*/Members/*", kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf, instance: true,
 		serve: (*Server).member, methods: "GET, HEAD, POST"},
 }
 
 var applicationRoutes = []route{
-	{pattern: "Accounts/*/Applications", kind: applications},
-	{pattern: "Accounts/*/Applications/*", kind: applications, instance: true},
+	{pattern: "Accounts/*/Applications", kind: kinds.Applications},
+	{pattern: "Accounts/*/Applications/*", kind: kinds.Applications, instance: true},
 }
 
 var callerIDRoutes = []route{
-	{pattern: "Accounts/*/OutgoingCallerIds", kind: callerIDs},
-	{pattern: "Accounts/*/OutgoingCallerIds/*", kind: callerIDs, instance: true},
+	{pattern: "Accounts/*/OutgoingCallerIds", kind: kinds.CallerIDs},
+	{pattern: "Accounts/*/OutgoingCallerIds/*", kind: kinds.CallerIDs, instance: true},
 }
 
 var keyRoutes = []route{
-	{pattern: "Accounts/*/Keys", kind: apiKeys},
-	{pattern: "Accounts/*/Keys/*", kind: apiKeys, instance: true},
-	{pattern: "Accounts/*/SigningKeys", kind: signingKeys},
-	{pattern: "Accounts/*/SigningKeys/*", kind: signingKeys, instance: true},
+	{pattern: "Accounts/*/Keys", kind: kinds.ApiKeys},
+	{pattern: "Accounts/*/Keys/*", kind: kinds.ApiKeys, instance: true},
+	{pattern: "Accounts/*/SigningKeys", kind: kinds.SigningKeys},
+	{pattern: "Accounts/*/SigningKeys/*", kind: kinds.SigningKeys, instance: true},
 }
 
 var addressRoutes = []route{
-	{pattern: "Accounts/*/Addresses", kind: addresses},
-	{pattern: "Accounts/*/Addresses/*", kind: addresses, instance: true},
-	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: numbers, parent: addresses, within: dependOn,
+	{pattern: "Accounts/*/Addresses", kind: kinds.Addresses},
+	{pattern: "Accounts/*/Addresses/*", kind: kinds.Addresses, instance: true},
+	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
 		key: "dependent_phone_numbers", filters: []world.Filter{}, readOnly: true,
-		dress: func(r world.Row, _ string) { r.(*tableRow).shown = dependentColumns }},
+		dress: func(r world.Row, _ string) { r.(*kinds.TableRow).Shown = kinds.DependentColumns }},
 }
 
 // usageRoutes are the lists: one row a category over the whole time, and by day,
@@ -174,9 +175,9 @@ var availableRoutes = func() []route {
 
 // monitorRoutes are the paths below it. They show the main account.
 var monitorRoutes = []route{
-	{pattern: "Alerts", kind: alerts, monitor: true, dress: func(r world.Row, here string) { r.(*alert).here = here }},
-	{pattern: "Alerts/*", kind: alerts, monitor: true, instance: true,
-		dress: func(r world.Row, here string) { a := r.(*alert); a.here, a.whole = here, true }},
-	{pattern: "Events", kind: events, monitor: true, dress: eventHere},
-	{pattern: "Events/*", kind: events, monitor: true, instance: true, dress: eventHere},
+	{pattern: "Alerts", kind: kinds.Alerts, monitor: true, dress: func(r world.Row, here string) { r.(*kinds.Alert).Here = here }},
+	{pattern: "Alerts/*", kind: kinds.Alerts, monitor: true, instance: true,
+		dress: func(r world.Row, here string) { a := r.(*kinds.Alert); a.Here, a.Whole = here, true }},
+	{pattern: "Events", kind: kinds.Events, monitor: true, dress: kinds.EventHere},
+	{pattern: "Events/*", kind: kinds.Events, monitor: true, instance: true, dress: kinds.EventHere},
 }

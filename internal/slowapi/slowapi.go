@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
@@ -102,7 +103,7 @@ func New(o Options) (*Server, error) {
 func (o Options) world() world.WorldOptions {
 	return world.WorldOptions{
 		Seed: o.Seed, Records: o.Records, Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
-		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Now: o.Now, Accounts: accounts, Kinds: kinds,
+		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Now: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
 	}
 }
 

@@ -1,5 +1,5 @@
 // Settings: addresses, applications, keys and caller ids, which are set by hand.
-package slowapi
+package kinds
 
 import (
 	"net/http"
@@ -11,7 +11,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &table{
+var Addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &table{
 	path: "Addresses",
 	columns: []column{
 		{"account_sid", accountColumn},
@@ -47,7 +47,7 @@ var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddres
 	},
 },
 	tableFilter("CustomerName"), tableFilter("FriendlyName"),
-	world.Filter{Key: "EmergencyEnabled", Read: world.TruthFilter(func(r world.Row) bool { return r.(*tableRow).field("EmergencyEnabled") == "true" })},
+	world.Filter{Key: "EmergencyEnabled", Read: world.TruthFilter(func(r world.Row) bool { return r.(*TableRow).Field("EmergencyEnabled") == "true" })},
 	tableFilter("IsoCountry"),
 )
 
@@ -70,18 +70,18 @@ func addressOf(w *world.World, account int, number int64) string {
 }
 
 // dependOn are the numbers that name an address.
-func dependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
-	sid := string(w.AppendSID(nil, w.Below[s.Account][addresses], address))
+func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
+	sid := string(w.AppendSID(nil, w.Below[s.Account][Addresses], address))
 	return world.Everywhere(func(r world.Row) bool {
-		n := r.(*tableRow)
-		return n.field("AddressSid") == sid || n.field("EmergencyAddressSid") == sid
+		n := r.(*TableRow)
+		return n.Field("AddressSid") == sid || n.Field("EmergencyAddressSid") == sid
 	})
 }
 
 // seededApplications is how many the main account begins with.
 const seededApplications = 6
 
-var applications = tableKind("applications", "AP", tagApplications, seededApplications, &table{
+var Applications = tableKind("applications", "AP", tagApplications, seededApplications, &table{
 	path: "Applications",
 	columns: []column{
 		{"account_sid", accountColumn},
@@ -140,8 +140,8 @@ func firstApplication(_ *world.World, _ *world.Sequence, i int64) map[string]str
 }
 
 var (
-	apiKeys     = tableKind("keys", "SK", tagKeys, 3, &keyLayout)
-	signingKeys = tableKind("signing_keys", "SK", tagSigningKeys, 2, &keyLayout)
+	ApiKeys     = tableKind("keys", "SK", tagKeys, 3, &keyLayout)
+	SigningKeys = tableKind("signing_keys", "SK", tagSigningKeys, 2, &keyLayout)
 )
 
 var keyLayout = table{
@@ -162,13 +162,13 @@ var keyColumns = []column{
 
 // secretColumn writes a real secret, 32 letters and digits, as Twilio does; it
 // opens nothing here.
-func secretColumn(o *format.Object, name string, c *tableRow, _ *world.World) {
+func secretColumn(o *format.Object, name string, c *TableRow, _ *world.World) {
 	d := fake.RngFor(c.s.Seed, world.TagSecrets<<8|c.s.Kind.Tag, c.i)
 	o.Text(name, string(d.Hex(nil, 16)))
 }
 
 // Their SIDs begin with PN, as those of owned numbers do.
-var callerIDs = callerIDKind()
+var CallerIDs = callerIDKind()
 
 func callerIDKind() *world.Kind {
 	k := tableKind("outgoing_caller_ids", "PN", tagCallerIDs, 5, &table{
@@ -191,7 +191,7 @@ func callerIDKind() *world.Kind {
 		},
 		may:   map[string][]string{"FriendlyName": nil},
 		first: firstCallerID,
-	}, tableFilter("PhoneNumber"), world.Filter{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*tableRow).friendlyName() })})
+	}, tableFilter("PhoneNumber"), world.Filter{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*TableRow).friendlyName() })})
 	k.Create, k.Made = createCallerID, http.StatusOK
 	return k
 }
@@ -219,12 +219,12 @@ func createCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[str
 }
 
 // validationCall names the call that tells the code; it is no call of this world.
-func validationCall(o *format.Object, name string, c *tableRow, _ *world.World) {
+func validationCall(o *format.Object, name string, c *TableRow, _ *world.World) {
 	d := fake.RngFor(c.s.Seed, world.TagSecrets<<8|tagCallerIDs, c.i)
 	o.Text(name, string(d.Hex([]byte("CA"), 16)))
 }
 
-func validationCode(o *format.Object, name string, c *tableRow, _ *world.World) {
+func validationCode(o *format.Object, name string, c *TableRow, _ *world.World) {
 	d := fake.RngFor(c.s.Seed, world.TagSecrets<<16|tagCallerIDs, c.i)
 	o.Text(name, strconv.Itoa(100000+d.Below(900000)))
 }

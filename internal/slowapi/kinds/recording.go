@@ -1,5 +1,5 @@
 // Recordings: what was said in calls and conferences, and how rows of them look.
-package slowapi
+package kinds
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var recordings = &world.Kind{
+var Recordings = &world.Kind{
 	Name: "recordings", Prefix: "RE", Tag: 'R',
-	Blank: func() world.Row { return new(recording) },
+	Blank: func() world.Row { return new(Recording) },
 	Seed:  seedRecordings,
 	Life:  recordingLife,
-	Filters: slices.Concat(recordingDates, []world.Filter{
+	Filters: slices.Concat(RecordingDates, []world.Filter{
 		{Key: "CallSid", Read: ofFilter("CallSid")},
 		{Key: "ConferenceSid", Read: ofFilter("ConferenceSid")},
 		{Key: "IncludeSoftDeleted", Read: readBuried},
@@ -26,27 +26,27 @@ var recordings = &world.Kind{
 }
 
 // recordingDates are all that narrows the lists of one call or conference.
-var recordingDates = world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*recording).progress.Created })
+var RecordingDates = world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*Recording).progress.Created })
 
 // recordingLook is one of the three ways a recording is shown.
-type recordingLook int
+type RecordingLook int
 
 const (
-	recordingAlone recordingLook = iota
-	recordingOfCall
-	recordingOfConference
+	RecordingAlone RecordingLook = iota
+	RecordingOfCall
+	RecordingOfConference
 )
 
 // recording is one recording, read from the seed, its mark and what it is of.
-type recording struct {
+type Recording struct {
 	progress world.Progress
-	s        *world.Sequence
+	S        *world.Sequence
 	i        int64
 	of       subject
 	end      int64 // of the call or conference, 0 while it goes on
-	status   string
+	Status   string
 	rest     fake.Rng // what only the row needs
-	look     recordingLook
+	look     RecordingLook
 	here     string // where this server is
 }
 
@@ -57,12 +57,12 @@ var (
 
 // recordingLife is what a recording goes through.
 func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
-	of := subjectOf(s, i)
+	of := SubjectOf(s, i)
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
-	length := lengthOf(callLife(s.Among[calls], of.call), "in-progress")
-	if of.conference >= 0 {
-		rooms := s.Among[conferences]
-		length = lengthOf(conferenceLife(rooms, of.conference), "in-progress")
+	length := lengthOf(callLife(s.Among[Calls], of.Call), "in-progress")
+	if of.Conference >= 0 {
+		rooms := s.Among[Conferences]
+		length = lengthOf(conferenceLife(rooms, of.Conference), "in-progress")
 	}
 	if of.lost || d.Below(150) == 0 {
 		return world.Lifecycle{Plan: recordingLost}
@@ -71,26 +71,26 @@ func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
 }
 
 // load reads the recording with an index. How it is shown stays as it was.
-func (r *recording) Load(w *world.World, s *world.Sequence, i int64) {
-	*r = recording{s: s, i: i, look: r.look, here: r.here, of: subjectOf(s, i), progress: world.ProgressOf(s, i, recordingLife(s, i))}
+func (r *Recording) Load(w *world.World, s *world.Sequence, i int64) {
+	*r = Recording{S: s, i: i, look: r.look, here: r.here, of: SubjectOf(s, i), progress: world.ProgressOf(s, i, recordingLife(s, i))}
 	r.rest = fake.RngFor(s.Seed, tagRecorded<<8, i)
-	if r.of.conference >= 0 {
+	if r.of.Conference >= 0 {
 		var c conference
-		c.Load(w, s.Among[conferences], r.of.conference)
+		c.Load(w, s.Among[Conferences], r.of.Conference)
 		r.end = c.progress.Reached("completed")
 	} else {
-		var c call
-		c.Load(w, s.Among[calls], r.of.call)
-		r.end = c.end
+		var c Call
+		c.Load(w, s.Among[Calls], r.of.Call)
+		r.end = c.End
 	}
-	r.status = r.state()
+	r.Status = r.state()
 }
 
 // state is the status shown: a recording does not end before what it is of.
-func (r *recording) state() string {
+func (r *Recording) state() string {
 	status := r.progress.Status()
 	switch {
-	case r.s.Deleted(r.i):
+	case r.S.Deleted(r.i):
 		return "deleted"
 	case status == "absent":
 		return status
@@ -103,46 +103,46 @@ func (r *recording) state() string {
 }
 
 // seconds is how long it lasts, 0 as long as that is not known.
-func (r *recording) seconds() int64 {
-	if r.end == 0 || r.status == "absent" || r.status == "processing" {
+func (r *Recording) seconds() int64 {
+	if r.end == 0 || r.Status == "absent" || r.Status == "processing" {
 		return 0
 	}
-	return max(r.end-r.of.since, 1)
+	return max(r.end-r.of.Since, 1)
 }
 
 // channels is 2 for half of the calls, and 1 for conferences.
-func (r *recording) channels() int64 {
+func (r *Recording) channels() int64 {
 	d := r.rest
-	if r.of.conference < 0 && d.Below(2) == 0 {
+	if r.of.Conference < 0 && d.Below(2) == 0 {
 		return 2
 	}
 	return 1
 }
 
 // updated is when the recording last changed.
-func (r *recording) updated() int64 {
+func (r *Recording) updated() int64 {
 	at := max(r.progress.Updated(), r.end)
-	if r.end == 0 && r.status != "absent" {
+	if r.end == 0 && r.Status != "absent" {
 		at = r.progress.Created
 	}
-	if m := r.s.Marks[r.i]; m != nil {
+	if m := r.S.Marks[r.i]; m != nil {
 		at = max(at, m.Touched)
 	}
 	return at
 }
 
 // price is for begun minutes, once the step after the final state is reached.
-func (r *recording) price() string {
+func (r *Recording) price() string {
 	if !r.progress.Settled() || r.seconds() == 0 {
 		return ""
 	}
 	return format.Money(250 * ((r.seconds() + 59) / 60))
 }
 
-func (r *recording) source() string {
+func (r *Recording) source() string {
 	d := r.rest
 	d.Next() // the channels'
-	if pick := d.Below(10); r.of.conference >= 0 {
+	if pick := d.Below(10); r.of.Conference >= 0 {
 		return [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
 	} else if pick < 4 {
 		return "DialVerb"
@@ -155,18 +155,18 @@ func (r *recording) source() string {
 // append writes the recording's row as the path it is read on shows it: the
 // published documents have one shape for recordings alone, one below calls and
 // one below conferences.
-func (r *recording) Append(dst []byte, w *world.World) []byte {
-	account := format.Version + "/Accounts/" + w.AccountSID(r.s.Account)
-	sid := string(w.AppendSID(nil, r.s, r.i))
-	call, room := string(w.AppendSID(nil, r.s.Among[calls], r.of.call)), ""
-	if r.of.conference >= 0 {
-		room = string(w.AppendSID(nil, r.s.Among[conferences], r.of.conference))
+func (r *Recording) Append(dst []byte, w *world.World) []byte {
+	account := format.Version + "/Accounts/" + w.AccountSID(r.S.Account)
+	sid := string(w.AppendSID(nil, r.S, r.i))
+	call, room := string(w.AppendSID(nil, r.S.Among[Calls], r.of.Call)), ""
+	if r.of.Conference >= 0 {
+		room = string(w.AppendSID(nil, r.S.Among[Conferences], r.of.Conference))
 	}
 	base := account + "/Recordings/" + sid
 
 	o := format.Object{B: dst}
 	o.Open()
-	o.Text("account_sid", w.AccountSID(r.s.Account))
+	o.Text("account_sid", w.AccountSID(r.S.Account))
 	o.Text("api_version", format.ApiVersion)
 	o.Text("call_sid", call)
 	o.Number("channels", r.channels())
@@ -176,27 +176,27 @@ func (r *recording) Append(dst []byte, w *world.World) []byte {
 	o.TextOrNull("duration", someSeconds(r.seconds()))
 	o.Null("encryption_details")
 	o.Null("error_code")
-	if r.look == recordingAlone {
+	if r.look == RecordingAlone {
 		o.Text("media_url", r.here+base)
 	}
 	o.Name("price")
-	o.B = appendPrice(o.B, r.price(), r.look == recordingOfCall)
+	o.B = appendPrice(o.B, r.price(), r.look == RecordingOfCall)
 	o.Text("price_unit", "USD")
 	o.Text("sid", sid)
 	o.Text("source", r.source())
-	o.Date("start_time", r.of.since)
-	o.Text("status", r.status)
+	o.Date("start_time", r.of.Since)
+	o.Text("status", r.Status)
 	switch r.look {
-	case recordingAlone:
+	case RecordingAlone:
 		o.Name("subresource_uris")
 		o.Open()
 		o.Text("add_on_results", base+"/AddOnResults.json")
 		o.Text("transcriptions", base+"/Transcriptions.json")
 		o.Close()
-	case recordingOfCall:
+	case RecordingOfCall:
 		o.Text("track", "both")
 		base = account + "/Calls/" + call + "/Recordings/" + sid
-	case recordingOfConference:
+	case RecordingOfConference:
 		base = account + "/Conferences/" + room + "/Recordings/" + sid
 	}
 	o.Text("uri", base+".json")
@@ -226,9 +226,9 @@ func appendPrice(dst []byte, price string, number bool) []byte {
 // ofFilter asks for the recordings of a call or of a conference.
 func ofFilter(name string) func(*world.Search, string) (world.Condition, *format.Refusal) {
 	return func(x *world.Search, sid string) (world.Condition, *format.Refusal) {
-		k, of := calls, recordingsOfCall
+		k, of := Calls, RecordingsOfCall
 		if name == "ConferenceSid" {
-			k, of = conferences, recordingsOfConference
+			k, of = Conferences, RecordingsOfConference
 		}
 		i, known := x.W.Find(x.S.Among[k], sid)
 		if !known {
@@ -249,29 +249,29 @@ func readBuried(x *world.Search, value string) (world.Condition, *format.Refusal
 }
 
 // buried tells whether a query asks for what was deleted lately.
-func buried(q format.Query) bool {
+func Buried(q format.Query) bool {
 	return strings.EqualFold(q.Given["IncludeSoftDeleted"].Value, "true")
 }
 
 // showRecording tells a recording how it looks on a path.
-func showRecording(look recordingLook) func(world.Row, string) {
-	return func(r world.Row, here string) { one := r.(*recording); one.look, one.here = look, here }
+func ShowRecording(look RecordingLook) func(world.Row, string) {
+	return func(r world.Row, here string) { one := r.(*Recording); one.look, one.here = look, here }
 }
 
 // sound is what the recording sounds like. Asked for one channel or two, it has
 // that many, else as many as it was recorded with.
-func (r *recording) sound(mp3 bool, asked string) format.Content {
+func (r *Recording) Sound(mp3 bool, asked string) format.Content {
 	channels := r.channels()
 	if asked == "1" || asked == "2" {
 		channels = int64(asked[0] - '0')
 	}
-	seconds := min(max(r.seconds(), 1), maxAudio)
-	tune := uint64(fake.RngFor(r.s.Seed, tagRecorded<<16|uint64(r.s.Account), r.i))
+	seconds := min(max(r.seconds(), 1), MaxAudio)
+	tune := uint64(fake.RngFor(r.S.Seed, tagRecorded<<16|uint64(r.S.Account), r.i))
 	c := format.Content{
-		ReadSeeker: wavOf(tune, seconds, channels), Sort: "audio/x-wav", Modified: time.Unix(r.updated(), 0),
+		ReadSeeker: WavOf(tune, seconds, channels), Sort: "audio/x-wav", Modified: time.Unix(r.updated(), 0),
 	}
 	if mp3 {
-		c.ReadSeeker, c.Sort = mp3Of(tune, seconds, channels), "audio/mpeg"
+		c.ReadSeeker, c.Sort = Mp3Of(tune, seconds, channels), "audio/mpeg"
 	}
 	c.Tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.Sort[len("audio/"):])
 	return c

@@ -1,5 +1,5 @@
 // Tables of columns: records that say, field by field, what was set in them.
-package slowapi
+package kinds
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 )
 
 // tableRow is one number, application, key, caller id, address or queue.
-type tableRow struct {
+type TableRow struct {
 	layout *table
 	s      *world.Sequence
 	i      int64
 	fields map[string]string // what is set, by the name of the form field
-	shown  []column          // in place of the layout's, where it looks different
+	Shown  []column          // in place of the layout's, where it looks different
 }
 
 // table says what the cards of one kind hold and how they look.
@@ -38,14 +38,14 @@ type table struct {
 // column is one field of a card on its way out.
 type column struct {
 	name  string
-	write func(o *format.Object, name string, c *tableRow, w *world.World)
+	write func(o *format.Object, name string, c *TableRow, w *world.World)
 }
 
 // tableKind is a kind of cards of which the main account begins with some.
 func tableKind(name, prefix string, tag uint64, begin int64, l *table, filters ...world.Filter) *world.Kind {
 	return &world.Kind{
 		Name: name, Prefix: prefix, Tag: tag, Filters: filters,
-		Blank: func() world.Row { return &tableRow{layout: l} },
+		Blank: func() world.Row { return &TableRow{layout: l} },
 		Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 			return w.Sequence(k, 0, begin, w.Epoch.Unix()-(world.Days+1)*86400, 300*86400)
 		},
@@ -100,8 +100,8 @@ func readFields(may map[string][]string, form url.Values) (map[string]string, *f
 }
 
 // load reads the card with an index.
-func (c *tableRow) Load(w *world.World, s *world.Sequence, i int64) {
-	*c = tableRow{layout: c.layout, s: s, i: i, fields: map[string]string{}}
+func (c *TableRow) Load(w *world.World, s *world.Sequence, i int64) {
+	*c = TableRow{layout: c.layout, s: s, i: i, fields: map[string]string{}}
 	if !s.Written(i) && i < s.Base {
 		c.fields = c.layout.first(w, s, i)
 	}
@@ -113,25 +113,25 @@ func (c *tableRow) Load(w *world.World, s *world.Sequence, i int64) {
 }
 
 // field is what a field holds.
-func (c *tableRow) field(name string) string {
+func (c *TableRow) Field(name string) string {
 	if value := c.fields[name]; value != "" {
 		return value
 	}
 	return c.layout.defaults[name]
 }
 
-func (c *tableRow) Made() { c.shown = c.layout.fresh }
+func (c *TableRow) Made() { c.Shown = c.layout.fresh }
 
 // friendlyName is the name it was given, or else its number as people read it.
-func (c *tableRow) friendlyName() string {
-	if name := c.field("FriendlyName"); name != "" {
+func (c *TableRow) friendlyName() string {
+	if name := c.Field("FriendlyName"); name != "" {
 		return name
 	}
-	return format.Formatted(c.field("PhoneNumber"))
+	return format.Formatted(c.Field("PhoneNumber"))
 }
 
 // updated is when the card was last written to.
-func (c *tableRow) updated() int64 {
+func (c *TableRow) updated() int64 {
 	created := c.s.Created(c.i)
 	if m := c.s.Marks[c.i]; m != nil {
 		return max(created, m.Touched)
@@ -140,8 +140,8 @@ func (c *tableRow) updated() int64 {
 }
 
 // append writes the card's row, which is its instance too.
-func (c *tableRow) Append(dst []byte, w *world.World) []byte {
-	columns := c.shown
+func (c *TableRow) Append(dst []byte, w *world.World) []byte {
+	columns := c.Shown
 	if columns == nil {
 		columns = c.layout.columns
 	}
@@ -156,57 +156,57 @@ func (c *tableRow) Append(dst []byte, w *world.World) []byte {
 
 // tableFilter asks for cards with exactly this in a field.
 func tableFilter(name string) world.Filter {
-	return world.Filter{Key: name, Read: world.TextFilter(func(r world.Row) string { return r.(*tableRow).field(name) })}
+	return world.Filter{Key: name, Read: world.TextFilter(func(r world.Row) string { return r.(*TableRow).Field(name) })}
 }
 
 // What a column may hold.
 
-func text(form string) func(*format.Object, string, *tableRow, *world.World) {
-	return func(o *format.Object, name string, c *tableRow, _ *world.World) { o.Text(name, c.field(form)) }
+func text(form string) func(*format.Object, string, *TableRow, *world.World) {
+	return func(o *format.Object, name string, c *TableRow, _ *world.World) { o.Text(name, c.Field(form)) }
 }
 
-func textOrNull(form string) func(*format.Object, string, *tableRow, *world.World) {
-	return func(o *format.Object, name string, c *tableRow, _ *world.World) { o.TextOrNull(name, c.field(form)) }
+func textOrNull(form string) func(*format.Object, string, *TableRow, *world.World) {
+	return func(o *format.Object, name string, c *TableRow, _ *world.World) { o.TextOrNull(name, c.Field(form)) }
 }
 
-func truth(form string) func(*format.Object, string, *tableRow, *world.World) {
-	return func(o *format.Object, name string, c *tableRow, _ *world.World) {
-		o.Truth(name, c.field(form) == "true")
+func truth(form string) func(*format.Object, string, *TableRow, *world.World) {
+	return func(o *format.Object, name string, c *TableRow, _ *world.World) {
+		o.Truth(name, c.Field(form) == "true")
 	}
 }
 
-func amount(form string) func(*format.Object, string, *tableRow, *world.World) {
-	return func(o *format.Object, name string, c *tableRow, _ *world.World) {
-		n, _ := strconv.ParseInt(c.field(form), 10, 64)
+func amount(form string) func(*format.Object, string, *TableRow, *world.World) {
+	return func(o *format.Object, name string, c *TableRow, _ *world.World) {
+		n, _ := strconv.ParseInt(c.Field(form), 10, 64)
 		o.Number(name, n)
 	}
 }
 
 // always is a column that holds the same in every card.
-func always(value string) func(*format.Object, string, *tableRow, *world.World) {
-	return func(o *format.Object, name string, _ *tableRow, _ *world.World) { o.Text(name, value) }
+func always(value string) func(*format.Object, string, *TableRow, *world.World) {
+	return func(o *format.Object, name string, _ *TableRow, _ *world.World) { o.Text(name, value) }
 }
 
-func nameColumn(o *format.Object, name string, c *tableRow, _ *world.World) {
+func nameColumn(o *format.Object, name string, c *TableRow, _ *world.World) {
 	o.Text(name, c.friendlyName())
 }
 
-func accountColumn(o *format.Object, name string, c *tableRow, w *world.World) {
+func accountColumn(o *format.Object, name string, c *TableRow, w *world.World) {
 	o.Text(name, w.AccountSID(c.s.Account))
 }
 
-func createdColumn(o *format.Object, name string, c *tableRow, _ *world.World) {
+func createdColumn(o *format.Object, name string, c *TableRow, _ *world.World) {
 	o.Date(name, c.s.Created(c.i))
 }
 
-func updatedColumn(o *format.Object, name string, c *tableRow, _ *world.World) {
+func updatedColumn(o *format.Object, name string, c *TableRow, _ *world.World) {
 	o.Date(name, c.updated())
 }
 
-func sidColumn(o *format.Object, name string, c *tableRow, w *world.World) {
+func sidColumn(o *format.Object, name string, c *TableRow, w *world.World) {
 	o.Text(name, string(w.AppendSID(nil, c.s, c.i)))
 }
 
-func uriColumn(o *format.Object, name string, c *tableRow, w *world.World) {
+func uriColumn(o *format.Object, name string, c *TableRow, w *world.World) {
 	o.Text(name, format.Version+"/Accounts/"+w.AccountSID(c.s.Account)+"/"+c.layout.path+"/"+string(w.AppendSID(nil, c.s, c.i))+".json")
 }

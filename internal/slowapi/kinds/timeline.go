@@ -1,6 +1,6 @@
 // How conferences, recordings and transcriptions lie among the calls the seed
 // makes: each follows from calls, so nothing has to be remembered.
-package slowapi
+package kinds
 
 import (
 	"slices"
@@ -34,13 +34,13 @@ const (
 
 func seedConferences(w *world.World, k *world.Kind) *world.Sequence {
 	s := w.Sequence(k, 0, w.Records/callsPerBlock, w.Epoch.Unix(), world.Days*86400)
-	s.At = func(i int64) int64 { return s.Among[calls].Created(anchor(s, i)) }
+	s.At = func(i int64) int64 { return s.Among[Calls].Created(anchor(s, i)) }
 	return s
 }
 
 func seedRecordings(w *world.World, k *world.Kind) *world.Sequence {
 	s := w.Sequence(k, 0, w.Records/perRecording, w.Epoch.Unix(), world.Days*86400)
-	s.At = func(i int64) int64 { return subjectOf(s, i).since }
+	s.At = func(i int64) int64 { return SubjectOf(s, i).Since }
 	return s
 }
 
@@ -51,7 +51,7 @@ func seedTranscriptions(w *world.World, k *world.Kind) *world.Sequence {
 }
 
 // olderCalls is how many calls are older than the first block. s is the conferences.
-func olderCalls(s *world.Sequence) int64 { return s.Among[calls].Base - callsPerBlock*s.Base }
+func olderCalls(s *world.Sequence) int64 { return s.Among[Calls].Base - callsPerBlock*s.Base }
 
 // firstCall is the index of the first call of a conference's block.
 func firstCall(s *world.Sequence, conference int64) int64 {
@@ -76,15 +76,15 @@ func answered(calls *world.Sequence, i int64) int64 {
 
 // subject is what a recording is of.
 type subject struct {
-	call       int64 // the call, or the first one in the conference
-	conference int64 // -1 when it is of a call alone
-	since      int64 // when it began
+	Call       int64 // the call, or the first one in the conference
+	Conference int64 // -1 when it is of a call alone
+	Since      int64 // when it began
 	lost       bool  // nobody answered: there is nothing to hear
 }
 
 // subjectOf finds what one of the recordings is of.
-func subjectOf(s *world.Sequence, i int64) subject {
-	rooms := s.Among[conferences]
+func SubjectOf(s *world.Sequence, i int64) subject {
+	rooms := s.Among[Conferences]
 	extra := s.Base - recordingsPerBlock*rooms.Base
 	if i < extra {
 		return recordedCall(s, perRecording*i)
@@ -96,10 +96,10 @@ func subjectOf(s *world.Sequence, i int64) subject {
 	case 3:
 		return recordedCall(s, firstCall(rooms, room)+10)
 	}
-	one := subject{call: participantCall(rooms, room, 0), conference: room, since: rooms.Created(room)}
+	one := subject{Call: participantCall(rooms, room, 0), Conference: room, Since: rooms.Created(room)}
 	if part == 2 { // begun later, by hand
 		d := fake.RngFor(s.Seed, tagRecorded, i)
-		one.since = min(one.since+int64(d.Below(50)), s.Among[calls].Created(anchor(rooms, room)+1))
+		one.Since = min(one.Since+int64(d.Below(50)), s.Among[Calls].Created(anchor(rooms, room)+1))
 	}
 	return one
 }
@@ -107,7 +107,7 @@ func subjectOf(s *world.Sequence, i int64) subject {
 // recordedCall picks an answered one of the five calls from an index on. What is
 // said to begin no later than the call after them, so that times never fall.
 func recordedCall(s *world.Sequence, from int64) subject {
-	all := s.Among[calls]
+	all := s.Among[Calls]
 	d := fake.RngFor(s.Seed, tagRecorded, from)
 	first, until := int64(d.Below(perRecording)), all.Newest
 	if from+perRecording < all.Base {
@@ -116,25 +116,25 @@ func recordedCall(s *world.Sequence, from int64) subject {
 	for k := range int64(perRecording) {
 		i := from + (first+k)%perRecording
 		if at := answered(all, i); at != 0 {
-			return subject{call: i, conference: -1, since: min(at, until)}
+			return subject{Call: i, Conference: -1, Since: min(at, until)}
 		}
 	}
 	i := from + first
-	return subject{call: i, conference: -1, since: all.Created(i), lost: true}
+	return subject{Call: i, Conference: -1, Since: all.Created(i), lost: true}
 }
 
 // nothing is a condition no record meets.
 var nothing = world.Condition{Test: func(world.Row) bool { return false }, Hi: -1}
 
 // recordingsOfCall are those of a call, alone or as the first in a conference.
-func recordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condition {
-	rooms := s.Among[conferences]
-	if call >= s.Among[calls].Base {
+func RecordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condition {
+	rooms := s.Among[Conferences]
+	if call >= s.Among[Calls].Base {
 		return nothing
 	}
 	first, last := int64(-1), int64(-1)
 	for _, i := range recordingsNear(s, rooms, call) {
-		if subjectOf(s, i).call == call {
+		if SubjectOf(s, i).Call == call {
 			if first < 0 {
 				first = i
 			}
@@ -144,7 +144,7 @@ func recordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condi
 	if first < 0 {
 		return nothing
 	}
-	return world.Condition{Test: func(r world.Row) bool { return r.(*recording).of.call == call }, Lo: first, Hi: last}
+	return world.Condition{Test: func(r world.Row) bool { return r.(*Recording).of.Call == call }, Lo: first, Hi: last}
 }
 
 // recordingsNear are the recordings that may be of a call, rising.
@@ -161,13 +161,13 @@ func recordingsNear(s, rooms *world.Sequence, call int64) []int64 {
 }
 
 // recordingsOfConference are the two of a conference.
-func recordingsOfConference(_ *world.World, s *world.Sequence, room int64) world.Condition {
-	rooms := s.Among[conferences]
+func RecordingsOfConference(_ *world.World, s *world.Sequence, room int64) world.Condition {
+	rooms := s.Among[Conferences]
 	if room >= rooms.Base {
 		return nothing
 	}
 	first := s.Base - recordingsPerBlock*(rooms.Base-room) + 1
-	return world.Condition{Test: func(r world.Row) bool { return r.(*recording).of.conference == room }, Lo: first, Hi: first + 1}
+	return world.Condition{Test: func(r world.Row) bool { return r.(*Recording).of.Conference == room }, Lo: first, Hi: first + 1}
 }
 
 // perTranscription is how many recordings there are for each transcription.
@@ -175,13 +175,13 @@ const perTranscription = 10
 
 // spokenIn is the recording a transcription is of: one of ten, of a call.
 func spokenIn(s *world.Sequence, transcription int64) int64 {
-	all := s.Among[recordings]
+	all := s.Among[Recordings]
 	from := transcription * perTranscription
 	d := fake.RngFor(s.Seed, tagSpoken, transcription)
 	first := int64(d.Below(perTranscription))
 	for k := range int64(perTranscription) {
 		i := from + (first+k)%perTranscription
-		if of := subjectOf(all, i); of.conference < 0 && !of.lost {
+		if of := SubjectOf(all, i); of.Conference < 0 && !of.lost {
 			return i
 		}
 	}
@@ -191,7 +191,7 @@ func spokenIn(s *world.Sequence, transcription int64) int64 {
 // spokenAt is when a transcription was made: when its recording ended, but not
 // after the first recording that belongs to the next, so that times never fall.
 func spokenAt(s *world.Sequence, transcription int64) int64 {
-	all := s.Among[recordings]
+	all := s.Among[Recordings]
 	i := spokenIn(s, transcription)
 	at, until := all.Created(i)+recordingLife(all, i).Dwell[0], all.Newest
 	if next := (transcription + 1) * perTranscription; next < all.Base {
@@ -201,7 +201,7 @@ func spokenAt(s *world.Sequence, transcription int64) int64 {
 }
 
 // transcriptionsOf is the one of a recording, if it has one.
-func transcriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.Condition {
+func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.Condition {
 	i := recording / perTranscription
 	if i >= s.Base || spokenIn(s, i) != recording {
 		return nothing

@@ -1,5 +1,5 @@
 // Monitor events: who changed what, from where.
-package slowapi
+package kinds
 
 import (
 	"strconv"
@@ -8,7 +8,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var events = &world.Kind{
+var Events = &world.Kind{
 	Name: "monitor_events", Key: "events", Prefix: "AE", Tag: 0x4145,
 	Blank: func() world.Row { return new(event) },
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {

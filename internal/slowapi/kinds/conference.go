@@ -1,5 +1,5 @@
 // Conferences: rooms where several calls meet, and how a row of them looks.
-package slowapi
+package kinds
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var conferences = &world.Kind{
+var Conferences = &world.Kind{
 	Name: "conferences", Prefix: "CF", Tag: 'F',
 	Blank: func() world.Row { return new(conference) },
 	Seed:  seedConferences,
@@ -89,7 +89,7 @@ func (c *conference) Append(dst []byte, w *world.World) []byte {
 	return o.B
 }
 
-const endedViaAPI = "conference-ended-via-api"
+const EndedViaAPI = "conference-ended-via-api"
 
 // ending is why the conference ended, and whose leaving ended it.
 func (c *conference) ending(w *world.World, d *fake.Rng) (reason, call string) {
@@ -100,7 +100,7 @@ func (c *conference) ending(w *world.World, d *fake.Rng) (reason, call string) {
 	case set:
 		return given, ""
 	case why < 5:
-		return endedViaAPI, ""
+		return EndedViaAPI, ""
 	case why < 25:
 		reason = "participant-with-end-conference-on-exit-left"
 	case why < 30:
@@ -111,7 +111,7 @@ func (c *conference) ending(w *world.World, d *fake.Rng) (reason, call string) {
 		reason = "last-participant-left"
 	}
 	if i := participantCall(c.s, c.i, who); i >= 0 {
-		call = string(w.AppendSID(nil, c.s.Among[calls], i))
+		call = string(w.AppendSID(nil, c.s.Among[Calls], i))
 	}
 	return reason, call
 }
@@ -126,7 +126,7 @@ func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Value
 	case p.Status() == "completed":
 		return nil, nil, format.Refuse(http.StatusBadRequest, 20001, "The conference is not in progress")
 	case status == "completed":
-		return map[string]string{"Reason": endedViaAPI}, []string{"completed"}, nil
+		return map[string]string{"Reason": EndedViaAPI}, []string{"completed"}, nil
 	}
 	return nil, nil, nil
 }

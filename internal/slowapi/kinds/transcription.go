@@ -1,5 +1,5 @@
 // Transcriptions: what recordings say in words.
-package slowapi
+package kinds
 
 import (
 	"understudy/internal/slowapi/fake"
@@ -7,7 +7,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var transcriptions = &world.Kind{
+var Transcriptions = &world.Kind{
 	Name: "transcriptions", Prefix: "TR", Tag: 'T',
 	Blank: func() world.Row { return new(transcription) },
 	Seed:  seedTranscriptions,
@@ -19,7 +19,7 @@ type transcription struct {
 	progress world.Progress
 	s        *world.Sequence
 	i        int64
-	of       recording
+	of       Recording
 }
 
 var (
@@ -40,7 +40,7 @@ func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
 // load reads the transcription with an index.
 func (t *transcription) Load(w *world.World, s *world.Sequence, i int64) {
 	*t = transcription{s: s, i: i, progress: world.ProgressOf(s, i, transcriptionLife(s, i))}
-	t.of.Load(w, s.Among[recordings], spokenIn(s, i))
+	t.of.Load(w, s.Among[Recordings], spokenIn(s, i))
 }
 
 // append writes the transcription's row, which is its instance too. Its price
@@ -69,7 +69,7 @@ func (t *transcription) Append(dst []byte, w *world.World) []byte {
 	o.Name("price")
 	o.B = appendPrice(o.B, price, true)
 	o.Text("price_unit", "USD")
-	o.Text("recording_sid", string(w.AppendSID(nil, t.of.s, t.of.i)))
+	o.Text("recording_sid", string(w.AppendSID(nil, t.of.S, t.of.i)))
 	o.Text("sid", sid)
 	o.Text("status", t.progress.Status())
 	o.TextOrNull("transcription_text", text)

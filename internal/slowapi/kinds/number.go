@@ -1,5 +1,5 @@
 // Incoming phone numbers: the numbers the account owns.
-package slowapi
+package kinds
 
 import (
 	"net/url"
@@ -10,7 +10,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var numbers = numberKind()
+var Numbers = numberKind()
 
 func numberKind() *world.Kind {
 	k := tableKind("incoming_phone_numbers", "PN", 'N', world.OwnNumbers, &table{
@@ -23,9 +23,9 @@ func numberKind() *world.Kind {
 		},
 		first: firstNumber,
 	},
-		world.Filter{Key: "Beta", Read: world.TruthFilter(func(r world.Row) bool { return r.(*tableRow).field("Beta") == "true" })},
-		world.Filter{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*tableRow).friendlyName() })},
-		world.Filter{Key: "PhoneNumber", Read: world.PatternFilter(func(r world.Row) string { return r.(*tableRow).field("PhoneNumber") })},
+		world.Filter{Key: "Beta", Read: world.TruthFilter(func(r world.Row) bool { return r.(*TableRow).Field("Beta") == "true" })},
+		world.Filter{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*TableRow).friendlyName() })},
+		world.Filter{Key: "PhoneNumber", Read: world.PatternFilter(func(r world.Row) string { return r.(*TableRow).Field("PhoneNumber") })},
 		tableFilter("Origin"),
 	)
 	k.Create = createNumber
@@ -89,8 +89,8 @@ var numberColumns = []column{
 }
 
 // dependentColumns are a number's among those that depend on an address.
-var dependentColumns = func() (all []column) {
-	own := map[string]func(*format.Object, string, *tableRow, *world.World){
+var DependentColumns = func() (all []column) {
+	own := map[string]func(*format.Object, string, *TableRow, *world.World){
 		"capabilities": capabilities("MMS", "SMS", "Voice"), "sms_application_sid": textOrNull("SmsApplicationSid"),
 	}
 	missing := []string{
@@ -108,10 +108,10 @@ var dependentColumns = func() (all []column) {
 }()
 
 // capabilities is what a number can do, under names of either case.
-func capabilities(names ...string) func(*format.Object, string, *tableRow, *world.World) {
-	return func(o *format.Object, name string, c *tableRow, _ *world.World) {
-		north := strings.HasPrefix(c.field("PhoneNumber"), "+1")
-		can := map[string]bool{"mms": north, "sms": north || c.field("Type") != "local", "voice": true}
+func capabilities(names ...string) func(*format.Object, string, *TableRow, *world.World) {
+	return func(o *format.Object, name string, c *TableRow, _ *world.World) {
+		north := strings.HasPrefix(c.Field("PhoneNumber"), "+1")
+		can := map[string]bool{"mms": north, "sms": north || c.Field("Type") != "local", "voice": true}
 		o.Name(name)
 		o.Open()
 		for _, one := range names {
@@ -169,5 +169,5 @@ func sortOf(number string) string {
 
 // ownSID is the SID of one of the numbers the main account began with.
 func ownSID(w *world.World, own int64) string {
-	return string(w.AppendSID(nil, w.Below[0][numbers], own))
+	return string(w.AppendSID(nil, w.Below[0][Numbers], own))
 }

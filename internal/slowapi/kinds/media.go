@@ -1,5 +1,5 @@
 // Media: what messages carry besides text.
-package slowapi
+package kinds
 
 import (
 	"bytes"
@@ -13,31 +13,31 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var media = &world.Kind{
+var Media = &world.Kind{
 	Name: "media", Key: "media_list", Prefix: "ME", Tag: 'E',
-	Blank:   func() world.Row { return new(medium) },
+	Blank:   func() world.Row { return new(Medium) },
 	Derive:  deriveMedia,
-	Filters: world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*medium).created }),
+	Filters: world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*Medium).created }),
 	Remove:  true,
 }
 
 // places is how many indexes each message has for its media, most of them empty.
-const places = 16
+const Places = 16
 
 // maxMedia is how many media a message may carry.
 const maxMedia = 10
 
 // deriveMedia makes the media of an account those its messages carry.
 func deriveMedia(w *world.World, s *world.Sequence) {
-	s.Size = func() int64 { return places * s.Among[messages].Count() }
-	s.At = func(i int64) int64 { return s.Among[messages].Created(i / places) }
-	s.Has = func(i int64) bool { return i%places < int64(sentMedia(s.Among[messages], i/places)) }
+	s.Size = func() int64 { return Places * s.Among[Messages].Count() }
+	s.At = func(i int64) int64 { return s.Among[Messages].Created(i / Places) }
+	s.Has = func(i int64) bool { return i%Places < int64(sentMedia(s.Among[Messages], i/Places)) }
 }
 
 // sentMedia is with how many media a message was sent.
 func sentMedia(s *world.Sequence, message int64) int {
 	if !s.Written(message) {
-		if mediaPlace(s.Seed, message/20) == message {
+		if MediaPlace(s.Seed, message/20) == message {
 			return 1
 		}
 		return 0
@@ -49,24 +49,24 @@ func sentMedia(s *world.Sequence, message int64) int {
 
 // deletedMedia is how many media of a message were deleted.
 func deletedMedia(s *world.Sequence, message int64) int {
-	gone := s.Among[media].Gone
-	first, _ := slices.BinarySearch(gone, message*places)
-	end, _ := slices.BinarySearch(gone, (message+1)*places)
+	gone := s.Among[Media].Gone
+	first, _ := slices.BinarySearch(gone, message*Places)
+	end, _ := slices.BinarySearch(gone, (message+1)*Places)
 	return end - first
 }
 
 // medium is one of the media of a message.
-type medium struct {
+type Medium struct {
 	s       *world.Sequence
 	i       int64
 	created int64
 }
 
 // load reads the medium with an index.
-func (m *medium) Load(_ *world.World, s *world.Sequence, i int64) { *m = medium{s, i, s.Created(i)} }
+func (m *Medium) Load(_ *world.World, s *world.Sequence, i int64) { *m = Medium{s, i, s.Created(i)} }
 
 // contentType is what sort of picture it is.
-func (m *medium) contentType() string {
+func (m *Medium) contentType() string {
 	d := fake.RngFor(m.s.Seed, m.s.Kind.Tag, m.i)
 	if d.Below(2) == 0 {
 		return "image/png"
@@ -75,9 +75,9 @@ func (m *medium) contentType() string {
 }
 
 // append writes the medium's row, which is its instance too.
-func (m *medium) Append(dst []byte, w *world.World) []byte {
+func (m *Medium) Append(dst []byte, w *world.World) []byte {
 	account := w.AccountSID(m.s.Account)
-	message := string(w.AppendSID(nil, m.s.Among[messages], m.i/places))
+	message := string(w.AppendSID(nil, m.s.Among[Messages], m.i/Places))
 	sid := string(w.AppendSID(nil, m.s, m.i))
 
 	o := format.Object{B: dst}
@@ -94,16 +94,16 @@ func (m *medium) Append(dst []byte, w *world.World) []byte {
 }
 
 // mediaOf are the places of a message.
-func mediaOf(_ *world.World, _ *world.Sequence, message int64) world.Condition {
-	return world.Condition{Test: func(r world.Row) bool { return r.(*medium).i/places == message }, Lo: message * places, Hi: (message+1)*places - 1}
+func MediaOf(_ *world.World, _ *world.Sequence, message int64) world.Condition {
+	return world.Condition{Test: func(r world.Row) bool { return r.(*Medium).i/Places == message }, Lo: message * Places, Hi: (message+1)*Places - 1}
 }
 
 const tagPictures = 0x706963
 
 // pictureOf is the picture a medium holds: the sample of its type, with the
 // medium's own tag behind the end of the image, where no reader of images looks.
-func pictureOf(m *medium) format.Content {
-	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(m.s.Seed, tagPictures, m.i+places*int64(m.s.Account)<<40)))
+func PictureOf(m *Medium) format.Content {
+	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(m.s.Seed, tagPictures, m.i+Places*int64(m.s.Account)<<40)))
 	sort := m.contentType()
 	raw := append(sampleNamed("picture."+strings.TrimPrefix(sort, "image/")), tag...)
 	return format.Content{ReadSeeker: bytes.NewReader(raw), Sort: sort, Tag: `"` + tag + `"`, Modified: time.Unix(m.created, 0)}

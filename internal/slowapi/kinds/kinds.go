@@ -1,12 +1,12 @@
 // The kinds of the world.
-package slowapi
+package kinds
 
 import "understudy/internal/slowapi/world"
 
-// kinds are all the kinds of the world that live in an account.
-var kinds = []*world.Kind{
-	calls, messages, numbers, conferences, participants, recordings, media, transcriptions,
-	notifications, alerts, events, queues, members, applications, callerIDs, apiKeys, signingKeys, addresses,
+// All are all the kinds of the world that live in an account.
+var All = []*world.Kind{
+	Calls, Messages, Numbers, Conferences, Participants, Recordings, Media, Transcriptions,
+	Notifications, Alerts, Events, Queues, Members, Applications, CallerIDs, ApiKeys, SigningKeys, Addresses,
 }
 
 // Tags of draws that belong to no kind.
@@ -16,8 +16,8 @@ const (
 	tagServices = 0x736572
 
 	tagTroubles   = 0x74726f
-	tagAvailable  = 0x617661
-	tagCallEvents = 0x636576
+	TagAvailable  = 0x617661
+	TagCallEvents = 0x636576
 )
 
 // Tags of kinds whose SIDs others name too.

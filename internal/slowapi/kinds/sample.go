@@ -1,5 +1,5 @@
 // Samples: what is heard and seen, made of embedded seconds and pictures.
-package slowapi
+package kinds
 
 import (
 	"embed"
@@ -21,7 +21,7 @@ var samples embed.FS
 const (
 	wavHead  = 44    // before the first moment
 	wavBytes = 16000 // of a second of one channel
-	mp3Frame = 144   // of 1152 moments
+	Mp3Frame = 144   // of 1152 moments
 )
 
 // sampleNamed reads a sample.
@@ -34,41 +34,41 @@ func sampleNamed(name string) []byte {
 }
 
 // wavOf plays so many seconds, from a quarter of the sample that chance decides.
-func wavOf(chance uint64, seconds, channels int64) *loop {
+func WavOf(chance uint64, seconds, channels int64) *Loop {
 	raw := sampleNamed(fmt.Sprintf("channels%d.wav", channels))
 	data := seconds * wavBytes * channels
 	head := raw[:wavHead]
 	binary.LittleEndian.PutUint32(head[4:], uint32(wavHead-8+data))
 	binary.LittleEndian.PutUint32(head[40:], uint32(data))
 	shift := int64(chance%4) * wavBytes * channels / 4
-	return &loop{head: head, sample: raw[wavHead:], shift: shift, size: wavHead + data}
+	return &Loop{head: head, sample: raw[wavHead:], shift: shift, Size: wavHead + data}
 }
 
 // mp3Of plays so many seconds, from a pair of frames that chance decides: over
 // two frames the signs of a steady tone repeat.
-func mp3Of(chance uint64, seconds, channels int64) *loop {
+func Mp3Of(chance uint64, seconds, channels int64) *Loop {
 	const rate, moments = 32000, 1152
 	raw := sampleNamed(fmt.Sprintf("channels%d.mp3", channels))
 	frames := (seconds*rate + moments - 1) / moments
-	return &loop{sample: raw, shift: int64(chance%14) * 2 * mp3Frame, size: frames * mp3Frame}
+	return &Loop{sample: raw, shift: int64(chance%14) * 2 * Mp3Frame, Size: frames * Mp3Frame}
 }
 
 // loop is a head and then a sample over and over, to a size.
-type loop struct {
+type Loop struct {
 	head, sample []byte
 	shift        int64 // where in the sample it begins
-	size, at     int64
+	Size, at     int64
 }
 
 // Read copies the next bytes.
-func (c *loop) Read(p []byte) (int, error) {
+func (c *Loop) Read(p []byte) (int, error) {
 	n := 0
-	for n < len(p) && c.at < c.size {
+	for n < len(p) && c.at < c.Size {
 		next := c.head[min(c.at, int64(len(c.head))):]
 		if len(next) == 0 {
 			next = c.sample[(c.at-int64(len(c.head))+c.shift)%int64(len(c.sample)):]
 		}
-		step := copy(p[n:], next[:min(int64(len(next)), c.size-c.at)])
+		step := copy(p[n:], next[:min(int64(len(next)), c.Size-c.at)])
 		n, c.at = n+step, c.at+int64(step)
 	}
 	if n == 0 && len(p) > 0 {
@@ -78,12 +78,12 @@ func (c *loop) Read(p []byte) (int, error) {
 }
 
 // Seek goes to another place.
-func (c *loop) Seek(offset int64, whence int) (int64, error) {
+func (c *Loop) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
 		offset += c.at
 	case io.SeekEnd:
-		offset += c.size
+		offset += c.Size
 	}
 	if offset < 0 {
 		return 0, errors.New("slowapi: seek before the beginning")
@@ -94,4 +94,4 @@ func (c *loop) Seek(offset int64, whence int) (int64, error) {
 
 // maxAudio is how many seconds are to hear of a recording, however long it
 // says it is.
-const maxAudio = 30
+const MaxAudio = 30

@@ -1,5 +1,5 @@
 // Calls: who called whom, how it went, and what was asked about it.
-package slowapi
+package kinds
 
 import (
 	"net/http"
@@ -11,38 +11,38 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var calls = &world.Kind{
+var Calls = &world.Kind{
 	Name: "calls", Prefix: "CA", Tag: 'C',
-	Blank: func() world.Row { return new(call) },
+	Blank: func() world.Row { return new(Call) },
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, w.Records, w.Epoch.Unix(), world.Days*86400)
 	},
 	Life: callLife,
 	Filters: slices.Concat(
 		[]world.Filter{
-			{Key: "To", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*call).to })},
-			{Key: "From", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*call).from })},
+			{Key: "To", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*Call).To })},
+			{Key: "From", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*Call).From })},
 			{Key: "ParentCallSid", Read: parentFilter},
-			{Key: "Status", Read: world.TextFilter(func(r world.Row) string { return r.(*call).progress.Status() })},
+			{Key: "Status", Read: world.TextFilter(func(r world.Row) string { return r.(*Call).Progress.Status() })},
 		},
-		world.ClockFilters("StartTime", false, func(r world.Row) int64 { return r.(*call).start }),
-		world.ClockFilters("EndTime", false, func(r world.Row) int64 { return r.(*call).end }),
+		world.ClockFilters("StartTime", false, func(r world.Row) int64 { return r.(*Call).Start }),
+		world.ClockFilters("EndTime", false, func(r world.Row) int64 { return r.(*Call).End }),
 	),
 	Create: createCall, Update: updateCall, Remove: true, Arrives: true,
 	Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"},
 }
 
 // call is one call, read from the seed and its mark.
-type call struct {
-	progress   world.Progress
-	s          *world.Sequence
-	i          int64
+type Call struct {
+	Progress   world.Progress
+	S          *world.Sequence
+	I          int64
 	rest       fake.Rng // what only the row needs
-	direction  string
-	from, to   fake.Party
+	Direction  string
+	From, To   fake.Party
 	own        int64 // which of our numbers it went over, -1 for none
 	parent     bool  // the call before it is its parent
-	start, end int64
+	Start, End int64
 	justMade   bool // the answer to its creation: without dates
 }
 
@@ -138,7 +138,7 @@ func callDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
 
 // load reads the call with an index. Strings are left for later: a scan reads
 // many calls and shows few.
-func (c *call) Load(w *world.World, s *world.Sequence, i int64) {
+func (c *Call) Load(w *world.World, s *world.Sequence, i int64) {
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
 	plan, inbound := callPlan(s.Seed, i, &d)
 	role := callRole(s.Seed, i)
@@ -146,8 +146,8 @@ func (c *call) Load(w *world.World, s *world.Sequence, i int64) {
 	if written {
 		plan = answeredOutbound
 	}
-	*c = call{s: s, i: i, own: -1, progress: world.ProgressOf(s, i, world.Lifecycle{Plan: plan, Dwell: callDwell(&d, plan)})}
-	c.start, c.end = c.times()
+	*c = Call{S: s, I: i, own: -1, Progress: world.ProgressOf(s, i, world.Lifecycle{Plan: plan, Dwell: callDwell(&d, plan)})}
+	c.Start, c.End = c.times()
 	if written {
 		c.fromForm(w)
 		c.rest = d
@@ -159,36 +159,36 @@ func (c *call) Load(w *world.World, s *world.Sequence, i int64) {
 }
 
 // sides draws who called whom.
-func (c *call) sides(w *world.World, role int, inbound bool, d *fake.Rng) {
+func (c *Call) sides(w *world.World, role int, inbound bool, d *fake.Rng) {
 	c.own = int64(d.Below(world.OwnNumbers))
 	us, them := fake.Party{Own: true, Index: c.own}, fake.Somebody(d, w.People)
 	odd, which := d.Below(200), d.Next()
-	c.direction, c.from, c.to = "outbound-api", us, them
+	c.Direction, c.From, c.To = "outbound-api", us, them
 	switch {
 	case inbound:
-		c.direction, c.from, c.to = "inbound", them, us
+		c.Direction, c.From, c.To = "inbound", them, us
 		if odd == 0 {
-			c.from.Text = "+266696687" // how Twilio shows a hidden caller
+			c.From.Text = "+266696687" // how Twilio shows a hidden caller
 		}
 	case role == child:
-		c.direction = "outbound-dial"
+		c.Direction = "outbound-dial"
 		if odd < 6 {
-			c.to.Text = "client:" + clients[which%uint64(len(clients))]
+			c.To.Text = "client:" + clients[which%uint64(len(clients))]
 		}
 	case odd == 0:
-		c.to.Text = "sip:desk" + strconv.FormatUint(which%40, 10) + "@pbx.example.com"
+		c.To.Text = "sip:desk" + strconv.FormatUint(which%40, 10) + "@pbx.example.com"
 	}
 }
 
 var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk", "ops-1"}
 
 // fromForm takes who calls whom from the write that created the call.
-func (c *call) fromForm(w *world.World) {
-	form := c.s.Marks[c.i].Form
-	c.direction = "outbound-api"
-	c.to, c.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
+func (c *Call) fromForm(w *world.World) {
+	form := c.S.Marks[c.I].Form
+	c.Direction = "outbound-api"
+	c.To, c.From = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
 	for own := range int64(world.OwnNumbers) {
-		if fake.OwnNumber(w.Seed, own) == c.from.Text {
+		if fake.OwnNumber(w.Seed, own) == c.From.Text {
 			c.own = own
 		}
 	}
@@ -196,8 +196,8 @@ func (c *call) fromForm(w *world.World) {
 
 // times are when the call started and ended. One that went from the queue to
 // its end never started.
-func (c *call) times() (start, end int64) {
-	p := &c.progress
+func (c *Call) times() (start, end int64) {
+	p := &c.Progress
 	start = p.Reached("in-progress")
 	last := p.Status()
 	over := last == "completed" || last == "busy" || last == "no-answer" || last == "failed" || last == "canceled"
@@ -267,6 +267,6 @@ func parentFilter(x *world.Search, value string) (world.Condition, *format.Refus
 	if !ok {
 		return world.Condition{Test: func(world.Row) bool { return false }, Hi: -1}, nil
 	}
-	test := func(r world.Row) bool { c := r.(*call); return c.parent && c.i-1 == index }
+	test := func(r world.Row) bool { c := r.(*Call); return c.parent && c.I-1 == index }
 	return world.Condition{Test: test, Lo: index, Hi: index + 5}, nil
 }

@@ -1,5 +1,5 @@
 // Queues, and the calls that wait in them.
-package slowapi
+package kinds
 
 import (
 	"math"
@@ -9,17 +9,17 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var queues = queueKind()
+var Queues = queueKind()
 
 func queueKind() *world.Kind {
 	k := tableKind("queues", "QU", tagQueues, int64(len(firstQueues)), &table{
 		path: "Queues",
 		columns: []column{
 			{"account_sid", accountColumn},
-			{"average_wait_time", func(o *format.Object, name string, c *tableRow, w *world.World) {
+			{"average_wait_time", func(o *format.Object, name string, c *TableRow, w *world.World) {
 				o.Number(name, waiting(w, c.s, c.i).average())
 			}},
-			{"current_size", func(o *format.Object, name string, c *tableRow, w *world.World) {
+			{"current_size", func(o *format.Object, name string, c *TableRow, w *world.World) {
 				o.Number(name, waiting(w, c.s, c.i).size)
 			}},
 			{"date_created", createdColumn},
@@ -65,7 +65,7 @@ func (q queued) average() int64 { return q.waited / max(q.size, 1) }
 
 // waiting counts who waits in a queue. Members are few: all are looked at.
 func waiting(w *world.World, s *world.Sequence, queue int64) (q queued) {
-	in := w.Below[s.Account][members]
+	in := w.Below[s.Account][Members]
 	var m member
 	for i := range in.Count() {
 		if m.Load(w, in, i); m.queue == queue && in.Exists(i) {
@@ -77,7 +77,7 @@ func waiting(w *world.World, s *world.Sequence, queue int64) (q queued) {
 }
 
 // members have no SID of their own. The one their tokens carry is never shown.
-var members = &world.Kind{
+var Members = &world.Kind{
 	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
 	Blank: func() world.Row { return new(member) },
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
@@ -106,7 +106,7 @@ func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 func (m *member) Load(w *world.World, s *world.Sequence, i int64) {
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
 	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(firstQueues)-2))}
-	m.enqueued = w.Below[s.Account][calls].Created(m.call)
+	m.enqueued = w.Below[s.Account][Calls].Created(m.call)
 }
 
 // wait is how long the member has waited, in seconds.
@@ -125,7 +125,7 @@ func (m *member) position(w *world.World) int64 {
 }
 
 // membersOf are those who wait in one queue.
-func membersOf(_ *world.World, _ *world.Sequence, queue int64) world.Condition {
+func MembersOf(_ *world.World, _ *world.Sequence, queue int64) world.Condition {
 	return world.Condition{Test: func(r world.Row) bool { return r.(*member).queue == queue }, Lo: 0, Hi: math.MaxInt64}
 }
 
@@ -140,14 +140,14 @@ func findMember(w *world.World, s *world.Sequence, queue int64, name string) (in
 		}
 		return 0, false
 	}
-	call, ok := w.Find(w.Below[s.Account][calls], name)
+	call, ok := w.Find(w.Below[s.Account][Calls], name)
 	i := (w.Records - 1 - call) / 3
 	return i, ok && i >= 0 && i < s.Count() && memberCall(w, i) == call
 }
 
 // append writes the member's row, which is its instance too.
 func (m *member) Append(dst []byte, w *world.World) []byte {
-	call := string(w.AppendSID(nil, w.Below[m.s.Account][calls], m.call))
+	call := string(w.AppendSID(nil, w.Below[m.s.Account][Calls], m.call))
 	queue := string(w.Cipher.AppendSID(nil, "QU", m.s.Account, tagQueues, m.queue))
 	o := format.Object{B: dst}
 	o.Open()

@@ -1,5 +1,5 @@
 // How a call looks: its row, which is its instance too.
-package slowapi
+package kinds
 
 import (
 	"strconv"
@@ -10,18 +10,18 @@ import (
 
 // made turns the call into what its creation answers: without dates, as
 // Twilio answers before the call is under way.
-func (c *call) Made() { c.justMade = true }
+func (c *Call) Made() { c.justMade = true }
 
 // append writes the call's row, which is its instance too.
-func (c *call) Append(dst []byte, w *world.World) []byte {
+func (c *Call) Append(dst []byte, w *world.World) []byte {
 	var from, to [64]byte
-	fromText := string(c.from.AppendTo(from[:0], w.Seed))
-	toText := string(c.to.AppendTo(to[:0], w.Seed))
-	sid := string(w.AppendSID(nil, c.s, c.i))
-	account := w.AccountSID(c.s.Account)
+	fromText := string(c.From.AppendTo(from[:0], w.Seed))
+	toText := string(c.To.AppendTo(to[:0], w.Seed))
+	sid := string(w.AppendSID(nil, c.S, c.I))
+	account := w.AccountSID(c.S.Account)
 	base := format.Version + "/Accounts/" + account + "/Calls/" + sid
 	d := c.rest
-	p := &c.progress
+	p := &c.Progress
 	created, updated := p.Created, p.Updated()
 	if c.justMade {
 		created, updated = 0, 0
@@ -35,15 +35,15 @@ func (c *call) Append(dst []byte, w *world.World) []byte {
 	o.TextOrNull("caller_name", c.callerName(&d))
 	o.Date("date_created", created)
 	o.Date("date_updated", updated)
-	o.Text("direction", c.direction)
+	o.Text("direction", c.Direction)
 	c.appendDuration(&o)
-	o.Date("end_time", c.end)
+	o.Date("end_time", c.End)
 	o.TextOrNull("forwarded_from", c.forwardedFrom(w, &d))
 	o.Text("from", fromText)
 	o.Text("from_formatted", format.Formatted(fromText))
 	o.TextOrNull("group_sid", rareSID("GP", 33, &d))
 	if c.parent {
-		o.Text("parent_call_sid", string(w.AppendSID(nil, c.s, c.i-1)))
+		o.Text("parent_call_sid", string(w.AppendSID(nil, c.S, c.I-1)))
 	} else {
 		o.Null("parent_call_sid")
 	}
@@ -56,7 +56,7 @@ func (c *call) Append(dst []byte, w *world.World) []byte {
 	o.Text("price_unit", "USD")
 	o.Text("queue_time", queueTime(&d))
 	o.Text("sid", sid)
-	o.Date("start_time", c.start)
+	o.Date("start_time", c.Start)
 	o.Text("status", p.Status())
 	o.Name("subresource_uris")
 	o.Open()
@@ -84,45 +84,45 @@ var callSubresources = [][2]string{
 	{"user_defined_messages", "/UserDefinedMessages.json"},
 }
 
-func (c *call) appendDuration(o *format.Object) {
-	if c.end == 0 {
+func (c *Call) appendDuration(o *format.Object) {
+	if c.End == 0 {
 		o.Null("duration")
 		return
 	}
-	o.Text("duration", strconv.FormatInt(c.duration(), 10))
+	o.Text("duration", strconv.FormatInt(c.Duration(), 10))
 }
 
 // duration is how long the two talked, in seconds; nothing when nobody answered.
-func (c *call) duration() int64 {
-	answered := c.progress.Reached("in-progress")
-	if answered == 0 || c.end == 0 {
+func (c *Call) Duration() int64 {
+	answered := c.Progress.Reached("in-progress")
+	if answered == 0 || c.End == 0 {
 		return 0
 	}
-	return max(c.end-answered, 0)
+	return max(c.End-answered, 0)
 }
 
 // price is for begun minutes, once the step after the final state is reached.
-func (c *call) price(w *world.World) string {
-	if text, set := c.s.Form(c.i, world.EditedPrice); set {
+func (c *Call) price(w *world.World) string {
+	if text, set := c.S.Form(c.I, world.EditedPrice); set {
 		return text
 	}
-	if !c.progress.Settled() {
+	if !c.Progress.Settled() {
 		return ""
 	}
 	rate := int64(850)
-	if c.direction != "inbound" {
+	if c.Direction != "inbound" {
 		rate = 1400
-		if c.to.Text == "" && !c.to.Own {
-			rate = fake.HomeOf(w.Seed, c.to.Index).Cents
+		if c.To.Text == "" && !c.To.Own {
+			rate = fake.HomeOf(w.Seed, c.To.Index).Cents
 		}
 	}
-	return format.Money(rate * max((c.duration()+59)/60, 1))
+	return format.Money(rate * max((c.Duration()+59)/60, 1))
 }
 
-func (c *call) answeredBy(d *fake.Rng) string {
+func (c *Call) answeredBy(d *fake.Rng) string {
 	pick := d.Below(100)
 	switch {
-	case c.direction != "outbound-api" || c.progress.Reached("in-progress") == 0 || pick >= 30:
+	case c.Direction != "outbound-api" || c.Progress.Reached("in-progress") == 0 || pick >= 30:
 		return ""
 	case pick < 24:
 		return "human"
@@ -130,17 +130,17 @@ func (c *call) answeredBy(d *fake.Rng) string {
 	return "machine_start"
 }
 
-func (c *call) callerName(d *fake.Rng) string {
+func (c *Call) callerName(d *fake.Rng) string {
 	pick, name := d.Below(100), d.Below(len(fake.Names))
-	if c.direction != "inbound" || pick >= 15 {
+	if c.Direction != "inbound" || pick >= 15 {
 		return ""
 	}
 	return fake.Names[name]
 }
 
-func (c *call) forwardedFrom(w *world.World, d *fake.Rng) string {
+func (c *Call) forwardedFrom(w *world.World, d *fake.Rng) string {
 	pick, person := d.Below(100), fake.Somebody(d, w.People)
-	if c.direction != "inbound" || pick >= 5 {
+	if c.Direction != "inbound" || pick >= 5 {
 		return ""
 	}
 	return string(person.AppendTo(nil, w.Seed))

@@ -1,5 +1,5 @@
 // Participants: the calls in a conference while it lasts.
-package slowapi
+package kinds
 
 import (
 	"net/url"
@@ -10,7 +10,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var participants = &world.Kind{
+var Participants = &world.Kind{
 	Name: "participants", Prefix: "CP", Tag: 'P', // its SID shows in page tokens only
 	Blank:  func() world.Row { return new(participant) },
 	Derive: deriveParticipants,
@@ -28,8 +28,8 @@ const seats = 8
 
 // deriveParticipants makes the participants of an account those of its conferences.
 func deriveParticipants(w *world.World, s *world.Sequence) {
-	s.Size = func() int64 { return seats * s.Among[conferences].Count() }
-	s.At = func(i int64) int64 { return s.Among[conferences].Created(i / seats) }
+	s.Size = func() int64 { return seats * s.Among[Conferences].Count() }
+	s.At = func(i int64) int64 { return s.Among[Conferences].Created(i / seats) }
 	s.Has = func(i int64) bool { return seated(s, i, w.Kept) }
 }
 
@@ -58,13 +58,13 @@ func participantCount(s *world.Sequence, conference int64) int {
 // own block, as far as there are enough; later ones those just before them.
 func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 	if conference >= s.Base {
-		before := s.Among[calls].FirstSince(s.Created(conference)) - 1
+		before := s.Among[Calls].FirstSince(s.Created(conference)) - 1
 		return max(before-5*((conference-s.Base)%100)-int64(seat), -1)
 	}
 	first, end := anchor(s, conference), firstCall(s, conference)+15
 	left := seat
 	for i := first; i < end; i++ {
-		if answered(s.Among[calls], i) == 0 {
+		if answered(s.Among[Calls], i) == 0 {
 			continue
 		}
 		if left--; left < 0 {
@@ -72,7 +72,7 @@ func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 		}
 	}
 	for i := first; i < end; i++ {
-		if answered(s.Among[calls], i) != 0 {
+		if answered(s.Among[Calls], i) != 0 {
 			continue
 		}
 		if left--; left < 0 {
@@ -86,7 +86,7 @@ func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 // over: Twilio's list is empty then (saintpete/logrole issue 4, the connector
 // of Airbyte); the quirk participants-kept changes that.
 func seated(s *world.Sequence, i int64, kept bool) bool {
-	rooms, room, seat := s.Among[conferences], i/seats, int(i%seats)
+	rooms, room, seat := s.Among[Conferences], i/seats, int(i%seats)
 	if !rooms.Exists(room) || seat >= participantCount(rooms, room) {
 		return false
 	}
@@ -96,7 +96,7 @@ func seated(s *world.Sequence, i int64, kept bool) bool {
 
 // load reads who sits on a seat.
 func (p *participant) Load(w *world.World, s *world.Sequence, i int64) {
-	rooms, room, seat := s.Among[conferences], i/seats, int(i%seats)
+	rooms, room, seat := s.Among[Conferences], i/seats, int(i%seats)
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
 	*p = participant{s: s, i: i, room: world.ProgressOf(rooms, room, conferenceLife(rooms, room)), call: participantCall(rooms, room, seat)}
 	p.joined = p.room.Created + int64(seat*(1+d.Below(20)))
@@ -106,7 +106,7 @@ func (p *participant) Load(w *world.World, s *world.Sequence, i int64) {
 		p.label = [...]string{"agent", "customer", "supervisor", "translator", "trainee"}[min(seat, 4)]
 	}
 	if seat > 0 && d.Below(5) == 0 {
-		p.coaching, p.coached = true, string(w.AppendSID(nil, s.Among[calls], participantCall(rooms, room, 0)))
+		p.coaching, p.coached = true, string(w.AppendSID(nil, s.Among[Calls], participantCall(rooms, room, 0)))
 	}
 	p.rest = d
 	p.fromForm()
@@ -143,8 +143,8 @@ func (p *participant) status() string {
 // append writes the participant's row, which is its instance too.
 func (p *participant) Append(dst []byte, w *world.World) []byte {
 	account := w.AccountSID(p.s.Account)
-	call := string(w.AppendSID(nil, p.s.Among[calls], p.call))
-	room := string(w.AppendSID(nil, p.s.Among[conferences], p.i/seats))
+	call := string(w.AppendSID(nil, p.s.Among[Calls], p.call))
+	room := string(w.AppendSID(nil, p.s.Among[Conferences], p.i/seats))
 	host := p.i%seats == 0 && p.room.Status() != "init" // the conference begins when the host comes
 	updated := p.joined
 	if host {
@@ -178,7 +178,7 @@ func (p *participant) Append(dst []byte, w *world.World) []byte {
 // findParticipant finds who takes part in a conference by the SID of the call,
 // or else by the label.
 func findParticipant(w *world.World, s *world.Sequence, room int64, name string) (int64, bool) {
-	call, bySID := w.Find(s.Among[calls], name)
+	call, bySID := w.Find(s.Among[Calls], name)
 	var p participant
 	for i := room * seats; i < (room+1)*seats; i++ {
 		if !s.Exists(i) {
@@ -205,7 +205,7 @@ func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Valu
 		fields[name] = value
 	}
 	if coached := form.Get("CallSidToCoach"); coached != "" {
-		if _, known := w.Find(s.Among[calls], coached); !known {
+		if _, known := w.Find(s.Among[Calls], coached); !known {
 			return nil, nil, format.Invalid("CallSidToCoach is not valid: " + coached)
 		}
 		fields["CallSidToCoach"] = coached
@@ -214,6 +214,6 @@ func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Valu
 }
 
 // participantsOf are the seats of a conference.
-func participantsOf(_ *world.World, _ *world.Sequence, room int64) world.Condition {
+func ParticipantsOf(_ *world.World, _ *world.Sequence, room int64) world.Condition {
 	return world.Condition{Test: func(r world.Row) bool { return r.(*participant).i/seats == room }, Lo: room * seats, Hi: (room+1)*seats - 1}
 }

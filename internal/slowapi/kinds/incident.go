@@ -1,5 +1,5 @@
 // Incidents: what goes wrong during calls and messages, and the notifications of it.
-package slowapi
+package kinds
 
 import (
 	"net/url"
@@ -55,12 +55,12 @@ type scene struct {
 
 // callScene reads the scene of a trouble with a call.
 func callScene(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
-	var c call
+	var c Call
 	c.Load(w, s, i)
 	return scene{
 		account: w.AccountSID(s.Account), sid: string(w.AppendSID(nil, s, i)),
-		from: string(c.from.AppendTo(nil, w.Seed)), to: string(c.to.AppendTo(nil, w.Seed)),
-		status: c.progress.Status(), direction: c.direction,
+		from: string(c.From.AppendTo(nil, w.Seed)), to: string(c.To.AppendTo(nil, w.Seed)),
+		status: c.Progress.Status(), direction: c.Direction,
 		trouble: callIncidents[d.Below(len(callIncidents))], d: d,
 	}
 }
@@ -184,7 +184,7 @@ func (c *scene) requestHeaders() string {
 	return pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
 }
 
-var notifications = &world.Kind{
+var Notifications = &world.Kind{
 	Name: "notifications", Prefix: "NO", Tag: 0x4e4f,
 	Blank: func() world.Row { return new(notification) },
 	Seed:  seedNotifications,
@@ -210,7 +210,7 @@ type notification struct {
 
 // seedNotifications dates each notification two seconds after its call.
 func seedNotifications(w *world.World, k *world.Kind) *world.Sequence {
-	s, over := w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), 0), w.Below[0][calls]
+	s, over := w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), 0), w.Below[0][Calls]
 	s.At = func(i int64) int64 { return min(over.Created(notifiedCall(w.Seed, i))+2, over.Newest) }
 	return s
 }
@@ -223,7 +223,7 @@ func notifiedCall(seed uint64, i int64) int64 {
 }
 
 // notificationsOf are those of one call: one or none.
-func notificationsOf(_ *world.World, _ *world.Sequence, call int64) world.Condition {
+func NotificationsOf(_ *world.World, _ *world.Sequence, call int64) world.Condition {
 	i := call / troubled
 	return world.Condition{Test: func(r world.Row) bool { return r.(*notification).call == call }, Lo: i, Hi: i}
 }
@@ -249,7 +249,7 @@ func (n *notification) log() string {
 
 // append writes the notification's row, or its instance, which says more.
 func (n *notification) Append(dst []byte, w *world.World) []byte {
-	c := callScene(w, w.Below[n.s.Account][calls], n.call, n.d)
+	c := callScene(w, w.Below[n.s.Account][Calls], n.call, n.d)
 	sid := string(w.AppendSID(nil, n.s, n.i))
 	base := format.Version + "/Accounts/" + c.account
 	if n.below {
@@ -281,5 +281,5 @@ func (n *notification) Append(dst []byte, w *world.World) []byte {
 	return o.B
 }
 
-func wholeNotification(r world.Row, _ string) { r.(*notification).whole = true }
-func notificationBelow(r world.Row, _ string) { r.(*notification).below = true }
+func WholeNotification(r world.Row, _ string) { r.(*notification).whole = true }
+func NotificationBelow(r world.Row, _ string) { r.(*notification).below = true }

@@ -1,5 +1,5 @@
 // Alerts of the Monitor API.
-package slowapi
+package kinds
 
 import (
 	"strconv"
@@ -8,12 +8,12 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var alerts = &world.Kind{
+var Alerts = &world.Kind{
 	Name: "alerts", Prefix: "NO", Tag: 0x4e4c,
-	Blank: func() world.Row { return new(alert) },
+	Blank: func() world.Row { return new(Alert) },
 	Seed:  seedAlerts,
 	Filters: []world.Filter{
-		{Key: "LogLevel", Read: world.TextFilter(func(r world.Row) string { return r.(*alert).trouble().level })},
+		{Key: "LogLevel", Read: world.TextFilter(func(r world.Row) string { return r.(*Alert).trouble().level })},
 		{Key: "StartDate", Read: monthLong(alertDates[2].Read)},
 		{Key: "EndDate", Read: monthLong(alertDates[1].Read)},
 		{Key: "ResourceSid", Read: resourceFilter},
@@ -22,26 +22,26 @@ var alerts = &world.Kind{
 }
 
 // alertDates are "at it", "at its end or earlier" and "at its beginning or later".
-var alertDates = world.ClockFilters("Date", true, func(r world.Row) int64 { return r.(*alert).at })
+var alertDates = world.ClockFilters("Date", true, func(r world.Row) int64 { return r.(*Alert).at })
 
 // alert is one alert. It is of one of the hundred messages or fifty calls that
 // came when it did; one made by an advance is of any of them.
-type alert struct {
+type Alert struct {
 	s       *world.Sequence
 	i       int64
 	at      int64
 	d       fake.Rng
 	message bool
 	subject int64
-	here    string
-	whole   bool
+	Here    string
+	Whole   bool
 }
 
 // seedAlerts dates each alert two seconds after what it is of.
 func seedAlerts(w *world.World, k *world.Kind) *world.Sequence {
 	s := w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), 0)
 	s.At = func(i int64) int64 {
-		a := alert{s: s, i: i}
+		a := Alert{s: s, i: i}
 		a.find(w)
 		return min(a.of(w).Created(a.subject)+2, s.Newest)
 	}
@@ -50,7 +50,7 @@ func seedAlerts(w *world.World, k *world.Kind) *world.Sequence {
 
 // find draws what the alert is of. The last ten calls of fifty have none, so
 // that the order of calls and messages is that of their alerts.
-func (a *alert) find(w *world.World) {
+func (a *Alert) find(w *world.World) {
 	a.d = fake.RngFor(w.Seed, a.s.Kind.Tag, a.i)
 	a.message = a.d.Below(3) == 0
 	place, each := int64(a.d.Below(troubled-10)), int64(1)
@@ -64,21 +64,21 @@ func (a *alert) find(w *world.World) {
 }
 
 // of is the sequence the alert's subject stands in.
-func (a *alert) of(w *world.World) *world.Sequence {
+func (a *Alert) of(w *world.World) *world.Sequence {
 	if a.message {
-		return w.Below[a.s.Account][messages]
+		return w.Below[a.s.Account][Messages]
 	}
-	return w.Below[a.s.Account][calls]
+	return w.Below[a.s.Account][Calls]
 }
 
 // load reads the alert with an index.
-func (a *alert) Load(w *world.World, s *world.Sequence, i int64) {
-	*a = alert{s: s, i: i, at: s.Created(i)}
+func (a *Alert) Load(w *world.World, s *world.Sequence, i int64) {
+	*a = Alert{s: s, i: i, at: s.Created(i)}
 	a.find(w)
 }
 
 // trouble is what it is about.
-func (a *alert) trouble() incident {
+func (a *Alert) trouble() incident {
 	d, all := a.d, callIncidents
 	if a.message {
 		all = messageIncidents
@@ -90,10 +90,10 @@ func (a *alert) trouble() incident {
 // document it; Logrole uses it.
 func resourceFilter(x *world.Search, value string) (world.Condition, *format.Refusal) {
 	own := x.W.Below[x.S.Account]
-	call, isCall := x.W.Find(own[calls], value)
-	message, isMessage := x.W.Find(own[messages], value)
+	call, isCall := x.W.Find(own[Calls], value)
+	message, isMessage := x.W.Find(own[Messages], value)
 	return world.Everywhere(func(r world.Row) bool {
-		a := r.(*alert)
+		a := r.(*Alert)
 		return a.message && isMessage && a.subject == message || !a.message && isCall && a.subject == call
 	}), nil
 }
@@ -117,7 +117,7 @@ func monthLong(read func(*world.Search, string) (world.Condition, *format.Refusa
 }
 
 // append writes the alert's row, or its instance, which says more.
-func (a *alert) Append(dst []byte, w *world.World) []byte {
+func (a *Alert) Append(dst []byte, w *world.World) []byte {
 	var c scene
 	if a.message {
 		c = messageScene(w, a.of(w), a.subject, a.d)
@@ -143,7 +143,7 @@ func (a *alert) Append(dst []byte, w *world.World) []byte {
 	o.Text("more_info", c.moreInfo())
 	o.TextOrNull("request_method", c.method())
 	o.Text("request_url", c.url())
-	if a.whole {
+	if a.Whole {
 		o.Text("request_headers", c.requestHeaders())
 		o.Text("request_variables", c.variables())
 		o.Text("response_body", c.responseBody())
@@ -152,9 +152,9 @@ func (a *alert) Append(dst []byte, w *world.World) []byte {
 	o.Text("resource_sid", c.sid)
 	o.TextOrNull("service_sid", c.service)
 	o.Text("sid", sid)
-	o.Text("url", a.here+format.MonitorVersion+"/Alerts/"+sid)
+	o.Text("url", a.Here+format.MonitorVersion+"/Alerts/"+sid)
 	o.Close()
 	return o.B
 }
 
-func eventHere(r world.Row, here string) { r.(*event).here = here }
+func EventHere(r world.Row, here string) { r.(*event).here = here }

@@ -1,5 +1,5 @@
 // Accounts: the main one and those below it.
-package slowapi
+package kinds
 
 import (
 	"net/url"
@@ -8,7 +8,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var accounts = &world.Kind{
+var Accounts = &world.Kind{
 	Name: "accounts", Prefix: "AC", Tag: 'A',
 	Blank: func() world.Row { return new(account) },
 	Filters: []world.Filter{

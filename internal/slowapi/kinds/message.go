@@ -1,5 +1,5 @@
 // Messages: what was written to whom, whether it arrived, and how a row looks.
-package slowapi
+package kinds
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var messages = &world.Kind{
+var Messages = &world.Kind{
 	Name: "messages", Prefix: "SM", OtherPrefix: "MM", Tag: 'M', Other: carriesMedia,
 	Blank: func() world.Row { return new(message) },
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
@@ -46,7 +46,7 @@ type message struct {
 }
 
 // mediaPlace is the one message of every twenty that carries media.
-func mediaPlace(seed uint64, block int64) int64 {
+func MediaPlace(seed uint64, block int64) int64 {
 	d := fake.RngFor(seed, tagMedia, block)
 	return block*20 + int64(d.Below(20))
 }
@@ -154,7 +154,7 @@ func (m *message) Load(w *world.World, s *world.Sequence, i int64) {
 		m.rest = d
 		return
 	}
-	if mediaPlace(s.Seed, i/20) == i {
+	if MediaPlace(s.Seed, i/20) == i {
 		m.media = 1
 	}
 	m.sides(w, &d)
@@ -320,7 +320,7 @@ func carriesMedia(w *world.World, s *world.Sequence, i int64) bool {
 		_, media := s.Form(i, "MediaUrl")
 		return media
 	}
-	return mediaPlace(w.Seed, i/20) == i
+	return MediaPlace(w.Seed, i/20) == i
 }
 
 // rewriteMessage is what an edit of a message's body sets: the body and the
