@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"time"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"

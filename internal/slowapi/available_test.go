@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 )
@@ -34,7 +36,7 @@ func TestCountries(t *testing.T) {
 	if err := format.Strict(r.get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
 		t.Fatal(err)
 	}
-	if len(body.Countries) != len(numberCountries) || body.URI != root+"/AvailablePhoneNumbers.json" {
+	if len(body.Countries) != len(computed.NumberCountries) || body.URI != root+"/AvailablePhoneNumbers.json" {
 		t.Errorf("%d countries at %s", len(body.Countries), body.URI)
 	}
 	sorts := map[string]bool{}
@@ -45,7 +47,7 @@ func TestCountries(t *testing.T) {
 		for name, uri := range one["subresource_uris"].(record) {
 			sorts[name] = true
 			rows, own := r.offered(strings.TrimPrefix(uri.(string), root+"/AvailablePhoneNumbers") + "?PageSize=1000")
-			if len(rows) < perFront || own != uri.(string) {
+			if len(rows) < computed.PerFront || own != uri.(string) {
 				t.Errorf("%v: %d numbers, uri %s", uri, len(rows), own)
 			}
 			seen := map[any]bool{}
@@ -57,7 +59,7 @@ func TestCountries(t *testing.T) {
 			}
 		}
 	}
-	if len(sorts) != len(offerNames) {
+	if len(sorts) != len(computed.OfferNames) {
 		t.Errorf("sorts of numbers: %v", sorts)
 	}
 	for _, target := range []string{"/XX.json", "/XX/Local.json", "/US/Mobile.json", "/US/Fax.json", "/us/Local.json"} {
@@ -141,7 +143,7 @@ func TestAvailableFilters(t *testing.T) {
 		}
 		tried[query] = true
 	}
-	for _, f := range availableFilters {
+	for _, f := range computed.AvailableFilters {
 		if !tried[f.Key] {
 			t.Errorf("%s was not tried", f.Key)
 		}

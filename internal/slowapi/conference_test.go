@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )

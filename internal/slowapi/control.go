@@ -14,9 +14,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/internal/slowapi/world"
 
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/world"
 )
 
 // control answers a request under /-/. These paths take no credentials and are

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
 	"understudy/internal/slowapi/format"
 )
 

@@ -8,10 +8,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
-	"unicode/utf8"
 )
 
 func FuzzTarget(f *testing.F) {

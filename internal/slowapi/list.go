@@ -3,6 +3,7 @@ package slowapi
 
 import (
 	"context"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )

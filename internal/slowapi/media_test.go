@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )

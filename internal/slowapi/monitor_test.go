@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )

@@ -4,6 +4,8 @@ package slowapi
 import (
 	"slices"
 	"strings"
+
+	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
@@ -105,7 +107,7 @@ var notificationRoutes = []route{
 }
 
 var callEventRoutes = []route{
-	{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", compute: callEvents, methods: "GET, HEAD"},
+	{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", compute: computed.CallEvents, methods: "GET, HEAD"},
 }
 
 var queueRoutes = []route{
@@ -146,28 +148,30 @@ var addressRoutes = []route{
 var usageRoutes = func() (all []route) {
 	for _, name := range []string{"", "/AllTime", "/Daily", "/LastMonth", "/Monthly", "/ThisMonth", "/Today", "/Yearly", "/Yesterday"} {
 		all = append(all, route{
-			pattern: "Accounts/*/Usage/Records" + name, key: "usage_records", filters: usageFilters, methods: "GET, HEAD",
-			compute: func(r *computedRequest) format.Answer { return usage(r, strings.TrimPrefix(name, "/")) },
+			pattern: "Accounts/*/Usage/Records" + name, key: "usage_records", filters: computed.UsageFilters, methods: "GET, HEAD",
+			compute: func(r *computed.ComputedRequest) format.Answer {
+				return computed.Usage(r, strings.TrimPrefix(name, "/"))
+			},
 		})
 	}
 	return all
 }()
 
 var balanceRoutes = []route{
-	{pattern: "Accounts/*/Balance", instance: true, compute: balance, methods: "GET, HEAD"},
-	{pattern: "Accounts/*/Tokens", instance: true, compute: newToken, methods: "POST"},
+	{pattern: "Accounts/*/Balance", instance: true, compute: computed.Balance, methods: "GET, HEAD"},
+	{pattern: "Accounts/*/Tokens", instance: true, compute: computed.NewToken, methods: "POST"},
 }
 
 // availableRoutes are the countries, one of them, and each sort of number in one.
 var availableRoutes = func() []route {
 	all := []route{
-		{pattern: "Accounts/*/AvailablePhoneNumbers", compute: countryList, methods: "GET, HEAD"},
-		{pattern: "Accounts/*/AvailablePhoneNumbers/*", instance: true, compute: countryList, methods: "GET, HEAD"},
+		{pattern: "Accounts/*/AvailablePhoneNumbers", compute: computed.CountryList, methods: "GET, HEAD"},
+		{pattern: "Accounts/*/AvailablePhoneNumbers/*", instance: true, compute: computed.CountryList, methods: "GET, HEAD"},
 	}
-	for path := range offerNames {
+	for path := range computed.OfferNames {
 		all = append(all, route{
-			pattern: "Accounts/*/AvailablePhoneNumbers/*/" + path, key: "available_phone_numbers", filters: availableFilters,
-			compute: availableNumbers, methods: "GET, HEAD",
+			pattern: "Accounts/*/AvailablePhoneNumbers/*/" + path, key: "available_phone_numbers", filters: computed.AvailableFilters,
+			compute: computed.AvailableNumbers, methods: "GET, HEAD",
 		})
 	}
 	return all

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
 )
 
@@ -104,9 +106,9 @@ func (s *Server) do(r *http.Request, t target, form url.Values) (format.Answer, 
 	case t.route.serve != nil:
 		return t.route.serve(s, r, t, form)
 	case t.route.compute != nil:
-		return t.route.compute(&computedRequest{
-			w: s.world, quirks: s.quirks, path: t.path, sids: t.sids, account: t.account, parent: t.parent,
-			key: t.route.key, filters: t.route.filters, q: format.ReadQuery(r.URL.RawQuery), form: form,
+		return t.route.compute(&computed.ComputedRequest{
+			W: s.world, Quirks: s.quirks, Path: t.path, Sids: t.sids, Account: t.account, Parent: t.parent,
+			Key: t.route.key, Filters: t.route.filters, Q: format.ReadQuery(r.URL.RawQuery), Form: form,
 		}), nil
 	case read && t.route.instance:
 		return s.instance(t), nil

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
 	"understudy/internal/slowapi/format"
 )
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"

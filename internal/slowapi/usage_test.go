@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy/internal/sample"
+	"understudy/internal/slowapi/computed"
 )
 
 // usage reads one of the lists of usage.
@@ -28,7 +29,7 @@ func number64(t *testing.T, value any) float64 {
 
 func TestUsageLists(t *testing.T) {
 	r := start(t, Options{Records: 2000})
-	every := len(categories)
+	every := len(computed.Categories)
 	for list, want := range map[string]struct {
 		rows     int
 		from, to string // of the first row

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 )

@@ -11,12 +11,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
-	"unicode"
-	"unicode/utf8"
 )
 
 func TestWorldShape(t *testing.T) {

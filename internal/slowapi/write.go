@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )

@@ -4,6 +4,7 @@ package kinds
 import (
 	"net/url"
 	"slices"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )

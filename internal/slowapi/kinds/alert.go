@@ -3,6 +3,7 @@ package kinds
 
 import (
 	"strconv"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"

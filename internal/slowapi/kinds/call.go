@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"

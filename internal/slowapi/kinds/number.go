@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"

@@ -4,6 +4,7 @@ package kinds
 import (
 	"math"
 	"net/url"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"

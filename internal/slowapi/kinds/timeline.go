@@ -4,6 +4,7 @@ package kinds
 
 import (
 	"slices"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/world"
 )

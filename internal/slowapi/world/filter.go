@@ -4,6 +4,7 @@ package world
 import (
 	"math"
 	"strings"
+
 	"understudy/internal/slowapi/format"
 )
 

@@ -3,6 +3,7 @@ package world
 
 import (
 	"net/url"
+
 	"understudy/internal/slowapi/format"
 )
 

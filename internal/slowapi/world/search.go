@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+
 	"understudy/internal/slowapi/format"
 )
 

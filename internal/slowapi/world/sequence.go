@@ -4,6 +4,7 @@ package world
 import (
 	"slices"
 	"sort"
+
 	"understudy/internal/slowapi/fake"
 )
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"time"
+
 	"understudy/internal/slowapi/fake"
 )
 

@@ -1,5 +1,5 @@
 // Events of a call: requests and their responses.
-package slowapi
+package computed
 
 import (
 	"strconv"
@@ -10,12 +10,12 @@ import (
 )
 
 // callEvents answers the list of a call's events. They have no SIDs.
-func callEvents(r *computedRequest) format.Answer {
-	w := r.w
+func CallEvents(r *ComputedRequest) format.Answer {
+	w := r.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	var c kinds.Call
-	c.Load(w, w.Below[r.account][kinds.Calls], r.parent)
+	c.Load(w, w.Below[r.Account][kinds.Calls], r.Parent)
 	list := eventsOf(w, &c)
 	l := computedList{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
 	return l.page(r)

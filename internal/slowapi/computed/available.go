@@ -1,5 +1,5 @@
 // Available phone numbers: what could be bought where, and the countries to buy in.
-package slowapi
+package computed
 
 import (
 	"net/http"
@@ -24,7 +24,7 @@ type available struct {
 }
 
 // perFront is how many numbers there are to each way they begin.
-const perFront = 40
+const PerFront = 40
 
 // load draws the number in a place.
 func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
@@ -57,7 +57,7 @@ func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
 }
 
 // count is how many there are.
-func (of *offer) count() int64 { return int64(len(of.fronts)) * perFront }
+func (of *offer) count() int64 { return int64(len(of.fronts)) * PerFront }
 
 // append writes the number's row. It has no SID and no instance.
 func (n *available) Append(dst []byte, _ *world.World) []byte {
@@ -93,23 +93,23 @@ func (n *available) Append(dst []byte, _ *world.World) []byte {
 // availableNumbers answers the list of one sort of number in one country. Such a
 // list has no pages, whatever the published schema says: its examples, and
 // Twilio, give the first PageSize numbers and the list's own URI.
-func availableNumbers(r *computedRequest) format.Answer {
-	in := numberCountryOf(r.sids[1])
-	sort := r.path[strings.LastIndexByte(r.path, '/')+1:]
+func AvailableNumbers(r *ComputedRequest) format.Answer {
+	in := numberCountryOf(r.Sids[1])
+	sort := r.Path[strings.LastIndexByte(r.Path, '/')+1:]
 	sort = strings.TrimSuffix(sort, ".json")
 	if in == nil || in.offered(sort) == nil {
-		return format.NotFound(r.path).Answer()
+		return format.NotFound(r.Path).Answer()
 	}
-	w, q := r.w, r.q
-	p, refused := world.ReadSize(q, r.quirks)
+	w, q := r.W, r.Q
+	p, refused := world.ReadSize(q, r.Quirks)
 	if refused != nil {
 		return refused.Answer()
 	}
 	n := &available{in: in, of: in.offered(sort)}
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	x := &world.Search{W: w, Quirks: r.quirks, Q: q}
-	if refused := x.ReadFilters(r.filters); refused != nil {
+	x := &world.Search{W: w, Quirks: r.Quirks, Q: q}
+	if refused := x.ReadFilters(r.Filters); refused != nil {
 		return refused.Answer()
 	}
 	var rows []byte
@@ -122,8 +122,8 @@ func availableNumbers(r *computedRequest) format.Answer {
 		}
 		rows = n.Append(rows, w)
 	}
-	uri := r.path
-	if echo := q.Echo(nil, world.KeysOf(r.filters)); len(echo) > 0 {
+	uri := r.Path
+	if echo := q.Echo(nil, world.KeysOf(r.Filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
 	var o format.Object
@@ -135,23 +135,23 @@ func availableNumbers(r *computedRequest) format.Answer {
 }
 
 // countryList answers the list of countries, or one of them.
-func countryList(r *computedRequest) format.Answer {
-	r.w.Mu.RLock()
-	base := format.Version + "/Accounts/" + r.w.AccountSID(r.account) + "/AvailablePhoneNumbers"
-	r.w.Mu.RUnlock()
-	if len(r.sids) == 2 {
-		one := numberCountryOf(r.sids[1])
+func CountryList(r *ComputedRequest) format.Answer {
+	r.W.Mu.RLock()
+	base := format.Version + "/Accounts/" + r.W.AccountSID(r.Account) + "/AvailablePhoneNumbers"
+	r.W.Mu.RUnlock()
+	if len(r.Sids) == 2 {
+		one := numberCountryOf(r.Sids[1])
 		if one == nil {
-			return format.NotFound(r.path).Answer()
+			return format.NotFound(r.Path).Answer()
 		}
 		return format.Answer{Status: http.StatusOK, Body: one.append(nil, base)}
 	}
 	var rows []byte
-	for i := range numberCountries {
+	for i := range NumberCountries {
 		if i > 0 {
 			rows = append(rows, ',')
 		}
-		rows = numberCountries[i].append(rows, base)
+		rows = NumberCountries[i].append(rows, base)
 	}
 	var o format.Object
 	o.Open()
@@ -171,7 +171,7 @@ func (t *numberCountry) append(dst []byte, base string) []byte {
 	o.Name("subresource_uris")
 	o.Open()
 	for _, one := range t.offers {
-		o.Text(offerNames[one.path], base+"/"+t.iso+"/"+one.path+".json")
+		o.Text(OfferNames[one.path], base+"/"+t.iso+"/"+one.path+".json")
 	}
 	o.Close()
 	o.Text("uri", base+"/"+t.iso+".json")
@@ -180,7 +180,7 @@ func (t *numberCountry) append(dst []byte, base string) []byte {
 }
 
 // offerNames are what a country calls its sorts of numbers.
-var offerNames = map[string]string{
+var OfferNames = map[string]string{
 	"Local": "local", "Mobile": "mobile", "TollFree": "toll_free", "National": "national",
 	"MachineToMachine": "machine_to_machine", "SharedCost": "shared_cost", "Voip": "voip",
 }

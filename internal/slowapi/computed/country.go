@@ -1,5 +1,5 @@
 // Territories: where numbers can be had, of which sorts, and the locales of North America.
-package slowapi
+package computed
 
 import (
 	"math"
@@ -22,7 +22,7 @@ type offer struct {
 	size   int
 }
 
-var numberCountries = []numberCountry{
+var NumberCountries = []numberCountry{
 	{"US", "United States", "1", false, []offer{
 		{"Local", []string{"212", "305", "312", "404", "415", "503", "602", "617", "702", "713", "808", "919"}, 7},
 		{"TollFree", []string{"800", "833", "844", "855", "866", "877", "888"}, 7},
@@ -64,9 +64,9 @@ var numberCountries = []numberCountry{
 
 // numberCountryOf finds a country by its ISO code; nil for none.
 func numberCountryOf(iso string) *numberCountry {
-	for i := range numberCountries {
-		if numberCountries[i].iso == iso {
-			return &numberCountries[i]
+	for i := range NumberCountries {
+		if NumberCountries[i].iso == iso {
+			return &NumberCountries[i]
 		}
 	}
 	return nil

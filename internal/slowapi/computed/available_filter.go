@@ -1,5 +1,5 @@
 // Filters of available phone numbers: digits, capabilities, addresses, places.
-package slowapi
+package computed
 
 import (
 	"strconv"
@@ -9,7 +9,7 @@ import (
 )
 
 // availableFilters in the order of docs/twilio.md.
-var availableFilters = []world.Filter{
+var AvailableFilters = []world.Filter{
 	{Key: "AreaCode", Read: areaFilter},
 	{Key: "Contains", Read: containsFilter},
 	capability("SmsEnabled", func(n *available) bool { return n.sms }),

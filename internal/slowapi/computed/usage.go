@@ -1,5 +1,5 @@
 // Usage records: how much was used and what it cost, by category and by time.
-package slowapi
+package computed
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 
 // usageFilters narrow every list of usage; usage reads them, since they say
 // which rows there are rather than which to leave out.
-var usageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "EndDate"}, {Key: "IncludeSubaccounts"}}
+var UsageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "EndDate"}, {Key: "IncludeSubaccounts"}}
 
 const day = 86400
 
@@ -110,33 +110,33 @@ func pieces(name string, time format.Span) (all []format.Span) {
 }
 
 // usage answers one of the lists.
-func usage(r *computedRequest, name string) format.Answer {
-	w, q := r.w, r.q
+func Usage(r *ComputedRequest, name string) format.Answer {
+	w, q := r.W, r.Q
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	in := []int{r.account}
+	in := []int{r.Account}
 	switch with := strings.ToLower(q.Given["IncludeSubaccounts"].Value); {
 	case with != "" && with != "true" && with != "false":
 		return format.Invalid("Invalid boolean value.").Answer()
-	case with != "false" && r.account == 0:
+	case with != "false" && r.Account == 0:
 		for account := 1; account < len(w.Below); account++ {
 			in = append(in, account)
 		}
 	}
 	shown := []*category{}
-	for i := range categories {
-		if asked := q.Given["Category"].Value; asked == "" || asked == categories[i].name {
-			shown = append(shown, &categories[i])
+	for i := range Categories {
+		if asked := q.Given["Category"].Value; asked == "" || asked == Categories[i].name {
+			shown = append(shown, &Categories[i])
 		}
 	}
-	life := wholeLife(w, r.account)
+	life := wholeLife(w, r.Account)
 	time, refused := usageTime(q, certain(name, life), life)
 	if refused != nil {
 		return refused.Answer()
 	}
 	times := pieces(name, time)
 	l := computedList{count: int64(len(times) * len(shown)), row: func(dst []byte, i int64) []byte {
-		of := usageRow{category: shown[i%int64(len(shown))], time: times[i/int64(len(shown))], account: r.account, name: name}
+		of := usageRow{category: shown[i%int64(len(shown))], time: times[i/int64(len(shown))], account: r.Account, name: name}
 		return of.append(dst, w, in)
 	}}
 	return l.page(r)

@@ -1,5 +1,5 @@
 // Computed lists: their rows are computed by their place and have no name.
-package slowapi
+package computed
 
 import (
 	"encoding/base64"
@@ -11,17 +11,17 @@ import (
 )
 
 // computedRequest is a request to what is neither a list nor a record of a kind.
-type computedRequest struct {
-	w       *world.World
-	quirks  world.Quirks
-	path    string
-	sids    []string // those in the path
-	account int
-	parent  int64 // the record of the path's parent kind
-	key     string
-	filters []world.Filter
-	q       format.Query
-	form    url.Values
+type ComputedRequest struct {
+	W       *world.World
+	Quirks  world.Quirks
+	Path    string
+	Sids    []string // those in the path
+	Account int
+	Parent  int64 // the record of the path's parent kind
+	Key     string
+	Filters []world.Filter
+	Q       format.Query
+	Form    url.Values
 }
 
 // computedList is a list without names. A page of it is found by its number, which its token
@@ -34,8 +34,8 @@ type computedList struct {
 const computedToken = "AP"
 
 // page builds the list's answer. The caller holds the world for reading.
-func (l *computedList) page(r *computedRequest) format.Answer {
-	p, refused := world.ReadSize(r.q, r.quirks)
+func (l *computedList) page(r *ComputedRequest) format.Answer {
+	p, refused := world.ReadSize(r.Q, r.Quirks)
 	if refused != nil {
 		return refused.Answer()
 	}
@@ -57,8 +57,8 @@ func (l *computedList) page(r *computedRequest) format.Answer {
 		}
 		rows = l.row(rows, place)
 	}
-	base := r.q.Echo([]byte(r.path+"?"), world.KeysOf(r.filters))
-	e := format.Envelope{Base: string(base), Key: r.key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: int(last - first)}
+	base := r.Q.Echo([]byte(r.Path+"?"), world.KeysOf(r.Filters))
+	e := format.Envelope{Base: string(base), Key: r.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: int(last - first)}
 	if last < l.count {
 		e.Next = computedPage(at + 1)
 	}

@@ -1,5 +1,5 @@
 // Usage categories: how much of each there is in a time, what it costs, and the balance left.
-package slowapi
+package computed
 
 import (
 	"net/http"
@@ -25,7 +25,7 @@ type category struct {
 
 // categories are the world's, in the order lists show them. The figures are
 // shares of true counts, not sums over the records themselves.
-var categories = []category{
+var Categories = []category{
 	{name: "calls", says: "Voice Minutes", counts: "calls", measures: "minutes", parts: []string{"calls-inbound", "calls-outbound",
 		"calls-client", "calls-sip"}},
 	{name: "calls-client", says: "Client Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 6, each: 3200, price: 400},
@@ -57,9 +57,9 @@ var categories = []category{
 
 // categoryNamed finds a category; nil for none.
 func categoryNamed(name string) *category {
-	for i := range categories {
-		if categories[i].name == name {
-			return &categories[i]
+	for i := range Categories {
+		if Categories[i].name == name {
+			return &Categories[i]
 		}
 	}
 	return nil
@@ -111,18 +111,18 @@ func counted(w *world.World, c *category, s *world.Sequence, time format.Span) i
 
 // balance tells what is left on an account: what was paid in, less what
 // everything cost. Like real ones it may fall below nothing.
-func balance(r *computedRequest) format.Answer {
-	w := r.w
+func Balance(r *ComputedRequest) format.Answer {
+	w := r.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	spent := figuresOf(w, categoryNamed("totalprice"), []int{r.account}, wholeLife(w, r.account)).price
+	spent := figuresOf(w, categoryNamed("totalprice"), []int{r.Account}, wholeLife(w, r.Account)).price
 	paid := (spent/2_000_000+1)*2_000_000 + 12_345
-	if r.account != 0 {
+	if r.Account != 0 {
 		paid = 0
 	}
 	var o format.Object
 	o.Open()
-	o.Text("account_sid", w.AccountSID(r.account))
+	o.Text("account_sid", w.AccountSID(r.Account))
 	o.Text("balance", format.Decimal(paid-spent))
 	o.Text("currency", "USD")
 	o.Close()
@@ -139,8 +139,8 @@ var iceServers = []string{
 
 // newToken answers POST to Tokens with a user name and a real password. Nothing
 // keeps them, and they open nothing here.
-func newToken(r *computedRequest) format.Answer {
-	form := r.form
+func NewToken(r *ComputedRequest) format.Answer {
+	form := r.Form
 	ttl, ok := int64(86400), true
 	if form.Has("Ttl") {
 		ttl, ok = format.Whole(form.Get("Ttl"))
@@ -148,15 +148,15 @@ func newToken(r *computedRequest) format.Answer {
 	if !ok || ttl == 0 || ttl > 86400 {
 		return format.Invalid("Ttl must be a number of seconds from 1 to 86400").Answer()
 	}
-	w := r.w
+	w := r.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x544f, int64(r.account))
+	d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x544f, int64(r.Account))
 	user, password := string(d.Hex(nil, 32)), string(d.Hex(nil, 22))
 
 	var o format.Object
 	o.Open()
-	o.Text("account_sid", w.AccountSID(r.account))
+	o.Text("account_sid", w.AccountSID(r.Account))
 	o.Date("date_created", w.Now().Unix())
 	o.Date("date_updated", w.Now().Unix())
 	o.Name("ice_servers")
