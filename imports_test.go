@@ -39,7 +39,13 @@ var imports = map[string]string{
 	"internal/search": ". internal/query internal/search/lang kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/token " +
 		"kit/tokenizer kit/xmldoc spec",
 	"internal/search/lang": ". internal/query kit/jsonspan kit/suggest kit/tokenizer spec",
-	"internal/slowapi":     "",
+	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds " +
+		"internal/slowapi/world",
+	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/world",
+	"internal/slowapi/fake":     "",
+	"internal/slowapi/format":   "",
+	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
+	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
 	"internal/store": ". internal/query internal/store/codec internal/store/contents internal/store/jobs internal/store/kv " +
 		"internal/store/names internal/store/sqlite kit/jsonspan kit/tokenizer request spec",
 	"internal/store/codec":     ".",

@@ -97,8 +97,9 @@ func TestMP3(t *testing.T) {
 		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "audio/mpeg" || len(body)%kinds.Mp3Frame != 0 {
 			t.Fatalf("%s: %d %s, %d bytes", path, resp.StatusCode, resp.Header, len(body))
 		}
-		if lasts := float64(len(body)/kinds.Mp3Frame) * mp3Samples / mp3Rate; lasts < float64(min(seconds, kinds.MaxAudio)) || lasts > float64(min(seconds,
-			kinds.MaxAudio))+0.04 {
+		if lasts := float64(len(body)/kinds.Mp3Frame) * mp3Samples / mp3Rate; lasts < float64(min(seconds, kinds.MaxAudio)) ||
+			lasts > float64(min(seconds,
+				kinds.MaxAudio))+0.04 {
 			t.Errorf("%v seconds are heard of %d", lasts, seconds)
 		}
 		lines := map[int]bool{}

@@ -33,7 +33,8 @@ func FuzzTarget(f *testing.F) {
 		root + "/Calls/" + token + "/Recordings.json?DateCreated=2026-05",
 		root + "/Recordings/" + string(s.world.AppendSID(nil, s.world.Below[0][kinds.Recordings], 7)) + ".mp3?RequestedChannels=2",
 		root + "/Conferences.json?DateUpdated%3C=2026-05-20&FriendlyName=Board&Status=completed",
-		root + "/Conferences/" + string(s.world.AppendSID(nil, s.world.Below[0][kinds.Conferences], 7)) + "/Participants.json?Muted=true&Page=1&Pa" +
+		root + "/Conferences/" + string(s.world.AppendSID(nil, s.world.Below[0][kinds.Conferences], 7)) + "/Participants.json?Muted=true&Pag" +
+			"e=1&Pa" +
 			"geToken=PACP" + token[2:],
 		root + "/Messages/" + token + "/Media/ME.json", root + "/Transcriptions.json?Page=3",
 		root + "/Notifications.json?Log=1&MessageDate>=2026-05-01&PageSize=2",
@@ -178,7 +179,8 @@ func FuzzJournal(f *testing.F) {
 		}
 		defer s.Close()
 		var e world.Entry
-		if format.Strict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 || e.New["conferences"] > 1000 || e.New["alerts"] > 1000 {
+		if format.Strict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 || e.New["conferences"] > 1000 ||
+			e.New["alerts"] > 1000 {
 			return
 		}
 		if _, err := s.world.Apply(e); err != nil {

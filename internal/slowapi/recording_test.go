@@ -209,8 +209,9 @@ func TestTranscriptions(t *testing.T) {
 // on it. And a recording does not begin before its call.
 func TestDerivedTimesNeverFall(t *testing.T) {
 	for _, n := range []int{1, 4, 5, 19, 20, 23, 39, 40, 415, 5000, 9_000_000} {
-		w := world.NewWorld(Options{Records: n, Seed: 5, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
-		for k, want := range map[*world.Kind]int64{kinds.Conferences: int64(n / 20), kinds.Recordings: int64(n / 5), kinds.Transcriptions: int64(n / 50)} {
+		w := world.New(Options{Records: n, Seed: 5, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
+		for k, want := range map[*world.Kind]int64{kinds.Conferences: int64(n / 20), kinds.Recordings: int64(n / 5),
+			kinds.Transcriptions: int64(n / 50)} {
 			s := w.Below[0][k]
 			if s.Base != want {
 				t.Errorf("%d records: %d of %s, want %d", n, s.Base, k.Name, want)

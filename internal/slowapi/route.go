@@ -38,7 +38,7 @@ type route struct {
 	// serve answers what is neither a list nor a record of a kind; methods are
 	// what it takes, as an Allow header has them.
 	serve   func(s *Server, r *http.Request, t target, form url.Values) (format.Answer, error)
-	compute func(*computed.ComputedRequest) format.Answer // in its place where the world alone decides
+	compute func(*computed.Request) format.Answer // in its place where the world alone decides
 	methods string
 	// endings are what may stand behind the path in place of .json, as ".wav"; "" is
 	// nothing at all.

@@ -106,7 +106,7 @@ func (s *Server) do(r *http.Request, t target, form url.Values) (format.Answer, 
 	case t.route.serve != nil:
 		return t.route.serve(s, r, t, form)
 	case t.route.compute != nil:
-		return t.route.compute(&computed.ComputedRequest{
+		return t.route.compute(&computed.Request{
 			W: s.world, Quirks: s.quirks, Path: t.path, Sids: t.sids, Account: t.account, Parent: t.parent,
 			Key: t.route.key, Filters: t.route.filters, Q: format.ReadQuery(r.URL.RawQuery), Form: form,
 		}), nil

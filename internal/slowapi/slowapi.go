@@ -87,7 +87,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		world: world.NewWorld(o.world()), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger, cdn: newCDN(),
+		world: world.New(o.world()), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger, cdn: newCDN(),
 		nudge: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	s.journal, err = world.OpenJournal(o.Journal, s.world, o.Logger)
@@ -101,8 +101,8 @@ func New(o Options) (*Server, error) {
 }
 
 // world is what the options say about the world.
-func (o Options) world() world.WorldOptions {
-	return world.WorldOptions{
+func (o Options) world() world.Options {
+	return world.Options{
 		Seed: o.Seed, Records: o.Records, Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
 		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Now: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
 	}

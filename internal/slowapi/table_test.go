@@ -90,7 +90,8 @@ func TestSecretsAreTold(t *testing.T) {
 func TestCallerIDs(t *testing.T) {
 	r := start(t, Options{})
 	asked := r.write("POST", root+"/OutgoingCallerIds.json", url.Values{"PhoneNumber": {"+15005550006"}, "FriendlyName": {"Mine"}}, 200)
-	if len(asked["validation_code"].(string)) != 6 || asked["phone_number"] != "+15005550006" || !format.IsSID(asked["call_sid"].(string), "CA") ||
+	if len(asked["validation_code"].(string)) != 6 || asked["phone_number"] != "+15005550006" || !format.IsSID(asked["call_sid"].(string),
+		"CA") ||
 		asked["sid"] != nil {
 		t.Errorf("asked: %v", asked)
 	}

@@ -221,7 +221,8 @@ func TestTenMillion(t *testing.T) {
 		"of a call":     "/Calls/" + deep[2:] + "/Recordings.json",
 		"by its call":   "/Recordings.json?CallSid=" + deep[2:],
 		"spoken":        "/Transcriptions.json?Page=3900",
-		"media":         "/Messages/" + string(s.world.AppendSID(nil, s.world.Below[0][kinds.Messages], kinds.MediaPlace(1, 500_000))) + "/Media.json",
+		"media": "/Messages/" + string(s.world.AppendSID(nil, s.world.Below[0][kinds.Messages], kinds.MediaPlace(1, 500_000))) +
+			"/Media.json",
 		"message since": "/Messages.json?DateSent%3E=2026-05-31&PageSize=1000",
 	} {
 		begin := time.Now()
@@ -269,7 +270,7 @@ func TestSIDsInvert(t *testing.T) {
 
 func TestTimesNeverFall(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 50, 4000, 9_000_000} {
-		w := world.NewWorld(Options{Records: n, Seed: 3, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
+		w := world.New(Options{Records: n, Seed: 3, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
 		s := w.Below[0][kinds.Calls]
 		last := s.Created(0)
 		for i := int64(1); i < min(s.Base, 3000); i++ {

@@ -4,6 +4,7 @@ package computed
 import (
 	"net/http"
 	"strings"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
@@ -23,10 +24,10 @@ type available struct {
 	sms, mms, voice, fax bool
 }
 
-// perFront is how many numbers there are to each way they begin.
+// PerFront is how many numbers there are to each way they begin.
 const PerFront = 40
 
-// load draws the number in a place.
+// Load draws the number in a place.
 func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
 	in, of := n.in, n.of
 	*n = available{in: in, of: of, requires: "none", voice: true}
@@ -59,7 +60,7 @@ func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
 // count is how many there are.
 func (of *offer) count() int64 { return int64(len(of.fronts)) * PerFront }
 
-// append writes the number's row. It has no SID and no instance.
+// Append writes the number's row. It has no SID and no instance.
 func (n *available) Append(dst []byte, _ *world.World) []byte {
 	o := format.Object{B: dst}
 	at := n.at
@@ -90,10 +91,10 @@ func (n *available) Append(dst []byte, _ *world.World) []byte {
 	return o.B
 }
 
-// availableNumbers answers the list of one sort of number in one country. Such a
+// AvailableNumbers answers the list of one sort of number in one country. Such a
 // list has no pages, whatever the published schema says: its examples, and
 // Twilio, give the first PageSize numbers and the list's own URI.
-func AvailableNumbers(r *ComputedRequest) format.Answer {
+func AvailableNumbers(r *Request) format.Answer {
 	in := numberCountryOf(r.Sids[1])
 	sort := r.Path[strings.LastIndexByte(r.Path, '/')+1:]
 	sort = strings.TrimSuffix(sort, ".json")
@@ -134,8 +135,8 @@ func AvailableNumbers(r *ComputedRequest) format.Answer {
 	return format.Answer{Status: http.StatusOK, Body: o.B}
 }
 
-// countryList answers the list of countries, or one of them.
-func CountryList(r *ComputedRequest) format.Answer {
+// CountryList answers the list of countries, or one of them.
+func CountryList(r *Request) format.Answer {
 	r.W.Mu.RLock()
 	base := format.Version + "/Accounts/" + r.W.AccountSID(r.Account) + "/AvailablePhoneNumbers"
 	r.W.Mu.RUnlock()
@@ -179,7 +180,7 @@ func (t *numberCountry) append(dst []byte, base string) []byte {
 	return o.B
 }
 
-// offerNames are what a country calls its sorts of numbers.
+// OfferNames are what a country calls its sorts of numbers.
 var OfferNames = map[string]string{
 	"Local": "local", "Mobile": "mobile", "TollFree": "toll_free", "National": "national",
 	"MachineToMachine": "machine_to_machine", "SharedCost": "shared_cost", "Voip": "voip",

@@ -4,11 +4,12 @@ package computed
 import (
 	"strconv"
 	"strings"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )
 
-// availableFilters in the order of docs/twilio.md.
+// AvailableFilters in the order of docs/twilio.md.
 var AvailableFilters = []world.Filter{
 	{Key: "AreaCode", Read: areaFilter},
 	{Key: "Contains", Read: containsFilter},

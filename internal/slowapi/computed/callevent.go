@@ -3,21 +3,22 @@ package computed
 
 import (
 	"strconv"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
 
-// callEvents answers the list of a call's events. They have no SIDs.
-func CallEvents(r *ComputedRequest) format.Answer {
+// CallEvents answers the list of a call's events. They have no SIDs.
+func CallEvents(r *Request) format.Answer {
 	w := r.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	var c kinds.Call
 	c.Load(w, w.Below[r.Account][kinds.Calls], r.Parent)
 	list := eventsOf(w, &c)
-	l := computedList{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
+	l := numberedList{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
 	return l.page(r)
 }
 
@@ -39,7 +40,8 @@ func eventsOf(w *world.World, c *kinds.Call) (all []callEvent) {
 	from, to := string(c.From.AppendTo(nil, w.Seed)), string(c.To.AppendTo(nil, w.Seed))
 	d := fake.RngFor(w.Seed, kinds.TagCallEvents, c.I)
 	took := func() int64 { return int64(20 + d.Below(900)) }
-	told := []string{"account_sid", account, "api_version", format.ApiVersion, "call_sid", sid, "call_status", c.Progress.Status(), "direction",
+	told := []string{"account_sid", account, "api_version", format.ApiVersion, "call_sid", sid, "call_status", c.Progress.Status(),
+		"direction",
 		c.Direction, "from", from, "to", to}
 
 	if c.Direction == "outbound-api" {

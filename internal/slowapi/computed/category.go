@@ -4,6 +4,7 @@ package computed
 import (
 	"net/http"
 	"strconv"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
@@ -23,7 +24,7 @@ type category struct {
 	price int64 // of a unit, in hundred-thousandths of a dollar
 }
 
-// categories are the world's, in the order lists show them. The figures are
+// Categories are the world's, in the order lists show them. The figures are
 // shares of true counts, not sums over the records themselves.
 var Categories = []category{
 	{name: "calls", says: "Voice Minutes", counts: "calls", measures: "minutes", parts: []string{"calls-inbound", "calls-outbound",
@@ -33,9 +34,11 @@ var Categories = []category{
 		"calls-inbound-mobile", "calls-inbound-tollfree"}},
 	{name: "calls-inbound-local", says: "Inbound Local Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 330, each: 4100,
 		price: 850},
-	{name: "calls-inbound-mobile", says: "Inbound Mobile Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 130, each: 3800,
+	{name: "calls-inbound-mobile", says: "Inbound Mobile Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 130,
+		each:  3800,
 		price: 1000},
-	{name: "calls-inbound-tollfree", says: "Inbound Toll Free Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 60, each: 4700,
+	{name: "calls-inbound-tollfree", says: "Inbound Toll Free Calls", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 60,
+		each:  4700,
 		price: 2200},
 	{name: "calls-outbound", says: "Outbound Voice Minutes", counts: "calls", measures: "minutes", kind: kinds.Calls, share: 472, each: 3500,
 		price: 2400},
@@ -109,9 +112,9 @@ func counted(w *world.World, c *category, s *world.Sequence, time format.Span) i
 	return firsts
 }
 
-// balance tells what is left on an account: what was paid in, less what
+// Balance tells what is left on an account: what was paid in, less what
 // everything cost. Like real ones it may fall below nothing.
-func Balance(r *ComputedRequest) format.Answer {
+func Balance(r *Request) format.Answer {
 	w := r.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
@@ -137,9 +140,9 @@ var iceServers = []string{
 	"turn:global.turn.twilio.com:443?transport=tcp",
 }
 
-// newToken answers POST to Tokens with a user name and a real password. Nothing
+// NewToken answers POST to Tokens with a user name and a real password. Nothing
 // keeps them, and they open nothing here.
-func NewToken(r *ComputedRequest) format.Answer {
+func NewToken(r *Request) format.Answer {
 	form := r.Form
 	ttl, ok := int64(86400), true
 	if form.Has("Ttl") {

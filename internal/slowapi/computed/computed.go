@@ -1,4 +1,6 @@
 // Computed lists: their rows are computed by their place and have no name.
+
+// Package computed answers the paths whose rows are no records of a kind.
 package computed
 
 import (
@@ -6,12 +8,13 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )
 
-// computedRequest is a request to what is neither a list nor a record of a kind.
-type ComputedRequest struct {
+// Request is a request to what is neither a list nor a record of a kind.
+type Request struct {
 	W       *world.World
 	Quirks  world.Quirks
 	Path    string
@@ -24,26 +27,26 @@ type ComputedRequest struct {
 	Form    url.Values
 }
 
-// computedList is a list without names. A page of it is found by its number, which its token
+// numberedList is a list without names. A page of it is found by its number, which its token
 // hides as that of Twilio's usage records does: APMQ== is page 1.
-type computedList struct {
+type numberedList struct {
 	count int64
 	row   func(dst []byte, place int64) []byte
 }
 
-const computedToken = "AP"
+const listToken = "AP"
 
 // page builds the list's answer. The caller holds the world for reading.
-func (l *computedList) page(r *ComputedRequest) format.Answer {
+func (l *numberedList) page(r *Request) format.Answer {
 	p, refused := world.ReadSize(r.Q, r.Quirks)
 	if refused != nil {
 		return refused.Answer()
 	}
 	at := p.Page
 	if p.Token != "" {
-		plain, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.Token, computedToken))
+		plain, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.Token, listToken))
 		page, ok := format.Whole(string(plain))
-		if err != nil || !ok || !strings.HasPrefix(p.Token, computedToken) {
+		if err != nil || !ok || !strings.HasPrefix(p.Token, listToken) {
 			return format.Invalid("Page token is invalid.").Answer()
 		}
 		at = page
@@ -60,15 +63,15 @@ func (l *computedList) page(r *ComputedRequest) format.Answer {
 	base := r.Q.Echo([]byte(r.Path+"?"), world.KeysOf(r.Filters))
 	e := format.Envelope{Base: string(base), Key: r.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: int(last - first)}
 	if last < l.count {
-		e.Next = computedPage(at + 1)
+		e.Next = pageToken(at + 1)
 	}
 	if p.Page > 0 && last > first {
-		e.Previous = computedPage(at - 1)
+		e.Previous = pageToken(at - 1)
 	}
 	return format.Answer{Status: 200, Body: e.List(rows)}
 }
 
-// computedPage is the token of a page.
-func computedPage(number int64) string {
-	return computedToken + base64.StdEncoding.EncodeToString([]byte(strconv.FormatInt(max(number, 0), 10)))
+// pageToken is the token of a page.
+func pageToken(number int64) string {
+	return listToken + base64.StdEncoding.EncodeToString([]byte(strconv.FormatInt(max(number, 0), 10)))
 }

@@ -6,11 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )
 
-// usageFilters narrow every list of usage; usage reads them, since they say
+// UsageFilters narrow every list of usage; usage reads them, since they say
 // which rows there are rather than which to leave out.
 var UsageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "EndDate"}, {Key: "IncludeSubaccounts"}}
 
@@ -109,8 +110,8 @@ func pieces(name string, time format.Span) (all []format.Span) {
 	return all
 }
 
-// usage answers one of the lists.
-func Usage(r *ComputedRequest, name string) format.Answer {
+// Usage answers one of the lists.
+func Usage(r *Request, name string) format.Answer {
 	w, q := r.W, r.Q
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
@@ -135,7 +136,7 @@ func Usage(r *ComputedRequest, name string) format.Answer {
 		return refused.Answer()
 	}
 	times := pieces(name, time)
-	l := computedList{count: int64(len(times) * len(shown)), row: func(dst []byte, i int64) []byte {
+	l := numberedList{count: int64(len(times) * len(shown)), row: func(dst []byte, i int64) []byte {
 		of := usageRow{category: shown[i%int64(len(shown))], time: times[i/int64(len(shown))], account: r.Account, name: name}
 		return of.append(dst, w, in)
 	}}

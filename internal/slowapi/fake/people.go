@@ -45,7 +45,7 @@ var countries = []country{
 	{"52", []string{"55", "81"}, 8, 10, 1750},
 }
 
-// party is one side of a call or message.
+// Party is one side of a call or message.
 type Party struct {
 	Own    bool   // one of our numbers, by its index
 	Index  int64  // in the book, or among our numbers
@@ -54,7 +54,7 @@ type Party struct {
 	Prefix string // "whatsapp:" or nothing
 }
 
-// appendTo appends the party as Twilio names it.
+// AppendTo appends the party as Twilio names it.
 func (p *Party) AppendTo(dst []byte, seed uint64) []byte {
 	dst = append(dst, p.Prefix...)
 	switch {
@@ -66,13 +66,13 @@ func (p *Party) AppendTo(dst []byte, seed uint64) []byte {
 	return AppendPerson(dst, seed, p.Index)
 }
 
-// is tells whether the party is the one a caller asked for.
+// Is tells whether the party is the one a caller asked for.
 func (p *Party) Is(seed uint64, asked string) bool {
 	var buf [48]byte
 	return string(p.AppendTo(buf[:0], seed)) == asked
 }
 
-// homeOf is the country of somebody of the book.
+// HomeOf is the country of somebody of the book.
 func HomeOf(seed uint64, person int64) *country {
 	return countryOf(RngFor(seed, tagPeople, person))
 }
@@ -88,7 +88,7 @@ func countryOf(d Rng) *country {
 	return &countries[0]
 }
 
-// appendPerson appends the number of somebody of the book, in E.164.
+// AppendPerson appends the number of somebody of the book, in E.164.
 func AppendPerson(dst []byte, seed uint64, person int64) []byte {
 	d := RngFor(seed, tagPeople, person)
 	c := countryOf(d)
@@ -99,7 +99,7 @@ func AppendPerson(dst []byte, seed uint64, person int64) []byte {
 	return AppendSubscriber(dst, &d, c.size)
 }
 
-// appendSubscriber appends digits that begin with 2 to 9.
+// AppendSubscriber appends digits that begin with 2 to 9.
 func AppendSubscriber(dst []byte, d *Rng, size int) []byte {
 	dst = append(dst, byte('2'+d.Below(8)))
 	for range size - 1 {
@@ -108,7 +108,7 @@ func AppendSubscriber(dst []byte, d *Rng, size int) []byte {
 	return dst
 }
 
-// somebody picks from a book of so many people; those in front are picked more often.
+// Somebody picks from a book of so many people; those in front are picked more often.
 func Somebody(d *Rng, people int64) Party {
 	a, b := d.Next()%uint64(people), d.Next()%uint64(people)
 	return Party{Index: int64(min(a, b))}
@@ -121,7 +121,7 @@ var ownFronts = [...]string{"+1415", "+1212", "+1888", "+447700", "+4420", "+493
 
 var ownSizes = [...]int{7, 7, 7, 6, 8, 8, 8, 7}
 
-// ownNumber is one of the numbers the account owns from the beginning, or one
+// OwnNumber is one of the numbers the account owns from the beginning, or one
 // like them for an index past those.
 func OwnNumber(seed uint64, index int64) string {
 	kind := index % int64(len(ownFronts))

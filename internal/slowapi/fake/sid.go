@@ -1,4 +1,4 @@
-// The names of records (SIDs) and the numbers their contents are drawn from.
+// Package fake draws made-up people, texts and ids from a seed.
 package fake
 
 import (
@@ -15,26 +15,26 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// rng is a stream of numbers that depends on nothing but where it began.
+// Rng is a stream of numbers that depends on nothing but where it began.
 type Rng uint64
 
-// rngFor begins the stream of one record, or of one other thing of the world.
+// RngFor begins the stream of one record, or of one other thing of the world.
 func RngFor(seed uint64, tag uint64, index int64) Rng {
 	return Rng(mix(seed ^ mix(tag^mix(uint64(index)+0x9e3779b97f4a7c15))))
 }
 
-// next is the next number of the stream.
+// Next is the next number of the stream.
 func (d *Rng) Next() uint64 {
 	*d += 0x9e3779b97f4a7c15
 	return mix(uint64(*d))
 }
 
-// below is the next number in [0, n).
+// Below is the next number in [0, n).
 func (d *Rng) Below(n int) int {
 	return int(d.Next() % uint64(n))
 }
 
-// hex appends n bytes of the stream as 2n hex digits.
+// Hex appends n bytes of the stream as 2n hex digits.
 func (d *Rng) Hex(dst []byte, n int) []byte {
 	for ; n > 0; n -= 8 {
 		var word [8]byte
@@ -44,7 +44,7 @@ func (d *Rng) Hex(dst []byte, n int) []byte {
 	return dst
 }
 
-// cipher turns (index, owner) into 128 bits that look random, and back: a
+// Cipher turns (index, owner) into 128 bits that look random, and back: a
 // Feistel network keyed by the seed. So a SID tells where its record stands,
 // and no table of SIDs is needed, however many records there are.
 type Cipher struct {
@@ -82,7 +82,7 @@ func owner(account int, tag uint64) uint64 {
 	return uint64(account)<<32 | tag
 }
 
-// appendSID appends the SID of a record.
+// AppendSID appends the SID of a record.
 func (c *Cipher) AppendSID(dst []byte, prefix string, account int, tag uint64, index int64) []byte {
 	a, b := c.seal(uint64(index), owner(account, tag))
 	var raw [16]byte
@@ -92,7 +92,7 @@ func (c *Cipher) AppendSID(dst []byte, prefix string, account int, tag uint64, i
 	return hex.AppendEncode(dst, raw[:])
 }
 
-// index reads a SID of the given kind and account back; false when it is none.
+// Index reads a SID of the given kind and account back; false when it is none.
 // The two letters in front are the caller's to check.
 func (c *Cipher) Index(sid string, account int, tag uint64) (int64, bool) {
 	if len(sid) != 34 {

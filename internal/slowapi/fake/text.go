@@ -81,7 +81,7 @@ var longTexts = []string{
 var Names = []string{"Ana", "Bao", "Chloé", "Dmitri", "Eszter", "Fatima", "Goran", "Hana", "Ingrid", "José", "Kofi", "Lucía", "Mei", "Noa",
 	"O'Brien", "Priya", "Quentin", "Renée", "Søren", "Tomás", "Uma", "Vera", "Wanjiru", "Xin", "Yusuf", "Zoë"}
 
-// body is what a message says. Those with media may say nothing at all.
+// Body is what a message says. Those with media may say nothing at all.
 func Body(d Rng, media bool) string {
 	kind := d.Below(100)
 	pick := d.Next()
@@ -127,7 +127,7 @@ const (
 	gsmTwice = "\f^{}\\[~]|€"
 )
 
-// segments is how many parts a text is sent in: 160 septets in one part or 153
+// Segments is how many parts a text is sent in: 160 septets in one part or 153
 // in each of several, and 70 or 67 UTF-16 units when it does not fit GSM 03.38.
 // Neither a surrogate pair nor an escaped septet is cut.
 func Segments(text string) int {

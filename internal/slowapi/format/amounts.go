@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// formatted is a number as Twilio shows it to people: grouped in North America,
+// Formatted is a number as Twilio shows it to people: grouped in North America,
 // as it is elsewhere.
 func Formatted(number string) string {
 	if len(number) != 12 || !strings.HasPrefix(number, "+1") || !Digits(number[1:]) {
@@ -16,7 +16,7 @@ func Formatted(number string) string {
 	return "(" + number[2:5] + ") " + number[5:8] + "-" + number[8:]
 }
 
-// digits tells whether s is nothing but digits, and at least one.
+// Digits tells whether s is nothing but digits, and at least one.
 func Digits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
@@ -26,7 +26,7 @@ func Digits(s string) bool {
 	return s != ""
 }
 
-// money writes hundred-thousandths of a dollar with a minus, as prices are.
+// Money writes hundred-thousandths of a dollar with a minus, as prices are.
 func Money(amount int64) string {
 	s := strconv.FormatInt(amount, 10)
 	for len(s) < 6 {
@@ -35,7 +35,7 @@ func Money(amount int64) string {
 	return "-" + s[:len(s)-5] + "." + s[len(s)-5:]
 }
 
-// decimal writes hundred-thousandths as a number without needless zeros.
+// Decimal writes hundred-thousandths as a number without needless zeros.
 func Decimal(amount int64) string {
 	sign := ""
 	if amount < 0 {
@@ -45,7 +45,7 @@ func Decimal(amount int64) string {
 	return sign + strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// whole reads a number of at most nine digits.
+// Whole reads a number of at most nine digits.
 func Whole(s string) (int64, bool) {
 	if !Digits(s) {
 		return 0, false
@@ -57,7 +57,7 @@ func Whole(s string) (int64, bool) {
 	return n, true
 }
 
-// isSID tells whether s has the form of a SID with this prefix.
+// IsSID tells whether s has the form of a SID with this prefix.
 func IsSID(s, prefix string) bool {
 	if len(s) != 34 || !strings.HasPrefix(s, prefix) {
 		return false
@@ -71,7 +71,7 @@ func IsSID(s, prefix string) bool {
 	return true
 }
 
-// isNumber tells whether s is a number in E.164.
+// IsNumber tells whether s is a number in E.164.
 func IsNumber(s string) bool {
 	return len(s) >= 4 && len(s) <= 16 && s[0] == '+' && Digits(s[1:])
 }

@@ -1,4 +1,6 @@
 // Answers: status and body, the errors, the envelopes of pages, and JSON as Twilio writes it.
+
+// Package format writes answers and reads queries as Twilio does.
 package format
 
 import (
@@ -6,17 +8,17 @@ import (
 	"strconv"
 )
 
-// answer is what a request gets, before faults and compression.
+// Answer is what a request gets, before faults and compression.
 type Answer struct {
 	Status int
 	Body   []byte
 	Header map[string]string
-	// content, when not nil, stands in place of the body.
+	// Content, when not nil, stands in place of the body.
 	Content *Content
 	Plain   bool // never compressed
 }
 
-// refusal is an error in Twilio's shape.
+// Refusal is an error in Twilio's shape.
 type Refusal struct {
 	status, code int
 	message      string
@@ -27,15 +29,15 @@ func Refuse(status, code int, message string) *Refusal {
 	return &Refusal{status: status, code: code, message: message}
 }
 
-// invalid refuses a parameter.
+// Invalid refuses a parameter.
 func Invalid(message string) *Refusal { return Refuse(http.StatusBadRequest, 20001, message) }
 
-// notFound names the path nobody found.
+// NotFound names the path nobody found.
 func NotFound(path string) *Refusal {
 	return Refuse(http.StatusNotFound, 20404, "The requested resource "+path+" was not found")
 }
 
-// refusalFor is the error Twilio gives with a status.
+// RefusalFor is the error Twilio gives with a status.
 func RefusalFor(status int) *Refusal {
 	message, known := map[int]string{
 		http.StatusUnauthorized:        "Authenticate",
@@ -52,7 +54,7 @@ func RefusalFor(status int) *Refusal {
 	return Refuse(status, code, message)
 }
 
-// answer renders the refusal.
+// Answer renders the refusal.
 func (r *Refusal) Answer() Answer {
 	var o Object
 	o.Open()
@@ -70,5 +72,5 @@ const (
 	Version    = "/" + ApiVersion
 )
 
-// monitorVersion begins its paths.
+// MonitorVersion begins its paths.
 const MonitorVersion = "/v1"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// content is something to hear or see.
+// Content is something to hear or see.
 type Content struct {
 	io.ReadSeeker
 	Sort     string // Content-Type
@@ -16,14 +16,14 @@ type Content struct {
 	Modified time.Time
 }
 
-// serve writes the content, or the part of it that is asked for.
+// Serve writes the content, or the part of it that is asked for.
 func (c Content) Serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", c.Sort)
 	w.Header().Set("ETag", c.Tag)
 	http.ServeContent(w, r, "", c.Modified, c)
 }
 
-// answer is what serve would write, held whole, for faults to work on. To HEAD
+// Answer is what serve would write, held whole, for faults to work on. To HEAD
 // it holds the body too, whose length is told.
 func (c Content) Answer(r *http.Request) Answer {
 	held := heldAnswer{header: http.Header{}}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// span is the time a date covers, in Unix seconds: a day, a month, a second.
+// Span is the time a date covers, in Unix seconds: a day, a month, a second.
 type Span struct{ From, Until int64 }
 
 // zones are the abbreviations accepted behind a date, in seconds east.
@@ -26,7 +26,7 @@ var instants = []string{
 	"01/02/2006 15:04:05",
 }
 
-// parseDate reads a date in any of the forms seen accepted (twilio-go,
+// ParseDate reads a date in any of the forms seen accepted (twilio-go,
 // twilio-python, twilio-node, the examples of the published documents). A bare
 // date is that whole UTC day, and so for months and years.
 func ParseDate(value string) (Span, bool) {

@@ -3,7 +3,7 @@ package format
 
 import "strconv"
 
-// envelope is what a page says about itself.
+// Envelope is what a page says about itself.
 type Envelope struct {
 	Base     string // path and filters, up to and with the ? or the last &
 	Key      string
@@ -40,7 +40,7 @@ func (e *Envelope) neighbour(o *Object, name string, page int64, token string) {
 	o.Text(name, e.uri(page, token))
 }
 
-// list puts rows into the envelope of the 2010 API.
+// List puts rows into the envelope of the 2010 API.
 func (e *Envelope) List(rows []byte) []byte {
 	start, end := int64(0), int64(0)
 	if e.Rows > 0 {
@@ -62,7 +62,7 @@ func (e *Envelope) List(rows []byte) []byte {
 	return o.B
 }
 
-// monitor puts rows into the envelope of the Monitor API, whose base is absolute.
+// Monitor puts rows into the envelope of the Monitor API, whose base is absolute.
 func (e *Envelope) Monitor(rows []byte) []byte {
 	o := Object{B: make([]byte, 0, 1024+len(rows))}
 	o.Open()

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// object appends the fields of one JSON object, in the order they are given.
+// Object appends the fields of one JSON object, in the order they are given.
 type Object struct {
 	B    []byte
 	More bool
@@ -17,7 +17,7 @@ func (o *Object) Open() { o.B = append(o.B, '{'); o.More = false }
 
 func (o *Object) Close() { o.B = append(o.B, '}'); o.More = true }
 
-// name begins a field.
+// Name begins a field.
 func (o *Object) Name(Name string) {
 	if o.More {
 		o.B = append(o.B, ',')
@@ -28,13 +28,13 @@ func (o *Object) Name(Name string) {
 	o.B = append(o.B, '"', ':')
 }
 
-// text writes a string.
+// Text writes a string.
 func (o *Object) Text(name, value string) {
 	o.Name(name)
 	o.B = AppendText(o.B, value)
 }
 
-// textOrNull writes a string, or null when it is empty.
+// TextOrNull writes a string, or null when it is empty.
 func (o *Object) TextOrNull(name, value string) {
 	if value == "" {
 		o.Null(name)
@@ -58,7 +58,7 @@ func (o *Object) Truth(name string, value bool) {
 	o.B = strconv.AppendBool(o.B, value)
 }
 
-// date writes seconds since 1970 in RFC 2822, or null for 0.
+// Date writes seconds since 1970 in RFC 2822, or null for 0.
 func (o *Object) Date(name string, unix int64) {
 	if unix == 0 {
 		o.Null(name)
@@ -70,12 +70,12 @@ func (o *Object) Date(name string, unix int64) {
 	o.B = append(o.B, '"')
 }
 
-// stamp writes seconds since 1970 in ISO 8601, as the Monitor API has dates.
+// Stamp writes seconds since 1970 in ISO 8601, as the Monitor API has dates.
 func (o *Object) Stamp(name string, unix int64) {
 	o.Text(name, time.Unix(unix, 0).UTC().Format(time.RFC3339))
 }
 
-// degrees writes a latitude or longitude, or null for none.
+// Degrees writes a latitude or longitude, or null for none.
 func (o *Object) Degrees(name string, value float64) {
 	if value == 0 {
 		o.Null(name)
@@ -85,7 +85,7 @@ func (o *Object) Degrees(name string, value float64) {
 	o.B = strconv.AppendFloat(o.B, value, 'f', -1, 64)
 }
 
-// array writes a list whose members, with commas between, are written already.
+// Array writes a list whose members, with commas between, are written already.
 func (o *Object) Array(name string, members []byte) {
 	o.Name(name)
 	o.B = append(o.B, '[')
@@ -93,7 +93,7 @@ func (o *Object) Array(name string, members []byte) {
 	o.B = append(o.B, ']')
 }
 
-// appendText appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD.
+// AppendText appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD.
 func AppendText[T string | []byte](dst []byte, s T) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// query is what stands behind the question mark, read once.
+// Query is what stands behind the question mark, read once.
 type Query struct {
 	Given map[string]given
 }
@@ -20,7 +20,7 @@ type given struct {
 	bare  bool
 }
 
-// readQuery reads a raw query. Only the first = splits, so that `DateSent>=X`
+// ReadQuery reads a raw query. Only the first = splits, so that `DateSent>=X`
 // has the key `DateSent>`. The last of several of one name counts. What is not
 // validly encoded is taken as it stands.
 func ReadQuery(raw string) Query {
@@ -39,13 +39,13 @@ func decode(s string) string {
 	return s
 }
 
-// encode is the one spelling lists echo a value in: as url.QueryEscape, but a
+// Encode is the one spelling lists echo a value in: as url.QueryEscape, but a
 // space is %20.
 func Encode(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
-// echo appends the parameters that were given, in the order of keys, each
+// Echo appends the parameters that were given, in the order of keys, each
 // followed by &. Given empty, bare or not at all stay three things.
 func (q Query) Echo(dst []byte, keys []string) []byte {
 	for _, key := range keys {
@@ -63,7 +63,7 @@ func (q Query) Echo(dst []byte, keys []string) []byte {
 	return dst
 }
 
-// strict decodes one JSON value without unknown fields and nothing behind it.
+// Strict decodes one JSON value without unknown fields and nothing behind it.
 func Strict(raw []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()

@@ -26,7 +26,7 @@ type account struct {
 	name, status string
 }
 
-// load reads the account with an index.
+// Load reads the account with an index.
 func (a *account) Load(_ *world.World, s *world.Sequence, i int64) {
 	*a = account{s: s, i: i, name: "Slow & Steady Telephony", status: "active"}
 	if i > 0 {
@@ -40,7 +40,7 @@ func (a *account) Load(_ *world.World, s *world.Sequence, i int64) {
 	}
 }
 
-// append writes the account's row, which is its instance too. It really carries
+// Append writes the account's row, which is its instance too. It really carries
 // the secret, as Twilio's does.
 func (a *account) Append(dst []byte, w *world.World) []byte {
 	sid := w.AccountSID(int(a.i))

@@ -25,7 +25,7 @@ var Alerts = &world.Kind{
 // alertDates are "at it", "at its end or earlier" and "at its beginning or later".
 var alertDates = world.ClockFilters("Date", true, func(r world.Row) int64 { return r.(*Alert).at })
 
-// alert is one alert. It is of one of the hundred messages or fifty calls that
+// Alert is one alert. It is of one of the hundred messages or fifty calls that
 // came when it did; one made by an advance is of any of them.
 type Alert struct {
 	s       *world.Sequence
@@ -72,7 +72,7 @@ func (a *Alert) of(w *world.World) *world.Sequence {
 	return w.Below[a.s.Account][Calls]
 }
 
-// load reads the alert with an index.
+// Load reads the alert with an index.
 func (a *Alert) Load(w *world.World, s *world.Sequence, i int64) {
 	*a = Alert{s: s, i: i, at: s.Created(i)}
 	a.find(w)
@@ -102,7 +102,8 @@ func resourceFilter(x *world.Search, value string) (world.Condition, *format.Ref
 // monthLong refuses a range of more than 30 days, to now where EndDate is
 // missing. Twilio says of both dates that queries for alerts older than 30 days
 // are not supported, not what becomes of them; the quirk range-forgiven answers.
-func monthLong(read func(*world.Search, string) (world.Condition, *format.Refusal)) func(*world.Search, string) (world.Condition, *format.Refusal) {
+func monthLong(read func(*world.Search, string) (world.Condition, *format.Refusal)) func(*world.Search, string) (world.Condition,
+	*format.Refusal) {
 	return func(x *world.Search, value string) (world.Condition, *format.Refusal) {
 		from, begins := format.ParseDate(x.Q.Given["StartDate"].Value)
 		to, ends := format.ParseDate(x.Q.Given["EndDate"].Value)
@@ -117,7 +118,7 @@ func monthLong(read func(*world.Search, string) (world.Condition, *format.Refusa
 	}
 }
 
-// append writes the alert's row, or its instance, which says more.
+// Append writes the alert's row, or its instance, which says more.
 func (a *Alert) Append(dst []byte, w *world.World) []byte {
 	var c scene
 	if a.message {

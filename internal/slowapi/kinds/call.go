@@ -33,7 +33,7 @@ var Calls = &world.Kind{
 	Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"},
 }
 
-// call is one call, read from the seed and its mark.
+// Call is one call, read from the seed and its mark.
 type Call struct {
 	Progress   world.Progress
 	S          *world.Sequence
@@ -137,7 +137,7 @@ func callDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
 	return dwell
 }
 
-// load reads the call with an index. Strings are left for later: a scan reads
+// Load reads the call with an index. Strings are left for later: a scan reads
 // many calls and shows few.
 func (c *Call) Load(w *world.World, s *world.Sequence, i int64) {
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)

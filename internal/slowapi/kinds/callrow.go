@@ -9,11 +9,11 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// made turns the call into what its creation answers: without dates, as
+// Made turns the call into what its creation answers: without dates, as
 // Twilio answers before the call is under way.
 func (c *Call) Made() { c.justMade = true }
 
-// append writes the call's row, which is its instance too.
+// Append writes the call's row, which is its instance too.
 func (c *Call) Append(dst []byte, w *world.World) []byte {
 	var from, to [64]byte
 	fromText := string(c.From.AppendTo(from[:0], w.Seed))
@@ -93,7 +93,7 @@ func (c *Call) appendDuration(o *format.Object) {
 	o.Text("duration", strconv.FormatInt(c.Duration(), 10))
 }
 
-// duration is how long the two talked, in seconds; nothing when nobody answered.
+// Duration is how long the two talked, in seconds; nothing when nobody answered.
 func (c *Call) Duration() int64 {
 	answered := c.Progress.Reached("in-progress")
 	if answered == 0 || c.End == 0 {

@@ -49,14 +49,14 @@ var rooms = [...]string{
 	"Interview", "On call <bridge>", "Room 4711", "取締役会", "Board", "غرفة الاجتماعات",
 }
 
-// load reads the conference with an index.
+// Load reads the conference with an index.
 func (c *conference) Load(_ *world.World, s *world.Sequence, i int64) {
 	*c = conference{s: s, i: i, progress: world.ProgressOf(s, i, conferenceLife(s, i))}
 	c.rest = fake.RngFor(s.Seed, tagRooms, i)
 	c.name = rooms[c.rest.Below(len(rooms))]
 }
 
-// append writes the conference's row, which is its instance too.
+// Append writes the conference's row, which is its instance too.
 func (c *conference) Append(dst []byte, w *world.World) []byte {
 	account := w.AccountSID(c.s.Account)
 	sid := string(w.AppendSID(nil, c.s, c.i))

@@ -55,10 +55,11 @@ type event struct {
 	what, who, from, which int
 }
 
-// load reads the event with an index.
+// Load reads the event with an index.
 func (e *event) Load(_ *world.World, s *world.Sequence, i int64) {
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
-	*e = event{s: s, i: i, at: s.Created(i), what: d.Below(len(auditEvents)), who: d.Below(6), from: d.Below(20), which: d.Below(world.OwnNumbers)}
+	*e = event{s: s, i: i, at: s.Created(i), what: d.Below(len(auditEvents)), who: d.Below(6), from: d.Below(20),
+		which: d.Below(world.OwnNumbers)}
 }
 
 func (e *event) doing() auditEvent { return auditEvents[e.what] }
@@ -98,7 +99,7 @@ func eventResourceFilter(x *world.Search, value string) (world.Condition, *forma
 	}), nil
 }
 
-// append writes the event's row, which is its instance too.
+// Append writes the event's row, which is its instance too.
 func (e *event) Append(dst []byte, w *world.World) []byte {
 	sid := string(w.AppendSID(nil, e.s, e.i))
 	account, does := w.AccountSID(e.s.Account), e.doing()

@@ -223,13 +223,13 @@ func notifiedCall(seed uint64, i int64) int64 {
 	return i*troubled + int64(d.Below(troubled-10))
 }
 
-// notificationsOf are those of one call: one or none.
+// NotificationsOf are those of one call: one or none.
 func NotificationsOf(_ *world.World, _ *world.Sequence, call int64) world.Condition {
 	i := call / troubled
 	return world.Condition{Test: func(r world.Row) bool { return r.(*notification).call == call }, Lo: i, Hi: i}
 }
 
-// load reads the notification with an index.
+// Load reads the notification with an index.
 func (n *notification) Load(w *world.World, s *world.Sequence, i int64) {
 	*n = notification{s: s, i: i, call: notifiedCall(s.Seed, i), at: s.Created(i), d: fake.RngFor(s.Seed, s.Kind.Tag, i)}
 }
@@ -248,7 +248,7 @@ func (n *notification) log() string {
 	return "1"
 }
 
-// append writes the notification's row, or its instance, which says more.
+// Append writes the notification's row, or its instance, which says more.
 func (n *notification) Append(dst []byte, w *world.World) []byte {
 	c := callScene(w, w.Below[n.s.Account][Calls], n.call, n.d)
 	sid := string(w.AppendSID(nil, n.s, n.i))

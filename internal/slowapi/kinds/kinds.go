@@ -1,4 +1,4 @@
-// The kinds of the world.
+// Package kinds makes the records of each kind and shows them as Twilio does.
 package kinds
 
 import "understudy/internal/slowapi/world"

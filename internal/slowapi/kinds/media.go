@@ -22,7 +22,7 @@ var Media = &world.Kind{
 	Remove:  true,
 }
 
-// places is how many indexes each message has for its media, most of them empty.
+// Places is how many indexes each message has for its media, most of them empty.
 const Places = 16
 
 // maxMedia is how many media a message may carry.
@@ -56,14 +56,14 @@ func deletedMedia(s *world.Sequence, message int64) int {
 	return end - first
 }
 
-// medium is one of the media of a message.
+// Medium is one of the media of a message.
 type Medium struct {
 	s       *world.Sequence
 	i       int64
 	created int64
 }
 
-// load reads the medium with an index.
+// Load reads the medium with an index.
 func (m *Medium) Load(_ *world.World, s *world.Sequence, i int64) { *m = Medium{s, i, s.Created(i)} }
 
 // contentType is what sort of picture it is.
@@ -75,7 +75,7 @@ func (m *Medium) contentType() string {
 	return "image/jpeg"
 }
 
-// append writes the medium's row, which is its instance too.
+// Append writes the medium's row, which is its instance too.
 func (m *Medium) Append(dst []byte, w *world.World) []byte {
 	account := w.AccountSID(m.s.Account)
 	message := string(w.AppendSID(nil, m.s.Among[Messages], m.i/Places))
@@ -94,14 +94,15 @@ func (m *Medium) Append(dst []byte, w *world.World) []byte {
 	return o.B
 }
 
-// mediaOf are the places of a message.
+// MediaOf are the places of a message.
 func MediaOf(_ *world.World, _ *world.Sequence, message int64) world.Condition {
-	return world.Condition{Test: func(r world.Row) bool { return r.(*Medium).i/Places == message }, Lo: message * Places, Hi: (message+1)*Places - 1}
+	return world.Condition{Test: func(r world.Row) bool { return r.(*Medium).i/Places == message }, Lo: message * Places,
+		Hi: (message+1)*Places - 1}
 }
 
 const tagPictures = 0x706963
 
-// pictureOf is the picture a medium holds: the sample of its type, with the
+// PictureOf is the picture a medium holds: the sample of its type, with the
 // medium's own tag behind the end of the image, where no reader of images looks.
 func PictureOf(m *Medium) format.Content {
 	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(m.s.Seed, tagPictures, m.i+Places*int64(m.s.Account)<<40)))

@@ -46,7 +46,7 @@ type message struct {
 	sent      int64
 }
 
-// mediaPlace is the one message of every twenty that carries media.
+// MediaPlace is the one message of every twenty that carries media.
 func MediaPlace(seed uint64, block int64) int64 {
 	d := fake.RngFor(seed, tagMedia, block)
 	return block*20 + int64(d.Below(20))
@@ -139,7 +139,7 @@ func messageLife(s *world.Sequence, i int64) world.Lifecycle {
 	return world.Lifecycle{Plan: plan, Dwell: messageDwell(&d, plan)}
 }
 
-// load reads the message with an index; its body waits until a row is written.
+// Load reads the message with an index; its body waits until a row is written.
 func (m *message) Load(w *world.World, s *world.Sequence, i int64) {
 	*m = message{s: s, i: i}
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
@@ -213,7 +213,7 @@ func (m *message) say(d fake.Rng) string {
 	return fake.Body(d, m.media > 0)
 }
 
-// append writes the message's row, which is its instance too.
+// Append writes the message's row, which is its instance too.
 func (m *message) Append(dst []byte, w *world.World) []byte {
 	from, to := string(m.from.AppendTo(nil, w.Seed)), string(m.to.AppendTo(nil, w.Seed))
 	sid := string(w.AppendSID(nil, m.s, m.i))

@@ -89,7 +89,7 @@ var numberColumns = []column{
 	{"voice_url", textOrNull("VoiceUrl")},
 }
 
-// dependentColumns are a number's among those that depend on an address.
+// DependentColumns are a number's among those that depend on an address.
 var DependentColumns = func() (all []column) {
 	own := map[string]func(*format.Object, string, *TableRow, *world.World){
 		"capabilities": capabilities("MMS", "SMS", "Voice"), "sms_application_sid": textOrNull("SmsApplicationSid"),

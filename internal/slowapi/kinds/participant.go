@@ -95,7 +95,7 @@ func seated(s *world.Sequence, i int64, kept bool) bool {
 	return (kept || p.Status() != "completed") && participantCall(rooms, room, seat) >= 0
 }
 
-// load reads who sits on a seat.
+// Load reads who sits on a seat.
 func (p *participant) Load(w *world.World, s *world.Sequence, i int64) {
 	rooms, room, seat := s.Among[Conferences], i/seats, int(i%seats)
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
@@ -141,7 +141,7 @@ func (p *participant) status() string {
 	return "connected"
 }
 
-// append writes the participant's row, which is its instance too.
+// Append writes the participant's row, which is its instance too.
 func (p *participant) Append(dst []byte, w *world.World) []byte {
 	account := w.AccountSID(p.s.Account)
 	call := string(w.AppendSID(nil, p.s.Among[Calls], p.call))
@@ -214,7 +214,7 @@ func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Valu
 	return fields, nil, nil
 }
 
-// participantsOf are the seats of a conference.
+// ParticipantsOf are the seats of a conference.
 func ParticipantsOf(_ *world.World, _ *world.Sequence, room int64) world.Condition {
 	return world.Condition{Test: func(r world.Row) bool { return r.(*participant).i/seats == room }, Lo: room * seats, Hi: (room+1)*seats - 1}
 }

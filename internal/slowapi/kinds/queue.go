@@ -77,7 +77,7 @@ func waiting(w *world.World, s *world.Sequence, queue int64) (q queued) {
 	return q
 }
 
-// members have no SID of their own. The one their tokens carry is never shown.
+// Members have no SID of their own. The one their tokens carry is never shown.
 var Members = &world.Kind{
 	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
 	Blank: func() world.Row { return new(member) },
@@ -103,7 +103,7 @@ type member struct {
 // memberCall is the call that a member is.
 func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 
-// load reads the member with an index.
+// Load reads the member with an index.
 func (m *member) Load(w *world.World, s *world.Sequence, i int64) {
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
 	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(firstQueues)-2))}
@@ -125,7 +125,7 @@ func (m *member) position(w *world.World) int64 {
 	return place
 }
 
-// membersOf are those who wait in one queue.
+// MembersOf are those who wait in one queue.
 func MembersOf(_ *world.World, _ *world.Sequence, queue int64) world.Condition {
 	return world.Condition{Test: func(r world.Row) bool { return r.(*member).queue == queue }, Lo: 0, Hi: math.MaxInt64}
 }
@@ -146,7 +146,7 @@ func findMember(w *world.World, s *world.Sequence, queue int64, name string) (in
 	return i, ok && i >= 0 && i < s.Count() && memberCall(w, i) == call
 }
 
-// append writes the member's row, which is its instance too.
+// Append writes the member's row, which is its instance too.
 func (m *member) Append(dst []byte, w *world.World) []byte {
 	call := string(w.AppendSID(nil, w.Below[m.s.Account][Calls], m.call))
 	queue := string(w.Cipher.AppendSID(nil, "QU", m.s.Account, tagQueues, m.queue))

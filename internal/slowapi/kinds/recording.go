@@ -26,10 +26,10 @@ var Recordings = &world.Kind{
 	Remove: true, Buries: true,
 }
 
-// recordingDates are all that narrows the lists of one call or conference.
+// RecordingDates are all that narrows the lists of one call or conference.
 var RecordingDates = world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*Recording).progress.Created })
 
-// recordingLook is one of the three ways a recording is shown.
+// RecordingLook is one of the three ways a recording is shown.
 type RecordingLook int
 
 const (
@@ -38,7 +38,7 @@ const (
 	RecordingOfConference
 )
 
-// recording is one recording, read from the seed, its mark and what it is of.
+// Recording is one recording, read from the seed, its mark and what it is of.
 type Recording struct {
 	progress world.Progress
 	S        *world.Sequence
@@ -71,7 +71,7 @@ func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
 	return world.Lifecycle{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
 }
 
-// load reads the recording with an index. How it is shown stays as it was.
+// Load reads the recording with an index. How it is shown stays as it was.
 func (r *Recording) Load(w *world.World, s *world.Sequence, i int64) {
 	*r = Recording{S: s, i: i, look: r.look, here: r.here, of: SubjectOf(s, i), progress: world.ProgressOf(s, i, recordingLife(s, i))}
 	r.rest = fake.RngFor(s.Seed, tagRecorded<<8, i)
@@ -153,7 +153,7 @@ func (r *Recording) source() string {
 	return "Trunking"
 }
 
-// append writes the recording's row as the path it is read on shows it: the
+// Append writes the recording's row as the path it is read on shows it: the
 // published documents have one shape for recordings alone, one below calls and
 // one below conferences.
 func (r *Recording) Append(dst []byte, w *world.World) []byte {
@@ -249,17 +249,17 @@ func readBuried(x *world.Search, value string) (world.Condition, *format.Refusal
 	return c, r
 }
 
-// buried tells whether a query asks for what was deleted lately.
+// Buried tells whether a query asks for what was deleted lately.
 func Buried(q format.Query) bool {
 	return strings.EqualFold(q.Given["IncludeSoftDeleted"].Value, "true")
 }
 
-// showRecording tells a recording how it looks on a path.
+// ShowRecording tells a recording how it looks on a path.
 func ShowRecording(look RecordingLook) func(world.Row, string) {
 	return func(r world.Row, here string) { one := r.(*Recording); one.look, one.here = look, here }
 }
 
-// sound is what the recording sounds like. Asked for one channel or two, it has
+// Sound is what the recording sounds like. Asked for one channel or two, it has
 // that many, else as many as it was recorded with.
 func (r *Recording) Sound(mp3 bool, asked string) format.Content {
 	channels := r.channels()

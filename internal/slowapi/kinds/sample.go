@@ -33,7 +33,7 @@ func sampleNamed(name string) []byte {
 	return raw
 }
 
-// wavOf plays so many seconds, from a quarter of the sample that chance decides.
+// WavOf plays so many seconds, from a quarter of the sample that chance decides.
 func WavOf(chance uint64, seconds, channels int64) *Loop {
 	raw := sampleNamed(fmt.Sprintf("channels%d.wav", channels))
 	data := seconds * wavBytes * channels
@@ -44,7 +44,7 @@ func WavOf(chance uint64, seconds, channels int64) *Loop {
 	return &Loop{head: head, sample: raw[wavHead:], shift: shift, Size: wavHead + data}
 }
 
-// mp3Of plays so many seconds, from a pair of frames that chance decides: over
+// Mp3Of plays so many seconds, from a pair of frames that chance decides: over
 // two frames the signs of a steady tone repeat.
 func Mp3Of(chance uint64, seconds, channels int64) *Loop {
 	const rate, moments = 32000, 1152
@@ -53,7 +53,7 @@ func Mp3Of(chance uint64, seconds, channels int64) *Loop {
 	return &Loop{sample: raw, shift: int64(chance%14) * 2 * Mp3Frame, Size: frames * Mp3Frame}
 }
 
-// loop is a head and then a sample over and over, to a size.
+// Loop is a head and then a sample over and over, to a size.
 type Loop struct {
 	head, sample []byte
 	shift        int64 // where in the sample it begins
@@ -92,6 +92,6 @@ func (c *Loop) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// maxAudio is how many seconds are to hear of a recording, however long it
+// MaxAudio is how many seconds are to hear of a recording, however long it
 // says it is.
 const MaxAudio = 30

@@ -48,7 +48,9 @@ var Addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddres
 	},
 },
 	tableFilter("CustomerName"), tableFilter("FriendlyName"),
-	world.Filter{Key: "EmergencyEnabled", Read: world.TruthFilter(func(r world.Row) bool { return r.(*TableRow).Field("EmergencyEnabled") == "true" })},
+	world.Filter{Key: "EmergencyEnabled", Read: world.TruthFilter(func(r world.Row) bool {
+		return r.(*TableRow).Field("EmergencyEnabled") == "true"
+	})},
 	tableFilter("IsoCountry"),
 )
 
@@ -70,7 +72,7 @@ func addressOf(w *world.World, account int, number int64) string {
 	return string(w.Cipher.AppendSID(nil, "AD", account, tagAddresses, index))
 }
 
-// dependOn are the numbers that name an address.
+// DependOn are the numbers that name an address.
 func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
 	sid := string(w.AppendSID(nil, w.Below[s.Account][Addresses], address))
 	return world.Everywhere(func(r world.Row) bool {
@@ -116,7 +118,8 @@ var Applications = tableKind("applications", "AP", tagApplications, seededApplic
 		"VoiceCallerIdLookup": truths, "PublicApplicationConnectEnabled": truths,
 	},
 	defaults: map[string]string{
-		"ApiVersion": format.ApiVersion, "VoiceMethod": "POST", "VoiceFallbackMethod": "POST", "StatusCallbackMethod": "POST", "SmsMethod": "POST",
+		"ApiVersion": format.ApiVersion, "VoiceMethod": "POST", "VoiceFallbackMethod": "POST", "StatusCallbackMethod": "POST",
+		"SmsMethod":         "POST",
 		"SmsFallbackMethod": "POST",
 	},
 	first: firstApplication,
@@ -192,7 +195,8 @@ func callerIDKind() *world.Kind {
 		},
 		may:   map[string][]string{"FriendlyName": nil},
 		first: firstCallerID,
-	}, tableFilter("PhoneNumber"), world.Filter{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*TableRow).friendlyName() })})
+	}, tableFilter("PhoneNumber"), world.Filter{Key: "FriendlyName",
+		Read: world.TextFilter(func(r world.Row) string { return r.(*TableRow).friendlyName() })})
 	k.Create, k.Made = createCallerID, http.StatusOK
 	return k
 }

@@ -11,7 +11,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// tableRow is one number, application, key, caller id, address or queue.
+// TableRow is one number, application, key, caller id, address or queue.
 type TableRow struct {
 	layout *table
 	s      *world.Sequence
@@ -100,7 +100,7 @@ func readFields(may map[string][]string, form url.Values) (map[string]string, *f
 	return fields, nil
 }
 
-// load reads the card with an index.
+// Load reads the card with an index.
 func (c *TableRow) Load(w *world.World, s *world.Sequence, i int64) {
 	*c = TableRow{layout: c.layout, s: s, i: i, fields: map[string]string{}}
 	if !s.Written(i) && i < s.Base {
@@ -113,7 +113,7 @@ func (c *TableRow) Load(w *world.World, s *world.Sequence, i int64) {
 	}
 }
 
-// field is what a field holds.
+// Field is what a field holds.
 func (c *TableRow) Field(name string) string {
 	if value := c.fields[name]; value != "" {
 		return value
@@ -140,7 +140,7 @@ func (c *TableRow) updated() int64 {
 	return created
 }
 
-// append writes the card's row, which is its instance too.
+// Append writes the card's row, which is its instance too.
 func (c *TableRow) Append(dst []byte, w *world.World) []byte {
 	columns := c.Shown
 	if columns == nil {

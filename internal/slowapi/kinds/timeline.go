@@ -83,7 +83,7 @@ type subject struct {
 	lost       bool  // nobody answered: there is nothing to hear
 }
 
-// subjectOf finds what one of the recordings is of.
+// SubjectOf finds what one of the recordings is of.
 func SubjectOf(s *world.Sequence, i int64) subject {
 	rooms := s.Among[Conferences]
 	extra := s.Base - recordingsPerBlock*rooms.Base
@@ -127,7 +127,7 @@ func recordedCall(s *world.Sequence, from int64) subject {
 // nothing is a condition no record meets.
 var nothing = world.Condition{Test: func(world.Row) bool { return false }, Hi: -1}
 
-// recordingsOfCall are those of a call, alone or as the first in a conference.
+// RecordingsOfCall are those of a call, alone or as the first in a conference.
 func RecordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condition {
 	rooms := s.Among[Conferences]
 	if call >= s.Among[Calls].Base {
@@ -161,7 +161,7 @@ func recordingsNear(s, rooms *world.Sequence, call int64) []int64 {
 	return []int64{first, first + 1, first + 2, first + 3}
 }
 
-// recordingsOfConference are the two of a conference.
+// RecordingsOfConference are the two of a conference.
 func RecordingsOfConference(_ *world.World, s *world.Sequence, room int64) world.Condition {
 	rooms := s.Among[Conferences]
 	if room >= rooms.Base {
@@ -201,7 +201,7 @@ func spokenAt(s *world.Sequence, transcription int64) int64 {
 	return min(at, until)
 }
 
-// transcriptionsOf is the one of a recording, if it has one.
+// TranscriptionsOf is the one of a recording, if it has one.
 func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.Condition {
 	i := recording / perTranscription
 	if i >= s.Base || spokenIn(s, i) != recording {

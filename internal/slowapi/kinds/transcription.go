@@ -37,13 +37,13 @@ func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
 	return world.Lifecycle{Plan: transcriptionDone, Dwell: dwell}
 }
 
-// load reads the transcription with an index.
+// Load reads the transcription with an index.
 func (t *transcription) Load(w *world.World, s *world.Sequence, i int64) {
 	*t = transcription{s: s, i: i, progress: world.ProgressOf(s, i, transcriptionLife(s, i))}
 	t.of.Load(w, s.Among[Recordings], spokenIn(s, i))
 }
 
-// append writes the transcription's row, which is its instance too. Its price
+// Append writes the transcription's row, which is its instance too. Its price
 // is a number, unlike that of a recording.
 func (t *transcription) Append(dst []byte, w *world.World) []byte {
 	account := w.AccountSID(t.s.Account)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// edit is what happens to one record, named by its place in the order of
+// Edit is what happens to one record, named by its place in the order of
 // creation (0 is the oldest) or by its SID.
 type Edit struct {
 	Index   *int64  `json:"index"`
@@ -25,7 +25,7 @@ const (
 	editedStatus = "=status"
 )
 
-// entryOf is the entry for an edit. The caller holds mu.
+// EntryOf is the entry for an edit. The caller holds mu.
 func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid string, err error) {
 	k := w.KindNamed(kind)
 	s := w.Of(k, account)

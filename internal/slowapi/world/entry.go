@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// entry is one thing that happened. At is the world's time then, Wall the real
+// Entry is one thing that happened. At is the world's time then, Wall the real
 // one, so that a running clock can catch up after a pause.
 type Entry struct {
 	Op      string            `json:"op"` // advance, pass, create, update, delete, edit, restore
@@ -23,7 +23,7 @@ type Entry struct {
 	New     map[string]int    `json:"new,omitempty"`
 }
 
-// check tells whether an entry can become true. A journal is a file and files
+// Check tells whether an entry can become true. A journal is a file and files
 // come from anywhere, so nothing is taken for granted. The caller holds mu.
 func (w *World) Check(e Entry) error {
 	if e.At.Before(w.clock) {
@@ -85,7 +85,7 @@ func (w *World) checkWrite(e Entry) error {
 	return nil
 }
 
-// apply makes an entry true, and tells how many records moved on in their
+// Apply makes an entry true, and tells how many records moved on in their
 // lives. The caller holds mu for writing.
 func (w *World) Apply(e Entry) (moved int, err error) {
 	if err := w.Check(e); err != nil {
@@ -202,7 +202,7 @@ func (w *World) applyWrite(e Entry) {
 	}
 }
 
-// nextDue is when the next record moves on by itself, in Unix seconds. The
+// NextDue is when the next record moves on by itself, in Unix seconds. The
 // caller holds mu.
 func (w *World) NextDue() int64 {
 	due := int64(math.MaxInt64)

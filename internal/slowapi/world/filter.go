@@ -8,13 +8,13 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// filter is one parameter that narrows a list.
+// Filter is one parameter that narrows a list.
 type Filter struct {
 	Key  string
 	Read func(x *Search, value string) (Condition, *format.Refusal)
 }
 
-// condition is what a filter with its value asks for. lo and hi bound the
+// Condition is what a filter with its value asks for. lo and hi bound the
 // indexes that may meet it, so that a window of time costs no scan; the late
 // ones of a sequence are looked at all the same.
 type Condition struct {
@@ -22,19 +22,19 @@ type Condition struct {
 	Lo, Hi int64
 }
 
-// everywhere is a condition that any index may meet.
+// Everywhere is a condition that any index may meet.
 func Everywhere(test func(Row) bool) Condition {
 	return Condition{Test: test, Lo: 0, Hi: math.MaxInt64}
 }
 
-// textFilter asks for exactly this text.
+// TextFilter asks for exactly this text.
 func TextFilter(get func(Row) string) func(*Search, string) (Condition, *format.Refusal) {
 	return func(_ *Search, value string) (Condition, *format.Refusal) {
 		return Everywhere(func(r Row) bool { return get(r) == value }), nil
 	}
 }
 
-// truthFilter asks for true or false.
+// TruthFilter asks for true or false.
 func TruthFilter(get func(Row) bool) func(*Search, string) (Condition, *format.Refusal) {
 	return func(_ *Search, value string) (Condition, *format.Refusal) {
 		asked := strings.EqualFold(value, "true")
@@ -45,7 +45,7 @@ func TruthFilter(get func(Row) bool) func(*Search, string) (Condition, *format.R
 	}
 }
 
-// patternFilter asks for numbers that contain the value; a star is any digit.
+// PatternFilter asks for numbers that contain the value; a star is any digit.
 func PatternFilter(get func(Row) string) func(*Search, string) (Condition, *format.Refusal) {
 	return func(_ *Search, value string) (Condition, *format.Refusal) {
 		return Everywhere(func(r Row) bool { return ContainsPattern(get(r), value) }), nil
@@ -71,7 +71,7 @@ func MatchesHere(number, pattern string) bool {
 	return true
 }
 
-// clockFilters are the three filters on a time: on it, up to it, from it on.
+// ClockFilters are the three filters on a time: on it, up to it, from it on.
 // Twilio words the edges of X< differently by list: for calls "before this
 // date", for messages "on and before". A time equal to the edge is included;
 // the quirks edge-exclusive, before-whole-day and before-midnight change that.
@@ -119,7 +119,8 @@ func timeCondition(x *Search, value string, get func(Row) int64, edges func(form
 		return Condition{}, format.Invalid("Invalid date value.")
 	}
 	if x.Quirks.On(Retention) && x.S.Kind.Retained && asked.From < x.W.Now().Unix()-400*86400 {
-		return Condition{}, format.Refuse(400, 20004, "Date range specified in query is partially or entirely outside of retention window of 400 days")
+		return Condition{}, format.Refuse(400, 20004, "Date range specified in query is partially or entirely outside of retention window "+
+			"of 400 days")
 	}
 	first, last := edges(asked)
 	c := Condition{
@@ -135,7 +136,7 @@ func timeCondition(x *Search, value string, get func(Row) int64, edges func(form
 	return c, nil
 }
 
-// keysOf are the names of some filters.
+// KeysOf are the names of some filters.
 func KeysOf(filters []Filter) []string {
 	keys := make([]string, len(filters))
 	for i, f := range filters {

@@ -17,7 +17,7 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// journal appends entries to a file, one JSON object a line, each on the disk
+// Journal appends entries to a file, one JSON object a line, each on the disk
 // before it becomes true. The zero journal keeps nothing.
 type Journal struct {
 	mu     sync.Mutex
@@ -37,7 +37,7 @@ type heading struct {
 
 const journalName = "understudy slowapi 1"
 
-// openJournal opens the file, or makes it, and lets the world go through what
+// OpenJournal opens the file, or makes it, and lets the world go through what
 // stands in it. A last line without its end is what a crash leaves: it is cut
 // off and logged. Anything else that cannot be read is an error.
 func OpenJournal(path string, w *World, log *slog.Logger) (*Journal, error) {
@@ -127,7 +127,7 @@ func sameWorld(w *World, line []byte) error {
 	return nil
 }
 
-// append keeps an entry: when it returns without error, the entry is on the disk.
+// Append keeps an entry: when it returns without error, the entry is on the disk.
 func (j *Journal) Append(e Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -164,7 +164,7 @@ func (j *Journal) write(what any) error {
 	return nil
 }
 
-// close ends the journal.
+// Close ends the journal.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -179,5 +179,5 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// errUnkept means that the journal could not be written.
+// ErrUnkept means that the journal could not be written.
 var ErrUnkept = errors.New("slowapi: the journal could not be written")

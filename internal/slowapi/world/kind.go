@@ -7,8 +7,8 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// kind is one sort of record. A new one is a table like calls or messages in a
-// file of its own, a line in kinds and its paths in routes.
+// Kind is one sort of record. A new one is a file of package kinds, a line in
+// kinds.All and its paths in the table of routes.
 type Kind struct {
 	Name        string                                    // the list's key, unless key says another
 	Key         string                                    // the list's key where that is not the name
@@ -19,51 +19,51 @@ type Kind struct {
 	Filters     []Filter
 	Blank       func() Row
 
-	// seed is what the main account begins with; nil when that is nothing. Those
+	// Seed is what the main account begins with; nil when that is nothing. Those
 	// of the kinds before it are there already, in w.below[0].
 	Seed func(w *World, k *Kind) *Sequence
-	// derive makes a new sequence follow from others of its account; nil for most.
+	// Derive makes a new sequence follow from others of its account; nil for most.
 	Derive func(w *World, s *Sequence)
-	// life is what a record goes through; nil when nothing happens to it by itself.
+	// Life is what a record goes through; nil when nothing happens to it by itself.
 	Life func(s *Sequence, i int64) Lifecycle
-	// create reads what a new record is made of from a form; nil when POST to
+	// Create reads what a new record is made of from a form; nil when POST to
 	// the list is not allowed.
 	Create func(w *World, s *Sequence, form url.Values) (map[string]string, *format.Refusal)
-	// update reads from a form which fields change, and which states follow the
+	// Update reads from a form which fields change, and which states follow the
 	// one reached when the life is cut; nil when POST to a record is not allowed.
 	Update func(w *World, s *Sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *format.Refusal)
-	// remove allows DELETE. buries keeps what was deleted in sight of those who
+	// Remove allows DELETE. buries keeps what was deleted in sight of those who
 	// ask for it.
 	Remove, Buries bool
-	// keeps tells why a record cannot be deleted now; nil means that it always can.
+	// Keeps tells why a record cannot be deleted now; nil means that it always can.
 	Keeps func(w *World, s *Sequence, i int64) *format.Refusal
-	// arrives allows /-/advance to create some.
+	// Arrives allows /-/advance to create some.
 	Arrives bool
-	// finals are the final states an edit may put a record into; nil when an edit
+	// Finals are the final states an edit may put a record into; nil when an edit
 	// cannot change one.
 	Finals []string
-	// rewrite is what an edit of a record's body sets; nil when it has none.
+	// Rewrite is what an edit of a record's body sets; nil when it has none.
 	Rewrite func(w *World, s *Sequence, i int64, body string) map[string]string
-	// found finds a record by what stands for it in a path where that is not its
+	// Found finds a record by what stands for it in a path where that is not its
 	// SID; the parent is the record the path names before it.
 	Found func(w *World, s *Sequence, parent int64, name string) (int64, bool)
-	// made is the status of the answer to a creation; 0 means 201.
+	// Made is the status of the answer to a creation; 0 means 201.
 	Made int
-	// retained kinds are kept for 400 days only, when the quirk retention is on.
+	// Retained kinds are kept for 400 days only, when the quirk retention is on.
 	Retained bool
 }
 
-// row is one record as read from the seed and its mark. load is cheap and may
+// Row is one record as read from the seed and its mark. load is cheap and may
 // be called for many records in turn; append does the costly part.
 type Row interface {
 	Load(w *World, s *Sequence, i int64)
 	Append(dst []byte, w *World) []byte
 }
 
-// maker is a row that looks different in the answer to its creation.
+// Maker is a row that looks different in the answer to its creation.
 type Maker interface{ Made() }
 
-// listKey is the list's key.
+// ListKey is the list's key.
 func (k *Kind) ListKey() string {
 	if k.Key != "" {
 		return k.Key

@@ -3,7 +3,7 @@ package world
 
 import "understudy/internal/slowapi/format"
 
-// place is where in a list a page stands.
+// Place is where in a list a page stands.
 type Place struct {
 	Size, Page int64
 	Token      string
@@ -16,7 +16,7 @@ const (
 	maxSize     = 1000
 )
 
-// readSize reads PageSize and Page, and takes PageToken as it is.
+// ReadSize reads PageSize and Page, and takes PageToken as it is.
 func ReadSize(q format.Query, on Quirks) (Place, *format.Refusal) {
 	p := Place{Size: defaultSize, Token: q.Given["PageToken"].Value}
 	if g, there := q.Given["PageSize"]; there {
@@ -41,7 +41,7 @@ func ReadSize(q format.Query, on Quirks) (Place, *format.Refusal) {
 	return p, nil
 }
 
-// readPlace reads where in the list a query's page stands. The caller holds the
+// ReadPlace reads where in the list a query's page stands. The caller holds the
 // world for reading.
 func (x *Search) ReadPlace(q format.Query) (Place, *format.Refusal) {
 	p, r := ReadSize(q, x.Quirks)

@@ -29,12 +29,12 @@ var quirkNames = []string{
 	ParticipantsKept, MediaLate, RangeForgiven,
 }
 
-// quirks are those switched on.
+// Quirks are those switched on.
 type Quirks map[string]bool
 
 func (q Quirks) On(name string) bool { return q[name] }
 
-// readQuirks checks the names.
+// ReadQuirks checks the names.
 func ReadQuirks(asked []string) (Quirks, error) {
 	on := Quirks{}
 	for _, name := range asked {

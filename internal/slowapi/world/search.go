@@ -9,7 +9,7 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// search walks the records of a sequence that meet every condition.
+// Search walks the records of a sequence that meet every condition.
 type Search struct {
 	W          *World
 	S          *Sequence
@@ -21,7 +21,7 @@ type Search struct {
 	row        Row
 }
 
-// newSearch reads the filters of a query. The caller holds the world for reading.
+// NewSearch reads the filters of a query. The caller holds the world for reading.
 func NewSearch(w *World, s *Sequence, narrow *Condition, filters []Filter, on Quirks, q format.Query) (*Search, *format.Refusal) {
 	x := &Search{W: w, S: s, Q: q, Quirks: on, hi: math.MaxInt64, row: s.Kind.Blank()}
 	if narrow != nil {
@@ -34,7 +34,7 @@ func NewSearch(w *World, s *Sequence, narrow *Condition, filters []Filter, on Qu
 	return x, nil
 }
 
-// readFilters adds what the filters in the query ask for.
+// ReadFilters adds what the filters in the query ask for.
 func (x *Search) ReadFilters(filters []Filter) *format.Refusal {
 	for _, f := range filters {
 		g := x.Q.Given[f.Key]
@@ -51,7 +51,7 @@ func (x *Search) ReadFilters(filters []Filter) *format.Refusal {
 	return nil
 }
 
-// suits tells whether a row meets every condition.
+// Suits tells whether a row meets every condition.
 func (x *Search) Suits(r Row) bool {
 	for _, c := range x.conditions {
 		if !c.Test(r) {
@@ -108,7 +108,7 @@ func (x *Search) above(i int64) int64 {
 // batch is how many records are looked at before others get a turn.
 const batch = 512
 
-// down collects up to n indexes from start downwards, after skipping some.
+// Down collects up to n indexes from start downwards, after skipping some.
 func (x *Search) Down(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
 	if skip > 0 && x.open() {
 		x.W.Mu.RLock()
@@ -164,7 +164,7 @@ func (x *Search) up(ctx context.Context, start int64, n int) ([]int64, error) {
 	return found, nil
 }
 
-// indexes finds the page's records, newest first. The position comes from the
+// Indexes finds the page's records, newest first. The position comes from the
 // token; a Page without one counts from the newest record.
 func (x *Search) Indexes(ctx context.Context, p Place) ([]int64, error) {
 	if p.back {
@@ -186,7 +186,7 @@ func (x *Search) Sid(i int64) string {
 	return string(x.W.AppendSID(nil, x.S, i))
 }
 
-// rows appends the records, each after dress told it how it looks, some at a
+// Rows appends the records, each after dress told it how it looks, some at a
 // time, so that writers need not wait.
 func (x *Search) Rows(dst []byte, found []int64, dress func(Row)) []byte {
 	first := true

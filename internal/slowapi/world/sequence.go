@@ -8,7 +8,7 @@ import (
 	"understudy/internal/slowapi/fake"
 )
 
-// sequence holds the records of one kind in one account. A record's index is
+// Sequence holds the records of one kind in one account. A record's index is
 // its place in the order of creation; lists show the highest index first.
 // What the seed makes is computed, so only what happened since costs memory.
 type Sequence struct {
@@ -21,10 +21,10 @@ type Sequence struct {
 	Newest int64 // when the newest of them was created, in Unix seconds
 	span   int64 // how many seconds lie between the oldest and the newest
 
-	// at is when a seeded record was created, where that follows from another
+	// At is when a seeded record was created, where that follows from another
 	// record; nil where newest and span say it. It never falls as the index rises.
 	At func(i int64) int64
-	// size and has are how many indexes there are and which of them hold records,
+	// Size and has are how many indexes there are and which of them hold records,
 	// where all of that follows from other records; nil where base and born say it.
 	Size func() int64
 	Has  func(i int64) bool
@@ -49,7 +49,7 @@ type mark struct {
 // the sequence keeps it among the late ones.
 const slack = 2 * 3600
 
-// count is how many records there ever were, deleted ones included.
+// Count is how many records there ever were, deleted ones included.
 func (s *Sequence) Count() int64 {
 	if s.Size != nil {
 		return s.Size()
@@ -57,7 +57,7 @@ func (s *Sequence) Count() int64 {
 	return s.Base + int64(len(s.born))
 }
 
-// created is when a record was created. It never falls as the index rises.
+// Created is when a record was created. It never falls as the index rises.
 func (s *Sequence) Created(i int64) int64 {
 	switch {
 	case s.Size != nil, i < s.Base && s.At != nil:
@@ -87,23 +87,23 @@ func (s *Sequence) age(k int64) int64 {
 	return s.span*k/gaps + int64(chance>>8)%(s.span/gaps/2+1)
 }
 
-// firstSince is the lowest index created at or after t, count when there is none.
+// FirstSince is the lowest index created at or after t, count when there is none.
 func (s *Sequence) FirstSince(t int64) int64 {
 	return int64(sort.Search(int(s.Count()), func(i int) bool { return s.Created(int64(i)) >= t }))
 }
 
-// deleted tells whether a record was deleted.
+// Deleted tells whether a record was deleted.
 func (s *Sequence) Deleted(i int64) bool {
 	_, gone := slices.BinarySearch(s.Gone, i)
 	return gone
 }
 
-// exists tells whether there is a record with this index now.
+// Exists tells whether there is a record with this index now.
 func (s *Sequence) Exists(i int64) bool {
 	return i >= 0 && i < s.Count() && !s.Deleted(i) && (s.Has == nil || s.Has(i))
 }
 
-// buried tells whether a record was deleted so lately that it still shows to
+// Buried tells whether a record was deleted so lately that it still shows to
 // those who ask for what was deleted: Twilio keeps a recording's data 40 days.
 func (s *Sequence) Buried(i int64, now int64) bool {
 	if !s.Kind.Buries || !s.Deleted(i) {
@@ -138,7 +138,7 @@ func (s *Sequence) markFor(i int64) *mark {
 	return m
 }
 
-// form is what writes set in a field of a record.
+// Form is what writes set in a field of a record.
 func (s *Sequence) Form(i int64, field string) (string, bool) {
 	m := s.Marks[i]
 	if m == nil {
@@ -148,7 +148,7 @@ func (s *Sequence) Form(i int64, field string) (string, bool) {
 	return value, set
 }
 
-// written tells whether a record was created by a write.
+// Written tells whether a record was created by a write.
 func (s *Sequence) Written(i int64) bool {
 	m := s.Marks[i]
 	return m != nil && m.written
@@ -172,17 +172,17 @@ func without(list []int64, i int64) []int64 {
 	return slices.Delete(list, pos, pos+1)
 }
 
-// lifecycle is what a record goes through. The last status stands twice when a
+// Lifecycle is what a record goes through. The last status stands twice when a
 // price appears one step after the final state.
 type Lifecycle struct {
 	Plan  []string
 	Dwell [8]int64 // seconds spent in each step before the next
 }
 
-// final is the step after which nothing happens.
+// Final is the step after which nothing happens.
 func (l *Lifecycle) Final() int { return len(l.Plan) - 1 }
 
-// progress is one record's life together with how far it has come.
+// Progress is one record's life together with how far it has come.
 type Progress struct {
 	Lifecycle
 	Step    int
@@ -192,7 +192,7 @@ type Progress struct {
 	Newest  int64 // no seeded time lies after it
 }
 
-// progressOf reads how far a record has come.
+// ProgressOf reads how far a record has come.
 func ProgressOf(s *Sequence, i int64, l Lifecycle) Progress {
 	p := Progress{Lifecycle: l, m: s.Marks[i], Created: s.Created(i), Newest: s.Newest}
 	if i < s.Base {
@@ -209,13 +209,13 @@ func ProgressOf(s *Sequence, i int64, l Lifecycle) Progress {
 	return p
 }
 
-// status is the status now.
+// Status is the status now.
 func (p *Progress) Status() string { return p.Plan[p.Step] }
 
 // done tells whether nothing more happens to the record by itself.
 func (p *Progress) done() bool { return p.Step >= p.Final() }
 
-// settled tells whether the step after the final state is reached too.
+// Settled tells whether the step after the final state is reached too.
 func (p *Progress) Settled() bool {
 	n := len(p.Plan)
 	return p.done() && n >= 2 && p.Plan[n-1] == p.Plan[n-2]
@@ -238,7 +238,7 @@ func (p *Progress) at(step int) int64 {
 	return min(t, p.Newest)
 }
 
-// reached is when a status was first reached, 0 when it was not.
+// Reached is when a status was first reached, 0 when it was not.
 func (p *Progress) Reached(status string) int64 {
 	return p.at(slices.Index(p.Plan, status))
 }
@@ -246,7 +246,7 @@ func (p *Progress) Reached(status string) int64 {
 // due is when the next step comes by itself.
 func (p *Progress) due() int64 { return p.at(p.Step) + p.Dwell[p.Step] }
 
-// updated is when the record last changed.
+// Updated is when the record last changed.
 func (p *Progress) Updated() int64 {
 	t := p.at(p.Step)
 	if p.m != nil {

@@ -1,4 +1,5 @@
-// The world: what the seed made, what happened since, and its clock.
+// Package world holds the records of a made-up account: what the seed made, what
+// happened since, and its clock.
 package world
 
 import (
@@ -35,40 +36,40 @@ type World struct {
 	kinds    []*Kind // all others
 }
 
-// days the calls and messages are spread over.
+// Days the calls and messages are spread over.
 const Days = 90
 
 // unfinished is how many of the newest indexes are looked at for records that
 // are not in a final state at the beginning.
 const unfinished = 32
 
-// tagSecrets is the tag of the draws of secrets.
+// TagSecrets is the tag of the draws of secrets.
 const TagSecrets = 0x736563
 
 // maxBorn bounds how many records of one kind may be created in one account.
 const maxBorn = 1_000_000
 
-// maxAccounts bounds how many accounts a world may have.
+// MaxAccounts bounds how many accounts a world may have.
 const MaxAccounts = 1000
 
 var ErrFull = errors.New("slowapi: this world has no room for more records of this kind")
 
 // worldOptions say what a world is made of.
-type WorldOptions struct {
+type Options struct {
 	Seed           uint64
 	Records        int
 	Epoch          time.Time
 	Account, Token string
 	Flows, Kept    bool
 	Now            func() time.Time
-	// accounts is the kind of the accounts, kinds all others in the order of their
+	// Accounts is the kind of the accounts, kinds all others in the order of their
 	// making.
 	Accounts *Kind
 	Kinds    []*Kind
 }
 
 // newWorld makes a world in which nothing happened yet.
-func NewWorld(o WorldOptions) *World {
+func New(o Options) *World {
 	w := &World{
 		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch.UTC().Truncate(time.Second),
 		People: max(int64(o.Records)/5, 1), Cipher: fake.NewCipher(o.Seed),
@@ -122,7 +123,7 @@ func (w *World) findLive(s *Sequence) {
 	}
 }
 
-// now is the world's time. The caller holds mu.
+// Now is the world's time. The caller holds mu.
 func (w *World) Now() time.Time {
 	if !w.flows {
 		return w.clock
@@ -130,7 +131,7 @@ func (w *World) Now() time.Time {
 	return w.clock.Add(max(w.Real().Sub(w.wall), 0))
 }
 
-// of is the sequence of a kind in an account, nil when there is none.
+// Of is the sequence of a kind in an account, nil when there is none.
 func (w *World) Of(k *Kind, account int) *Sequence {
 	if k == w.accounts {
 		return w.Top
@@ -141,7 +142,7 @@ func (w *World) Of(k *Kind, account int) *Sequence {
 	return w.Below[account][k]
 }
 
-// appendSID appends the SID of a record.
+// AppendSID appends the SID of a record.
 func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 	if s.Kind == w.accounts {
 		return append(dst, w.AccountSID(int(i))...)
@@ -153,7 +154,7 @@ func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 	return w.Cipher.AppendSID(dst, prefix, s.Account, s.Kind.Tag, i)
 }
 
-// find is the index of the record a SID names, deleted or not; false when this
+// Find is the index of the record a SID names, deleted or not; false when this
 // sequence never had it.
 func (w *World) Find(s *Sequence, sid string) (int64, bool) {
 	if s.Kind == w.accounts {
@@ -168,7 +169,7 @@ func (w *World) Find(s *Sequence, sid string) (int64, bool) {
 	return i, string(w.AppendSID(buf[:0], s, i)) == sid
 }
 
-// accountSID is the SID of an account by its number.
+// AccountSID is the SID of an account by its number.
 func (w *World) AccountSID(account int) string {
 	if account == 0 {
 		return w.Account
@@ -176,7 +177,7 @@ func (w *World) AccountSID(account int) string {
 	return string(w.Cipher.AppendSID(nil, w.accounts.Prefix, 0, w.accounts.Tag, int64(account)))
 }
 
-// accountIndex is the number of the account a SID names.
+// AccountIndex is the number of the account a SID names.
 func (w *World) AccountIndex(sid string) (int, bool) {
 	if sid == w.Account {
 		return 0, true
@@ -185,7 +186,7 @@ func (w *World) AccountIndex(sid string) (int, bool) {
 	return int(i), ok && i > 0 && i < w.Top.Count() && w.AccountSID(int(i)) == sid
 }
 
-// accountToken is the secret of an account.
+// AccountToken is the secret of an account.
 func (w *World) AccountToken(account int) string {
 	if account == 0 {
 		return w.Token
@@ -194,7 +195,7 @@ func (w *World) AccountToken(account int) string {
 	return string(d.Hex(nil, 16))
 }
 
-// kindNamed is the kind with a list key, nil for none.
+// KindNamed is the kind with a list key, nil for none.
 func (w *World) KindNamed(name string) *Kind {
 	if name == w.accounts.Name {
 		return w.accounts

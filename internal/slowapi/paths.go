@@ -39,7 +39,8 @@ var soundRoutes = []route{
 	{pattern: "Accounts/*/Conferences", kind: kinds.Conferences},
 	{pattern: "Accounts/*/Conferences/*", kind: kinds.Conferences, instance: true},
 	{pattern: "Accounts/*/Conferences/*/Participants", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf},
-	{pattern: "Accounts/*/Conferences/*/Participants/*", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf, instance: true},
+	{pattern: "Accounts/*/Conferences/*/Participants/*", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf,
+		instance: true},
 	{pattern: "Accounts/*/Recordings", kind: kinds.Recordings, dress: kinds.ShowRecording(kinds.RecordingAlone)},
 	{pattern: "Accounts/*/Recordings/*", kind: kinds.Recordings, dress: kinds.ShowRecording(kinds.RecordingAlone), instance: true},
 	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, kinds.RecordingOfCall, false),
@@ -49,13 +50,15 @@ var soundRoutes = []route{
 	{pattern: "Accounts/*/Transcriptions", kind: kinds.Transcriptions},
 	{pattern: "Accounts/*/Transcriptions/*", kind: kinds.Transcriptions, instance: true},
 	{pattern: "Accounts/*/Recordings/*/Transcriptions", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf},
-	{pattern: "Accounts/*/Recordings/*/Transcriptions/*", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf, instance: true},
+	{pattern: "Accounts/*/Recordings/*/Transcriptions/*", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf,
+		instance: true},
 	{pattern: "Accounts/*/Messages/*/Media", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf},
 	{pattern: "Accounts/*/Messages/*/Media/*", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, instance: true},
 }
 
 // recordedIn is the list of recordings of one call or conference, or one of them.
-func recordedIn(path string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition, look kinds.RecordingLook, instance bool) route {
+func recordedIn(path string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition,
+	look kinds.RecordingLook, instance bool) route {
 	r := route{
 		pattern: "Accounts/*/" + path + "/*/Recordings", kind: kinds.Recordings, instance: instance,
 		parent: parent, within: within, filters: kinds.RecordingDates, dress: kinds.ShowRecording(look),
@@ -101,9 +104,11 @@ func fileRouteOf(path string) (*route, []string) {
 var notificationRoutes = []route{
 	{pattern: "Accounts/*/Notifications", kind: kinds.Notifications},
 	{pattern: "Accounts/*/Notifications/*", kind: kinds.Notifications, instance: true, dress: kinds.WholeNotification},
-	{pattern: "Accounts/*/Calls/*/Notifications", kind: kinds.Notifications, parent: kinds.Calls, within: kinds.NotificationsOf, dress: kinds.NotificationBelow},
-	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: kinds.Notifications, instance: true, parent: kinds.Calls, within: kinds.NotificationsOf,
-		dress: func(r world.Row, here string) { kinds.NotificationBelow(r, here); kinds.WholeNotification(r, here) }},
+	{pattern: "Accounts/*/Calls/*/Notifications", kind: kinds.Notifications, parent: kinds.Calls, within: kinds.NotificationsOf,
+		dress: kinds.NotificationBelow},
+	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: kinds.Notifications, instance: true, parent: kinds.Calls,
+		within: kinds.NotificationsOf,
+		dress:  func(r world.Row, here string) { kinds.NotificationBelow(r, here); kinds.WholeNotification(r, here) }},
 }
 
 var callEventRoutes = []route{
@@ -149,7 +154,7 @@ var usageRoutes = func() (all []route) {
 	for _, name := range []string{"", "/AllTime", "/Daily", "/LastMonth", "/Monthly", "/ThisMonth", "/Today", "/Yearly", "/Yesterday"} {
 		all = append(all, route{
 			pattern: "Accounts/*/Usage/Records" + name, key: "usage_records", filters: computed.UsageFilters, methods: "GET, HEAD",
-			compute: func(r *computed.ComputedRequest) format.Answer {
+			compute: func(r *computed.Request) format.Answer {
 				return computed.Usage(r, strings.TrimPrefix(name, "/"))
 			},
 		})
