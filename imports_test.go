@@ -62,9 +62,10 @@ var imports = map[string]string{
 	"internal/viewer/page": ". internal/access internal/query internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
 		"kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/plan":       ". spec",
-	"mirror":                     ". internal/query kit/jsonspan kit/suggest mirror/compose request spec",
+	"mirror":                     ". internal/query kit/jsonspan kit/suggest mirror/compose mirror/media request spec",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
+	"mirror/media":               ". request spec",
 	"request":                    ". internal/query spec",
 	"spec":                       ". kit/jsonspan",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +

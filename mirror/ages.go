@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/media"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -137,6 +138,7 @@ func (v *env) ages() *Ages { return v.aging.Load() }
 func (m *Mirror) SetAges(a Ages) {
 	a = a.withDefaults()
 	m.aging.Store(&a)
+	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
 	for _, s := range m.sources {
 		for _, p := range s.polls() {
 			p.nudge() // its next turn may come sooner

@@ -87,24 +87,25 @@ func TestContentThatCannotBeKept(t *testing.T) {
 	})
 }
 
-func TestContentErrands(t *testing.T) {
+func TestContentDownloadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		x.wait = 5 * time.Second
 		var all sync.WaitGroup
-		for i := range 3 * maxErrands {
+		for i := range 24 {
 			all.Go(func() {
 				s.hear(t, request.MediaRequest{Target: s.target(t, fmt.Sprintf("Recordings/RE%d.wav", i), "")})
 			})
 		}
 		time.Sleep(time.Second)
-		s.media.Lock()
-		n := len(s.media.downloads)
-		s.media.Unlock()
-		if n != maxErrands || len(x.asks()) != 3*maxErrands {
-			t.Errorf("%d errands, %d asks", n, len(x.asks()))
+		if n := len(x.asks()); n != 24 {
+			t.Errorf("%d requests", n)
 		}
 		all.Wait()
+		synctest.Wait()
+		if st := s.Stats("twilio").Media; st.Kept != 8 || st.Cold != 24 {
+			t.Errorf("%d of 24 readers waited for a download: %+v", st.Kept, st)
+		}
 		if n := s.Loads().Waiters.Now; n != 0 {
 			t.Errorf("%d waiters left", n)
 		}

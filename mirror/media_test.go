@@ -202,7 +202,7 @@ func TestContentIsPassedOn(t *testing.T) {
 		if m, _ := s.hear(t, request.MediaRequest{Head: true}); m.Outcome != request.Cold || files.Stats().Files != 0 || len(x.asks()) != 1 {
 			t.Errorf("%+v", m)
 		}
-		large := strings.Repeat("0123456789abcdef", smallMedium/16+1)
+		large := strings.Repeat("0123456789abcdef", (4<<20)/16+1)
 		x.answer(func(a request.MediaRequest) (*request.MediaResponse, error) {
 			if a.Range != "" {
 				return medio(206, "FF"), nil

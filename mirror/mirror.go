@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/mirror/compose"
+	"understudy/mirror/media"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -64,7 +65,7 @@ type Source struct {
 type Options struct {
 	Sources []Source
 	Store   Store
-	Files   Files // nil: no contents are kept
+	Files   media.Files // nil: no contents are kept
 	// Coverage says which lists can be made from records; nil: none. The store
 	// must then have Seek and PlaceOf, too.
 	Coverage Coverage
@@ -105,7 +106,7 @@ type Mirror struct {
 	*composer
 
 	hints    hints
-	media    media
+	media    *media.Cache
 	samples  chan sample
 	notes    Notes
 	prefetch chan candidate
@@ -149,7 +150,6 @@ func New(o Options) (*Mirror, error) {
 func newParts(o *Options) *Mirror {
 	m := &Mirror{
 		samples: make(chan sample, maxSamples), notes: o.Notes, prefetch: make(chan candidate, maxHopes),
-		media: media{files: o.Files, downloads: map[understudy.Key]*download{}, negatives: map[understudy.Key]negative{}},
 		hints: hints{known: map[hinted]*hint{}, running: make(chan struct{}, hinters)},
 		env:   &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()},
 	}
@@ -162,6 +162,7 @@ func newParts(o *Options) *Mirror {
 	m.holdings = &holdings{m.flights}
 	m.writer = &writer{holdings: m.holdings, tell: o.PageSaved, confirm: m.hint, owing: make(chan struct{}, 1)}
 	m.filler = &filler{m.writer}
+	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{m.filler}, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{writer: m.writer}
 	records, _ := o.Store.(compose.Store)
 	m.composer = &composer{
@@ -198,6 +199,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.work.Go(m.flusher)
 	<-ctx.Done()
 	m.shut()
+	m.media.Close()
 	m.work.Wait()
 	m.flushLast()
 	return nil

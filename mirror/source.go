@@ -9,14 +9,13 @@ import (
 	"sync/atomic"
 
 	"understudy"
+	"understudy/mirror/media"
 	"understudy/spec"
 )
 
 // source is one configured upstream with its counters.
 type source struct {
 	Source
-	media      Media            // nil: it has no contents
-	keeps      map[string]bool  // kinds whose contents are kept
 	kinds      map[string]*kind // "" is the kind of paths the spec does not name
 	polling    atomic.Pointer[map[understudy.Key]*poll]
 	lastRead   atomic.Int64 // a word of time
@@ -70,15 +69,12 @@ func (m *Mirror) addSource(given Source) error {
 	case m.sources[given.Name] != nil:
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
-	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}, lists: map[*spec.List]*listMode{}}
+	s := &source{Source: given, kinds: map[string]*kind{}, lists: map[*spec.List]*listMode{}}
 	s.checks.set(given.Checks)
-	s.media, _ = given.Upstream.(Media)
 	s.pollBudget.set(given.Rate)
-	for _, name := range given.Media {
-		if k := given.Spec.Kind(name); k == nil || len(k.Media) == 0 {
-			return fmt.Errorf("mirror: source %s: media: %q has no contents", given.Name, name)
-		}
-		s.keeps[name] = true
+	contents, _ := given.Upstream.(media.Upstream)
+	if err := m.media.AddSource(given.Source, contents); err != nil {
+		return err
 	}
 	s.lastRead.Store(m.monotonic(m.start))
 	s.addKind("")

@@ -5,6 +5,8 @@ package mirror
 import (
 	"sync/atomic"
 	"time"
+
+	"understudy/mirror/media"
 )
 
 // counts are one source's counters; they only rise.
@@ -12,7 +14,6 @@ type counts struct {
 	warm, stale, cold, composed, failed atomic.Int64
 	coalesced, notStored, prefetched    atomic.Int64
 	writes                              atomic.Int64
-	media                               mediaCounts
 }
 
 // Stats is a snapshot of one source, and of the hot tier all sources share.
@@ -33,7 +34,7 @@ type Stats struct {
 	HotBytes, HotEntries     int64 // the hot tier, bookkeeping counted
 	ReadyBytes, ReadyEntries int64 // of these, ready to go out
 
-	Media MediaStats
+	Media media.Stats
 
 	// CaughtUp is when upstream gave the newest page held, by polled kind; no
 	// entry: never yet.
@@ -54,7 +55,7 @@ func (m *Mirror) Stats(source string) Stats {
 		Coalesced: c.coalesced.Load(), NotStored: c.notStored.Load(), Prefetched: c.prefetched.Load(), Writes: c.writes.Load(),
 		CaughtUp: map[string]time.Time{}, Trouble: m.saving.trouble(),
 	}
-	out.Media = c.media.stats()
+	out.Media = m.media.Stats(source)
 	out.Requests = out.Warm + out.Stale + out.Cold + out.Composed + out.Failed
 	entries, ready, bytes, readyBytes := m.hot.usage()
 	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(entries), int64(ready), bytes, readyBytes

@@ -128,7 +128,7 @@ func (m *Mirror) invalidate(ctx context.Context, k *kind, w request.Write, id st
 	defer cancel()
 	begin := m.now()
 	m.touched(k, id)
-	m.wrote(k, w)
+	m.media.Written(k.source.Name, k.name, w)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
 			p.nudge()

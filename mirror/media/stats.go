@@ -1,0 +1,54 @@
+// Stats: what a cache of contents counts.
+
+package media
+
+import (
+	"sync/atomic"
+
+	"understudy/request"
+)
+
+// counts are one source's counters; they only rise.
+type counts struct{ warm, stale, cold, failed, kept, notKept atomic.Int64 }
+
+// add counts one answer.
+func (c *counts) add(medium *request.MediaResponse, err error) {
+	switch {
+	case err != nil:
+		c.failed.Add(1)
+	case medium.Outcome == request.Warm:
+		c.warm.Add(1)
+	case medium.Outcome == request.Stale:
+		c.stale.Add(1)
+	default:
+		c.cold.Add(1)
+	}
+}
+
+// Stats counts contents; counts only rise.
+type Stats struct {
+	Requests int64 // contents asked for
+	Warm     int64 // from a file
+	Stale    int64 // from a file past fresh
+	Cold     int64 // from upstream, or from a file just brought
+	Failed   int64 // ended in an error
+	Kept     int64 // brought whole and kept
+	NotKept  int64 // brought, and too large or no room
+}
+
+func (c *counts) stats() Stats {
+	s := Stats{
+		Warm: c.warm.Load(), Stale: c.stale.Load(), Cold: c.cold.Load(), Failed: c.failed.Load(),
+		Kept: c.kept.Load(), NotKept: c.notKept.Load(),
+	}
+	s.Requests = s.Warm + s.Stale + s.Cold + s.Failed
+	return s
+}
+
+// Stats is a snapshot of a source; the zero Stats for one it does not have.
+func (c *Cache) Stats(source string) Stats {
+	if s := c.sources[source]; s != nil {
+		return s.counts.stats()
+	}
+	return Stats{}
+}
