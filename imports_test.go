@@ -47,12 +47,14 @@ var imports = map[string]string{
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
 	"internal/store": ". internal/query internal/store/codec internal/store/contents internal/store/jobs internal/store/kv " +
-		"internal/store/names internal/store/sqlite kit/jsonspan kit/tokenizer request spec",
+		"internal/store/names internal/store/postings internal/store/sqlite kit/jsonspan kit/tokenizer request " +
+		"spec",
 	"internal/store/codec":     ".",
 	"internal/store/contents":  ". internal/store/sqlite request spec",
 	"internal/store/jobs":      ". internal/store/sqlite",
 	"internal/store/kv":        ". internal/store/sqlite",
 	"internal/store/names":     "internal/store/sqlite",
+	"internal/store/postings":  "internal/store/sqlite",
 	"internal/store/sqlite":    ". spec",
 	"internal/store/storetest": ". internal/query internal/store kit/tokenizer request spec",
 	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/plan " +

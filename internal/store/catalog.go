@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"understudy"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 	"understudy/spec"
 )
@@ -182,7 +183,7 @@ func (db *DB) number(ctx context.Context, c *sqlite.Conn, source, kind, shape st
 func (db *DB) checkShapes() error {
 	db.catalog.mu.RLock()
 	defer db.catalog.mu.RUnlock()
-	if n := max(len(db.catalog.shapes), len(db.catalog.kinds)); n >= 1<<shapeBits-1 {
+	if n := max(len(db.catalog.shapes), len(db.catalog.kinds)); n >= 1<<postings.ShapeBits-1 {
 		return fmt.Errorf("%w: %d kinds and shapes are as many as one store keeps", understudy.ErrNotStored, n)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -46,7 +47,7 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 	if present && g.version == r.Version && g.position.at == g.to.at {
 		return nil
 	}
-	e := edit{kind: s.kind, shape: s.shape.number, was: spotOf(g.position.at, s.shape.number), is: spotOf(g.to.at, s.shape.number)}
+	e := edit{kind: s.kind, shape: s.shape.number, was: postings.At(g.position.at, s.shape.number), is: postings.At(g.to.at, s.shape.number)}
 	e.new = &codec.Entry{Record: g.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
 	if present && g.position.at != noPosition { // else no index knows it
 		var err error
@@ -92,7 +93,7 @@ func (s *saving) editMoved(held, version, was, is int64) error {
 		return err
 	}
 	old := *e
-	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: spotOf(was, shape), is: spotOf(is, shape), old: &old, new: &old})
+	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: postings.At(was, shape), is: postings.At(is, shape), old: &old, new: &old})
 	return nil
 }
 
@@ -126,7 +127,8 @@ func (s *saving) leaveOrder(p *currentState, e *codec.Entry) error {
 		return err
 	}
 	old := *e
-	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: spotOf(p.position.at, shape), is: spotOf(p.position.at, shape), old: &old})
+	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: postings.At(p.position.at, shape), is: postings.At(p.position.at, shape),
+		old: &old})
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/postings"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -42,7 +43,7 @@ const (
 
 // placeOf is the place of a record of a kind that stands at a position.
 func placeOf(position, kind int64) query.OrderKey {
-	return query.OrderKey(position<<shapeBits | kind)
+	return query.OrderKey(position<<postings.ShapeBits | kind)
 }
 
 // secondOf is the second of a position.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"understudy/internal/query"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -256,9 +257,9 @@ func (s *shapePlan) alone() (match string, alone bool) {
 
 // shapeSpots are the spots of what may fulfil the terms in a shape. Joined with
 // a stream of records of that kind alone, windows need not name their records.
-func (p *seekPlan) shapeSpots(c *sqlite.Conn, k *kindPlan, s *shapePlan, joined bool) stream {
+func (p *seekPlan) shapeSpots(c *sqlite.Conn, k *kindPlan, s *shapePlan, joined bool) postings.Iterator {
 	up := p.q.Up
-	var streams []stream
+	var streams []postings.Iterator
 	if match := s.match(); match != "" {
 		streams = append(streams, matchSpots(c, match, p.q))
 	} else if !joined {
@@ -268,21 +269,21 @@ func (p *seekPlan) shapeSpots(c *sqlite.Conn, k *kindPlan, s *shapePlan, joined 
 		if len(one.windows) == 0 {
 			continue
 		}
-		var either []stream
+		var either []postings.Iterator
 		for i := range one.windows {
 			if first, last, none := one.windows[i].within(&p.db.spans); !none {
-				either = append(either, between(up, first, last))
+				either = append(either, postings.Between(up, first, last))
 			}
 			if words := one.windows[i].words(&p.db.spans); len(words) > 0 {
 				either = append(either, matchSpots(c, strings.Join(words, " OR "), p.q))
 			}
 		}
 		if len(either) == 0 {
-			return &listed{up: up}
+			return &postings.Slice{Up: up}
 		}
-		streams = append(streams, anyIn(up, either...))
+		streams = append(streams, postings.Or(up, either...))
 	}
-	return allIn(up, streams...)
+	return postings.And(up, streams...)
 }
 
 var (
@@ -295,19 +296,19 @@ var (
 // matchSpots are the spots of what FTS5 finds in the index of terms. The first
 // reading is of as many as are wanted: each looks for every word anew in every
 // part of the index.
-func matchSpots(c *sqlite.Conn, match string, q *query.RecordQuery) stream {
+func matchSpots(c *sqlite.Conn, match string, q *query.RecordQuery) postings.Iterator {
 	st := matchDown
 	if q.Up {
 		st = matchUp
 	}
-	return &reading{c: c, st: st, args: []driver.Value{match}, up: q.Up, row: termRow, size: (q.Want + 1) / 2}
+	return &postings.Scan{C: c, St: st, Args: []driver.Value{match}, Up: q.Up, Row: termRow, Size: (q.Want + 1) / 2}
 }
 
 // placeSpots are the spots of all records of a kind, as if all were in a shape.
-func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) stream {
+func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {
 	st := placeDown
 	if q.Up {
 		st = placeUp
 	}
-	return &reading{c: c, st: st, args: []driver.Value{kind, shape}, up: q.Up, size: (q.Want + 1) / 2}
+	return &postings.Scan{C: c, St: st, Args: []driver.Value{kind, shape}, Up: q.Up, Size: (q.Want + 1) / 2}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"understudy/internal/query"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -74,21 +75,21 @@ func (db *DB) plan(q *query.RecordQuery) *seekPlan {
 }
 
 // stream is every spot at which something that is meant may stand.
-func (p *seekPlan) stream(c *sqlite.Conn) (stream, error) {
+func (p *seekPlan) stream(c *sqlite.Conn) (postings.Iterator, error) {
 	if len(p.q.IDs) == 0 {
 		return p.asked(c)
 	}
 	named, err := p.namedSpots(c)
-	if err != nil || len(named.spots) == 0 || !p.said && p.q.Parent == "" && len(p.q.Predicates) == 0 {
+	if err != nil || len(named.Spots) == 0 || !p.said && p.q.Parent == "" && len(p.q.Predicates) == 0 {
 		return named, err
 	}
 	asked, err := p.asked(c)
-	return allIn(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
+	return postings.And(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
 }
 
 // namedSpots are the spots of the records whose ids are asked for.
-func (p *seekPlan) namedSpots(c *sqlite.Conn) (*listed, error) {
-	named := &listed{up: p.q.Up}
+func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
+	named := &postings.Slice{Up: p.q.Up}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
 			at := listPosition{at: noPosition}
@@ -99,18 +100,18 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*listed, error) {
 			}
 			for _, s := range k.shapes {
 				if at.at != noPosition {
-					named.spots = append(named.spots, spotOf(at.at, s.number))
+					named.Spots = append(named.Spots, postings.At(at.at, s.number))
 				}
 			}
 		}
 	}
-	slices.SortFunc(named.spots, inOrder(p.q.Up))
+	slices.SortFunc(named.Spots, postings.Compare(p.q.Up))
 	return named, nil
 }
 
 // asked is every spot at which something may stand that is asked for by parent,
 // terms and text.
-func (p *seekPlan) asked(c *sqlite.Conn) (stream, error) {
+func (p *seekPlan) asked(c *sqlite.Conn) (postings.Iterator, error) {
 	up := p.q.Up
 	if !p.said {
 		return p.termSpots(c, false), nil
@@ -119,14 +120,14 @@ func (p *seekPlan) asked(c *sqlite.Conn) (stream, error) {
 	if err != nil || p.q.Parent == "" && len(p.q.Predicates) == 0 {
 		return text, err
 	}
-	return allIn(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
+	return postings.And(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
 }
 
 // termSpots are the spots of what may fulfil the terms; joined says that they are
 // joined with a stream of records of the one kind that is asked for.
-func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) stream {
+func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 	var matches []string
-	var streams []stream
+	var streams []postings.Iterator
 	for _, k := range p.kinds {
 		if len(k.asked) == 0 {
 			streams = append(streams, placeSpots(c, k.number, k.shapes[0].number, p.q))
@@ -143,31 +144,31 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) stream {
 		streams = append(streams, matchSpots(c, strings.Join(matches, " OR "), p.q))
 	}
 	if len(streams) == 0 {
-		return &listed{up: p.q.Up}
+		return &postings.Slice{Up: p.q.Up}
 	}
-	return anyIn(p.q.Up, streams...)
+	return postings.Or(p.q.Up, streams...)
 }
 
 // first is where the plan's stream is to begin: at the first position after
 // the place below, its own included, since other kinds may stand there.
 func (p *seekPlan) first(below query.OrderKey) int64 {
-	at := int64(below) >> shapeBits
+	at := int64(below) >> postings.ShapeBits
 	if p.q.Up {
 		if from := p.from; below == 0 || at < from {
 			if from == math.MinInt64 {
 				return from
 			}
-			return spotOf(from, 0)
+			return postings.At(from, 0)
 		}
-		return spotOf(at, 0)
+		return postings.At(at, 0)
 	}
 	if below == 0 || at > p.to {
 		if p.to == math.MaxInt64 {
 			return p.to
 		}
-		return spotOf(p.to, 1<<shapeBits-1)
+		return postings.At(p.to, 1<<postings.ShapeBits-1)
 	}
-	return spotOf(at, 1<<shapeBits-1)
+	return postings.At(at, 1<<postings.ShapeBits-1)
 }
 
 // recordSet is a set of records by their numbers, a bit for each there is.

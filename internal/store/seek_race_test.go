@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -110,7 +111,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 		return db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 				g.c = c
-				if err := g.rebalance(int64(was)>>shapeBits+1, 1, func(map[int64]int64) {}); err != nil {
+				if err := g.rebalance(int64(was)>>postings.ShapeBits+1, 1, func(map[int64]int64) {}); err != nil {
 					return err
 				}
 				prepare("before it is committed", was)

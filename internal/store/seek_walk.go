@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -50,7 +51,7 @@ func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int
 // walking goes over the places at which a stream has spots.
 type walking struct {
 	*recordSearch
-	stream stream
+	stream postings.Iterator
 	from   int64     // the spot to go on at
 	over   []*heldAt // found, and not handed out yet
 	ended  bool      // the stream has nothing more
@@ -73,7 +74,7 @@ func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 		if len(w.over) == 0 {
 			w.below = placeOf(at, 1)
 			if w.p.q.Up {
-				w.below = placeOf(at, 1<<shapeBits-1)
+				w.below = placeOf(at, 1<<postings.ShapeBits-1)
 			}
 		}
 		break
@@ -88,26 +89,26 @@ func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 // position.
 func (w *walking) position() (at int64, err error) {
 	up, p := w.p.q.Up, w.p
-	spot, ok, err := w.stream.seek(w.from)
-	at = positionOf(spot)
+	spot, ok, err := w.stream.Advance(w.from)
+	at = postings.Position(spot)
 	if err != nil || !ok || at < p.from || at > p.to {
 		w.ended = true
 		return at, err
 	}
 	group, next := []*kindPlan(nil), spot
-	for ok && positionOf(next) == at {
-		if k := p.byShape[shapeOf(next)]; k != nil && !slices.Contains(group, k) {
+	for ok && postings.Position(next) == at {
+		if k := p.byShape[postings.Shape(next)]; k != nil && !slices.Contains(group, k) {
 			group = append(group, k)
 		}
-		if w.from, ok = past(next, up); ok {
-			next, ok, err = w.stream.seek(w.from)
+		if w.from, ok = postings.Following(next, up); ok {
+			next, ok, err = w.stream.Advance(w.from)
 		}
 		if err != nil {
 			return at, err
 		}
 	}
 	w.ended = !ok
-	slices.SortFunc(group, func(a, b *kindPlan) int { return inOrder(up)(a.number, b.number) })
+	slices.SortFunc(group, func(a, b *kindPlan) int { return postings.Compare(up)(a.number, b.number) })
 	for _, k := range group {
 		place := placeOf(at, k.number)
 		if w.below != 0 && (place < w.below) == up || place == w.below {
@@ -125,7 +126,7 @@ func (s *recordSearch) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, e
 		args := []driver.Value{k.number, int64(slots)}
 		for _, h := range places {
 			if h.kind == k {
-				args = append(args, int64(h.place)>>shapeBits)
+				args = append(args, int64(h.place)>>postings.ShapeBits)
 			}
 		}
 		if len(args) == 2 {

@@ -12,6 +12,7 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/postings"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -241,5 +242,5 @@ func monthStart(month int64) int64 {
 // tokens are the tokens of a version of a record that stands at a spot.
 func tokens(fields []termField, spot int64, e *codec.Entry, seen func(field string, unix int64)) []string {
 	f, _ := factsOf(e.Body, nil)
-	return strings.Fields(string(termText(nil, fields, shapeOf(spot), secondOf(positionOf(spot)), e.Parent, &f, seen)))
+	return strings.Fields(string(termText(nil, fields, postings.Shape(spot), secondOf(postings.Position(spot)), e.Parent, &f, seen)))
 }

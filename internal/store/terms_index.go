@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -41,10 +42,10 @@ func (db *DB) indexTerms(c *sqlite.Conn, edits []edit) error {
 		e := &edits[i]
 		was, is = was[:0], is[:0]
 		if e.old != nil {
-			was = termText(was, e.kind.terms, e.shape, secondOf(positionOf(e.was)), e.old.Parent, &e.oldFacts, nil)
+			was = termText(was, e.kind.terms, e.shape, secondOf(postings.Position(e.was)), e.old.Parent, &e.oldFacts, nil)
 		}
 		if e.new != nil {
-			is = termText(is, e.kind.terms, e.shape, secondOf(positionOf(e.is)), e.new.Parent, &e.newFacts, func(field string, unix int64) {
+			is = termText(is, e.kind.terms, e.shape, secondOf(postings.Position(e.is)), e.new.Parent, &e.newFacts, func(field string, unix int64) {
 				grown.see(spanName{e.shape, field}, unix)
 			})
 		}

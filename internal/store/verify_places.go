@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -103,7 +104,7 @@ func (v *verifying) terms() error {
 			return errStop
 		case sums.spots[spot] == 0:
 		case name == "":
-			v.problem("terms are kept of a record at %d, where none is; run understudy store rebuild", positionOf(spot))
+			v.problem("terms are kept of a record at %d, where none is; run understudy store rebuild", postings.Position(spot))
 		default:
 			v.problem("%s: it is found by %d terms, which are not the %d it has; run understudy store rebuild", name, n.kept, n.has)
 		}
@@ -143,7 +144,7 @@ func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
 		if err != nil || k == nil || e.Record > v.built.terms {
 			return skipDamaged(err)
 		}
-		spot, name := spotOf(standOf(r[2]).at, b.shape), func() string { return fmt.Sprintf("record %d (%s)", e.Record, e.ID) }
+		spot, name := postings.At(standOf(r[2]).at, b.shape), func() string { return fmt.Sprintf("record %d (%s)", e.Record, e.ID) }
 		if sums.looksAt(spot) {
 			sums.names[spot] = name()
 		}

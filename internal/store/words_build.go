@@ -12,6 +12,7 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -197,7 +198,7 @@ func (db *DB) editOf(blocks *opened, e *edit, version int64) error {
 	}
 	one := *body
 	e.kind, e.shape, e.new = db.kindOfShape(b.shape), b.shape, &one
-	e.is = spotOf(e.is, b.shape)
+	e.is = postings.At(e.is, b.shape)
 	if e.kind == nil {
 		return sqlite.Damaged("shape %d has no kind", b.shape)
 	}

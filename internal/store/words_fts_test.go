@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 	"understudy/kit/tokenizer"
 )
@@ -95,7 +97,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if spot, ok, err := s.seek(beginning(false)); err != nil || !ok || spot != 7 {
+			if spot, ok, err := s.Advance(beginning(false)); err != nil || !ok || spot != 7 {
 				t.Fatalf("%q is not found: %v, %v, %v", text, spot, ok, err)
 			}
 		}
@@ -167,10 +169,10 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 			spots, err := s.p.stream(c)
 			at, ok := beginning(false), err == nil
 			for ; ok; n++ {
-				if at, ok, err = spots.seek(at); !ok || err != nil {
+				if at, ok, err = spots.Advance(at); !ok || err != nil {
 					break
 				}
-				at, ok = past(at, false)
+				at, ok = postings.Following(at, false)
 			}
 			return err
 		}); err != nil {
@@ -200,4 +202,12 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 		}
 		db = openWords(t, path)
 	}
+}
+
+// beginning is where an iterator begins.
+func beginning(up bool) int64 {
+	if up {
+		return math.MinInt64
+	}
+	return math.MaxInt64
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -127,9 +128,9 @@ func (db *DB) readSaid(c *sqlite.Conn) {
 }
 
 // wordSpots are the spots of what a text plan finds in some kinds.
-func wordSpots(c *sqlite.Conn, p *textPlan, kinds []*kindPlan, up bool) (stream, error) {
+func wordSpots(c *sqlite.Conn, p *textPlan, kinds []*kindPlan, up bool) (postings.Iterator, error) {
 	if p == nil {
-		return &listed{up: up}, nil
+		return &postings.Slice{Up: up}, nil
 	}
 	match, err := p.match(kinds, func(prefix string) ([]string, error) { return wordsBeginning(c, prefix) })
 	if err != nil {
@@ -139,7 +140,7 @@ func wordSpots(c *sqlite.Conn, p *textPlan, kinds []*kindPlan, up bool) (stream,
 	if up {
 		st = selectWordsUp
 	}
-	return &reading{c: c, st: st, args: []driver.Value{match}, up: up}, nil
+	return &postings.Scan{C: c, St: st, Args: []driver.Value{match}, Up: up}, nil
 }
 
 // maxBeginning is how many words that begin in a way are looked for one by one.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"understudy/internal/query"
+	"understudy/internal/store/postings"
 	"understudy/spec"
 )
 
@@ -14,7 +15,7 @@ import (
 // shape is said by the record.
 type everyShape struct {
 	up      bool
-	s       stream
+	s       postings.Iterator
 	byShape map[int64]*kindPlan
 
 	group  []int64 // spots of one position, in order
@@ -23,20 +24,20 @@ type everyShape struct {
 	closed bool // there is nothing after at
 }
 
-func (e *everyShape) seek(from int64) (int64, bool, error) {
-	e.group = e.group[passed(e.group, from, e.up):]
+func (e *everyShape) Advance(from int64) (int64, bool, error) {
+	e.group = e.group[postings.Skip(e.group, from, e.up):]
 	for len(e.group) == 0 {
 		if e.closed {
 			return 0, false, nil
 		}
-		if at := positionOf(from); !e.begun || before(e.at, at, e.up) {
+		if at := postings.Position(from); !e.begun || postings.Before(e.at, at, e.up) {
 			e.begun = true
 		} else { // that one is done
-			first, last := spotOf(e.at, 0), spotOf(e.at, 1<<shapeBits-1)
+			first, last := postings.At(e.at, 0), postings.At(e.at, 1<<postings.ShapeBits-1)
 			if !e.up {
 				last = first
 			}
-			next, ok := past(last, e.up)
+			next, ok := postings.Following(last, e.up)
 			if e.closed = !ok; !ok {
 				continue
 			}
@@ -45,7 +46,7 @@ func (e *everyShape) seek(from int64) (int64, bool, error) {
 		if err := e.read(from); err != nil {
 			return 0, false, err
 		}
-		e.group = e.group[passed(e.group, from, e.up):]
+		e.group = e.group[postings.Skip(e.group, from, e.up):]
 	}
 	return e.group[0], true, nil
 }
@@ -53,30 +54,30 @@ func (e *everyShape) seek(from int64) (int64, bool, error) {
 // read reads the first position at from or after it.
 func (e *everyShape) read(from int64) error {
 	e.group = e.group[:0]
-	begin := spotOf(positionOf(from), 0)
+	begin := postings.At(postings.Position(from), 0)
 	if !e.up {
-		begin = spotOf(positionOf(from), 1<<shapeBits-1)
+		begin = postings.At(postings.Position(from), 1<<postings.ShapeBits-1)
 	}
-	spot, ok, err := e.s.seek(begin)
+	spot, ok, err := e.s.Advance(begin)
 	if err != nil || !ok {
 		e.closed = true
 		return err
 	}
-	for e.at = positionOf(spot); ok && positionOf(spot) == e.at; {
-		if k := e.byShape[shapeOf(spot)]; k != nil {
+	for e.at = postings.Position(spot); ok && postings.Position(spot) == e.at; {
+		if k := e.byShape[postings.Shape(spot)]; k != nil {
 			for _, s := range k.shapes {
-				e.group = append(e.group, spotOf(e.at, s.number))
+				e.group = append(e.group, postings.At(e.at, s.number))
 			}
 		}
-		next, more := past(spot, e.up)
+		next, more := postings.Following(spot, e.up)
 		if !more {
 			break
 		}
-		if spot, ok, err = e.s.seek(next); err != nil {
+		if spot, ok, err = e.s.Advance(next); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(e.group, inOrder(e.up))
+	slices.SortFunc(e.group, postings.Compare(e.up))
 	e.group = slices.Compact(e.group)
 	return nil
 }

@@ -229,7 +229,7 @@ CREATE VIRTUAL TABLE terms USING fts5(term, content='', detail=none, columnsize=
 INSERT INTO terms (terms, rank) VALUES ('secure-delete', 1);
 
 -- The words of a record in one shape, by columns of classes of fields; rowid is
--- its spot (stream.go). They come cut and folded (words.go): the tokenizer only
+-- its posting (package postings). They come cut and folded (words.go): the tokenizer only
 -- parts them at spaces. What is taken out leaves nothing behind.
 CREATE VIRTUAL TABLE words USING fts5(body, plain, plain2, plain3, phone, phone2, name, url, other,
   content = '', columnsize = 0, tokenize = 'ascii');

@@ -1,6 +1,6 @@
 // Streams joined are what sets are.
 
-package store
+package postings
 
 import (
 	"math"
@@ -16,19 +16,19 @@ func TestStreams(t *testing.T) {
 		up := rapid.Bool().Draw(t, "up")
 		spots := rapid.SliceOfDistinct(rapid.Int64Range(-50, 50), func(n int64) int64 { return n })
 		a, b, c := spots.Draw(t, "a"), spots.Draw(t, "b"), spots.Draw(t, "c")
-		of := func(s []int64) stream {
+		of := func(s []int64) Iterator {
 			s = slices.Clone(s)
-			slices.SortFunc(s, inOrder(up))
-			return &listed{up: up, spots: s}
+			slices.SortFunc(s, Compare(up))
+			return &Slice{Up: up, Spots: s}
 		}
 		in := func(s []int64, n int64) bool { return slices.Contains(s, n) }
 		for name, one := range map[string]struct {
-			s    stream
+			s    Iterator
 			want func(n int64) bool
 		}{
-			"all":   {allIn(up, of(a), of(b), of(c)), func(n int64) bool { return in(a, n) && in(b, n) && in(c, n) }},
-			"any":   {anyIn(up, of(a), of(b)), func(n int64) bool { return in(a, n) || in(b, n) }},
-			"mixed": {allIn(up, anyIn(up, of(a), of(b)), of(c)), func(n int64) bool { return (in(a, n) || in(b, n)) && in(c, n) }},
+			"all":   {And(up, of(a), of(b), of(c)), func(n int64) bool { return in(a, n) && in(b, n) && in(c, n) }},
+			"any":   {Or(up, of(a), of(b)), func(n int64) bool { return in(a, n) || in(b, n) }},
+			"mixed": {And(up, Or(up, of(a), of(b)), of(c)), func(n int64) bool { return (in(a, n) || in(b, n)) && in(c, n) }},
 		} {
 			var want, got []int64
 			for n := int64(-50); n <= 50; n++ {
@@ -36,18 +36,18 @@ func TestStreams(t *testing.T) {
 					want = append(want, n)
 				}
 			}
-			slices.SortFunc(want, inOrder(up))
+			slices.SortFunc(want, Compare(up))
 			from := beginning(up)
 			if rapid.Bool().Draw(t, "later") {
 				from = rapid.Int64Range(-50, 50).Draw(t, "from")
-				want = slices.DeleteFunc(want, func(n int64) bool { return before(n, from, up) })
+				want = slices.DeleteFunc(want, func(n int64) bool { return Before(n, from, up) })
 			}
-			for spot, ok, err := one.s.seek(from); ok; spot, ok, err = one.s.seek(from) {
+			for spot, ok, err := one.s.Advance(from); ok; spot, ok, err = one.s.Advance(from) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				got = append(got, spot)
-				from, _ = past(spot, up)
+				from, _ = Following(spot, up)
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("%s, up %v:\n got %v\nwant %v", name, up, got, want)
