@@ -5,7 +5,7 @@
 //	rows of erasing: so that a crash cannot lose it
 //	   |   CarryOut, in small transactions (erase_work.go)
 //	bodies, pages, files
-//	   |   (remains.go)
+//	   |   Pool.Sanitize
 //	free places, gaps and the log of the file
 //	   |   in one transaction
 //	the receipt: a row of erasure that is done

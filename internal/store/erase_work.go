@@ -99,7 +99,7 @@ func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
 			return nil, err
 		}
 	}
-	if err := r.db.cleanIfNeeded(ctx); err != nil {
+	if err := r.db.sanitizeIfNeeded(ctx); err != nil {
 		return nil, err
 	}
 	return r.finish(ctx)
@@ -184,4 +184,25 @@ func (r *carrying) finish(ctx context.Context) (done []Erasure, err error) {
 		})
 	})
 	return done, err
+}
+
+var selectTaken = &sqlite.Statement{Head: "SELECT count(*) FROM erasing g JOIN erasure e ON e.number = g.erasure " +
+	"WHERE g.state = 1 AND (e.records > 0 OR e.pages > 0)"}
+
+// sanitizeIfNeeded overwrites the free bytes of the file if anything was taken
+// out of its rows.
+func (db *DB) sanitizeIfNeeded(ctx context.Context) error {
+	var taken int64
+	err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		_, err := c.One(selectTaken, nil, func(r []driver.Value) { taken = r[0].(int64) })
+		return err
+	})
+	if err != nil || taken == 0 {
+		return err
+	}
+	if err := db.scrubWords(ctx); err != nil {
+		return err
+	}
+	_, err = db.pool.Sanitize(ctx)
+	return err
 }

@@ -29,7 +29,7 @@ func HoldWriter(db *DB) (release func()) {
 }
 
 // Clean overwrites remains, and says how many bytes.
-func Clean(db *DB) (int64, error) { return db.clean(context.Background()) }
+func Clean(db *DB) (int64, error) { return db.pool.Sanitize(context.Background()) }
 
 // Tidied waits until nothing makes room.
 func Tidied(db *DB) { db.room.work.Wait() }

@@ -52,9 +52,8 @@ type DB struct {
 	watchers watchers
 	room     room
 
-	erased  atomic.Int64 // names that are not stored again
-	eraser  eraser
-	residue residue
+	erased atomic.Int64 // names that are not stored again
+	eraser eraser
 }
 
 // parts are the tables that other packages own.
@@ -274,8 +273,7 @@ func (db *DB) Close() error {
 	db.pool.Active.Wait()
 	db.room.work.Wait()
 	db.keepReads()
-	err := db.pool.Close()
-	if err = errors.Join(err, db.residue.close()); err != nil {
+	if err := db.pool.Close(); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}
 	return nil

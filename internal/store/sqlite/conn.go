@@ -27,8 +27,8 @@ type Statement struct{ Head, Tuple, Tail string }
 const MaxTuples = 64
 
 const (
-	// Busy is how long a lock of another process is waited for.
-	Busy = 2 * time.Second
+	// busyWait is how long a lock of another process is waited for.
+	busyWait = 2 * time.Second
 	// busyAgain is how long it is waited for once that was in vain.
 	busyAgain = 50 * time.Millisecond
 )
@@ -65,7 +65,7 @@ func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 	}
 	c := &Conn{Raw: raw, prepared: map[prepared]driver.Stmt{}}
 	for _, pragma := range []string{
-		"busy_timeout = " + strconv.FormatInt(Busy.Milliseconds(), 10),
+		"busy_timeout = " + strconv.FormatInt(busyWait.Milliseconds(), 10),
 		"cache_size = -" + strconv.Itoa(cache),
 		"synchronous = NORMAL", // a crash of the machine may lose the last pages, never tear one
 		"foreign_keys = ON",
@@ -248,9 +248,9 @@ func (c *Conn) Within(ctx context.Context, most time.Duration, work func() error
 
 var (
 	BeginWrite = &Statement{Head: "BEGIN IMMEDIATE"}
-	BeginRead  = &Statement{Head: "BEGIN"}
+	beginRead  = &Statement{Head: "BEGIN"}
 	commit     = &Statement{Head: "COMMIT"}
-	Rollback   = &Statement{Head: "ROLLBACK"}
+	rollback   = &Statement{Head: "ROLLBACK"}
 )
 
 // Transaction runs work in a transaction begun with begin, which stands or falls as
@@ -273,7 +273,7 @@ func (c *Conn) Transaction(ctx context.Context, begin *Statement, work func() er
 		}
 	}
 	// After some faults SQLite has rolled back by itself and says so.
-	if rerr := c.Exec(Rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
+	if rerr := c.Exec(rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
 		return true, err
 	}
 	return false, err
@@ -284,16 +284,21 @@ func (c *Conn) Transaction(ctx context.Context, begin *Statement, work func() er
 // other; once a write succeeds it is patient again.
 func (c *Conn) setBusyTimeout(err error) error {
 	_, code := ReasonOf(err)
-	locked := code == CodeBusy || code == CodeLocked
+	locked := code == codeBusy || code == codeLocked
 	if locked == c.impatient || err != nil && !locked {
 		return nil
 	}
-	wait := Busy
+	wait := busyWait
 	if locked {
 		wait = busyAgain
 	}
 	c.impatient = locked
-	return c.Ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
+	return c.waitForLock(wait)
+}
+
+// waitForLock sets how long a lock of another process is waited for.
+func (c *Conn) waitForLock(most time.Duration) error {
+	return c.Ask("PRAGMA busy_timeout = "+strconv.FormatInt(most.Milliseconds(), 10), func([]driver.Value) error { return nil })
 }
 
 func (c *Conn) Close() error {

@@ -43,8 +43,8 @@ func (f *Fault) Unwrap() []error {
 
 // SQLite's primary result codes (https://www.sqlite.org/rescode.html).
 const (
-	CodeBusy     = 5
-	CodeLocked   = 6
+	codeBusy     = 5
+	codeLocked   = 6
 	codeNoMem    = 7
 	codeReadOnly = 8
 	codeIOErr    = 10
@@ -67,8 +67,8 @@ func ReasonOf(err error) (reason string, code int) {
 		return "disk full", code
 	case codeIOErr:
 		return "disk I/O error", code
-	case CodeBusy, CodeLocked:
-		return fmt.Sprintf("database locked by another process for more than %v", Busy), code
+	case codeBusy, codeLocked:
+		return fmt.Sprintf("database locked by another process for more than %v", busyWait), code
 	case codeReadOnly:
 		return "database is read-only", code
 	case codeCantOpen:

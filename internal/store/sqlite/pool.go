@@ -9,6 +9,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"modernc.org/sqlite"
@@ -23,7 +24,7 @@ const pageSize = 8 << 10
 // The page caches of connections, in KiB. The system's cache is behind them.
 const (
 	WriterCache = 4 << 10
-	ReaderCache = 512
+	readerCache = 512
 )
 
 // Pool is the connections to one file.
@@ -34,30 +35,39 @@ type Pool struct {
 	afterWrite func() // called after each write, with the writing connection held
 
 	Writer  chan *Conn // holds the writing connection; nil in it means: dial again
-	Readers chan *Conn
+	readers chan *Conn
 
-	// The writing connection's: pages the file may have by saves, 0 for any
-	// number; how many more what makes room may use; and what SQLite was told.
-	Pages, reserve, maxPages int64
+	// Pages is how many pages the file may have by saves; 0: any number. The
+	// goroutine with the writing connection uses it.
+	Pages int64
+	growth
 
 	mu     sync.Mutex
 	closed bool
 	Active sync.WaitGroup // calls under way
+
+	file *os.File // what Sanitize reads and overwrites; nil until it is needed
+}
+
+// growth is what SQLite was told about the size of the file.
+type growth struct {
+	reserve  int64 // pages beyond Pool.Pages for work that makes room
+	maxPages int64 // the last bound SQLite was given
 }
 
 func NewPool(path string, readers int, limit, log int64, afterWrite func()) *Pool {
-	return &Pool{Path: path, limit: limit, log: log, afterWrite: afterWrite, Writer: make(chan *Conn, 1), Readers: make(chan *Conn, readers)}
+	return &Pool{Path: path, limit: limit, log: log, afterWrite: afterWrite, Writer: make(chan *Conn, 1), readers: make(chan *Conn, readers)}
 }
 
 // Start puts the writing connection into the pool and dials those that read.
 func (p *Pool) Start(ctx context.Context, writer *Conn) error {
 	p.Writer <- writer
-	for range cap(p.Readers) {
-		r, err := Dial(ctx, p.Path, ReaderCache)
+	for range cap(p.readers) {
+		r, err := Dial(ctx, p.Path, readerCache)
 		if err != nil {
 			return err
 		}
-		p.Readers <- r
+		p.readers <- r
 	}
 	return nil
 }
@@ -177,23 +187,23 @@ func (p *Pool) Write(ctx context.Context, work func(c *Conn) (broken bool, err e
 func (p *Pool) Read(ctx context.Context, work func(c *Conn) error) error {
 	var c *Conn
 	select {
-	case c = <-p.Readers:
+	case c = <-p.readers:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if c == nil {
 		var err error
-		if c, err = Dial(ctx, p.Path, ReaderCache); err != nil {
-			p.Readers <- nil
+		if c, err = Dial(ctx, p.Path, readerCache); err != nil {
+			p.readers <- nil
 			return err
 		}
 	}
-	broken, err := c.Transaction(ctx, BeginRead, func() error { return work(c) })
+	broken, err := c.Transaction(ctx, beginRead, func() error { return work(c) })
 	if broken {
 		_ = c.Close()
 		c = nil
 	}
-	p.Readers <- c
+	p.readers <- c
 	return err
 }
 
@@ -208,8 +218,8 @@ func (p *Pool) Shut() (again bool) {
 
 // Close closes the connections, once no call is under way.
 func (p *Pool) Close() (err error) {
-	for range len(p.Readers) {
-		if c := <-p.Readers; c != nil {
+	for range len(p.readers) {
+		if c := <-p.readers; c != nil {
 			err = errors.Join(err, c.Close())
 		}
 	}
@@ -219,6 +229,9 @@ func (p *Pool) Close() (err error) {
 			err = errors.Join(err, c.Close())
 		}
 	default:
+	}
+	if p.file != nil {
+		err = errors.Join(err, p.file.Close())
 	}
 	return err
 }

@@ -1,7 +1,7 @@
-// The parts of the file's pages that hold nothing: read off the file format
-// (https://www.sqlite.org/fileformat2.html), never guessed.
+// SQLite's file format: which bytes of a page are in use, by
+// https://www.sqlite.org/fileformat2.html.
 
-package store
+package sqlite
 
 import (
 	"encoding/binary"
@@ -16,7 +16,7 @@ const (
 	tableLeaf     = 13
 )
 
-// treePage is one page of a tree, taken apart.
+// treePage is one parsed page of a tree.
 type treePage struct {
 	kind     byte
 	children []uint32 // of an interior page
@@ -32,7 +32,7 @@ type chain struct {
 
 func (t *treePage) leaf() bool { return t.kind == indexLeaf || t.kind == tableLeaf }
 
-// layout is what is the same for every page of a file.
+// layout is the size and number of the pages of a file.
 type layout struct {
 	size   int // of a page, in bytes
 	usable int // less what is reserved at its end
@@ -60,8 +60,8 @@ func layoutOf(header []byte) (l layout, err error) {
 	return l, nil
 }
 
-// parse takes a page of a tree apart. Whatever is not as the format says is an
-// error: then nothing may be overwritten.
+// parse takes a page of a tree apart. A page that is not as the format says is an
+// error, and nothing of it may be overwritten.
 func (l layout) parse(number uint32, data []byte) (t *treePage, err error) {
 	head := 0
 	if number == 1 {
@@ -118,7 +118,7 @@ func (l layout) parse(number uint32, data []byte) (t *treePage, err error) {
 	return t, nil
 }
 
-// claim marks bytes as used; no byte is anybody else's.
+// claim marks bytes as used; a byte that is marked already is an error.
 func (t *treePage) claim(at, length, end int) error {
 	if at+length > end {
 		return fmt.Errorf("%d bytes at %d", length, at)
@@ -186,7 +186,7 @@ func (l layout) local(kind byte, payload uint64) int {
 	return least
 }
 
-// varint reads a number of the format; 0 bytes: it is cut off.
+// varint reads a number of the format; n is 0 when it is cut off.
 func varint(b []byte) (v uint64, n int) {
 	for i := range min(len(b), 9) {
 		if i == 8 {

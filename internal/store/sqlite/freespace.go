@@ -1,6 +1,7 @@
-// Walking the file for remains: every page of every tree, chain and free list.
+// The walk over the free space of the file: every page of every tree, every chain
+// of a long value and the list of free pages.
 
-package store
+package sqlite
 
 import (
 	"context"
@@ -8,12 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	"understudy/internal/store/sqlite"
 )
 
-// cleaning is one walk over the file.
-type cleaning struct {
+// freeSpace is one walk over the file.
+type freeSpace struct {
 	layout
 	ctx         context.Context
 	file        *os.File
@@ -22,13 +21,13 @@ type cleaning struct {
 	overwritten int64
 }
 
-// sweepFile overwrites what belongs to nothing, in those pages or in all. The
-// file must stand still.
-func (db *DB) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bool) (overwritten int64, err error) {
+// sweepFile overwrites what belongs to nothing, in the pages of only or, when it is
+// nil, in all. The file must stand still.
+func (p *Pool) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bool) (overwritten int64, err error) {
 	if only != nil && len(only) == 0 {
 		return 0, nil
 	}
-	w := &cleaning{ctx: ctx, file: db.residue.file, only: only}
+	w := &freeSpace{ctx: ctx, file: p.file, only: only}
 	var header [100]byte
 	if _, err := w.file.ReadAt(header[:], 0); err != nil {
 		return 0, err
@@ -43,21 +42,21 @@ func (db *DB) sweepFile(ctx context.Context, roots []uint32, only map[uint32]boo
 			err = w.tree(root, depth)
 		}
 		if err != nil {
-			return w.overwritten, sqlite.Damaged("the file cannot be cleaned: %w", err)
+			return w.overwritten, Damaged("the file cannot be cleaned: %w", err)
 		}
 	}
 	if err := w.free(binary.BigEndian.Uint32(header[32:])); err != nil {
-		return w.overwritten, sqlite.Damaged("the file cannot be cleaned: %w", err)
+		return w.overwritten, Damaged("the file cannot be cleaned: %w", err)
 	}
 	return w.overwritten, nil
 }
 
 // wanted reports whether a page is to be looked at.
-func (w *cleaning) wanted(number uint32) bool { return w.only == nil || w.only[number] }
+func (w *freeSpace) wanted(number uint32) bool { return w.only == nil || w.only[number] }
 
 // read reads a page into the one buffer there is.
-func (w *cleaning) read(number uint32) ([]byte, error) {
-	if err := sqlite.CheckContext(w.ctx); err != nil {
+func (w *freeSpace) read(number uint32) ([]byte, error) {
+	if err := CheckContext(w.ctx); err != nil {
 		return nil, err
 	}
 	if number < 1 || number > w.pages {
@@ -68,7 +67,7 @@ func (w *cleaning) read(number uint32) ([]byte, error) {
 }
 
 // depth is how many levels lie below a page; all leaves of a tree lie on one.
-func (w *cleaning) depth(number uint32) (depth int, err error) {
+func (w *freeSpace) depth(number uint32) (depth int, err error) {
 	const deepest = 64
 	for depth = range deepest {
 		data, err := w.read(number)
@@ -85,7 +84,7 @@ func (w *cleaning) depth(number uint32) (depth int, err error) {
 }
 
 // tree walks a page and what is below it.
-func (w *cleaning) tree(number uint32, depth int) error {
+func (w *freeSpace) tree(number uint32, depth int) error {
 	if depth == 0 && !w.wanted(number) {
 		return nil
 	}
@@ -119,7 +118,7 @@ func (w *cleaning) tree(number uint32, depth int) error {
 }
 
 // chain walks a long value to its last page and overwrites what follows it.
-func (w *cleaning) chain(c chain) error {
+func (w *freeSpace) chain(c chain) error {
 	number, left := c.first, c.bytes
 	room := int64(w.usable - 4)
 	for {
@@ -143,7 +142,7 @@ func (w *cleaning) chain(c chain) error {
 }
 
 // free walks the list of free pages: those that list others, and the others.
-func (w *cleaning) free(trunk uint32) error {
+func (w *freeSpace) free(trunk uint32) error {
 	for steps := uint32(0); trunk != 0; steps++ {
 		if steps > w.pages {
 			return errors.New("the list of free pages has no end")
@@ -181,7 +180,7 @@ func (w *cleaning) free(trunk uint32) error {
 }
 
 // overwrite writes zeros over bytes of a page that are not used and not zero.
-func (w *cleaning) overwrite(number uint32, data []byte, used []bool) error {
+func (w *freeSpace) overwrite(number uint32, data []byte, used []bool) error {
 	base := int64(number-1) * int64(w.size)
 	for i := 0; i < len(data); i++ {
 		if used[i] || data[i] == 0 {
