@@ -103,8 +103,8 @@ func New(o Options) (*Server, error) {
 // world is what the options say about the world.
 func (o Options) world() world.Options {
 	return world.Options{
-		Seed: o.Seed, Records: o.Records, Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
-		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Now: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
+		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
+		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Real: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
 	}
 }
 

@@ -22,6 +22,7 @@ type offer struct {
 	size   int
 }
 
+// NumberCountries are the countries numbers can be bought in.
 var NumberCountries = []numberCountry{
 	{"US", "United States", "1", false, []offer{
 		{"Local", []string{"212", "305", "312", "404", "415", "503", "602", "617", "702", "713", "808", "919"}, 7},

@@ -51,6 +51,7 @@ type Cipher struct {
 	keys [6]uint64
 }
 
+// NewCipher is the cipher of a seed.
 func NewCipher(seed uint64) Cipher {
 	var c Cipher
 	d := RngFor(seed, 0x51d, 0)

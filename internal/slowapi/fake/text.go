@@ -78,6 +78,7 @@ var longTexts = []string{
 	"عزيزنا {n}، نود إبلاغكم بأن موعد التسليم للطلب رقم {c} قد تغير إلى الساعة {t}. نعتذر عن أي إزعاج ونشكركم على صبركم وتفهمكم. ",
 }
 
+// Names are what people are called.
 var Names = []string{"Ana", "Bao", "Chloé", "Dmitri", "Eszter", "Fatima", "Goran", "Hana", "Ingrid", "José", "Kofi", "Lucía", "Mei", "Noa",
 	"O'Brien", "Priya", "Quentin", "Renée", "Søren", "Tomás", "Uma", "Vera", "Wanjiru", "Xin", "Yusuf", "Zoë"}
 

@@ -25,6 +25,7 @@ type Refusal struct {
 	Header       map[string]string
 }
 
+// Refuse is an error with a status and Twilio's code.
 func Refuse(status, code int, message string) *Refusal {
 	return &Refusal{status: status, code: code, message: message}
 }

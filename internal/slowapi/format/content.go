@@ -48,14 +48,17 @@ type heldAnswer struct {
 	body   bytes.Buffer
 }
 
+// Header is the header of the answer.
 func (h *heldAnswer) Header() http.Header { return h.header }
 
+// WriteHeader keeps the first status.
 func (h *heldAnswer) WriteHeader(status int) {
 	if h.status == 0 {
 		h.status = status
 	}
 }
 
+// Write keeps the bytes.
 func (h *heldAnswer) Write(p []byte) (int, error) {
 	h.WriteHeader(http.StatusOK)
 	return h.body.Write(p)

@@ -13,8 +13,10 @@ type Object struct {
 	More bool
 }
 
+// Open begins an object.
 func (o *Object) Open() { o.B = append(o.B, '{'); o.More = false }
 
+// Close ends an object.
 func (o *Object) Close() { o.B = append(o.B, '}'); o.More = true }
 
 // Name begins a field.
@@ -43,16 +45,19 @@ func (o *Object) TextOrNull(name, value string) {
 	o.Text(name, value)
 }
 
+// Null writes null.
 func (o *Object) Null(name string) {
 	o.Name(name)
 	o.B = append(o.B, "null"...)
 }
 
+// Number writes an integer.
 func (o *Object) Number(name string, value int64) {
 	o.Name(name)
 	o.B = strconv.AppendInt(o.B, value, 10)
 }
 
+// Truth writes true or false.
 func (o *Object) Truth(name string, value bool) {
 	o.Name(name)
 	o.B = strconv.AppendBool(o.B, value)

@@ -9,6 +9,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Accounts are the main account and those below it.
 var Accounts = &world.Kind{
 	Name: "accounts", Prefix: "AC", Tag: 'A',
 	Blank: func() world.Row { return new(account) },

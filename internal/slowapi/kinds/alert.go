@@ -9,6 +9,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Alerts are the alerts of the Monitor API.
 var Alerts = &world.Kind{
 	Name: "alerts", Prefix: "NO", Tag: 0x4e4c,
 	Blank: func() world.Row { return new(Alert) },
@@ -159,4 +160,5 @@ func (a *Alert) Append(dst []byte, w *world.World) []byte {
 	return o.B
 }
 
+// EventHere tells an event where this server is.
 func EventHere(r world.Row, here string) { r.(*event).here = here }

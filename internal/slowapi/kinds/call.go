@@ -12,6 +12,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Calls are the calls of an account.
 var Calls = &world.Kind{
 	Name: "calls", Prefix: "CA", Tag: 'C',
 	Blank: func() world.Row { return new(Call) },
@@ -30,7 +31,7 @@ var Calls = &world.Kind{
 		world.ClockFilters("EndTime", false, func(r world.Row) int64 { return r.(*Call).End }),
 	),
 	Create: createCall, Update: updateCall, Remove: true, Arrives: true,
-	Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"},
+	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 
 // Call is one call, read from the seed and its mark.

@@ -11,6 +11,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Conferences are the conferences of an account.
 var Conferences = &world.Kind{
 	Name: "conferences", Prefix: "CF", Tag: 'F',
 	Blank: func() world.Row { return new(conference) },
@@ -90,6 +91,7 @@ func (c *conference) Append(dst []byte, w *world.World) []byte {
 	return o.B
 }
 
+// EndedViaAPI is why a conference ended that a request ended.
 const EndedViaAPI = "conference-ended-via-api"
 
 // ending is why the conference ended, and whose leaving ended it.

@@ -9,6 +9,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Events are the audit events of the Monitor API.
 var Events = &world.Kind{
 	Name: "monitor_events", Key: "events", Prefix: "AE", Tag: 0x4145,
 	Blank: func() world.Row { return new(event) },

@@ -185,6 +185,7 @@ func (c *scene) requestHeaders() string {
 	return pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
 }
 
+// Notifications are what went wrong in calls.
 var Notifications = &world.Kind{
 	Name: "notifications", Prefix: "NO", Tag: 0x4e4f,
 	Blank: func() world.Row { return new(notification) },
@@ -282,5 +283,8 @@ func (n *notification) Append(dst []byte, w *world.World) []byte {
 	return o.B
 }
 
+// WholeNotification tells a notification that it stands alone.
 func WholeNotification(r world.Row, _ string) { r.(*notification).whole = true }
+
+// NotificationBelow tells a notification that its path is below a call.
 func NotificationBelow(r world.Row, _ string) { r.(*notification).below = true }

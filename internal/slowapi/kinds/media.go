@@ -14,6 +14,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Media are what messages carry besides text.
 var Media = &world.Kind{
 	Name: "media", Key: "media_list", Prefix: "ME", Tag: 'E',
 	Blank:   func() world.Row { return new(Medium) },

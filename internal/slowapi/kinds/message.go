@@ -13,8 +13,9 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Messages are the messages of an account.
 var Messages = &world.Kind{
-	Name: "messages", Prefix: "SM", OtherPrefix: "MM", Tag: 'M', Other: carriesMedia,
+	Name: "messages", Prefix: "SM", Tag: 'M', Second: world.SecondPrefix{Text: "MM", Of: carriesMedia},
 	Blank: func() world.Row { return new(message) },
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, 2*w.Records, w.Epoch.Unix(), world.Days*86400)
@@ -28,8 +29,9 @@ var Messages = &world.Kind{
 		world.ClockFilters("DateSent", true, func(r world.Row) int64 { return r.(*message).sent }),
 	),
 	Create: createMessage, Update: updateMessage, Remove: true, Arrives: true, Retained: true,
-	Finals:  []string{"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"},
-	Rewrite: rewriteMessage,
+	Edits: world.Edits{
+		Finals: []string{"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"}, Body: rewriteMessage,
+	},
 }
 
 // message is one message, read from the seed and its mark.

@@ -11,6 +11,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Numbers are the phone numbers an account owns.
 var Numbers = numberKind()
 
 func numberKind() *world.Kind {

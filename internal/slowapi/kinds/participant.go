@@ -11,6 +11,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Participants are the calls in conferences.
 var Participants = &world.Kind{
 	Name: "participants", Prefix: "CP", Tag: 'P', // its SID shows in page tokens only
 	Blank:  func() world.Row { return new(participant) },

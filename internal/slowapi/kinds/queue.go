@@ -10,6 +10,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Queues are the queues of an account.
 var Queues = queueKind()
 
 func queueKind() *world.Kind {

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Recordings are the recordings of calls and conferences.
 var Recordings = &world.Kind{
 	Name: "recordings", Prefix: "RE", Tag: 'R',
 	Blank: func() world.Row { return new(Recording) },

@@ -12,6 +12,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Addresses are the addresses of an account.
 var Addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &table{
 	path: "Addresses",
 	columns: []column{
@@ -84,6 +85,7 @@ func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition 
 // seededApplications is how many the main account begins with.
 const seededApplications = 6
 
+// Applications are the applications of an account.
 var Applications = tableKind("applications", "AP", tagApplications, seededApplications, &table{
 	path: "Applications",
 	columns: []column{

@@ -121,6 +121,7 @@ func (c *TableRow) Field(name string) string {
 	return c.layout.defaults[name]
 }
 
+// Made shows the row as in the answer to its creation.
 func (c *TableRow) Made() { c.Shown = c.layout.fresh }
 
 // friendlyName is the name it was given, or else its number as people read it.

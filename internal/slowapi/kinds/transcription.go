@@ -7,6 +7,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// Transcriptions are what recordings say in words.
 var Transcriptions = &world.Kind{
 	Name: "transcriptions", Prefix: "TR", Tag: 'T',
 	Blank: func() world.Row { return new(transcription) },

@@ -51,8 +51,8 @@ func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid strin
 	if e.Status != nil {
 		out.Fields[editedStatus] = *e.Status
 	}
-	if e.Body != nil && k.Rewrite != nil && s.Exists(index) {
-		for name, value := range k.Rewrite(w, s, index, *e.Body) {
+	if e.Body != nil && k.Edits.Body != nil && s.Exists(index) {
+		for name, value := range k.Edits.Body(w, s, index, *e.Body) {
 			out.Fields[name] = value
 		}
 	}
@@ -93,7 +93,7 @@ func (w *World) checkEdit(e Entry) error {
 	if !s.Exists(e.Index) {
 		return fmt.Errorf("slowapi: edit: record %d of %q was deleted", e.Index, e.Kind)
 	}
-	if s.Kind.Finals == nil {
+	if s.Kind.Edits.Finals == nil {
 		return fmt.Errorf("slowapi: edit: only calls and messages can be changed so")
 	}
 	status, set := e.Fields[editedStatus]
@@ -101,9 +101,9 @@ func (w *World) checkEdit(e Entry) error {
 		return nil
 	}
 	p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index))
-	if !p.done() || !slices.Contains(s.Kind.Finals, status) {
+	if !p.done() || !slices.Contains(s.Kind.Edits.Finals, status) {
 		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.Status(),
-			s.Kind.Finals)
+			s.Kind.Edits.Finals)
 	}
 	return nil
 }

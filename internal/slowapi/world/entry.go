@@ -110,7 +110,7 @@ func (w *World) Apply(e Entry) (moved int, err error) {
 func (w *World) applyTime(e Entry) (moved int) {
 	at := e.At.Unix()
 	for _, account := range w.Below {
-		for _, k := range w.kinds {
+		for _, k := range w.Kinds {
 			s := account[k]
 			for _, i := range slices.Clone(s.live) {
 				if e.Op == "advance" && w.step(s, i, at) || e.Op == "pass" && w.catchUp(s, i, at) {
@@ -119,7 +119,7 @@ func (w *World) applyTime(e Entry) (moved int) {
 			}
 		}
 	}
-	for _, k := range w.kinds {
+	for _, k := range w.Kinds {
 		s := w.Below[0][k]
 		for range e.New[k.Name] {
 			if k.Life != nil {

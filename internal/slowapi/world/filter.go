@@ -52,6 +52,7 @@ func PatternFilter(get func(Row) string) func(*Search, string) (Condition, *form
 	}
 }
 
+// ContainsPattern reports whether a number contains a pattern.
 func ContainsPattern(number, pattern string) bool {
 	for at := 0; at+len(pattern) <= len(number); at++ {
 		if MatchesHere(number[at:], pattern) {
@@ -61,6 +62,7 @@ func ContainsPattern(number, pattern string) bool {
 	return false
 }
 
+// MatchesHere reports whether a number begins with a pattern.
 func MatchesHere(number, pattern string) bool {
 	for i := range len(pattern) {
 		digit := number[i] >= '0' && number[i] <= '9'

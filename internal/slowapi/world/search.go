@@ -180,6 +180,7 @@ func (x *Search) Indexes(ctx context.Context, p Place) ([]int64, error) {
 	return x.Down(ctx, math.MaxInt64-1, skip, int(p.Size))
 }
 
+// Sid is the SID of a record.
 func (x *Search) Sid(i int64) string {
 	x.W.Mu.RLock()
 	defer x.W.Mu.RUnlock()

@@ -14,16 +14,9 @@ import (
 // only a batch at a time. Whatever changes it is an entry, applied by apply
 // and nobody else, so that a journal of entries is the world again.
 type World struct {
-	Seed    uint64
-	Records int64
-	Epoch   time.Time
-	People  int64
-	Cipher  fake.Cipher
-	Account string // SID of the main account
-	Token   string
-	flows   bool // the clock runs in real time
-	Kept    bool // who took part in a conference shows after its end
-	Real    func() time.Time
+	Options
+	People int64
+	Cipher fake.Cipher
 
 	Writing sync.Mutex // held from deciding on an entry until it is applied
 	Mu      sync.RWMutex
@@ -31,9 +24,6 @@ type World struct {
 	wall    time.Time
 	Top     *Sequence             // accounts
 	Below   []map[*Kind]*Sequence // by account, then kind
-
-	accounts *Kind
-	kinds    []*Kind // all others
 }
 
 // Days the calls and messages are spread over.
@@ -52,35 +42,34 @@ const maxBorn = 1_000_000
 // MaxAccounts bounds how many accounts a world may have.
 const MaxAccounts = 1000
 
+// ErrFull is the error of a record that has no room in the world.
 var ErrFull = errors.New("slowapi: this world has no room for more records of this kind")
 
-// worldOptions say what a world is made of.
+// Options say what a world is made of.
 type Options struct {
-	Seed           uint64
-	Records        int
-	Epoch          time.Time
-	Account, Token string
-	Flows, Kept    bool
-	Now            func() time.Time
-	// Accounts is the kind of the accounts, kinds all others in the order of their
-	// making.
+	Seed    uint64
+	Records int64 // calls; there are twice as many messages
+	Epoch   time.Time
+	Account string // SID of the main account
+	Token   string
+	Flows   bool // the clock runs in real time
+	Kept    bool // participants of a conference show after its end
+	Real    func() time.Time
+	// Accounts is the kind of the accounts, Kinds are all others in the order of
+	// their making.
 	Accounts *Kind
 	Kinds    []*Kind
 }
 
-// newWorld makes a world in which nothing happened yet.
+// New makes a world in which nothing happened yet.
 func New(o Options) *World {
-	w := &World{
-		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch.UTC().Truncate(time.Second),
-		People: max(int64(o.Records)/5, 1), Cipher: fake.NewCipher(o.Seed),
-		Account: o.Account, Token: o.Token, flows: o.Flows, Real: o.Now,
-		Kept: o.Kept, accounts: o.Accounts, kinds: o.Kinds,
-	}
-	w.clock, w.wall = w.Epoch, o.Now()
+	o.Epoch = o.Epoch.UTC().Truncate(time.Second)
+	w := &World{Options: o, People: max(o.Records/5, 1), Cipher: fake.NewCipher(o.Seed)}
+	w.clock, w.wall = w.Epoch, o.Real()
 	end := w.Epoch.Unix()
-	w.Top = w.Sequence(w.accounts, 0, 2, end-500*86400, 86400)
+	w.Top = w.Sequence(w.Accounts, 0, 2, end-500*86400, 86400)
 	w.Below = []map[*Kind]*Sequence{w.emptyAccount(0), w.emptyAccount(1)}
-	for _, k := range w.kinds {
+	for _, k := range w.Kinds {
 		if k.Seed != nil {
 			w.join(w.Below[0], k.Seed(w, k))
 		}
@@ -89,6 +78,7 @@ func New(o Options) *World {
 	return w
 }
 
+// Sequence makes the records of a kind that the seed decides.
 func (w *World) Sequence(k *Kind, account int, base, newest, span int64) *Sequence {
 	return &Sequence{Kind: k, Account: account, Seed: w.Seed, Base: base, Newest: newest, span: span, Marks: map[int64]*mark{}}
 }
@@ -96,7 +86,7 @@ func (w *World) Sequence(k *Kind, account int, base, newest, span int64) *Sequen
 // emptyAccount is an account in which nothing happened yet.
 func (w *World) emptyAccount(account int) map[*Kind]*Sequence {
 	all := map[*Kind]*Sequence{}
-	for _, k := range w.kinds {
+	for _, k := range w.Kinds {
 		w.join(all, w.Sequence(k, account, 0, w.Epoch.Unix(), 0))
 	}
 	return all
@@ -125,7 +115,7 @@ func (w *World) findLive(s *Sequence) {
 
 // Now is the world's time. The caller holds mu.
 func (w *World) Now() time.Time {
-	if !w.flows {
+	if !w.Flows {
 		return w.clock
 	}
 	return w.clock.Add(max(w.Real().Sub(w.wall), 0))
@@ -133,7 +123,7 @@ func (w *World) Now() time.Time {
 
 // Of is the sequence of a kind in an account, nil when there is none.
 func (w *World) Of(k *Kind, account int) *Sequence {
-	if k == w.accounts {
+	if k == w.Accounts {
 		return w.Top
 	}
 	if k == nil || account < 0 || account >= len(w.Below) {
@@ -144,12 +134,12 @@ func (w *World) Of(k *Kind, account int) *Sequence {
 
 // AppendSID appends the SID of a record.
 func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
-	if s.Kind == w.accounts {
+	if s.Kind == w.Accounts {
 		return append(dst, w.AccountSID(int(i))...)
 	}
 	prefix := s.Kind.Prefix
-	if s.Kind.OtherPrefix != "" && s.Kind.Other(w, s, i) {
-		prefix = s.Kind.OtherPrefix
+	if s.Kind.Second.Text != "" && s.Kind.Second.Of(w, s, i) {
+		prefix = s.Kind.Second.Text
 	}
 	return w.Cipher.AppendSID(dst, prefix, s.Account, s.Kind.Tag, i)
 }
@@ -157,7 +147,7 @@ func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 // Find is the index of the record a SID names, deleted or not; false when this
 // sequence never had it.
 func (w *World) Find(s *Sequence, sid string) (int64, bool) {
-	if s.Kind == w.accounts {
+	if s.Kind == w.Accounts {
 		index, ok := w.AccountIndex(sid)
 		return int64(index), ok
 	}
@@ -174,7 +164,7 @@ func (w *World) AccountSID(account int) string {
 	if account == 0 {
 		return w.Account
 	}
-	return string(w.Cipher.AppendSID(nil, w.accounts.Prefix, 0, w.accounts.Tag, int64(account)))
+	return string(w.Cipher.AppendSID(nil, w.Accounts.Prefix, 0, w.Accounts.Tag, int64(account)))
 }
 
 // AccountIndex is the number of the account a SID names.
@@ -182,7 +172,7 @@ func (w *World) AccountIndex(sid string) (int, bool) {
 	if sid == w.Account {
 		return 0, true
 	}
-	i, ok := w.Cipher.Index(sid, 0, w.accounts.Tag)
+	i, ok := w.Cipher.Index(sid, 0, w.Accounts.Tag)
 	return int(i), ok && i > 0 && i < w.Top.Count() && w.AccountSID(int(i)) == sid
 }
 
@@ -197,10 +187,10 @@ func (w *World) AccountToken(account int) string {
 
 // KindNamed is the kind with a list key, nil for none.
 func (w *World) KindNamed(name string) *Kind {
-	if name == w.accounts.Name {
-		return w.accounts
+	if name == w.Accounts.Name {
+		return w.Accounts
 	}
-	for _, k := range w.kinds {
+	for _, k := range w.Kinds {
 		if k.Name == name {
 			return k
 		}
