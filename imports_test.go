@@ -21,10 +21,10 @@ var imports = map[string]string{
 	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/frontend internal/jobs internal/proxy internal/query " +
 		"internal/search internal/store internal/store/contents internal/viewer internal/viewer/page kit/accesslog " +
-		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec " +
-		"upstream upstream/throttle",
+		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror mirror/shadow " +
+		"request spec upstream upstream/throttle",
 	"internal/callers":             ". kit/accesslog spec",
-	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror spec upstream",
+	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror mirror/shadow spec upstream",
 	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
 	"internal/datadir":             "",
 	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/jsonhttp",
@@ -64,10 +64,11 @@ var imports = map[string]string{
 	"internal/viewer/page": ". internal/access internal/query internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
 		"kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/plan":       ". spec",
-	"mirror":                     ". internal/query kit/jsonspan kit/suggest mirror/compose mirror/media request spec",
+	"mirror":                     ". internal/query kit/jsonspan mirror/compose mirror/media mirror/shadow request spec",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"mirror/media":               ". request spec",
+	"mirror/shadow":              ". kit/jsonspan kit/suggest spec",
 	"request":                    ". internal/query spec",
 	"spec":                       ". kit/jsonspan",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/mirror/shadow"
 	"understudy/request"
 )
 
@@ -28,7 +29,7 @@ func (c *claims) tips(newest time.Time, ids ...string) {
 // they are held, too, and no walk goes on below it.
 func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := covered(t, 7, pinned(AnswersRecords))
+		s, c := covered(t, 7, pinned(shadow.Records))
 		c.tips(time.Now(), sid(7), sid(6))
 		time.Sleep(time.Second)
 		for n := range 5 {
@@ -95,7 +96,7 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 // records and was held long before it came is of a list that shows more.
 func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := covered(t, 7, pinned(AnswersRecords))
+		s, c := covered(t, 7, pinned(shadow.Records))
 		c.tips(time.Now(), sid(5))
 		a := s.get(t, s.target(t, "Calls.json", "PageSize=1"))
 		if got := shown(a.Page); !slices.Equal(got, []string{sid(5)}) {

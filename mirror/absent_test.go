@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -19,7 +20,7 @@ import (
 // while upstream is well it is asked.
 func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := covered(t, 7, pinned(AnswersRecords))
+		s, c := covered(t, 7, pinned(shadow.Records))
 		never := s.call(t, sid(99))
 		if a := s.get(t, never); a.Outcome != request.Cold || a.Page.Status != http.StatusNotFound {
 			t.Errorf("while upstream is well: %s %d", a.Outcome, a.Page.Status)

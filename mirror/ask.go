@@ -142,7 +142,7 @@ func (m *Mirror) answerWith(r *reading, f *flight, p *understudy.Page, joined bo
 	if joined {
 		counts.coalesced.Add(1)
 	}
-	if l := r.source.listMode(r.Target); !f.followed.Swap(true) && (l == nil || !l.recordsFirst()) {
+	if l := r.source.lists.Of(r.Target); !f.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
 		m.addCandidate(p, r.source, nil)
 	}
 	age, _ := m.ages().age(m.now(), p.At)

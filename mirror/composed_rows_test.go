@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -42,8 +43,8 @@ func taped(w *world, status *string) {
 func TestRowsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, status := &claims{kind: "recordings"}, "processing"
-		s := open(t, 1, pinned(AnswersRecords), func(o *Options) {
-			o.Coverage, o.Notes = c, o.Store.(Notes)
+		s := open(t, 1, pinned(shadow.Records), func(o *Options) {
+			o.Coverage, o.Notes = c, o.Store.(shadow.Notes)
 		})
 		taped(s.world, &status)
 		all, of := s.target(t, "Recordings.json", ""), s.target(t, "Calls/"+sid(1)+"/Recordings.json", "")
@@ -107,8 +108,8 @@ func keyring(w *world) {
 func TestKeysOfTwoAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &claims{kind: "keys"}
-		s := open(t, 0, pinned(AnswersRecords), func(o *Options) {
-			o.Coverage, o.Notes = c, o.Store.(Notes)
+		s := open(t, 0, pinned(shadow.Records), func(o *Options) {
+			o.Coverage, o.Notes = c, o.Store.(shadow.Notes)
 		})
 		keyring(s.world)
 		list := s.target(t, "Keys.json", "")

@@ -19,6 +19,7 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/mirror/compose"
+	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -152,7 +153,7 @@ func covered(t testing.TB, n int, settings ...setting) (*stage, *claims) {
 	c := &claims{}
 	s := open(t, n, append(settings, func(o *Options) {
 		o.Coverage = c
-		o.Notes = o.Store.(Notes)
+		o.Notes = o.Store.(shadow.Notes)
 	})...)
 	faithful(s.world, nil)
 	if _, err := s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", "PageSize=1000"), RecordsOnly: true}); err != nil {
@@ -162,8 +163,8 @@ func covered(t testing.TB, n int, settings ...setting) (*stage, *claims) {
 	return s, c
 }
 
-func pinned(a Answers) setting {
-	return func(o *Options) { o.Sources[0].Answers = map[string]Answers{"": a} }
+func pinned(a shadow.Answers) setting {
+	return func(o *Options) { o.Sources[0].Answers = map[string]shadow.Answers{"": a} }
 }
 
 // asked is how many requests upstream has had since, by reason.
@@ -190,7 +191,7 @@ func shown(p *understudy.Page) (ids []string) {
 
 func TestRecordsFirstAsksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := covered(t, 7, pinned(AnswersRecords))
+		s, _ := covered(t, 7, pinned(shadow.Records))
 		began := time.Now()
 		time.Sleep(20 * time.Second)
 		n := s.count()
@@ -250,7 +251,7 @@ func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, c := covered(t, 3, pinned(AnswersRecords))
+				s, c := covered(t, 3, pinned(shadow.Records))
 				newest := time.Time{}
 				if test.newest != 0 {
 					newest = time.Now().Add(-test.newest)
@@ -385,7 +386,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 func TestAgeOfWhatHasNoClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now()
-		s, c := covered(t, 7, pinned(AnswersRecords))
+		s, c := covered(t, 7, pinned(shadow.Records))
 		time.Sleep(time.Hour)
 		c.all(time.Now())
 		c.mu.Lock()
@@ -402,7 +403,7 @@ func TestAgeOfWhatHasNoClock(t *testing.T) {
 
 func TestWhatIsNotCoveredAfterAllIsNotGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := covered(t, 7, pinned(AnswersRecords))
+		s, c := covered(t, 7, pinned(shadow.Records))
 		c.after = func(int) { c.c, c.ok = request.Coverage{Why: "a newest page has left a gap"}, false }
 		want(t, s.get(t, s.newest(t)), request.Cold, "")
 	})
@@ -410,7 +411,7 @@ func TestWhatIsNotCoveredAfterAllIsNotGiven(t *testing.T) {
 
 func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := covered(t, 7, pinned(AnswersRecords))
+		s, c := covered(t, 7, pinned(shadow.Records))
 		c.mu.Lock()
 		c.c.From, c.ok = 1780000000-4, false // the newest five
 		c.mu.Unlock()
@@ -429,7 +430,7 @@ func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
 
 func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := covered(t, 7, pinned(AnswersRecords))
+		s, c := covered(t, 7, pinned(shadow.Records))
 		want(t, s.get(t, s.newest(t)), request.Composed, "composed")
 		s.world.write = func(w request.Write) (*understudy.Page, error) {
 			s.set(sid(3), "canceled", true)
@@ -451,7 +452,7 @@ func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
 // was seen since leaves that to be found out by the next.
 func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := covered(t, 7, pinned(AnswersRecords))
+		s, c := covered(t, 7, pinned(shadow.Records))
 		s.world.write = func(w request.Write) (*understudy.Page, error) {
 			return nil, understudy.ErrUnknownOutcome
 		}
@@ -472,7 +473,7 @@ func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
 
 func TestWhatArrivesIsInTheNextList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := covered(t, 7, pinned(AnswersRecords))
+		s, _ := covered(t, 7, pinned(shadow.Records))
 		target := s.target(t, "Calls.json", "PageSize=3")
 		want(t, s.get(t, target), request.Composed, "composed")
 		s.set(sid(8), "queued", false)

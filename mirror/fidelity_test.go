@@ -9,14 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"understudy"
+	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
 )
 
 // ofCalls are the figures of the first list of calls.
-func (s *stage) ofCalls(t testing.TB) Fidelity {
+func (s *stage) ofCalls(t testing.TB) shadow.Fidelity {
 	t.Helper()
 	for _, f := range s.Fidelity("twilio") {
 		if f.Kind == "calls" {
@@ -24,7 +24,7 @@ func (s *stage) ofCalls(t testing.TB) Fidelity {
 		}
 	}
 	t.Fatal("nothing is known of calls")
-	return Fidelity{}
+	return shadow.Fidelity{}
 }
 
 // fresh reads what upstream says now.
@@ -50,13 +50,13 @@ func (s *stage) samples(t testing.TB, c *claims, n int) {
 func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
-		s.samples(t, c, Enough-1)
-		if f := s.ofCalls(t); f.First != AnswersUpstream || f.Equal != Enough-1 || f.All != Enough-1 || f.Differing != 0 {
-			t.Fatalf("after %d: %+v", Enough-1, f)
+		s.samples(t, c, shadow.Enough-1)
+		if f := s.ofCalls(t); f.First != shadow.Upstream || f.Equal != shadow.Enough-1 || f.All != shadow.Enough-1 || f.Differing != 0 {
+			t.Fatalf("after %d: %+v", shadow.Enough-1, f)
 		}
 		s.samples(t, c, 1)
-		if f := s.ofCalls(t); f.First != AnswersRecords || f.Set != AnswersAuto {
-			t.Fatalf("after %d: %+v", Enough, f)
+		if f := s.ofCalls(t); f.First != shadow.Records || f.Set != shadow.Auto {
+			t.Fatalf("after %d: %+v", shadow.Enough, f)
 		}
 		time.Sleep(time.Hour)
 		c.all(time.Now())
@@ -71,14 +71,14 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 			faithful(s.world, func(text string) string { return strings.Replace(text, `"page_size"`, `"size_page"`, 1) })
 		})
 		read := int64(0)
-		for ; s.ofCalls(t).First == AnswersRecords && read < 20_000; read++ {
+		for ; s.ofCalls(t).First == shadow.Records && read < 20_000; read++ {
 			c.all(time.Now())
 			s.get(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+read%1000)))
 			time.Sleep(5 * time.Second) // a check, if there is one, is over
 			synctest.Wait()
 		}
 		f := s.ofCalls(t)
-		if f.First != AnswersUpstream || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" ||
+		if f.First != shadow.Upstream || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" ||
 			f.At.IsZero() {
 			t.Errorf("after %d reads: %+v", read, f)
 		}
@@ -101,7 +101,7 @@ func TestChecksAreFew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, c := covered(t, 3, pinned(AnswersRecords), func(o *Options) { o.Sources[0].Checks = test.rate })
+				s, c := covered(t, 3, pinned(shadow.Records), func(o *Options) { o.Sources[0].Checks = test.rate })
 				n := s.count()
 				for i := range test.reads {
 					c.all(time.Now())
@@ -163,7 +163,7 @@ func TestARecordUpstreamDoesNotShowIsLookedAtAgain(t *testing.T) {
 		n := s.count()
 		s.fresh(t, s.newest(t))
 		f := s.ofCalls(t)
-		if f.Differing != 1 || f.Field != differsMembership || !strings.Contains(f.Where, sid(5)) {
+		if f.Differing != 1 || f.Field != "(membership)" || !strings.Contains(f.Where, sid(5)) {
 			t.Errorf("%+v", f)
 		}
 		time.Sleep(5 * time.Second)
@@ -228,47 +228,16 @@ func TestAnswersArePinnedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 3)
 		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=1")), request.Cold, "")
-		if err := s.SetAnswers("twilio", map[string]Answers{"calls": AnswersRecords, "": AnswersUpstream}); err != nil {
+		if err := s.SetAnswers("twilio", map[string]shadow.Answers{"calls": shadow.Records, "": shadow.Upstream}); err != nil {
 			t.Fatal(err)
 		}
 		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=2")), request.Composed, "composed")
-		if err := s.SetAnswers("twilio", map[string]Answers{"": "recrds"}); err == nil || !strings.Contains(err.Error(), "records") {
+		if err := s.SetAnswers("twilio", map[string]shadow.Answers{"": "recrds"}); err == nil || !strings.Contains(err.Error(), "records") {
 			t.Errorf("a word that is none: %v", err)
 		}
-		if err := s.SetAnswers("twilio", map[string]Answers{"cals": "records"}); err == nil {
+		if err := s.SetAnswers("twilio", map[string]shadow.Answers{"cals": "records"}); err == nil {
 			t.Error("a kind that is none is taken")
 		}
 		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=3")), request.Composed, "composed")
 	})
-}
-
-func TestDifferences(t *testing.T) {
-	list := func(body string, ids ...string) *understudy.Page {
-		p := &understudy.Page{Status: 200, Body: []byte(body)}
-		for _, id := range ids {
-			at := strings.Index(body, `{"id":"`+id)
-			p.Rows = append(p.Rows, understudy.Row{ID: id, Start: at, End: at + strings.IndexByte(body[at:], '}') + 1})
-		}
-		return p
-	}
-	said := list(`{"end":1,"calls":[{"id":"a","x":1},{"id":"b","x":2}],"start":0}`, "a", "b")
-	for _, test := range []struct {
-		told         *understudy.Page
-		field, where string
-		gone         int
-	}{
-		{said, "", "", 0},
-		{list(`{"end":1,"calls":[{"id":"a","x":1},{"id":"b","x":3}],"start":0}`, "a", "b"), "x", "row 1, b", 0},
-		{list(`{"end":2,"calls":[{"id":"a","x":1},{"id":"b","x":2}],"start":0}`, "a", "b"), "end", "around the rows", 0},
-		{list(`{"end":1, "calls":[{"id":"a","x":1},{"id":"b","x":2}],"start":0}`, "a", "b"), differsForm, "around the rows", 0},
-		{list(`{"end":1,"calls":[{"id":"b","x":2},{"id":"a","x":1}],"start":0}`, "b", "a"), differsOrder, "row 0, a", 0},
-		{list(`{"end":1,"calls":[{"id":"a","x":1}],"start":0}`, "a"), differsMembership, "row 1, b is not held", 0},
-		{list(`{"end":1,"calls":[{"id":"a","x":1},{"id":"c","x":2}],"start":0}`, "a", "c"), differsMembership, "row 1, c is held", 1},
-		{&understudy.Page{Status: 400, Body: []byte(`{}`)}, differsStatus, "200, not 400", 0},
-	} {
-		d, gone := compare(said, test.told, "calls")
-		if d.Field != test.field || d.Where != test.where || len(gone) != test.gone {
-			t.Errorf("%s: %q %q %v, want %q %q and %d", test.told.Body, d.Field, d.Where, gone, test.field, test.where, test.gone)
-		}
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"understudy"
 	"understudy/mirror/compose"
 	"understudy/mirror/media"
+	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -55,7 +56,7 @@ type Source struct {
 	Rate float64
 	// Answers says what its lists are answered from, by kind; "" is for kinds
 	// that are not named.
-	Answers map[string]Answers
+	Answers map[string]shadow.Answers
 	// Checks is how many lists made from records may be asked upstream, too, to
 	// compare them, a minute; 0 = 6.
 	Checks float64
@@ -71,7 +72,7 @@ type Options struct {
 	Coverage Coverage
 	// Notes keep between two runs how far lists made from records were equal to
 	// upstream's; nil: nothing is kept.
-	Notes Notes
+	Notes shadow.Notes
 	// Intents keep between two runs which records writes were about to change;
 	// nil: nothing is kept.
 	Intents Intents
@@ -107,8 +108,7 @@ type Mirror struct {
 
 	hints    hints
 	media    *media.Cache
-	samples  chan sample
-	notes    Notes
+	shadow   *shadow.Reads
 	prefetch chan candidate
 	close    context.CancelFunc
 }
@@ -149,9 +149,9 @@ func New(o Options) (*Mirror, error) {
 // newParts joins the parts of a mirror, each with those it stands on.
 func newParts(o *Options) *Mirror {
 	m := &Mirror{
-		samples: make(chan sample, maxSamples), notes: o.Notes, prefetch: make(chan candidate, maxHopes),
-		hints: hints{known: map[hinted]*hint{}, running: make(chan struct{}, hinters)},
-		env:   &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()},
+		prefetch: make(chan candidate, maxHopes),
+		hints:    hints{known: map[hinted]*hint{}, running: make(chan struct{}, hinters)},
+		env:      &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()},
 	}
 	m.env.ctx, m.close = context.WithCancel(context.Background())
 	m.entries = &entries{env: m.env, hot: newHot(o.Hot), recordWent: m.forgetMedia}
@@ -162,6 +162,7 @@ func newParts(o *Options) *Mirror {
 	m.holdings = &holdings{m.flights}
 	m.writer = &writer{holdings: m.holdings, tell: o.PageSaved, confirm: m.hint, owing: make(chan struct{}, 1)}
 	m.filler = &filler{m.writer}
+	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, Notes: o.Notes, Now: o.Now, Logger: o.Logger})
 	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{m.filler}, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{writer: m.writer}
 	records, _ := o.Store.(compose.Store)
@@ -188,10 +189,10 @@ func (m *Mirror) Run(ctx context.Context) error {
 	for _, s := range m.sources {
 		s.lastRead.Store(m.monotonic(m.now()))
 	}
-	m.recallAgreement(ctx)
+	m.shadow.Recall(ctx)
 	m.confirmLeft()
 	m.startPolls()
-	m.work.Go(m.sampler)
+	m.work.Go(func() { m.shadow.Run(m.ctx) })
 	for range prefetchers {
 		m.work.Go(m.prefetcher)
 	}

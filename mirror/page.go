@@ -115,7 +115,7 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*request.Response, err
 	if v == fresh {
 		return m.hit(&h, &r.Request, r.source, age, r.now), nil
 	}
-	if l := r.source.listMode(r.Target); l != nil && (l.recordsFirst() || r.OnlyIfCached && v != stale) {
+	if l := r.source.lists.Of(r.Target); l != nil && (l.RecordsFirst() || r.OnlyIfCached && v != stale) {
 		if a := m.recordsFirst(ctx, r); a != nil {
 			m.check(l, r)
 			return a, nil
@@ -164,7 +164,7 @@ func (m *Mirror) hit(h *held, ask *request.Request, s *source, age time.Duration
 		a.Detail = notStored(h.page)
 		s.counts.warm.Add(1)
 	}
-	if l := s.listMode(ask.Target); ask.OnlyIfCached || l != nil && l.recordsFirst() {
+	if l := s.lists.Of(ask.Target); ask.OnlyIfCached || l != nil && l.RecordsFirst() {
 		return a // upstream is not asked, or only now and then
 	}
 	if h.entry != nil {

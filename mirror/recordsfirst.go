@@ -220,11 +220,11 @@ func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 // itself, samples have to: without filters one, under filters as many as make it
 // answered from records first.
 func (r *reading) trusted() bool {
-	l := r.source.listMode(r.Target)
-	if l == nil || r.Target.List.Shows() || l.recordsFirst() {
+	l := r.source.lists.Of(r.Target)
+	if l == nil || r.Target.List.Shows() || l.RecordsFirst() {
 		return true
 	}
-	return r.Target.Whole() && l.compared()
+	return r.Target.Whole() && l.Compared()
 }
 
 // seconds reports whether there is an answer if upstream gives none.

@@ -13,13 +13,14 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/mirror/compose"
+	"understudy/mirror/shadow"
 	"understudy/request"
 )
 
 func TestTheSameListIsMadeOnceForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowSeek{}
-		s, _ := covered(t, 7, pinned(AnswersRecords), over(func(st Store) Store {
+		s, _ := covered(t, 7, pinned(shadow.Records), over(func(st Store) Store {
 			slow.Store, slow.records = st, st.(compose.Store)
 			return slow
 		}))
@@ -40,7 +41,7 @@ func TestTheSameListIsMadeOnceForAll(t *testing.T) {
 func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowSeek{takes: 7 * time.Second}
-		s, _ := covered(t, 7, pinned(AnswersRecords), over(func(st Store) Store {
+		s, _ := covered(t, 7, pinned(shadow.Records), over(func(st Store) Store {
 			slow.Store, slow.records = st, st.(compose.Store)
 			return slow
 		}))
@@ -57,7 +58,7 @@ func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
 func TestPatienceIsNotShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowSeek{takes: 3 * time.Second}
-		s, _ := covered(t, 7, pinned(AnswersRecords), over(func(st Store) Store {
+		s, _ := covered(t, 7, pinned(shadow.Records), over(func(st Store) Store {
 			slow.Store, slow.records = st, st.(compose.Store)
 			return slow
 		}))
@@ -88,11 +89,11 @@ type slowSeek struct {
 }
 
 func (s *slowSeek) Note(ctx context.Context, name string) ([]byte, error) {
-	return s.Store.(Notes).Note(ctx, name)
+	return s.Store.(shadow.Notes).Note(ctx, name)
 }
 
 func (s *slowSeek) SetNote(ctx context.Context, name string, value []byte) error {
-	return s.Store.(Notes).SetNote(ctx, name, value)
+	return s.Store.(shadow.Notes).SetNote(ctx, name, value)
 }
 
 func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/mirror/media"
+	"understudy/mirror/shadow"
 	"understudy/spec"
 )
 
@@ -22,8 +23,7 @@ type source struct {
 	pollBudget pollBudget
 	outage     outage
 	counts     counts
-	lists      map[*spec.List]*listMode
-	checks     checks
+	lists      *shadow.Lists
 }
 
 // kind is one kind of one source.
@@ -69,8 +69,7 @@ func (m *Mirror) addSource(given Source) error {
 	case m.sources[given.Name] != nil:
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
-	s := &source{Source: given, kinds: map[string]*kind{}, lists: map[*spec.List]*listMode{}}
-	s.checks.set(given.Checks)
+	s := &source{Source: given, kinds: map[string]*kind{}}
 	s.pollBudget.set(given.Rate)
 	contents, _ := given.Upstream.(media.Upstream)
 	if err := m.media.AddSource(given.Source, contents); err != nil {
@@ -83,15 +82,12 @@ func (m *Mirror) addSource(given Source) error {
 		added.written = given.Generations[k.Name]
 		added.generation.Store(given.Generations[k.Name])
 		added.known.Store(given.Generations[k.Name])
-		for _, l := range k.Lists {
-			if len(k.ID) > 0 {
-				s.lists[l] = &listMode{kind: added, list: l}
-			}
-		}
 	}
-	if err := s.setAnswers(given.Answers); err != nil {
+	lists, err := m.shadow.AddSource(given.Source, given.Answers, given.Checks)
+	if err != nil {
 		return err
 	}
+	s.lists = lists
 	polls, err := s.pollsOf(given.Polls)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -18,7 +19,7 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 	for name, after := range map[string]time.Duration{"at once": 0, "when a newest page came": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, c := covered(t, 7, pinned(AnswersRecords), polls("calls"))
+				s, c := covered(t, 7, pinned(shadow.Records), polls("calls"))
 				time.Sleep(time.Minute)
 				s.world.write = func(w request.Write) (*understudy.Page, error) {
 					s.set(sid(8), "queued", false)
@@ -50,7 +51,7 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 				c.since(before, before)
 				s.start(t, Options{
 					Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world,
-						Answers: map[string]Answers{"": AnswersRecords}, Generations: generations}},
+						Answers: map[string]shadow.Answers{"": shadow.Records}, Generations: generations}},
 					Store: s.store, Coverage: c, Notes: s.memory,
 				})
 				target := s.target(t, "Calls.json", "PageSize=2")

@@ -9,7 +9,7 @@ import (
 
 	"understudy/internal/viewer/page"
 	"understudy/kit/onlinestat"
-	"understudy/mirror"
+	"understudy/mirror/shadow"
 )
 
 // countTime bounds reading the counts for a page.
@@ -54,12 +54,12 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 }
 
 // viewerLists are the same as people see them.
-func viewerLists(all []mirror.Fidelity, kind string) (out []page.HeldList) {
+func viewerLists(all []shadow.Fidelity, kind string) (out []page.HeldList) {
 	for _, f := range all {
-		if f.Kind == kind && (f.All > 0 || f.First != mirror.AnswersUpstream || f.Set != mirror.AnswersAuto) {
+		if f.Kind == kind && (f.All > 0 || f.First != shadow.Upstream || f.Set != shadow.Auto) {
 			out = append(out, page.HeldList{
-				Path: f.Path, Title: f.Title, Records: f.First == mirror.AnswersRecords, Pinned: f.Set != mirror.AnswersAuto,
-				Equal: f.Equal, Enough: mirror.Enough, Samples: f.All, Differing: f.Differing, Field: f.Field, Where: f.Where, Differed: f.At,
+				Path: f.Path, Title: f.Title, Records: f.First == shadow.Records, Pinned: f.Set != shadow.Auto,
+				Equal: f.Equal, Enough: shadow.Enough, Samples: f.All, Differing: f.Differing, Field: f.Field, Where: f.Where, Differed: f.At,
 			})
 		}
 	}

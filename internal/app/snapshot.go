@@ -15,6 +15,7 @@ import (
 	"understudy/kit/limiter"
 	"understudy/kit/onlinestat"
 	"understudy/mirror"
+	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/upstream/throttle"
 )
@@ -187,13 +188,13 @@ func processNow() diagnostics.Process {
 
 // listFigures are the lists of a kind of which something is known, or that are
 // not answered as usual.
-func listFigures(all []mirror.Fidelity, kind string) (out []diagnostics.List) {
+func listFigures(all []shadow.Fidelity, kind string) (out []diagnostics.List) {
 	for _, f := range all {
-		if f.Kind != kind || f.All == 0 && f.First == mirror.AnswersUpstream && f.Set == mirror.AnswersAuto {
+		if f.Kind != kind || f.All == 0 && f.First == shadow.Upstream && f.Set == shadow.Auto {
 			continue
 		}
 		out = append(out, diagnostics.List{
-			Path: f.Path, Answers: string(f.Set), First: string(f.First), Equal: f.Equal, Enough: mirror.Enough,
+			Path: f.Path, Answers: string(f.Set), First: string(f.First), Equal: f.Equal, Enough: shadow.Enough,
 			Samples: f.All, Differing: f.Differing, Field: f.Field, Where: f.Where, DifferedAt: known(f.At),
 		})
 	}

@@ -11,13 +11,13 @@ import (
 
 	"understudy"
 	"understudy/kit/suggest"
-	"understudy/mirror"
+	"understudy/mirror/shadow"
 	"understudy/spec"
 )
 
 // answersConfig is one word for all lists of a source, or one for each kind
 // ("*": those that are not named). Its keys are kinds; "" is all others.
-type answersConfig map[string]mirror.Answers
+type answersConfig map[string]shadow.Answers
 
 // UnmarshalYAML reads auto, or {calls: records, "*": auto}.
 func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
@@ -26,7 +26,7 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 		if v.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: want auto, upstream or records", v.Line)
 		}
-		out[kind] = mirror.Answers(v.Value)
+		out[kind] = shadow.Answers(v.Value)
 		if err := out[kind].Check(); err != nil || v.Value == "" {
 			text := understudy.Clip(v.Value)
 			hint := suggest.Hint(text, []string{"auto", "upstream", "records"})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"understudy/mirror"
+	"understudy/mirror/shadow"
 )
 
 func TestAnswersInTheSettings(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAnswersInTheSettings(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	if mirror.AnswersAuto.Check() != nil {
+	if shadow.Auto.Check() != nil {
 		t.Error("auto is refused")
 	}
 }

@@ -1,0 +1,184 @@
+// Agreement: how often a list made from records is equal to upstream's.
+
+package shadow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"understudy"
+	"understudy/spec"
+)
+
+// Notes keep small named values. ErrNotFound: there is none of that name.
+type Notes interface {
+	Note(ctx context.Context, name string) ([]byte, error)
+	SetNote(ctx context.Context, name string, value []byte) error
+}
+
+// agreement is what the samples of one list said.
+type agreement struct {
+	Equal     int64      `json:"equal"` // in a row, up to now
+	All       int64      `json:"all"`
+	Differing int64      `json:"differing,omitempty"`
+	Last      difference `json:"last,omitzero"`
+	Spec      string     `json:"spec,omitempty"` // as it was then (printOf)
+}
+
+// Fidelity is how one list of a source is answered and how well records tell
+// what upstream says.
+type Fidelity struct {
+	Kind, Path, Title string
+	Set               Answers // as the settings say
+	First             Answers // what is asked first now: Upstream or Records
+
+	Equal     int64 // samples in a row without a difference, up to now; with Enough records are asked first
+	All       int64 // samples
+	Differing int64 // of these
+	// Of the last that differed: the field, or what else in parentheses; where
+	// it stood; when. Field "": there was none.
+	Field, Where string
+	At           time.Time
+}
+
+// Fidelity is how the lists of a source are answered, in the order of its spec;
+// those of a kind without records are left out.
+func (r *Reads) Fidelity(source string) []Fidelity {
+	ls := r.sources[source]
+	if ls == nil {
+		return nil
+	}
+	var out []Fidelity
+	for _, k := range ls.src.Spec.Kinds {
+		for _, list := range k.Lists {
+			if l := ls.lists[list]; l != nil {
+				out = append(out, l.fidelity())
+			}
+		}
+	}
+	return out
+}
+
+func (l *List) fidelity() Fidelity {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := Fidelity{
+		Kind: l.kind.Name, Path: l.list.Path, Title: l.list.Title, First: Upstream,
+		Equal: l.agreement.Equal, All: l.agreement.All, Differing: l.agreement.Differing,
+		Field: l.agreement.Last.Field, Where: l.agreement.Last.Where, At: l.agreement.Last.At,
+	}
+	f.Set, _ = l.set.Load().(Answers)
+	if l.RecordsFirst() {
+		f.First = Records
+	}
+	return f
+}
+
+// count takes a sample in; a zero difference is none. That a refusal is the same
+// says nothing of records (shows): it does not count among those in a row. It
+// reports whether the list turned.
+func (l *List) count(d difference, shows bool) (turned bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dirty = true
+	l.agreement.All++
+	if d.Field == "" && !shows {
+		return false
+	}
+	if d.Field == "" {
+		l.agreement.Equal++
+		return l.agreement.Equal >= Enough && !l.agreed.Swap(true)
+	}
+	l.agreement.Equal, l.agreement.Last = 0, d
+	l.agreement.Differing++
+	return l.agreed.Swap(false)
+}
+
+// noteOf is the name of a source's note.
+func (ls *Lists) noteOf() string { return "fidelity/" + ls.src.Name }
+
+// Recall reads the agreement that earlier runs have found.
+func (r *Reads) Recall(ctx context.Context) {
+	if r.notes == nil {
+		return
+	}
+	for _, ls := range r.sources {
+		raw, err := r.notes.Note(ctx, ls.noteOf())
+		scores := map[string]agreement{}
+		if err == nil {
+			err = json.Unmarshal(raw, &scores)
+		}
+		if err != nil {
+			if !errors.Is(err, understudy.ErrNotFound) {
+				r.log.Warn("mirror: what was known of lists made from records cannot be read", "source", ls.src.Name, "error", err)
+			}
+			continue
+		}
+		for list, l := range ls.lists {
+			if known, ok := scores[list.Path]; ok && known.Spec == printOf(ls.src.Spec, l.list, l.kind) {
+				l.mu.Lock()
+				l.agreement = known
+				l.agreed.Store(known.Equal >= Enough)
+				l.mu.Unlock()
+			}
+		}
+	}
+}
+
+// keep writes down what is new.
+func (r *Reads) keep(ctx context.Context) {
+	for _, name := range slices.Sorted(maps.Keys(r.sources)) {
+		ls := r.sources[name]
+		scores, dirty := map[string]agreement{}, false
+		for list, l := range ls.lists {
+			l.mu.Lock()
+			dirty = dirty || l.dirty
+			if l.dirty = false; l.agreement.All > 0 {
+				l.agreement.Spec = printOf(ls.src.Spec, l.list, l.kind)
+				scores[list.Path] = l.agreement
+			}
+			l.mu.Unlock()
+		}
+		if !dirty || r.notes == nil {
+			continue
+		}
+		raw, err := json.Marshal(scores)
+		if err == nil {
+			err = r.notes.SetNote(ctx, ls.noteOf(), raw)
+		}
+		if err != nil {
+			r.log.Warn("mirror: what is known of lists made from records cannot be kept", "source", ls.src.Name, "error", err)
+			for _, l := range ls.lists {
+				l.mu.Lock()
+				l.dirty = l.agreement.All > 0
+				l.mu.Unlock()
+			}
+		}
+	}
+}
+
+// printOf says in a few characters all of a spec by which a list is made from
+// records: what was found out by another spec is not known of this one.
+func printOf(s *spec.Spec, list *spec.List, k *spec.Kind) string {
+	h := fnv.New64a()
+	p, e := s.PagingOf(list), &s.Errors
+	fmt.Fprintf(h, "%q %q %q %v %v", list.Path, list.Key, list.Shape, list.Only, list.Rows)
+	for _, f := range list.Filters {
+		fmt.Fprintf(h, " %q %q %q %q %v %v %d %d", f.Name, f.Field, f.Op, f.Type, f.Whole, f.Open, f.Back, f.Longest)
+	}
+	fmt.Fprintf(h, " %q %q %q %q %d %d %q %d %q %q %q", p.Style, p.Next, p.Cursor, p.Size, p.Default, p.Max, p.Page, p.First, p.Tokens,
+		p.Template, p.Token)
+	fmt.Fprintf(h, " %q %q %v %v %v %v %v", e.ContentType, e.Template, e.Codes, e.Messages, s.Quirks, s.Shown, s.Vars)
+	fmt.Fprintf(h, " %q %q %q %q %q %v", k.ID, k.Prefixes, k.Clock, k.Order, k.Parent, k.Retention)
+	for _, f := range k.Fields {
+		fmt.Fprintf(h, " %q %q %q", f.Name, f.Type, f.Link)
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
+}

@@ -1,0 +1,15 @@
+package shadow_test
+
+import (
+	"fmt"
+
+	"understudy/mirror/shadow"
+)
+
+func ExampleAnswers_Check() {
+	fmt.Println(shadow.Records.Check())
+	fmt.Println(shadow.Answers("recrds").Check())
+	// Output:
+	// <nil>
+	// "recrds" is no way to answer; did you mean "records"?
+}
