@@ -46,11 +46,12 @@ var imports = map[string]string{
 	"internal/slowapi/format":   "",
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
-	"internal/store": ". internal/query internal/store/codec internal/store/contents internal/store/jobs internal/store/kv " +
-		"internal/store/names internal/store/postings internal/store/sqlite kit/jsonspan kit/tokenizer request " +
-		"spec",
+	"internal/store": ". internal/query internal/store/codec internal/store/contents internal/store/evict internal/store/jobs " +
+		"internal/store/kv internal/store/names internal/store/postings internal/store/sqlite kit/jsonspan " +
+		"kit/tokenizer request spec",
 	"internal/store/codec":     ".",
 	"internal/store/contents":  ". internal/store/sqlite request spec",
+	"internal/store/evict":     "internal/store/codec internal/store/sqlite",
 	"internal/store/jobs":      ". internal/store/sqlite",
 	"internal/store/kv":        ". internal/store/sqlite",
 	"internal/store/names":     "internal/store/sqlite",

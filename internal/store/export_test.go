@@ -31,8 +31,8 @@ func HoldWriter(db *DB) (release func()) {
 // Clean overwrites remains, and says how many bytes.
 func Clean(db *DB) (int64, error) { return db.pool.Sanitize(context.Background()) }
 
-// Tidied waits until nothing makes room.
-func Tidied(db *DB) { db.room.work.Wait() }
+// Tidied waits until no room is being made in the background.
+func Tidied(db *DB) { db.evictor.Wait() }
 
 // List is EraseNumber up to where a crash may end it.
 func List(ctx context.Context, db *DB, source, what string) (Erasure, error) {

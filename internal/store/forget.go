@@ -182,11 +182,14 @@ var (
 	updateForgotten = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, stretch = NULL, since = -1 WHERE number BETWEEN ? AND ?"}
 )
 
+// forgetBatch is how many versions one transaction takes out.
+const forgetBatch = 16
+
 // deleteVersions removes a few versions that are not the newest; done: there
 // are no more. No page shows them any more.
 func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 	var old []int64
-	err = c.Query(selectSomeOld, 0, append(f.rows(), int64(sweepBlocks)), func(r []driver.Value) error {
+	err = c.Query(selectSomeOld, 0, append(f.rows(), int64(forgetBatch)), func(r []driver.Value) error {
 		old = append(old, r[0].(int64))
 		return nil
 	})
@@ -202,7 +205,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 			return false, err
 		}
 	}
-	return len(old) < sweepBlocks, blocks.write()
+	return len(old) < forgetBatch, blocks.write()
 }
 
 // deleteNewest takes out the newest versions, whose places keep the id.

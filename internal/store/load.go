@@ -81,6 +81,9 @@ func (p *pageRow) scan(r []driver.Value) {
 	p.number, p.read = r[14].(int64), r[15].(int64)
 }
 
+// lastRead is when the page was last read or saved, in Unix seconds.
+func (p *pageRow) lastRead() int64 { return max(p.read, p.at/int64(time.Second)) }
+
 // Page returns the held page of a key, put together from the versions it
 // refers to and checked against its sum: what is returned is byte for byte
 // what was saved, or an error that names the page. Superseded is found out
@@ -108,7 +111,7 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 			err = db.supersede(c, p, row, blocks)
 		}
 		if err == nil {
-			db.reads.note(row, db.o.Now())
+			db.evictor.NoteRead(row.number, row.lastRead())
 		}
 		return err
 	})

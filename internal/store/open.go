@@ -18,6 +18,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/evict"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
 	"understudy/internal/store/names"
@@ -48,9 +49,8 @@ type DB struct {
 	epoch  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
 	silent atomic.Int64 // the same, of records that came or went without a change
 	indexes
-	reads    reads
 	watchers watchers
-	room     room
+	evictor  *evict.Evictor
 
 	erased atomic.Int64 // names that are not stored again
 	eraser eraser
@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db := &DB{o: o, packer: codec.NewPacker(maxHelpers + 1), catalog: newCatalog()}
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
-	db.room.open()
+	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
 	db.eraser.turn = make(chan struct{}, 1)
 	c, err := db.begin(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		_ = db.Close()
 		return nil, openError(path, err)
 	}
-	db.look(ctx)
+	db.evictor.Start(ctx)
 	return db, nil
 }
 
@@ -269,10 +269,10 @@ func (db *DB) Close() error {
 	if db.pool.Shut() {
 		return nil
 	}
-	db.room.stop()
+	db.evictor.Stop()
 	db.pool.Active.Wait()
-	db.room.work.Wait()
-	db.keepReads()
+	db.evictor.Wait()
+	db.evictor.SaveReads()
 	if err := db.pool.Close(); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}

@@ -10,6 +10,18 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
+var (
+	// selectNewer answers when a version is its record's newest.
+	selectNewer = &sqlite.Statement{Head: "SELECT 1 FROM held WHERE number = ? AND version = ?"}
+	deleteLate  = &sqlite.Statement{Head: "DELETE FROM past WHERE held = ? AND number = ? AND since = -1"}
+	updateTaken = &sqlite.Statement{Head: "UPDATE past SET tag = NULL WHERE held = ? AND coalesce(version, number) = ?"}
+	selectKept  = &sqlite.Statement{Head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
+		UNION SELECT coalesce(version, number) FROM past WHERE held = ?1 AND tag IS NOT NULL`}
+	selectIsOld = &sqlite.Statement{Head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
+	takeBlock   = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ? RETURNING shape, count"}
+	deleteBlock = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ?"}
+)
+
 // takeOut takes an older version's body out, of which the past will know no
 // more than when it was.
 func (o *opened) takeOut(version int64) (taken bool, err error) {

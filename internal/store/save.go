@@ -139,7 +139,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		}
 		db.scratch.trim()
 		if !broken {
-			db.maintain(c)
+			db.evictor.Maintain(c)
 		}
 		return broken, err
 	})
@@ -211,7 +211,7 @@ func (s *saving) run() error {
 		return err
 	}
 	var err error
-	if s.undoReads, err = s.db.putReads(s.c); err != nil {
+	if s.undoReads, err = s.db.evictor.PutReads(s.c); err != nil {
 		return err
 	}
 	return s.writeCounters()

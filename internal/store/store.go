@@ -22,7 +22,7 @@ type Options struct {
 	Specs map[string]*spec.Spec
 	// Limit is how many bytes the database file and its log may take together;
 	// 0: as much as the disk has. Near it what was not read for longest goes
-	// (evict.go); when nothing more may go, Save fails with ErrNotStored and
+	// (package evict); when nothing more may go, Save fails with ErrNotStored and
 	// what is held stays readable. A file that is larger already does not grow
 	// further.
 	Limit int64
@@ -144,10 +144,4 @@ const (
 	// still be taken for one that lost a race. Anything older means that the
 	// clock was set back, and is believed.
 	reorder = 5 * time.Minute
-	// unread is how long a page must not have been read to be among the first
-	// to go.
-	unread = 7 * 24 * time.Hour
-	// readEvery is how old the noted time of a read may get before another is
-	// worth a write.
-	readEvery = time.Hour
 )

@@ -1,4 +1,4 @@
-// Evict: what was not read for longest goes when the limit is near.
+// Making room: what was not read for longest goes when the limit is near.
 //
 //	95 %  pages unread for seven days, longest unread first
 //	      then versions that are not the newest and that no page shows, the
@@ -11,15 +11,16 @@
 // instances. Everything is done in small transactions, so that no save waits
 // long; what is freed inside the file is used again by later saves.
 
-package store
+// Package evict makes room in the file of a store that has a limit.
+package evict
 
 import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"log/slog"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy/internal/store/sqlite"
@@ -31,59 +32,46 @@ const (
 	evictPages = 64      // pages in one transaction
 	maxOldest  = 1 << 16 // pages chosen in one walk
 	leastShare = 64      // pages that go at once when all were read lately
-	// evictPause is how long nothing is tried again after everything that may
-	// go has gone, or after an error.
-	evictPause = time.Minute
+	// unread is how long a page must not have been read to be among the first to
+	// go.
+	unread = 7 * 24 * time.Hour
 )
 
-// room is the work of making room, behind the saves.
-type room struct {
-	turn  chan struct{} // who makes room or sweeps has it
-	mu    sync.Mutex
-	ended bool
-	end   context.CancelFunc
-	ctx   context.Context
-	pause time.Time // nothing is tried before
-	work  sync.WaitGroup
+// Store is the store whose file the evictor makes room in.
+type Store interface {
+	// WatchVersions calls saved with the versions that each page saved from now
+	// on shows, with the writing connection held, until end is called. What was
+	// committed before can be read when it returns.
+	WatchVersions(ctx context.Context, saved func(versions []int64)) (end func(), err error)
+	// EachShown calls each with the versions that every held page shows.
+	EachShown(ctx context.Context, each func(versions []int64)) error
+	// Prune takes out the bodies of versions, but for the newest of each record,
+	// and returns how many there were. The versions are given by block, as a set
+	// of places in it.
+	Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int64, err error)
 }
 
-func (r *room) open() {
-	r.turn = make(chan struct{}, 1)
-	r.ctx, r.end = context.WithCancel(context.Background())
+// Options are the settings of an Evictor. None may be nil.
+type Options struct {
+	Pool   *sqlite.Pool
+	Store  Store
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
-// stop ends what is under way and refuses more.
-func (r *room) stop() {
-	r.mu.Lock()
-	r.ended = true
-	r.mu.Unlock()
-	r.end()
+// Evictor makes room in one file. Many goroutines may use it at once.
+type Evictor struct {
+	o          Options
+	pool       *sqlite.Pool
+	reads      reads
+	background background
 }
 
-// due reports whether to begin behind the saves, and takes the turn then.
-func (r *room) due(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	waiting := now.Before(r.pause) && r.pause.Sub(now) <= evictPause // a clock set back ends it
-	if r.ended || waiting {
-		return false
-	}
-	select {
-	case r.turn <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-// done gives the turn back. tried says that more cannot be had now.
-func (r *room) done(now time.Time, tried bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	<-r.turn
-	if tried {
-		r.pause = now.Add(evictPause)
-	}
+// New makes an Evictor that has nothing to do yet.
+func New(o Options) *Evictor {
+	e := &Evictor{o: o, pool: o.Pool}
+	e.background.begin()
+	return e
 }
 
 var (
@@ -102,78 +90,78 @@ func usedPages(c *sqlite.Conn) (used int64, err error) {
 }
 
 // beyond reports whether more than per cent of the limit is in use.
-func (db *DB) beyond(c *sqlite.Conn, percent int64) (bool, error) {
-	if db.pool.Pages == 0 {
+func (e *Evictor) beyond(c *sqlite.Conn, percent int64) (bool, error) {
+	if e.pool.Pages == 0 {
 		return false, nil
 	}
 	used, err := usedPages(c)
-	return used*100 > db.pool.Pages*percent, err
+	return used*100 > e.pool.Pages*percent, err
 }
 
-// look begins to make room when that is due.
-func (db *DB) look(ctx context.Context) {
-	_ = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { db.maintain(c); return false, nil })
+// Start begins to make room when that is due.
+func (e *Evictor) Start(ctx context.Context) {
+	_ = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { e.Maintain(c); return false, nil })
 }
 
-// tidy begins to make room, behind, when that is due. It is told of every save
-// with the writing connection held.
-func (db *DB) maintain(c *sqlite.Conn) {
-	near, err := db.beyond(c, evictAt)
-	if err != nil || !near || !db.room.due(db.o.Now()) {
+// Maintain begins to make room in the background when that is due. The store calls
+// it after every save, with the writing connection.
+func (e *Evictor) Maintain(c *sqlite.Conn) {
+	near, err := e.beyond(c, evictAt)
+	if err != nil || !near || !e.background.due(e.o.Now()) {
 		return
 	}
-	db.room.work.Go(func() {
-		if err := db.during(db.room.ctx, db.makeRoom); err != nil && db.room.ctx.Err() == nil {
-			db.o.Logger.Warn("store: making room failed", "err", err)
+	e.background.work.Go(func() {
+		if err := e.during(e.background.ctx, e.makeRoom); err != nil && e.background.ctx.Err() == nil {
+			e.o.Logger.Warn("store: making room failed", "err", err)
 		}
 	})
 }
 
-// Evict makes room now, if the limit is near; what is under way is waited for.
-// The store does it by itself behind its saves; Evict is for who cannot wait.
-func (db *DB) Evict(ctx context.Context) error {
-	leave, err := db.pool.Begin()
+// Evict makes room now, if the limit is near, after what is under way has ended.
+// Maintain makes room as well, later; Evict is for a caller that cannot wait.
+func (e *Evictor) Evict(ctx context.Context) error {
+	leave, err := e.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	select {
-	case db.room.turn <- struct{}{}:
+	case e.background.turn <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err = db.during(ctx, func(ctx context.Context) (enough bool, err error) {
+	err = e.during(ctx, func(ctx context.Context) (enough bool, err error) {
 		near := false
-		err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { near, err = db.beyond(c, evictAt); return false, err })
+		err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { near, err = e.beyond(c, evictAt); return false, err })
 		if err != nil || !near {
 			return true, err
 		}
-		return db.makeRoom(ctx)
+		return e.makeRoom(ctx)
 	})
-	return sqlite.Failed(false, err, "make room in %s", db.pool.Path)
+	return sqlite.Failed(false, err, "make room in %s", e.pool.Path)
 }
 
 // during does the work of a turn and gives it back.
-func (db *DB) during(ctx context.Context, work func(context.Context) (enough bool, err error)) error {
+func (e *Evictor) during(ctx context.Context, work func(context.Context) (enough bool, err error)) error {
 	enough, err := work(ctx)
-	db.room.done(db.o.Now(), !enough)
+	e.background.done(e.o.Now(), !enough)
 	return err
 }
 
 // makeRoom evicts until there is room; enough is false when all that may go
 // has gone and it is not.
-func (db *DB) makeRoom(ctx context.Context) (enough bool, err error) {
-	db.keepReads()
-	left, err := db.evictPages(ctx, db.o.Now().Add(-unread).Unix(), math.MaxInt64)
+func (e *Evictor) makeRoom(ctx context.Context) (enough bool, err error) {
+	e.SaveReads()
+	left, err := e.evictPages(ctx, e.o.Now().Add(-unread).Unix(), math.MaxInt64)
 	for {
-		if enough, err = db.enough(ctx, err); err != nil || enough {
+		if enough, err = e.enough(ctx, err); err != nil || enough {
 			return enough, err
 		}
-		_, err = db.sweep(ctx)
-		if enough, err = db.enough(ctx, err); err != nil || enough || left == 0 {
+		_, err = e.sweep(ctx)
+		if enough, err = e.enough(ctx, err); err != nil || enough || left == 0 {
 			return enough, err
 		}
-		left, err = db.evictPages(ctx, math.MaxInt64, max(leastShare, left/4))
+		left, err = e.evictPages(ctx, math.MaxInt64, max(leastShare, left/4))
 		if err != nil {
 			return false, err
 		}
@@ -182,12 +170,12 @@ func (db *DB) makeRoom(ctx context.Context) (enough bool, err error) {
 
 // enough reports whether there is room again, unless err says that it cannot
 // be made.
-func (db *DB) enough(ctx context.Context, err error) (enough bool, _ error) {
+func (e *Evictor) enough(ctx context.Context, err error) (enough bool, _ error) {
 	if err != nil {
 		return false, err
 	}
-	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		beyond, err := db.beyond(c, evictTo)
+	err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+		beyond, err := e.beyond(c, evictTo)
 		enough = !beyond
 		return false, err
 	})
@@ -199,15 +187,15 @@ type pageAge struct{ number, read int64 }
 
 // evictPages evicts at most n pages read at before or earlier, longest unread
 // first, until there is room. left is how many pages are still there.
-func (db *DB) evictPages(ctx context.Context, before, n int64) (left int64, err error) {
+func (e *Evictor) evictPages(ctx context.Context, before, n int64) (left int64, err error) {
 	for {
-		oldest, all, err := db.oldest(ctx, before, int(min(n, maxOldest)))
+		oldest, all, err := e.oldest(ctx, before, int(min(n, maxOldest)))
 		if err != nil {
 			return 0, err
 		}
 		left, n = all, n-int64(len(oldest))
 		for part := range slices.Chunk(oldest, evictPages) {
-			gone, enough, err := db.evictSome(ctx, part)
+			gone, enough, err := e.evictSome(ctx, part)
 			left -= gone
 			if err != nil || enough {
 				return left, err
@@ -230,7 +218,7 @@ var (
 
 // oldest chooses the n pages unread for longest of those read at before or
 // earlier, in that order. all counts every page.
-func (db *DB) oldest(ctx context.Context, before int64, n int) (oldest []pageAge, all int64, err error) {
+func (e *Evictor) oldest(ctx context.Context, before int64, n int) (oldest []pageAge, all int64, err error) {
 	shorten := func() {
 		slices.SortFunc(oldest, func(a, b pageAge) int { return cmp.Or(cmp.Compare(a.read, b.read), cmp.Compare(a.number, b.number)) })
 		oldest = oldest[:min(n, len(oldest))]
@@ -239,7 +227,7 @@ func (db *DB) oldest(ctx context.Context, before int64, n int) (oldest []pageAge
 	last, rows := int64(-1), chunk
 	for rows == chunk {
 		rows = 0
-		err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err := e.pool.Read(ctx, func(c *sqlite.Conn) error {
 			return c.Query(selectAges, 0, []driver.Value{last, int64(chunk)}, func(r []driver.Value) error {
 				last = r[0].(int64)
 				rows++
@@ -261,23 +249,23 @@ func (db *DB) oldest(ctx context.Context, before int64, n int) (oldest []pageAge
 }
 
 // evictSome evicts a few pages in one transaction.
-func (db *DB) evictSome(ctx context.Context, part []pageAge) (gone int64, enough bool, err error) {
+func (e *Evictor) evictSome(ctx context.Context, part []pageAge) (gone int64, enough bool, err error) {
 	args := []driver.Value{part[len(part)-1].read}
 	for _, p := range part {
 		args = append(args, p.number)
 	}
-	err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+	err = e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			err := c.Query(deletePages, len(part), args, func([]driver.Value) error { gone++; return nil })
 			if err != nil || gone == 0 {
 				return err
 			}
-			return db.evicted(c, gone, 0)
+			return e.evicted(c, gone, 0)
 		})
 		if err != nil {
 			return broken, err
 		}
-		beyond, err := db.beyond(c, evictTo)
+		beyond, err := e.beyond(c, evictTo)
 		enough = !beyond
 		return false, err
 	})
@@ -285,6 +273,12 @@ func (db *DB) evictSome(ctx context.Context, part []pageAge) (gone int64, enough
 }
 
 // evicted counts what the limit has made go.
-func (db *DB) evicted(c *sqlite.Conn, pages, versions int64) error {
-	return c.Exec(countEvicted, 0, pages, versions, db.o.Now().UnixNano())
+func (e *Evictor) evicted(c *sqlite.Conn, pages, versions int64) error {
+	return c.Exec(countEvicted, 0, pages, versions, e.o.Now().UnixNano())
 }
+
+// Stop ends the work in the background and refuses more; Wait waits for its end.
+func (e *Evictor) Stop() { e.background.stop() }
+
+// Wait waits until no work is under way in the background.
+func (e *Evictor) Wait() { e.background.work.Wait() }

@@ -1,6 +1,7 @@
-// Reads: when pages were read, kept in memory and written with the next save.
+// The times at which pages were read: kept in memory and written with the next
+// save.
 
-package store
+package evict
 
 import (
 	"context"
@@ -11,12 +12,16 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// maxReads bounds how many reads wait to be written; what comes while so many
-// wait is noted at a later read.
-const maxReads = 4096
-
-// closeTime bounds what is written at the end.
-const closeTime = 5 * time.Second
+const (
+	// maxReads bounds how many reads wait to be written. Further ones are dropped;
+	// a later read of the same page is noted.
+	maxReads = 4096
+	// closeTime bounds what is written at the end.
+	closeTime = 5 * time.Second
+	// readEvery is how old the noted time of a read may get before another is
+	// worth a write.
+	readEvery = time.Hour
+)
 
 // reads are times of reads by the page's number, in Unix seconds.
 type reads struct {
@@ -24,10 +29,13 @@ type reads struct {
 	at map[int64]int64
 }
 
-// note remembers that a page was read now, if its last read is long past.
-func (r *reads) note(p *pageRow, now time.Time) {
+// NoteRead remembers that a page was read now, unless it was read or saved within
+// the last hour. last is when that was, in Unix seconds.
+func (e *Evictor) NoteRead(page, last int64) { e.reads.note(page, last, e.o.Now()) }
+
+func (r *reads) note(page, last int64, now time.Time) {
 	s := now.Unix()
-	if age := s - p.lastRead(); age >= 0 && age < int64(readEvery/time.Second) {
+	if age := s - last; age >= 0 && age < int64(readEvery/time.Second) {
 		return
 	}
 	r.Lock()
@@ -35,8 +43,8 @@ func (r *reads) note(p *pageRow, now time.Time) {
 	if r.at == nil {
 		r.at = map[int64]int64{}
 	}
-	if _, ok := r.at[p.number]; ok || len(r.at) < maxReads {
-		r.at[p.number] = s
+	if _, ok := r.at[page]; ok || len(r.at) < maxReads {
+		r.at[page] = s
 	}
 }
 
@@ -73,16 +81,13 @@ func (r *reads) give(back map[int64]int64) {
 	}
 }
 
-// lastRead is when the page was last read or saved, in Unix seconds.
-func (p *pageRow) lastRead() int64 { return max(p.read, p.at/int64(time.Second)) }
-
 var updateRead = &sqlite.Statement{Head: "UPDATE page SET read = ? WHERE number = ?"}
 
-// putReads writes some reads, inside a transaction. undo puts them back when
-// the transaction fails.
-func (db *DB) putReads(c *sqlite.Conn) (undo func(), err error) {
-	some := db.reads.take(sqlite.MaxTuples)
-	undo = func() { db.reads.give(some) }
+// PutReads writes some times of reads, inside a transaction. undo puts them back
+// when the transaction fails.
+func (e *Evictor) PutReads(c *sqlite.Conn) (undo func(), err error) {
+	some := e.reads.take(sqlite.MaxTuples)
+	undo = func() { e.reads.give(some) }
 	for number, at := range some {
 		if err := c.Exec(updateRead, 0, driver.Value(at), driver.Value(number)); err != nil {
 			return undo, err
@@ -91,19 +96,19 @@ func (db *DB) putReads(c *sqlite.Conn) (undo func(), err error) {
 	return undo, nil
 }
 
-// keepReads writes what waits.
-func (db *DB) keepReads() {
+// SaveReads writes all times of reads that wait to be written.
+func (e *Evictor) SaveReads() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	for db.reads.waiting() {
-		err := db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+	for e.reads.waiting() {
+		err := e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 			return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-				_, err := db.putReads(c)
+				_, err := e.PutReads(c)
 				return err
 			})
 		})
 		if err != nil {
-			db.o.Logger.Debug("store: times of reads are lost", "err", err)
+			e.o.Logger.Debug("store: times of reads are lost", "err", err)
 			return
 		}
 	}
