@@ -3,14 +3,13 @@
 package mirror
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"slices"
 	"time"
 
 	"understudy"
+	"understudy/mirror/compose"
 	"understudy/spec"
 )
 
@@ -194,45 +193,15 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 	if ok && invalid {
 		h.state = outdated
 	}
-	if ok && h.state == current && !rec.Seen.After(h.page.At) || !belongs(t, rec.Body) {
+	if ok && h.state == current && !rec.Seen.After(h.page.At) || !compose.Belongs(t, rec.Body) {
 		return h, ok
 	}
-	p := composed(t, k, rec)
+	p := compose.Instance(t, rec)
 	h = held{page: p, fresh: hs.ages().fresh(t, p), composed: true, stored: true}
 	if invalid {
 		h.state = outdated
 	}
 	return h, true
-}
-
-// composed is the page upstream would have answered with the record.
-func composed(t *spec.Target, k *kind, rec *understudy.Record) *understudy.Page {
-	sum := sha256.Sum256(rec.Body)
-	return &understudy.Page{
-		Key: t.Key, Kind: k.name, Shape: rec.Shape, ID: t.ID,
-		Status: 200, ContentType: "application/json", Body: rec.Body,
-		Rows: []understudy.Row{{ID: t.ID, End: len(rec.Body), Final: rec.Final, Record: rec.Number, Version: rec.Version}},
-		At:   rec.Seen,
-		Sum:  [16]byte(sum[:16]),
-	}
-}
-
-// belongs reports whether a record is what upstream would show under the
-// target's path: each path variable that is not part of the id (the account)
-// must stand in the record as a string. Else one account's record would be
-// answered under another's path.
-func belongs(t *spec.Target, body []byte) bool {
-	quoted := make([]byte, 0, 64)
-	for _, v := range t.Vars {
-		if slices.Contains(t.Instance.ID, v.Name) {
-			continue
-		}
-		quoted = append(append(append(quoted[:0], '"'), v.Value...), '"')
-		if !bytes.Contains(body, quoted) {
-			return false
-		}
-	}
-	return true
 }
 
 // remember puts what the store held into the hot tier, unless something

@@ -4,12 +4,14 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"understudy"
+	"understudy/mirror/compose"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -224,4 +226,38 @@ func notStored(p *understudy.Page) string {
 		return ""
 	}
 	return "not stored: " + p.NotStored
+}
+
+// asOf answers with what was known at Request.AsOf. Upstream is not asked: what
+// was not seen by then is not there.
+func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *request.Request) (*request.Response, error) {
+	begin := m.now()
+	at := a.AsOf.UTC()
+	kept, ok := m.store.(compose.Snapshots)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("mirror: %w: this store keeps no history", understudy.ErrInvalid)
+	case at.After(begin.Add(time.Second)): // clocks differ a little
+		return nil, fmt.Errorf("mirror: %w: %s lies in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
+	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil:
+		return nil, fmt.Errorf("mirror: %w: nothing is remembered of this path", understudy.ErrInvalid)
+	case a.Local != nil && (a.Local.Up || a.Local.Since != 0 || a.Local.Text != nil):
+		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.ages().Wait)
+	defer cancel()
+	p, err := compose.PageAt(ctx, kept, s.Source.Source, a, at)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("mirror: %s as of %s: %w: that is too much to look through; narrow it by a filter on time", a.Target.Key,
+			at.Format(time.RFC3339), understudy.ErrInvalid)
+	case err != nil:
+		return nil, fmt.Errorf("mirror: %s as of %s: %w", a.Target.Key, at.Format(time.RFC3339), err)
+	}
+	s.counts.composed.Add(1)
+	now := m.now()
+	return &request.Response{
+		Page: p, Outcome: request.Composed, Age: max(now.Sub(at), 0), Stored: true,
+		Detail: "composed as of " + at.Format(time.RFC3339), Store: now.Sub(begin),
+	}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/compose"
 	"understudy/request"
 )
 
@@ -163,7 +164,7 @@ func (fl *filler) storable(ctx context.Context, f *flight, p *understudy.Page) b
 	// not gone. Nor is one that upstream forgets by itself: the answer passes, and
 	// what is remembered stays.
 	rec := fl.known(ctx, f.source, f.target.Kind, f.target.ID)
-	return rec == nil || belongs(f.target, rec.Body) && !fl.forgotten(ctx, f.kind, rec)
+	return rec == nil || compose.Belongs(f.target, rec.Body) && !fl.forgotten(ctx, f.kind, rec)
 }
 
 // save saves; the caller has the kind's lock. What the store has not been told

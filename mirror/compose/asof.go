@@ -45,6 +45,34 @@ func (u Unfolded) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time
 	})
 }
 
+// PageAt is the answer to a request for a list or a record as it looked.
+func PageAt(ctx context.Context, history Snapshots, s *spec.Source, a *request.Request, at time.Time) (*understudy.Page, error) {
+	if !a.Folded {
+		history = Unfolded{Snapshots: history}
+	}
+	if a.Target.List != nil {
+		return ListAt(ctx, history, s, a.Target, a.Local, at)
+	}
+	return instanceAt(ctx, history, s, a.Target, at)
+}
+
+// instanceAt is one record as it looked.
+func instanceAt(ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, at time.Time) (*understudy.Page, error) {
+	if t.ID == "" {
+		return nil, fmt.Errorf("%w: nothing is remembered of this path", understudy.ErrInvalid)
+	}
+	rec, err := history.RecordAt(ctx, s.Name, t.Kind.Name, t.KeptAs(s.User), t.ID, at)
+	if err != nil {
+		return nil, err
+	}
+	if !Belongs(t, rec.Body) {
+		return nil, understudy.ErrNotFound
+	}
+	p := Instance(t, rec)
+	p.At = at
+	return p, nil
+}
+
 // ListAt is a page of a list as it looked.
 func ListAt(
 	ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, wish *request.LocalQuery, at time.Time,
