@@ -13,8 +13,8 @@ import (
 var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". follow internal/access internal/app internal/callers internal/config internal/crawl internal/datadir " +
-		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/slowapi " +
-		"internal/store request spec",
+		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/query " +
+		"internal/slowapi internal/store request spec",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request spec",
 	"internal/access/accesstest": ". internal/access request spec",

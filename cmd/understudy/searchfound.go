@@ -12,51 +12,22 @@ import (
 	"slices"
 	"strconv"
 	"text/tabwriter"
-	"time"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // found is a hit as the server says it.
-type found struct {
-	Source   string          `json:"source"`
-	Kind     string          `json:"kind"`
-	ID       string          `json:"id"`
-	At       *time.Time      `json:"at"`
-	Record   json.RawMessage `json:"record"`
-	Snippets []struct {
-		Field string   `json:"field"`
-		Text  string   `json:"text"`
-		Marks [][2]int `json:"marks"`
-		// There is more of the text on that side.
-		Before bool `json:"before"`
-		After  bool `json:"after"`
-	} `json:"snippets"`
-}
+type found query.SearchHit
 
-// findings is an answer of the server.
+// findings is an answer of the server; a hit stays as it was sent.
 type findings struct {
+	query.SearchResult
 	Hits    []json.RawMessage   `json:"hits"`
-	Next    string              `json:"next"`
-	Notes   []string            `json:"notes"`
 	Columns map[string][]string `json:"columns"`
-	Total   *counted            `json:"total"`
-	Facets  []struct {
-		Name   string `json:"name"`
-		Values []struct {
-			counted
-			Value string `json:"value"`
-			Term  string `json:"term"`
-		} `json:"values"`
-	} `json:"facets"`
 }
 
-type counted struct {
-	N       int64 `json:"n"`
-	AtLeast bool  `json:"at_least"`
-}
-
-func (n counted) String() string {
+func countText(n query.Count) string {
 	if n.AtLeast {
 		return "at least " + strconv.FormatInt(n.N, 10)
 	}
@@ -69,12 +40,12 @@ func (a *findings) tell(w io.Writer) {
 		fmt.Fprintln(w, "understudy:", printable(note))
 	}
 	if a.Total != nil {
-		fmt.Fprintf(w, "%s found\n", *a.Total)
+		fmt.Fprintf(w, "%s found\n", countText(*a.Total))
 	}
 	for _, f := range a.Facets {
 		fmt.Fprintf(w, "%s:\n", printable(f.Name))
 		for _, v := range f.Values {
-			fmt.Fprintf(w, "  %-30s %s\n", printable(v.Term), v.counted)
+			fmt.Fprintf(w, "  %-30s %s\n", printable(v.Term), countText(v.Count))
 		}
 	}
 }

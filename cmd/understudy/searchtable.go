@@ -151,8 +151,8 @@ func columnOf(r rune) int {
 // or else what it says.
 func (h *found) row(columns []string) hitRow {
 	row := hitRow{kind: printable(h.Kind), id: printable(h.ID)}
-	if h.At != nil {
-		row.at = h.At.Local().Format(time.DateTime)
+	if h.Clock != 0 {
+		row.at = h.Clock.Time().Local().Format(time.DateTime)
 	}
 	if len(h.Snippets) > 0 {
 		s := h.Snippets[0]
@@ -166,7 +166,7 @@ func (h *found) row(columns []string) hitRow {
 		row.what = printable(s.Field) + ": " + row.what
 	} else {
 		var values map[string]json.RawMessage
-		_ = json.Unmarshal(h.Record, &values) // what is no object shows nothing
+		_ = json.Unmarshal(h.Body, &values) // what is no object shows nothing
 		var parts []string
 		for _, name := range columns {
 			var text string

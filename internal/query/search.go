@@ -3,6 +3,7 @@
 package query
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -36,69 +37,93 @@ const (
 // SearchResult is the answer to a search, as its caller may see it. Fields that the
 // caller's role hides are not matched, counted, used for the order or shown.
 type SearchResult struct {
-	Query string // the query as it was understood, in its full form
-	Hits  []SearchHit
-	Next  string // the cursor of the hits after these; "" = there are no more
-	// Partial says that time or a limit ended the search before Limit hits were
-	// found; Next goes on from there.
-	Partial bool
-	// Window, when it is not 0, is how many of the newest matches were sorted. More says
-	// that there are older ones, which were not.
-	Window int
-	More   bool
-	Notes  []string // notes for the caller, in sentences
-	// Total and Facets are there when they were asked for.
-	Total  *Count
-	Facets []SearchFacet
+	Query string `json:"query"` // the query as it was understood, in its full form
 	// Meant is the one record whose id, or the one number ("+1555…"), the whole text is.
 	// Both are empty when it is neither. A record in it exists and the caller sees it.
-	Meant SearchMeant
+	Meant SearchMeant `json:"meant,omitzero"`
+	Hits  []SearchHit `json:"hits"`
+	Next  string      `json:"next,omitempty"` // the cursor of the hits after these; "" = there are no more
+	// Partial says that time or a limit ended the search before Limit hits were
+	// found; Next goes on from there.
+	Partial bool `json:"partial,omitempty"`
+	// Window, when it is not 0, is how many of the newest matches were sorted. More says
+	// that there are older ones, which were not.
+	Window int      `json:"window,omitempty"`
+	More   bool     `json:"more,omitempty"`
+	Notes  []string `json:"notes,omitempty"` // notes for the caller, in sentences
+	// Total and Facets are there when they were asked for.
+	Total  *Count        `json:"total,omitempty"`
+	Facets []SearchFacet `json:"facets,omitempty"`
 }
 
 // SearchMeant is the record or the number that a text names.
 type SearchMeant struct {
-	Source, Kind, ID string
-	Number           string // as typed, its marks taken out: + and digits
+	Source string `json:"source,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	ID     string `json:"id,omitempty"`
+	Number string `json:"number,omitempty"` // as typed, its marks taken out: + and digits
 }
 
 // SearchHit is one record found, as the caller sees it.
 type SearchHit struct {
-	Source, Kind, Shape string
-	ID                  string // "" when the role does not see the fields it is made of
-	URL                 string // the viewer's page of it, a path; "" without an ID
+	Source string   `json:"source"`
+	Kind   string   `json:"kind"`
+	Shape  string   `json:"-"`
+	ID     string   `json:"id,omitempty"`    // "" when the role does not see the fields it is made of
+	URL    string   `json:"url,omitempty"`   // the viewer's page of it, a path; "" without an ID
+	Exact  bool     `json:"exact,omitempty"` // its id is the text itself: it stands before all others
+	Clock  UnixTime `json:"at,omitzero"`     // 0 also when the role does not see it
 	// Body is the record as the role sees it: hidden values are null, masked
 	// ones masked. It must not be changed.
-	Body     []byte
-	Clock    int64 // Unix seconds; 0 = none, or the role does not see it
-	Exact    bool  // its id is the text itself: it stands before all others
-	Snippets []SearchSnippet
+	Body     json.RawMessage `json:"record"`
+	Snippets []SearchSnippet `json:"snippets,omitempty"`
+}
+
+// UnixTime is a time in Unix seconds, 0 for none. In JSON it is RFC 3339.
+type UnixTime int64
+
+// Time is the time in UTC.
+func (t UnixTime) Time() time.Time { return time.Unix(int64(t), 0).UTC() }
+
+// MarshalJSON writes the time as RFC 3339.
+func (t UnixTime) MarshalJSON() ([]byte, error) { return t.Time().MarshalJSON() }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *UnixTime) UnmarshalJSON(text []byte) error {
+	var at time.Time
+	if err := at.UnmarshalJSON(text); err != nil {
+		return fmt.Errorf("query: time: %w", err)
+	}
+	*t = UnixTime(at.Unix())
+	return nil
 }
 
 // SearchSnippet is a piece of a field in which words were found.
 type SearchSnippet struct {
-	Field string // dotted
-	Text  string
+	Field string `json:"field"` // dotted
+	Text  string `json:"text"`
 	// Marks are the places of the words in Text, in bytes: from each [0] to
 	// before [1], in order, none overlapping.
-	Marks [][2]int
+	Marks [][2]int `json:"marks"`
 	// Before and After say that the field goes on there.
-	Before, After bool
+	Before bool `json:"before,omitempty"`
+	After  bool `json:"after,omitempty"`
 }
 
 // SearchFacet counts the matches by the values of a field.
 type SearchFacet struct {
 	// Name is what the values are of: "kind", the name of a field ("status"),
 	// "day" or "month" (of the clock, in UTC).
-	Name   string
-	Values []SearchValue // the most frequent first; days and months in order, the newest first
-	More   bool          // there are values that are not listed
+	Name   string        `json:"name"`
+	Values []SearchValue `json:"values"`         // the most frequent first; days and months in order, the newest first
+	More   bool          `json:"more,omitempty"` // there are values that are not listed
 }
 
 // SearchValue is one value of a facet.
 type SearchValue struct {
-	Value string
-	Count Count
-	Term  string // what to add to the query to see these alone: "status:failed"
+	Value string `json:"value"`
+	Count
+	Term string `json:"term"` // what to add to the query to see these alone: "status:failed"
 }
 
 // SavedSearch is a query kept under a name: text and parameters, never an answer. A

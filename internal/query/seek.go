@@ -115,8 +115,8 @@ type Text struct {
 
 // Count is how many records a query finds.
 type Count struct {
-	N       int64
-	AtLeast bool // counting stopped early: there are this many or more
+	N       int64 `json:"n"`
+	AtLeast bool  `json:"at_least,omitempty"` // counting stopped early: there are this many or more
 }
 
 // RangeScan names held records: those of a kind in one shape that are present,

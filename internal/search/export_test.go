@@ -32,7 +32,7 @@ func TestExport(t *testing.T) {
 			t.Fatalf("%d lines of %d: %s", len(lines), len(want), resp.Trailer)
 		}
 		for i, line := range lines {
-			var h hit
+			var h query.SearchHit
 			if err := json.Unmarshal([]byte(line), &h); err != nil || h.Kind+"/"+h.ID != want[i] {
 				t.Fatalf("line %d: %s: %v", i, line, err)
 			}

@@ -143,7 +143,7 @@ func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Can
 		h.URL = "/" + url.PathEscape(c.Source) + "/" + url.PathEscape(c.Kind) + "/" + url.PathEscape(c.Record.ID)
 	}
 	if _, ok := c.View.Fields[c.View.Kind.Clock]; ok {
-		h.Clock = c.ClockAlone()
+		h.Clock = query.UnixTime(c.ClockAlone())
 	}
 	return h, nil
 }

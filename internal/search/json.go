@@ -4,7 +4,6 @@ package search
 
 import (
 	"context"
-	"encoding/json"
 	"mime"
 	"net/http"
 	"slices"
@@ -15,72 +14,17 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
+// result is an answer in JSON.
 type result struct {
-	Query   string   `json:"query"`
-	Meant   *meant   `json:"meant,omitempty"`
-	Hits    []hit    `json:"hits"`
-	Next    string   `json:"next,omitempty"`
-	Partial bool     `json:"partial,omitempty"`
-	Window  int      `json:"window,omitempty"`
-	More    bool     `json:"more,omitempty"`
-	Notes   []string `json:"notes,omitempty"`
-	Total   *count   `json:"total,omitempty"`
-	Facets  []facet  `json:"facets,omitempty"`
+	*query.SearchResult
 	// Columns are the fields a table of a kind shows best, by source/kind.
 	Columns map[string][]string `json:"columns,omitempty"`
 }
 
-type meant struct {
-	Source string `json:"source,omitempty"`
-	Kind   string `json:"kind,omitempty"`
-	ID     string `json:"id,omitempty"`
-	Number string `json:"number,omitempty"`
-}
-
-type hit struct {
-	Source   string          `json:"source"`
-	Kind     string          `json:"kind"`
-	ID       string          `json:"id,omitempty"`
-	URL      string          `json:"url,omitempty"`
-	Exact    bool            `json:"exact,omitempty"`
-	At       *time.Time      `json:"at,omitempty"`
-	Record   json.RawMessage `json:"record"`
-	Snippets []snippet       `json:"snippets,omitempty"`
-}
-
-type snippet struct {
-	Field  string   `json:"field"`
-	Text   string   `json:"text"`
-	Marks  [][2]int `json:"marks"` // in bytes of text
-	Before bool     `json:"before,omitempty"`
-	After  bool     `json:"after,omitempty"`
-}
-
-type count struct {
-	N       int64 `json:"n"`
-	AtLeast bool  `json:"at_least,omitempty"`
-}
-
-type facet struct {
-	Name   string       `json:"name"`
-	Values []facetValue `json:"values"`
-	More   bool         `json:"more,omitempty"`
-}
-
-type facetValue struct {
-	Value string `json:"value"`
-	count
-	Term string `json:"term"`
-}
-
 func (s *Searcher) resultJSON(r *query.SearchResult) result {
-	out := result{Query: r.Query, Hits: []hit{}, Next: r.Next, Partial: r.Partial, Window: r.Window, More: r.More, Notes: r.Notes}
-	if r.Meant != (query.SearchMeant{}) {
-		out.Meant = &meant{r.Meant.Source, r.Meant.Kind, r.Meant.ID, r.Meant.Number}
-	}
+	out := result{SearchResult: r}
 	for i := range r.Hits {
 		h := &r.Hits[i]
-		out.Hits = append(out.Hits, hitJSON(h))
 		name := h.Source + "/" + h.Kind
 		if _, ok := out.Columns[name]; ok {
 			continue
@@ -89,28 +33,6 @@ func (s *Searcher) resultJSON(r *query.SearchResult) result {
 			out.Columns = map[string][]string{}
 		}
 		out.Columns[name] = s.columns(h.Source, h.Kind)
-	}
-	if r.Total != nil {
-		out.Total = &count{r.Total.N, r.Total.AtLeast}
-	}
-	for _, f := range r.Facets {
-		to := facet{Name: f.Name, Values: []facetValue{}, More: f.More}
-		for _, v := range f.Values {
-			to.Values = append(to.Values, facetValue{v.Value, count{v.Count.N, v.Count.AtLeast}, v.Term})
-		}
-		out.Facets = append(out.Facets, to)
-	}
-	return out
-}
-
-func hitJSON(h *query.SearchHit) hit {
-	out := hit{Source: h.Source, Kind: h.Kind, ID: h.ID, URL: h.URL, Exact: h.Exact, Record: h.Body}
-	if h.Clock != 0 {
-		at := unix(h.Clock)
-		out.At = &at
-	}
-	for _, s := range h.Snippets {
-		out.Snippets = append(out.Snippets, snippet(s))
 	}
 	return out
 }

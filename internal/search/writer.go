@@ -121,7 +121,7 @@ func newWriter(w http.ResponseWriter, form string) writer {
 type lineWriter struct{ out *bufio.Writer }
 
 func (l *lineWriter) hit(h *query.SearchHit) error {
-	one := hitJSON(h)
+	one := *h
 	one.Snippets = nil
 	var line bytes.Buffer
 	in := json.NewEncoder(&line)
@@ -156,7 +156,7 @@ func (x *xmlWriter) hit(h *query.SearchHit) error {
 	x.doc.Field("source", h.Source)
 	x.doc.Field("kind", h.Kind)
 	if h.Clock != 0 {
-		x.doc.Field("at", unix(h.Clock).Format(time.RFC3339))
+		x.doc.Field("at", h.Clock.Time().Format(time.RFC3339))
 	}
 	if root, err := jsonspan.Document(h.Body); err == nil {
 		x.values(h.Body, root, "record")
