@@ -58,18 +58,6 @@ func (a Ages) withDefaults() Ages {
 // as stale while its refill is under way.
 const grace = 30 * time.Second
 
-// term names which of the ages is a page's fresh time; what is held keeps the
-// name, so that other ages hold for it too.
-type term uint8
-
-const (
-	termOther term = iota
-	termNewest
-	termOlder
-	termFinal
-	termNotFound
-)
-
 // termOf is the term of a page of the target.
 func termOf(t *spec.Target, p *understudy.Page) term {
 	switch {

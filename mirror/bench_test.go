@@ -116,29 +116,29 @@ func TestBenchPagesPacked(t *testing.T) {
 	var body int
 	walk(t, src, client, callsPath, func(_ *spec.Target, p *understudy.Page) bool {
 		body += len(p.Body)
-		e := h.pack(k, p)
+		e := h.pack(k.pages, p)
 		if e == nil {
 			t.Fatalf("%s cannot be packed", p.Key)
 		}
 		return h.put(e, nil)
 	})
-	entries, _, bytes, _ := h.usage()
+	u := h.usage()
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	each := float64(bytes-h.codecs.cost()) / float64(entries)
-	holds := int(float64(limit-h.codecs.cost()) / each)
+	each := float64(u.bytes-u.codecs) / float64(u.entries)
+	holds := int(float64(limit-u.codecs) / each)
 	t.Logf("%d pages of %d bytes: %.0f bytes each by the books, codecs %d KiB; heap grew by %d KiB, books say %d KiB; 25 MiB hold %d",
-		entries, body/entries, each, h.codecs.cost()>>10, grown>>10, bytes>>10, holds)
-	if entries != pages {
-		t.Errorf("%d pages held, want all %d", entries, pages)
+		u.entries, body/u.entries, each, u.codecs>>10, grown>>10, u.bytes>>10, holds)
+	if u.entries != pages {
+		t.Errorf("%d pages held, want all %d", u.entries, pages)
 	}
 	if holds < 4200 {
 		t.Errorf("25 MiB hold %d bench pages, want 4200", holds)
 	}
-	if grown > bytes+bytes/10+1<<20 {
-		t.Errorf("the heap grew by %d bytes, the books say %d", grown, bytes)
+	if grown > u.bytes+u.bytes/10+1<<20 {
+		t.Errorf("the heap grew by %d bytes, the books say %d", grown, u.bytes)
 	}
 	runtime.KeepAlive(h)
 }
@@ -194,12 +194,12 @@ func BenchmarkPacking(b *testing.B) {
 	b.Run("pack", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if h.pack(k, pages[i%len(pages)]) == nil {
+			if h.pack(k.pages, pages[i%len(pages)]) == nil {
 				b.Fatal("not packed")
 			}
 		}
 	})
-	e := h.pack(k, pages[7])
+	e := h.pack(k.pages, pages[7])
 	b.Run("unpack", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

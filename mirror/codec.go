@@ -23,22 +23,32 @@ const (
 	codecCost       = 1300 << 10
 )
 
+// group is the pages of one kind of a source.
+type group struct {
+	kind  string
+	mu    sync.Mutex
+	forms map[string]*form
+}
+
+// newGroup is the group of a kind; it has no pages yet.
+func newGroup(kind string) *group { return &group{kind: kind, forms: map[string]*form{}} }
+
 // form is one shape of a kind: its pages look alike, so they share a codec.
 type form struct {
-	kind  *kind
+	group *group
 	shape string
 	codec atomic.Pointer[codec]
 }
 
 // form finds the form of a shape; there are at most twice as many as the spec has
 // shapes (understudy.ForeignShape).
-func (k *kind) form(shape string) *form {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	f := k.forms[shape]
+func (g *group) form(shape string) *form {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.forms[shape]
 	if f == nil {
-		f = &form{kind: k, shape: shape}
-		k.forms[shape] = f
+		f = &form{group: g, shape: shape}
+		g.forms[shape] = f
 	}
 	return f
 }
@@ -136,7 +146,7 @@ func newCodec(dictionary []byte) (*codec, error) {
 }
 
 // pack makes an entry of a page; nil when the page cannot be packed.
-func (h *hot) pack(k *kind, p *understudy.Page) *entry {
+func (h *hot) pack(g *group, p *understudy.Page) *entry {
 	if !packable(p) {
 		return nil
 	}
@@ -144,7 +154,7 @@ func (h *hot) pack(k *kind, p *understudy.Page) *entry {
 	defer h.codecs.give(s)
 	head, ids := appendHead(s.text[:0], p)
 	s.text = appendMarked(head, p.Body, p.Rows)
-	f := k.form(p.Shape)
+	f := g.form(p.Shape)
 	c, err := h.codecs.of(f, s.text)
 	if err != nil {
 		return nil
@@ -152,8 +162,8 @@ func (h *hot) pack(k *kind, p *understudy.Page) *entry {
 	s.frame = append(binary.AppendUvarint(s.frame[:0], uint64(len(ids))), ids...)
 	s.frame = c.enc.EncodeAll(s.text, s.frame)
 	e := &entry{
-		hash: h.hash(p.Key), form: f, codec: c, at: p.At, generation: p.Generation,
-		blob: makeBlob(s.frame), records: recordNumbers(p.Rows), list: p.List,
+		hash: h.hash(p.Key), form: f, at: p.At, generation: p.Generation,
+		packed: packed{codec: c, blob: makeBlob(s.frame), records: recordNumbers(p.Rows)}, tags: tags{list: p.List},
 	}
 	if p.ID != "" {
 		e.ident = h.ident(p.ID)
@@ -182,7 +192,7 @@ func (h *hot) unpack(e *entry) (*understudy.Page, error) {
 	if p.Body, err = unmark(text, p.Rows, size); err != nil {
 		return nil, err
 	}
-	p.Kind, p.Shape, p.At = e.form.kind.name, e.form.shape, e.at
+	p.Kind, p.Shape, p.At = e.form.group.kind, e.form.shape, e.at
 	return p, nil
 }
 

@@ -97,7 +97,7 @@ func (iv *invalidator) forget(
 	found, err := tell(store)
 	k.changes.Add(1)
 	var gone []*entry
-	iv.hot.each(k, func(e *entry) {
+	iv.hot.each(k.pages, func(e *entry) {
 		if concerned(e) {
 			gone = append(gone, e)
 		}

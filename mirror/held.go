@@ -63,13 +63,18 @@ func (es *entries) remembered(key understudy.Key, k *kind, now time.Time) (held,
 	if e == nil {
 		return held{}, false
 	}
-	r := e.ready.Load()
+	r := e.encoded()
 	if r == nil || r.page.Key != key {
 		return held{}, false
 	}
 	e.use()
 	r.use()
-	return e.held(r.page, r.gzip, es.state(e, k, now), es.ages()), true
+	return es.heldOf(e, r.page, r.gzip, es.state(e, k, now)), true
+}
+
+// heldOf is an entry with its page.
+func (es *entries) heldOf(e *entry, p *understudy.Page, gzip []byte, s state) held {
+	return held{page: p, gzip: gzip, entry: e, fresh: es.ages().of(e.term), state: s, composed: e.composed, stored: e.stored}
 }
 
 // find looks everywhere. ok is false when nothing is held; err is the
@@ -105,8 +110,8 @@ func (es *entries) unpacked(key understudy.Key, k *kind, now time.Time) (held, b
 	if e == nil {
 		return held{}, false
 	}
-	if r := e.ready.Load(); r != nil {
-		return e.held(r.page, r.gzip, es.state(e, k, now), es.ages()), r.page.Key == key
+	if r := e.encoded(); r != nil {
+		return es.heldOf(e, r.page, r.gzip, es.state(e, k, now)), r.page.Key == key
 	}
 	p, err := es.hot.unpack(e)
 	if err != nil || p.Key != key {
@@ -115,7 +120,7 @@ func (es *entries) unpacked(key understudy.Key, k *kind, now time.Time) (held, b
 	if e.use() >= promoteAfter {
 		es.hot.promote(e)
 	}
-	return e.held(p, nil, es.state(e, k, now), es.ages()), true
+	return es.heldOf(e, p, nil, es.state(e, k, now)), true
 }
 
 // completion is the page of a flight that has completed and is on its way into the
@@ -227,7 +232,7 @@ func (es *entries) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
 // entryOf packs a held page; nil when it cannot be.
 func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *entry {
 	p := k.source.polls()[t.Key]
-	e := es.hot.pack(k, h.page)
+	e := es.hot.pack(k.pages, h.page)
 	if e == nil {
 		return nil
 	}

@@ -11,7 +11,10 @@
 package mirror
 
 import (
+	"encoding/binary"
 	"hash/maphash"
+	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,23 +56,41 @@ type shard struct {
 type entry struct {
 	hash       uint64
 	form       *form
-	codec      *codec
 	ident      uint64 // of the record an instance shows; 0 for a list
 	at         time.Time
 	generation int64
-	blob       blob
-	records    []byte // the rows' record numbers, as varint differences; none: not saved
+	packed
+	tags
+	marks
 
+	uses  atomic.Int32
+	ready atomic.Pointer[encodedEntry]
+	links
+}
+
+// packed is a page as it is kept.
+type packed struct {
+	codec   *codec
+	blob    blob
+	records []byte // the rows' record numbers, as varint differences; none: not saved
+}
+
+// tags tell what a page is. They are set before it is put.
+type tags struct {
 	list, polled, composed, stored bool
 	term                           term
+}
 
+// marks tell what has happened to a page since it was put.
+type marks struct {
 	renewed    atomic.Int64                     // until when it needs no further refresh
-	superseded atomic.Int64                     // since when, as a word; 0 = it is not
+	superseded atomic.Int64                     // since when, as monotonic nanoseconds; 0 = it is not
 	changed    atomic.Pointer[understudy.Names] // the fields by which it is, as far as they are known
 	followed   atomic.Int64                     // until when its next page needs no thought
-	uses       atomic.Int32
-	ready      atomic.Pointer[encodedEntry]
+}
 
+// links are an entry's place in its queue.
+type links struct {
 	queue      *queue
 	prev, next *entry
 }
@@ -110,8 +131,41 @@ func (e *entry) use() int32 {
 	return e.uses.Add(1)
 }
 
-func (e *entry) held(p *understudy.Page, gzip []byte, s state, ages *Ages) held {
-	return held{page: p, gzip: gzip, entry: e, fresh: ages.of(e.term), state: s, composed: e.composed, stored: e.stored}
+// shape is the shape of the page's records.
+func (e *entry) shape() string { return e.form.shape }
+
+// encoded is the page as it goes out; nil when it is only kept packed.
+func (e *entry) encoded() *encodedEntry { return e.ready.Load() }
+
+// recordNumbers are the numbers of the records a list shows.
+func (e *entry) recordNumbers() iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		var record int64
+		for b := e.records; len(b) > 0; {
+			d, size := binary.Varint(b)
+			if size <= 0 {
+				return
+			}
+			record, b = record+d, b[size:]
+			if !yield(record) {
+				return
+			}
+		}
+	}
+}
+
+// note adds to the names of fields that have changed since the page was fetched.
+func (e *entry) note(fields []string) {
+	for {
+		was := e.changed.Load()
+		all := fields
+		if was != nil {
+			all = slices.AppendSeq(slices.Clone(fields), was.All())
+		}
+		if names := understudy.NamesOf(all...); e.changed.CompareAndSwap(was, &names) {
+			return
+		}
+	}
 }
 
 func (e *entry) cost() int64 {
@@ -242,20 +296,26 @@ func (h *hot) size() int64 {
 	return h.small.bytes + h.main.bytes + h.readyBytes + h.ghosts.cost() + h.codecs.cost()
 }
 
-// usage is what the tier holds.
-func (h *hot) usage() (entries, ready int, bytes, readyBytes int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes
+// usage is what a tier holds.
+type usage struct {
+	entries, ready            int
+	bytes, readyBytes, codecs int64 // all of it; of this the ready part, and the codecs
 }
 
-// each calls f with every entry of a kind, under a shard's read lock.
-func (h *hot) each(k *kind, f func(*entry)) {
+// usage is what the tier holds.
+func (h *hot) usage() usage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return usage{h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes, h.codecs.cost()}
+}
+
+// each calls f with every entry of a group, under a shard's read lock.
+func (h *hot) each(g *group, f func(*entry)) {
 	for i := range h.shards {
 		s := &h.shards[i]
 		s.RLock()
 		for _, e := range s.entries {
-			if e.form.kind == k {
+			if e.form.group == g {
 				f(e)
 			}
 		}

@@ -19,16 +19,11 @@ import (
 	"understudy"
 )
 
-// hotOf is a tier and a kind to put pages of.
-func hotOf(limit int64) (*hot, *kind) {
-	s := &source{}
-	return newHot(limit), s.kindsAdd("calls")
-}
+// least is the smallest limit the mirror gives a tier.
+const least = 4 << 20
 
-func (s *source) kindsAdd(name string) *kind {
-	s.kinds = map[string]*kind{}
-	return s.addKind(name)
-}
+// hotOf is a tier and a group to put pages of.
+func hotOf(limit int64) (*hot, *group) { return newHot(limit), newGroup("calls") }
 
 // TestPackedPagesComeOutWhole: every field of any page, ids of any form, rows
 // anywhere in any body.
@@ -157,7 +152,7 @@ func (h *hot) has(key understudy.Key) bool {
 // TestAWalkThrowsOutOnlyItself: pages that were read stay through a walk of
 // ten thousand others, though nobody reads them meanwhile.
 func TestAWalkThrowsOutOnlyItself(t *testing.T) {
-	h, k := hotOf(minHot)
+	h, k := hotOf(least)
 	r := rand.New(rand.NewPCG(1, 1))
 	var read []understudy.Key
 	for n := range 20 {
@@ -178,16 +173,15 @@ func TestAWalkThrowsOutOnlyItself(t *testing.T) {
 			t.Errorf("%s was thrown out", key)
 		}
 	}
-	entries, _, bytes, _ := h.usage()
-	if bytes > minHot || entries < 1000 {
-		t.Errorf("%d entries, %d bytes", entries, bytes)
+	if u := h.usage(); u.bytes > least || u.entries < 1000 {
+		t.Errorf("%d entries, %d bytes", u.entries, u.bytes)
 	}
 }
 
 // TestWhatComesBackSoonStays: a page that was thrown out and is wanted again
 // goes where a walk does not reach it.
 func TestWhatComesBackSoonStays(t *testing.T) {
-	h, k := hotOf(minHot)
+	h, k := hotOf(least)
 	r := rand.New(rand.NewPCG(1, 1))
 	fill := func(from, n int) {
 		for i := range n {
@@ -226,8 +220,8 @@ func TestTheBooksAreKept(t *testing.T) {
 		default:
 			h.put(e, nil)
 		}
-		if _, _, bytes, ready := h.usage(); bytes > limit || ready > limit/4 {
-			t.Fatalf("%d bytes, %d of them ready; the limit is %d", bytes, ready, limit)
+		if u := h.usage(); u.bytes > limit || u.readyBytes > limit/4 {
+			t.Fatalf("%d bytes, %d of them ready; the limit is %d", u.bytes, u.readyBytes, limit)
 		}
 	}
 	for i := range h.shards {
@@ -235,10 +229,10 @@ func TestTheBooksAreKept(t *testing.T) {
 			h.drop(e)
 		}
 	}
-	entries, ready, _, readyBytes := h.usage()
-	if entries != 0 || ready != 0 || readyBytes != 0 || h.small.bytes != 0 || h.main.bytes != 0 || h.small.first != nil ||
+	u := h.usage()
+	if u.entries != 0 || u.ready != 0 || u.readyBytes != 0 || h.small.bytes != 0 || h.main.bytes != 0 || h.small.first != nil ||
 		h.main.last != nil || h.ready.last != nil {
-		t.Errorf("left over: %d entries, %d ready, %d bytes", entries, ready, h.small.bytes+h.main.bytes+readyBytes)
+		t.Errorf("left over: %d entries, %d ready, %d bytes", u.entries, u.ready, h.small.bytes+h.main.bytes+u.readyBytes)
 	}
 }
 
@@ -258,7 +252,7 @@ func TestReadyPartHasAQuarterAndKeepsWhatIsUsed(t *testing.T) {
 	if e := h.find(asked.Key); e == nil || e.ready.Load() == nil {
 		t.Error("the page that is asked for is ready no more")
 	}
-	if _, ready, _, bytes := h.usage(); ready < 5 || bytes > 2<<20 {
-		t.Errorf("%d ready pages, %d bytes", ready, bytes)
+	if u := h.usage(); u.ready < 5 || u.readyBytes > 2<<20 {
+		t.Errorf("%d ready pages, %d bytes", u.ready, u.readyBytes)
 	}
 }

@@ -210,7 +210,7 @@ func (m *Mirror) renew(h *held, t *spec.Target, s *source, age time.Duration, no
 		return
 	}
 	if m.throttle(&h.entry.renewed, now, renewAgain, renewAgain) {
-		m.startBackground(t, s, h.entry.form.kind, request.Refresh)
+		m.startBackground(t, s, s.of(t), request.Refresh)
 	}
 }
 

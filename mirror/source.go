@@ -5,7 +5,6 @@ package mirror
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"understudy"
@@ -58,8 +57,7 @@ type kind struct {
 
 	lastRead atomic.Int64 // a word of time: of any page of it
 
-	mu    sync.Mutex
-	forms map[string]*form
+	pages *group // in memory
 }
 
 func (m *Mirror) addSource(given Source) error {
@@ -98,7 +96,7 @@ func (m *Mirror) addSource(given Source) error {
 }
 
 func (s *source) addKind(name string) *kind {
-	k := &kind{source: s, name: name, keeping: make(chan struct{}, 1), forms: map[string]*form{}}
+	k := &kind{source: s, name: name, keeping: make(chan struct{}, 1), pages: newGroup(name)}
 	s.kinds[name] = k
 	return k
 }

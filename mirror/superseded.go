@@ -3,7 +3,6 @@
 package mirror
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"understudy"
@@ -35,10 +34,10 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 	n := es.newsOf(changes, shape, understudy.NamesOf(k.source.Spec.Kind(k.name).ID...))
 	own := es.hot.hash(except)
 	var gone []*entry
-	es.hot.each(k, func(e *entry) {
+	es.hot.each(k.pages, func(e *entry) {
 		switch {
 		case e.hash == own:
-		case !e.stored && !e.composed && e.form.shape == shape:
+		case !e.stored && !e.composed && e.shape() == shape:
 			gone = append(gone, e) // its records have no numbers to look up
 		case e.ident != 0 && n.idents[e.ident]:
 			gone = append(gone, e) // the store composes a better one
@@ -95,7 +94,7 @@ func (n *news) makeOld(es *entries, e *entry) {
 	older := false
 	for _, r := range p.Rows {
 		version, ok := n.versions[r.Record]
-		if !ok || version == r.Version || version >= 0 && e.form.shape != n.shape {
+		if !ok || version == r.Version || version >= 0 && e.shape() != n.shape {
 			continue
 		}
 		older = true
@@ -112,35 +111,15 @@ func (n *news) concerns(e *entry) bool {
 	if len(n.versions) == 0 {
 		return false
 	}
-	var record int64
-	for b := e.records; len(b) > 0; {
-		d, size := binary.Varint(b)
-		if size <= 0 {
-			return false
-		}
-		record, b = record+d, b[size:]
+	for record := range e.recordNumbers() {
 		if record < n.lo || record > n.hi {
 			continue
 		}
-		if version, ok := n.versions[record]; ok && (version < 0 || e.form.shape == n.shape) {
+		if version, ok := n.versions[record]; ok && (version < 0 || e.shape() == n.shape) {
 			return true
 		}
 	}
 	return false
-}
-
-// note adds to the names of fields that have changed since the page was fetched.
-func (e *entry) note(fields []string) {
-	for {
-		was := e.changed.Load()
-		all := fields
-		if was != nil {
-			all = slices.AppendSeq(slices.Clone(fields), was.All())
-		}
-		if names := understudy.NamesOf(all...); e.changed.CompareAndSwap(was, &names) {
-			return
-		}
-	}
 }
 
 func (es *entries) isSuperseded(p *poll) bool {

@@ -154,7 +154,7 @@ func (es *entries) touched(k *kind, id string) {
 	}
 	ident := es.hot.ident(id)
 	var gone []*entry
-	es.hot.each(k, func(e *entry) {
+	es.hot.each(k.pages, func(e *entry) {
 		if id != "" && e.ident == ident || whole && !e.list {
 			gone = append(gone, e)
 		}
