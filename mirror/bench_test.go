@@ -109,7 +109,7 @@ func TestBenchPagesPacked(t *testing.T) {
 	const pages, limit = 300, 25 << 20
 	src, client := slow(t, pages*50)
 	k := benchKind(t, src, client)
-	h := newHot(limit)
+	h := newTier(limit)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -190,7 +190,7 @@ func benchPages(b testing.TB, n int) (*spec.Source, []*spec.Target, []*understud
 func BenchmarkPacking(b *testing.B) {
 	src, _, pages := benchPages(b, 64)
 	k := benchKind(b, src, echo{})
-	h := newHot(64 << 20)
+	h := newTier(64 << 20)
 	b.Run("pack", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {

@@ -146,7 +146,7 @@ func newCodec(dictionary []byte) (*codec, error) {
 }
 
 // pack makes an entry of a page; nil when the page cannot be packed.
-func (h *hot) pack(g *group, p *understudy.Page) *entry {
+func (h *tier) pack(g *group, p *understudy.Page) *entry {
 	if !packable(p) {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (h *hot) pack(g *group, p *understudy.Page) *entry {
 }
 
 // unpack is the entry's page again. Took is 0.
-func (h *hot) unpack(e *entry) (*understudy.Page, error) {
+func (h *tier) unpack(e *entry) (*understudy.Page, error) {
 	s := h.codecs.scratch()
 	defer h.codecs.give(s)
 	s.frame = e.blob.appendTo(s.frame[:0])

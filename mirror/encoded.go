@@ -29,8 +29,8 @@ func (r *encodedEntry) use() {
 }
 
 // isReady reports whether what is held under a hash is ready.
-func (h *hot) isReady(hash uint64) bool {
-	s := &h.shards[hash%shards]
+func (h *tier) isReady(hash uint64) bool {
+	s := &h.shards[hash%shardCount]
 	s.RLock()
 	defer s.RUnlock()
 	e := s.entries[hash]
@@ -40,7 +40,7 @@ func (h *hot) isReady(hash uint64) bool {
 // promote asks for an entry to be made ready; when too many ask, a later use
 // asks again. In a crowded ready part one use in eight asks, so that more
 // pages than it can hold do not keep pushing each other out.
-func (h *hot) promote(e *entry) {
+func (h *tier) promote(e *entry) {
 	if h.crowded.Load() && rand.Uint32N(8) != 0 {
 		return
 	}
@@ -51,7 +51,7 @@ func (h *hot) promote(e *entry) {
 }
 
 // run makes entries ready, one at a time, away from their readers, until ctx ends.
-func (h *hot) run(ctx context.Context) {
+func (h *tier) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -62,7 +62,7 @@ func (h *hot) run(ctx context.Context) {
 	}
 }
 
-func (h *hot) makeReady(ctx context.Context, e *entry) {
+func (h *tier) makeReady(ctx context.Context, e *entry) {
 	if e.ready.Load() != nil || ctx.Err() != nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (h *hot) makeReady(ctx context.Context, e *entry) {
 }
 
 // addReady and dropReady keep entry, list and bytes in step; h.mu is held.
-func (h *hot) addReady(e *entry, r *encodedEntry) {
+func (h *tier) addReady(e *entry, r *encodedEntry) {
 	if r.cost > h.limit/8 {
 		return
 	}
@@ -91,7 +91,7 @@ func (h *hot) addReady(e *entry, r *encodedEntry) {
 	e.ready.Store(r)
 }
 
-func (h *hot) dropReady(r *encodedEntry) {
+func (h *tier) dropReady(r *encodedEntry) {
 	r.entry.ready.Store(nil)
 	h.ready.take(r)
 	h.readyBytes -= r.cost
@@ -101,7 +101,7 @@ func (h *hot) dropReady(r *encodedEntry) {
 }
 
 // readyPage compresses a page for the wire and weighs it.
-func (h *hot) readyPage(p *understudy.Page) *encodedEntry {
+func (h *tier) readyPage(p *understudy.Page) *encodedEntry {
 	r := &encodedEntry{page: p, gzip: h.codecs.gzipped(p.Body)}
 	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.gzip)) +
 		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID))

@@ -16,7 +16,7 @@ import (
 // entries are the pages in memory, with what the mirror knows of their age.
 type entries struct {
 	*env
-	hot        *hot
+	hot        *tier
 	recordWent func(*kind, string) // tells who keeps contents of a record that went
 }
 

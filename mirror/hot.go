@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	shards       = 64
+	shardCount   = 64
 	promoteAfter = 2 // uses of a packed page that make it ready
 	maxUses      = 3
 	slotCost     = 40 // a place in a shard's map, at its usual filling
 )
 
-// hot is the tier.
-type hot struct {
+// tier is the tier.
+type tier struct {
 	seed    maphash.Seed
-	shards  [shards]shard
+	shards  [shardCount]shard
 	wanted  chan *entry // to be made ready
 	crowded atomic.Bool // the ready part has had to let something go
 	codecs  codecs
@@ -95,8 +95,8 @@ type links struct {
 	prev, next *entry
 }
 
-func newHot(limit int64) *hot {
-	h := &hot{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *entry, 64)}
+func newTier(limit int64) *tier {
+	h := &tier{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *entry, 64)}
 	h.codecs.most = int(min(maxDictionaries, limit/8/codecCost))
 	for i := range h.shards {
 		h.shards[i].entries = map[uint64]*entry{}
@@ -106,21 +106,21 @@ func newHot(limit int64) *hot {
 }
 
 // find is the entry under the key's hash. The caller compares keys.
-func (h *hot) find(key understudy.Key) *entry {
+func (h *tier) find(key understudy.Key) *entry {
 	hash := h.hash(key)
-	s := &h.shards[hash%shards]
+	s := &h.shards[hash%shardCount]
 	s.RLock()
 	e := s.entries[hash]
 	s.RUnlock()
 	return e
 }
 
-func (h *hot) hash(key understudy.Key) uint64 {
+func (h *tier) hash(key understudy.Key) uint64 {
 	return maphash.String(h.seed, key.URI) ^ maphash.String(h.seed, key.Source)*31
 }
 
 // ident names a record of a kind in one word, never 0.
-func (h *hot) ident(id string) uint64 { return maphash.String(h.seed, id) | 1 }
+func (h *tier) ident(id string) uint64 { return maphash.String(h.seed, id) | 1 }
 
 // use counts a use and returns the count, which stops rising at maxUses.
 func (e *entry) use() int32 {
@@ -175,14 +175,14 @@ func (e *entry) cost() int64 {
 // put adds an entry, in the place of the one it follows if there is one, and
 // makes room. r, when not nil, makes it ready at once. It reports false for a
 // page too large to hold.
-func (h *hot) put(e *entry, r *encodedEntry) bool {
+func (h *tier) put(e *entry, r *encodedEntry) bool {
 	if e.cost() > h.limit/8 {
 		h.forget(e.hash)
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := &h.shards[e.hash%shards]
+	s := &h.shards[e.hash%shardCount]
 	s.Lock()
 	old := s.entries[e.hash]
 	s.entries[e.hash] = e
@@ -207,8 +207,8 @@ func (h *hot) put(e *entry, r *encodedEntry) bool {
 
 // forget removes what is held under a hash; drop removes one entry if it is
 // still the one held.
-func (h *hot) forget(hash uint64) {
-	s := &h.shards[hash%shards]
+func (h *tier) forget(hash uint64) {
+	s := &h.shards[hash%shardCount]
 	s.RLock()
 	e := s.entries[hash]
 	s.RUnlock()
@@ -217,18 +217,18 @@ func (h *hot) forget(hash uint64) {
 	}
 }
 
-func (h *hot) drop(e *entry) {
+func (h *tier) drop(e *entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remove(e)
 }
 
 // remove takes an entry out of everything; h.mu is held.
-func (h *hot) remove(e *entry) {
+func (h *tier) remove(e *entry) {
 	if e.queue == nil {
 		return
 	}
-	s := &h.shards[e.hash%shards]
+	s := &h.shards[e.hash%shardCount]
 	s.Lock()
 	if s.entries[e.hash] == e {
 		delete(s.entries, e.hash)
@@ -238,7 +238,7 @@ func (h *hot) remove(e *entry) {
 }
 
 // unlink takes an entry out of its queue and the ready part; h.mu is held.
-func (h *hot) unlink(e *entry) {
+func (h *tier) unlink(e *entry) {
 	if r := e.ready.Load(); r != nil {
 		h.dropReady(r)
 	}
@@ -247,7 +247,7 @@ func (h *hot) unlink(e *entry) {
 
 // makeRoom lets go of what is used least until the limit is kept. The ready
 // part has a quarter of it at most; what leaves it stays packed.
-func (h *hot) makeRoom() {
+func (h *tier) makeRoom() {
 	for h.readyBytes > h.limit/4 {
 		r := h.ready.last
 		if r.used.Swap(false) {
@@ -270,7 +270,7 @@ func (h *hot) makeRoom() {
 	}
 }
 
-func (h *hot) passSmall(e *entry) {
+func (h *tier) passSmall(e *entry) {
 	if e.uses.Load() >= promoteAfter {
 		h.small.take(e)
 		e.uses.Store(0)
@@ -281,7 +281,7 @@ func (h *hot) passSmall(e *entry) {
 	h.remove(e)
 }
 
-func (h *hot) passMain(e *entry) {
+func (h *tier) passMain(e *entry) {
 	if n := e.uses.Load(); n > 0 {
 		e.uses.Store(n - 1)
 		h.main.take(e)
@@ -292,7 +292,7 @@ func (h *hot) passMain(e *entry) {
 }
 
 // size is every byte of the tier; h.mu is held.
-func (h *hot) size() int64 {
+func (h *tier) size() int64 {
 	return h.small.bytes + h.main.bytes + h.readyBytes + h.ghosts.cost() + h.codecs.cost()
 }
 
@@ -303,14 +303,14 @@ type usage struct {
 }
 
 // usage is what the tier holds.
-func (h *hot) usage() usage {
+func (h *tier) usage() usage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return usage{h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes, h.codecs.cost()}
 }
 
 // each calls f with every entry of a group, under a shard's read lock.
-func (h *hot) each(g *group, f func(*entry)) {
+func (h *tier) each(g *group, f func(*entry)) {
 	for i := range h.shards {
 		s := &h.shards[i]
 		s.RLock()
@@ -324,7 +324,7 @@ func (h *hot) each(g *group, f func(*entry)) {
 }
 
 // dropAll removes the entries given.
-func (h *hot) dropAll(entries []*entry) {
+func (h *tier) dropAll(entries []*entry) {
 	for _, e := range entries {
 		h.drop(e)
 	}

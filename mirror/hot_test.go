@@ -22,13 +22,13 @@ import (
 // least is the smallest limit the mirror gives a tier.
 const least = 4 << 20
 
-// hotOf is a tier and a group to put pages of.
-func hotOf(limit int64) (*hot, *group) { return newHot(limit), newGroup("calls") }
+// tierOf is a tier and a group to put pages of.
+func tierOf(limit int64) (*tier, *group) { return newTier(limit), newGroup("calls") }
 
 // TestPackedPagesComeOutWhole: every field of any page, ids of any form, rows
 // anywhere in any body.
 func TestPackedPagesComeOutWhole(t *testing.T) {
-	h, k := hotOf(64 << 20)
+	h, k := tierOf(64 << 20)
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPage(t)
 		e := h.pack(k, p)
@@ -99,7 +99,7 @@ func anyPage(t *rapid.T) *understudy.Page {
 }
 
 func TestMalformedRowsAreNotPacked(t *testing.T) {
-	h, k := hotOf(64 << 20)
+	h, k := tierOf(64 << 20)
 	for _, rows := range [][]understudy.Row{
 		{{Start: 0, End: 11}}, {{Start: 4, End: 3}}, {{Start: -1, End: 3}}, {{Start: 0, End: 5}, {Start: 4, End: 6}},
 	} {
@@ -144,7 +144,7 @@ func small(r *rand.Rand, n, size int) *understudy.Page {
 		Status: 200, Body: []byte(b.String())}
 }
 
-func (h *hot) has(key understudy.Key) bool {
+func (h *tier) has(key understudy.Key) bool {
 	e := h.find(key)
 	return e != nil && e.queue != nil
 }
@@ -152,7 +152,7 @@ func (h *hot) has(key understudy.Key) bool {
 // TestAWalkThrowsOutOnlyItself: pages that were read stay through a walk of
 // ten thousand others, though nobody reads them meanwhile.
 func TestAWalkThrowsOutOnlyItself(t *testing.T) {
-	h, k := hotOf(least)
+	h, k := tierOf(least)
 	r := rand.New(rand.NewPCG(1, 1))
 	var read []understudy.Key
 	for n := range 20 {
@@ -181,7 +181,7 @@ func TestAWalkThrowsOutOnlyItself(t *testing.T) {
 // TestWhatComesBackSoonStays: a page that was thrown out and is wanted again
 // goes where a walk does not reach it.
 func TestWhatComesBackSoonStays(t *testing.T) {
-	h, k := hotOf(least)
+	h, k := tierOf(least)
 	r := rand.New(rand.NewPCG(1, 1))
 	fill := func(from, n int) {
 		for i := range n {
@@ -204,7 +204,7 @@ func TestWhatComesBackSoonStays(t *testing.T) {
 // and go; the limit is never passed and at the end nothing is left over.
 func TestTheBooksAreKept(t *testing.T) {
 	const limit = 8 << 20
-	h, k := hotOf(limit)
+	h, k := tierOf(limit)
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		p := small(r, r.IntN(200), 1<<(10+r.IntN(11)))
@@ -237,7 +237,7 @@ func TestTheBooksAreKept(t *testing.T) {
 }
 
 func TestReadyPartHasAQuarterAndKeepsWhatIsUsed(t *testing.T) {
-	h, k := hotOf(8 << 20)
+	h, k := tierOf(8 << 20)
 	r := rand.New(rand.NewPCG(5, 6))
 	asked := small(r, 0, 50_000)
 	h.put(h.pack(k, asked), h.readyPage(asked))
