@@ -65,7 +65,8 @@ var imports = map[string]string{
 	"internal/viewer/page": ". internal/access internal/query internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
 		"kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/plan":       ". spec",
-	"mirror":                     ". internal/query kit/jsonspan mirror/compose mirror/media mirror/shadow request spec",
+	"mirror":                     ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/media mirror/shadow request spec",
+	"mirror/cache":               ".",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"mirror/media":               ". request spec",

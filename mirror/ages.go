@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/mirror/media"
 	"understudy/request"
 	"understudy/spec"
@@ -59,30 +60,30 @@ func (a Ages) withDefaults() Ages {
 const grace = 30 * time.Second
 
 // termOf is the term of a page of the target.
-func termOf(t *spec.Target, p *understudy.Page) term {
+func termOf(t *spec.Target, p *understudy.Page) cache.Term {
 	switch {
 	case p.Status >= 400:
-		return termNotFound
+		return cache.TermNotFound
 	case t.List != nil && t.First:
-		return termNewest
+		return cache.TermNewest
 	case t.List != nil:
-		return termOlder
+		return cache.TermOlder
 	case len(p.Rows) == 1 && p.Rows[0].Final:
-		return termFinal
+		return cache.TermFinal
 	}
-	return termOther
+	return cache.TermOther
 }
 
 // of is how long what has that term stays fresh.
-func (a *Ages) of(t term) time.Duration {
+func (a *Ages) of(t cache.Term) time.Duration {
 	switch t {
-	case termNotFound:
+	case cache.TermNotFound:
 		return a.NotFound
-	case termNewest:
+	case cache.TermNewest:
 		return a.Newest
-	case termOlder:
+	case cache.TermOlder:
 		return a.Older
-	case termFinal:
+	case cache.TermFinal:
 		return a.Final
 	}
 	return a.Other

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/slowapi"
+	"understudy/mirror/cache"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
@@ -109,36 +110,36 @@ func TestBenchPagesPacked(t *testing.T) {
 	const pages, limit = 300, 25 << 20
 	src, client := slow(t, pages*50)
 	k := benchKind(t, src, client)
-	h := newTier(limit)
+	h := cache.NewTier(limit)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	var body int
 	walk(t, src, client, callsPath, func(_ *spec.Target, p *understudy.Page) bool {
 		body += len(p.Body)
-		e := h.pack(k.pages, p)
+		e := h.Pack(k.pages, p)
 		if e == nil {
 			t.Fatalf("%s cannot be packed", p.Key)
 		}
-		return h.put(e, nil)
+		return h.Put(e, nil)
 	})
-	u := h.usage()
+	u := h.Usage()
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	each := float64(u.bytes-u.codecs) / float64(u.entries)
-	holds := int(float64(limit-u.codecs) / each)
+	each := float64(u.Bytes-u.Codecs) / float64(u.Entries)
+	holds := int(float64(limit-u.Codecs) / each)
 	t.Logf("%d pages of %d bytes: %.0f bytes each by the books, codecs %d KiB; heap grew by %d KiB, books say %d KiB; 25 MiB hold %d",
-		u.entries, body/u.entries, each, u.codecs>>10, grown>>10, u.bytes>>10, holds)
-	if u.entries != pages {
-		t.Errorf("%d pages held, want all %d", u.entries, pages)
+		u.Entries, body/u.Entries, each, u.Codecs>>10, grown>>10, u.Bytes>>10, holds)
+	if u.Entries != pages {
+		t.Errorf("%d pages held, want all %d", u.Entries, pages)
 	}
 	if holds < 4200 {
 		t.Errorf("25 MiB hold %d bench pages, want 4200", holds)
 	}
-	if grown > u.bytes+u.bytes/10+1<<20 {
-		t.Errorf("the heap grew by %d bytes, the books say %d", grown, u.bytes)
+	if grown > u.Bytes+u.Bytes/10+1<<20 {
+		t.Errorf("the heap grew by %d bytes, the books say %d", grown, u.Bytes)
 	}
 	runtime.KeepAlive(h)
 }
@@ -190,20 +191,20 @@ func benchPages(b testing.TB, n int) (*spec.Source, []*spec.Target, []*understud
 func BenchmarkPacking(b *testing.B) {
 	src, _, pages := benchPages(b, 64)
 	k := benchKind(b, src, echo{})
-	h := newTier(64 << 20)
+	h := cache.NewTier(64 << 20)
 	b.Run("pack", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if h.pack(k.pages, pages[i%len(pages)]) == nil {
+			if h.Pack(k.pages, pages[i%len(pages)]) == nil {
 				b.Fatal("not packed")
 			}
 		}
 	})
-	e := h.pack(k.pages, pages[7])
+	e := h.Pack(k.pages, pages[7])
 	b.Run("unpack", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := h.unpack(e); err != nil {
+			if _, err := h.Unpack(e); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -211,7 +212,7 @@ func BenchmarkPacking(b *testing.B) {
 	b.Run("ready", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h.readyPage(pages[7])
+			h.ReadyPage(pages[7])
 		}
 	})
 }

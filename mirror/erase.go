@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/mirror/cache"
 )
 
 // Erased is told by whoever erases that the store has let go of records of
@@ -24,7 +25,7 @@ func (m *Mirror) Erased(ctx context.Context, source string, kinds []string) erro
 		if len(kinds) > 0 && !slices.Contains(kinds, name) {
 			continue
 		}
-		_, err := m.forget(ctx, k, func(Forgetter) (Forgotten, error) { return Forgotten{}, nil }, func(*entry) bool { return true })
+		_, err := m.forget(ctx, k, func(Forgetter) (Forgotten, error) { return Forgotten{}, nil }, func(*cache.Entry) bool { return true })
 		if err != nil {
 			return fmt.Errorf("mirror: erased %s %s: %w", source, name, err)
 		}

@@ -234,10 +234,10 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, why reque
 // A flight puts its page there before it leaves the list, so whoever holds the
 // list's lock and finds neither may begin one.
 func (es *entries) freshSince(key understudy.Key, k *kind, since time.Time) bool {
-	e := es.hot.find(key)
-	if e == nil || !e.at.After(since) || e.superseded.Load() != 0 || e.generation < k.generation.Load() {
+	e := es.hot.Find(key)
+	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.generation.Load() {
 		return false
 	}
-	age, sane := es.ages().age(es.now(), e.at)
-	return sane && age < es.ages().of(e.term)
+	age, sane := es.ages().age(es.now(), e.At)
+	return sane && age < es.ages().of(e.Term)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/spec"
 )
 
@@ -37,7 +38,7 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 	if s == nil || s.of(t) == nil {
 		return Forgotten{}, fmt.Errorf("mirror: forget %s: %w: no such source or kind", t.Key, understudy.ErrInvalid)
 	}
-	k, remembered := s.of(t), m.hot.find(t.Key) != nil
+	k, remembered := s.of(t), m.hot.Find(t.Key) != nil
 	found, err := m.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
 		held, err := store.ForgetPage(ctx, t.Key)
 		if held || remembered {
@@ -49,8 +50,8 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 			found.Pages += pages
 		}
 		return found, err
-	}, func(e *entry) bool {
-		return e.hash == m.hot.hash(t.Key) || t.Instance != nil && t.ID != ""
+	}, func(e *cache.Entry) bool {
+		return e.Hash == m.hot.Hash(t.Key) || t.Instance != nil && t.ID != ""
 	})
 	if t.Instance != nil || t.Media != nil {
 		m.forgetMedia(k, t.ID)
@@ -71,7 +72,7 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 	found, err := m.forget(ctx, s.kinds[kind], func(store Forgetter) (found Forgotten, err error) {
 		found.Pages, found.Versions, err = store.ForgetRecord(ctx, source, kind, id)
 		return found, err
-	}, func(*entry) bool { return true }) // those that show others come back from the store
+	}, func(*cache.Entry) bool { return true }) // those that show others come back from the store
 	m.forgetMedia(s.kinds[kind], id)
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s %s %s: %w", source, kind, id, err)
@@ -83,7 +84,7 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 // holds. The order matters: first nothing under way may fill any more; last
 // goes what a reader took from the store before it forgot.
 func (iv *invalidator) forget(
-	ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*entry) bool,
+	ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*cache.Entry) bool,
 ) (Forgotten, error) {
 	store, ok := iv.store.(Forgetter)
 	if !ok {
@@ -96,16 +97,16 @@ func (iv *invalidator) forget(
 	defer k.unlock()
 	found, err := tell(store)
 	k.changes.Add(1)
-	var gone []*entry
-	iv.hot.each(k.pages, func(e *entry) {
+	var gone []*cache.Entry
+	iv.hot.Each(k.pages, func(e *cache.Entry) {
 		if concerned(e) {
 			gone = append(gone, e)
 		}
 	})
-	iv.hot.dropAll(gone)
+	iv.hot.DropAll(gone)
 	iv.flights.warm(k)
 	for _, p := range k.source.polls() {
-		if p.kind == k && iv.hot.find(p.target.Key) == nil {
+		if p.kind == k && iv.hot.Find(p.target.Key) == nil {
 			p.newest.Store(nil)
 			p.nudge()
 		}

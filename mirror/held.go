@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/mirror/compose"
 	"understudy/spec"
 )
@@ -16,7 +17,7 @@ import (
 // entries are the pages in memory, with what the mirror knows of their age.
 type entries struct {
 	*env
-	hot        *tier
+	hot        *cache.Tier
 	recordWent func(*kind, string) // tells who keeps contents of a record that went
 }
 
@@ -36,7 +37,7 @@ const (
 type held struct {
 	page     *understudy.Page
 	gzip     []byte
-	entry    *entry // nil: not in the hot tier
+	entry    *cache.Entry // nil: not in the hot tier
 	fresh    time.Duration
 	state    state
 	composed bool
@@ -50,7 +51,7 @@ func (h *held) changed() understudy.Names {
 	if h.entry == nil {
 		return h.page.Changed
 	}
-	if names := h.entry.changed.Load(); names != nil {
+	if names := h.entry.Changed.Load(); names != nil {
 		return *names
 	}
 	return ""
@@ -59,22 +60,22 @@ func (h *held) changed() understudy.Names {
 // remembered looks into the ready part of the hot tier: no locks held, nothing
 // allocated.
 func (es *entries) remembered(key understudy.Key, k *kind, now time.Time) (held, bool) {
-	e := es.hot.find(key)
+	e := es.hot.Find(key)
 	if e == nil {
 		return held{}, false
 	}
-	r := e.encoded()
-	if r == nil || r.page.Key != key {
+	r := e.Encoded()
+	if r == nil || r.Page.Key != key {
 		return held{}, false
 	}
-	e.use()
-	r.use()
-	return es.heldOf(e, r.page, r.gzip, es.state(e, k, now)), true
+	e.Use()
+	r.Use()
+	return es.heldOf(e, r.Page, r.Gzip, es.state(e, k, now)), true
 }
 
 // heldOf is an entry with its page.
-func (es *entries) heldOf(e *entry, p *understudy.Page, gzip []byte, s state) held {
-	return held{page: p, gzip: gzip, entry: e, fresh: es.ages().of(e.term), state: s, composed: e.composed, stored: e.stored}
+func (es *entries) heldOf(e *cache.Entry, p *understudy.Page, gzip []byte, s state) held {
+	return held{page: p, gzip: gzip, entry: e, fresh: es.ages().of(e.Term), state: s, composed: e.Composed, stored: e.Stored}
 }
 
 // find looks everywhere. ok is false when nothing is held; err is the
@@ -106,19 +107,19 @@ func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.
 
 // unpacked looks into both parts of the hot tier.
 func (es *entries) unpacked(key understudy.Key, k *kind, now time.Time) (held, bool) {
-	e := es.hot.find(key)
+	e := es.hot.Find(key)
 	if e == nil {
 		return held{}, false
 	}
-	if r := e.encoded(); r != nil {
-		return es.heldOf(e, r.page, r.gzip, es.state(e, k, now)), r.page.Key == key
+	if r := e.Encoded(); r != nil {
+		return es.heldOf(e, r.Page, r.Gzip, es.state(e, k, now)), r.Page.Key == key
 	}
-	p, err := es.hot.unpack(e)
+	p, err := es.hot.Unpack(e)
 	if err != nil || p.Key != key {
 		return held{}, false
 	}
-	if e.use() >= promoteAfter {
-		es.hot.promote(e)
+	if e.Use() >= cache.PromoteAfter {
+		es.hot.Promote(e)
 	}
 	return es.heldOf(e, p, nil, es.state(e, k, now)), true
 }
@@ -136,15 +137,15 @@ func (hs *holdings) landing(t *spec.Target) (held, bool) {
 }
 
 // state of an entry now.
-func (es *entries) state(e *entry, k *kind, now time.Time) state {
-	if e.list && e.generation < k.generation.Load() {
+func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
+	if e.List && e.Generation < k.generation.Load() {
 		return outdated
 	}
-	since := e.superseded.Load()
+	since := e.Superseded.Load()
 	switch {
 	case since == 0:
 		return current
-	case e.polled && es.inGrace(since, now):
+	case e.Polled && es.inGrace(since, now):
 		return late
 	}
 	return outdated
@@ -212,34 +213,34 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 // remember puts what the store held into the hot tier, unless something
 // became old meanwhile.
 func (es *entries) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
-	if have := es.hot.find(t.Key); have != nil && have.superseded.Load() == 0 && !have.at.Before(h.page.At) {
+	if have := es.hot.Find(t.Key); have != nil && have.Superseded.Load() == 0 && !have.At.Before(h.page.At) {
 		return // as new, and its time still has its monotonic reading
 	}
 	e := es.entryOf(k, t, h)
-	if e == nil || !es.hot.put(e, nil) {
+	if e == nil || !es.hot.Put(e, nil) {
 		return
 	}
 	if k.changes.Load() != before {
-		es.hot.drop(e)
+		es.hot.Drop(e)
 		return
 	}
 	h.entry = e
-	if h.state == outdated && e.polled && h.page.Superseded && h.page.Generation >= k.generation.Load() {
+	if h.state == outdated && e.Polled && h.page.Superseded && h.page.Generation >= k.generation.Load() {
 		h.state = late // noticed now, so its grace begins now
 	}
 }
 
 // entryOf packs a held page; nil when it cannot be.
-func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *entry {
+func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *cache.Entry {
 	p := k.source.polls()[t.Key]
-	e := es.hot.pack(k.pages, h.page)
+	e := es.hot.Pack(k.pages, h.page)
 	if e == nil {
 		return nil
 	}
-	e.term, e.composed, e.stored, e.polled, e.list = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
+	e.Term, e.Composed, e.Stored, e.Polled, e.List = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
 	if h.state != current || h.page.Superseded {
-		e.superseded.Store(es.monotonic(es.now()))
-		e.note(slices.Collect(h.page.Changed.All()))
+		e.Superseded.Store(es.monotonic(es.now()))
+		e.Note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {
 		p.completed(h.page, h.state == current)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/mirror/compose"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
@@ -154,7 +155,7 @@ func newParts(o *Options) *Mirror {
 		env:      &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()},
 	}
 	m.env.ctx, m.close = context.WithCancel(context.Background())
-	m.entries = &entries{env: m.env, hot: newTier(o.Hot), recordWent: m.forgetMedia}
+	m.entries = &entries{env: m.env, hot: cache.NewTier(o.Hot), recordWent: m.forgetMedia}
 	m.flights = &flights{
 		entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
 		keep: m.keepBrought,
@@ -196,7 +197,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	for range prefetchers {
 		m.work.Go(m.prefetcher)
 	}
-	m.work.Go(func() { m.hot.run(m.ctx) })
+	m.work.Go(func() { m.hot.Run(m.ctx) })
 	m.work.Go(m.flusher)
 	<-ctx.Done()
 	m.shut()

@@ -206,10 +206,10 @@ const renewAgain = 2 * time.Second
 // time, so that who reads it steadily never finds it past fresh. Polled pages
 // have somebody who does that.
 func (m *Mirror) renew(h *held, t *spec.Target, s *source, age time.Duration, now time.Time) {
-	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.polled {
+	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.Polled {
 		return
 	}
-	if m.throttle(&h.entry.renewed, now, renewAgain, renewAgain) {
+	if m.throttle(&h.entry.Renewed, now, renewAgain, renewAgain) {
 		m.startBackground(t, s, s.of(t), request.Refresh)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -21,7 +22,7 @@ const (
 type candidate struct {
 	next   understudy.Key
 	source *source
-	from   *entry // the page that was read; may be nil
+	from   *cache.Entry // the page that was read; may be nil
 }
 
 // follow candidates for the next page of one that is read from what is held. It
@@ -31,13 +32,13 @@ func (m *Mirror) follow(h *held, s *source, now time.Time) {
 		m.addCandidate(h.page, s, nil)
 		return
 	}
-	if h.page.Next.URI != "" && m.throttle(&h.entry.followed, now, hopeAgain, max(hopeAgain, m.ages().Older, m.ages().Newest)) {
+	if h.page.Next.URI != "" && m.throttle(&h.entry.Followed, now, hopeAgain, max(hopeAgain, m.ages().Older, m.ages().Newest)) {
 		m.addCandidate(h.page, s, h.entry)
 	}
 }
 
 // addCandidate asks for the next page of one that was read. Nothing waits for it.
-func (m *Mirror) addCandidate(p *understudy.Page, s *source, from *entry) {
+func (m *Mirror) addCandidate(p *understudy.Page, s *source, from *cache.Entry) {
 	if p.Next.URI == "" || !p.List || m.saving.trouble() != "" {
 		return
 	}
@@ -87,7 +88,7 @@ func (m *Mirror) prefetchOne(h candidate) {
 // until notes on the page read that its next one is fresh for so long.
 func (h candidate) until(m *Mirror, left time.Duration) {
 	if h.from != nil {
-		h.from.followed.Store(m.monotonic(m.now()) + int64(left))
+		h.from.Followed.Store(m.monotonic(m.now()) + int64(left))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/mirror/compose"
 	"understudy/request"
 )
@@ -197,21 +198,21 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	h := held{page: p, fresh: fl.ages().fresh(f.target, p), stored: f.stored}
 	e := fl.entryOf(f.kind, f.target, &h)
 	if e == nil {
-		fl.hot.forget(fl.hot.hash(p.Key))
+		fl.hot.Forget(fl.hot.Hash(p.Key))
 		return
 	}
-	var r *encodedEntry
-	if e.polled || readers > 1 || fl.hot.isReady(e.hash) {
-		r = fl.hot.readyPage(p)
+	var r *cache.EncodedEntry
+	if e.Polled || readers > 1 || fl.hot.IsReady(e.Hash) {
+		r = fl.hot.ReadyPage(p)
 	}
-	if fl.hot.put(e, r) && (f.kind.changes.Load() != before || f.invalidated()) {
-		fl.hot.drop(e)
+	if fl.hot.Put(e, r) && (f.kind.changes.Load() != before || f.invalidated()) {
+		fl.hot.Drop(e)
 	}
 }
 
 // wanted reports whether a page nobody reads now is for memory all the same.
 func (es *entries) wanted(key understudy.Key, s *source) bool {
-	return es.hot.find(key) != nil || s.polls()[key] != nil
+	return es.hot.Find(key) != nil || s.polls()[key] != nil
 }
 
 // unsaved notes that a flight's page could not be saved.

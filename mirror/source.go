@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
 	"understudy/spec"
@@ -57,7 +58,7 @@ type kind struct {
 
 	lastRead atomic.Int64 // a word of time: of any page of it
 
-	pages *group // in memory
+	pages *cache.Group // in memory
 }
 
 func (m *Mirror) addSource(given Source) error {
@@ -96,7 +97,7 @@ func (m *Mirror) addSource(given Source) error {
 }
 
 func (s *source) addKind(name string) *kind {
-	k := &kind{source: s, name: name, keeping: make(chan struct{}, 1), pages: newGroup(name)}
+	k := &kind{source: s, name: name, keeping: make(chan struct{}, 1), pages: cache.NewGroup(name)}
 	s.kinds[name] = k
 	return k
 }

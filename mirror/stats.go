@@ -57,8 +57,8 @@ func (m *Mirror) Stats(source string) Stats {
 	}
 	out.Media = m.media.Stats(source)
 	out.Requests = out.Warm + out.Stale + out.Cold + out.Composed + out.Failed
-	hot := m.hot.usage()
-	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(hot.entries), int64(hot.ready), hot.bytes, hot.readyBytes
+	hot := m.hot.Usage()
+	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(hot.Entries), int64(hot.Ready), hot.Bytes, hot.ReadyBytes
 	for _, p := range s.polls() {
 		if at := p.caughtUp(); p.whole && !at.IsZero() {
 			out.CaughtUp[p.kind.name] = at

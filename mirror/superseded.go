@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/mirror/cache"
 )
 
 // news is a set of changes, ready to be looked up by a page's records.
@@ -32,20 +33,20 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 		}
 	}
 	n := es.newsOf(changes, shape, understudy.NamesOf(k.source.Spec.Kind(k.name).ID...))
-	own := es.hot.hash(except)
-	var gone []*entry
-	es.hot.each(k.pages, func(e *entry) {
+	own := es.hot.Hash(except)
+	var gone []*cache.Entry
+	es.hot.Each(k.pages, func(e *cache.Entry) {
 		switch {
-		case e.hash == own:
-		case !e.stored && !e.composed && e.shape() == shape:
+		case e.Hash == own:
+		case !e.Stored && !e.Composed && e.Shape() == shape:
 			gone = append(gone, e) // its records have no numbers to look up
-		case e.ident != 0 && n.idents[e.ident]:
+		case e.Ident != 0 && n.idents[e.Ident]:
 			gone = append(gone, e) // the store composes a better one
-		case e.list:
+		case e.List:
 			n.makeOld(es, e)
 		}
 	})
-	es.hot.dropAll(gone)
+	es.hot.DropAll(gone)
 	for _, p := range k.source.polls() {
 		if p.kind == k && p.target.Key != except && es.isSuperseded(p) {
 			p.nudge()
@@ -61,7 +62,7 @@ func (es *entries) newsOf(changes []understudy.Change, shape string, ids underst
 		idents: make(map[uint64]bool, len(changes)), shape: shape,
 	}
 	for i, c := range changes {
-		n.idents[es.hot.ident(c.ID)] = true
+		n.idents[es.hot.Ident(c.ID)] = true
 		if c.Type == understudy.Came {
 			continue // no list held can show it yet
 		}
@@ -81,41 +82,41 @@ func (es *entries) newsOf(changes []understudy.Change, shape string, ids underst
 // makeOld makes a list old that shows an older version of what changed, and notes
 // which fields did. The record numbers beside the packed page settle nearly every
 // case; only a page that shows a changed record is unpacked to compare versions.
-func (n *news) makeOld(es *entries, e *entry) {
+func (n *news) makeOld(es *entries, e *cache.Entry) {
 	if !n.concerns(e) {
 		return
 	}
-	p, err := es.hot.unpack(e)
+	p, err := es.hot.Unpack(e)
 	if err != nil {
-		e.superseded.CompareAndSwap(0, es.monotonic(es.now()))
+		e.Superseded.CompareAndSwap(0, es.monotonic(es.now()))
 		return
 	}
 	var fields []string
 	older := false
 	for _, r := range p.Rows {
 		version, ok := n.versions[r.Record]
-		if !ok || version == r.Version || version >= 0 && e.shape() != n.shape {
+		if !ok || version == r.Version || version >= 0 && e.Shape() != n.shape {
 			continue
 		}
 		older = true
 		fields = slices.AppendSeq(fields, n.fields[r.Record].All())
 	}
 	if older {
-		e.note(fields)
-		e.superseded.CompareAndSwap(0, es.monotonic(es.now()))
+		e.Note(fields)
+		e.Superseded.CompareAndSwap(0, es.monotonic(es.now()))
 	}
 }
 
 // concerns reports whether a list shows one of the records that changed.
-func (n *news) concerns(e *entry) bool {
+func (n *news) concerns(e *cache.Entry) bool {
 	if len(n.versions) == 0 {
 		return false
 	}
-	for record := range e.recordNumbers() {
+	for record := range e.RecordNumbers() {
 		if record < n.lo || record > n.hi {
 			continue
 		}
-		if version, ok := n.versions[record]; ok && (version < 0 || e.shape() == n.shape) {
+		if version, ok := n.versions[record]; ok && (version < 0 || e.Shape() == n.shape) {
 			return true
 		}
 	}
@@ -123,6 +124,6 @@ func (n *news) concerns(e *entry) bool {
 }
 
 func (es *entries) isSuperseded(p *poll) bool {
-	e := es.hot.find(p.target.Key)
-	return e != nil && (e.superseded.Load() != 0 || e.generation < p.kind.generation.Load())
+	e := es.hot.Find(p.target.Key)
+	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.generation.Load())
 }

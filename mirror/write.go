@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/request"
 )
 
@@ -152,14 +153,14 @@ func (es *entries) touched(k *kind, id string) {
 	if id == "" && !whole {
 		return
 	}
-	ident := es.hot.ident(id)
-	var gone []*entry
-	es.hot.each(k.pages, func(e *entry) {
-		if id != "" && e.ident == ident || whole && !e.list {
+	ident := es.hot.Ident(id)
+	var gone []*cache.Entry
+	es.hot.Each(k.pages, func(e *cache.Entry) {
+		if id != "" && e.Ident == ident || whole && !e.List {
 			gone = append(gone, e)
 		}
 	})
-	es.hot.dropAll(gone)
+	es.hot.DropAll(gone)
 }
 
 // touch tells the store, with the kind locked: first the version the answer

@@ -8,7 +8,8 @@
 // Lookups take one shard's read lock. Everything that changes the queues takes
 // the one lock of the tier.
 
-package mirror
+// Package cache keeps pages in memory under one byte limit.
+package cache
 
 import (
 	"encoding/binary"
@@ -25,16 +26,16 @@ import (
 
 const (
 	shardCount   = 64
-	promoteAfter = 2 // uses of a packed page that make it ready
+	PromoteAfter = 2 // uses of a packed page that make it ready
 	maxUses      = 3
 	slotCost     = 40 // a place in a shard's map, at its usual filling
 )
 
-// tier is the tier.
-type tier struct {
+// Tier is the pages in memory.
+type Tier struct {
 	seed    maphash.Seed
 	shards  [shardCount]shard
-	wanted  chan *entry // to be made ready
+	wanted  chan *Entry // to be made ready
 	crowded atomic.Bool // the ready part has had to let something go
 	codecs  codecs
 
@@ -48,23 +49,23 @@ type tier struct {
 
 type shard struct {
 	sync.RWMutex
-	entries map[uint64]*entry
+	entries map[uint64]*Entry
 	_       [96]byte // its own cache lines
 }
 
-// entry is one page held. What is not atomic never changes once it is put.
-type entry struct {
-	hash       uint64
+// Entry is one page held. What is not atomic never changes once it is put.
+type Entry struct {
+	Hash       uint64
 	form       *form
-	ident      uint64 // of the record an instance shows; 0 for a list
-	at         time.Time
-	generation int64
+	Ident      uint64 // of the record an instance shows; 0 for a list
+	At         time.Time
+	Generation int64
 	packed
 	tags
 	marks
 
 	uses  atomic.Int32
-	ready atomic.Pointer[encodedEntry]
+	ready atomic.Pointer[EncodedEntry]
 	links
 }
 
@@ -77,37 +78,38 @@ type packed struct {
 
 // tags tell what a page is. They are set before it is put.
 type tags struct {
-	list, polled, composed, stored bool
-	term                           term
+	List, Polled, Composed, Stored bool
+	Term                           Term
 }
 
 // marks tell what has happened to a page since it was put.
 type marks struct {
-	renewed    atomic.Int64                     // until when it needs no further refresh
-	superseded atomic.Int64                     // since when, as monotonic nanoseconds; 0 = it is not
-	changed    atomic.Pointer[understudy.Names] // the fields by which it is, as far as they are known
-	followed   atomic.Int64                     // until when its next page needs no thought
+	Renewed    atomic.Int64                     // until when it needs no further refresh
+	Superseded atomic.Int64                     // since when, as monotonic nanoseconds; 0 = it is not
+	Changed    atomic.Pointer[understudy.Names] // the fields by which it is, as far as they are known
+	Followed   atomic.Int64                     // until when its next page needs no thought
 }
 
 // links are an entry's place in its queue.
 type links struct {
 	queue      *queue
-	prev, next *entry
+	prev, next *Entry
 }
 
-func newTier(limit int64) *tier {
-	h := &tier{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *entry, 64)}
+// NewTier is an empty tier that holds at most limit bytes.
+func NewTier(limit int64) *Tier {
+	h := &Tier{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *Entry, 64)}
 	h.codecs.most = int(min(maxDictionaries, limit/8/codecCost))
 	for i := range h.shards {
-		h.shards[i].entries = map[uint64]*entry{}
+		h.shards[i].entries = map[uint64]*Entry{}
 	}
 	h.ghosts.seen = map[uint64]bool{}
 	return h
 }
 
-// find is the entry under the key's hash. The caller compares keys.
-func (h *tier) find(key understudy.Key) *entry {
-	hash := h.hash(key)
+// Find is the entry under the key's hash. The caller compares keys.
+func (h *Tier) Find(key understudy.Key) *Entry {
+	hash := h.Hash(key)
 	s := &h.shards[hash%shardCount]
 	s.RLock()
 	e := s.entries[hash]
@@ -115,15 +117,16 @@ func (h *tier) find(key understudy.Key) *entry {
 	return e
 }
 
-func (h *tier) hash(key understudy.Key) uint64 {
+// Hash is a key as the tier knows it.
+func (h *Tier) Hash(key understudy.Key) uint64 {
 	return maphash.String(h.seed, key.URI) ^ maphash.String(h.seed, key.Source)*31
 }
 
-// ident names a record of a kind in one word, never 0.
-func (h *tier) ident(id string) uint64 { return maphash.String(h.seed, id) | 1 }
+// Ident names a record of a kind in one word, never 0.
+func (h *Tier) Ident(id string) uint64 { return maphash.String(h.seed, id) | 1 }
 
-// use counts a use and returns the count, which stops rising at maxUses.
-func (e *entry) use() int32 {
+// Use counts a use and returns the count, which stops rising at maxUses.
+func (e *Entry) Use() int32 {
 	n := e.uses.Load()
 	if n >= maxUses {
 		return n
@@ -131,14 +134,14 @@ func (e *entry) use() int32 {
 	return e.uses.Add(1)
 }
 
-// shape is the shape of the page's records.
-func (e *entry) shape() string { return e.form.shape }
+// Shape is the shape of the page's records.
+func (e *Entry) Shape() string { return e.form.shape }
 
-// encoded is the page as it goes out; nil when it is only kept packed.
-func (e *entry) encoded() *encodedEntry { return e.ready.Load() }
+// Encoded is the page as it goes out; nil when it is only kept packed.
+func (e *Entry) Encoded() *EncodedEntry { return e.ready.Load() }
 
-// recordNumbers are the numbers of the records a list shows.
-func (e *entry) recordNumbers() iter.Seq[int64] {
+// RecordNumbers are the numbers of the records a list shows.
+func (e *Entry) RecordNumbers() iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		var record int64
 		for b := e.records; len(b) > 0; {
@@ -154,38 +157,38 @@ func (e *entry) recordNumbers() iter.Seq[int64] {
 	}
 }
 
-// note adds to the names of fields that have changed since the page was fetched.
-func (e *entry) note(fields []string) {
+// Note adds to the names of fields that have changed since the page was fetched.
+func (e *Entry) Note(fields []string) {
 	for {
-		was := e.changed.Load()
+		was := e.Changed.Load()
 		all := fields
 		if was != nil {
 			all = slices.AppendSeq(slices.Clone(fields), was.All())
 		}
-		if names := understudy.NamesOf(all...); e.changed.CompareAndSwap(was, &names) {
+		if names := understudy.NamesOf(all...); e.Changed.CompareAndSwap(was, &names) {
 			return
 		}
 	}
 }
 
-func (e *entry) cost() int64 {
+func (e *Entry) cost() int64 {
 	return int64(unsafe.Sizeof(*e)) + slotCost + e.blob.cost() + int64(cap(e.records))
 }
 
-// put adds an entry, in the place of the one it follows if there is one, and
+// Put adds an entry, in the place of the one it follows if there is one, and
 // makes room. r, when not nil, makes it ready at once. It reports false for a
 // page too large to hold.
-func (h *tier) put(e *entry, r *encodedEntry) bool {
+func (h *Tier) Put(e *Entry, r *EncodedEntry) bool {
 	if e.cost() > h.limit/8 {
-		h.forget(e.hash)
+		h.Forget(e.Hash)
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := &h.shards[e.hash%shardCount]
+	s := &h.shards[e.Hash%shardCount]
 	s.Lock()
-	old := s.entries[e.hash]
-	s.entries[e.hash] = e
+	old := s.entries[e.Hash]
+	s.entries[e.Hash] = e
 	s.Unlock()
 	switch {
 	case old != nil:
@@ -193,7 +196,7 @@ func (h *tier) put(e *entry, r *encodedEntry) bool {
 		q := old.queue
 		h.unlink(old)
 		q.push(e)
-	case h.ghosts.take(e.hash):
+	case h.ghosts.take(e.Hash):
 		h.main.push(e)
 	default:
 		h.small.push(e)
@@ -205,40 +208,40 @@ func (h *tier) put(e *entry, r *encodedEntry) bool {
 	return e.queue != nil
 }
 
-// forget removes what is held under a hash; drop removes one entry if it is
-// still the one held.
-func (h *tier) forget(hash uint64) {
+// Forget removes what is held under a hash.
+func (h *Tier) Forget(hash uint64) {
 	s := &h.shards[hash%shardCount]
 	s.RLock()
 	e := s.entries[hash]
 	s.RUnlock()
 	if e != nil {
-		h.drop(e)
+		h.Drop(e)
 	}
 }
 
-func (h *tier) drop(e *entry) {
+// Drop removes one entry if it is still the one held.
+func (h *Tier) Drop(e *Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remove(e)
 }
 
 // remove takes an entry out of everything; h.mu is held.
-func (h *tier) remove(e *entry) {
+func (h *Tier) remove(e *Entry) {
 	if e.queue == nil {
 		return
 	}
-	s := &h.shards[e.hash%shardCount]
+	s := &h.shards[e.Hash%shardCount]
 	s.Lock()
-	if s.entries[e.hash] == e {
-		delete(s.entries, e.hash)
+	if s.entries[e.Hash] == e {
+		delete(s.entries, e.Hash)
 	}
 	s.Unlock()
 	h.unlink(e)
 }
 
 // unlink takes an entry out of its queue and the ready part; h.mu is held.
-func (h *tier) unlink(e *entry) {
+func (h *Tier) unlink(e *Entry) {
 	if r := e.ready.Load(); r != nil {
 		h.dropReady(r)
 	}
@@ -247,7 +250,7 @@ func (h *tier) unlink(e *entry) {
 
 // makeRoom lets go of what is used least until the limit is kept. The ready
 // part has a quarter of it at most; what leaves it stays packed.
-func (h *tier) makeRoom() {
+func (h *Tier) makeRoom() {
 	for h.readyBytes > h.limit/4 {
 		r := h.ready.last
 		if r.used.Swap(false) {
@@ -270,18 +273,18 @@ func (h *tier) makeRoom() {
 	}
 }
 
-func (h *tier) passSmall(e *entry) {
-	if e.uses.Load() >= promoteAfter {
+func (h *Tier) passSmall(e *Entry) {
+	if e.uses.Load() >= PromoteAfter {
 		h.small.take(e)
 		e.uses.Store(0)
 		h.main.push(e)
 		return
 	}
-	h.ghosts.add(e.hash, h.small.count+h.main.count)
+	h.ghosts.add(e.Hash, h.small.count+h.main.count)
 	h.remove(e)
 }
 
-func (h *tier) passMain(e *entry) {
+func (h *Tier) passMain(e *Entry) {
 	if n := e.uses.Load(); n > 0 {
 		e.uses.Store(n - 1)
 		h.main.take(e)
@@ -292,25 +295,25 @@ func (h *tier) passMain(e *entry) {
 }
 
 // size is every byte of the tier; h.mu is held.
-func (h *tier) size() int64 {
+func (h *Tier) size() int64 {
 	return h.small.bytes + h.main.bytes + h.readyBytes + h.ghosts.cost() + h.codecs.cost()
 }
 
-// usage is what a tier holds.
-type usage struct {
-	entries, ready            int
-	bytes, readyBytes, codecs int64 // all of it; of this the ready part, and the codecs
+// Usage is what a tier holds.
+type Usage struct {
+	Entries, Ready            int
+	Bytes, ReadyBytes, Codecs int64 // all of it; of this the ready part, and the codecs
 }
 
-// usage is what the tier holds.
-func (h *tier) usage() usage {
+// Usage is what the tier holds.
+func (h *Tier) Usage() Usage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return usage{h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes, h.codecs.cost()}
+	return Usage{h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes, h.codecs.cost()}
 }
 
-// each calls f with every entry of a group, under a shard's read lock.
-func (h *tier) each(g *group, f func(*entry)) {
+// Each calls f with every entry of a group, under a shard's read lock.
+func (h *Tier) Each(g *Group, f func(*Entry)) {
 	for i := range h.shards {
 		s := &h.shards[i]
 		s.RLock()
@@ -323,9 +326,9 @@ func (h *tier) each(g *group, f func(*entry)) {
 	}
 }
 
-// dropAll removes the entries given.
-func (h *tier) dropAll(entries []*entry) {
+// DropAll removes the entries given.
+func (h *Tier) DropAll(entries []*Entry) {
 	for _, e := range entries {
-		h.drop(e)
+		h.Drop(e)
 	}
 }

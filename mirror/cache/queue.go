@@ -1,15 +1,15 @@
 // Queues of the hot tier: first in, first out, with ghosts of what went out.
 
-package mirror
+package cache
 
 // queue is a FIFO of entries; the newest is first.
 type queue struct {
-	first, last *entry
+	first, last *Entry
 	count       int
 	bytes       int64
 }
 
-func (q *queue) push(e *entry) {
+func (q *queue) push(e *Entry) {
 	e.queue, e.prev, e.next = q, nil, q.first
 	if q.first != nil {
 		q.first.prev = e
@@ -21,7 +21,7 @@ func (q *queue) push(e *entry) {
 	q.bytes += e.cost()
 }
 
-func (q *queue) take(e *entry) {
+func (q *queue) take(e *Entry) {
 	if e.prev != nil {
 		e.prev.next = e.next
 	} else {
@@ -39,11 +39,11 @@ func (q *queue) take(e *entry) {
 
 // ring is a FIFO of ready pages; the newest is first.
 type ring struct {
-	first, last *encodedEntry
+	first, last *EncodedEntry
 	count       int
 }
 
-func (l *ring) push(r *encodedEntry) {
+func (l *ring) push(r *EncodedEntry) {
 	r.prev, r.next = nil, l.first
 	if l.first != nil {
 		l.first.prev = r
@@ -54,7 +54,7 @@ func (l *ring) push(r *encodedEntry) {
 	l.count++
 }
 
-func (l *ring) take(r *encodedEntry) {
+func (l *ring) take(r *EncodedEntry) {
 	if r.prev != nil {
 		r.prev.next = r.next
 	} else {

@@ -1,6 +1,6 @@
 // Ready answers: the hottest pages are kept as they are sent.
 
-package mirror
+package cache
 
 import (
 	"context"
@@ -11,25 +11,26 @@ import (
 	"understudy"
 )
 
-// encodedEntry is a page as it goes out.
-type encodedEntry struct {
-	page *understudy.Page
-	gzip []byte
+// EncodedEntry is a page as it goes out.
+type EncodedEntry struct {
+	Page *understudy.Page
+	Gzip []byte
 	used atomic.Bool
 
-	entry      *entry
+	entry      *Entry
 	cost       int64
-	prev, next *encodedEntry
+	prev, next *EncodedEntry
 }
 
-func (r *encodedEntry) use() {
+// Use notes that the page went out.
+func (r *EncodedEntry) Use() {
 	if !r.used.Load() {
 		r.used.Store(true)
 	}
 }
 
-// isReady reports whether what is held under a hash is ready.
-func (h *tier) isReady(hash uint64) bool {
+// IsReady reports whether what is held under a hash is ready.
+func (h *Tier) IsReady(hash uint64) bool {
 	s := &h.shards[hash%shardCount]
 	s.RLock()
 	defer s.RUnlock()
@@ -37,10 +38,10 @@ func (h *tier) isReady(hash uint64) bool {
 	return e != nil && e.ready.Load() != nil
 }
 
-// promote asks for an entry to be made ready; when too many ask, a later use
+// Promote asks for an entry to be made ready; when too many ask, a later use
 // asks again. In a crowded ready part one use in eight asks, so that more
 // pages than it can hold do not keep pushing each other out.
-func (h *tier) promote(e *entry) {
+func (h *Tier) Promote(e *Entry) {
 	if h.crowded.Load() && rand.Uint32N(8) != 0 {
 		return
 	}
@@ -50,8 +51,8 @@ func (h *tier) promote(e *entry) {
 	}
 }
 
-// run makes entries ready, one at a time, away from their readers, until ctx ends.
-func (h *tier) run(ctx context.Context) {
+// Run makes entries ready, one at a time, away from their readers, until ctx ends.
+func (h *Tier) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -62,16 +63,16 @@ func (h *tier) run(ctx context.Context) {
 	}
 }
 
-func (h *tier) makeReady(ctx context.Context, e *entry) {
+func (h *Tier) makeReady(ctx context.Context, e *Entry) {
 	if e.ready.Load() != nil || ctx.Err() != nil {
 		return
 	}
-	p, err := h.unpack(e)
+	p, err := h.Unpack(e)
 	if err != nil {
-		h.drop(e)
+		h.Drop(e)
 		return
 	}
-	r := h.readyPage(p)
+	r := h.ReadyPage(p)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e.queue != nil && e.ready.Load() == nil {
@@ -81,7 +82,7 @@ func (h *tier) makeReady(ctx context.Context, e *entry) {
 }
 
 // addReady and dropReady keep entry, list and bytes in step; h.mu is held.
-func (h *tier) addReady(e *entry, r *encodedEntry) {
+func (h *Tier) addReady(e *Entry, r *EncodedEntry) {
 	if r.cost > h.limit/8 {
 		return
 	}
@@ -91,7 +92,7 @@ func (h *tier) addReady(e *entry, r *encodedEntry) {
 	e.ready.Store(r)
 }
 
-func (h *tier) dropReady(r *encodedEntry) {
+func (h *Tier) dropReady(r *EncodedEntry) {
 	r.entry.ready.Store(nil)
 	h.ready.take(r)
 	h.readyBytes -= r.cost
@@ -100,10 +101,10 @@ func (h *tier) dropReady(r *encodedEntry) {
 	}
 }
 
-// readyPage compresses a page for the wire and weighs it.
-func (h *tier) readyPage(p *understudy.Page) *encodedEntry {
-	r := &encodedEntry{page: p, gzip: h.codecs.gzipped(p.Body)}
-	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.gzip)) +
+// ReadyPage compresses a page for the wire and weighs it.
+func (h *Tier) ReadyPage(p *understudy.Page) *EncodedEntry {
+	r := &EncodedEntry{Page: p, Gzip: h.codecs.gzipped(p.Body)}
+	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.Gzip)) +
 		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID))
 	for i := range p.Rows {
 		r.cost += int64(len(p.Rows[i].ID))

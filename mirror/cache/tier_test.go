@@ -1,7 +1,7 @@
 // The hot tier: pages come out as they went in, under its limit, and a walk
 // does not throw out what is read.
 
-package mirror
+package cache
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ import (
 const least = 4 << 20
 
 // tierOf is a tier and a group to put pages of.
-func tierOf(limit int64) (*tier, *group) { return newTier(limit), newGroup("calls") }
+func tierOf(limit int64) (*Tier, *Group) { return NewTier(limit), NewGroup("calls") }
 
 // TestPackedPagesComeOutWhole: every field of any page, ids of any form, rows
 // anywhere in any body.
@@ -31,7 +31,7 @@ func TestPackedPagesComeOutWhole(t *testing.T) {
 	h, k := tierOf(64 << 20)
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPage(t)
-		e := h.pack(k, p)
+		e := h.Pack(k, p)
 		if bytes.IndexByte(p.Body, mark) >= 0 {
 			if e != nil {
 				t.Fatal("packed a body with marks in it")
@@ -41,7 +41,7 @@ func TestPackedPagesComeOutWhole(t *testing.T) {
 		if e == nil {
 			t.Fatal("not packed")
 		}
-		got, err := h.unpack(e)
+		got, err := h.Unpack(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestMalformedRowsAreNotPacked(t *testing.T) {
 	for _, rows := range [][]understudy.Row{
 		{{Start: 0, End: 11}}, {{Start: 4, End: 3}}, {{Start: -1, End: 3}}, {{Start: 0, End: 5}, {Start: 4, End: 6}},
 	} {
-		if h.pack(k, &understudy.Page{Body: []byte("0123456789"), Rows: rows}) != nil {
+		if h.Pack(k, &understudy.Page{Body: []byte("0123456789"), Rows: rows}) != nil {
 			t.Errorf("packed rows %+v of ten bytes", rows)
 		}
 	}
@@ -144,8 +144,8 @@ func small(r *rand.Rand, n, size int) *understudy.Page {
 		Status: 200, Body: []byte(b.String())}
 }
 
-func (h *tier) has(key understudy.Key) bool {
-	e := h.find(key)
+func (h *Tier) has(key understudy.Key) bool {
+	e := h.Find(key)
 	return e != nil && e.queue != nil
 }
 
@@ -158,23 +158,23 @@ func TestAWalkThrowsOutOnlyItself(t *testing.T) {
 	for n := range 20 {
 		p := small(r, n, 2000)
 		read = append(read, p.Key)
-		h.put(h.pack(k, p), nil)
+		h.Put(h.Pack(k, p), nil)
 		for range 3 {
-			h.find(p.Key).use()
+			h.Find(p.Key).Use()
 		}
 	}
 	for n := range 10_000 {
 		p := small(r, 1000+n, 2000)
-		h.put(h.pack(k, p), nil)
-		h.find(p.Key).use() // each is read once, as by a walk
+		h.Put(h.Pack(k, p), nil)
+		h.Find(p.Key).Use() // each is read once, as by a walk
 	}
 	for _, key := range read {
 		if !h.has(key) {
 			t.Errorf("%s was thrown out", key)
 		}
 	}
-	if u := h.usage(); u.bytes > least || u.entries < 1000 {
-		t.Errorf("%d entries, %d bytes", u.entries, u.bytes)
+	if u := h.Usage(); u.Bytes > least || u.Entries < 1000 {
+		t.Errorf("%d entries, %d bytes", u.Entries, u.Bytes)
 	}
 }
 
@@ -185,15 +185,15 @@ func TestWhatComesBackSoonStays(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	fill := func(from, n int) {
 		for i := range n {
-			h.put(h.pack(k, small(r, from+i, 2000)), nil)
+			h.Put(h.Pack(k, small(r, from+i, 2000)), nil)
 		}
 	}
 	first := small(r, 0, 2000)
-	h.put(h.pack(k, first), nil)
+	h.Put(h.Pack(k, first), nil)
 	for n := 1; h.has(first.Key); n++ {
 		fill(n, 1)
 	}
-	h.put(h.pack(k, first), nil)
+	h.Put(h.Pack(k, first), nil)
 	fill(100_000, 1000)
 	if !h.has(first.Key) {
 		t.Error("thrown out a second time")
@@ -208,31 +208,31 @@ func TestTheBooksAreKept(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		p := small(r, r.IntN(200), 1<<(10+r.IntN(11)))
-		e := h.pack(k, p)
+		e := h.Pack(k, p)
 		switch r.IntN(5) {
 		case 0:
-			h.put(e, h.readyPage(p))
+			h.Put(e, h.ReadyPage(p))
 		case 1:
-			h.put(e, nil)
+			h.Put(e, nil)
 			h.makeReady(t.Context(), e)
 		case 2:
-			h.forget(e.hash)
+			h.Forget(e.Hash)
 		default:
-			h.put(e, nil)
+			h.Put(e, nil)
 		}
-		if u := h.usage(); u.bytes > limit || u.readyBytes > limit/4 {
-			t.Fatalf("%d bytes, %d of them ready; the limit is %d", u.bytes, u.readyBytes, limit)
+		if u := h.Usage(); u.Bytes > limit || u.ReadyBytes > limit/4 {
+			t.Fatalf("%d bytes, %d of them ready; the limit is %d", u.Bytes, u.ReadyBytes, limit)
 		}
 	}
 	for i := range h.shards {
 		for _, e := range h.shards[i].entries {
-			h.drop(e)
+			h.Drop(e)
 		}
 	}
-	u := h.usage()
-	if u.entries != 0 || u.ready != 0 || u.readyBytes != 0 || h.small.bytes != 0 || h.main.bytes != 0 || h.small.first != nil ||
+	u := h.Usage()
+	if u.Entries != 0 || u.Ready != 0 || u.ReadyBytes != 0 || h.small.bytes != 0 || h.main.bytes != 0 || h.small.first != nil ||
 		h.main.last != nil || h.ready.last != nil {
-		t.Errorf("left over: %d entries, %d ready, %d bytes", u.entries, u.ready, h.small.bytes+h.main.bytes+u.readyBytes)
+		t.Errorf("left over: %d entries, %d ready, %d bytes", u.Entries, u.Ready, h.small.bytes+h.main.bytes+u.ReadyBytes)
 	}
 }
 
@@ -240,19 +240,19 @@ func TestReadyPartHasAQuarterAndKeepsWhatIsUsed(t *testing.T) {
 	h, k := tierOf(8 << 20)
 	r := rand.New(rand.NewPCG(5, 6))
 	asked := small(r, 0, 50_000)
-	h.put(h.pack(k, asked), h.readyPage(asked))
+	h.Put(h.Pack(k, asked), h.ReadyPage(asked))
 	for n := range 200 {
 		p := small(r, 1+n, 50_000)
-		h.put(h.pack(k, p), h.readyPage(p))
-		if e := h.find(asked.Key); e != nil && e.ready.Load() != nil {
-			e.use()
-			e.ready.Load().use()
+		h.Put(h.Pack(k, p), h.ReadyPage(p))
+		if e := h.Find(asked.Key); e != nil && e.ready.Load() != nil {
+			e.Use()
+			e.ready.Load().Use()
 		}
 	}
-	if e := h.find(asked.Key); e == nil || e.ready.Load() == nil {
+	if e := h.Find(asked.Key); e == nil || e.ready.Load() == nil {
 		t.Error("the page that is asked for is ready no more")
 	}
-	if u := h.usage(); u.ready < 5 || u.readyBytes > 2<<20 {
-		t.Errorf("%d ready pages, %d bytes", u.ready, u.readyBytes)
+	if u := h.Usage(); u.Ready < 5 || u.ReadyBytes > 2<<20 {
+		t.Errorf("%d ready pages, %d bytes", u.Ready, u.ReadyBytes)
 	}
 }

@@ -1,6 +1,6 @@
 // Codecs of the hot tier: zstd with a dictionary for each form of page.
 
-package mirror
+package cache
 
 import (
 	"bytes"
@@ -23,26 +23,26 @@ const (
 	codecCost       = 1300 << 10
 )
 
-// group is the pages of one kind of a source.
-type group struct {
+// Group is the pages of one kind of a source.
+type Group struct {
 	kind  string
 	mu    sync.Mutex
 	forms map[string]*form
 }
 
-// newGroup is the group of a kind; it has no pages yet.
-func newGroup(kind string) *group { return &group{kind: kind, forms: map[string]*form{}} }
+// NewGroup is the group of a kind; it has no pages yet.
+func NewGroup(kind string) *Group { return &Group{kind: kind, forms: map[string]*form{}} }
 
 // form is one shape of a kind: its pages look alike, so they share a codec.
 type form struct {
-	group *group
+	group *Group
 	shape string
 	codec atomic.Pointer[codec]
 }
 
 // form finds the form of a shape; there are at most twice as many as the spec has
 // shapes (understudy.ForeignShape).
-func (g *group) form(shape string) *form {
+func (g *Group) form(shape string) *form {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.forms[shape]
@@ -145,8 +145,8 @@ func newCodec(dictionary []byte) (*codec, error) {
 	return &codec{enc: enc, dec: dec}, nil
 }
 
-// pack makes an entry of a page; nil when the page cannot be packed.
-func (h *tier) pack(g *group, p *understudy.Page) *entry {
+// Pack makes an entry of a page; nil when the page cannot be packed.
+func (h *Tier) Pack(g *Group, p *understudy.Page) *Entry {
 	if !packable(p) {
 		return nil
 	}
@@ -161,18 +161,18 @@ func (h *tier) pack(g *group, p *understudy.Page) *entry {
 	}
 	s.frame = append(binary.AppendUvarint(s.frame[:0], uint64(len(ids))), ids...)
 	s.frame = c.enc.EncodeAll(s.text, s.frame)
-	e := &entry{
-		hash: h.hash(p.Key), form: f, at: p.At, generation: p.Generation,
-		packed: packed{codec: c, blob: makeBlob(s.frame), records: recordNumbers(p.Rows)}, tags: tags{list: p.List},
+	e := &Entry{
+		Hash: h.Hash(p.Key), form: f, At: p.At, Generation: p.Generation,
+		packed: packed{codec: c, blob: makeBlob(s.frame), records: recordNumbers(p.Rows)}, tags: tags{List: p.List},
 	}
 	if p.ID != "" {
-		e.ident = h.ident(p.ID)
+		e.Ident = h.Ident(p.ID)
 	}
 	return e
 }
 
-// unpack is the entry's page again. Took is 0.
-func (h *tier) unpack(e *entry) (*understudy.Page, error) {
+// Unpack is the entry's page again. Took is 0.
+func (h *Tier) Unpack(e *Entry) (*understudy.Page, error) {
 	s := h.codecs.scratch()
 	defer h.codecs.give(s)
 	s.frame = e.blob.appendTo(s.frame[:0])
@@ -192,7 +192,7 @@ func (h *tier) unpack(e *entry) (*understudy.Page, error) {
 	if p.Body, err = unmark(text, p.Rows, size); err != nil {
 		return nil, err
 	}
-	p.Kind, p.Shape, p.At = e.form.group.kind, e.form.shape, e.at
+	p.Kind, p.Shape, p.At = e.form.group.kind, e.form.shape, e.At
 	return p, nil
 }
 

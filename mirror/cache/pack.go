@@ -10,7 +10,7 @@
 // A list repeats a record's id in a dozen links; without it the links of all
 // records are the same text and cost nothing.
 
-package mirror
+package cache
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 // Blobs: bytes kept in two pieces so that little of what is allocated is lost.
 
-package mirror
+package cache
 
 import "math/bits"
 
