@@ -110,7 +110,7 @@ func TestBenchPagesPacked(t *testing.T) {
 	const pages, limit = 300, 25 << 20
 	src, client := slow(t, pages*50)
 	k := benchKind(t, src, client)
-	h := cache.NewTier(limit)
+	h := cache.New(limit)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -191,7 +191,7 @@ func benchPages(b testing.TB, n int) (*spec.Source, []*spec.Target, []*understud
 func BenchmarkPacking(b *testing.B) {
 	src, _, pages := benchPages(b, 64)
 	k := benchKind(b, src, echo{})
-	h := cache.NewTier(64 << 20)
+	h := cache.New(64 << 20)
 	b.Run("pack", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
@@ -212,7 +212,7 @@ func BenchmarkPacking(b *testing.B) {
 	b.Run("ready", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h.ReadyPage(pages[7])
+			h.Encode(pages[7])
 		}
 	})
 }

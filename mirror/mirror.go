@@ -155,7 +155,7 @@ func newParts(o *Options) *Mirror {
 		env:      &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()},
 	}
 	m.env.ctx, m.close = context.WithCancel(context.Background())
-	m.entries = &entries{env: m.env, hot: cache.NewTier(o.Hot), recordWent: m.forgetMedia}
+	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), recordWent: m.forgetMedia}
 	m.flights = &flights{
 		entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
 		keep: m.keepBrought,

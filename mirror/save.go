@@ -201,9 +201,9 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 		fl.hot.Forget(fl.hot.Hash(p.Key))
 		return
 	}
-	var r *cache.EncodedEntry
+	var r *cache.Encoded
 	if e.Polled || readers > 1 || fl.hot.IsReady(e.Hash) {
-		r = fl.hot.ReadyPage(p)
+		r = fl.hot.Encode(p)
 	}
 	if fl.hot.Put(e, r) && (f.kind.changes.Load() != before || f.invalidated()) {
 		fl.hot.Drop(e)

@@ -11,19 +11,19 @@ import (
 	"understudy"
 )
 
-// EncodedEntry is a page as it goes out.
-type EncodedEntry struct {
+// Encoded is a page as it goes out.
+type Encoded struct {
 	Page *understudy.Page
 	Gzip []byte
 	used atomic.Bool
 
 	entry      *Entry
 	cost       int64
-	prev, next *EncodedEntry
+	prev, next *Encoded
 }
 
 // Use notes that the page went out.
-func (r *EncodedEntry) Use() {
+func (r *Encoded) Use() {
 	if !r.used.Load() {
 		r.used.Store(true)
 	}
@@ -72,7 +72,7 @@ func (h *Tier) makeReady(ctx context.Context, e *Entry) {
 		h.Drop(e)
 		return
 	}
-	r := h.ReadyPage(p)
+	r := h.Encode(p)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e.queue != nil && e.ready.Load() == nil {
@@ -82,7 +82,7 @@ func (h *Tier) makeReady(ctx context.Context, e *Entry) {
 }
 
 // addReady and dropReady keep entry, list and bytes in step; h.mu is held.
-func (h *Tier) addReady(e *Entry, r *EncodedEntry) {
+func (h *Tier) addReady(e *Entry, r *Encoded) {
 	if r.cost > h.limit/8 {
 		return
 	}
@@ -92,7 +92,7 @@ func (h *Tier) addReady(e *Entry, r *EncodedEntry) {
 	e.ready.Store(r)
 }
 
-func (h *Tier) dropReady(r *EncodedEntry) {
+func (h *Tier) dropReady(r *Encoded) {
 	r.entry.ready.Store(nil)
 	h.ready.take(r)
 	h.readyBytes -= r.cost
@@ -101,9 +101,9 @@ func (h *Tier) dropReady(r *EncodedEntry) {
 	}
 }
 
-// ReadyPage compresses a page for the wire and weighs it.
-func (h *Tier) ReadyPage(p *understudy.Page) *EncodedEntry {
-	r := &EncodedEntry{Page: p, Gzip: h.codecs.gzipped(p.Body)}
+// Encode compresses a page for the wire and weighs it.
+func (h *Tier) Encode(p *understudy.Page) *Encoded {
+	r := &Encoded{Page: p, Gzip: h.codecs.gzipped(p.Body)}
 	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.Gzip)) +
 		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID))
 	for i := range p.Rows {

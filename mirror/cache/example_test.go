@@ -9,7 +9,7 @@ import (
 
 // A page goes in packed and comes out as it was.
 func Example() {
-	tier, calls := cache.NewTier(4<<20), cache.NewGroup("calls")
+	tier, calls := cache.New(4<<20), cache.NewGroup("calls")
 	page := &understudy.Page{
 		Key: understudy.Key{Source: "twilio", URI: "/Calls.json"}, Kind: "calls", Shape: "calls", List: true,
 		Status: 200, Body: []byte(`{"calls":[]}`),

@@ -39,11 +39,11 @@ func (q *queue) take(e *Entry) {
 
 // ring is a FIFO of ready pages; the newest is first.
 type ring struct {
-	first, last *EncodedEntry
+	first, last *Encoded
 	count       int
 }
 
-func (l *ring) push(r *EncodedEntry) {
+func (l *ring) push(r *Encoded) {
 	r.prev, r.next = nil, l.first
 	if l.first != nil {
 		l.first.prev = r
@@ -54,7 +54,7 @@ func (l *ring) push(r *EncodedEntry) {
 	l.count++
 }
 
-func (l *ring) take(r *EncodedEntry) {
+func (l *ring) take(r *Encoded) {
 	if r.prev != nil {
 		r.prev.next = r.next
 	} else {

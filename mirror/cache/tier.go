@@ -65,7 +65,7 @@ type Entry struct {
 	marks
 
 	uses  atomic.Int32
-	ready atomic.Pointer[EncodedEntry]
+	ready atomic.Pointer[Encoded]
 	links
 }
 
@@ -96,8 +96,8 @@ type links struct {
 	prev, next *Entry
 }
 
-// NewTier is an empty tier that holds at most limit bytes.
-func NewTier(limit int64) *Tier {
+// New is an empty tier that holds at most limit bytes.
+func New(limit int64) *Tier {
 	h := &Tier{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *Entry, 64)}
 	h.codecs.most = int(min(maxDictionaries, limit/8/codecCost))
 	for i := range h.shards {
@@ -138,7 +138,7 @@ func (e *Entry) Use() int32 {
 func (e *Entry) Shape() string { return e.form.shape }
 
 // Encoded is the page as it goes out; nil when it is only kept packed.
-func (e *Entry) Encoded() *EncodedEntry { return e.ready.Load() }
+func (e *Entry) Encoded() *Encoded { return e.ready.Load() }
 
 // RecordNumbers are the numbers of the records a list shows.
 func (e *Entry) RecordNumbers() iter.Seq[int64] {
@@ -178,7 +178,7 @@ func (e *Entry) cost() int64 {
 // Put adds an entry, in the place of the one it follows if there is one, and
 // makes room. r, when not nil, makes it ready at once. It reports false for a
 // page too large to hold.
-func (h *Tier) Put(e *Entry, r *EncodedEntry) bool {
+func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	if e.cost() > h.limit/8 {
 		h.Forget(e.Hash)
 		return false

@@ -23,7 +23,7 @@ import (
 const least = 4 << 20
 
 // tierOf is a tier and a group to put pages of.
-func tierOf(limit int64) (*Tier, *Group) { return NewTier(limit), NewGroup("calls") }
+func tierOf(limit int64) (*Tier, *Group) { return New(limit), NewGroup("calls") }
 
 // TestPackedPagesComeOutWhole: every field of any page, ids of any form, rows
 // anywhere in any body.
@@ -211,7 +211,7 @@ func TestTheBooksAreKept(t *testing.T) {
 		e := h.Pack(k, p)
 		switch r.IntN(5) {
 		case 0:
-			h.Put(e, h.ReadyPage(p))
+			h.Put(e, h.Encode(p))
 		case 1:
 			h.Put(e, nil)
 			h.makeReady(t.Context(), e)
@@ -240,10 +240,10 @@ func TestReadyPartHasAQuarterAndKeepsWhatIsUsed(t *testing.T) {
 	h, k := tierOf(8 << 20)
 	r := rand.New(rand.NewPCG(5, 6))
 	asked := small(r, 0, 50_000)
-	h.Put(h.Pack(k, asked), h.ReadyPage(asked))
+	h.Put(h.Pack(k, asked), h.Encode(asked))
 	for n := range 200 {
 		p := small(r, 1+n, 50_000)
-		h.Put(h.Pack(k, p), h.ReadyPage(p))
+		h.Put(h.Pack(k, p), h.Encode(p))
 		if e := h.Find(asked.Key); e != nil && e.ready.Load() != nil {
 			e.Use()
 			e.ready.Load().Use()
