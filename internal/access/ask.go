@@ -88,7 +88,7 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 	if f.held(t.ID, g.now(), 0) {
 		return nil
 	}
-	at := g.instanceOf(t)
+	at := instanceOf(t)
 	if at == nil || f.never {
 		return fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
@@ -113,7 +113,7 @@ func (g *Gate) Shows(c understudy.Caller, source, kind string, p *understudy.Pag
 
 // instanceOf is a path that shows the record a target names: its own, or of a
 // media path one that needs no more than it gives.
-func (g *Gate) instanceOf(t *spec.Target) *spec.Target {
+func instanceOf(t *spec.Target) *spec.Target {
 	if t.Instance != nil && len(t.Query) == 0 {
 		return t
 	}
@@ -286,7 +286,7 @@ func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *rowFilter, 
 	return g.decide(f, answer)
 }
 
-// verdict returns the response if the caller may find its record, or if the
+// decide returns the response if the caller may find its record, or if the
 // response says nothing about a record.
 func (g *Gate) decide(f *rowFilter, answer *request.Response) (*request.Response, error) {
 	switch status := answer.Page.Status; {

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
@@ -28,13 +27,16 @@ type Gate struct {
 	errors map[*spec.Spec]errorShape
 	views  *lru.Cache[viewKey, *kept]
 	users  map[string]string
-	own    func(source, number string) bool
-	newest func(source, kind, id string) *understudy.Record
-	last   func(source, kind, id string) *understudy.Record
-	asked  *lru.Cache[askedKey, *sharedLookup]
-	given  *lru.Cache[givenKey, time.Time] // when a caller was last given a token
+	held
+	given *lru.Cache[givenKey, time.Time] // when a caller was last given a token
 
-	lookups sync.Mutex // over asked: one request at a time is made for a key
+	lookups lookups
+}
+
+// held is what row rules ask of the records that are held (see Options).
+type held struct {
+	own          func(source, number string) bool
+	newest, last func(source, kind, id string) *understudy.Record
 }
 
 // grants are a role's plans for one source, by kind, and for unnamed paths.

@@ -52,7 +52,7 @@ func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 // an error naming the nearest one that is.
 func NewWith(o Options) (*Gate, error) {
 	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*spec.Spec]errorShape{},
-		users: maps.Clone(o.Users), own: o.Own, newest: o.Newest, last: o.Last}
+		users: maps.Clone(o.Users), held: held{own: o.Own, newest: o.Newest, last: o.Last}}
 	if g.now == nil {
 		g.now = time.Now
 	}
@@ -62,7 +62,7 @@ func NewWith(o Options) (*Gate, error) {
 	if o.Cache == 0 {
 		o.Cache = DefaultCache
 	}
-	g.asked = lru.New[askedKey, *sharedLookup](maxAsked)
+	g.lookups.now, g.lookups.of = g.now, lru.New[askedKey, *sharedLookup](maxAsked)
 	g.given = lru.New[givenKey, time.Time](maxGiven)
 	g.views = lru.New[viewKey, *kept](max(o.Cache, 0))
 	for _, s := range g.specs {

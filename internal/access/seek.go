@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lru"
 	"understudy/request"
 )
 
@@ -27,6 +29,14 @@ const maxAsked = 10_000
 type askedKey struct {
 	caller string
 	key    understudy.Key
+}
+
+// lookups are the requests for records that are not held or hidden, one at a time
+// for a key. It is safe for concurrent use.
+type lookups struct {
+	now func() time.Time
+	mu  sync.Mutex
+	of  *lru.Cache[askedKey, *sharedLookup]
 }
 
 // sharedLookup is one request to upstream and its result. The mutex guards when. All
@@ -54,7 +64,7 @@ func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a re
 	}
 	k := askedKey{c.Name, a.Target.Key}
 	for {
-		s, first := g.sharedLookup(k)
+		s, first := g.lookups.join(k)
 		if first {
 			return g.lead(ctx, f, a, ask, k, s)
 		}
@@ -69,17 +79,17 @@ func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a re
 	}
 }
 
-// sharedLookup returns the current request for a key. If first is true, the caller of
-// sought has to send it.
-func (g *Gate) sharedLookup(k askedKey) (s *sharedLookup, first bool) {
-	g.lookups.Lock()
-	defer g.lookups.Unlock()
-	now := g.now()
-	if s, ok := g.asked.Get(k); ok && (!s.ended() || now.Sub(s.when).Abs() < pause) {
+// join returns the current request for a key. If first is true, the caller has to
+// send it.
+func (l *lookups) join(k askedKey) (s *sharedLookup, first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if s, ok := l.of.Get(k); ok && (!s.ended() || now.Sub(s.when).Abs() < pause) {
 		return s, false
 	}
 	s = &sharedLookup{when: now, done: make(chan struct{})}
-	g.asked.Put(k, s, 1)
+	l.of.Put(k, s, 1)
 	return s, true
 }
 
@@ -93,11 +103,11 @@ func (s *sharedLookup) ended() bool {
 }
 
 // forget removes a request whose result is of no use to later requests.
-func (g *Gate) forget(k askedKey, s *sharedLookup) {
-	g.lookups.Lock()
-	defer g.lookups.Unlock()
-	if now, ok := g.asked.Get(k); ok && now == s {
-		g.asked.Remove(k)
+func (l *lookups) forget(k askedKey, s *sharedLookup) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now, ok := l.of.Get(k); ok && now == s {
+		l.of.Remove(k)
 	}
 }
 
@@ -109,7 +119,7 @@ func (g *Gate) lead(ctx context.Context, f *rowFilter, a request.Request, ask As
 	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
 		if s.left || s.err == nil && s.answer.Page.Status == http.StatusOK {
-			g.forget(k, s)
+			g.lookups.forget(k, s)
 		}
 		close(s.done)
 	}()

@@ -176,7 +176,7 @@ func TestSeekFinds(t *testing.T) {
 				t.Fatalf("%v, %v, asked %d", answer, err, s.calls.Load())
 			}
 		}
-		if g.asked.Weight() != 0 {
+		if g.lookups.of.Weight() != 0 {
 			t.Error("what was found is remembered")
 		}
 	})

@@ -57,22 +57,22 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 	case err != nil:
 		return nil, err
 	case all:
-		return g.whole(p, nil, g.specs[source]), nil
+		return wholeView(p, nil, g.specs[source]), nil
 	case p.Status >= http.StatusMultipleChoices:
 		return g.failed(plan, p), nil
 	case len(p.Body) == 0:
-		return g.whole(p, plan, plan.spec), nil
+		return wholeView(p, plan, plan.spec), nil
 	}
 	key := viewKey{p.Sum, plan, plan.cut(p), p.Charset}
 	if p.Sum != [16]byte{} {
 		if k, ok := g.views.Get(key); ok {
 			if k.view == nil {
-				return g.whole(p, plan, plan.spec), nil
+				return wholeView(p, plan, plan.spec), nil
 			}
 			return k.view, nil
 		}
 	}
-	v, err := g.rewrite(plan, p, key.list)
+	v, err := rewrite(plan, p, key.list)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,8 @@ func (g *Gate) keep(key viewKey, v *View) {
 	g.views.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
 }
 
-// whole is the view of a page of which nothing is hidden.
-func (g *Gate) whole(p *understudy.Page, plan *plan, s *spec.Spec) *View {
+// wholeView is the view of a page of which nothing is hidden.
+func wholeView(p *understudy.Page, plan *plan, s *spec.Spec) *View {
 	v := &View{
 		Body: p.Body, Whole: true, ContentType: p.ContentType, Charset: p.Charset, Sum: p.Sum, plan: plan, kind: s.Kind(p.Kind), list: p.List,
 	}
@@ -110,7 +110,8 @@ func (g *Gate) failed(plan *plan, p *understudy.Page) *View {
 	return &View{Body: body, ContentType: contentType, Sum: sum(body), plan: plan}
 }
 
-func (g *Gate) rewrite(plan *plan, p *understudy.Page, cut *spec.Paging) (*View, error) {
+// rewrite is the view of a page with hidden values replaced.
+func rewrite(plan *plan, p *understudy.Page, cut *spec.Paging) (*View, error) {
 	doc, err := jsonspan.Document(p.Body)
 	if err != nil {
 		return nil, fmt.Errorf("access: %w: an answer that is not JSON is shown to role all alone", understudy.ErrForbidden)
@@ -119,7 +120,7 @@ func (g *Gate) rewrite(plan *plan, p *understudy.Page, cut *spec.Paging) (*View,
 	c := jsonspan.At(p.Body, doc)
 	w.value(&c, plan.root(p.Body, doc, cut))
 	if w.out == nil {
-		return g.whole(p, plan, plan.spec), nil
+		return wholeView(p, plan, plan.spec), nil
 	}
 	body := append(w.out, p.Body[w.from:]...)
 	return &View{Body: body, ContentType: p.ContentType, Charset: p.Charset, Sum: sum(body), plan: plan, kind: plan.kind, list: p.List}, nil

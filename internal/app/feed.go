@@ -1,4 +1,4 @@
-// Feed: its settings, and how it is joined to the house.
+// Feed: its settings, and how it is joined to the application.
 
 package app
 
@@ -14,9 +14,12 @@ import (
 	"understudy/request"
 )
 
-// openFeed makes the feed. Its streams end before the viewer's port waits for
+// feeds joins the feed to the application.
+type feeds struct{ *App }
+
+// open makes the feed. Its streams end before the viewer's port waits for
 // its last answers.
-func (h *App) openFeed(ctx context.Context, p policy) error {
+func (h feeds) open(ctx context.Context, p policy) error {
 	c := h.cfg.Feed
 	f, err := feed.New(ctx, feed.Options{
 		Sources: h.sources, Store: h.db, Policy: p.feed(), Token: h.opts.Dir.Token, Enqueue: h.jobs.Enqueue, Seen: h.mirror.Reading,
@@ -35,8 +38,8 @@ func (h *App) openFeed(ctx context.Context, p policy) error {
 	return nil
 }
 
-// controlFeed puts the feed's routes beside the others under /-/.
-func (h *App) controlFeed(mux *http.ServeMux) {
+// control puts the feed's routes beside the others under /-/.
+func (h feeds) control(mux *http.ServeMux) {
 	for _, route := range feed.Routes() {
 		if _, path, _ := strings.Cut(route, " "); path != "" {
 			mux.Handle(path, h.feed.Handler())
@@ -44,9 +47,9 @@ func (h *App) controlFeed(mux *http.ServeMux) {
 	}
 }
 
-// deliverKind is the job that sends a webhook what it has not had. It is tried
+// kind is the job that sends a webhook what it has not had. It is tried
 // until the feed pauses the webhook.
-func (h *App) deliverKind() jobs.Kind {
+func (h feeds) kind() jobs.Kind {
 	return jobs.Kind{
 		Name: feed.DeliverKind, Lane: understudy.Steady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
 		Run: func(ctx context.Context, r *jobs.Run) error { return h.feed.Deliver(ctx, r) },

@@ -40,7 +40,7 @@ func (h *App) openFaces(ctx context.Context, p policy, b Options) error {
 			src.PublicURL = publicURL(h.servers[len(h.servers)-1].Addr())
 		}
 	}
-	if err := h.openFeed(ctx, p); err != nil {
+	if err := (feeds{h}).open(ctx, p); err != nil {
 		return err
 	}
 	if err := h.openSearch(ctx); err != nil {

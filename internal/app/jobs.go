@@ -18,7 +18,7 @@ func (h *App) kinds() []jobs.Kind {
 	if h.opts.Headless {
 		return kinds // receivers hear of it from the server
 	}
-	return append(kinds, h.deliverKind())
+	return append(kinds, feeds{h}.kind())
 }
 
 // openJobs makes the runner. The folder's lock makes sure that no other
@@ -44,7 +44,7 @@ func (h *App) control(cfg *config.Settings, p policy, s *search.Searcher, rest h
 	}
 	mux.Handle("/-/jobs", j)
 	mux.Handle("/-/jobs/", j)
-	h.controlFeed(mux)
+	feeds{h}.control(mux)
 	if err := h.controlSearch(cfg, p, s, mux); err != nil {
 		return nil, err
 	}

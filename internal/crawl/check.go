@@ -42,8 +42,11 @@ type due struct {
 	rank int // its place among the held records of its shape, from the newest; -1: not known
 }
 
+// checks is the job that looks at records again which are not final.
+type checks struct{ *Crawler }
+
 // check is the job "check KIND".
-func (w *Crawler) check(ctx context.Context, run Run) error {
+func (w checks) check(ctx context.Context, run Run) error {
 	t, x, _, err := w.begin(run)
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (w *Crawler) check(ctx context.Context, run Run) error {
 }
 
 // dues are the records of the window whose time has come, the newest first.
-func (w *Crawler) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
+func (w checks) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
 	now := w.o.Now()
 	q := query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Open: true, Limit: maxOpen}
 	q.From = now.Add(-w.o.Window).Unix()
@@ -101,7 +104,7 @@ func (w *Crawler) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, 
 }
 
 // ranks finds the places of dues among the newest records that are held.
-func (w *Crawler) ranks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
+func (w checks) ranks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
 	if len(dues) < 2 || x.plan.parentKind != nil {
 		return nil // alone it costs one request either way
 	}

@@ -73,9 +73,12 @@ type clockReading struct {
 	elapsed time.Duration
 }
 
+// clockSteps looks for a clock that was set back.
+type clockSteps struct{ *Crawler }
+
 // checkClockSteps sees to it that what is known is no younger than it is after the
 // clock was set back while the process runs. The other clock tells by how much.
-func (w *Crawler) checkClockSteps(ctx context.Context) error {
+func (w clockSteps) checkClockSteps(ctx context.Context) error {
 	if w.o.Elapsed == nil {
 		return nil
 	}
@@ -113,7 +116,7 @@ func (w *Crawler) checkClockSteps(ctx context.Context) error {
 // checkClock sees to it that a kind is walked again, and its newest page looked
 // at, when the clock was set back: until it has come up to where it was nothing
 // would.
-func (w *Crawler) checkClock(ctx context.Context, x *kindCrawl) error {
+func (w clockSteps) checkClock(ctx context.Context, x *kindCrawl) error {
 	m, err := w.read(ctx, x)
 	now := w.clock()
 	if err != nil || !m.inFuture(now) {

@@ -46,11 +46,11 @@ func (w *Crawler) Covered(source, kind, parent string, from, to int64) (request.
 	case m.Rest == 0:
 		return missing("they are not synced to their end")
 	case x.plan.parentKind != nil:
-		return w.coveredUnder(x, m, parent)
+		return coverage{w}.coveredUnder(x, m, parent)
 	}
 	c := request.Coverage{Shapes: x.shown}
 	now := w.clock()
-	none, kept := w.edges(x, now)
+	none, kept := coverage{w}.edges(x, now)
 	low := max(unbound(from, early), none)
 	if c.From = 0; kept != early && low < kept {
 		c.From, low = kept, kept
@@ -90,9 +90,12 @@ func unbound(clock, open int64) int64 {
 	return clock
 }
 
+// coverage tells which clocks of a kind the walks reach.
+type coverage struct{ *Crawler }
+
 // edges are the clocks before which upstream has nothing any more, and before
 // which we keep nothing; early when there is no such clock.
-func (w *Crawler) edges(x *kindCrawl, now int64) (none, kept int64) {
+func (w coverage) edges(x *kindCrawl, now int64) (none, kept int64) {
 	none, kept = early, early
 	if days := x.kind.Retention.Days; days > 0 {
 		none = now - int64(days)*24*60*60
@@ -185,7 +188,7 @@ func (m *kindState) ended() int64 {
 // a record were walked after that record was first seen. The exception is a record
 // so new, or changed so recently, that it is not followed yet. The children of
 // parents older than the horizon were not walked: From is the clock of the horizon.
-func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (request.Coverage, bool) {
+func (w coverage) coveredUnder(x *kindCrawl, m *kindState, parent string) (request.Coverage, bool) {
 	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
 	at := min(m.Rest, m.CaughtUp)
 	switch {

@@ -33,7 +33,7 @@ const batch = 1000
 // nested fills up a kind that lies under another.
 func (s *syncRun) nested(ctx context.Context) error {
 	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.parentKind.Name]
-	why, _, err := s.w.lacks(ctx, above)
+	why, _, err := status{s.w}.lacks(ctx, above)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *syncRun) nested(ctx context.Context) error {
 		return &understudy.Snooze{Wait: aboveWait, Err: fmt.Errorf("walk: sync %s: %s %w: %s", s.x.name(), above.kind.Title, errAbove, why)}
 	}
 	if s.mark.Top == nil {
-		after, err := s.w.lastChange(ctx, s.x.source.Name, 0)
+		after, err := nesting{s.w}.lastChange(ctx, s.x.source.Name, 0)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ const beside = 16
 // far as all of them are done.
 func (s *syncRun) group(ctx context.Context, above *kindCrawl) error {
 	at := s.mark.Under
-	rows, next, err := s.w.parents(ctx, above, at)
+	rows, next, err := nesting{s.w}.parents(ctx, above, at)
 	if err != nil {
 		return err
 	}
@@ -162,9 +162,12 @@ func numbers(n int) []int {
 	return all
 }
 
+// nesting follows the records of a kind to the lists that lie under them.
+type nesting struct{ *Crawler }
+
 // parents are the next records of the kind above, and where those after them
 // begin.
-func (w *Crawler) parents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
+func (w nesting) parents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
 	q := query.RangeScan{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
 	if floor := w.floor(above, w.clock()); floor != early && !at.Unclocked {
 		q.From = floor
@@ -190,7 +193,7 @@ func (t *jobRun) forEachPageUnder(ctx context.Context, p *plan, above *kindCrawl
 		return nil
 	}
 	for i, l := range p.lists {
-		none, err := t.w.none(ctx, above, l, parent.ID)
+		none, err := nesting{t.w}.none(ctx, above, l, parent.ID)
 		if err != nil || none {
 			if err != nil {
 				return err
@@ -217,7 +220,7 @@ func (t *jobRun) forEachPageUnder(ctx context.Context, p *plan, above *kindCrawl
 }
 
 // none reports whether a record says of itself that a list under it is empty.
-func (w *Crawler) none(ctx context.Context, above *kindCrawl, l *spec.List, id string) (bool, error) {
+func (w nesting) none(ctx context.Context, above *kindCrawl, l *spec.List, id string) (bool, error) {
 	if l.Count == "" {
 		return false, nil
 	}
@@ -246,7 +249,7 @@ func count(body []byte, field string) (int64, bool) {
 }
 
 // lastChange is the number of the newest change of a source, from one on.
-func (w *Crawler) lastChange(ctx context.Context, source string, after int64) (int64, error) {
+func (w nesting) lastChange(ctx context.Context, source string, after int64) (int64, error) {
 	// Changes are numbered without a gap, so the last one is found by halving.
 	step := int64(1)
 	for {
@@ -266,7 +269,7 @@ func (w *Crawler) lastChange(ctx context.Context, source string, after int64) (i
 
 // follow is the job "catch up KIND" of a kind that lies under another: it walks
 // under every record that came or changed.
-func (w *Crawler) follow(ctx context.Context, t *jobRun, x *kindCrawl) error {
+func (w nesting) follow(ctx context.Context, t *jobRun, x *kindCrawl) error {
 	m, err := w.read(ctx, x)
 	if err != nil || m.Rest == 0 {
 		return err

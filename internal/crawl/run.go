@@ -24,7 +24,7 @@ const failedRest = 15 * time.Minute
 
 // verbs returns the functions of the jobs, by job name without the kind.
 func (w *Crawler) verbs() map[string]func(context.Context, Run) error {
-	return map[string]func(context.Context, Run) error{"sync": w.sync, "catch up": w.catchUp, "sweep": w.sweep, "check": w.check}
+	return map[string]func(context.Context, Run) error{"sync": w.sync, "catch up": w.catchUp, "sweep": w.sweep, "check": checks{w}.check}
 }
 
 // Work returns the functions of the crawler's jobs, by job kind ("sync calls").
@@ -173,10 +173,10 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 
 // due adds jobs for the due work of every kind that is kept up.
 func (w *Crawler) due(ctx context.Context) error {
-	errs := []error{w.checkClockSteps(ctx)}
+	errs := []error{clockSteps{w}.checkClockSteps(ctx)}
 	for _, name := range w.names {
 		x := w.walks[name]
-		err := w.checkClock(ctx, x)
+		err := clockSteps{w}.checkClock(ctx, x)
 		m, rerr := w.read(ctx, x)
 		if err = cmp.Or(err, rerr); err != nil {
 			errs = append(errs, err)
@@ -208,7 +208,7 @@ func (w *Crawler) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
 		return nil // nothing of it is ever final: the sweep looks
 	}
 	for _, shape := range x.shapes() {
-		dues, err := w.dues(ctx, x, shape)
+		dues, err := checks{w}.dues(ctx, x, shape)
 		if err != nil || len(dues) == 0 {
 			return err
 		}

@@ -53,9 +53,12 @@ func (x *kindCrawl) resumed() {
 	x.stall = stall{}
 }
 
+// status derives how complete a kind is.
+type status struct{ *Crawler }
+
 // stopped is what keeps a kind's walks from going on, those of the kind above
 // included: it is waited for.
-func (w *Crawler) stallOf(x *kindCrawl) stall {
+func (w status) stallOf(x *kindCrawl) stall {
 	x.mu.Lock()
 	s := x.stall
 	x.mu.Unlock()
@@ -89,7 +92,7 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 	if m.CaughtUp > 0 {
 		s.CaughtUp = time.Unix(m.CaughtUp, 0)
 	}
-	if at := w.swept(x, &m); at > early && at > 0 {
+	if at := (status{w}).swept(x, &m); at > early && at > 0 {
 		s.Swept = time.Unix(at, 0)
 	}
 	x.mu.Lock()
@@ -104,10 +107,10 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 		}
 	}
 	if s.Kept {
-		s.Why, s.Failed, err = w.lacks(ctx, x)
+		s.Why, s.Failed, err = status{w}.lacks(ctx, x)
 		s.Complete = s.Why == "" && err == nil
 	}
-	if s.Complete && !w.whole(x) {
+	if s.Complete && !(status{w}).whole(x) {
 		s.Complete, s.Failed = false, true
 		s.Why = fmt.Sprintf("walked to its end, but the spec does not say that this is all: write whole_lists: true in it, "+
 			"or whole: true at the list, where lists without filters show every %s", x.kind.One)
@@ -115,7 +118,7 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 	if s.Complete && !s.Running {
 		s.Total = s.Done
 	}
-	if stop := w.stallOf(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
+	if stop := (status{w}).stallOf(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
 		s.Stuck, s.Why = stop.since, s.Why+": "+stop.why
 	}
 	return s, err
@@ -123,7 +126,7 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 
 // whole reports whether the walks of a kind, and of the one above, can know their
 // end: the spec says that lists without filters show everything.
-func (w *Crawler) whole(x *kindCrawl) bool {
+func (w status) whole(x *kindCrawl) bool {
 	for _, l := range x.lists {
 		if !l.Shows() {
 			return false
@@ -133,7 +136,7 @@ func (w *Crawler) whole(x *kindCrawl) bool {
 }
 
 // swept is since when every part of a kind was walked, 0 when one never was.
-func (w *Crawler) swept(x *kindCrawl, m *kindState) int64 {
+func (w status) swept(x *kindCrawl, m *kindState) int64 {
 	at := m.Rest
 	if x.sliced() {
 		at = min(at, m.Spans.oldest(w.floor(x, w.clock()), late))
@@ -143,7 +146,7 @@ func (w *Crawler) swept(x *kindCrawl, m *kindState) int64 {
 
 // lacks says why something of a kind is missing, "" when nothing is, and
 // whether a person has to see to it. For the kind above, if there is one, too.
-func (w *Crawler) lacks(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
+func (w status) lacks(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
 	m, err := w.read(ctx, x)
 	if err != nil {
 		return "", false, err
@@ -161,7 +164,7 @@ func (w *Crawler) lacks(ctx context.Context, x *kindCrawl) (why string, failed b
 }
 
 // lacking is what a kind lacks by itself.
-func (w *Crawler) lacking(x *kindCrawl, m *kindState) (why string, failed bool) {
+func (w status) lacking(x *kindCrawl, m *kindState) (why string, failed bool) {
 	down := w.o.Down(x.source.Name)
 	switch at := w.swept(x, m); {
 	case m.failed() != "":

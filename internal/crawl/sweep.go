@@ -215,7 +215,7 @@ func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page)
 func (s *sweepRun) beneathAll(ctx context.Context, see func(*understudy.Page) error) error {
 	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.parentKind.Name]
 	for at := (childPosition{}); !at.Ended; {
-		rows, next, err := s.w.parents(ctx, above, at)
+		rows, next, err := nesting{s.w}.parents(ctx, above, at)
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (w *Crawler) Landed(l request.PageSaved) {
 
 // look handles the saved pages and the noted changes.
 func (w *Crawler) look(ctx context.Context) error {
-	if err := w.checkClockSteps(ctx); err != nil {
+	if err := (clockSteps{w}).checkClockSteps(ctx); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -108,7 +108,7 @@ func (w *Crawler) tick(ctx context.Context, x *kindCrawl, h *head) (err error) {
 			x.gap.CompareAndSwap(h, nil) // what it leaves open is in the memo
 		}
 	}()
-	if err := w.checkClock(ctx, x); err != nil {
+	if err := (clockSteps{w}).checkClock(ctx, x); err != nil {
 		return err
 	}
 	m, err := w.read(ctx, x)
@@ -173,7 +173,7 @@ func (w *Crawler) catchUp(ctx context.Context, run Run) error {
 		return err
 	}
 	if x.plan.parentKind != nil {
-		return w.follow(ctx, t, x)
+		return nesting{w}.follow(ctx, t, x)
 	}
 	return w.ended(ctx, t, x, tip, w.fillGap(ctx, t, x, &e))
 }
