@@ -1,4 +1,4 @@
-// Counts: what was counted is kept and brought up to date by what changed.
+// Counts: kept counts of searches, brought up to date by the changes since.
 
 package search
 
@@ -19,12 +19,12 @@ import (
 const (
 	maxKept  = 32 << 20    // bytes of all tallies
 	maxAsks  = 500         // searches whose counts are kept
-	maxCatch = 1000        // changes that are looked at one by one; after more all is counted anew
+	maxCatch = 1000        // changes that are read one by one; after more the count begins anew
 	ruleAge  = time.Minute // of counts under a row rule, which may look at the time
 )
 
-// counts are those of the searches of one policy, by what was asked and by whose
-// role. They are safe for concurrent use.
+// counts are the counts of the searches of one policy, by request and role. They are
+// safe for concurrent use.
 type counts struct {
 	mu    sync.Mutex
 	all   map[string]*countRun
@@ -37,9 +37,9 @@ type counts struct {
 	scans    sync.WaitGroup
 }
 
-// countRun is what was counted of one search.
+// countRun is the count of one search.
 type countRun struct {
-	lock chan struct{} // held by who looks at what follows
+	lock chan struct{} // guards the fields below
 	used int64         // of counts
 	size int64         // of counts
 
@@ -48,11 +48,11 @@ type countRun struct {
 	total   query.Count
 	facets  []query.SearchFacet // nil: nothing was counted
 	tally   *tally              // of all, at the edition; nil: there is none
-	scan    chan struct{}       // closed when the counting of all has ended; nil: none is under way
-	large   bool                // there is too much of it to be counted whole
+	scan    chan struct{}       // closed when the full count ends; nil: no full count runs
+	large   bool                // the search has too many matches for a full count
 }
 
-// edition is which records there are.
+// edition says which records the store has.
 type edition struct{ change, silent int64 }
 
 func newCounts() *counts {
@@ -68,8 +68,8 @@ func (c *counts) close() {
 	c.scans.Wait()
 }
 
-// of are the counts kept for a search, made when there are none; nil: they are
-// not kept, because they are of several sources or depend on the time of day.
+// of returns the kept counts of a search, new ones where it has none. It returns nil
+// for a search of several sources, or one that depends on the time of day.
 func (c *counts) of(v *execution) *countRun {
 	if v.q.Relative || len(v.q.Views) == 0 {
 		return nil
@@ -92,8 +92,8 @@ func (c *counts) of(v *execution) *countRun {
 	return k
 }
 
-// tidy lets go of what was used longest ago until the rest is within bounds. Who
-// holds one of them goes on with it.
+// evict removes the least recently used counts until the rest is within bounds. A
+// search that uses one of them keeps it.
 func (c *counts) evict(keep *countRun) {
 	for len(c.all) > maxAsks || c.bytes > maxKept {
 		oldest := ""
@@ -111,7 +111,7 @@ func (c *counts) evict(keep *countRun) {
 	}
 }
 
-// weigh says how many bytes a counted takes now.
+// resize notes how many bytes a count takes now.
 func (c *counts) resize(k *countRun, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,9 +125,8 @@ func (c *counts) resize(k *countRun, size int64) {
 	}
 }
 
-// count fills in total and facets: from what is kept, brought up to date by what
-// changed since; else by counting all behind this search, and now for as long as a
-// count may take.
+// count fills in total and facets from the kept counts, brought up to date. Without
+// them it starts a full count in the background, and counts now for a short time.
 func (v *execution) count(ctx context.Context) error {
 	k := v.s.counts.of(v)
 	if k == nil {
@@ -163,8 +162,7 @@ func (k *countRun) acquire(ctx context.Context) error {
 
 func (k *countRun) release() { <-k.lock }
 
-// bringUp makes what is kept right for the records there are now. The caller holds
-// the lock.
+// bringUp updates the kept counts to the current records. The caller holds the lock.
 func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 	for scanned := false; ; scanned = true {
 		now, err := v.edition(ctx)
@@ -176,13 +174,13 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 		switch fresh := k.facets != nil && k.edition == now; {
 		case fresh && (!ruled || v.s.o.Now().Sub(k.at) < ruleAge):
 			if whole && k.total.AtLeast {
-				v.scan(k) // there was no place for it before
+				v.scan(k) // another search was counting before
 			}
 			return nil
 		case !whole:
 			return v.countInto(ctx, k, now)
 		case k.scan != nil && k.facets != nil:
-			return nil // as far as the counting of all has come
+			return nil // the full count is still running
 		case k.tally != nil && k.edition.silent == now.silent:
 			if done, err := v.catchUp(ctx, k, now); done || err != nil {
 				return err
@@ -200,7 +198,7 @@ func (v *execution) edition(ctx context.Context) (e edition, err error) {
 	return e, err
 }
 
-// countInto counts now, and keeps it for as long as nothing changes.
+// countInto counts now. The count is kept until a record changes.
 func (v *execution) countInto(ctx context.Context, k *countRun, now edition) error {
 	if err := v.countNow(ctx); err != nil {
 		return err
@@ -209,12 +207,11 @@ func (v *execution) countInto(ctx context.Context, k *countRun, now edition) err
 	return nil
 }
 
-// catchUp looks at what changed since, and at nothing else; false: that is too
-// much. A change that comes meanwhile may be in it; it is looked at again with the
-// next.
+// catchUp reads only the changes since the kept count. It reports false when there are
+// too many. A change during it may be counted already; the next call reads it again.
 func (v *execution) catchUp(ctx context.Context, k *countRun, now edition) (done bool, err error) {
 	facets, after := k.facets, k.edition.change
-	k.facets = nil // while it is half done
+	k.facets = nil // until it is complete
 	changed, err := v.follow(ctx, k.tally, after)
 	switch {
 	case errors.Is(err, errLarge):
@@ -230,8 +227,8 @@ func (v *execution) catchUp(ctx context.Context, k *countRun, now edition) (done
 	return true, nil
 }
 
-// follow sets what came, changed or went after a change, and says whether any was
-// of the kinds that are counted.
+// follow applies the changes after one to a tally. It reports whether one of them is
+// of a counted kind.
 func (v *execution) follow(ctx context.Context, t *tally, after int64) (changed bool, err error) {
 	source := v.q.Views[0].Source
 	changes, err := v.s.o.Store.Changes(ctx, source, after, maxCatch)
@@ -259,7 +256,7 @@ func (v *execution) follow(ctx context.Context, t *tally, after int64) (changed 
 	return changed, errors.Join(err, ctx.Err())
 }
 
-// match is c made of a record, nil when it is none of those looked for.
+// match makes c of a record. It is nil when the record does not match.
 func (v *execution) match(c *lang.Candidate, in *lang.KindView, r *understudy.Record) *lang.Candidate {
 	if in == nil || !in.See(c, r) || !v.q.Cond.Holds(c) {
 		return nil

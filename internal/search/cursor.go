@@ -1,4 +1,4 @@
-// Cursor: where an answer ended, sealed, so that it tells nothing.
+// Cursor: the position where an answer ended, sealed.
 
 package search
 
@@ -18,7 +18,7 @@ import (
 // keyNote is the note that holds the key.
 const keyNote = "search/key"
 
-// Key is the key kept in a store, made when there is none.
+// Key is the key kept in a store. It is made on first use.
 func Key(ctx context.Context, n Notes) ([]byte, error) {
 	key, err := token.Key(func() ([]byte, error) {
 		key, err := n.Note(ctx, keyNote)
@@ -33,16 +33,16 @@ func Key(ctx context.Context, n Notes) ([]byte, error) {
 	return key, nil
 }
 
-// keyBytes is how much of a value two records are put in order by.
+// keyBytes is how many bytes of a value decide the order of two records.
 const keyBytes = 64
 
 // position is where an answer ended.
 type position struct {
 	Now         int64          // when the search began, in Unix seconds: what -7d is counted from
-	Place       query.OrderKey // of the last record given out, or looked at
+	Place       query.OrderKey // of the last record shown or read
 	Top, Bottom query.OrderKey // of the window, when there is one; 0 = open
-	Met         bool           // the record whose id is the whole text was given out
-	Missing     bool           // the last one has no value to be put in order by
+	Met         bool           // the record whose id is the whole text was shown
+	Missing     bool           // the last record has no value to sort by
 	Used        uint8          // bytes of Key
 	Key         [keyBytes]byte
 }
@@ -50,14 +50,14 @@ type position struct {
 // cursorSize is what a cursor holds, in bytes: always the same.
 const cursorSize = 8 + 4*8 + 3 + keyBytes
 
-// sum names an ask, so that its cursor is of no other.
+// sum identifies a request: a cursor is valid for its own request only.
 func sum(a *query.SearchRequest) (short [8]byte) {
 	full := sha256.Sum256([]byte(strings.Join(append([]string{a.Text, a.Source, a.Sort}, a.Kinds...), "\x00")))
 	copy(short[:], full[:])
 	return short
 }
 
-// seal is that of a role's cursors.
+// seal is the sealer of the cursors of a role.
 func (s *Searcher) seal(c understudy.Caller) (*token.Sealer, error) {
 	own, err := token.New(s.o.Key, "search cursor\x00"+c.Source+"\x00"+c.Role())
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Searcher) seal(c understudy.Caller) (*token.Sealer, error) {
 	return own, nil
 }
 
-// cursor writes where an answer ended.
+// cursor is a position as a sealed text.
 func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m position) (string, error) {
 	own, err := s.seal(c)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m positio
 	return string(own.Append(nil, data)), nil
 }
 
-// open reads a cursor of the same ask by the same role.
+// open reads a cursor of the same request by the same role.
 func (s *Searcher) open(c understudy.Caller, a *query.SearchRequest) (m position, err error) {
 	own, err := s.seal(c)
 	if err != nil {

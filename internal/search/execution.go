@@ -1,4 +1,4 @@
-// Execution: one search that runs, match by match.
+// Execution: one run of a search, match by match.
 
 package search
 
@@ -15,7 +15,7 @@ import (
 	"understudy/spec"
 )
 
-// execution is one search on its way.
+// execution is one run of a search.
 type execution struct {
 	s        *Searcher
 	c        understudy.Caller
@@ -24,12 +24,12 @@ type execution struct {
 	order    order
 	limit    int
 	began    time.Time
-	position position // where it goes on, then where it ended
+	position position // where it starts, then where it ended
 	meant    *lang.Candidate
 	out      query.SearchResult
 }
 
-// run finds by place: newest or oldest first.
+// run finds matches in the order of places, newest or oldest first.
 func (v *execution) run(ctx context.Context) error {
 	looked, more := 0, false
 	last := v.position.Place
@@ -88,7 +88,7 @@ func (v *execution) isMeant(r *understudy.Record) bool {
 	return v.meant != nil && r.ID == v.meant.ID && r.Kind == v.meant.Kind && r.Source == v.meant.Source
 }
 
-// window finds among the newest matches, in another order than that of places.
+// window sorts the newest matches by rank or by a field.
 func (v *execution) window(ctx context.Context) error {
 	first := topN{order: &v.order}
 	matched, looked := 0, 0
@@ -120,7 +120,7 @@ func (v *execution) window(ctx context.Context) error {
 		e := &entry{position: position{Place: f.Order}}
 		v.order.key(v.q, c, &e.position)
 		if started && v.order.compare(&e.position, &v.position) <= 0 {
-			return true // it was given out before
+			return true // an earlier page had it
 		}
 		e.record = *c
 		e.record.Held, e.record.Read = nil, false
@@ -140,7 +140,7 @@ func (v *execution) window(ctx context.Context) error {
 	return v.give(first.sorted())
 }
 
-// give shows the entries that fit, and makes the cursor behind them.
+// give adds the entries that fit to the answer and makes the next cursor.
 func (v *execution) give(all []*entry) error {
 	room := v.limit - len(v.out.Hits)
 	if len(all) <= room {
@@ -160,15 +160,14 @@ func (v *execution) give(all []*entry) error {
 	return v.next()
 }
 
-// add shows a record. One whose view cannot be made is not shown.
+// add adds a record to the answer, unless its view cannot be made.
 func (v *execution) add(c *lang.Candidate) {
 	if h, err := v.s.hit(v.c, v.q, c); err == nil {
 		v.out.Hits = append(v.out.Hits, h)
 	}
 }
 
-// exact looks for the one record whose id is the whole text, and puts it before
-// all others.
+// exact finds the record whose id is the whole text, and puts it first.
 func (v *execution) exact(ctx context.Context) error {
 	n := v.q.Tree
 	if n.Op == lang.OpField && n.Name == lang.NumberName || n.Op == lang.OpOr && n.Of[0].Op == lang.OpField &&

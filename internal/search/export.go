@@ -1,4 +1,4 @@
-// Export: every match, as it is found, in memory that does not grow.
+// Export: every match, one after another, in constant memory.
 
 package search
 
@@ -14,19 +14,19 @@ import (
 	"understudy/kit/limiter"
 )
 
-// errStalled: the store came no further. errOver: what the caller may see is
-// another matter by now.
+// errStalled is the error of a store that is silent for too long, errOver that of a
+// caller whose policy has changed.
 var (
 	errStalled = errors.New("nothing more could be read for too long")
 	errOver    = errors.New("what the caller may see has changed")
 )
 
-// Export calls each with every match as the caller sees it, newest first or,
-// with the sort "oldest", oldest first; other orders are ErrInvalid. A hit is
-// valid until each returns; an error of each ends the export and is its error.
-// idle is called now and then while nothing is found. There is no bound on how
-// long it takes, but one on how long it may come no further; it ends, too, when
-// what the caller may see is another matter (Options.Until), and with its grant. n is how many there were.
+// Export calls each with every match as the caller sees it, newest first. With the sort
+// "oldest" the oldest come first; other orders are ErrInvalid. A hit is valid until
+// each returns. An error of each ends the export and is its error. idle is called from
+// time to time while there is no match. An export may take any time, but ends when the
+// store is silent for too long, when the policy of the caller changes (Options.Until),
+// and with its grant. n is the number of matches.
 func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.SearchRequest, each func(*query.SearchHit) error,
 	idle func() error) (n int64, err error) {
 	q, o, err := s.exportable(c, &a)
@@ -93,10 +93,10 @@ func closed(over <-chan struct{}) bool {
 	}
 }
 
-// idleEvery is after how many records looked at an export says that it is alive.
+// idleEvery is after how many records without a match an export calls idle.
 const idleEvery = 1000
 
-// exportable reads what is to be exported.
+// exportable reads the request of an export.
 func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*lang.BoundQuery, order, error) {
 	if a.Cursor != "" || a.Limit != 0 || a.Facets {
 		return nil, order{}, invalid("an export is of all matches; leave cursor, limit and facets out")

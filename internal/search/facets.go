@@ -19,17 +19,15 @@ const (
 	maxListed   = 20   // values of a facet
 	maxCounted  = 1000 // values of a facet that are counted
 	maxFacetted = 100  // bytes of a value that is counted
-	fewLooked   = 30   // matches that are looked at though it takes long
+	fewLooked   = 30   // matches that are counted even when time is over
 )
 
-// countNow fills in total and facets: by looking at matches for as long as a count
-// may take; then, where the store can count what is left without looking, by
-// that.
+// countNow fills in total and facets. It counts matches for as long as a count may
+// take. Then the store counts the rest, where it can count without reading records.
 func (v *execution) countNow(ctx context.Context) error {
 	now, limits := v.s.o.Now(), v.s.o.Limits
 	end, late := now.Add(limits.Facets), now.Add(limits.Count)
-	// A busy machine may take longer until anything is found: there is something
-	// to show all the same.
+	// On a busy machine the first match may take longer; it is counted all the same.
 	looking, cancel := context.WithTimeout(ctx, max(limits.Count, limits.Facets/2))
 	defer cancel()
 	if v.meant != nil {
@@ -67,10 +65,9 @@ func (v *execution) countNow(ctx context.Context) error {
 	return nil
 }
 
-// settle makes what was counted in part fit together: hits that are all there
-// are counted, and of a field's values, of which a record has one at most, no
-// more are told than there are records. Where that leaves records over, there
-// may be values nobody came to.
+// settle makes partial counts consistent. The total is at least the number of hits. A
+// record has at most one value of a field, so the values of a field are at most as
+// many as the records. Records that are left over may have values that are not listed.
 func (v *execution) settle() {
 	total := v.out.Total
 	whole := !v.request.CountOnly && v.request.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
@@ -130,8 +127,8 @@ func term(name, text string) string {
 	return n.String()
 }
 
-// countInStore replaces what was counted in part by what the store counts, when
-// it can count exactly what the caller sees.
+// countInStore replaces partial counts by those of the store, when the store can count
+// exactly what the caller sees.
 func (v *execution) countInStore(ctx context.Context, end time.Time) error {
 	plan := v.q.Plan()
 	if len(plan) != 1 || !v.countable() {

@@ -16,11 +16,11 @@ import (
 	"understudy/kit/limiter"
 )
 
-// busyError: too many search at once. It is ErrUnavailable, without its words:
-// no upstream is to blame.
+// busyError is the error of too many searches at once. It is ErrUnavailable, but does
+// not speak of upstream.
 type busyError string
 
-// Why there is no place for a search or an export.
+// Errors of searches and exports above the limits.
 const (
 	errBusy       busyError = "search: too many searches at once; try again in a moment"
 	errOwnBusy    busyError = "search: as many searches of yours are under way as you may have; try again when one of them has ended"
@@ -35,9 +35,9 @@ func (e busyError) Error() string { return string(e) }
 func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 
 // Find answers a search as the caller may see it. Errors: ErrInvalid (a
-// *understudy.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when
-// too many search at once, all together or of one caller, what the store says (ErrIndexing, ErrClosed); a search
-// that takes too long is no error but Partial.
+// *query.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when too many
+// searches run, of all callers or of one, and those of the store (ErrIndexing,
+// ErrClosed). A search that takes too long is no error: its answer is Partial.
 func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
 	leave, err := s.running.Take(c.Name)
 	switch {
@@ -98,8 +98,7 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 	return &v.out, nil
 }
 
-// failed is nil for the end of the search's own time, which makes the answer a
-// part.
+// failed is nil when the time of the search is over, which makes the answer partial.
 func (v *execution) failed(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return v.part(0, "the time for one answer ran out")
@@ -107,11 +106,11 @@ func (v *execution) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("search: %w", err)
 }
 
-// part says that not everything was looked through. How much it was counts what
-// may be hidden, and is told to those alone who see everything.
+// part marks the answer as partial. The number of records read counts hidden ones too,
+// so only a caller that sees everything gets it.
 func (v *execution) part(looked int, why string) error {
 	if v.out.Partial {
-		return nil // it was said
+		return nil // it is marked already
 	}
 	v.out.Partial = true
 	note := "Only a part was looked through: " + why + ". Go on, or say more closely what you look for."
@@ -125,7 +124,7 @@ func (v *execution) part(looked int, why string) error {
 	return nil
 }
 
-// whole says whether nothing is hidden from the caller where it looks.
+// whole reports whether the caller sees everything in the searched kinds.
 func (v *execution) whole() bool {
 	return !slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return !s.Whole && !s.All || s.Rule != nil })
 }

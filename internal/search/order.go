@@ -1,4 +1,4 @@
-// Order: what hits are put in order by, and the newest matches in that order.
+// Order: how hits are sorted, and the first of the newest matches in that order.
 
 package search
 
@@ -23,7 +23,7 @@ const (
 	rank   = "rank"
 )
 
-// order says how hits are put in order. The zero value is newest first.
+// order says how hits are sorted. The zero value is newest first.
 type order struct {
 	up     bool // oldest first
 	window bool // of the newest matches only
@@ -33,8 +33,8 @@ type order struct {
 	sorts  map[*lang.KindView]lang.Sort
 }
 
-// orderOf reads the name of an order. A field in it must be fully seen wherever
-// it is.
+// orderOf reads the name of an order. A field in it must be fully seen in every kind
+// that has it.
 func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 	switch name {
 	case "", newest:
@@ -86,7 +86,7 @@ type entry struct {
 	record lang.Candidate
 }
 
-// key says where in the order a match stands.
+// key fills in the position of a match in the order.
 func (o *order) key(q *lang.BoundQuery, c *lang.Candidate, m *position) {
 	put := func(key []byte) { m.Used = uint8(copy(m.Key[:], key)) }
 	if o.rank {
@@ -118,7 +118,7 @@ func (o *order) key(q *lang.BoundQuery, c *lang.Candidate, m *position) {
 	m.Missing = false
 }
 
-// compare is negative when a stands before b.
+// compare is negative when a comes before b.
 func (o *order) compare(a, b *position) int {
 	if a.Missing != b.Missing {
 		if a.Missing {
@@ -154,7 +154,7 @@ func (b *topN) Pop() any {
 	return last
 }
 
-// offer takes a match in when it is among the first n.
+// offer adds a match when it is among the first n.
 func (b *topN) offer(e *entry, n int) {
 	if len(b.all) < n {
 		heap.Push(b, e)

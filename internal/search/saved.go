@@ -41,9 +41,9 @@ func noteName(owner, name string) string {
 	return savedPrefix + url.QueryEscape(owner) + "/" + url.QueryEscape(name)
 }
 
-// Save keeps a search under a name of the caller's, in place of the one that
-// had it. Its text must be one the caller may search by. Errors: as Find, and
-// ErrInvalid for a name nobody can read or when there are too many.
+// Save keeps a search under a name of the caller and replaces an older one of that
+// name. The caller must be allowed to search by its text. Errors: as Find, and
+// ErrInvalid for an unreadable name or too many searches.
 func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedSearch) error {
 	if s.o.Notes == nil {
 		return invalid("searches cannot be saved here")
@@ -103,9 +103,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// Saved are the searches a caller may open, its own first, by name: it sees
-// those only that it could ask itself; the role all sees every shared one, to
-// delete it.
+// Saved are the searches a caller may open, its own first, sorted by name. It sees only
+// searches that it may run itself. The role all sees every shared one, to delete it.
 func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error) {
 	all := []query.SavedSearch{}
 	if s.o.Notes == nil {
@@ -126,7 +125,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 		}
 		n := k.search()
 		if k.Owner != c.Name && c.Role() != understudy.RoleAll && s.Check(c, n.Request) != nil {
-			continue // it names what is hidden, or not there for this caller
+			continue // it names a field or kind that this caller does not see
 		}
 		all = append(all, n)
 	}
@@ -149,8 +148,8 @@ func (k *savedNote) search() query.SavedSearch {
 	}
 }
 
-// Forget deletes a saved search of the caller's; ErrNotFound when it has none
-// of that name. The role all may delete a shared one of anybody's.
+// Forget deletes a saved search of the caller, ErrNotFound when it has none of that
+// name. The role all may delete any shared search.
 func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string) error {
 	all, err := s.Saved(ctx, c)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Scan: everything a search finds is counted once, behind the searches that ask
-// for it.
+// Scan: the full count of a search, in the background.
 
 package search
 
@@ -12,11 +11,11 @@ import (
 	"understudy/internal/search/lang"
 )
 
-// scanTime bounds the counting of all.
+// scanTime bounds a full count.
 const scanTime = 2 * time.Minute
 
-// scan begins to count all, unless that is under way; false: another search has
-// that place. The caller holds the lock.
+// scan starts a full count unless one runs for this search. It reports false when
+// another search is being counted. The caller holds the lock.
 func (v *execution) scan(k *countRun) bool {
 	if k.scan != nil {
 		return true
@@ -37,11 +36,11 @@ func (v *execution) scan(k *countRun) bool {
 	k.scan = done
 	behind := &execution{s: v.s, c: v.c, request: v.request, q: v.q, began: v.began}
 	c.scans.Go(func() {
-		defer close(done) // last: who waits for it may scan something else
+		defer close(done) // last: a waiting search may scan next
 		defer func() { <-c.scanning }()
 		ctx, cancel := context.WithTimeout(c.ctx, scanTime)
 		defer cancel()
-		t, begun, err := behind.all(ctx, func(t *tally, begun edition) { // as far as it has come
+		t, begun, err := behind.all(ctx, func(t *tally, begun edition) { // the count so far
 			if k.acquire(ctx) == nil {
 				k.edition, k.total, k.facets = begun, query.Count{N: t.total, AtLeast: true}, t.facets(true)
 				k.release()
@@ -67,12 +66,11 @@ func (v *execution) scan(k *countRun) bool {
 
 var errLarge = errors.New("search: too much to be counted whole")
 
-// tellEvery is after how many records the counting of all says how far it is.
+// tellEvery is after how many records a full count reports its progress.
 const tellEvery = 1 << 14
 
-// all counts everything the search finds. begun is what there was when it began:
-// what changed since was looked at, or is to be. It says now and then how far it
-// is.
+// all counts every match of the search and reports its progress. begun is the edition
+// at its start: later changes may be counted, and are read again.
 func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tally, begun edition, err error) {
 	if begun, err = v.edition(ctx); err != nil {
 		return nil, begun, err
@@ -96,8 +94,8 @@ func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tal
 	return t, begun, err
 }
 
-// await waits for the counting of all, for as long as a count may take; false: it
-// goes on. The lock is released meanwhile.
+// await waits for the full count, as long as a count may take. It reports false when
+// the count still runs. The lock is released during the wait.
 func (v *execution) await(ctx context.Context, k *countRun) bool {
 	done := k.scan
 	k.release()

@@ -1,4 +1,4 @@
-// Searcher: what it is made of, and what a caller may look in.
+// Searcher: its parts, and the kinds a caller may search.
 
 package search
 
@@ -19,14 +19,14 @@ import (
 
 // Store finds records. store.DB does.
 type Store interface {
-	// Seek calls yield with the records of a question in the order of their
-	// places; what it finds may be more than what fulfils the question.
+	// Seek calls yield with the records of a query in the order of their places. It may
+	// yield records that do not match.
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
 	// Count counts them, most at most and not beyond a time.
 	Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error)
-	// Edition says which records there are: while its numbers are the same, what
-	// was made of a source's records is still right. change is the number of the
-	// last change; silent is another one after records came or went without any.
+	// Edition is a version of the records of a source: what is computed from them is
+	// right while both numbers stay. change is the number of the last change. silent
+	// rises when records come or go without a change.
 	Edition(ctx context.Context, source string) (change, silent int64, err error)
 	// Changes are a source's changes above a number, in order, limit at most.
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
@@ -41,13 +41,13 @@ type Notes interface {
 
 // Limits bound searching; zero values are the defaults.
 type Limits struct {
-	Time      time.Duration // of one answer, default 5s; what was found until then is given out
+	Time      time.Duration // of one answer, default 5s; the matches until then are the answer
 	Look      int           // records looked at for one answer, default 50000
-	Window    int           // of the newest matches that are put in order by rank or a field, default 10000
+	Window    int           // of the newest matches that are sorted by rank or a field, default 10000
 	Count     time.Duration // of one count, default 50ms; then it is "at least"
 	Facets    time.Duration // of all counts of an answer, default 300ms
 	AtOnce    int           // searches at once, default 32; of one caller half of them
-	Silence   time.Duration // an export that comes no further for so long ends, default 30s
+	Silence   time.Duration // of the store, that ends an export, default 30s
 	Saved     int           // saved searches, default 1000
 	SavedEach int           // of one owner, default 100
 }
@@ -86,8 +86,8 @@ type Options struct {
 	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
 	// caller. Searchers that follow one another share them.
 	Exports *limiter.Limiter
-	// Until says when an export of a caller must end: over is closed when what the
-	// caller may see is another matter. done is called at its end. nil: never.
+	// Until says when an export of a caller must end: over is closed when the policy of
+	// the caller changes. done is called at its end. nil: never.
 	Until  func(c understudy.Caller) (over <-chan struct{}, done func())
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: discard
@@ -102,8 +102,7 @@ type Searcher struct {
 	counts  *counts
 }
 
-// New makes a Searcher; it begins nothing. Close ends what its searches leave
-// running.
+// New makes a Searcher and starts nothing. Close ends the full counts of its searches.
 func New(o Options) (*Searcher, error) {
 	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != token.KeySize {
 		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
@@ -133,14 +132,14 @@ func New(o Options) (*Searcher, error) {
 	return s, nil
 }
 
-// Close ends the counting that outlived its search, and waits for it.
+// Close ends the full counts and waits for them.
 func (s *Searcher) Close() error {
 	s.counts.close()
 	return nil
 }
 
-// kinds are all kinds with records of their own, of the sources a caller may
-// ask and, if one is named, of that source.
+// kinds are the kinds with records of their own, of the sources of a caller or of the
+// one that is named.
 func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*spec.Source, *spec.Kind) bool) {
 	return func(yield func(*spec.Source, *spec.Kind) bool) {
 		for _, src := range s.o.Sources {
@@ -209,7 +208,7 @@ const (
 	maxName  = 100 // bytes of a kind, source or sort
 )
 
-// read checks an ask and binds its text; now is when it was first asked.
+// read checks a request and binds its text; now is the time of its first page.
 func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Time) (*lang.BoundQuery, error) {
 	switch {
 	case a.Limit < 0 || a.Limit > query.MostHits:
@@ -241,7 +240,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("search: %w: %w", understudy.ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// Check reads an ask as Find does, and finds nothing. Errors: as Find.
+// Check reads a request as Find does, without a search. Errors: as Find.
 func (s *Searcher) Check(c understudy.Caller, a query.SearchRequest) error {
 	q, err := s.read(c, &a, s.o.Now())
 	if err == nil {
@@ -250,10 +249,10 @@ func (s *Searcher) Check(c understudy.Caller, a query.SearchRequest) error {
 	return err
 }
 
-// Text is a query on the records of one kind: what a store's index can be asked
-// for it (nil: nothing; TextNone: no record of the kind can fulfil it) and what
-// tests a record. Names in it are of that kind.
-// Errors: a *understudy.SyntaxError, ErrInvalid, ErrForbidden.
+// Text compiles a text for the records of one kind: a condition for the index of a
+// store, and a test of a record. The condition is nil when the index cannot help, and
+// TextNone when no record of the kind can match. Names in the text are of that kind.
+// Errors: a *query.SyntaxError, ErrInvalid, ErrForbidden.
 func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*query.Text, func(*understudy.Record) bool, error) {
 	q, err := s.read(c, &query.SearchRequest{Text: text, Source: source, Kinds: []string{kind}}, s.o.Now())
 	if err != nil {

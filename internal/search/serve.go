@@ -37,7 +37,7 @@ type HandlerOptions struct {
 	Logger    *slog.Logger
 }
 
-// Bearer is the name of the caller who bears HandlerOptions.Token.
+// Bearer is the name of the caller of a request with HandlerOptions.Token.
 const Bearer = "run.json"
 
 // Routes are the methods and paths a handler serves.
@@ -50,8 +50,7 @@ type handler struct {
 	s *Searcher
 }
 
-// NewHandler makes the handler of Routes. What a page of another site sends is
-// refused.
+// NewHandler makes the handler of Routes. It refuses requests of pages of other sites.
 func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.Searcher == nil || o.Callers == nil {
 		return nil, errors.New("search: a handler needs a searcher and callers")
@@ -173,8 +172,8 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 	return a, form, nil
 }
 
-// accepted is the form an Accept header weighs most among those there are (RFC
-// 9110, 12.5.1), of equal ones the first.
+// accepted is the form with the greatest weight in an Accept header (RFC 9110,
+// 12.5.1), the first of equal ones.
 func accepted(accept []string) string {
 	best, most := formJSON, 0.0
 	for _, field := range accept {
@@ -218,7 +217,7 @@ func weight(params string) float64 {
 	return 1
 }
 
-// who is the caller: a person, or who bears the token.
+// who is the caller of a request: a person, or the bearer of the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
 	if jsonhttp.Local(r) && jsonhttp.Bears(r, h.Token) {
 		accesslog.Of(r.Context()).Caller = Bearer
@@ -231,7 +230,7 @@ func (h *handler) who(r *http.Request) (understudy.Caller, error) {
 	return c, err
 }
 
-// answer is a handler of something that fits in one answer.
+// answer is a handler whose answer is one JSON document.
 func (h *handler) answer(do func(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		prepare(w)
@@ -263,8 +262,7 @@ type problem struct {
 	Character *int   `json:"character,omitempty"`
 }
 
-// When who found no place should come again, in seconds: a search takes moments,
-// an export longer.
+// Retry-After of a refused search and of a refused export, in seconds.
 const (
 	busyWait   = "1"
 	exportWait = "5"
@@ -296,7 +294,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	jsonhttp.Write(w, code, p)
 }
 
-// unix is nil-safe time of Unix seconds; zero stays zero.
+// unix is a time in Unix seconds; 0 is the zero time.
 func unix(at int64) time.Time {
 	if at == 0 {
 		return time.Time{}

@@ -10,14 +10,14 @@ import (
 	"understudy/internal/search/lang"
 )
 
-// source of records: one store query, as they are pulled.
+// found is a record of a store query, with the view of its kind.
 type found struct {
 	query.Hit
 	view *lang.KindView
 }
 
-// stream yields what a plan finds, newest first or with up oldest first, each
-// record once, from behind a place.
+// stream yields the records of a plan after a place, each once. The newest come first,
+// with up the oldest.
 func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
 		plan[i].Below, plan[i].Up = below, up

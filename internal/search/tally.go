@@ -1,5 +1,5 @@
-// Tally: how many records there are of each value, by groups of records that
-// have the same values in everything that is counted.
+// Tally: the number of records of each value. Records with the same values in every
+// counted field are one group.
 
 package search
 
@@ -38,7 +38,7 @@ type group struct {
 	values []named
 }
 
-// named is a value of one facet; long says that there is one, too long to be told.
+// named is a value of one facet. long marks a value that is too long to be shown.
 type named struct {
 	facet, value string
 	long         bool
@@ -47,8 +47,8 @@ type named struct {
 // add counts a record.
 func (t *tally) add(c *lang.Candidate) { t.move(0, t.group(c), +1) }
 
-// set counts a record in its current form instead of its former one; nil: it is no
-// longer counted.
+// set counts a record in its current form instead of its former one. With nil the
+// record is no longer counted.
 func (t *tally) set(record int64, c *lang.Candidate) {
 	to := uint32(0)
 	if c != nil {
@@ -72,7 +72,7 @@ func (t *tally) set(record int64, c *lang.Candidate) {
 	}
 }
 
-// move counts one record more, or one less, in the groups that are not 0.
+// move adds to, or takes from, the groups that are not 0.
 func (t *tally) move(from, to uint32, by int64) {
 	for _, g := range [...]uint32{from, to} {
 		if g != 0 {

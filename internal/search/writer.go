@@ -16,16 +16,16 @@ import (
 	"understudy/kit/xmldoc"
 )
 
-// endTrailer says behind an export whether that was all.
+// endTrailer is the trailer that says whether an export is complete.
 const endTrailer = "Understudy-Export"
 
 // writer writes hits in one form.
 type writer interface {
 	hit(h *query.SearchHit) error
-	idle() error // a sign of life
+	idle() error // keeps the connection alive
 	flush() error
 	end() error
-	broken(why string) // the clear mark of an export that is not whole
+	broken(why string) // marks an export as incomplete
 }
 
 // export streams every match. An error of the query is reported before any output;
@@ -44,7 +44,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	}
 	control := http.NewResponseController(w)
 	begun, sent := false, h.s.o.Now()
-	alive := func() error { // a client that reads nothing for that long has gone
+	alive := func() error { // a client that reads nothing for so long is gone
 		begun = true
 		return control.SetWriteDeadline(h.s.o.Now().Add(h.s.o.Limits.Silence))
 	}
@@ -93,7 +93,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	}
 }
 
-// lifeEvery is how often an export that finds nothing shows that it is alive.
+// lifeEvery is how often an export without matches keeps its connection alive.
 const lifeEvery = 5 * time.Second
 
 func pushed(out writer, control *http.ResponseController) error {
@@ -164,8 +164,9 @@ func (x *xmlWriter) hit(h *query.SearchHit) error {
 	return x.doc.Err()
 }
 
-// values writes every value there is as a field under its dotted name behind
-// "record.", which keeps it apart from what is said of it; what an array holds as several of one name.
+// values writes every value as a field, named "record." and its dotted name. The
+// prefix keeps it apart from the fields of the hit. The values of an array are several
+// fields of one name.
 func (x *xmlWriter) values(body []byte, v jsonspan.Value, name string) {
 	switch v.Kind {
 	case jsonspan.Object:

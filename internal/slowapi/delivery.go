@@ -128,7 +128,7 @@ type asked struct {
 // maxAsked bounds what is remembered; past it everything is forgotten.
 const maxAsked = 100_000
 
-// first tells whether nobody asked for this one before.
+// first reports whether this is the first request for a medium.
 func (a *asked) first(account int, i int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -171,7 +171,7 @@ func resolve(w *world.World, r *route, path string, sids []string, q format.Quer
 	return t, resolveRecord(w, &t)
 }
 
-// shows tells whether the record is there for who asks.
+// shows reports whether the record is there for this request.
 func shows(w *world.World, t *target) bool {
 	return t.seq.Exists(t.index) || t.buried && t.seq.Buried(t.index, w.Now().Unix())
 }

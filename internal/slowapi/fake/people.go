@@ -72,7 +72,7 @@ func (p *Party) Is(seed uint64, asked string) bool {
 	return string(p.AppendTo(buf[:0], seed)) == asked
 }
 
-// HomeOf is the country of somebody of the book.
+// HomeOf is the country of a person of the book.
 func HomeOf(seed uint64, person int64) *country {
 	return countryOf(RngFor(seed, tagPeople, person))
 }
@@ -88,7 +88,7 @@ func countryOf(d Rng) *country {
 	return &countries[0]
 }
 
-// AppendPerson appends the number of somebody of the book, in E.164.
+// AppendPerson appends the number of a person of the book, in E.164.
 func AppendPerson(dst []byte, seed uint64, person int64) []byte {
 	d := RngFor(seed, tagPeople, person)
 	c := countryOf(d)

@@ -1,4 +1,4 @@
-// Answers: status and body, the errors, the envelopes of pages, and JSON as Twilio writes it.
+// Answers: status and body, and the errors.
 
 // Package format writes answers and reads queries as Twilio does.
 package format
@@ -33,7 +33,7 @@ func Refuse(status, code int, message string) *Refusal {
 // Invalid refuses a parameter.
 func Invalid(message string) *Refusal { return Refuse(http.StatusBadRequest, 20001, message) }
 
-// NotFound names the path nobody found.
+// NotFound is the error of a path that does not exist.
 func NotFound(path string) *Refusal {
 	return Refuse(http.StatusNotFound, 20404, "The requested resource "+path+" was not found")
 }

@@ -24,7 +24,7 @@ func (c Content) Serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // Answer is what serve would write, held whole, for faults to work on. To HEAD
-// it holds the body too, whose length is told.
+// it holds the body too, for its length.
 func (c Content) Answer(r *http.Request) Answer {
 	held := heldAnswer{header: http.Header{}}
 	get := r.Clone(r.Context())

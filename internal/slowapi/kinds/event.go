@@ -65,7 +65,7 @@ func (e *event) Load(_ *world.World, s *world.Sequence, i int64) {
 
 func (e *event) doing() auditEvent { return auditEvents[e.what] }
 
-// actorSID is who did it: one of six, whom nothing else knows of.
+// actorSID is the user of the event: one of six, in no other record.
 func (e *event) actorSID() string {
 	d := fake.RngFor(e.s.Seed, e.s.Kind.Tag<<8, int64(e.who))
 	return string(d.Hex([]byte("US"), 16))

@@ -96,7 +96,7 @@ func seated(s *world.Sequence, i int64, kept bool) bool {
 	return (kept || p.Status() != "completed") && participantCall(rooms, room, seat) >= 0
 }
 
-// Load reads who sits on a seat.
+// Load reads the participant of a seat.
 func (p *participant) Load(w *world.World, s *world.Sequence, i int64) {
 	rooms, room, seat := s.Among[Conferences], i/seats, int(i%seats)
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)

@@ -65,7 +65,7 @@ type queued struct{ size, waited int64 }
 
 func (q queued) average() int64 { return q.waited / max(q.size, 1) }
 
-// waiting counts who waits in a queue. Members are few: all are looked at.
+// waiting counts the members of a queue. They are few: all are read.
 func waiting(w *world.World, s *world.Sequence, queue int64) (q queued) {
 	in := w.Below[s.Account][Members]
 	var m member
@@ -126,7 +126,7 @@ func (m *member) position(w *world.World) int64 {
 	return place
 }
 
-// MembersOf are those who wait in one queue.
+// MembersOf are the members of one queue.
 func MembersOf(_ *world.World, _ *world.Sequence, queue int64) world.Condition {
 	return world.Condition{Test: func(r world.Row) bool { return r.(*member).queue == queue }, Lo: 0, Hi: math.MaxInt64}
 }

@@ -104,7 +104,7 @@ func (s *Sequence) Exists(i int64) bool {
 }
 
 // Buried tells whether a record was deleted so lately that it still shows to
-// those who ask for what was deleted: Twilio keeps a recording's data 40 days.
+// requests for deleted records: Twilio keeps the data of a recording 40 days.
 func (s *Sequence) Buried(i int64, now int64) bool {
 	if !s.Kind.Buries || !s.Deleted(i) {
 		return false

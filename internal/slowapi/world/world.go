@@ -12,7 +12,7 @@ import (
 
 // World is everything there is. Reads hold mu for reading, and for long lists
 // only a batch at a time. Whatever changes it is an entry, applied by apply
-// and nobody else, so that a journal of entries is the world again.
+// alone, so that a journal of entries is the world again.
 type World struct {
 	Options
 	People int64
