@@ -16,24 +16,24 @@ import (
 // ask joins the key's flight. With nothing held the reader waits as long as it
 // likes. With something held it waits for one try, for its own deadline or for
 // Ages.Wait, whichever ends first, and then gets that.
-func (m *Mirror) ask(ctx context.Context, r *reading) (*request.Response, error) {
+func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
 	}
-	m.prepareFallback(ctx, r)
-	f, joined, err := m.joinFor(ctx, r)
+	rd.prepareFallback(ctx, r)
+	f, joined, err := rd.joinFor(ctx, r)
 	if err != nil {
-		return m.unjoined(ctx, r, err)
+		return rd.unjoined(ctx, r, err)
 	}
-	a, err := m.wait(ctx, r, f, joined)
+	a, err := rd.wait(ctx, r, f, joined)
 	if joined && f.completed() && f.err != nil && !r.hasFallback() &&
 		(errors.As(err, new(*overQuotaError)) || (!f.patient || !f.deadline.IsZero()) && errors.Is(err, understudy.ErrUnavailable)) {
 		// What was joined was begun with less patience than this reader has, or
 		// ended by whoever had to weigh it.
-		if f, joined, err = m.joinFor(ctx, r); err != nil {
-			return m.unjoined(ctx, r, err)
+		if f, joined, err = rd.joinFor(ctx, r); err != nil {
+			return rd.unjoined(ctx, r, err)
 		}
-		a, err = m.wait(ctx, r, f, joined)
+		a, err = rd.wait(ctx, r, f, joined)
 	}
 	if err != nil {
 		r.source.counts.failed.Add(1)
@@ -43,19 +43,19 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*request.Response, error)
 
 // unjoined answers a reader who could not join: what completed meanwhile, or, when
 // too many wait already, what is held.
-func (m *Mirror) unjoined(ctx context.Context, r *reading, err error) (*request.Response, error) {
+func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request.Response, error) {
 	var busy *understudy.UpstreamError
 	switch {
 	case errors.Is(err, errCompleted):
-		return m.searchAgain(ctx, r)
+		return rd.searchAgain(ctx, r)
 	case errors.As(err, &busy) && r.hasFallback():
-		return m.fallback(ctx, r, busy, err)
+		return rd.fallback(ctx, r, busy, err)
 	}
 	r.source.counts.failed.Add(1)
 	return nil, err
 }
 
-func (m *Mirror) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
+func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
 	// What is never held was completed for those who waited for it, and nobody else.
 	direct := within(&r.Request) == 0 || r.kind.name == ""
 	want := fetchOptions{reason: request.Waiting, patient: !r.hasFallback(), direct: direct, flow: r.Flow}
@@ -65,48 +65,48 @@ func (m *Mirror) joinFor(ctx context.Context, r *reading) (*flight, bool, error)
 	}
 	// No third look, and none for an asker who may find what completed too old.
 	want.blind = r.again || within(&r.Request) != math.MaxInt64
-	return m.join(r.Target, r.source, r.kind, want)
+	return rd.join(r.Target, r.source, r.kind, want)
 }
 
 // searchAgain looks once more at what is held.
-func (m *Mirror) searchAgain(ctx context.Context, r *reading) (*request.Response, error) {
-	return m.search(ctx, &reading{Request: r.Request, source: r.source, kind: r.kind, now: m.now(), again: true})
+func (rd *reader) searchAgain(ctx context.Context, r *reading) (*request.Response, error) {
+	return rd.search(ctx, &reading{Request: r.Request, source: r.source, kind: r.kind, now: rd.now(), again: true})
 }
 
 // wait waits for the flight and leaves it.
-func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
+func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	var tried <-chan struct{}
 	var late <-chan time.Time
 	if r.hasFallback() {
-		timer := time.NewTimer(m.ages().Wait)
+		timer := time.NewTimer(rd.ages().Wait)
 		defer timer.Stop()
 		tried, late = f.tried, timer.C
 	}
 	keep := false
-	defer func() { m.releaseReader(f, r.Flow, keep) }()
+	defer func() { rd.releaseReader(f, r.Flow, keep) }()
 	select {
 	case <-f.done:
-		return m.answerOf(ctx, r, f, joined)
+		return rd.answerOf(ctx, r, f, joined)
 	case <-f.offered:
 		if !f.completed() {
 			keep = true
-			return m.answerWith(r, f, f.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
+			return rd.answerWith(r, f, f.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
 		}
-		return m.answerOf(ctx, r, f, joined)
+		return rd.answerOf(ctx, r, f, joined)
 	case <-tried:
 		keep = true
-		return m.fallback(ctx, r, f.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.failure))
+		return rd.fallback(ctx, r, f.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.failure))
 	case <-late:
 		keep = true
-		return m.fallback(ctx, r, nil, errSlow)
+		return rd.fallback(ctx, r, nil, errSlow)
 	case <-ctx.Done():
 	}
 	switch {
 	case f.completed():
-		return m.answerOf(ctx, r, f, joined)
+		return rd.answerOf(ctx, r, f, joined)
 	case r.hasFallback() && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		keep = true
-		return m.fallback(ctx, r, nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err()))
+		return rd.fallback(ctx, r, nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err()))
 	}
 	return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err())
 }
@@ -115,10 +115,10 @@ func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (
 var errSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
 
 // answerOf answers from a flight that has completed.
-func (m *Mirror) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
+func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	switch {
 	case f.err == nil:
-		return m.fetched(r, f, joined), nil
+		return rd.fetched(r, f, joined), nil
 	case !r.hasFallback() || errors.Is(f.err, understudy.ErrClosed):
 		return nil, f.err
 	}
@@ -126,27 +126,27 @@ func (m *Mirror) answerOf(ctx context.Context, r *reading, f *flight, joined boo
 	if !errors.As(f.err, &why) {
 		why = &understudy.UpstreamError{Why: understudy.FailUnusable}
 	}
-	return m.fallback(ctx, r, why, f.err)
+	return rd.fallback(ctx, r, why, f.err)
 }
 
 // fetched is the answer upstream gave.
-func (m *Mirror) fetched(r *reading, f *flight, joined bool) *request.Response {
-	return m.answerWith(r, f, f.page, joined, &request.Response{Stored: f.stored, Detail: f.detail, Store: r.held.took + f.saving})
+func (rd *reader) fetched(r *reading, f *flight, joined bool) *request.Response {
+	return rd.answerWith(r, f, f.page, joined, &request.Response{Stored: f.stored, Detail: f.detail, Store: r.held.took + f.saving})
 }
 
 // given is the answer upstream gave, completed with what is the same whether or
 // not its page is saved already.
-func (m *Mirror) answerWith(r *reading, f *flight, p *understudy.Page, joined bool, a *request.Response) *request.Response {
+func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined bool, a *request.Response) *request.Response {
 	counts := &r.source.counts
 	counts.cold.Add(1)
 	if joined {
 		counts.coalesced.Add(1)
 	}
 	if l := r.source.lists.Of(r.Target); !f.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
-		m.addCandidate(p, r.source, nil)
+		rd.addCandidate(p, r.source, nil)
 	}
-	age, _ := m.ages().age(m.now(), p.At)
-	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, m.ages().freshFor(&r.Request, p, m.ages().fresh(r.Target, p))-age
+	age, _ := rd.ages().age(rd.now(), p.At)
+	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, rd.ages().freshFor(&r.Request, p, rd.ages().fresh(r.Target, p))-age
 	a.Fwd, a.Joined, a.Upstream = r.fwd(), joined, p.Took
 	if r.kind.name == "" {
 		a.TTL = 0
@@ -156,13 +156,13 @@ func (m *Mirror) answerWith(r *reading, f *flight, p *understudy.Page, joined bo
 
 // fallbackHeld is the held answer: upstream failed, or was too slow when why
 // is nil.
-func (m *Mirror) fallbackHeld(r *reading, why *understudy.UpstreamError) *request.Response {
+func (rd *reader) fallbackHeld(r *reading, why *understudy.UpstreamError) *request.Response {
 	detail := "stale: upstream slow"
 	if why != nil {
 		detail = "stale: " + why.Short()
 	}
-	age, _ := m.ages().age(m.now(), r.held.page.At)
-	return m.answerStale(r, &r.held, age, detail)
+	age, _ := rd.ages().age(rd.now(), r.held.page.At)
+	return rd.answerStale(r, &r.held, age, detail)
 }
 
 // fwd is why the request went upstream (RFC 9211, 2.2).

@@ -46,9 +46,16 @@ const (
 	maxCooling = 1024
 )
 
-// flight is one fetch. The fields of the last group are written before done
-// closes and read after.
+// flight is one fetch.
 type flight struct {
+	origin
+	signals
+	waiting
+	result
+}
+
+// origin is what a flight was begun with.
+type origin struct {
 	target      *spec.Target
 	source      *source
 	kind        *kind
@@ -60,7 +67,10 @@ type flight struct {
 	filled      bool         // begun by Fill
 	recordsOnly bool         // for its records only: it is on no list and nobody joins it
 	reservation *reservation // nil: nobody weighs what it brings
+}
 
+// signals tell how far a flight is, and end it.
+type signals struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	ends    *time.Timer               // the longest it may take
@@ -71,9 +81,14 @@ type flight struct {
 
 	firstTry sync.Once
 
-	followed atomic.Bool // its answer's next page has been thought of
+	// What upstream gave, for readers who do not wait until it is saved.
+	offered chan struct{}
+	unsaved *understudy.Page // written before offered closes
+}
 
-	// guarded by flights
+// waiting are those who wait for a flight. The lock of the flights guards it,
+// but for followed.
+type waiting struct {
 	waiters  int
 	readers  int  // that ever joined
 	kept     bool // goes on without waiters
@@ -81,10 +96,12 @@ type flight struct {
 	flow     uint64
 	deadline time.Time
 
-	// What upstream gave, for readers who do not wait until it is saved.
-	offered chan struct{}
-	unsaved *understudy.Page // written before brought closes
+	followed atomic.Bool // its answer's next page has been thought of
+}
 
+// result is what a flight brought. It is written before done closes and read
+// after.
+type result struct {
 	page      *understudy.Page
 	err       error
 	stored    bool
@@ -139,11 +156,15 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 // begin starts a flight; the lock is held and the mirror open.
 func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
 	f := &flight{
-		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
-		generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
-		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),
-		kept: want.reason != request.Waiting && !want.fill, flow: want.flow, deadline: want.deadline,
-		filled: want.fill, recordsOnly: want.recordsOnly, reservation: want.reservation,
+		origin: origin{
+			target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
+			generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
+			filled: want.fill, recordsOnly: want.recordsOnly, reservation: want.reservation,
+		},
+		signals: signals{
+			promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),
+		},
+		waiting: waiting{kept: want.reason != request.Waiting && !want.fill, flow: want.flow, deadline: want.deadline},
 	}
 	f.ctx, f.cancel = context.WithCancel(fs.ctx)
 	lasts := fs.ages().Wait + fs.ages().Try

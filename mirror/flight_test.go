@@ -325,7 +325,10 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		f := &flight{target: s.newest(t), done: make(chan struct{}), waiters: 1, cancel: func() {}}
+		f := &flight{
+			origin:  origin{target: s.newest(t)},
+			signals: signals{done: make(chan struct{}), cancel: func() {}}, waiting: waiting{waiters: 1},
+		}
 		s.flights.running[f.target.Key] = f
 		close(f.done)
 		s.release(f, false)

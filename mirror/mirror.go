@@ -98,15 +98,7 @@ const (
 // Mirror answers pages and passes writes on. Its methods may be called by any
 // number of goroutines.
 type Mirror struct {
-	*env
-	*entries
-	*flights
-	*holdings
-	*writer
-	*filler
-	*invalidator
-	*composer
-
+	parts
 	hints    hints
 	media    *media.Cache
 	shadow   *shadow.Reads
@@ -147,12 +139,25 @@ func New(o Options) (*Mirror, error) {
 	return m, nil
 }
 
+// parts are the small types of a mirror. Each stands on one above it.
+type parts struct {
+	*env
+	*entries
+	*flights
+	*holdings
+	*writer
+	*filler
+	*invalidator
+	*composer
+	*reader
+}
+
 // newParts joins the parts of a mirror, each with those it stands on.
 func newParts(o *Options) *Mirror {
 	m := &Mirror{
 		prefetch: make(chan candidate, maxHopes),
 		hints:    hints{known: map[hinted]*hint{}, running: make(chan struct{}, hinters)},
-		env:      &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()},
+		parts:    parts{env: &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}},
 	}
 	m.env.ctx, m.close = context.WithCancel(context.Background())
 	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), recordWent: m.forgetMedia}
@@ -171,6 +176,7 @@ func newParts(o *Options) *Mirror {
 		holdings: m.holdings, coverage: o.Coverage, records: records, group: composeGroup{running: map[composeKey]*composeCall{}},
 		composing: make(chan struct{}, o.Limits.withDefaults().Lists),
 	}
+	m.reader = &reader{composer: m.composer, follow: m.follow, addCandidate: m.addCandidate}
 	return m
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/mirror/compose"
 	"understudy/request"
 	"understudy/spec"
@@ -87,6 +88,13 @@ func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response
 	return m.search(ctx, &reading{Request: a, source: s, kind: k, now: now})
 }
 
+// reader answers requests, from what is held and from upstream.
+type reader struct {
+	*composer
+	follow       func(*held, *source, time.Time)               // prefetches the page after one that is held
+	addCandidate func(*understudy.Page, *source, *cache.Entry) // the same for one that was fetched; the entry may be nil
+}
+
 // reading is one request on its way down.
 type reading struct {
 	request.Request
@@ -104,46 +112,46 @@ type reading struct {
 }
 
 // search looks through everything held, then decides.
-func (m *Mirror) search(ctx context.Context, r *reading) (*request.Response, error) {
-	h, ok, err := m.find(ctx, r.Target, r.kind, r.now)
+func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, error) {
+	h, ok, err := rd.find(ctx, r.Target, r.kind, r.now)
 	if err != nil {
 		return nil, err
 	}
 	v, age := spent, time.Duration(0)
 	if ok {
-		m.ages().asFor(&r.Request, r.kind, &h)
-		v, age = m.ages().decide(&h, m.ages().bounds(&r.Request), r.now)
+		rd.ages().asFor(&r.Request, r.kind, &h)
+		v, age = rd.ages().decide(&h, rd.ages().bounds(&r.Request), r.now)
 	}
 	if v == fresh {
-		return m.hit(&h, &r.Request, r.source, age, r.now), nil
+		return rd.hit(&h, &r.Request, r.source, age, r.now), nil
 	}
 	if l := r.source.lists.Of(r.Target); l != nil && (l.RecordsFirst() || r.OnlyIfCached && v != stale) {
-		if a := m.recordsFirst(ctx, r); a != nil {
-			m.check(l, r)
+		if a := rd.recordsFirst(ctx, r); a != nil {
+			rd.check(l, r)
 			return a, nil
 		}
 	}
 	switch v {
 	case stale:
 		if !r.OnlyIfCached {
-			m.startBackground(r.Target, r.source, r.kind, request.Refresh)
+			rd.startBackground(r.Target, r.source, r.kind, request.Refresh)
 		}
-		return m.answerStale(r, &h, age, ""), nil
+		return rd.answerStale(r, &h, age, ""), nil
 	case wait:
 		r.held = h
-		usual, _ := m.ages().decide(&h, m.ages().usual(), r.now)
+		usual, _ := rd.ages().decide(&h, rd.ages().usual(), r.now)
 		r.forced = usual == fresh
 	}
-	return m.ahead(ctx, r)
+	return rd.ahead(ctx, r)
 }
 
 // ahead asks upstream, unless the reader forbids it.
-func (m *Mirror) ahead(ctx context.Context, r *reading) (*request.Response, error) {
+func (rd *reader) ahead(ctx context.Context, r *reading) (*request.Response, error) {
 	if r.OnlyIfCached {
 		r.source.counts.failed.Add(1)
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, understudy.ErrNotHeld)
 	}
-	return m.ask(ctx, r)
+	return rd.ask(ctx, r)
 }
 
 // flies reports whether a fetch of the key is under way that a reader may join.
@@ -156,7 +164,7 @@ func (fs *flights) flies(key understudy.Key) bool {
 
 // hit answers with something fresh. It is the warm path: no locks, no
 // formatting, one allocation.
-func (m *Mirror) hit(h *held, ask *request.Request, s *source, age time.Duration, now time.Time) *request.Response {
+func (rd *reader) hit(h *held, ask *request.Request, s *source, age time.Duration, now time.Time) *request.Response {
 	a := &request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
 	switch {
 	case h.composed:
@@ -170,17 +178,17 @@ func (m *Mirror) hit(h *held, ask *request.Request, s *source, age time.Duration
 		return a // upstream is not asked, or only now and then
 	}
 	if h.entry != nil {
-		m.renew(h, ask.Target, s, age, now)
+		rd.renew(h, ask.Target, s, age, now)
 	}
-	m.follow(h, s, now)
+	rd.follow(h, s, now)
 	return a
 }
 
 // answerStale answers with something older.
-func (m *Mirror) answerStale(r *reading, h *held, age time.Duration, detail string) *request.Response {
+func (rd *reader) answerStale(r *reading, h *held, age time.Duration, detail string) *request.Response {
 	r.source.counts.stale.Add(1)
 	if !r.OnlyIfCached {
-		m.follow(h, r.source, r.now)
+		rd.follow(h, r.source, r.now)
 	}
 	why := r.source.outage.reason()
 	switch {
@@ -205,12 +213,12 @@ const renewAgain = 2 * time.Second
 // renew fetches a list's newest page once more in the last third of its fresh
 // time, so that who reads it steadily never finds it past fresh. Polled pages
 // have somebody who does that.
-func (m *Mirror) renew(h *held, t *spec.Target, s *source, age time.Duration, now time.Time) {
+func (rd *reader) renew(h *held, t *spec.Target, s *source, age time.Duration, now time.Time) {
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.Polled {
 		return
 	}
-	if m.throttle(&h.entry.Renewed, now, renewAgain, renewAgain) {
-		m.startBackground(t, s, s.of(t), request.Refresh)
+	if rd.throttle(&h.entry.Renewed, now, renewAgain, renewAgain) {
+		rd.startBackground(t, s, s.of(t), request.Refresh)
 	}
 }
 
@@ -230,10 +238,10 @@ func notStored(p *understudy.Page) string {
 
 // asOf answers with what was known at Request.AsOf. Upstream is not asked: what
 // was not seen by then is not there.
-func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *request.Request) (*request.Response, error) {
-	begin := m.now()
+func (rd *reader) asOf(ctx context.Context, s *source, k *kind, a *request.Request) (*request.Response, error) {
+	begin := rd.now()
 	at := a.AsOf.UTC()
-	kept, ok := m.store.(compose.Snapshots)
+	kept, ok := rd.store.(compose.Snapshots)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("mirror: %w: this store keeps no history", understudy.ErrInvalid)
@@ -244,7 +252,7 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *request.Reques
 	case a.Local != nil && (a.Local.Up || a.Local.Since != 0 || a.Local.Text != nil):
 		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.ages().Wait)
+	ctx, cancel := context.WithTimeout(ctx, rd.ages().Wait)
 	defer cancel()
 	p, err := compose.PageAt(ctx, kept, s.Source.Source, a, at)
 	switch {
@@ -255,7 +263,7 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *request.Reques
 		return nil, fmt.Errorf("mirror: %s as of %s: %w", a.Target.Key, at.Format(time.RFC3339), err)
 	}
 	s.counts.composed.Add(1)
-	now := m.now()
+	now := rd.now()
 	return &request.Response{
 		Page: p, Outcome: request.Composed, Age: max(now.Sub(at), 0), Stored: true,
 		Detail: "composed as of " + at.Format(time.RFC3339), Store: now.Sub(begin),

@@ -324,7 +324,10 @@ func TestUnknownPathsAreNeverHeld(t *testing.T) {
 			t.Errorf("%d fetches, want 2", n)
 		}
 		// Nor by whoever comes while a completed flight is still on the list.
-		f := &flight{target: odd, kind: s.sources["twilio"].kinds[""], done: make(chan struct{})}
+		f := &flight{
+			origin:  origin{target: odd, kind: s.sources["twilio"].kinds[""]},
+			signals: signals{done: make(chan struct{})},
+		}
 		close(f.done)
 		s.flights.Lock()
 		s.flights.running[odd.Key] = f

@@ -17,8 +17,8 @@ import (
 )
 
 // wished answers what upstream cannot be asked: from records, or not at all.
-func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*request.Response, error) {
-	a, err := m.fromRecords(ctx, r)
+func (rd *reader) recordsOnly(ctx context.Context, r *reading) (*request.Response, error) {
+	a, err := rd.fromRecords(ctx, r)
 	if err != nil {
 		r.source.counts.failed.Add(1)
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
@@ -235,7 +235,7 @@ func (r *reading) hasFallback() bool {
 // second is the answer when upstream failed, or was too slow when why is nil:
 // what is held or what records tell, whichever is younger. err is what whoever
 // asks is told when there is neither.
-func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
+func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
 	detail := "upstream slow"
 	if why != nil {
 		detail = why.Short()
@@ -243,13 +243,13 @@ func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.Upstr
 	switch p := r.composedFallback; {
 	case r.refusal != nil && r.held.page == nil:
 		r.source.counts.composed.Add(1)
-		age, _ := m.ages().age(m.now(), r.refusal.At)
+		age, _ := rd.ages().age(rd.now(), r.refusal.At)
 		return &request.Response{Page: r.refusal, Outcome: request.Composed, Age: age, Detail: "composed: " + detail}, nil
 	case p != nil && (r.held.page == nil || p.coverage.At.After(r.held.page.At)):
 		r.composedFallback = nil // a plan is made once
-		x, bad := m.composeOnce(context.WithoutCancel(ctx), p)
+		x, bad := rd.composeOnce(context.WithoutCancel(ctx), p)
 		if bad == nil {
-			return m.composedAnswer(r.source, x, "composed: "+detail), nil
+			return rd.composedAnswer(r.source, x, "composed: "+detail), nil
 		}
 		if errors.Is(bad, understudy.ErrClosed) {
 			return nil, bad
@@ -258,5 +258,5 @@ func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.Upstr
 	if r.held.page == nil {
 		return nil, err
 	}
-	return m.fallbackHeld(r, why), nil
+	return rd.fallbackHeld(r, why), nil
 }

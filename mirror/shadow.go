@@ -99,10 +99,10 @@ func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []st
 // check now and then asks upstream, too, what was just answered from records:
 // of a hundred answers of a list one at most, and of a source so many a minute
 // as the settings say.
-func (m *Mirror) check(l *shadow.List, r *reading) {
+func (rd *reader) check(l *shadow.List, r *reading) {
 	l.Answered()
 	if !r.OnlyIfCached && l.CheckDue(r.now) {
-		m.startBackground(r.Target, r.source, r.kind, request.Check)
+		rd.startBackground(r.Target, r.source, r.kind, request.Check)
 	}
 }
 

@@ -26,11 +26,8 @@ type source struct {
 	lists      *shadow.Lists
 }
 
-// kind is one kind of one source.
-type kind struct {
-	source *source
-	name   string // "": nothing of it is held
-
+// counters of a kind tell what came before what. They only rise.
+type counters struct {
 	// generation rises with every write, before the write's answer goes out.
 	// A fetch that began under a lower one may not fill.
 	generation atomic.Int64
@@ -43,6 +40,14 @@ type kind struct {
 	forgets atomic.Int64
 	// known is the store's generation, as far as it has told.
 	known atomic.Int64
+}
+
+// kind is one kind of one source.
+type kind struct {
+	source *source
+	name   string // "": nothing of it is held
+
+	counters
 
 	// keeping is the right to save or touch; one goroutine has it at a time.
 	keeping chan struct{}
