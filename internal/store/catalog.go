@@ -39,6 +39,7 @@ type shapeName struct{ source, kind, shape string }
 
 // catalog is everything numbered so far, in memory.
 type catalog struct {
+	specs   map[string]*spec.Spec
 	mu      sync.RWMutex
 	sources map[string]int64
 	kinds   map[kindName]*kindRow
@@ -46,8 +47,9 @@ type catalog struct {
 	parents map[int64]string // by number of the shape: where parents are, if they are
 }
 
-func newCatalog() catalog {
-	return catalog{sources: map[string]int64{}, kinds: map[kindName]*kindRow{}, shapes: map[shapeName]*shapeRow{}, parents: map[int64]string{}}
+func newCatalog(specs map[string]*spec.Spec) *catalog {
+	return &catalog{specs: specs, sources: map[string]int64{}, kinds: map[kindName]*kindRow{}, shapes: map[shapeName]*shapeRow{},
+		parents: map[int64]string{}}
 }
 
 var (
@@ -65,12 +67,11 @@ var (
 )
 
 // readCatalog fills the catalog from the database.
-func (db *DB) readCatalog(c *sqlite.Conn) error {
-	cat := &db.catalog
-	cat.mu.Lock()
-	defer cat.mu.Unlock()
+func (x *catalog) readCatalog(c *sqlite.Conn) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	err := c.Query(selectSources, 0, nil, func(r []driver.Value) error {
-		cat.sources[r[1].(string)] = r[0].(int64)
+		x.sources[r[1].(string)] = r[0].(int64)
 		return nil
 	})
 	if err != nil {
@@ -78,16 +79,16 @@ func (db *DB) readCatalog(c *sqlite.Conn) error {
 	}
 	err = c.Query(selectKinds, 0, nil, func(r []driver.Value) error {
 		name := kindName{r[4].(string), r[2].(string)}
-		if cat.kinds[name] == nil {
-			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), name: name.kind,
+		if x.kinds[name] == nil {
+			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: x.kindSpec(name), name: name.kind,
 				form: r[6].(string)}
 			k.print, _ = r[5].(string)
 			k.text = textRuleOf(k.spec)
-			if k.terms = termFields(db.o.Specs[name.source], k.spec); k.spec == nil {
+			if k.terms = termFields(x.specs[name.source], k.spec); k.spec == nil {
 				k.terms = fieldsIn(k.print)
 				k.text = textRuleIn(k.form)
 			}
-			cat.kinds[name] = k
+			x.kinds[name] = k
 		}
 		return nil
 	})
@@ -96,17 +97,17 @@ func (db *DB) readCatalog(c *sqlite.Conn) error {
 	}
 	return c.Query(selectShapes, 0, nil, func(r []driver.Value) error {
 		name := shapeName{r[4].(string), r[3].(string), r[2].(string)}
-		if cat.shapes[name] == nil {
-			cat.shapes[name] = &shapeRow{number: r[0].(int64), slot: r[1].(int64), name: name.shape, kind: cat.kinds[kindName{name.source,
+		if x.shapes[name] == nil {
+			x.shapes[name] = &shapeRow{number: r[0].(int64), slot: r[1].(int64), name: name.shape, kind: x.kinds[kindName{name.source,
 				name.kind}]}
-			cat.parents[r[0].(int64)] = cat.shapes[name].kind.parentField()
+			x.parents[r[0].(int64)] = x.shapes[name].kind.parentField()
 		}
 		return nil
 	})
 }
 
-func (db *DB) kindSpec(name kindName) *spec.Kind {
-	if sp := db.o.Specs[name.source]; sp != nil {
+func (x *catalog) kindSpec(name kindName) *spec.Kind {
+	if sp := x.specs[name.source]; sp != nil {
 		return sp.Kind(name.kind)
 	}
 	return nil
@@ -122,49 +123,49 @@ func usualPrefix(k *spec.Kind) string {
 }
 
 // source is a source's number; ok is false when nothing of it was ever saved.
-func (db *DB) source(name string) (number int64, ok bool) {
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	number, ok = db.catalog.sources[name]
+func (x *catalog) source(name string) (number int64, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	number, ok = x.sources[name]
 	return number, ok
 }
 
-func (db *DB) kind(source, kind string) *kindRow {
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	return db.catalog.kinds[kindName{source, kind}]
+func (x *catalog) kind(source, kind string) *kindRow {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.kinds[kindName{source, kind}]
 }
 
-func (db *DB) shape(source, kind, shape string) *shapeRow {
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	return db.catalog.shapes[shapeName{source, kind, shape}]
+func (x *catalog) shape(source, kind, shape string) *shapeRow {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.shapes[shapeName{source, kind, shape}]
 }
 
 // parentField is the field of parents of a shape's kind, by the shape's number.
-func (db *DB) parentField(shape int64) string {
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	return db.catalog.parents[shape]
+func (x *catalog) parentField(shape int64) string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.parents[shape]
 }
 
 // number makes sure that source, kind and shape have numbers (kind and shape
 // may be empty). It is called with the writing connection, outside a
 // transaction: a number given in vain does no harm.
-func (db *DB) number(ctx context.Context, c *sqlite.Conn, source, kind, shape string) error {
-	if _, ok := db.source(source); ok && (kind == "" || db.kind(source, kind) != nil && (shape == "" || db.shape(source, kind,
+func (x *catalog) number(ctx context.Context, c *sqlite.Conn, source, kind, shape string) error {
+	if _, ok := x.source(source); ok && (kind == "" || x.kind(source, kind) != nil && (shape == "" || x.shape(source, kind,
 		shape) != nil)) {
 		return nil
 	}
-	sp := db.kindSpec(kindName{source, kind})
+	sp := x.kindSpec(kindName{source, kind})
 	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		err := c.Exec(insertSource, 0, source)
 		if err == nil && kind != "" {
 			err = c.Exec(insertKind, 0, kind, usualPrefix(sp), (&kindRow{spec: sp}).parentField(),
-				fingerprint(termFields(db.o.Specs[source], sp)), textRuleOf(sp).form(), source)
+				fingerprint(termFields(x.specs[source], sp)), textRuleOf(sp).form(), source)
 		}
 		if err == nil && shape != "" {
-			if err = db.checkShapes(); err == nil {
+			if err = x.checkShapes(); err == nil {
 				err = c.Exec(insertShape, 0, shape, source, kind)
 			}
 			if err != nil {
@@ -176,15 +177,38 @@ func (db *DB) number(ctx context.Context, c *sqlite.Conn, source, kind, shape st
 	if err != nil {
 		return err
 	}
-	return db.readCatalog(c)
+	return x.readCatalog(c)
 }
 
 // checkShapes makes sure that the numbers of kinds and shapes fit into a place.
-func (db *DB) checkShapes() error {
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	if n := max(len(db.catalog.shapes), len(db.catalog.kinds)); n >= 1<<postings.ShapeBits-1 {
+func (x *catalog) checkShapes() error {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if n := max(len(x.shapes), len(x.kinds)); n >= 1<<postings.ShapeBits-1 {
 		return fmt.Errorf("%w: %d kinds and shapes are as many as one store keeps", understudy.ErrNotStored, n)
 	}
 	return nil
+}
+
+// kindOfShape is the kind of a shape's number, nil when there is none.
+func (x *catalog) kindOfShape(number int64) *kindRow {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, s := range x.shapes {
+		if s.number == number {
+			return s.kind
+		}
+	}
+	return nil
+}
+
+// kindsOfShapes are the kinds of shapes, by the shapes' numbers.
+func (x *catalog) kindsOfShapes() map[int64]*kindRow {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	kinds := make(map[int64]*kindRow, len(x.shapes))
+	for _, s := range x.shapes {
+		kinds[s.number] = s.kind
+	}
+	return kinds
 }

@@ -45,8 +45,11 @@ func (s listPosition) value() driver.Value {
 	return s.at << 1
 }
 
+// placing gives the records of a page their positions in the list.
+type placing struct{ *saving }
+
 // placeRows finds the place of every sight, of which each has its number.
-func (s *saving) placeRows(sights []observation) error {
+func (s placing) placeRows(sights []observation) error {
 	g := &orderAssigner{db: s.db, c: s.c, kind: s.kind.number}
 	s.order = g
 	order := s.db.scratch.standing[:0]
@@ -98,7 +101,7 @@ func (s *saving) placeRows(sights []observation) error {
 
 // placeAlone places those of the rows that stand nowhere yet, by their clocks:
 // no page has shown them.
-func (s *saving) placeAlone(g *orderAssigner, sights []observation, rows []*orderAssignment) error {
+func (s placing) placeAlone(g *orderAssigner, sights []observation, rows []*orderAssignment) error {
 	page := &placedPage{orderStore: g}
 	for _, p := range rows {
 		if p.at == noPosition {
@@ -118,7 +121,7 @@ func (s *saving) placeAlone(g *orderAssigner, sights []observation, rows []*orde
 }
 
 // placedPage is the page with what it follows.
-func (s *saving) placedPage(g *orderAssigner, rows []*orderAssignment) (*placedPage, error) {
+func (s placing) placedPage(g *orderAssigner, rows []*orderAssignment) (*placedPage, error) {
 	page := &placedPage{orderStore: g, rows: rows}
 	f := followed(s.db.o.Specs[s.p.Key.Source], s.p.Asked())
 	page.after = f.after
@@ -142,7 +145,7 @@ func (s *saving) placedPage(g *orderAssigner, rows []*orderAssignment) (*placedP
 
 // placingOf is where a record stands that is not in the page, nil when it does
 // not stand.
-func (s *saving) placingOf(id string) (*orderAssignment, error) {
+func (s placing) placingOf(id string) (*orderAssignment, error) {
 	stored := sqlite.AppendID(nil, s.kind.prefix, id)
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
@@ -156,7 +159,7 @@ func (s *saving) placingOf(id string) (*orderAssignment, error) {
 }
 
 // nextRow is where the first row of the next page stands, if that is held.
-func (s *saving) nextRow() (*orderAssignment, error) {
+func (s placing) nextRow() (*orderAssignment, error) {
 	row, sk, err := s.db.findPage(s.c, s.counters.source, s.p.Next)
 	if err != nil || !row.list || row.kind != s.kind.number || len(sk.Versions) == 0 {
 		return nil, skipNotFound(err)
@@ -205,7 +208,7 @@ func (g *orderAssigner) stood(record, before int64) int64 {
 }
 
 // putPlaces writes where the records of the page stand, once they are held.
-func (s *saving) putPlaces(sights []observation) error {
+func (s placing) putPlaces(sights []observation) error {
 	var fresh []driver.Value
 	type move struct {
 		g    *observation
@@ -265,7 +268,7 @@ func (s *saving) putPlaces(sights []observation) error {
 // firstPlace writes the place of a record that stood nowhere into its rows, and
 // says under which kind that is. One that was seen before stands nowhere when
 // what it was then cannot be read.
-func (s *saving) firstPlace(g *observation) (sign int64, err error) {
+func (s placing) firstPlace(g *observation) (sign int64, err error) {
 	if g.fresh {
 		return s.kind.number, nil
 	}

@@ -31,7 +31,7 @@ var takePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at
 
 // takePlace takes a record from where it stands, and says under which kind that
 // was.
-func (s *saving) takePlace(record, at int64) (sign int64, err error) {
+func (s placing) takePlace(record, at int64) (sign int64, err error) {
 	for _, kind := range []int64{s.kind.number, -s.kind.number} {
 		found, err := s.c.One(takePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
 		if err != nil || found {
@@ -69,7 +69,7 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 
 // editOthers tells the indexes that a record has moved in the shapes that the
 // page does not show.
-func (s *saving) editOthers(record, was, is int64) error {
+func (s placing) editOthers(record, was, is int64) error {
 	return s.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		p := priorOf(r)
 		if s.shape != nil && p.number == record*slots+s.shape.slot && s.touched(record) || p.state&(stateGone|stateForgotten) != 0 {
@@ -83,7 +83,7 @@ func (s *saving) editOthers(record, was, is int64) error {
 func (s *saving) touched(record int64) bool { return s.edited[record] }
 
 // editMoved tells the indexes that a held row's record has moved.
-func (s *saving) editMoved(held, version, was, is int64) error {
+func (s placing) editMoved(held, version, was, is int64) error {
 	e, err := s.before(version)
 	if err != nil || e == nil {
 		return err
@@ -99,7 +99,7 @@ func (s *saving) editMoved(held, version, was, is int64) error {
 
 // editShifted tells the indexes of the records that made room, but for those in
 // the page.
-func (s *saving) editShifted(sights []observation) error {
+func (s placing) editShifted(sights []observation) error {
 	if len(s.order.shifted) == 0 {
 		return nil
 	}

@@ -53,13 +53,14 @@ func (s *saving) observe() error {
 	if err := s.versions(sights); err != nil {
 		return err
 	}
-	if err := s.placeRows(sights); err != nil {
+	place := placing{s}
+	if err := place.placeRows(sights); err != nil {
 		return err
 	}
 	if err := s.settle(sights); err != nil {
 		return err
 	}
-	if err := s.putPlaces(sights); err != nil {
+	if err := place.putPlaces(sights); err != nil {
 		return err
 	}
 	return s.blocks.write()

@@ -37,10 +37,10 @@ const applicationID = 0x556e7374
 // DB is a store in one SQLite file. Many goroutines may use it at once: one
 // writes, a few read, each for well under the time of one upstream request.
 type DB struct {
-	o       Options
-	pool    *sqlite.Pool
-	packer  codec.Packer
-	catalog catalog
+	o      Options
+	pool   *sqlite.Pool
+	packer codec.Packer
+	*catalog
 
 	parts
 	writing
@@ -87,7 +87,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
-	db := &DB{o: o, packer: codec.NewPacker(maxHelpers + 1), catalog: newCatalog()}
+	db := &DB{o: o, packer: codec.NewPacker(maxHelpers + 1), catalog: newCatalog(o.Specs)}
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})

@@ -218,26 +218,3 @@ func indexed(edits []edit, upto int64) []edit {
 		return one == nil || one.Record > upto
 	})
 }
-
-// kindOfShape is the kind of a shape's number, nil when there is none.
-func (db *DB) kindOfShape(number int64) *kindRow {
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	for _, s := range db.catalog.shapes {
-		if s.number == number {
-			return s.kind
-		}
-	}
-	return nil
-}
-
-// kindsOfShapes are the kinds of shapes, by the shapes' numbers.
-func (db *DB) kindsOfShapes() map[int64]*kindRow {
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	kinds := make(map[int64]*kindRow, len(db.catalog.shapes))
-	for _, s := range db.catalog.shapes {
-		kinds[s.number] = s.kind
-	}
-	return kinds
-}
