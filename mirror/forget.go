@@ -1,5 +1,5 @@
 // Forget: a page or a record goes from memory and store, and nothing under way
-// brings it back.
+// brings it back. What was erased or has gone upstream goes from memory, too.
 
 package mirror
 
@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 
 	"understudy"
 	"understudy/mirror/cache"
@@ -124,4 +126,66 @@ func (fs *flights) warm(k *kind) {
 			delete(fs.cooling, key)
 		}
 	}
+}
+
+// Erased is told by whoever erases that the store has let go of records of
+// these kinds of a source (none: of any kind). Everything memory holds of them
+// goes, and a fetch that began before is answered to who waits for it and not
+// kept. What others need comes back from the store. Errors: ErrInvalid for a
+// source it does not have, the context's.
+func (m *Mirror) Erased(ctx context.Context, source string, kinds []string) error {
+	s := m.sources[source]
+	if s == nil {
+		return fmt.Errorf("mirror: erased %s: %w: no such source", source, understudy.ErrInvalid)
+	}
+	for name, k := range s.kinds {
+		if len(kinds) > 0 && !slices.Contains(kinds, name) {
+			continue
+		}
+		_, err := m.forget(ctx, k, func(Forgetter) (Forgotten, error) { return Forgotten{}, nil }, func(*cache.Entry) bool { return true })
+		if err != nil {
+			return fmt.Errorf("mirror: erased %s %s: %w", source, name, err)
+		}
+	}
+	return nil
+}
+
+// allowed is a page as the store answered its saving. One that the store keeps
+// out, because it shows what was erased or is too old, passes to its readers.
+func (fl *filler) allowed(f *flight, p *understudy.Page) *understudy.Page {
+	if p.NotStored == "" {
+		return p
+	}
+	f.source.counts.notStored.Add(1)
+	f.detail = notStored(p)
+	return p
+}
+
+// Remove takes a record away as a 410 of its instance would: it went, which is
+// numbered as a change and told as completed. It is for kinds whose spec has no
+// path of a single record; who calls it has seen that no list shows it. A
+// record that is not held is no error. Errors: ErrInvalid for a kind the mirror
+// does not have; ErrNotStored; the context's.
+func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
+	s := m.sources[source]
+	if s == nil || s.kinds[kind] == nil || kind == "" || id == "" {
+		return fmt.Errorf("mirror: remove %s/%s: %w: no kind of a source", source, kind, understudy.ErrInvalid)
+	}
+	k := s.kinds[kind]
+	m.forgetMedia(k, id)
+	if err := k.lock(ctx); err != nil {
+		return err
+	}
+	defer k.unlock()
+	gone := &understudy.Page{
+		Key: understudy.Key{Source: source}, Kind: kind, Shape: kind, ID: id, Status: http.StatusGone, At: m.now(),
+		Generation: k.generation.Load(),
+	}
+	saved, err := m.save(ctx, k, gone)
+	if err != nil {
+		return fmt.Errorf("mirror: remove %s/%s: %w", source, kind, unkept(err))
+	}
+	m.news(k, saved)
+	m.touched(k, id)
+	return nil
 }

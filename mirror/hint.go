@@ -61,11 +61,6 @@ func (m *Mirror) Hint(source, kind, id string) {
 	m.hint(s.kinds[kind], id, nil)
 }
 
-// confirm has a record fetched that a write may have changed while its answer
-// does not say to what. It is tried until upstream has said so.
-// Then, or when it cannot be, end is called.
-func (m *Mirror) confirm(k *kind, id string, end func()) { m.hint(k, id, end) }
-
 // hint has a record fetched. end is nil for a candidate.
 func (m *Mirror) hint(k *kind, id string, end func()) {
 	sp, owed := k.source.Spec.Kind(k.name), end != nil

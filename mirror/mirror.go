@@ -163,7 +163,10 @@ func newParts(o *Options) *Mirror {
 	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), recordWent: m.forgetMedia}
 	m.flights = &flights{
 		entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
-		keep: m.keepBrought,
+		keep: func(f *flight, p *understudy.Page) {
+			m.fill(f, p)
+			m.sampled(f)
+		},
 	}
 	m.holdings = &holdings{m.flights}
 	m.writer = &writer{holdings: m.holdings, tell: o.PageSaved, confirm: m.hint, owing: make(chan struct{}, 1)}
@@ -178,12 +181,6 @@ func newParts(o *Options) *Mirror {
 	}
 	m.reader = &reader{composer: m.composer, follow: m.follow, addCandidate: m.addCandidate}
 	return m
-}
-
-// keepBrought saves the page of a flight, and compares it with the records.
-func (m *Mirror) keepBrought(f *flight, p *understudy.Page) {
-	m.fill(f, p)
-	m.sampled(f)
 }
 
 // Run keeps polled pages warm, prefetches, and looks after the hot tier. It

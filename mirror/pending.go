@@ -26,7 +26,7 @@ type writer struct {
 	*holdings
 	saving  saving
 	tell    func(request.PageSaved)                // may be nil
-	confirm func(k *kind, id string, ended func()) // has a record fetched; ended: it was
+	confirm func(k *kind, id string, ended func()) // has a record fetched until upstream has told of it; then ended is called
 	owing   chan struct{}                          // something is owed to the store
 }
 
@@ -231,12 +231,12 @@ func (iv *invalidator) recallIntents(intents Intents) {
 }
 
 // confirmLeft has upstream asked for what they may have changed.
-func (m *Mirror) confirmLeft() {
-	for _, l := range m.leftovers {
-		m.confirm(l.kind, l.id, l.end)
+func (iv *invalidator) confirmLeft() {
+	for _, l := range iv.leftovers {
+		iv.confirm(l.kind, l.id, l.end)
 	}
-	m.leftovers = nil
-	m.flushSoon()
+	iv.leftovers = nil
+	iv.flushSoon()
 }
 
 // flushSoon has the pending invalidations written by themselves.
