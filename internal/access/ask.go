@@ -58,14 +58,14 @@ func (g *Gate) Page(ctx context.Context, c understudy.Caller, a request.Request,
 	case f.never:
 		return nil, refuse("role %s may not see %s", c.Grant.Role, t.Kind.Name)
 	case t.List != nil:
-		return g.list(ctx, c, f, a, ask)
+		return f.list(ctx, c, a, ask)
 	case len(t.Kind.ID) == 0:
-		if len(g.ancestorsOf(r, t)) == 0 {
+		if len(r.over(g.specs[t.Key.Source], t, g.users[t.Key.Source])) == 0 {
 			return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 		}
 		return ask(ctx, a)
 	}
-	return g.instance(ctx, c, f, a, ask)
+	return f.instance(ctx, c, a, ask)
 }
 
 // Find is nil when a caller may find the record a target names, by an instance
@@ -93,7 +93,7 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 		return fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	a.Target = at
-	_, err := g.seek(ctx, c, f, a, ask)
+	_, err := g.lookups.seek(ctx, c, f, a, ask)
 	return err
 }
 
@@ -131,7 +131,7 @@ func instanceOf(t *spec.Target) *spec.Target {
 
 // findOver finds the records a path lies under.
 func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
-	for _, up := range g.ancestorsOf(r, a.Target) {
+	for _, up := range r.over(g.specs[a.Target.Key.Source], a.Target, g.users[a.Target.Key.Source]) {
 		if up.f.held(up.target.ID, g.now(), 0) {
 			continue
 		}
@@ -140,24 +140,20 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 		}
 		of := *a
 		of.Target, of.Local = up.target, nil
-		if _, err := g.seek(ctx, c, up.f, of, ask); err != nil {
+		if _, err := g.lookups.seek(ctx, c, up.f, of, ask); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *Gate) ancestorsOf(r *grants, t *spec.Target) []named {
-	return r.over(g.specs[t.Key.Source], t, g.users[t.Key.Source])
-}
-
 // list asks for a list of a ruled kind.
-func (g *Gate) list(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
+func (f *rowFilter) list(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
 	settled := f.settled(a.Target)
 	if len(f.kind.ID) == 0 && !settled {
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
-	now := g.now()
+	now := f.gate.now()
 	if len(f.kind.ID) > 0 {
 		if err := f.token(c, a.Target, now); err != nil {
 			return nil, err
@@ -275,23 +271,23 @@ func (f *rowFilter) idOf(body []byte) string {
 }
 
 // instance asks for a record of a ruled kind.
-func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
-	if !f.held(a.Target.ID, g.now(), 0) {
-		return g.seek(ctx, c, f, a, ask)
+func (f *rowFilter) instance(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
+	if !f.held(a.Target.ID, f.gate.now(), 0) {
+		return f.gate.lookups.seek(ctx, c, f, a, ask)
 	}
 	answer, err := ask(ctx, a)
 	if err != nil || !a.AsOf.IsZero() {
 		return answer, err
 	}
-	return g.decide(f, answer)
+	return f.decide(answer)
 }
 
 // decide returns the response if the caller may find its record, or if the
 // response says nothing about a record.
-func (g *Gate) decide(f *rowFilter, answer *request.Response) (*request.Response, error) {
+func (f *rowFilter) decide(answer *request.Response) (*request.Response, error) {
 	switch status := answer.Page.Status; {
 	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices &&
-		!f.matches(answer.Page.Body, g.now(), 0):
+		!f.matches(answer.Page.Body, f.gate.now(), 0):
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil

@@ -24,8 +24,7 @@ type Gate struct {
 	roles  map[string]map[string]*grants // by role and source; a missing one sees nothing
 	policy string
 	stated Options // what the policy was made of: specs, roles and rows
-	errors map[*spec.Spec]errorShape
-	views  *lru.Cache[viewKey, *kept]
+	views  viewCache
 	users  map[string]string
 	held
 	given *lru.Cache[givenKey, time.Time] // when a caller was last given a token

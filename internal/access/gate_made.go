@@ -51,7 +51,7 @@ func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 // NewWith makes a gate. A role, source, subject or level that is not known is
 // an error naming the nearest one that is.
 func NewWith(o Options) (*Gate, error) {
-	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*spec.Spec]errorShape{},
+	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{},
 		users: maps.Clone(o.Users), held: held{own: o.Own, newest: o.Newest, last: o.Last}}
 	if g.now == nil {
 		g.now = time.Now
@@ -64,9 +64,9 @@ func NewWith(o Options) (*Gate, error) {
 	}
 	g.lookups.now, g.lookups.of = g.now, lru.New[askedKey, *sharedLookup](maxAsked)
 	g.given = lru.New[givenKey, time.Time](maxGiven)
-	g.views = lru.New[viewKey, *kept](max(o.Cache, 0))
+	g.views = viewCache{lru.New[viewKey, *kept](max(o.Cache, 0)), map[*spec.Spec]errorShape{}}
 	for _, s := range g.specs {
-		g.errors[s] = newErrorShape(s)
+		g.views.errors[s] = newErrorShape(s)
 	}
 	for _, role := range slices.Sorted(maps.Keys(o.Roles)) {
 		if role == "" || role == understudy.RoleAll {

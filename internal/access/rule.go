@@ -63,16 +63,26 @@ type rowFilter struct {
 	kind   *spec.Kind
 	rows   map[string]*rowFilter // of the role, by kind
 
-	fields query.Fields // those looked at
-	age    time.Duration
-	clocks []int // of fields: the clock, then what stands for one that is null
-	own    bool
+	fields query.Fields // the fields that the rule reads
+	ageRule
+	numberRule
+	where []condition
+	above []ancestor
+	need  bool // it must lie under a record, not only under none that is hidden
+	never bool
+}
+
+// ageRule is how young a record must be.
+type ageRule struct {
+	age    time.Duration // 0: any age
+	clocks []int         // of fields: the clock, then the field in place of a null clock
+}
+
+// numberRule is which phone numbers a record must have.
+type numberRule struct {
+	own    bool            // our own numbers are among them
 	nums   map[string]bool // numbers by their digits, else as they are written
-	phones []int           // of fields
-	where  []condition
-	above  []ancestor
-	need   bool // it must lie under a record, not only under none that is hidden
-	never  bool
+	phones []int           // of fields; empty: any number
 }
 
 type condition struct {

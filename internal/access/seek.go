@@ -55,7 +55,7 @@ type sharedLookup struct {
 // the remembered result. A request during the fetch waits for its result. seek
 // does not ask the mirror whether it fetched the record recently: the mirror
 // holds different data, of different age, for hidden and for missing records.
-func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
+func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
 	switch {
 	case !a.AsOf.IsZero():
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
@@ -64,9 +64,9 @@ func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a re
 	}
 	k := askedKey{c.Name, a.Target.Key}
 	for {
-		s, first := g.lookups.join(k)
+		s, first := l.join(k)
 		if first {
-			return g.lead(ctx, f, a, ask, k, s)
+			return l.lead(ctx, f, a, ask, k, s)
 		}
 		select {
 		case <-s.done:
@@ -114,12 +114,13 @@ func (l *lookups) forget(k askedKey, s *sharedLookup) {
 // lead asks upstream and sets the result for all waiting requests. lead forgets
 // the request at once if the record was found, if its own caller left before the
 // end, or if the code below panics.
-func (g *Gate) lead(ctx context.Context, f *rowFilter, a request.Request, ask Asker, k askedKey, s *sharedLookup) (*request.Response,
-	error) {
+func (l *lookups) lead(
+	ctx context.Context, f *rowFilter, a request.Request, ask Asker, k askedKey, s *sharedLookup,
+) (*request.Response, error) {
 	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
 		if s.left || s.err == nil && s.answer.Page.Status == http.StatusOK {
-			g.lookups.forget(k, s)
+			l.forget(k, s)
 		}
 		close(s.done)
 	}()
@@ -133,7 +134,7 @@ func (g *Gate) lead(ctx context.Context, f *rowFilter, a request.Request, ask As
 		s.left, s.err = true, late(ctx)
 	case err != nil, answer.Outcome != request.Cold && (answer.Outcome != request.Warm || answer.Age > justNow):
 	default:
-		s.answer, s.err = g.decide(f, answer)
+		s.answer, s.err = f.decide(answer)
 	}
 	return s.answer, s.err
 }

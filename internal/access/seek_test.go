@@ -91,7 +91,7 @@ func TestSeekEndsTheSameInEveryTiming(t *testing.T) {
 			began := time.Now()
 			once := func(ctx context.Context) {
 				asked, at0 := s.calls.Load(), time.Now()
-				_, err := g.seek(ctx, c, f, request.Request{Target: at}, s.ask)
+				_, err := g.lookups.seek(ctx, c, f, request.Request{Target: at}, s.ask)
 				all = append(all, fmt.Sprint(how(err), " at ", time.Since(began), " after ", time.Since(at0), ", asked ", s.calls.Load()-asked))
 			}
 			for _, gap := range gaps {
@@ -142,7 +142,7 @@ func TestSeekTogether(t *testing.T) {
 						of = ctx
 					}
 					all.Go(func() {
-						_, err := g.seek(of, c, f, request.Request{Target: at}, s.ask)
+						_, err := g.lookups.seek(of, c, f, request.Request{Target: at}, s.ask)
 						ends[i] = how(err)
 					})
 					synctest.Wait()
@@ -171,7 +171,7 @@ func TestSeekFinds(t *testing.T) {
 		s := &slow{body: `{"sid":"CA1","start_time":"` + time.Now().Add(-time.Hour).Format(time.RFC1123Z) + `"}`}
 		c := understudy.Caller{Name: "few", Grant: &understudy.Grant{Role: "r"}}
 		for n := range int64(3) {
-			answer, err := g.seek(t.Context(), c, f, request.Request{Target: at}, s.ask)
+			answer, err := g.lookups.seek(t.Context(), c, f, request.Request{Target: at}, s.ask)
 			if err != nil || string(answer.Page.Body) != s.body || s.calls.Load() != n+1 {
 				t.Fatalf("%v, %v, asked %d", answer, err, s.calls.Load())
 			}
@@ -209,7 +209,7 @@ func TestRulesLookIntoEverySuccess(t *testing.T) {
 		{503, "", true, true, true},
 	} {
 		p := &understudy.Page{Kind: "calls", Status: a.status, Body: []byte(a.body)}
-		answer, err := g.decide(f, &request.Response{Page: p})
+		answer, err := f.decide(&request.Response{Page: p})
 		if shown := err == nil && answer.Page == p; shown != a.read || err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("%d %s read: %v, %v", a.status, a.body, shown, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/kit/lru"
 	"understudy/spec"
 )
 
@@ -39,6 +40,12 @@ type viewKey struct {
 // is whole, so that it keeps no page in memory.
 type kept struct{ view *View }
 
+// viewCache makes the views of pages and keeps them.
+type viewCache struct {
+	of     *lru.Cache[viewKey, *kept]
+	errors map[*spec.Spec]errorShape // how each source words its errors
+}
+
 // keptOverhead is what a remembered view costs beside its bytes.
 const keptOverhead = 256
 
@@ -59,13 +66,13 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 	case all:
 		return wholeView(p, nil, g.specs[source]), nil
 	case p.Status >= http.StatusMultipleChoices:
-		return g.failed(plan, p), nil
+		return g.views.failed(plan, p), nil
 	case len(p.Body) == 0:
 		return wholeView(p, plan, plan.spec), nil
 	}
 	key := viewKey{p.Sum, plan, plan.cut(p), p.Charset}
 	if p.Sum != [16]byte{} {
-		if k, ok := g.views.Get(key); ok {
+		if k, ok := g.views.of.Get(key); ok {
 			if k.view == nil {
 				return wholeView(p, plan, plan.spec), nil
 			}
@@ -77,17 +84,17 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 		return nil, err
 	}
 	if p.Sum != [16]byte{} {
-		g.keep(key, v)
+		g.views.keep(key, v)
 	}
 	return v, nil
 }
 
-func (g *Gate) keep(key viewKey, v *View) {
+func (c *viewCache) keep(key viewKey, v *View) {
 	if v.Whole {
-		g.views.Put(key, &kept{}, keptOverhead)
+		c.of.Put(key, &kept{}, keptOverhead)
 		return
 	}
-	g.views.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
+	c.of.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
 }
 
 // wholeView is the view of a page of which nothing is hidden.
@@ -102,10 +109,10 @@ func wholeView(p *understudy.Page, plan *plan, s *spec.Spec) *View {
 }
 
 // failed is the view of an error of upstream's.
-func (g *Gate) failed(plan *plan, p *understudy.Page) *View {
+func (c *viewCache) failed(plan *plan, p *understudy.Page) *View {
 	body, contentType := Error(plan.spec, Failure{
 		Word: word(p.Status), Status: p.Status, Path: p.Key.Path(),
-		Code: g.errors[plan.spec].read(p.Body),
+		Code: c.errors[plan.spec].read(p.Body),
 	})
 	return &View{Body: body, ContentType: contentType, Sum: sum(body), plan: plan}
 }
