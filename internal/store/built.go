@@ -43,10 +43,13 @@ var (
 	emptyTerms    = &sqlite.Statement{Head: "INSERT INTO terms (terms) VALUES ('delete-all')"}
 )
 
+// indexer fills the indexes of terms and words and keeps them right.
+type indexer struct{ *DB }
+
 // checkIndexes is part of opening: it empties the index of words when a spec has
 // changed which fields are text, and that of terms when it has changed which
 // fields can be asked for. Index fills them.
-func (db *DB) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
+func (db indexer) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	var words, terms []*kindRow
 	u := db.built.load()
 	for _, k := range db.catalog.kinds {
@@ -84,7 +87,7 @@ func builtNow(c *sqlite.Conn) (u upto, err error) {
 }
 
 // learnBuilt reads how far the indexes are.
-func (db *DB) learnBuilt(c *sqlite.Conn) error {
+func (db indexer) learnBuilt(c *sqlite.Conn) error {
 	u, err := builtNow(c)
 	db.built.store(u)
 	return err
@@ -93,7 +96,7 @@ func (db *DB) learnBuilt(c *sqlite.Conn) error {
 // setBuilt says up to which record the indexes are right from now on; one that
 // begins anew is emptied. The kinds given are those whose words, and whose terms,
 // are found in a new way.
-func (db *DB) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, terms []*kindRow) error {
+func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, terms []*kindRow) error {
 	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		for _, k := range words {
 			if err := c.Exec(updateWords, 0, k.text.form(), k.number); err != nil {

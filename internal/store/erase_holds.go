@@ -102,7 +102,7 @@ func (h *holding) packed() error {
 		return err
 	}
 	return h.c.Query(selectSkeletons, 0, []driver.Value{int64(-1), int64(1) << 62}, func(r []driver.Value) error {
-		sk, err := h.db.skeleton(r[2].([]byte), r[1].(int64))
+		sk, err := pageLoader{h.db}.skeleton(r[2].([]byte), r[1].(int64))
 		if err == nil {
 			h.look(slices.Concat([]byte(sk.URI+"\n"+sk.ID+"\n"+sk.Next+"\n"), sk.Outside), "page %d", r[0])
 		}

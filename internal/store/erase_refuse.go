@@ -174,7 +174,7 @@ func (m *marking) one(id string, record int64) error {
 }
 
 func (m *marking) finish() error {
-	if err := m.db.index(m.c, m.edits); err != nil {
+	if err := (indexer{m.db}).index(m.c, m.edits); err != nil {
 		return err
 	}
 	if err := m.putChanges(); err != nil {

@@ -71,7 +71,7 @@ func (db *DB) scan(ctx context.Context, st *sqlite.Statement, more []driver.Valu
 			return c.Query(st, 0, args, func(r []driver.Value) error {
 				n++
 				last = r[0].(int64)
-				sk, err := db.skeleton(r[2].([]byte), r[1].(int64))
+				sk, err := pageLoader{db}.skeleton(r[2].([]byte), r[1].(int64))
 				if err != nil {
 					return fmt.Errorf("page %d: %w", last, err)
 				}

@@ -34,7 +34,7 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 	}
 	err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			row, _, err := db.findPage(c, source, key)
+			row, _, err := pageLoader{db}.findPage(c, source, key)
 			if err != nil {
 				return err
 			}

@@ -50,7 +50,7 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 	var versions []understudy.Version
 	if k := db.kind(source, kind); k != nil {
 		err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-			versions, err = db.history(c, k, id, limit)
+			versions, err = periods{db}.history(c, k, id, limit)
 			return err
 		})
 	} else {
@@ -65,7 +65,10 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 	return versions, nil
 }
 
-func (db *DB) history(c *sqlite.Conn, k *kindRow, id string, limit int) (versions []understudy.Version, err error) {
+// periods reads how a record looked over time.
+type periods struct{ *DB }
+
+func (db periods) history(c *sqlite.Conn, k *kindRow, id string, limit int) (versions []understudy.Version, err error) {
 	record, err := names.Record(c, k.number, sqlite.AppendID(nil, k.prefix, id))
 	if err != nil || record == 0 {
 		return nil, err
@@ -152,7 +155,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 		if err != nil {
 			return err
 		}
-		_, err = db.recordAt(c, db.blocks(c), rec, number*slots+s.slot, at.UnixNano())
+		_, err = periods{db}.recordAt(c, db.blocks(c), rec, number*slots+s.slot, at.UnixNano())
 		return err
 	})
 	if err != nil {
@@ -162,7 +165,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 }
 
 // recordAt completes rec as a held row's record looked at a time.
-func (db *DB) recordAt(c *sqlite.Conn, blocks *opened, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
+func (db periods) recordAt(c *sqlite.Conn, blocks *opened, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
 	all, err := stretchesOf(c, held, held)
 	if err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ func (s placing) placingOf(id string) (*orderAssignment, error) {
 
 // nextRow is where the first row of the next page stands, if that is held.
 func (s placing) nextRow() (*orderAssignment, error) {
-	row, sk, err := s.db.findPage(s.c, s.counters.source, s.p.Next)
+	row, sk, err := pageLoader{s.db}.findPage(s.c, s.counters.source, s.p.Next)
 	if err != nil || !row.list || row.kind != s.kind.number || len(sk.Versions) == 0 {
 		return nil, skipNotFound(err)
 	}

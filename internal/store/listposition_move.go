@@ -176,7 +176,7 @@ func (db *DB) hide(c *sqlite.Conn, blocks *opened, kind *kindRow, record int64, 
 		err = leavePlace(c, kind.number, at)
 	}
 	if err == nil {
-		err = db.index(c, s.edits)
+		err = indexer{db}.index(c, s.edits)
 	}
 	return err
 }

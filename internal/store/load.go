@@ -100,15 +100,15 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 	}
 	var p *understudy.Page
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		row, sk, err := db.findPage(c, source, key)
+		row, sk, err := pageLoader{db}.findPage(c, source, key)
 		if err != nil {
 			return err
 		}
 		blocks := db.blocks(c)
-		p, err = db.assemble(row, sk, blocks)
+		p, err = pageLoader{db}.assemble(row, sk, blocks)
 		if err == nil {
 			p.Key.Source, p.Next.Source = key.Source, sourceOf(key.Source, p.Next.URI)
-			err = db.supersede(c, p, row, blocks)
+			err = pageLoader{db}.supersede(c, p, row, blocks)
 		}
 		if err == nil {
 			db.evictor.NoteRead(row.number, row.lastRead())
@@ -129,9 +129,12 @@ func sourceOf(source, uri string) string {
 	return source
 }
 
+// pageLoader reads pages and puts them together.
+type pageLoader struct{ *DB }
+
 // findPage finds a page's row by the hash of its key, and makes sure that it
 // is this key's.
-func (db *DB) findPage(c *sqlite.Conn, source int64, key understudy.Key) (row *pageRow, sk *codec.Skeleton, err error) {
+func (db pageLoader) findPage(c *sqlite.Conn, source int64, key understudy.Key) (row *pageRow, sk *codec.Skeleton, err error) {
 	err = c.Query(selectPage, 0, []driver.Value{keyHash(key), source}, func(r []driver.Value) error {
 		var one pageRow
 		one.scan(r)
@@ -148,7 +151,7 @@ func (db *DB) findPage(c *sqlite.Conn, source int64, key understudy.Key) (row *p
 }
 
 // skeleton unpacks the skeleton of a page's row.
-func (db *DB) skeleton(packed []byte, size int64) (*codec.Skeleton, error) {
+func (db pageLoader) skeleton(packed []byte, size int64) (*codec.Skeleton, error) {
 	raw, err := db.packer.Unpack(nil, packed, int(size))
 	if err != nil {
 		return nil, sqlite.Damaged("its skeleton: %w", err)
@@ -162,7 +165,7 @@ func (db *DB) skeleton(packed []byte, size int64) (*codec.Skeleton, error) {
 
 // assemble puts a page together; its keys lack the source, and Superseded is
 // still to be found out.
-func (db *DB) assemble(row *pageRow, sk *codec.Skeleton, blocks *opened) (*understudy.Page, error) {
+func (db pageLoader) assemble(row *pageRow, sk *codec.Skeleton, blocks *opened) (*understudy.Page, error) {
 	entries := make([]*codec.Entry, len(sk.Versions))
 	for i, v := range sk.Versions {
 		var err error

@@ -92,7 +92,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
 	db.eraser.turn = make(chan struct{}, 1)
-	c, err := db.begin(ctx)
+	c, err := opening{db}.begin(ctx)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -172,9 +172,12 @@ func openError(path string, err error) error {
 	}
 }
 
+// opening makes a file ready.
+type opening struct{ *DB }
+
 // begin dials the writing connection, checks the file, migrates it and reads
 // what is held in memory.
-func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
+func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 	c, err := db.pool.DialWriter(ctx)
 	if err != nil {
 		return nil, err
@@ -187,16 +190,16 @@ func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
 		err = db.fill(ctx, c)
 	}
 	if err == nil {
-		err = db.readSpans(c)
+		err = indexer{db.DB}.readSpans(c)
 	}
 	if err == nil {
-		err = db.learnBuilt(c)
+		err = indexer{db.DB}.learnBuilt(c)
 	}
 	if err == nil {
-		err = db.checkIndexes(ctx, c)
+		err = indexer{db.DB}.checkIndexes(ctx, c)
 	}
 	if err == nil {
-		db.readSaid(c)
+		indexer{db.DB}.readSaid(c)
 	}
 	if err == nil {
 		err = db.readErased(c)
@@ -208,7 +211,7 @@ func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
 	return c, nil
 }
 
-func (db *DB) prepareFile(ctx context.Context, c *sqlite.Conn) error {
+func (db opening) prepareFile(ctx context.Context, c *sqlite.Conn) error {
 	tables, err := c.Integer("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return err
@@ -243,7 +246,7 @@ func (db *DB) prepareFile(ctx context.Context, c *sqlite.Conn) error {
 }
 
 // migrate runs the migrations that are missing, each in a transaction.
-func (db *DB) migrate(ctx context.Context) error {
+func (db opening) migrate(ctx context.Context) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err

@@ -199,7 +199,7 @@ func (s *saving) run() error {
 			return err
 		}
 	}
-	if err := s.db.index(s.c, s.edits); err != nil {
+	if err := (indexer{s.db}).index(s.c, s.edits); err != nil {
 		return err
 	}
 	if s.keepsPage() {
@@ -292,7 +292,7 @@ var (
 
 func (s *saving) oldPage() (old oldPage, err error) {
 	err = s.c.Query(selectOldPage, 0, []driver.Value{keyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
-		sk, err := s.db.skeleton(r[5].([]byte), r[4].(int64))
+		sk, err := pageLoader{s.db}.skeleton(r[5].([]byte), r[4].(int64))
 		if err != nil || sk.URI != s.p.Key.URI {
 			return err
 		}

@@ -35,7 +35,7 @@ func (db *DB) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hi
 		return err
 	}
 	defer leave()
-	s, err := db.seek(&q)
+	s, err := planner{db}.seek(&q)
 	if err != nil {
 		return sqlite.Failed(false, err, "seek in %s", q.Source)
 	}
@@ -69,11 +69,11 @@ func (db *DB) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hi
 }
 
 // seek makes a question ready, or refuses what means nothing.
-func (db *DB) seek(q *query.RecordQuery) (*recordSearch, error) {
+func (db planner) seek(q *query.RecordQuery) (*recordSearch, error) {
 	if err := checkSeek(q); err != nil {
 		return nil, err
 	}
-	s := &recordSearch{db: db, p: db.plan(q), below: q.Below, epoch: db.epoch.Load()}
+	s := &recordSearch{db: db.DB, p: db.plan(q), below: q.Below, epoch: db.epoch.Load()}
 	var err error
 	s.p.text, s.p.said, err = db.o.askedText(q)
 	return s, err
@@ -136,7 +136,7 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 // others, and which records have changed since.
 func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	before := s.db.epoch.Load()
-	if err := s.db.searchable(c, s.p.q); err != nil {
+	if err := (indexer{s.db}).searchable(c, s.p.q); err != nil {
 		return err
 	}
 	if err := s.follow(c, before); err != nil {
@@ -215,7 +215,7 @@ func (db *DB) Count(ctx context.Context, q query.RecordQuery, most int64, by tim
 		return n, err
 	}
 	defer leave()
-	s, err := db.seek(&q)
+	s, err := planner{db}.seek(&q)
 	if err != nil {
 		return n, sqlite.Failed(false, err, "count in %s", q.Source)
 	}

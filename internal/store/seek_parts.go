@@ -35,7 +35,7 @@ type asked struct {
 
 // ask says what terms say of a kind; none: no record of the kind can fulfil
 // them.
-func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
+func (db planner) ask(p *seekPlan, k *kindPlan) (none bool) {
 	if p.q.Parent == "" && len(p.q.Predicates) == 0 {
 		return false
 	}
@@ -99,7 +99,7 @@ func joinTimes(terms []query.Predicate) (joined []query.Predicate, never bool) {
 
 // part is what a term says; when that is nothing the index does not help.
 // exact: what has one of its words fulfils it.
-func (db *DB) part(k *kindRow, s *shapeRow, t *query.Predicate) (says part, exact, none bool) {
+func (db planner) part(k *kindRow, s *shapeRow, t *query.Predicate) (says part, exact, none bool) {
 	add := func(field, value string) {
 		says.words = append(says.words, string(appendToken(nil, s.number, field, value)))
 	}

@@ -36,9 +36,12 @@ type kindPlan struct {
 	match  *query.Matcher // what they ask of a body
 }
 
+// planner decides how a question is answered.
+type planner struct{ *DB }
+
 // plan makes the plan of a question that was checked.
-func (db *DB) plan(q *query.RecordQuery) *seekPlan {
-	p := &seekPlan{db: db, q: q, byShape: map[int64]*kindPlan{}, exact: true}
+func (db planner) plan(q *query.RecordQuery) *seekPlan {
+	p := &seekPlan{db: db.DB, q: q, byShape: map[int64]*kindPlan{}, exact: true}
 	p.from, p.to = positions(*q)
 	db.catalog.mu.RLock()
 	defer db.catalog.mu.RUnlock()

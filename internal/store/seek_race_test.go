@@ -90,7 +90,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := db.seek(&query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}})
+	s, err := planner{db}.seek(&query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}})
 	if err != nil {
 		t.Fatal(err)
 	}

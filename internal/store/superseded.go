@@ -26,7 +26,7 @@ func (h current) is(version int64) bool {
 // supersede finds out whether a page may no longer be answered as fresh: its
 // kind was touched since it was fetched (lists), or a record in it has another
 // current version, is gone, or was touched.
-func (db *DB) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow, blocks *opened) error {
+func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow, blocks *opened) error {
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
 		record, err := names.Record(c, row.kind, sqlite.AppendID(nil, row.prefix, p.ID))

@@ -23,7 +23,7 @@ var (
 )
 
 // index brings the indexes up to date with some edits, in a transaction.
-func (db *DB) index(c *sqlite.Conn, edits []edit) error {
+func (db indexer) index(c *sqlite.Conn, edits []edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (db *DB) index(c *sqlite.Conn, edits []edit) error {
 	return putWords(c, &db.cutting, indexed(edits, db.built.words.Load()))
 }
 
-func (db *DB) indexTerms(c *sqlite.Conn, edits []edit) error {
+func (db indexer) indexTerms(c *sqlite.Conn, edits []edit) error {
 	var writes []write
 	grown := growing{c: c, of: map[spanName]timeSpan{}, news: map[spanName]bool{}}
 	var was, is []byte
@@ -223,7 +223,7 @@ func (s *spans) get(name spanName) (timeSpan, bool) {
 }
 
 // readSpans learns them from the database.
-func (db *DB) readSpans(c *sqlite.Conn) error {
+func (db indexer) readSpans(c *sqlite.Conn) error {
 	all, err := readSpanTable(c)
 	if err == nil {
 		db.spans.add(all)

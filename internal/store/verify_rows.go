@@ -237,7 +237,7 @@ func (v *verifying) pages() error {
 		var row pageRow
 		row.scan(r)
 		name := fmt.Sprintf("page %d", r[14])
-		sk, err := v.db.skeleton(row.body, row.size)
+		sk, err := pageLoader{v.db}.skeleton(row.body, row.size)
 		if err == nil {
 			source, _ := r[17].(string)
 			key := understudy.Key{Source: source, URI: sk.URI}
@@ -245,7 +245,7 @@ func (v *verifying) pages() error {
 			if keyHash(key) != r[16].(int64) {
 				v.problem("%s: it cannot be found by its key", name)
 			}
-			_, err = v.db.assemble(&row, sk, blocks)
+			_, err = pageLoader{v.db}.assemble(&row, sk, blocks)
 		}
 		if err != nil {
 			v.problem("%s: %v", name, err)

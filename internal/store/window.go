@@ -58,8 +58,11 @@ func begins(w query.RangeScan) clockPosting {
 	return clockPosting{w.Below.Clock, w.Below.Record}
 }
 
+// windows reads records by their clocks.
+type windows struct{ *DB }
+
 // window gives w its numbers; ok is false when nothing can be in it.
-func (db *DB) window(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
+func (db windows) window(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
 	s := db.shape(w.Source, w.Kind, w.Shape)
 	if s == nil {
 		return nil, false, nil
@@ -93,7 +96,7 @@ func (db *DB) Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, er
 	defer leave()
 	var rows []understudy.Row
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		v, ok, err := db.window(c, w)
+		v, ok, err := windows{db}.window(c, w)
 		if err != nil || !ok {
 			return err
 		}
@@ -158,13 +161,13 @@ func (db *DB) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yi
 	for more := true; more && err == nil; {
 		var found []recordThen
 		err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-			v, ok, err := db.window(c, w)
+			v, ok, err := windows{db}.window(c, w)
 			if err != nil || !ok {
 				more = false
 				return err
 			}
 			v.below = below
-			found, more, err = db.recordsAt(c, v, until)
+			found, more, err = windows{db}.recordsAt(c, v, until)
 			below = v.below
 			return err
 		})
@@ -186,7 +189,7 @@ type recordThen struct {
 }
 
 // recordsAt is the next few of RecordsAt; it moves v.below on.
-func (db *DB) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
+func (db windows) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
 	spots, more, err := v.postings(c)
 	if err != nil {
 		return nil, false, err
@@ -194,7 +197,7 @@ func (db *DB) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen
 	blocks := db.blocks(c)
 	for _, s := range spots {
 		rec := &understudy.Record{Source: v.Source, Kind: v.Kind, Shape: v.Shape}
-		e, err := db.recordAt(c, blocks, rec, s.record*slots+v.shape.slot, at)
+		e, err := periods{db.DB}.recordAt(c, blocks, rec, s.record*slots+v.shape.slot, at)
 		if errors.Is(err, understudy.ErrNotFound) {
 			continue
 		}

@@ -20,7 +20,7 @@ var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
 
 // searchable says why a question cannot be answered yet: by what the file says in
 // the same moment as the rest, since an index may be emptied or done meanwhile.
-func (db *DB) searchable(c *sqlite.Conn, q *query.RecordQuery) error {
+func (db indexer) searchable(c *sqlite.Conn, q *query.RecordQuery) error {
 	terms := len(q.Predicates) > 0 || q.Parent != ""
 	if q.Text == nil && !terms {
 		return nil
@@ -57,8 +57,8 @@ func (db *DB) Rebuild(ctx context.Context, progress func(done, total int64)) err
 		return err
 	}
 	defer leave()
-	if err = db.empty(ctx); err == nil {
-		err = db.build(ctx, progress)
+	if err = (indexer{db}).empty(ctx); err == nil {
+		err = indexer{db}.build(ctx, progress)
 	}
 	return sqlite.Failed(true, err, "rebuild the indexes")
 }
@@ -70,10 +70,10 @@ func (db *DB) Empty(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	return sqlite.Failed(true, db.empty(ctx), "empty the indexes")
+	return sqlite.Failed(true, indexer{db}.empty(ctx), "empty the indexes")
 }
 
-func (db *DB) empty(ctx context.Context) error {
+func (db indexer) empty(ctx context.Context) error {
 	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return false, db.setBuilt(ctx, c, upto{}, nil, nil)
 	})
@@ -88,10 +88,10 @@ func (db *DB) Index(ctx context.Context, progress func(done, total int64)) error
 		return err
 	}
 	defer leave()
-	return sqlite.Failed(true, db.build(ctx, progress), "fill the indexes")
+	return sqlite.Failed(true, indexer{db}.build(ctx, progress), "fill the indexes")
 }
 
-func (db *DB) build(ctx context.Context, progress func(done, total int64)) error {
+func (db indexer) build(ctx context.Context, progress func(done, total int64)) error {
 	for db.built.load().least() != builtAll {
 		var total int64
 		err := db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
@@ -113,7 +113,7 @@ func (db *DB) build(ctx context.Context, progress func(done, total int64)) error
 var selectBuild = &sqlite.Statement{Head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
 
 // buildSome adds the next records to the indexes that lack them.
-func (db *DB) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err error) {
+func (db indexer) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err error) {
 	is := db.built.load()
 	will, after := is, is.least()
 	broken, err = c.Transaction(ctx, sqlite.BeginWrite, func() error {
@@ -146,7 +146,7 @@ func (db *DB) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err e
 
 // nextEdits are what tells the indexes of the present records after one, up to
 // the record last.
-func (db *DB) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int64, err error) {
+func (db indexer) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int64, err error) {
 	type row struct{ number, version int64 }
 	var rows []row
 	n := 0
@@ -187,7 +187,7 @@ func (db *DB) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int64, 
 
 // editOf completes an edit that has its position with what its version says;
 // one whose body cannot be read is not in the indexes.
-func (db *DB) editOf(blocks *opened, e *edit, version int64) error {
+func (db indexer) editOf(blocks *opened, e *edit, version int64) error {
 	b, err := blocks.block(version / codec.PerBlock)
 	if err != nil {
 		return skipDamaged(err)

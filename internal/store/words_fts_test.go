@@ -161,7 +161,7 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 	}
 	given := func(text *query.Text, kinds ...string) (n int) {
 		t.Helper()
-		s, err := db.seek(&query.RecordQuery{Source: "twilio", Kinds: kinds, Text: text})
+		s, err := planner{db}.seek(&query.RecordQuery{Source: "twilio", Kinds: kinds, Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}

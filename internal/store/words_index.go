@@ -116,7 +116,7 @@ func (s *said) add(row *wordRow) {
 
 // readSaid is part of opening: it looks which classes of which kinds have words.
 // Where the index cannot be read each may: who asks is told.
-func (db *DB) readSaid(c *sqlite.Conn) {
+func (db indexer) readSaid(c *sqlite.Conn) {
 	for _, k := range db.catalog.kinds {
 		for _, class := range classColumns {
 			tag := wordTag(k.number, class)

@@ -107,7 +107,7 @@ func (v *verifying) sumWords(sums *wordSums) error {
 			return nil
 		}
 		e := edit{is: standOf(r[2]).at}
-		if err := v.db.editOf(blocks, &e, r[1].(int64)); err != nil || e.new == nil {
+		if err := (indexer{v.db}).editOf(blocks, &e, r[1].(int64)); err != nil || e.new == nil {
 			return err
 		}
 		if sums.only != nil {
