@@ -14,6 +14,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"understudy"
 	"understudy/internal/query"
 	"understudy/mirror/compose"
@@ -42,10 +44,10 @@ func (e *uncoveredError) Unwrap() error { return understudy.ErrNotMirrored }
 // composer makes lists from records.
 type composer struct {
 	*holdings
-	coverage  Coverage      // nil: nothing is covered
-	records   compose.Store // nil: the store has no order of records
-	group     composeGroup
-	composing chan struct{} // a place for each list being made
+	coverage  Coverage           // nil: nothing is covered
+	records   compose.Store      // nil: the store has no order of records
+	group     singleflight.Group // of lists being made, by what makes them the same
+	composing chan struct{}      // a place for each list being made
 }
 
 // composePlan is one page of a list that can be made from records. It is made once.

@@ -1,4 +1,5 @@
-// Compose group: one composing for all who ask for the same list at the same time.
+// Compose group: one composing for all who ask for the same list at the same time,
+// and the store as a composed list reads it.
 
 package mirror
 
@@ -6,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"understudy"
@@ -131,54 +131,27 @@ func (w *filteredStore) PlaceOf(ctx context.Context, source, kind, id string) (q
 	return place, err
 }
 
-// composeGroup are the lists being made that others may share.
-type composeGroup struct {
-	sync.Mutex
-	running map[composeKey]*composeCall
-}
-
-// composeKey names a list that is the same for everybody who asks for it now.
-type composeKey struct {
-	key        understudy.Key
-	generation int64
-	changes    int64
-	most       time.Duration // it may take: who has more patience has one of its own
-}
-
-type composeCall struct {
-	done chan struct{}
-	list *composedList
-	err  error
-}
-
-// composeOnce is make, shared with whoever asks for the same at the same time.
+// composeOnce is composeList, shared with those who ask for the same at the same
+// time. The key names what makes a list the same: a longer time it may take
+// makes another one of it. A caller leaves with its context.
 func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
 	if p.wish != nil {
 		return co.composeList(p)
 	}
-	name := composeKey{p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most}
-	co.group.Lock()
-	one, joined := co.group.running[name]
-	if !joined {
-		one = &composeCall{done: make(chan struct{})}
-		co.group.running[name] = one
+	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most)
+	call := co.group.DoChan(name, func() (list any, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("mirror: compose %s: panic: %v", p.target.Key, v)
+			}
+		}()
+		return co.composeList(p)
+	})
+	select {
+	case made := <-call:
+		list, _ := made.Val.(*composedList)
+		return list, made.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, ctx.Err())
 	}
-	co.group.Unlock()
-	if joined {
-		select {
-		case <-one.done:
-			return one.list, one.err
-		case <-ctx.Done():
-			return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, ctx.Err())
-		}
-	}
-	one.err = errors.New("mirror: compose: panic")
-	defer func() {
-		co.group.Lock()
-		delete(co.group.running, name)
-		co.group.Unlock()
-		close(one.done)
-	}()
-	one.list, one.err = co.composeList(p)
-	return one.list, one.err
 }

@@ -176,7 +176,7 @@ func newParts(o *Options) *Mirror {
 	m.invalidator = &invalidator{writer: m.writer}
 	records, _ := o.Store.(compose.Store)
 	m.composer = &composer{
-		holdings: m.holdings, coverage: o.Coverage, records: records, group: composeGroup{running: map[composeKey]*composeCall{}},
+		holdings: m.holdings, coverage: o.Coverage, records: records,
 		composing: make(chan struct{}, o.Limits.withDefaults().Lists),
 	}
 	m.reader = &reader{composer: m.composer, follow: m.follow, addCandidate: m.addCandidate}
