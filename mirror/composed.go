@@ -23,15 +23,6 @@ import (
 	"understudy/spec"
 )
 
-// Coverage is what the mirror needs of whoever walks the lists.
-type Coverage interface {
-	// Covered says whether every record upstream has of a kind with a clock in
-	// [from, to), 0 = open, is held, under one record or (parent "") under any;
-	// of an empty one (from = to), whether what has no clock is.
-	// It is called for every list that may be composed and must be cheap.
-	Covered(source, kind, parent string, from, to int64) (request.Coverage, bool)
-}
-
 // uncoveredError says why a list cannot be made from records now.
 type uncoveredError struct{ why string }
 

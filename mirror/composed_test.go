@@ -52,7 +52,7 @@ func (c *claims) Covered(_, kind, _ string, from, to int64) (request.Coverage, b
 	return told, c.ok
 }
 
-func (c *claims) Doubt(_, kind string, from, to int64) {
+func (c *claims) Recheck(_, kind string, from, to int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.doubted = append(c.doubted, fmt.Sprintf("%s [%d,%d)", kind, from, to))

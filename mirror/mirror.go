@@ -82,7 +82,7 @@ type Options struct {
 	Limits  Limits           // the same
 	Now     func() time.Time // the clock; nil = time.Now
 	Logger  *slog.Logger     // nil = silence
-	// Landed is told of every save that held at least one record or change, at
+	// PageSaved is told of every save that held at least one record or change, at
 	// once, from the saving goroutine: it must not wait. The changes of one kind
 	// come in the order of their numbers. nil: nobody is.
 	PageSaved func(request.PageSaved)

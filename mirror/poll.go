@@ -136,20 +136,34 @@ func (m *Mirror) startPoll(p *poll) {
 	}
 }
 
-// SetPolls replaces what of a source is kept warm: entries as in Source.Polls.
+// SetPolls replaces what of a source is kept warm by the settings: entries as in
+// Source.Polls.
 // Those that stay are not disturbed. Errors: a source the mirror does not
 // have, an entry that cannot be polled; nothing is changed then.
 func (m *Mirror) SetPolls(source string, entries []string) error {
+	return m.replacePolls(source, func(p *polled) { p.configured = entries })
+}
+
+// PollSynced replaces the kinds of a source that are kept warm because the crawler
+// keeps them up, besides those of SetPolls.
+func (m *Mirror) PollSynced(source string, kinds []string) error {
+	return m.replacePolls(source, func(p *polled) { p.synced = kinds })
+}
+
+func (m *Mirror) replacePolls(source string, change func(*polled)) error {
 	s := m.sources[source]
 	if s == nil {
 		return fmt.Errorf("mirror: polls: no source %q", source)
 	}
-	polls, err := s.pollsOf(entries)
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	wanted := s.polled
+	change(&wanted)
+	polls, err := s.pollsOf(wanted)
 	if err != nil {
 		return err
 	}
-	m.flights.Lock()
-	defer m.flights.Unlock()
+	s.polled = wanted
 	before := s.polls()
 	for key, p := range before {
 		if polls[key] != nil {

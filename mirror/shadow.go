@@ -63,13 +63,6 @@ func (sm shadowMirror) FromRecords(ctx context.Context, s shadow.Sample) *unders
 	return x.page
 }
 
-// Rechecker is what a Coverage can do besides: look again at once.
-type Rechecker interface {
-	// Doubt says that records with a clock in [from, to), 0 = open, may not be
-	// what was walked. It returns at once.
-	Doubt(source, kind string, from, to int64)
-}
-
 // maxRechecked bounds the records fetched again for one sample.
 const maxRechecked = 20
 
@@ -80,8 +73,7 @@ func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []st
 	for _, id := range gone[:min(len(gone), maxRechecked)] {
 		m.Hint(source, kind, id)
 	}
-	d, ok := m.coverage.(Rechecker)
-	if !ok || len(gone) == 0 {
+	if len(gone) == 0 {
 		return
 	}
 	from, to := int64(math.MaxInt64), int64(0)
@@ -93,7 +85,7 @@ func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []st
 	if from == 0 {
 		to = 0 // one without a clock
 	}
-	d.Doubt(source, kind, from, to)
+	m.coverage.Recheck(source, kind, from, to)
 }
 
 // check now and then asks upstream, too, what was just answered from records:

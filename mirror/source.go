@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"understudy"
@@ -19,6 +20,7 @@ import (
 type source struct {
 	Source
 	kinds      map[string]*kind // "" is the kind of paths the spec does not name
+	polled     polled           // guarded by the flights' lock
 	polling    atomic.Pointer[map[understudy.Key]*poll]
 	lastRead   atomic.Int64 // a word of time
 	pollBudget pollBudget
@@ -93,7 +95,8 @@ func (m *Mirror) addSource(given Source) error {
 		return err
 	}
 	s.lists = lists
-	polls, err := s.pollsOf(given.Polls)
+	s.polled.configured = given.Polls
+	polls, err := s.pollsOf(s.polled)
 	if err != nil {
 		return err
 	}
@@ -111,10 +114,13 @@ func (s *source) addKind(name string) *kind {
 // polls are the lists kept warm.
 func (s *source) polls() map[understudy.Key]*poll { return *s.polling.Load() }
 
-// pollsOf are the polls of entries (Source.PollTarget), by key.
-func (s *source) pollsOf(entries []string) (map[understudy.Key]*poll, error) {
-	polls := make(map[understudy.Key]*poll, len(entries))
-	for _, entry := range entries {
+// polled are the entries of a source that are polled (Source.PollTarget).
+type polled struct{ configured, synced []string }
+
+// pollsOf are the polls of entries, by key.
+func (s *source) pollsOf(wanted polled) (map[understudy.Key]*poll, error) {
+	polls := map[understudy.Key]*poll{}
+	for _, entry := range slices.Concat(wanted.configured, wanted.synced) {
 		t, err := s.PollTarget(entry)
 		if err != nil {
 			return nil, fmt.Errorf("mirror: source %s: polls: %w", s.Name, err)

@@ -20,7 +20,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -67,7 +66,6 @@ type App struct {
 	opened
 	frontends
 	counts
-	polls
 	lookups *lookups
 	exports *exports
 	erasing erasing
@@ -111,12 +109,6 @@ type counts struct {
 	// found no place, by source.
 	tooLarge atomic.Int64
 	noPlace  map[string]*atomic.Int64
-}
-
-// polls are the kinds that are polled because they are kept up, by source.
-type polls struct {
-	polling sync.Mutex
-	kept    map[string][]string
 }
 
 // Build opens everything, in the order the rooms need each other. On an error

@@ -4,24 +4,20 @@ package app
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
 	"understudy"
-	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/jobs"
-	"understudy/request"
-	"understudy/spec"
 )
 
 // openWalker makes the walker, before the runner that runs its jobs.
 func (h *App) openWalker() (err error) {
 	c, begun := h.cfg.Sync, time.Now()
 	h.walker, err = crawl.New(crawl.Options{
-		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf,
-		Remover: h.mirror, Retention: h.cfg.Retained(),
+		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Down: h.downWhy, Count: h.heldOf,
+		Retention: h.cfg.Retained(),
 		Settings: crawl.Settings{
 			Horizon: c.Horizon.Std(), Sweep: c.Sweep.Std(), Window: c.Window.Std(), Slice: c.Slice.Std(), Overlap: c.Overlap.Std(),
 			Slices: c.Slices, Page: c.Page,
@@ -29,7 +25,8 @@ func (h *App) openWalker() (err error) {
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: h.log,
 	})
 	if err == nil {
-		h.saved.Subscribe(func(_ context.Context, l request.PageSaved) error { h.walker.Landed(l); return nil })
+		h.mirror.SetCoverage(h.walker)
+		h.saved.Subscribe(h.walker.PageSaved)
 	}
 	return err
 }
@@ -81,40 +78,6 @@ func (h *App) walkKinds() []jobs.Kind {
 	return out
 }
 
-// walkPolls has kinds polled that are kept up, besides those of the settings.
-func (h *App) walkPolls(source string, kinds []string) error {
-	h.polling.Lock()
-	defer h.polling.Unlock()
-	if h.kept == nil {
-		h.kept = map[string][]string{}
-	}
-	h.kept[source] = slices.Clone(kinds)
-	for _, src := range h.sources {
-		if src.Name == source {
-			s := h.live.Load().Sources[source]
-			now := &spec.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
-			if err := config.CheckPolls(now, s); err != nil {
-				return err
-			}
-			return h.mirror.SetPolls(source, union(now.Polls, kinds))
-		}
-	}
-	return nil
-}
-
-// keptToo are the kinds of a source that are polled because they are kept up.
-func (h *App) keptToo(source string) []string {
-	h.polling.Lock()
-	defer h.polling.Unlock()
-	return slices.Clone(h.kept[source])
-}
-
-func union(a, b []string) []string {
-	out := slices.Concat(a, b)
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 // heldOf is how many records are held of a kind.
 func (h *App) heldOf(ctx context.Context, source, kind string) (int64, error) {
 	kinds, err := h.db.Kinds(ctx, source)
@@ -156,17 +119,4 @@ func (a *App) Sync(ctx context.Context, o crawl.Order, first bool) (crawl.Report
 	}
 	s, err := a.walker.State(ctx, o.Source, o.Kind)
 	return s.Report(), err
-}
-
-// coverage is the walker, which is made after the mirror.
-type coverage struct{ h *App }
-
-// Covered says what is held of a list.
-func (w coverage) Covered(source, kind, parent string, from, to int64) (request.Coverage, bool) {
-	return w.h.walker.Covered(source, kind, parent, from, to)
-}
-
-// Doubt has a stretch walked again.
-func (w coverage) Doubt(source, kind string, from, to int64) {
-	w.h.walker.Doubt(source, kind, from, to)
 }

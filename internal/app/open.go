@@ -83,7 +83,7 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 	o := mirror.Options{
 		PageSaved: h.tell,
 		Store:     h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
-		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.Settings.Limits), Coverage: coverage{h}, Notes: h.db,
+		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.Settings.Limits), Notes: h.db,
 	}
 	intents, err := store.OpenIntents(filepath.Join(b.Dir.Path, "intents"))
 	if err != nil {

@@ -108,14 +108,14 @@ func (h reloader) sameSources(cfg *config.Settings) error {
 // poll replaces the polls of every source, or of none.
 func (h reloader) poll(polls map[string][]string) error {
 	for i, src := range h.sources {
-		err := h.mirror.SetPolls(src.Name, union(polls[src.Name], h.keptToo(src.Name)))
+		err := h.mirror.SetPolls(src.Name, polls[src.Name])
 		if err == nil {
 			continue
 		}
 		for _, done := range h.sources[:i] {
 			was := &spec.Source{Name: done.Name, Spec: done.Spec, User: done.User, Polls: h.live.Load().Sources[done.Name].Polls}
 			err = errors.Join(err, config.CheckPolls(was, h.live.Load().Sources[done.Name]),
-				h.mirror.SetPolls(done.Name, union(was.Polls, h.keptToo(done.Name))))
+				h.mirror.SetPolls(done.Name, was.Polls))
 		}
 		return err
 	}

@@ -253,7 +253,7 @@ func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
 		return nil
 	}
 	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
-		w.Landed(request.PageSaved{Page: p})
+		w.pageSaved(request.PageSaved{Page: p})
 	}
 	return nil // what is not held left nothing behind
 }

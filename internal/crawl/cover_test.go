@@ -113,7 +113,7 @@ type history struct {
 func (h *history) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	landed, err := h.world.Fill(ctx, f)
 	if err == nil {
-		h.x.Landed(landed)
+		h.x.pageSaved(landed)
 	}
 	return landed, err
 }
@@ -319,7 +319,7 @@ func TestCoverageIsOfTheOldestWalkAndTheNewestPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.Landed(landed)
+		x.pageSaved(landed)
 		if c, ok = x.Covered("post", "letters", "", 0, 0); ok {
 			t.Errorf("a page that leaves a gap has landed, and all is covered: %+v", c)
 		}
@@ -387,14 +387,14 @@ func TestWhatIsDoubtedIsWalkedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 1000, Settings{})
 		old := time.Now().Add(-900 * time.Hour).Unix()
-		x.Doubt("post", "letters", old, old+1)
+		x.Recheck("post", "letters", old, old+1)
 		if err := x.look(t.Context()); err != nil || w.jobNames() != "" {
 			t.Errorf("walked a moment ago: %q, %v", w.jobNames(), err)
 		}
 		time.Sleep(time.Hour)
-		x.Doubt("post", "nothing", 0, 0)
-		x.Doubt("post", "letters", old, old+1)
-		x.Doubt("post", "letters", old-5, old+5)
+		x.Recheck("post", "nothing", 0, 0)
+		x.Recheck("post", "letters", old, old+1)
+		x.Recheck("post", "letters", old-5, old+5)
 		if err := x.look(t.Context()); err != nil || w.jobNames() != "sweep letters" {
 			t.Fatalf("promised %q, %v; want one sweep", w.jobNames(), err)
 		}
@@ -409,7 +409,7 @@ func TestWhatIsDoubtedIsWalkedAgain(t *testing.T) {
 		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok {
 			t.Errorf("what is doubted stays covered: %+v", c)
 		}
-		x.Doubt("post", "letters", 0, 0)
+		x.Recheck("post", "letters", 0, 0)
 		if err := x.look(t.Context()); err != nil || w.jobNames() != "sweep letters" {
 			t.Errorf("one without a clock: %q, %v", w.jobNames(), err)
 		}

@@ -21,17 +21,8 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/suggest"
-	"understudy/request"
 	"understudy/spec"
 )
-
-// Mirror is what the crawler needs of package mirror.
-type Mirror interface {
-	// Fill fetches a page and saves it. A refusal is a page with its status; a
-	// 404 or 410 of an instance removes the record. Errors: ErrUnavailable,
-	// ErrNotStored, ErrOutdated (come back later); that of Weigh; the context's.
-	Fill(context.Context, request.Fill) (request.PageSaved, error)
-}
 
 // Store is what the crawler needs of package store.
 type Store interface {
@@ -105,18 +96,14 @@ func (s Settings) withDefaults() Settings {
 // Options are what a crawler is made of. Functions and Logger may be nil.
 type Options struct {
 	Sources []*spec.Source
-	Mirror  Mirror
+	Mirror  Source
 	Store   Store
 	Notes   Notes
 	Jobs    Jobs
-	Remover Remover // nil: what has no path of its own is never removed
 	Settings
 	// Retention is how long records are kept, by source and kind. Older records are
 	// not stored, so no walk fetches them.
 	Retention map[string]map[string]time.Duration
-	// Polls gets the kinds of a source whose newest page has to stay warm, besides
-	// the kinds that are polled anyway.
-	Polls func(source string, kinds []string) error
 	// Count returns how many records of a kind are held; nil: the count of the last
 	// walk is reported instead.
 	Count func(ctx context.Context, source, kind string) (int64, error)

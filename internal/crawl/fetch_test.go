@@ -14,7 +14,7 @@ import (
 
 // press is a mirror whose pages all weigh the same.
 type press struct {
-	Mirror
+	Source
 	weight int64
 	fills  int
 }

@@ -72,12 +72,12 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	var walker *crawl.Crawler
 	h.mirror, err = mirror.New(mirror.Options{
 		Sources: []mirror.Source{{Source: h.src, Upstream: client}}, Store: h.db,
-		PageSaved: func(l request.PageSaved) { walker.Landed(l) },
+		PageSaved: func(l request.PageSaved) { _ = walker.PageSaved(t.Context(), l) },
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{
 		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Settings: settings,
-		Polls: h.mirror.SetPolls, Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
+		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 	})
 	must(t, err)
 	h.walker = walker

@@ -19,10 +19,10 @@ const (
 	doubtAgain = 600 // seconds after a walk in which it is not doubted
 )
 
-// Doubt says that records with a clock in [from, to) (Unix seconds, 0 and 0: any,
+// Recheck says that records with a clock in [from, to) (Unix seconds, 0 and 0: any,
 // or none) may not be what was walked. What was not walked within ten minutes is
 // walked again. It returns at once; what is covered stays so.
-func (w *Crawler) Doubt(source, kind string, from, to int64) {
+func (w *Crawler) Recheck(source, kind string, from, to int64) {
 	name := source + "/" + kind
 	if w.walks[name] == nil {
 		return

@@ -84,9 +84,6 @@ func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 
 // polls has the mirror poll what is kept up.
 func (w *Crawler) polls(ctx context.Context) error {
-	if w.o.Polls == nil {
-		return nil
-	}
 	for _, src := range w.o.Sources {
 		var kinds []string
 		for _, name := range w.names {
@@ -102,7 +99,7 @@ func (w *Crawler) polls(ctx context.Context) error {
 				kinds = append(kinds, x.kind.Name)
 			}
 		}
-		if err := w.o.Polls(src.Name, kinds); err != nil {
+		if err := w.o.Mirror.PollSynced(src.Name, kinds); err != nil {
 			return fmt.Errorf("walk: polls: %w", err)
 		}
 	}

@@ -154,12 +154,6 @@ func (s *sweepRun) sampled(ctx context.Context, missing []entry) error {
 	return nil
 }
 
-// Remover takes away a record that upstream shows no more and that has no path
-// of its own to be asked for.
-type Remover interface {
-	Remove(ctx context.Context, source, kind, id string) error
-}
-
 // maxMissed bounds what is remembered between two sweeps, in bytes of ids: what
 // is known of a kind has to fit into a note.
 const maxMissed = 24 << 10
@@ -185,10 +179,7 @@ func (s *sweepRun) unnamed(ctx context.Context, ids []string) error {
 			}
 			continue
 		}
-		if s.w.o.Remover == nil {
-			continue
-		}
-		if err := s.w.o.Remover.Remove(ctx, s.x.source.Name, s.x.kind.Name, id); err != nil {
+		if err := s.w.o.Mirror.Remove(ctx, s.x.source.Name, s.x.kind.Name, id); err != nil {
 			return err
 		}
 	}

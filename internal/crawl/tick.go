@@ -20,10 +20,15 @@ type head struct {
 	at   int64
 }
 
-// Landed is told of every page that was saved. It returns at once; what it
+// PageSaved is told of every page that was saved. It returns at once; what it
 // leads to happens in Run. A page it is not told of, or that is lost with the
 // process, is made up for by the next.
-func (w *Crawler) Landed(l request.PageSaved) {
+func (w *Crawler) PageSaved(_ context.Context, l request.PageSaved) error {
+	w.pageSaved(l)
+	return nil
+}
+
+func (w *Crawler) pageSaved(l request.PageSaved) {
 	if l.Page == nil {
 		return
 	}

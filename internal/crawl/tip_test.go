@@ -43,7 +43,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.Landed(landed)
+			x.pageSaved(landed)
 		}
 		ends := func(at time.Time, ids ...string) {
 			t.Helper()
@@ -122,7 +122,7 @@ func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.Landed(landed)
+			x.pageSaved(landed)
 			if err := x.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}

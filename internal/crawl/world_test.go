@@ -120,10 +120,14 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
+func (w *world) PollSynced(_ string, kinds []string) error {
+	w.polls = kinds
+	return nil
+}
+
 func (w *world) walker(s Settings) *Crawler {
-	x, err := New(Options{Sources: []*spec.Source{w.src}, Mirror: w, Store: w, Notes: w, Jobs: w, Settings: s, Remover: w,
-		Polls: func(_ string, kinds []string) error { w.polls = kinds; return nil },
-		Down:  func(string) string { return w.down }})
+	x, err := New(Options{Sources: []*spec.Source{w.src}, Mirror: w, Store: w, Notes: w, Jobs: w, Settings: s,
+		Down: func(string) string { return w.down }})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -441,7 +445,7 @@ func (w *world) poll(x *Crawler, kind string) {
 	w.mu.Lock()
 	w.asked = w.asked[:len(w.asked)-1]
 	w.mu.Unlock()
-	x.Landed(landed)
+	x.pageSaved(landed)
 	if err := x.look(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}

@@ -52,6 +52,8 @@ func (c covered) Covered(_, kind, _ string, from, to int64) (request.Coverage, b
 	return request.Coverage{At: *at, Newest: *at, Shapes: shapes}, true
 }
 
+func (covered) Recheck(string, string, int64, int64) {}
+
 const fewToken = "understudyfewtoken"
 
 // buildFew is a corridor in which one caller has row rules; full is called when
