@@ -116,9 +116,12 @@ func serveList(q *page.Exchange) error {
 	case q.Data == page.CsvSuffix, q.Data == page.LinesSuffix, q.Data == page.DataSuffix && len(ask.columns) > 0:
 		return l.exportList()
 	}
+	if err := q.Gate.Read(q.Caller, ask.target); err != nil {
+		return err
+	}
 	rows := make(chan int, 1)
 	counting := l.listCounting(rows)
-	view, own, done, err := q.Open(ask.target, nil)
+	view, own, done, err := q.OpenPermitted(ask.target, nil)
 	if err != nil || done {
 		return err
 	}

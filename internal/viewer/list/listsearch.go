@@ -55,24 +55,27 @@ func (q listing) conditions() (text string, ok bool) {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " "), true
 }
 
-// searchAsk is a list as a search; a problem when it cannot be one.
-func (q listing) searchAsk() (query.SearchRequest, error) {
-	var none query.SearchRequest
+// searchable is a problem when no list can be searched here.
+func (q listing) searchable() error {
 	switch {
 	case !q.Findable():
-		return none, page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
+		return page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
 	case !q.AsOf.At.IsZero():
-		return none, &page.Problem{
+		return &page.Problem{
 			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
 			Href: q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
 		}
 	}
-	if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
-		return none, err
-	}
+	return nil
+}
+
+// searchAsk is a list as a search, of a target that the gate has let pass; a
+// problem when it cannot be one.
+func (q listing) searchAsk() (query.SearchRequest, error) {
 	text, ok := q.conditions()
 	if !ok {
-		return none, page.BadRequest("This list cannot be sorted or searched", "One of its filters is known to upstream alone; take it out.", nil)
+		return query.SearchRequest{}, page.BadRequest("This list cannot be sorted or searched",
+			"One of its filters is known to upstream alone; take it out.", nil)
 	}
 	return query.SearchRequest{Text: text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Sort: q.ask.searchOrder(q.Kind)}, nil
 }
@@ -87,6 +90,12 @@ func (a arrangement) searchOrder(k *plan.Kind) string {
 
 // foundList is a list that upstream has no such form of.
 func (q listing) foundList() error {
+	if err := q.searchable(); err != nil {
+		return err
+	}
+	if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
+		return err
+	}
 	search, err := q.searchAsk()
 	if err != nil {
 		return err
@@ -94,7 +103,7 @@ func (q listing) foundList() error {
 	if q.Data != "" {
 		return exportFound(q.Exchange, exportName(q.Exchange, q.Source.Name, q.Kind.Name), search, q.chosen())
 	}
-	counting := q.listCounting(nil)
+	counting := facetPart{q.Exchange}.counting(search, nil)
 	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), query.MostHits)
 	own := q.V.Numbers.Begin(q.Exchange)
 	var result *query.SearchResult

@@ -57,6 +57,11 @@ func (q *Exchange) ask(ctx context.Context, a request.Request) Reading {
 	if err := q.Gate.Read(q.Caller, a.Target); err != nil {
 		return Reading{Err: err}
 	}
+	return q.askPermitted(ctx, a)
+}
+
+// askPermitted is ask of a target that the gate has let pass.
+func (q *Exchange) askPermitted(ctx context.Context, a request.Request) Reading {
 	a.AsOf, a.Flow = q.AsOf.At, q.Caller.Flow
 	if q.Caller.Grant != nil {
 		a.AgeLimit = q.Caller.Grant.MaxStale
@@ -171,16 +176,25 @@ func unreadable(why string) error {
 	}
 }
 
-// open reads the page an address means, and begins to ask which numbers are
+// Open reads the page an address means, and begins to ask which numbers are
 // our own; beside (nil: nothing) is begun when the page is not held. Data are sent
 // at once; done then is true.
 func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own marks, done bool, err error) {
 	if err := q.Gate.Read(q.Caller, t); err != nil {
 		return nil, nil, false, err
 	}
+	return q.OpenPermitted(t, beside)
+}
+
+// OpenPermitted is Open of a target that the gate has let pass.
+func (q *Exchange) OpenPermitted(t *spec.Target, beside func()) (view *access.View, own marks, done bool, err error) {
 	own = q.V.Numbers.Begin(q)
 	var r Reading
-	if err := q.First(func(ctx context.Context) error { r = q.Read(ctx, t); return nil }, beside); err != nil {
+	err = q.First(func(ctx context.Context) error {
+		r = q.askPermitted(ctx, request.Request{Target: t, NoCache: Forced(q.R)})
+		return nil
+	}, beside)
+	if err != nil {
 		return nil, nil, false, err
 	}
 	switch {
