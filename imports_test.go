@@ -20,9 +20,9 @@ var imports = map[string]string{
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/frontend internal/jobs internal/proxy internal/query " +
-		"internal/search internal/store internal/store/contents internal/viewer internal/viewer/page kit/accesslog " +
-		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror mirror/shadow " +
-		"request spec upstream upstream/throttle",
+		"internal/search internal/store internal/store/contents internal/store/erase internal/viewer " +
+		"internal/viewer/page kit/accesslog kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore " +
+		"kit/suggest mirror mirror/shadow request spec upstream upstream/throttle",
 	"internal/callers":             ". kit/accesslog spec",
 	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror mirror/shadow spec upstream",
 	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
@@ -46,18 +46,19 @@ var imports = map[string]string{
 	"internal/slowapi/format":   "",
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
-	"internal/store": ". internal/query internal/store/codec internal/store/contents internal/store/evict internal/store/jobs " +
+	"internal/store": ". internal/query internal/store/codec internal/store/erase internal/store/evict internal/store/jobs " +
 		"internal/store/kv internal/store/names internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer request spec",
 	"internal/store/codec":     ".",
 	"internal/store/contents":  ". internal/store/sqlite request spec",
+	"internal/store/erase":     ". internal/store/codec internal/store/kv internal/store/names internal/store/sqlite kit/jsonspan spec",
 	"internal/store/evict":     "internal/store/codec internal/store/sqlite",
 	"internal/store/jobs":      ". internal/store/sqlite",
 	"internal/store/kv":        ". internal/store/sqlite",
 	"internal/store/names":     "internal/store/sqlite",
 	"internal/store/postings":  "internal/store/sqlite",
 	"internal/store/sqlite":    ". spec",
-	"internal/store/storetest": ". internal/query internal/store kit/tokenizer request spec",
+	"internal/store/storetest": ". internal/query internal/store internal/store/erase kit/tokenizer request spec",
 	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/plan " +
 		"kit/accesslog kit/httprange request spec",
 	"internal/viewer/list": ". internal/access internal/query internal/viewer/page internal/viewer/plan kit/cycle kit/jsonspan " +

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store"
+	"understudy/internal/store/erase"
 	"understudy/request"
 )
 
@@ -21,7 +21,7 @@ func (s *stage) erase(t *testing.T, id string) {
 	if _, found, err := s.memory.EraseNumber(t.Context(), "twilio", "calls/"+id); err != nil || found.Records() != 1 {
 		t.Fatalf("found %+v, %v", found, err)
 	}
-	done, err := s.memory.CarryOut(t.Context(), store.Eraser{Gone: s.Erased})
+	done, err := s.memory.EraseListed(t.Context(), erase.Job{Gone: s.Erased})
 	if err != nil || len(done) != 1 {
 		t.Fatalf("receipts %+v, %v", done, err)
 	}

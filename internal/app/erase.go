@@ -22,6 +22,7 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
+	"understudy/internal/store/erase"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
@@ -51,7 +52,7 @@ func OpenErasing(ctx context.Context, cfg *config.Settings, settings string, dir
 func (f *FolderErasing) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
 	got, err := eraseIn(ctx, f.db, f.sources, e)
 	if err == nil && got.Receipt != nil {
-		_, err = f.db.CarryOut(ctx, store.Eraser{Files: f.files})
+		_, err = f.db.EraseListed(ctx, erase.Job{Files: f.files})
 	}
 	return got, err
 }
@@ -82,7 +83,7 @@ func eraseIn(ctx context.Context, db *store.DB, sources []*spec.Source, e diagno
 	if err != nil || len(kinds) == 0 {
 		return got, err // nothing was ever held
 	}
-	var found store.Found
+	var found erase.Found
 	if e.Dry || !e.Own {
 		if found, err = db.Find(ctx, e.Source, e.What); err != nil {
 			return got, err
@@ -94,7 +95,7 @@ func eraseIn(ctx context.Context, db *store.DB, sources []*spec.Source, e diagno
 		}
 	}
 	if !e.Dry {
-		var one store.Erasure
+		var one erase.Erasure
 		if one, found, err = db.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
 			r := receiptOf(one)
 			got.Receipt = &r
@@ -139,7 +140,7 @@ func receiptsIn(ctx context.Context, db *store.DB, before int64, limit int) (all
 	return all, err
 }
 
-func receiptOf(e store.Erasure) diagnostics.Receipt {
+func receiptOf(e erase.Erasure) diagnostics.Receipt {
 	return diagnostics.Receipt{Number: e.Number, Source: e.Source, Cause: e.Cause.String(), Hash: e.Hash, Begun: e.Begun, Done: known(e.Done),
 		Records: e.Records, Versions: e.Versions, Pages: e.Pages, Files: e.Files}
 }
@@ -191,7 +192,7 @@ func (h erasures) eraseKinds() []jobs.Kind {
 // eraseListed is the job that carries out what is listed.
 func (h erasures) eraseListed(ctx context.Context, r *jobs.Run) error {
 	h.erasing.runs.Add(1) // what is listed from here on may escape it
-	done, err := h.db.CarryOut(ctx, store.Eraser{
+	done, err := h.db.EraseListed(ctx, erase.Job{
 		Files: h.files, Gone: h.mirror.Erased,
 		Progress: func(done, total int64) { r.Progress(done, total, "") },
 	})

@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
 	"understudy/request"
 )
@@ -65,7 +66,7 @@ func TestBesideErased(t *testing.T) {
 	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.CarryOut(t.Context(), store.Eraser{}); err != nil {
+	if _, err := db.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := db.Holds(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
@@ -122,7 +123,7 @@ func TestListedBeforeACrash(t *testing.T) {
 	if w, err := db.Waiting(t.Context()); err != nil || w.Records != many {
 		t.Fatalf("waiting %+v, %v", w, err)
 	}
-	done, err := db.CarryOut(t.Context(), store.Eraser{})
+	done, err := db.EraseListed(t.Context(), erase.Job{})
 	if err != nil || len(done) != 1 || done[0].Number != listed.Number || done[0].Records != many || done[0].Done.IsZero() {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -181,7 +182,7 @@ func TestListedTwiceFarApart(t *testing.T) {
 		comeAndGo(n + 1)
 	}
 	comeAndGo(0)
-	done, err := db.CarryOut(t.Context(), store.Eraser{})
+	done, err := db.EraseListed(t.Context(), erase.Job{})
 	if err != nil || len(done) != 1 || done[0].Done.IsZero() || done[0].Versions != 2*(more+1) { // what it said again is kept once
 		t.Errorf("%+v, %v; want %d versions", done, err, 2*(more+1))
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"understudy/internal/store/erase"
 	"understudy/internal/store/sqlite"
 )
 
@@ -18,7 +19,7 @@ const expireBatch = 512 // records listed in one transaction
 // Expire lists the records of a kind that are older than its retention
 // (Options.Retention): whose clock is older, or, when it has none, that were
 // first seen earlier. They are counted and found no more, without a change: to
-// upstream nothing has happened. It says how many were listed; CarryOut does
+// upstream nothing has happened. It says how many were listed; EraseListed does
 // the rest. It looks at what is too old, at what has no clock, and at nothing
 // else.
 func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
@@ -37,7 +38,7 @@ func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err 
 		return 0, nil
 	}
 	list := func(all []found) error {
-		if err := db.mark(ctx, source, kind, 0, CauseAged, all); err != nil {
+		if err := db.mark(ctx, source, kind, 0, erase.CauseAged, all); err != nil {
 			return err
 		}
 		listed += len(all)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"understudy/internal/store/erase"
 	"understudy/internal/store/sqlite"
 )
 
@@ -35,10 +36,12 @@ func Clean(db *DB) (int64, error) { return db.pool.Sanitize(context.Background()
 func Tidied(db *DB) { db.evictor.Wait() }
 
 // List is EraseNumber up to where a crash may end it.
-func List(ctx context.Context, db *DB, source, what string) (Erasure, error) {
-	f, err := db.find(ctx, source, what)
-	if err != nil {
-		return Erasure{}, err
-	}
-	return db.list(ctx, source, what, f.all)
+func List(ctx context.Context, db *DB, source, what string) (erase.Erasure, error) {
+	e, _, err := erase.New(erase.Options{Pool: db.pool, Store: unmarked{erasable{db}}, Now: db.o.Now}).EraseNumber(ctx, source, what)
+	return e, err
 }
+
+// unmarked crashes before a record is marked.
+type unmarked struct{ erasable }
+
+func (unmarked) Mark(context.Context, int64) error { return nil }

@@ -146,11 +146,9 @@ func (f *forgetting) transaction(ctx context.Context, work func(c *sqlite.Conn) 
 }
 
 func (f *forgetting) deletePages(c *sqlite.Conn, numbers []int64) error {
-	args := make([]driver.Value, len(numbers))
-	for i, n := range numbers {
-		args[i] = n
-	}
-	return c.Query(deleteNumber, len(args), args, func([]driver.Value) error { f.found.pages++; return nil })
+	gone, err := deletePagesOf(c, numbers)
+	f.found.pages += int(gone)
+	return err
 }
 
 var selectRecordVersions = &sqlite.Statement{Head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2

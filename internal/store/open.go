@@ -18,6 +18,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/evict"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
@@ -53,13 +54,13 @@ type DB struct {
 	evictor  *evict.Evictor
 
 	erased atomic.Int64 // names that are not stored again
-	eraser eraser
 }
 
 // parts are the tables that other packages own.
 type parts struct {
 	*jobs.Queue
 	*kv.Table
+	*erase.Eraser
 }
 
 // indexes is what is kept in memory of the indexes of terms and words.
@@ -91,7 +92,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
-	db.eraser.turn = make(chan struct{}, 1)
+	db.Eraser = erase.New(erase.Options{Pool: db.pool, Store: erasable{db}, Now: o.Now})
 	c, err := opening{db}.begin(ctx)
 	if err != nil {
 		return nil, openError(path, err)

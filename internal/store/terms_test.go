@@ -16,6 +16,7 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
 )
 
@@ -88,7 +89,7 @@ func TestTermsLeave(t *testing.T) {
 	if _, _, err := db.EraseNumber(t.Context(), "twilio", numbers[2]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.CarryOut(t.Context(), store.Eraser{}); err != nil {
+	if _, err := db.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Clean(db); err != nil {

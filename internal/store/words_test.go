@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/sqlite"
 	"understudy/spec"
 	"understudy/upstream"
@@ -100,7 +101,7 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550000"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.CarryOut(t.Context(), Eraser{}); err != nil {
+	if _, err := db.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := countText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {

@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
 	"understudy/spec"
 	"understudy/upstream"
@@ -42,7 +43,7 @@ func TestContentsErased(t *testing.T) {
 	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
 		t.Fatal(err)
 	}
-	done, err := db.CarryOut(t.Context(), store.Eraser{Files: s.Files})
+	done, err := db.EraseListed(t.Context(), erase.Job{Files: s.Files})
 	if err != nil || len(done) != 1 || done[0].Files != 1 || done[0].Records != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -88,14 +89,14 @@ func TestContentsThatStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if done, err := db.CarryOut(context.Background(), store.Eraser{Files: s.Files}); err == nil {
+		if done, err := db.EraseListed(context.Background(), erase.Job{Files: s.Files}); err == nil {
 			t.Fatalf("a receipt for what is still there: %+v", done)
 		}
 	}
 	if err := os.Remove(filepath.Join(content, "full")); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := db.CarryOut(t.Context(), store.Eraser{Files: s.Files}); err != nil || len(done) != 1 {
+	if done, err := db.EraseListed(t.Context(), erase.Job{Files: s.Files}); err != nil || len(done) != 1 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 }

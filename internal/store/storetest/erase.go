@@ -13,19 +13,19 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
-	"understudy/internal/store"
+	"understudy/internal/store/erase"
 )
 
 // Erasing is a store that erases.
 type Erasing interface {
 	Store
-	Waiting(ctx context.Context) (store.Waiting, error)
-	Erasures(ctx context.Context, before int64, limit int) ([]store.Erasure, error)
-	Find(ctx context.Context, source, what string) (store.Found, error)
-	EraseNumber(ctx context.Context, source, what string) (store.Erasure, store.Found, error)
+	Waiting(ctx context.Context) (erase.Waiting, error)
+	Erasures(ctx context.Context, before int64, limit int) ([]erase.Erasure, error)
+	Find(ctx context.Context, source, what string) (erase.Found, error)
+	EraseNumber(ctx context.Context, source, what string) (erase.Erasure, erase.Found, error)
 	Expire(ctx context.Context, source, kind string) (int, error)
 	Horizon(source, kind string) int64
-	CarryOut(ctx context.Context, o store.Eraser) ([]store.Erasure, error)
+	EraseListed(ctx context.Context, o erase.Job) ([]erase.Erasure, error)
 }
 
 // Keep is the retention of messages in stores under RunErasing.
@@ -89,14 +89,14 @@ func messages(uri string, when, sent time.Time, rows ...row) *understudy.Page {
 // records, versions, pages.
 func (s *erasingSuite) carry(want ...string) {
 	s.Helper()
-	done, err := s.e.CarryOut(s.Context(), store.Eraser{})
+	done, err := s.e.EraseListed(s.Context(), erase.Job{})
 	if err != nil {
 		s.Fatal(err)
 	}
 	var got []string
 	for _, e := range done {
 		got = append(got, fmt.Sprint(e.Cause, " ", e.Records, " ", e.Versions, " ", e.Pages))
-		if e.Done.IsZero() || e.Begun.IsZero() || (e.Hash != "") != (e.Cause == store.CauseAsked) || e.Source != Source {
+		if e.Done.IsZero() || e.Begun.IsZero() || (e.Hash != "") != (e.Cause == erase.CauseAsked) || e.Source != Source {
 			s.Fatalf("receipt %+v", e)
 		}
 	}
@@ -451,7 +451,7 @@ func brokenOff(t *testing.T, s *erasingSuite) {
 	s.waiting(40)
 	broken := errors.New("broken off")
 	told := 0
-	_, err := s.e.CarryOut(t.Context(), store.Eraser{Gone: func(context.Context, string, []string) error { told++; return broken }})
+	_, err := s.e.EraseListed(t.Context(), erase.Job{Gone: func(context.Context, string, []string) error { told++; return broken }})
 	if !errors.Is(err, broken) || told != 1 {
 		t.Fatalf("%v, told %d times", err, told)
 	}
@@ -460,7 +460,7 @@ func brokenOff(t *testing.T, s *erasingSuite) {
 	}
 	// Whether memory has forgotten is not known: it is told again.
 	told = 0
-	done, err := s.e.CarryOut(t.Context(), store.Eraser{Gone: func(context.Context, string, []string) error { told++; return nil }})
+	done, err := s.e.EraseListed(t.Context(), erase.Job{Gone: func(context.Context, string, []string) error { told++; return nil }})
 	if err != nil || told == 0 || len(done) != 1 || done[0].Records != 40 || done[0].Versions != 40 || done[0].Pages != 40 ||
 		done[0].Done.IsZero() {
 		t.Fatalf("told %d times, %+v, %v", told, done, err)

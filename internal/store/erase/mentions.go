@@ -1,6 +1,7 @@
-// Beside: jobs and notes hold names and places, no texts; erasing makes sure.
+// Mentions in jobs and notes: those hold names and places, and no texts of records.
+// Erasing makes sure of it.
 
-package store
+package erase
 
 import (
 	"database/sql/driver"
@@ -9,9 +10,9 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// longTrace is how long a text must be to be looked for in jobs and notes,
+// longText is how long a text must be to be looked for in jobs and notes,
 // where a word like "messages" is no person's.
-const longTrace = 16
+const longText = 16
 
 var (
 	selectJobTexts  = &sqlite.Statement{Head: "SELECT number, key, payload, mark, error, note FROM job"}
@@ -23,19 +24,19 @@ var (
 	selectAllNotes  = &sqlite.Statement{Head: "SELECT name, value FROM note"}
 )
 
-// beside takes the batch's texts out of jobs and notes, in a transaction. A job
+// takeMentions takes the batch's texts out of jobs and notes, in a transaction. A job
 // or a note that is about them goes whole; of one that only mentions them the
 // mention goes.
-func (b *batch) beside(c *sqlite.Conn) error {
-	if !b.traces.worth() {
+func (b *batch) takeMentions(c *sqlite.Conn) error {
+	if !b.matches.any() {
 		return nil
 	}
 	var gone, mention []int64
 	err := c.Query(selectJobTexts, 0, nil, func(r []driver.Value) error {
 		switch {
-		case b.traces.inValue(r[1]) || b.traces.inValue(r[2]) || b.traces.inValue(r[3]):
+		case b.matches.inValue(r[1]) || b.matches.inValue(r[2]) || b.matches.inValue(r[3]):
 			gone = append(gone, r[0].(int64))
-		case b.traces.inValue(r[4]) || b.traces.inValue(r[5]):
+		case b.matches.inValue(r[4]) || b.matches.inValue(r[5]):
 			mention = append(mention, r[0].(int64))
 		}
 		return nil
@@ -43,7 +44,7 @@ func (b *batch) beside(c *sqlite.Conn) error {
 	var notes []string
 	if err == nil {
 		err = c.Query(selectAllNotes, 0, nil, func(r []driver.Value) error {
-			if b.traces.inValue(r[0]) || b.traces.inValue(r[1]) {
+			if b.matches.inValue(r[0]) || b.matches.inValue(r[1]) {
 				notes = append(notes, r[0].(string))
 			}
 			return nil
@@ -70,8 +71,8 @@ func (b *batch) beside(c *sqlite.Conn) error {
 	return err
 }
 
-// worth reports whether there is anything to look for in jobs and notes.
-func (t *matchers) worth() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
+// any reports whether there is anything to look for in jobs and notes.
+func (t *matchers) any() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
 
 // inValue reports whether a column holds a long text or a number.
 func (t *matchers) inValue(v driver.Value) bool {
@@ -87,7 +88,7 @@ func (t *matchers) inValue(v driver.Value) bool {
 func (b *batch) names(c *sqlite.Conn) error {
 	var sets []int64
 	err := c.Query(selectAllFields, 0, nil, func(r []driver.Value) error {
-		if b.traces.inValue(r[1]) {
+		if b.matches.inValue(r[1]) {
 			sets = append(sets, r[0].(int64))
 		}
 		return nil

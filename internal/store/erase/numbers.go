@@ -1,6 +1,6 @@
 // Numbers: everything in a text that may be a person's number.
 
-package store
+package erase
 
 import (
 	"strings"

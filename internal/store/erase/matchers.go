@@ -1,7 +1,7 @@
-// Traces: what of an erased body may stand in other places as well, and where
-// it stands.
+// Matchers: the texts of an erased body that may stand in other places as well,
+// and how they are found there.
 
-package store
+package erase
 
 import (
 	"bytes"
@@ -14,19 +14,19 @@ import (
 	"understudy/spec"
 )
 
-// leastTrace is how long a text must be to be looked for elsewhere; shorter
+// leastText is how long a text must be to be looked for elsewhere; shorter
 // ones stand everywhere.
-const leastTrace = 6
+const leastText = 6
 
-// matchers are the texts of erased bodies: the values of fields with a class. A
-// price is nobody's.
+// matchers are the texts of erased bodies: the values of fields with a class,
+// but for prices.
 type matchers struct {
 	texts   map[string]bool // as read
 	numbers map[string]bool // digits of those that are phone numbers
 	long    map[string]bool // those of texts that are long
 }
 
-func newTraces() *matchers {
+func newMatchers() *matchers {
 	return &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
 }
 
@@ -63,11 +63,11 @@ func (t *matchers) value(body []byte, v jsonspan.Value, phone bool) {
 		jsonspan.Elements(body, v, func(e jsonspan.Value) bool { t.value(body, e, phone); return true })
 	case jsonspan.String:
 		text := jsonspan.Text(body, v)
-		if len(text) < leastTrace {
+		if len(text) < leastText {
 			return
 		}
 		t.texts[text] = true
-		if len(text) >= longTrace {
+		if len(text) >= longText {
 			t.long[text] = true
 		}
 		if n := understudy.ReadPhone(text); phone && len(n.Digits) >= understudy.LeastPhone {

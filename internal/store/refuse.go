@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 
 	"understudy"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
@@ -121,13 +122,89 @@ var updateErased = &sqlite.Statement{Head: "UPDATE counter SET erased = erased +
 type marking struct {
 	*saving
 	erasure int64
-	cause   Cause
+	cause   erase.Cause
 	marked  int64
+}
+
+// markBatch is how many records are marked in one transaction.
+const markBatch = 256
+
+var (
+	selectUnmarked = &sqlite.Statement{Head: "SELECT g.number, g.record, k.name, s.name FROM erasing g " +
+		"JOIN kind k ON k.number = g.kind JOIN source s ON s.number = g.source WHERE g.state = 2 AND g.erasure = ? ORDER BY g.number LIMIT ?"}
+	updateMarked = &sqlite.Statement{Head: "UPDATE erasing SET state = 0 WHERE number = ?"}
+)
+
+// Mark implements erase.Index.
+func (e erasable) Mark(ctx context.Context, erasure int64) error {
+	for n := markBatch; n == markBatch; {
+		err := e.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+			var marked int64
+			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() (err error) {
+				n, marked, err = e.markSome(c, erasure)
+				return err
+			})
+			if err == nil {
+				e.db.erased.Add(marked) // before the next save
+			}
+			return broken, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markSome marks a few records and says how many those were, and how many of
+// them had not been marked before.
+func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, err error) {
+	type row struct {
+		number, record int64
+		kind, source   string
+	}
+	var rows []row
+	err = c.Query(selectUnmarked, 0, []driver.Value{erasure, int64(markBatch)}, func(r []driver.Value) error {
+		rows = append(rows, row{r[0].(int64), r[1].(int64), r[2].(string), r[3].(string)})
+		return nil
+	})
+	var m *marking
+	kind := ""
+	for _, one := range rows {
+		if err == nil && (m == nil || one.kind != kind) {
+			if m != nil {
+				marked += m.marked
+				err = m.finish()
+			}
+			if err == nil {
+				m, err = e.db.newMarking(c, one.source, one.kind, erasure, erase.CauseAsked)
+				kind = one.kind
+			}
+		}
+		var id string
+		if err == nil {
+			id, _, err = m.newest(one.record)
+		}
+		if err == nil {
+			err = m.one(id, one.record)
+		}
+		if err == nil {
+			err = c.Exec(updateMarked, 0, one.number)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	if m != nil && err == nil {
+		marked += m.marked
+		err = m.finish()
+	}
+	return len(rows), marked, err
 }
 
 // newMarking begins one for a kind; the caller holds the writing connection, is
 // in a transaction and ends with finish.
-func (db *DB) newMarking(c *sqlite.Conn, source string, kind string, erasure int64, cause Cause) (*marking, error) {
+func (db *DB) newMarking(c *sqlite.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
 	m := &marking{saving: &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.kind(source, kind)}, erasure: erasure, cause: cause}
 	return m, m.readCounters()
@@ -137,7 +214,7 @@ func (db *DB) newMarking(c *sqlite.Conn, source string, kind string, erasure int
 // that who keeps copies hears of it; age is nobody's news.
 func (m *marking) one(id string, record int64) error {
 	mark := int64(nameErased)
-	if m.cause == CauseAged {
+	if m.cause == erase.CauseAged {
 		mark = nameAged
 	}
 	changed, err := names.MarkErased(m.c, m.kind.number, sqlite.AppendID(nil, m.kind.prefix, id), mark)
@@ -162,7 +239,7 @@ func (m *marking) one(id string, record int64) error {
 		if err := m.went(record, present); err != nil {
 			return err
 		}
-		if m.cause == CauseAged {
+		if m.cause == erase.CauseAged {
 			m.counters.records--
 			m.counters.given.kind = true
 			m.db.changeSilently()
@@ -187,7 +264,7 @@ func (m *marking) finish() error {
 }
 
 // mark lists and marks records of one kind in one transaction.
-func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, cause Cause, all []found) error {
+func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, cause erase.Cause, all []found) error {
 	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		var marked int64
 		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {

@@ -1,6 +1,6 @@
 // What may be made of texts that may be numbers.
 
-package store
+package erase
 
 import (
 	"slices"

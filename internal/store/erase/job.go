@@ -1,13 +1,14 @@
-// Carrying out: what is listed is taken out of every row, a few records in one
-// transaction; then the file is cleaned and the receipt is written.
+// The erasure job: what is listed is taken out of every row, a few records in one
+// transaction. Then the free bytes of the file are overwritten and the receipt is
+// written.
 
-package store
+package erase
 
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 
-	"understudy/internal/store/contents"
 	"understudy/internal/store/sqlite"
 )
 
@@ -16,50 +17,40 @@ const (
 	eraseRecords = 32   // records in one transaction; those of one block together
 )
 
-// Eraser is what erasing needs beside the database. All may be nil.
-type Eraser struct {
-	Files *contents.Files // where the contents of records are
-	// Gone is told the kinds of which something went (none: perhaps all),
-	// before the file is cleaned, so that memory forgets it too.
+// Job is what EraseListed needs beside the database. All may be nil.
+type Job struct {
+	Files Contents // where the contents of records are
+	// Gone is told the kinds of which something went (none: perhaps all), before
+	// the free bytes are overwritten, so that caches in memory forget it too.
 	Gone func(ctx context.Context, source string, kinds []string) error
 	// Progress is told how many records of how many are done.
 	Progress func(done, total int64)
 }
 
-// eraser lets one goroutine at a time carry out.
-type eraser struct{ turn chan struct{} }
-
-// toErase tells whoever erases that a save has listed something.
-func (db *DB) toErase(s *saving) {
-	if s.erasing && db.o.ToErase != nil {
-		db.o.ToErase()
-	}
-}
-
-// CarryOut erases what is listed when it begins and returns the receipts that
+// EraseListed erases what is listed when it begins and returns the receipts that
 // are done by it, the newest first. Everything is done in small transactions,
 // may be broken off at any point and is finished by the next call; nothing is
 // done twice. One call runs at a time, others wait.
-func (db *DB) CarryOut(ctx context.Context, o Eraser) (done []Erasure, err error) {
-	leave, err := db.pool.Begin()
+func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err error) {
+	leave, err := r.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	select {
-	case db.eraser.turn <- struct{}{}:
-		defer func() { <-db.eraser.turn }()
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	done, err = (&carrying{db: db, o: o}).run(ctx)
+	done, err = (&job{Eraser: r, o: o}).run(ctx)
 	return done, sqlite.Failed(false, err, "erase what is listed")
 }
 
-// carrying is one call of CarryOut.
-type carrying struct {
-	db          *DB
-	o           Eraser
+// job is one call of EraseListed.
+type job struct {
+	*Eraser
+	o           Job
 	open        []Erasure
 	done, total int64
 }
@@ -72,7 +63,7 @@ var (
 	countErasing    = &sqlite.Statement{Head: "SELECT count(*) FROM erasing WHERE erasure > 0 AND state <> 1"}
 )
 
-func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
+func (r *job) run(ctx context.Context) ([]Erasure, error) {
 	if err := r.adopt(ctx); err != nil {
 		return nil, err
 	}
@@ -80,7 +71,7 @@ func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
 		return nil, nil
 	}
 	for _, e := range r.open {
-		if err := r.db.markListed(ctx, e.Number); err != nil {
+		if err := r.store.Mark(ctx, e.Number); err != nil {
 			return nil, err
 		}
 	}
@@ -99,21 +90,21 @@ func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
 			return nil, err
 		}
 	}
-	if err := r.db.sanitizeIfNeeded(ctx); err != nil {
+	if err := r.sanitizeIfNeeded(ctx); err != nil {
 		return nil, err
 	}
 	return r.finish(ctx)
 }
 
-// adopt gives what was listed by causes an errand, one a source and cause, and
-// learns which errands are open.
-func (r *carrying) adopt(ctx context.Context) error {
-	return r.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+// adopt gives the rows that saves listed an erasure, one a source and cause, and
+// reads which erasures are open.
+func (r *job) adopt(ctx context.Context) error {
+	return r.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			type errand struct{ source, cause int64 }
-			var all []errand
+			type owner struct{ source, cause int64 }
+			var all []owner
 			err := c.Query(selectUnadopted, 0, nil, func(row []driver.Value) error {
-				all = append(all, errand{row[0].(int64), row[1].(int64)})
+				all = append(all, owner{row[0].(int64), row[1].(int64)})
 				return nil
 			})
 			if err != nil {
@@ -121,7 +112,7 @@ func (r *carrying) adopt(ctx context.Context) error {
 			}
 			for _, e := range all {
 				var number int64
-				if _, err := c.One(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.db.o.Now().UnixNano()},
+				if _, err := c.One(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.now().UnixNano()},
 					func(row []driver.Value) { number = row[0].(int64) }); err != nil {
 					return err
 				}
@@ -142,13 +133,9 @@ func (r *carrying) adopt(ctx context.Context) error {
 }
 
 var (
-	selectSourceSkeletons = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? AND source = ? " +
-		"ORDER BY number LIMIT ?"}
 	countErasure = &sqlite.Statement{Head: "UPDATE erasure SET records = records + ?, versions = versions + ?, pages = " +
 		"pages + ?, files = files + ? WHERE number = ?"}
-	selectCurrentOf  = &sqlite.Statement{Head: "SELECT number, state FROM held WHERE number BETWEEN ? AND ? AND version = ?"}
-	updateErasedHeld = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
-	updateErasing    = &sqlite.Statement{Head: "UPDATE erasing SET state = 1 WHERE number = ?"}
+	updateErasing = &sqlite.Statement{Head: "UPDATE erasing SET state = 1 WHERE number = ?"}
 )
 
 var (
@@ -159,14 +146,14 @@ var (
 )
 
 // finish writes the receipts: nothing of what they name is left.
-func (r *carrying) finish(ctx context.Context) (done []Erasure, err error) {
-	err = r.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+func (r *job) finish(ctx context.Context) (done []Erasure, err error) {
+	err = r.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			done = nil
 			if err := c.Exec(deleteErasing, 0); err != nil {
 				return err
 			}
-			if err := c.Exec(closeErasures, 0, r.db.o.Now().UnixNano()); err != nil {
+			if err := c.Exec(closeErasures, 0, r.now().UnixNano()); err != nil {
 				return err
 			}
 			if err := c.Exec(deleteIdle, 0, int64(CauseRedacted)); err != nil {
@@ -191,18 +178,58 @@ var selectTaken = &sqlite.Statement{Head: "SELECT count(*) FROM erasing g JOIN e
 
 // sanitizeIfNeeded overwrites the free bytes of the file if anything was taken
 // out of its rows.
-func (db *DB) sanitizeIfNeeded(ctx context.Context) error {
+func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 	var taken int64
-	err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		_, err := c.One(selectTaken, nil, func(r []driver.Value) { taken = r[0].(int64) })
+	err := r.pool.Read(ctx, func(c *sqlite.Conn) error {
+		_, err := c.One(selectTaken, nil, func(row []driver.Value) { taken = row[0].(int64) })
 		return err
 	})
 	if err != nil || taken == 0 {
 		return err
 	}
-	if err := db.scrubWords(ctx); err != nil {
+	if err := r.store.SanitizeIndex(ctx); err != nil {
 		return err
 	}
-	_, err = db.pool.Sanitize(ctx)
+	_, err = r.pool.Sanitize(ctx)
 	return err
+}
+
+var selectTakenFrom = &sqlite.Statement{Head: "SELECT DISTINCT s.name FROM erasing g JOIN source s ON s.number = g.source " +
+	"WHERE g.state = 1 ORDER BY 1"}
+
+// tellTaken tells memory of what a call that broke off has taken: whether it
+// came to telling is not known.
+func (r *job) tellTaken(ctx context.Context) error {
+	if r.o.Gone == nil {
+		return nil
+	}
+	var sources []string
+	err := r.pool.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Query(selectTakenFrom, 0, nil, func(row []driver.Value) error {
+			sources = append(sources, row[0].(string))
+			return nil
+		})
+	})
+	for _, name := range sources {
+		if err == nil {
+			err = r.o.Gone(ctx, name, nil)
+		}
+	}
+	return err
+}
+
+// tell tells memory which kinds something went of.
+func (b *batch) tell(ctx context.Context) error {
+	if b.o.Gone == nil {
+		return nil
+	}
+	if b.records[0].cause == CauseAsked {
+		return b.o.Gone(ctx, b.name, nil)
+	}
+	var kinds []string
+	for i := range b.records {
+		kinds = append(kinds, b.records[i].kind.Name)
+	}
+	slices.Sort(kinds)
+	return b.o.Gone(ctx, b.name, slices.Compact(kinds))
 }

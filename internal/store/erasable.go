@@ -1,0 +1,120 @@
+// What the eraser asks of the store: bodies and pages, read and taken out.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"understudy/internal/store/codec"
+	"understudy/internal/store/erase"
+	"understudy/internal/store/sqlite"
+)
+
+// erasable is the store as erase.Store.
+type erasable struct{ db *DB }
+
+// Source implements erase.Catalog.
+func (e erasable) Source(name string) (number int64, ok bool) { return e.db.source(name) }
+
+// Kind implements erase.Catalog.
+func (e erasable) Kind(source, kind string) (k erase.Kind, ok bool) {
+	row := e.db.kind(source, kind)
+	if row == nil {
+		return erase.Kind{Name: kind}, false
+	}
+	return row.erasable(), true
+}
+
+func (k *kindRow) erasable() erase.Kind {
+	return erase.Kind{Number: k.number, Prefix: k.prefix, Name: k.name, Spec: k.spec}
+}
+
+var selectSourceBlocks = &sqlite.Statement{Head: `SELECT b.number, h.kind FROM block b JOIN shape h ON h.number = b.shape
+	JOIN kind k ON k.number = h.kind
+	WHERE b.number > ? AND k.source = ? ORDER BY b.number LIMIT ?`}
+
+// EachBody implements erase.Rows. It reads a few blocks in one read transaction.
+func (e erasable) EachBody(ctx context.Context, source int64, each func(k erase.Kind, one *codec.Entry)) error {
+	kinds := map[int64]*kindRow{}
+	e.db.catalog.mu.RLock()
+	for _, k := range e.db.catalog.kinds {
+		kinds[k.number] = k
+	}
+	e.db.catalog.mu.RUnlock()
+	last, more := int64(-1), true
+	for more {
+		n := 0
+		err := e.db.pool.Read(ctx, func(c *sqlite.Conn) error {
+			type place struct{ block, kind int64 }
+			var places []place
+			err := c.Query(selectSourceBlocks, 0, []driver.Value{last, source, int64(scanPages)}, func(r []driver.Value) error {
+				places = append(places, place{r[0].(int64), r[1].(int64)})
+				return nil
+			})
+			blocks := e.db.blocks(c)
+			for _, p := range places {
+				if err != nil {
+					return err
+				}
+				n, last = n+1, p.block
+				b, err := blocks.block(p.block)
+				if err != nil {
+					return err
+				}
+				for i := range b.entries {
+					one, err := blocks.entry(p.block*codec.PerBlock + int64(i))
+					if err != nil {
+						return err
+					}
+					if k := kinds[p.kind]; k != nil && !one.Pruned() {
+						each(k.erasable(), one)
+					}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		more = n == scanPages
+	}
+	return nil
+}
+
+var selectSourceSkeletons = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? AND source = ? " +
+	"ORDER BY number LIMIT ?"}
+
+// EachPage implements erase.Rows.
+func (e erasable) EachPage(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error {
+	return e.db.scan(ctx, selectSourceSkeletons, []driver.Value{source}, each)
+}
+
+// WatchPages implements erase.Rows.
+func (e erasable) WatchPages(ctx context.Context, saved func(page int64, versions []int64)) (end func(), err error) {
+	return e.db.watch(ctx, func(s *saving) {
+		versions := make([]int64, len(s.rows))
+		for i := range s.rows {
+			versions[i] = s.rows[i].Version
+		}
+		saved(s.number, versions)
+	})
+}
+
+// DeletePages implements erase.Rows.
+func (e erasable) DeletePages(c *sqlite.Conn, pages []int64) (gone int64, err error) {
+	return deletePagesOf(c, pages)
+}
+
+// deletePagesOf deletes pages by their numbers and returns how many there were.
+func deletePagesOf(c *sqlite.Conn, pages []int64) (gone int64, err error) {
+	args := make([]driver.Value, len(pages))
+	for i, n := range pages {
+		args[i] = n
+	}
+	err = c.Query(deleteNumber, len(args), args, func([]driver.Value) error { gone++; return nil })
+	return gone, err
+}
+
+// SanitizeIndex implements erase.Index.
+func (e erasable) SanitizeIndex(ctx context.Context) error { return e.db.scrubWords(ctx) }

@@ -1,0 +1,97 @@
+// Listing what was found for a person: whole or not at all. Then each record goes.
+
+package erase
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+	"strings"
+
+	"understudy/internal/store/sqlite"
+)
+
+var (
+	insertListed = &sqlite.Statement{Head: "INSERT INTO erasing (erasure, source, kind, record, cause, at, state) " +
+		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?)"}
+)
+
+// The states of a row of erasing.
+const (
+	stateMarked = 0 // it is to be erased, and is not stored again
+	stateTaken  = 1 // its texts are out of every row
+	stateListed = 2 // it is to be erased
+)
+
+// EraseNumber finds what belongs to a number (see Find) and lists it for
+// erasing, in one transaction: after a crash it is listed whole or not at all.
+// Then, a few in one transaction, each record that is there goes, which is a
+// change, and is not stored again; what a crash leaves of that
+// EraseListed does first. With nothing found nothing is listed and there is no
+// receipt. What is saved while it looks may escape it; a caller that waits for the
+// receipt calls it until nothing more is found. An error that comes with a
+// receipt's number came after it was listed: it will be erased.
+func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure, Found, error) {
+	leave, err := r.pool.Begin()
+	if err != nil {
+		return Erasure{}, Found{}, err
+	}
+	defer leave()
+	f, err := r.find(ctx, source, what)
+	if err != nil || len(f.all) == 0 {
+		return Erasure{}, f, sqlite.Failed(false, err, "erase in %s", source)
+	}
+	e, err := r.list(ctx, source, what, f.all)
+	if err == nil {
+		err = r.store.Mark(ctx, e.Number)
+	}
+	return e, f, sqlite.Failed(false, err, "erase in %s", source)
+}
+
+// list lists all records of an erasure. Rows are all it writes: a million of them take
+// seconds, their marks would take minutes.
+func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e Erasure, err error) {
+	number, _ := r.store.Source(source)
+	slices.SortFunc(all, func(a, b record) int { // one kind after the other, bodies that lie together
+		if a.kind != b.kind {
+			return strings.Compare(a.kind, b.kind)
+		}
+		return int(a.number - b.number)
+	})
+	kinds := map[string]int64{}
+	for _, one := range all {
+		if _, ok := kinds[one.kind]; !ok {
+			k, _ := r.store.Kind(source, one.kind)
+			kinds[one.kind] = k.Number
+		}
+	}
+	err = r.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			seal, err := sealKey(c)
+			if err != nil {
+				return err
+			}
+			now := r.now().UnixNano()
+			if _, err := c.One(insertErasure, []driver.Value{number, int64(CauseAsked), sealed(seal, source, what), now},
+				func(row []driver.Value) { e.Number = row[0].(int64) }); err != nil {
+				return err
+			}
+			var args []driver.Value
+			for part := range slices.Chunk(all, sqlite.MaxTuples) {
+				args = args[:0]
+				for _, one := range part {
+					args = append(args, e.Number, number, kinds[one.kind], one.number, int64(CauseAsked), now, int64(stateListed))
+				}
+				if err := c.ExecMany(insertListed, 7, args); err != nil {
+					return err
+				}
+			}
+			all, err := erasuresBetween(c, e.Number-1, e.Number, 1)
+			if err == nil && len(all) == 1 {
+				e = all[0]
+			}
+			return err
+		})
+	})
+	return e, err
+}
