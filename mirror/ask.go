@@ -70,7 +70,8 @@ func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error
 
 // searchAgain looks once more at what is held.
 func (rd *reader) searchAgain(ctx context.Context, r *reading) (*request.Response, error) {
-	return rd.search(ctx, &reading{Request: r.Request, source: r.source, kind: r.kind, now: rd.now(), again: true})
+	return rd.search(ctx, &reading{Request: r.Request, source: r.source, kind: r.kind, now: rd.now(), again: true,
+		entry: rd.hot.Find(r.Target.Key)})
 }
 
 // wait waits for the flight and leaves it.

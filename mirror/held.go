@@ -57,10 +57,9 @@ func (h *held) changed() understudy.Names {
 	return ""
 }
 
-// remembered looks into the ready part of the hot tier: no locks held, nothing
-// allocated.
-func (es *entries) remembered(key understudy.Key, k *kind, now time.Time) (held, bool) {
-	e := es.hot.Find(key)
+// remembered is an entry of the ready part of the hot tier: no locks held, nothing
+// allocated. e may be nil.
+func (es *entries) remembered(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (held, bool) {
 	if e == nil {
 		return held{}, false
 	}
@@ -81,7 +80,13 @@ func (es *entries) heldOf(e *cache.Entry, p *understudy.Page, gzip []byte, s sta
 // find looks everywhere. ok is false when nothing is held; err is the
 // context's, or ErrClosed.
 func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
-	if h, ok = hs.unpacked(t.Key, k, now); ok {
+	return hs.findFrom(ctx, hs.hot.Find(t.Key), t, k, now)
+}
+
+// findFrom is find for a caller that has looked into the hot tier: e is what it
+// found there, nil for nothing.
+func (hs *holdings) findFrom(ctx context.Context, e *cache.Entry, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
+	if h, ok = hs.unpacked(e, t.Key, k, now); ok {
 		v, _ := hs.ages().decide(&h, hs.ages().usual(), now)
 		// A list may have shown an instance's record since: the store knows.
 		if v == fresh || t.Instance == nil {
@@ -105,9 +110,8 @@ func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.
 	return h, ok, nil
 }
 
-// unpacked looks into both parts of the hot tier.
-func (es *entries) unpacked(key understudy.Key, k *kind, now time.Time) (held, bool) {
-	e := es.hot.Find(key)
+// unpacked is an entry of either part of the hot tier. e may be nil.
+func (es *entries) unpacked(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (held, bool) {
 	if e == nil {
 		return held{}, false
 	}

@@ -79,13 +79,14 @@ func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response
 	if a.NoCache && a.JoinOnly && !m.flies(a.Target.Key) {
 		a.NoCache = false
 	}
-	if h, ok := m.remembered(a.Target.Key, k, now); ok {
+	e := m.hot.Find(a.Target.Key)
+	if h, ok := m.remembered(e, a.Target.Key, k, now); ok {
 		m.ages().asFor(&a, k, &h)
 		if v, age := m.ages().decide(&h, m.ages().bounds(&a), now); v == fresh {
 			return m.hit(&h, &a, s, age, now), nil
 		}
 	}
-	return m.search(ctx, &reading{Request: a, source: s, kind: k, now: now})
+	return m.search(ctx, &reading{Request: a, source: s, kind: k, now: now, entry: e})
 }
 
 // reader answers requests, from what is held and from upstream.
@@ -101,19 +102,24 @@ type reading struct {
 	source *source
 	kind   *kind
 	now    time.Time
-	held   held // what to answer if upstream fails; page nil: nothing
-	forced bool // what is held is fresh, but not enough for the request
-	again  bool // it looks for the second time
+	entry  *cache.Entry // what the hot tier has of the key; may be nil
+	held   held         // what to answer if upstream fails; page nil: nothing
+	forced bool         // what is held is fresh, but not enough for the request
+	again  bool         // it looks for the second time
 
 	// What to answer besides: the list made from records, or upstream's own
 	// refusal.
 	composedFallback *composePlan
 	refusal          *understudy.Page
+
+	// The plan of the list made from records, if it was made and not used.
+	plan    *composePlan
+	planErr error
 }
 
 // search looks through everything held, then decides.
 func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, error) {
-	h, ok, err := rd.find(ctx, r.Target, r.kind, r.now)
+	h, ok, err := rd.findFrom(ctx, r.entry, r.Target, r.kind, r.now)
 	if err != nil {
 		return nil, err
 	}

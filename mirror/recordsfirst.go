@@ -121,13 +121,14 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 	if !r.trusted() {
 		return nil
 	}
-	p, err := co.planCompose(ctx, r.source, r.kind, r.Target, nil)
+	p, err := co.planFor(ctx, r)
 	if a := co.refused(r.source, r.Target, err); a != nil {
 		return a
 	}
 	if err != nil || !co.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
+	r.plan = nil                // it is used here
 	p.most = co.ages().Wait / 8 // then upstream is asked: it may know a shorter way
 	x, err := co.composeOnce(ctx, p)
 	if err != nil {
@@ -139,6 +140,15 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 		return nil
 	}
 	return co.composedAnswer(r.source, x, "composed")
+}
+
+// planFor is planCompose for the list a request names, made once for all that
+// look at it before it is composed.
+func (co *composer) planFor(ctx context.Context, r *reading) (*composePlan, error) {
+	if r.plan == nil && r.planErr == nil {
+		r.plan, r.planErr = co.planCompose(ctx, r.source, r.kind, r.Target, nil)
+	}
+	return r.plan, r.planErr
 }
 
 func stateOf(old bool) state {
@@ -170,7 +180,7 @@ func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 		r.refusal = co.absent(ctx, r)
 		return
 	}
-	p, err := co.planCompose(ctx, r.source, r.kind, r.Target, nil)
+	p, err := co.planFor(ctx, r)
 	if r.refusal = refusalOf(r.Target, err, r.now); err != nil || !r.trusted() {
 		return
 	}
