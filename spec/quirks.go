@@ -26,14 +26,6 @@ const (
 	QuirkCounts  = "counts"
 )
 
-// QuirkWords are the words under which the errors' codes and messages describe how
-// upstream refuses a parameter: a malformed date or truth value, a time from before
-// what is kept, too long a range, and paging. The status is 400. A word without a code
-// has that of invalid.
-func QuirkWords() []string {
-	return []string{"date", "bool", "retention", "range", "size", "size_above", "page", "token"}
-}
-
 // FilterOps are the ways in which a filter tests its field. The field is the value. Its
 // time lies within the day (month, year, second) given, at its beginning or later, up
 // to it, or before it. Its text contains the value, also with a star for any digit.

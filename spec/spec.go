@@ -65,7 +65,8 @@ type Errors struct {
 	ContentType string `yaml:"content_type"`
 	Template    string `yaml:"template"`
 	// Codes are by our word: unauthorized, forbidden, not_found, method, invalid,
-	// limited, server; or by one of a parameter (see QuirkWords).
+	// limited, server; or of a parameter: date, bool,
+	// retention, range, size, size_above, page, token.
 	Codes    map[string]int    `yaml:"codes"`
 	Messages map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
 	// Link is the page that explains an error code, {code} in it. Meanings explain a code

@@ -74,8 +74,8 @@ func TestHiddenRecordsAreNotThere(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, held %v", role, held), func(t *testing.T) {
 				w, face := hiddenWorld(t, role, held)
 				value := func(f *spec.Filter) string { return accesstest.Mark }
-				hidden := proxy.Examples(w.Source, w.Hidden, value)
-				never := proxy.Examples(w.Source, w.Never, value)
+				hidden := proxy.AllTargets(w.Source, w.Hidden, value)
+				never := proxy.AllTargets(w.Source, w.Never, value)
 				run := sample.OneIn(t, 12)
 				for i, target := range hidden {
 					for _, query := range []string{"", "understudy.as_of=2026-05-31"} {
@@ -144,7 +144,7 @@ func TestFoundRecordsAreThere(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			w, face := hiddenWorld(t, role, true)
-			for _, target := range proxy.Examples(w.Source, w.Shown, func(*spec.Filter) string { return "plain" }) {
+			for _, target := range proxy.AllTargets(w.Source, w.Shown, func(*spec.Filter) string { return "plain" }) {
 				tg, err := w.Source.Spec.Target("twilio", path(target), query(target))
 				if err != nil || tg.Kind == nil || len(tg.Kind.ID) == 0 || len(tg.Query) > 1 || strings.Contains(target, "NobodyKnows") {
 					continue

@@ -71,7 +71,7 @@ func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
 	b.o.Media = plantedMedia{}
 	value := func(*spec.Filter) string { return "HIDDENVALUE" }
 	id := func(kind string) string { return exampleID(b.o.Source.Spec.Kind(kind)) }
-	examples := Examples(b.o.Source, id, value)
+	examples := AllTargets(b.o.Source, id, value)
 	shown := 0
 	for _, status := range []int{200, 404, 400, 500} {
 		b.script.page = planted(t, b.o.Source.Spec, status)
@@ -105,7 +105,7 @@ func TestExamplesReachEveryRoute(t *testing.T) {
 	b := newBed(t)
 	id := func(kind string) string { return exampleID(b.o.Source.Spec.Kind(kind)) }
 	reached := map[string]bool{"GET /-/health": true}
-	for _, target := range Examples(b.o.Source, id, func(*spec.Filter) string { return "x" }) {
+	for _, target := range AllTargets(b.o.Source, id, func(*spec.Filter) string { return "x" }) {
 		path, query, _ := strings.Cut(target, "?")
 		at, err := b.o.Source.Spec.Target("twilio", path, query)
 		switch {

@@ -2,13 +2,6 @@
 
 package proxy
 
-import (
-	"strings"
-
-	"understudy"
-	"understudy/spec"
-)
-
 // Routes returns the patterns this frontend serves: methods and path templates of
 // the spec, then our own.
 func (p *Proxy) Routes() []string {
@@ -25,65 +18,4 @@ func (p *Proxy) Routes() []string {
 		}
 	}
 	return append(all, "GET /-/health")
-}
-
-// Examples returns request targets that reach every route of a source and every
-// kind of refusal. They contain each list plain, with each of its filters, with a
-// page size and with an unknown parameter. They also contain each instance, each
-// content, and paths that do not exist. id returns a record of a kind, value
-// returns a filter's value. Path variables that the spec fills by itself are filled.
-func Examples(s *spec.Source, id func(kind string) string, value func(f *spec.Filter) string) []string {
-	var all []string
-	for _, k := range s.Spec.Kinds {
-		for _, l := range k.Lists {
-			path := fill(s, k, l.Template(), nil, id)
-			all = append(all, path, path+"?NobodyKnowsThis=1", path+"?broken=%zz")
-			if size := s.Spec.PagingOf(l).Size; size != "" {
-				all = append(all, path+"?"+understudy.Query{{Name: size, Value: "2"}}.String())
-			}
-			for _, f := range l.Filters {
-				all = append(all, path+"?"+understudy.Query{{Name: f.Name, Value: value(f)}}.String())
-			}
-		}
-		for _, in := range k.Instances {
-			all = append(all, fill(s, k, in.Template(), in, id))
-		}
-		for _, m := range k.Media {
-			all = append(all, fill(s, k, m.Template(), &spec.Instance{ID: m.ID}, id))
-		}
-	}
-	return append(all, "/", "/nothing/here", "/-/health", "/-/stats", "/-/", "/%2e%2e/x")
-}
-
-// fill replaces the variables of a path template. Variables that name the record get
-// the parts of its id. The source's user is used where the spec says so. Another
-// variable gets an id of a kind whose name for one record it begins with.
-func fill(s *spec.Source, k *spec.Kind, path spec.Template, in *spec.Instance, id func(kind string) string) string {
-	var parts []string
-	if in != nil && len(in.ID) > 0 {
-		parts = strings.Split(id(k.Name), spec.IDSeparator)
-	}
-	filled, _ := path.Fill(func(name string) (string, bool) { return variable(s, k, in, name, parts, id), true })
-	return filled
-}
-
-func variable(s *spec.Source, k *spec.Kind, in *spec.Instance, name string, parts []string, id func(kind string) string) string {
-	if in != nil {
-		for i, part := range in.ID {
-			if part == name && i < len(parts) {
-				return parts[i]
-			}
-		}
-	}
-	if s.Spec.Vars[name] == "user" {
-		return s.User
-	}
-	// CallSid, conference_id: the kind whose name for one record it begins with.
-	for _, other := range s.Spec.Kinds {
-		if one := strings.ReplaceAll(other.One, " ", ""); one != "" &&
-			strings.HasPrefix(strings.ToLower(strings.ReplaceAll(name, "_", "")), one) {
-			return id(other.Name)
-		}
-	}
-	return id(k.Name)
 }

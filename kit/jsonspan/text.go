@@ -9,12 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// AppendString appends the decoded text of a string, given with its quotes. A
-// lone surrogate escape becomes U+FFFD; bytes that are not UTF-8 stay.
-func AppendString(dst, raw []byte) []byte {
-	return appendDecoded(dst, raw[1:len(raw)-1])
-}
-
 // Text is v for people: a string decoded, anything else as written.
 func Text(data []byte, v Value) string {
 	raw := v.Of(data)

@@ -36,8 +36,10 @@ func (r *Refusal) Page(t *spec.Target, at time.Time) *understudy.Page {
 	return p
 }
 
-// refuse is the refusal under one of the words of understudy.QuirkWords. What it
-// says must be known: else the list is not composed.
+// refuse is upstream's refusal of a parameter, under the word of the spec's errors
+// that describes it: date, bool, retention, range, size, size_above, page or token.
+// Its status is 400; a word without a code has that of invalid. Where the spec does
+// not say the message, the list is not composed.
 func (l *listRequest) refuse(word string) error {
 	return refusal(l.target, word, http.StatusBadRequest)
 }

@@ -37,16 +37,6 @@ const (
 	cutBusy  = 100 * time.Millisecond // the longest wait of one attempt; saves wait behind it
 )
 
-// residue is the open file, of whoever carries out.
-type residue struct{ file *os.File }
-
-func (r *residue) close() error {
-	if r.file == nil {
-		return nil
-	}
-	return r.file.Close()
-}
-
 // Sanitize overwrites every byte of the file that belongs to nothing, and returns
 // how many of them were not zero. One goroutine at a time may call it.
 func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
