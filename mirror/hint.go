@@ -23,8 +23,9 @@ const (
 	hinters   = 4                     // fetches for hints at once
 )
 
-// hints are the records somebody has lately hinted at.
+// hints are the records that were lately hinted at.
 type hints struct {
+	*filler
 	sync.Mutex
 	known   map[hinted]*hint
 	refused int64
@@ -58,11 +59,11 @@ func (m *Mirror) Hint(source, kind, id string) {
 	if s == nil || kind == "" || s.kinds[kind] == nil || id == "" {
 		return
 	}
-	m.hint(s.kinds[kind], id, nil)
+	m.hints.hint(s.kinds[kind], id, nil)
 }
 
 // hint has a record fetched. end is nil for a candidate.
-func (m *Mirror) hint(k *kind, id string, end func()) {
+func (hs *hints) hint(k *kind, id string, end func()) {
 	sp, owed := k.source.Spec.Kind(k.name), end != nil
 	target, ok := k.source.instanceOf(sp, id)
 	if len(sp.ID) == 0 || !ok {
@@ -72,29 +73,29 @@ func (m *Mirror) hint(k *kind, id string, end func()) {
 		return
 	}
 	name := hinted{k.source.Name, k.name, id}
-	m.hints.Lock()
-	defer m.hints.Unlock()
-	switch h := m.hints.known[name]; {
+	hs.Lock()
+	defer hs.Unlock()
+	switch h := hs.known[name]; {
 	case h != nil:
 		h.again, h.owed = h.again || h.begun, h.owed || owed
 		if owed {
 			h.ends = append(h.ends, end)
 		}
-	case !owed && len(m.hints.known) >= m.limits.Load().Hints:
-		m.hints.refused++
+	case !owed && len(hs.known) >= hs.limits.Load().Hints:
+		hs.refused++
 	default:
 		h = &hint{kind: k, target: target, owed: owed}
 		if owed {
 			h.ends = append(h.ends, end)
 		}
 		// Goroutines are added under the flights' lock while the mirror is open.
-		m.flights.Lock()
-		defer m.flights.Unlock()
-		if m.closed.Load() {
+		hs.flights.Lock()
+		defer hs.flights.Unlock()
+		if hs.closed.Load() {
 			return
 		}
-		m.hints.known[name] = h
-		m.work.Go(func() { m.look(name, h) })
+		hs.known[name] = h
+		hs.work.Go(func() { hs.look(name, h) })
 	}
 }
 
@@ -122,27 +123,27 @@ func (s *source) instanceOf(k *spec.Kind, id string) (*spec.Target, bool) {
 
 // look fetches one record for as long as hints come, and an owed one until
 // upstream has answered.
-func (m *Mirror) look(name hinted, h *hint) {
+func (hs *hints) look(name hinted, h *hint) {
 	wait, fails := hintAfter, 0
 	for {
-		if m.sleep(wait) != nil {
+		if hs.sleep(wait) != nil {
 			return
 		}
 		select {
-		case m.hints.running <- struct{}{}:
-		case <-m.ctx.Done():
+		case hs.running <- struct{}{}:
+		case <-hs.ctx.Done():
 			return
 		}
-		m.hints.Lock()
+		hs.Lock()
 		h.begun, h.again = true, false
-		m.hints.Unlock()
-		began := m.now()
-		early, err := m.lookOnce(h)
-		<-m.hints.running
+		hs.Unlock()
+		began := hs.now()
+		early, err := hs.lookOnce(h)
+		<-hs.running
 		if fails++; err == nil {
 			fails = 0
 		}
-		if m.sleep(remaining(m.now(), began.Add(hintEvery), hintEvery)) != nil || !m.lookAgain(name, h, early, err) {
+		if hs.sleep(remaining(hs.now(), began.Add(hintEvery), hintEvery)) != nil || !hs.lookAgain(name, h, early, err) {
 			return
 		}
 		wait = 0
@@ -165,14 +166,14 @@ func (v *env) sleep(d time.Duration) error {
 
 // lookAgain reports whether a record is to be fetched again; else its hints are
 // forgotten.
-func (m *Mirror) lookAgain(name hinted, h *hint, early bool, err error) bool {
-	m.hints.Lock()
-	defer m.hints.Unlock()
+func (hs *hints) lookAgain(name hinted, h *hint, early bool, err error) bool {
+	hs.Lock()
+	defer hs.Unlock()
 	if h.again || early || h.owed && err != nil {
 		h.begun = false
 		return true
 	}
-	delete(m.hints.known, name)
+	delete(hs.known, name)
 	for _, end := range h.ends {
 		end()
 	}
@@ -181,13 +182,13 @@ func (m *Mirror) lookAgain(name hinted, h *hint, early bool, err error) bool {
 
 // lookOnce fetches a record. It reports whether it shared a fetch that had begun
 // before the hint, which may have come too early.
-func (m *Mirror) lookOnce(h *hint) (early bool, err error) {
+func (hs *hints) lookOnce(h *hint) (early bool, err error) {
 	if h.target == nil {
 		h.kind.hinted()
 		return false, nil
 	}
 	fill := request.Fill{Target: h.target, Reason: request.Refresh, RecordsOnly: true}
-	landed, joined, err := m.fillOnce(m.ctx, &fill, h.kind.source, h.kind)
+	landed, joined, err := hs.fillOnce(hs.ctx, &fill, h.kind.source, h.kind)
 	if err != nil {
 		return joined, err
 	}

@@ -99,10 +99,10 @@ const (
 // number of goroutines.
 type Mirror struct {
 	parts
-	hints    hints
+	hints    *hints
 	media    *media.Cache
 	shadow   *shadow.Reads
-	prefetch chan candidate
+	prefetch *prefetcher
 	close    context.CancelFunc
 }
 
@@ -150,14 +150,13 @@ type parts struct {
 	*invalidator
 	*composer
 	*reader
+	*poller
 }
 
 // newParts joins the parts of a mirror, each with those it stands on.
 func newParts(o *Options) *Mirror {
 	m := &Mirror{
-		prefetch: make(chan candidate, maxHopes),
-		hints:    hints{known: map[hinted]*hint{}, running: make(chan struct{}, hinters)},
-		parts:    parts{env: &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}},
+		parts: parts{env: &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}},
 	}
 	m.env.ctx, m.close = context.WithCancel(context.Background())
 	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), recordWent: m.forgetMedia}
@@ -169,8 +168,12 @@ func newParts(o *Options) *Mirror {
 		},
 	}
 	m.holdings = &holdings{m.flights}
-	m.writer = &writer{holdings: m.holdings, tell: o.PageSaved, confirm: m.hint, owing: make(chan struct{}, 1)}
+	m.writer = &writer{holdings: m.holdings, tell: o.PageSaved, owing: make(chan struct{}, 1)}
 	m.filler = &filler{m.writer}
+	m.hints = &hints{filler: m.filler, known: map[hinted]*hint{}, running: make(chan struct{}, hinters)}
+	m.writer.confirm = m.hints.hint
+	m.prefetch = &prefetcher{m.filler, make(chan candidate, maxCandidates)}
+	m.poller = &poller{m.writer}
 	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, Notes: o.Notes, Now: o.Now, Logger: o.Logger})
 	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{m.filler}, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{writer: m.writer}
@@ -179,7 +182,7 @@ func newParts(o *Options) *Mirror {
 		holdings: m.holdings, coverage: o.Coverage, records: records,
 		composing: make(chan struct{}, o.Limits.withDefaults().Lists),
 	}
-	m.reader = &reader{composer: m.composer, follow: m.follow, addCandidate: m.addCandidate}
+	m.reader = &reader{composer: m.composer, follow: m.prefetch.follow, addCandidate: m.prefetch.addCandidate}
 	return m
 }
 
@@ -198,7 +201,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.startPolls()
 	m.work.Go(func() { m.shadow.Run(m.ctx) })
 	for range prefetchers {
-		m.work.Go(m.prefetcher)
+		m.work.Go(m.prefetch.run)
 	}
 	m.work.Go(func() { m.hot.Run(m.ctx) })
 	m.work.Go(m.flusher)

@@ -27,6 +27,9 @@ const (
 	quietFor = 3       // so many of them, one after the other
 )
 
+// poller keeps the polled pages warm.
+type poller struct{ *writer }
+
 // poll is one list's newest page, kept warm.
 type poll struct {
 	target *spec.Target
@@ -93,46 +96,46 @@ func (p *poll) caughtUp() time.Time {
 // quarters of its fresh time are over, give or take a little so that sources
 // do not keep step; the rest is room for a slow answer and for one that fails.
 // While much happens it comes due sooner.
-func (m *Mirror) keepWarm(p *poll) {
-	m.recall(p)
+func (po *poller) keepWarm(p *poll) {
+	po.recall(p)
 	r := pollInterval{pace: 1}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		r.jitter = 0.95 + rand.Float64()/10
-		timer.Reset(m.pollIn(p, &r))
+		timer.Reset(po.pollIn(p, &r))
 		select {
-		case <-m.ctx.Done():
+		case <-po.ctx.Done():
 			return
 		case <-p.gone:
 			return
 		case <-timer.C:
 		case <-p.wake:
-			r.urgent = p.hinted.Swap(false) || r.urgent || m.isSuperseded(p)
+			r.urgent = p.hinted.Swap(false) || r.urgent || po.isSuperseded(p)
 		}
-		if m.pollIn(p, &r) <= 0 && p.source.pollBudget.take(m.now(), len(p.source.polls())) {
-			m.pageSaved(p, &r)
+		if po.pollIn(p, &r) <= 0 && p.source.pollBudget.take(po.now(), len(p.source.polls())) {
+			po.pageSaved(p, &r)
 		}
 	}
 }
 
 // startPolls begins to keep warm what is polled.
-func (m *Mirror) startPolls() {
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	m.flights.polling = true
-	for _, s := range m.sources {
+func (po *poller) startPolls() {
+	po.flights.Lock()
+	defer po.flights.Unlock()
+	po.flights.polling = true
+	for _, s := range po.sources {
 		for _, p := range s.polls() {
-			m.startPoll(p)
+			po.startPoll(p)
 		}
 	}
 }
 
 // startPoll begins one; the flights' lock is held, so that whoever closes the
 // mirror waits for it.
-func (m *Mirror) startPoll(p *poll) {
-	if !m.closed.Load() {
-		m.work.Go(func() { m.keepWarm(p) })
+func (po *poller) startPoll(p *poll) {
+	if !po.closed.Load() {
+		po.work.Go(func() { po.keepWarm(p) })
 	}
 }
 
@@ -140,23 +143,23 @@ func (m *Mirror) startPoll(p *poll) {
 // Source.Polls.
 // Those that stay are not disturbed. Errors: a source the mirror does not
 // have, an entry that cannot be polled; nothing is changed then.
-func (m *Mirror) SetPolls(source string, entries []string) error {
-	return m.replacePolls(source, func(p *polled) { p.configured = entries })
+func (po *poller) SetPolls(source string, entries []string) error {
+	return po.replacePolls(source, func(p *polled) { p.configured = entries })
 }
 
 // PollSynced replaces the kinds of a source that are kept warm because the crawler
 // keeps them up, besides those of SetPolls.
-func (m *Mirror) PollSynced(source string, kinds []string) error {
-	return m.replacePolls(source, func(p *polled) { p.synced = kinds })
+func (po *poller) PollSynced(source string, kinds []string) error {
+	return po.replacePolls(source, func(p *polled) { p.synced = kinds })
 }
 
-func (m *Mirror) replacePolls(source string, change func(*polled)) error {
-	s := m.sources[source]
+func (po *poller) replacePolls(source string, change func(*polled)) error {
+	s := po.sources[source]
 	if s == nil {
 		return fmt.Errorf("mirror: polls: no source %q", source)
 	}
-	m.flights.Lock()
-	defer m.flights.Unlock()
+	po.flights.Lock()
+	defer po.flights.Unlock()
 	wanted := s.polled
 	change(&wanted)
 	polls, err := s.pollsOf(wanted)
@@ -173,12 +176,12 @@ func (m *Mirror) replacePolls(source string, change func(*polled)) error {
 		}
 	}
 	s.polling.Store(&polls)
-	if !m.flights.polling {
+	if !po.flights.polling {
 		return nil // Run starts them
 	}
 	for key, p := range polls {
 		if before[key] == nil {
-			m.startPoll(p)
+			po.startPoll(p)
 		}
 	}
 	return nil
@@ -186,18 +189,18 @@ func (m *Mirror) replacePolls(source string, change func(*polled)) error {
 
 // recall looks what the store holds, so that a restart asks for nothing that
 // is fresh.
-func (m *Mirror) recall(p *poll) {
-	now := m.now()
-	h, ok, err := m.find(m.ctx, p.target, p.kind, now)
+func (po *poller) recall(p *poll) {
+	now := po.now()
+	h, ok, err := po.find(po.ctx, p.target, p.kind, now)
 	if err == nil && ok && h.state == current {
 		p.completed(h.page, true)
 	}
 }
 
 // land refills once and counts failures.
-func (m *Mirror) pageSaved(p *poll, r *pollInterval) {
-	r.tried, r.urgent = m.now(), false
-	sum, err := m.refill(p)
+func (po *poller) pageSaved(p *poll, r *pollInterval) {
+	r.tried, r.urgent = po.now(), false
+	sum, err := po.refill(p)
 	if err != nil {
 		r.fails++
 		return
@@ -212,16 +215,16 @@ var errRefused = errors.New("mirror: upstream refuses the polled page")
 
 // refill waits for a flight to the polled page, whoever began it. The sum is that
 // of the page, zero when it counts for nothing.
-func (m *Mirror) refill(p *poll) (sum [16]byte, err error) {
-	f, _, err := m.join(p.target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
+func (po *poller) refill(p *poll) (sum [16]byte, err error) {
+	f, _, err := po.join(p.target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
 	if err != nil {
 		return sum, err
 	}
-	defer m.release(f, true)
+	defer po.release(f, true)
 	select {
 	case <-f.done:
-	case <-m.ctx.Done():
-		return sum, m.ctx.Err()
+	case <-po.ctx.Done():
+		return sum, po.ctx.Err()
 	}
 	switch {
 	case f.err != nil:
@@ -236,9 +239,9 @@ func (m *Mirror) refill(p *poll) (sum [16]byte, err error) {
 }
 
 // pollIn is how long until the page is due and may be asked for.
-func (m *Mirror) pollIn(p *poll, r *pollInterval) time.Duration {
-	now := m.now()
-	due := m.dueIn(p, r, now)
+func (po *poller) pollIn(p *poll, r *pollInterval) time.Duration {
+	now := po.now()
+	due := po.dueIn(p, r, now)
 	if due > 0 {
 		return due
 	}
@@ -246,8 +249,8 @@ func (m *Mirror) pollIn(p *poll, r *pollInterval) time.Duration {
 }
 
 // dueIn is how long until the page is due.
-func (m *Mirror) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
-	if m.saving.trouble() != "" && !r.tried.IsZero() {
+func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
+	if po.saving.trouble() != "" && !r.tried.IsZero() {
 		return remaining(now, r.tried.Add(pause), pause)
 	}
 	if r.fails > 0 {
@@ -259,16 +262,16 @@ func (m *Mirror) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 	if r.urgent || at.IsZero() {
 		return 0
 	}
-	age, sane := m.ages().age(now, at)
+	age, sane := po.ages().age(now, at)
 	if !sane {
 		return 0
 	}
-	every := time.Duration(float64(m.ages().Newest) * 0.75 * r.jitter)
+	every := time.Duration(float64(po.ages().Newest) * 0.75 * r.jitter)
 	pace := r.pace
 	switch {
-	case m.idle(&p.source.lastRead, now):
+	case po.idle(&p.source.lastRead, now):
 		pace = idleRate
-	case pace > 1 && !m.idle(&p.kind.lastRead, now):
+	case pace > 1 && !po.idle(&p.kind.lastRead, now):
 		pace = 1
 	}
 	// Looked at as often as usual, so that a reader who comes back is noticed.
@@ -278,9 +281,9 @@ func (m *Mirror) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 // Reading says that somebody follows a source without asking for pages: a feed's
 // subscriber. It counts as a reader for five minutes, so who follows on says it
 // again before they are over. It is cheap.
-func (m *Mirror) Reading(source string) {
-	if s := m.sources[source]; s != nil {
-		wasRead(&s.lastRead, m.monotonic(m.now()))
+func (po *poller) Reading(source string) {
+	if s := po.sources[source]; s != nil {
+		wasRead(&s.lastRead, po.monotonic(po.now()))
 	}
 }
 

@@ -64,8 +64,8 @@ func (s *pollBudget) lacking(now time.Time, polls int) time.Duration {
 
 // SetRate says how many requests a second the source takes; 0 = 10. Polls keep to
 // a tenth of them together. Error: a source the mirror does not have.
-func (m *Mirror) SetRate(source string, rate float64) error {
-	s := m.sources[source]
+func (po *poller) SetRate(source string, rate float64) error {
+	s := po.sources[source]
 	if s == nil {
 		return fmt.Errorf("mirror: rate: no source %q", source)
 	}
