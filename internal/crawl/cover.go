@@ -240,7 +240,7 @@ const maxUnfollowed = 20
 
 // recall finds what was saved before a start and not handled yet: changes of a
 // parent kind, and a newest page.
-func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
+func (w coverage) recall(ctx context.Context, x *kindCrawl) error {
 	m, err := w.read(ctx, x)
 	if err != nil || m.Rest == 0 {
 		return err
@@ -258,7 +258,7 @@ func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
 	return nil // what is not held left nothing behind
 }
 
-func (w *Crawler) recallChanges(ctx context.Context, x *kindCrawl, after int64) error {
+func (w coverage) recallChanges(ctx context.Context, x *kindCrawl, after int64) error {
 	for range maxUnfollowed {
 		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)
 		if err != nil {

@@ -75,7 +75,7 @@ func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 		}
 	}
 	for _, name := range w.names {
-		if err := w.recall(ctx, w.walks[name]); err != nil {
+		if err := (coverage{w}).recall(ctx, w.walks[name]); err != nil {
 			return err
 		}
 	}
