@@ -251,6 +251,14 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, why reque
 	return fs.begin(t, s, k, fetchOptions{reason: why})
 }
 
+// shut refuses what is new. Goroutines are only added under this lock while the
+// mirror is open, so that waiting for them afterwards waits for all.
+func (fs *flights) shut() {
+	fs.Lock()
+	defer fs.Unlock()
+	fs.closed.Store(true)
+}
+
 // freshSince reports whether a fresh page newer than since is in the hot tier.
 // A flight puts its page there before it leaves the list, so whoever holds the
 // list's lock and finds neither may begin one.

@@ -56,7 +56,7 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 		return e.Hash == m.hot.Hash(t.Key) || t.Instance != nil && t.ID != ""
 	})
 	if t.Instance != nil || t.Media != nil {
-		m.forgetMedia(k, t.ID)
+		m.recordWent(k, t.ID)
 	}
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s: %w", t.Key, err)
@@ -75,7 +75,7 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 		found.Pages, found.Versions, err = store.ForgetRecord(ctx, source, kind, id)
 		return found, err
 	}, func(*cache.Entry) bool { return true }) // those that show others come back from the store
-	m.forgetMedia(s.kinds[kind], id)
+	m.recordWent(s.kinds[kind], id)
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s %s %s: %w", source, kind, id, err)
 	}
@@ -172,7 +172,7 @@ func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 		return fmt.Errorf("mirror: remove %s/%s: %w: no kind of a source", source, kind, understudy.ErrInvalid)
 	}
 	k := s.kinds[kind]
-	m.forgetMedia(k, id)
+	m.recordWent(k, id)
 	if err := k.lock(ctx); err != nil {
 		return err
 	}

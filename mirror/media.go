@@ -49,6 +49,3 @@ func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	}
 	return m.media.Open(ctx, a)
 }
-
-// forgetMedia drops the contents of a record.
-func (m *Mirror) forgetMedia(k *kind, id string) { m.media.Forget(k.source.Name, k.name, id) }

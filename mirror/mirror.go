@@ -159,12 +159,14 @@ func newParts(o *Options) *Mirror {
 		parts: parts{env: &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}},
 	}
 	m.env.ctx, m.close = context.WithCancel(context.Background())
-	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), recordWent: m.forgetMedia}
+	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), recordWent: func(k *kind, id string) {
+		m.media.Forget(k.source.Name, k.name, id)
+	}}
 	m.flights = &flights{
 		entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
 		keep: func(f *flight, p *understudy.Page) {
 			m.fill(f, p)
-			m.sampled(f)
+			shadowMirror{m}.sampled(f)
 		},
 	}
 	m.holdings = &holdings{m.flights}
@@ -176,7 +178,9 @@ func newParts(o *Options) *Mirror {
 	m.poller = &poller{m.writer}
 	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, Notes: o.Notes, Now: o.Now, Logger: o.Logger})
 	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{m.filler}, Now: o.Now, Logger: o.Logger})
-	m.invalidator = &invalidator{writer: m.writer}
+	m.invalidator = &invalidator{writer: m.writer, contentsWritten: func(k *kind, w request.Write) {
+		m.media.Written(k.source.Name, k.name, w)
+	}}
 	records, _ := o.Store.(compose.Store)
 	m.composer = &composer{
 		holdings: m.holdings, coverage: o.Coverage, records: records,
@@ -207,20 +211,11 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.work.Go(m.flusher)
 	<-ctx.Done()
 	m.shut()
+	m.close()
 	m.media.Close()
 	m.work.Wait()
 	m.flushLast()
 	return nil
-}
-
-// shut refuses what is new and ends what runs. Goroutines are only added
-// under the flights' lock while the mirror is open, so that waiting for them
-// afterwards waits for all.
-func (m *Mirror) shut() {
-	m.flights.Lock()
-	m.closed.Store(true)
-	m.flights.Unlock()
-	m.close()
 }
 
 // word is a time as one word: nanoseconds since the mirror was made, never 0.

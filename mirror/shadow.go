@@ -13,9 +13,15 @@ import (
 	"understudy/request"
 )
 
+// shadowMirror is the mirror as its shadow reads need it.
+type shadowMirror struct{ m *Mirror }
+
+var _ shadow.Mirror = shadowMirror{}
+
 // sampled has a flight's page compared, if a reader caused it. A refusal is not
 // saved, and is made of no record.
-func (m *Mirror) sampled(f *flight) {
+func (sm shadowMirror) sampled(f *flight) {
+	m := sm.m
 	if f.err != nil || m.coverage == nil || f.recordsOnly || f.filled || f.source.lists.Of(f.target) == nil || f.page.NotStored != "" {
 		return
 	}
@@ -31,11 +37,6 @@ func (m *Mirror) sampled(f *flight) {
 	}
 	m.shadow.Add(shadow.Sample{Target: f.target, Page: f.page, Saved: saved - 1})
 }
-
-// shadowMirror is the mirror as its shadow reads need it.
-type shadowMirror struct{ m *Mirror }
-
-var _ shadow.Mirror = shadowMirror{}
 
 // FromRecords is what records answer to a sample's request; nil when it is
 // unknown.

@@ -18,6 +18,8 @@ type invalidator struct {
 	*writer
 	intents   Intents // nil: nobody remembers what a crash leaves
 	leftovers []leftover
+	// contentsWritten drops the contents that a write may have changed.
+	contentsWritten func(*kind, request.Write)
 }
 
 // touchTime bounds telling the store what a write touched. It runs to its end
@@ -124,23 +126,23 @@ func untouched(p *understudy.Page, err error) bool {
 }
 
 // invalidate tells hot tier and store of a write.
-func (m *Mirror) invalidate(ctx context.Context, k *kind, w request.Write, id string, a *request.Response) error {
+func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write, id string, a *request.Response) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
 	defer cancel()
-	begin := m.now()
-	m.touched(k, id)
-	m.media.Written(k.source.Name, k.name, w)
+	begin := iv.now()
+	iv.touched(k, id)
+	iv.contentsWritten(k, w)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
 			p.nudge()
 		}
 	}
-	err := m.touch(ctx, k, id)
+	err := iv.touch(ctx, k, id)
 	if err != nil {
 		k.source.counts.notStored.Add(1)
 		a.Detail = "not stored: " + lastWords(err)
 	}
-	a.Store = m.now().Sub(begin)
+	a.Store = iv.now().Sub(begin)
 	return err
 }
 
