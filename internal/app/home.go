@@ -24,8 +24,11 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 	s := page.Snapshot{
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
 		Kinds: map[string]page.Held{},
-		Warm:  m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, Upstream: c.Requests,
-		Ours: h.recent[source].last(), Theirs: health.Recent, DropIn: h.Address(source),
+		Answers: page.Answers{
+			Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, Upstream: c.Requests,
+		},
+		Latencies: page.Latencies{Ours: h.recent[source].last(), Theirs: health.Recent},
+		DropIn:    h.Address(source),
 	}
 	s.OurTimes, s.TheirTimes, s.Times = h.viewerTimes(source)
 	lists := h.mirror.Fidelity(source)

@@ -21,23 +21,38 @@ import (
 
 // detailPage is what detail.html shows.
 type detailPage struct {
-	Kind     *plan.Kind
-	Heading  string
-	ID       string
-	When     page.Cell // the clock field
-	State    page.Cell
-	Failed   bool
-	Reason   string        // what the failed state or code is
-	Meaning  string        // of the code, in few words
-	Docs     string        // upstream's page about it
-	Play     *page.Cell    // its content
-	Groups   []detailGroup // short ones, side by side
-	Long     []detailGroup
-	Closed   []detailGroup   // opened on request
-	Parts    *page.Parts     // its timeline, and the lists under it
-	Kept     []template.HTML // all but Parts, as it was drawn before; nil: it is not
+	Kind    *plan.Kind
+	Heading string
+	ID      string
+	When    page.Cell // the clock field
+	recordState
+	Play *page.Cell // its content
+	recordFields
+	Parts *page.Parts     // its timeline, and the lists under it
+	Kept  []template.HTML // all but Parts, as it was drawn before; nil: it is not
+	recordLinks
+	Raw string
+}
+
+// recordState is how a record does.
+type recordState struct {
+	State   page.Cell
+	Failed  bool
+	Reason  string // what the failed state or code is
+	Meaning string // of the code, in few words
+	Docs    string // upstream's page about it
+}
+
+// recordFields are the fields of a record in groups.
+type recordFields struct {
+	Groups []detailGroup // short ones, side by side
+	Long   []detailGroup
+	Closed []detailGroup // opened on request
+}
+
+// recordLinks are where a record's page leads.
+type recordLinks struct {
 	Related  []page.Link
-	Raw      string
 	Data     string
 	Above    *page.Link // the record it lies under, when its address names one
 	ListHref string     // the list it is in; "" when there is none to open
@@ -181,7 +196,8 @@ func (q *record) readOwn(params understudy.Query, known []string) ([]string, err
 
 // detailPage is what a record's page shows of the record.
 func (q *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
-	p := &detailPage{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.One), ID: row.ID, Failed: page.Failed(q.Kind, row), Raw: pretty(row.Raw())}
+	p := &detailPage{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.One), ID: row.ID, Raw: pretty(row.Raw())}
+	p.Failed = page.Failed(q.Kind, row)
 	p.Data = q.AsOf.Keep(q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
 		p.Data = q.AsOf.Keep(q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))

@@ -145,7 +145,7 @@ func open(t testing.TB, set ...func(*page.Options)) *house {
 func snapshot(context.Context, string) page.Snapshot {
 	s := page.Snapshot{
 		State: "ok", Since: noon.Add(-3 * time.Hour), DropIn: "http://127.0.0.1:4115",
-		Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Coalesced: 9, Upstream: 141,
+		Answers: page.Answers{Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Coalesced: 9, Upstream: 141},
 		Kinds: map[string]page.Held{
 			"calls": {Records: 5000, CaughtUp: noon.Add(-10 * time.Second)}, "messages": {Records: 10000, CaughtUp: noon.Add(-8 * time.Second)},
 			"incoming_phone_numbers": {Records: 8, Complete: true}, "accounts": {Records: 2},

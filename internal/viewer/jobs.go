@@ -35,19 +35,29 @@ type jobPart struct {
 
 // jobView is one job.
 type jobView struct {
-	Number     int64
-	Kind, Key  string
-	State      string
-	Tone       string
-	Tries      string // "try 2 of 5"
-	Bar        *page.Bar
-	When       string // what the moment is
-	At         *page.When
-	Error      string
-	Stop       bool // asked to end
-	CanCancel  bool
-	CanReplay  bool
+	Number    int64
+	Kind, Key string
+	State     string
+	Tone      string
+	Tries     string // "try 2 of 5"
+	Bar       *page.Bar
+	jobMoment
+	Error string
+	jobActions
 	Lane, Size string
+}
+
+// jobMoment is the moment of a job that matters now.
+type jobMoment struct {
+	When string // what the moment is
+	At   *page.When
+}
+
+// jobActions are what may be done with a job.
+type jobActions struct {
+	Stop      bool // asked to end
+	CanCancel bool
+	CanReplay bool
 }
 
 // jobsView is the page of the jobs.
@@ -150,8 +160,8 @@ func laterFirst(a, b understudy.Job) int {
 }
 
 func (q jobsView) jobView(j understudy.Job) jobView {
-	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error,
-		Lane: j.Priority.String(), Size: size(j.Weight)}
+	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Error: j.Error,
+		Lane: j.Priority.String(), Size: size(j.Weight), jobActions: jobActions{Stop: j.Stop}}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
 		out.Tries = "try " + strconv.Itoa(j.Attempt)
 		if j.Attempts > 0 {

@@ -19,27 +19,42 @@ import (
 
 // listPage is what list.html shows.
 type listPage struct {
+	listHead
+	listTools
+	Rollup *rollup
+	Table  page.Table
+	turning
+	Counts counts // those that are there when the page begins
+	Parts  *page.Parts
+	Kept   []template.HTML // all but AsOf, Came, Counts and Parts, as it was drawn before; nil: it is not
+	Came   *provenance
+	AsOf   *page.When
+	listOrigin
+}
+
+// listHead names a list.
+type listHead struct {
 	Kind    *plan.Kind
 	Heading string
 	Scope   *page.Link // the record the list lies under
 	Lacks   string     // what the reader must give before there is a list
 	Pick    *page.Link // where to find it
 	Tabs    []page.Link
+}
+
+// listTools are what a reader can do with a list.
+type listTools struct {
 	Form    form
-	Rollup  *rollup
-	Table   page.Table
-	turning
 	Columns columnForm
 	Exports []download
 	Moment  *momentForm // nil: the kind has no past
-	Counts  counts      // those that are there when the page begins
-	Parts   *page.Parts
-	Kept    []template.HTML // all but AsOf, Came, Counts and Parts, as it was drawn before; nil: it is not
-	Found   []string        // what to know of records that were searched for
-	Came    *provenance
-	AsOf    *page.When
-	Then    bool   // the page shows an earlier moment
-	Live    string // the feed of the kind's changes
+}
+
+// listOrigin is where the rows of a list come from.
+type listOrigin struct {
+	Found []string // what to know of records that were searched for
+	Then  bool     // the page shows an earlier moment
+	Live  string   // the feed of the kind's changes
 }
 
 // turning is where the pages of a list lead.
@@ -181,8 +196,9 @@ func (q listing) live() string {
 // listFrame is what a list's page has around its rows.
 func (q listing) listFrame() *listPage {
 	p := &listPage{
-		Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs(), Form: filterForm{q.Exchange}.form(q.ask),
-		Then: !q.AsOf.At.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
+		listHead:   listHead{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs()},
+		listTools:  listTools{filterForm{q.Exchange}.form(q.ask), q.columnForm(), q.exports(), q.momentForm()},
+		listOrigin: listOrigin{Then: !q.AsOf.At.IsZero()},
 	}
 	of := q.ask.list.Under
 	if id := of.Id(q.ask.value(q.Source)); id != "" && q.SeesKind(of.Kind) {

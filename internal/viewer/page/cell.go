@@ -25,17 +25,22 @@ type Cell struct {
 	Text  string
 	Tone  string // class of the text: "pill bad", "masked", "none"; "" = plain
 	Href  string // where it leads; "" = nowhere
-	Says  string // what a screen reader says of the link, when the text does not
+	Annotation
 	Hint  string // the exact value, on hover
+	Prose bool   // words of people, in any direction
+	Wide  bool   // longer than one line
+	Play  *playing
+}
+
+// Annotation is what a cell shows beside its text.
+type Annotation struct {
+	Says  string // what a screen reader says of the link, when the text does not
 	Stamp string // a moment for machines
 	Unit  string
 	Note  string   // what the text means, in few words
 	Copy  string   // what the copy button takes
 	Own   bool     // one of our own numbers
-	Prose bool     // words of people, in any direction
 	Marks [][2]int // places in Text that stand out
-	Wide  bool     // longer than one line
-	Play  *playing
 }
 
 // clipped is the longest text a table shows, in runes.

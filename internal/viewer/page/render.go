@@ -60,27 +60,47 @@ func readPages(assets fs.FS, static *files) (*pages, error) {
 
 // frame is what every page has around its own content.
 type frame struct {
-	Title   string
-	CSS     string
-	JS      string
-	Keys    string
-	Hints   string // the page of what keys do
-	Icon    string
-	Where   string // which page this is: "home", "list"
-	Source  *plan.Source
-	Nav     nav
-	Banners []banner
-	Typed   string // what the search box holds
-	Finds   bool   // it takes words, too
+	Title string
+	pageFiles
+	Hints string // the page of what keys do
+	location
+	Notices notices
+	searchBox
 	Zone    zoneMenu
-	Asked   string // who is asked for the page's own content, while that is on its way
-	Then    *then  // the earlier moment shown
-	Notice  string // what a reader should know of the answer's age
 	Footer  footer
 	Main    any
 	Version string
 	Caller  string
 	Kept    []template.HTML // what stands above the page's own content, as it was drawn before
+}
+
+// pageFiles are the addresses of the files of a page.
+type pageFiles struct {
+	CSS  string
+	JS   string
+	Keys string
+	Icon string
+}
+
+// location is where in the viewer a page is.
+type location struct {
+	Where  string // which page this is: "home", "list"
+	Source *plan.Source
+	Nav    nav
+}
+
+// searchBox is the box above each page.
+type searchBox struct {
+	Typed string // what the search box holds
+	Finds bool   // it takes words, too
+}
+
+// notices are what a reader should know of a page.
+type notices struct {
+	Banners []banner
+	Asked   string // who is asked for the page's own content, while that is on its way
+	Then    *then  // the earlier moment shown
+	Notice  string // what a reader should know of the answer's age
 }
 
 type zoneMenu struct {
@@ -125,11 +145,14 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 		if err != nil {
 			return err
 		}
-		f = frame{Kept: marks, Hints: l.hints(), Banners: l.banners(), Version: q.V.Version, Caller: q.Caller.Name, Footer: l.footer()}
+		f = frame{
+			Kept: marks, Hints: l.hints(), Notices: notices{Banners: l.banners()},
+			Version: q.V.Version, Caller: q.Caller.Name, Footer: l.footer(),
+		}
 	default:
 		f = l.frame(page, title)
 	}
-	f.Then, f.Notice, f.Main = l.then(), l.notice(), main
+	f.Notices.Then, f.Notices.Notice, f.Main = l.then(), l.notice(), main
 	return l.fill(status, page, name, f)
 }
 
@@ -143,9 +166,11 @@ func (q layout) footer() footer { return footer{q: q.Exchange, began: q.V.Now(),
 func (q layout) frame(page, title string) frame {
 	files := q.V.pages.files.Address
 	return frame{
-		Title: title, Where: page, Source: q.Source, Nav: q.nav(), Banners: q.banners(), Typed: q.Typed, Finds: q.Findable(),
-		Version: q.V.Version,
-		CSS:     files["viewer.css"], JS: files["viewer.js"], Keys: files["keys.js"], Hints: q.hints(), Icon: files["icon.svg"],
+		Title: title, Version: q.V.Version, Hints: q.hints(),
+		pageFiles: pageFiles{CSS: files["viewer.css"], JS: files["viewer.js"], Keys: files["keys.js"], Icon: files["icon.svg"]},
+		location:  location{Where: page, Source: q.Source, Nav: q.nav()},
+		Notices:   notices{Banners: q.banners()},
+		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable()},
 		Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath +
 			plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
 		Footer: q.footer(), Caller: q.Caller.Name,

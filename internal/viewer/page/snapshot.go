@@ -91,16 +91,26 @@ type Snapshot struct {
 	Kinds     map[string]Held // by kind
 	Webhooks  []Webhook       // shown to those who see everything
 
+	Answers
+	Latencies
+	// DropIn is the address programs use in upstream's stead.
+	DropIn string
+}
+
+// Answers are the answers so far, by how they came, and the requests sent upstream.
+type Answers struct {
 	// Answers so far, by how they came, and requests sent upstream.
 	Warm, Stale, Cold, Composed, Coalesced, Upstream int64
+}
+
+// Latencies are recent answer times and sums of all.
+type Latencies struct {
 	// Ours and Theirs are recent answer times, oldest first.
 	Ours, Theirs []time.Duration
 	// OurTimes and TheirTimes sum up all answer times since the start, and Times
 	// upstream's by kind and reason; these are shown to those who see everything.
 	OurTimes, TheirTimes Times
 	Times                []Times
-	// DropIn is the address programs use in upstream's stead.
-	DropIn string
 }
 
 // Times sum up how long answers took. Everything may be zero.

@@ -21,9 +21,9 @@ func (q response) above() error {
 	buf.Reset()
 	defer q.V.pages.buffers.Put(buf)
 	f := layout(q).frame("list", q.expected())
-	f.Asked = "Upstream"
+	f.Notices.Asked = "Upstream"
 	if q.Source != nil {
-		f.Asked = q.Source.Spec.Title
+		f.Notices.Asked = q.Source.Spec.Title
 	}
 	if err := q.V.pages.byName["list"].ExecuteTemplate(buf, "above", f); err != nil {
 		return err

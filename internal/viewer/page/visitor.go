@@ -96,19 +96,24 @@ const mostSearched = 500
 // requests. It is safe for concurrent use.
 type Visitor struct {
 	Options
-	Planned   []*plan.Source
-	ByName    map[string]*plan.Source
-	Files     *files
-	pages     *pages
+	Planned []*plan.Source
+	ByName  map[string]*plan.Source
+	Files   *files
+	pages   *pages
+	caches
+	Seed    maphash.Seed // of what identities are made of
+	zones   *zones
+	Numbers *numbers
+	Forms   *http.CrossOriginProtection
+	Glance  time.Duration // tests have less
+}
+
+// caches are what pages keep between requests.
+type caches struct {
 	Kept      *lru.Cache[Identity, []*Fragment]
 	searched  *lru.Cache[Identity, *query.SearchResult]
-	Seed      maphash.Seed // of what identities are made of
-	zones     *zones
-	Numbers   *numbers
 	Snapshots snapshots
 	Works     lately[*Work]
-	Forms     *http.CrossOriginProtection
-	Glance    time.Duration // tests have less
 }
 
 // newVisitor checks the options, plans the pages of every kind and reads the templates
@@ -145,7 +150,8 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 		o.Version = "development"
 	}
 	v := &Visitor{
-		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes), Seed: maphash.MakeSeed(),
+		Options: o, ByName: map[string]*plan.Source{}, caches: caches{Kept: lru.New[Identity, []*Fragment](FragmentBytes)},
+		Seed:  maphash.MakeSeed(),
 		zones: newZones(o.Zone), Glance: glance,
 	}
 	for _, src := range o.Sources {
