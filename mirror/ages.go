@@ -138,7 +138,7 @@ func (m *Mirror) SetAges(a Ages) {
 // age is how old at is: monotonic where both times have such a reading, wall
 // minus wall otherwise (what came before a restart). It is clamped to [0,
 // Hard]; sane is false for a time that lies in the future, because then
-// nobody knows how old it is.
+// its age is unknown.
 func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
 	age = now.Sub(at)
 	if age < 0 {

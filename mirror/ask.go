@@ -29,7 +29,7 @@ func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error
 	if joined && f.completed() && f.err != nil && !r.hasFallback() &&
 		(errors.As(err, new(*overQuotaError)) || (!f.patient || !f.deadline.IsZero()) && errors.Is(err, understudy.ErrUnavailable)) {
 		// What was joined was begun with less patience than this reader has, or
-		// ended by whoever had to weigh it.
+		// ended by the filler that had to weigh it.
 		if f, joined, err = rd.joinFor(ctx, r); err != nil {
 			return rd.unjoined(ctx, r, err)
 		}
@@ -56,7 +56,7 @@ func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request
 }
 
 func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
-	// What is never held was completed for those who waited for it, and nobody else.
+	// What is never held was completed for those who waited for it alone.
 	direct := within(&r.Request) == 0 || r.kind.name == ""
 	want := fetchOptions{reason: request.Waiting, patient: !r.hasFallback(), direct: direct, flow: r.Flow}
 	want.deadline, _ = ctx.Deadline()

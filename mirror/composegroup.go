@@ -83,7 +83,7 @@ func (w *filteredStore) hand(f query.Hit, yield func(query.Hit) bool) bool {
 const slowest = time.Minute
 
 // bind has the list end above where the newest page did. A record that stands
-// above it was brought by another page, an instance or a write, and nobody knows
+// above it was brought by another page, an instance or a write, and it is unknown
 // what came between: a client that reads down to the first record it knows would
 // never see that. What upstream's page of that time should have shown and did not
 // (its list shows other records than this one) ends nothing.

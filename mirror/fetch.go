@@ -12,7 +12,7 @@ import (
 	"understudy/request"
 )
 
-// fetchOptions is what somebody wants of a flight.
+// fetchOptions are the options of a fetch.
 type fetchOptions struct {
 	reason  request.Reason
 	patient bool // nothing is held
@@ -22,7 +22,7 @@ type fetchOptions struct {
 	since    time.Time
 	blind    bool      // it does not want to be told
 	flow     uint64    // of the reader
-	deadline time.Time // when the reader leaves; zero: nobody knows
+	deadline time.Time // when the reader leaves; zero: unknown
 
 	// Of Fill: begun for a walk, for its records only, weighed.
 	fill, recordsOnly bool

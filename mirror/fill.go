@@ -143,8 +143,8 @@ func (f *flight) fromStore(saved, p *understudy.Page) *understudy.Page {
 	return saved
 }
 
-// reservation tells whoever fills what his fetch weighs, until he has left or a
-// reader has come, who is nobody's to refuse. A nil weigher tells nobody.
+// reservation tells a filler what its fetch weighs, until the filler has left or
+// a reader has joined: a reader is never refused. A nil reservation tells nothing.
 type reservation struct {
 	tell   func(context.Context, int64) error
 	ctx    context.Context
@@ -152,10 +152,10 @@ type reservation struct {
 	busy   chan struct{} // full while tell runs
 }
 
-// overQuotaError is the end of a fetch that was too heavy for whoever filled.
+// overQuotaError is the end of a fetch that was too heavy for its filler.
 type overQuotaError struct{ error }
 
-// Unwrap is what he said.
+// Unwrap is the filler's error.
 func (e *overQuotaError) Unwrap() error { return e.error }
 
 func newReservation(ctx context.Context, tell func(context.Context, int64) error) *reservation {

@@ -7,7 +7,7 @@
 //	                 and nobody keeps it
 //
 // A flight belongs to none of its readers. A reader leaves at its own
-// deadline and harms nobody.
+// deadline and harms no other.
 
 package mirror
 
@@ -31,12 +31,12 @@ type flights struct {
 
 	sync.Mutex
 	running    map[understudy.Key]*flight
-	background int            // how many go on though nobody need wait
+	background int            // how many go on without a waiter
 	waiters    int            // readers that wait
 	flows      map[uint64]int // the same, by turn
 	refused    refused
 	polling    bool // the polls have begun
-	// cooling are keys whose last fetch for nobody failed, until when the
+	// cooling are keys whose last fetch without a reader failed, until when the
 	// next may begin.
 	cooling map[understudy.Key]time.Time
 }
@@ -65,8 +65,8 @@ type origin struct {
 	forgets     int64 // likewise
 	patient     bool
 	filled      bool         // begun by Fill
-	recordsOnly bool         // for its records only: it is on no list and nobody joins it
-	reservation *reservation // nil: nobody weighs what it brings
+	recordsOnly bool         // for its records only: it is on no list and no reader joins it
+	reservation *reservation // nil: what it brings is not weighed
 }
 
 // signals tell how far a flight is, and end it.
@@ -74,7 +74,7 @@ type signals struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	ends    *time.Timer               // the longest it may take
-	promote chan struct{}             // closed when a reader joins what was begun for nobody
+	promote chan struct{}             // closed when a reader joins what was begun without one
 	tried   chan struct{}             // closed when the first try has failed
 	failure *understudy.UpstreamError // of the first try; read after tried
 	done    chan struct{}
@@ -213,7 +213,7 @@ func (fs *flights) dropWaiter(f *flight, keep bool) {
 	fs.remove(f)
 }
 
-// remove takes a flight off the list; nobody joins it any more.
+// remove takes a flight off the list; no reader joins it any more.
 func (fs *flights) remove(f *flight) {
 	if fs.running[f.target.Key] == f {
 		delete(fs.running, f.target.Key)
@@ -229,7 +229,7 @@ func (f *flight) completed() bool {
 	}
 }
 
-// behind begins a flight nobody waits for, unless one is under way, too many
+// startBackground begins a flight without a waiter, unless one is under way, too many
 // are, or the key has just failed.
 func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, why request.Reason) *flight {
 	fs.Lock()
@@ -260,7 +260,7 @@ func (fs *flights) shut() {
 }
 
 // freshSince reports whether a fresh page newer than since is in the hot tier.
-// A flight puts its page there before it leaves the list, so whoever holds the
+// A flight puts its page there before it leaves the list, so the holder of the
 // list's lock and finds neither may begin one.
 func (es *entries) freshSince(key understudy.Key, k *kind, since time.Time) bool {
 	e := es.hot.Find(key)

@@ -128,7 +128,7 @@ func (fs *flights) warm(k *kind) {
 	}
 }
 
-// Erased is told by whoever erases that the store has let go of records of
+// Erased is told by the eraser that the store has let go of records of
 // these kinds of a source (none: of any kind). Everything memory holds of them
 // goes, and a fetch that began before is answered to who waits for it and not
 // kept. What others need comes back from the store. Errors: ErrInvalid for a

@@ -54,7 +54,7 @@ func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record
 	}
 	fill := request.Fill{Target: target, Reason: request.Refresh, RecordsOnly: true}
 	if _, _, err := fl.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
-		return true // nobody knows; the next time may tell
+		return true // unknown; the next time may tell
 	}
 	parent = fl.known(ctx, k.source, above, id)
 	return parent != nil && parent.Final

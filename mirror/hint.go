@@ -1,4 +1,4 @@
-// Hints: somebody says that a record changed, and it is fetched once more.
+// Hints: a caller says that a record changed, and it is fetched once more.
 //
 //	hint --> of nothing known ---> fetched
 //	     --> of one being fetched, fetched once more, a second after the last
@@ -47,7 +47,7 @@ type hint struct {
 }
 
 // Hint says that a record may have changed upstream. It is fetched once more, in
-// the lane nobody waits in, whether or not it was ever seen, and when it turns
+// the background class, whether or not it was ever seen, and when it turns
 // out to be new the newest page of its polled list is too. Of many hints for one
 // record at most one a second causes a fetch; one that comes while it is fetched
 // causes another after it. Hints are candidates: while Limits.Hints records are

@@ -31,7 +31,7 @@ type invalidations struct {
 // writing are the writes to one record that are under way.
 type writing struct {
 	n          int
-	overlapped bool // there were two: nobody knows which of them upstream did last
+	overlapped bool // there were two: which of them upstream did last is unknown
 }
 
 // begin notes that a write to a record is passed on. What it returns ends it, and
@@ -80,7 +80,7 @@ func (t *invalidations) touch(generation *atomic.Int64, id string) int64 {
 	return n
 }
 
-// raise lifts a kind's generation to at least n: others wrote, and nobody knows
+// raise lifts a kind's generation to at least n: others wrote, and it is unknown
 // what.
 func (t *invalidations) raise(generation *atomic.Int64, n int64) {
 	t.mu.Lock()
@@ -189,7 +189,7 @@ func (co *composer) recallWrites(ctx context.Context, k *kind) error {
 func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage) bool {
 	w := &k.recentWrites
 	if co.recallWrites(ctx, k) != nil {
-		return true // nobody knows
+		return true // unknown
 	}
 	w.mu.Lock()
 	at, many := w.at, w.many
@@ -211,7 +211,7 @@ func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage
 	for _, id := range ids {
 		rec, err := co.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
 		if err != nil || rec != nil && (rec.Invalid || k.unflushed(id)) {
-			return true // or nobody knows: who asked is gone, or it cannot be read
+			return true // or unknown: the caller has left, or it cannot be read
 		}
 		w.mu.Lock()
 		if w.at.Equal(at) { // not touched again meanwhile

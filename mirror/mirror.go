@@ -4,8 +4,8 @@
 // store from upstream.
 //
 // A request falls through three floors: the hot tier (memory), the store, and
-// a flight to upstream that everybody who wants the same key shares. The
-// mirror has no callers: nothing it keeps depends on who asked first.
+// a flight to upstream that all readers of the same key share. The mirror knows no
+// callers: what it keeps never depends on the first reader.
 package mirror
 
 import (
@@ -84,7 +84,7 @@ type Options struct {
 	Logger  *slog.Logger     // nil = silence
 	// PageSaved is told of every save that held at least one record or change, at
 	// once, from the saving goroutine: it must not wait. The changes of one kind
-	// come in the order of their numbers. nil: nobody is.
+	// come in the order of their numbers. nil: saves are not told.
 	PageSaved func(request.PageSaved)
 }
 
@@ -218,7 +218,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// word is a time as one word: nanoseconds since the mirror was made, never 0.
+// monotonic is a time as one word: nanoseconds since the mirror was made, never 0.
 func (v *env) monotonic(t time.Time) int64 {
 	if n := int64(t.Sub(v.start)); n != 0 {
 		return n

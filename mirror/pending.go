@@ -194,7 +194,7 @@ type Intents interface {
 	Begin(request.Invalidation) (n int64, err error)
 	// End notes that the store was told of the write, or that there was none.
 	End(n int64)
-	// Left are the writes that nobody has ended, by number.
+	// Left are the writes that have not ended, by number.
 	Left() (numbers []int64, touched []request.Invalidation)
 }
 

@@ -23,7 +23,7 @@ const (
 	soonest  = 1.0 / 3 // of the usual time between two polls, while much happens
 	quicken  = 0.7     // what a poll that brings something new makes of that time
 	slacken  = 1.5     // what polls that bring nothing do
-	latest   = 4.0     // times the usual one, of lists that nobody reads
+	latest   = 4.0     // times the usual one, of lists without readers
 	quietFor = 3       // so many of them, one after the other
 )
 
@@ -38,7 +38,7 @@ type poll struct {
 	whole  bool          // no filter: what is new in the kind shows there
 	wake   chan struct{} // what is held became old at once
 	gone   chan struct{} // closed when it is no longer polled
-	hinted atomic.Bool   // somebody says that there is something new
+	hinted atomic.Bool   // a hint says that there is something new
 
 	newest atomic.Pointer[time.Time] // when upstream gave what is held
 }
@@ -54,9 +54,9 @@ type pollInterval struct {
 	sum    [16]byte // of the last page brought
 }
 
-// brought notes a page. One that differs from the last makes the next come
+// observe notes a page. One that differs from the last makes the next come
 // sooner than usual; when several in a row do not, it comes later again, and of a
-// list nobody reads later than usual. The first tells nothing.
+// list without readers later than usual. The first tells nothing.
 func (r *pollInterval) observe(sum [16]byte) {
 	before := r.sum
 	switch r.sum = sum; {
@@ -131,7 +131,7 @@ func (po *poller) startPolls() {
 	}
 }
 
-// startPoll begins one; the flights' lock is held, so that whoever closes the
+// startPoll begins one; the flights' lock is held, so that what closes the
 // mirror waits for it.
 func (po *poller) startPoll(p *poll) {
 	if !po.closed.Load() {
@@ -197,7 +197,7 @@ func (po *poller) recall(p *poll) {
 	}
 }
 
-// land refills once and counts failures.
+// pageSaved refills once and counts failures.
 func (po *poller) pageSaved(p *poll, r *pollInterval) {
 	r.tried, r.urgent = po.now(), false
 	sum, err := po.refill(p)
@@ -213,7 +213,7 @@ func (po *poller) pageSaved(p *poll, r *pollInterval) {
 
 var errRefused = errors.New("mirror: upstream refuses the polled page")
 
-// refill waits for a flight to the polled page, whoever began it. The sum is that
+// refill waits for a flight to the polled page, begun by it or by another. The sum is that
 // of the page, zero when it counts for nothing.
 func (po *poller) refill(p *poll) (sum [16]byte, err error) {
 	f, _, err := po.join(p.target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
@@ -278,9 +278,9 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 	return min(time.Duration(float64(every)*pace)-age, every)
 }
 
-// Reading says that somebody follows a source without asking for pages: a feed's
-// subscriber. It counts as a reader for five minutes, so who follows on says it
-// again before they are over. It is cheap.
+// Reading says that a source is followed without requests for pages: by a feed's
+// subscriber. It counts as a reader for five minutes. A longer subscription says
+// it again before they are over. It is cheap.
 func (po *poller) Reading(source string) {
 	if s := po.sources[source]; s != nil {
 		wasRead(&s.lastRead, po.monotonic(po.now()))

@@ -1,4 +1,4 @@
-// Share: how much of a source's rate polls may take together.
+// Poll budget: how much of a source's rate polls may take together.
 
 package mirror
 

@@ -1,4 +1,4 @@
-// Prefetch: the page after one that somebody read, fetched before it is asked for.
+// Prefetch: the page after one that was read, fetched before it is requested.
 
 package mirror
 

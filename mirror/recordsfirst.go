@@ -42,7 +42,7 @@ func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Respo
 		return nil, err
 	}
 	ask := r.Request
-	ask.AgeLimit = nil // nobody can have a newer one
+	ask.AgeLimit = nil // a newer one is impossible
 	h := x.held(co.ages())
 	switch v, _ := co.ages().decide(&h, co.ages().bounds(&ask), r.now); {
 	case v == spent:
@@ -116,7 +116,7 @@ func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight,
 func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
 
 // before answers from records before upstream is asked, nil when it has to be
-// asked: what is held is not known to be all, or is too old for who asks.
+// asked: what is held is not known to be all, or is too old for the request.
 func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Response {
 	if !r.trusted() {
 		return nil
@@ -158,7 +158,7 @@ func stateOf(old bool) state {
 	return current
 }
 
-// good reports whether who asks would have a list of that age.
+// good reports whether the request takes a list of that age.
 func (co *composer) good(r *reading, h *held, c *request.Coverage) bool {
 	ages := co.ages()
 	h.fresh = ages.Records

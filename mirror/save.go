@@ -210,7 +210,7 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	}
 }
 
-// wanted reports whether a page nobody reads now is for memory all the same.
+// wanted reports whether a page without a reader is for memory all the same.
 func (es *entries) wanted(key understudy.Key, s *source) bool {
 	return es.hot.Find(key) != nil || s.polls()[key] != nil
 }

@@ -16,7 +16,7 @@ import (
 // invalidator makes old, and forgets, what writes and purges concern.
 type invalidator struct {
 	*writer
-	intents   Intents // nil: nobody remembers what a crash leaves
+	intents   Intents // nil: what a crash leaves is forgotten
 	leftovers []leftover
 	// contentsWritten drops the contents that a write may have changed.
 	contentsWritten func(*kind, request.Write)

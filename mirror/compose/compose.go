@@ -2,9 +2,9 @@
 
 // Package compose makes list answers from records, in upstream's own envelope.
 //
-// The question says which records belong to the list and where its page
-// begins; whoever has the records hands them in, in the order of their places;
-// the page is what upstream would have answered, byte for byte. What upstream
+// The request says which records belong to the list and where its page begins.
+// The store hands the records in, in the order of their places. The page is what
+// upstream would have answered, byte for byte. What upstream
 // does where it leaves things open is said by the spec (docs/specs.md). Nothing
 // here asks upstream anything.
 package compose
@@ -257,7 +257,7 @@ type Store interface {
 }
 
 // Fill reads the page's records from a store. ErrInvalid: the token names a
-// record that nobody has seen, so that upstream must be asked (see Astray).
+// record that was never seen, so that upstream must be asked (see Astray).
 func (l *List) Fill(ctx context.Context, s Store) error {
 	if l.none {
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // known refuses parameters that the spec does not name: what upstream makes of
-// them nobody knows.
+// them is unknown.
 func (l *listRequest) known() error {
 	p := l.paging
 	for _, one := range l.target.Query {

@@ -60,7 +60,7 @@ type Mirror interface {
 	// Exit ends what Enter began.
 	Exit(flow uint64)
 	// Pruned reports whether upstream no longer keeps the record that a content
-	// belongs to, though nobody deleted it (spec.Retention).
+	// belongs to, though it was not deleted (spec.Retention).
 	Pruned(context.Context, *spec.Target) bool
 }
 

@@ -17,7 +17,7 @@ import (
 	"understudy/spec"
 )
 
-// Notes keep small named values. ErrNotFound: there is none of that name.
+// Notes keep small named values. ErrNotFound: the name has no value.
 type Notes interface {
 	Note(ctx context.Context, name string) ([]byte, error)
 	SetNote(ctx context.Context, name string, value []byte) error
@@ -81,9 +81,9 @@ func (l *List) fidelity() Fidelity {
 	return f
 }
 
-// count takes a sample in; a zero difference is none. That a refusal is the same
-// says nothing of records (shows): it does not count among those in a row. It
-// reports whether the list turned.
+// count takes a sample in; a zero difference means equal. An equal refusal says
+// nothing about records (shows is false): it does not count among those in a row.
+// count reports whether the list turned.
 func (l *List) count(d difference, shows bool) (turned bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

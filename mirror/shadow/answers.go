@@ -21,7 +21,7 @@ const (
 	Records  Answers = "records"
 )
 
-// Check refuses a word that is none of the three, and names the nearest.
+// Check refuses any other word than the three, and names the nearest.
 func (a Answers) Check() error {
 	known := []string{string(Auto), string(Upstream), string(Records)}
 	if a == "" || slices.Contains(known, string(a)) {
