@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // hitRow is a hit on a terminal.
@@ -213,11 +215,11 @@ func widthOf(w io.Writer) int {
 	if !ok {
 		return 0
 	}
-	n, err := columns(f)
+	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return 0
 	}
-	return n
+	return columns
 }
 
 func isTerminal(w io.Writer) bool {
