@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"understudy"
 	"understudy/mirror/cache"
@@ -238,84 +236,4 @@ func lastWords(err error) string {
 		return r
 	}, text)
 	return text[:min(len(text), 80)]
-}
-
-// saving knows whether the store can save. While it cannot, polls pause.
-type saving struct {
-	sync.Mutex
-	since time.Time // zero: it works
-	why   string
-	tried time.Time // when a walk last tried all the same
-
-	// long are the pages whose saving took too long, until when they are not saved.
-	long map[understudy.Key]time.Time
-}
-
-// maxLong is how many such pages are remembered.
-const maxLong = 256
-
-// tooLong notes that saving a page took too long: it pauses.
-func (s *saving) tooLong(key understudy.Key, now time.Time) {
-	s.Lock()
-	defer s.Unlock()
-	if s.long == nil || len(s.long) >= maxLong {
-		s.long = map[understudy.Key]time.Time{}
-	}
-	s.long[key] = now.Add(pause)
-}
-
-// pauses reports whether saving a page took too long a moment ago.
-func (s *saving) pauses(key understudy.Key, now time.Time) bool {
-	s.Lock()
-	defer s.Unlock()
-	until, ok := s.long[key]
-	if ok && remaining(now, until, pause) == 0 {
-		delete(s.long, key)
-		ok = false
-	}
-	return ok
-}
-
-func (s *saving) failed(v *env, err error) error {
-	s.Lock()
-	defer s.Unlock()
-	if s.since.IsZero() {
-		s.since = v.now()
-		v.log.Error("mirror: nothing can be saved, polls pause", "error", err)
-	}
-	s.why = lastWords(err)
-	return err
-}
-
-func (s *saving) works(v *env) {
-	s.Lock()
-	defer s.Unlock()
-	if !s.since.IsZero() {
-		v.log.Info("mirror: saving works again", "after", v.now().Sub(s.since))
-		s.since, s.why = time.Time{}, ""
-		for _, source := range v.sources { // polls have paused
-			for _, p := range source.polls() {
-				p.nudge()
-			}
-		}
-	}
-}
-
-// may lets one walk a minute try whether saving works again; the others are
-// told why not.
-func (s *saving) may(now time.Time) error {
-	s.Lock()
-	defer s.Unlock()
-	if s.since.IsZero() || remaining(now, s.tried.Add(pause), pause) == 0 {
-		s.tried = now
-		return nil
-	}
-	return fmt.Errorf("%w: %s", understudy.ErrNotStored, s.why)
-}
-
-// trouble is why nothing can be saved, "" when it can.
-func (s *saving) trouble() string {
-	s.Lock()
-	defer s.Unlock()
-	return s.why
 }
