@@ -189,7 +189,7 @@ func (a *Ages) bounds(ask *request.Request) bounds {
 // have upstream asked at every request.
 const asNew = time.Second
 
-// judge decides what a reader may get.
+// decide decides what a reader may get.
 func (a *Ages) decide(h *held, b bounds, now time.Time) (v decision, age time.Duration) {
 	age, sane := a.age(now, h.page.At)
 	switch {

@@ -135,7 +135,7 @@ func (rd *reader) fetched(r *reading, f *flight, joined bool) *request.Response 
 	return rd.answerWith(r, f, f.page, joined, &request.Response{Stored: f.stored, Detail: f.detail, Store: r.held.took + f.saving})
 }
 
-// given is the answer upstream gave, completed with what is the same whether or
+// answerWith is the answer upstream gave, completed with what is the same whether or
 // not its page is saved already.
 func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined bool, a *request.Response) *request.Response {
 	counts := &r.source.counts

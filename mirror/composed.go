@@ -177,7 +177,7 @@ func clocks(q *query.RecordQuery, clock string) (from, to int64) {
 	return from, to
 }
 
-// make reads the records and makes the page. It ends by itself in good time,
+// composeList reads the records and makes the page. It ends by itself in good time,
 // whoever waits for it.
 func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	ctx, cancel := context.WithTimeout(co.ctx, cmp.Or(p.most, co.ages().Wait))

@@ -45,7 +45,7 @@ func remaining(now, until time.Time, pause time.Duration) time.Duration {
 	return left
 }
 
-// turn reports whether the time in next has come, and sets it on by pause. Of
+// throttle reports whether the time in next has come, and sets it on by pause. Of
 // many callers at once, one is told that it has. longest is how far off next
 // may be.
 func (v *env) throttle(next *atomic.Int64, now time.Time, pause, longest time.Duration) bool {

@@ -32,7 +32,7 @@ type fetchOptions struct {
 // errCompleted: the page came between the reader's look and its joining.
 var errCompleted = errors.New("mirror: landed meanwhile")
 
-// fly is a flight's own goroutine: fetch, save, hold. Whatever panics in
+// runFlight is a flight's own goroutine: fetch, save, hold. Whatever panics in
 // upstream or store is contained, and the key is never stuck.
 func (fs *flights) runFlight(f *flight) {
 	defer func() {
@@ -90,7 +90,7 @@ func (fs *flights) failedFor(f *flight, err error) error {
 	return fmt.Errorf("mirror: fetch %s: %w", f.target.Key, err)
 }
 
-// land tells the waiters. Only the first completion counts.
+// complete tells the waiters. Only the first completion counts.
 func (f *flight) complete(p *understudy.Page, err error) {
 	if f.completed() {
 		return
@@ -99,7 +99,7 @@ func (f *flight) complete(p *understudy.Page, err error) {
 	close(f.done)
 }
 
-// bring lets the flight's readers have a page that takes longer than readerTime
+// offerUnsaved lets the flight's readers have a page that takes longer than readerTime
 // to save, as one that is not stored. What it returns says that the save is over.
 func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	early := time.AfterFunc(readerTime, func() {
@@ -109,7 +109,7 @@ func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	return func() { early.Stop() }
 }
 
-// arrive ends a flight. It is taken off the list last, so that whoever asks
+// removeFlight ends a flight. It is taken off the list last, so that a reader who asks
 // between its completion and its place in the hot tier still finds it.
 func (fs *flights) removeFlight(f *flight) {
 	f.ends.Stop()

@@ -167,7 +167,7 @@ func newReservation(ctx context.Context, tell func(context.Context, int64) error
 	return w
 }
 
-// weigh is the Weigh of the fetch. It waits no longer than the fetch, nor than
+// reserve is the Reserve of the fetch. It waits no longer than the fetch, nor than
 // somebody is told.
 func (w *reservation) reserve(ctx context.Context, bytes int64) error {
 	w.busy <- struct{}{}

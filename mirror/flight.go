@@ -182,7 +182,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 	return f
 }
 
-// part ends a reader's part in a flight.
+// releaseReader ends a reader's part in a flight.
 func (fs *flights) releaseReader(f *flight, turn uint64, keep bool) {
 	fs.Lock()
 	defer fs.Unlock()
@@ -190,14 +190,14 @@ func (fs *flights) releaseReader(f *flight, turn uint64, keep bool) {
 	fs.dropWaiter(f, keep)
 }
 
-// leave ends the part of anybody else.
+// release ends the part of anybody else.
 func (fs *flights) release(f *flight, keep bool) {
 	fs.Lock()
 	defer fs.Unlock()
 	fs.dropWaiter(f, keep)
 }
 
-// depart is both. keep lets the flight go on though nobody waits: somebody was
+// dropWaiter is both. keep lets the flight go on though nobody waits: somebody was
 // answered with something older meanwhile.
 func (fs *flights) dropWaiter(f *flight, keep bool) {
 	f.waiters--

@@ -128,7 +128,7 @@ func (es *entries) unpacked(e *cache.Entry, key understudy.Key, k *kind, now tim
 	return es.heldOf(e, p, nil, es.state(e, k, now)), true
 }
 
-// completion is the page of a flight that has completed and is on its way into the
+// landing is the page of a flight that has completed and is on its way into the
 // hot tier.
 func (hs *holdings) landing(t *spec.Target) (held, bool) {
 	hs.flights.Lock()
@@ -214,7 +214,7 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 	return h, true
 }
 
-// remember puts what the store held into the hot tier, unless something
+// cacheHeld puts what the store held into the hot tier, unless something
 // became old meanwhile.
 func (es *entries) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
 	if have := es.hot.Find(t.Key); have != nil && have.Superseded.Load() == 0 && !have.At.Before(h.page.At) {

@@ -51,7 +51,7 @@ type pendingSet struct {
 	bytes int
 }
 
-// owes remembers that the store has to be told of a write and of what its answer
+// add remembers that the store has to be told of a write and of what its answer
 // shows; nil: nothing. It reports whether that is remembered, too. end is called
 // when the store has been told.
 func (o *pendingSet) add(id string, generation int64, shows *understudy.Page, end func()) bool {
@@ -106,7 +106,7 @@ func (o *pendingSet) shown(id string) {
 	d.shows = d.shows[1:]
 }
 
-// told forgets a pending invalidation, unless a later write touched the same record meanwhile.
+// flushed forgets a pending invalidation, unless a later write touched the same record meanwhile.
 func (o *pendingSet) flushed(id string, generation int64) {
 	o.Lock()
 	defer o.Unlock()
@@ -118,7 +118,7 @@ func (o *pendingSet) flushed(id string, generation int64) {
 	}
 }
 
-// untold reports whether the store has not yet been told that the record is
+// unflushed reports whether the store has not yet been told that the record is
 // invalid.
 func (k *kind) unflushed(id string) bool {
 	k.pending.Lock()
@@ -126,7 +126,7 @@ func (k *kind) unflushed(id string) bool {
 	return k.pending.of[id] != nil
 }
 
-// repay tells the store of every write it has not been told of; the caller has
+// flush tells the store of every write it has not been told of; the caller has
 // the kind's lock. Afterwards the store's generation is not below the mirror's,
 // or a page kept under the mirror's would look too new after a restart.
 func (wr *writer) flush(ctx context.Context, k *kind) error {
@@ -247,7 +247,7 @@ func (wr *writer) flushSoon() {
 	}
 }
 
-// repayer repays what the store refused, until it takes it.
+// flusher tells the store what it refused, until it takes it.
 func (wr *writer) flusher() {
 	for {
 		select {

@@ -16,7 +16,7 @@ import (
 	"understudy/spec"
 )
 
-// wished answers what upstream cannot be asked: from records, or not at all.
+// recordsOnly answers what upstream cannot be asked: from records, or not at all.
 func (rd *reader) recordsOnly(ctx context.Context, r *reading) (*request.Response, error) {
 	a, err := rd.fromRecords(ctx, r)
 	if err != nil {
@@ -115,7 +115,7 @@ func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight,
 // on, while upstream is well: what readers of newest pages are used to.
 func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
 
-// before answers from records before upstream is asked, nil when it has to be
+// recordsFirst answers from records before upstream is asked, nil when it has to be
 // asked: what is held is not known to be all, or is too old for the request.
 func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Response {
 	if !r.trusted() {
@@ -237,12 +237,12 @@ func (r *reading) trusted() bool {
 	return r.Target.Whole() && l.Compared()
 }
 
-// seconds reports whether there is an answer if upstream gives none.
+// hasFallback reports whether there is an answer if upstream gives none.
 func (r *reading) hasFallback() bool {
 	return r.held.page != nil || r.composedFallback != nil || r.refusal != nil
 }
 
-// second is the answer when upstream failed, or was too slow when why is nil:
+// fallback is the answer when upstream failed, or was too slow when why is nil:
 // what is held or what records tell, whichever is younger. err is what whoever
 // asks is told when there is neither.
 func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
