@@ -123,7 +123,7 @@ const fillSome = 4096
 // fill fills the index for kinds whose field of parents the spec has changed, and
 // for those whose filling was broken off. It is part of opening, since what is
 // asked of a half-filled index would be answered wrongly.
-func (db *DB) fill(ctx context.Context, c *sqlite.Conn) error {
+func (db opening) fill(ctx context.Context, c *sqlite.Conn) error {
 	kinds := map[int64]string{}
 	for _, k := range db.catalog.kinds {
 		var filled *string
@@ -153,7 +153,7 @@ func (db *DB) fill(ctx context.Context, c *sqlite.Conn) error {
 			return err
 		}
 	}
-	f := &filling{db: db, c: c, shapes: map[int64]bool{}}
+	f := &filling{db: db.DB, c: c, shapes: map[int64]bool{}}
 	for _, s := range db.catalog.shapes {
 		if _, ok := kinds[s.kind.number]; ok {
 			f.shapes[s.number] = true

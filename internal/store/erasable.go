@@ -117,4 +117,4 @@ func deletePagesOf(c *sqlite.Conn, pages []int64) (gone int64, err error) {
 }
 
 // SanitizeIndex implements erase.Index.
-func (e erasable) SanitizeIndex(ctx context.Context) error { return e.db.scrubWords(ctx) }
+func (e erasable) SanitizeIndex(ctx context.Context) error { return indexer{e.db}.scrubWords(ctx) }

@@ -28,11 +28,14 @@ func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err 
 		return 0, err
 	}
 	defer leave()
-	listed, err = db.expire(ctx, source, kind)
+	listed, err = expiry{db}.expire(ctx, source, kind)
 	return listed, sqlite.Failed(false, err, "look for %s of %s past their retention", kind, source)
 }
 
-func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
+// expiry lists records that are older than their kind is kept.
+type expiry struct{ *DB }
+
+func (db expiry) expire(ctx context.Context, source, kind string) (listed int, err error) {
 	horizon, k := db.o.horizon(source, kind), db.kind(source, kind)
 	if horizon == 0 || k == nil {
 		return 0, nil
@@ -46,11 +49,11 @@ func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err 
 	}
 	unclocked := map[int64]string{}
 	for _, s := range db.shapesOf(k) {
-		old := aging{db: db, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
+		old := aging{db: db.DB, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
 		if err := old.each(ctx, list); err != nil {
 			return listed, err
 		}
-		none := aging{db: db, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
+		none := aging{db: db.DB, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
 		err := none.each(ctx, func(all []found) error {
 			for _, one := range all {
 				unclocked[one.record] = one.id
@@ -81,7 +84,7 @@ func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err 
 }
 
 // shapesOf are the numbers of a kind's shapes.
-func (db *DB) shapesOf(k *kindRow) (numbers []int64) {
+func (db expiry) shapesOf(k *kindRow) (numbers []int64) {
 	db.catalog.mu.RLock()
 	defer db.catalog.mu.RUnlock()
 	for _, s := range db.catalog.shapes {
@@ -181,7 +184,7 @@ var selectCame = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE
 
 // firstSeen moves those of the records without a clock that came before a time
 // to old.
-func (db *DB) firstSeen(ctx context.Context, k *kindRow, before time.Time, unclocked, old map[int64]string) error {
+func (db expiry) firstSeen(ctx context.Context, k *kindRow, before time.Time, unclocked, old map[int64]string) error {
 	return db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		return c.Query(selectCame, 0, []driver.Value{k.source, k.number, before.UnixNano()}, func(r []driver.Value) error {
 			for i := range r[1].(int64) {

@@ -111,7 +111,7 @@ var selectErasedCount = &sqlite.Statement{Head: "SELECT erased FROM counter"}
 
 // readErased learns whether anything was ever erased, so that saves need not
 // ask.
-func (db *DB) readErased(c *sqlite.Conn) error {
+func (db opening) readErased(c *sqlite.Conn) error {
 	_, err := c.One(selectErasedCount, nil, func(r []driver.Value) { db.erased.Store(r[0].(int64)) })
 	return err
 }

@@ -42,7 +42,7 @@ type separator struct {
 }
 
 // scrubWords replaces what words that are gone have left in the index.
-func (db *DB) scrubWords(ctx context.Context) error {
+func (db indexer) scrubWords(ctx context.Context) error {
 	err := db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error { return dropMerged(c) })
 	})
