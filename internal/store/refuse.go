@@ -177,7 +177,7 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 				err = m.finish()
 			}
 			if err == nil {
-				m, err = e.db.newMarking(c, one.source, one.kind, erasure, erase.CauseAsked)
+				m, err = newMarking(e.db, c, one.source, one.kind, erasure, erase.CauseAsked)
 				kind = one.kind
 			}
 		}
@@ -204,7 +204,7 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 
 // newMarking begins one for a kind; the caller holds the writing connection, is
 // in a transaction and ends with finish.
-func (db *DB) newMarking(c *sqlite.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
+func newMarking(db *DB, c *sqlite.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
 	m := &marking{saving: &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.kind(source, kind)}, erasure: erasure, cause: cause}
 	return m, m.readCounters()
@@ -268,7 +268,7 @@ func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, caus
 	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		var marked int64
 		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			m, err := db.newMarking(c, source, kind, erasure, cause)
+			m, err := newMarking(db, c, source, kind, erasure, cause)
 			if err != nil {
 				return err
 			}

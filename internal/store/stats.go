@@ -51,7 +51,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		}); err != nil {
 			return err
 		}
-		st.Space, err = db.space(c)
+		st.Space, err = spaceOf(db, c)
 		return err
 	})
 	if err != nil {
@@ -73,11 +73,11 @@ func (db *DB) Space(ctx context.Context) (s Space, err error) {
 		return s, err
 	}
 	defer leave()
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error { s, err = db.space(c); return err })
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error { s, err = spaceOf(db, c); return err })
 	return s, sqlite.Failed(false, err, "measure %s", db.pool.Path)
 }
 
-func (db *DB) space(c *sqlite.Conn) (Space, error) {
+func spaceOf(db *DB, c *sqlite.Conn) (Space, error) {
 	s := Space{File: fileSize(db.pool.Path), WAL: fileSize(db.pool.Path + "-wal"), Limit: db.o.Limit}
 	_, err := c.One(selectEvicted, nil, func(r []driver.Value) {
 		s.EvictedPages, s.EvictedVersions = r[0].(int64), r[1].(int64)
