@@ -14,8 +14,9 @@ type SearchRequest struct {
 	// Text is the query, in the grammar of docs/search.md; "" finds everything that the
 	// caller sees.
 	Text   string
-	Source string   // every source that the caller may ask
-	Kinds  []string // none = every kind the caller sees; one it does not see is ErrForbidden
+	Where  []FieldCondition // conditions beside the text; all of them must hold
+	Source string           // every source that the caller may ask
+	Kinds  []string         // none = every kind the caller sees; one it does not see is ErrForbidden
 	// Sort is the order of the hits: "" or "newest", "oldest", "rank" (best
 	// first), or a field by its name, a minus before it for the largest first.
 	// All but the first two look at the newest matches alone (see
@@ -27,6 +28,28 @@ type SearchRequest struct {
 	Cursor    string // SearchResult.Next of an answer to the same ask by the same role; "" = from the beginning
 	Limit     int    // hits at most; 0 = DefaultHits, above MostHits is ErrInvalid
 }
+
+// FieldCondition is a condition of a search on one field, which the grammar writes
+// as the field's name, the comparison and the value.
+type FieldCondition struct {
+	Field      string
+	Comparison Comparison
+	Value      string // not empty
+	Prefix     bool   // the value is the beginning of a word
+}
+
+// Comparison is how a field is compared with a value: its sign in the grammar.
+type Comparison string
+
+// The comparisons.
+const (
+	CompareIs      Comparison = ":" // as the type of the field has it: the value, the words, the day
+	CompareSame    Comparison = "="
+	CompareLess    Comparison = "<"
+	CompareAtMost  Comparison = "<="
+	CompareMore    Comparison = ">"
+	CompareAtLeast Comparison = ">="
+)
 
 // How many hits an answer has.
 const (

@@ -75,7 +75,7 @@ func (c *counts) of(v *execution) *countRun {
 		return nil
 	}
 	source := v.q.Views[0].Source
-	key := fmt.Sprintf("%q %q %q %q %q", v.c.Role(), v.c.Source, v.request.Source, v.request.Kinds, v.request.Text)
+	key := fmt.Sprintf("%q %q %q %q %q %#v", v.c.Role(), v.c.Source, v.request.Source, v.request.Kinds, v.request.Text, v.request.Where)
 	if slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Source != source }) {
 		return nil
 	}

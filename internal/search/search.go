@@ -222,6 +222,9 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 	if err != nil {
 		return nil, err
 	}
+	if tree, err = lang.Where(tree, a.Where); err != nil {
+		return nil, err
+	}
 	views, err := s.views(c, a.Source, a.Kinds)
 	if err != nil {
 		return nil, err

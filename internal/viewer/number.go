@@ -205,8 +205,11 @@ func (q numberReader) readPanel(pn *panel, number string) *panel {
 		if !whole || !pn.Reading.More() {
 			return pn.Reading.Err
 		}
-		found, err := q.Search(ctx, k, query.SearchRequest{Text: page.Condition(k.Field(flt.Field), flt, number), Sort: "oldest",
-			Facets: true, Limit: 1})
+		is, ok := page.Condition(k.Field(flt.Field), flt, number)
+		if !ok {
+			return nil // the page says that there may be more
+		}
+		found, err := q.Search(ctx, k, query.SearchRequest{Where: []query.FieldCondition{is}, Sort: "oldest", Facets: true, Limit: 1})
 		if err != nil || found.Total == nil || found.Total.AtLeast {
 			return nil // the page says that there may be more
 		}

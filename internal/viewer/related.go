@@ -118,18 +118,11 @@ func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	if !q.Findable() || !q.AsOf.At.IsZero() || !k.Remembered() {
 		return nil
 	}
-	var text []string
-	for _, v := range a.target.Vars {
-		part, ok := q.UnderCondition(k, v.Name, v.Value)
-		if !ok {
-			return nil
-		}
-		text = append(text, part)
+	where, ok := q.ListConditions(a.list, a.target)
+	if !ok {
+		return nil
 	}
-	for field, value := range a.list.Only {
-		text = append(text, field+"="+page.Quote(value))
-	}
-	found, err := q.Search(ctx, k, query.SearchRequest{Text: strings.TrimSpace(strings.Join(text, " ")), Limit: maxRows})
+	found, err := q.Search(ctx, k, query.SearchRequest{Where: where, Limit: maxRows})
 	if err != nil {
 		return nil // upstream's own answer is there
 	}

@@ -56,6 +56,11 @@ func (b *Binder) fail(e *query.SyntaxError) *Cond {
 
 // node binds a node; scope are the kinds that what stands beside it leaves.
 func (b *Binder) node(n *Node, scope []*KindView) *Cond {
+	if n.apart != "" {
+		whole := b.Text
+		b.Text = n.apart
+		defer func() { b.Text = whole }()
+	}
 	switch n.Op {
 	case opWords:
 		p := tokenizer.Phrase(n.prefix, n.text)

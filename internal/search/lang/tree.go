@@ -55,6 +55,8 @@ type Node struct {
 	Name   string // opField
 	Rel    relation
 	Values []Value // opField: one of them, or the two ends of a range
+
+	apart string // the text it stands in, when that is not the text of the query
 }
 
 // value is what a field is compared with.

@@ -15,44 +15,38 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// conditions are a list's path, filters and own condition as one query of the
-// search. ok is false when the search has no words for one of them.
-func (q listing) conditions() (text string, ok bool) {
+// conditions are a list's path, filters and own condition as a search. ok is false
+// when the search has no condition like one of them.
+func (q listing) conditions() (ask query.SearchRequest, ok bool) {
 	if q.ask.target == nil || !q.Kind.Remembered() {
-		return "", false
+		return ask, false
 	}
-	var parts []string
-	if q.ask.text != "" {
-		parts = append(parts, page.Grouped(q.ask.text))
-	}
-	for _, n := range q.ask.narrow {
-		parts = append(parts, page.Grouped(n))
-	}
-	for _, v := range q.ask.target.Vars {
-		part, known := q.UnderCondition(q.Kind, v.Name, v.Value)
-		if !known {
-			return "", false
+	var texts []string
+	for _, text := range append([]string{q.ask.text}, q.ask.narrow...) {
+		if text != "" {
+			texts = append(texts, page.Grouped(text))
 		}
-		parts = append(parts, part)
 	}
-	for field, value := range q.ask.list.Only {
-		parts = append(parts, field+"="+page.Quote(value))
+	if ask.Text = q.ask.text; len(q.ask.narrow) > 0 {
+		ask.Text = strings.Join(texts, " ")
 	}
-	slices.Sort(parts[len(parts)-len(q.ask.list.Only):])
+	if ask.Where, ok = q.ListConditions(q.ask.list, q.ask.target); !ok {
+		return ask, false
+	}
 	for _, p := range q.ask.query {
 		f := q.ask.list.Filter(p.Name)
 		switch {
 		case f != nil:
-			part := page.Condition(q.Kind.Field(f.Field), f, p.Value)
-			if part == "" {
-				return "", false
+			c, ok := page.Condition(q.Kind.Field(f.Field), f, p.Value)
+			if !ok {
+				return ask, false
 			}
-			parts = append(parts, part)
+			ask.Where = append(ask.Where, c)
 		case p.Name != q.ask.list.PagingStyle.Size && !plan.IsPosition(q.ask.list.PagingStyle, p.Name):
-			return "", false
+			return ask, false
 		}
 	}
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " "), true
+	return ask, true
 }
 
 // searchable is a problem when no list can be searched here.
@@ -72,12 +66,13 @@ func (q listing) searchable() error {
 // searchAsk is a list as a search, of a target that the gate has let pass; a
 // problem when it cannot be one.
 func (q listing) searchAsk() (query.SearchRequest, error) {
-	text, ok := q.conditions()
+	ask, ok := q.conditions()
 	if !ok {
-		return query.SearchRequest{}, page.BadRequest("This list cannot be sorted or searched",
+		return ask, page.BadRequest("This list cannot be sorted or searched",
 			"One of its filters is known to upstream alone; take it out.", nil)
 	}
-	return query.SearchRequest{Text: text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Sort: q.ask.searchOrder(q.Kind)}, nil
+	ask.Source, ask.Kinds, ask.Sort = q.Source.Name, []string{q.Kind.Name}, q.ask.searchOrder(q.Kind)
+	return ask, nil
 }
 
 // searchOrder is the order in the words of the search.
@@ -183,7 +178,7 @@ func (q listing) refusedSearch(err error) error {
 		at.cursor = ""
 		return searchFailed(lostPlace(err, q.ask.cursor, at.address("", q.ask.filters(), nil)))
 	}
-	if q.ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
+	if q.ask.text != "" && len(q.ask.narrow) > 0 { // a mistake in what was typed is shown in that alone, without what facets add
 		_, err := q.V.Search.Find(q.Ctx, q.Caller, query.SearchRequest{Text: q.ask.text, Source: q.Source.Name,
 			Kinds: []string{q.Kind.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {

@@ -5,6 +5,8 @@ package page
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,7 +30,7 @@ func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchReq
 	ask.Source, ask.Kinds = q.Source.Name, []string{k.Name}
 	records, known := q.edition(ctx)
 	known = known && q.Counts(k) // a row rule may look at the time
-	of := q.Identity("search").With(q.V.Seed, records, k.Name, ask.Text, ask.Sort, ask.Limit)
+	of := q.Identity("search").With(q.V.Seed, records, k.Name, ask.Text, ask.Where, ask.Sort, ask.Limit)
 	if found, ok := q.V.searched.Get(of); ok && known {
 		return found, nil
 	}
@@ -39,43 +41,56 @@ func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchReq
 	return found, err
 }
 
-// underCondition is what a variable of the list's path asks of its records: the
-// field of that name holds it. "" when nothing has to be asked: what the source
-// fills for everyone, and the role does not see.
-func (q *Exchange) UnderCondition(k *plan.Kind, name, value string) (text string, ok bool) {
-	f := k.Field(plan.Words(name))
-	seen := f != nil && q.Level(k, f.Name) == access.See
-	if fill, own := q.Source.PathVar(name); own && fill == value && !seen {
-		return "", true
+// ListConditions are what the path of a list asks of its records: the variables of
+// a target, and the fields that are the same in all of them. ok is false when the
+// role does not see one of the variables.
+func (q *Exchange) ListConditions(l *plan.List, t *spec.Target) (all []query.FieldCondition, ok bool) {
+	for _, v := range t.Vars {
+		f := l.Kind.Field(plan.Words(v.Name))
+		seen := f != nil && q.Level(l.Kind, f.Name) == access.See
+		fill, own := q.Source.PathVar(v.Name)
+		switch {
+		case seen:
+			all = append(all, query.FieldCondition{Field: f.Name, Comparison: query.CompareSame, Value: v.Value})
+		case !own || fill != v.Value: // else the source fills it for every caller, and nothing has to be asked
+			return nil, false
+		}
 	}
-	if !seen {
-		return "", false
+	for _, field := range slices.Sorted(maps.Keys(l.Only)) {
+		all = append(all, query.FieldCondition{Field: field, Comparison: query.CompareSame, Value: l.Only[field]})
 	}
-	return f.Name + "=" + Quote(value), true
+	return all, true
 }
 
-// condition is a filter of upstream's in the words of the search, "" when there
-// are none.
-func Condition(field *spec.Field, f *spec.Filter, value string) string {
-	if field == nil {
-		return ""
+// Condition is a filter of upstream's as a condition of the search. ok is false when
+// the search has none like it.
+func Condition(field *spec.Field, f *spec.Filter, value string) (c query.FieldCondition, ok bool) {
+	if field == nil || f.Op == "until" && f.Whole { // up to the end of a day, month or year: not what <= says
+		return c, false
 	}
-	sign := map[string]string{"": "=", "is": "=", "day": ":", "since": ">=", "before": "<", "until": "<=", "contains": ":"}[f.Op]
-	switch {
-	case sign == "":
-		return ""
-	case f.Op == "until" && f.Whole:
-		return "" // up to the end of a day, month or year: not what <= says
-	case sign == "=" && field.Class == spec.ClassPhone:
-		sign = ":"
-	case f.Op == "contains":
-		return field.Name + ":" + Quote(value) + "*"
+	c = query.FieldCondition{Field: field.Name, Value: value, Prefix: f.Op == "contains"}
+	switch f.Op {
+	case "", "is":
+		c.Comparison = query.CompareSame
+		if field.Class == spec.ClassPhone {
+			c.Comparison = query.CompareIs
+		}
+	case "day", "contains":
+		c.Comparison = query.CompareIs
+	case "since":
+		c.Comparison = query.CompareAtLeast
+	case "before":
+		c.Comparison = query.CompareLess
+	case "until":
+		c.Comparison = query.CompareAtMost
+	default:
+		return c, false
 	}
-	return field.Name + sign + Quote(value)
+	return c, true
 }
 
 // quote is a value in the words of the search.
-func Quote(value string) string {
+func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
@@ -86,7 +101,7 @@ func Grouped(text string) string {
 	digits, _, ok := Dialled(text)
 	switch {
 	case ok && len(digits) >= leastDialled && len(digits) < len(text):
-		return "number:" + Quote(strings.NewReplacer("\u00a0", " ", "\u2011", "-").Replace(text))
+		return "number:" + quote(strings.NewReplacer("\u00a0", " ", "\u2011", "-").Replace(text))
 	case strings.Contains(text, "OR"):
 		return "(" + text + ")"
 	}
