@@ -20,18 +20,20 @@ import (
 // Asker answers requests; it is the mirror's Page.
 type Asker func(context.Context, request.Request) (*request.Response, error)
 
-// Page asks for a caller. Who does not see what makes a record final asks for it
-// as for one that is not, and who does not see every field says which. Of the past
-// such a caller gets for a version that is not kept the one after it. Without row
-// rules the rest is ask itself.
+// Page asks for a caller. For a caller that does not see what makes a record final,
+// no record is final. For a caller that does not see every field, the request says
+// which it sees; in the past such a caller gets, for a version that is not kept, the
+// version after it. Without row rules the rest is ask itself.
 //
-// With them a list comes from records, those the caller may find, or it is
-// ErrNotMirrored; never from a page of upstream's. An instance it may not find
-// is ErrNotFound, and so is everything under it: like one that was never there,
-// it costs a request to upstream when it has not been asked for within a
-// second, and where upstream does not answer both are ErrUnavailable. What was
-// known at an earlier time is told of records it may find by their newest
-// version.
+// With row rules:
+//   - a list is made from the records that the caller may find, or it is
+//     ErrNotMirrored. It is never a page of upstream.
+//   - a record that the caller may not find is ErrNotFound, and so is everything
+//     under it. Like a record that never existed, it costs a request to upstream
+//     unless it was asked for within a second. Without upstream both are
+//     ErrUnavailable.
+//   - at an earlier time the caller finds the records that it may find by their
+//     newest version.
 func (g *Gate) Page(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
 	if k := a.Target.Kind; k != nil {
 		p, all, err := g.plan(c, a.Target.Key.Source, k.Name)

@@ -1,4 +1,4 @@
-// Standing: whether another policy decides of a caller as this one does.
+// Fingerprint: whether another policy decides for a caller as this one does.
 
 package access
 
@@ -11,11 +11,11 @@ import (
 	"understudy"
 )
 
-// Standing names all that decides what a caller may do and see: its grant, the
-// source it is for, its role's levels and row rules in every source, the users
-// sources ask as, and what the specs say of fields. Gates of which a caller has
-// equal standings decide of it alike; where they differ, they may not. "" is the
-// standing of who has no role here.
+// PolicyFingerprint names everything that decides what a caller may do and see: its
+// grant and source, the levels and row rules of its role in every source, the users
+// that sources ask as, and what the specs say of fields. Two gates with equal
+// fingerprints of a caller decide alike for it. The fingerprint is "" for a caller
+// without a role of this gate.
 func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 	role := c.Role()
 	if role == "" || g.Known(role) != nil {

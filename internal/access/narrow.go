@@ -52,8 +52,8 @@ func (f *rowFilter) numbers() []string {
 	return slices.Sorted(maps.Keys(f.nums))
 }
 
-// Rule is what a store is asked for a caller who may find some records of a kind
-// alone; nil: all of those it may see. Finds is as Only says.
+// Rule is what a store is asked for a caller that may find only some records of a
+// kind; nil: the caller may find all of them. Its Finds is the filter of Only.
 func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 	only := g.Only(c, source, kind)
 	if only == nil {

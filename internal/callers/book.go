@@ -61,7 +61,7 @@ type Book struct {
 	people map[digest]*entry // by user and secret
 	local  understudy.Caller
 	told   func(*http.Request, understudy.Caller)
-	behind bool // a proxy passes requests on: nobody is on this machine
+	behind bool // a proxy passes requests on: no caller is on this machine
 	role   string
 	guesses
 }

@@ -73,7 +73,7 @@ func (q past) readPast(ctx context.Context, id string, limit int) (recordPast, e
 // see makes versions as the caller sees them, oldest first, and leaves out those in which the
 // caller sees nothing new. Of a past that is cut the oldest is there to compare
 // with and not one of them. A version that is not kept belongs to the one after
-// it for who does not see everything: what was taken back may have been hidden.
+// it when the caller does not see everything: what was taken back may have been hidden.
 func (q past) see(versions []understudy.Version, cut bool) (recordPast, error) {
 	var p recordPast
 	whole := q.Gate.Whole(q.Caller, q.Source.Name)

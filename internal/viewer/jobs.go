@@ -129,7 +129,7 @@ func (q jobsView) work(ctx context.Context) (*page.Work, error) {
 	return out, nil
 }
 
-// workPart begins to count the jobs; nil for a caller who may not know of any.
+// workPart begins to count the jobs; nil for a caller that may not see jobs.
 func (q jobsView) workPart() *page.Part {
 	if !q.SeesJobs() {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // others are the fields the spec does not name. The gate shows them to the role
-// that sees everything and to nobody else.
+// that sees everything, and to no other.
 func (q *record) others(row access.Row) detailGroup {
 	g := detailGroup{Title: "Other fields"}
 	for _, val := range row.Fields() {

@@ -152,9 +152,8 @@ func (q numberView) numberParts() *page.Parts {
 // numberReader reads what is known of a number.
 type numberReader struct{ *page.Exchange }
 
-// numbered is a number of the address. A caller who may not filter by any
-// number is refused, whatever the number: the page would tell of what is
-// hidden.
+// numbered is a number of the address. A caller that may not filter by any
+// number is refused for every number: the page would tell of what is hidden.
 func (q numberReader) numbered(name string) (string, error) {
 	if len(q.Source.Contacts) == 0 {
 		return "", page.NotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")

@@ -111,8 +111,8 @@ func (q *record) readUnder(a *askedList) {
 	})
 }
 
-// keptUnder are the records that are held of a list under a record, as the caller
-// may find them; none of one whose path names what the caller does not see.
+// keptUnder are the held records of a list under a record that the caller may find.
+// There are none when the path of the list names what the caller does not see.
 func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	k := a.list.Kind
 	if !q.Findable() || !q.AsOf.At.IsZero() || !k.Remembered() {

@@ -49,11 +49,14 @@ type World struct {
 	Sent  []request.Write
 }
 
-// Shown, Hidden and Never are ids of a kind: of the record roles may find, of the
-// marked one, and of none.
-func (w *World) Shown(kind string) string  { return w.id(kind, "1") }
+// Shown is the id of the record of a kind that roles may find.
+func (w *World) Shown(kind string) string { return w.id(kind, "1") }
+
+// Hidden is the id of the marked record of a kind.
 func (w *World) Hidden(kind string) string { return w.id(kind, "9") }
-func (w *World) Never(kind string) string  { return w.id(kind, "0") }
+
+// Never is an id of a kind that no record has.
+func (w *World) Never(kind string) string { return w.id(kind, "0") }
 
 func (w *World) id(kind, digit string) string {
 	k := w.Source.Spec.Kind(kind)

@@ -183,7 +183,7 @@ func (e *export) flush() error {
 
 func (e *export) finish() error {
 	if err := e.flush(); err != nil {
-		return nil // the reader has gone; nobody is left to tell
+		return nil // the reader has gone
 	}
 	if e.zip != nil {
 		if err := e.zip.Close(); err != nil {

@@ -146,7 +146,7 @@ func (ask *listQuery) filters() understudy.Query {
 // counts are a page's facets, and how many records it is of.
 type counts struct {
 	Facets  []facet
-	Total   string // in words; "" when nobody counted
+	Total   string // in words; "" when nothing was counted
 	Late    bool   // they come after the head of the page, which would say the total
 	Problem string // why there are none
 }
@@ -232,7 +232,7 @@ func (q facetPart) countsOf(name string, c *counter, total string, facets func(*
 	return held, p
 }
 
-// totalOf is how many matches there are, in words; "" when nobody counted.
+// totalOf is how many matches there are, in words; "" when nothing was counted.
 func totalOf(r *query.SearchResult) string {
 	switch {
 	case r == nil || r.Total == nil:
@@ -243,7 +243,7 @@ func totalOf(r *query.SearchResult) string {
 	return page.Thousands(r.Total.N)
 }
 
-// foundNotes say how a result came about, for whoever reads it.
+// foundNotes say to the reader how a result came about.
 func (q facetPart) foundNotes(r *query.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
 	if k == nil || !q.Gate.Counts(q.Caller, s.Name, k.Name) {

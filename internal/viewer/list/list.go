@@ -244,7 +244,7 @@ func (q listing) tabs() []page.Link {
 }
 
 // turn works out where Newest, Newer and Older lead. Upstream's tokens are made
-// of ids: a caller who may not see ids gets none.
+// of ids: a caller that may not see ids gets no link.
 func (q listing) turn(p *listPage) {
 	paging := q.ask.list.PagingStyle
 	filters := q.ask.query.Without(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })

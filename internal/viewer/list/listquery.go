@@ -19,7 +19,7 @@ type listQuery struct {
 	vars   understudy.Query // path variables given, as the address names them
 	back   []string         // queries of the newer pages, "" for the newest
 	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
-	lacks  []string         // path variables nobody gave; target then is nil
+	lacks  []string         // path variables that are missing; target then is nil
 	target *spec.Target
 	asOf   page.AsOf
 	tidy   bool // the address was already in the form address gives

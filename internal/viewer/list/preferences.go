@@ -52,7 +52,7 @@ func (q listing) preferColumns() bool {
 	return true
 }
 
-// setColumns keeps the columns of the form in the cookie and goes back to the
+// SetColumns keeps the columns of the form in the cookie and goes back to the
 // list it came from, which then shows them. Its buttons move one column, or
 // forget them all.
 func SetColumns(v *page.Visitor) http.Handler {

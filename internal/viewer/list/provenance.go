@@ -15,7 +15,7 @@ import (
 // provenance is what a list says of its own answer.
 type provenance struct {
 	How      string // "Made from held records, 12 s old"
-	First    string // who is asked first, and why
+	First    string // what is asked first, and why
 	Score    string // how often both were the same
 	Differed string // what differed last
 }
@@ -38,7 +38,7 @@ func (q listing) provenance() *provenance {
 	return c
 }
 
-// fidelity says who is asked first, and what comparing both has shown.
+// fidelity says what is asked first, and what comparing both has shown.
 func (q listing) fidelity(c *provenance, l page.HeldList) {
 	switch {
 	case l.Records && l.Pinned:

@@ -156,7 +156,7 @@ func (q searchView) orderOptions() []page.Option {
 	return all
 }
 
-// searchRoutes are the pages of searches.
+// SearchRoutes are the pages of searches.
 func SearchRoutes() []page.Route {
 	return []page.Route{
 		{Pattern: "GET /search", Handler: serveSearch, Forms: []string{"GET /search?q="}},
@@ -168,7 +168,7 @@ func SearchRoutes() []page.Route {
 	}
 }
 
-// openSearch describes the search box to browsers (OpenSearch 1.1). It says
+// OpenSearch describes the search box to browsers (OpenSearch 1.1). It says
 // nothing of any record and is open to everyone.
 func OpenSearch(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -188,6 +188,6 @@ func OpenSearch(v *page.Visitor) http.Handler {
 <Description>Open a record by its id, or the page of a phone number</Description>
 <Url type="text/html" template="` + html.EscapeString(origin) + `/search?q={searchTerms}"/>
 </OpenSearchDescription>
-`)) // the reader has gone; nobody is left to tell
+`)) // the reader has gone
 	})
 }

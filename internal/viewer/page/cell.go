@@ -17,7 +17,7 @@ import (
 	"understudy/spec"
 )
 
-// cell is a value ready for the template. Every text in it is shown to the
+// Cell is a value ready for the template. Every text in it is shown to the
 // caller and comes from the gate's view.
 type Cell struct {
 	Label string // the field's title
@@ -46,7 +46,7 @@ type Annotation struct {
 // clipped is the longest text a table shows, in runes.
 const Clipped = 160
 
-// cell draws the value of one column. row gives the other values of the
+// Cell draws the value of one column. row gives the other values of the
 // record. list says that it is for a table, where long text is cut.
 func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	val := row.Field(c.Name)
@@ -158,7 +158,7 @@ func cutLast(text, sep string) (before, after string, ok bool) {
 	return text[:i], text[i+len(sep):], true
 }
 
-// cellContext is what the cells of one page share: what the caller may follow.
+// CellContext is what the cells of one page share: what the caller may follow.
 type CellContext struct {
 	q       *Exchange
 	Kind    *plan.Kind
@@ -212,7 +212,7 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 	return s.asOf.Keep(found.Href + "/" + url.PathEscape(raw))
 }
 
-// tone is the look of a state: failed ones stand out, running ones are marked,
+// Tone is the look of a state: failed ones stand out, running ones are marked,
 // the rest is calm.
 func (s *CellContext) Tone(field, value string) string {
 	about := func(states []spec.State, in func(spec.State) bool) bool {
@@ -228,7 +228,7 @@ func (s *CellContext) Tone(field, value string) string {
 	return "pill"
 }
 
-// shortID is the two ends of a long id.
+// ShortID is the two ends of a long id.
 func ShortID(id string) string {
 	r := []rune(id)
 	if len(r) <= 16 {
@@ -237,10 +237,10 @@ func ShortID(id string) string {
 	return string(r[:6]) + "…" + string(r[len(r)-4:])
 }
 
-// clip keeps foreign text in a message short.
+// Clip keeps foreign text in a message short.
 func Clip(s string) string { return ClipTo(s, 60) }
 
-// clipTo is a text of at most n runes; of a longer one its beginning.
+// ClipTo is a text of at most n runes; of a longer one its beginning.
 func ClipTo(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n]) + "…"
@@ -248,7 +248,7 @@ func ClipTo(s string, n int) string {
 	return s
 }
 
-// drawSegments says in how many parts a short message is sent, and marks what
+// DrawSegments says in how many parts a short message is sent, and marks what
 // forces it into UCS-2, where a part holds less than half as many characters.
 func DrawSegments(out *Cell) {
 	s := charset.CountSMS(out.Text)

@@ -88,7 +88,7 @@ func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 	return z.home, false
 }
 
-// zonePage offers the zones of the menu; its form leads back to where the reader was.
+// ServeZone offers the zones of the menu; its form leads back to the page of the reader.
 func ServeZone(q *Exchange) error {
 	return q.Render(http.StatusOK, "timezone", "Timezone", struct {
 		Name, Back string
@@ -96,7 +96,7 @@ func ServeZone(q *Exchange) error {
 	}{q.Zone.String(), LocalPath(q.R.FormValue("back")), q.V.zones.options})
 }
 
-// setZone keeps the zone of the form in a cookie and goes back to the page it
+// SetZone keeps the zone of the form in a cookie and goes back to the page it
 // came from.
 func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
@@ -115,7 +115,7 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, LocalPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// localPath is an address of this viewer, "/" when text is anything else: a
+// LocalPath is an address of this viewer, "/" when text is anything else: a
 // form must not send its reader to another host. Browsers take a backslash for a slash and
 // leave out tabs and line ends, so neither may be in it.
 func LocalPath(text string) string {
@@ -128,13 +128,13 @@ func LocalPath(text string) string {
 	return text
 }
 
-// asOf is the moment a page is asked for; the zero value is now.
+// AsOf is the moment a page is asked for; the zero value is now.
 type AsOf struct {
 	At   time.Time
 	Tidy bool // the address was already written as ours are
 }
 
-// param is the moment as our addresses write it: RFC 3339 in UTC, as exact as
+// Param is the moment as our addresses write it: RFC 3339 in UTC, as exact as
 // it was given.
 func (a AsOf) Param() understudy.Query {
 	if a.At.IsZero() {
@@ -143,10 +143,10 @@ func (a AsOf) Param() understudy.Query {
 	return understudy.Query{{Name: understudy.OwnAsOf, Value: WriteMoment(a.At)}}
 }
 
-// writeMoment is a moment in an address.
+// WriteMoment is a moment in an address.
 func WriteMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// readAsOf reads the parameter. An empty one is none.
+// ReadAsOf reads the parameter. An empty one is none.
 func (q *Exchange) ReadAsOf(params understudy.Query) error {
 	q.AsOf = AsOf{Tidy: true}
 	seen := 0
@@ -175,7 +175,7 @@ func (q *Exchange) ReadAsOf(params understudy.Query) error {
 	return nil
 }
 
-// parseMoment reads RFC 3339, and without a zone a date and time or a day, which
+// ParseMoment reads RFC 3339, and without a zone a date and time or a day, which
 // means its beginning, in the reader's zone. A plus that an address made a space
 // of is read as one.
 func ParseMoment(text string, zone *time.Location) (t time.Time, ok bool) {
@@ -202,7 +202,7 @@ func plusAgain(text string) string {
 // within keeps to the years that times are kept in.
 func within(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2200 }
 
-// keep is an address of this viewer at the moment the page at hand shows.
+// Keep is an address of this viewer at the moment the page at hand shows.
 func (a AsOf) Keep(href string) string {
 	if a.At.IsZero() || href == "" {
 		return href
@@ -233,7 +233,7 @@ func (q layout) then() *then {
 	return &then{When: Say(q.AsOf.At, q.Start, q.Zone, true), Now: q.AddressWith(nil)}
 }
 
-// addressWith is the address at hand with another moment, nil for now.
+// AddressWith is the address at hand with another moment, nil for now.
 func (q *Exchange) AddressWith(moment understudy.Query) string {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -243,7 +243,7 @@ func (q *Exchange) AddressWith(moment understudy.Query) string {
 	return q.R.URL.EscapedPath() + plan.WithQuery(append(params, moment...))
 }
 
-// tidyMoment sends a reader whose address spells the moment in another way to
+// TidyMoment sends a reader whose address spells the moment in another way to
 // the one that can be passed on; done then is true.
 func (q *Exchange) TidyMoment() (done bool) {
 	if q.AsOf.Tidy {
@@ -254,7 +254,7 @@ func (q *Exchange) TidyMoment() (done bool) {
 	return true
 }
 
-// refusedThen is an error of the mirror's about an earlier moment, for people.
+// RefusedThen is an error of the mirror's about an earlier moment, for people.
 func RefusedThen(q *Exchange, err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
@@ -273,7 +273,7 @@ func RefusedThen(q *Exchange, err error) error {
 	}
 }
 
-// clock is the time of a request, as its reader has it.
+// Clock is the time of a request, as its reader has it.
 type Clock struct {
 	Start time.Time
 	Zone  *time.Location

@@ -13,7 +13,7 @@ import (
 	"understudy/spec"
 )
 
-// parseDate reads a value of one of the date types. A plain date is that day's
+// ParseDate reads a value of one of the date types. A plain date is that day's
 // midnight in UTC, dateOnly then is true.
 func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 	var err error
@@ -41,14 +41,14 @@ func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 	return time.Time{}, false, false
 }
 
-// when is a moment as a page shows it.
+// When is a moment as a page shows it.
 type When struct {
 	Text  string // "Today 12:03"
 	Stamp string // for the datetime attribute: RFC 3339
 	Exact string // "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00)"
 }
 
-// say puts a moment into words for someone in zone at now. Exact text has the
+// Say puts a moment into words for someone in zone at now. Exact text has the
 // seconds and the zone; seconds asks for them in the words too.
 func Say(t, now time.Time, zone *time.Location, seconds bool) When {
 	l := t.In(zone)
@@ -102,7 +102,7 @@ func zoneName(t time.Time) string {
 // The forms browsers give datetime-local and date inputs.
 var localForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
 
-// parseLocal reads what a datetime-local input gives, in zone. A time that a
+// ParseLocal reads what a datetime-local input gives, in zone. A time that a
 // zone skips or has twice is taken as time.Date takes it.
 func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
 	for _, form := range localForms {
@@ -113,7 +113,7 @@ func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// writeDate is a moment as a filter of that type takes it: RFC 3339 in UTC,
+// WriteDate is a moment as a filter of that type takes it: RFC 3339 in UTC,
 // the UTC day for plain dates, Unix seconds.
 func WriteDate(kind string, t time.Time) string {
 	switch kind {
@@ -140,7 +140,7 @@ func longAgo(d time.Duration) string {
 	return strconv.Itoa(int(d/(24*time.Hour))) + " days"
 }
 
-// millis is a length of time for footers: "0.41 ms", "12 ms", "1.02 s".
+// Millis is a length of time for footers: "0.41 ms", "12 ms", "1.02 s".
 func Millis(d time.Duration) string {
 	ms := float64(d) / 1e6
 	switch {
@@ -154,7 +154,7 @@ func Millis(d time.Duration) string {
 	return strconv.FormatFloat(ms, 'f', 2, 64) + " ms"
 }
 
-// time is a record's place in time by its clock field; ok is false when the
+// TimeOf is the time of a record by its clock field; ok is false when the
 // caller does not see it, or it is null.
 func TimeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
 	if f := k.Field(k.Clock); f != nil {

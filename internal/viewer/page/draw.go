@@ -21,6 +21,7 @@ func escape(b *strings.Builder, text string) {
 // writer makes an io.Writer of a builder kept by pointer.
 type writer struct{ b *strings.Builder }
 
+// Write adds to the text.
 func (w *writer) Write(p []byte) (int, error) { return w.b.Write(p) }
 
 // attribute writes name="value", nothing for an empty value.
@@ -105,7 +106,7 @@ func (c *Cell) drawText(b *strings.Builder, linked bool) {
 	}
 }
 
-// escapeMarked writes a text as HTML with places of it, in order, between <mark>.
+// EscapeMarked writes a text as HTML with places of it, in order, between <mark>.
 func EscapeMarked(b *strings.Builder, text string, marks [][2]int) {
 	from := 0
 	for _, m := range marks {

@@ -20,7 +20,7 @@ import (
 	"understudy/request"
 )
 
-// exchange is one request on its way through the viewer.
+// Exchange is one request on its way through the viewer.
 type Exchange struct {
 	V   *Visitor
 	R   *http.Request
@@ -44,7 +44,7 @@ type subject struct {
 	AsOf   AsOf   // the moment the page is asked for
 }
 
-// reply is what goes out.
+// Reply is what goes out.
 type Reply struct {
 	W         http.ResponseWriter
 	Sent      bool          // the answer has begun to go out
@@ -54,7 +54,7 @@ type Reply struct {
 	session   Session       // of the browser, once a page has contents to show
 }
 
-// exchange names the caller, runs the handler under the deadline and turns its
+// Exchange names the caller, runs the handler under the deadline and turns its
 // error into a page.
 func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.Deadline)
@@ -75,7 +75,7 @@ func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) 
 		return
 	}
 	if q.out != nil && r.Context().Err() != nil {
-		panic(http.ErrAbortHandler) // the reader has gone; nobody is left to tell
+		panic(http.ErrAbortHandler) // the reader has gone
 	}
 	if q.Sent { // half an answer must not look like a whole one
 		v.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
@@ -87,7 +87,7 @@ func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) 
 	}
 }
 
-// begin makes an exchange. end waits for what it has begun, which ends with ctx.
+// Begin makes an exchange. end waits for what it has begun, which ends with ctx.
 func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *Exchange, end func()) {
 	q = &Exchange{
 		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Gate}, Clock: Clock{Start: v.Now()}, Reply: Reply{W: w},
@@ -130,7 +130,7 @@ func contain(f func() error) (err error) {
 	return f()
 }
 
-// enter finds who asks, and for what.
+// enter finds the caller, the source and the kind of a request.
 func (q *Exchange) enter() (err error) {
 	q.Data = formOf(q.R.URL.Path)
 	if q.Caller, err = q.V.Callers.Person(q.R); err != nil {
@@ -191,7 +191,7 @@ func formOf(path string) string {
 	return ""
 }
 
-// forced reports a reload with the shift key, which sends no-cache.
+// Forced reports a reload with the shift key, which sends no-cache.
 func Forced(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Cache-Control"), func(s string) bool { return strings.Contains(s, "no-cache") })
 }

@@ -21,7 +21,7 @@ import (
 	"understudy/kit/suggest"
 )
 
-// problem is an error that knows what to tell a person.
+// Problem is an error that knows what to tell a person.
 type Problem struct {
 	Title string   // what is wrong
 	Hint  string   // what to try next
@@ -52,7 +52,7 @@ func NotFound(title, hint, href string) error {
 	return p
 }
 
-// unknownWord is a problem with a word of the address: what is 404 for a
+// UnknownWord is a problem with a word of the address: what is 404 for a
 // source or kind and 400 for a parameter. link is the address of a known word.
 func UnknownWord(what, word string, known []string, link func(string) string) error {
 	p := &Problem{Title: "There is no " + what + " “" + Clip(word) + "”", Kind: understudy.ErrNotFound}
@@ -102,7 +102,7 @@ type outage struct {
 	Still []kindView // kinds that can still be read
 }
 
-// fail answers with an error page, or the same as data.
+// Fail answers with an error page, or the same as data.
 func (q *Exchange) Fail(err error) {
 	status := statusOf(err)
 	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}
@@ -181,7 +181,7 @@ func (q failureView) outageTitle() string {
 	return q.Source.Spec.Title + " is not answering"
 }
 
-// sentence is an error's text without the room and the kind at its start, as a
+// Sentence is an error's text without the room and the kind at its start, as a
 // sentence.
 func Sentence(err error) string {
 	text := err.Error()
@@ -232,7 +232,7 @@ func (q failureView) outage(err error) *outage {
 	return o
 }
 
-// pointer is the place of a mistake in what was asked.
+// Pointer is the place of a mistake in what was asked.
 type Pointer struct {
 	Before, At, After, Why string
 	Kind                   error
@@ -247,7 +247,7 @@ func SyntaxOf(err error) *query.SyntaxError {
 	return nil
 }
 
-// pointAt cuts a text where it is wrong, never within a character.
+// PointAt cuts a text where it is wrong, never within a character.
 func PointAt(e *query.SyntaxError) *Pointer {
 	at := min(max(e.At, 0), len(e.Text))
 	end := min(max(e.End, at), len(e.Text))

@@ -68,7 +68,7 @@ func readFiles(assets fs.FS) (*files, error) {
 	return all, nil
 }
 
-// serve answers with a file; its name says its bytes, so it never changes.
+// Serve answers with a file; its name says its bytes, so it never changes.
 func (fs *files) Serve(w http.ResponseWriter, r *http.Request) {
 	f, ok := fs.byName[r.PathValue("file")]
 	if !ok {
@@ -90,7 +90,7 @@ func (fs *files) Serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3): gzip is named, or
+// AcceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3): gzip is named, or
 // anything is, with a weight that is not zero.
 func AcceptsGzip(r *http.Request) bool {
 	any := false

@@ -24,7 +24,7 @@ type Search interface {
 	Find(ctx context.Context, c understudy.Caller, ask query.SearchRequest) (*query.SearchResult, error)
 }
 
-// search finds records of a kind. What a caller who finds all of them found is kept
+// Search finds records of a kind. What a caller who finds all of them found is kept
 // while no record comes or goes.
 func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
 	ask.Source, ask.Kinds = q.Source.Name, []string{k.Name}
@@ -94,7 +94,7 @@ func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// grouped is a condition that others can be put beside: either-or is put in
+// Grouped is a condition that others can be put beside: either-or is put in
 // parentheses, and a phone number, which is one only where it stands alone, is
 // said to be one.
 func Grouped(text string) string {
@@ -111,17 +111,17 @@ func Grouped(text string) string {
 // leastDialled is how many digits the search takes for a whole number.
 const leastDialled = 7
 
-// findable reports whether lists can be searched at all.
+// Findable reports whether lists can be searched at all.
 func (q *Exchange) Findable() bool { return q.V.Search != nil }
 
-// hit is one record found, as a row.
+// Hit is one record found, as a row.
 type Hit struct {
 	*query.SearchHit
 	Kind *plan.Kind
 	Row  access.Row
 }
 
-// hits are the rows of what was found; what the gate does not let through any
+// Hits are the rows of what was found; what the gate does not let through any
 // more is left out.
 func (q *Exchange) Hits(r *query.SearchResult) []Hit {
 	all := make([]Hit, 0, len(r.Hits))
@@ -141,7 +141,7 @@ func (q *Exchange) Hits(r *query.SearchResult) []Hit {
 	return all
 }
 
-// dialled takes the marks off a number as people write it; ok is false for
+// Dialled takes the marks off a number as people write it; ok is false for
 // anything else. plus says that a country code comes first.
 func Dialled(text string) (digits string, plus, ok bool) {
 	var b strings.Builder
@@ -166,7 +166,7 @@ func Dialled(text string) (digits string, plus, ok bool) {
 	return digits, plus, len(digits) >= 3
 }
 
-// edition is that of the page's source; known is false when nobody can say.
+// edition is the edition of the page's source; known is false without a history.
 func (q *Exchange) edition(ctx context.Context) (of [2]int64, known bool) {
 	q.edited.Do(func() {
 		if q.V.History == nil {

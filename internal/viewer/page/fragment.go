@@ -28,7 +28,7 @@ const (
 	markByte      = 0        // stands around a fragment's number in a page; templates write none
 )
 
-// fragment is a piece of a page.
+// Fragment is a piece of a page.
 type Fragment struct {
 	Plain  []byte
 	mu     sync.Mutex
@@ -93,7 +93,7 @@ func window(behind []stretch, f *Fragment) []byte {
 	return w
 }
 
-// identity says of what a fragment is made: two of the same are the same bytes. A
+// Identity says of what a fragment is made: two of the same are the same bytes. A
 // fragment lives in one viewer, so it dies with its policy.
 type Identity struct {
 	what string // which fragment: its page and the address
@@ -102,7 +102,7 @@ type Identity struct {
 	of   uint64 // of the view and everything beside it
 }
 
-// identity begins one for the page at hand.
+// Identity begins one for the page at hand.
 func (q *Exchange) Identity(what string) Identity {
 	return Identity{
 		what: what + " " + q.R.URL.RequestURI(), who: q.Caller.Role() + " " + q.Caller.Source + " " +
@@ -111,7 +111,7 @@ func (q *Exchange) Identity(what string) Identity {
 	}
 }
 
-// with adds what a fragment is made of, whatever it is: a value that differs in
+// With adds what a fragment is made of, whatever it is: a value that differs in
 // anything makes another identity.
 func (i Identity) With(s maphash.Seed, parts ...any) Identity {
 	for _, p := range parts {
@@ -167,7 +167,7 @@ func hash(h *maphash.Hash, v reflect.Value) {
 	}
 }
 
-// keep gives the named templates of a page as they were drawn for the same
+// Keep gives the named templates of a page as they were drawn for the same
 // identity before, or draws them with what data makes. What it gives stands in a
 // page until that is sent.
 func (q *Exchange) Keep(page string, of Identity, data func() any, names ...string) ([]template.HTML, error) {

@@ -121,7 +121,7 @@ func (q layout) banners() []banner {
 	return all
 }
 
-// link is an address and its words.
+// Link is an address and its words.
 type Link struct {
 	Href, Text string
 	Current    bool
@@ -149,7 +149,7 @@ func (q layout) hints() string {
 	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: q.Source.Name}})
 }
 
-// serveKeys says what keys do, and where they lead for this role.
+// ServeKeys says what keys do, and where they lead for this role.
 func ServeKeys(q *Exchange) error {
 	if s := q.V.ByName[q.R.FormValue("source")]; s != nil && q.Sees(s) {
 		q.Source = s

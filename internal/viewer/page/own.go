@@ -60,7 +60,7 @@ func (n *numbers) close() {
 // marks are the answers on their way to one exchange.
 type marks []*flight
 
-// begin asks for the numbers the caller may know of.
+// Begin asks for the numbers the caller may know of.
 func (n *numbers) Begin(q *Exchange) marks {
 	var all marks
 	if q.Data != "" {
@@ -109,7 +109,7 @@ func (n *numbers) fly(f *flight) {
 	close(f.done)
 }
 
-// wait gathers what has come, or comes while the page waits, as the caller sees it.
+// Wait gathers what has come, or comes while the page waits, as the caller sees it.
 func (all marks) Wait(q *Exchange) map[string]bool {
 	if len(all) == 0 {
 		return nil
@@ -147,7 +147,7 @@ func (f *flight) read(q *Exchange, own map[string]bool) {
 	}
 }
 
-// addOwn adds the numbers of a reading that the caller sees.
+// AddOwn adds the numbers of a reading that the caller sees.
 func (q *Exchange) AddOwn(own map[string]bool, k *plan.Kind, r Reading) {
 	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return

@@ -34,14 +34,14 @@ const (
 	firstByte = 20 * time.Millisecond
 )
 
-// future is a read behind a page (Baker and Hewitt, 1977).
+// Future is a read behind a page (Baker and Hewitt, 1977).
 type Future struct {
 	done chan struct{} // closed at its end
 	Err  error         // set before
-	Stop func()        // ends it: nobody needs what it reads
+	Stop func()        // ends it: what it reads is not needed
 }
 
-// over reports whether the read has ended.
+// Over reports whether the read has ended.
 func (f *Future) Over() bool {
 	select {
 	case <-f.done:
@@ -60,7 +60,7 @@ type tasks struct {
 	slots      chan struct{}   // bounds how many run at once
 }
 
-// part is one piece of a page. draw runs once at most, when everything it needs has
+// Part is one piece of a page. draw runs once at most, when everything it needs has
 // ended, on the goroutine of the page; no name: there is nothing to show. of, which
 // runs before it, is all that draw makes it of beside what every identity has: what
 // was drawn of the same is not drawn again. nil, or of nothing: it is.
@@ -74,7 +74,7 @@ type Part struct {
 	html  template.HTML
 }
 
-// parts are those of one page. Its template calls Open where they stand and Rest
+// Parts are those of one page. Its template calls Open where they stand and Rest
 // at the end of what stands below them.
 type Parts struct {
 	q    *Exchange
@@ -83,7 +83,7 @@ type Parts struct {
 	Late int // places that were left for parts
 }
 
-// begin starts a read behind the page, for at most limit. f must end when its
+// Begin starts a read behind the page, for at most limit. f must end when its
 // context does; the exchange waits for it.
 func (q *Exchange) Begin(what string, limit time.Duration, f func(context.Context) error) *Future {
 	ctx, stop := context.WithTimeout(q.Ctx, limit)
@@ -112,7 +112,7 @@ func (q *Exchange) Begin(what string, limit time.Duration, f func(context.Contex
 	return own
 }
 
-// first runs what the page is nothing without. When that is not held, beside (nil:
+// First runs what the page is nothing without. When that is not held, beside (nil:
 // nothing) begins what can be read at the same time. When it takes longer than the
 // first byte may, what stands above it goes out.
 func (q *Exchange) First(f func(context.Context) error, beside func()) error {
@@ -156,7 +156,7 @@ func (t *tasks) underWay() bool {
 	return slices.ContainsFunc(t.futures, func(f *Future) bool { return !f.Over() })
 }
 
-// parts are the page's pieces, in its order, once it has waited for them as long as
+// Parts are the page's pieces, in its order, once it has waited for them as long as
 // it may. A nil part is passed over.
 func (q *Exchange) Parts(page string, all ...*Part) *Parts {
 	enough := q.soon

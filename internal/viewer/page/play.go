@@ -43,8 +43,8 @@ type playing struct {
 	Files  []Link // to keep
 }
 
-// contents are what a record's content offers; nil when the kind has none, or
-// nobody serves it.
+// Contents are what a record's content offers; nil when the kind has none, or
+// contents are not served.
 func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
 	if len(k.Media) == 0 || row.ID == "" || q.V.Media == nil {
 		return nil
@@ -163,7 +163,7 @@ func (p *playing) draw(b *strings.Builder) {
 	b.WriteString("</div>")
 }
 
-// mediaURL is the address of a content for this caller's browser, "" when the
+// MediaURL is the address of a content for this caller's browser, "" when the
 // caller may not have it. It is good for this session, this caller and at most
 // half an hour. The first one of a session sets its cookie; a page of a record
 // that goes out in pieces has set it before (begun).
@@ -194,7 +194,7 @@ func (q *Exchange) openSession() {
 // BucketOf is the bucket of time a moment is in.
 func BucketOf(now time.Time) int64 { return now.Unix() / int64(MediaBucket/time.Second) }
 
-// session names what one browser has open. It is no credential: it opens
+// Session names what one browser has open. It is no credential: it opens
 // nothing that its caller may not have.
 type Session = understudy.ID[sessions]
 
@@ -204,7 +204,7 @@ type sessions struct{}
 // Prefix is none: they stand in a cookie that has a name.
 func (sessions) Prefix() string { return "" }
 
-// sessionOf is the session a browser says it has, zero when it is none of ours.
+// SessionOf is the session a browser says it has, zero when it is none of ours.
 func SessionOf(r *http.Request) (s Session) {
 	if c, err := r.Cookie(SessionCookie); err == nil {
 		s, _ = understudy.ParseID[sessions](c.Value)
@@ -236,7 +236,7 @@ func NewSeals() (*Seals, error) {
 
 const tagSize = 16 // bytes of an HMAC-SHA-256 that are kept
 
-// seal makes the token of a key: HMAC || AES-CTR(source, 0, URI) with the HMAC
+// Seal makes the token of a key: HMAC || AES-CTR(source, 0, URI) with the HMAC
 // as the first counter (SIV, as in RFC 5297, with HMAC in place of CMAC). The
 // same input makes the same token. It is encrypted because an address stands in
 // logs and histories, and the ids in it may be hidden from the caller.
@@ -248,9 +248,9 @@ func (s *Seals) Seal(of Session, caller string, key understudy.Key, bucket int64
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
-// open is the key a token was made for, and the bucket it was made in. ok is
-// false for what was not made here, not for this session and caller, or longer
-// ago than the bucket before now's; nobody learns which.
+// Open is the key a token was made for, and the bucket it was made in. ok is
+// false for a token that was made elsewhere, for another session or caller, or
+// before the bucket that precedes now's. The caller does not learn which.
 func (s *Seals) Open(token string, of Session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
 	if len(token) > MaxToken {
 		return key, 0, false

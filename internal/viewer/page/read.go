@@ -1,5 +1,5 @@
-// Read: one page through the gate, the mirror and the gate again; several at
-// once for the parts of a page, none of which can hold the page up.
+// Read: one page through the gate, the mirror and the gate again. The parts of a
+// page are read at once, and the page does not wait for them.
 
 package page
 
@@ -28,19 +28,19 @@ const glance = 10 * time.Second
 // has, so that none waits for another.
 const atOnce = 16
 
-// reading is a page as the caller sees it.
+// Reading is a page as the caller sees it.
 type Reading struct {
 	Answer *request.Response
 	View   *access.View
 	Err    error
 }
 
-// read asks for one target. A refusal asks for nothing.
+// Read asks for one target. A refusal asks for nothing.
 func (q *Exchange) Read(ctx context.Context, t *spec.Target) Reading {
 	return q.ask(ctx, request.Request{Target: t, NoCache: Forced(q.R)})
 }
 
-// readOn asks for a page of a list that is read from its beginning to its end.
+// ReadOn asks for a page of a list that is read from its beginning to its end.
 // whole: it must be composed from records. Pages after the first cost no upstream
 // request, whatever is held of them.
 func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool) Reading {
@@ -74,14 +74,14 @@ func (q *Exchange) askPermitted(ctx context.Context, a request.Request) Reading 
 	return Reading{answer, view, err}
 }
 
-// asked is a target that is read behind a page.
+// Asked is a target that is read behind a page.
 type Asked struct {
 	*Future // nil: it is not read
 	Target  *spec.Target
 	Reading Reading // once that is over
 }
 
-// beside asks for a target behind the page, for at most a glance.
+// Beside asks for a target behind the page, for at most a glance.
 func (q *Exchange) Beside(t *spec.Target) *Asked {
 	a := &Asked{Target: t}
 	a.Future = q.Begin(t.Key.String(), q.V.Glance, func(ctx context.Context) error {
@@ -91,7 +91,7 @@ func (q *Exchange) Beside(t *spec.Target) *Asked {
 	return a
 }
 
-// wait is the reading when it is over.
+// Wait is the reading when it is over.
 func (a *Asked) Wait() Reading {
 	<-a.done
 	if a.Err != nil { // it panicked, or had no place
@@ -100,7 +100,7 @@ func (a *Asked) Wait() Reading {
 	return a.Reading
 }
 
-// readAll asks for several targets at once, each for at most a glance.
+// ReadAll asks for several targets at once, each for at most a glance.
 func (q *Exchange) ReadAll(targets []*spec.Target) []Reading {
 	begun := make([]*Asked, len(targets))
 	for i, t := range targets {
@@ -113,7 +113,7 @@ func (q *Exchange) ReadAll(targets []*spec.Target) []Reading {
 	return all
 }
 
-// rows are the records of a reading; none when it failed.
+// Rows are the records of a reading; none when it failed.
 func (r Reading) Rows() []access.Row {
 	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return nil
@@ -121,7 +121,7 @@ func (r Reading) Rows() []access.Row {
 	return r.View.Rows()
 }
 
-// made is what a part of a page is made of that shows a reading.
+// Made is what a part of a page is made of that shows a reading.
 func (q *Exchange) Made(r Reading) []any {
 	if r.View == nil {
 		return []any{q.Missing(r)}
@@ -129,10 +129,10 @@ func (q *Exchange) Made(r Reading) []any {
 	return []any{r.View.Sum[:], r.Answer.Page.Next.URI, q.Missing(r), q.AgedAt(r.Answer)}
 }
 
-// more reports whether there are older records than these.
+// More reports whether there are older records than these.
 func (r Reading) More() bool { return r.Answer != nil && !r.Answer.Page.Next.Zero() }
 
-// agedAt is the moment a reading shows; of a list made from records that of its
+// AgedAt is the moment a reading shows; of a list made from records that of its
 // newest page, as what is new is shown since.
 func (q *Exchange) AgedAt(a *request.Response) *When {
 	if a == nil || !q.AsOf.At.IsZero() {
@@ -141,7 +141,7 @@ func (q *Exchange) AgedAt(a *request.Response) *When {
 	return q.Moment(q.Start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
 }
 
-// missing says why a part of a page is not there, "" when it is.
+// Missing says why a part of a page is not there, "" when it is.
 func (q *Exchange) Missing(r Reading) string {
 	title := q.Source.Spec.Title
 	var up *understudy.UpstreamError
@@ -221,7 +221,7 @@ func (q *Exchange) OpenPermitted(t *spec.Target, beside func()) (view *access.Vi
 	return r.View, own, false, nil
 }
 
-// refused is upstream's own refusal as a page: its words say what was wrong.
+// Refused is upstream's own refusal as a page: its words say what was wrong.
 func Refused(q *Exchange, body []byte) error {
 	p := &Problem{
 		Title: q.Source.Spec.Title + fmt.Sprintf(" refused this (%d)", q.Answer.Page.Status),
@@ -235,7 +235,7 @@ func Refused(q *Exchange, body []byte) error {
 	return p
 }
 
-// noSuch says that there is no such record: it was never seen, or it is hidden
+// NoSuch says that there is no such record: it was never seen, or it is hidden
 // from the caller.
 func NoSuch(q *Exchange) error {
 	return &Problem{

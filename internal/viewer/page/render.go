@@ -98,7 +98,7 @@ type searchBox struct {
 // notices are what a reader should know of a page.
 type notices struct {
 	Banners []banner
-	Asked   string // who is asked for the page's own content, while that is on its way
+	Asked   string // what is asked for the page's own content, while that is on its way
 	Then    *then  // the earlier moment shown
 	Notice  string // what a reader should know of the answer's age
 }
@@ -132,7 +132,7 @@ func (f footer) Upstream() string {
 	return Millis(f.q.Answer.Upstream)
 }
 
-// render writes a page; what stands above its own content may be out already.
+// Render writes a page; what stands above its own content may be out already.
 func (q *Exchange) Render(status int, page, title string, main any) error {
 	l := layout{q}
 	name, f := "layout.html", frame{}
@@ -273,7 +273,7 @@ func (q response) write(status int, contentType string, body []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	q.W.WriteHeader(status)
 	if q.R.Method != http.MethodHead {
-		_, _ = q.W.Write(body) // the reader has gone; nobody is left to tell
+		_, _ = q.W.Write(body) // the reader has gone
 	}
 }
 
@@ -291,7 +291,7 @@ func (q response) pack(into *bytes.Buffer, body []byte) error {
 	return zw.Close()
 }
 
-// how says how an answer came, in words.
+// How says how an answer came, in words.
 func (q *Exchange) How() string {
 	if q.Found {
 		return "found in held records"
@@ -333,7 +333,7 @@ func (q layout) notice() string {
 	return plan.UpperFirst(a.Detail) + "."
 }
 
-// thousands writes a count with a thin mark between thousands.
+// Thousands writes a count with a thin mark between thousands.
 func Thousands(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -342,7 +342,7 @@ func Thousands(n int64) string {
 	return text
 }
 
-// sendJSON sends a value as data.
+// SendJSON sends a value as data.
 func (q *Exchange) SendJSON(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -352,7 +352,7 @@ func (q *Exchange) SendJSON(v any) error {
 	return nil
 }
 
-// goBack leads a form's reader to a page of ours.
+// GoBack leads a form's reader to a page of ours.
 func (q *Exchange) GoBack(to string) {
 	q.W.Header().Set("Cache-Control", "no-store")
 	http.Redirect(q.W, q.R, to, http.StatusSeeOther)

@@ -11,24 +11,24 @@ import (
 	"understudy/spec"
 )
 
-// rights are what one caller may see.
+// Rights are what one caller may see.
 type Rights struct {
 	Gate   *access.Gate
 	Caller understudy.Caller
 	Known  bool // caller has been named
 }
 
-// sees reports whether the caller may ask a source at all.
+// Sees reports whether the caller may ask a source at all.
 func (r *Rights) Sees(s *plan.Source) bool {
 	return r.Caller.Source == "" || r.Caller.Source == s.Name
 }
 
-// seesKind reports whether the caller sees anything of a kind.
+// SeesKind reports whether the caller sees anything of a kind.
 func (r *Rights) SeesKind(k *plan.Kind) bool {
 	return r.Gate.Sees(r.Caller, k.Source.Name, k.Name)
 }
 
-// readable are the kinds of a source the caller may open without naming a
+// Readable are the kinds of a source the caller may open without naming a
 // record.
 func (r *Rights) Readable(s *plan.Source) []*plan.Kind {
 	if !r.Known || s == nil || !r.Sees(s) {
@@ -43,18 +43,18 @@ func (r *Rights) Readable(s *plan.Source) []*plan.Kind {
 	return kinds
 }
 
-// counts reports whether the caller may know how many records of a kind there
+// Counts reports whether the caller may know how many records of a kind there
 // are.
 func (r *Rights) Counts(k *plan.Kind) bool {
 	return r.Gate.Counts(r.Caller, k.Source.Name, k.Name)
 }
 
-// offers reports whether the caller may use a list's filter.
+// Offers reports whether the caller may use a list's filter.
 func (r *Rights) Offers(l *plan.List, filter int) bool {
 	return filter < len(l.Probes) && r.Gate.Read(r.Caller, l.Probes[filter]) == nil
 }
 
-// contactKinds are those of the source at hand the caller may ask for a number, at
+// ContactKinds are those of the source at hand the caller may ask for a number, at
 // one end or more.
 func (r *Rights) ContactKinds(s *plan.Source) []*plan.Contact {
 	var all []*plan.Contact
@@ -66,17 +66,17 @@ func (r *Rights) ContactKinds(s *plan.Source) []*plan.Contact {
 	return all
 }
 
-// offersBoth reports whether the caller may ask for both ends at once.
+// OffersBoth reports whether the caller may ask for both ends at once.
 func (r *Rights) OffersBoth(t *plan.Contact) bool {
 	return r.Offers(t.List, t.Ends[0].Filter) && r.Offers(t.List, t.Ends[1].Filter)
 }
 
-// ownVisible reports whether the caller may know our own numbers by a kind.
+// OwnVisible reports whether the caller may know our own numbers by a kind.
 func (r *Rights) OwnVisible(k *plan.Kind) bool {
 	return r.Gate.Read(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Own) == access.See
 }
 
-// phoneFilters are the filters by field that a number can be put in.
+// PhoneFilters are the filters by field that a number can be put in.
 func (r *Rights) PhoneFilters(l *plan.List) map[string]string {
 	names := map[string]string{}
 	for i, f := range l.Filters {
@@ -87,15 +87,15 @@ func (r *Rights) PhoneFilters(l *plan.List) map[string]string {
 	return names
 }
 
-// columnsOf are those of a kind's own columns that the caller's role shows.
+// ColumnsOf are those of a kind's own columns that the caller's role shows.
 func (r *Rights) ColumnsOf(k *plan.Kind) []*plan.Column { return r.Visible(k, k.Shown) }
 
-// level is how much of a field the caller sees.
+// Level is how much of a field the caller sees.
 func (r *Rights) Level(k *plan.Kind, field string) access.Level {
 	return r.Gate.Level(r.Caller, k.Source.Name, k.Name, field)
 }
 
-// visible are those of some columns that the caller's role shows.
+// Visible are those of some columns that the caller's role shows.
 func (r *Rights) Visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
 	var shown []*plan.Column
 	for _, c := range columns {
@@ -106,7 +106,7 @@ func (r *Rights) Visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
 	return shown
 }
 
-// remedyOf is the line that shows fields of a kind: a rule that names a field
+// RemedyOf is the line that shows fields of a kind: a rule that names a field
 // decides, whatever is said of its class and its kind. What the spec derives from
 // another field is shown with that one.
 func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
@@ -114,7 +114,7 @@ func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
 	for _, name := range fields {
 		for f := k.Field(name); f != nil && len(rules) < maxRules; f = k.Field(f.From) {
 			if f.Class == spec.ClassSecret {
-				return "" // it is shown to nobody
+				return "" // it is never shown
 			}
 			rules = append(rules, k.Name+"."+f.Name+": see")
 		}

@@ -27,7 +27,7 @@ type said[T any] struct {
 	what T
 }
 
-// known is what was said last; fresh: it is at most bannerAge old.
+// Known is what was said last; fresh: it is at most bannerAge old.
 func (l *lately[T]) Known(name string, now time.Time) (what T, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *lately[T]) Keep(name string, now time.Time, what T) {
 // snapshots are those of the sources.
 type snapshots struct{ lately[Snapshot] }
 
-// of is a source's snapshot, at most bannerAge old. A page that may wait no
+// Of is a source's snapshot, at most bannerAge old. A page that may wait no
 // longer has the one before, if any.
 func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
 	if snap, fresh := c.Known(s.Name, q.Start); fresh {
@@ -67,7 +67,7 @@ func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
 	return snap
 }
 
-// ask is a source's snapshot, at most bannerAge old.
+// Ask is a source's snapshot, at most bannerAge old.
 func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
 	if q.V.Snapshot == nil {
 		return Snapshot{}
@@ -127,7 +127,7 @@ type Held struct {
 	Records  int64
 	CaughtUp time.Time // until when nothing was missed; zero when not known
 	Complete bool      // every record upstream has is held
-	Why      string    // why it is not complete, in a few words; "" = nobody has looked
+	Why      string    // why it is not complete, in a few words; "" = not looked at yet
 	// Done of Total records are walked by the sync that runs; Running is false
 	// when none does, Total 0 when upstream does not tell.
 	Running     bool
@@ -160,7 +160,7 @@ type Webhook struct {
 	Behind int64 // changes it has not had yet
 }
 
-// work counts the jobs.
+// Work counts the jobs.
 type Work struct{ Running, Waiting, Failed string }
 
 // Health is how a source does, in words.
@@ -180,13 +180,13 @@ type kindView struct {
 	Uncounted   bool // the caller finds some of them alone: how many are held is not told
 }
 
-// kindViews are kinds under a heading; "" are the main ones.
+// KindViews are kinds under a heading; "" are the main ones.
 type KindViews struct {
 	Title string
 	Kinds []kindView
 }
 
-// bar is how far something has come.
+// Bar is how far something has come.
 type Bar struct {
 	Label       string // of what, for screen readers
 	Done, Total int64  // Total 0: not known
@@ -195,8 +195,8 @@ type Bar struct {
 	Left        string // "about 3 min left"
 }
 
-// newBar says how far work has come; left is how long it may still take, 0 when
-// nobody knows.
+// NewBar says how far work has come; left is how long it may still take, 0 when
+// that is not known.
 func NewBar(label string, done, total int64, note string, left time.Duration) *Bar {
 	b := &Bar{Label: label, Done: done, Total: max(total, 0), Text: Thousands(done), Note: note}
 	if total > 0 {
@@ -225,7 +225,7 @@ func SnapshotOf(q *Exchange, s *plan.Source) Snapshot {
 	return q.V.Snapshot(q.Ctx, s.Name)
 }
 
-// kindGroups are the kinds of a source the caller may list.
+// KindGroups are the kinds of a source the caller may list.
 func KindGroups(q *Exchange, s *plan.Source, snap Snapshot) []KindViews {
 	var all []KindViews
 	for _, part := range (layout{q}).byGroup(s) {
@@ -254,7 +254,7 @@ func KindGroups(q *Exchange, s *plan.Source, snap Snapshot) []KindViews {
 	return all
 }
 
-// healthOf says in words how upstream does.
+// HealthOf says in words how upstream does.
 func HealthOf(q *Exchange, s Snapshot) Health {
 	h := Health{Why: s.Why, Since: q.Moment(s.Since), Probe: q.Moment(s.NextProbe)}
 	switch s.State {
@@ -272,7 +272,7 @@ func HealthOf(q *Exchange, s Snapshot) Health {
 	return h
 }
 
-// timeRow is a row of the table of answer times.
+// TimeRow is a row of the table of answer times.
 type TimeRow struct {
 	Who, Reason                string
 	Answers, Lost              int64
@@ -289,10 +289,10 @@ func NewTimeRow(who, reason string, t Times) TimeRow {
 	return row
 }
 
-// Usual is how long upstream takes for the page's kind, to answer readers that wait
-// when that is known, and otherwise for all of the source; nil for a caller who does
-// not see everything, when it is not known, and on lists, whose bytes on the wire
-// are few.
+// Usual is how long upstream takes for the page's kind: for answers to readers that
+// wait when that is known, else for all answers of the source. It is nil for a caller
+// that does not see everything, when nothing is known, and on lists, which must stay
+// small.
 func (f footer) Usual() *TimeRow {
 	q := f.q
 	list := q.Kind != nil && q.R.PathValue("id") == ""

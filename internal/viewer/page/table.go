@@ -13,7 +13,7 @@ import (
 	"understudy/spec"
 )
 
-// table is what the template "table" shows.
+// Table is what the template "table" shows.
 type Table struct {
 	ID      string // of its rows, where a link leads to them; "" among other tables
 	Caption string
@@ -48,7 +48,7 @@ type listRow struct {
 // The numbers of columns from which a table is many or wide.
 const manyFrom, wideFrom = 9, 11
 
-// table draws records of one kind.
+// Table draws records of one kind.
 func (s *CellContext) Table(caption string, columns []*plan.Column, rows []access.Row) Table {
 	t := Table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
 	t.Heads = make([]heading, len(columns))
@@ -100,7 +100,7 @@ func (s *CellContext) open(cells []Cell, columns []*plan.Column, row access.Row)
 	}
 }
 
-// recordOf is the page of a row's record, "" when the caller may not open it.
+// RecordOf is the page of a row's record, "" when the caller may not open it.
 func (s *CellContext) RecordOf(row access.Row) string {
 	if row.ID == "" || !slices.Contains(s.linked, s.Kind) {
 		return ""
@@ -131,7 +131,7 @@ func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) 
 	return k.Href + "/" + url.PathEscape(id) + plan.WithQuery(query)
 }
 
-// cellContext gathers what the cells of one kind's records need to know of the
+// CellContext gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.
 func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[string]bool) *CellContext {
 	s := &CellContext{q: q, Kind: k, Own: own, Vars: vars, asOf: q.AsOf, numbers: len(q.ContactKinds(k.Source)) > 0}
@@ -143,7 +143,7 @@ func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[stri
 	return s
 }
 
-// failed reports whether what the caller sees of a record says that it failed.
+// Failed reports whether what the caller sees of a record says that it failed.
 func Failed(k *plan.Kind, row access.Row) bool {
 	return slices.ContainsFunc(k.Failed, func(st spec.State) bool {
 		v := row.Field(st.Field)
@@ -157,7 +157,7 @@ func Failed(k *plan.Kind, row access.Row) bool {
 	})
 }
 
-// followable turns a field that holds one of upstream's own addresses into a
+// Followable turns a field that holds one of upstream's own addresses into a
 // link to the viewer's page of it, where there is one the caller may read.
 func (s *CellContext) Followable(row access.Row, c *plan.Column) (Link, bool) {
 	if !strings.Contains(c.Name, ".") {

@@ -31,11 +31,11 @@ type Mirror interface {
 	Page(ctx context.Context, a request.Request) (*request.Response, error)
 }
 
-// Callers knows who is asking.
+// Callers names the callers of requests; callers.Book fills it.
 type Callers interface {
 	// Person names the caller of a browser's request: ErrUnauthorized when
-	// nobody we know asks, ErrForbidden with the line to add when somebody may
-	// not.
+	// the caller is not known, ErrForbidden, with the line to add to the settings, when
+	// the caller may not use the viewer.
 	Person(r *http.Request) (understudy.Caller, error)
 }
 
@@ -116,7 +116,7 @@ type caches struct {
 	Works     lately[*Work]
 }
 
-// newVisitor checks the options, plans the pages of every kind and reads the templates
+// NewVisitor checks the options, plans the pages of every kind and reads the templates
 // and the files of assets. Close stops what it starts later.
 func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 	if o.Mirror == nil || o.Gate == nil || o.Callers == nil {
@@ -198,7 +198,7 @@ func (v *Visitor) Close() error {
 // controlPrefix begins Understudy's own paths; no source is named "-".
 const ControlPrefix = "/-/"
 
-// handler answers one request; an error becomes an error page.
+// Handler answers one request; an error becomes an error page.
 type Handler func(*Exchange) error
 
 // History keeps what was seen of records; store.DB fills it.
@@ -242,7 +242,7 @@ type Media interface {
 	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
-// route is a pattern, what answers it, and the forms of it that people and scripts use.
+// Route is a pattern, what answers it, and the forms of it that people and scripts use.
 type Route struct {
 	Pattern string
 	Handler Handler

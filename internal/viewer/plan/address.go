@@ -21,7 +21,7 @@ func Has(q understudy.Query, name string) bool {
 	return ok
 }
 
-// address is the page of a list: params are its variables and upstream's parameters,
+// Address is the page of a list: params are its variables and upstream's parameters,
 // own the viewer's.
 func (l *List) Address(suffix string, params, own understudy.Query) string {
 	if l.Kind.Pick("", params) != l {
@@ -30,7 +30,7 @@ func (l *List) Address(suffix string, params, own understudy.Query) string {
 	return l.Kind.Href + suffix + WithQuery(append(params, own...))
 }
 
-// place is the address of the record or list a target means, "" when the
+// Place is the address of the record or list a target means, "" when the
 // viewer has no page for it. Filters and position stay as they are.
 func (s *Source) Place(t *spec.Target) string {
 	if t == nil || t.Kind == nil {
@@ -54,7 +54,7 @@ func (s *Source) Place(t *spec.Target) string {
 	return ""
 }
 
-// given are the path variables of a target that an address must name: not
+// Given are the path variables of a target that an address must name: not
 // those of the id, nor those the source fills with the same.
 func (s *Source) Given(t *spec.Target, id []string) understudy.Query {
 	var all understudy.Query
@@ -79,7 +79,7 @@ func WithQuery(q understudy.Query) string {
 	return "?" + q.String()
 }
 
-// pick is the list an address means: the one it names; else the first whose
+// Pick is the list an address means: the one it names; else the first whose
 // record it names and that knows all its parameters, else the first whose
 // record it names, else the first. It is nil when there is none of that name.
 func (k *Kind) Pick(slug string, params understudy.Query) *List {
@@ -110,28 +110,28 @@ func (l *List) knows(name string) bool {
 		name != "" && name == l.PagingStyle.Size || IsPosition(l.PagingStyle, name)
 }
 
-// isVar reports whether a parameter is a variable of the list's path.
+// IsVar reports whether a parameter is a variable of the list's path.
 func (l *List) IsVar(name string) bool {
 	own, _ := strings.CutPrefix(name, understudy.OwnPrefix)
 	return slices.Contains(l.Needs, name) || IsOwnVar(l.Template(), name) && !slices.Contains(l.Needs, own)
 }
 
-// isOwnVar reports whether a parameter is a path's variable as the viewer
+// IsOwnVar reports whether a parameter is a path's variable as the viewer
 // names those the source fills: understudy.AccountSid.
 func IsOwnVar(path spec.Template, name string) bool {
 	own, ok := strings.CutPrefix(name, understudy.OwnPrefix)
 	return ok && path.Has(own)
 }
 
-// byName orders parameters.
+// ByName orders parameters.
 func ByName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
 
-// isPosition reports the parameters that say which page of a list is meant.
+// IsPosition reports the parameters that say which page of a list is meant.
 func IsPosition(p *spec.Paging, name string) bool {
 	return name != "" && (name == p.Page || slices.Contains(p.Tokens, name))
 }
 
-// pathTo is upstream's path of a record: the parts of its id, the parameters of
+// PathTo is upstream's path of a record: the parts of its id, the parameters of
 // the viewer's address and what the source fills in. ok: nothing lacks.
 func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok bool) {
 	in := k.PlannedInstances[0]
@@ -149,7 +149,7 @@ func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok 
 	})
 }
 
-// opens reports whether the page of a record finds it by its id: not when the
+// Opens reports whether the page of a record finds it by its id: not when the
 // id holds a slash, for one, or is longer than a request can be. Browsers take
 // "." and ".." out of an address.
 func (k *Kind) Opens(id string, params understudy.Query) bool {
@@ -165,7 +165,7 @@ func (k *Kind) Opens(id string, params understudy.Query) bool {
 	return err == nil && t.Instance == k.PlannedInstances[0].Instance
 }
 
-// numberHref is the page of a number, "" when the text is none. A number is
+// NumberHref is the page of a number, "" when the text is none. A number is
 // E.164, or the few digits of a short code.
 func (s *Source) NumberHref(text string) string {
 	if !IsNumber(text) {
@@ -174,7 +174,7 @@ func (s *Source) NumberHref(text string) string {
 	return "/" + s.Name + "/" + NumberWord + "/" + text
 }
 
-// ownVars are the parameters that give another value to what the source fills.
+// OwnVars are the parameters that give another value to what the source fills.
 func OwnVars(q understudy.Query) understudy.Query {
 	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }

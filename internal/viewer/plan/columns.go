@@ -140,7 +140,7 @@ func (k *Kind) EveryName() []string {
 	return names
 }
 
-// formOf says in words which of upstream's renderings a shape is.
+// FormOf says in words which of upstream's renderings a shape is.
 func (k *Kind) FormOf(shape string) string {
 	for _, l := range k.PlannedLists {
 		if l.Shape == shape {

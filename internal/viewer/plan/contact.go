@@ -48,7 +48,7 @@ func (s *Source) planContactKinds() {
 	}
 }
 
-// between is the kind's filters for records from one number to another.
+// Between is the kind's filters for records from one number to another.
 func (t *Contact) Between(from, to string) understudy.Query {
 	return understudy.Query{
 		{Name: t.List.Filters[t.Ends[0].Filter].Name, Value: from},
@@ -56,7 +56,7 @@ func (t *Contact) Between(from, to string) understudy.Query {
 	}
 }
 
-// to is the target of the kind's newest page under a query.
+// Target is the target of the kind's newest page under a query.
 func (t *Contact) Target(query understudy.Query) (*spec.Target, error) {
 	return t.Kind.Source.Spec.Target(t.Kind.Source.Name, t.List.Newest.Key.Path(), query.String())
 }

@@ -9,7 +9,7 @@ import (
 	"understudy/spec"
 )
 
-// spellID is an id that was typed in any letter case as records spell it.
+// SpellID is an id that was typed in any letter case as records spell it.
 func (s *Source) SpellID(typed string) string {
 	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
@@ -23,7 +23,7 @@ func (s *Source) SpellID(typed string) string {
 	return strings.Join(parts, spec.IDSeparator)
 }
 
-// mayName reports whether a text has the form of an id of the kind.
+// MayName reports whether a text has the form of an id of the kind.
 func (s *Source) MayName(k *Kind, text string) bool {
 	parts := strings.Split(text, spec.IDSeparator)
 	switch {
@@ -42,7 +42,7 @@ func (s *Source) MayName(k *Kind, text string) bool {
 	return true
 }
 
-// formedID keeps words that happen to begin like an id from being links.
+// FormedID keeps words that happen to begin like an id from being links.
 func FormedID(text string) bool {
 	_, ok := understudy.ParseAnyID(text)
 	return ok

@@ -15,7 +15,7 @@ type Parent struct {
 	Vars map[string]int // variable -> part of the kind's id
 }
 
-// fill gives the variables of the path from the parts of a parent's id.
+// Fill gives the variables of the path from the parts of a parent's id.
 func (p Parent) Fill(parts []string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		i, ok := p.Vars[name]
@@ -26,7 +26,7 @@ func (p Parent) Fill(parts []string) func(string) (string, bool) {
 	}
 }
 
-// id joins a parent's id from the path's variables; "" when one is missing.
+// Id joins a parent's id from the path's variables; "" when one is missing.
 func (p Parent) Id(value func(string) (string, bool)) string {
 	if p.Kind == nil {
 		return ""
@@ -41,7 +41,7 @@ func (p Parent) Id(value func(string) (string, bool)) string {
 	return p.Kind.IDOf(parts)
 }
 
-// parentOf finds the kind one of whose instance paths begins the same way as
+// ParentOf finds the kind one of whose instance paths begins the same way as
 // this path, names the same things in the same places, and accounts for every
 // variable in needs. The longest such path wins.
 //

@@ -25,7 +25,7 @@ var plans = []struct {
 	{"852", []int{4, 4}},
 }
 
-// groupPhone sets the digits of an E.164 number in groups: the country's code, then
+// GroupPhone sets the digits of an E.164 number in groups: the country's code, then
 // those of a plan. Where none is known the rest stays in one, so that no group says
 // what is no area's code. Any other text is left as it is.
 func GroupPhone(text string) string {
@@ -66,7 +66,7 @@ func planOf(digits string, national int) []int {
 	return nil
 }
 
-// countryDigits is the length of a number's country code (ITU-T E.164).
+// CountryDigits is the length of a number's country code (ITU-T E.164).
 func CountryDigits(digits string) int {
 	if digits[0] == '1' || digits[0] == '7' {
 		return 1
@@ -81,7 +81,7 @@ func CountryDigits(digits string) int {
 	return 3
 }
 
-// isNumber reports whether a text is a number as records hold them.
+// IsNumber reports whether a text is a number as records hold them.
 func IsNumber(text string) bool {
 	digits, least := text, 3
 	if text != "" && text[0] == '+' {

@@ -192,7 +192,7 @@ func (k *Kind) planInstances() {
 	slices.SortStableFunc(k.PlannedInstances, func(a, b *Instance) int { return min(len(a.Needs), 1) - min(len(b.Needs), 1) })
 }
 
-// fieldOf is the field that names a record's parent, "" when none does.
+// FieldOf is the field that names a record's parent, "" when none does.
 func (k *Kind) FieldOf(p Parent) string {
 	if p.Kind == nil || len(p.Kind.ID) != 1 {
 		return ""
@@ -215,20 +215,20 @@ func (k *Kind) list(slug string) *List {
 	return nil
 }
 
-// browsable reports whether the kind has a page of its own: a list that needs
+// Browsable reports whether the kind has a page of its own: a list that needs
 // nothing but the source.
 func (k *Kind) Browsable() bool { return len(k.PlannedLists) > 0 && k.PlannedLists[0].Newest != nil }
 
-// remembered reports whether there are records of the kind, with a past.
+// Remembered reports whether there are records of the kind, with a past.
 func (k *Kind) Remembered() bool { return len(k.ID) > 0 }
 
-// single reports whether the kind is one thing of the source, such as a balance:
+// Single reports whether the kind is one thing of the source, such as a balance:
 // no list, and an instance that needs nothing but the source.
 func (k *Kind) Single() bool {
 	return len(k.PlannedLists) == 0 && len(k.ID) == 0 && len(k.PlannedInstances) > 0 && len(k.PlannedInstances[0].Needs) == 0
 }
 
-// orphaned reports whether the kind's lists need a value no record has: people
+// Orphaned reports whether the kind's lists need a value no record has: people
 // must give it themselves.
 func (k *Kind) Orphaned() bool {
 	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].Needs) > 0 && k.PlannedLists[0].Under.Kind == nil
@@ -257,7 +257,7 @@ func errorDocs(template string) string {
 // jobsWord is the first part of the jobs' addresses; no source is named so.
 const JobsWord = "jobs"
 
-// params are the names under which an address gives the path variables that
+// Params are the names under which an address gives the path variables that
 // are not the id: those the source fills as the viewer's own.
 func (in *Instance) Params() []string {
 	var known []string
@@ -273,8 +273,8 @@ func (in *Instance) Params() []string {
 	return known
 }
 
-// codeDocs is upstream's page about an error code, "" when the text is none or
-// nobody says where it is explained.
+// CodeDocs is upstream's page about an error code, "" when the text is no code or
+// the spec has no such page.
 func (s *Source) CodeDocs(text string) string {
 	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) ||
 		!strings.HasPrefix(s.ErrorDocs, "https://") {

@@ -11,7 +11,7 @@ import (
 	"understudy/spec"
 )
 
-// titleOf is a field's title for people: of a field inside an object its own
+// TitleOf is a field's title for people: of a field inside an object its own
 // name alone, initialisms in capitals.
 func TitleOf(f *spec.Field) string {
 	if f.Title != "" {
@@ -23,7 +23,7 @@ func TitleOf(f *spec.Field) string {
 // initialisms are words that are not spelt like words.
 var initialisms = []string{"api", "id", "ip", "json", "mms", "sid", "sip", "sms", "uri", "url", "uuid"}
 
-// spell is a name in words: "api_version" is "API version".
+// Spell is a name in words: "api_version" is "API version".
 func Spell(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '.' || r == ' ' })
 	for i, w := range words {
@@ -34,7 +34,7 @@ func Spell(name string) string {
 	return strings.Join(words, " ")
 }
 
-// upperFirst is s with its first letter upper-case: titles are written as they
+// UpperFirst is s with its first letter upper-case: titles are written as they
 // stand in a sentence.
 func UpperFirst(s string) string {
 	if s == "" {
@@ -44,7 +44,7 @@ func UpperFirst(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// article is a word with "a" or "an" before it.
+// Article is a word with "a" or "an" before it.
 func Article(word string) string {
 	if word != "" && strings.ContainsRune("aeioAEIO", rune(word[0])) {
 		return "an " + word
@@ -59,7 +59,7 @@ func slug(title string) string {
 	}), "-")
 }
 
-// words parts a variable's name: CountryCode is country_code.
+// Words parts a variable's name: CountryCode is country_code.
 func Words(name string) string {
 	var b strings.Builder
 	for i, r := range name {
