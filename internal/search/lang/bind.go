@@ -12,7 +12,7 @@ import (
 	"understudy/spec"
 )
 
-// binder resolves the names of one query.
+// Binder resolves the names of one query.
 type Binder struct {
 	Text     string
 	Now      time.Time
@@ -23,7 +23,7 @@ type Binder struct {
 	Err      *query.SyntaxError
 }
 
-// bind resolves a tree's names. The error is a *understudy.SyntaxError.
+// Bind resolves a tree's names. The error is a *understudy.SyntaxError.
 func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spec.Kind, bool) bool), now time.Time) (*BoundQuery, error) {
 	b := &Binder{Text: text, Now: now, Views: views, Every: every, exact: map[string]bool{}}
 	for _, s := range views {
@@ -205,7 +205,7 @@ func (b *Binder) field(n *Node, scope []*KindView) *predicate {
 	return b.typed(n, in, fields)
 }
 
-// fields finds the fields a name means in the kinds of a scope. A field that is
+// Fields finds the fields a name means in the kinds of a scope. A field that is
 // not fully seen in one of them may not be named.
 func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindView]string, []*spec.Field) {
 	in := map[*KindView]string{}

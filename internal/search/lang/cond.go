@@ -22,7 +22,7 @@ const (
 	idName   = "id"
 )
 
-// cond is a condition with its names resolved. It is not changed once made.
+// Cond is a condition with its names resolved. It is not changed once made.
 type Cond struct {
 	Op        op
 	Of        []*Cond
@@ -47,7 +47,7 @@ type predicate struct {
 	every bool // the term is of a field each kind has; else Field is put in when all call it the same
 }
 
-// query is a tree bound to what a caller sees.
+// BoundQuery is a tree bound to what a caller sees.
 type BoundQuery struct {
 	text     string
 	Tree     *Node
@@ -58,7 +58,7 @@ type BoundQuery struct {
 	ID       string // the whole text, when it is one word: as ids are folded
 }
 
-// stopped ends a sentence after a hint, or without one.
+// Stopped ends a sentence after a hint, or without one.
 func Stopped(hint string) string {
 	if hint == "" {
 		return "."
@@ -66,7 +66,7 @@ func Stopped(hint string) string {
 	return hint
 }
 
-// possible says whether something of a kind can fulfil a condition.
+// Possible says whether something of a kind can fulfil a condition.
 func (c *Cond) Possible(s *KindView) bool {
 	switch c.Op {
 	case opAnd:
@@ -83,7 +83,7 @@ func (c *Cond) Possible(s *KindView) bool {
 	return c.Predicate.In[s] != ""
 }
 
-// holds says whether a record fulfils a condition.
+// Holds says whether a record fulfils a condition.
 func (c *Cond) Holds(r *Candidate) bool {
 	switch c.Op {
 	case opAnd:
@@ -128,7 +128,7 @@ func (l *predicate) holds(r *Candidate) bool {
 	return false
 }
 
-// wanted are the words of a condition that speak for a record.
+// Wanted are the words of a condition that speak for a record.
 func (c *Cond) Wanted(into []*predicate) []*predicate {
 	switch c.Op {
 	case OpNot:

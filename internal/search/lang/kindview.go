@@ -28,7 +28,7 @@ type Gate interface {
 	Rule(c understudy.Caller, source, kind string) *query.RowRule
 }
 
-// kindView is what a caller sees of a kind. What is not fully seen is not there.
+// KindView is what a caller sees of a kind. What is not fully seen is not there.
 type KindView struct {
 	Source  string
 	spec    *spec.Spec
@@ -116,7 +116,7 @@ func (s *KindView) sees(name []byte) bool {
 	}
 }
 
-// field is the kind's field of a name: the whole dotted one, or, when one field
+// Field is the kind's field of a name: the whole dotted one, or, when one field
 // alone ends so, its last part. Several is ambiguous.
 func (s *KindView) Field(name string) (f *spec.Field, ambiguous []string) {
 	if f = s.Kind.Field(name); f != nil {
@@ -134,7 +134,7 @@ func (s *KindView) Field(name string) (f *spec.Field, ambiguous []string) {
 	return f, nil
 }
 
-// candidate is a record that may be one of those looked for.
+// Candidate is a record that may be one of those looked for.
 type Candidate struct {
 	*understudy.Record
 	View  *KindView
@@ -144,7 +144,7 @@ type Candidate struct {
 	Held  []tokenizer.Field // its texts, once they were asked for
 }
 
-// see makes a candidate of a record; false when its body is no document or a
+// See makes a candidate of a record; false when its body is no document or a
 // row rule keeps it from the caller.
 func (s *KindView) See(c *Candidate, r *understudy.Record) bool {
 	doc, err := jsonspan.Document(r.Body)
@@ -173,7 +173,7 @@ func (c *Candidate) value(name string) (query.Value, bool) {
 	return v, strings.Trim(text[1:len(text)-1], " \t\r\n") != ""
 }
 
-// textOf is value as text.
+// TextOf is value as text.
 func (c *Candidate) TextOf(name string) (string, bool) {
 	v, ok := c.value(name)
 	if !ok {

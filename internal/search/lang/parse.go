@@ -26,7 +26,7 @@ type parser struct {
 	err        *query.SyntaxError
 }
 
-// parse reads a query. The error is a *understudy.SyntaxError.
+// Parse reads a query. The error is a *understudy.SyntaxError.
 func Parse(text string) (*Node, error) {
 	p := &parser{text: text}
 	if len(text) > MaxText {

@@ -14,13 +14,13 @@ import (
 // maxBranches bounds the store queries one OR is divided into.
 const maxBranches = 24
 
-// storeQuery is one Seek and the kinds it is about.
+// StoreQuery is one Seek and the kinds it is about.
 type StoreQuery struct {
 	query.RecordQuery
 	Views map[string]*KindView // by kind
 }
 
-// plan is what the store is asked for a query: the records of all store queries together.
+// Plan is what the store is asked for a query: the records of all store queries together.
 //
 // What a caller does not see must not say how much is read. Of a class of texts
 // of which only some fields are seen no index of words is asked. A rule on records
@@ -78,7 +78,7 @@ func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// questions are what a store is asked about kinds that are alike.
+// storeQueries are what a store is asked about kinds that are alike.
 func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
 	rule := about[0].Rule
 	switch {
@@ -129,7 +129,7 @@ func (c *Cond) branches() []*Cond {
 	return []*Cond{c}
 }
 
-// words says whether a condition is of words alone, which a store can be asked
+// Words says whether a condition is of words alone, which a store can be asked
 // for in one.
 func (c *Cond) Words() bool {
 	switch c.Op {
@@ -141,7 +141,7 @@ func (c *Cond) Words() bool {
 	return c.Predicate.test == nil && c.Predicate.whole == nil
 }
 
-// parts are the conditions all of which must hold.
+// Parts are the conditions all of which must hold.
 func (c *Cond) Parts() []*Cond {
 	if c.Op == opAnd {
 		return c.Of
@@ -181,7 +181,7 @@ func (c *Cond) storeQuery(source string, about []*KindView) StoreQuery {
 	return q
 }
 
-// storePredicate is the term of the predicate for some kinds, nil when there is none they share.
+// StorePredicate is the term of the predicate for some kinds, nil when there is none they share.
 func (l *predicate) StorePredicate(about []*KindView) *query.Predicate {
 	if l.Term == nil {
 		return nil
@@ -199,7 +199,7 @@ func (l *predicate) StorePredicate(about []*KindView) *query.Predicate {
 	return &t
 }
 
-// text is what of a condition a store's index of words can be asked for; nil:
+// Text is what of a condition a store's index of words can be asked for; nil:
 // nothing. A NOT is never asked: what the index finds in fields the role does
 // not see must not take a record away.
 func (c *Cond) Text(about []*KindView) *query.Text {

@@ -177,7 +177,7 @@ func (b *Binder) id(n *Node) *Cond {
 	return &Cond{Op: OpField, Predicate: l}
 }
 
-// seesID says whether all fields an id is made of are fully seen.
+// SeesID says whether all fields an id is made of are fully seen.
 func (s *KindView) SeesID() bool {
 	for _, name := range s.Kind.ID {
 		if _, ok := s.Fields[name]; !ok {

@@ -29,10 +29,10 @@ func refused(text string, at, end int, format string, args ...any) *query.Syntax
 	return e
 }
 
-// hint names the nearest known name.
+// Hint names the nearest known name.
 func Hint(name string, known []string) string { return suggest.Hint(Clip(name), known) }
 
-// clip limits how much of a caller's text an error contains.
+// Clip limits how much of a caller's text an error contains.
 func Clip(s string) string {
 	if len(s) <= 60 {
 		return s

@@ -11,7 +11,7 @@ import (
 // noText is the class of what is no text.
 const noText = "-"
 
-// textRule is the class of every field the spec names of a kind, or noText. The
+// TextRule is the class of every field the spec names of a kind, or noText. The
 // others are asked for by their field.
 type TextRule map[string]string
 
@@ -26,7 +26,7 @@ func TextRuleOf(k *spec.Kind) TextRule {
 	return rule
 }
 
-// text are the texts of a record the caller fully sees.
+// Text are the texts of a record the caller fully sees.
 func (c *Candidate) Text() []tokenizer.Field {
 	if !c.Read {
 		c.Read = true

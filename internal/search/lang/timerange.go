@@ -266,7 +266,7 @@ func (c *Candidate) clock() int64 {
 	return 0
 }
 
-// clockAlone is the time of a record's clock, 0 while it has none.
+// ClockAlone is the time of a record's clock, 0 while it has none.
 func (c *Candidate) ClockAlone() int64 {
 	v, _ := c.value(c.View.Kind.Clock)
 	return v.Unix()

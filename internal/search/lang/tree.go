@@ -43,7 +43,7 @@ func (r relation) sign() string {
 	return ":"
 }
 
-// node is one part of a query. A tree is never changed once it is parsed.
+// Node is one part of a query. A tree is never changed once it is parsed.
 type Node struct {
 	Op      op
 	Of      []*Node
@@ -59,7 +59,7 @@ type Node struct {
 	apart string // the text it stands in, when that is not the text of the query
 }
 
-// value is what a field is compared with.
+// Value is what a field is compared with.
 type Value struct {
 	Text    string // "" only as an open end of a range
 	prefix  bool   // a star stood behind it

@@ -12,7 +12,7 @@ import (
 	"understudy/spec"
 )
 
-// sort of a field, as far as comparing goes.
+// Sort of a field, as far as comparing goes.
 type Sort uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	sortMap   // nothing but being there
 )
 
-// sortOf is the sort of a kind's field.
+// SortOf is the sort of a kind's field.
 func SortOf(k *spec.Kind, f *spec.Field) Sort {
 	switch f.Type {
 	case spec.TypeInt, spec.TypeDecimal, spec.TypeCode:

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// numberName is the name of the condition on a phone number in any field.
+// NumberName is the name of the condition on a phone number in any field.
 const NumberName = "number"
 
 // predicate reads one word, phrase or condition; p.pos stands on its first
