@@ -17,6 +17,8 @@ import (
 
 // What the samples of MP3 are made of (ISO/IEC 11172-3, 2.4).
 const (
+	maxAudio      = 30 // seconds of a recording that can be heard
+	mp3Frame      = 144
 	mp3Samples    = 1152 // of a frame
 	mp3Rate       = 32000
 	mp3GlobalGain = 200 // a quarter of the full amplitude
@@ -73,7 +75,7 @@ func TestWAV(t *testing.T) {
 		head := fmt.Sprintf("%s %d %s%s %d %d %d %d %d %d %s %d", body[:4], le.Uint32(body[4:]), body[8:12], body[12:16], le.Uint16(body[20:]),
 			le.Uint16(body[22:]),
 			le.Uint32(body[24:]), le.Uint32(body[28:]), le.Uint16(body[32:]), le.Uint16(body[34:]), body[36:40], le.Uint32(body[40:]))
-		data := min(seconds, kinds.MaxAudio) * 16000 * c.heard
+		data := min(seconds, maxAudio) * 16000 * c.heard
 		want := fmt.Sprintf("RIFF %d WAVEfmt  1 %d 8000 %d %d 16 data %d", data+36, c.heard, 16000*c.heard, 2*c.heard, data)
 		if head != want || len(body) != 44+data {
 			t.Errorf("%s\nwant %s\n%d bytes", head, want, len(body))
@@ -94,17 +96,16 @@ func TestMP3(t *testing.T) {
 	for channels, mode := range map[int]byte{1: 0xC4, 2: 0x04} {
 		path, seconds := r.completed(channels)
 		resp, body := r.fetch("GET", path+".mp3")
-		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "audio/mpeg" || len(body)%kinds.Mp3Frame != 0 {
+		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "audio/mpeg" || len(body)%mp3Frame != 0 {
 			t.Fatalf("%s: %d %s, %d bytes", path, resp.StatusCode, resp.Header, len(body))
 		}
-		if lasts := float64(len(body)/kinds.Mp3Frame) * mp3Samples / mp3Rate; lasts < float64(min(seconds, kinds.MaxAudio)) ||
-			lasts > float64(min(seconds,
-				kinds.MaxAudio))+0.04 {
+		if lasts := float64(len(body)/mp3Frame) * mp3Samples / mp3Rate; lasts < float64(min(seconds, maxAudio)) ||
+			lasts > float64(min(seconds, maxAudio))+0.04 {
 			t.Errorf("%v seconds are heard of %d", lasts, seconds)
 		}
 		lines := map[int]bool{}
-		for at := 0; at < len(body); at += kinds.Mp3Frame {
-			frame := body[at : at+kinds.Mp3Frame]
+		for at := 0; at < len(body); at += mp3Frame {
+			frame := body[at : at+mp3Frame]
 			if !bytes.Equal(frame[:4], []byte{0xFF, 0xFB, 0x18, mode}) {
 				t.Fatalf("frame at %d begins % x", at, frame[:4])
 			}
@@ -175,7 +176,7 @@ func readFrame(t *testing.T, frame []byte, channels int) (lines []int) {
 		}
 		lines = append(lines, line)
 	}
-	if at > 8*kinds.Mp3Frame {
+	if at > 8*mp3Frame {
 		t.Fatal("it does not fit into its frame")
 	}
 	return lines
@@ -348,18 +349,4 @@ func FuzzContentRange(f *testing.F) {
 			t.Fatalf("%d", got.Code)
 		}
 	})
-}
-
-func BenchmarkWAV(b *testing.B) { benchmarkSound(b, kinds.WavOf(7, kinds.MaxAudio, 2)) }
-func BenchmarkMP3(b *testing.B) { benchmarkSound(b, kinds.Mp3Of(7, kinds.MaxAudio, 2)) }
-
-func benchmarkSound(b *testing.B, sound *kinds.Loop) {
-	b.ReportAllocs()
-	b.SetBytes(sound.Size)
-	for b.Loop() {
-		_, _ = sound.Seek(0, io.SeekStart)
-		if n, err := io.Copy(io.Discard, struct{ io.Reader }{sound}); n != sound.Size || err != nil {
-			b.Fatal(n, err)
-		}
-	}
 }

@@ -267,13 +267,13 @@ func (r *Recording) Sound(mp3 bool, asked string) format.Content {
 	if asked == "1" || asked == "2" {
 		channels = int64(asked[0] - '0')
 	}
-	seconds := min(max(r.seconds(), 1), MaxAudio)
+	seconds := min(max(r.seconds(), 1), maxAudio)
 	tune := uint64(fake.RngFor(r.S.Seed, tagRecorded<<16|uint64(r.S.Account), r.i))
 	c := format.Content{
-		ReadSeeker: WavOf(tune, seconds, channels), Sort: "audio/x-wav", Modified: time.Unix(r.updated(), 0),
+		ReadSeeker: wavOf(tune, seconds, channels), Sort: "audio/x-wav", Modified: time.Unix(r.updated(), 0),
 	}
 	if mp3 {
-		c.ReadSeeker, c.Sort = Mp3Of(tune, seconds, channels), "audio/mpeg"
+		c.ReadSeeker, c.Sort = mp3Of(tune, seconds, channels), "audio/mpeg"
 	}
 	c.Tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.Sort[len("audio/"):])
 	return c

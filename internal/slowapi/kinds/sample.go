@@ -21,7 +21,7 @@ var samples embed.FS
 const (
 	wavHead  = 44    // before the first moment
 	wavBytes = 16000 // of a second of one channel
-	Mp3Frame = 144   // of 1152 moments
+	mp3Frame = 144   // of 1152 moments
 )
 
 // sampleNamed reads a sample.
@@ -33,42 +33,42 @@ func sampleNamed(name string) []byte {
 	return raw
 }
 
-// WavOf plays so many seconds, from a quarter of the sample that chance decides.
-func WavOf(chance uint64, seconds, channels int64) *Loop {
+// wavOf plays so many seconds, from a quarter of the sample that chance decides.
+func wavOf(chance uint64, seconds, channels int64) *loop {
 	raw := sampleNamed(fmt.Sprintf("channels%d.wav", channels))
 	data := seconds * wavBytes * channels
 	head := raw[:wavHead]
 	binary.LittleEndian.PutUint32(head[4:], uint32(wavHead-8+data))
 	binary.LittleEndian.PutUint32(head[40:], uint32(data))
 	shift := int64(chance%4) * wavBytes * channels / 4
-	return &Loop{head: head, sample: raw[wavHead:], shift: shift, Size: wavHead + data}
+	return &loop{head: head, sample: raw[wavHead:], shift: shift, size: wavHead + data}
 }
 
-// Mp3Of plays so many seconds, from a pair of frames that chance decides: over
+// mp3Of plays so many seconds, from a pair of frames that chance decides: over
 // two frames the signs of a steady tone repeat.
-func Mp3Of(chance uint64, seconds, channels int64) *Loop {
+func mp3Of(chance uint64, seconds, channels int64) *loop {
 	const rate, moments = 32000, 1152
 	raw := sampleNamed(fmt.Sprintf("channels%d.mp3", channels))
 	frames := (seconds*rate + moments - 1) / moments
-	return &Loop{sample: raw, shift: int64(chance%14) * 2 * Mp3Frame, Size: frames * Mp3Frame}
+	return &loop{sample: raw, shift: int64(chance%14) * 2 * mp3Frame, size: frames * mp3Frame}
 }
 
-// Loop is a head and then a sample over and over, to a size.
-type Loop struct {
+// loop is a head and then a sample over and over, to a size.
+type loop struct {
 	head, sample []byte
 	shift        int64 // where in the sample it begins
-	Size, at     int64
+	size, at     int64
 }
 
 // Read copies the next bytes.
-func (c *Loop) Read(p []byte) (int, error) {
+func (c *loop) Read(p []byte) (int, error) {
 	n := 0
-	for n < len(p) && c.at < c.Size {
+	for n < len(p) && c.at < c.size {
 		next := c.head[min(c.at, int64(len(c.head))):]
 		if len(next) == 0 {
 			next = c.sample[(c.at-int64(len(c.head))+c.shift)%int64(len(c.sample)):]
 		}
-		step := copy(p[n:], next[:min(int64(len(next)), c.Size-c.at)])
+		step := copy(p[n:], next[:min(int64(len(next)), c.size-c.at)])
 		n, c.at = n+step, c.at+int64(step)
 	}
 	if n == 0 && len(p) > 0 {
@@ -78,12 +78,12 @@ func (c *Loop) Read(p []byte) (int, error) {
 }
 
 // Seek goes to another place.
-func (c *Loop) Seek(offset int64, whence int) (int64, error) {
+func (c *loop) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
 		offset += c.at
 	case io.SeekEnd:
-		offset += c.Size
+		offset += c.size
 	}
 	if offset < 0 {
 		return 0, errors.New("slowapi: seek before the beginning")
@@ -92,6 +92,6 @@ func (c *Loop) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// MaxAudio is how many seconds are to hear of a recording, however long it
+// maxAudio is how many seconds are to hear of a recording, however long it
 // says it is.
-const MaxAudio = 30
+const maxAudio = 30
