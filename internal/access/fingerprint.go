@@ -39,3 +39,32 @@ func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
+
+// fingerprint names a policy: equal roles over equal fields, equal names.
+func fingerprint(o Options) string {
+	type field struct{ Name, Class, From, Tells string }
+	type kind struct {
+		Name   string
+		Fields []field
+	}
+	specs := map[string][]kind{}
+	for source, s := range o.Specs {
+		for _, k := range s.Kinds {
+			entry := kind{Name: k.Name}
+			for _, f := range k.Fields {
+				entry.Fields = append(entry.Fields, field{f.Name, f.Class, f.From, f.Tells})
+			}
+			specs[source] = append(specs[source], entry)
+		}
+	}
+	text, err := json.Marshal(struct {
+		Roles Roles
+		Rows  map[string]map[string]RowRules
+		Specs map[string][]kind
+	}{o.Roles, o.Rows, specs})
+	if err != nil {
+		panic("access: strings and maps of them always marshal: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

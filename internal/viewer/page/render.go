@@ -4,7 +4,6 @@ package page
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -201,94 +200,10 @@ func (q layout) fill(status int, page, name string, data any) error {
 	return nil
 }
 
-// htmlType is the media type of pages.
-const htmlType = "text/html; charset=utf-8"
-
 // preload tells browsers of the style sheet before they read the page (RFC 8288;
 // HTML, 4.6.8, preload).
 func (q layout) preload() {
 	q.W.Header().Set("Link", "<"+q.V.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
-}
-
-// send writes data.
-func (q *Exchange) send(status int, contentType string, body []byte) {
-	response{q}.times(time.Time{})
-	response{q}.write(status, contentType, body)
-}
-
-// response sends an answer, whole or in pieces.
-type response struct{ *Exchange }
-
-// times sets Server-Timing.
-func (q response) times(began time.Time) {
-	var b strings.Builder
-	add := func(name string, d time.Duration) {
-		if b.Len() > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(name + ";dur=" + strconv.FormatFloat(float64(d)/1e6, 'f', 3, 64))
-	}
-	if q.Answer != nil {
-		add("upstream", q.Answer.Upstream)
-		add("store", q.Answer.Store)
-	}
-	if !began.IsZero() {
-		add("render", q.since(began))
-	}
-	add("total", q.since(q.Start))
-	if how := q.How(); how != "" {
-		b.WriteString(`, cache;desc="` + how + `"`)
-	}
-	q.W.Header().Set("Server-Timing", b.String())
-}
-
-// smallest is the body from which compressing pays.
-const smallest = 1 << 10
-
-// headers sets those of every answer's body.
-func (q response) headers(contentType string) http.Header {
-	h := q.W.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Cache-Control", "private, no-store")
-	h.Set("Vary", "Accept-Encoding, Authorization, Cookie")
-	return h
-}
-
-func (q response) write(status int, contentType string, body []byte) {
-	h := q.headers(contentType)
-	if (len(body) >= smallest || len(q.Fragments) > 0) && AcceptsGzip(q.R) {
-		packed := q.V.pages.buffers.Get().(*bytes.Buffer)
-		defer q.V.pages.buffers.Put(packed)
-		packed.Reset()
-		if err := q.pack(packed, body); err == nil {
-			h.Set("Content-Encoding", "gzip")
-			body = packed.Bytes()
-		}
-	} else if len(q.Fragments) > 0 {
-		var whole bytes.Buffer
-		if err := q.writePlain(&whole, body); err == nil { // no write into it fails
-			body = whole.Bytes()
-		}
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	q.W.WriteHeader(status)
-	if q.R.Method != http.MethodHead {
-		_, _ = q.W.Write(body) // the reader has gone
-	}
-}
-
-// pack compresses an answer.
-func (q response) pack(into *bytes.Buffer, body []byte) error {
-	if len(q.Fragments) > 0 {
-		return q.writeGzip(into, body)
-	}
-	zw := q.V.pages.packers.Get().(*gzip.Writer)
-	defer q.V.pages.packers.Put(zw)
-	zw.Reset(into)
-	if _, err := zw.Write(body); err != nil {
-		return err
-	}
-	return zw.Close()
 }
 
 // How says how an answer came, in words.
@@ -342,18 +257,43 @@ func Thousands(n int64) string {
 	return text
 }
 
-// SendJSON sends a value as data.
-func (q *Exchange) SendJSON(v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("viewer: %s: %w", q.R.URL.Path, err)
-	}
-	q.send(http.StatusOK, "application/json", append(body, '\n'))
-	return nil
+// TimeRow is a row of the table of answer times.
+type TimeRow struct {
+	Who, Reason                string
+	Answers, Lost              int64
+	Mean, Range, Half, Slowest string
 }
 
-// GoBack leads a form's reader to a page of ours.
-func (q *Exchange) GoBack(to string) {
-	q.W.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.W, q.R, to, http.StatusSeeOther)
+// NewTimeRow is a row of the table of answer times.
+func NewTimeRow(who, reason string, t Times) TimeRow {
+	row := TimeRow{Who: who, Reason: reason, Answers: t.Answers, Lost: t.Lost}
+	if t.Answers > 0 {
+		row.Mean, row.Range = Millis(t.Mean)+" ± "+Millis(t.Deviation), Millis(t.Min)+" – "+Millis(t.Max)
+		row.Half, row.Slowest = Millis(t.P50), Millis(t.P99)
+	}
+	return row
+}
+
+// Usual is how long upstream takes for the page's kind: for answers to readers that
+// wait when that is known, else for all answers of the source. It is nil for a caller
+// that does not see everything, when nothing is known, and on lists, which must stay
+// small.
+func (f footer) Usual() *TimeRow {
+	q := f.q
+	list := q.Kind != nil && q.R.PathValue("id") == ""
+	if q.Source == nil || list || q.Caller.Role() != understudy.RoleAll {
+		return nil
+	}
+	snap, _ := q.V.Snapshots.Known(q.Source.Name, q.Start)
+	of, who := snap.TheirTimes, q.Source.Spec.Title
+	for _, t := range snap.Times {
+		if q.Kind != nil && t.Kind == q.Kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {
+			of, who = t, plan.UpperFirst(q.Kind.Title)
+		}
+	}
+	if of.Answers == 0 {
+		return nil
+	}
+	row := NewTimeRow(who, of.Reason, of)
+	return &row
 }

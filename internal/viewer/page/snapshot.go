@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"understudy"
 	"understudy/internal/viewer/plan"
-	"understudy/request"
 )
 
 // bannerAge is how old what a page says of a source or of the jobs may be.
@@ -270,45 +268,4 @@ func HealthOf(q *Exchange, s Snapshot) Health {
 		h.Tone, h.Word = "", "Upstream not asked yet"
 	}
 	return h
-}
-
-// TimeRow is a row of the table of answer times.
-type TimeRow struct {
-	Who, Reason                string
-	Answers, Lost              int64
-	Mean, Range, Half, Slowest string
-}
-
-// NewTimeRow is a row of the table of answer times.
-func NewTimeRow(who, reason string, t Times) TimeRow {
-	row := TimeRow{Who: who, Reason: reason, Answers: t.Answers, Lost: t.Lost}
-	if t.Answers > 0 {
-		row.Mean, row.Range = Millis(t.Mean)+" ± "+Millis(t.Deviation), Millis(t.Min)+" – "+Millis(t.Max)
-		row.Half, row.Slowest = Millis(t.P50), Millis(t.P99)
-	}
-	return row
-}
-
-// Usual is how long upstream takes for the page's kind: for answers to readers that
-// wait when that is known, else for all answers of the source. It is nil for a caller
-// that does not see everything, when nothing is known, and on lists, which must stay
-// small.
-func (f footer) Usual() *TimeRow {
-	q := f.q
-	list := q.Kind != nil && q.R.PathValue("id") == ""
-	if q.Source == nil || list || q.Caller.Role() != understudy.RoleAll {
-		return nil
-	}
-	snap, _ := q.V.Snapshots.Known(q.Source.Name, q.Start)
-	of, who := snap.TheirTimes, q.Source.Spec.Title
-	for _, t := range snap.Times {
-		if q.Kind != nil && t.Kind == q.Kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {
-			of, who = t, plan.UpperFirst(q.Kind.Title)
-		}
-	}
-	if of.Answers == 0 {
-		return nil
-	}
-	row := NewTimeRow(who, of.Reason, of)
-	return &row
 }
