@@ -191,16 +191,16 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 		err = db.fill(ctx, c)
 	}
 	if err == nil {
-		err = indexer{db.DB}.readSpans(c)
+		err = indexer(db).readSpans(c)
 	}
 	if err == nil {
-		err = indexer{db.DB}.learnBuilt(c)
+		err = indexer(db).learnBuilt(c)
 	}
 	if err == nil {
-		err = indexer{db.DB}.checkIndexes(ctx, c)
+		err = indexer(db).checkIndexes(ctx, c)
 	}
 	if err == nil {
-		indexer{db.DB}.readSaid(c)
+		indexer(db).readSaid(c)
 	}
 	if err == nil {
 		err = db.readErased(c)

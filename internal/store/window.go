@@ -197,7 +197,7 @@ func (db windows) recordsAt(c *sqlite.Conn, v *window, at int64) (found []record
 	blocks := db.blocks(c)
 	for _, s := range spots {
 		rec := &understudy.Record{Source: v.Source, Kind: v.Kind, Shape: v.Shape}
-		e, err := periods{db.DB}.recordAt(c, blocks, rec, s.record*slots+v.shape.slot, at)
+		e, err := periods(db).recordAt(c, blocks, rec, s.record*slots+v.shape.slot, at)
 		if errors.Is(err, understudy.ErrNotFound) {
 			continue
 		}
