@@ -83,6 +83,9 @@ func serveRecord(q *page.Exchange) error {
 	if q.TidyMoment() {
 		return nil
 	}
+	if err := q.Gate.Read(q.Caller, t); err != nil {
+		return past{q}.gone(t, err)
+	}
 	var lists []*askedList
 	if q.Data == "" {
 		lists = p.relatedLists(t)

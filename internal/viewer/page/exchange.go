@@ -118,7 +118,7 @@ func (q *Exchange) hurry() (end func()) {
 
 // streams reports whether the answer may be sent in pieces: it is a page, and of a
 // page all of it.
-func (q *Exchange) streams() bool { return q.R.Method == http.MethodGet && formOf(q.R.URL.Path) == "" }
+func streams(r *http.Request) bool { return r.Method == http.MethodGet && formOf(r.URL.Path) == "" }
 
 // contain makes a panic an error like any other.
 func contain(f func() error) (err error) {

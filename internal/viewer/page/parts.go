@@ -133,7 +133,7 @@ func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 		return err
 	case <-q.late.Done():
 	}
-	if q.streams() && q.Ctx.Err() == nil {
+	if streams(q.R) && q.Ctx.Err() == nil {
 		if err := (response{q}).above(); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (t *tasks) underWay() bool {
 // it may. A nil part is passed over.
 func (q *Exchange) Parts(page string, all ...*Part) *Parts {
 	enough := q.soon
-	if !q.streams() {
+	if !streams(q.R) {
 		enough = q.Ctx
 	}
 	q.settle(enough)

@@ -176,18 +176,10 @@ func unreadable(why string) error {
 	}
 }
 
-// Open reads the page an address means, and begins to ask which numbers are
-// our own; beside (nil: nothing) is begun when the page is not held. Data are sent
-// at once; done then is true.
+// Open reads the page an address means, of a target that the gate has let pass, and
+// begins to ask which numbers are our own; beside (nil: nothing) is begun when the
+// page is not held. Data are sent at once; done then is true.
 func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own marks, done bool, err error) {
-	if err := q.Gate.Read(q.Caller, t); err != nil {
-		return nil, nil, false, err
-	}
-	return q.OpenPermitted(t, beside)
-}
-
-// OpenPermitted is Open of a target that the gate has let pass.
-func (q *Exchange) OpenPermitted(t *spec.Target, beside func()) (view *access.View, own marks, done bool, err error) {
 	own = q.V.Numbers.Begin(q)
 	var r Reading
 	err = q.First(func(ctx context.Context) error {
