@@ -46,13 +46,14 @@ var imports = map[string]string{
 	"internal/slowapi/format":   "",
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
-	"internal/store": ". internal/query internal/store/codec internal/store/erase internal/store/evict internal/store/jobs " +
-		"internal/store/kv internal/store/names internal/store/postings internal/store/sqlite kit/jsonspan " +
-		"kit/tokenizer request spec",
+	"internal/store": ". internal/query internal/store/codec internal/store/erase internal/store/evict internal/store/inverted " +
+		"internal/store/jobs internal/store/kv internal/store/names internal/store/postings internal/store/sqlite " +
+		"kit/jsonspan kit/tokenizer request spec",
 	"internal/store/codec":     ".",
 	"internal/store/contents":  ". internal/store/sqlite request spec",
 	"internal/store/erase":     ". internal/store/codec internal/store/kv internal/store/names internal/store/sqlite kit/jsonspan spec",
 	"internal/store/evict":     "internal/store/codec internal/store/sqlite",
+	"internal/store/inverted":  "internal/store/postings internal/store/sqlite",
 	"internal/store/jobs":      ". internal/store/sqlite",
 	"internal/store/kv":        ". internal/store/sqlite",
 	"internal/store/names":     "internal/store/sqlite",

@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"understudy/internal/store/inverted"
 	"understudy/internal/store/sqlite"
 )
 
@@ -40,7 +41,6 @@ var (
 	updateWords   = &sqlite.Statement{Head: "UPDATE kind SET words = ? WHERE number = ?"}
 	updateTermsOf = &sqlite.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
 	emptyWords    = &sqlite.Statement{Head: "INSERT INTO words (words) VALUES ('delete-all')"}
-	emptyTerms    = &sqlite.Statement{Head: "INSERT INTO terms (terms) VALUES ('delete-all')"}
 )
 
 // indexer fills the indexes of terms and words and keeps them right.
@@ -114,7 +114,7 @@ func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, t
 			}
 		}
 		if u.terms == 0 {
-			if err := c.Exec(emptyTerms, 0); err != nil {
+			if err := inverted.Clear(c); err != nil {
 				return err
 			}
 		}

@@ -2,12 +2,7 @@
 
 package store
 
-import (
-	"cmp"
-	"slices"
-
-	"understudy/internal/store/codec"
-)
+import "understudy/internal/store/codec"
 
 // edit is what becomes of one record in one shape in the indexes. It is made
 // whenever a body comes to be the newest of a record that is present, or ceases
@@ -38,26 +33,4 @@ func readFacts(edits []edit, room []member) []member {
 		}
 	}
 	return room
-}
-
-// write is one row of an index that is to be written or taken out.
-type write struct {
-	spot int64
-	out  bool // taken out
-	text string
-}
-
-// inFalling puts writes in the order the index of terms takes them in, whose rows
-// rise as spots fall (termRow): FTS5 empties its buffer into the file whenever
-// rows do not rise, or are taken out after one of the same number was written.
-func inFalling(writes []write) {
-	slices.SortStableFunc(writes, func(a, b write) int {
-		if a.spot == b.spot && a.out != b.out {
-			if a.out {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(b.spot, a.spot)
-	})
 }

@@ -1,4 +1,4 @@
-// What the terms of a question say of one shape, and the streams of it: words of
+// What the terms of a question say of one shape, and the streams of it: tokens of
 // the index of terms, and windows of time, which are stretches of places.
 
 package store
@@ -7,9 +7,9 @@ import (
 	"database/sql/driver"
 	"math"
 	"slices"
-	"strings"
 
 	"understudy/internal/query"
+	"understudy/internal/store/inverted"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
@@ -20,10 +20,10 @@ type shapePlan struct {
 	parts []part
 }
 
-// part is what one term says: a record has one of the words, or one of its times
+// part is what one term says: a record has one of the tokens, or one of its times
 // is in its window.
 type part struct {
-	words   []string
+	tokens  []int64
 	windows []asked // none: no time is asked for
 }
 
@@ -49,14 +49,14 @@ func (db planner) ask(p *seekPlan, k *kindPlan) (none bool) {
 	for _, s := range k.shapes {
 		one := shapePlan{shape: s}
 		if p.q.Parent != "" {
-			one.parts = append(one.parts, part{words: []string{string(appendToken(nil, s.number, parentTerm, p.q.Parent))}})
+			one.parts = append(one.parts, part{tokens: []int64{tokenOf(s.number, parentTerm, p.q.Parent)}})
 		}
 		for i := range terms {
 			says, exact, none := db.part(k.kindRow, s, &terms[i])
 			if none {
 				return true
 			}
-			if p.exact = p.exact && exact; len(says.words) > 0 || len(says.windows) > 0 {
+			if p.exact = p.exact && exact; len(says.tokens) > 0 || len(says.windows) > 0 {
 				one.parts = append(one.parts, says)
 			}
 		}
@@ -101,7 +101,7 @@ func joinTimes(terms []query.Predicate) (joined []query.Predicate, never bool) {
 // exact: what has one of its words fulfils it.
 func (db planner) part(k *kindRow, s *shapeRow, t *query.Predicate) (says part, exact, none bool) {
 	add := func(field, value string) {
-		says.words = append(says.words, string(appendToken(nil, s.number, field, value)))
+		says.tokens = append(says.tokens, tokenOf(s.number, field, value))
 	}
 	if t.Field == "" && t.Number == "" {
 		fields := ownTimes(k.spec)
@@ -188,12 +188,10 @@ func (w *asked) within(s *spans) (first, last int64, none bool) {
 // maxSpread is how many days and months a time is looked for under.
 const maxSpread = 120
 
-// words are those of which a record has one whose time is in the window, and far
+// tokens are those of which a record has one whose time is in the window, and far
 // from where it stands; none: there is no such time.
-func (w *asked) words(s *spans) (words []string) {
-	add := func(value string) {
-		words = append(words, string(appendToken(nil, w.far.shape, w.far.field, value)))
-	}
+func (w *asked) tokens(s *spans) (all []int64) {
+	add := func(value string) { all = append(all, tokenOf(w.far.shape, w.far.field, value)) }
 	span, ok := s.get(w.far)
 	if !ok {
 		return nil
@@ -210,10 +208,10 @@ func (w *asked) words(s *spans) (words []string) {
 	}
 	const day = 24 * 60 * 60
 	for at := dayOf(first); at <= dayOf(last); {
-		if len(words) == maxSpread {
-			words = nil
+		if len(all) == maxSpread {
+			all = nil
 			add(farTerm)
-			return words
+			return all
 		}
 		month := monthOf(at * day)
 		next := monthStart(month + 1)
@@ -225,34 +223,29 @@ func (w *asked) words(s *spans) (words []string) {
 		add(dayTerm(at))
 		at++
 	}
-	return words
+	return all
 }
 
-// match is the parts that are words, as FTS5 has it, less the records that have
-// none of the times asked for; "": none is.
-func (s *shapePlan) match() string {
-	var all, none []string
+// tokenSpots are the postings of what has the tokens of all parts, less the
+// records that have none of the times asked for; nil: no part has any.
+func (s *shapePlan) tokenSpots(c *sqlite.Conn, up bool) postings.Iterator {
+	var all, none []postings.Iterator
 	for _, p := range s.parts {
 		switch len(p.windows) {
 		case 0:
-			all = append(all, "("+strings.Join(p.words, " OR ")+")")
+			all = append(all, inverted.Find(c, up, p.tokens...))
 		case 1:
 			far := p.windows[0].far
-			none = append(none, string(appendToken(nil, far.shape, far.field, noTerm)))
+			none = append(none, inverted.Find(c, up, tokenOf(far.shape, far.field, noTerm)))
 		}
 	}
-	if len(all) == 0 || len(none) == 0 {
-		return strings.Join(all, " AND ")
+	switch {
+	case len(all) == 0:
+		return nil
+	case len(none) == 0:
+		return postings.And(up, all...)
 	}
-	return "(" + strings.Join(all, " AND ") + ") NOT (" + strings.Join(none, " OR ") + ")"
-}
-
-// alone reports that one match is all there is to look for.
-func (s *shapePlan) alone() (match string, alone bool) {
-	if slices.ContainsFunc(s.parts, func(p part) bool { return len(p.windows) > 0 }) {
-		return "", false
-	}
-	return "(" + s.match() + ")", true
+	return postings.Without(up, postings.And(up, all...), postings.Or(up, none...))
 }
 
 // shapeSpots are the spots of what may fulfil the terms in a shape. Joined with
@@ -260,8 +253,8 @@ func (s *shapePlan) alone() (match string, alone bool) {
 func (p *seekPlan) shapeSpots(c *sqlite.Conn, k *kindPlan, s *shapePlan, joined bool) postings.Iterator {
 	up := p.q.Up
 	var streams []postings.Iterator
-	if match := s.match(); match != "" {
-		streams = append(streams, matchSpots(c, match, p.q))
+	if found := s.tokenSpots(c, up); found != nil {
+		streams = append(streams, found)
 	} else if !joined {
 		streams = append(streams, placeSpots(c, k.number, s.shape.number, p.q))
 	}
@@ -274,8 +267,8 @@ func (p *seekPlan) shapeSpots(c *sqlite.Conn, k *kindPlan, s *shapePlan, joined 
 			if first, last, none := one.windows[i].within(&p.db.spans); !none {
 				either = append(either, postings.Between(up, first, last))
 			}
-			if words := one.windows[i].words(&p.db.spans); len(words) > 0 {
-				either = append(either, matchSpots(c, strings.Join(words, " OR "), p.q))
+			if tokens := one.windows[i].tokens(&p.db.spans); len(tokens) > 0 {
+				either = append(either, inverted.Find(c, up, tokens...))
 			}
 		}
 		if len(either) == 0 {
@@ -287,22 +280,9 @@ func (p *seekPlan) shapeSpots(c *sqlite.Conn, k *kindPlan, s *shapePlan, joined 
 }
 
 var (
-	matchDown = &sqlite.Statement{Head: "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid >= ? ORDER BY rowid ASC LIMIT ?"}
-	matchUp   = &sqlite.Statement{Head: "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
 	placeDown = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4"}
 	placeUp   = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4"}
 )
-
-// matchSpots are the spots of what FTS5 finds in the index of terms. The first
-// reading is of as many as are wanted: each looks for every word anew in every
-// part of the index.
-func matchSpots(c *sqlite.Conn, match string, q *query.RecordQuery) postings.Iterator {
-	st := matchDown
-	if q.Up {
-		st = matchUp
-	}
-	return &postings.Scan{C: c, St: st, Args: []driver.Value{match}, Up: q.Up, Row: termRow, Size: (q.Want + 1) / 2}
-}
 
 // placeSpots are the spots of all records of a kind, as if all were in a shape.
 func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {

@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 	"math"
 	"slices"
-	"strings"
 
 	"understudy/internal/query"
 	"understudy/internal/store/postings"
@@ -129,22 +128,14 @@ func (p *seekPlan) asked(c *sqlite.Conn) (postings.Iterator, error) {
 // termSpots are the spots of what may fulfil the terms; joined says that they are
 // joined with a stream of records of the one kind that is asked for.
 func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
-	var matches []string
 	var streams []postings.Iterator
 	for _, k := range p.kinds {
 		if len(k.asked) == 0 {
 			streams = append(streams, placeSpots(c, k.number, k.shapes[0].number, p.q))
 		}
 		for i := range k.asked {
-			if match, alone := k.asked[i].alone(); alone {
-				matches = append(matches, match)
-				continue
-			}
 			streams = append(streams, p.shapeSpots(c, k, &k.asked[i], joined))
 		}
-	}
-	if len(matches) > 0 {
-		streams = append(streams, matchSpots(c, strings.Join(matches, " OR "), p.q))
 	}
 	if len(streams) == 0 {
 		return &postings.Slice{Up: p.q.Up}

@@ -93,10 +93,9 @@ func fieldsIn(text string) (fields []termField) {
 	return fields
 }
 
-// appendToken appends the word that stands for a value: 60 bits of its FNV-1a
-// hash (draft-eastlake-fnv). Values that share one are told apart by the body.
-func appendToken(dst []byte, shape int64, field, value string) []byte {
-	const digits = "0123456789abcdefghijklmnopqrstuv"
+// tokenOf is what stands for a value in the index: 60 bits of its FNV-1a hash
+// (draft-eastlake-fnv). Values that share one are told apart by the body.
+func tokenOf(shape int64, field, value string) int64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	n := (uint64(offset) ^ uint64(shape&0xff)) * prime
 	n = (n ^ uint64(shape>>8)) * prime
@@ -108,11 +107,7 @@ func appendToken(dst []byte, shape int64, field, value string) []byte {
 		n = (n ^ uint64(value[i])) * prime
 	}
 	n ^= n >> 32
-	for range 12 {
-		dst = append(dst, digits[n&31])
-		n >>= 5
-	}
-	return dst
+	return int64(n & (1<<60 - 1))
 }
 
 // numberTerm is what of a number terms are made of: its last digits, which are
@@ -158,16 +153,13 @@ const nearTime = 60 * 60
 // seconds of the places, of those times that are near.
 func nearName(field string) string { return "~" + field }
 
-// termText is the row of a record that stands in a second: its tokens, one after
-// the other. Times that are far from it, and by nearName the differences of the
-// others, are told to seen.
-func termText(dst []byte, fields []termField, shape, second int64, parent string, f *facts, seen func(field string, unix int64)) []byte {
-	add := func(field, value string) {
-		if len(dst) > 0 {
-			dst = append(dst, ' ')
-		}
-		dst = appendToken(dst, shape, field, value)
-	}
+// appendTokens appends the tokens of a record that stands in a second. Times that
+// are far from it, and by nearName the differences of the others, are told to
+// seen.
+func appendTokens(dst []int64, fields []termField, shape, second int64, parent string, f *facts,
+	seen func(field string, unix int64),
+) []int64 {
+	add := func(field, value string) { dst = append(dst, tokenOf(shape, field, value)) }
 	if parent != "" {
 		add(parentTerm, parent)
 	}
@@ -240,7 +232,7 @@ func monthStart(month int64) int64 {
 }
 
 // tokens are the tokens of a version of a record that stands at a spot.
-func tokens(fields []termField, spot int64, e *codec.Entry, seen func(field string, unix int64)) []string {
+func tokens(fields []termField, spot int64, e *codec.Entry, seen func(field string, unix int64)) []int64 {
 	f, _ := factsOf(e.Body, nil)
-	return strings.Fields(string(termText(nil, fields, postings.Shape(spot), secondOf(postings.Position(spot)), e.Parent, &f, seen)))
+	return appendTokens(nil, fields, postings.Shape(spot), secondOf(postings.Position(spot)), e.Parent, &f, seen)
 }

@@ -4,19 +4,16 @@ package store
 
 import (
 	"database/sql/driver"
-	"math"
 	"slices"
-	"strings"
 	"sync"
 
+	"understudy/internal/store/inverted"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
 var (
-	insertTerms = &sqlite.Statement{Head: "INSERT INTO terms (rowid, term) VALUES ", Tuple: "(?, ?)"}
-	deleteTerms = &sqlite.Statement{Head: "INSERT INTO terms (terms, rowid, term) VALUES ('delete', ?, ?)"}
-	upsertSpan  = &sqlite.Statement{Head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
+	upsertSpan = &sqlite.Statement{Head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT DO UPDATE SET least = min(least, excluded.least), most = max(most, excluded.most)`}
 	selectSpan  = &sqlite.Statement{Head: "SELECT least, most FROM span WHERE shape = ? AND field = ?"}
 	selectSpans = &sqlite.Statement{Head: "SELECT shape, field, least, most FROM span"}
@@ -35,29 +32,24 @@ func (db indexer) index(c *sqlite.Conn, edits []edit) error {
 }
 
 func (db indexer) indexTerms(c *sqlite.Conn, edits []edit) error {
-	var writes []write
+	var out, in []inverted.Entry
 	grown := growing{c: c, of: map[spanName]timeSpan{}, news: map[spanName]bool{}}
-	var was, is []byte
+	var buf []int64
 	for i := range edits {
 		e := &edits[i]
-		was, is = was[:0], is[:0]
+		buf = buf[:0]
 		if e.old != nil {
-			was = termText(was, e.kind.terms, e.shape, secondOf(postings.Position(e.was)), e.old.Parent, &e.oldFacts, nil)
+			buf = appendTokens(buf, e.kind.terms, e.shape, secondOf(postings.Position(e.was)), e.old.Parent, &e.oldFacts, nil)
 		}
+		out = appendEntries(out, buf, e.was)
+		buf = buf[:0]
 		if e.new != nil {
-			is = termText(is, e.kind.terms, e.shape, secondOf(postings.Position(e.is)), e.new.Parent, &e.newFacts, func(field string, unix int64) {
-				grown.see(spanName{e.shape, field}, unix)
-			})
+			buf = appendTokens(buf, e.kind.terms, e.shape, secondOf(postings.Position(e.is)), e.new.Parent, &e.newFacts,
+				func(field string, unix int64) { grown.see(spanName{e.shape, field}, unix) })
 		}
-		if len(was) > 0 {
-			writes = append(writes, write{spot: e.was, out: true, text: string(was)})
-		}
-		if len(is) > 0 {
-			writes = append(writes, write{spot: e.is, text: string(is)})
-		}
+		in = appendEntries(in, buf, e.is)
 	}
-	inFalling(writes)
-	if err := putTerms(c, writes); err != nil {
+	if err := inverted.Update(c, out, in); err != nil {
 		return err
 	}
 	if err := grown.put(); err != nil {
@@ -67,77 +59,13 @@ func (db indexer) indexTerms(c *sqlite.Conn, edits []edit) error {
 	return nil
 }
 
-// putTerms writes rows in their order. Rows that only come are written together.
-func putTerms(c *sqlite.Conn, writes []write) error {
-	var args []driver.Value
-	for len(writes) > 0 {
-		n := 1
-		for n < len(writes) && writes[n].spot == writes[0].spot {
-			n++
-		}
-		out, in := termsOf(writes[:n])
-		if out != "" {
-			if err := c.ExecMany(insertTerms, 2, args); err != nil {
-				return err
-			}
-			args = args[:0]
-			if err := c.Exec(deleteTerms, 0, termRow(writes[0].spot), out); err != nil {
-				return err
-			}
-		}
-		if in != nil {
-			args = append(args, termRow(writes[0].spot), *in)
-		}
-		writes = writes[n:]
+// appendEntries appends the entries of a record's tokens, each once.
+func appendEntries(dst []inverted.Entry, tokens []int64, spot int64) []inverted.Entry {
+	slices.Sort(tokens)
+	for _, token := range slices.Compact(tokens) {
+		dst = append(dst, inverted.Entry{Token: token, Posting: spot})
 	}
-	return c.ExecMany(insertTerms, 2, args)
-}
-
-// termsOf is what is taken out of one spot and what is put in; in is nil when
-// there is no row to put. A word that is taken out and put in at once must be told
-// as neither: FTS5 loses what follows it then (detail=none with secure-delete).
-// FTS5 counts rows in and out, whatever is in them: one that had words and has
-// others is put in, though it may have no new ones.
-func termsOf(writes []write) (out string, in *string) {
-	if len(writes) == 1 {
-		if w := &writes[0]; w.out {
-			return w.text, nil
-		}
-		return "", &writes[0].text
-	}
-	var outs, ins []string
-	for _, w := range writes {
-		if w.out {
-			outs = append(outs, strings.Fields(w.text)...)
-		} else {
-			ins = append(ins, strings.Fields(w.text)...)
-		}
-	}
-	if len(outs) > 0 && len(ins) > 0 {
-		outs, ins = lacking(outs, ins), lacking(ins, outs)
-		if len(outs)+len(ins) == 0 {
-			return "", nil
-		}
-	} else if len(ins) == 0 {
-		return strings.Join(outs, " "), nil
-	}
-	text := strings.Join(ins, " ")
-	return strings.Join(outs, " "), &text
-}
-
-// termRow is the number of a spot's row, and the spot of a row's number: they
-// fall as spots rise, since FTS5 reads its rows much faster upwards, and the
-// newest records are those most asked for.
-func termRow(spot int64) int64 { return -max(spot, -math.MaxInt64) }
-
-// lacking are the words of a that b lacks.
-func lacking(a, b []string) (words []string) {
-	for _, word := range a {
-		if !slices.Contains(b, word) {
-			words = append(words, word)
-		}
-	}
-	return words
+	return dst
 }
 
 // spans are the times that fields have had far from their places, and the

@@ -9,9 +9,11 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/inverted"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
@@ -75,20 +77,13 @@ func (v *verifying) order() error {
 	return err
 }
 
-var (
-	makeVocabulary   = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.term_rows USING fts5vocab('main', 'terms', 'instance')"
-	selectVocabulary = &sqlite.Statement{Head: "SELECT doc, term FROM temp.term_rows"}
-	selectPresentRow = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
-)
+var selectPresentRow = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
 
 // termCount is how many terms are kept of a spot, and how many its record has.
 type termCount struct{ kept, has int }
 
 // terms compares the index of terms with what its records say.
 func (v *verifying) terms() error {
-	if err := v.c.Run(makeVocabulary); err != nil {
-		return err
-	}
 	sums := &wordSums{seed: maphash.MakeSeed()}
 	if _, err := v.sumTerms(sums); err != nil || !sums.again() {
 		return err
@@ -116,14 +111,14 @@ func (v *verifying) terms() error {
 // them where the sums differed.
 func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
 	counts := map[int64]termCount{}
-	add := func(spot int64, token string, kept int) {
-		sums.add(spot, token, "", 0, kept > 0)
+	add := func(spot, token int64, kept int) {
+		sums.add(spot, strconv.FormatInt(token, 36), "", 0, kept > 0)
 		if sums.looksAt(spot) {
 			counts[spot] = termCount{counts[spot].kept + kept, counts[spot].has + 1 - kept}
 		}
 	}
-	err := v.c.Query(selectVocabulary, 0, nil, func(r []driver.Value) error {
-		add(termRow(r[0].(int64)), r[1].(string), 1)
+	err := inverted.Each(v.c, func(e inverted.Entry) error {
+		add(e.Posting, e.Token, 1)
 		return sqlite.CheckContext(v.ctx)
 	})
 	if err != nil {

@@ -222,11 +222,22 @@ CREATE TABLE span (
   PRIMARY KEY (shape, field)
 ) STRICT, WITHOUT ROWID;
 
--- Exact terms: a row for each present record in each shape, numbered by where it
--- stands (its position and the shape's number, negative), of hashes of shape,
--- field and value. What is taken out is overwritten.
-CREATE VIRTUAL TABLE terms USING fts5(term, content='', detail=none, columnsize=0, tokenize='ascii');
-INSERT INTO terms (terms, rank) VALUES ('secure-delete', 1);
+-- Exact terms (package inverted): entries of a token, a hash of shape, field and
+-- value, and of a posting. Sorted entries are packed in chunks, whose first entry
+-- is in token and posting; chunks lie in runs. target: the run that this one is
+-- being merged into, 0 for none.
+CREATE TABLE term_run (
+  number INTEGER PRIMARY KEY,
+  level  INTEGER NOT NULL,
+  target INTEGER NOT NULL
+) STRICT;
+CREATE TABLE term_chunk (
+  run     INTEGER NOT NULL,
+  token   INTEGER NOT NULL,
+  posting INTEGER NOT NULL,
+  body    BLOB    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX term_chunk_first ON term_chunk (run, token, posting);
 
 -- The words of a record in one shape, by columns of classes of fields; rowid is
 -- its posting (package postings). They come cut and folded (words.go): the tokenizer only

@@ -108,6 +108,32 @@ func (a *disjunction) Advance(from int64) (first int64, found bool, err error) {
 	return first, found, nil
 }
 
+// Without is the postings of one iterator that are not in the other.
+func Without(up bool, all, without Iterator) Iterator {
+	return &difference{up: up, all: all, without: without}
+}
+
+type difference struct {
+	up           bool
+	all, without Iterator
+}
+
+func (d *difference) Advance(from int64) (int64, bool, error) {
+	for {
+		spot, ok, err := d.all.Advance(from)
+		if err != nil || !ok {
+			return 0, false, err
+		}
+		other, found, err := d.without.Advance(spot)
+		if err != nil || !found || other != spot {
+			return spot, err == nil, err
+		}
+		if from, ok = Following(spot, d.up); !ok {
+			return 0, false, nil
+		}
+	}
+}
+
 // The first and the largest number of spots a stream reads at once: those of a
 // page at first. Asking FTS5 anew costs more than a few spots too many, and a
 // stream that is skipped through needs one of each.

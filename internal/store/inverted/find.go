@@ -1,0 +1,135 @@
+// Finding: the postings of tokens, joined over all runs.
+
+package inverted
+
+import (
+	"database/sql/driver"
+	"slices"
+
+	"understudy/internal/store/postings"
+	"understudy/internal/store/sqlite"
+)
+
+var (
+	selectFloors = &sqlite.Statement{Head: "SELECT r.number, t.token, t.posting, t.body FROM term_run r CROSS JOIN term_chunk t ON " +
+		"t.rowid = (SELECT f.rowid FROM term_chunk f WHERE f.run = r.number AND (f.token, f.posting) <= (?, ?) " +
+		"ORDER BY f.token DESC, f.posting DESC LIMIT 1)"}
+	selectAfter = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) > (?, ?) " +
+		"ORDER BY token, posting LIMIT 1"}
+)
+
+// Find gives the postings that have one of the tokens. It reads when it is first
+// advanced.
+func Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
+	return &finder{c: c, up: up, tokens: tokens}
+}
+
+type finder struct {
+	c      *sqlite.Conn
+	up     bool
+	tokens []int64
+	all    postings.Iterator // nil: nothing is read yet
+}
+
+func (f *finder) Advance(from int64) (int64, bool, error) {
+	if f.all == nil {
+		var found []postings.Iterator
+		for _, token := range f.tokens {
+			some, err := f.open(token, from)
+			if err != nil {
+				return 0, false, err
+			}
+			found = append(found, some...)
+		}
+		f.all = postings.Or(f.up, found...)
+	}
+	return f.all.Advance(from)
+}
+
+// open are the runs' postings of a token, from one on. Going down, runs without
+// it are left out.
+func (f *finder) open(token, from int64) (found []postings.Iterator, err error) {
+	if f.up {
+		runs, err := readRuns(f.c)
+		for _, r := range runs {
+			found = append(found, &cursor{c: f.c, up: true, run: r.number, token: token})
+		}
+		return found, err
+	}
+	err = f.c.Query(selectFloors, 0, []driver.Value{token, from}, func(r []driver.Value) error {
+		one := &cursor{c: f.c, run: r[0].(int64), token: token}
+		chunk := chunkOf(r[1:])
+		if err := one.take(&chunk, from); err != nil {
+			return err
+		}
+		if !one.ended || len(one.postings) > 0 {
+			found = append(found, one)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// cursor is the postings of a token in one run. It has those of one chunk at a
+// time.
+type cursor struct {
+	c          *sqlite.Conn
+	up         bool
+	run, token int64
+
+	postings []int64 // in its order
+	ended    bool    // no other chunk has any
+}
+
+func (u *cursor) Advance(from int64) (int64, bool, error) {
+	for {
+		u.postings = u.postings[postings.Skip(u.postings, from, u.up):]
+		if len(u.postings) > 0 {
+			return u.postings[0], true, nil
+		}
+		if u.ended {
+			return 0, false, nil
+		}
+		if err := u.read(from); err != nil {
+			return 0, false, err
+		}
+	}
+}
+
+// read reads the chunk that from is in and, going up, the next one when that has
+// nothing.
+func (u *cursor) read(from int64) error {
+	at := Entry{u.token, from}
+	one, ok, err := floor(u.c, u.run, at)
+	if err == nil && ok {
+		at, err = one.first, u.take(&one, from)
+	}
+	if err != nil || u.ended || len(u.postings) > 0 {
+		return err
+	}
+	u.ended = true
+	if !u.up {
+		return nil
+	}
+	ok, err = u.c.One(selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
+	if err != nil || !ok {
+		return err
+	}
+	return u.take(&one, from)
+}
+
+// take takes what a chunk has of the token, from one on.
+func (u *cursor) take(one *chunk, from int64) error {
+	all, over, err := one.postingsOf(u.token)
+	if err != nil {
+		return err
+	}
+	if u.up {
+		u.ended = over || one.first.Token > u.token
+	} else {
+		u.ended = one.first.Token < u.token
+		slices.Reverse(all)
+	}
+	u.postings = all[postings.Skip(all, from, u.up):]
+	return nil
+}
