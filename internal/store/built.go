@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/sqlite"
 )
@@ -40,7 +41,6 @@ var (
 	updateBuilt   = &sqlite.Statement{Head: "UPDATE built SET words = ?, terms = ?"}
 	updateWords   = &sqlite.Statement{Head: "UPDATE kind SET words = ? WHERE number = ?"}
 	updateTermsOf = &sqlite.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
-	emptyWords    = &sqlite.Statement{Head: "INSERT INTO words (words) VALUES ('delete-all')"}
 )
 
 // indexer fills the indexes of terms and words and keeps them right.
@@ -53,7 +53,7 @@ func (db indexer) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	var words, terms []*kindRow
 	u := db.built.load()
 	for _, k := range db.catalog.kinds {
-		otherWords, otherTerms := k.form != k.text.form(), k.print != fingerprint(k.terms)
+		otherWords, otherTerms := k.form != k.words.Rule.Form(), k.print != fingerprint(k.terms)
 		if !otherWords && !otherTerms {
 			continue
 		}
@@ -99,7 +99,7 @@ func (db indexer) learnBuilt(c *sqlite.Conn) error {
 func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, terms []*kindRow) error {
 	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		for _, k := range words {
-			if err := c.Exec(updateWords, 0, k.text.form(), k.number); err != nil {
+			if err := c.Exec(updateWords, 0, k.words.Rule.Form(), k.number); err != nil {
 				return err
 			}
 		}
@@ -109,7 +109,7 @@ func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, t
 			}
 		}
 		if u.words == 0 {
-			if err := c.Exec(emptyWords, 0); err != nil {
+			if err := fts5.Clear(c); err != nil {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, t
 	})
 	if err == nil {
 		for _, k := range words {
-			k.form = k.text.form()
+			k.form = k.words.Rule.Form()
 		}
 		for _, k := range terms {
 			k.print = fingerprint(k.terms)

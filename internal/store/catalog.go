@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/words"
 	"understudy/spec"
 )
 
@@ -19,9 +20,8 @@ type kindRow struct {
 	number, source int64
 	prefix         string
 	spec           *spec.Kind // nil when the specs do not name it
-	text           textRule   // which fields are text
-	form           string     // of the words that are in the index
-	said           said       // of which classes it has any
+	words          words.Kind
+	form           string // of the words that are in the index
 	terms          []termField
 	print          string // fingerprint of the terms that are in the index
 	name           string
@@ -83,10 +83,10 @@ func (x *catalog) readCatalog(c *sqlite.Conn) error {
 			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: x.kindSpec(name), name: name.kind,
 				form: r[6].(string)}
 			k.print, _ = r[5].(string)
-			k.text = textRuleOf(k.spec)
+			k.words.Number, k.words.Rule = k.number, words.RuleOf(k.spec)
 			if k.terms = termFields(x.specs[name.source], k.spec); k.spec == nil {
 				k.terms = fieldsIn(k.print)
-				k.text = textRuleIn(k.form)
+				k.words.Rule = words.ReadRule(k.form)
 			}
 			x.kinds[name] = k
 		}
@@ -162,7 +162,7 @@ func (x *catalog) number(ctx context.Context, c *sqlite.Conn, source, kind, shap
 		err := c.Exec(insertSource, 0, source)
 		if err == nil && kind != "" {
 			err = c.Exec(insertKind, 0, kind, usualPrefix(sp), (&kindRow{spec: sp}).parentField(),
-				fingerprint(termFields(x.specs[source], sp)), textRuleOf(sp).form(), source)
+				fingerprint(termFields(x.specs[source], sp)), words.RuleOf(sp).Form(), source)
 		}
 		if err == nil && shape != "" {
 			if err = x.checkShapes(); err == nil {

@@ -2,7 +2,11 @@
 
 package store
 
-import "understudy/internal/store/codec"
+import (
+	"understudy/internal/query"
+	"understudy/internal/store/codec"
+	"understudy/internal/store/words"
+)
 
 // edit is what becomes of one record in one shape in the indexes. It is made
 // whenever a body comes to be the newest of a record that is present, or ceases
@@ -16,21 +20,40 @@ type edit struct {
 	// nil: nothing. Their bodies and parents are of interest; old may be new.
 	old, new *codec.Entry
 	// oldFacts and newFacts are read from them once for both indexes.
-	oldFacts, newFacts facts
+	oldFacts, newFacts query.Facts
 }
 
 // readFacts reads the bodies of edits; the members of all are appended to room.
-func readFacts(edits []edit, room []member) []member {
+func readFacts(edits []edit, room []query.Member) []query.Member {
 	for i := range edits {
 		e := &edits[i]
 		if e.old != nil {
-			e.oldFacts, room = factsOf(e.old.Body, room)
+			e.oldFacts, room = query.FactsOf(e.old.Body, room)
 		}
 		if e.new == e.old {
 			e.newFacts = e.oldFacts
 		} else if e.new != nil {
-			e.newFacts, room = factsOf(e.new.Body, room)
+			e.newFacts, room = query.FactsOf(e.new.Body, room)
 		}
 	}
 	return room
+}
+
+// wordEdits appends to dst what edits are to the index of words. They point into
+// edits.
+func wordEdits(dst []words.Edit, edits []edit) []words.Edit {
+	for i := range edits {
+		e := &edits[i]
+		one := words.Edit{Kind: &e.kind.words, Was: e.was, Is: e.is}
+		if e.old != nil {
+			one.Old = &e.oldFacts
+		}
+		if e.new == e.old {
+			one.New = one.Old
+		} else if e.new != nil {
+			one.New = &e.newFacts
+		}
+		dst = append(dst, one)
+	}
+	return dst
 }

@@ -8,6 +8,7 @@ import (
 
 	"understudy/internal/store/codec"
 	"understudy/internal/store/erase"
+	"understudy/internal/store/fts5"
 	"understudy/internal/store/sqlite"
 )
 
@@ -117,4 +118,4 @@ func deletePagesOf(c *sqlite.Conn, pages []int64) (gone int64, err error) {
 }
 
 // SanitizeIndex implements erase.Index.
-func (e erasable) SanitizeIndex(ctx context.Context) error { return indexer{e.db}.scrubWords(ctx) }
+func (e erasable) SanitizeIndex(ctx context.Context) error { return fts5.Sanitize(ctx, e.db.pool) }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"understudy/internal/query"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/evict"
@@ -24,6 +25,7 @@ import (
 	"understudy/internal/store/kv"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/words"
 )
 
 //go:embed migrations/*.sql
@@ -73,7 +75,8 @@ type indexes struct {
 type writing struct {
 	scratch scratch
 	names   names.Table
-	cutting cutting
+	cutter  words.Cutter
+	members []query.Member // of the bodies of a transaction
 }
 
 // Open opens the store, making it when the file is missing or empty. A file
@@ -200,7 +203,9 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 		err = indexer(db).checkIndexes(ctx, c)
 	}
 	if err == nil {
-		indexer(db).readSaid(c)
+		for _, k := range db.kinds {
+			k.words.Load(c)
+		}
 	}
 	if err == nil {
 		err = db.readErased(c)

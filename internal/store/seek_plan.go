@@ -11,6 +11,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/words"
 )
 
 // seekPlan is a question with its numbers.
@@ -22,7 +23,7 @@ type seekPlan struct {
 	from, to int64     // positions
 	since    recordSet // came or changed since; nil: all
 	said     bool      // a text is asked for:
-	text     *textPlan
+	text     *words.Plan
 	exact    bool // what the streams give is what is meant
 }
 
@@ -118,7 +119,11 @@ func (p *seekPlan) asked(c *sqlite.Conn) (postings.Iterator, error) {
 	if !p.said {
 		return p.termSpots(c, false), nil
 	}
-	text, err := wordSpots(c, p.text, p.kinds, up)
+	kinds := make([]*words.Kind, len(p.kinds))
+	for i, k := range p.kinds {
+		kinds[i] = &k.words
+	}
+	text, err := words.Find(c, p.text, kinds, up)
 	if err != nil || p.q.Parent == "" && len(p.q.Predicates) == 0 {
 		return text, err
 	}

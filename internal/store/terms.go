@@ -156,14 +156,14 @@ func nearName(field string) string { return "~" + field }
 // appendTokens appends the tokens of a record that stands in a second. Times that
 // are far from it, and by nearName the differences of the others, are told to
 // seen.
-func appendTokens(dst []int64, fields []termField, shape, second int64, parent string, f *facts,
+func appendTokens(dst []int64, fields []termField, shape, second int64, parent string, f *query.Facts,
 	seen func(field string, unix int64),
 ) []int64 {
 	add := func(field, value string) { dst = append(dst, tokenOf(shape, field, value)) }
 	if parent != "" {
 		add(parentTerm, parent)
 	}
-	body := f.body
+	body := f.Body
 	one := func(f *termField, v jsonspan.Value) {
 		if f.way == termTime {
 			at := query.Of(body, v, f.typ).Unix()
@@ -192,23 +192,23 @@ func appendTokens(dst []int64, fields []termField, shape, second int64, parent s
 			add(f.name, text)
 		}
 	}
-	if f.doc.Kind != jsonspan.Object {
+	if f.Doc.Kind != jsonspan.Object {
 		return dst
 	}
 	// Of two members of a name the last counts, as Find has it.
 	var buf [64]jsonspan.Value
 	values := append(buf[:0], make([]jsonspan.Value, len(fields))...)
-	for _, m := range f.members {
+	for _, m := range f.Members {
 		for i := range fields {
-			if len(fields[i].name) <= len(m.name) && jsonspan.NameIs(m.name, fields[i].name) {
-				values[i] = m.value
+			if len(fields[i].name) <= len(m.Name) && jsonspan.NameIs(m.Name, fields[i].name) {
+				values[i] = m.Value
 				break
 			}
 		}
 	}
 	for i := range fields {
 		if name := fields[i].name; strings.Contains(name, ".") {
-			values[i], _ = jsonspan.Find(body, f.doc, name)
+			values[i], _ = jsonspan.Find(body, f.Doc, name)
 		}
 		if values[i].Kind != jsonspan.None || fields[i].way == termTime {
 			one(&fields[i], values[i])
@@ -233,6 +233,6 @@ func monthStart(month int64) int64 {
 
 // tokens are the tokens of a version of a record that stands at a spot.
 func tokens(fields []termField, spot int64, e *codec.Entry, seen func(field string, unix int64)) []int64 {
-	f, _ := factsOf(e.Body, nil)
+	f, _ := query.FactsOf(e.Body, nil)
 	return appendTokens(nil, fields, postings.Shape(spot), secondOf(postings.Position(spot)), e.Parent, &f, seen)
 }

@@ -10,6 +10,7 @@ import (
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/words"
 )
 
 var (
@@ -24,11 +25,11 @@ func (db indexer) index(c *sqlite.Conn, edits []edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
-	db.cutting.members = readFacts(edits, db.cutting.members[:0])
+	db.members = readFacts(edits, db.members[:0])
 	if err := db.indexTerms(c, indexed(edits, db.built.terms.Load())); err != nil {
 		return err
 	}
-	return putWords(c, &db.cutting, indexed(edits, db.built.words.Load()))
+	return words.Update(c, &db.cutter, wordEdits(nil, indexed(edits, db.built.words.Load())))
 }
 
 func (db indexer) indexTerms(c *sqlite.Conn, edits []edit) error {

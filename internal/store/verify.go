@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"understudy/internal/store/fts5"
 	"understudy/internal/store/sqlite"
 )
 
@@ -76,13 +77,10 @@ func (v *verifying) indexes() (err error) {
 	return err
 }
 
-// file asks SQLite about its own structures. A question of the FTS5 table comes
-// first: it makes FTS5 read the list of segments again. Its own check does not
-// (xIntegrity, SQLite 3.53), and takes segments that another connection has
-// merged for lost ones.
+// file asks SQLite about its own structures.
 func (v *verifying) file() error {
 	var errs []error
-	errs = append(errs, v.c.Ask(`SELECT rowid FROM words WHERE words MATCH '"0"' LIMIT 1`, func([]driver.Value) error { return nil }))
+	errs = append(errs, fts5.Reload(v.c))
 	errs = append(errs, v.c.Ask("PRAGMA integrity_check(20)", func(r []driver.Value) error {
 		text, _ := r[0].(string)
 		for line := range strings.Lines(text) {

@@ -9,7 +9,6 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"understudy/internal/store/codec"
@@ -84,7 +83,7 @@ type termCount struct{ kept, has int }
 
 // terms compares the index of terms with what its records say.
 func (v *verifying) terms() error {
-	sums := &wordSums{seed: maphash.MakeSeed()}
+	sums := &indexSums{seed: maphash.MakeSeed()}
 	if _, err := v.sumTerms(sums); err != nil || !sums.again() {
 		return err
 	}
@@ -109,10 +108,14 @@ func (v *verifying) terms() error {
 
 // sumTerms adds the terms of records and takes those of the index away. It counts
 // them where the sums differed.
-func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
+func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	counts := map[int64]termCount{}
 	add := func(spot, token int64, kept int) {
-		sums.add(spot, strconv.FormatInt(token, 36), "", 0, kept > 0)
+		hash := maphash.Comparable(sums.seed, inverted.Entry{Token: token, Posting: spot})
+		if kept > 0 {
+			hash = -hash
+		}
+		sums.add(spot, hash)
 		if sums.looksAt(spot) {
 			counts[spot] = termCount{counts[spot].kept + kept, counts[spot].has + 1 - kept}
 		}

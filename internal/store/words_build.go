@@ -14,6 +14,7 @@ import (
 	"understudy/internal/store/codec"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/words"
 )
 
 var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
@@ -128,8 +129,8 @@ func (db indexer) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, e
 			*to = last
 			return edits
 		}
-		db.cutting.members = readFacts(edits, db.cutting.members[:0])
-		err = putWords(c, &db.cutting, add(&will.words))
+		db.members = readFacts(edits, db.members[:0])
+		err = words.Update(c, &db.cutter, wordEdits(nil, add(&will.words)))
 		if err == nil {
 			err = db.indexTerms(c, add(&will.terms))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/words"
 	"understudy/spec"
 )
 
@@ -84,11 +85,11 @@ func (e *everyShape) read(from int64) error {
 
 // askedText is the text of a question made ready; ok is false when it asks for
 // none.
-func (o *Options) askedText(q *query.RecordQuery) (plan *textPlan, ok bool, err error) {
+func (o *Options) askedText(q *query.RecordQuery) (plan *words.Plan, ok bool, err error) {
 	if q.Text == nil {
 		return nil, false, nil
 	}
-	plan, err = planText(q.Text, o.kindsAsked(q))
+	plan, err = words.PlanOf(q.Text, o.kindsAsked(q))
 	return plan, true, err
 }
 

@@ -5,9 +5,11 @@ package store
 import (
 	"database/sql/driver"
 	"hash/maphash"
-	"strings"
 
+	"understudy/internal/query"
+	"understudy/internal/store/fts5"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/words"
 )
 
 // verifyParts is how many parts records are compared in. Parts in which something
@@ -17,9 +19,9 @@ const (
 	verifyAgain = 16
 )
 
-// wordSums has, for each part of the spots, a sum over all words in it with
-// where they stand. The order in which they are added makes no difference.
-type wordSums struct {
+// indexSums has, for each part of the postings, a sum over the hashes of what an index
+// has there. The order in which they are added makes no difference.
+type indexSums struct {
 	seed  maphash.Seed
 	parts [verifyParts]uint64
 	only  map[uint64]bool  // parts to look at spot by spot; nil: none
@@ -27,29 +29,23 @@ type wordSums struct {
 	names map[int64]string // what they are, where a record is there
 }
 
-func (s *wordSums) part(spot int64) uint64 {
+func (s *indexSums) part(spot int64) uint64 {
 	return maphash.Comparable(s.seed, spot) % verifyParts
 }
 
-// add adds a word at a place in a column of a spot, take takes it away.
-func (s *wordSums) add(spot int64, word string, c string, at int64, away bool) {
-	sum := maphash.Comparable(s.seed, struct {
-		word, column string
-		spot, at     int64
-	}{word, c, spot, at})
-	if away {
-		sum = -sum
-	}
-	part := s.part(spot)
+// add adds to a posting's part the hash of what is found there; a negative one takes
+// it away.
+func (s *indexSums) add(posting int64, hash uint64) {
+	part := s.part(posting)
 	if s.only == nil {
-		s.parts[part] += sum
+		s.parts[part] += hash
 	} else if s.only[part] {
-		s.spots[spot] += sum
+		s.spots[posting] += hash
 	}
 }
 
 // again reports whether any part differs, and makes ready to look at such again.
-func (s *wordSums) again() bool {
+func (s *indexSums) again() bool {
 	s.only, s.spots, s.names = map[uint64]bool{}, map[int64]uint64{}, map[int64]string{}
 	for part, sum := range s.parts {
 		if sum != 0 && len(s.only) < verifyAgain {
@@ -60,10 +56,9 @@ func (s *wordSums) again() bool {
 }
 
 // looksAt reports whether a spot is looked at by itself.
-func (s *wordSums) looksAt(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
+func (s *indexSums) looksAt(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
 
 var (
-	selectAllWords  = &sqlite.Statement{Head: "SELECT term, doc, col, offset FROM word"}
 	selectAllPlaced = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 " +
 		"AND place IS NOT NULL ORDER BY version"}
 )
@@ -71,7 +66,7 @@ var (
 // words compares the index of words with the records. What is not built yet is
 // not missed.
 func (v *verifying) words() error {
-	sums := &wordSums{seed: maphash.MakeSeed()}
+	sums := &indexSums{seed: maphash.MakeSeed()}
 	if err := v.sumWords(sums); err != nil || !sums.again() {
 		return err
 	}
@@ -92,15 +87,15 @@ func (v *verifying) words() error {
 }
 
 // sumWords adds the words of records and takes those of the index away.
-func (v *verifying) sumWords(sums *wordSums) error {
-	err := v.c.Query(selectAllWords, 0, nil, func(r []driver.Value) error {
-		sums.add(r[1].(int64), r[0].(string), r[2].(string), r[3].(int64), true)
+func (v *verifying) sumWords(sums *indexSums) error {
+	err := fts5.Each(v.c, func(w fts5.Word) error {
+		sums.add(w.Posting, -maphash.Comparable(sums.seed, w))
 		return sqlite.CheckContext(v.ctx)
 	})
 	if err != nil {
 		return err
 	}
-	var x cutting
+	var x words.Cutter
 	blocks := v.db.blocks(v.c)
 	return v.c.Query(selectAllPlaced, 0, nil, func(r []driver.Value) error {
 		if r[0].(int64)/slots > v.built.words {
@@ -116,15 +111,8 @@ func (v *verifying) sumWords(sums *wordSums) error {
 			}
 			sums.names[e.is] = e.new.ID
 		}
-		f, _ := factsOf(e.new.Body, nil)
-		row := x.row(e.kind.number, e.kind.text, &f)
-		for c, text := range row {
-			at := int64(0)
-			for word := range strings.FieldsSeq(text) {
-				sums.add(e.is, word, columnNames[c], at, false)
-				at++
-			}
-		}
+		f, _ := query.FactsOf(e.new.Body, nil)
+		x.Each(&e.kind.words, &f, e.is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
 		return sqlite.CheckContext(v.ctx)
 	})
 }

@@ -16,7 +16,7 @@ CREATE TABLE source (
 -- changes are kept by each transaction, so that nothing is counted on demand.
 -- parent, terms and words say how the indexes were made: parent is the field
 -- that parents were taken from, terms the fields that terms were made of, words
--- which fields are text and how they are cut (textRule). Where a spec says
+-- which fields are text and how they are cut (words.Rule). Where a spec says
 -- otherwise, or a value is NULL, the index is filled anew.
 CREATE TABLE kind (
   number     INTEGER PRIMARY KEY,
@@ -240,7 +240,7 @@ CREATE TABLE term_chunk (
 CREATE UNIQUE INDEX term_chunk_first ON term_chunk (run, token, posting);
 
 -- The words of a record in one shape, by columns of classes of fields; rowid is
--- its posting (package postings). They come cut and folded (words.go): the tokenizer only
+-- its posting (package postings). They come cut and folded (package words): the tokenizer only
 -- parts them at spaces. What is taken out leaves nothing behind.
 CREATE VIRTUAL TABLE words USING fts5(body, plain, plain2, plain3, phone, phone2, name, url, other,
   content = '', columnsize = 0, tokenize = 'ascii');

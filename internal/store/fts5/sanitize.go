@@ -4,7 +4,7 @@
 // it and its first one, and stays when that word is taken out. What is left of it
 // there is replaced by the beginning of a word that is still there.
 
-package store
+package fts5
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// leastTelling is how long a piece of a word must be to tell something, its tag
-// among it.
-const leastTelling = 4 + tagSize
+// leastTelling is how long a piece of a word must be to tell something: four
+// letters after its tag of three.
+const leastTelling = 4 + 3
 
 var (
 	selectSeparators = &sqlite.Statement{Head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? " +
@@ -41,9 +41,10 @@ type separator struct {
 	text          string
 }
 
-// scrubWords replaces what words that are gone have left in the index.
-func (db indexer) scrubWords(ctx context.Context) error {
-	err := db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+// Sanitize replaces what words that are gone have left in the index, in short
+// transactions.
+func Sanitize(ctx context.Context, pool *sqlite.Pool) error {
+	err := pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error { return dropMerged(c) })
 	})
 	if err != nil {
@@ -51,7 +52,7 @@ func (db indexer) scrubWords(ctx context.Context) error {
 	}
 	for {
 		var stale []separator
-		err := db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
+		err := pool.Read(ctx, func(c *sqlite.Conn) (err error) {
 			stale, err = staleSeparators(c)
 			return err
 		})
@@ -59,7 +60,7 @@ func (db indexer) scrubWords(ctx context.Context) error {
 			return err
 		}
 		slices.Reverse(stale)
-		err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		err = pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 			return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 				for i := range stale {
 					if err := replaceSeparator(c, &stale[i]); err != nil {
@@ -177,12 +178,12 @@ func staleSeparators(c *sqlite.Conn) (stale []separator, err error) {
 }
 
 // standsFor reports whether a word in the index begins as a separator says, and
-// what can stand in its place when none does ("": there is no word after it): it must come after the words of
-// the page before, as the separator does, and before those of its own page, of
-// which none comes before the next word there is.
+// what can stand in its place when none does ("": there is no word after it): it
+// must come after the words of the page before, as the separator does, and before
+// those of its own page, of which none comes before the next word there is.
 func standsFor(c *sqlite.Conn, text string) (stands bool, with string, err error) {
 	mark, word := text[:1], text[1:]
-	next, err := nextWord(c, word)
+	next, err := Next(c, word)
 	if err != nil || strings.HasPrefix(next, word) {
 		return true, "", err
 	}

@@ -1,6 +1,6 @@
-// Text: a condition on words, as memory evaluates it and as FTS5 reads it.
+// Plans: a condition on words, as FTS5 reads it.
 
-package store
+package words
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/fts5"
 	"understudy/kit/tokenizer"
 	"understudy/spec"
 )
@@ -18,18 +19,18 @@ const (
 	maxTextDepth = 16 // and parts within parts
 )
 
-// textPlan is a Text made ready: its words cut and folded, its fields turned
+// Plan is a query.Text made ready: its words cut and folded, its fields turned
 // into columns. nil finds nothing.
-type textPlan struct {
+type Plan struct {
 	op      query.TextOp // TextPhrase for all words
 	pattern tokenizer.Pattern
 	in      []column // nil: all
-	of      []*textPlan
+	of      []*Plan
 }
 
-// planText makes a Text ready. kinds are those it is asked of: they say of which
-// class its fields are.
-func planText(t *query.Text, kinds []*spec.Kind) (*textPlan, error) {
+// PlanOf makes a Text ready. kinds are those it is asked of: they say of which
+// class its fields are. What is malformed is understudy.ErrInvalid.
+func PlanOf(t *query.Text, kinds []*spec.Kind) (*Plan, error) {
 	p := &planning{kinds: kinds}
 	plan := p.part(t, false, 0)
 	if p.err != nil {
@@ -46,7 +47,7 @@ type planning struct {
 
 // part plans a part; not says that what it finds is taken away: then it must
 // not find more than it was asked for.
-func (p *planning) part(t *query.Text, not bool, depth int) *textPlan {
+func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 	switch {
 	case t == nil:
 		return p.fail("a part of the text is missing")
@@ -64,7 +65,7 @@ func (p *planning) part(t *query.Text, not bool, depth int) *textPlan {
 	return plan.within(in)
 }
 
-func (p *planning) fail(format string, args ...any) *textPlan {
+func (p *planning) fail(format string, args ...any) *Plan {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
 	}
@@ -72,7 +73,7 @@ func (p *planning) fail(format string, args ...any) *textPlan {
 }
 
 // joined plans a part but for where it looks.
-func (p *planning) joined(t *query.Text, not bool, depth int) *textPlan {
+func (p *planning) joined(t *query.Text, not bool, depth int) *Plan {
 	switch t.Op {
 	case query.TextWord, query.TextPrefix, query.TextPhrase:
 		if p.parts++; p.parts > maxTextParts {
@@ -82,12 +83,12 @@ func (p *planning) joined(t *query.Text, not bool, depth int) *textPlan {
 		if pattern.Empty() || not && pattern.Loose() {
 			return nil
 		}
-		return &textPlan{op: query.TextPhrase, pattern: pattern}
+		return &Plan{op: query.TextPhrase, pattern: pattern}
 	case query.TextAnd, query.TextOr:
 		if len(t.Of) == 0 {
 			return p.fail("a part of the text joins nothing")
 		}
-		plan := &textPlan{op: t.Op}
+		plan := &Plan{op: t.Op}
 		for _, of := range t.Of {
 			switch part := p.part(of, not, depth+1); {
 			case part != nil:
@@ -108,7 +109,7 @@ func (p *planning) joined(t *query.Text, not bool, depth int) *textPlan {
 		if this == nil || without == nil {
 			return this
 		}
-		return &textPlan{op: t.Op, of: []*textPlan{this, without}}
+		return &Plan{op: t.Op, of: []*Plan{this, without}}
 	}
 	return p.fail("there is no text of sort %d", t.Op)
 }
@@ -143,14 +144,14 @@ func (p *planning) columns(t *query.Text) (in []column, exact bool) {
 }
 
 // within is a plan bounded to columns.
-func (p *textPlan) within(in []column) *textPlan {
-	return &textPlan{op: query.TextAnd, in: in, of: []*textPlan{p}}
+func (p *Plan) within(in []column) *Plan {
+	return &Plan{op: query.TextAnd, in: in, of: []*Plan{p}}
 }
 
 // match is the plan as FTS5 reads it, for some kinds. Folded words have no
 // quotes, so that between quotes nothing ends them. begin gives the words that
 // begin in a way, or none to leave looking for them to FTS5.
-func (p *textPlan) match(kinds []*kindPlan, begin func(prefix string) ([]string, error)) (string, error) {
+func (p *Plan) match(kinds []*Kind, begin func(prefix string) ([]string, error)) (string, error) {
 	w := matching{kinds: kinds, begin: begin}
 	w.write(p, classColumns)
 	return w.String(), w.err
@@ -158,13 +159,13 @@ func (p *textPlan) match(kinds []*kindPlan, begin func(prefix string) ([]string,
 
 type matching struct {
 	strings.Builder
-	kinds []*kindPlan
+	kinds []*Kind
 	begin func(prefix string) ([]string, error)
 	err   error
 }
 
 // write writes a plan of which only some classes are asked.
-func (w *matching) write(p *textPlan, in []column) {
+func (w *matching) write(p *Plan, in []column) {
 	if p.in != nil {
 		in = slices.DeleteFunc(slices.Clone(in), func(c column) bool { return !slices.Contains(p.in, c) })
 	}
@@ -195,7 +196,7 @@ func (w *matching) phrase(p tokenizer.Pattern, in []column) {
 			}
 			all := p.Words()
 			for i := range all {
-				all[i] = wordTag(k.number, c) + all[i]
+				all[i] = wordTag(k.Number, c) + all[i]
 			}
 			if w.Len() > begun {
 				w.WriteString(" OR ")
@@ -204,7 +205,7 @@ func (w *matching) phrase(p tokenizer.Pattern, in []column) {
 		}
 	}
 	if w.Len() == begun {
-		w.WriteString(`"0"`) // no word begins with it, since it is no tag
+		w.WriteString(fts5.None)
 	}
 	w.WriteByte(')')
 }

@@ -1,7 +1,7 @@
 // Merges of segments after erasures: FTS5 reads again what secure-delete and
-// scrubWords have left.
+// Sanitize have left.
 
-package store
+package fts5
 
 import (
 	"bytes"
@@ -9,13 +9,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"understudy/internal/query"
 	cases "understudy/internal/sample"
+	"understudy/internal/store/fts5/fts5test"
 	"understudy/internal/store/sqlite"
 )
 
@@ -24,13 +23,13 @@ type mergeModel struct {
 	testing.TB
 	c    *sqlite.Conn
 	rng  *rand.Rand
-	held map[int64][]driver.Value // the arguments of the row, by its spot
-	gone map[string]bool          // words that no row has
+	held map[int64]Row   // by posting
+	gone map[string]bool // words that no row has
 	next int64
 }
 
 func newMergeModel(t testing.TB, seed uint64) *mergeModel {
-	m := &mergeModel{TB: t, c: indexTable(t), rng: rand.New(rand.NewPCG(seed, 42)), held: map[int64][]driver.Value{}, gone: map[string]bool{}}
+	m := &mergeModel{TB: t, c: fts5test.Open(t), rng: rand.New(rand.NewPCG(seed, 42)), held: map[int64]Row{}, gone: map[string]bool{}}
 	m.set("pgsz", []int{40, 64, 150, 1000}[m.rng.IntN(4)])
 	m.set("automerge", []int{0, 2, 4, 16}[m.rng.IntN(4)])
 	m.set("crisismerge", []int{2, 4, 16, 100}[m.rng.IntN(4)])
@@ -79,17 +78,17 @@ func (m *mergeModel) save(n int) {
 	}
 	slices.Sort(spots)
 	for _, spot := range spots {
-		args := []driver.Value{spot}
-		for c := range columns {
-			args = append(args, m.text(wordTag(m.rng.Int64N(3), c)))
+		var row Row
+		for c := range row {
+			row[c] = m.text(fmt.Sprintf("0%d%c", m.rng.Int64N(3), "bppphhnuo"[c]))
 		}
-		m.must(m.c.Exec(insertWords, 1, args...))
-		m.held[spot] = args
+		m.must(Update(m.c, []Write{{Posting: spot, Row: row}}))
+		m.held[spot] = row
 	}
 	m.must(m.c.Run("COMMIT"))
 }
 
-// erase takes rows out, and then scrubs as scrubWords does.
+// erase takes rows out, and then sanitizes as Sanitize does.
 func (m *mergeModel) erase(n int) {
 	m.must(m.c.Run("BEGIN"))
 	all := slices.Sorted(maps.Keys(m.held))
@@ -100,9 +99,9 @@ func (m *mergeModel) erase(n int) {
 		all = all[from:]
 	}
 	for _, spot := range all[:min(n, len(all))] {
-		m.must(m.c.Exec(deleteWords, 1, m.held[spot]...))
-		for _, text := range m.held[spot][1:] {
-			for word := range strings.FieldsSeq(text.(string)) {
+		m.must(Update(m.c, []Write{{Posting: spot, Out: true, Row: m.held[spot]}}))
+		for _, text := range m.held[spot] {
+			for word := range strings.FieldsSeq(text) {
 				m.gone[word] = true
 			}
 		}
@@ -129,11 +128,11 @@ func (m *mergeModel) erase(n int) {
 // seeking each word, and has FTS5 check its own structure.
 func (m *mergeModel) check() {
 	m.Helper()
-	want, docs := map[string]bool{}, map[string][]int64{}
+	want, docs := map[Word]bool{}, map[string][]int64{}
 	for _, spot := range slices.Sorted(maps.Keys(m.held)) {
-		for c, text := range m.held[spot][1:] {
-			for at, word := range strings.Fields(text.(string)) {
-				want[fmt.Sprintln(word, spot, columnNames[c], at)] = true
+		for c, text := range m.held[spot] {
+			for at, word := range strings.Fields(text) {
+				want[Word{word, spot, c, int64(at)}] = true
 				if all := docs[word]; len(all) == 0 || all[len(all)-1] != spot {
 					docs[word] = append(all, spot)
 				}
@@ -141,10 +140,10 @@ func (m *mergeModel) check() {
 		}
 	}
 	n := 0
-	m.must(m.c.Query(selectAllWords, 0, nil, func(r []driver.Value) error {
+	m.must(Each(m.c, func(w Word) error {
 		n++
-		if !want[fmt.Sprintln(r[0], r[1], r[2], r[3])] {
-			m.Fatalf("the index has %v, which no row has", r)
+		if !want[w] {
+			m.Fatalf("the index has %v, which no row has", w)
 		}
 		return nil
 	}))
@@ -158,7 +157,7 @@ func (m *mergeModel) check() {
 	}
 	seek := func(word string) {
 		var got []int64
-		m.must(m.c.Query(selectWordsUp, 0, []driver.Value{`"` + word + `"`, int64(-1 << 62), int64(-1)}, func(r []driver.Value) error {
+		m.must(m.c.Query(selectUp, 0, []driver.Value{`"` + word + `"`, int64(-1 << 62), int64(-1)}, func(r []driver.Value) error {
 			got = append(got, r[0].(int64))
 			return nil
 		}))
@@ -194,7 +193,7 @@ func (m *mergeModel) noneLeft(words []string) {
 	}))
 }
 
-// TestMergesAfterErasures saves, erases, scrubs and merges at random.
+// TestMergesAfterErasures saves, erases, sanitizes and merges at random.
 func TestMergesAfterErasures(t *testing.T) {
 	t.Parallel()
 	run := cases.OneIn(t, 150)
@@ -222,7 +221,7 @@ func TestMergedSegmentsAreErased(t *testing.T) {
 	}
 }
 
-// storm saves, erases, scrubs and merges at random, and checks.
+// storm saves, erases, sanitizes and merges at random, and checks.
 func (m *mergeModel) storm() {
 	for step := range 60 {
 		switch n := m.rng.IntN(10); {
@@ -239,17 +238,5 @@ func (m *mergeModel) storm() {
 		if step%6 == 5 {
 			m.check()
 		}
-	}
-}
-
-// A merge that another connection made is no damage: verify looks at what is
-// there, and not at what its connection remembers.
-func TestVerifyAfterMerges(t *testing.T) {
-	t.Parallel()
-	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	for i := range 40 {
-		saveMessages(t, db, i*5, 5)
-		countText(t, db, &query.Text{Words: []string{"everything"}})
-		wholeWords(t, db)
 	}
 }

@@ -1,0 +1,37 @@
+// Facts: what indexes read of a body, in one walk.
+
+package query
+
+import "understudy/kit/jsonspan"
+
+// Facts are a body read once: its outermost value and the members of that.
+type Facts struct {
+	Body    []byte
+	Doc     jsonspan.Value // no kind: the body is no document
+	Members []Member
+}
+
+// Member is a member of the outermost object of a body.
+type Member struct {
+	Name  []byte // as it stands in the body
+	Value jsonspan.Value
+}
+
+// FactsOf reads a body. The members are appended to room, which is returned; facts
+// share it and the body.
+func FactsOf(body []byte, room []Member) (f Facts, rest []Member) {
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return Facts{Body: body}, room
+	}
+	f = Facts{Body: body, Doc: doc}
+	if doc.Kind == jsonspan.Object {
+		start := len(room)
+		jsonspan.Members(body, doc, func(name []byte, v jsonspan.Value) bool {
+			room = append(room, Member{name, v})
+			return true
+		})
+		f.Members = room[start:len(room):len(room)]
+	}
+	return f, room
+}

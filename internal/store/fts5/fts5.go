@@ -1,0 +1,165 @@
+// Package fts5 is an index of words in a table of SQLite's extension FTS5: rows of
+// words by columns are written and taken out, postings are found by what
+// they say, and what rows that are gone have left is replaced.
+//
+// Words come cut and folded, and tagged by package words with what they are
+// asked for by; the tokenizer of the table only separates them at spaces. The table
+// does not keep its rows, so that a row that is taken out is given as it was written.
+package fts5
+
+import (
+	"cmp"
+	"database/sql/driver"
+	"slices"
+	"strings"
+
+	"understudy/internal/store/postings"
+	"understudy/internal/store/sqlite"
+)
+
+// Columns is how many columns of words the table has. Words of the first cost least.
+const Columns = 9
+
+// names are those of the columns, as the table has them.
+var names = [Columns]string{"body", "plain", "plain2", "plain3", "phone", "phone2", "name", "url", "other"}
+
+// Row is the words of a posting by column, with a space between two.
+type Row [Columns]string
+
+// Empty reports that there is no word.
+func (r *Row) Empty() bool { return *r == Row{} }
+
+// Write is one row that is to be written, or taken out as it is.
+type Write struct {
+	Posting int64
+	Out     bool
+	Row     Row
+}
+
+var (
+	insertRow = &sqlite.Statement{Head: "INSERT INTO words (rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) " +
+		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	deleteRow = &sqlite.Statement{Head: "INSERT INTO words (words, rowid, body, plain, plain2, plain3, phone, phone2, name, url, " +
+		"other) VALUES ", Tuple: "('delete', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	deleteAll = &sqlite.Statement{Head: "INSERT INTO words (words) VALUES ('delete-all')"}
+)
+
+// Update makes the writes in the order of their postings, in the transaction of c;
+// a row is taken out before another of its posting is written. It sorts writes.
+func Update(c *sqlite.Conn, writes []Write) error {
+	slices.SortStableFunc(writes, func(a, b Write) int {
+		if c := cmp.Compare(a.Posting, b.Posting); c != 0 || a.Out == b.Out {
+			return c
+		}
+		if a.Out {
+			return -1
+		}
+		return 1
+	})
+	var args []driver.Value
+	for i := 0; i < len(writes); {
+		args = args[:0]
+		st, n := insertRow, i
+		if writes[i].Out {
+			st = deleteRow
+		}
+		for ; n < len(writes) && writes[n].Out == writes[i].Out; n++ {
+			args = writes[n].appendArgs(args)
+		}
+		if err := c.ExecMany(st, 1+Columns, args); err != nil {
+			return err
+		}
+		i = n
+	}
+	return nil
+}
+
+func (w *Write) appendArgs(args []driver.Value) []driver.Value {
+	args = append(args, w.Posting)
+	for _, text := range w.Row {
+		if text == "" {
+			args = append(args, nil) // costs no memory of the driver
+		} else {
+			args = append(args, text)
+		}
+	}
+	return args
+}
+
+// Clear takes all rows out, in the transaction of c.
+func Clear(c *sqlite.Conn) error { return c.Exec(deleteAll, 0) }
+
+var (
+	selectDown = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
+	selectUp   = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?"}
+)
+
+// Find is the postings whose rows match an expression in the language of FTS5
+// (sqlite.org/fts5.html#full_text_query_syntax); up from the least.
+func Find(c *sqlite.Conn, match string, up bool) postings.Iterator {
+	st := selectDown
+	if up {
+		st = selectUp
+	}
+	return &postings.Scan{C: c, St: st, Args: []driver.Value{match}, Up: up}
+}
+
+// None matches no row: no word has that tag.
+const None = `"0"`
+
+// maxBeginning is how many words that begin in a way are looked for one by one.
+const maxBeginning = 64
+
+var selectWord = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1"}
+
+// Next is the first word in the index that is not before one; "" when there is
+// none.
+func Next(c *sqlite.Conn, from string) (word string, err error) {
+	_, err = c.One(selectWord, []driver.Value{from}, func(r []driver.Value) { word, _ = r[0].(string) })
+	return word, err
+}
+
+// Beginning is the words in the index that begin with one, and that one; none when
+// they are more than 64.
+func Beginning(c *sqlite.Conn, prefix string) (all []string, err error) {
+	all = append(all, prefix)
+	for from := prefix; len(all) < maxBeginning; {
+		word, err := Next(c, from)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(word, prefix) {
+			return all, nil
+		}
+		if word != prefix {
+			all = append(all, word)
+		}
+		from = word + "\x01" // words have no such character
+	}
+	return nil, nil
+}
+
+// Word is one word of a row: At counts the words of its column before it.
+type Word struct {
+	Text    string
+	Posting int64
+	Column  int
+	At      int64
+}
+
+var selectAll = &sqlite.Statement{Head: "SELECT term, doc, col, offset FROM word"}
+
+// Each calls yield with every word of the index, and ends with the first error of it.
+func Each(c *sqlite.Conn, yield func(Word) error) error {
+	return c.Query(selectAll, 0, nil, func(r []driver.Value) error {
+		return yield(Word{r[0].(string), r[1].(int64), slices.Index(names[:], r[2].(string)), r[3].(int64)})
+	})
+}
+
+// Reload makes a connection read the list of the index's segments again. FTS5 keeps
+// it in memory, and its own check (xIntegrity, SQLite 3.53) takes segments that
+// another connection has merged for lost ones; a question by words compares it
+// with the file.
+func Reload(c *sqlite.Conn) error {
+	return c.Ask("SELECT rowid FROM words WHERE words MATCH '"+None+"' LIMIT 1", func([]driver.Value) error { return nil })
+}
