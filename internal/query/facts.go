@@ -6,6 +6,7 @@ import "understudy/kit/jsonspan"
 
 // Facts are a body read once: its outermost value and the members of that.
 type Facts struct {
+	Parent  string // of the record, which the body need not tell
 	Body    []byte
 	Doc     jsonspan.Value // no kind: the body is no document
 	Members []Member
@@ -17,14 +18,14 @@ type Member struct {
 	Value jsonspan.Value
 }
 
-// FactsOf reads a body. The members are appended to room, which is returned; facts
+// FactsOf reads the body of a record. The members are appended to room, which is returned; facts
 // share it and the body.
-func FactsOf(body []byte, room []Member) (f Facts, rest []Member) {
+func FactsOf(parent string, body []byte, room []Member) (f Facts, rest []Member) {
 	doc, err := jsonspan.Document(body)
 	if err != nil {
-		return Facts{Body: body}, room
+		return Facts{Parent: parent, Body: body}, room
 	}
-	f = Facts{Body: body, Doc: doc}
+	f = Facts{Parent: parent, Body: body, Doc: doc}
 	if doc.Kind == jsonspan.Object {
 		start := len(room)
 		jsonspan.Members(body, doc, func(name []byte, v jsonspan.Value) bool {

@@ -11,6 +11,7 @@ import (
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/terms"
 )
 
 // built is up to which record each of the indexes has what it is to have:
@@ -50,10 +51,10 @@ type indexer struct{ *DB }
 // changed which fields are text, and that of terms when it has changed which
 // fields can be asked for. Index fills them.
 func (db indexer) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
-	var words, terms []*kindRow
+	var newWords, newTerms []*kindRow
 	u := db.built.load()
 	for _, k := range db.catalog.kinds {
-		otherWords, otherTerms := k.form != k.words.Rule.Form(), k.print != fingerprint(k.terms)
+		otherWords, otherTerms := k.form != k.words.Rule.Form(), k.print != terms.Fingerprint(k.terms.Fields)
 		if !otherWords && !otherTerms {
 			continue
 		}
@@ -62,20 +63,20 @@ func (db indexer) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 			return err
 		}
 		if otherWords {
-			if words = append(words, k); records > 0 {
+			if newWords = append(newWords, k); records > 0 {
 				u.words = 0
 			}
 		}
 		if otherTerms {
-			if terms = append(terms, k); records > 0 || k.print == "" {
+			if newTerms = append(newTerms, k); records > 0 || k.print == "" {
 				u.terms = 0
 			}
 		}
 	}
-	if len(words)+len(terms) == 0 {
+	if len(newWords)+len(newTerms) == 0 {
 		return nil
 	}
-	return db.setBuilt(ctx, c, u, words, terms)
+	return db.setBuilt(ctx, c, u, newWords, newTerms)
 }
 
 var selectKindRecords = &sqlite.Statement{Head: "SELECT records FROM kind WHERE number = ?"}
@@ -96,15 +97,15 @@ func (db indexer) learnBuilt(c *sqlite.Conn) error {
 // setBuilt says up to which record the indexes are right from now on; one that
 // begins anew is emptied. The kinds given are those whose words, and whose terms,
 // are found in a new way.
-func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, terms []*kindRow) error {
+func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, newWords, newTerms []*kindRow) error {
 	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
-		for _, k := range words {
+		for _, k := range newWords {
 			if err := c.Exec(updateWords, 0, k.words.Rule.Form(), k.number); err != nil {
 				return err
 			}
 		}
-		for _, k := range terms {
-			if err := c.Exec(updateTermsOf, 0, fingerprint(k.terms), k.number); err != nil {
+		for _, k := range newTerms {
+			if err := c.Exec(updateTermsOf, 0, terms.Fingerprint(k.terms.Fields), k.number); err != nil {
 				return err
 			}
 		}
@@ -121,11 +122,11 @@ func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, t
 		return c.Exec(updateBuilt, 0, u.words, u.terms)
 	})
 	if err == nil {
-		for _, k := range words {
+		for _, k := range newWords {
 			k.form = k.words.Rule.Form()
 		}
-		for _, k := range terms {
-			k.print = fingerprint(k.terms)
+		for _, k := range newTerms {
+			k.print = terms.Fingerprint(k.terms.Fields)
 		}
 		db.built.store(u)
 	}

@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 	"understudy/spec"
 )
@@ -22,7 +23,7 @@ type kindRow struct {
 	spec           *spec.Kind // nil when the specs do not name it
 	words          words.Kind
 	form           string // of the words that are in the index
-	terms          []termField
+	terms          terms.Kind
 	print          string // fingerprint of the terms that are in the index
 	name           string
 }
@@ -84,8 +85,9 @@ func (x *catalog) readCatalog(c *sqlite.Conn) error {
 				form: r[6].(string)}
 			k.print, _ = r[5].(string)
 			k.words.Number, k.words.Rule = k.number, words.RuleOf(k.spec)
-			if k.terms = termFields(x.specs[name.source], k.spec); k.spec == nil {
-				k.terms = fieldsIn(k.print)
+			k.terms = terms.Kind{Spec: k.spec, Fields: terms.Fields(x.specs[name.source], k.spec)}
+			if k.spec == nil {
+				k.terms.Fields = terms.ReadFields(k.print)
 				k.words.Rule = words.ReadRule(k.form)
 			}
 			x.kinds[name] = k
@@ -162,7 +164,7 @@ func (x *catalog) number(ctx context.Context, c *sqlite.Conn, source, kind, shap
 		err := c.Exec(insertSource, 0, source)
 		if err == nil && kind != "" {
 			err = c.Exec(insertKind, 0, kind, usualPrefix(sp), (&kindRow{spec: sp}).parentField(),
-				fingerprint(termFields(x.specs[source], sp)), words.RuleOf(sp).Form(), source)
+				terms.Fingerprint(terms.Fields(x.specs[source], sp)), words.RuleOf(sp).Form(), source)
 		}
 		if err == nil && shape != "" {
 			if err = x.checkShapes(); err == nil {

@@ -5,6 +5,9 @@ package store
 import (
 	"understudy/internal/query"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/postings"
+	"understudy/internal/store/sqlite"
+	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 )
 
@@ -28,32 +31,52 @@ func readFacts(edits []edit, room []query.Member) []query.Member {
 	for i := range edits {
 		e := &edits[i]
 		if e.old != nil {
-			e.oldFacts, room = query.FactsOf(e.old.Body, room)
+			e.oldFacts, room = query.FactsOf(e.old.Parent, e.old.Body, room)
 		}
 		if e.new == e.old {
 			e.newFacts = e.oldFacts
 		} else if e.new != nil {
-			e.newFacts, room = query.FactsOf(e.new.Body, room)
+			e.newFacts, room = query.FactsOf(e.new.Parent, e.new.Body, room)
 		}
 	}
 	return room
 }
 
-// wordEdits appends to dst what edits are to the index of words. They point into
+// editsFor is what edits are to an index that knows K of a kind. They point into
 // edits.
-func wordEdits(dst []words.Edit, edits []edit) []words.Edit {
+func editsFor[K any](edits []edit, of func(*kindRow) K) []postings.Edit[K] {
+	all := make([]postings.Edit[K], len(edits))
 	for i := range edits {
 		e := &edits[i]
-		one := words.Edit{Kind: &e.kind.words, Was: e.was, Is: e.is}
+		all[i] = postings.Edit[K]{Kind: of(e.kind), Was: e.was, Is: e.is}
 		if e.old != nil {
-			one.Old = &e.oldFacts
+			all[i].Old = &e.oldFacts
 		}
 		if e.new == e.old {
-			one.New = one.Old
+			all[i].New = all[i].Old
 		} else if e.new != nil {
-			one.New = &e.newFacts
+			all[i].New = &e.newFacts
 		}
-		dst = append(dst, one)
 	}
-	return dst
+	return all
+}
+
+// index brings the indexes up to date with some edits, in a transaction.
+func (db indexer) index(c *sqlite.Conn, edits []edit) error {
+	if len(edits) == 0 {
+		return nil
+	}
+	db.members = readFacts(edits, db.members[:0])
+	if err := db.indexTerms(c, indexed(edits, db.built.terms.Load())); err != nil {
+		return err
+	}
+	return db.indexWords(c, indexed(edits, db.built.words.Load()))
+}
+
+func (db indexer) indexTerms(c *sqlite.Conn, edits []edit) error {
+	return terms.Update(c, &db.ranges, editsFor(edits, func(k *kindRow) *terms.Kind { return &k.terms }))
+}
+
+func (db indexer) indexWords(c *sqlite.Conn, edits []edit) error {
+	return words.Update(c, &db.cutter, editsFor(edits, func(k *kindRow) *words.Kind { return &k.words }))
 }

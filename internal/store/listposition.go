@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -67,7 +68,7 @@ func (s placing) placeRows(sights []observation) error {
 		r := &s.rows[k.last]
 		rows[i] = orderAssignment{at: k.position.at, shown: k.position.shown, second: noSecond}
 		if all[i] = &rows[i]; k.position.at != noPosition {
-			rows[i].second = secondOf(k.position.at)
+			rows[i].second = postings.Second(k.position.at)
 			continue
 		}
 		rows[i].second = naturalSecond(s.kind.spec, r.Clock, s.p.Body[r.Start:r.End])
@@ -80,8 +81,8 @@ func (s placing) placeRows(sights []observation) error {
 		}
 	}
 	if unplaced > 1 && first <= last {
-		least, _ := secondBounds(first)
-		_, most := secondBounds(last)
+		least, _ := postings.SecondBounds(first)
+		_, most := postings.SecondBounds(last)
 		if err := g.read(least, most); err != nil {
 			return err
 		}
@@ -155,7 +156,7 @@ func (s placing) placingOf(id string) (*orderAssignment, error) {
 	if err != nil || at.at == noPosition {
 		return nil, err
 	}
-	return &orderAssignment{at: at.at, shown: at.shown, second: secondOf(at.at)}, nil
+	return &orderAssignment{at: at.at, shown: at.shown, second: postings.Second(at.at)}, nil
 }
 
 // nextRow is where the first row of the next page stands, if that is held.

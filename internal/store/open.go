@@ -25,6 +25,7 @@ import (
 	"understudy/internal/store/kv"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 )
 
@@ -67,8 +68,8 @@ type parts struct {
 
 // indexes is what is kept in memory of the indexes of terms and words.
 type indexes struct {
-	spans spans
-	built built
+	ranges terms.Ranges
+	built  built
 }
 
 // writing is what the goroutine that has the writing connection uses.
@@ -194,7 +195,7 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 		err = db.fill(ctx, c)
 	}
 	if err == nil {
-		err = indexer(db).readSpans(c)
+		err = db.ranges.Load(c)
 	}
 	if err == nil {
 		err = indexer(db).learnBuilt(c)

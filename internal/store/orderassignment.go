@@ -10,6 +10,8 @@ package store
 
 import (
 	"slices"
+
+	"understudy/internal/store/postings"
 )
 
 // orderAssignment is a row of a page, or what its page follows, and where it stands.
@@ -64,7 +66,7 @@ func (p *orderAssignment) weight() int {
 // secondNow is the second a row stands in, or would.
 func (p *orderAssignment) secondNow() int64 {
 	if p.at != noPosition {
-		return secondOf(p.at)
+		return postings.Second(p.at)
 	}
 	return p.second
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"understudy/internal/store/postings"
 )
 
 // TestPlacing places pages of rows with and without a time beside records that
@@ -18,8 +20,8 @@ func TestPlacing(t *testing.T) {
 		ground := &taken{of: map[int64]*placedRecord{}}
 		second := rapid.Int64Range(100, 103)
 		for range rapid.IntRange(0, 12).Draw(t, "others") {
-			_, last := secondBounds(second.Draw(t, "second"))
-			near := rapid.SampledFrom([]int64{0, 1, 2, 3, 8, apartFrom, within / 2, within - 1}).Draw(t, "near")
+			_, last := postings.SecondBounds(second.Draw(t, "second"))
+			near := rapid.SampledFrom([]int64{0, 1, 2, 3, 8, apartFrom, postings.Within / 2, postings.Within - 1}).Draw(t, "near")
 			if at := last - near; ground.of[at] == nil {
 				ground.put(&placedRecord{at: noPosition}, at)
 			}
@@ -41,7 +43,7 @@ func TestPlacing(t *testing.T) {
 				return nil
 			}
 			at := rapid.SampledFrom(others).Draw(t, name+" at")
-			return &orderAssignment{at: at, shown: true, second: secondOf(at)}
+			return &orderAssignment{at: at, shown: true, second: postings.Second(at)}
 		}
 		page.top = pick("top", page)
 		if next := pick("next", page); next != nil {
@@ -71,7 +73,7 @@ func placesFall(t interface{ Fatal(...any) }, ground *taken, page *placedPage) {
 // there is no room left: that one moves with the others.
 func TestTheNextPageMakesRoom(t *testing.T) {
 	ground := &taken{of: map[int64]*placedRecord{}}
-	first, _ := secondBounds(100)
+	first, _ := postings.SecondBounds(100)
 	next := &placedRecord{at: noPosition}
 	ground.put(next, first+10)
 	above := &orderAssignment{at: first + 11, shown: true, second: 100}
@@ -87,7 +89,7 @@ func TestTheNextPageMakesRoom(t *testing.T) {
 // of the next one with a time.
 func TestManyRowsWithoutATime(t *testing.T) {
 	top := &orderAssignment{shown: true, second: 101}
-	top.at, _ = secondBounds(top.second)
+	top.at, _ = postings.SecondBounds(top.second)
 	page := &placedPage{orderStore: &taken{of: map[int64]*placedRecord{}}, top: top}
 	for range 300 {
 		page.rows = append(page.rows, &orderAssignment{at: noPosition, second: noSecond})
@@ -115,7 +117,7 @@ func (g *countingGround) rebalance(position int64, n int, moved func(to map[int6
 func TestManyOfOneSecondComeAlone(t *testing.T) {
 	ground := &countingGround{taken: &taken{of: map[int64]*placedRecord{}}}
 	newest := &placedRecord{at: noPosition}
-	_, last := secondBounds(100)
+	_, last := postings.SecondBounds(100)
 	for n := range 20_000 {
 		page := &placedPage{orderStore: ground, rows: []*orderAssignment{{at: noPosition, second: 100}}}
 		if n%3 == 1 {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -41,7 +42,7 @@ func (g *placedPage) run(rows []*orderAssignment, above, below *orderAssignment)
 		if r.at = noPosition; !r.fits {
 			continue
 		}
-		if above != nil && r.second > secondOf(above.at) || below != nil && r.second < secondOf(below.at) || r.second == noSecond {
+		if above != nil && r.second > postings.Second(above.at) || below != nil && r.second < postings.Second(below.at) || r.second == noSecond {
 			r.fits = false
 		}
 	}
@@ -90,7 +91,7 @@ func (g *placedPage) nextBelow(rows []*orderAssignment, above *orderAssignment) 
 		return nil, nil
 	}
 	for _, r := range rows { // it stands oddly, or they do: their clocks say more
-		if r.fits && r.second < secondOf(next.at) {
+		if r.fits && r.second < postings.Second(next.at) {
 			return nil, nil
 		}
 	}
@@ -106,9 +107,9 @@ func (g *placedPage) group(rows []*orderAssignment, above, below *orderAssignmen
 		second = rows[0].second
 	}
 	switch {
-	case above != nil && (second == noSecond || secondOf(above.at) <= second): // before it when many stand above
+	case above != nil && (second == noSecond || postings.Second(above.at) <= second): // before it when many stand above
 		return g.under(rows, above, below, second)
-	case below != nil && (second == noSecond || secondOf(below.at) == second):
+	case below != nil && (second == noSecond || postings.Second(below.at) == second):
 		most := int64(math.MaxInt64)
 		if above != nil {
 			most = above.at
@@ -117,7 +118,7 @@ func (g *placedPage) group(rows []*orderAssignment, above, below *orderAssignmen
 			return g.over(rows, below, most)
 		}
 		// No further than their second: what comes alone later goes above all it has.
-		_, last := secondBounds(second)
+		_, last := postings.SecondBounds(second)
 		most = min(most, last+1)
 		if above != nil || !g.after {
 			// They are the newest of their second: newer, too, than what stood above
@@ -131,7 +132,7 @@ func (g *placedPage) group(rows []*orderAssignment, above, below *orderAssignmen
 		}
 		return g.over(rows, below, most)
 	}
-	first, last := secondBounds(second)
+	first, last := postings.SecondBounds(second)
 	taken, err := g.below(last+1, first)
 	if err != nil {
 		return err
@@ -148,11 +149,11 @@ func (g *placedPage) group(rows []*orderAssignment, above, below *orderAssignmen
 	if taken >= first { // others of that second, which stand below the page
 		return g.over(rows, &orderAssignment{at: taken}, last+1)
 	}
-	step := min(apartFrom, within/2/int64(len(rows)+1))
+	step := min(apartFrom, postings.Within/2/int64(len(rows)+1))
 	if step == 0 {
 		step = 1
 	}
-	middle := first + within/2
+	middle := first + postings.Within/2
 	if needed := step * int64(len(rows)-1); middle-needed < first {
 		middle = first + needed
 	}
@@ -176,7 +177,7 @@ func (g *placedPage) under(rows []*orderAssignment, above, below *orderAssignmen
 			floor = max(floor, below.at)
 		}
 		if second != noSecond {
-			if first, _ := secondBounds(second); above.at-max(floor, first-1) > 4*n {
+			if first, _ := postings.SecondBounds(second); above.at-max(floor, first-1) > 4*n {
 				floor = max(floor, first-1)
 			}
 		}

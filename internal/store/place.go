@@ -2,12 +2,8 @@
 // no SQL.
 //
 // A place is a position with the number of the record's kind in its low bits,
-// so that no two records of a store have the same. A position is a second, that
-// of the record's time when it was first seen, and a place within:
-//
-//	second << 20 | within
-//
-// Records without any time stand far below all that have one.
+// so that no two records of a store have the same. The second of a position is that of
+// the record's time when it was first seen. Records without any time stand far below all that have one.
 
 package store
 
@@ -22,16 +18,9 @@ import (
 )
 
 const (
-	// withinBits is how many bits of a position are the place within a second.
-	withinBits = 20
-	// within is how many positions a second has.
-	within = 1 << withinBits
 	// apartFrom is how far apart records are placed that have the same second,
 	// or none: others can be placed between them.
 	apartFrom = 1 << 12
-
-	leastSecond = -1 << 31 // times before and after these are none
-	mostSecond  = 1 << 32
 
 	// timeless is the position of the first record without a time: 10^7 more
 	// have room above it and below it.
@@ -46,21 +35,13 @@ func placeOf(position, kind int64) query.OrderKey {
 	return query.OrderKey(position<<postings.ShapeBits | kind)
 }
 
-// secondOf is the second of a position.
-func secondOf(position int64) int64 { return position >> withinBits }
-
-// secondBounds are the first and the last position of a second.
-func secondBounds(second int64) (first, last int64) {
-	return second << withinBits, second<<withinBits + within - 1
-}
-
 // naturalSecond is the second of a record's place while no page has shown one:
 // that of its clock or, while it has none, of its kind's order.
 func naturalSecond(kind *spec.Kind, clock int64, body []byte) int64 {
 	if clock == 0 && kind != nil && kind.Order != "" {
 		clock = timeIn(kind, kind.Order, body)
 	}
-	if clock == 0 || clock < leastSecond || clock > mostSecond {
+	if clock == 0 || clock < postings.LeastSecond || clock > postings.MostSecond {
 		return noSecond
 	}
 	return clock

@@ -70,7 +70,7 @@ func (db *DB) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hi
 
 // seek makes a question ready, or refuses what means nothing.
 func (db planner) seek(q *query.RecordQuery) (*recordSearch, error) {
-	if err := checkSeek(q); err != nil {
+	if err := q.Check(); err != nil {
 		return nil, err
 	}
 	s := &recordSearch{db: db.DB, p: db.plan(q), below: q.Below, epoch: db.epoch.Load()}

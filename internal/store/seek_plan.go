@@ -11,6 +11,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 )
 
@@ -32,7 +33,7 @@ type kindPlan struct {
 	*kindRow
 	source string
 	shapes []*shapeRow    // those it is looked for in; the first is the one it is told in, if it can be
-	asked  []shapePlan    // what terms say, shape by shape; none: any record may be meant
+	asked  []terms.Plan   // what predicates say, shape by shape; none: any record may be meant
 	match  *query.Matcher // what they ask of a body
 }
 
@@ -49,7 +50,7 @@ func (db planner) plan(q *query.RecordQuery) *seekPlan {
 		if !wants(q, name.source, name.kind) {
 			continue
 		}
-		one := &kindPlan{kindRow: k, source: name.source, match: matcher(q.Predicates, k.spec)}
+		one := &kindPlan{kindRow: k, source: name.source, match: q.Matcher(k.spec)}
 		for shape, s := range db.catalog.shapes {
 			if s.kind == k && (q.Shape == "" || shape.shape == q.Shape) {
 				one.shapes = append(one.shapes, s)
@@ -65,7 +66,7 @@ func (db planner) plan(q *query.RecordQuery) *seekPlan {
 			}
 			return int(a.slot - b.slot)
 		})
-		if len(one.shapes) == 0 || db.ask(p, one) {
+		if len(one.shapes) == 0 || p.ask(one) {
 			continue
 		}
 		p.kinds = append(p.kinds, one)
@@ -139,7 +140,11 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 			streams = append(streams, placeSpots(c, k.number, k.shapes[0].number, p.q))
 		}
 		for i := range k.asked {
-			streams = append(streams, p.shapeSpots(c, k, &k.asked[i], joined))
+			var all postings.Iterator
+			if !joined { // the other stream names records of the kind
+				all = placeSpots(c, k.number, k.asked[i].Shape, p.q)
+			}
+			streams = append(streams, k.asked[i].Find(c, &p.db.ranges, p.q.Up, all))
 		}
 	}
 	if len(streams) == 0 {
@@ -195,10 +200,10 @@ func (s recordSet) has(record int64) bool {
 func positions(q query.RecordQuery) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	if q.From != 0 {
-		from, _ = secondBounds(min(max(q.From, leastSecond), mostSecond))
+		from, _ = postings.SecondBounds(min(max(q.From, postings.LeastSecond), postings.MostSecond))
 	}
 	if q.To != 0 {
-		to, _ = secondBounds(min(max(q.To, leastSecond), mostSecond))
+		to, _ = postings.SecondBounds(min(max(q.To, postings.LeastSecond), postings.MostSecond))
 		to--
 	}
 	return from, to

@@ -9,12 +9,13 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
-	"strings"
 
+	"understudy/internal/query"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/terms"
 )
 
 var (
@@ -127,8 +128,8 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	if err != nil {
 		return nil, err
 	}
-	spans, err := readSpanTable(v.c)
-	if err != nil {
+	var ranges terms.Ranges
+	if err := ranges.Load(v.c); err != nil {
 		return nil, err
 	}
 	blocks, kinds := v.db.blocks(v.c), v.db.kindsOfShapes()
@@ -146,10 +147,10 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 		if sums.looksAt(spot) {
 			sums.names[spot] = name()
 		}
-		for _, token := range tokens(k.terms, spot, e, func(field string, unix int64) {
-			if s, ok := spans[spanName{b.shape, field}]; sums.only == nil && (!ok || s.with(unix) != s) {
-				v.problem("%s: a time in %s lies outside of those that are looked for; run understudy store "+
-					"rebuild", name(), strings.TrimPrefix(field, nearName("")))
+		f, _ := query.FactsOf(e.Parent, e.Body, nil)
+		for _, token := range ranges.Tokens(&k.terms, spot, &f, func(field string) {
+			if sums.only == nil {
+				v.problem("%s: a time in %s lies outside of those that are looked for; run understudy store rebuild", name(), field)
 			}
 		}) {
 			add(spot, token, 0)

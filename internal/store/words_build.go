@@ -14,7 +14,6 @@ import (
 	"understudy/internal/store/codec"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
-	"understudy/internal/store/words"
 )
 
 var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
@@ -130,7 +129,7 @@ func (db indexer) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, e
 			return edits
 		}
 		db.members = readFacts(edits, db.members[:0])
-		err = words.Update(c, &db.cutter, wordEdits(nil, add(&will.words)))
+		err = db.indexWords(c, add(&will.words))
 		if err == nil {
 			err = db.indexTerms(c, add(&will.terms))
 		}

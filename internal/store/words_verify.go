@@ -111,7 +111,7 @@ func (v *verifying) sumWords(sums *indexSums) error {
 			}
 			sums.names[e.is] = e.new.ID
 		}
-		f, _ := query.FactsOf(e.new.Body, nil)
+		f, _ := query.FactsOf(e.new.Parent, e.new.Body, nil)
 		x.Each(&e.kind.words, &f, e.is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
 		return sqlite.CheckContext(v.ctx)
 	})

@@ -13,7 +13,6 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
-	"understudy/internal/store"
 )
 
 // Seeker is a store whose records are found by their places.
@@ -356,7 +355,7 @@ func noQuestions(_ *testing.T, s *seeker) {
 		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Want: -1}, {Predicates: []query.Predicate{{}}},
 		{Predicates: []query.Predicate{{Field: "status"}}},
 		{Predicates: []query.Predicate{{Field: "status", Any: []string{""}}}}, {Predicates: []query.Predicate{{Any: []string{"x"}}}},
-		{Predicates: []query.Predicate{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Predicates: make([]query.Predicate, store.MaxTerms+1)},
+		{Predicates: []query.Predicate{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Predicates: make([]query.Predicate, query.MaxTerms+1)},
 		{IDs: []string{"CA1"}},
 	} {
 		if err := s.Seek(s.Context(), q, func(query.Hit) bool { return true }); !errors.Is(err, understudy.ErrInvalid) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"understudy/internal/query"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
@@ -21,14 +20,7 @@ type Kind struct {
 }
 
 // Edit is what becomes of a record in one shape.
-type Edit struct {
-	Kind *Kind
-	// Was and Is are its postings before and after.
-	Was, Is int64
-	// Old is what is in the index at Was, New what is to be there at Is; nil: nothing.
-	// Old may be New.
-	Old, New *query.Facts
-}
+type Edit = postings.Edit[*Kind]
 
 // writesOf are what edits come to. What stays as it is is not written.
 func (x *Cutter) writesOf(edits []Edit) (writes []fts5.Write) {

@@ -1,0 +1,53 @@
+// The index: kept right by every save, with the times that are looked for.
+
+package terms
+
+import (
+	"slices"
+
+	"understudy/internal/store/inverted"
+	"understudy/internal/store/postings"
+	"understudy/internal/store/sqlite"
+)
+
+// Edit is what becomes of a record in one shape. Its facts have the parent.
+type Edit = postings.Edit[*Kind]
+
+// Update brings the index in line with edits, in the transaction of c.
+func Update(c *sqlite.Conn, r *Ranges, edits []Edit) error {
+	var out, in []inverted.Entry
+	grown := growing{c: c, of: map[rangeName]timeRange{}, news: map[rangeName]bool{}}
+	var buf []int64
+	for i := range edits {
+		e := &edits[i]
+		buf = buf[:0]
+		if e.Old != nil {
+			buf = e.Kind.appendTokens(buf, e.Was, e.Old, nil)
+		}
+		out = appendEntries(out, buf, e.Was)
+		buf = buf[:0]
+		if e.New != nil {
+			buf = e.Kind.appendTokens(buf, e.Is, e.New, func(field string, unix int64) {
+				grown.see(rangeName{postings.Shape(e.Is), field}, unix)
+			})
+		}
+		in = appendEntries(in, buf, e.Is)
+	}
+	if err := inverted.Update(c, out, in); err != nil {
+		return err
+	}
+	if err := grown.put(); err != nil {
+		return err
+	}
+	r.add(grown.of)
+	return nil
+}
+
+// appendEntries appends the entries of a record's tokens, each once.
+func appendEntries(dst []inverted.Entry, tokens []int64, spot int64) []inverted.Entry {
+	slices.Sort(tokens)
+	for _, token := range slices.Compact(tokens) {
+		dst = append(dst, inverted.Entry{Token: token, Posting: spot})
+	}
+	return dst
+}
