@@ -48,7 +48,8 @@ var imports = map[string]string{
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
 	"internal/store": ". internal/query internal/store/codec internal/store/erase internal/store/evict internal/store/fts5 " +
 		"internal/store/inverted internal/store/jobs internal/store/kv internal/store/names " +
-		"internal/store/postings internal/store/sqlite internal/store/words kit/jsonspan request spec",
+		"internal/store/postings internal/store/sqlite internal/store/terms internal/store/words kit/jsonspan " +
+		"request spec",
 	"internal/store/codec":         ".",
 	"internal/store/contents":      ". internal/store/sqlite request spec",
 	"internal/store/erase":         ". internal/store/codec internal/store/kv internal/store/names internal/store/sqlite kit/jsonspan spec",
@@ -59,9 +60,10 @@ var imports = map[string]string{
 	"internal/store/jobs":          ". internal/store/sqlite",
 	"internal/store/kv":            ". internal/store/sqlite",
 	"internal/store/names":         "internal/store/sqlite",
-	"internal/store/postings":      "internal/store/sqlite",
+	"internal/store/postings":      "internal/query internal/store/sqlite",
 	"internal/store/sqlite":        ". spec",
 	"internal/store/storetest":     ". internal/query internal/store internal/store/erase kit/tokenizer request spec",
+	"internal/store/terms":         ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
 	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/plan " +
