@@ -46,10 +46,12 @@ var imports = map[string]string{
 	"internal/slowapi/format":   "",
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
-	"internal/store": ". internal/query internal/store/codec internal/store/erase internal/store/evict internal/store/fts5 " +
-		"internal/store/inverted internal/store/jobs internal/store/kv internal/store/names " +
-		"internal/store/postings internal/store/sqlite internal/store/terms internal/store/words kit/jsonspan " +
-		"request spec",
+	"internal/store": ". internal/query internal/store/catalog internal/store/codec internal/store/erase internal/store/evict " +
+		"internal/store/fts5 internal/store/inverted internal/store/jobs internal/store/kv internal/store/names " +
+		"internal/store/order internal/store/postings internal/store/records internal/store/sqlite " +
+		"internal/store/terms internal/store/words kit/jsonspan request spec",
+	"internal/store/catalog": ". internal/store/postings internal/store/sqlite internal/store/terms internal/store/words kit/jsonspan " +
+		"spec",
 	"internal/store/codec":         ".",
 	"internal/store/contents":      ". internal/store/sqlite request spec",
 	"internal/store/erase":         ". internal/store/codec internal/store/kv internal/store/names internal/store/sqlite kit/jsonspan spec",
@@ -60,7 +62,9 @@ var imports = map[string]string{
 	"internal/store/jobs":          ". internal/store/sqlite",
 	"internal/store/kv":            ". internal/store/sqlite",
 	"internal/store/names":         "internal/store/sqlite",
+	"internal/store/order":         ". internal/query internal/store/postings internal/store/records internal/store/sqlite kit/jsonspan spec",
 	"internal/store/postings":      "internal/query internal/store/sqlite",
+	"internal/store/records":       "internal/store/catalog internal/store/codec internal/store/sqlite",
 	"internal/store/sqlite":        ". spec",
 	"internal/store/storetest":     ". internal/query internal/store internal/store/erase kit/tokenizer request spec",
 	"internal/store/terms":         ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",

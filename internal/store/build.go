@@ -12,7 +12,9 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -151,12 +153,12 @@ func (db indexer) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int
 	var rows []row
 	n := 0
 	last = after
-	err = c.Query(selectBuild, 0, []driver.Value{(after + 1) * slots, int64(buildSome)}, func(r []driver.Value) error {
+	err = c.Query(selectBuild, 0, []driver.Value{(after + 1) * records.Slots, int64(buildSome)}, func(r []driver.Value) error {
 		n++
-		last = r[0].(int64) / slots
-		if r[2].(int64)&(stateGone|stateForgotten) == 0 {
+		last = r[0].(int64) / records.Slots
+		if r[2].(int64)&(records.Gone|records.Forgotten) == 0 {
 			rows = append(rows, row{r[0].(int64), r[1].(int64)})
-			edits = append(edits, edit{is: standOf(r[3]).at})
+			edits = append(edits, edit{is: order.ReadPosition(r[3]).At})
 		}
 		return nil
 	})
@@ -168,10 +170,10 @@ func (db indexer) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int
 	} else {
 		last-- // its other shapes may come next
 	}
-	blocks := db.blocks(c)
+	blocks := db.opener.Open(c)
 	kept := edits[:0]
 	for i, r := range rows {
-		if r.number/slots > last {
+		if r.number/records.Slots > last {
 			break
 		}
 		e := edits[i]
@@ -187,20 +189,20 @@ func (db indexer) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int
 
 // editOf completes an edit that has its position with what its version says;
 // one whose body cannot be read is not in the indexes.
-func (db indexer) editOf(blocks *opened, e *edit, version int64) error {
-	b, err := blocks.block(version / codec.PerBlock)
+func (db indexer) editOf(blocks *records.Blocks, e *edit, version int64) error {
+	b, err := blocks.Block(version / codec.PerBlock)
 	if err != nil {
-		return skipDamaged(err)
+		return records.SkipDamaged(err)
 	}
-	body, err := blocks.entry(version)
+	body, err := blocks.Entry(version)
 	if err != nil || body.Pruned() {
-		return skipDamaged(err)
+		return records.SkipDamaged(err)
 	}
 	one := *body
-	e.kind, e.shape, e.new = db.kindOfShape(b.shape), b.shape, &one
-	e.is = postings.At(e.is, b.shape)
+	e.kind, e.shape, e.new = db.catalog.KindOfShape(b.Shape), b.Shape, &one
+	e.is = postings.At(e.is, b.Shape)
 	if e.kind == nil {
-		return sqlite.Damaged("shape %d has no kind", b.shape)
+		return sqlite.Damaged("shape %d has no kind", b.Shape)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/sqlite"
@@ -51,15 +52,15 @@ type indexer struct{ *DB }
 // changed which fields are text, and that of terms when it has changed which
 // fields can be asked for. Index fills them.
 func (db indexer) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
-	var newWords, newTerms []*kindRow
+	var newWords, newTerms []*catalog.Kind
 	u := db.built.load()
-	for _, k := range db.catalog.kinds {
-		otherWords, otherTerms := k.form != k.words.Rule.Form(), k.print != terms.Fingerprint(k.terms.Fields)
+	for _, k := range db.catalog.Kinds() {
+		otherWords, otherTerms := k.WordForm != k.Words.Rule.Form(), k.TermForm != terms.Fingerprint(k.Terms.Fields)
 		if !otherWords && !otherTerms {
 			continue
 		}
 		records := int64(0)
-		if _, err := c.One(selectKindRecords, []driver.Value{k.number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
+		if _, err := c.One(selectKindRecords, []driver.Value{k.Number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
 			return err
 		}
 		if otherWords {
@@ -68,7 +69,7 @@ func (db indexer) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 			}
 		}
 		if otherTerms {
-			if newTerms = append(newTerms, k); records > 0 || k.print == "" {
+			if newTerms = append(newTerms, k); records > 0 || k.TermForm == "" {
 				u.terms = 0
 			}
 		}
@@ -97,15 +98,15 @@ func (db indexer) learnBuilt(c *sqlite.Conn) error {
 // setBuilt says up to which record the indexes are right from now on; one that
 // begins anew is emptied. The kinds given are those whose words, and whose terms,
 // are found in a new way.
-func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, newWords, newTerms []*kindRow) error {
+func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, newWords, newTerms []*catalog.Kind) error {
 	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		for _, k := range newWords {
-			if err := c.Exec(updateWords, 0, k.words.Rule.Form(), k.number); err != nil {
+			if err := c.Exec(updateWords, 0, k.Words.Rule.Form(), k.Number); err != nil {
 				return err
 			}
 		}
 		for _, k := range newTerms {
-			if err := c.Exec(updateTermsOf, 0, terms.Fingerprint(k.terms.Fields), k.number); err != nil {
+			if err := c.Exec(updateTermsOf, 0, terms.Fingerprint(k.Terms.Fields), k.Number); err != nil {
 				return err
 			}
 		}
@@ -123,10 +124,10 @@ func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, newWords
 	})
 	if err == nil {
 		for _, k := range newWords {
-			k.form = k.words.Rule.Form()
+			k.WordForm = k.Words.Rule.Form()
 		}
 		for _, k := range newTerms {
-			k.print = terms.Fingerprint(k.terms.Fields)
+			k.TermForm = terms.Fingerprint(k.Terms.Fields)
 		}
 		db.built.store(u)
 	}

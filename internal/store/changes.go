@@ -42,7 +42,7 @@ func (s *saving) putChanges() error {
 		if err != nil {
 			return err
 		}
-		args = append(args, s.counters.source, first.N, int64(n), s.kind.number, int64(first.Type), first.Record, first.Version, s.at, fields)
+		args = append(args, s.counters.source, first.N, int64(n), s.kind.Number, int64(first.Type), first.Record, first.Version, s.at, fields)
 		i += n
 	}
 	return s.c.ExecMany(insertChanges, 9, args)
@@ -70,7 +70,7 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 		return nil, err
 	}
 	defer leave()
-	number, ok := db.source(source)
+	number, ok := db.catalog.Source(source)
 	limit = min(limit, MaxChanges)
 	if !ok || limit <= 0 {
 		return nil, sqlite.CheckContext(ctx)
@@ -92,10 +92,10 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 		if err != nil {
 			return err
 		}
-		blocks := db.blocks(c)
+		blocks := db.opener.Open(c)
 		for i := range changes {
 			var err error
-			if changes[i].ID, err = blocks.id(changes[i].Record, changes[i].Version); err != nil {
+			if changes[i].ID, err = blocks.ID(changes[i].Record, changes[i].Version); err != nil {
 				return err
 			}
 		}

@@ -11,7 +11,10 @@
 
 package store
 
-import "understudy/internal/store/codec"
+import (
+	"understudy/internal/store/codec"
+	"understudy/internal/store/records"
+)
 
 // pendingDelta is a replaced version that is to rest on the one that replaces it.
 type pendingDelta struct {
@@ -25,7 +28,7 @@ type pendingDelta struct {
 // rest plans that the version row i replaces rests on row i's, whose entry is
 // e, if that is worth it.
 func (s *saving) rest(g *observation, i int, e *codec.Entry) error {
-	if !g.held || g.state&stateForgotten != 0 || g.last != i || judge(&g.currentState, s.hashes[i], s.at, e.Final, s.p.OfWrite()).late {
+	if !g.held || g.state&records.Forgotten != 0 || g.last != i || judge(&g.currentState, s.hashes[i], s.at, e.Final, s.p.OfWrite()).late {
 		return nil
 	}
 	old, err := s.before(g.version)
@@ -49,11 +52,11 @@ func (s *saving) rest(g *observation, i int, e *codec.Entry) error {
 func (s *saving) putRests(numbers []int64) error {
 	for i := range s.deltas {
 		r := &s.deltas[i]
-		b, err := s.blocks.edit(r.version / codec.PerBlock)
+		b, err := s.blocks.Edit(r.version / codec.PerBlock)
 		if err != nil {
 			return err
 		}
-		e, err := s.blocks.entry(r.version)
+		e, err := s.blocks.Entry(r.version)
 		if err != nil {
 			return err
 		}
@@ -62,7 +65,7 @@ func (s *saving) putRests(numbers []int64) error {
 			parent := e.Parent
 			e.Delta.Parent = &parent
 		}
-		b.changed = true
+		b.Changed = true
 	}
 	return nil
 }

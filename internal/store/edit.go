@@ -4,6 +4,7 @@ package store
 
 import (
 	"understudy/internal/query"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
@@ -15,7 +16,7 @@ import (
 // whenever a body comes to be the newest of a record that is present, or ceases
 // to be it, and when a record moves.
 type edit struct {
-	kind  *kindRow
+	kind  *catalog.Kind
 	shape int64 // its number
 	// was and is are its spots before and after; they differ when it moved.
 	was, is int64
@@ -44,7 +45,7 @@ func readFacts(edits []edit, room []query.Member) []query.Member {
 
 // editsFor is what edits are to an index that knows K of a kind. They point into
 // edits.
-func editsFor[K any](edits []edit, of func(*kindRow) K) []postings.Edit[K] {
+func editsFor[K any](edits []edit, of func(*catalog.Kind) K) []postings.Edit[K] {
 	all := make([]postings.Edit[K], len(edits))
 	for i := range edits {
 		e := &edits[i]
@@ -74,9 +75,9 @@ func (db indexer) index(c *sqlite.Conn, edits []edit) error {
 }
 
 func (db indexer) indexTerms(c *sqlite.Conn, edits []edit) error {
-	return terms.Update(c, &db.ranges, editsFor(edits, func(k *kindRow) *terms.Kind { return &k.terms }))
+	return terms.Update(c, &db.ranges, editsFor(edits, func(k *catalog.Kind) *terms.Kind { return &k.Terms }))
 }
 
 func (db indexer) indexWords(c *sqlite.Conn, edits []edit) error {
-	return words.Update(c, &db.cutter, editsFor(edits, func(k *kindRow) *words.Kind { return &k.words }))
+	return words.Update(c, &db.cutter, editsFor(edits, func(k *catalog.Kind) *words.Kind { return &k.Words }))
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql/driver"
 
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/fts5"
@@ -16,19 +17,19 @@ import (
 type erasable struct{ db *DB }
 
 // Source implements erase.Catalog.
-func (e erasable) Source(name string) (number int64, ok bool) { return e.db.source(name) }
+func (e erasable) Source(name string) (number int64, ok bool) { return e.db.catalog.Source(name) }
 
 // Kind implements erase.Catalog.
 func (e erasable) Kind(source, kind string) (k erase.Kind, ok bool) {
-	row := e.db.kind(source, kind)
+	row := e.db.catalog.Kind(source, kind)
 	if row == nil {
 		return erase.Kind{Name: kind}, false
 	}
-	return row.erasable(), true
+	return eraseKind(row), true
 }
 
-func (k *kindRow) erasable() erase.Kind {
-	return erase.Kind{Number: k.number, Prefix: k.prefix, Name: k.name, Spec: k.spec}
+func eraseKind(k *catalog.Kind) erase.Kind {
+	return erase.Kind{Number: k.Number, Prefix: k.Prefix, Name: k.Name, Spec: k.Spec}
 }
 
 var selectSourceBlocks = &sqlite.Statement{Head: `SELECT b.number, h.kind FROM block b JOIN shape h ON h.number = b.shape
@@ -37,12 +38,10 @@ var selectSourceBlocks = &sqlite.Statement{Head: `SELECT b.number, h.kind FROM b
 
 // EachBody implements erase.Rows. It reads a few blocks in one read transaction.
 func (e erasable) EachBody(ctx context.Context, source int64, each func(k erase.Kind, one *codec.Entry)) error {
-	kinds := map[int64]*kindRow{}
-	e.db.catalog.mu.RLock()
-	for _, k := range e.db.catalog.kinds {
-		kinds[k.number] = k
+	kinds := map[int64]*catalog.Kind{}
+	for _, k := range e.db.catalog.Kinds() {
+		kinds[k.Number] = k
 	}
-	e.db.catalog.mu.RUnlock()
 	last, more := int64(-1), true
 	for more {
 		n := 0
@@ -53,23 +52,23 @@ func (e erasable) EachBody(ctx context.Context, source int64, each func(k erase.
 				places = append(places, place{r[0].(int64), r[1].(int64)})
 				return nil
 			})
-			blocks := e.db.blocks(c)
+			blocks := e.db.opener.Open(c)
 			for _, p := range places {
 				if err != nil {
 					return err
 				}
 				n, last = n+1, p.block
-				b, err := blocks.block(p.block)
+				b, err := blocks.Block(p.block)
 				if err != nil {
 					return err
 				}
-				for i := range b.entries {
-					one, err := blocks.entry(p.block*codec.PerBlock + int64(i))
+				for i := range b.Entries {
+					one, err := blocks.Entry(p.block*codec.PerBlock + int64(i))
 					if err != nil {
 						return err
 					}
 					if k := kinds[p.kind]; k != nil && !one.Pruned() {
-						each(k.erasable(), one)
+						each(eraseKind(k), one)
 					}
 				}
 			}

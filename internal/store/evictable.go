@@ -31,13 +31,13 @@ func (e evictable) EachShown(ctx context.Context, each func(versions []int64)) e
 
 // Prune implements evict.Store.
 func (e evictable) Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int64, err error) {
-	blocks := e.db.blocks(c)
+	blocks := e.db.opener.Open(c)
 	for number, wanted := range versions {
 		for i := range int64(codec.PerBlock) {
 			if wanted>>i&1 == 0 {
 				continue
 			}
-			taken, err := blocks.takeOut(number*codec.PerBlock + i)
+			taken, err := blocks.TakeOut(number*codec.PerBlock + i)
 			if err != nil {
 				return removed, err
 			}
@@ -46,7 +46,7 @@ func (e evictable) Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int
 			}
 		}
 	}
-	return removed, blocks.write()
+	return removed, blocks.Write()
 }
 
 // Evict makes room now, if the limit is near, after what is under way has ended.

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/erase"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -36,7 +38,7 @@ func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err 
 type expiry struct{ *DB }
 
 func (db expiry) expire(ctx context.Context, source, kind string) (listed int, err error) {
-	horizon, k := db.o.horizon(source, kind), db.kind(source, kind)
+	horizon, k := db.o.horizon(source, kind), db.catalog.Kind(source, kind)
 	if horizon == 0 || k == nil {
 		return 0, nil
 	}
@@ -84,12 +86,10 @@ func (db expiry) expire(ctx context.Context, source, kind string) (listed int, e
 }
 
 // shapesOf are the numbers of a kind's shapes.
-func (db expiry) shapesOf(k *kindRow) (numbers []int64) {
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	for _, s := range db.catalog.shapes {
-		if s.kind == k {
-			numbers = append(numbers, s.number)
+func (db expiry) shapesOf(k *catalog.Kind) (numbers []int64) {
+	for _, s := range db.catalog.Shapes() {
+		if s.Kind == k {
+			numbers = append(numbers, s.Number)
 		}
 	}
 	slices.Sort(numbers)
@@ -99,7 +99,7 @@ func (db expiry) shapesOf(k *kindRow) (numbers []int64) {
 // aging is a look at the records of one shape with clocks from..to-1.
 type aging struct {
 	db        *DB
-	kind      *kindRow
+	kind      *catalog.Kind
 	name      string
 	shape     int64
 	from, to  int64
@@ -153,8 +153,9 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 // that is not forgotten.
 func (s *saving) newest(record int64) (id string, clock int64, err error) {
 	version, forgotten := int64(0), int64(0)
-	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
-		if r[4].(int64)&stateForgotten != 0 {
+	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+		func(r []driver.Value) error {
+		if r[4].(int64)&records.Forgotten != 0 {
 			forgotten = r[1].(int64)
 			return nil
 		}
@@ -171,9 +172,9 @@ func (s *saving) newest(record int64) (id string, clock int64, err error) {
 		return "", 0, sqlite.Damaged("record %d is not held", record)
 	}
 	if s.blocks == nil {
-		s.blocks = s.db.blocks(s.c)
+		s.blocks = s.db.opener.Open(s.c)
 	}
-	e, err := s.blocks.entry(version)
+	e, err := s.blocks.Entry(version)
 	if err != nil {
 		return "", 0, err
 	}
@@ -184,9 +185,9 @@ var selectCame = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE
 
 // firstSeen moves those of the records without a clock that came before a time
 // to old.
-func (db expiry) firstSeen(ctx context.Context, k *kindRow, before time.Time, unclocked, old map[int64]string) error {
+func (db expiry) firstSeen(ctx context.Context, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
 	return db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		return c.Query(selectCame, 0, []driver.Value{k.source, k.number, before.UnixNano()}, func(r []driver.Value) error {
+		return c.Query(selectCame, 0, []driver.Value{k.SourceNumber, k.Number, before.UnixNano()}, func(r []driver.Value) error {
 			for i := range r[1].(int64) {
 				record := r[0].(int64) + i
 				if id, ok := unclocked[record]; ok {

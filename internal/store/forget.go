@@ -10,8 +10,10 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/names"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -28,7 +30,7 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 		return false, err
 	}
 	defer leave()
-	source, ok := db.source(key.Source)
+	source, ok := db.catalog.Source(key.Source)
 	if !ok {
 		return false, sqlite.CheckContext(ctx)
 	}
@@ -59,7 +61,7 @@ func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages,
 		return 0, 0, err
 	}
 	defer leave()
-	f := &forgetting{db: db, kind: db.kind(source, kind), id: id}
+	f := &forgetting{db: db, kind: db.catalog.Kind(source, kind), id: id}
 	if f.kind == nil {
 		return 0, 0, sqlite.CheckContext(ctx)
 	}
@@ -70,7 +72,7 @@ func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages,
 // forgetting is a record on its way out.
 type forgetting struct {
 	db     *DB
-	kind   *kindRow
+	kind   *catalog.Kind
 	id     string
 	record int64 // 0: never seen
 	found  struct{ pages, versions int }
@@ -94,7 +96,7 @@ func (f *forgetting) run(ctx context.Context) error {
 		return err
 	}
 	var pages []int64
-	err = f.db.scan(ctx, selectKindSkeletons, []driver.Value{f.kind.number}, func(number int64, sk *codec.Skeleton) {
+	err = f.db.scan(ctx, selectKindSkeletons, []driver.Value{f.kind.Number}, func(number int64, sk *codec.Skeleton) {
 		if sk.ID == f.id || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
 			pages = append(pages, number)
 		}
@@ -157,7 +159,7 @@ var selectRecordVersions = &sqlite.Statement{Head: `SELECT version FROM held WHE
 // look finds the record's number and its versions.
 func (f *forgetting) look(c *sqlite.Conn) (err error) {
 	f.versions = map[int64]bool{}
-	if f.record, err = names.Record(c, f.kind.number, sqlite.AppendID(nil, f.kind.prefix, f.id)); err != nil || f.record == 0 {
+	if f.record, err = names.Record(c, f.kind.Number, sqlite.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
 	return c.Query(selectRecordVersions, 0, f.rows(), func(r []driver.Value) error {
@@ -168,7 +170,7 @@ func (f *forgetting) look(c *sqlite.Conn) (err error) {
 
 // rows are the first and the last number of the record's held rows.
 func (f *forgetting) rows() []driver.Value {
-	return []driver.Value{f.record * slots, f.record*slots + slots - 1}
+	return []driver.Value{f.record * records.Slots, f.record*records.Slots + records.Slots - 1}
 }
 
 var (
@@ -194,7 +196,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	blocks := f.db.blocks(c)
+	blocks := f.db.opener.Open(c)
 	for _, v := range old {
 		if err := f.empty(blocks, v, false); err != nil {
 			return false, err
@@ -203,7 +205,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 			return false, err
 		}
 	}
-	return len(old) < forgetBatch, blocks.write()
+	return len(old) < forgetBatch, blocks.Write()
 }
 
 // deleteNewest takes out the newest versions, whose places keep the id.
@@ -216,7 +218,7 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 	if err != nil {
 		return err
 	}
-	blocks := f.db.blocks(c)
+	blocks := f.db.opener.Open(c)
 	if err := f.db.hide(c, blocks, f.kind, f.record, func(int64) bool { return true }); err != nil {
 		return err
 	}
@@ -231,19 +233,19 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 	if err := c.Exec(deleteRecord, 0, f.rows()...); err != nil {
 		return err
 	}
-	return blocks.write()
+	return blocks.Write()
 }
 
 // empty takes one body out, and what the record is found by.
-func (f *forgetting) empty(blocks *opened, version int64, named bool) error {
-	e, err := blocks.entry(version)
+func (f *forgetting) empty(blocks *records.Blocks, version int64, named bool) error {
+	e, err := blocks.Entry(version)
 	if err != nil {
 		return err
 	}
 	if e.Record != f.record {
 		return fmt.Errorf("version %d is not of record %d", version, f.record)
 	}
-	taken, err := blocks.erase(version, named)
+	taken, err := blocks.Erase(version, named)
 	if taken {
 		f.found.versions++
 	}

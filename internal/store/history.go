@@ -10,27 +10,17 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/names"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
 // MaxHistory is the most versions one call of History returns.
 const MaxHistory = 1000
 
-var (
-	selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHERE kind = ?"}
-	selectShapeAt    = &sqlite.Statement{Head: "SELECT number FROM shape WHERE kind = ? AND slot = ?"}
-)
-
-// shapeNumber is the number of a kind's shape in a slot.
-func shapeNumber(c *sqlite.Conn, kind, slot int64) (number int64, err error) {
-	found, err := c.One(selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
-	if err == nil && !found {
-		err = sqlite.Damaged("kind %d has no shape in slot %d", kind, slot)
-	}
-	return number, err
-}
+var selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHERE kind = ?"}
 
 // History returns what was seen of a record, in every shape and its goings
 // too, the newest first: at most limit (0, or more than MaxHistory: MaxHistory)
@@ -48,7 +38,7 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 		limit = MaxHistory
 	}
 	var versions []understudy.Version
-	if k := db.kind(source, kind); k != nil {
+	if k := db.catalog.Kind(source, kind); k != nil {
 		err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 			versions, err = periods{db}.history(c, k, id, limit)
 			return err
@@ -68,35 +58,35 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 // periods reads how a record looked over time.
 type periods struct{ *DB }
 
-func (db periods) history(c *sqlite.Conn, k *kindRow, id string, limit int) (versions []understudy.Version, err error) {
-	record, err := names.Record(c, k.number, sqlite.AppendID(nil, k.prefix, id))
+func (db periods) history(c *sqlite.Conn, k *catalog.Kind, id string, limit int) (versions []understudy.Version, err error) {
+	record, err := names.Record(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
 	if err != nil || record == 0 {
 		return nil, err
 	}
-	all, err := stretchesOf(c, record*slots, record*slots+slots-1)
+	all, err := records.PeriodsOf(c, record*records.Slots, record*records.Slots+records.Slots-1)
 	if err != nil {
 		return nil, err
 	}
 	names := map[int64]string{}
-	err = c.Query(selectKindShapes, 0, []driver.Value{k.number}, func(r []driver.Value) error {
+	err = c.Query(selectKindShapes, 0, []driver.Value{k.Number}, func(r []driver.Value) error {
 		names[r[0].(int64)] = r[1].(string)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	blocks := db.blocks(c)
+	blocks := db.opener.Open(c)
 	for _, one := range merged(all) {
 		if len(versions) == limit {
 			break
 		}
-		v := understudy.Version{From: unix(one.since), Until: unix(one.until), Gone: one.version == 0}
+		v := understudy.Version{From: records.Time(one.Since), Until: records.Time(one.Until), Gone: one.Version == 0}
 		if !v.Gone {
-			v.Number, v.Shape = one.version, names[one.held%slots]
-			e, err := blocks.entry(one.version)
+			v.Number, v.Shape = one.Version, names[one.Held%records.Slots]
+			e, err := blocks.Entry(one.Version)
 			if err == nil && !e.Pruned() {
 				v.Body = bytesOf(e)
-			} else if err != nil && !isMissing(err) {
+			} else if err != nil && !records.IsMissing(err) {
 				return nil, err
 			}
 		}
@@ -108,16 +98,18 @@ func (db periods) history(c *sqlite.Conn, k *kindRow, id string, limit int) (ver
 // merged brings the stretches of all shapes in one order, the newest first. A
 // record goes in all of them at once: that is one going, until it is seen
 // again in any.
-func merged(all []period) []period {
-	slices.SortStableFunc(all, func(a, b period) int { return cmp.Or(-cmp.Compare(a.number, b.number), cmp.Compare(a.since, b.since)) })
-	all = slices.CompactFunc(all, func(a, b period) bool { return a.number == b.number && a.version == 0 && b.version == 0 })
+func merged(all []records.Period) []records.Period {
+	slices.SortStableFunc(all, func(a, b records.Period) int {
+		return cmp.Or(-cmp.Compare(a.Number, b.Number), cmp.Compare(a.Since, b.Since))
+	})
+	all = slices.CompactFunc(all, func(a, b records.Period) bool { return a.Number == b.Number && a.Version == 0 && b.Version == 0 })
 	next := int64(0) // when something was seen after
 	for i := range all {
-		if all[i].version == 0 {
-			all[i].until = next
+		if all[i].Version == 0 {
+			all[i].Until = next
 		}
-		if next == 0 || all[i].since < next {
-			next = all[i].since
+		if next == 0 || all[i].Since < next {
+			next = all[i].Since
 		}
 	}
 	return all
@@ -142,20 +134,20 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 		return nil, err
 	}
 	defer leave()
-	s := db.shape(source, kind, shape)
+	s := db.catalog.Shape(source, kind, shape)
 	if s == nil {
 		return nil, sqlite.Failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		number, err := names.Record(c, s.kind.number, sqlite.AppendID(nil, s.kind.prefix, id))
+		number, err := names.Record(c, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound
 		}
 		if err != nil {
 			return err
 		}
-		_, err = periods{db}.recordAt(c, db.blocks(c), rec, number*slots+s.slot, at.UnixNano())
+		_, err = periods{db}.recordAt(c, db.opener.Open(c), rec, number*records.Slots+s.Slot, at.UnixNano())
 		return err
 	})
 	if err != nil {
@@ -165,31 +157,31 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 }
 
 // recordAt completes rec as a held row's record looked at a time.
-func (db periods) recordAt(c *sqlite.Conn, blocks *opened, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
-	all, err := stretchesOf(c, held, held)
+func (db periods) recordAt(c *sqlite.Conn, blocks *records.Blocks, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
+	all, err := records.PeriodsOf(c, held, held)
 	if err != nil {
 		return nil, err
 	}
-	var one *period
+	var one *records.Period
 	var e *codec.Entry
-	for i := slices.IndexFunc(all, func(s period) bool { return s.since <= at }); e == nil; i-- {
-		if i < 0 || all[i].version == 0 {
+	for i := slices.IndexFunc(all, func(s records.Period) bool { return s.Since <= at }); e == nil; i-- {
+		if i < 0 || all[i].Version == 0 {
 			return nil, understudy.ErrNotFound
 		}
 		one = &all[i]
-		e, err = blocks.entry(one.version)
-		if err == nil && e.Pruned() || isMissing(err) {
+		e, err = blocks.Entry(one.Version)
+		if err == nil && e.Pruned() || records.IsMissing(err) {
 			e, err = nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	rec.Number, rec.Version, rec.ID = held/slots, one.version, e.ID
+	rec.Number, rec.Version, rec.ID = held/records.Slots, one.Version, e.ID
 	rec.Body, rec.Final = bytesOf(e), e.Final
-	rec.Since, rec.Seen = unix(one.since), unix(one.since)
-	if one.until == 0 {
-		rec.Seen, rec.Invalid = unix(one.seen), one.state&stateInvalid != 0
+	rec.Since, rec.Seen = records.Time(one.Since), records.Time(one.Since)
+	if one.Until == 0 {
+		rec.Seen, rec.Invalid = records.Time(one.Seen), one.State&records.Invalid != 0
 	}
 	return e, nil
 }

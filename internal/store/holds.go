@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -24,7 +25,7 @@ func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err 
 	}
 	defer leave()
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.blocks(c)}
+		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.opener.Open(c)}
 		if err := h.tables(); err != nil {
 			return err
 		}
@@ -42,7 +43,7 @@ type holding struct {
 	ctx    context.Context
 	texts  []string
 	places []string
-	blocks *opened
+	blocks *records.Blocks
 }
 
 func (h *holding) look(data []byte, where string, args ...any) {
@@ -80,7 +81,7 @@ func (h *holding) tables() error {
 
 // packed looks at what blocks and pages unpack to.
 func (h *holding) packed() error {
-	type block struct{ number, count int64 }
+	type block struct{ Number, count int64 }
 	var all []block
 	err := h.c.Ask("SELECT number, count FROM block ORDER BY number", func(r []driver.Value) error {
 		all = append(all, block{r[0].(int64), r[1].(int64)})
@@ -92,8 +93,8 @@ func (h *holding) packed() error {
 				return err
 			}
 			var e *codec.Entry
-			if e, err = h.blocks.entry(b.number*codec.PerBlock + place); err == nil {
-				h.look(slices.Concat(e.Body, []byte("\n"+e.ID+"\n"+e.Parent)), "block %d", b.number)
+			if e, err = h.blocks.Entry(b.Number*codec.PerBlock + place); err == nil {
+				h.look(slices.Concat(e.Body, []byte("\n"+e.ID+"\n"+e.Parent)), "block %d", b.Number)
 				err = sqlite.CheckContext(h.ctx)
 			}
 		}

@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"sync/atomic"
 
 	"understudy/internal/store/sqlite"
 )
@@ -18,7 +19,7 @@ func (db *DB) LastChange(ctx context.Context, source string) (n int64, err error
 		return 0, err
 	}
 	defer leave()
-	number, ok := db.source(source)
+	number, ok := db.catalog.Source(source)
 	if !ok {
 		return 0, sqlite.CheckContext(ctx)
 	}
@@ -44,5 +45,14 @@ func (db *DB) Edition(ctx context.Context, source string) (change, silent int64,
 func (db *DB) changeSilently() {
 	if db.silent.Load()%2 == 0 {
 		db.silent.Add(1)
+	}
+}
+
+// afterWrite ends the odd counts of a write, whether it was committed or not.
+func (db *DB) afterWrite() {
+	for _, n := range []*atomic.Int64{&db.epoch, &db.silent} {
+		if n.Load()%2 != 0 {
+			n.Add(1)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"understudy/internal/store/codec"
 	"understudy/internal/store/erase"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -19,7 +20,7 @@ var (
 // listGone lists a record that went for erasing, in the save's transaction.
 func (s *saving) listGone(record int64) error {
 	s.erasing = true
-	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.number, record, int64(erase.CauseDeleted), int64(0), "", s.at)
+	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseDeleted), int64(0), "", s.at)
 }
 
 // listLate lists what a sight that lost its race has brought back: of a record
@@ -31,10 +32,10 @@ func (s *saving) listLate(g *observation, body []byte) error {
 	if !g.present() {
 		return s.listGone(g.number)
 	}
-	if !g.held || g.state&stateForgotten != 0 || !erase.Redactable(s.kind.spec) {
+	if !g.held || g.state&records.Forgotten != 0 || !erase.Redactable(s.kind.Spec) {
 		return nil
 	}
-	e, err := s.db.blocks(s.c).entry(g.version)
+	e, err := s.db.opener.Open(s.c).Entry(g.version)
 	if err != nil {
 		return err
 	}
@@ -45,13 +46,13 @@ func (s *saving) listLate(g *observation, body []byte) error {
 // field that upstream empties to take back what it said. Whether there is
 // anything to erase is found out later.
 func (s *saving) listRedacted(record int64, body []byte) error {
-	fields := erase.Emptied(s.kind.spec, body)
+	fields := erase.Emptied(s.kind.Spec, body)
 	if len(fields) == 0 {
 		return nil
 	}
 	s.erasing = true
 	bound := (s.counters.block + 1) * codec.PerBlock
-	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.number, record, int64(erase.CauseRedacted), bound,
+	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseRedacted), bound,
 		strings.Join(fields, "\n"), s.at)
 }
 

@@ -9,8 +9,11 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -20,7 +23,8 @@ var countPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE numb
 // no shape.
 func signOf(c *sqlite.Conn, kind, record int64) (int64, error) {
 	present := int64(0)
-	_, err := c.One(countPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) })
+	_, err := c.One(countPresent, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+		func(r []driver.Value) { present = r[0].(int64) })
 	if present == 0 {
 		return -kind, err
 	}
@@ -32,7 +36,7 @@ var takePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at
 // takePlace takes a record from where it stands, and says under which kind that
 // was.
 func (s placing) takePlace(record, at int64) (sign int64, err error) {
-	for _, kind := range []int64{s.kind.number, -s.kind.number} {
+	for _, kind := range []int64{s.kind.Number, -s.kind.Number} {
 		found, err := s.c.One(takePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
 		if err != nil || found {
 			return kind, err
@@ -43,13 +47,13 @@ func (s placing) takePlace(record, at int64) (sign int64, err error) {
 
 // edit tells the indexes what becomes of a sight whose row is r.
 func (s *saving) edit(g *observation, r *understudy.Row) error {
-	present := g.held && g.state&(stateGone|stateForgotten) == 0
-	if present && g.version == r.Version && g.position.at == g.to.at {
+	present := g.held && g.state&(records.Gone|records.Forgotten) == 0
+	if present && g.version == r.Version && g.position.At == g.to.At {
 		return nil
 	}
-	e := edit{kind: s.kind, shape: s.shape.number, was: postings.At(g.position.at, s.shape.number), is: postings.At(g.to.at, s.shape.number)}
+	e := edit{kind: s.kind, shape: s.shape.Number, was: postings.At(g.position.At, s.shape.Number), is: postings.At(g.to.At, s.shape.Number)}
 	e.new = &codec.Entry{Record: g.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
-	if present && g.position.at != noPosition { // else no index knows it
+	if present && g.position.At != order.Nowhere { // else no index knows it
 		var err error
 		if e.old, err = s.before(g.version); err != nil {
 			return err
@@ -70,9 +74,10 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 // editOthers tells the indexes that a record has moved in the shapes that the
 // page does not show.
 func (s placing) editOthers(record, was, is int64) error {
-	return s.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+	return s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+		func(r []driver.Value) error {
 		p := priorOf(r)
-		if s.shape != nil && p.number == record*slots+s.shape.slot && s.touched(record) || p.state&(stateGone|stateForgotten) != 0 {
+		if s.shape != nil && p.number == record*records.Slots+s.shape.Slot && s.touched(record) || p.state&(records.Gone|records.Forgotten) != 0 {
 			return nil
 		}
 		return s.editMoved(p.number, p.version, was, is)
@@ -88,7 +93,7 @@ func (s placing) editMoved(held, version, was, is int64) error {
 	if err != nil || e == nil {
 		return err
 	}
-	shape, err := shapeNumber(s.c, s.kind.number, held%slots)
+	shape, err := records.ShapeNumber(s.c, s.kind.Number, held%records.Slots)
 	if err != nil {
 		return err
 	}
@@ -100,7 +105,7 @@ func (s placing) editMoved(held, version, was, is int64) error {
 // editShifted tells the indexes of the records that made room, but for those in
 // the page.
 func (s placing) editShifted(sights []observation) error {
-	if len(s.order.shifted) == 0 {
+	if len(s.order.Shifted) == 0 {
 		return nil
 	}
 	here := map[int64]bool{}
@@ -108,11 +113,11 @@ func (s placing) editShifted(sights []observation) error {
 		here[sights[i].number] = true
 	}
 	// In the order of their numbers, so that a block is hardly ever unpacked twice.
-	for _, record := range slices.Sorted(maps.Keys(s.order.shifted)) {
+	for _, record := range slices.Sorted(maps.Keys(s.order.Shifted)) {
 		if here[record] {
 			continue
 		}
-		if err := s.editOthers(record, s.order.shifted[record], s.order.stands[record]); err != nil {
+		if err := s.editOthers(record, s.order.Shifted[record], s.order.Stands[record]); err != nil {
 			return err
 		}
 	}
@@ -122,12 +127,12 @@ func (s placing) editShifted(sights []observation) error {
 // leave tells the indexes that a record is no more in a shape, whose held row
 // is p.
 func (s *saving) leaveOrder(p *currentState, e *codec.Entry) error {
-	shape, err := shapeNumber(s.c, s.kind.number, p.number%slots)
-	if err != nil || p.position.at == noPosition {
+	shape, err := records.ShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
+	if err != nil || p.position.At == order.Nowhere {
 		return err
 	}
 	old := *e
-	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: postings.At(p.position.at, shape), is: postings.At(p.position.at, shape),
+	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: postings.At(p.position.At, shape), is: postings.At(p.position.At, shape),
 		old: &old})
 	return nil
 }
@@ -135,11 +140,11 @@ func (s *saving) leaveOrder(p *currentState, e *codec.Entry) error {
 var movePlace = &sqlite.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
 
 // leavePlace puts a record that is held in no shape now among those that are gone.
-func leavePlace(c *sqlite.Conn, kind int64, at listPosition) error {
-	if at.at == noPosition {
+func leavePlace(c *sqlite.Conn, kind int64, at order.Position) error {
+	if at.At == order.Nowhere {
 		return nil
 	}
-	return c.Exec(movePlace, 0, kind, at.at)
+	return c.Exec(movePlace, 0, kind, at.At)
 }
 
 // skipNotFound passes over what is not held.
@@ -147,17 +152,18 @@ func skipNotFound(err error) error {
 	if errors.Is(err, understudy.ErrNotFound) {
 		return nil
 	}
-	return skipDamaged(err)
+	return records.SkipDamaged(err)
 }
 
 // hide tells the indexes that a record is about to be no more in those of its
 // shapes that are meant; in a transaction, while its bodies are there.
-func (db *DB) hide(c *sqlite.Conn, blocks *opened, kind *kindRow, record int64, meant func(held int64) bool) error {
+func (db *DB) hide(c *sqlite.Conn, blocks *records.Blocks, kind *catalog.Kind, record int64, meant func(held int64) bool) error {
 	s := &saving{db: db, c: c, kind: kind, blocks: blocks}
-	at, stays := listPosition{at: noPosition}, false
-	err := c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+	at, stays := order.Position{At: order.Nowhere}, false
+	err := c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+		func(r []driver.Value) error {
 		p := priorOf(r)
-		if p.state&(stateGone|stateForgotten) != 0 {
+		if p.state&(records.Gone|records.Forgotten) != 0 {
 			return nil
 		}
 		if !meant(p.number) {
@@ -173,7 +179,7 @@ func (db *DB) hide(c *sqlite.Conn, blocks *opened, kind *kindRow, record int64, 
 		return s.leaveOrder(&p, e)
 	})
 	if err == nil && !stays {
-		err = leavePlace(c, kind.number, at)
+		err = leavePlace(c, kind.Number, at)
 	}
 	if err == nil {
 		err = indexer{db}.index(c, s.edits)

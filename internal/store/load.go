@@ -5,48 +5,13 @@ package store
 import (
 	"context"
 	"database/sql/driver"
-	"slices"
 	"time"
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
-
-// packed is a block as it lies in the file.
-type packed struct {
-	block
-	body        []byte
-	count, size int
-	made        int64 // when, in Unix nanoseconds; 0: that was not asked
-}
-
-// packed reads blocks, no two the same.
-func (o *opened) packed(st *sqlite.Statement, numbers ...int64) ([]packed, error) {
-	if len(numbers) == 0 {
-		return nil, nil
-	}
-	args := make([]driver.Value, len(numbers))
-	for i, n := range numbers {
-		args[i] = n
-	}
-	all := make([]packed, 0, len(numbers))
-	err := o.c.Query(st, len(args), args, func(r []driver.Value) error {
-		p := packed{count: int(r[0].(int64)), size: int(r[1].(int64)), body: r[2].([]byte)}
-		p.shape, p.number = r[4].(int64), r[5].(int64)
-		p.slot, _ = r[3].(int64)
-		p.made, _ = r[6].(int64)
-		all = append(all, p)
-		return nil
-	})
-	for _, n := range numbers {
-		i := slices.IndexFunc(all, func(p packed) bool { return p.number == n })
-		if err == nil && i < 0 {
-			err = sqlite.Damaged("block %d %w", n, errMissing)
-		}
-	}
-	return all, err
-}
 
 var selectPage = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read
@@ -94,7 +59,7 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 		return nil, err
 	}
 	defer leave()
-	source, ok := db.source(key.Source)
+	source, ok := db.catalog.Source(key.Source)
 	if !ok {
 		return nil, sqlite.Failed(false, understudy.ErrNotFound, "page %s", key)
 	}
@@ -104,7 +69,7 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 		if err != nil {
 			return err
 		}
-		blocks := db.blocks(c)
+		blocks := db.opener.Open(c)
 		p, err = pageLoader{db}.assemble(row, sk, blocks)
 		if err == nil {
 			p.Key.Source, p.Next.Source = key.Source, sourceOf(key.Source, p.Next.URI)
@@ -152,7 +117,7 @@ func (db pageLoader) findPage(c *sqlite.Conn, source int64, key understudy.Key) 
 
 // skeleton unpacks the skeleton of a page's row.
 func (db pageLoader) skeleton(packed []byte, size int64) (*codec.Skeleton, error) {
-	raw, err := db.packer.Unpack(nil, packed, int(size))
+	raw, err := db.opener.Packer.Unpack(nil, packed, int(size))
 	if err != nil {
 		return nil, sqlite.Damaged("its skeleton: %w", err)
 	}
@@ -165,11 +130,11 @@ func (db pageLoader) skeleton(packed []byte, size int64) (*codec.Skeleton, error
 
 // assemble puts a page together; its keys lack the source, and Superseded is
 // still to be found out.
-func (db pageLoader) assemble(row *pageRow, sk *codec.Skeleton, blocks *opened) (*understudy.Page, error) {
+func (db pageLoader) assemble(row *pageRow, sk *codec.Skeleton, blocks *records.Blocks) (*understudy.Page, error) {
 	entries := make([]*codec.Entry, len(sk.Versions))
 	for i, v := range sk.Versions {
 		var err error
-		if entries[i], err = blocks.entry(v); err != nil {
+		if entries[i], err = blocks.Entry(v); err != nil {
 			return nil, err
 		}
 	}
@@ -201,32 +166,32 @@ func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*unde
 		return nil, err
 	}
 	defer leave()
-	s := db.shape(source, kind, shape)
+	s := db.catalog.Shape(source, kind, shape)
 	if s == nil {
 		return nil, sqlite.Failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		state, since := int64(stateGone), int64(0)
-		_, err := c.One(selectRecordHeld, []driver.Value{s.slot, s.kind.number, sqlite.AppendID(nil, s.kind.prefix, id)}, func(r []driver.Value) {
-			rec.Number, rec.Version, rec.Seen = r[0].(int64)/slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
+		state, since := int64(records.Gone), int64(0)
+		_, err := c.One(selectRecordHeld, []driver.Value{s.Slot, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id)}, func(r []driver.Value) {
+			rec.Number, rec.Version, rec.Seen = r[0].(int64)/records.Slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
 			state = r[3].(int64)
 			since, _ = r[4].(int64)
 		})
-		if err == nil && state&(stateGone|stateForgotten) != 0 {
+		if err == nil && state&(records.Gone|records.Forgotten) != 0 {
 			err = understudy.ErrNotFound
 		}
 		if err != nil {
 			return err
 		}
-		rec.Final, rec.Invalid = state&stateFinal != 0, state&stateInvalid != 0
+		rec.Final, rec.Invalid = state&records.Final != 0, state&records.Invalid != 0
 		if since == 0 {
-			if since, err = madeAt(c, rec.Version); err != nil {
+			if since, err = records.MadeAt(c, rec.Version); err != nil {
 				return err
 			}
 		}
 		rec.Since = time.Unix(0, since).UTC()
-		e, err := db.blocks(c).entry(rec.Version)
+		e, err := db.opener.Open(c).Entry(rec.Version)
 		if err != nil {
 			return err
 		}

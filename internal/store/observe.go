@@ -7,19 +7,22 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/names"
+	"understudy/internal/store/order"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
 // observation is one record of the page being saved.
 type observation struct {
 	currentState
-	id    []byte       // stored form
-	rows  int          // how often it stands in the page
-	last  int          // where it stands last: that row counts
-	fresh bool         // never seen before
-	late  bool         // lost a race
-	to    listPosition // where it is to stand
+	id    []byte         // stored form
+	rows  int            // how often it stands in the page
+	last  int            // where it stands last: that row counts
+	fresh bool           // never seen before
+	late  bool           // lost a race
+	to    order.Position // where it is to stand
 }
 
 var (
@@ -32,16 +35,15 @@ var (
 		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
 	updateHeld = &sqlite.Statement{Head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? " +
 		"WHERE number = ?"}
-	updateSeen  = &sqlite.Statement{Head: "UPDATE held SET seen = ? WHERE number IN (", Tuple: "?", Tail: ")"}
-	insertBlock = &sqlite.Statement{Head: "INSERT INTO block (number, shape, count, size, body) VALUES (?, ?, ?, ?, ?)"}
+	updateSeen = &sqlite.Statement{Head: "UPDATE held SET seen = ? WHERE number IN (", Tuple: "?", Tail: ")"}
 )
 
 // observe saves the records of the page.
 func (s *saving) observe() error {
-	if field := s.kind.parentField(); field != "" {
+	if field := s.kind.ParentField(); field != "" {
 		for i := range s.rows {
 			if r := &s.rows[i]; r.Parent == "" {
-				r.Parent = parentOf(field, s.p.Body[r.Start:r.End])
+				r.Parent = catalog.ParentOf(field, s.p.Body[r.Start:r.End])
 			}
 		}
 	}
@@ -49,7 +51,7 @@ func (s *saving) observe() error {
 	if err != nil {
 		return err
 	}
-	s.blocks = s.db.blocks(s.c)
+	s.blocks = s.db.opener.Open(s.c)
 	if err := s.versions(sights); err != nil {
 		return err
 	}
@@ -63,17 +65,17 @@ func (s *saving) observe() error {
 	if err := place.putPlaces(sights); err != nil {
 		return err
 	}
-	return s.blocks.write()
+	return s.blocks.Write()
 }
 
 // lookUp finds out what is known of each record of the page, and gives new
 // records their numbers.
 func (s *saving) lookUp() ([]observation, error) {
 	x := &s.db.scratch
-	x.group(s.kind.prefix, s.rows)
+	x.group(s.kind.Prefix, s.rows)
 	for from := 0; from < len(x.sights); from += sqlite.MaxTuples {
 		part := x.sights[from:min(from+sqlite.MaxTuples, len(x.sights))]
-		args := append(x.args[:0], s.shape.slot, s.kind.number)
+		args := append(x.args[:0], s.shape.Slot, s.kind.Number)
 		for i := range part {
 			args = append(args, part[i].id)
 		}
@@ -83,7 +85,7 @@ func (s *saving) lookUp() ([]observation, error) {
 			g.number = r[1].(int64)
 			if r[2] != nil {
 				g.held, g.version, g.hash, g.seen, g.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
-				g.period, g.since, g.position = r[6].(int64), r[7].(int64), standOf(r[8])
+				g.period, g.since, g.position = r[6].(int64), r[7].(int64), order.ReadPosition(r[8])
 			}
 			return nil
 		})
@@ -98,7 +100,7 @@ func (s *saving) lookUp() ([]observation, error) {
 			s.counters.record++
 			s.counters.given.store = true
 			g.number, g.fresh = s.counters.record, true
-		case !g.held || g.state&stateGone != 0:
+		case !g.held || g.state&records.Gone != 0:
 			if err := s.elsewhere(&g.currentState); err != nil {
 				return nil, err
 			}
@@ -130,7 +132,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 		if !ok {
 			n = int32(len(x.sights))
 			x.byID[string(id)] = n
-			x.sights = append(x.sights, observation{id: id, currentState: currentState{position: listPosition{at: noPosition}}})
+			x.sights = append(x.sights, observation{id: id, currentState: currentState{position: order.Position{At: order.Nowhere}}})
 		}
 		x.of = append(x.of, n)
 		x.sights[n].rows++
@@ -140,17 +142,18 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 
 // elsewhere looks at the record's other shapes.
 func (s *saving) elsewhere(p *currentState) error {
-	return s.c.Query(selectShapesHeld, 0, []driver.Value{p.number * slots, p.number*slots + slots - 1}, func(r []driver.Value) error {
+	return s.c.Query(selectShapesHeld, 0, []driver.Value{p.number * records.Slots, p.number*records.Slots + records.Slots - 1},
+		func(r []driver.Value) error {
 		switch {
-		case r[0].(int64) == p.number*slots+s.shape.slot:
+		case r[0].(int64) == p.number*records.Slots+s.shape.Slot:
 			return nil
-		case r[4].(int64)&stateGone == 0:
+		case r[4].(int64)&records.Gone == 0:
 			p.elsewhere = true
 		default:
 			p.left = max(p.left, r[3].(int64))
 		}
-		if p.position.at == noPosition {
-			p.position = standOf(r[7])
+		if p.position.At == order.Nowhere {
+			p.position = order.ReadPosition(r[7])
 		}
 		return nil
 	})
@@ -163,7 +166,7 @@ func (s *saving) settle(sights []observation) error {
 	args := x.args[:0]
 	for i := range sights {
 		if sights[i].fresh {
-			args = append(args, s.kind.number, sights[i].id, sights[i].number)
+			args = append(args, s.kind.Number, sights[i].id, sights[i].number)
 		}
 	}
 	x.args = args
@@ -175,7 +178,7 @@ func (s *saving) settle(sights []observation) error {
 		g := &sights[i]
 		r := &s.rows[g.last]
 		v := judge(&g.currentState, s.hashes[g.last], s.at, r.Final, s.p.OfWrite())
-		number := g.number*slots + s.shape.slot
+		number := g.number*records.Slots + s.shape.Slot
 		if g.late = v.late; v.late {
 			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
 				return err
@@ -192,7 +195,7 @@ func (s *saving) settle(sights []observation) error {
 				return err
 			}
 			if !g.held {
-				held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, g.to.value())
+				held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, g.to.Value())
 			} else if err := s.c.Exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
 				return err
 			}
@@ -217,7 +220,7 @@ func (s *saving) settle(sights []observation) error {
 	if err := s.c.ExecMany(insertHeld, 8, held); err != nil {
 		return err
 	}
-	if err := s.c.ExecMany(insertClock, 5, s.clocks); err != nil {
+	if err := s.c.ExecMany(records.InsertClock, 5, s.clocks); err != nil {
 		return err
 	}
 	for len(touched) > 0 {
@@ -249,24 +252,25 @@ func (s *saving) change(what understudy.ChangeType, id string, record, version i
 // priorOf is a row of selectShapesHeld; its number is the held row's.
 func priorOf(r []driver.Value) currentState {
 	return currentState{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), period: r[5].(int64),
-		since: r[6].(int64), position: standOf(r[7])}
+		since: r[6].(int64), position: order.ReadPosition(r[7])}
 }
 
 // remove notes that the record the page names is no more.
 func (s *saving) remove() error {
-	id := sqlite.AppendID(nil, s.kind.prefix, s.p.ID)
-	record, err := names.Record(s.c, s.kind.number, id)
+	id := sqlite.AppendID(nil, s.kind.Prefix, s.p.ID)
+	record, err := names.Record(s.c, s.kind.Number, id)
 	if err != nil || record == 0 {
 		return err
 	}
 	var version, last int64
 	var present []currentState
-	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+		func(r []driver.Value) error {
 		last = max(last, r[3].(int64))
-		if r[4].(int64)&stateGone != 0 {
+		if r[4].(int64)&records.Gone != 0 {
 			return nil
 		}
-		if len(present) == 0 || r[0].(int64) == record*slots+s.shape.slot {
+		if len(present) == 0 || r[0].(int64) == record*records.Slots+s.shape.Slot {
 			version = r[1].(int64)
 		}
 		present = append(present, priorOf(r))

@@ -18,12 +18,13 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"understudy/internal/query"
-	"understudy/internal/store/codec"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/evict"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
 	"understudy/internal/store/names"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
@@ -41,10 +42,10 @@ const applicationID = 0x556e7374
 // DB is a store in one SQLite file. Many goroutines may use it at once: one
 // writes, a few read, each for well under the time of one upstream request.
 type DB struct {
-	o      Options
-	pool   *sqlite.Pool
-	packer codec.Packer
-	*catalog
+	o       Options
+	pool    *sqlite.Pool
+	opener  *records.Opener
+	catalog *catalog.Catalog
 
 	parts
 	writing
@@ -92,7 +93,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
-	db := &DB{o: o, packer: codec.NewPacker(maxHelpers + 1), catalog: newCatalog(o.Specs)}
+	catalog := catalog.New(o.Specs)
+	db := &DB{o: o, catalog: catalog, opener: records.New(catalog, maxHelpers+1)}
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
@@ -189,10 +191,10 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 	}
 	err = db.prepareFile(ctx, c)
 	if err == nil {
-		err = db.readCatalog(c)
+		err = db.catalog.Load(c)
 	}
 	if err == nil {
-		err = db.fill(ctx, c)
+		err = db.opener.FillClocks(ctx, c)
 	}
 	if err == nil {
 		err = db.ranges.Load(c)
@@ -204,8 +206,8 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 		err = indexer(db).checkIndexes(ctx, c)
 	}
 	if err == nil {
-		for _, k := range db.kinds {
-			k.words.Load(c)
+		for _, k := range db.catalog.Kinds() {
+			k.Words.Load(c)
 		}
 	}
 	if err == nil {

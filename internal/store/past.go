@@ -5,43 +5,46 @@ package store
 import (
 	"bytes"
 	"database/sql/driver"
-	"time"
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
 var (
 	insertPast = &sqlite.Statement{Head: "INSERT OR IGNORE INTO past (held, number, version, since, tag) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
-	insertMade = &sqlite.Statement{Head: "INSERT INTO made (block, at) VALUES (?, ?)"}
-	selectMade = &sqlite.Statement{Head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
 	selectTag  = &sqlite.Statement{Head: `SELECT coalesce(version, number) FROM (SELECT number, version, tag FROM past
 		WHERE held = ? ORDER BY number DESC LIMIT 256)
 		WHERE tag = ? ORDER BY number DESC`}
 )
 
-// shortHash is what is kept of a body's hash in the past.
-func shortHash(hash int64) int64 { return hash & (1<<15 - 1) }
-
-// never is the since of a version that was never its record's newest, and of
-// what is to be as if it had never been.
-const never = -1
-
-// madeAt is when a version was saved first, in Unix nanoseconds.
-func madeAt(c *sqlite.Conn, version int64) (at int64, err error) {
-	found, err := c.One(selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
-	if err == nil && !found {
-		err = sqlite.Damaged("nothing says when version %d was made", version)
+// reclock makes a record found by the clock and the parent of row r, in place
+// of those of the version before, if that was found.
+func (s *saving) reclock(record int64, before *codec.Entry, r *understudy.Row) error {
+	if before != nil {
+		if before.Clock == r.Clock && before.Parent == r.Parent {
+			return nil
+		}
+		if err := records.RetireClock(s.c, s.shape.Number, record, before); err != nil {
+			return err
+		}
 	}
-	return at, err
+	s.clocks = append(s.clocks, s.shape.Number, int64(0), int64(0), r.Clock, record)
+	if r.Parent == "" {
+		return nil
+	}
+	parent, err := records.PutParent(s.c, r.Parent)
+	s.clocks = append(s.clocks, s.shape.Number, parent, int64(0), r.Clock, record)
+	return err
 }
 
 // returned is the version among a record's last ones that has the body of row
 // i, 0 when there is none.
 func (s *saving) returned(g *observation, i int) (version int64, err error) {
 	var same []int64
-	err = s.c.Query(selectTag, 0, []driver.Value{g.number*slots + s.shape.slot, shortHash(s.hashes[i])}, func(r []driver.Value) error {
+	err = s.c.Query(selectTag, 0, []driver.Value{g.number*records.Slots + s.shape.Slot, records.ShortHash(s.hashes[i])},
+		func(r []driver.Value) error {
 		same = append(same, r[0].(int64))
 		return nil
 	})
@@ -50,7 +53,7 @@ func (s *saving) returned(g *observation, i int) (version int64, err error) {
 	}
 	body := s.p.Body[s.rows[i].Start:s.rows[i].End]
 	for _, v := range same {
-		e, err := s.blocks.entry(v)
+		e, err := s.blocks.Entry(v)
 		switch {
 		case err != nil && !sqlite.IsDamaged(err):
 			return 0, err
@@ -75,7 +78,7 @@ func (s *saving) newMark() int64 {
 // begin ends the stretch of a record that lasts, if another one begins with
 // row r, and gives what the held row says of the one that lasts then.
 func (s *saving) begin(g *observation, r *understudy.Row) (stretch, since driver.Value, err error) {
-	present := g.held && g.state&(stateGone|stateForgotten) == 0
+	present := g.held && g.state&(records.Gone|records.Forgotten) == 0
 	if present && g.version == r.Version {
 		if g.period != g.version {
 			stretch = g.period
@@ -91,8 +94,8 @@ func (s *saving) begin(g *observation, r *understudy.Row) (stretch, since driver
 			return nil, nil, err
 		}
 	}
-	if g.held && g.since != never {
-		s.end(g.number*slots+s.shape.slot, &g.currentState)
+	if g.held && g.since != records.Never {
+		s.end(g.number*records.Slots+s.shape.Slot, &g.currentState)
 	}
 	if err := s.reclock(g.number, before, r); err != nil {
 		return nil, nil, err
@@ -105,7 +108,7 @@ func (s *saving) begin(g *observation, r *understudy.Row) (stretch, since driver
 
 // before is a version that is being replaced, nil when its body is not there.
 func (s *saving) before(version int64) (*codec.Entry, error) {
-	e, err := s.blocks.entry(version)
+	e, err := s.blocks.Entry(version)
 	if err == nil && !e.Pruned() {
 		return e, nil
 	}
@@ -122,13 +125,13 @@ func (s *saving) end(held int64, p *currentState) {
 		since = p.since
 	}
 	switch {
-	case p.state&stateGone != 0:
+	case p.state&records.Gone != 0:
 		version = int64(0)
 	case p.version != p.period:
 		version = p.version
 	}
-	if p.state&(stateGone|stateForgotten) == 0 {
-		tag = shortHash(p.hash)
+	if p.state&(records.Gone|records.Forgotten) == 0 {
+		tag = records.ShortHash(p.hash)
 	}
 	s.past = append(s.past, held, p.period, version, since, tag)
 }
@@ -143,7 +146,7 @@ func (s *saving) putPast(sights []observation) error {
 		if s.firstNew == 0 || r.Version < s.firstNew || !g.late && r.Version == s.rows[g.last].Version {
 			continue
 		}
-		s.past = append(s.past, g.number*slots+s.shape.slot, r.Version, nil, int64(never), shortHash(s.hashes[i]))
+		s.past = append(s.past, g.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.Never), records.ShortHash(s.hashes[i]))
 	}
 	return s.c.ExecMany(insertPast, 5, s.past)
 }
@@ -151,11 +154,11 @@ func (s *saving) putPast(sights []observation) error {
 // went notes that a record is no more in the shapes in which it is present.
 func (s *saving) went(record int64, present []currentState) error {
 	if s.past = nil; s.blocks == nil {
-		s.blocks = s.db.blocks(s.c)
+		s.blocks = s.db.opener.Open(s.c)
 	}
 	for i := range present {
 		p := &present[i]
-		if p.since != never {
+		if p.since != records.Never {
 			s.end(p.number, p)
 		}
 		e, err := s.before(p.version)
@@ -168,9 +171,9 @@ func (s *saving) went(record int64, present []currentState) error {
 		if err := s.leaveOrder(p, e); err != nil {
 			return err
 		}
-		shape, err := shapeNumber(s.c, s.kind.number, p.number%slots)
+		shape, err := records.ShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
 		if err == nil {
-			err = retireClock(s.c, shape, p.number/slots, e)
+			err = records.RetireClock(s.c, shape, p.number/records.Slots, e)
 		}
 		if err != nil {
 			return err
@@ -179,15 +182,15 @@ func (s *saving) went(record int64, present []currentState) error {
 	if err := s.c.ExecMany(insertPast, 5, s.past); err != nil {
 		return err
 	}
-	if err := leavePlace(s.c, s.kind.number, present[0].position); err != nil {
+	if err := leavePlace(s.c, s.kind.Number, present[0].position); err != nil {
 		return err
 	}
-	return s.c.Exec(updateGone, 0, s.at, s.newMark(), s.at, record*slots, record*slots+slots-1)
+	return s.c.Exec(updateGone, 0, s.at, s.newMark(), s.at, record*records.Slots, record*records.Slots+records.Slots-1)
 }
 
 // fields names what differs between a record's version before and row r.
 func (s *saving) fields(g *observation, r *understudy.Row) (understudy.Names, error) {
-	if g.state&stateForgotten != 0 {
+	if g.state&records.Forgotten != 0 {
 		return "", nil
 	}
 	e, err := s.before(g.version)
@@ -195,49 +198,4 @@ func (s *saving) fields(g *observation, r *understudy.Row) (understudy.Names, er
 		return "", err
 	}
 	return fieldsBetween(e.Body, s.p.Body[r.Start:r.End]), nil
-}
-
-// period is a time in which a record looked the same in one shape, or was
-// gone (version 0).
-type period struct {
-	held, number, version int64
-	since                 int64 // Unix nanoseconds
-	until                 int64 // 0: it lasts
-	seen, state           int64 // of the one that lasts
-}
-
-var (
-	selectPast = &sqlite.Statement{Head: `SELECT held, number, coalesce(version, number), since, 0, 0 FROM past
-		WHERE held BETWEEN ?1 AND ?2 AND since IS NOT -1
-		UNION ALL SELECT number, coalesce(stretch, version), CASE WHEN state & 4 THEN 0 ELSE version END, since, seen, state FROM held
-		WHERE number BETWEEN ?1 AND ?2 AND since IS NOT -1 ORDER BY 1, 2 DESC`}
-)
-
-// stretchesOf are those of held rows from first to last: row by row, the newest
-// first. One that began while the clock was ahead is taken to have begun when
-// a later one did.
-func stretchesOf(c *sqlite.Conn, first, last int64) (all []period, err error) {
-	err = c.Query(selectPast, 0, []driver.Value{first, last}, func(r []driver.Value) error {
-		one := period{held: r[0].(int64), number: r[1].(int64), version: r[2].(int64), seen: r[4].(int64), state: r[5].(int64)}
-		if r[3] != nil {
-			one.since = r[3].(int64)
-		} else if one.since, err = madeAt(c, one.version); err != nil {
-			return err
-		}
-		if n := len(all); n > 0 && all[n-1].held == one.held {
-			one.until = all[n-1].since
-			one.since = min(one.since, one.until)
-		}
-		all = append(all, one)
-		return nil
-	})
-	return all, err
-}
-
-// unix is a time the store keeps; the zero time for 0.
-func unix(at int64) time.Time {
-	if at == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, at).UTC()
 }

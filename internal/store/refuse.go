@@ -8,8 +8,10 @@ import (
 	"database/sql/driver"
 
 	"understudy"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/names"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -67,7 +69,7 @@ func (s *saving) refuse() error {
 	for i, r := range s.rows {
 		mark := int64(0)
 		if len(marks) > 0 {
-			mark = marks[string(sqlite.AppendID(nil, s.kind.prefix, r.ID))]
+			mark = marks[string(sqlite.AppendID(nil, s.kind.Prefix, r.ID))]
 		}
 		switch {
 		case mark == nameErased:
@@ -89,9 +91,9 @@ func (s *saving) marks() (map[string]int64, error) {
 	marks := map[string]int64{}
 	for from := 0; from < len(s.rows); from += sqlite.MaxTuples {
 		part := s.rows[from:min(from+sqlite.MaxTuples, len(s.rows))]
-		args := []driver.Value{s.kind.number}
+		args := []driver.Value{s.kind.Number}
 		for i := range part {
-			args = append(args, sqlite.AppendID(nil, s.kind.prefix, part[i].ID))
+			args = append(args, sqlite.AppendID(nil, s.kind.Prefix, part[i].ID))
 		}
 		err := s.c.Query(selectErased, len(part), args, func(r []driver.Value) error {
 			marks[string(r[0].([]byte))] = r[1].(int64)
@@ -206,7 +208,8 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 // in a transaction and ends with finish.
 func newMarking(db *DB, c *sqlite.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
-	m := &marking{saving: &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.kind(source, kind)}, erasure: erasure, cause: cause}
+	m := &marking{saving: &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.catalog.Kind(source, kind)}, erasure: erasure,
+		cause: cause}
 	return m, m.readCounters()
 }
 
@@ -217,7 +220,7 @@ func (m *marking) one(id string, record int64) error {
 	if m.cause == erase.CauseAged {
 		mark = nameAged
 	}
-	changed, err := names.MarkErased(m.c, m.kind.number, sqlite.AppendID(nil, m.kind.prefix, id), mark)
+	changed, err := names.MarkErased(m.c, m.kind.Number, sqlite.AppendID(nil, m.kind.Prefix, id), mark)
 	if err != nil {
 		return err
 	}
@@ -225,8 +228,9 @@ func (m *marking) one(id string, record int64) error {
 		m.marked++
 	}
 	version, present := int64(0), []currentState(nil)
-	err = m.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
-		if r[4].(int64)&stateGone == 0 {
+	err = m.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+		func(r []driver.Value) error {
+		if r[4].(int64)&records.Gone == 0 {
 			version = max(version, r[1].(int64))
 			present = append(present, priorOf(r))
 		}
@@ -276,7 +280,7 @@ func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, caus
 				if err := m.one(f.id, f.record); err != nil {
 					return err
 				}
-				if err := c.Exec(insertErasing, 0, erasure, m.counters.source, m.kind.number, f.record, int64(cause), int64(0), "", m.at); err != nil {
+				if err := c.Exec(insertErasing, 0, erasure, m.counters.source, m.kind.Number, f.record, int64(cause), int64(0), "", m.at); err != nil {
 					return err
 				}
 			}
@@ -307,17 +311,15 @@ func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool,
 		return false, err
 	}
 	defer leave()
-	var kinds []*kindRow
-	db.catalog.mu.RLock()
-	for name, k := range db.catalog.kinds {
-		if name.source == source && (kind == "" || kind == name.kind) {
+	var kinds []*catalog.Kind
+	for _, k := range db.catalog.Kinds() {
+		if k.Source == source && (kind == "" || kind == k.Name) {
 			kinds = append(kinds, k)
 		}
 	}
-	db.catalog.mu.RUnlock()
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		for _, k := range kinds {
-			found, err := c.One(selectErasedOne, []driver.Value{k.number, sqlite.AppendID(nil, k.prefix, id)}, func([]driver.Value) {})
+			found, err := c.One(selectErasedOne, []driver.Value{k.Number, sqlite.AppendID(nil, k.Prefix, id)}, func([]driver.Value) {})
 			if erased = erased || found; err != nil || erased {
 				return err
 			}

@@ -10,15 +10,9 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/internal/store/order"
+	"understudy/internal/store/records"
 	"understudy/kit/jsonspan"
-)
-
-// The bits of a held row's state.
-const (
-	stateFinal     = 1 << iota // in one of the spec's final states
-	stateInvalid               // a write touched it since
-	stateGone                  // upstream no longer has it
-	stateForgotten             // its body was purged; its next sight brings it back
 )
 
 // currentState is what is known of a record before a page is saved.
@@ -32,7 +26,7 @@ type currentState struct {
 	period  int64 // number of the one that lasts, in this shape
 	since   int64 // when it began; 0: when its version's block was made
 
-	position listPosition // where it stands, in whatever shape
+	position order.Position // where it stands, in whatever shape
 
 	elsewhere bool  // present in another shape
 	left      int64 // when it was last seen to be gone in another shape, 0: never
@@ -40,7 +34,7 @@ type currentState struct {
 
 // present reports whether the record is held now, in any shape.
 func (p *currentState) present() bool {
-	return p.held && p.state&stateGone == 0 || p.elsewhere
+	return p.held && p.state&records.Gone == 0 || p.elsewhere
 }
 
 // decision is what to do about a sight.
@@ -65,7 +59,7 @@ func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {
 	}
 	v := decision{}
 	if final {
-		v.state = stateFinal
+		v.state = records.Final
 	}
 	switch {
 	case !p.present():
@@ -144,13 +138,6 @@ func keyHash(k understudy.Key) int64 {
 	var buf [256]byte
 	text := append(append(append(buf[:0], k.Source...), 0), k.URI...)
 	sum := sha256.Sum256(text)
-	return int64(binary.LittleEndian.Uint64(sum[:]))
-}
-
-// bodyHash names a body among the versions of one record in one shape: the
-// first 8 bytes of its SHA-256.
-func bodyHash(body []byte) int64 {
-	sum := sha256.Sum256(body)
 	return int64(binary.LittleEndian.Uint64(sum[:]))
 }
 

@@ -7,9 +7,13 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"slices"
 
 	"understudy"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/order"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/request"
 )
@@ -21,8 +25,8 @@ type saving struct {
 	p     *understudy.Page
 	at    int64 // Unix nanoseconds
 	sum   [16]byte
-	kind  *kindRow  // nil: a page without a kind
-	shape *shapeRow // nil likewise
+	kind  *catalog.Kind  // nil: a page without a kind
+	shape *catalog.Shape // nil likewise
 
 	rows    []understudy.Row // the records of p; their numbers are filled in
 	hashes  []int64          // of the rows' bodies
@@ -32,12 +36,12 @@ type saving struct {
 	fresh    []codec.Entry // the versions that are new
 	firstNew int64         // the number of the first of them
 	mark     int64         // a number for stretches without a new version; 0: not given yet
-	blocks   *opened
+	blocks   *records.Blocks
 	deltas   []pendingDelta
 	patches  []byte         // of resting
 	past     []driver.Value // stretches that ended
 	clocks   []driver.Value // what is to be found by its clock
-	order    *orderAssigner
+	order    *order.Assigner
 	twice    map[rowBody]int // the first row of each
 	edits    []edit          // what the indexes are to be told
 	edited   map[int64]bool  // the records of the page among edits
@@ -122,13 +126,13 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 	}
 	s := newSaving(db, p)
 	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		if err := db.number(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
+		if err := db.catalog.Enter(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
 			return false, err
 		}
 		s.c = c
 		if p.Kind != "" {
-			s.kind = db.kind(p.Key.Source, p.Kind)
-			s.shape = db.shape(p.Key.Source, p.Kind, p.Shape)
+			s.kind = db.catalog.Kind(p.Key.Source, p.Kind)
+			s.shape = db.catalog.Shape(p.Key.Source, p.Kind, p.Shape)
 		}
 		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error { return c.Within(ctx, db.o.SaveTime, s.run) })
 		if err == nil {
@@ -156,12 +160,10 @@ func newSaving(db *DB, p *understudy.Page) *saving {
 	if s.sum == [16]byte{} {
 		s.sum = sumOf(p.Body)
 	}
-	records := recordsOf(p)
-	s.rows = make([]understudy.Row, len(records))
-	copy(s.rows, records)
+	s.rows = slices.Clone(recordsOf(p))
 	s.hashes = make([]int64, len(s.rows))
 	for i, r := range s.rows {
-		s.hashes[i] = bodyHash(p.Body[r.Start:r.End])
+		s.hashes[i] = records.BodyHash(p.Body[r.Start:r.End])
 	}
 	if keepsPage(p) {
 		s.outside, s.gaps = codec.OutsideOf(p.Body, s.rows)
@@ -226,10 +228,10 @@ var (
 )
 
 func (s *saving) readCounters() error {
-	source, _ := s.db.source(s.p.Key.Source)
+	source, _ := s.db.catalog.Source(s.p.Key.Source)
 	kind := int64(0)
 	if s.kind != nil {
-		kind = s.kind.number
+		kind = s.kind.Number
 	}
 	n := &s.counters
 	found, err := s.c.One(selectCounters, []driver.Value{kind, source}, func(r []driver.Value) {
@@ -255,7 +257,7 @@ func (s *saving) writeCounters() error {
 		}
 	}
 	if n.given.kind {
-		if err := s.c.Exec(updateKind, 0, n.records, n.kinds, s.kind.number); err != nil {
+		if err := s.c.Exec(updateKind, 0, n.records, n.kinds, s.kind.Number); err != nil {
 			return err
 		}
 	}
@@ -327,7 +329,7 @@ func (s *saving) putPage(old oldPage) error {
 	}
 	var kind, shape int64
 	if s.kind != nil {
-		kind, shape = s.kind.number, s.shape.number
+		kind, shape = s.kind.Number, s.shape.Number
 	}
 	x := &s.db.scratch
 	first, last := "", ""
@@ -335,7 +337,7 @@ func (s *saving) putPage(old oldPage) error {
 		first, last = s.rows[0].ID, s.rows[len(s.rows)-1].ID
 	}
 	x.raw = sk.AppendTo(x.raw[:0], first, last)
-	x.packed = s.db.packer.Pack(x.packed[:0], x.raw)
+	x.packed = s.db.opener.Packer.Pack(x.packed[:0], x.raw)
 	list := int64(0)
 	if s.p.List {
 		list = 1

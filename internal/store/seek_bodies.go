@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -30,11 +31,12 @@ const (
 // bodies are the bodies of some records, in the order they are asked for. They
 // belong to one read transaction; end must be called.
 type bodies struct {
-	o       *opened
+	o       *records.Blocks
 	waiting []awaited
 	blocks  map[int64]*unpacking
 	order   []*unpacking // the one that was read first comes first
-	free    [][]byte     // rooms to unpack into
+	rooms   *sync.Pool   // *[]byte to unpack into
+	free    [][]byte     // those of this read
 	queue   chan *unpacking
 	helpers sync.WaitGroup
 	running int
@@ -48,7 +50,7 @@ type awaited struct {
 
 // unpacking is a block that is being taken apart.
 type unpacking struct {
-	packed
+	records.Packed
 	room    []byte
 	users   int         // records that wait for it
 	claimed atomic.Bool // somebody unpacks it, or has
@@ -56,8 +58,8 @@ type unpacking struct {
 	err     error
 }
 
-func (o *opened) bodies() *bodies {
-	return &bodies{o: o, blocks: map[int64]*unpacking{}}
+func newBodies(o *records.Blocks, rooms *sync.Pool) *bodies {
+	return &bodies{o: o, rooms: rooms, blocks: map[int64]*unpacking{}}
 }
 
 // ask reads the blocks of some records and queues them.
@@ -68,12 +70,12 @@ func (b *bodies) ask(some []*heldAt) error {
 			numbers = append(numbers, n)
 		}
 	}
-	read, err := b.o.packed(selectBlockMade, numbers...)
+	read, err := b.o.Packed(records.BlockMade, numbers...)
 	if err != nil {
 		return err
 	}
 	for i := range read {
-		b.blocks[read[i].number] = &unpacking{packed: read[i]}
+		b.blocks[read[i].Number] = &unpacking{Packed: read[i]}
 	}
 	for _, h := range some {
 		u := b.blocks[h.version/codec.PerBlock]
@@ -83,7 +85,7 @@ func (b *bodies) ask(some []*heldAt) error {
 	b.retire(len(read))
 	for _, n := range numbers {
 		u := b.blocks[n]
-		u.room, u.done = b.room(u.size), make(chan struct{})
+		u.room, u.done = b.room(u.Size), make(chan struct{})
 		b.order = append(b.order, u)
 		b.hand(u)
 	}
@@ -96,7 +98,7 @@ func (b *bodies) retire(more int) {
 	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]
 		b.free = append(b.free, u.room)
-		delete(b.blocks, u.number)
+		delete(b.blocks, u.Number)
 		b.order = b.order[1:]
 	}
 }
@@ -111,7 +113,7 @@ func (b *bodies) room(size int) []byte {
 		if b.free = b.free[:n-1]; cap(room) >= size {
 			return room
 		}
-	} else if room, ok := b.o.db.rooms.Get().(*[]byte); ok && cap(*room) >= size {
+	} else if room, ok := b.rooms.Get().(*[]byte); ok && cap(*room) >= size {
 		return *room
 	}
 	return make([]byte, 0, max(size, maxBlock+maxBlock/4))
@@ -143,13 +145,10 @@ func (b *bodies) unpack(u *unpacking) {
 		return
 	}
 	defer close(u.done)
-	raw, err := b.o.db.packer.Unpack(u.room, u.body, u.size)
-	if err == nil {
-		u.room = raw
-		err = u.take(raw, u.count, "")
-	}
+	var err error
+	u.room, err = b.o.From.Unpack(&u.Packed, u.room)
 	if err != nil {
-		u.err = sqlite.Damaged("block %d: %w", u.number, err)
+		u.err = sqlite.Damaged("block %d: %w", u.Number, err)
 	}
 }
 
@@ -165,16 +164,16 @@ func (b *bodies) next() (*heldAt, *codec.Entry, error) {
 		return nil, nil, u.err
 	}
 	if one.held.since == 0 {
-		one.held.since = u.made
+		one.held.since = u.Made
 	}
 	place := int(version % codec.PerBlock)
-	if place >= len(u.entries) || u.entries[place].Delta != nil {
-		e, err := b.o.entry(version)
+	if place >= len(u.Entries) || u.Entries[place].Delta != nil {
+		e, err := b.o.Entry(version)
 		return one.held, e, err
 	}
-	e := &u.entries[place]
+	e := &u.Entries[place]
 	if e.Parent == "" {
-		e.Parent = parentOf(b.o.db.parentField(u.shape), e.Body)
+		e.Parent = b.o.From.ParentOf(u.Shape, e.Body)
 	}
 	return one.held, e, nil
 }
@@ -196,7 +195,7 @@ func (b *bodies) end() {
 	for _, room := range b.free {
 		if cap(room) > 0 && cap(room) <= 4*maxBlock {
 			room = room[:0]
-			b.o.db.rooms.Put(&room)
+			b.rooms.Put(&room)
 		}
 	}
 }

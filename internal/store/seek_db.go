@@ -10,7 +10,10 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/order"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -94,7 +97,7 @@ type heldAt struct {
 	kind        *kindPlan
 	record      int64
 	place       query.OrderKey
-	shape       *shapeRow
+	shape       *catalog.Shape
 	version     int64
 	seen, state int64
 	since       int64
@@ -105,7 +108,7 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
-	b := s.db.blocks(c).bodies()
+	b := newBodies(s.db.opener.Open(c), &s.db.rooms)
 	defer b.end()
 	look := func() error {
 		h, e, err := b.next()
@@ -146,7 +149,7 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 		return nil
 	}
 	s.p.since = make(recordSet, 1)
-	source, _ := s.db.source(s.p.q.Source)
+	source, _ := s.db.catalog.Source(s.p.q.Source)
 	return c.Query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
 		n, count := r[0].(int64), r[1].(int64)
 		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
@@ -162,18 +165,18 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 	now := before
 	if s.last.record != 0 || s.below != s.p.q.Below {
-		var at listPosition
+		var at order.Position
 		// The first look into the file: what is committed from here on is not seen.
-		_, err := c.One(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1},
-			func(r []driver.Value) { at = standOf(r[0]) })
+		_, err := c.One(selectPlaceOf, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
+			func(r []driver.Value) { at = order.ReadPosition(r[0]) })
 		if now = s.db.epoch.Load(); err != nil || now == s.epoch {
 			return err
 		}
 		switch {
 		case s.last.record == 0: // nothing was looked at yet but places to pass
 			s.below = s.p.q.Below
-		case at.at != noPosition:
-			s.below = placeOf(at.at, s.last.kind.number)
+		case at.At != order.Nowhere:
+			s.below = order.KeyOf(at.At, s.last.kind.Number)
 		}
 	}
 	if s.epoch = before; now != before || now%2 != 0 {
@@ -196,12 +199,13 @@ func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f quer
 		return f, false, nil
 	}
 	if h.since == 0 {
-		if h.since, err = madeAt(c, h.version); err != nil {
+		if h.since, err = records.MadeAt(c, h.version); err != nil {
 			return f, false, err
 		}
 	}
-	rec := &understudy.Record{Source: h.kind.source, Kind: h.kind.name, Shape: h.shape.name, ID: e.ID, Number: h.record, Version: h.version,
-		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}
+	rec := &understudy.Record{Source: h.kind.Source, Kind: h.kind.Name, Shape: h.shape.Name, ID: e.ID, Number: h.record, Version: h.version,
+		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&records.Final != 0,
+			Invalid: h.state&records.Invalid != 0}
 	rec.Body = slices.Clone(e.Body)
 	return query.Hit{Record: rec, Clock: e.Clock, Order: h.place}, true, nil
 }
@@ -232,7 +236,7 @@ func (db *DB) Count(ctx context.Context, q query.RecordQuery, most int64, by tim
 			if err := s.prepare(ctx, c); err != nil {
 				return err
 			}
-			blocks := db.blocks(c)
+			blocks := db.opener.Open(c)
 			return s.each(ctx, c, func() int { return seekFew }, func(some []*heldAt) (bool, error) {
 				for _, h := range some {
 					ok := true
@@ -261,8 +265,8 @@ func (db *DB) Count(ctx context.Context, q query.RecordQuery, most int64, by tim
 }
 
 // meant reports whether a record's body fulfils the terms.
-func (s *recordSearch) meant(blocks *opened, h *heldAt) (bool, error) {
-	e, err := blocks.entry(h.version)
+func (s *recordSearch) meant(blocks *records.Blocks, h *heldAt) (bool, error) {
+	e, err := blocks.Entry(h.version)
 	if err != nil {
 		return false, err
 	}

@@ -25,7 +25,7 @@ func (p *seekPlan) ask(k *kindPlan) (none bool) {
 		p.exact = false // it is told in another shape than it may be found in
 	}
 	for _, s := range k.shapes {
-		one, exact, none := k.terms.Plan(s.number, p.q.Parent, predicates)
+		one, exact, none := k.Terms.Plan(s.Number, p.q.Parent, predicates)
 		if none {
 			return true
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"understudy/internal/query"
+	"understudy/internal/store/catalog"
+	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
@@ -30,11 +32,10 @@ type seekPlan struct {
 
 // kindPlan is what is asked of one kind.
 type kindPlan struct {
-	*kindRow
-	source string
-	shapes []*shapeRow    // those it is looked for in; the first is the one it is told in, if it can be
-	asked  []terms.Plan   // what predicates say, shape by shape; none: any record may be meant
-	match  *query.Matcher // what they ask of a body
+	*catalog.Kind
+	shapes []*catalog.Shape // those it is looked for in; the first is the one it is told in, if it can be
+	asked  []terms.Plan     // what predicates say, shape by shape; none: any record may be meant
+	match  *query.Matcher   // what they ask of a body
 }
 
 // planner decides how a question is answered.
@@ -44,37 +45,35 @@ type planner struct{ *DB }
 func (db planner) plan(q *query.RecordQuery) *seekPlan {
 	p := &seekPlan{db: db.DB, q: q, byShape: map[int64]*kindPlan{}, exact: true}
 	p.from, p.to = positions(*q)
-	db.catalog.mu.RLock()
-	defer db.catalog.mu.RUnlock()
-	for name, k := range db.catalog.kinds {
-		if !wants(q, name.source, name.kind) {
+	for _, k := range db.catalog.Kinds() {
+		if !wants(q, k.Source, k.Name) {
 			continue
 		}
-		one := &kindPlan{kindRow: k, source: name.source, match: q.Matcher(k.spec)}
-		for shape, s := range db.catalog.shapes {
-			if s.kind == k && (q.Shape == "" || shape.shape == q.Shape) {
+		one := &kindPlan{Kind: k, match: q.Matcher(k.Spec)}
+		for _, s := range db.catalog.Shapes() {
+			if s.Kind == k && (q.Shape == "" || s.Name == q.Shape) {
 				one.shapes = append(one.shapes, s)
 			}
 		}
-		first := firstShape(k.spec)
-		slices.SortFunc(one.shapes, func(a, b *shapeRow) int {
+		first := firstShape(k.Spec)
+		slices.SortFunc(one.shapes, func(a, b *catalog.Shape) int {
 			switch {
-			case a.name == first:
+			case a.Name == first:
 				return -1
-			case b.name == first:
+			case b.Name == first:
 				return 1
 			}
-			return int(a.slot - b.slot)
+			return int(a.Slot - b.Slot)
 		})
 		if len(one.shapes) == 0 || p.ask(one) {
 			continue
 		}
 		p.kinds = append(p.kinds, one)
 		for _, s := range one.shapes {
-			p.byShape[s.number] = one
+			p.byShape[s.Number] = one
 		}
 	}
-	slices.SortFunc(p.kinds, func(a, b *kindPlan) int { return int(a.number - b.number) })
+	slices.SortFunc(p.kinds, func(a, b *kindPlan) int { return int(a.Number - b.Number) })
 	return p
 }
 
@@ -96,15 +95,15 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.Up}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
-			at := listPosition{at: noPosition}
-			_, err := c.One(selectNamedPlace, []driver.Value{k.number, sqlite.AppendID(nil, k.prefix, id)},
-				func(r []driver.Value) { at = standOf(r[1]) })
+			at := order.Position{At: order.Nowhere}
+			_, err := c.One(selectNamedPlace, []driver.Value{k.Number, sqlite.AppendID(nil, k.Prefix, id)},
+				func(r []driver.Value) { at = order.ReadPosition(r[1]) })
 			if err != nil {
 				return nil, err
 			}
 			for _, s := range k.shapes {
-				if at.at != noPosition {
-					named.Spots = append(named.Spots, postings.At(at.at, s.number))
+				if at.At != order.Nowhere {
+					named.Spots = append(named.Spots, postings.At(at.At, s.Number))
 				}
 			}
 		}
@@ -122,7 +121,7 @@ func (p *seekPlan) asked(c *sqlite.Conn) (postings.Iterator, error) {
 	}
 	kinds := make([]*words.Kind, len(p.kinds))
 	for i, k := range p.kinds {
-		kinds[i] = &k.words
+		kinds[i] = &k.Words
 	}
 	text, err := words.Find(c, p.text, kinds, up)
 	if err != nil || p.q.Parent == "" && len(p.q.Predicates) == 0 {
@@ -137,12 +136,12 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 	var streams []postings.Iterator
 	for _, k := range p.kinds {
 		if len(k.asked) == 0 {
-			streams = append(streams, placeSpots(c, k.number, k.shapes[0].number, p.q))
+			streams = append(streams, placeSpots(c, k.Number, k.shapes[0].Number, p.q))
 		}
 		for i := range k.asked {
 			var all postings.Iterator
 			if !joined { // the other stream names records of the kind
-				all = placeSpots(c, k.number, k.asked[i].Shape, p.q)
+				all = placeSpots(c, k.Number, k.asked[i].Shape, p.q)
 			}
 			streams = append(streams, k.asked[i].Find(c, &p.db.ranges, p.q.Up, all))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
@@ -107,17 +108,17 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	prepare("at first", 0)
 	s.last, s.below = heldAt{kind: kind, record: 8}, was
 	widen := func() error {
-		g := &orderAssigner{db: db, c: nil, kind: kind.number}
+		var g *order.Assigner
 		return db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
-				g.c = c
-				if err := g.rebalance(int64(was)>>postings.ShapeBits+1, 1, func(map[int64]int64) {}); err != nil {
+				g = order.NewAssigner(c, kind.Number, &db.epoch)
+				if err := g.Rebalance(int64(was)>>postings.ShapeBits+1, 1, func(map[int64]int64) {}); err != nil {
 					return err
 				}
 				prepare("before it is committed", was)
 				return nil
 			})
-			is := placeOf(g.stands[8], kind.number)
+			is := order.KeyOf(g.Stands[8], kind.Number)
 			if err == nil && is == was {
 				return false, errors.New("it did not move")
 			}

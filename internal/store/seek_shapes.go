@@ -67,7 +67,7 @@ func (e *everyShape) read(from int64) error {
 	for e.at = postings.Position(spot); ok && postings.Position(spot) == e.at; {
 		if k := e.byShape[postings.Shape(spot)]; k != nil {
 			for _, s := range k.shapes {
-				e.group = append(e.group, postings.At(e.at, s.number))
+				e.group = append(e.group, postings.At(e.at, s.Number))
 			}
 		}
 		next, more := postings.Following(spot, e.up)

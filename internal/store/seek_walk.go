@@ -7,7 +7,10 @@ import (
 	"database/sql/driver"
 	"slices"
 
+	"understudy/internal/store/catalog"
+	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -72,9 +75,9 @@ func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 			continue
 		}
 		if len(w.over) == 0 {
-			w.below = placeOf(at, 1)
+			w.below = order.KeyOf(at, 1)
 			if w.p.q.Up {
-				w.below = placeOf(at, 1<<postings.ShapeBits-1)
+				w.below = order.KeyOf(at, 1<<postings.ShapeBits-1)
 			}
 		}
 		break
@@ -108,9 +111,9 @@ func (w *walking) position() (at int64, err error) {
 		}
 	}
 	w.ended = !ok
-	slices.SortFunc(group, func(a, b *kindPlan) int { return postings.Compare(up)(a.number, b.number) })
+	slices.SortFunc(group, func(a, b *kindPlan) int { return postings.Compare(up)(a.Number, b.Number) })
 	for _, k := range group {
-		place := placeOf(at, k.number)
+		place := order.KeyOf(at, k.Number)
 		if w.below != 0 && (place < w.below) == up || place == w.below {
 			continue
 		}
@@ -123,7 +126,7 @@ func (w *walking) position() (at int64, err error) {
 // none is there is none.
 func (s *recordSearch) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
 	for _, k := range s.p.kinds {
-		args := []driver.Value{k.number, int64(slots)}
+		args := []driver.Value{k.Number, int64(records.Slots)}
 		for _, h := range places {
 			if h.kind == k {
 				args = append(args, int64(h.place)>>postings.ShapeBits)
@@ -133,13 +136,13 @@ func (s *recordSearch) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, e
 			continue
 		}
 		err := c.Query(selectShown, len(args)-2, args, func(r []driver.Value) error {
-			place := placeOf(r[0].(int64), k.number)
+			place := order.KeyOf(r[0].(int64), k.Number)
 			h := places[slices.IndexFunc(places, func(h *heldAt) bool { return h.place == place })]
-			slot := r[1].(int64) % slots
-			if h.record = r[1].(int64) / slots; s.p.since != nil && !s.p.since.has(h.record) {
+			slot := r[1].(int64) % records.Slots
+			if h.record = r[1].(int64) / records.Slots; s.p.since != nil && !s.p.since.has(h.record) {
 				return nil
 			}
-			i := slices.IndexFunc(k.shapes, func(s *shapeRow) bool { return s.slot == slot })
+			i := slices.IndexFunc(k.shapes, func(s *catalog.Shape) bool { return s.Slot == slot })
 			if i >= 0 && (h.shape == nil || i < slices.Index(k.shapes, h.shape)) {
 				h.shape, h.version, h.seen, h.state, h.since = k.shapes[i], r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
 			}

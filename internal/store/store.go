@@ -128,8 +128,6 @@ const MaxProblems = 100
 const MaxChanges = 10_000
 
 const (
-	// slots is how many shapes a kind may have; part of the format likewise.
-	slots = 64
 	// maxBlock is about how many bytes of bodies are packed as one, even when
 	// they are fewer than perBlock: a record looked for unpacks all of its block.
 	// A page of 50 calls makes four blocks of a dozen, of which two, packed, fill

@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store/names"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/spec"
 )
@@ -20,13 +21,13 @@ type current struct{ version, state int64 }
 
 // is reports whether that is the version a page shows.
 func (h current) is(version int64) bool {
-	return h.version == version && h.state&(stateInvalid|stateGone) == 0
+	return h.version == version && h.state&(records.Invalid|records.Gone) == 0
 }
 
 // supersede finds out whether a page may no longer be answered as fresh: its
 // kind was touched since it was fetched (lists), or a record in it has another
 // current version, is gone, or was touched.
-func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow, blocks *opened) error {
+func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow, blocks *records.Blocks) error {
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
 		record, err := names.Record(c, row.kind, sqlite.AppendID(nil, row.prefix, p.ID))
@@ -34,7 +35,7 @@ func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow,
 			return err
 		}
 		if record != 0 {
-			_, err = c.One(selectPresent, []driver.Value{record * slots, record*slots + slots - 1},
+			_, err = c.One(selectPresent, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
 				func(r []driver.Value) { present = r[0].(int64) > 0 })
 			if err != nil {
 				return err
@@ -49,10 +50,10 @@ func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow,
 		return err
 	}
 	now := func(r *understudy.Row) current { return held[r.Record] }
-	return supersede(p, db.kindSpec(kindName{p.Key.Source, p.Kind}), now, func(r *understudy.Row) ([]byte, error) {
-		e, err := blocks.entry(held[r.Record].version)
+	return supersede(p, db.catalog.SpecOf(p.Key.Source, p.Kind), now, func(r *understudy.Row) ([]byte, error) {
+		e, err := blocks.Entry(held[r.Record].version)
 		if err != nil {
-			return nil, skipDamaged(err)
+			return nil, records.SkipDamaged(err)
 		}
 		return e.Body, nil
 	})
@@ -65,14 +66,14 @@ func currently(c *sqlite.Conn, p *understudy.Page, row *pageRow) (map[int64]curr
 	var args []driver.Value
 	for i := range p.Rows {
 		if _, ok := held[p.Rows[i].Record]; !ok {
-			held[p.Rows[i].Record] = current{state: stateGone}
-			args = append(args, p.Rows[i].Record*slots+row.slot)
+			held[p.Rows[i].Record] = current{state: records.Gone}
+			args = append(args, p.Rows[i].Record*records.Slots+row.slot)
 		}
 	}
 	for len(args) > 0 {
 		n := min(sqlite.MaxTuples, len(args))
 		err := c.Query(selectCurrent, n, args[:n], func(r []driver.Value) error {
-			held[r[0].(int64)/slots] = current{r[1].(int64), r[2].(int64)}
+			held[r[0].(int64)/records.Slots] = current{r[1].(int64), r[2].(int64)}
 			return nil
 		})
 		if err != nil {
@@ -105,9 +106,9 @@ func supersede(p *understudy.Page, kind *spec.Kind, now func(*understudy.Row) cu
 		switch {
 		case !p.List:
 			return nil
-		case is.state&stateGone != 0 && kind != nil:
+		case is.state&records.Gone != 0 && kind != nil:
 			names = append(names, kind.ID...)
-		case is.state&stateGone == 0 && is.version != r.Version:
+		case is.state&records.Gone == 0 && is.version != r.Version:
 			text, err := body(r)
 			if err != nil {
 				return err

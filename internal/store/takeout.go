@@ -9,19 +9,20 @@ import (
 
 	"understudy/internal/store/codec"
 	"understudy/internal/store/erase"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
 // Versions implements erase.Rows.
 func (e erasable) Versions(c *sqlite.Conn) erase.Versions {
-	return erasableVersions{db: e.db, c: c, blocks: e.db.blocks(c)}
+	return erasableVersions{db: e.db, c: c, blocks: e.db.opener.Open(c)}
 }
 
 // erasableVersions is erase.Versions.
 type erasableVersions struct {
 	db     *DB
 	c      *sqlite.Conn
-	blocks *opened
+	blocks *records.Blocks
 }
 
 var (
@@ -31,14 +32,14 @@ var (
 
 // rowsOf are the first and the last number of a record's held rows.
 func rowsOf(record int64) []driver.Value {
-	return []driver.Value{record * slots, record*slots + slots - 1}
+	return []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
 }
 
 // Of implements erase.Versions.
 func (v erasableVersions) Of(record int64) (present map[int64]bool, all []int64, err error) {
 	present = map[int64]bool{}
 	err = v.c.Query(selectShapesHeld, 0, rowsOf(record), func(r []driver.Value) error {
-		if r[4].(int64)&stateGone == 0 {
+		if r[4].(int64)&records.Gone == 0 {
 			present[r[1].(int64)] = true
 		}
 		return nil
@@ -60,7 +61,7 @@ func (v erasableVersions) all(record int64) (all []int64, err error) {
 }
 
 // Entry implements erase.Versions.
-func (v erasableVersions) Entry(version int64) (*codec.Entry, error) { return v.blocks.entry(version) }
+func (v erasableVersions) Entry(version int64) (*codec.Entry, error) { return v.blocks.Entry(version) }
 
 // Erase implements erase.Versions.
 func (v erasableVersions) Erase(source, kind string, record, version int64, sparePresent bool) (taken bool, err error) {
@@ -68,13 +69,13 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 	again := false
 	err = v.c.Query(selectCurrentOf, 0, append(rowsOf(record), version), func(r []driver.Value) error {
 		current = append(current, r[0].(int64))
-		again = again || sparePresent && r[1].(int64)&stateGone == 0
+		again = again || sparePresent && r[1].(int64)&records.Gone == 0
 		return nil
 	})
 	if err != nil || again { // it came back meanwhile
 		return false, err
 	}
-	k := v.db.kind(source, kind)
+	k := v.db.catalog.Kind(source, kind)
 	if err := v.db.hide(v.c, v.blocks, k, record, func(held int64) bool { return slices.Contains(current, held) }); err != nil {
 		return false, err
 	}
@@ -83,8 +84,8 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 			return false, err
 		}
 	}
-	taken, err = v.blocks.erase(version, len(current) > 0)
-	if isMissing(err) {
+	taken, err = v.blocks.Erase(version, len(current) > 0)
+	if records.IsMissing(err) {
 		err = v.wentMeanwhile(record, version, err)
 	}
 	return taken, err
@@ -110,4 +111,4 @@ func (v erasableVersions) Forget(record int64) error {
 }
 
 // Write implements erase.Versions.
-func (v erasableVersions) Write() error { return v.blocks.write() }
+func (v erasableVersions) Write() error { return v.blocks.Write() }

@@ -30,9 +30,9 @@ func tokenOf(shape uint16, field, value string) int64 {
 	return int64(n & (1<<60 - 1))
 }
 
-// packed are the bytes that the tables have for a token: of each chunk that has
+// Packed are the bytes that the tables have for a token: of each chunk that has
 // it the difference to the token before and the postings, or the chunk's key.
-func packed(t *testing.T, path string, token int64) (all [][]byte) {
+func Packed(t *testing.T, path string, token int64) (all [][]byte) {
 	t.Helper()
 	db := raw(t, path)
 	defer db.Close()
@@ -93,7 +93,7 @@ func TestTermsLeave(t *testing.T) {
 	}
 	var were [][]byte
 	for _, number := range numbers {
-		some := packed(t, path, tokenOf(1, "to", "#"+number[len(number)-9:]))
+		some := Packed(t, path, tokenOf(1, "to", "#"+number[len(number)-9:]))
 		if len(some) == 0 {
 			t.Fatalf("%s is not in the index", number)
 		}
@@ -130,14 +130,14 @@ func TestTermsLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, number := range numbers {
-		if some := packed(t, path, tokenOf(1, "to", "#"+number[len(number)-9:])); len(some) > 0 {
+		if some := Packed(t, path, tokenOf(1, "to", "#"+number[len(number)-9:])); len(some) > 0 {
 			t.Errorf("%s is in the index", number)
 		}
 	}
 	if n := in(); n > 0 {
 		t.Errorf("what the index had of the numbers is %d times in the files", n)
 	}
-	if len(packed(t, path, tokenOf(1, "to", "#155550100"))) == 0 {
+	if len(Packed(t, path, tokenOf(1, "to", "#155550100"))) == 0 {
 		t.Error("another's number left the index")
 	}
 	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {

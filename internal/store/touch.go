@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store/names"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/request"
 )
@@ -36,20 +37,20 @@ func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int
 		return 0, sqlite.Failed(true, fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid), "touch %s %s", t.Source, t.Kind)
 	}
 	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		if err := db.number(ctx, c, t.Source, t.Kind, ""); err != nil {
+		if err := db.catalog.Enter(ctx, c, t.Source, t.Kind, ""); err != nil {
 			return false, err
 		}
-		kind := db.kind(t.Source, t.Kind)
+		kind := db.catalog.Kind(t.Source, t.Kind)
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			_, err := c.One(updateGeneration, []driver.Value{kind.number}, func(r []driver.Value) { generation = r[0].(int64) })
+			_, err := c.One(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
 			if err != nil || t.ID == "" {
 				return err
 			}
-			record, err := names.Record(c, kind.number, sqlite.AppendID(nil, kind.prefix, t.ID))
+			record, err := names.Record(c, kind.Number, sqlite.AppendID(nil, kind.Prefix, t.ID))
 			if err != nil || record == 0 {
 				return err
 			}
-			return c.Exec(updateInvalid, 0, record*slots, record*slots+slots-1)
+			return c.Exec(updateInvalid, 0, record*records.Slots, record*records.Slots+records.Slots-1)
 		})
 	})
 	if err != nil {
@@ -66,7 +67,7 @@ func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
 		return nil, err
 	}
 	defer leave()
-	number, ok := db.source(source)
+	number, ok := db.catalog.Source(source)
 	if !ok {
 		return nil, sqlite.CheckContext(ctx)
 	}
@@ -91,7 +92,7 @@ func (db *DB) Origin(ctx context.Context, source, world string) error {
 	defer leave()
 	held := ""
 	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		if err := db.number(ctx, c, source, "", ""); err != nil {
+		if err := db.catalog.Enter(ctx, c, source, "", ""); err != nil {
 			return false, err
 		}
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {

@@ -13,7 +13,9 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/inverted"
+	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 )
@@ -30,19 +32,19 @@ var (
 func (v *verifying) order() error {
 	last := int64(-1)
 	err := v.c.Query(selectAllStands, 0, nil, func(r []driver.Value) error {
-		record, at, kind := r[0].(int64)/slots, standOf(r[1]), r[2].(int64)
+		record, at, kind := r[0].(int64)/records.Slots, order.ReadPosition(r[1]), r[2].(int64)
 		switch {
 		case record == last:
 			v.problem("record %d: its rows have different places", record)
 			return nil
-		case at.at == noPosition:
+		case at.At == order.Nowhere:
 			v.problem("record %d: it has no place", record)
 			return nil
 		}
 		last = record
 		stands := int64(0)
 		for i, sign := range []int64{kind, -kind} {
-			_, err := v.c.One(selectStandsAt, []driver.Value{sign, at.at}, func(r []driver.Value) {
+			_, err := v.c.One(selectStandsAt, []driver.Value{sign, at.At}, func(r []driver.Value) {
 				if r[0].(int64) == record {
 					stands = int64(i + 1)
 				}
@@ -132,23 +134,23 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	if err := ranges.Load(v.c); err != nil {
 		return nil, err
 	}
-	blocks, kinds := v.db.blocks(v.c), v.db.kindsOfShapes()
+	blocks, kinds := v.db.opener.Open(v.c), v.db.catalog.KindsOfShapes()
 	return counts, v.c.Query(selectPresentRow, 0, nil, func(r []driver.Value) error {
-		b, err := blocks.block(r[1].(int64) / codec.PerBlock)
+		b, err := blocks.Block(r[1].(int64) / codec.PerBlock)
 		if err != nil {
-			return skipDamaged(err) // told already
+			return records.SkipDamaged(err) // told already
 		}
-		e, err := blocks.entry(r[1].(int64))
-		k := kinds[b.shape]
+		e, err := blocks.Entry(r[1].(int64))
+		k := kinds[b.Shape]
 		if err != nil || k == nil || e.Record > v.built.terms {
-			return skipDamaged(err)
+			return records.SkipDamaged(err)
 		}
-		spot, name := postings.At(standOf(r[2]).at, b.shape), func() string { return fmt.Sprintf("record %d (%s)", e.Record, e.ID) }
+		spot, name := postings.At(order.ReadPosition(r[2]).At, b.Shape), func() string { return fmt.Sprintf("record %d (%s)", e.Record, e.ID) }
 		if sums.looksAt(spot) {
 			sums.names[spot] = name()
 		}
 		f, _ := query.FactsOf(e.Parent, e.Body, nil)
-		for _, token := range ranges.Tokens(&k.terms, spot, &f, func(field string) {
+		for _, token := range ranges.Tokens(&k.Terms, spot, &f, func(field string) {
 			if sums.only == nil {
 				v.problem("%s: a time in %s lies outside of those that are looked for; run understudy store rebuild", name(), field)
 			}

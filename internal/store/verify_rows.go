@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -22,28 +23,22 @@ var (
 // blocks unpacks every block. Each version must be its record's current one or
 // be known to its past, under its hash.
 func (v *verifying) blocks() error {
-	all := v.db.blocks(v.c)
+	all := v.db.opener.Open(v.c)
 	return v.c.Query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
-		number, count := r[0].(int64), r[2].(int64)
+		number := r[0].(int64)
 		v.report.Blocks++
-		b := &block{number: number, shape: r[1].(int64)}
-		raw, err := v.db.packer.Unpack(nil, r[4].([]byte), int(r[3].(int64)))
-		if err == nil {
-			err = b.take(raw, int(count), v.db.parentField(b.shape))
-		}
+		b, err := all.Take(&records.Packed{Block: records.Block{Number: number, Shape: r[1].(int64)}, Count: int(r[2].(int64)),
+			Size: int(r[3].(int64)),
+			Body: r[4].([]byte)})
 		switch {
 		case err != nil:
 			v.problem("block %d: %v", number, err)
 		case r[5] == nil:
 			v.problem("block %d: no shape %d", number, r[1])
 		default:
-			if len(all.blocks) >= maxOpened {
-				clear(all.blocks)
-			}
-			all.blocks[number] = b
-			for i := range b.entries {
+			for i := range b.Entries {
 				version := number*codec.PerBlock + int64(i)
-				if e, err := all.entry(version); err != nil {
+				if e, err := all.Entry(version); err != nil {
 					v.problem("%v", err)
 				} else if err := v.version(e, version, r[5].(int64)); err != nil {
 					return err
@@ -65,7 +60,7 @@ func (v *verifying) version(e *codec.Entry, number, slot int64) error {
 		return nil // taken out; who needs it finds out below
 	}
 	v.report.Versions++
-	held, hash := e.Record*slots+slot, bodyHash(e.Body)
+	held, hash := e.Record*records.Slots+slot, records.BodyHash(e.Body)
 	current, same := int64(0), false
 	_, err := v.c.One(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
 		current, same = r[0].(int64), r[1].(int64) == hash
@@ -86,7 +81,7 @@ func (v *verifying) version(e *codec.Entry, number, slot int64) error {
 		return err
 	case !found:
 		v.problem("record %d (%s): version %d is neither current nor among the older ones", e.Record, e.ID, number)
-	case tag != shortHash(hash):
+	case tag != records.ShortHash(hash):
 		v.problem("record %d (%s): its version %d is not what it was", e.Record, e.ID, number)
 	}
 	return nil
@@ -105,14 +100,14 @@ var (
 
 // clocked makes sure that a version's record is found by its clock: newest, by
 // the part of the index for records as they are.
-func (v *verifying) clocked(blocks *opened, e *codec.Entry, version int64, newest bool) error {
-	b, err := blocks.block(version / codec.PerBlock)
+func (v *verifying) clocked(blocks *records.Blocks, e *codec.Entry, version int64, newest bool) error {
+	b, err := blocks.Block(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
-	return eachClock(v.c, e.Parent, func(parent int64) error {
+	return records.EachClock(v.c, e.Parent, func(parent int64) error {
 		var now driver.Value
-		_, err := v.c.One(selectClocked, []driver.Value{b.shape, parent, e.Clock, e.Record}, func(r []driver.Value) { now = r[0] })
+		_, err := v.c.One(selectClocked, []driver.Value{b.Shape, parent, e.Clock, e.Record}, func(r []driver.Value) { now = r[0] })
 		if err == nil && (now == nil || newest && now != int64(1)) {
 			v.problem("record %d (%s): it is not found by the clock %d", e.Record, e.ID, e.Clock)
 		}
@@ -122,24 +117,24 @@ func (v *verifying) clocked(blocks *opened, e *codec.Entry, version int64, newes
 
 // past looks up the other versions of records.
 func (v *verifying) past() error {
-	blocks := v.db.blocks(v.c)
+	blocks := v.db.opener.Open(v.c)
 	return v.c.Query(selectAllPast, 0, nil, func(r []driver.Value) error {
-		record, version := r[0].(int64)/slots, r[1].(int64)
+		record, version := r[0].(int64)/records.Slots, r[1].(int64)
 		if r[2] == nil {
 			return nil // its body was taken
 		}
-		switch e, err := blocks.entry(version); {
+		switch e, err := blocks.Entry(version); {
 		case err != nil:
 			v.problem("record %d: %v", record, err)
-		case e.Record != record || shortHash(bodyHash(e.Body)) != r[2].(int64):
+		case e.Record != record || records.ShortHash(records.BodyHash(e.Body)) != r[2].(int64):
 			v.problem("record %d: its version %d is not what it was", record, version)
-		case r[3] != int64(never):
+		case r[3] != int64(records.Never):
 			if err := v.clocked(blocks, e, version, false); err != nil {
 				return err
 			}
 		}
 		if r[3] == nil {
-			if _, err := madeAt(v.c, version); err != nil {
+			if _, err := records.MadeAt(v.c, version); err != nil {
 				v.problem("record %d: %v", record, err)
 			}
 		}
@@ -152,14 +147,14 @@ func (v *verifying) past() error {
 
 // clocks makes sure that what is found by its clock is there and has it.
 func (v *verifying) clocks() error {
-	blocks := v.db.blocks(v.c)
+	blocks := v.db.opener.Open(v.c)
 	return v.c.Query(selectAllClock, 0, nil, func(r []driver.Value) error {
 		record := r[0].(int64)
-		if r[3] == nil || r[4].(int64)&(stateGone|stateForgotten) != 0 {
+		if r[3] == nil || r[4].(int64)&(records.Gone|records.Forgotten) != 0 {
 			v.problem("record %d: it is found by a clock, but not held", record)
 			return nil
 		}
-		switch e, err := blocks.entry(r[3].(int64)); {
+		switch e, err := blocks.Entry(r[3].(int64)); {
 		case err != nil:
 			v.problem("record %d: %v", record, err)
 		case e.Clock != r[1].(int64) || r[2].(int64) != 0 && e.Parent != r[5].(string):
@@ -174,18 +169,18 @@ func (v *verifying) clocks() error {
 
 // held looks up the current version of every record.
 func (v *verifying) held() error {
-	blocks := v.db.blocks(v.c)
+	blocks := v.db.opener.Open(v.c)
 	return v.c.Query(selectAllHeld, 0, nil, func(r []driver.Value) error {
-		e, err := blocks.entry(r[1].(int64))
-		switch record := r[0].(int64) / slots; {
+		e, err := blocks.Entry(r[1].(int64))
+		switch record := r[0].(int64) / records.Slots; {
 		case err != nil:
 			v.problem("record %d: %v", record, err)
 		case e.Record != record:
 			v.problem("record %d: its version %d is of record %d", record, r[1], e.Record)
-		case e.Pruned() != (r[2].(int64)&stateForgotten != 0):
+		case e.Pruned() != (r[2].(int64)&records.Forgotten != 0):
 			v.problem("record %d: its version %d has lost its body", record, r[1])
 		case !e.Pruned():
-			if err := v.clocked(blocks, e, r[1].(int64), r[2].(int64)&stateGone == 0); err != nil {
+			if err := v.clocked(blocks, e, r[1].(int64), r[2].(int64)&records.Gone == 0); err != nil {
 				return err
 			}
 		}
@@ -202,7 +197,7 @@ var selectAllNames = &sqlite.Statement{Head: `SELECT n.record, n.id, k.prefix, (
 
 // names compares every id with the one in a version of its record.
 func (v *verifying) names() error {
-	blocks, last := v.db.blocks(v.c), int64(0)
+	blocks, last := v.db.opener.Open(v.c), int64(0)
 	return v.c.Query(selectAllNames, 0, nil, func(r []driver.Value) error {
 		v.report.Gone++ // until it is counted among those that are there
 		if r[0] == last {
@@ -212,7 +207,7 @@ func (v *verifying) names() error {
 		id, err := sqlite.TextID(r[2].(string), r[1].([]byte))
 		if err != nil || r[3] == nil {
 			v.problem("record %d: no version, or a broken id (%v)", r[0], err)
-		} else if e, err := blocks.entry(r[3].(int64)); err != nil {
+		} else if e, err := blocks.Entry(r[3].(int64)); err != nil {
 			v.problem("record %d: %v", r[0], err)
 		} else if e.ID != id {
 			v.problem("record %d is named %s, its version %s", r[0], id, e.ID)
@@ -231,7 +226,7 @@ var selectAllPages = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generat
 
 // pages puts every page together.
 func (v *verifying) pages() error {
-	blocks := v.db.blocks(v.c)
+	blocks := v.db.opener.Open(v.c)
 	return v.c.Query(selectAllPages, 0, nil, func(r []driver.Value) error {
 		v.report.Pages++
 		var row pageRow

@@ -8,6 +8,8 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/fts5"
+	"understudy/internal/store/order"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/words"
 )
@@ -96,12 +98,12 @@ func (v *verifying) sumWords(sums *indexSums) error {
 		return err
 	}
 	var x words.Cutter
-	blocks := v.db.blocks(v.c)
+	blocks := v.db.opener.Open(v.c)
 	return v.c.Query(selectAllPlaced, 0, nil, func(r []driver.Value) error {
-		if r[0].(int64)/slots > v.built.words {
+		if r[0].(int64)/records.Slots > v.built.words {
 			return nil
 		}
-		e := edit{is: standOf(r[2]).at}
+		e := edit{is: order.ReadPosition(r[2]).At}
 		if err := (indexer{v.db}).editOf(blocks, &e, r[1].(int64)); err != nil || e.new == nil {
 			return err
 		}
@@ -112,7 +114,7 @@ func (v *verifying) sumWords(sums *indexSums) error {
 			sums.names[e.is] = e.new.ID
 		}
 		f, _ := query.FactsOf(e.new.Parent, e.new.Body, nil)
-		x.Each(&e.kind.words, &f, e.is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
+		x.Each(&e.kind.Words, &f, e.is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
 		return sqlite.CheckContext(v.ctx)
 	})
 }

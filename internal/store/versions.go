@@ -2,7 +2,10 @@
 
 package store
 
-import "understudy/internal/store/codec"
+import (
+	"understudy/internal/store/codec"
+	"understudy/internal/store/records"
+)
 
 // rowBody is a body of a record that stands in the page more than once.
 type rowBody struct{ record, hash int64 }
@@ -51,7 +54,7 @@ func (s *saving) versions(sights []observation) error {
 
 // known is the version that row i's body already has, 0 when it is new.
 func (s *saving) known(g *observation, i int) (int64, error) {
-	if g.held && g.hash == s.hashes[i] && g.state&stateForgotten == 0 {
+	if g.held && g.hash == s.hashes[i] && g.state&records.Forgotten == 0 {
 		return g.version, nil
 	}
 	if g.rows > 1 {
@@ -72,8 +75,7 @@ func (s *saving) known(g *observation, i int) (int64, error) {
 
 // putBlocks packs bodies into blocks and returns their versions' numbers.
 func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
-	x := &s.db.scratch
-	if err := s.c.Exec(insertMade, 0, s.counters.block+1, s.at); err != nil {
+	if err := s.c.Exec(records.InsertMade, 0, s.counters.block+1, s.at); err != nil {
 		return nil, err
 	}
 	s.firstNew = (s.counters.block + 1) * codec.PerBlock
@@ -86,9 +88,7 @@ func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
 		all -= size
 		s.counters.block++
 		s.counters.given.store = true
-		x.raw = codec.AppendBlock(x.raw[:0], entries[:n])
-		x.packed = s.db.packer.Pack(x.packed[:0], x.raw)
-		err := s.c.Exec(insertBlock, 0, s.counters.block, s.shape.number, int64(n), int64(len(x.raw)), x.packed)
+		err := s.db.opener.Insert(s.c, s.counters.block, s.shape.Number, entries[:n])
 		if err != nil {
 			return nil, err
 		}

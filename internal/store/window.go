@@ -13,6 +13,8 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/catalog"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -29,7 +31,7 @@ type clockPosting struct{ clock, record int64 }
 // window is an understudy.RangeScan with its numbers.
 type window struct {
 	query.RangeScan
-	shape    *shapeRow
+	shape    *catalog.Shape
 	parent   int64
 	from, to int64        // clocks from..to-1
 	below    clockPosting // only what comes after it
@@ -63,11 +65,11 @@ type windows struct{ *DB }
 
 // window gives w its numbers; ok is false when nothing can be in it.
 func (db windows) window(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
-	s := db.shape(w.Source, w.Kind, w.Shape)
+	s := db.catalog.Shape(w.Source, w.Kind, w.Shape)
 	if s == nil {
 		return nil, false, nil
 	}
-	parent, err := parentNumber(c, w.Parent)
+	parent, err := records.ParentNumber(c, w.Parent)
 	v := &window{RangeScan: w, shape: s, parent: parent, below: begins(w)}
 	v.from, v.to = bounds(w)
 	return v, parent >= 0, err
@@ -100,7 +102,7 @@ func (db *DB) Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, er
 		if err != nil || !ok {
 			return err
 		}
-		rows, err = v.rows(ctx, c, db.blocks(c))
+		rows, err = v.rows(ctx, c, db.opener.Open(c))
 		return err
 	})
 	return rows, sqlite.Failed(false, err, "rows of %s %s", w.Source, w.Kind)
@@ -114,20 +116,20 @@ func limitOf(w query.RangeScan) int {
 	return min(w.Limit, rowsMost)
 }
 
-func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *opened) (rows []understudy.Row, err error) {
-	not := int64(stateGone | stateForgotten)
+func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *records.Blocks) (rows []understudy.Row, err error) {
+	not := int64(records.Gone | records.Forgotten)
 	if v.Open {
-		not |= stateFinal
+		not |= records.Final
 	}
 	limit := limitOf(v.RangeScan)
 	unclocked := int64(0)
 	if v.Unclocked {
 		unclocked = 1
 	}
-	args := []driver.Value{v.shape.slot, v.shape.number, v.parent, v.below.clock, v.below.record, v.from, v.to, unclocked, not, int64(limit)}
+	args := []driver.Value{v.shape.Slot, v.shape.Number, v.parent, v.below.clock, v.below.record, v.from, v.to, unclocked, not, int64(limit)}
 	err = c.Query(selectRows, 0, args, func(r []driver.Value) error {
 		version := r[2].(int64)
-		e, err := blocks.entry(version)
+		e, err := blocks.Entry(version)
 		if err != nil {
 			return err
 		}
@@ -194,10 +196,10 @@ func (db windows) recordsAt(c *sqlite.Conn, v *window, at int64) (found []record
 	if err != nil {
 		return nil, false, err
 	}
-	blocks := db.blocks(c)
+	blocks := db.opener.Open(c)
 	for _, s := range spots {
 		rec := &understudy.Record{Source: v.Source, Kind: v.Kind, Shape: v.Shape}
-		e, err := periods(db).recordAt(c, blocks, rec, s.record*slots+v.shape.slot, at)
+		e, err := periods(db).recordAt(c, blocks, rec, s.record*records.Slots+v.shape.Slot, at)
 		if errors.Is(err, understudy.ErrNotFound) {
 			continue
 		}
@@ -222,7 +224,7 @@ func (v *window) postings(c *sqlite.Conn) (postings []clockPosting, more bool, e
 	}
 	for old := range int64(2) {
 		n := 0
-		args := []driver.Value{v.shape.number, v.parent, old, v.below.clock, v.below.record, v.from, v.to, unclocked, int64(rowsAtOnce)}
+		args := []driver.Value{v.shape.Number, v.parent, old, v.below.clock, v.below.record, v.from, v.to, unclocked, int64(rowsAtOnce)}
 		err := c.Query(selectSpots, 0, args, func(r []driver.Value) error {
 			postings = append(postings, clockPosting{r[0].(int64), r[1].(int64)})
 			n++

@@ -1,7 +1,7 @@
 // Tokens of pages come from outside: whatever they are, what is read of them is
 // in them.
 
-package store
+package order
 
 import (
 	"net/url"
@@ -33,18 +33,18 @@ func FuzzFollowed(f *testing.F) {
 		for _, style := range []string{"", "cursor"} {
 			paging := spec.Paging{Style: style, Token: form, Tokens: []string{"PageToken", "after"}}
 			sp := &spec.Spec{Paging: paging, Pagings: map[string]*spec.Paging{"other": {Token: "PA{id}", Tokens: paging.Tokens}}}
-			got := followed(sp, understudy.Key{Source: "s", URI: "/list?" + query})
-			if got.id != "" && !got.after || got.up && got.id == "" {
+			got := FollowedBy(sp, understudy.Key{Source: "s", URI: "/list?" + query})
+			if got.ID != "" && !got.After || got.Up && got.ID == "" {
 				t.Errorf("followed(%q, %q) = %+v", form, query, got)
 			}
 			params, err := understudy.ParseQuery(query)
-			if err != nil && got != (follows{}) {
+			if err != nil && got != (Follows{}) {
 				t.Errorf("followed(%q, %q) = %+v, though it is no query: %v", form, query, got, err)
 			}
 			in := false
 			for _, name := range paging.Tokens {
 				value, _ := params.Get(name)
-				in = in || strings.Contains(value, got.id)
+				in = in || strings.Contains(value, got.ID)
 			}
 			if !in {
 				t.Errorf("followed(%q, %q) = %+v, which no token has", form, query, got)
@@ -52,7 +52,7 @@ func FuzzFollowed(f *testing.F) {
 			// A token made of a form is read back.
 			if id, tail, ok := strings.Cut(form, "{id}"); ok && token != "" && !strings.Contains(id+tail, "{id}") && style == "" {
 				uri := "/list?PageToken=" + url.QueryEscape(id+token+tail)
-				if got := followed(sp, understudy.Key{Source: "s", URI: uri}); got.id != token || got.up {
+				if got := FollowedBy(sp, understudy.Key{Source: "s", URI: uri}); got.ID != token || got.Up {
 					t.Errorf("followed(%q, %q) = %+v, want %q", form, uri, got, token)
 				}
 			}

@@ -1,12 +1,13 @@
-// Placer: the places of a kind as the database has them, in one transaction.
+// The positions of a kind as the database has them, in one transaction.
 
-package store
+package order
 
 import (
 	"database/sql/driver"
 	"slices"
 	"sync/atomic"
 
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
@@ -17,30 +18,36 @@ var (
 	selectLeft     = &sqlite.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
 	countPlaces    = &sqlite.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
 	selectPlaces   = &sqlite.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
-	insertPlace    = &sqlite.Statement{Head: "INSERT INTO place (kind, at, record) VALUES ", Tuple: "(?, ?, ?)"}
-	deletePlace    = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ?"}
-	updateStand    = &sqlite.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
+	// InsertPlace writes places: under the kind, or minus it for a record that is gone.
+	InsertPlace = &sqlite.Statement{Head: "INSERT INTO place (kind, at, record) VALUES ", Tuple: "(?, ?, ?)"}
+	deletePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ?"}
+	updateStand = &sqlite.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
 )
 
-// orderAssigner is the places of one kind in one transaction.
-type orderAssigner struct {
-	db   *DB
-	c    *sqlite.Conn
-	kind int64
-	left int8 // whether records of the kind are gone: 0 not known, 1 yes, -1 no
+// Assigner is the places of one kind in one transaction.
+type Assigner struct {
+	c     *sqlite.Conn
+	kind  int64
+	epoch *atomic.Int64 // odd while records have made room that are not committed
+	left  int8          // whether records of the kind are gone: 0 not known, 1 yes, -1 no
 
 	// What is taken from least to most, if that was read at once.
 	known       bool
 	least, most int64
 	taken       []int64 // rising
 
-	// shifted are records that had to make room, and where they stood before.
-	shifted map[int64]int64
-	stands  map[int64]int64 // where they stand now
+	// Shifted are records that had to make room, and where they stood before.
+	Shifted map[int64]int64
+	Stands  map[int64]int64 // where they stand now
+}
+
+// NewAssigner is what stands of a kind. epoch is made odd when records of it make room.
+func NewAssigner(c *sqlite.Conn, kind int64, epoch *atomic.Int64) *Assigner {
+	return &Assigner{c: c, kind: kind, epoch: epoch}
 }
 
 // signs are the kinds to look under: present records, and those that are gone.
-func (g *orderAssigner) signs() ([]int64, error) {
+func (g *Assigner) signs() ([]int64, error) {
 	if g.left == 0 {
 		g.left = -1
 		if _, err := g.c.One(selectLeft, []driver.Value{-g.kind}, func([]driver.Value) { g.left = 1 }); err != nil {
@@ -56,8 +63,8 @@ func (g *orderAssigner) signs() ([]int64, error) {
 // maxTaken is how many positions are read at once.
 const maxTaken = 1000
 
-// read reads what is taken in a stretch, if that is not too much.
-func (g *orderAssigner) read(least, most int64) error {
+// Read reads what is taken in a stretch, if that is not too much.
+func (g *Assigner) Read(least, most int64) error {
 	signs, err := g.signs()
 	if err != nil || least > most {
 		return err
@@ -79,40 +86,42 @@ func (g *orderAssigner) read(least, most int64) error {
 	return nil
 }
 
-func (g *orderAssigner) below(position, least int64) (int64, error) {
+// Below implements Store.
+func (g *Assigner) Below(position, least int64) (int64, error) {
 	if g.known && least >= g.least && position-1 <= g.most {
 		i, _ := slices.BinarySearch(g.taken, position)
 		if i == 0 || g.taken[i-1] < least {
-			return noPosition, nil
+			return Nowhere, nil
 		}
 		return g.taken[i-1], nil
 	}
 	return g.neighbour(selectBelow, position, least, func(a, b int64) bool { return a > b })
 }
 
-func (g *orderAssigner) above(position, most int64) (int64, error) {
+// Above implements Store.
+func (g *Assigner) Above(position, most int64) (int64, error) {
 	if g.known && position+1 >= g.least && most <= g.most {
 		i, found := slices.BinarySearch(g.taken, position)
 		if found {
 			i++
 		}
 		if i == len(g.taken) || g.taken[i] > most {
-			return noPosition, nil
+			return Nowhere, nil
 		}
 		return g.taken[i], nil
 	}
 	return g.neighbour(selectAbove, position, most, func(a, b int64) bool { return a < b })
 }
 
-func (g *orderAssigner) neighbour(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
-	found := int64(noPosition)
+func (g *Assigner) neighbour(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
+	found := int64(Nowhere)
 	signs, err := g.signs()
 	for _, kind := range signs {
 		if err != nil {
 			break
 		}
 		_, err = g.c.One(st, []driver.Value{kind, position, bound}, func(r []driver.Value) {
-			if at := r[0].(int64); found == noPosition || nearer(at, found) {
+			if at := r[0].(int64); found == Nowhere || nearer(at, found) {
 				found = at
 			}
 		})
@@ -120,7 +129,8 @@ func (g *orderAssigner) neighbour(st *sqlite.Statement, position, bound int64, n
 	return found, err
 }
 
-func (g *orderAssigner) rebalance(position int64, n int, moved func(to map[int64]int64)) error {
+// Rebalance implements Store.
+func (g *Assigner) Rebalance(position int64, n int, moved func(to map[int64]int64)) error {
 	g.known = false
 	var cerr error
 	first, low, step := rebalanced(position, n, func(low int64) (n int) {
@@ -147,30 +157,30 @@ func (g *orderAssigner) rebalance(position int64, n int, moved func(to map[int64
 			return err
 		}
 	}
-	if g.shifted == nil {
-		g.shifted, g.stands = map[int64]int64{}, map[int64]int64{}
+	if g.Shifted == nil {
+		g.Shifted, g.Stands = map[int64]int64{}, map[int64]int64{}
 	}
 	tos := make([]int64, len(rows))
 	for i, r := range rows {
 		tos[i] = first - int64(len(rows)-1-i)*step
-		if err := g.c.Exec(insertPlace, 1, r.kind, tos[i], r.record); err != nil {
+		if err := g.c.Exec(InsertPlace, 1, r.kind, tos[i], r.record); err != nil {
 			return err
 		}
-		if err := g.c.Exec(updateStand, 0, tos[i], r.record*slots, r.record*slots+slots-1); err != nil {
+		if err := g.c.Exec(updateStand, 0, tos[i], r.record*records.Slots, r.record*records.Slots+records.Slots-1); err != nil {
 			return err
 		}
-		if _, again := g.shifted[r.record]; !again {
-			g.shifted[r.record] = r.at
+		if _, again := g.Shifted[r.record]; !again {
+			g.Shifted[r.record] = r.at
 		}
-		g.stands[r.record] = tos[i]
+		g.Stands[r.record] = tos[i]
 	}
 	told := make(map[int64]int64, len(rows))
 	for i, r := range rows {
 		told[r.at] = tos[i]
 	}
 	moved(told)
-	if g.db.epoch.Load()%2 == 0 {
-		g.db.epoch.Add(1)
+	if g.epoch.Load()%2 == 0 {
+		g.epoch.Add(1)
 	}
 	return nil
 }
@@ -190,11 +200,11 @@ func rebalanced(position int64, n int, count func(low int64) int) (first, low, s
 	}
 }
 
-// afterWrite ends the odd counts of a write, whether it was committed or not.
-func (db *DB) afterWrite() {
-	for _, n := range []*atomic.Int64{&db.epoch, &db.silent} {
-		if n.Load()%2 != 0 {
-			n.Add(1)
-		}
+// Stood is where a record stands in the rows now: where it stood, unless it had
+// to make room.
+func (g *Assigner) Stood(record, before int64) int64 {
+	if at, ok := g.Stands[record]; ok {
+		return at
 	}
+	return before
 }

@@ -1,6 +1,6 @@
 // Editing opened blocks: versions are taken out, and what is left is written back.
 
-package store
+package records
 
 import (
 	"database/sql/driver"
@@ -18,22 +18,23 @@ var (
 	selectKept  = &sqlite.Statement{Head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
 		UNION SELECT coalesce(version, number) FROM past WHERE held = ?1 AND tag IS NOT NULL`}
 	selectIsOld = &sqlite.Statement{Head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
-	takeBlock   = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ? RETURNING shape, count"}
+	takeBlock   = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ? RETURNING shape"}
+	insertBlock = &sqlite.Statement{Head: "INSERT INTO block (number, shape, count, size, body) VALUES (?, ?, ?, ?, ?)"}
 	deleteBlock = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ?"}
 )
 
-// takeOut takes an older version's body out, of which the past will know no
+// TakeOut takes an older version's body out, of which the past will know no
 // more than when it was.
-func (o *opened) takeOut(version int64) (taken bool, err error) {
-	e, err := o.entry(version)
+func (o *Blocks) TakeOut(version int64) (taken bool, err error) {
+	e, err := o.Entry(version)
 	if err != nil || e.Pruned() {
 		return false, err
 	}
-	b, err := o.block(version / codec.PerBlock)
+	b, err := o.Block(version / codec.PerBlock)
 	if err != nil {
 		return false, err
 	}
-	was, held := *e, e.Record*slots+b.slot
+	was, held := *e, e.Record*Slots+b.Slot
 	newest, err := o.c.One(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
 	if err != nil || newest {
 		return false, err
@@ -47,40 +48,40 @@ func (o *opened) takeOut(version int64) (taken bool, err error) {
 	if err := o.c.Exec(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
-	return true, o.unclockOld(b.shape, held, &was)
+	return true, o.unclockOld(b.Shape, held, &was)
 }
 
-// erase takes a version's body out, and with it what its record is found by;
+// Erase takes a version's body out, and with it what its record is found by;
 // named, for a newest one that is marked as forgotten: its record's id stays.
 // taken says that it was there.
-func (o *opened) erase(version int64, named bool) (taken bool, err error) {
+func (o *Blocks) Erase(version int64, named bool) (taken bool, err error) {
 	if !named {
-		return o.takeOut(version)
+		return o.TakeOut(version)
 	}
-	e, err := o.entry(version)
+	e, err := o.Entry(version)
 	if err != nil || e.Pruned() {
 		return false, err
 	}
-	b, err := o.block(version / codec.PerBlock)
+	b, err := o.Block(version / codec.PerBlock)
 	if err != nil {
 		return false, err
 	}
-	was, held := *e, e.Record*slots+b.slot
+	was, held := *e, e.Record*Slots+b.Slot
 	if err := o.empty(version, true); err != nil {
 		return false, err
 	}
 	if err := o.c.Exec(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
-	if err := retireClock(o.c, b.shape, was.Record, &was); err != nil {
+	if err := RetireClock(o.c, b.Shape, was.Record, &was); err != nil {
 		return false, err
 	}
-	return true, o.unclockOld(b.shape, held, &was)
+	return true, o.unclockOld(b.Shape, held, &was)
 }
 
 // unclockOld makes a record not be found by the clock of a version that was
 // taken out, unless another one had it too.
-func (o *opened) unclockOld(shape, held int64, was *codec.Entry) error {
+func (o *Blocks) unclockOld(shape, held int64, was *codec.Entry) error {
 	found, err := o.c.One(selectIsOld, []driver.Value{shape, int64(0), was.Clock, was.Record}, func([]driver.Value) {})
 	if err != nil || !found {
 		return err
@@ -90,7 +91,7 @@ func (o *opened) unclockOld(shape, held int64, was *codec.Entry) error {
 		return err
 	}
 	for _, v := range kept {
-		e, err := o.entry(v)
+		e, err := o.Entry(v)
 		if err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func (o *opened) unclockOld(shape, held int64, was *codec.Entry) error {
 			return nil
 		}
 	}
-	return eachClock(o.c, was.Parent, func(parent int64) error {
+	return EachClock(o.c, was.Parent, func(parent int64) error {
 		return o.c.Exec(deleteClock, 0, shape, parent, int64(1), was.Clock, was.Record)
 	})
 }
@@ -112,19 +113,19 @@ func heldVersions(c *sqlite.Conn, held int64) (versions []int64, err error) {
 	return versions, err
 }
 
-// edit is block for one that is going to be changed.
-func (o *opened) edit(number int64) (*block, error) {
-	b, err := o.block(number)
+// Edit is block for one that is going to be changed.
+func (o *Blocks) Edit(number int64) (*Block, error) {
+	b, err := o.Block(number)
 	if err == nil {
-		b.changed = true
+		b.Changed = true
 	}
 	return b, err
 }
 
 // empty takes a body out. What rests on it gets its body whole, so that
 // nothing of this one is left anywhere; its record's id stays when named.
-func (o *opened) empty(version int64, named bool) error {
-	e, err := o.entry(version)
+func (o *Blocks) empty(version int64, named bool) error {
+	e, err := o.Entry(version)
 	if err != nil {
 		return err
 	}
@@ -133,12 +134,12 @@ func (o *opened) empty(version int64, named bool) error {
 			return err
 		}
 	}
-	b, err := o.edit(version / codec.PerBlock)
+	b, err := o.Edit(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
-	if e = &b.entries[version%codec.PerBlock]; named {
-		if e, err = o.entry(version); err != nil {
+	if e = &b.Entries[version%codec.PerBlock]; named {
+		if e, err = o.Entry(version); err != nil {
 			return err
 		}
 		*e = codec.Entry{Record: e.Record, ID: e.ID}
@@ -149,12 +150,12 @@ func (o *opened) empty(version int64, named bool) error {
 }
 
 // raise makes the versions whole that rest on one.
-func (o *opened) raise(version, record int64) error {
-	b, err := o.block(version / codec.PerBlock)
+func (o *Blocks) raise(version, record int64) error {
+	b, err := o.Block(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
-	kept, err := heldVersions(o.c, record*slots+b.slot)
+	kept, err := heldVersions(o.c, record*Slots+b.Slot)
 	if err != nil {
 		return err
 	}
@@ -162,57 +163,68 @@ func (o *opened) raise(version, record int64) error {
 		if v >= version {
 			continue
 		}
-		e, err := o.entry(v)
+		e, err := o.Entry(v)
 		if err != nil {
 			return err
 		}
 		if e.Delta == nil || e.Delta.Base != version {
 			continue
 		}
-		b, err := o.edit(v / codec.PerBlock)
+		b, err := o.Edit(v / codec.PerBlock)
 		if err != nil {
 			return err
 		}
-		if e, err = o.entry(v); err != nil {
+		if e, err = o.Entry(v); err != nil {
 			return err
 		}
 		e.Delta = nil
-		b.entries[v%codec.PerBlock] = *e
+		b.Entries[v%codec.PerBlock] = *e
 	}
 	return nil
 }
 
-// write writes what was changed; a block in which nothing is left is deleted.
-func (o *opened) write() error {
-	for _, b := range o.blocks {
-		if !b.changed {
+// Write writes what was changed; a block in which nothing is left is deleted.
+func (o *Blocks) Write() error {
+	for _, b := range o.open {
+		if !b.Changed {
 			continue
 		}
-		if err := o.db.putBlock(o.c, b); err != nil {
+		if err := o.From.put(o.c, b); err != nil {
 			return err
 		}
-		b.changed = false
+		b.Changed = false
 	}
 	return nil
 }
 
-// putBlock writes a block back, or deletes it when nothing is left in it.
-func (db *DB) putBlock(c *sqlite.Conn, b *block) error {
-	if !slices.ContainsFunc(b.entries, func(e codec.Entry) bool { return !e.Pruned() || e.ID != "" }) {
-		return c.Exec(deleteBlock, 0, b.number)
+// put writes a block back, or deletes it when nothing is left in it.
+func (o *Opener) put(c *sqlite.Conn, b *Block) error {
+	if !slices.ContainsFunc(b.Entries, func(e codec.Entry) bool { return !e.Pruned() || e.ID != "" }) {
+		return c.Exec(deleteBlock, 0, b.Number)
 	}
-	x := &db.scratch
-	x.raw = codec.AppendBlock(x.raw[:0], b.entries)
-	x.packed = db.packer.Pack(x.packed[:0], x.raw)
 	// Most blocks shrink when they are written back. An update would leave each
 	// alone on its leaf of the tree; a row that goes makes SQLite join leaves.
-	var shape, count int64
-	found, err := c.One(takeBlock, []driver.Value{b.number}, func(r []driver.Value) { shape, count = r[0].(int64), r[1].(int64) })
+	var shape int64
+	found, err := c.One(takeBlock, []driver.Value{b.Number}, func(r []driver.Value) { shape = r[0].(int64) })
 	if err == nil && !found {
-		err = sqlite.Damaged("block %d is missing", b.number)
+		err = sqlite.Damaged("block %d is missing", b.Number)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Exec(insertBlock, 0, b.number, shape, count, int64(len(x.raw)), x.packed)
+	return o.Insert(c, b.Number, shape, b.Entries)
 }
+
+// Insert writes a new block.
+func (o *Opener) Insert(c *sqlite.Conn, number, shape int64, entries []codec.Entry) error {
+	o.raw = codec.AppendBlock(o.raw[:0], entries)
+	o.written = o.Packer.Pack(o.written[:0], o.raw)
+	err := c.Exec(insertBlock, 0, number, shape, int64(len(entries)), int64(len(o.raw)), o.written)
+	if cap(o.raw) > maxRoom {
+		o.raw, o.written = nil, nil
+	}
+	return err
+}
+
+// maxRoom is how much memory one large block may leave behind.
+const maxRoom = 1 << 20

@@ -6,7 +6,7 @@
 // placed between their neighbours, in the second of their clock where that
 // lies between those of their neighbours.
 
-package store
+package order
 
 import (
 	"slices"
@@ -14,37 +14,37 @@ import (
 	"understudy/internal/store/postings"
 )
 
-// orderAssignment is a row of a page, or what its page follows, and where it stands.
-type orderAssignment struct {
-	at     int64 // its position; noPosition: none yet
-	shown  bool  // a page has shown it there; else its clock alone has placed it
-	second int64 // the natural one; noSecond: none
+// Assignment is a row of a page, or what its page follows, and where it stands.
+type Assignment struct {
+	At     int64 // its position; Nowhere: none yet
+	Shown  bool  // a page has shown it there; else its clock alone has placed it
+	Second int64 // the natural one; NoSecond: none
 
 	fixed bool // it stays where it is
 	fits  bool // its second goes with those around it
 }
 
-// orderStore is where the records of a kind stand.
-type orderStore interface {
-	// below is the highest position that is taken below one, from least on,
-	// noPosition when there is none; above the lowest above one, up to most.
-	below(position, least int64) (int64, error)
-	above(position, most int64) (int64, error)
+// Store is where the records of a kind stand.
+type Store interface {
+	// Below is the highest position that is taken below one, from least on,
+	// Nowhere when there is none; above the lowest above one, up to most.
+	Below(position, least int64) (int64, error)
+	Above(position, most int64) (int64, error)
 	// widen makes room for n more just below a position, by moving those that
 	// stand below it further apart; it tells where those that move stand then.
-	rebalance(position int64, n int, moved func(to map[int64]int64)) error
+	Rebalance(position int64, n int, moved func(to map[int64]int64)) error
 }
 
-// placedPage is a list page being placed.
-type placedPage struct {
-	orderStore
-	rows   []*orderAssignment
-	top    *orderAssignment // a record all rows stand below; nil: none is known
-	bottom *orderAssignment // a record all rows stand above
-	after  bool             // others stand above the rows, though none is known
-	// next finds bottom, when that matters; nil when there is none.
-	next func() (*orderAssignment, error)
-	all  []*orderAssignment // top, rows and bottom
+// Page is a list page being placed.
+type Page struct {
+	Store
+	Rows   []*Assignment
+	Top    *Assignment // a record all rows stand below; nil: none is known
+	Bottom *Assignment // a record all rows stand above
+	After  bool        // others stand above the rows, though none is known
+	// Next finds bottom, when that matters; nil when there is none.
+	Next func() (*Assignment, error)
+	all  []*Assignment // top, rows and bottom
 }
 
 // The weights of rows. One that a page has shown outweighs three others. What a
@@ -56,50 +56,50 @@ const (
 )
 
 // weight is a row's weight among others.
-func (p *orderAssignment) weight() int {
-	if p.shown {
+func (p *Assignment) weight() int {
+	if p.Shown {
 		return weightShown
 	}
 	return weightAlone
 }
 
 // secondNow is the second a row stands in, or would.
-func (p *orderAssignment) secondNow() int64 {
-	if p.at != noPosition {
-		return postings.Second(p.at)
+func (p *Assignment) secondNow() int64 {
+	if p.At != Nowhere {
+		return postings.Second(p.At)
 	}
-	return p.second
+	return p.Second
 }
 
-// place places all rows.
-func (g *placedPage) place() error {
-	all := make([]*orderAssignment, 0, len(g.rows)+2)
-	if g.top != nil {
-		all = append(all, g.top)
+// Place places all rows.
+func (g *Page) Place() error {
+	all := make([]*Assignment, 0, len(g.Rows)+2)
+	if g.Top != nil {
+		all = append(all, g.Top)
 	}
-	all = append(all, g.rows...)
-	if g.bottom != nil {
-		all = append(all, g.bottom)
+	all = append(all, g.Rows...)
+	if g.Bottom != nil {
+		all = append(all, g.Bottom)
 	}
 	if g.all = all; !inPlace(all) {
 		g.choose(all)
 		// What is not in the page stays where it is; when it stands oddly it says
 		// nothing.
-		all = slices.DeleteFunc(slices.Clone(all), func(p *orderAssignment) bool { return (p == g.top || p == g.bottom) && !p.fixed })
+		all = slices.DeleteFunc(slices.Clone(all), func(p *Assignment) bool { return (p == g.Top || p == g.Bottom) && !p.fixed })
 		if err := g.fill(all); err != nil {
 			return err
 		}
 	}
-	for _, r := range g.rows {
-		r.shown = true
+	for _, r := range g.Rows {
+		r.Shown = true
 	}
 	return nil
 }
 
 // inPlace reports whether all have places already that fall.
-func inPlace(all []*orderAssignment) bool {
+func inPlace(all []*Assignment) bool {
 	for i, p := range all {
-		if p.at == noPosition || i > 0 && all[i-1].at <= p.at {
+		if p.At == Nowhere || i > 0 && all[i-1].At <= p.At {
 			return false
 		}
 	}
@@ -107,37 +107,37 @@ func inPlace(all []*orderAssignment) bool {
 }
 
 // choose says which rows stay where they are, and which stand in their second.
-func (g *placedPage) choose(all []*orderAssignment) {
-	timed := make([]*orderAssignment, 0, len(all))
+func (g *Page) choose(all []*Assignment) {
+	timed := make([]*Assignment, 0, len(all))
 	for _, p := range all {
-		if p.fixed, p.fits = false, false; p.secondNow() != noSecond {
+		if p.fixed, p.fits = false, false; p.secondNow() != NoSecond {
 			timed = append(timed, p)
 		}
 	}
-	weight := func(p *orderAssignment) int {
-		if p == g.top && p.shown {
+	weight := func(p *Assignment) int {
+		if p == g.Top && p.Shown {
 			return weightCertain
 		}
 		return p.weight()
 	}
 	// By seconds, which may be the same, and then by positions.
-	timed = falling(timed, (*orderAssignment).secondNow, weight, false)
-	var placed []*orderAssignment
+	timed = falling(timed, (*Assignment).secondNow, weight, false)
+	var placed []*Assignment
 	for _, p := range timed {
-		if p.fits = true; p.at != noPosition {
+		if p.fits = true; p.At != Nowhere {
 			placed = append(placed, p)
 		}
 	}
-	for _, p := range falling(placed, func(p *orderAssignment) int64 { return p.at }, weight, true) {
+	for _, p := range falling(placed, func(p *Assignment) int64 { return p.At }, weight, true) {
 		p.fixed = true
 	}
 }
 
 // falling is the heaviest subsequence whose keys fall, or, unless strictly, do
 // not rise.
-func falling(all []*orderAssignment, key func(*orderAssignment) int64, weight func(*orderAssignment) int,
-	strictly bool) []*orderAssignment {
-	if ok := slices.IsSortedFunc(all, func(a, b *orderAssignment) int { return compareFalling(key(a), key(b), strictly) }); ok {
+func falling(all []*Assignment, key func(*Assignment) int64, weight func(*Assignment) int,
+	strictly bool) []*Assignment {
+	if ok := slices.IsSortedFunc(all, func(a, b *Assignment) int { return compareFalling(key(a), key(b), strictly) }); ok {
 		return all
 	}
 	keys := make([]int64, len(all))
@@ -177,7 +177,7 @@ func falling(all []*orderAssignment, key func(*orderAssignment) int64, weight fu
 			last = one
 		}
 	}
-	var chosen []*orderAssignment
+	var chosen []*Assignment
 	for i := last.row; i >= 0; i = from[i] {
 		chosen = append(chosen, all[i])
 	}

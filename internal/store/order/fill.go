@@ -1,6 +1,6 @@
 // Filling in: rows without a place get one between those that keep theirs.
 
-package store
+package order
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 )
 
 // fill places the rows that do not stay, run by run between those that do.
-func (g *placedPage) fill(all []*orderAssignment) error {
+func (g *Page) fill(all []*Assignment) error {
 	for i := 0; i < len(all); {
 		if all[i].fixed {
 			i++
@@ -21,7 +21,7 @@ func (g *placedPage) fill(all []*orderAssignment) error {
 		for end < len(all) && !all[end].fixed {
 			end++
 		}
-		var above, below *orderAssignment
+		var above, below *Assignment
 		if i > 0 {
 			above = all[i-1]
 		}
@@ -37,16 +37,16 @@ func (g *placedPage) fill(all []*orderAssignment) error {
 }
 
 // run places rows that stand between two that stay, or one, or none.
-func (g *placedPage) run(rows []*orderAssignment, above, below *orderAssignment) error {
+func (g *Page) run(rows []*Assignment, above, below *Assignment) error {
 	for _, r := range rows {
-		if r.at = noPosition; !r.fits {
+		if r.At = Nowhere; !r.fits {
 			continue
 		}
-		if above != nil && r.second > postings.Second(above.at) || below != nil && r.second < postings.Second(below.at) || r.second == noSecond {
+		if above != nil && r.Second > postings.Second(above.At) || below != nil && r.Second < postings.Second(below.At) || r.Second == NoSecond {
 			r.fits = false
 		}
 	}
-	if below == nil && g.next != nil {
+	if below == nil && g.Next != nil {
 		var err error
 		if below, err = g.nextBelow(rows, above); err != nil {
 			return err
@@ -59,7 +59,7 @@ func (g *placedPage) run(rows []*orderAssignment, above, below *orderAssignment)
 	}
 	for i := first; i < len(rows); {
 		end := i + 1
-		for end < len(rows) && (!rows[end].fits || rows[i].fits && rows[end].second == rows[i].second) {
+		for end < len(rows) && (!rows[end].fits || rows[i].fits && rows[end].Second == rows[i].Second) {
 			end++
 		}
 		if err := g.group(rows[i:end], above, below); err != nil {
@@ -81,17 +81,17 @@ func (g *placedPage) run(rows []*orderAssignment, above, below *orderAssignment)
 
 // nextBelow is what the page that follows begins with, when rows may have to
 // be told apart from it.
-func (g *placedPage) nextBelow(rows []*orderAssignment, above *orderAssignment) (*orderAssignment, error) {
-	next, err := g.next()
-	g.next = nil
-	if err != nil || next == nil || next.at == noPosition {
+func (g *Page) nextBelow(rows []*Assignment, above *Assignment) (*Assignment, error) {
+	next, err := g.Next()
+	g.Next = nil
+	if err != nil || next == nil || next.At == Nowhere {
 		return nil, err
 	}
-	if above != nil && next.at >= above.at {
+	if above != nil && next.At >= above.At {
 		return nil, nil
 	}
 	for _, r := range rows { // it stands oddly, or they do: their clocks say more
-		if r.fits && r.second < postings.Second(next.at) {
+		if r.fits && r.Second < postings.Second(next.At) {
 			return nil, nil
 		}
 	}
@@ -101,53 +101,53 @@ func (g *placedPage) nextBelow(rows []*orderAssignment, above *orderAssignment) 
 
 // group places rows of one second, and such that do not fit, right below each
 // other.
-func (g *placedPage) group(rows []*orderAssignment, above, below *orderAssignment) error {
-	second := int64(noSecond)
+func (g *Page) group(rows []*Assignment, above, below *Assignment) error {
+	second := int64(NoSecond)
 	if rows[0].fits {
-		second = rows[0].second
+		second = rows[0].Second
 	}
 	switch {
-	case above != nil && (second == noSecond || postings.Second(above.at) <= second): // before it when many stand above
+	case above != nil && (second == NoSecond || postings.Second(above.At) <= second): // before it when many stand above
 		return g.under(rows, above, below, second)
-	case below != nil && (second == noSecond || postings.Second(below.at) == second):
+	case below != nil && (second == NoSecond || postings.Second(below.At) == second):
 		most := int64(math.MaxInt64)
 		if above != nil {
-			most = above.at
+			most = above.At
 		}
-		if second == noSecond {
+		if second == NoSecond {
 			return g.over(rows, below, most)
 		}
 		// No further than their second: what comes alone later goes above all it has.
 		_, last := postings.SecondBounds(second)
 		most = min(most, last+1)
-		if above != nil || !g.after {
+		if above != nil || !g.After {
 			// They are the newest of their second: newer, too, than what stood above
 			// what they are above and is gone.
-			switch taken, err := g.below(last+1, below.at); {
+			switch taken, err := g.Below(last+1, below.At); {
 			case err != nil:
 				return err
-			case taken > below.at:
-				below = &orderAssignment{at: taken}
+			case taken > below.At:
+				below = &Assignment{At: taken}
 			}
 		}
 		return g.over(rows, below, most)
 	}
 	first, last := postings.SecondBounds(second)
-	taken, err := g.below(last+1, first)
+	taken, err := g.Below(last+1, first)
 	if err != nil {
 		return err
 	}
-	if taken >= first && above == nil && g.after {
+	if taken >= first && above == nil && g.After {
 		// What stands above the page is not known yet; others of that second most
 		// likely do.
-		lowest, err := g.above(first-1, last)
+		lowest, err := g.Above(first-1, last)
 		if err != nil {
 			return err
 		}
-		return g.under(rows, &orderAssignment{at: lowest}, below, second)
+		return g.under(rows, &Assignment{At: lowest}, below, second)
 	}
 	if taken >= first { // others of that second, which stand below the page
-		return g.over(rows, &orderAssignment{at: taken}, last+1)
+		return g.over(rows, &Assignment{At: taken}, last+1)
 	}
 	step := min(apartFrom, postings.Within/2/int64(len(rows)+1))
 	if step == 0 {
@@ -158,50 +158,50 @@ func (g *placedPage) group(rows []*orderAssignment, above, below *orderAssignmen
 		middle = first + needed
 	}
 	for i, r := range rows {
-		r.at = middle - int64(i)*step
+		r.At = middle - int64(i)*step
 	}
 	return nil
 }
 
 // under places rows right below one, within its second while that has room.
-func (g *placedPage) under(rows []*orderAssignment, above, below *orderAssignment, second int64) error {
+func (g *Page) under(rows []*Assignment, above, below *Assignment, second int64) error {
 	n := int64(len(rows))
 	for again := false; ; again = true {
-		floor := above.at - apartFrom*(n+1)
-		taken, err := g.below(above.at, floor)
+		floor := above.At - apartFrom*(n+1)
+		taken, err := g.Below(above.At, floor)
 		if err != nil {
 			return err
 		}
 		floor = max(floor, taken)
 		if below != nil {
-			floor = max(floor, below.at)
+			floor = max(floor, below.At)
 		}
-		if second != noSecond {
-			if first, _ := postings.SecondBounds(second); above.at-max(floor, first-1) > 4*n {
+		if second != NoSecond {
+			if first, _ := postings.SecondBounds(second); above.At-max(floor, first-1) > 4*n {
 				floor = max(floor, first-1)
 			}
 		}
-		step := min(apartFrom, (above.at-floor)/(n+1))
+		step := min(apartFrom, (above.At-floor)/(n+1))
 		if step > 0 {
 			for i, r := range rows {
-				r.at = above.at - int64(i+1)*step
+				r.At = above.At - int64(i+1)*step
 			}
 			return nil
 		}
 		if again {
-			return sqlite.Damaged("there is no place below %d", above.at)
+			return sqlite.Damaged("there is no place below %d", above.At)
 		}
-		if err := g.rebalance(above.at, len(rows), g.moved); err != nil {
+		if err := g.Rebalance(above.At, len(rows), g.moved); err != nil {
 			return err
 		}
 	}
 }
 
 // moved keeps what is known of the rows right when one of them has moved.
-func (g *placedPage) moved(to map[int64]int64) {
+func (g *Page) moved(to map[int64]int64) {
 	for _, p := range g.all {
-		if at, ok := to[p.at]; ok {
-			p.at = at
+		if at, ok := to[p.At]; ok {
+			p.At = at
 		}
 	}
 }
@@ -212,24 +212,24 @@ const fewOf = 1 << 14
 
 // over places rows above one and below most: right above it or, where there is
 // no room, above others that stand there and are not in the page.
-func (g *placedPage) over(rows []*orderAssignment, below *orderAssignment, most int64) error {
+func (g *Page) over(rows []*Assignment, below *Assignment, most int64) error {
 	n := int64(len(rows))
-	for floor := below.at; ; {
+	for floor := below.At; ; {
 		ceiling := min(most, floor+apartFrom*(n+1))
-		taken, err := g.above(floor, ceiling)
+		taken, err := g.Above(floor, ceiling)
 		if err != nil {
 			return err
 		}
-		if taken != noPosition {
+		if taken != Nowhere {
 			ceiling = taken
 		}
 		step := (ceiling - floor) / (n + 1)
-		if taken == noPosition && most != math.MaxInt64 {
+		if taken == Nowhere && most != math.MaxInt64 {
 			step = min(step, max(1, (most-floor)/(4*n+fewOf))) // what comes later stands above
 		}
 		if step > 0 {
 			for i, r := range rows {
-				r.at = floor + (n-int64(i))*step
+				r.At = floor + (n-int64(i))*step
 			}
 			return nil
 		}
@@ -237,32 +237,32 @@ func (g *placedPage) over(rows []*orderAssignment, below *orderAssignment, most 
 			if !slices.Contains(g.all, below) {
 				below = nil // it moves, and is not told
 			}
-			return g.under(rows, &orderAssignment{at: most}, below, noSecond)
+			return g.under(rows, &Assignment{At: most}, below, NoSecond)
 		}
 		floor = ceiling
 	}
 }
 
 // timeless places rows of which nothing is known but their order.
-func (g *placedPage) timeless(rows []*orderAssignment) error {
-	lowest, err := g.above(timeless-timelessRoom, timeless+timelessRoom)
+func (g *Page) timeless(rows []*Assignment) error {
+	lowest, err := g.Above(timeless-timelessRoom, timeless+timelessRoom)
 	if err != nil {
 		return err
 	}
-	if lowest == noPosition {
+	if lowest == Nowhere {
 		for i, r := range rows {
-			r.at = timeless - int64(i)*apartFrom
+			r.At = timeless - int64(i)*apartFrom
 		}
 		return nil
 	}
-	if g.after {
-		return g.under(rows, &orderAssignment{at: lowest}, nil, noSecond)
+	if g.After {
+		return g.under(rows, &Assignment{At: lowest}, nil, NoSecond)
 	}
-	highest, err := g.below(timeless+timelessRoom, lowest)
+	highest, err := g.Below(timeless+timelessRoom, lowest)
 	if err != nil {
 		return err
 	}
-	return g.over(rows, &orderAssignment{at: highest}, timeless+timelessRoom)
+	return g.over(rows, &Assignment{At: highest}, timeless+timelessRoom)
 }
 
 // timelessRoom is how far from timeless records without a time may stand.

@@ -1,6 +1,6 @@
 // Where in its list a page begins, by its key.
 
-package store
+package order
 
 import (
 	"testing"
@@ -20,18 +20,18 @@ func TestFollowed(t *testing.T) {
 	if err := sp.Compile(); err != nil {
 		t.Fatal(err)
 	}
-	for query, want := range map[string]follows{
+	for query, want := range map[string]Follows{
 		"":                                  {},
-		"starting_after=ch_1":               {id: "ch_1", after: true},
-		"ending_before=ch_1":                {after: true},
-		"PageToken=PAch_1":                  {id: "ch_1", after: true},
-		"PageToken=PBch_1":                  {id: "ch_1", after: true, up: true},
-		"Before=PAch_1":                     {after: true},
-		"PageToken=ch_1&limit=2":            {after: true},
-		"ending_before=&starting_after=c":   {id: "c", after: true},
-		"ending_before=ch_1&PageToken=PAch": {id: "ch", after: true},
+		"starting_after=ch_1":               {ID: "ch_1", After: true},
+		"ending_before=ch_1":                {After: true},
+		"PageToken=PAch_1":                  {ID: "ch_1", After: true},
+		"PageToken=PBch_1":                  {ID: "ch_1", After: true, Up: true},
+		"Before=PAch_1":                     {After: true},
+		"PageToken=ch_1&limit=2":            {After: true},
+		"ending_before=&starting_after=c":   {ID: "c", After: true},
+		"ending_before=ch_1&PageToken=PAch": {ID: "ch", After: true},
 	} {
-		if got := followed(sp, understudy.Key{Source: "s", URI: "/charges?" + query}); got != want {
+		if got := FollowedBy(sp, understudy.Key{Source: "s", URI: "/charges?" + query}); got != want {
 			t.Errorf("%q: %+v, want %+v", query, got, want)
 		}
 	}

@@ -1,7 +1,7 @@
 // Placing: whatever stands where, the rows of a page come to stand below each
 // other, and none where another is.
 
-package store
+package order
 
 import (
 	"fmt"
@@ -23,48 +23,48 @@ func TestPlacing(t *testing.T) {
 			_, last := postings.SecondBounds(second.Draw(t, "second"))
 			near := rapid.SampledFrom([]int64{0, 1, 2, 3, 8, apartFrom, postings.Within / 2, postings.Within - 1}).Draw(t, "near")
 			if at := last - near; ground.of[at] == nil {
-				ground.put(&placedRecord{at: noPosition}, at)
+				ground.put(&placedRecord{at: Nowhere}, at)
 			}
 		}
 		others := slices.Clone(ground.at)
-		var rows []*orderAssignment
+		var rows []*Assignment
 		for range rapid.IntRange(1, 3).Draw(t, "runs") {
-			of := int64(noSecond)
+			of := int64(NoSecond)
 			if rapid.Bool().Draw(t, "timed") {
 				of = second.Draw(t, "of")
 			}
 			for range rapid.SampledFrom([]int{1, 2, 50, 300, 1000}).Draw(t, "rows") {
-				rows = append(rows, &orderAssignment{at: noPosition, second: of})
+				rows = append(rows, &Assignment{At: Nowhere, Second: of})
 			}
 		}
-		page := &placedPage{orderStore: ground, rows: rows, after: rapid.Bool().Draw(t, "after")}
-		pick := func(name string, page *placedPage) *orderAssignment {
+		page := &Page{Store: ground, Rows: rows, After: rapid.Bool().Draw(t, "after")}
+		pick := func(name string, page *Page) *Assignment {
 			if len(others) == 0 || !rapid.Bool().Draw(t, name) {
 				return nil
 			}
 			at := rapid.SampledFrom(others).Draw(t, name+" at")
-			return &orderAssignment{at: at, shown: true, second: postings.Second(at)}
+			return &Assignment{At: at, Shown: true, Second: postings.Second(at)}
 		}
-		page.top = pick("top", page)
+		page.Top = pick("top", page)
 		if next := pick("next", page); next != nil {
-			page.next = func() (*orderAssignment, error) { return next, nil }
+			page.Next = func() (*Assignment, error) { return next, nil }
 		}
 		placesFall(t, ground, page)
 	})
 }
 
 // placesFall places a page and looks where its rows stand.
-func placesFall(t interface{ Fatal(...any) }, ground *taken, page *placedPage) {
-	if err := page.place(); err != nil {
+func placesFall(t interface{ Fatal(...any) }, ground *taken, page *Page) {
+	if err := page.Place(); err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range page.rows {
-		if r.at == noPosition || ground.of[r.at] != nil {
-			t.Fatal(fmt.Sprintf("row %d stands at %d, where another is", i, r.at))
+	for i, r := range page.Rows {
+		if r.At == Nowhere || ground.of[r.At] != nil {
+			t.Fatal(fmt.Sprintf("row %d stands at %d, where another is", i, r.At))
 		}
-		if i > 0 && r.at >= page.rows[i-1].at {
-			t.Fatal(fmt.Sprintf("row %d (second %d) stands at %d, not below %d (second %d)", i, r.second, r.at, page.rows[i-1].at,
-				page.rows[i-1].second))
+		if i > 0 && r.At >= page.Rows[i-1].At {
+			t.Fatal(fmt.Sprintf("row %d (second %d) stands at %d, not below %d (second %d)", i, r.Second, r.At, page.Rows[i-1].At,
+				page.Rows[i-1].Second))
 		}
 	}
 }
@@ -74,13 +74,13 @@ func placesFall(t interface{ Fatal(...any) }, ground *taken, page *placedPage) {
 func TestTheNextPageMakesRoom(t *testing.T) {
 	ground := &taken{of: map[int64]*placedRecord{}}
 	first, _ := postings.SecondBounds(100)
-	next := &placedRecord{at: noPosition}
+	next := &placedRecord{at: Nowhere}
 	ground.put(next, first+10)
-	above := &orderAssignment{at: first + 11, shown: true, second: 100}
-	page := &placedPage{orderStore: ground, rows: []*orderAssignment{above, {at: noPosition, second: 100}}}
-	page.next = func() (*orderAssignment, error) { return next.placing(), nil }
+	above := &Assignment{At: first + 11, Shown: true, Second: 100}
+	page := &Page{Store: ground, Rows: []*Assignment{above, {At: Nowhere, Second: 100}}}
+	page.Next = func() (*Assignment, error) { return next.placing(), nil }
 	placesFall(t, ground, page)
-	if last := page.rows[1].at; last <= next.at {
+	if last := page.Rows[1].At; last <= next.at {
 		t.Errorf("the last row stands at %d, the next page at %d", last, next.at)
 	}
 }
@@ -88,13 +88,13 @@ func TestTheNextPageMakesRoom(t *testing.T) {
 // Rows without a time fill the seconds below the row they follow, beyond that
 // of the next one with a time.
 func TestManyRowsWithoutATime(t *testing.T) {
-	top := &orderAssignment{shown: true, second: 101}
-	top.at, _ = postings.SecondBounds(top.second)
-	page := &placedPage{orderStore: &taken{of: map[int64]*placedRecord{}}, top: top}
+	top := &Assignment{Shown: true, Second: 101}
+	top.At, _ = postings.SecondBounds(top.Second)
+	page := &Page{Store: &taken{of: map[int64]*placedRecord{}}, Top: top}
 	for range 300 {
-		page.rows = append(page.rows, &orderAssignment{at: noPosition, second: noSecond})
+		page.Rows = append(page.Rows, &Assignment{At: Nowhere, Second: NoSecond})
 	}
-	page.rows = append(page.rows, &orderAssignment{at: noPosition, second: 100})
+	page.Rows = append(page.Rows, &Assignment{At: Nowhere, Second: 100})
 	placesFall(t, &taken{of: map[int64]*placedRecord{}}, page)
 }
 
@@ -105,7 +105,7 @@ type countingGround struct {
 }
 
 func (g *countingGround) rebalance(position int64, n int, moved func(to map[int64]int64)) error {
-	return g.taken.rebalance(position, n, func(to map[int64]int64) {
+	return g.taken.Rebalance(position, n, func(to map[int64]int64) {
 		g.moved += len(to)
 		moved(to)
 	})
@@ -116,26 +116,26 @@ func (g *countingGround) rebalance(position int64, n int, moved func(to map[int6
 // that moves a few thousand takes longer than a save may.
 func TestManyOfOneSecondComeAlone(t *testing.T) {
 	ground := &countingGround{taken: &taken{of: map[int64]*placedRecord{}}}
-	newest := &placedRecord{at: noPosition}
+	newest := &placedRecord{at: Nowhere}
 	_, last := postings.SecondBounds(100)
 	for n := range 20_000 {
-		page := &placedPage{orderStore: ground, rows: []*orderAssignment{{at: noPosition, second: 100}}}
+		page := &Page{Store: ground, Rows: []*Assignment{{At: Nowhere, Second: 100}}}
 		if n%3 == 1 {
 			known := newest.placing()
-			known.second = 100
-			page.rows = append(page.rows, known)
+			known.Second = 100
+			page.Rows = append(page.Rows, known)
 		}
-		if err := page.place(); err != nil {
+		if err := page.Place(); err != nil {
 			t.Fatal(err)
 		}
-		if at := page.rows[0].at; at <= newest.at || at > last {
+		if at := page.Rows[0].At; at <= newest.at || at > last {
 			t.Fatalf("record %d stands at %d, the one before it at %d, the second ends at %d", n, at, newest.at, last)
 		}
 		if ground.moved > 0 {
 			t.Fatalf("%d had to make room for record %d", ground.moved, n)
 		}
-		newest = &placedRecord{at: noPosition}
-		ground.put(newest, page.rows[0].at)
+		newest = &placedRecord{at: Nowhere}
+		ground.put(newest, page.Rows[0].At)
 	}
 }
 
@@ -148,26 +148,26 @@ type taken struct {
 // placedRecord is a record of a ground in a map.
 type placedRecord struct{ at int64 }
 
-func (g *taken) below(position, least int64) (int64, error) {
+func (g *taken) Below(position, least int64) (int64, error) {
 	i, _ := slices.BinarySearch(g.at, position)
 	if i == 0 || g.at[i-1] < least {
-		return noPosition, nil
+		return Nowhere, nil
 	}
 	return g.at[i-1], nil
 }
 
-func (g *taken) above(position, most int64) (int64, error) {
+func (g *taken) Above(position, most int64) (int64, error) {
 	i, found := slices.BinarySearch(g.at, position)
 	if found {
 		i++
 	}
 	if i == len(g.at) || g.at[i] > most {
-		return noPosition, nil
+		return Nowhere, nil
 	}
 	return g.at[i], nil
 }
 
-func (g *taken) rebalance(position int64, n int, moved func(to map[int64]int64)) error {
+func (g *taken) Rebalance(position int64, n int, moved func(to map[int64]int64)) error {
 	end, _ := slices.BinarySearch(g.at, position)
 	first, low, step := rebalanced(position, n, func(low int64) int {
 		i, _ := slices.BinarySearch(g.at, low)
@@ -197,7 +197,7 @@ func (g *taken) put(rec *placedRecord, at int64) {
 	if rec.at == at {
 		return
 	}
-	if rec.at != noPosition {
+	if rec.at != Nowhere {
 		i, _ := slices.BinarySearch(g.at, rec.at)
 		g.at = slices.Delete(g.at, i, i+1)
 		delete(g.of, rec.at)
@@ -208,6 +208,6 @@ func (g *taken) put(rec *placedRecord, at int64) {
 }
 
 // placing is what is known of where a record stands.
-func (r *placedRecord) placing() *orderAssignment {
-	return &orderAssignment{at: r.at, second: noSecond}
+func (r *placedRecord) placing() *Assignment {
+	return &Assignment{At: r.at, Second: NoSecond}
 }

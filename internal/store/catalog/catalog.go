@@ -1,0 +1,268 @@
+// Package catalog has the numbers of sources, kinds and shapes, which are few and never
+// change once given, and what the indexes know of each kind.
+package catalog
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"understudy"
+	"understudy/internal/store/postings"
+	"understudy/internal/store/sqlite"
+	"understudy/internal/store/terms"
+	"understudy/internal/store/words"
+	"understudy/kit/jsonspan"
+	"understudy/spec"
+)
+
+// Kind is a kind as the database numbers it.
+type Kind struct {
+	Number       int64
+	SourceNumber int64
+	Source       string
+	Prefix       string
+	Spec         *spec.Kind // nil when the specs do not name it
+	Words        words.Kind
+	WordForm     string // of the words that are in the index
+	Terms        terms.Kind
+	TermForm     string // fingerprint of the terms that are in the index
+	Name         string
+}
+
+// Shape is a shape as the database numbers it.
+type Shape struct {
+	Number, Slot int64
+	Kind         *Kind
+	Name         string
+}
+
+type kindName struct{ source, kind string }
+type shapeName struct{ source, kind, shape string }
+
+// Catalog is everything numbered so far, in memory. Many goroutines may use it at once;
+// the one that has the writing connection calls Enter.
+type Catalog struct {
+	specs   map[string]*spec.Spec
+	mu      sync.RWMutex
+	sources map[string]int64
+	kinds   map[kindName]*Kind
+	shapes  map[shapeName]*Shape
+	parents map[int64]string // by number of the shape: where parents are, if they are
+
+	kindList  []*Kind // never changed, but replaced
+	shapeList []*Shape
+}
+
+// New is a catalog without numbers: see Load.
+func New(specs map[string]*spec.Spec) *Catalog {
+	return &Catalog{specs: specs, sources: map[string]int64{}, kinds: map[kindName]*Kind{}, shapes: map[shapeName]*Shape{},
+		parents: map[int64]string{}}
+}
+
+var (
+	selectSources = &sqlite.Statement{Head: "SELECT number, name FROM source"}
+	selectKinds   = &sqlite.Statement{Head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms, coalesce(k.words, '') " +
+		"FROM kind k JOIN source s ON s.number = k.source"}
+	selectShapes = &sqlite.Statement{Head: "SELECT h.number, h.slot, h.name, k.name, s.name FROM shape h " +
+		"JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
+	insertSource = &sqlite.Statement{Head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
+	insertKind   = &sqlite.Statement{Head: "INSERT INTO kind (source, name, prefix, parent, terms, words) " +
+		"SELECT number, ?, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
+	insertShape = &sqlite.Statement{Head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) " +
+		"FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? " +
+		"AND k.name = ? ON CONFLICT DO NOTHING"}
+)
+
+// Load fills the catalog from the database.
+func (x *Catalog) Load(c *sqlite.Conn) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	err := c.Query(selectSources, 0, nil, func(r []driver.Value) error {
+		x.sources[r[1].(string)] = r[0].(int64)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = c.Query(selectKinds, 0, nil, func(r []driver.Value) error {
+		name := kindName{r[4].(string), r[2].(string)}
+		if x.kinds[name] == nil {
+			k := &Kind{Number: r[0].(int64), SourceNumber: r[1].(int64), Source: name.source, Prefix: r[3].(string),
+				Spec: x.SpecOf(name.source, name.kind), Name: name.kind,
+				WordForm: r[6].(string)}
+			k.TermForm, _ = r[5].(string)
+			k.Words.Number, k.Words.Rule = k.Number, words.RuleOf(k.Spec)
+			k.Terms = terms.Kind{Spec: k.Spec, Fields: terms.Fields(x.specs[name.source], k.Spec)}
+			if k.Spec == nil {
+				k.Terms.Fields = terms.ReadFields(k.TermForm)
+				k.Words.Rule = words.ReadRule(k.WordForm)
+			}
+			x.kinds[name] = k
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = c.Query(selectShapes, 0, nil, func(r []driver.Value) error {
+		name := shapeName{r[4].(string), r[3].(string), r[2].(string)}
+		if x.shapes[name] == nil {
+			x.shapes[name] = &Shape{Number: r[0].(int64), Slot: r[1].(int64), Name: name.shape, Kind: x.kinds[kindName{name.source,
+				name.kind}]}
+			x.parents[r[0].(int64)] = x.shapes[name].Kind.ParentField()
+		}
+		return nil
+	})
+	x.kindList, x.shapeList = slices.Collect(maps.Values(x.kinds)), slices.Collect(maps.Values(x.shapes))
+	return err
+}
+
+// Kinds are the kinds that have numbers, in no order. It is only read.
+func (x *Catalog) Kinds() []*Kind {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.kindList
+}
+
+// Shapes are the shapes that have numbers, in no order. It is only read.
+func (x *Catalog) Shapes() []*Shape {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.shapeList
+}
+
+// SpecOf is what the specs say of a kind, nil when they do not name it.
+func (x *Catalog) SpecOf(source, kind string) *spec.Kind {
+	if sp := x.specs[source]; sp != nil {
+		return sp.Kind(kind)
+	}
+	return nil
+}
+
+// usualPrefix is what most ids of a kind begin with, "" when the spec does not
+// say so in two characters.
+func usualPrefix(k *spec.Kind) string {
+	if k != nil && len(k.Prefixes) > 0 && len(k.Prefixes[0]) == 2 {
+		return k.Prefixes[0]
+	}
+	return ""
+}
+
+// Source is a source's number; ok is false when nothing of it was ever saved.
+func (x *Catalog) Source(name string) (number int64, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	number, ok = x.sources[name]
+	return number, ok
+}
+
+// Kind is a kind, nil when nothing of it was ever saved.
+func (x *Catalog) Kind(source, kind string) *Kind {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.kinds[kindName{source, kind}]
+}
+
+// Shape is a shape of a kind, nil when nothing of it was ever saved.
+func (x *Catalog) Shape(source, kind, shape string) *Shape {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.shapes[shapeName{source, kind, shape}]
+}
+
+// ParentField is the field of parents of a shape's kind, by the shape's number.
+func (x *Catalog) ParentField(shape int64) string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.parents[shape]
+}
+
+// Enter makes sure that source, kind and shape have numbers (kind and shape
+// may be empty). It is called with the writing connection, outside a
+// transaction: a number given in vain does no harm.
+func (x *Catalog) Enter(ctx context.Context, c *sqlite.Conn, source, kind, shape string) error {
+	if _, ok := x.Source(source); ok && (kind == "" || x.Kind(source, kind) != nil && (shape == "" || x.Shape(source, kind,
+		shape) != nil)) {
+		return nil
+	}
+	sp := x.SpecOf(source, kind)
+	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		err := c.Exec(insertSource, 0, source)
+		if err == nil && kind != "" {
+			err = c.Exec(insertKind, 0, kind, usualPrefix(sp), (&Kind{Spec: sp}).ParentField(),
+				terms.Fingerprint(terms.Fields(x.specs[source], sp)), words.RuleOf(sp).Form(), source)
+		}
+		if err == nil && shape != "" {
+			if err = x.checkShapes(); err == nil {
+				err = c.Exec(insertShape, 0, shape, source, kind)
+			}
+			if err != nil {
+				err = fmt.Errorf("shape %s of kind %s: %w", shape, kind, err)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return x.Load(c)
+}
+
+// checkShapes makes sure that the numbers of kinds and shapes fit into a place.
+func (x *Catalog) checkShapes() error {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if n := max(len(x.shapes), len(x.kinds)); n >= 1<<postings.ShapeBits-1 {
+		return fmt.Errorf("%w: %d kinds and shapes are as many as one store keeps", understudy.ErrNotStored, n)
+	}
+	return nil
+}
+
+// KindOfShape is the kind of a shape's number, nil when there is none.
+func (x *Catalog) KindOfShape(number int64) *Kind {
+	for _, s := range x.Shapes() {
+		if s.Number == number {
+			return s.Kind
+		}
+	}
+	return nil
+}
+
+// KindsOfShapes are the kinds of shapes, by the shapes' numbers.
+func (x *Catalog) KindsOfShapes() map[int64]*Kind {
+	kinds := map[int64]*Kind{}
+	for _, s := range x.Shapes() {
+		kinds[s.Number] = s.Kind
+	}
+	return kinds
+}
+
+// ParentField is the field that the parents of a kind's records are taken from.
+func (k *Kind) ParentField() string {
+	if k == nil || k.Spec == nil {
+		return ""
+	}
+	return k.Spec.Parent
+}
+
+// ParentOf is what a body says its parent is, "" when there is no field for it.
+func ParentOf(field string, body []byte) string {
+	if field == "" {
+		return ""
+	}
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return ""
+	}
+	switch v, ok := jsonspan.Find(body, doc, field); {
+	case ok && v.Kind == jsonspan.String:
+		return jsonspan.Text(body, v)
+	case ok && v.Kind == jsonspan.Number:
+		return string(v.Of(body))
+	}
+	return ""
+}
