@@ -20,9 +20,9 @@ var imports = map[string]string{
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/frontend internal/jobs internal/proxy internal/query " +
-		"internal/search internal/store internal/store/contents internal/store/erase internal/viewer " +
-		"internal/viewer/page kit/accesslog kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore " +
-		"kit/suggest mirror mirror/shadow request spec upstream upstream/throttle",
+		"internal/search internal/store internal/store/contents internal/store/erase internal/store/intents " +
+		"internal/viewer internal/viewer/page kit/accesslog kit/dispatch kit/jsonspan kit/limiter kit/onlinestat " +
+		"kit/semaphore kit/suggest mirror mirror/shadow request spec upstream upstream/throttle",
 	"internal/callers":             ". kit/accesslog spec",
 	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror mirror/shadow spec upstream",
 	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
@@ -47,9 +47,9 @@ var imports = map[string]string{
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
 	"internal/store": ". internal/query internal/store/catalog internal/store/codec internal/store/erase internal/store/evict " +
-		"internal/store/fts5 internal/store/inverted internal/store/jobs internal/store/kv internal/store/names " +
-		"internal/store/order internal/store/postings internal/store/records internal/store/sqlite " +
-		"internal/store/terms internal/store/words kit/jsonspan request spec",
+		"internal/store/fts5 internal/store/history internal/store/index internal/store/jobs internal/store/kv " +
+		"internal/store/names internal/store/order internal/store/pages internal/store/postings " +
+		"internal/store/records internal/store/seek internal/store/sqlite internal/store/verify request spec",
 	"internal/store/catalog": ". internal/store/postings internal/store/sqlite internal/store/terms internal/store/words kit/jsonspan " +
 		"spec",
 	"internal/store/codec":         ".",
@@ -58,16 +58,30 @@ var imports = map[string]string{
 	"internal/store/evict":         "internal/store/codec internal/store/sqlite",
 	"internal/store/fts5":          "internal/store/postings internal/store/sqlite",
 	"internal/store/fts5/fts5test": "internal/store/sqlite",
-	"internal/store/inverted":      "internal/store/postings internal/store/sqlite",
-	"internal/store/jobs":          ". internal/store/sqlite",
-	"internal/store/kv":            ". internal/store/sqlite",
-	"internal/store/names":         "internal/store/sqlite",
-	"internal/store/order":         ". internal/query internal/store/postings internal/store/records internal/store/sqlite kit/jsonspan spec",
-	"internal/store/postings":      "internal/query internal/store/sqlite",
-	"internal/store/records":       "internal/store/catalog internal/store/codec internal/store/sqlite",
-	"internal/store/sqlite":        ". spec",
-	"internal/store/storetest":     ". internal/query internal/store internal/store/erase kit/tokenizer request spec",
-	"internal/store/terms":         ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",
+	"internal/store/history": ". internal/query internal/store/catalog internal/store/codec internal/store/names internal/store/records " +
+		"internal/store/sqlite",
+	"internal/store/index": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/inverted " +
+		"internal/store/order internal/store/postings internal/store/records internal/store/sqlite " +
+		"internal/store/terms internal/store/words",
+	"internal/store/intents":  "request",
+	"internal/store/inverted": "internal/store/postings internal/store/sqlite",
+	"internal/store/jobs":     ". internal/store/sqlite",
+	"internal/store/kv":       ". internal/store/sqlite",
+	"internal/store/names":    "internal/store/sqlite",
+	"internal/store/order":    ". internal/query internal/store/postings internal/store/records internal/store/sqlite kit/jsonspan spec",
+	"internal/store/pages": ". internal/store/catalog internal/store/codec internal/store/names internal/store/records " +
+		"internal/store/sqlite spec",
+	"internal/store/postings": "internal/query internal/store/sqlite",
+	"internal/store/records":  ". internal/store/catalog internal/store/codec internal/store/sqlite kit/jsonspan",
+	"internal/store/seek": ". internal/query internal/store/catalog internal/store/codec internal/store/index internal/store/order " +
+		"internal/store/postings internal/store/records internal/store/sqlite internal/store/terms " +
+		"internal/store/words spec",
+	"internal/store/sqlite":    ". spec",
+	"internal/store/storetest": ". internal/query internal/store internal/store/erase internal/store/verify kit/tokenizer request spec",
+	"internal/store/terms":     ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",
+	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/index " +
+		"internal/store/inverted internal/store/order internal/store/pages internal/store/postings " +
+		"internal/store/records internal/store/sqlite internal/store/terms internal/store/words",
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
 	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/plan " +

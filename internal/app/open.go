@@ -10,6 +10,7 @@ import (
 	"io"
 	"path/filepath"
 	"time"
+	"understudy/internal/store/intents"
 
 	"understudy"
 	"understudy/internal/config"
@@ -85,7 +86,7 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 		Store:     h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
 		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.Settings.Limits), Notes: h.db,
 	}
-	intents, err := store.OpenIntents(filepath.Join(b.Dir.Path, "intents"))
+	intents, err := intents.Open(filepath.Join(b.Dir.Path, "intents"))
 	if err != nil {
 		return err
 	}

@@ -109,20 +109,12 @@ type aging struct {
 // each hands out records, a few at a time and each once, whose newest version
 // has such a clock, whatever those of other shapes have.
 func (a *aging) each(ctx context.Context, do func([]found) error) error {
-	below := clockPosting{math.MaxInt64, math.MaxInt64}
-	flag := int64(0)
-	if a.unclocked {
-		flag = 1
-	}
+	scan := records.ClockScan{Shape: a.shape, From: a.from, To: a.to, Unclocked: a.unclocked}
+	below := records.ClockPosting{Clock: math.MaxInt64, Record: math.MaxInt64}
 	for n := expireBatch; n == expireBatch; {
 		var all []found
 		err := a.db.pool.Read(ctx, func(c *sqlite.Conn) error {
-			var spots []clockPosting
-			args := []driver.Value{a.shape, int64(0), int64(0), below.clock, below.record, a.from, a.to, flag, int64(expireBatch)}
-			err := c.Query(selectSpots, 0, args, func(r []driver.Value) error {
-				spots = append(spots, clockPosting{r[0].(int64), r[1].(int64)})
-				return nil
-			})
+			spots, err := scan.Below(c, below, expireBatch)
 			if n = len(spots); n > 0 {
 				below = spots[n-1]
 			}
@@ -133,8 +125,8 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 				}
 				var id string
 				var clock int64
-				if id, clock, err = s.newest(one.record); err == nil && clock >= a.from && clock < a.to && (clock == 0) == a.unclocked {
-					all = append(all, found{kind: a.name, id: id, record: one.record})
+				if id, clock, err = s.newest(one.Record); err == nil && clock >= a.from && clock < a.to && (clock == 0) == a.unclocked {
+					all = append(all, found{kind: a.name, id: id, record: one.Record})
 				}
 			}
 			return err
@@ -155,13 +147,13 @@ func (s *saving) newest(record int64) (id string, clock int64, err error) {
 	version, forgotten := int64(0), int64(0)
 	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
 		func(r []driver.Value) error {
-		if r[4].(int64)&records.Forgotten != 0 {
-			forgotten = r[1].(int64)
+			if r[4].(int64)&records.Forgotten != 0 {
+				forgotten = r[1].(int64)
+				return nil
+			}
+			version = max(version, r[1].(int64))
 			return nil
-		}
-		version = max(version, r[1].(int64))
-		return nil
-	})
+		})
 	if err != nil {
 		return "", 0, err
 	}

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/names"
+	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
@@ -36,11 +37,11 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 	}
 	err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			row, _, err := pageLoader{db}.findPage(c, source, key)
+			row, _, err := db.pages.Find(c, source, key)
 			if err != nil {
 				return err
 			}
-			held, err = c.One(deletePage, []driver.Value{row.number}, func([]driver.Value) {})
+			held, err = c.One(deletePage, []driver.Value{row.Number}, func([]driver.Value) {})
 			return err
 		})
 	})
@@ -95,16 +96,16 @@ func (f *forgetting) run(ctx context.Context) error {
 	if err := f.db.pool.Read(ctx, f.look); err != nil {
 		return err
 	}
-	var pages []int64
-	err = f.db.scan(ctx, selectKindSkeletons, []driver.Value{f.kind.Number}, func(number int64, sk *codec.Skeleton) {
+	var showing []int64
+	err = f.db.pages.Each(ctx, f.db.pool, pages.Scope{Kind: f.kind.Number}, func(number int64, sk *codec.Skeleton) {
 		if sk.ID == f.id || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
-			pages = append(pages, number)
+			showing = append(showing, number)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(pages, sqlite.MaxTuples) {
+	for part := range slices.Chunk(showing, sqlite.MaxTuples) {
 		if err := f.transaction(ctx, func(c *sqlite.Conn) error { return f.deletePages(c, part) }); err != nil {
 			return err
 		}

@@ -16,11 +16,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-var (
-	updatePlace      = &sqlite.Statement{Head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
-	selectNamedPlace = &sqlite.Statement{Head: "SELECT n.record, (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
-		"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id = ?"}
-)
+var updatePlace = &sqlite.Statement{Head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
 
 // placing gives the records of a page their positions in the list.
 type placing struct{ *saving }
@@ -127,8 +123,7 @@ func (s placing) placingOf(id string) (*order.Assignment, error) {
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
 	}
-	at := order.Position{At: order.Nowhere}
-	_, err := s.c.One(selectNamedPlace, []driver.Value{s.kind.Number, stored}, func(r []driver.Value) { at = order.ReadPosition(r[1]) })
+	at, err := order.PositionOf(s.c, s.kind.Number, stored)
 	if err != nil || at.At == order.Nowhere {
 		return nil, err
 	}
@@ -137,8 +132,8 @@ func (s placing) placingOf(id string) (*order.Assignment, error) {
 
 // nextRow is where the first row of the next page stands, if that is held.
 func (s placing) nextRow() (*order.Assignment, error) {
-	row, sk, err := pageLoader{s.db}.findPage(s.c, s.counters.source, s.p.Next)
-	if err != nil || !row.list || row.kind != s.kind.Number || len(sk.Versions) == 0 {
+	row, sk, err := s.db.pages.Find(s.c, s.counters.source, s.p.Next)
+	if err != nil || !row.List || row.Kind.Number != s.kind.Number || len(sk.Versions) == 0 {
 		return nil, skipNotFound(err)
 	}
 	e, err := s.db.opener.Open(s.c).Entry(sk.Versions[0])
@@ -160,10 +155,9 @@ func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (query.Order
 	if k == nil {
 		return 0, sqlite.Failed(false, understudy.ErrNotFound, "place of %s %s %s", source, kind, id)
 	}
-	at := order.Position{At: order.Nowhere}
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		_, err := c.One(selectNamedPlace, []driver.Value{k.Number, sqlite.AppendID(nil, k.Prefix, id)},
-			func(r []driver.Value) { at = order.ReadPosition(r[1]) })
+	var at order.Position
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
+		at, err = order.PositionOf(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
 		return err
 	})
 	if err == nil && at.At == order.Nowhere {

@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/index"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
@@ -51,16 +52,17 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 	if present && g.version == r.Version && g.position.At == g.to.At {
 		return nil
 	}
-	e := edit{kind: s.kind, shape: s.shape.Number, was: postings.At(g.position.At, s.shape.Number), is: postings.At(g.to.At, s.shape.Number)}
-	e.new = &codec.Entry{Record: g.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
+	e := index.Edit{Kind: s.kind, Shape: s.shape.Number, Was: postings.At(g.position.At, s.shape.Number),
+		Is: postings.At(g.to.At, s.shape.Number)}
+	e.New = &codec.Entry{Record: g.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
 	if present && g.position.At != order.Nowhere { // else no index knows it
 		var err error
-		if e.old, err = s.before(g.version); err != nil {
+		if e.Old, err = s.before(g.version); err != nil {
 			return err
 		}
-		if e.old != nil {
-			old := *e.old // its block may be written anew before it is looked at
-			e.old = &old
+		if e.Old != nil {
+			old := *e.Old // its block may be written anew before it is looked at
+			e.Old = &old
 		}
 	}
 	s.edits = append(s.edits, e)
@@ -76,12 +78,13 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 func (s placing) editOthers(record, was, is int64) error {
 	return s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
 		func(r []driver.Value) error {
-		p := priorOf(r)
-		if s.shape != nil && p.number == record*records.Slots+s.shape.Slot && s.touched(record) || p.state&(records.Gone|records.Forgotten) != 0 {
-			return nil
-		}
-		return s.editMoved(p.number, p.version, was, is)
-	})
+			p := priorOf(r)
+			if s.shape != nil && p.number == record*records.Slots+s.shape.Slot && s.touched(record) ||
+				p.state&(records.Gone|records.Forgotten) != 0 {
+				return nil
+			}
+			return s.editMoved(p.number, p.version, was, is)
+		})
 }
 
 // touched reports whether an edit of a record in the page's shape is there.
@@ -98,7 +101,8 @@ func (s placing) editMoved(held, version, was, is int64) error {
 		return err
 	}
 	old := *e
-	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: postings.At(was, shape), is: postings.At(is, shape), old: &old, new: &old})
+	s.edits = append(s.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.At(was, shape), Is: postings.At(is, shape), Old: &old,
+		New: &old})
 	return nil
 }
 
@@ -132,8 +136,9 @@ func (s *saving) leaveOrder(p *currentState, e *codec.Entry) error {
 		return err
 	}
 	old := *e
-	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: postings.At(p.position.At, shape), is: postings.At(p.position.At, shape),
-		old: &old})
+	s.edits = append(s.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.At(p.position.At, shape),
+		Is:  postings.At(p.position.At, shape),
+		Old: &old})
 	return nil
 }
 
@@ -162,27 +167,27 @@ func (db *DB) hide(c *sqlite.Conn, blocks *records.Blocks, kind *catalog.Kind, r
 	at, stays := order.Position{At: order.Nowhere}, false
 	err := c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
 		func(r []driver.Value) error {
-		p := priorOf(r)
-		if p.state&(records.Gone|records.Forgotten) != 0 {
-			return nil
-		}
-		if !meant(p.number) {
-			stays = true
-			return nil
-		}
-		at = p.position
-		db.changeSilently()
-		e, err := s.before(p.version)
-		if err != nil || e == nil {
-			return err
-		}
-		return s.leaveOrder(&p, e)
-	})
+			p := priorOf(r)
+			if p.state&(records.Gone|records.Forgotten) != 0 {
+				return nil
+			}
+			if !meant(p.number) {
+				stays = true
+				return nil
+			}
+			at = p.position
+			db.changeSilently()
+			e, err := s.before(p.version)
+			if err != nil || e == nil {
+				return err
+			}
+			return s.leaveOrder(&p, e)
+		})
 	if err == nil && !stays {
 		err = leavePlace(c, kind.Number, at)
 	}
 	if err == nil {
-		err = indexer{db}.index(c, s.edits)
+		err = db.index.Update(c, s.edits)
 	}
 	return err
 }

@@ -144,19 +144,19 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 func (s *saving) elsewhere(p *currentState) error {
 	return s.c.Query(selectShapesHeld, 0, []driver.Value{p.number * records.Slots, p.number*records.Slots + records.Slots - 1},
 		func(r []driver.Value) error {
-		switch {
-		case r[0].(int64) == p.number*records.Slots+s.shape.Slot:
+			switch {
+			case r[0].(int64) == p.number*records.Slots+s.shape.Slot:
+				return nil
+			case r[4].(int64)&records.Gone == 0:
+				p.elsewhere = true
+			default:
+				p.left = max(p.left, r[3].(int64))
+			}
+			if p.position.At == order.Nowhere {
+				p.position = order.ReadPosition(r[7])
+			}
 			return nil
-		case r[4].(int64)&records.Gone == 0:
-			p.elsewhere = true
-		default:
-			p.left = max(p.left, r[3].(int64))
-		}
-		if p.position.At == order.Nowhere {
-			p.position = order.ReadPosition(r[7])
-		}
-		return nil
-	})
+		})
 }
 
 // settle writes what the sights change: names, held rows, times, and the list
@@ -266,16 +266,16 @@ func (s *saving) remove() error {
 	var present []currentState
 	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
 		func(r []driver.Value) error {
-		last = max(last, r[3].(int64))
-		if r[4].(int64)&records.Gone != 0 {
+			last = max(last, r[3].(int64))
+			if r[4].(int64)&records.Gone != 0 {
+				return nil
+			}
+			if len(present) == 0 || r[0].(int64) == record*records.Slots+s.shape.Slot {
+				version = r[1].(int64)
+			}
+			present = append(present, priorOf(r))
 			return nil
-		}
-		if len(present) == 0 || r[0].(int64) == record*records.Slots+s.shape.Slot {
-			version = r[1].(int64)
-		}
-		present = append(present, priorOf(r))
-		return nil
-	})
+		})
 	if err != nil || len(present) == 0 || s.p.Status != 204 && observedLate(s.at, last) {
 		return err
 	}

@@ -12,22 +12,23 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
 
-	"understudy/internal/query"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/evict"
+	"understudy/internal/store/history"
+	"understudy/internal/store/index"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
 	"understudy/internal/store/names"
+	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
+	"understudy/internal/store/seek"
 	"understudy/internal/store/sqlite"
-	"understudy/internal/store/terms"
-	"understudy/internal/store/words"
+	"understudy/internal/store/verify"
 )
 
 //go:embed migrations/*.sql
@@ -45,40 +46,41 @@ type DB struct {
 	o       Options
 	pool    *sqlite.Pool
 	opener  *records.Opener
+	pages   *pages.Loader
 	catalog *catalog.Catalog
 
 	parts
 	writing
-	rooms sync.Pool // *[]byte that blocks are unpacked into
 
-	epoch  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
-	silent atomic.Int64 // the same, of records that came or went without a change
-	indexes
+	counts
+	index    *index.Index
 	watchers watchers
 	evictor  *evict.Evictor
+}
 
+// counts tell other goroutines what the writing one has done.
+type counts struct {
+	epoch  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
+	silent atomic.Int64 // the same, of records that came or went without a change
 	erased atomic.Int64 // names that are not stored again
 }
 
-// parts are the tables that other packages own.
+// parts are what other packages own, whose methods are the store's.
 type parts struct {
 	*jobs.Queue
 	*kv.Table
 	*erase.Eraser
-}
-
-// indexes is what is kept in memory of the indexes of terms and words.
-type indexes struct {
-	ranges terms.Ranges
-	built  built
+	*history.Records
+	*seek.Seeker
+	*verify.Verifier
+	*pages.Reader
+	index.Builder
 }
 
 // writing is what the goroutine that has the writing connection uses.
 type writing struct {
 	scratch scratch
 	names   names.Table
-	cutter  words.Cutter
-	members []query.Member // of the bodies of a transaction
 }
 
 // Open opens the store, making it when the file is missing or empty. A file
@@ -94,10 +96,17 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
 	catalog := catalog.New(o.Specs)
-	db := &DB{o: o, catalog: catalog, opener: records.New(catalog, maxHelpers+1)}
+	db := &DB{o: o, catalog: catalog, opener: records.New(catalog, seek.MaxHelpers+1)}
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
+	db.index = index.New(db.pool, catalog, db.opener)
+	db.Builder = db.index.Builder()
+	db.Seeker = seek.New(db.pool, catalog, db.opener, db.index, o.Specs, &db.epoch, o.Now)
+	db.Records = history.New(db.pool, catalog, db.opener)
 	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
+	db.pages = pages.NewLoader(catalog, db.opener)
+	db.Reader = pages.NewReader(db.pool, db.pages, db.evictor.NoteRead)
+	db.Verifier = verify.New(db.pool, catalog, db.opener, db.pages, db.index)
 	db.Eraser = erase.New(erase.Options{Pool: db.pool, Store: erasable{db}, Now: o.Now})
 	c, err := opening{db}.begin(ctx)
 	if err != nil {
@@ -197,18 +206,7 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 		err = db.opener.FillClocks(ctx, c)
 	}
 	if err == nil {
-		err = db.ranges.Load(c)
-	}
-	if err == nil {
-		err = indexer(db).learnBuilt(c)
-	}
-	if err == nil {
-		err = indexer(db).checkIndexes(ctx, c)
-	}
-	if err == nil {
-		for _, k := range db.catalog.Kinds() {
-			k.Words.Load(c)
-		}
+		err = db.index.Load(ctx, c)
 	}
 	if err == nil {
 		err = db.readErased(c)

@@ -45,9 +45,9 @@ func (s *saving) returned(g *observation, i int) (version int64, err error) {
 	var same []int64
 	err = s.c.Query(selectTag, 0, []driver.Value{g.number*records.Slots + s.shape.Slot, records.ShortHash(s.hashes[i])},
 		func(r []driver.Value) error {
-		same = append(same, r[0].(int64))
-		return nil
-	})
+			same = append(same, r[0].(int64))
+			return nil
+		})
 	if err != nil {
 		return 0, err
 	}
@@ -197,5 +197,5 @@ func (s *saving) fields(g *observation, r *understudy.Row) (understudy.Names, er
 	if err != nil || e == nil {
 		return "", err
 	}
-	return fieldsBetween(e.Body, s.p.Body[r.Start:r.End]), nil
+	return records.FieldsBetween(e.Body, s.p.Body[r.Start:r.End]), nil
 }

@@ -171,7 +171,9 @@ func TestWalkOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d records, %d versions, %d pages, %d changes: %.0f bytes per record", st.Records, st.Versions, st.Pages, st.Changes, st.PerRecord)
-	if most := 550.0; st.PerRecord > most && walked == 10_000 { // of few records the first blocks and pages weigh more
-		t.Errorf("%.0f bytes per record", st.PerRecord)
+	// Of few records the first blocks and pages weigh more. With words the limit is 600;
+	// a list page of 1,000 records makes terms merge at once, which leaves free pages.
+	if most := 600.0; st.PerRecord > most && walked == 10_000 {
+		t.Errorf("%.0f bytes per record, want at most %.0f", st.PerRecord, most)
 	}
 }

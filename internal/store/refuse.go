@@ -230,12 +230,12 @@ func (m *marking) one(id string, record int64) error {
 	version, present := int64(0), []currentState(nil)
 	err = m.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
 		func(r []driver.Value) error {
-		if r[4].(int64)&records.Gone == 0 {
-			version = max(version, r[1].(int64))
-			present = append(present, priorOf(r))
-		}
-		return nil
-	})
+			if r[4].(int64)&records.Gone == 0 {
+				version = max(version, r[1].(int64))
+				present = append(present, priorOf(r))
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (m *marking) one(id string, record int64) error {
 }
 
 func (m *marking) finish() error {
-	if err := (indexer{m.db}).index(m.c, m.edits); err != nil {
+	if err := m.db.index.Update(m.c, m.edits); err != nil {
 		return err
 	}
 	if err := m.putChanges(); err != nil {

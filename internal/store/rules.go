@@ -4,15 +4,11 @@
 package store
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 
 	"understudy"
 	"understudy/internal/store/order"
 	"understudy/internal/store/records"
-	"understudy/kit/jsonspan"
 )
 
 // currentState is what is known of a record before a page is saved.
@@ -133,73 +129,10 @@ func check(p *understudy.Page) error {
 	return nil
 }
 
-// keyHash is what a page is found by; the URI itself is then compared.
-func keyHash(k understudy.Key) int64 {
-	var buf [256]byte
-	text := append(append(append(buf[:0], k.Source...), 0), k.URI...)
-	sum := sha256.Sum256(text)
-	return int64(binary.LittleEndian.Uint64(sum[:]))
-}
-
-// sumOf is a page's Sum.
-func sumOf(body []byte) [16]byte {
-	sum := sha256.Sum256(body)
-	return [16]byte(sum[:16])
-}
-
 // atOf is when a page was complete, in Unix nanoseconds.
 func atOf(p *understudy.Page, now func() int64) int64 {
 	if p.At.IsZero() {
 		return now()
 	}
 	return p.At.UnixNano()
-}
-
-// pageSuperseded says whether a page that refers to no record must not be
-// answered as fresh: its kind was touched since (for an instance too, since
-// there is no record that could be marked), or the record it says is gone is
-// held after all.
-func pageSuperseded(rows int, list bool, kind, id string, generation, current int64, present bool) bool {
-	if kind == "" {
-		return false
-	}
-	if (list || rows == 0) && generation < current {
-		return true
-	}
-	return rows == 0 && id != "" && present
-}
-
-// maxNames is how many bytes of field names a change carries: where more
-// differs, only the outermost names are told, and where that is still more,
-// none.
-const maxNames = 4 << 10
-
-// fieldsBetween names what differs between two bodies.
-func fieldsBetween(old, body []byte) understudy.Names {
-	for _, outermost := range []bool{false, true} {
-		if names, ok := fieldsOf(old, body, outermost); ok {
-			return names
-		}
-	}
-	return ""
-}
-
-// fieldsOf is fieldsBetween, if the names are not too many.
-func fieldsOf(old, body []byte, outermost bool) (understudy.Names, bool) {
-	var names []string
-	size := 0
-	err := jsonspan.Changed(old, body, func(name []byte) bool {
-		if outermost {
-			name, _, _ = bytes.Cut(name, []byte("."))
-		}
-		if n := len(names); n == 0 || names[n-1] != string(name) {
-			size += len(name) + 1
-			names = append(names, string(name))
-		}
-		return size <= maxNames
-	})
-	if err != nil {
-		return "", true // not two objects
-	}
-	return understudy.NamesOf(names...), size <= maxNames
 }

@@ -12,7 +12,9 @@ import (
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/index"
 	"understudy/internal/store/order"
+	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/request"
@@ -43,7 +45,7 @@ type saving struct {
 	clocks   []driver.Value // what is to be found by its clock
 	order    *order.Assigner
 	twice    map[rowBody]int // the first row of each
-	edits    []edit          // what the indexes are to be told
+	edits    []index.Edit    // what the indexes are to be told
 	edited   map[int64]bool  // the records of the page among edits
 	counters counters
 	changes  []understudy.Change
@@ -158,7 +160,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 func newSaving(db *DB, p *understudy.Page) *saving {
 	s := &saving{db: db, p: p, sum: p.Sum, at: atOf(p, func() int64 { return db.o.Now().UnixNano() })}
 	if s.sum == [16]byte{} {
-		s.sum = sumOf(p.Body)
+		s.sum = pages.SumOf(p.Body)
 	}
 	s.rows = slices.Clone(recordsOf(p))
 	s.hashes = make([]int64, len(s.rows))
@@ -201,7 +203,7 @@ func (s *saving) run() error {
 			return err
 		}
 	}
-	if err := (indexer{s.db}).index(s.c, s.edits); err != nil {
+	if err := s.db.index.Update(s.c, s.edits); err != nil {
 		return err
 	}
 	if s.keepsPage() {
@@ -293,8 +295,8 @@ var (
 )
 
 func (s *saving) oldPage() (old oldPage, err error) {
-	err = s.c.Query(selectOldPage, 0, []driver.Value{keyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
-		sk, err := pageLoader{s.db}.skeleton(r[5].([]byte), r[4].(int64))
+	err = s.c.Query(selectOldPage, 0, []driver.Value{pages.KeyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
+		sk, err := s.db.pages.Skeleton(r[5].([]byte), r[4].(int64))
 		if err != nil || sk.URI != s.p.Key.URI {
 			return err
 		}
@@ -346,7 +348,7 @@ func (s *saving) putPage(old oldPage) error {
 		return s.c.Exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], int64(len(x.raw)),
 			x.packed, old.number)
 	}
-	args := []driver.Value{keyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version,
+	args := []driver.Value{pages.KeyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version,
 		s.sum[:], int64(len(x.raw)), x.packed}
 	_, err := s.c.One(insertPage, args, func(r []driver.Value) { s.number = r[0].(int64) })
 	return err

@@ -1,7 +1,7 @@
 // What the store is asked for: settings, answers about itself, limits.
 
 // Package store keeps everything the mirror has learned, in one SQLite file; it is
-// the only room that speaks SQL.
+// with the packages below it the only one that speaks SQL.
 package store
 
 import (
@@ -114,27 +114,10 @@ type KindStats struct {
 	Packed, Unpacked int64
 }
 
-// Report is what Verify found.
-type Report struct {
-	Pages, Blocks, Versions, Changes int64    // how many were checked
-	Records, Gone                    int64    // that are there, and that went or were erased and keep their ids
-	Problems                         []string // at most MaxProblems
-}
-
-// MaxProblems is how many problems Verify writes down before it stops.
-const MaxProblems = 100
-
 // MaxChanges is the most changes one call of Changes returns.
 const MaxChanges = 10_000
 
 const (
-	// maxBlock is about how many bytes of bodies are packed as one, even when
-	// they are fewer than perBlock: a record looked for unpacks all of its block.
-	// A page of 50 calls makes four blocks of a dozen, of which two, packed, fill
-	// a page of the file; 51 calls that are far from each other are read in less
-	// than half the time that one block takes, for about 45 bytes a call more.
-	// Half of it gains little and costs 30 bytes more.
-	maxBlock = 28 << 10
 	// seenEvery is how old Seen of a record in a final state may get before an
 	// unchanged sight of it is worth a write.
 	seenEvery = time.Hour

@@ -104,7 +104,7 @@ func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
 // next block takes: as many as leave blocks of about the same size. size is that
 // of their bodies.
 func fitting(entries []codec.Entry, all int) (n, size int) {
-	least := all / ((all-1)/maxBlock + 1)
+	least := all / ((all-1)/records.MaxBlock + 1)
 	for n < len(entries) && n < codec.PerBlock && size < least {
 		size += len(entries[n].Body)
 		n++

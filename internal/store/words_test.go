@@ -18,6 +18,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/fts5"
+	"understudy/internal/store/index"
 	"understudy/internal/store/sqlite"
 	"understudy/spec"
 	"understudy/upstream"
@@ -298,7 +299,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 			t.Errorf("%s %s: %d, %v, want %d", field, value, got.N, err, want)
 		}
 	}
-	if u := db.built.load(); u.terms != 0 || u.words == 0 || u.words == builtAll {
+	if u := db.index.Built(); u.Terms != 0 || u.Words == 0 || u.Words == index.BuiltAll {
 		t.Errorf("after opening with another spec: %+v", u)
 	}
 	wholeWords(t, db)

@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -57,6 +58,17 @@ func (s Position) Value() driver.Value {
 		return s.At<<1 | 1
 	}
 	return s.At << 1
+}
+
+var selectPosition = &sqlite.Statement{Head: "SELECT (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
+	"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id = ?"}
+
+// PositionOf is where the record of an id, as it is stored, stands; Nowhere when it was never
+// seen.
+func PositionOf(c *sqlite.Conn, kind int64, id []byte) (Position, error) {
+	at := Position{At: Nowhere}
+	_, err := c.One(selectPosition, []driver.Value{kind, id}, func(r []driver.Value) { at = ReadPosition(r[0]) })
+	return at, err
 }
 
 // KeyOf is the key of a record of a kind that stands at a position.

@@ -40,6 +40,39 @@ func PutParent(c *sqlite.Conn, id string) (number int64, err error) {
 	return ParentNumber(c, id)
 }
 
+// ClockPosting is a record at a clock.
+type ClockPosting struct{ Clock, Record int64 }
+
+// ClockScan is the records of a shape with clocks from From to To-1.
+type ClockScan struct {
+	Shape     int64
+	Parent    int64 // 0: under any
+	Old       bool  // by clocks they had, and not those they have
+	From, To  int64
+	Unclocked bool // those without a clock too, whose clock is 0
+}
+
+var selectClocks = &sqlite.Statement{Head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ?
+	AND (clock, record) < (?, ?)
+	AND clock >= ? AND clock < ? AND (clock <> 0 OR ?) ORDER BY clock DESC, record DESC LIMIT ?`}
+
+// Below is the next ones below a posting, at most limit: the latest clock first, and of
+// one clock the record that was found last.
+func (s *ClockScan) Below(c *sqlite.Conn, below ClockPosting, limit int) (all []ClockPosting, err error) {
+	flag := func(b bool) int64 {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	args := []driver.Value{s.Shape, s.Parent, flag(s.Old), below.Clock, below.Record, s.From, s.To, flag(s.Unclocked), int64(limit)}
+	err = c.Query(selectClocks, 0, args, func(r []driver.Value) error {
+		all = append(all, ClockPosting{r[0].(int64), r[1].(int64)})
+		return nil
+	})
+	return all, err
+}
+
 // RetireClock makes a record found by the clock it had, not by the one it has.
 func RetireClock(c *sqlite.Conn, shape, record int64, e *codec.Entry) error {
 	return EachClock(c, e.Parent, func(parent int64) error {

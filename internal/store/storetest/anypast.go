@@ -52,7 +52,7 @@ func anyPast(t *testing.T, s *suite) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if run++; run%500 == 0 { // a store keeps 1,023 shapes, and each run has two
-			verify(t, s.Store)
+			mustVerify(t, s.Store)
 			s.Store = s.anew()
 		}
 		o := &pastOracle{source: fmt.Sprint("run", run), now: 1_000_000, held: map[string]map[string]*hold{}, numbers: map[string]int64{}}
@@ -68,7 +68,7 @@ func anyPast(t *testing.T, s *suite) {
 		}
 		o.compare(rt, s)
 	})
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
 // drawPast draws a record; its clock, its parent and whether it is final follow

@@ -113,7 +113,7 @@ func (s *erasingSuite) carry(want ...string) {
 			s.Fatalf("receipt kept %+v, want %+v", all[i], done[i])
 		}
 	}
-	verify(s.T, s.Store)
+	mustVerify(s.T, s.Store)
 }
 
 func (s *erasingSuite) waiting(want int64) {

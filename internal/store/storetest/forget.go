@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"understudy/internal/store/verify"
 
 	"understudy"
-	"understudy/internal/store"
 )
 
 // noPage makes sure that nothing is held under the key of p.
@@ -95,17 +95,17 @@ func recordForgotten(t *testing.T, s *suite) {
 	s.forgetRecord(sid(1), 1, 2)
 	s.wantChanges(s.save(instance("/1", at(7), call(1, "x"))).Changes, "came "+sid(1))
 	s.record(call(1, "x"))
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
-// verify verifies a store that can be.
-func verify(t interface {
+// mustVerify verifies a store that can be.
+func mustVerify(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }, s Store) {
 	t.Helper()
 	if v, ok := s.(interface {
-		Verify(ctx context.Context) (store.Report, error)
+		Verify(ctx context.Context) (verify.Report, error)
 	}); ok {
 		if r, err := v.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
 			t.Fatalf("verify: %v, %v", r.Problems, err)

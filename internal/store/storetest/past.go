@@ -102,7 +102,7 @@ func versionsRemembered(t *testing.T, s *suite) {
 	if all, err := s.History(t.Context(), "unheard", "calls", sid(1), 0); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("of a source nobody heard of: %v, %v", all, err)
 	}
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
 func goingsRemembered(t *testing.T, s *suite) {
@@ -131,7 +131,7 @@ func goingsRemembered(t *testing.T, s *suite) {
 	s.then("calls", sid(1), 60, "")
 	s.then("brief", sid(1), 60, brief.body)
 	s.then("brief", sid(1), 55, "")
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
 // What lost a race, stood above itself in a page, or came while the clock was
@@ -153,7 +153,7 @@ func oddSightsRemembered(t *testing.T, s *suite) {
 	s.then("calls", sid(2), 200_000, call(2, "now").body)
 	s.then("calls", sid(2), 4, "")
 	s.history(sid(2), "calls 5-", "calls 5-5")
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
 func fieldsOfChanges(t *testing.T, s *suite) {
@@ -227,5 +227,5 @@ func forgottenPast(t *testing.T, s *suite) {
 	s.history(sid(1), "calls 100-")
 	s.then("calls", sid(1), 99, "")
 	s.wantRows(query.RangeScan{}, sid(2), sid(1))
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }

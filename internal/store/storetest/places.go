@@ -46,7 +46,7 @@ func RunSeek(t *testing.T, open func(t testing.TB) Seeker) {
 		t.Run(strings.ReplaceAll(rule.name, " ", "-"), func(t *testing.T) {
 			s := &seeker{TB: t, Seeker: open(t), open: open}
 			rule.test(t, s)
-			verify(t, s.Seeker)
+			mustVerify(t, s.Seeker)
 		})
 	}
 }

@@ -204,7 +204,7 @@ func anyList(t *testing.T, s *seeker) {
 		}
 		w.walk(w.rng.IntN(3) == 0)
 		w.compare()
-		verify(t, one)
+		mustVerify(t, one)
 	})
 }
 

@@ -164,7 +164,7 @@ func longestUnreadGoesFirst(t *testing.T, s *suite, w *watch) {
 	if int(space.EvictedPages) != len(pages)-len(held) || space.EvictedAt.IsZero() {
 		t.Errorf("%d of %d pages are held, but %+v", len(held), len(pages), space)
 	}
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
 // The same records change again and again: many times the limit in all, and
@@ -186,7 +186,7 @@ func replacedMakesRoom(t *testing.T, s *suite, w *watch) {
 	if all := s.changes(); len(all) != 3000 || all[0].ID != sid(0) || all[2999].ID != sid(19) {
 		t.Errorf("%d changes", len(all))
 	}
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
 // New records fill the store: in the end pages are refused, not records lost.
@@ -209,7 +209,7 @@ func recordsStay(t *testing.T, s *suite, w *watch) {
 	for i := range 20 * n {
 		s.record(large(i, 0))
 	}
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
 // crowded is a random history of a store that is nearly full.
@@ -339,5 +339,5 @@ func (h *crowded) compare() {
 			h.Fatalf("change %d is %+v, want of %s", i+1, c, h.ids[i])
 		}
 	}
-	verify(h.T, h.Store)
+	mustVerify(h.T, h.Store)
 }

@@ -148,7 +148,7 @@ func windows(t *testing.T, s *suite) {
 	if err := s.RecordsAt(t.Context(), window(w), at(50), func(*understudy.Record, int64) bool { n++; return n < 2 }); err != nil || n != 2 {
 		t.Errorf("%d records, %v", n, err)
 	}
-	verify(t, s.Store)
+	mustVerify(t, s.Store)
 }
 
 // Windows larger than what is read at once.

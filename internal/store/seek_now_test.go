@@ -10,12 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"understudy"
 	"understudy/internal/query"
-	"understudy/internal/store/order"
-	"understudy/internal/store/postings"
+	"understudy/internal/store/index"
 	"understudy/internal/store/sqlite"
 )
 
@@ -38,7 +35,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 		sql  string
 		want error
 	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing},
-		{fmt.Sprint("UPDATE built SET words = ", int64(builtAll), ", terms = ", int64(builtAll)), nil}} {
+		{fmt.Sprint("UPDATE built SET words = ", int64(index.BuiltAll), ", terms = ", int64(index.BuiltAll)), nil}} {
 		err := db.pool.Write(t.Context(), func(c *sqlite.Conn) (bool, error) { return false, c.Run(step.sql) })
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +56,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 func TestAWordUnderManyOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	saveMessages(t, db, 0, seekLook+10)
+	saveMessages(t, db, 0, 2048+10)
 	body := `{"sid":"CF01","friendly_name":"all of everything","status":"completed"}`
 	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/c"}, Kind: "conferences", Shape: "conferences", List: true, Status: 200,
 		Body: []byte(body), Rows: []understudy.Row{{ID: "CF01", Clock: 1_600_000_000, End: len(body)}}, At: time.Unix(1_780_000_000, 0)}
@@ -77,80 +74,4 @@ func TestAWordUnderManyOfAnotherKind(t *testing.T) {
 	if n, cerr := db.Count(ctx, q, 0, time.Time{}); err != nil || cerr != nil || len(ids) != 1 || n.N != 1 {
 		t.Errorf("%v, %v; counted %v, %v", ids, err, n, cerr)
 	}
-}
-
-// A record makes room for others while a question is under way: it goes on
-// from where the record stands in what it reads, before the move is committed,
-// right after it, and later.
-func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
-	t.Parallel()
-	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	saveMessages(t, db, 0, 20)
-	ctx, id := context.Background(), fmt.Sprintf("SM%032x", 7)
-	was, err := db.PlaceOf(ctx, "twilio", "messages", id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := planner{db}.seek(&query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	prepare := func(when string, want query.OrderKey) {
-		t.Helper()
-		if err := db.pool.Read(ctx, func(c *sqlite.Conn) error { return s.prepare(ctx, c) }); err != nil {
-			t.Fatal(err)
-		}
-		if s.below != want {
-			t.Errorf("%s it goes on below %d, want %d", when, s.below, want)
-		}
-	}
-	kind := s.p.kinds[0]
-	prepare("at first", 0)
-	s.last, s.below = heldAt{kind: kind, record: 8}, was
-	widen := func() error {
-		var g *order.Assigner
-		return db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
-				g = order.NewAssigner(c, kind.Number, &db.epoch)
-				if err := g.Rebalance(int64(was)>>postings.ShapeBits+1, 1, func(map[int64]int64) {}); err != nil {
-					return err
-				}
-				prepare("before it is committed", was)
-				return nil
-			})
-			is := order.KeyOf(g.Stands[8], kind.Number)
-			if err == nil && is == was {
-				return false, errors.New("it did not move")
-			}
-			prepare("right after", is)
-			return broken, err
-		})
-	}
-	if err := widen(); err != nil {
-		t.Fatal(err)
-	}
-	now, err := db.PlaceOf(ctx, "twilio", "messages", id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	prepare("later", now)
-	prepare("once more", now)
-}
-
-// TestRecordSet puts records in and takes them out, as a map has them.
-func TestRecordSet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var set recordSet
-		want := map[int64]bool{}
-		for range rapid.IntRange(0, 40).Draw(t, "steps") {
-			record, in := rapid.Int64Range(0, 300).Draw(t, "record"), rapid.Bool().Draw(t, "in")
-			set.set(record, in)
-			want[record] = in
-		}
-		for record := range int64(400) {
-			if set.has(record) != want[record] {
-				t.Fatalf("record %d: %v", record, set.has(record))
-			}
-		}
-	})
 }

@@ -1,6 +1,5 @@
-// Intents: the writes under way, in a file beside the database.
-
-package store
+// Package intents remembers the writes under way in a file beside the database.
+package intents
 
 import (
 	"bytes"
@@ -16,7 +15,7 @@ import (
 	"understudy/request"
 )
 
-// Intents remembers which records writes are about to change, until the store
+// Log remembers which records writes are about to change, until the store
 // has been told what became of them. It is a write-ahead set: a file of lines,
 // one before a write is passed on and one after. It works while the database is
 // locked, and what a killed process leaves is there for the next. Lines overwrite
@@ -24,7 +23,7 @@ import (
 // too (of a file system that overwrites in place). A line is as safe as the
 // operating system is; it is not synchronized with the disk. Methods may be called
 // from many goroutines.
-type Intents struct {
+type Log struct {
 	mu   sync.Mutex
 	path string
 	file *os.File
@@ -48,11 +47,11 @@ const (
 	reserved   = 2 * maxIntents // bytes of the file: it may not be possible to write it anew at once
 )
 
-// OpenIntents opens the file at path, readable by its owner alone, and makes it
+// Open opens the file at path, readable by its owner alone, and makes it
 // when it is not there. A line that a crash cut is left out. Error: the file
 // cannot be read or written.
-func OpenIntents(path string) (*Intents, error) {
-	in := &Intents{path: path, open: map[int64]request.Invalidation{}}
+func Open(path string) (*Log, error) {
+	in := &Log{path: path, open: map[int64]request.Invalidation{}}
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("store: intents: %w", err)
@@ -65,7 +64,7 @@ func OpenIntents(path string) (*Intents, error) {
 }
 
 // read takes in lines; what is no line of ours is left out.
-func (in *Intents) read(text []byte) {
+func (in *Log) read(text []byte) {
 	for text := range bytes.Lines(bytes.TrimRight(text, "\n")) {
 		var one intent
 		switch err := json.Unmarshal(text, &one); {
@@ -85,7 +84,7 @@ func (in *Intents) read(text []byte) {
 }
 
 // Left are the writes that nobody has ended, the oldest first, by number.
-func (in *Intents) Left() (numbers []int64, touched []request.Invalidation) {
+func (in *Log) Left() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, one := range in.lines() {
@@ -97,7 +96,7 @@ func (in *Intents) Left() (numbers []int64, touched []request.Invalidation) {
 
 // Begin notes a write before it is passed on. The number ends it. An error
 // means that the next process will not know of it.
-func (in *Intents) Begin(t request.Invalidation) (n int64, err error) {
+func (in *Log) Begin(t request.Invalidation) (n int64, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.last++
@@ -110,7 +109,7 @@ func (in *Intents) Begin(t request.Invalidation) (n int64, err error) {
 
 // End notes that the store was told of a write, or that nothing was written. A
 // line that cannot be written costs the next process one look at the record.
-func (in *Intents) End(n int64) {
+func (in *Log) End(n int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if _, ok := in.open[n]; !ok {
@@ -122,7 +121,7 @@ func (in *Intents) End(n int64) {
 
 // append adds a line. A file that has many is written anew with what is open;
 // what cannot be, is tried again some lines later.
-func (in *Intents) append(one intent) error {
+func (in *Log) append(one intent) error {
 	if in.size > in.due && len(in.open) < maxIntents/1024 {
 		if in.rewrite() == nil {
 			return nil
@@ -138,7 +137,7 @@ func (in *Intents) append(one intent) error {
 }
 
 // rewrite writes the file anew and puts it in the old one's place.
-func (in *Intents) rewrite() error {
+func (in *Log) rewrite() error {
 	var text []byte
 	for _, one := range in.lines() {
 		text = append(text, line(one)...)
@@ -164,7 +163,7 @@ func (in *Intents) rewrite() error {
 }
 
 // lines are the open ones, the oldest first.
-func (in *Intents) lines() []intent {
+func (in *Log) lines() []intent {
 	all := make([]intent, 0, len(in.open))
 	for n, t := range in.open {
 		all = append(all, intent{N: n, Source: t.Source, Kind: t.Kind, ID: t.ID})
@@ -179,7 +178,7 @@ func line(one intent) []byte {
 }
 
 // Close closes the file; what is open is there for the next.
-func (in *Intents) Close() error {
+func (in *Log) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.file.Close()

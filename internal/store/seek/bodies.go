@@ -6,7 +6,7 @@
 //	next: the body of the record asked for first, unpacked here if nobody has
 //	      begun to
 
-package store
+package seek
 
 import (
 	"runtime"
@@ -23,9 +23,9 @@ const (
 	// ahead is how many records are found before the body of the first of them is
 	// looked at; twice as many blocks are kept unpacked.
 	ahead = 16
-	// maxHelpers is how many goroutines at most unpack for one Seek, beside the one
+	// MaxHelpers is how many goroutines at most unpack for one Seek, beside the one
 	// that reads.
-	maxHelpers = 3
+	MaxHelpers = 3
 )
 
 // bodies are the bodies of some records, in the order they are asked for. They
@@ -116,7 +116,7 @@ func (b *bodies) room(size int) []byte {
 	} else if room, ok := b.rooms.Get().(*[]byte); ok && cap(*room) >= size {
 		return *room
 	}
-	return make([]byte, 0, max(size, maxBlock+maxBlock/4))
+	return make([]byte, 0, max(size, records.MaxBlock+records.MaxBlock/4))
 }
 
 // hand gives a block to the helpers, once there are two to unpack.
@@ -128,7 +128,7 @@ func (b *bodies) hand(u *unpacking) {
 	case b.queue <- u:
 	default: // it is unpacked when it is needed
 	}
-	if len(b.queue) < 2 || b.running >= min(maxHelpers, runtime.GOMAXPROCS(0)-1) {
+	if len(b.queue) < 2 || b.running >= min(MaxHelpers, runtime.GOMAXPROCS(0)-1) {
 		return
 	}
 	b.running++
@@ -193,7 +193,7 @@ func (b *bodies) end() {
 		b.free = append(b.free, u.room)
 	}
 	for _, room := range b.free {
-		if cap(room) > 0 && cap(room) <= 4*maxBlock {
+		if cap(room) > 0 && cap(room) <= 4*records.MaxBlock {
 			room = room[:0]
 			b.rooms.Put(&room)
 		}

@@ -1,6 +1,6 @@
 // Windows: records in the order of their clock, as they are or as they were.
 
-package store
+package history
 
 import (
 	"cmp"
@@ -25,16 +25,13 @@ const (
 	rowsAtOnce = 256
 )
 
-// clockPosting is a place in the order of a window.
-type clockPosting struct{ clock, record int64 }
-
 // window is an understudy.RangeScan with its numbers.
 type window struct {
 	query.RangeScan
 	shape    *catalog.Shape
 	parent   int64
-	from, to int64        // clocks from..to-1
-	below    clockPosting // only what comes after it
+	from, to int64                // clocks from..to-1
+	below    records.ClockPosting // only what comes after it
 }
 
 // bounds are the clocks of a window, from the first to the one after the last.
@@ -53,19 +50,16 @@ func bounds(w query.RangeScan) (from, to int64) {
 }
 
 // begins is the place a window begins below.
-func begins(w query.RangeScan) clockPosting {
+func begins(w query.RangeScan) records.ClockPosting {
 	if w.Below.Record == 0 {
-		return clockPosting{math.MaxInt64, math.MaxInt64}
+		return records.ClockPosting{Clock: math.MaxInt64, Record: math.MaxInt64}
 	}
-	return clockPosting{w.Below.Clock, w.Below.Record}
+	return records.ClockPosting{Clock: w.Below.Clock, Record: w.Below.Record}
 }
 
-// windows reads records by their clocks.
-type windows struct{ *DB }
-
 // window gives w its numbers; ok is false when nothing can be in it.
-func (db windows) window(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
-	s := db.catalog.Shape(w.Source, w.Kind, w.Shape)
+func (h *Records) window(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
+	s := h.catalog.Shape(w.Source, w.Kind, w.Shape)
 	if s == nil {
 		return nil, false, nil
 	}
@@ -81,28 +75,25 @@ var (
 		WHERE c.shape = ?2 AND c.parent = ?3 AND c.old = 0 AND (c.clock, c.record) < (?4, ?5) AND c.clock >= ?6 AND c.clock < ?7
 		AND (c.clock <> 0 OR ?8)
 		AND h.state & ?9 = 0 ORDER BY c.clock DESC, c.record DESC LIMIT ?10`}
-	selectSpots = &sqlite.Statement{Head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ?
-		AND (clock, record) < (?, ?)
-		AND clock >= ? AND clock < ? AND (clock <> 0 OR ?) ORDER BY clock DESC, record DESC LIMIT ?`}
 )
 
 // Rows returns the records of a window that are held and present, in its
 // order; Start and End are 0. One window can be read in parts, with Below: a
 // record whose clock changes meanwhile may be missed or come twice. A kind,
 // shape or parent nothing is known of has none.
-func (db *DB) Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error) {
-	leave, err := db.pool.Begin()
+func (h *Records) Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error) {
+	leave, err := h.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	var rows []understudy.Row
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		v, ok, err := windows{db}.window(c, w)
+	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+		v, ok, err := h.window(c, w)
 		if err != nil || !ok {
 			return err
 		}
-		rows, err = v.rows(ctx, c, db.opener.Open(c))
+		rows, err = v.rows(ctx, c, h.records.Open(c))
 		return err
 	})
 	return rows, sqlite.Failed(false, err, "rows of %s %s", w.Source, w.Kind)
@@ -126,7 +117,7 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *records.Block
 	if v.Unclocked {
 		unclocked = 1
 	}
-	args := []driver.Value{v.shape.Slot, v.shape.Number, v.parent, v.below.clock, v.below.record, v.from, v.to, unclocked, not, int64(limit)}
+	args := []driver.Value{v.shape.Slot, v.shape.Number, v.parent, v.below.Clock, v.below.Record, v.from, v.to, unclocked, not, int64(limit)}
 	err = c.Query(selectRows, 0, args, func(r []driver.Value) error {
 		version := r[2].(int64)
 		e, err := blocks.Entry(version)
@@ -148,9 +139,9 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *records.Block
 // what a record says of itself, and which stands for one that is not held). The zero time is now. It reads a few records
 // at a time and holds nothing while yield runs; what is saved meanwhile does
 // not show, unless at is now.
-func (db *DB) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record,
+func (h *Records) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record,
 	clock int64) bool) error {
-	leave, err := db.pool.Begin()
+	leave, err := h.pool.Begin()
 	if err != nil {
 		return err
 	}
@@ -162,14 +153,14 @@ func (db *DB) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yi
 	below, given := begins(w), 0
 	for more := true; more && err == nil; {
 		var found []recordThen
-		err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-			v, ok, err := windows{db}.window(c, w)
+		err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+			v, ok, err := h.window(c, w)
 			if err != nil || !ok {
 				more = false
 				return err
 			}
 			v.below = below
-			found, more, err = windows{db}.recordsAt(c, v, until)
+			found, more, err = h.recordsAt(c, v, until)
 			below = v.below
 			return err
 		})
@@ -191,22 +182,22 @@ type recordThen struct {
 }
 
 // recordsAt is the next few of RecordsAt; it moves v.below on.
-func (db windows) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
-	spots, more, err := v.postings(c)
+func (h *Records) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
+	spots, more, err := v.spots(c)
 	if err != nil {
 		return nil, false, err
 	}
-	blocks := db.opener.Open(c)
+	blocks := h.records.Open(c)
 	for _, s := range spots {
 		rec := &understudy.Record{Source: v.Source, Kind: v.Kind, Shape: v.Shape}
-		e, err := periods(db).recordAt(c, blocks, rec, s.record*records.Slots+v.shape.Slot, at)
+		e, err := h.recordAt(c, blocks, rec, s.Record*records.Slots+v.shape.Slot, at)
 		if errors.Is(err, understudy.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, false, err
 		}
-		if e.Clock == s.clock && (v.Parent == "" || e.Parent == v.Parent) && !(v.Open && e.Final) {
+		if e.Clock == s.Clock && (v.Parent == "" || e.Parent == v.Parent) && !(v.Open && e.Final) {
 			found = append(found, recordThen{rec, e.Clock})
 		}
 	}
@@ -217,31 +208,23 @@ func (db windows) recordsAt(c *sqlite.Conn, v *window, at int64) (found []record
 }
 
 // spots are the next places where records of the window stand or stood.
-func (v *window) postings(c *sqlite.Conn) (postings []clockPosting, more bool, err error) {
-	unclocked := int64(0)
-	if v.Unclocked {
-		unclocked = 1
-	}
-	for old := range int64(2) {
-		n := 0
-		args := []driver.Value{v.shape.Number, v.parent, old, v.below.clock, v.below.record, v.from, v.to, unclocked, int64(rowsAtOnce)}
-		err := c.Query(selectSpots, 0, args, func(r []driver.Value) error {
-			postings = append(postings, clockPosting{r[0].(int64), r[1].(int64)})
-			n++
-			return nil
-		})
+func (v *window) spots(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
+	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.Unclocked}
+	for _, scan.Old = range []bool{false, true} {
+		some, err := scan.Below(c, v.below, rowsAtOnce)
 		if err != nil {
 			return nil, false, err
 		}
-		more = more || n == rowsAtOnce
+		spots = append(spots, some...)
+		more = more || len(some) == rowsAtOnce
 	}
-	slices.SortFunc(postings, compareSpots)
-	postings = slices.Compact(postings)
-	return postings[:min(len(postings), rowsAtOnce)], more || len(postings) > rowsAtOnce, nil
+	slices.SortFunc(spots, compareSpots)
+	spots = slices.Compact(spots)
+	return spots[:min(len(spots), rowsAtOnce)], more || len(spots) > rowsAtOnce, nil
 }
 
 // compareSpots puts the newest clock first, and of one clock the record that
 // was found last.
-func compareSpots(a, b clockPosting) int {
-	return cmp.Or(cmp.Compare(b.clock, a.clock), cmp.Compare(b.record, a.record))
+func compareSpots(a, b records.ClockPosting) int {
+	return cmp.Or(cmp.Compare(b.Clock, a.Clock), cmp.Compare(b.Record, a.Record))
 }

@@ -1,7 +1,7 @@
 // Building: an index made anew from the records, a few in one transaction,
 // while everything else goes on.
 
-package store
+package index
 
 import (
 	"context"
@@ -20,21 +20,21 @@ import (
 
 var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
 
-// searchable says why a question cannot be answered yet: by what the file says in
+// Searchable says why a question cannot be answered yet: by what the file says in
 // the same moment as the rest, since an index may be emptied or done meanwhile.
-func (db indexer) searchable(c *sqlite.Conn, q *query.RecordQuery) error {
+func (x *Index) Searchable(c *sqlite.Conn, q *query.RecordQuery) error {
 	terms := len(q.Predicates) > 0 || q.Parent != ""
 	if q.Text == nil && !terms {
 		return nil
 	}
-	u, err := builtNow(c)
+	u, err := BuiltNow(c)
 	if q.Text == nil {
-		u.words = builtAll
+		u.Words = BuiltAll
 	}
 	if !terms {
-		u.terms = builtAll
+		u.Terms = BuiltAll
 	}
-	if err != nil || u.least() == builtAll {
+	if err != nil || u.least() == BuiltAll {
 		return err
 	}
 	return errIndexing(c, u.least())
@@ -53,60 +53,60 @@ func errIndexing(c *sqlite.Conn, at int64) error {
 // transactions beside everything else; places are kept. Until it is done
 // questions that need them are ErrIndexing. Broken off, it is finished by
 // Index. progress may be nil.
-func (db *DB) Rebuild(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := db.pool.Begin()
+func (b Builder) Rebuild(ctx context.Context, progress func(done, total int64)) error {
+	leave, err := b.x.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if err = (indexer{db}).empty(ctx); err == nil {
-		err = indexer{db}.build(ctx, progress)
+	if err = b.x.empty(ctx); err == nil {
+		err = b.x.build(ctx, progress)
 	}
 	return sqlite.Failed(true, err, "rebuild the indexes")
 }
 
 // Empty is the first half of Rebuild, Index the other.
-func (db *DB) Empty(ctx context.Context) error {
-	leave, err := db.pool.Begin()
+func (b Builder) Empty(ctx context.Context) error {
+	leave, err := b.x.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return sqlite.Failed(true, indexer{db}.empty(ctx), "empty the indexes")
+	return sqlite.Failed(true, b.x.empty(ctx), "empty the indexes")
 }
 
-func (db indexer) empty(ctx context.Context) error {
-	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return false, db.setBuilt(ctx, c, upto{}, nil, nil)
+func (x *Index) empty(ctx context.Context) error {
+	return x.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		return false, x.setBuilt(ctx, c, Progress{}, nil, nil)
 	})
 }
 
 // Index fills what an index lacks: after the spec has changed what is text or can
 // be asked for, or when a Rebuild was broken off; most often nothing. It may be
 // broken off and goes on where it was. progress may be nil.
-func (db *DB) Index(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := db.pool.Begin()
+func (b Builder) Index(ctx context.Context, progress func(done, total int64)) error {
+	leave, err := b.x.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return sqlite.Failed(true, indexer{db}.build(ctx, progress), "fill the indexes")
+	return sqlite.Failed(true, b.x.build(ctx, progress), "fill the indexes")
 }
 
-func (db indexer) build(ctx context.Context, progress func(done, total int64)) error {
-	for db.built.load().least() != builtAll {
+func (x *Index) build(ctx context.Context, progress func(done, total int64)) error {
+	for x.built.load().least() != BuiltAll {
 		var total int64
-		err := db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+		err := x.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 			if _, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 				return false, err
 			}
-			return db.buildSome(ctx, c)
+			return x.buildSome(ctx, c)
 		})
 		if err != nil {
 			return err
 		}
 		if progress != nil {
-			progress(min(db.built.load().least(), total), total)
+			progress(min(x.built.load().least(), total), total)
 		}
 	}
 	return nil
@@ -115,40 +115,40 @@ func (db indexer) build(ctx context.Context, progress func(done, total int64)) e
 var selectBuild = &sqlite.Statement{Head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
 
 // buildSome adds the next records to the indexes that lack them.
-func (db indexer) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err error) {
-	is := db.built.load()
+func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err error) {
+	is := x.built.load()
 	will, after := is, is.least()
 	broken, err = c.Transaction(ctx, sqlite.BeginWrite, func() error {
-		edits, last, err := db.nextEdits(c, after)
+		edits, last, err := x.nextEdits(c, after)
 		if err != nil {
 			return err
 		}
-		add := func(to *int64) []edit { // what an index is told that is built up to a record
+		add := func(to *int64) []Edit { // what an index is told that is built up to a record
 			if *to != after {
 				return nil
 			}
 			*to = last
 			return edits
 		}
-		db.members = readFacts(edits, db.members[:0])
-		err = db.indexWords(c, add(&will.words))
+		x.members = readFacts(edits, x.members[:0])
+		err = x.indexWords(c, add(&will.Words))
 		if err == nil {
-			err = db.indexTerms(c, add(&will.terms))
+			err = x.indexTerms(c, add(&will.Terms))
 		}
 		if err != nil {
 			return err
 		}
-		return c.Exec(updateBuilt, 0, will.words, will.terms)
+		return c.Exec(updateBuilt, 0, will.Words, will.Terms)
 	})
 	if err == nil {
-		db.built.store(will)
+		x.built.store(will)
 	}
 	return broken, err
 }
 
 // nextEdits are what tells the indexes of the present records after one, up to
 // the record last.
-func (db indexer) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int64, err error) {
+func (x *Index) nextEdits(c *sqlite.Conn, after int64) (edits []Edit, last int64, err error) {
 	type row struct{ number, version int64 }
 	var rows []row
 	n := 0
@@ -158,7 +158,7 @@ func (db indexer) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int
 		last = r[0].(int64) / records.Slots
 		if r[2].(int64)&(records.Gone|records.Forgotten) == 0 {
 			rows = append(rows, row{r[0].(int64), r[1].(int64)})
-			edits = append(edits, edit{is: order.ReadPosition(r[3]).At})
+			edits = append(edits, Edit{Is: order.ReadPosition(r[3]).At})
 		}
 		return nil
 	})
@@ -166,30 +166,30 @@ func (db indexer) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int
 		return nil, 0, err
 	}
 	if n < buildSome {
-		last = builtAll
+		last = BuiltAll
 	} else {
 		last-- // its other shapes may come next
 	}
-	blocks := db.opener.Open(c)
+	blocks := x.records.Open(c)
 	kept := edits[:0]
 	for i, r := range rows {
 		if r.number/records.Slots > last {
 			break
 		}
 		e := edits[i]
-		if err := db.editOf(blocks, &e, r.version); err != nil {
+		if err := x.Read(blocks, &e, r.version); err != nil {
 			return nil, 0, err
 		}
-		if e.new != nil {
+		if e.New != nil {
 			kept = append(kept, e)
 		}
 	}
 	return kept, last, nil
 }
 
-// editOf completes an edit that has its position with what its version says;
+// Read completes an edit that has its position with what its version says;
 // one whose body cannot be read is not in the indexes.
-func (db indexer) editOf(blocks *records.Blocks, e *edit, version int64) error {
+func (x *Index) Read(blocks *records.Blocks, e *Edit, version int64) error {
 	b, err := blocks.Block(version / codec.PerBlock)
 	if err != nil {
 		return records.SkipDamaged(err)
@@ -199,23 +199,23 @@ func (db indexer) editOf(blocks *records.Blocks, e *edit, version int64) error {
 		return records.SkipDamaged(err)
 	}
 	one := *body
-	e.kind, e.shape, e.new = db.catalog.KindOfShape(b.Shape), b.Shape, &one
-	e.is = postings.At(e.is, b.Shape)
-	if e.kind == nil {
+	e.Kind, e.Shape, e.New = x.catalog.KindOfShape(b.Shape), b.Shape, &one
+	e.Is = postings.At(e.Is, b.Shape)
+	if e.Kind == nil {
 		return sqlite.Damaged("shape %d has no kind", b.Shape)
 	}
 	return nil
 }
 
 // indexed are the edits an index is told of that is built up to a record.
-func indexed(edits []edit, upto int64) []edit {
-	if upto == builtAll {
+func indexed(edits []Edit, upto int64) []Edit {
+	if upto == BuiltAll {
 		return edits
 	}
-	return slices.DeleteFunc(slices.Clone(edits), func(e edit) bool {
-		one := e.new
+	return slices.DeleteFunc(slices.Clone(edits), func(e Edit) bool {
+		one := e.New
 		if one == nil {
-			one = e.old
+			one = e.Old
 		}
 		return one == nil || one.Record > upto
 	})

@@ -1,6 +1,6 @@
-// Verify: everything held is read once and compared with everything else.
-
-package store
+// Package verify reads everything a file holds once and compares it with everything
+// else, and looks for texts in all of it.
+package verify
 
 import (
 	"context"
@@ -9,17 +9,45 @@ import (
 	"fmt"
 	"strings"
 
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/fts5"
+	"understudy/internal/store/index"
+	"understudy/internal/store/pages"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
 
+// Report is what Verify found.
+type Report struct {
+	Pages, Blocks, Versions, Changes int64    // how many were checked
+	Records, Gone                    int64    // that are there, and that went or were erased and keep their ids
+	Problems                         []string // at most MaxProblems
+}
+
+// MaxProblems is how many problems Verify writes down before it stops.
+const MaxProblems = 100
+
+// Verifier checks a file, and looks for texts in it. Many goroutines may use it at once.
+type Verifier struct {
+	pool    *sqlite.Pool
+	catalog *catalog.Catalog
+	records *records.Opener
+	pages   *pages.Loader
+	index   *index.Index
+}
+
+// New makes one of a file.
+func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, pages *pages.Loader, index *index.Index) *Verifier {
+	return &Verifier{pool: pool, catalog: catalog, records: records, pages: pages, index: index}
+}
+
 // verifying is one run of Verify.
 type verifying struct {
-	db     *DB
+	db     *Verifier
 	c      *sqlite.Conn
 	ctx    context.Context
 	report *Report
-	built  upto
+	built  index.Progress
 }
 
 func (v *verifying) problem(what string, args ...any) {
@@ -39,7 +67,7 @@ func (v *verifying) enough() bool {
 // 50 MB of bodies a second; the log cannot be cut short meanwhile. An error
 // means that the check could not be finished; what is wrong with the store is
 // in the report.
-func (db *DB) Verify(ctx context.Context) (Report, error) {
+func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 	var report Report
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -73,7 +101,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 // indexes learns how far the indexes are in what is verified: they may be filled
 // meanwhile.
 func (v *verifying) indexes() (err error) {
-	v.built, err = builtNow(v.c)
+	v.built, err = index.BuiltNow(v.c)
 	return err
 }
 

@@ -1,6 +1,6 @@
 // Walking a Seek: from spot to spot, and to what is held there.
 
-package store
+package seek
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// unsettled is no number of DB.widened.
+// unsettled is no number of an epoch.
 const unsettled = -1
 
 // each hands out the records of the stream that are held, in order and some at a

@@ -1,6 +1,6 @@
 // Words verified: those in the index are compared with those of the records.
 
-package store
+package verify
 
 import (
 	"database/sql/driver"
@@ -8,6 +8,7 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/fts5"
+	"understudy/internal/store/index"
 	"understudy/internal/store/order"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
@@ -98,23 +99,23 @@ func (v *verifying) sumWords(sums *indexSums) error {
 		return err
 	}
 	var x words.Cutter
-	blocks := v.db.opener.Open(v.c)
+	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllPlaced, 0, nil, func(r []driver.Value) error {
-		if r[0].(int64)/records.Slots > v.built.words {
+		if r[0].(int64)/records.Slots > v.built.Words {
 			return nil
 		}
-		e := edit{is: order.ReadPosition(r[2]).At}
-		if err := (indexer{v.db}).editOf(blocks, &e, r[1].(int64)); err != nil || e.new == nil {
+		e := index.Edit{Is: order.ReadPosition(r[2]).At}
+		if err := v.db.index.Read(blocks, &e, r[1].(int64)); err != nil || e.New == nil {
 			return err
 		}
 		if sums.only != nil {
-			if !sums.looksAt(e.is) {
+			if !sums.looksAt(e.Is) {
 				return sqlite.CheckContext(v.ctx)
 			}
-			sums.names[e.is] = e.new.ID
+			sums.names[e.Is] = e.New.ID
 		}
-		f, _ := query.FactsOf(e.new.Parent, e.new.Body, nil)
-		x.Each(&e.kind.Words, &f, e.is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
+		f, _ := query.FactsOf(e.New.Parent, e.New.Body, nil)
+		x.Each(&e.Kind.Words, &f, e.Is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
 		return sqlite.CheckContext(v.ctx)
 	})
 }

@@ -1,6 +1,6 @@
 // Intents: what a crash leaves, in files of any form.
 
-package store_test
+package intents_test
 
 import (
 	"os"
@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/internal/store/intents"
 
-	"understudy/internal/store"
 	"understudy/request"
 )
 
-func openIntents(t testing.TB, path string) *store.Intents {
+func openIntents(t testing.TB, path string) *intents.Log {
 	t.Helper()
-	in, err := store.OpenIntents(path)
+	in, err := intents.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Superseded: whether a held page may still be answered as fresh, and by which
 // fields it may not.
 
-package store
+package pages
 
 import (
 	"database/sql/driver"
@@ -27,10 +27,10 @@ func (h current) is(version int64) bool {
 // supersede finds out whether a page may no longer be answered as fresh: its
 // kind was touched since it was fetched (lists), or a record in it has another
 // current version, is gone, or was touched.
-func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow, blocks *records.Blocks) error {
+func (l *Loader) supersede(c *sqlite.Conn, p *understudy.Page, row *Row, blocks *records.Blocks) error {
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
-		record, err := names.Record(c, row.kind, sqlite.AppendID(nil, row.prefix, p.ID))
+		record, err := names.Record(c, row.Kind.Number, sqlite.AppendID(nil, row.Kind.prefix, p.ID))
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow,
 			}
 		}
 	}
-	if p.Superseded = pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, row.kindGeneration, present); p.Superseded {
+	if p.Superseded = pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, row.Kind.generation, present); p.Superseded {
 		return nil
 	}
 	held, err := currently(c, p, row)
@@ -50,7 +50,7 @@ func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow,
 		return err
 	}
 	now := func(r *understudy.Row) current { return held[r.Record] }
-	return supersede(p, db.catalog.SpecOf(p.Key.Source, p.Kind), now, func(r *understudy.Row) ([]byte, error) {
+	return supersede(p, l.catalog.SpecOf(p.Key.Source, p.Kind), now, func(r *understudy.Row) ([]byte, error) {
 		e, err := blocks.Entry(held[r.Record].version)
 		if err != nil {
 			return nil, records.SkipDamaged(err)
@@ -61,13 +61,13 @@ func (db pageLoader) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow,
 
 // currently is what is held of the records of a page, by their numbers; one that
 // is not there is left out.
-func currently(c *sqlite.Conn, p *understudy.Page, row *pageRow) (map[int64]current, error) {
+func currently(c *sqlite.Conn, p *understudy.Page, row *Row) (map[int64]current, error) {
 	held := make(map[int64]current, len(p.Rows))
 	var args []driver.Value
 	for i := range p.Rows {
 		if _, ok := held[p.Rows[i].Record]; !ok {
 			held[p.Rows[i].Record] = current{state: records.Gone}
-			args = append(args, p.Rows[i].Record*records.Slots+row.slot)
+			args = append(args, p.Rows[i].Record*records.Slots+row.shape.slot)
 		}
 	}
 	for len(args) > 0 {
@@ -113,9 +113,23 @@ func supersede(p *understudy.Page, kind *spec.Kind, now func(*understudy.Row) cu
 			if err != nil {
 				return err
 			}
-			names = slices.AppendSeq(names, fieldsBetween(p.Body[r.Start:r.End], text).All())
+			names = slices.AppendSeq(names, records.FieldsBetween(p.Body[r.Start:r.End], text).All())
 		}
 	}
 	p.Changed = understudy.NamesOf(names...)
 	return nil
+}
+
+// pageSuperseded says whether a page that refers to no record must not be
+// answered as fresh: its kind was touched since (for an instance too, since
+// there is no record that could be marked), or the record it says is gone is
+// held after all.
+func pageSuperseded(rows int, list bool, kind, id string, generation, current int64, present bool) bool {
+	if kind == "" {
+		return false
+	}
+	if (list || rows == 0) && generation < current {
+		return true
+	}
+	return rows == 0 && id != "" && present
 }

@@ -1,6 +1,6 @@
-// History: what was seen of a record, and how it looked at a time.
-
-package store
+// Package history reads records as they are, as they were at a time, and all that was
+// seen of them, one by one or in windows of their clocks.
+package history
 
 import (
 	"cmp"
@@ -28,8 +28,8 @@ var selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHE
 // store has taken is nil. A version of which a later one was seen first, and
 // one that stood in a page above another of the same record, are not history.
 // ErrNotFound: the record was never seen, or was forgotten.
-func (db *DB) History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
-	leave, err := db.pool.Begin()
+func (h *Records) History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
+	leave, err := h.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +38,9 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 		limit = MaxHistory
 	}
 	var versions []understudy.Version
-	if k := db.catalog.Kind(source, kind); k != nil {
-		err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-			versions, err = periods{db}.history(c, k, id, limit)
+	if k := h.catalog.Kind(source, kind); k != nil {
+		err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+			versions, err = h.history(c, k, id, limit)
 			return err
 		})
 	} else {
@@ -55,10 +55,20 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 	return versions, nil
 }
 
-// periods reads how a record looked over time.
-type periods struct{ *DB }
+// Records reads single records, and windows of them, as they are and as they were.
+// Many goroutines may use it at once.
+type Records struct {
+	pool    *sqlite.Pool
+	catalog *catalog.Catalog
+	records *records.Opener
+}
 
-func (db periods) history(c *sqlite.Conn, k *catalog.Kind, id string, limit int) (versions []understudy.Version, err error) {
+// New makes one of a file.
+func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener) *Records {
+	return &Records{pool: pool, catalog: catalog, records: records}
+}
+
+func (h *Records) history(c *sqlite.Conn, k *catalog.Kind, id string, limit int) (versions []understudy.Version, err error) {
 	record, err := names.Record(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
 	if err != nil || record == 0 {
 		return nil, err
@@ -75,7 +85,7 @@ func (db periods) history(c *sqlite.Conn, k *catalog.Kind, id string, limit int)
 	if err != nil {
 		return nil, err
 	}
-	blocks := db.opener.Open(c)
+	blocks := h.records.Open(c)
 	for _, one := range merged(all) {
 		if len(versions) == limit {
 			break
@@ -118,6 +128,57 @@ func merged(all []records.Period) []records.Period {
 // bytesOf is a body that does not hold its whole block in memory.
 func bytesOf(e *codec.Entry) []byte { return append(make([]byte, 0, len(e.Body)), e.Body...) }
 
+var selectRecordHeld = &sqlite.Statement{Head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM names n
+	JOIN held h ON h.number = n.record * 64 + ?
+	WHERE n.kind = ? AND n.id = ?`}
+
+// Record returns the newest held version of a record in one shape. Its body
+// belongs to the caller alone. ErrNotFound: it was never seen in that shape,
+// or it is gone.
+func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error) {
+	leave, err := h.pool.Begin()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s := h.catalog.Shape(source, kind, shape)
+	if s == nil {
+		return nil, sqlite.Failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+	}
+	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
+	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+		state, since := int64(records.Gone), int64(0)
+		_, err := c.One(selectRecordHeld, []driver.Value{s.Slot, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id)}, func(r []driver.Value) {
+			rec.Number, rec.Version, rec.Seen = r[0].(int64)/records.Slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
+			state = r[3].(int64)
+			since, _ = r[4].(int64)
+		})
+		if err == nil && state&(records.Gone|records.Forgotten) != 0 {
+			err = understudy.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		rec.Final, rec.Invalid = state&records.Final != 0, state&records.Invalid != 0
+		if since == 0 {
+			if since, err = records.MadeAt(c, rec.Version); err != nil {
+				return err
+			}
+		}
+		rec.Since = time.Unix(0, since).UTC()
+		e, err := h.records.Open(c).Entry(rec.Version)
+		if err != nil {
+			return err
+		}
+		rec.Body = bytesOf(e)
+		return nil
+	})
+	if err != nil {
+		return nil, sqlite.Failed(false, err, "record %s %s %s", source, kind, id)
+	}
+	return rec, nil
+}
+
 // RecordAt returns a record as it looked in one shape at a time: the version
 // that was then the newest, with Since when it began. Seen is, of one that was
 // replaced since, the same: that much is certain; Invalid is false. Its body
@@ -125,21 +186,21 @@ func bytesOf(e *codec.Entry) []byte { return append(make([]byte, 0, len(e.Body))
 // one after, with a Since that lies after at. The zero time is now. ErrNotFound: it
 // was not there then, as far as was known, or nothing is held from then until it
 // went.
-func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error) {
+func (h *Records) RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error) {
 	if at.IsZero() {
-		return db.Record(ctx, source, kind, shape, id)
+		return h.Record(ctx, source, kind, shape, id)
 	}
-	leave, err := db.pool.Begin()
+	leave, err := h.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	s := db.catalog.Shape(source, kind, shape)
+	s := h.catalog.Shape(source, kind, shape)
 	if s == nil {
 		return nil, sqlite.Failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
 		number, err := names.Record(c, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound
@@ -147,7 +208,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 		if err != nil {
 			return err
 		}
-		_, err = periods{db}.recordAt(c, db.opener.Open(c), rec, number*records.Slots+s.Slot, at.UnixNano())
+		_, err = h.recordAt(c, h.records.Open(c), rec, number*records.Slots+s.Slot, at.UnixNano())
 		return err
 	})
 	if err != nil {
@@ -157,7 +218,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 }
 
 // recordAt completes rec as a held row's record looked at a time.
-func (db periods) recordAt(c *sqlite.Conn, blocks *records.Blocks, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
+func (h *Records) recordAt(c *sqlite.Conn, blocks *records.Blocks, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
 	all, err := records.PeriodsOf(c, held, held)
 	if err != nil {
 		return nil, err

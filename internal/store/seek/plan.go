@@ -1,7 +1,7 @@
 // The plan of a question: which kinds it is about, and the stream of spots among
 // which all that is meant is found.
 
-package store
+package seek
 
 import (
 	"database/sql/driver"
@@ -15,11 +15,12 @@ import (
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
+	"understudy/spec"
 )
 
 // seekPlan is a question with its numbers.
 type seekPlan struct {
-	db       *DB
+	ranges   *terms.Ranges
 	q        *query.RecordQuery
 	kinds    []*kindPlan
 	byShape  map[int64]*kindPlan
@@ -38,21 +39,18 @@ type kindPlan struct {
 	match  *query.Matcher   // what they ask of a body
 }
 
-// planner decides how a question is answered.
-type planner struct{ *DB }
-
 // plan makes the plan of a question that was checked.
-func (db planner) plan(q *query.RecordQuery) *seekPlan {
-	p := &seekPlan{db: db.DB, q: q, byShape: map[int64]*kindPlan{}, exact: true}
+func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
+	p := &seekPlan{ranges: &s.index.Ranges, q: q, byShape: map[int64]*kindPlan{}, exact: true}
 	p.from, p.to = positions(*q)
-	for _, k := range db.catalog.Kinds() {
+	for _, k := range s.catalog.Kinds() {
 		if !wants(q, k.Source, k.Name) {
 			continue
 		}
 		one := &kindPlan{Kind: k, match: q.Matcher(k.Spec)}
-		for _, s := range db.catalog.Shapes() {
-			if s.Kind == k && (q.Shape == "" || s.Name == q.Shape) {
-				one.shapes = append(one.shapes, s)
+		for _, h := range s.catalog.Shapes() {
+			if h.Kind == k && (q.Shape == "" || h.Name == q.Shape) {
+				one.shapes = append(one.shapes, h)
 			}
 		}
 		first := firstShape(k.Spec)
@@ -95,9 +93,7 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.Up}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
-			at := order.Position{At: order.Nowhere}
-			_, err := c.One(selectNamedPlace, []driver.Value{k.Number, sqlite.AppendID(nil, k.Prefix, id)},
-				func(r []driver.Value) { at = order.ReadPosition(r[1]) })
+			at, err := order.PositionOf(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
 			if err != nil {
 				return nil, err
 			}
@@ -143,7 +139,7 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 			if !joined { // the other stream names records of the kind
 				all = placeSpots(c, k.Number, k.asked[i].Shape, p.q)
 			}
-			streams = append(streams, k.asked[i].Find(c, &p.db.ranges, p.q.Up, all))
+			streams = append(streams, k.asked[i].Find(c, p.ranges, p.q.Up, all))
 		}
 	}
 	if len(streams) == 0 {
@@ -206,4 +202,93 @@ func positions(q query.RecordQuery) (from, to int64) {
 		to--
 	}
 	return from, to
+}
+
+// ask says what predicates say of a kind; none: no record of the kind can fulfil
+// them.
+func (p *seekPlan) ask(k *kindPlan) (none bool) {
+	if p.q.Parent == "" && len(p.q.Predicates) == 0 {
+		return false
+	}
+	predicates, never := terms.Join(p.q.Predicates)
+	if never {
+		return true
+	}
+	if len(k.shapes) > 1 {
+		p.exact = false // it is told in another shape than it may be found in
+	}
+	for _, s := range k.shapes {
+		one, exact, none := k.Terms.Plan(s.Number, p.q.Parent, predicates)
+		if none {
+			return true
+		}
+		if p.exact = p.exact && exact; one.Empty() {
+			k.asked = nil
+			return false
+		}
+		k.asked = append(k.asked, one)
+	}
+	return false
+}
+
+var (
+	placeDown = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4"}
+	placeUp   = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4"}
+)
+
+// placeSpots are the spots of all records of a kind, as if all were in a shape.
+func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {
+	st := placeDown
+	if q.Up {
+		st = placeUp
+	}
+	return &postings.Scan{C: c, St: st, Args: []driver.Value{kind, shape}, Up: q.Up, Size: (q.Want + 1) / 2}
+}
+
+// fulfils reports whether a record, whose id, parent and body are given, is what
+// is asked for by ids, parent and terms.
+func (k *kindPlan) fulfils(q *query.RecordQuery, id, parent string, body []byte) bool {
+	if q.Parent != "" && parent != q.Parent || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) {
+		return false
+	}
+	return k.match.Match(body)
+}
+
+// wants reports whether a question is about a kind.
+func wants(q *query.RecordQuery, source, kind string) bool {
+	return (q.Source == "" || q.Source == source) && (len(q.Kinds) == 0 || slices.Contains(q.Kinds, kind))
+}
+
+// firstShape is the shape records of a kind are told in: that of its first list.
+func firstShape(kind *spec.Kind) string {
+	if kind == nil || len(kind.Lists) == 0 {
+		return ""
+	}
+	return kind.Lists[0].Shape
+}
+
+// askedText is the text of a question made ready; ok is false when it asks for
+// none.
+func (s *Seeker) askedText(q *query.RecordQuery) (plan *words.Plan, ok bool, err error) {
+	if q.Text == nil {
+		return nil, false, nil
+	}
+	plan, err = words.PlanOf(q.Text, s.kindsAsked(q))
+	return plan, true, err
+}
+
+// kindsAsked are the specs of the kinds a question is about; nil stands for
+// those no spec names.
+func (s *Seeker) kindsAsked(q *query.RecordQuery) (kinds []*spec.Kind) {
+	for source, sp := range s.specs {
+		for _, k := range sp.Kinds {
+			if wants(q, source, k.Name) {
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	if len(kinds) == 0 || len(q.Kinds) == 0 {
+		kinds = append(kinds, nil)
+	}
+	return kinds
 }

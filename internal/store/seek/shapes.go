@@ -1,14 +1,11 @@
 // Words in a question: the spots at which records have a text.
 
-package store
+package seek
 
 import (
 	"slices"
 
-	"understudy/internal/query"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/words"
-	"understudy/spec"
 )
 
 // everyShape is a stream of the spots that records have in all shapes that are
@@ -81,30 +78,4 @@ func (e *everyShape) read(from int64) error {
 	slices.SortFunc(e.group, postings.Compare(e.up))
 	e.group = slices.Compact(e.group)
 	return nil
-}
-
-// askedText is the text of a question made ready; ok is false when it asks for
-// none.
-func (o *Options) askedText(q *query.RecordQuery) (plan *words.Plan, ok bool, err error) {
-	if q.Text == nil {
-		return nil, false, nil
-	}
-	plan, err = words.PlanOf(q.Text, o.kindsAsked(q))
-	return plan, true, err
-}
-
-// kindsAsked are the specs of the kinds a question is about; nil stands for
-// those no spec names.
-func (o *Options) kindsAsked(q *query.RecordQuery) (kinds []*spec.Kind) {
-	for source, sp := range o.Specs {
-		for _, k := range sp.Kinds {
-			if wants(q, source, k.Name) {
-				kinds = append(kinds, k)
-			}
-		}
-	}
-	if len(kinds) == 0 || len(q.Kinds) == 0 {
-		kinds = append(kinds, nil)
-	}
-	return kinds
 }

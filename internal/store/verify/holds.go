@@ -1,15 +1,17 @@
 // Holds: where a text stands, packed or not.
 
-package store
+package verify
 
 import (
 	"bytes"
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"math"
 	"slices"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
@@ -18,14 +20,14 @@ import (
 // table as it lies there, and every body and page unpacked. It says
 // where each was found ("block 7", "table note"), at most MaxProblems places.
 // It reads the whole database; free places of the file are not its business.
-func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err error) {
+func (db *Verifier) Holds(ctx context.Context, texts ...string) (places []string, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.opener.Open(c)}
+		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.records.Open(c)}
 		if err := h.tables(); err != nil {
 			return err
 		}
@@ -38,7 +40,7 @@ func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err 
 
 // holding is one search.
 type holding struct {
-	db     *DB
+	db     *Verifier
 	c      *sqlite.Conn
 	ctx    context.Context
 	texts  []string
@@ -102,11 +104,8 @@ func (h *holding) packed() error {
 	if err != nil {
 		return err
 	}
-	return h.c.Query(selectSkeletons, 0, []driver.Value{int64(-1), int64(1) << 62}, func(r []driver.Value) error {
-		sk, err := pageLoader{h.db}.skeleton(r[2].([]byte), r[1].(int64))
-		if err == nil {
-			h.look(slices.Concat([]byte(sk.URI+"\n"+sk.ID+"\n"+sk.Next+"\n"), sk.Outside), "page %d", r[0])
-		}
-		return err
+	return h.db.pages.After(h.c, pages.Scope{}, -1, math.MaxInt32, func(number int64, sk *codec.Skeleton) error {
+		h.look(slices.Concat([]byte(sk.URI+"\n"+sk.ID+"\n"+sk.Next+"\n"), sk.Outside), "page %d", number)
+		return nil
 	})
 }

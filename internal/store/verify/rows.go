@@ -1,6 +1,6 @@
 // Verifying rows: blocks, what is held, names, pages.
 
-package store
+package verify
 
 import (
 	"database/sql/driver"
@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
@@ -23,7 +24,7 @@ var (
 // blocks unpacks every block. Each version must be its record's current one or
 // be known to its past, under its hash.
 func (v *verifying) blocks() error {
-	all := v.db.opener.Open(v.c)
+	all := v.db.records.Open(v.c)
 	return v.c.Query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
 		number := r[0].(int64)
 		v.report.Blocks++
@@ -117,7 +118,7 @@ func (v *verifying) clocked(blocks *records.Blocks, e *codec.Entry, version int6
 
 // past looks up the other versions of records.
 func (v *verifying) past() error {
-	blocks := v.db.opener.Open(v.c)
+	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllPast, 0, nil, func(r []driver.Value) error {
 		record, version := r[0].(int64)/records.Slots, r[1].(int64)
 		if r[2] == nil {
@@ -147,7 +148,7 @@ func (v *verifying) past() error {
 
 // clocks makes sure that what is found by its clock is there and has it.
 func (v *verifying) clocks() error {
-	blocks := v.db.opener.Open(v.c)
+	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllClock, 0, nil, func(r []driver.Value) error {
 		record := r[0].(int64)
 		if r[3] == nil || r[4].(int64)&(records.Gone|records.Forgotten) != 0 {
@@ -169,7 +170,7 @@ func (v *verifying) clocks() error {
 
 // held looks up the current version of every record.
 func (v *verifying) held() error {
-	blocks := v.db.opener.Open(v.c)
+	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllHeld, 0, nil, func(r []driver.Value) error {
 		e, err := blocks.Entry(r[1].(int64))
 		switch record := r[0].(int64) / records.Slots; {
@@ -197,7 +198,7 @@ var selectAllNames = &sqlite.Statement{Head: `SELECT n.record, n.id, k.prefix, (
 
 // names compares every id with the one in a version of its record.
 func (v *verifying) names() error {
-	blocks, last := v.db.opener.Open(v.c), int64(0)
+	blocks, last := v.db.records.Open(v.c), int64(0)
 	return v.c.Query(selectAllNames, 0, nil, func(r []driver.Value) error {
 		v.report.Gone++ // until it is counted among those that are there
 		if r[0] == last {
@@ -226,21 +227,21 @@ var selectAllPages = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generat
 
 // pages puts every page together.
 func (v *verifying) pages() error {
-	blocks := v.db.opener.Open(v.c)
+	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllPages, 0, nil, func(r []driver.Value) error {
 		v.report.Pages++
-		var row pageRow
-		row.scan(r)
+		var row pages.Row
+		row.Scan(r)
 		name := fmt.Sprintf("page %d", r[14])
-		sk, err := pageLoader{v.db}.skeleton(row.body, row.size)
+		sk, err := v.db.pages.Skeleton(row.Body, row.Size)
 		if err == nil {
 			source, _ := r[17].(string)
 			key := understudy.Key{Source: source, URI: sk.URI}
 			name = "page " + key.String()
-			if keyHash(key) != r[16].(int64) {
+			if pages.KeyHash(key) != r[16].(int64) {
 				v.problem("%s: it cannot be found by its key", name)
 			}
-			_, err = pageLoader{v.db}.assemble(&row, sk, blocks)
+			_, err = v.db.pages.Assemble(&row, sk, blocks)
 		}
 		if err != nil {
 			v.problem("%s: %v", name, err)

@@ -1,7 +1,7 @@
 // Verify: where records stand and the terms they are found by are compared with
 // the records.
 
-package store
+package verify
 
 import (
 	"database/sql/driver"
@@ -134,7 +134,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	if err := ranges.Load(v.c); err != nil {
 		return nil, err
 	}
-	blocks, kinds := v.db.opener.Open(v.c), v.db.catalog.KindsOfShapes()
+	blocks, kinds := v.db.records.Open(v.c), v.db.catalog.KindsOfShapes()
 	return counts, v.c.Query(selectPresentRow, 0, nil, func(r []driver.Value) error {
 		b, err := blocks.Block(r[1].(int64) / codec.PerBlock)
 		if err != nil {
@@ -142,7 +142,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 		}
 		e, err := blocks.Entry(r[1].(int64))
 		k := kinds[b.Shape]
-		if err != nil || k == nil || e.Record > v.built.terms {
+		if err != nil || k == nil || e.Record > v.built.Terms {
 			return records.SkipDamaged(err)
 		}
 		spot, name := postings.At(order.ReadPosition(r[2]).At, b.Shape), func() string { return fmt.Sprintf("record %d (%s)", e.Record, e.ID) }

@@ -1,20 +1,25 @@
-// Seek in the database: parts of the stream in short read transactions.
-
-package store
+// Package seek answers questions about what is held, in short read transactions: a plan
+// joins the postings of the indexes, a walk goes from posting to row, and bodies are
+// unpacked ahead.
+package seek
 
 import (
 	"context"
 	"database/sql/driver"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/index"
 	"understudy/internal/store/order"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
+	"understudy/spec"
 )
 
 const (
@@ -27,18 +32,37 @@ const (
 	seekFew   = 16
 )
 
+// Seeker answers questions about what is held. Many goroutines may use it at once.
+type Seeker struct {
+	pool    *sqlite.Pool
+	catalog *catalog.Catalog
+	records *records.Opener
+	index   *index.Index
+	specs   map[string]*spec.Spec
+	epoch   *atomic.Int64
+	now     func() time.Time
+	rooms   sync.Pool // *[]byte that blocks are unpacked into
+}
+
+// New makes one of a file. epoch is twice how often records made room for others, and odd
+// until that is committed or not.
+func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, index *index.Index, specs map[string]*spec.Spec,
+	epoch *atomic.Int64, now func() time.Time) *Seeker {
+	return &Seeker{pool: pool, catalog: catalog, records: records, index: index, specs: specs, epoch: epoch, now: now}
+}
+
 // Seek hands out records as the question has it, until yield returns false.
 // It reads a few at a time and holds nothing while yield runs: what is saved
 // meanwhile may show. A record that changes meanwhile is neither missed nor
 // told twice; one that a page moves may be. Terms are compared with the bodies,
 // so what comes fulfils them. Errors: ErrInvalid.
-func (db *DB) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
-	leave, err := db.pool.Begin()
+func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
+	leave, err := k.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	s, err := planner{db}.seek(&q)
+	s, err := k.seek(&q)
 	if err != nil {
 		return sqlite.Failed(false, err, "seek in %s", q.Source)
 	}
@@ -52,7 +76,7 @@ func (db *DB) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hi
 			size = min(size, q.Limit-given)
 		}
 		var found []query.Hit
-		err := db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
+		err := k.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
 			found, err = s.part(ctx, c, size)
 			return err
 		})
@@ -72,23 +96,23 @@ func (db *DB) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hi
 }
 
 // seek makes a question ready, or refuses what means nothing.
-func (db planner) seek(q *query.RecordQuery) (*recordSearch, error) {
+func (k *Seeker) seek(q *query.RecordQuery) (*recordSearch, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	s := &recordSearch{db: db.DB, p: db.plan(q), below: q.Below, epoch: db.epoch.Load()}
+	s := &recordSearch{Seeker: k, p: k.plan(q), below: q.Below, epoch: k.epoch.Load()}
 	var err error
-	s.p.text, s.p.said, err = db.o.askedText(q)
+	s.p.text, s.p.said, err = k.askedText(q)
 	return s, err
 }
 
 // recordSearch is one question under way.
 type recordSearch struct {
-	db    *DB
+	*Seeker
 	p     *seekPlan
 	below query.OrderKey // of the record looked at last
 	last  heldAt
-	epoch int64 // of the DB, when below was right
+	epoch int64 // of the seeker, when below was right
 	ended bool
 }
 
@@ -108,7 +132,7 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
-	b := newBodies(s.db.opener.Open(c), &s.db.rooms)
+	b := newBodies(s.records.Open(c), &s.rooms)
 	defer b.end()
 	look := func() error {
 		h, e, err := b.next()
@@ -138,8 +162,8 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 // prepare looks whether the record looked at last has moved to make room for
 // others, and which records have changed since.
 func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
-	before := s.db.epoch.Load()
-	if err := (indexer{s.db}).searchable(c, s.p.q); err != nil {
+	before := s.Seeker.epoch.Load()
+	if err := s.index.Searchable(c, s.p.q); err != nil {
 		return err
 	}
 	if err := s.follow(c, before); err != nil {
@@ -149,7 +173,7 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 		return nil
 	}
 	s.p.since = make(recordSet, 1)
-	source, _ := s.db.catalog.Source(s.p.q.Source)
+	source, _ := s.catalog.Source(s.p.q.Source)
 	return c.Query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
 		n, count := r[0].(int64), r[1].(int64)
 		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
@@ -160,7 +184,7 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 }
 
 // follow goes on from where the record looked at last stands now, if any made
-// room for others since then. before is what DB.widened was before this read
+// room for others since then. before is what the seeker's epoch was before this read
 // transaction began.
 func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 	now := before
@@ -169,7 +193,7 @@ func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 		// The first look into the file: what is committed from here on is not seen.
 		_, err := c.One(selectPlaceOf, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
 			func(r []driver.Value) { at = order.ReadPosition(r[0]) })
-		if now = s.db.epoch.Load(); err != nil || now == s.epoch {
+		if now = s.Seeker.epoch.Load(); err != nil || now == s.epoch {
 			return err
 		}
 		switch {
@@ -205,7 +229,7 @@ func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f quer
 	}
 	rec := &understudy.Record{Source: h.kind.Source, Kind: h.kind.Name, Shape: h.shape.Name, ID: e.ID, Number: h.record, Version: h.version,
 		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&records.Final != 0,
-			Invalid: h.state&records.Invalid != 0}
+		Invalid: h.state&records.Invalid != 0}
 	rec.Body = slices.Clone(e.Body)
 	return query.Hit{Record: rec, Clock: e.Clock, Order: h.place}, true, nil
 }
@@ -213,13 +237,13 @@ func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f quer
 // Count says how many records Seek finds: at most most of them (0: all), as far
 // as it comes by a time (zero: none) or until ctx is over. It reads no body
 // unless the question needs one.
-func (db *DB) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (n query.Count, err error) {
-	leave, err := db.pool.Begin()
+func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (n query.Count, err error) {
+	leave, err := k.pool.Begin()
 	if err != nil {
 		return n, err
 	}
 	defer leave()
-	s, err := planner{db}.seek(&q)
+	s, err := k.seek(&q)
 	if err != nil {
 		return n, sqlite.Failed(false, err, "count in %s", q.Source)
 	}
@@ -228,15 +252,15 @@ func (db *DB) Count(ctx context.Context, q query.RecordQuery, most int64, by tim
 		end = limit
 	}
 	for !s.ended {
-		if !by.IsZero() && !db.o.Now().Before(by) {
+		if !by.IsZero() && !k.now().Before(by) {
 			n.AtLeast = true
 			return n, nil
 		}
-		err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err := k.pool.Read(ctx, func(c *sqlite.Conn) error {
 			if err := s.prepare(ctx, c); err != nil {
 				return err
 			}
-			blocks := db.opener.Open(c)
+			blocks := k.records.Open(c)
 			return s.each(ctx, c, func() int { return seekFew }, func(some []*heldAt) (bool, error) {
 				for _, h := range some {
 					ok := true

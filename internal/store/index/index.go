@@ -1,6 +1,6 @@
-// Built: how far each index of a kind has come.
-
-package store
+// Package index keeps the indexes of terms and words right with every save, and fills
+// them anew from the records, a few at a time, beside everything else.
+package index
 
 import (
 	"context"
@@ -8,32 +8,35 @@ import (
 	"math"
 	"sync/atomic"
 
+	"understudy/internal/query"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
+	"understudy/internal/store/words"
 )
 
 // built is up to which record each of the indexes has what it is to have:
 // records with higher numbers come later, and are left out until then.
 type built struct{ words, terms atomic.Int64 }
 
-// upto is built at one moment.
-type upto struct{ words, terms int64 }
+// Progress is built at one moment.
+type Progress struct{ Words, Terms int64 }
 
-func (b *built) load() upto { return upto{b.words.Load(), b.terms.Load()} }
+func (b *built) load() Progress { return Progress{b.words.Load(), b.terms.Load()} }
 
-func (b *built) store(u upto) {
-	b.words.Store(u.words)
-	b.terms.Store(u.terms)
+func (b *built) store(u Progress) {
+	b.words.Store(u.Words)
+	b.terms.Store(u.Terms)
 }
 
 // least is up to which record everything is there.
-func (u upto) least() int64 { return min(u.words, u.terms) }
+func (u Progress) least() int64 { return min(u.Words, u.Terms) }
 
-// builtAll is up to which record a whole index is built.
-const builtAll = math.MaxInt64
+// BuiltAll is up to which record a whole index is built.
+const BuiltAll = math.MaxInt64
 
 // buildSome is how many held rows are looked at in one transaction.
 const buildSome = 512
@@ -45,16 +48,57 @@ var (
 	updateTermsOf = &sqlite.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
 )
 
-// indexer fills the indexes of terms and words and keeps them right.
-type indexer struct{ *DB }
+// Index fills the indexes of terms and words and keeps them right. Searchable and
+// the ranges may be used by many goroutines at once, the rest by the one that writes.
+type Index struct {
+	pool    *sqlite.Pool
+	catalog *catalog.Catalog
+	records *records.Opener
+	Ranges  terms.Ranges
+	built   built
+	cutter  words.Cutter
+	members []query.Member // of the bodies of a transaction
+}
+
+// New makes one of a file that Load then reads.
+func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener) *Index {
+	return &Index{pool: pool, catalog: catalog, records: records}
+}
+
+// Load reads how far the indexes are, and empties those that the specs have made to
+// others, when a file is opened.
+func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
+	err := x.Ranges.Load(c)
+	if err == nil {
+		err = x.learnBuilt(c)
+	}
+	if err == nil {
+		err = x.checkIndexes(ctx, c)
+	}
+	if err == nil {
+		for _, k := range x.catalog.Kinds() {
+			k.Words.Load(c)
+		}
+	}
+	return err
+}
+
+// Builder is what may be asked of indexes from outside the store.
+type Builder struct{ x *Index }
+
+// Builder is what may be asked of the indexes from outside.
+func (x *Index) Builder() Builder { return Builder{x} }
+
+// Built is up to which records the indexes are built.
+func (x *Index) Built() Progress { return x.built.load() }
 
 // checkIndexes is part of opening: it empties the index of words when a spec has
 // changed which fields are text, and that of terms when it has changed which
 // fields can be asked for. Index fills them.
-func (db indexer) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
+func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	var newWords, newTerms []*catalog.Kind
-	u := db.built.load()
-	for _, k := range db.catalog.Kinds() {
+	u := x.built.load()
+	for _, k := range x.catalog.Kinds() {
 		otherWords, otherTerms := k.WordForm != k.Words.Rule.Form(), k.TermForm != terms.Fingerprint(k.Terms.Fields)
 		if !otherWords && !otherTerms {
 			continue
@@ -65,40 +109,40 @@ func (db indexer) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 		}
 		if otherWords {
 			if newWords = append(newWords, k); records > 0 {
-				u.words = 0
+				u.Words = 0
 			}
 		}
 		if otherTerms {
 			if newTerms = append(newTerms, k); records > 0 || k.TermForm == "" {
-				u.terms = 0
+				u.Terms = 0
 			}
 		}
 	}
 	if len(newWords)+len(newTerms) == 0 {
 		return nil
 	}
-	return db.setBuilt(ctx, c, u, newWords, newTerms)
+	return x.setBuilt(ctx, c, u, newWords, newTerms)
 }
 
 var selectKindRecords = &sqlite.Statement{Head: "SELECT records FROM kind WHERE number = ?"}
 
-// builtNow is how far the indexes are by what the file says.
-func builtNow(c *sqlite.Conn) (u upto, err error) {
-	_, err = c.One(selectBuilt, nil, func(r []driver.Value) { u = upto{r[0].(int64), r[1].(int64)} })
+// BuiltNow is how far the indexes are by what the file says.
+func BuiltNow(c *sqlite.Conn) (u Progress, err error) {
+	_, err = c.One(selectBuilt, nil, func(r []driver.Value) { u = Progress{r[0].(int64), r[1].(int64)} })
 	return u, err
 }
 
 // learnBuilt reads how far the indexes are.
-func (db indexer) learnBuilt(c *sqlite.Conn) error {
-	u, err := builtNow(c)
-	db.built.store(u)
+func (x *Index) learnBuilt(c *sqlite.Conn) error {
+	u, err := BuiltNow(c)
+	x.built.store(u)
 	return err
 }
 
 // setBuilt says up to which record the indexes are right from now on; one that
 // begins anew is emptied. The kinds given are those whose words, and whose terms,
 // are found in a new way.
-func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, newWords, newTerms []*catalog.Kind) error {
+func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWords, newTerms []*catalog.Kind) error {
 	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		for _, k := range newWords {
 			if err := c.Exec(updateWords, 0, k.Words.Rule.Form(), k.Number); err != nil {
@@ -110,17 +154,17 @@ func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, newWords
 				return err
 			}
 		}
-		if u.words == 0 {
+		if u.Words == 0 {
 			if err := fts5.Clear(c); err != nil {
 				return err
 			}
 		}
-		if u.terms == 0 {
+		if u.Terms == 0 {
 			if err := inverted.Clear(c); err != nil {
 				return err
 			}
 		}
-		return c.Exec(updateBuilt, 0, u.words, u.terms)
+		return c.Exec(updateBuilt, 0, u.Words, u.Terms)
 	})
 	if err == nil {
 		for _, k := range newWords {
@@ -129,21 +173,21 @@ func (db indexer) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, newWords
 		for _, k := range newTerms {
 			k.TermForm = terms.Fingerprint(k.Terms.Fields)
 		}
-		db.built.store(u)
+		x.built.store(u)
 	}
 	return err
 }
 
 // Indexed says how many of how many records the indexes have; when they are as
 // many, questions of every sort are answered.
-func (db *DB) Indexed(ctx context.Context) (done, total int64, err error) {
-	at := db.built.load().least()
-	leave, err := db.pool.Begin()
+func (b Builder) Indexed(ctx context.Context) (done, total int64, err error) {
+	at := b.x.built.load().least()
+	leave, err := b.x.pool.Begin()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer leave()
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = b.x.pool.Read(ctx, func(c *sqlite.Conn) error {
 		_, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
 		return err
 	})

@@ -1,0 +1,205 @@
+// Package pages puts held pages together from the versions they refer to, and finds out
+// whether one may still be answered as fresh.
+package pages
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/binary"
+	"time"
+
+	"understudy"
+	"understudy/internal/store/catalog"
+	"understudy/internal/store/codec"
+	"understudy/internal/store/records"
+	"understudy/internal/store/sqlite"
+)
+
+var selectPage = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
+	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read
+	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
+	WHERE p.key = ? AND p.source = ?`}
+
+// Row is a page's row.
+type Row struct {
+	List                    bool
+	status                  int
+	generation, at, version int64
+	sum                     [16]byte
+	Size                    int64
+	Body                    []byte
+	Kind                    RowKind
+	shape                   rowShape
+	Number, read            int64
+}
+
+// rowShape is the shape of a page's records.
+type rowShape struct {
+	name string
+	slot int64
+}
+
+// RowKind is the kind of a page's records; number 0: it has none.
+type RowKind struct {
+	Number, generation int64
+	name, prefix       string
+}
+
+// Scan reads the columns of a page.
+func (p *Row) Scan(r []driver.Value) {
+	p.List, p.status = r[0].(int64) != 0, int(r[1].(int64))
+	p.generation, p.at, p.version = r[2].(int64), r[3].(int64), r[4].(int64)
+	copy(p.sum[:], r[5].([]byte))
+	p.Size, p.Body = r[6].(int64), r[7].([]byte)
+	if p.Kind.Number = r[8].(int64); r[9] != nil {
+		p.Kind.name, p.Kind.prefix, p.Kind.generation = r[9].(string), r[10].(string), r[11].(int64)
+	}
+	if r[12] != nil {
+		p.shape.name, p.shape.slot = r[12].(string), r[13].(int64)
+	}
+	p.Number, p.read = r[14].(int64), r[15].(int64)
+}
+
+// lastRead is when the page was last read or saved, in Unix seconds.
+func (p *Row) lastRead() int64 { return max(p.read, p.at/int64(time.Second)) }
+
+// Reader gives out pages. Many goroutines may use it at once.
+type Reader struct {
+	pool     *sqlite.Pool
+	loader   *Loader
+	noteRead func(page, before int64)
+}
+
+// NewReader makes one of a file. noteRead is told each page that is read, with when it
+// was read before, in Unix seconds.
+func NewReader(pool *sqlite.Pool, loader *Loader, noteRead func(page, before int64)) *Reader {
+	return &Reader{pool: pool, loader: loader, noteRead: noteRead}
+}
+
+// Page returns the held page of a key, put together from the versions it
+// refers to and checked against its sum: what is returned is byte for byte
+// what was saved, or an error that names the page. Superseded is found out
+// anew each time. ErrNotFound: nothing is held. Took is 0.
+func (r *Reader) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	leave, err := r.pool.Begin()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	source, ok := r.loader.catalog.Source(key.Source)
+	if !ok {
+		return nil, sqlite.Failed(false, understudy.ErrNotFound, "page %s", key)
+	}
+	var p *understudy.Page
+	err = r.pool.Read(ctx, func(c *sqlite.Conn) error {
+		row, sk, err := r.loader.Find(c, source, key)
+		if err != nil {
+			return err
+		}
+		blocks := r.loader.records.Open(c)
+		p, err = r.loader.Assemble(row, sk, blocks)
+		if err == nil {
+			p.Key.Source, p.Next.Source = key.Source, sourceOf(key.Source, p.Next.URI)
+			err = r.loader.supersede(c, p, row, blocks)
+		}
+		if err == nil {
+			r.noteRead(row.Number, row.lastRead())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, sqlite.Failed(false, err, "page %s", key)
+	}
+	return p, nil
+}
+
+// sourceOf is the source of a link: none when there is no link.
+func sourceOf(source, uri string) string {
+	if uri == "" {
+		return ""
+	}
+	return source
+}
+
+// Loader puts pages together, in a read transaction of its caller. Many goroutines
+// may use it at once.
+type Loader struct {
+	catalog *catalog.Catalog
+	records *records.Opener
+}
+
+// NewLoader makes one of a file.
+func NewLoader(catalog *catalog.Catalog, records *records.Opener) *Loader {
+	return &Loader{catalog: catalog, records: records}
+}
+
+// Find finds a page's row by the hash of its key, and makes sure that it
+// is this key's.
+func (l *Loader) Find(c *sqlite.Conn, source int64, key understudy.Key) (row *Row, sk *codec.Skeleton, err error) {
+	err = c.Query(selectPage, 0, []driver.Value{KeyHash(key), source}, func(r []driver.Value) error {
+		var one Row
+		one.Scan(r)
+		s, err := l.Skeleton(one.Body, one.Size)
+		if err == nil && s.URI == key.URI {
+			row, sk = &one, s
+		}
+		return err
+	})
+	if err == nil && row == nil {
+		err = understudy.ErrNotFound
+	}
+	return row, sk, err
+}
+
+// Skeleton unpacks the skeleton of a page's row.
+func (l *Loader) Skeleton(packed []byte, size int64) (*codec.Skeleton, error) {
+	raw, err := l.records.Packer.Unpack(nil, packed, int(size))
+	if err != nil {
+		return nil, sqlite.Damaged("its skeleton: %w", err)
+	}
+	sk, err := codec.ParseSkeleton(raw)
+	if err != nil {
+		return nil, sqlite.Damaged("its skeleton: %w", err)
+	}
+	return sk, nil
+}
+
+// Assemble puts a page together; its keys lack the source, and Superseded is
+// still to be found out.
+func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) (*understudy.Page, error) {
+	entries := make([]*codec.Entry, len(sk.Versions))
+	for i, v := range sk.Versions {
+		var err error
+		if entries[i], err = blocks.Entry(v); err != nil {
+			return nil, err
+		}
+	}
+	body, rows, err := sk.Assemble(entries)
+	if err != nil {
+		return nil, sqlite.Damaged("its skeleton: %w", err)
+	}
+	if SumOf(body) != row.sum {
+		return nil, sqlite.Damaged("it does not come out as it was saved")
+	}
+	return &understudy.Page{Key: understudy.Key{URI: sk.URI}, Kind: row.Kind.name, Shape: row.shape.name, List: row.List, ID: sk.ID,
+		Status:      row.status,
+		ContentType: sk.ContentType, Charset: sk.Charset, Body: body, Rows: rows, Next: understudy.Key{URI: sk.Next},
+		At: time.Unix(0, row.at).UTC(), InitialAge: sk.InitialAge, Generation: row.generation, Version: row.version, Sum: row.sum}, nil
+}
+
+var selectPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
+
+// KeyHash is what a page is found by; the URI itself is then compared.
+func KeyHash(k understudy.Key) int64 {
+	var buf [256]byte
+	text := append(append(append(buf[:0], k.Source...), 0), k.URI...)
+	sum := sha256.Sum256(text)
+	return int64(binary.LittleEndian.Uint64(sum[:]))
+}
+
+// SumOf is a page's Sum.
+func SumOf(body []byte) [16]byte {
+	sum := sha256.Sum256(body)
+	return [16]byte(sum[:16])
+}

@@ -1,0 +1,61 @@
+// Doors for the tests.
+
+package seek
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+
+	"understudy/internal/query"
+	"understudy/internal/store/postings"
+	"understudy/internal/store/sqlite"
+)
+
+// CountPostings is how many postings the index gives of what is asked for.
+func CountPostings(ctx context.Context, k *Seeker, q query.RecordQuery) (n int, err error) {
+	s, err := k.seek(&q)
+	if err != nil {
+		return 0, err
+	}
+	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
+		spots, err := s.p.stream(c)
+		at, ok := int64(math.MaxInt64), err == nil
+		for ; ok; n++ {
+			if at, ok, err = spots.Advance(at); !ok || err != nil {
+				break
+			}
+			at, ok = postings.Following(at, false)
+		}
+		return err
+	})
+	return n, err
+}
+
+// Search is a question under way about one kind.
+type Search struct {
+	s     *recordSearch
+	Pool  *sqlite.Pool
+	Epoch *atomic.Int64
+	Kind  int64
+}
+
+// Begin begins one.
+func Begin(k *Seeker, q query.RecordQuery) (*Search, error) {
+	s, err := k.seek(&q)
+	if err != nil {
+		return nil, err
+	}
+	return &Search{s, k.pool, k.epoch, s.p.kinds[0].Number}, nil
+}
+
+// Looked says that a record was looked at last, and where it stood.
+func (s *Search) Looked(record int64, at query.OrderKey) {
+	s.s.last, s.s.below = heldAt{kind: s.s.p.kinds[0], record: record}, at
+}
+
+// Prepare is what the next part begins with; below is what it goes on below.
+func (s *Search) Prepare(ctx context.Context) (below query.OrderKey, err error) {
+	err = s.Pool.Read(ctx, func(c *sqlite.Conn) error { return s.s.prepare(ctx, c) })
+	return s.s.below, err
+}
