@@ -208,8 +208,9 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 // in a transaction and ends with finish.
 func newMarking(db *DB, c *sqlite.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
-	m := &marking{saving: &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.catalog.Kind(source, kind)}, erasure: erasure,
-		cause: cause}
+	m := &marking{saving: &saving{db: db, c: c, p: p, content: content{at: db.o.Now().UnixNano()}, kind: db.catalog.Kind(source, kind)},
+		erasure: erasure,
+		cause:   cause}
 	return m, m.readCounters()
 }
 

@@ -10,90 +10,12 @@ import (
 	"slices"
 
 	"understudy"
-	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
-	"understudy/internal/store/index"
-	"understudy/internal/store/order"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/request"
 )
-
-// saving is one page on its way into the database.
-type saving struct {
-	db    *DB
-	c     *sqlite.Conn
-	p     *understudy.Page
-	at    int64 // Unix nanoseconds
-	sum   [16]byte
-	kind  *catalog.Kind  // nil: a page without a kind
-	shape *catalog.Shape // nil likewise
-
-	rows    []understudy.Row // the records of p; their numbers are filled in
-	hashes  []int64          // of the rows' bodies
-	outside []byte           // of p.Body, outside rows
-	gaps    []int
-
-	fresh    []codec.Entry // the versions that are new
-	firstNew int64         // the number of the first of them
-	mark     int64         // a number for stretches without a new version; 0: not given yet
-	blocks   *records.Blocks
-	deltas   []pendingDelta
-	patches  []byte         // of resting
-	past     []driver.Value // stretches that ended
-	clocks   []driver.Value // what is to be found by its clock
-	order    *order.Assigner
-	twice    map[rowBody]int // the first row of each
-	edits    []index.Edit    // what the indexes are to be told
-	edited   map[int64]bool  // the records of the page among edits
-	counters counters
-	changes  []understudy.Change
-	version  int64 // the page's
-	number   int64 // of the page's row
-
-	refused string // why the page is not kept: it shows what was erased
-	erasing bool   // something was listed for erasing
-
-	undoReads func()
-}
-
-// counters are the numbers given last, read first and written last.
-type counters struct {
-	source, change, page       int64
-	record, block              int64
-	records, kinds, generation int64 // of the kind: held records, changes ever
-	given                      counted
-}
-
-// counted says which counters moved.
-type counted struct{ source, store, kind bool }
-
-// scratch is memory that one save after another uses.
-type scratch struct {
-	args     []driver.Value
-	ids      []byte
-	raw      []byte
-	packed   []byte
-	entries  []codec.Entry
-	sights   []observation
-	of       []int32
-	standing []int // the sights in the order they stand in the page
-	byID     map[string]int32
-}
-
-// maxScratch is how much memory one large page may leave behind.
-const maxScratch = 1 << 20
-
-// trim lets go of the page that was saved, and of memory only it needed.
-func (x *scratch) trim() {
-	clear(x.args)
-	clear(x.entries[:cap(x.entries)])
-	clear(x.byID)
-	if cap(x.raw) > maxScratch || cap(x.packed) > maxScratch || cap(x.ids) > maxScratch || cap(x.entries) > 2000 {
-		*x = scratch{}
-	}
-}
 
 // Save keeps a page: the versions of its records that are new, the changes
 // they make, and the page itself, in one transaction. A page whose Key has a
@@ -158,7 +80,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 // newSaving does what needs no connection: hashes, and what lies outside the
 // records.
 func newSaving(db *DB, p *understudy.Page) *saving {
-	s := &saving{db: db, p: p, sum: p.Sum, at: atOf(p, func() int64 { return db.o.Now().UnixNano() })}
+	s := &saving{db: db, p: p, content: content{sum: p.Sum, at: atOf(p, func() int64 { return db.o.Now().UnixNano() })}}
 	if s.sum == [16]byte{} {
 		s.sum = pages.SumOf(p.Body)
 	}
