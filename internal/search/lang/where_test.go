@@ -20,8 +20,8 @@ func TestWhereIsAsWritten(t *testing.T) {
 		{"a b", []query.FieldCondition{{Field: "body", Comparison: query.CompareIs, Value: "x", Prefix: true},
 			{Field: "start_time", Comparison: query.CompareAtLeast, Value: `2026-01-02 "`}}, `a b body:"x"* start_time>="2026-01-02 \""`},
 		{"", []query.FieldCondition{{Field: "n", Comparison: query.CompareAtMost, Value: "1..2"}}, `n<="1..2"`},
-		{"", []query.FieldCondition{{Field: "n", Comparison: query.CompareLess, Value: "1"}, {Field: "n", Comparison: query.CompareMore, Value: "0"}},
-			"n<1 n>0"},
+		{"", []query.FieldCondition{{Field: "n", Comparison: query.CompareLess, Value: "1"},
+			{Field: "n", Comparison: query.CompareMore, Value: "0"}}, "n<1 n>0"},
 	} {
 		tree, err := Parse(c.text)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"understudy/internal/store/verify"
 
 	"understudy"
 )
@@ -98,17 +97,13 @@ func recordForgotten(t *testing.T, s *suite) {
 	mustVerify(t, s.Store)
 }
 
-// mustVerify verifies a store that can be.
+// mustVerify verifies a store.
 func mustVerify(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }, s Store) {
 	t.Helper()
-	if v, ok := s.(interface {
-		Verify(ctx context.Context) (verify.Report, error)
-	}); ok {
-		if r, err := v.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
-			t.Fatalf("verify: %v, %v", r.Problems, err)
-		}
+	if r, err := s.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
+		t.Fatalf("verify: %v, %v", r.Problems, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/internal/store/verify"
 	"understudy/request"
 )
 
@@ -39,6 +40,7 @@ type Store interface {
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
 	Space(ctx context.Context) (store.Space, error)
 	Evict(ctx context.Context) error
+	Verify(ctx context.Context) (verify.Report, error)
 	Close() error
 }
 
