@@ -68,7 +68,7 @@ var imports = map[string]string{
 	"internal/store/jobs":     ". internal/store/sqlite",
 	"internal/store/kv":       ". internal/store/sqlite",
 	"internal/store/names":    "internal/store/sqlite",
-	"internal/store/order":    ". internal/query internal/store/postings internal/store/records internal/store/sqlite kit/jsonspan spec",
+	"internal/store/order":    ". internal/query internal/store/postings internal/store/records internal/store/sqlite spec",
 	"internal/store/pages": ". internal/store/catalog internal/store/codec internal/store/names internal/store/records " +
 		"internal/store/sqlite spec",
 	"internal/store/postings": "internal/query internal/store/sqlite",

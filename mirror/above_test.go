@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/mirror/compose"
 	"understudy/mirror/shadow"
 	"understudy/request"
 )
@@ -138,7 +139,10 @@ func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
 		}
 		held = append(held, rec)
 	}
-	w := &filteredStore{Store: limited{held}, plan: &composePlan{target: s.newest(t)}, ends: true, top: 5, came: now.Add(-time.Minute)}
+	w := &compose.Bounded{Store: limited{held}, Kind: s.newest(t).Kind}
+	if err := w.EndAbove(t.Context(), "twilio", []string{sid(5)}, now); err != nil {
+		t.Fatal(err)
+	}
 	for below, want := range map[query.OrderKey][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
 		var got []string
 		err := w.Seek(t.Context(), query.RecordQuery{Up: true, Below: below, Limit: 2}, func(f query.Hit) bool {

@@ -23,15 +23,6 @@ import (
 	"understudy/spec"
 )
 
-// uncoveredError says why a list cannot be made from records now.
-type uncoveredError struct{ why string }
-
-// Error is "not mirrored yet: " and what is missing.
-func (e *uncoveredError) Error() string { return understudy.ErrNotMirrored.Error() + ": " + e.why }
-
-// Unwrap makes it ErrNotMirrored.
-func (e *uncoveredError) Unwrap() error { return understudy.ErrNotMirrored }
-
 // composer makes lists from records.
 type composer struct {
 	*holdings
@@ -68,13 +59,13 @@ type composedList struct {
 func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec.Target, wish *request.LocalQuery) (*composePlan, error) {
 	switch {
 	case co.coverage == nil || co.records == nil:
-		return nil, &uncoveredError{"nothing is walked here"}
+		return nil, &compose.Uncovered{Why: "nothing is walked here"}
 	case t.List == nil || k.name == "":
 		return nil, fmt.Errorf("%w: only lists of records are made from records", understudy.ErrInvalid)
 	}
 	for _, v := range t.Vars {
 		if _, own := t.Spec.Vars[v.Name]; own && v.Value != s.User {
-			return nil, &uncoveredError{"only the records of " + s.User + " are walked"}
+			return nil, &compose.Uncovered{Why: "only the records of " + s.User + " are walked"}
 		}
 	}
 	if wish == nil && len(t.Own) > 0 { // nothing of ours stands in upstream's links
@@ -105,8 +96,8 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	}
 	if c := &p.coverage; c.Above != "" && c.From != 0 && above != nil {
 		of := s.Spec.Kind(c.Above)
-		if clock := unixOf(of, of.Clock, above.Body); clock != 0 && clock < c.From {
-			return nil, &uncoveredError{c.Above + " are kept from " + day(c.From) + " on"}
+		if clock := query.UnixIn(of, of.Clock, above.Body); clock != 0 && clock < c.From {
+			return nil, &compose.Uncovered{Why: c.Above + " are kept from " + day(c.From) + " on"}
 		}
 	}
 	p.outdated = co.wroteSince(ctx, k, &p.coverage)
@@ -137,9 +128,9 @@ func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 	c, ok := co.coverage.Covered(p.source.Name, p.kind.name, q.Parent, from, to)
 	switch {
 	case !ok && (c.From == 0 || c.Above != "" || q.Up):
-		return c, &uncoveredError{p.kind.name + ": " + c.Why}
+		return c, &compose.Uncovered{Why: p.kind.name + ": " + c.Why}
 	case !slices.Contains(c.Shapes, q.Shape):
-		return c, &uncoveredError{p.kind.name + ": they are not held as this list shows them"}
+		return c, &compose.Uncovered{Why: p.kind.name + ": they are not held as this list shows them"}
 	}
 	if q.From != 0 && !timed(&q, p.target.Kind.Clock) {
 		// A row rule's bound leaves in what has no clock. Walks of the whole list
@@ -147,7 +138,7 @@ func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 		now := co.now().Unix()
 		rest, known := co.coverage.Covered(p.source.Name, p.kind.name, q.Parent, now, now)
 		if !known {
-			return rest, &uncoveredError{p.kind.name + ": " + rest.Why}
+			return rest, &compose.Uncovered{Why: p.kind.name + ": " + rest.Why}
 		}
 		if rest.At.Before(c.At) {
 			c.At = rest.At
@@ -189,19 +180,22 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		return nil, fmt.Errorf("mirror: compose %s: too many lists are being made: %w", p.target.Key, ctx.Err())
 	}
 	begin := co.now()
-	w := &filteredStore{Store: co.records, plan: p}
+	w := &compose.Bounded{Store: co.records, Kind: p.target.Kind, Walked: p.coverage.At}
 	if days := p.target.Kind.Retention.Days; p.target.Kind.Retention.Unlisted {
-		w.none = begin.Unix() - int64(days)*24*60*60
+		w.None = begin.Unix() - int64(days)*24*60*60
 	}
 	if p.coverage.Above == "" {
-		w.from = p.coverage.From
+		w.From = p.coverage.From
 	}
-	err := w.bind(ctx)
+	var err error
+	if !p.above && p.coverage.Head != nil && (p.wish == nil || p.wish.Since == 0) {
+		err = w.EndAbove(ctx, p.source.Name, p.coverage.Head, p.coverage.Newest)
+	}
 	if err == nil {
 		err = p.list.Fill(ctx, w)
 	}
-	if err == nil && w.strange {
-		err = &uncoveredError{p.kind.name + ": not all that are held were seen by the last walk"}
+	if err == nil && w.Strange {
+		err = &compose.Uncovered{Why: p.kind.name + ": not all that are held were seen by the last walk"}
 	}
 	if err == nil {
 		err = co.settled(ctx, p)
@@ -217,10 +211,10 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
 	}
-	if w.from != 0 && (w.short || page.Next.Zero()) {
-		return nil, &uncoveredError{p.kind.name + " are kept from " + day(w.from) + " on"}
+	if w.From != 0 && (w.Short || page.Next.Zero()) {
+		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + day(w.From) + " on"}
 	}
-	return &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.invalid, took: co.now().Sub(begin)}, nil
+	return &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, took: co.now().Sub(begin)}, nil
 }
 
 // settled looks once more whether all is covered, after whatever was being

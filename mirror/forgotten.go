@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/request"
 	"understudy/spec"
@@ -25,9 +26,9 @@ const parentAge = 10 * time.Second
 func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
 	sp := k.source.Spec.Kind(k.name)
 	if sp.Retention.Days > 0 {
-		clock := unixOf(sp, sp.Clock, rec.Body)
+		clock := query.UnixIn(sp, sp.Clock, rec.Body)
 		if clock == 0 {
-			clock = unixOf(sp, sp.Order, rec.Body) // never sent, never started
+			clock = query.UnixIn(sp, sp.Order, rec.Body) // never sent, never started
 		}
 		if clock != 0 && fl.now().Unix()-clock > int64(sp.Retention.Days)*24*60*60 {
 			return true
@@ -90,14 +91,6 @@ func (hs *holdings) lookUp(ctx context.Context, s *source, k *spec.Kind, id stri
 		look(l.Shape)
 	}
 	return last, err
-}
-
-// unixOf is the time in a field, 0 when there is none.
-func unixOf(k *spec.Kind, name string, body []byte) int64 {
-	if f := k.Field(name); f != nil {
-		return spec.Unix(f.Type, []byte(textOf(body, name)))
-	}
-	return 0
 }
 
 // textOf is a field's value as text, "" when it is null or absent.

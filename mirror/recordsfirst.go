@@ -46,7 +46,7 @@ func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Respo
 	h := x.held(co.ages())
 	switch v, _ := co.ages().decide(&h, co.ages().bounds(&ask), r.now); {
 	case v == spent:
-		return nil, &uncoveredError{r.kind.name + ": they were walked too long ago"}
+		return nil, &compose.Uncovered{Why: r.kind.name + ": they were walked too long ago"}
 	case v == wait && r.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
 		return nil, understudy.ErrNotHeld
 	}
@@ -269,4 +269,29 @@ func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.Upst
 		return nil, err
 	}
 	return rd.fallbackHeld(r, why), nil
+}
+
+// composeOnce is composeList, shared with those who ask for the same at the same
+// time. The key names what makes a list the same: a longer time it may take
+// makes another one of it. A caller leaves with its context.
+func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
+	if p.wish != nil {
+		return co.composeList(p)
+	}
+	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most)
+	call := co.group.DoChan(name, func() (list any, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("mirror: compose %s: panic: %v", p.target.Key, v)
+			}
+		}()
+		return co.composeList(p)
+	})
+	select {
+	case made := <-call:
+		list, _ := made.Val.(*composedList)
+		return list, made.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, ctx.Err())
+	}
 }

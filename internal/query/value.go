@@ -134,3 +134,17 @@ func (fs Fields) Read(values []Value, body []byte, object jsonspan.Value) []Valu
 	}
 	return values
 }
+
+// UnixIn is the time that a field of a body tells, in Unix seconds; 0: none.
+func UnixIn(kind *spec.Kind, field string, body []byte) int64 {
+	f := kind.Field(field)
+	doc, err := jsonspan.Document(body)
+	if f == nil || err != nil || doc.Kind != jsonspan.Object {
+		return 0
+	}
+	v, ok := jsonspan.Find(body, doc, field)
+	if !ok {
+		return 0
+	}
+	return Of(body, v, f.Type).Unix()
+}

@@ -16,7 +16,6 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
-	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
 
@@ -80,26 +79,12 @@ func KeyOf(position, kind int64) query.OrderKey {
 // that of its clock or, while it has none, of its kind's order.
 func NaturalSecond(kind *spec.Kind, clock int64, body []byte) int64 {
 	if clock == 0 && kind != nil && kind.Order != "" {
-		clock = timeIn(kind, kind.Order, body)
+		clock = query.UnixIn(kind, kind.Order, body)
 	}
 	if clock == 0 || clock < postings.LeastSecond || clock > postings.MostSecond {
 		return NoSecond
 	}
 	return clock
-}
-
-// timeIn is the time a field of a body tells, in Unix seconds; 0: none.
-func timeIn(kind *spec.Kind, field string, body []byte) int64 {
-	f := kind.Field(field)
-	doc, err := jsonspan.Document(body)
-	if f == nil || err != nil || doc.Kind != jsonspan.Object {
-		return 0
-	}
-	v, ok := jsonspan.Find(body, doc, field)
-	if !ok {
-		return 0
-	}
-	return query.Of(body, v, f.Type).Unix()
 }
 
 // Follows says where in its list a page begins: after a record (above it, when
