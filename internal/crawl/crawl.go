@@ -138,19 +138,21 @@ type kindCrawl struct {
 	shown    []string       // the shapes its lists show
 	children []*kindCrawl   // kinds that lie under it
 
-	// Covered reads these fields: the state as last read or saved, never changed; a
-	// newest page that leaves a gap and was not handled yet; the last newest page
-	// without a gap; the last change of the parent kind.
-	seen       atomic.Pointer[kindState]
-	gap        atomic.Pointer[head]
-	joined     atomic.Pointer[head]
-	lastChange atomic.Int64
+	covering
 
 	mu    sync.Mutex
 	state kindState
 	kept  *kindState // what the store has of it; nil: it was not read yet
 	now   pace       // of the sync under way
 	stall stall      // what keeps its walks from going on
+}
+
+// covering is what Covered reads of a kind, at any time.
+type covering struct {
+	seen       atomic.Pointer[kindState] // as last read or saved; never changed
+	gap        atomic.Pointer[head]      // a newest page that leaves a gap and was not handled yet
+	joined     atomic.Pointer[head]      // the last newest page without a gap
+	lastChange atomic.Int64              // of the parent kind
 }
 
 // New makes a crawler. Errors: what Options lack.

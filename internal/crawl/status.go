@@ -20,9 +20,13 @@ type State struct {
 	CaughtUp time.Time // when its newest records were last known without a gap
 	Swept    time.Time // since when every part of it was walked; zero: not yet
 	Ended    string    // that upstream keeps nothing older, when it said so
+	WalkProgress
+}
 
-	// Records that the current walk has seen, and how many there are; without a walk,
-	// the records held. Total -1: not known. For a kind that is walked twice, Walk is
+// WalkProgress is how far the current walk of a kind is.
+type WalkProgress struct {
+	// Records that the walk has seen, and how many there are; without a walk, the
+	// records held. Total -1: not known. For a kind that is walked twice, Walk is
 	// "1 of 2" or "2 of 2".
 	Done, Total int64
 	Walk        string
@@ -88,7 +92,7 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: unknown, Down: w.o.Down(source)}
+	s := State{Kept: m.Keep, Ended: m.Ended, Down: w.o.Down(source), WalkProgress: WalkProgress{Done: m.Records, Total: unknown}}
 	if m.CaughtUp > 0 {
 		s.CaughtUp = time.Unix(m.CaughtUp, 0)
 	}

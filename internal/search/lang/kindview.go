@@ -36,14 +36,24 @@ type KindView struct {
 	All     bool              // what the spec does not name is seen, too
 	Fields  map[string]string // the fields fully seen, each with its class
 	Whole   bool              // every field is
-	classes []string          // those of texts of which every field is; sorted
-	hidden  []string          // those of which none is; sorted
-	part    bool              // there are others
-	phones  []string          // the fields of class phone that are fully seen, but for what is derived from one
-	unseen  bool              // there are others
 	Rule    *query.RowRule
 	texts   TextRule
 	Counted []string // the fields whose values are counted: choices, codes, what is true or false
+	textClasses
+	phoneFields
+}
+
+// textClasses are the classes of texts by what is seen of them.
+type textClasses struct {
+	classes []string // those of which every field is fully seen; sorted
+	hidden  []string // those of which none is; sorted
+	part    bool     // there are others
+}
+
+// phoneFields are the fields of class phone by what is seen of them.
+type phoneFields struct {
+	phones []string // those that are fully seen, but for what is derived from one
+	unseen bool     // there are others
 }
 
 func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts TextRule) *KindView {

@@ -37,17 +37,19 @@ func deriveParticipants(w *world.World, s *world.Sequence) {
 
 // participant is one call in a conference.
 type participant struct {
-	s                     *world.Sequence
-	i                     int64
-	room                  world.Progress // the conference's
-	call                  int64
-	label                 string
-	joined, queued        int64
-	muted, hold, coaching bool
-	endOnExit             bool
-	coached               string // SID of the call it whispers to
-	rest                  fake.Rng
+	s              *world.Sequence
+	i              int64
+	room           world.Progress // the conference's
+	call           int64
+	label          string
+	joined, queued int64
+	settings
+	coached string // SID of the call it whispers to
+	rest    fake.Rng
 }
+
+// settings are what a conference does with a participant.
+type settings struct{ muted, hold, coaching, endOnExit bool }
 
 // participantCount is how many take part in a conference: 2 to 5.
 func participantCount(s *world.Sequence, conference int64) int {
