@@ -90,13 +90,16 @@ var imports = map[string]string{
 		"kit/limiter spec",
 	"internal/viewer/page": ". internal/access internal/query internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
 		"kit/limiter kit/lru kit/suggest request spec",
-	"internal/viewer/plan":       ". spec",
-	"mirror":                     ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/media mirror/shadow request spec",
+	"internal/viewer/plan": ". spec",
+	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/media mirror/shadow mirror/warm " +
+		"mirror/writes request spec",
 	"mirror/cache":               ".",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"mirror/media":               ". request spec",
 	"mirror/shadow":              ". kit/jsonspan kit/suggest spec",
+	"mirror/warm":                ". spec",
+	"mirror/writes":              ".",
 	"request":                    ". internal/query spec",
 	"spec":                       ". kit/jsonspan",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +

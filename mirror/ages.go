@@ -130,7 +130,7 @@ func (m *Mirror) SetAges(a Ages) {
 	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
 	for _, s := range m.sources {
 		for _, p := range s.polls() {
-			p.nudge() // its next turn may come sooner
+			p.Nudge() // its next turn may come sooner
 		}
 	}
 }

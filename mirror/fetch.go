@@ -137,3 +137,30 @@ func (fs *flights) cool(key understudy.Key, now time.Time) {
 		fs.cooling[key] = now.Add(coolTime)
 	}
 }
+
+// invalidated reports that a write or a purge came after the flight began: what
+// it brings is for its waiters and is not kept. A record's own page is old by
+// writes to that record alone.
+func (f *flight) invalidated() bool {
+	if f.purged() {
+		return true
+	}
+	if f.generation == f.kind.generation.Load() {
+		return false
+	}
+	return f.target.Instance == nil || f.target.ID == "" || f.generation < f.kind.invalidations.Last(f.target.ID)
+}
+
+// purged reports that a purge came after the flight began.
+func (f *flight) purged() bool { return f.forgets < f.kind.forgets.Load() }
+
+// untouched are the rows of a flight's page that no write has touched since it
+// began.
+func (f *flight) untouched(rows []understudy.Row) (kept []understudy.Row) {
+	for _, r := range rows {
+		if r.ID != "" && f.kind.invalidations.Last(r.ID) <= f.generation {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}

@@ -108,9 +108,9 @@ func (iv *invalidator) forget(
 	iv.hot.DropAll(gone)
 	iv.flights.warm(k)
 	for _, p := range k.source.polls() {
-		if p.kind == k && iv.hot.Find(p.target.Key) == nil {
-			p.newest.Store(nil)
-			p.nudge()
+		if p.kind == k && iv.hot.Find(p.Target.Key) == nil {
+			p.Forget()
+			p.Nudge()
 		}
 	}
 	return found, err

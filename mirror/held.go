@@ -247,7 +247,7 @@ func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *cache.Entry {
 		e.Note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {
-		p.completed(h.page, h.state == current)
+		p.Completed(h.page, h.state == current)
 	}
 	return e
 }

@@ -204,8 +204,7 @@ func (hs *hints) lookOnce(h *hint) (early bool, err error) {
 func (k *kind) hinted() {
 	for _, p := range k.source.polls() {
 		if p.kind == k {
-			p.hinted.Store(true)
-			p.nudge()
+			p.Hint()
 		}
 	}
 }

@@ -9,12 +9,8 @@
 package mirror
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"understudy"
@@ -30,100 +26,12 @@ type writer struct {
 	owing   chan struct{}                          // something is owed to the store
 }
 
-const (
-	maxOwed      = 4096     // records of a kind; a write to one more is not passed on
-	maxOwedBytes = 16 << 20 // bodies of a kind; what exceeds it is fetched once more instead
-	maxRepay     = 15 * time.Second
-)
-
-// pendingInvalidation is what the store has to be told of the writes to one record.
-type pendingInvalidation struct {
-	id         string             // "": only lists are old
-	generation int64              // of the last of them
-	shows      []*understudy.Page // what their answers show, the oldest first
-	ends       []func()           // of their intents
-}
-
-// pendingSet are the pending invalidations of a kind.
-type pendingSet struct {
-	sync.Mutex
-	of    map[string]*pendingInvalidation
-	bytes int
-}
-
-// add remembers that the store has to be told of a write and of what its answer
-// shows; nil: nothing. It reports whether that is remembered, too. end is called
-// when the store has been told.
-func (o *pendingSet) add(id string, generation int64, shows *understudy.Page, end func()) bool {
-	o.Lock()
-	defer o.Unlock()
-	if o.of == nil {
-		o.of = map[string]*pendingInvalidation{}
-	}
-	d := o.of[id]
-	if d == nil {
-		d = &pendingInvalidation{id: id}
-		o.of[id] = d
-	}
-	d.generation = max(d.generation, generation)
-	d.ends = append(d.ends, end)
-	switch {
-	case shows == nil:
-		return true
-	case o.bytes+len(shows.Body) > maxOwedBytes:
-		return false
-	}
-	d.shows = append(d.shows, shows)
-	o.bytes += len(shows.Body)
-	return true
-}
-
-// full reports whether no more can be remembered.
-func (o *pendingSet) full() bool {
-	o.Lock()
-	defer o.Unlock()
-	return len(o.of) >= maxOwed
-}
-
-// all are the pending invalidations, the oldest write first.
-func (o *pendingSet) all() []pendingInvalidation {
-	o.Lock()
-	defer o.Unlock()
-	all := make([]pendingInvalidation, 0, len(o.of))
-	for d := range maps.Values(o.of) {
-		all = append(all, pendingInvalidation{id: d.id, generation: d.generation, shows: slices.Clone(d.shows)})
-	}
-	slices.SortFunc(all, func(a, b pendingInvalidation) int { return cmp.Compare(a.generation, b.generation) })
-	return all
-}
-
-// shown forgets the oldest page of a pending invalidation: the store has it.
-func (o *pendingSet) shown(id string) {
-	o.Lock()
-	defer o.Unlock()
-	d := o.of[id]
-	o.bytes -= len(d.shows[0].Body)
-	d.shows = d.shows[1:]
-}
-
-// flushed forgets a pending invalidation, unless a later write touched the same record meanwhile.
-func (o *pendingSet) flushed(id string, generation int64) {
-	o.Lock()
-	defer o.Unlock()
-	if d := o.of[id]; d != nil && d.generation == generation && len(d.shows) == 0 {
-		delete(o.of, id)
-		for _, end := range d.ends {
-			end()
-		}
-	}
-}
+const maxRepay = 15 * time.Second
 
 // unflushed reports whether the store has not yet been told that the record is
 // invalid.
 func (k *kind) unflushed(id string) bool {
-	k.pending.Lock()
-	defer k.pending.Unlock()
-	return k.pending.of[id] != nil
+	return k.pending.Has(id)
 }
 
 // flush tells the store of every write it has not been told of; the caller has
@@ -131,20 +39,20 @@ func (k *kind) unflushed(id string) bool {
 // or a page kept under the mirror's would look too new after a restart.
 func (wr *writer) flush(ctx context.Context, k *kind) error {
 	generation := k.generation.Load()
-	all := k.pending.all()
+	all := k.pending.All()
 	for _, d := range all {
-		for _, p := range d.shows {
-			if err := wr.show(ctx, k, d.id, p); err != nil {
+		for _, p := range d.Shows {
+			if err := wr.show(ctx, k, d.ID, p); err != nil {
 				return err
 			}
-			k.pending.shown(d.id)
+			k.pending.Shown(d.ID)
 		}
-		n, err := wr.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.id})
+		n, err := wr.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.ID})
 		if err != nil {
 			return err
 		}
 		k.reached(n)
-		k.pending.flushed(d.id, d.generation)
+		k.pending.Flushed(d.ID, d.Generation)
 	}
 	for len(all) > 0 && k.known.Load() < generation {
 		n, err := wr.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name})
@@ -185,7 +93,7 @@ func (wr *writer) news(k *kind, saved request.Saved) {
 // reached notes the store's generation.
 func (k *kind) reached(generation int64) {
 	k.known.Store(generation)
-	k.invalidations.raise(&k.generation, generation)
+	k.invalidations.Raise(&k.generation, generation)
 }
 
 // Intents remember the writes under way where a crash does not take them.
@@ -219,13 +127,13 @@ func (iv *invalidator) recallIntents(intents Intents) {
 			continue
 		}
 		k := s.kinds[t.Kind]
-		generation := k.invalidations.touch(&k.generation, t.ID)
-		k.recentWrites.note(iv.now(), t.ID)
+		generation := k.invalidations.Touch(&k.generation, t.ID)
+		k.recentWrites.Note(iv.now(), t.ID)
 		if t.ID == "" {
-			k.pending.add("", generation, nil, end)
+			k.pending.Add("", generation, nil, end)
 			continue
 		}
-		k.pending.add(t.ID, generation, nil, func() {})
+		k.pending.Add(t.ID, generation, nil, func() {})
 		iv.leftovers = append(iv.leftovers, leftover{k, t.ID, end})
 	}
 }
@@ -269,7 +177,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 	defer cancel()
 	for _, s := range wr.sources {
 		for _, k := range s.kinds {
-			if len(k.pending.all()) == 0 {
+			if len(k.pending.All()) == 0 {
 				continue
 			}
 			err := k.lock(ctx)
@@ -280,7 +188,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 			if err == nil {
 				wr.saving.works(wr.env)
 			}
-			left += len(k.pending.all())
+			left += len(k.pending.All())
 		}
 	}
 	return left

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/writes"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -120,8 +121,8 @@ func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
 		refuse := func() error { return errors.New("store: locked") }
 		s := open(t, 3, over(func(inner Store) Store { return &oddStore{Store: inner, touch: refuse} }))
 		k := s.Mirror.sources["twilio"].kinds["calls"]
-		for i := range maxOwed {
-			k.pending.add(sid(i), 1, nil, func() {})
+		for i := range writes.MaxPending {
+			k.pending.Add(sid(i), 1, nil, func() {})
 		}
 		var busy *understudy.UpstreamError
 		_, err := s.post(t, http.MethodDelete, s.call(t, sid(2)))

@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"understudy"
+	"understudy/mirror/warm"
 	"understudy/request"
-	"understudy/spec"
 )
 
 const (
@@ -19,12 +18,6 @@ const (
 	idleRate  = 10              // how much rarer polls are then
 	pause     = time.Minute     // between tries while nothing can be saved
 	maxRetry  = 30 * time.Second
-
-	soonest  = 1.0 / 3 // of the usual time between two polls, while much happens
-	quicken  = 0.7     // what a poll that brings something new makes of that time
-	slacken  = 1.5     // what polls that bring nothing do
-	latest   = 4.0     // times the usual one, of lists without readers
-	quietFor = 3       // so many of them, one after the other
 )
 
 // poller keeps the polled pages warm.
@@ -32,15 +25,9 @@ type poller struct{ *writer }
 
 // poll is one list's newest page, kept warm.
 type poll struct {
-	target *spec.Target
+	*warm.List
 	source *source
 	kind   *kind
-	whole  bool          // no filter: what is new in the kind shows there
-	wake   chan struct{} // what is held became old at once
-	gone   chan struct{} // closed when it is no longer polled
-	hinted atomic.Bool   // a hint says that there is something new
-
-	newest atomic.Pointer[time.Time] // when upstream gave what is held
 }
 
 // pollInterval is what the goroutine of a poll knows.
@@ -49,47 +36,7 @@ type pollInterval struct {
 	tried  time.Time
 	jitter float64
 	urgent bool // what is held became old, or a hint came
-	pace   float64
-	quiet  int      // polls in a row that brought nothing
-	sum    [16]byte // of the last page brought
-}
-
-// observe notes a page. One that differs from the last makes the next come
-// sooner than usual; when several in a row do not, it comes later again, and of a
-// list without readers later than usual. The first tells nothing.
-func (r *pollInterval) observe(sum [16]byte) {
-	before := r.sum
-	switch r.sum = sum; {
-	case before == [16]byte{}:
-	case before != sum:
-		r.pace, r.quiet = max(min(r.pace, 1)*quicken, soonest), 0
-	default:
-		if r.quiet++; r.quiet >= quietFor {
-			r.pace, r.quiet = min(r.pace*slacken, latest), 0
-		}
-	}
-}
-
-// completed notes that a newest page is held; who brought it does not matter.
-func (p *poll) completed(page *understudy.Page, current bool) {
-	if current && page.Status < 400 {
-		p.newest.Store(&page.At)
-	}
-}
-
-func (p *poll) nudge() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// caughtUp is when upstream last showed the newest page; zero: never.
-func (p *poll) caughtUp() time.Time {
-	if at := p.newest.Load(); at != nil {
-		return *at
-	}
-	return time.Time{}
+	pace   warm.Pace
 }
 
 // keepWarm refills until the mirror closes. The page comes due when three
@@ -98,7 +45,7 @@ func (p *poll) caughtUp() time.Time {
 // While much happens it comes due sooner.
 func (po *poller) keepWarm(p *poll) {
 	po.recall(p)
-	r := pollInterval{pace: 1}
+	r := pollInterval{pace: warm.NewPace()}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -107,13 +54,13 @@ func (po *poller) keepWarm(p *poll) {
 		select {
 		case <-po.ctx.Done():
 			return
-		case <-p.gone:
+		case <-p.Gone:
 			return
 		case <-timer.C:
-		case <-p.wake:
-			r.urgent = p.hinted.Swap(false) || r.urgent || po.isSuperseded(p)
+		case <-p.Wake:
+			r.urgent = p.TakeHint() || r.urgent || po.isSuperseded(p)
 		}
-		if po.pollIn(p, &r) <= 0 && p.source.pollBudget.take(po.now(), len(p.source.polls())) {
+		if po.pollIn(p, &r) <= 0 && p.source.pollBudget.Take(po.now(), len(p.source.polls())) {
 			po.pageSaved(p, &r)
 		}
 	}
@@ -172,7 +119,7 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 		if polls[key] != nil {
 			polls[key] = p
 		} else {
-			close(p.gone)
+			close(p.Gone)
 		}
 	}
 	s.polling.Store(&polls)
@@ -191,9 +138,9 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 // is fresh.
 func (po *poller) recall(p *poll) {
 	now := po.now()
-	h, ok, err := po.find(po.ctx, p.target, p.kind, now)
+	h, ok, err := po.find(po.ctx, p.Target, p.kind, now)
 	if err == nil && ok && h.state == current {
-		p.completed(h.page, true)
+		p.Completed(h.page, true)
 	}
 }
 
@@ -207,7 +154,7 @@ func (po *poller) pageSaved(p *poll, r *pollInterval) {
 	}
 	r.fails = 0
 	if sum != [16]byte{} {
-		r.observe(sum)
+		r.pace.Observe(sum)
 	}
 }
 
@@ -216,7 +163,7 @@ var errRefused = errors.New("mirror: upstream refuses the polled page")
 // refill waits for a flight to the polled page, begun by it or by another. The sum is that
 // of the page, zero when it counts for nothing.
 func (po *poller) refill(p *poll) (sum [16]byte, err error) {
-	f, _, err := po.join(p.target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
+	f, _, err := po.join(p.Target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
 	if err != nil {
 		return sum, err
 	}
@@ -234,7 +181,7 @@ func (po *poller) refill(p *poll) (sum [16]byte, err error) {
 	case f.invalidated():
 		return sum, nil // a write or a purge came meanwhile, and a nudge with it
 	}
-	p.completed(f.page, true)
+	p.Completed(f.page, true)
 	return f.page.Sum, nil
 }
 
@@ -245,7 +192,7 @@ func (po *poller) pollIn(p *poll, r *pollInterval) time.Duration {
 	if due > 0 {
 		return due
 	}
-	return p.source.pollBudget.wait(now, len(p.source.polls()))
+	return p.source.pollBudget.Wait(now, len(p.source.polls()))
 }
 
 // dueIn is how long until the page is due.
@@ -258,7 +205,7 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 		wait := time.Duration(float64(min(time.Second<<min(r.fails-1, 10), maxRetry)) * (1 + 5*(r.jitter-1)))
 		return remaining(now, r.tried.Add(wait), wait)
 	}
-	at := p.caughtUp()
+	at := p.CaughtUp()
 	if r.urgent || at.IsZero() {
 		return 0
 	}
@@ -267,7 +214,7 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 		return 0
 	}
 	every := time.Duration(float64(po.ages().Newest) * 0.75 * r.jitter)
-	pace := r.pace
+	pace := r.pace.Times
 	switch {
 	case po.idle(&p.source.lastRead, now):
 		pace = idleRate
@@ -290,4 +237,15 @@ func (po *poller) Reading(source string) {
 // idle reports whether the last read, of a source or of a kind, is a while ago.
 func (v *env) idle(last *atomic.Int64, now time.Time) bool {
 	return time.Duration(v.monotonic(now)-last.Load()) >= idleAfter
+}
+
+// SetRate says how many requests a second the source takes; 0 = 10. Polls keep to
+// a tenth of them together. Error: a source the mirror does not have.
+func (po *poller) SetRate(source string, rate float64) error {
+	s := po.sources[source]
+	if s == nil {
+		return fmt.Errorf("mirror: rate: no source %q", source)
+	}
+	s.pollBudget.Set(rate)
+	return nil
 }

@@ -62,7 +62,7 @@ func (co *composer) showWritten(ctx context.Context, r *reading) (came bool) {
 	ctx, cancel := context.WithTimeout(ctx, co.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
-		if p.kind == r.kind && p.whole && !p.caughtUp().After(r.kind.recentWrites.last()) {
+		if p.kind == r.kind && p.Whole && !p.CaughtUp().After(r.kind.recentWrites.Last()) {
 			came = co.waitFor(ctx, r, p) || came
 		}
 	}
@@ -80,7 +80,7 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) bool {
 		case err != nil || f.err != nil || f.page.Status >= 400:
 			return false
 		case f.saveErr == nil:
-			p.completed(f.page, !f.invalidated())
+			p.Completed(f.page, !f.invalidated())
 			return true
 		case f.restSaved:
 			return true
@@ -96,7 +96,7 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) bool {
 func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
 	want := fetchOptions{reason: request.Waiting, direct: true, flow: r.Flow}
 	want.deadline, _ = ctx.Deadline()
-	f, _, err := co.join(p.target, r.source, r.kind, want)
+	f, _, err := co.join(p.Target, r.source, r.kind, want)
 	if err != nil {
 		return nil, err
 	}

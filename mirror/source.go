@@ -13,6 +13,8 @@ import (
 	"understudy/mirror/cache"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
+	"understudy/mirror/warm"
+	"understudy/mirror/writes"
 	"understudy/spec"
 )
 
@@ -23,7 +25,7 @@ type source struct {
 	polled     polled           // guarded by the flights' lock
 	polling    atomic.Pointer[map[understudy.Key]*poll]
 	lastRead   atomic.Int64 // a word of time
-	pollBudget pollBudget
+	pollBudget warm.Budget
 	outage     outage
 	counts     counts
 	lists      *shadow.Lists
@@ -55,14 +57,14 @@ type kind struct {
 	// keeping is the right to save or touch; one goroutine has it at a time.
 	keeping chan struct{}
 
-	recentWrites recentWrites
+	recentWrites writes.Recent
 	// written is the generation at the start; recalled: it is known whether the
 	// newest page showed what was written before.
 	written  int64
 	recalled atomic.Bool
 
-	invalidations invalidations
-	pending       pendingSet
+	invalidations writes.Touches
+	pending       writes.Pending
 
 	lastRead atomic.Int64 // a word of time: of any page of it
 
@@ -77,7 +79,7 @@ func (m *Mirror) addSource(given Source) error {
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
 	s := &source{Source: given, kinds: map[string]*kind{}}
-	s.pollBudget.set(given.Rate)
+	s.pollBudget.Set(given.Rate)
 	contents, _ := given.Upstream.(media.Upstream)
 	if err := m.media.AddSource(given.Source, contents); err != nil {
 		return err
@@ -125,7 +127,7 @@ func (s *source) pollsOf(wanted polled) (map[understudy.Key]*poll, error) {
 		if err != nil {
 			return nil, fmt.Errorf("mirror: source %s: polls: %w", s.Name, err)
 		}
-		polls[t.Key] = &poll{target: t, source: s, kind: s.of(t), whole: t.Whole(), wake: make(chan struct{}, 1), gone: make(chan struct{})}
+		polls[t.Key] = &poll{List: warm.NewList(t), source: s, kind: s.of(t)}
 	}
 	return polls, nil
 }

@@ -62,7 +62,7 @@ func (m *Mirror) Stats(source string) Stats {
 	hot := m.hot.Usage()
 	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(hot.Entries), int64(hot.Ready), hot.Bytes, hot.ReadyBytes
 	for _, p := range s.polls() {
-		if at := p.caughtUp(); p.whole && !at.IsZero() {
+		if at := p.CaughtUp(); p.Whole && !at.IsZero() {
 			out.CaughtUp[p.kind.name] = at
 		}
 	}

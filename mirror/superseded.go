@@ -48,8 +48,8 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 	})
 	es.hot.DropAll(gone)
 	for _, p := range k.source.polls() {
-		if p.kind == k && p.target.Key != except && es.isSuperseded(p) {
-			p.nudge()
+		if p.kind == k && p.Target.Key != except && es.isSuperseded(p) {
+			p.Nudge()
 		}
 	}
 	return true
@@ -124,6 +124,6 @@ func (n *news) concerns(e *cache.Entry) bool {
 }
 
 func (es *entries) isSuperseded(p *poll) bool {
-	e := es.hot.Find(p.target.Key)
+	e := es.hot.Find(p.Target.Key)
 	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.generation.Load())
 }

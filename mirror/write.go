@@ -49,11 +49,11 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, w.Target.Kind.Name, s.Name)
 	}
-	if k.pending.full() {
+	if k.pending.Full() {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
 	}
 	s.counts.writes.Add(1)
-	alone, ended := k.invalidations.begin(w.Target.ID), m.intend(k, w.Target.ID)
+	alone, ended := k.invalidations.Begin(w.Target.ID), m.intend(k, w.Target.ID)
 	p, err := s.Upstream.Write(ctx, w)
 	overlapped := alone()
 	if untouched(p, err) {
@@ -69,15 +69,15 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	if id == "" && v != nil {
 		id = v.Rows[0].ID
 	}
-	k.recentWrites.note(m.now(), w.Target.ID)
-	generation := k.invalidations.touch(&k.generation, id) // first: from here on no fetch begun before may fill
+	k.recentWrites.Note(m.now(), w.Target.ID)
+	generation := k.invalidations.Touch(&k.generation, id) // first: from here on no fetch begun before may fill
 	if k.name != "" {
 		doubt := id != "" && (v == nil || overlapped)
 		told := ended
 		if doubt {
 			told = func() {}
 		}
-		kept := k.pending.add(id, generation, v, told)
+		kept := k.pending.Add(id, generation, v, told)
 		if doubt || !kept {
 			m.confirm(k, id, ended)
 		}
@@ -134,7 +134,7 @@ func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write,
 	iv.contentsWritten(k, w)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
-			p.nudge()
+			p.Nudge()
 		}
 	}
 	err := iv.touch(ctx, k, id)
@@ -206,4 +206,56 @@ func version(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
 		return &v
 	}
 	return nil
+}
+
+// recallWrites finds out, once for a kind, whether something was written before the
+// start that no newest page has shown: then it is as if it were written now.
+func (co *composer) recallWrites(ctx context.Context, k *kind) error {
+	if k.written == 0 || k.recalled.Load() {
+		return nil
+	}
+	shown := false
+	for key, p := range k.source.polls() {
+		if p.kind != k || !p.Whole {
+			continue
+		}
+		page, err := co.store.Page(ctx, key)
+		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+			return err
+		}
+		shown = shown || err == nil && page.Generation >= k.written
+	}
+	if !shown {
+		k.recentWrites.Note(co.now(), "")
+	}
+	k.recalled.Store(true)
+	return nil
+}
+
+// wroteSince reports whether a write touched a kind and what it changed has not
+// been seen yet: the newest page is older, or a record it named.
+func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage) bool {
+	w := &k.recentWrites
+	if co.recallWrites(ctx, k) != nil {
+		return true // unknown
+	}
+	at, ids, many := w.All()
+	seen := c.Newest
+	if seen.IsZero() || many {
+		seen = c.At
+	}
+	if at.IsZero() {
+		return false
+	}
+	if !seen.After(at) {
+		return true
+	}
+	for _, id := range ids {
+		rec, err := co.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
+		if err != nil || rec != nil && (rec.Invalid || k.unflushed(id)) {
+			return true // or unknown: the caller has left, or it cannot be read
+		}
+		w.Seen(at, id)
+	}
+	return false
 }

@@ -1,9 +1,8 @@
-// Poll budget: how much of a source's rate polls may take together.
+// Budget: how much of a source's rate polls may take together.
 
-package mirror
+package warm
 
 import (
-	"fmt"
 	"sync"
 	"time"
 )
@@ -13,16 +12,17 @@ const (
 	defaultRate = 10.0 // requests a second, as in upstream
 )
 
-// pollBudget is a bucket of polls that may be sent. It holds one for each polled
+// Budget is a bucket of polls that may be sent. It holds one for each polled
 // kind, two at least, so that all may begin at once.
-type pollBudget struct {
+type Budget struct {
 	mu    sync.Mutex
 	rate  float64 // polls a second
 	spent float64 // polls sent and not made up for
 	at    time.Time
 }
 
-func (s *pollBudget) set(rate float64) {
+// Set sets the rate of the source, in requests a second; 0: 10.
+func (s *Budget) Set(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if rate <= 0 {
@@ -31,15 +31,15 @@ func (s *pollBudget) set(rate float64) {
 	s.rate = rate * pollShare
 }
 
-// wait is how long until one more of so many kinds' polls may be sent; 0: now.
-func (s *pollBudget) wait(now time.Time, polls int) time.Duration {
+// Wait is how long until one more of so many kinds' polls may be sent; 0: now.
+func (s *Budget) Wait(now time.Time, polls int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lacking(now, polls)
 }
 
-// take sends one, unless it would be too many.
-func (s *pollBudget) take(now time.Time, polls int) bool {
+// Take sends one, unless it would be too many.
+func (s *Budget) Take(now time.Time, polls int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lacking(now, polls) > 0 {
@@ -50,7 +50,7 @@ func (s *pollBudget) take(now time.Time, polls int) bool {
 }
 
 // lacking is wait; the lock is held.
-func (s *pollBudget) lacking(now time.Time, polls int) time.Duration {
+func (s *Budget) lacking(now time.Time, polls int) time.Duration {
 	if d := now.Sub(s.at); d > 0 && !s.at.IsZero() {
 		s.spent = max(0, s.spent-d.Seconds()*s.rate)
 	}
@@ -60,15 +60,4 @@ func (s *pollBudget) lacking(now time.Time, polls int) time.Duration {
 		return time.Duration(over/s.rate*float64(time.Second)) + time.Microsecond
 	}
 	return 0
-}
-
-// SetRate says how many requests a second the source takes; 0 = 10. Polls keep to
-// a tenth of them together. Error: a source the mirror does not have.
-func (po *poller) SetRate(source string, rate float64) error {
-	s := po.sources[source]
-	if s == nil {
-		return fmt.Errorf("mirror: rate: no source %q", source)
-	}
-	s.pollBudget.set(rate)
-	return nil
 }
