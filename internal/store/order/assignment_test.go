@@ -104,7 +104,7 @@ type countingGround struct {
 	moved int
 }
 
-func (g *countingGround) rebalance(position int64, n int, moved func(to map[int64]int64)) error {
+func (g *countingGround) Rebalance(position int64, n int, moved func(to map[int64]int64)) error {
 	return g.taken.Rebalance(position, n, func(to map[int64]int64) {
 		g.moved += len(to)
 		moved(to)

@@ -42,9 +42,6 @@ const classTags = "bppphhnuo"
 // classColumns are the first columns of all classes.
 var classColumns = []column{columnBody, columnPlain, columnPhone, columnName, columnURL, columnOther}
 
-// tagSize is how many bytes a tag has.
-const tagSize = 3
-
 // appendTag appends the tag of a class of a kind, whose number is below
 // 1 << shapeBits. A word in the index begins with that of its kind and class, so
 // that a question about some of them reads nothing of the others: FTS5 keeps what
