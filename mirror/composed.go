@@ -169,7 +169,7 @@ func clocks(q *query.RecordQuery, clock string) (from, to int64) {
 }
 
 // composeList reads the records and makes the page. It ends by itself in good time,
-// whoever waits for it.
+// those that wait for it.
 func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	ctx, cancel := context.WithTimeout(co.ctx, cmp.Or(p.most, co.ages().Wait))
 	defer cancel()
@@ -218,7 +218,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 }
 
 // settled looks once more whether all is covered, after whatever was being
-// saved while the records were read has been told to whoever walks: a newest
+// saved while the records were read has been told to the walker: a newest
 // page may have left a gap.
 func (co *composer) settled(ctx context.Context, p *composePlan) error {
 	for _, k := range []*kind{p.kind, p.source.kinds[p.coverage.Above]} {

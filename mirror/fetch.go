@@ -109,7 +109,7 @@ func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	return func() { early.Stop() }
 }
 
-// removeFlight ends a flight. It is taken off the list last, so that a reader who asks
+// removeFlight ends a flight. It is taken off the list last, so that a reader that asks
 // between its completion and its place in the hot tier still finds it.
 func (fs *flights) removeFlight(f *flight) {
 	f.ends.Stop()

@@ -168,7 +168,7 @@ func newReservation(ctx context.Context, tell func(context.Context, int64) error
 }
 
 // reserve is the Reserve of the fetch. It waits no longer than the fetch, nor than
-// somebody is told.
+// the filler waits.
 func (w *reservation) reserve(ctx context.Context, bytes int64) error {
 	w.busy <- struct{}{}
 	defer func() { <-w.busy }()

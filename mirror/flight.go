@@ -1,10 +1,10 @@
-// Flights: one fetch for everybody who wants the same key.
+// Flights: one fetch for all that want the same key.
 //
 //	reader ---.
 //	reader ----+--> flight --> upstream --> store --> hot tier
 //	prefetch -'      |
 //	                 its own context: it ends when the last waiter has left
-//	                 and nobody keeps it
+//	                 and nothing keeps it
 //
 // A flight belongs to none of its readers. A reader leaves at its own
 // deadline and harms no other.
@@ -81,12 +81,12 @@ type signals struct {
 
 	firstTry sync.Once
 
-	// What upstream gave, for readers who do not wait until it is saved.
+	// What upstream gave, for readers that do not wait until it is saved.
 	offered chan struct{}
 	unsaved *understudy.Page // written before offered closes
 }
 
-// waiting are those who wait for a flight. The lock of the flights guards it,
+// waiting are the waiters of a flight. The lock of the flights guards it,
 // but for followed.
 type waiting struct {
 	waiters  int
@@ -128,7 +128,7 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 		return nil, false, errCompleted
 	}
 	// Of one that has completed only its page is for others: not its error, and
-	// nothing for who wants it as fresh as upstream.
+	// nothing for a reader that wants it as fresh as upstream.
 	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.err != nil)
 	if want.reason == request.Waiting {
 		if err := fs.admit(fs.limits.Load(), want.flow, start); err != nil {
@@ -197,8 +197,8 @@ func (fs *flights) release(f *flight, keep bool) {
 	fs.dropWaiter(f, keep)
 }
 
-// dropWaiter is both. keep lets the flight go on though nobody waits: somebody was
-// answered with something older meanwhile.
+// dropWaiter is both. keep lets the flight go on without a waiter: one was answered
+// with something older meanwhile.
 func (fs *flights) dropWaiter(f *flight, keep bool) {
 	f.waiters--
 	if keep && !f.kept && fs.background < fs.limits.Load().Behind && !f.completed() {

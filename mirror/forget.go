@@ -33,7 +33,7 @@ type Forgotten struct {
 // Forget forgets the page of a key. Of an instance the record goes too, or the
 // next answer would be composed from it; of an instance or a content, every
 // content of the record. A fetch that began before is answered
-// to who waits for it and not kept; the next reader has one of its own. Errors:
+// to its waiters and not kept; the next reader has one of its own. Errors:
 // ErrInvalid for a source or kind it does not have, the store's.
 func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) {
 	s := m.sources[t.Key.Source]
@@ -130,7 +130,7 @@ func (fs *flights) warm(k *kind) {
 
 // Erased is told by the eraser that the store has let go of records of
 // these kinds of a source (none: of any kind). Everything memory holds of them
-// goes, and a fetch that began before is answered to who waits for it and not
+// goes, and a fetch that began before is answered to its waiters and not
 // kept. What others need comes back from the store. Errors: ErrInvalid for a
 // source it does not have, the context's.
 func (m *Mirror) Erased(ctx context.Context, source string, kinds []string) error {
@@ -163,7 +163,7 @@ func (fl *filler) allowed(f *flight, p *understudy.Page) *understudy.Page {
 
 // Remove takes a record away as a 410 of its instance would: it went, which is
 // numbered as a change and told as completed. It is for kinds whose spec has no
-// path of a single record; who calls it has seen that no list shows it. A
+// path of a single record; its caller has seen that no list shows it. A
 // record that is not held is no error. Errors: ErrInvalid for a kind the mirror
 // does not have; ErrNotStored; the context's.
 func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {

@@ -18,7 +18,7 @@ import (
 type entries struct {
 	*env
 	hot        *cache.Tier
-	recordWent func(*kind, string) // tells who keeps contents of a record that went
+	recordWent func(*kind, string) // tells the keeper of contents of a record that went
 }
 
 // holdings are what is held of a key anywhere: in memory, on its way there, in the store.

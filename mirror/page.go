@@ -39,7 +39,7 @@ func justPast(limit time.Duration) time.Duration {
 
 // Page answers a request. What is fresh is answered; what is a little older is
 // answered too and refilled behind; for the rest the reader waits for
-// upstream, together with everybody who wants the same page. If upstream fails
+// upstream, together with all readers of the same page. If upstream fails
 // or takes too long the held answer goes out as long as it is younger than
 // Ages.Hard.
 //
@@ -217,8 +217,8 @@ func (rd *reader) answerStale(r *reading, h *held, age time.Duration, detail str
 const renewAgain = 2 * time.Second
 
 // renew fetches a list's newest page once more in the last third of its fresh
-// time, so that who reads it steadily never finds it past fresh. Polled pages
-// have somebody who does that.
+// time, so that a steady reader never finds it past fresh. Polled pages
+// have a poll that does that.
 func (rd *reader) renew(h *held, t *spec.Target, s *source, age time.Duration, now time.Time) {
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.Polled {
 		return

@@ -54,8 +54,8 @@ func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Respo
 }
 
 // showWritten waits for the newest pages of a kind that are older than a write to
-// it, where they are kept warm: who has just written and finds some records alone
-// is not answered by upstream itself, and what he wrote has to be in his list. It
+// it, where they are kept warm: a caller that has just written and finds some records
+// alone is not answered by upstream itself, and its list must have what it wrote. It
 // reports whether one came. While upstream is down, and once a page has come, it
 // asks for nothing.
 func (co *composer) showWritten(ctx context.Context, r *reading) (came bool) {
@@ -69,7 +69,7 @@ func (co *composer) showWritten(ctx context.Context, r *reading) (came bool) {
 	return came
 }
 
-// waitFor waits for a polled page, with all who do, and reports whether what it
+// waitFor waits for a polled page, with all that do, and reports whether what it
 // shows is saved. The fetch began after the reader came or after all that was
 // written before; one that brought nothing, as a purge came, is followed by
 // another.

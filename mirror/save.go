@@ -92,7 +92,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	fl.hold(f, p, before)
 }
 
-// landed tells whoever was named in the options of a save. The caller has the
+// landed tells the function that the options name of a save. The caller has the
 // kind's lock, so that the changes of a kind are told in the order of their
 // numbers.
 func (wr *writer) landed(p *understudy.Page, changes []understudy.Change, why request.Reason) {

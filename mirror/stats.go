@@ -73,8 +73,8 @@ func (m *Mirror) Stats(source string) Stats {
 type Limits struct {
 	Waiters int // readers that wait for upstream; 1024
 	Each    int // of these, those with the same Turn; 256
-	Flights int // fetches under way, whoever wants them; 512
-	Behind  int // of these, those nobody need wait for; 256
+	Flights int // fetches under way, of all sources; 512
+	Behind  int // of these, those that no reader waits for; 256
 	Hints   int // records lately hinted at; 1024
 	Lists   int // lists being made from records; 32, as it was given to New
 }
@@ -97,10 +97,10 @@ func (m *Mirror) SetLimits(l Limits) {
 	m.limits.Store(&l)
 }
 
-// refused counts who was turned away, by limit.
+// refused counts requests that were turned away, by limit.
 type refused struct{ waiters, each, flights, background int64 }
 
-// busyRetry is when somebody turned away may come again.
+// busyRetry is when a request that was turned away may come again.
 const busyRetry = 2 * time.Second
 
 // admit lets a reader wait, or says why not; it is counted either way. start:
@@ -130,7 +130,7 @@ func (fs *flights) dismiss(turn uint64) {
 }
 
 // Load is one limit: what it is, how much of it is in use, and how often it
-// turned somebody away, or kept something from beginning, since New.
+// turned a request away, or kept something from beginning, since New.
 type Load struct {
 	Limit, Now int
 	Refused    int64

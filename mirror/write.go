@@ -172,7 +172,7 @@ func (es *entries) touched(k *kind, id string) {
 // take in is owed: until then the mirror itself knows that the record is
 // invalid.
 func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
-	if why := wr.saving.trouble(); why != "" && wr.started.Load() { // who wrote does not wait for a locked database
+	if why := wr.saving.trouble(); why != "" && wr.started.Load() { // the writer does not wait for a locked database
 		wr.flushSoon()
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, why)
 	}
@@ -185,7 +185,7 @@ func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
 		wr.flushSoon()
 		return wr.saving.failed(wr.env, err)
 	}
-	wr.touched(k, id) // whoever read the version meanwhile
+	wr.touched(k, id) // a reader may have read the version meanwhile
 	wr.saving.works(wr.env)
 	return nil
 }

@@ -58,7 +58,7 @@ type place struct {
 	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
 }
 
-// work has the server that holds the folder do something or, when nobody does,
+// work has the server that holds the folder do something or, when none does,
 // does it alone, with the settings, the folder they stand in, and the data folder
 // for itself.
 func (c *place) work(p *process, ask func(server admin) error,

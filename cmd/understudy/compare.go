@@ -136,7 +136,7 @@ func compared(ctx context.Context, a *app.App, slow string) (*comparison, error)
 	}, nil
 }
 
-// measure runs the five lines, each on keys nobody asked for before except the
+// measure runs the five lines, each on keys not asked for before except the
 // newest page, which is kept warm: that is what it is for.
 func (c *comparison) measure(ctx context.Context) ([]line, error) {
 	defer c.direct.client.CloseIdleConnections()

@@ -50,7 +50,7 @@ type eraser interface {
 }
 
 // Run asks the server that holds the folder, or does it in the folder itself
-// when nobody does.
+// when none does.
 func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}

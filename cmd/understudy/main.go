@@ -50,7 +50,7 @@ type commands struct {
 
 func main() {
 	// net/http reports odd upstream bytes through the standard logger; they may
-	// hold what nobody here should read. Everything of ours goes through slog.
+	// hold what is not for this log. Everything of ours goes through slog.
 	log.SetOutput(io.Discard)
 	os.Exit(run(process{began: time.Now(), args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
 }

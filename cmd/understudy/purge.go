@@ -33,7 +33,7 @@ func (c *purgeCmd) Help() string {
 }
 
 // Run asks the server that holds the folder, or does it in the folder itself
-// when nobody does.
+// when none does.
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 	wanted := diagnostics.Purge{Source: c.Source, What: c.What}
 	var done diagnostics.Purged

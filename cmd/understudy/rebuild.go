@@ -30,7 +30,7 @@ func (c *storeRebuildCmd) Help() string {
 }
 
 // Run asks the server that holds the folder, or does it in the folder itself
-// when nobody does.
+// when none does.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	bar := newBuildBar(p.stdout)
 	return c.work(p, func(server admin) error {

@@ -136,10 +136,10 @@ func (c *searchCmd) check(query string) error {
 	return nil
 }
 
-// usualHits is how many hits are shown when nobody says how many.
+// usualHits is how many hits are shown by default.
 const usualHits = 50
 
-// server says where to ask, and as whom.
+// server says where to ask, and with which credential.
 func (c *searchCmd) server(ctx context.Context, p *process) (*searching, error) {
 	o, err := (&tailCmd{Config: c.Config, Data: c.Data, URL: c.URL, User: c.User, Secret: c.Secret}).options(ctx, p)
 	if err != nil {

@@ -175,7 +175,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 }
 
 // printAnswering is the first line: how long after its start the process answers.
-// Every port is bound, and the system keeps who connects from here on.
+// Every port is bound, and the system queues connections from here on.
 func printAnswering(p *process, now time.Time) {
 	fmt.Fprintf(p.stdout, "answering after %d ms\n", now.Sub(p.began).Milliseconds())
 }

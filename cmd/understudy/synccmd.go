@@ -43,7 +43,7 @@ func (c *syncCmd) Help() string {
 }
 
 // Run asks the server that holds the folder, or walks in the folder itself when
-// nobody does.
+// none does.
 func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	source, kind, ok := strings.Cut(c.What, "/")
 	if !ok || source == "" || kind == "" || strings.Contains(kind, "/") {
@@ -86,7 +86,7 @@ func (c *syncCmd) alone(ctx context.Context, p *process, dir *datadir.Dir, o cra
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		defer stop() // nobody walks any more
+		defer stop() // no walk runs any more
 		ended <- a.Serve(ctx, nil, nil)
 	}()
 	err = watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) {

@@ -69,7 +69,7 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// options say where the server is and who asks.
+// options say where the server is, and with which credential.
 func (c *tailCmd) options(ctx context.Context, p *process) (follow.Options, error) {
 	o := follow.Options{Source: c.Source, Kinds: c.Kind, Fields: c.Field, After: c.After}
 	o.Lost = func(err error, pause time.Duration) {

@@ -165,7 +165,7 @@ func newErasing() erasing { return erasing{bell: make(chan struct{}, 1), runs: n
 // key is that of the job which will see what is listed by now.
 func (e erasing) key() string { return fmt.Sprint("listed ", e.runs.Load()) }
 
-// ring never waits: who rings may hold what the job needs.
+// ring never waits: its caller may hold what the job needs.
 func (e erasing) ring() {
 	select {
 	case e.bell <- struct{}{}:
@@ -267,7 +267,7 @@ func (h erasures) eraseSoon(ctx context.Context) error {
 	}
 }
 
-// erase lists for the running house; who asked waits for the receipt.
+// erase lists for the running application; the caller waits for the receipt.
 func (h erasures) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
 	got, err := eraseIn(ctx, h.db, h.sources, e)
 	if err == nil && got.Receipt != nil {

@@ -145,7 +145,7 @@ func (h *App) install(d *handlerSet) {
 	}
 }
 
-// publicURL is what absolute URLs are rewritten to when nobody configured it:
+// publicURL is what absolute URLs are rewritten to when it is not configured:
 // where a drop-in listens. One that listens everywhere is named by this machine.
 func publicURL(at net.Addr) string {
 	host, port, err := net.SplitHostPort(at.String())

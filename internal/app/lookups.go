@@ -157,7 +157,7 @@ func shapesOf(k *spec.Kind) (all []string) {
 
 // newest is the version of a record that upstream showed last, in whichever
 // shape; nil when none is held, it is gone, or the store cannot be read: what
-// cannot be looked up nobody finds.
+// cannot be looked up is found by no caller.
 func (l *lookups) newest(source, kind, id string) *understudy.Record {
 	k := l.kindOf(source, kind)
 	if k == nil || l.db == nil {

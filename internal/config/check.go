@@ -170,7 +170,7 @@ func parseAllow(text string) (understudy.Allow, error) {
 }
 
 // checkAddress wants host:port; an empty host would mean every interface, which
-// must be written out (0.0.0.0 or ::) so that nobody opens a port by a typo.
+// must be written out (0.0.0.0 or ::) so that a typo opens no port.
 func CheckAddress(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

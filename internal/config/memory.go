@@ -15,7 +15,7 @@ const (
 	usualJobs   = 256 << 20
 )
 
-// wall is the memory the process should stay under, 0 when nobody says: the
+// wall is the memory the process should stay under, 0 when it is not set: the
 // setting, else nine tenths of what its container may take.
 func (c *Settings) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 	if c.Limits.Memory > 0 {

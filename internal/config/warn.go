@@ -24,8 +24,8 @@ import (
 const leastSecret = 16
 
 // behindProxy reports whether people reach the viewer through a proxy, so that
-// nobody who comes without a credential is known to be on this machine. Writing
-// sign_in says that the proxy lets in nobody who should not have viewer.role.
+// no caller without a credential is known to be on this machine. Writing
+// sign_in says that the proxy admits only people who may have viewer.role.
 func (v *viewerConfig) BehindProxy() bool {
 	return v.PublicURL != "" && !loopbackURL(v.PublicURL) && v.SignIn == ""
 }

@@ -31,7 +31,7 @@ func (m *kindState) latest() int64 {
 	return at
 }
 
-// rewind is for a clock that was set back by nobody knows how much: by as much
+// rewind is for a clock that was set back, it is unknown how far: by as much
 // at least as something lies in the future. What does happened at some time
 // before now, and all else as much longer ago.
 func (m *kindState) rewind(now int64) {

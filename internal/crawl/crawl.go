@@ -125,7 +125,7 @@ type Crawler struct {
 	wake  chan struct{}
 
 	mu       sync.Mutex
-	landed   map[string]*head     // newest pages that nobody has looked at yet
+	landed   map[string]*head     // newest pages that were not looked at yet
 	changed  map[string]bool      // kinds under which something may have changed
 	rechecks map[string]intervals // stretches that are walked again at once; From 0: the whole lists
 	clocks   clockReading         // by the clocks, when they were last looked at

@@ -1,4 +1,4 @@
-// Handler: /-/sync, for who may tell the server what to do.
+// Handler: /-/sync, for callers that may command the server.
 
 package crawl
 
@@ -68,7 +68,7 @@ func known(t time.Time) *time.Time {
 
 const maxOrder = 4 << 10 // bytes of a body
 
-// Handler answers /-/sync to who bears the token and asks from this machine:
+// Handler answers /-/sync to callers with the token on this machine:
 // POST with an Order begins or ends, GET with source and kind only looks. The
 // answer is a Report, or {"error"} with 400 for what is no kind and 409 for one
 // that can never be complete.

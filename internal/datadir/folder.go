@@ -69,7 +69,7 @@ func Open(path string, temp bool) (*Dir, error) {
 var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, ".new-"}
 
 // tighten takes the rights of others from a data folder that holds nothing but
-// our files. One that holds more is somebody's for other ends, too: what is ours
+// our files. One that holds more has another use too: what is ours
 // in it has its own mode.
 func tighten(path string) error {
 	info, err := os.Stat(path)
@@ -141,7 +141,7 @@ func (f *Dir) Close() error {
 	return errors.Join(err, f.lock.Close())
 }
 
-// Hold is the server that holds a data folder or, when nobody does, the folder,
+// Hold is the server that holds a data folder or, when none does, the folder,
 // which the caller closes.
 func Hold(data string) (server *Running, dir *Dir, err error) {
 	dir, err = Open(data, false)

@@ -121,7 +121,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 	return s, f.begin(ctx, s, pages)
 }
 
-// who is the caller: a person, or a request with the token.
+// who returns the caller: a person, or a request with the token.
 func (f *Feed) who(r *http.Request, now *policy) (understudy.Caller, error) {
 	if jsonhttp.Local(r) && jsonhttp.Bears(r, f.o.Token) {
 		accesslog.Of(r.Context()).Caller = "run.json"

@@ -17,7 +17,7 @@ import (
 // limitListener is a listener with a limit on its connections. Beyond it the one that
 // has been idle longest makes room; when all are at work a new one is answered
 // 503 and closed. Connections whose first request has not come whole count as
-// idle, so that those who send nothing, or a byte now and then, go first.
+// idle, so that connections which send nothing, or a byte now and then, go first.
 type limitListener struct {
 	net.Listener
 	limit   atomic.Int64
@@ -40,7 +40,7 @@ type limitListener struct {
 const (
 	partingTime = 500 * time.Millisecond
 	maxPartings = 64
-	maxParting  = 64 << 10 // bytes of a request nobody reads
+	maxParting  = 64 << 10 // bytes of a request that are not read
 )
 
 func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener {
@@ -70,7 +70,7 @@ func (b *limitListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops accepting and waits for those who still read their refusal.
+// Close stops accepting and waits for connections that still read their refusal.
 func (b *limitListener) Close() error {
 	err := b.Listener.Close()
 	b.parting.Wait()

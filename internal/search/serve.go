@@ -217,7 +217,7 @@ func weight(params string) float64 {
 	return 1
 }
 
-// who is the caller of a request: a person, or the bearer of the token.
+// who returns the caller of a request: a person, or the bearer of the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
 	if jsonhttp.Local(r) && jsonhttp.Bears(r, h.Token) {
 		accesslog.Of(r.Context()).Caller = Bearer

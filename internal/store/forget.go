@@ -53,7 +53,7 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 
 // ForgetRecord forgets a record: its bodies in every shape and the pages that
 // show it. Its id, its number and a hash of its newest body stay, so that its
-// next sight is no change to anybody who reads changes. It returns how many
+// next observation is no change. It returns how many
 // pages and bodies there were. No save of its kind should be under way: one
 // that began before may bring it back.
 func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {

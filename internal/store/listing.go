@@ -23,7 +23,7 @@ func (s *saving) listGone(record int64) error {
 	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseDeleted), int64(0), "", s.at)
 }
 
-// listLate lists what a sight that lost its race has brought back: of a record
+// listLate lists what an observation that lost its race has brought back: of a record
 // that went, or of one that was redacted since.
 func (s *saving) listLate(g *observation, body []byte) error {
 	if g.number == 0 || g.fresh {

@@ -159,7 +159,7 @@ func (s *saving) elsewhere(p *currentState) error {
 		})
 }
 
-// settle writes what the sights change: names, held rows, times, and the list
+// settle writes what the observations change: names, held rows, times, and the list
 // of changes.
 func (s *saving) settle(sights []observation) error {
 	x := &s.db.scratch

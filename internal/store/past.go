@@ -64,7 +64,7 @@ func (s *saving) returned(g *observation, i int) (version int64, err error) {
 	return 0, nil
 }
 
-// newMark is a number for stretches of this save that begin without a new
+// newMark is a number for periods of this save that begin without a new
 // version.
 func (s *saving) newMark() int64 {
 	if s.mark == 0 {
@@ -136,7 +136,7 @@ func (s *saving) end(held int64, p *currentState) {
 	s.past = append(s.past, held, p.period, version, since, tag)
 }
 
-// putPast notes the stretches that ended, and the new versions that are not
+// putPast notes the periods that ended, and the new versions that are not
 // their record's newest: a late one, and one that stands further up in a page
 // in which its record stands twice.
 func (s *saving) putPast(sights []observation) error {

@@ -215,7 +215,7 @@ func newMarking(db *DB, c *sqlite.Conn, source string, kind string, erasure int6
 }
 
 // one marks a record that is listed. One a person asked for is said to have gone, so
-// that who keeps copies hears of it; age is nobody's news.
+// that subscribers with copies are told; age is no change.
 func (m *marking) one(id string, record int64) error {
 	mark := int64(nameErased)
 	if m.cause == erase.CauseAged {

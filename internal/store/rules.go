@@ -1,4 +1,4 @@
-// What a sight of a record means: came, changed, went, or nothing new. Both
+// What an observation of a record means: came, changed, went, or nothing new. Both
 // stores obey these rules, which know neither SQL nor maps.
 
 package store
@@ -33,7 +33,7 @@ func (p *currentState) present() bool {
 	return p.held && p.state&records.Gone == 0 || p.elsewhere
 }
 
-// decision is what to do about a sight.
+// decision is what to do about an observation.
 type decision struct {
 	late  bool                  // an older observation came after a newer one: nothing changes
 	what  understudy.ChangeType // 0: no change
@@ -42,7 +42,7 @@ type decision struct {
 	state int64
 }
 
-// judge compares a sight of a record at a time with what is known of it. What a
+// judge compares an observation of a record at a time with what is known of it. What a
 // write's own answer shows is never late: a fetch that ended after it may have
 // read the record before it.
 func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {

@@ -27,7 +27,7 @@ import (
 // kept with the version. A record that stands twice in a page counts as it
 // stands last; both bodies are kept. Seen is brought up to date with every
 // save, except that of a record in a final state, which may lag by up to an
-// hour. A sight that is older than the held one by up to five minutes lost a
+// hour. An observation that is older than the held one by up to five minutes lost a
 // race: its bytes are kept for the page, but it changes nothing.
 //
 // What the answer to a write shows is no fetch (Page.OfWrite): it is saved

@@ -119,9 +119,9 @@ const MaxChanges = 10_000
 
 const (
 	// seenEvery is how old Seen of a record in a final state may get before an
-	// unchanged sight of it is worth a write.
+	// unchanged observation of it is worth a write.
 	seenEvery = time.Hour
-	// reorder is how much older than the held sight an observation may be and
+	// reorder is how much older than the held observation an observation may be and
 	// still be taken for one that lost a race. Anything older means that the
 	// clock was set back, and is believed.
 	reorder = 5 * time.Minute

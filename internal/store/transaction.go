@@ -94,7 +94,7 @@ type scratch struct {
 	entries  []codec.Entry
 	sights   []observation
 	of       []int32
-	standing []int // the sights in the order they stand in the page
+	standing []int // the observations in the order they stand in the page
 	byID     map[string]int32
 }
 

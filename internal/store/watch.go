@@ -1,4 +1,4 @@
-// Watchers: who has to hear of every save while it looks through the store.
+// Watchers: calls that are told of every save while they look through the store.
 
 package store
 
@@ -9,7 +9,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// watchers are told of each save, by whoever has the writing connection.
+// watchers are told of each save, by the goroutine that has the writing connection.
 type watchers struct {
 	sync.Mutex
 	next int

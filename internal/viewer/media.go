@@ -103,7 +103,7 @@ func (q mediaRequest) sendMedium(t *spec.Target, m *request.MediaResponse, left 
 	}
 	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(0, int(left/time.Second))))
 	if m.Detail != "" {
-		h.Set("Cache-Control", "private, no-cache") // perhaps somebody has deleted it meanwhile
+		h.Set("Cache-Control", "private, no-cache") // it may have been deleted meanwhile
 	}
 	_, err := httprange.Send(q.W, q.R, httprange.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,

@@ -120,7 +120,7 @@ func (w *Bounded) early(f query.Hit) bool {
 }
 
 // PlaceOf is the store's. ErrNotMirrored: a walk that began above what the newest
-// page showed goes on there, past what nobody has seen yet.
+// page showed goes on there, past what was not seen yet.
 func (w *Bounded) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
 	place, err := w.Store.PlaceOf(ctx, source, kind, id)
 	if err != nil || !w.ends || place <= w.top {

@@ -26,7 +26,7 @@ func NewList(t *spec.Target) *List {
 	return &List{Target: t, Whole: t.Whole(), Wake: make(chan struct{}, 1), Gone: make(chan struct{})}
 }
 
-// Completed notes that a newest page is held; who brought it does not matter.
+// Completed notes that a newest page is held, by whatever flight.
 func (p *List) Completed(page *understudy.Page, current bool) {
 	if current && page.Status < 400 {
 		p.newest.Store(&page.At)

@@ -55,8 +55,8 @@ func (t *Touches) Begin(id string) (end func() (overlapped bool)) {
 	}
 }
 
-// Touch raises a kind's generation for a write to a record; "": nobody knows
-// which.
+// Touch raises a kind's generation for a write to a record; "": it is not
+// known which.
 func (t *Touches) Touch(generation *atomic.Int64, id string) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -182,7 +182,7 @@ func (b *Binder) mayBe(n *Node, s *KindView) bool {
 
 func IsKind(name string) bool { return name == KindName || name == inName }
 
-// called says whether a kind is what somebody calls it.
+// called says whether a kind goes by a name.
 func called(k *spec.Kind, name string) bool {
 	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.One) || strings.EqualFold(name, k.Title)
 }

@@ -50,7 +50,7 @@ func commonPrefix(a, b []byte) (n int) {
 }
 
 // apart is how many bytes of a and of b to pass until they go on alike: as few
-// as can be, and all when that is far. It reads two slices that nobody else has;
+// as can be, and all when that is far. It reads two slices that no other goroutine has;
 // the race detector would make it, and every test that saves, many times slower.
 //
 //go:norace

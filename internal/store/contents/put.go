@@ -133,7 +133,7 @@ func (f *Files) allowed(ctx context.Context, c *request.Content) error {
 }
 
 // still is an error when the content may no longer be kept. The disk is held,
-// so whoever forgets comes before or after the whole of what follows.
+// so a forget comes before or after the whole of what follows.
 func (f *Files) still(ctx context.Context, p *putting) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -64,7 +64,7 @@ func (m *mergeModel) text(tag string) string {
 	return strings.Join(all, " ")
 }
 
-// save writes rows, as a save does: in one transaction, in the order of spots.
+// save writes rows, as a save does: in one transaction, in the order of postings.
 func (m *mergeModel) save(n int) {
 	m.must(m.c.Run("BEGIN"))
 	var spots []int64

@@ -24,7 +24,7 @@ var selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHE
 
 // History returns what was seen of a record, in every shape and its goings
 // too, the newest first: at most limit (0, or more than MaxHistory: MaxHistory)
-// stretches of time. Bodies belong to the caller. A body that the limit of the
+// periods of time. Bodies belong to the caller. A body that the limit of the
 // store has taken is nil. A version of which a later one was seen first, and
 // one that stood in a page above another of the same record, are not history.
 // ErrNotFound: the record was never seen, or was forgotten.
@@ -105,7 +105,7 @@ func (h *Records) history(c *sqlite.Conn, k *catalog.Kind, id string, limit int)
 	return versions, nil
 }
 
-// merged brings the stretches of all shapes in one order, the newest first. A
+// merged brings the periods of all shapes in one order, the newest first. A
 // record goes in all of them at once: that is one going, until it is seen
 // again in any.
 func merged(all []records.Period) []records.Period {

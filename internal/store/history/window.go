@@ -183,7 +183,7 @@ type recordThen struct {
 
 // recordsAt is the next few of RecordsAt; it moves v.below on.
 func (h *Records) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
-	spots, more, err := v.spots(c)
+	spots, more, err := v.next(c)
 	if err != nil {
 		return nil, false, err
 	}
@@ -207,8 +207,8 @@ func (h *Records) recordsAt(c *sqlite.Conn, v *window, at int64) (found []record
 	return found, more, nil
 }
 
-// spots are the next places where records of the window stand or stood.
-func (v *window) spots(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
+// next are the next places where records of the window stand or stood.
+func (v *window) next(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
 	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.Unclocked}
 	for _, scan.Old = range []bool{false, true} {
 		some, err := scan.Below(c, v.below, rowsAtOnce)

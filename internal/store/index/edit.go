@@ -18,7 +18,7 @@ import (
 type Edit struct {
 	Kind  *catalog.Kind
 	Shape int64 // its number
-	// Was and is are its spots before and after; they differ when it moved.
+	// Was and is are its postings before and after; they differ when it moved.
 	Was, Is int64
 	// Old is what is in the indexes under was, new what is to be there under is;
 	// nil: nothing. Their bodies and parents are of interest; old may be new.

@@ -83,7 +83,7 @@ func (in *Log) read(text []byte) {
 	}
 }
 
-// Left are the writes that nobody has ended, the oldest first, by number.
+// Left are the writes that have not ended, the oldest first, by number.
 func (in *Log) Left() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

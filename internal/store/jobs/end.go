@@ -19,7 +19,7 @@ var (
 	beatJob = &sqlite.Statement{Head: `UPDATE job SET lease_end = ?, done = ?, total = ?, note = ? WHERE number = ?
 		AND fence = ? AND state = 2 RETURNING stop`}
 	markJob = &sqlite.Statement{Head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
-	// endJob: a job that was to run again is cancelled when somebody asked for
+	// endJob: a job that was to run again is cancelled when it was asked for
 	// that in between.
 	endJob = &sqlite.Statement{Head: `UPDATE job SET state = CASE WHEN ?1 = 1 AND stop = 1 THEN 5 ELSE ?1 END,
 		ended = CASE WHEN ?1 = 1 AND stop = 0 THEN 0 ELSE ?2 END,
@@ -48,7 +48,7 @@ func clipped(s string, most int) string {
 }
 
 // BeatJobs writes signs of life and returns what each found, in order. A lease
-// whose end has passed is renewed as long as nobody has taken it back.
+// whose end has passed is renewed as long as no other process has taken it back.
 func (q *Queue) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -105,7 +105,7 @@ func checkMark(mark []byte) error {
 }
 
 // EndJob notes how a run ended and returns what the job became: what e says, or
-// JobCancelled when it was to run again and somebody has cancelled it. Errors:
+// JobCancelled when it was to run again and was cancelled. Errors:
 // ErrLost, ErrInvalid, ErrNotStored.
 func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state understudy.JobState, err error) {
 	leave, err := q.pool.Begin()
@@ -165,7 +165,7 @@ func ended(j *understudy.Job) error {
 	return fmt.Errorf("%w: it is %s already", understudy.ErrInvalid, j.State)
 }
 
-// PlanJob adds a job of a periodic kind for slot, unless somebody has planned
+// PlanJob adds a job of a periodic kind for slot, unless it was planned
 // that kind after since: of several processes that know of the same since, one
 // adds the job. A job whose Key is live is not added, but its slot has passed.
 // last is what is since for the next call: the slot planned last; the zero

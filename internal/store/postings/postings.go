@@ -134,8 +134,8 @@ func (d *difference) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// The first and the largest number of spots a stream reads at once: those of a
-// page at first. Asking FTS5 anew costs more than a few spots too many, and a
+// The first and the largest number of postings a stream reads at once: those of a
+// page at first. Asking FTS5 anew costs more than a few postings too many, and a
 // stream that is skipped through needs one of each.
 const (
 	readFirst = 64
@@ -143,17 +143,17 @@ const (
 )
 
 // Scan is an iterator over what a statement finds. The statement takes args, and
-// then the spot to begin at and how many to read; it gives spots in order.
+// then the posting to begin at and how many to read; it gives postings in order.
 type Scan struct {
 	C    *sqlite.Conn
 	St   *sqlite.Statement
 	Args []driver.Value
 	Up   bool
-	Row  func(int64) int64 // a spot's number there, and the spot of a number; nil: the same
+	Row  func(int64) int64 // a posting's number there, and the posting of a number; nil: the same
 
 	spots []int64 // read and not passed yet
 	Size  int     // of the last reading; at first half of what the first is to be
-	ended bool    // there is nothing after spots
+	ended bool    // there is nothing after postings
 }
 
 func (r *Scan) Advance(from int64) (int64, bool, error) {

@@ -208,8 +208,8 @@ var errMissing = errors.New("is missing")
 
 var selectAnyVersion = &sqlite.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}
 
-// ID is the id of a record, by one of its versions: that, or, when nobody
-// needed it any more, the newest.
+// ID is the id of a record, by one of its versions: that one or, when its body
+// is not kept any more, the newest.
 func (o *Blocks) ID(record, version int64) (string, error) {
 	e, err := o.Entry(version)
 	if err == nil && e.ID != "" {

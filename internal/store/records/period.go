@@ -21,7 +21,7 @@ const (
 	Final     = 1 << iota // in one of the spec's final states
 	Invalid               // a write touched it since
 	Gone                  // upstream no longer has it
-	Forgotten             // its body was purged; its next sight brings it back
+	Forgotten             // its body was purged; its next observation brings it back
 )
 
 // BodyHash names a body among the versions of one record in one shape: the

@@ -53,7 +53,7 @@ func saveMessages(t testing.TB, db *store.DB, from, n int) {
 }
 
 // H2: what records of a kind say that is not asked for is not passed over, in no
-// class: the index gives no spot of them, and they move no caller's time.
+// class: the index gives no posting of them, and they move no caller's time.
 func TestHiddenKindsAreNotRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "understudy.db")

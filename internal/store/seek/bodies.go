@@ -3,7 +3,7 @@
 // other cores unpack while the connection reads on.
 //
 //	ask:  read the blocks as they are packed, and queue them
-//	next: the body of the record asked for first, unpacked here if nobody has
+//	next: the body of the record asked for first, unpacked here if no helper has
 //	      begun to
 
 package seek
@@ -53,7 +53,7 @@ type unpacking struct {
 	records.Packed
 	room    []byte
 	users   int         // records that wait for it
-	claimed atomic.Bool // somebody unpacks it, or has
+	claimed atomic.Bool // a goroutine unpacks it, or has
 	done    chan struct{}
 	err     error
 }
@@ -92,7 +92,7 @@ func (b *bodies) ask(some []*heldAt) error {
 	return nil
 }
 
-// retire lets blocks go that were read first, if nobody waits for them, where
+// retire lets blocks go that were read first, if no record waits for them, where
 // there are many with so many more.
 func (b *bodies) retire(more int) {
 	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
@@ -139,7 +139,7 @@ func (b *bodies) hand(u *unpacking) {
 	})
 }
 
-// unpack takes a block apart, unless somebody has begun to.
+// unpack takes a block apart, unless another goroutine has begun to.
 func (b *bodies) unpack(u *unpacking) {
 	if u.claimed.Swap(true) {
 		return

@@ -1,4 +1,4 @@
-// The plan of a question: which kinds it is about, and the stream of spots among
+// The plan of a question: which kinds it is about, and the stream of postings among
 // which all that is meant is found.
 
 package seek
@@ -75,7 +75,7 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 	return p
 }
 
-// stream is every spot at which something that is meant may stand.
+// stream is every posting at which something that is meant may stand.
 func (p *seekPlan) stream(c *sqlite.Conn) (postings.Iterator, error) {
 	if len(p.q.IDs) == 0 {
 		return p.asked(c)
@@ -88,7 +88,7 @@ func (p *seekPlan) stream(c *sqlite.Conn) (postings.Iterator, error) {
 	return postings.And(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
 }
 
-// namedSpots are the spots of the records whose ids are asked for.
+// namedSpots are the postings of the records whose ids are asked for.
 func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.Up}
 	for _, k := range p.kinds {
@@ -108,7 +108,7 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	return named, nil
 }
 
-// asked is every spot at which something may stand that is asked for by parent,
+// asked is every posting at which something may stand that is asked for by parent,
 // terms and text.
 func (p *seekPlan) asked(c *sqlite.Conn) (postings.Iterator, error) {
 	up := p.q.Up
@@ -126,7 +126,7 @@ func (p *seekPlan) asked(c *sqlite.Conn) (postings.Iterator, error) {
 	return postings.And(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
 }
 
-// termSpots are the spots of what may fulfil the terms; joined says that they are
+// termSpots are the postings of what may fulfil the terms; joined says that they are
 // joined with a stream of records of the one kind that is asked for.
 func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 	var streams []postings.Iterator
@@ -236,7 +236,7 @@ var (
 	placeUp   = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4"}
 )
 
-// placeSpots are the spots of all records of a kind, as if all were in a shape.
+// placeSpots are the postings of all records of a kind, as if all were in a shape.
 func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {
 	st := placeDown
 	if q.Up {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// seekFirst is how many records the first part of a Seek gives when nobody says
+	// seekFirst is how many records the first part of a Seek gives when it is not said
 	// how many are wanted, seekMost how many any part; seekLook how many places one
 	// part looks at, seekFew how many of them one statement looks up.
 	seekFirst = 64

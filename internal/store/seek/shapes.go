@@ -1,4 +1,4 @@
-// Words in a question: the spots at which records have a text.
+// Words in a question: the postings at which records have a text.
 
 package seek
 
@@ -8,7 +8,7 @@ import (
 	"understudy/internal/store/postings"
 )
 
-// everyShape is a stream of the spots that records have in all shapes that are
+// everyShape is a stream of the postings that records have in all shapes that are
 // asked for, of the records that have one in another stream: what is said in one
 // shape is said by the record.
 type everyShape struct {
@@ -16,7 +16,7 @@ type everyShape struct {
 	s       postings.Iterator
 	byShape map[int64]*kindPlan
 
-	group  []int64 // spots of one position, in order
+	group  []int64 // postings of one position, in order
 	at     int64   // that position
 	begun  bool
 	closed bool // there is nothing after at

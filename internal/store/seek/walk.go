@@ -1,4 +1,4 @@
-// Walking a Seek: from spot to spot, and to what is held there.
+// Walking a Seek: from posting to posting, and to what is held there.
 
 package seek
 
@@ -51,17 +51,17 @@ func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int
 	return nil
 }
 
-// walking goes over the places at which a stream has spots.
+// walking goes over the places at which a stream has postings.
 type walking struct {
 	*recordSearch
 	stream postings.Iterator
-	from   int64     // the spot to go on at
+	from   int64     // the posting to go on at
 	over   []*heldAt // found, and not handed out yet
 	ended  bool      // the stream has nothing more
 }
 
-// next are the next places, n at most; none: that was all, or so many spots of
-// kinds nobody asked for came first that the next part goes on after them.
+// next are the next places, n at most; none: that was all, or so many postings of
+// kinds that were not asked for came first that the next part goes on after them.
 func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 	for passed := 0; len(w.over) < n && !w.ended; passed++ {
 		if err := sqlite.CheckContext(ctx); err != nil {
@@ -88,7 +88,7 @@ func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 	return places, nil
 }
 
-// position adds the places of all kinds asked for that have a spot at the next
+// position adds the places of all kinds asked for that have a posting at the next
 // position.
 func (w *walking) position() (at int64, err error) {
 	up, p := w.p.q.Up, w.p

@@ -280,7 +280,7 @@ func (c *Conn) Transaction(ctx context.Context, begin *Statement, work func() er
 }
 
 // hurry makes the connection wait less for a lock that was just waited for in
-// vain, so that those who want to write too do not wait for it one after the
+// vain, so that other writers do not wait for it one after the
 // other; once a write succeeds it is patient again.
 func (c *Conn) setBusyTimeout(err error) error {
 	_, code := ReasonOf(err)

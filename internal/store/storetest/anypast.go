@@ -1,4 +1,4 @@
-// Any past: random sights, goings and times, late and set back, against a list
+// Any past: random observations, goings and times, late and set back, against a list
 // of what was seen.
 
 package storetest
@@ -18,7 +18,7 @@ import (
 	"understudy/internal/store"
 )
 
-// sight is one thing that came to be known: a record looks so in a shape from
+// observation is one thing that came to be known: a record looks so in a shape from
 // then on, or is gone.
 type sight struct {
 	step, at  int // at in seconds
@@ -108,7 +108,7 @@ func (o *pastOracle) save(rt *rapid.T, s *suite) {
 	}
 }
 
-// late reports whether a sight lost a race.
+// late reports whether an observation lost a race.
 func (o *pastOracle) late(last int) bool { return o.now < last && last-o.now <= 300 }
 
 func (o *pastOracle) present(id string) bool {

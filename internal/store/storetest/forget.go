@@ -71,7 +71,7 @@ func recordForgotten(t *testing.T, s *suite) {
 	s.noPage(missing)
 	s.forgetRecord(sid(1), 0, 0)
 
-	// To who reads changes nothing has happened, ids included.
+	// To a reader of changes nothing has happened, ids included.
 	after := s.changes()
 	if len(after) != len(before) {
 		t.Fatalf("%d changes, then %d", len(before), len(after))

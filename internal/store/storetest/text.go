@@ -156,7 +156,7 @@ func textScripts(_ *testing.T, s *seeker) {
 	}
 }
 
-// textTimes asks for a text and a time, and one more term: stretches of places
+// textTimes asks for a text and a time, and one more term: periods of places
 // bound the words, whatever shapes the record is held in.
 func textTimes(_ *testing.T, s *seeker) {
 	for n := range 200 {

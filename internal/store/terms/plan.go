@@ -235,7 +235,7 @@ func (p *Plan) tokens(c *sqlite.Conn, up bool) postings.Iterator {
 
 // Find is the postings of what may fulfil the plan; up from the least. all are those of
 // all records of the kind, among which a time is looked for when nothing else names
-// the records; nil: who asks looks among them itself.
+// the records; nil: the caller looks among them itself.
 func (p *Plan) Find(c *sqlite.Conn, r *Ranges, up bool, all postings.Iterator) postings.Iterator {
 	var streams []postings.Iterator
 	if found := p.tokens(c, up); found != nil {

@@ -81,7 +81,7 @@ func (v *verifying) order() error {
 
 var selectPresentRow = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
 
-// termCount is how many terms are kept of a spot, and how many its record has.
+// termCount is how many terms are kept of a posting, and how many its record has.
 type termCount struct{ kept, has int }
 
 // terms compares the index of terms with what its records say.

@@ -58,7 +58,7 @@ var errStop = errors.New("enough")
 
 func (v *verifying) version(e *codec.Entry, number, slot int64) error {
 	if e.Pruned() {
-		return nil // taken out; who needs it finds out below
+		return nil // taken out; what needs it is checked below
 	}
 	v.report.Versions++
 	held, hash := e.Record*records.Slots+slot, records.BodyHash(e.Body)

@@ -27,7 +27,7 @@ const (
 type indexSums struct {
 	seed  maphash.Seed
 	parts [verifyParts]uint64
-	only  map[uint64]bool  // parts to look at spot by spot; nil: none
+	only  map[uint64]bool  // parts to look at posting by posting; nil: none
 	spots map[int64]uint64 // of those
 	names map[int64]string // what they are, where a record is there
 }
@@ -58,7 +58,7 @@ func (s *indexSums) again() bool {
 	return len(s.only) > 0
 }
 
-// looksAt reports whether a spot is looked at by itself.
+// looksAt reports whether a posting is looked at by itself.
 func (s *indexSums) looksAt(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
 
 var (

@@ -94,7 +94,7 @@ func (q *Exchange) Begin(what string, limit time.Duration, f func(context.Contex
 			close(own.done)
 			select {
 			case q.ended <- struct{}{}:
-			default: // who waits has been told already
+			default: // the waiter has been told already
 			}
 		}()
 		defer stop()

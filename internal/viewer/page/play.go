@@ -1,5 +1,5 @@
 // Play: a record's audio or image as a page offers it. Nothing is fetched until
-// somebody asks for it.
+// a person asks for it.
 
 package page
 

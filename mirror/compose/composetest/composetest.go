@@ -22,8 +22,8 @@ type Ask func(target string) (status int, body []byte, err error)
 // World is what walks of every list without filters found, as a mirror would
 // hold it. It is used by one goroutine.
 type World struct {
-	// Landed, when it is set, is told each page that a walk reads, as somebody
-	// who saves it wants it; its time is not set.
+	// Landed, when it is set, is told each page that a walk reads, as it is
+	// saved; its time is not set.
 	Landed func(*understudy.Page) error
 	// Size is the page size of walks; 0: the largest there is.
 	Size int
@@ -70,7 +70,7 @@ func Empty(src *spec.Source, parents int, ask Ask) *World {
 }
 
 // Walk walks, and again, as after changes. Records that are no longer shown are
-// gone, but those that went with a parent that ended: nobody says so of each.
+// gone, but those that went with a parent that ended: no answer says so of each.
 func (w *World) Walk() error {
 	w.lists = nil
 	for _, h := range w.kinds {

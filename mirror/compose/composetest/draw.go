@@ -16,8 +16,8 @@ import (
 type Request struct {
 	Target string // the path and the raw query
 	Kind   *spec.Kind
-	// Unsure, when it is not empty, is why nobody who holds nothing but records
-	// can know upstream's answer: it may have to be asked.
+	// Unsure, when it is not empty, is why a holder of nothing but records cannot
+	// know upstream's answer: it may have to be asked.
 	Unsure string
 }
 
@@ -224,13 +224,13 @@ func (g *Generator) token(l *list) string {
 	}
 	id := order[g.rng.IntN(len(order))] // of any list, or gone
 	if h := g.w.kinds[l.kind.Name]; h.now[id] == nil && !g.w.near(l, h.was[id]) || !g.w.beside(l, h.was[id]) {
-		g.unknown() // whose it was, or where it stands, nobody knows for sure
+		g.unknown() // its owner or its place is not known for sure
 		return head + strings.Repeat("0", 34)
 	}
 	return head + id
 }
 
-// unknown notes that the request may name what nobody has seen.
+// unknown notes that the request may name what was never seen.
 func (g *Generator) unknown() {
 	if g.why == "" {
 		g.why = "a token that nobody has seen"

@@ -46,7 +46,7 @@ func (s placing) takePlace(record, at int64) (sign int64, err error) {
 	return 0, sqlite.Damaged("record %d does not stand at %d", record, at)
 }
 
-// edit tells the indexes what becomes of a sight whose row is r.
+// edit tells the indexes what becomes of an observation whose row is r.
 func (s *saving) edit(g *observation, r *understudy.Row) error {
 	present := g.held && g.state&(records.Gone|records.Forgotten) == 0
 	if present && g.version == r.Version && g.position.At == g.to.At {

@@ -21,7 +21,7 @@ var updatePlace = &sqlite.Statement{Head: "UPDATE held SET place = ? WHERE numbe
 // placing gives the records of a page their positions in the list.
 type placing struct{ *saving }
 
-// placeRows finds the place of every sight, of which each has its number.
+// placeRows finds the place of every observation, of which each has its number.
 func (s placing) placeRows(sights []observation) error {
 	g := order.NewAssigner(s.c, s.kind.Number, &s.db.epoch)
 	s.order = g
