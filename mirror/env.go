@@ -152,3 +152,19 @@ func (s *saving) trouble() string {
 	defer s.Unlock()
 	return s.why
 }
+
+// sleep waits, or ends with the mirror.
+func (v *env) sleep(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-v.ctx.Done():
+	}
+	return v.ctx.Err()
+}
+
+// sleepFrom waits until so long after a time, or ends with the mirror.
+func (v *env) sleepFrom(from time.Time, d time.Duration) error {
+	return v.sleep(remaining(v.now(), from.Add(d), d))
+}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/mirror/hints"
 	"understudy/request"
 )
 
@@ -137,9 +138,9 @@ func TestHintsAreBounded(t *testing.T) {
 		for i := range 50 {
 			s.Hint("twilio", "calls", sid(i))
 		}
-		time.Sleep(hintAfter)
+		time.Sleep(50 * time.Millisecond)
 		synctest.Wait()
-		if n, _ := s.fetches(""); n != hinters {
+		if n, _ := s.fetches(""); n != hints.Workers {
 			t.Errorf("%d fetches at once", n)
 		}
 		if l := s.Loads().Hints; l.Now != 10 || l.Refused != 40 || l.Limit != 10 {

@@ -18,6 +18,7 @@ import (
 	"understudy"
 	"understudy/mirror/cache"
 	"understudy/mirror/compose"
+	"understudy/mirror/hints"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
 	"understudy/request"
@@ -99,7 +100,7 @@ const (
 // number of goroutines.
 type Mirror struct {
 	parts
-	hints    *hints
+	hints    *hints.Queue
 	media    *media.Cache
 	shadow   *shadow.Reads
 	prefetch *prefetcher
@@ -172,8 +173,8 @@ func newParts(o *Options) *Mirror {
 	m.holdings = &holdings{m.flights}
 	m.writer = &writer{holdings: m.holdings, tell: o.PageSaved, owing: make(chan struct{}, 1)}
 	m.filler = &filler{m.writer}
-	m.hints = &hints{filler: m.filler, known: map[hinted]*hint{}, running: make(chan struct{}, hinters)}
-	m.writer.confirm = m.hints.hint
+	m.hints = newHints(m.filler)
+	m.writer.confirm = m.hint
 	m.prefetch = &prefetcher{m.filler, make(chan candidate, maxCandidates)}
 	m.poller = &poller{m.writer}
 	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, Notes: o.Notes, Now: o.Now, Logger: o.Logger})
@@ -242,41 +243,3 @@ type Coverage interface {
 // SetCoverage sets Options.Coverage when the crawler is made after the mirror. It
 // is called before the first request.
 func (m *Mirror) SetCoverage(c Coverage) { m.coverage = c }
-
-// mediaMirror is the mirror as its cache of contents needs it.
-type mediaMirror struct{ *filler }
-
-var _ media.Mirror = mediaMirror{}
-
-// Enter counts a reader that waits for upstream.
-func (mm mediaMirror) Enter(flow uint64) error {
-	mm.Lock()
-	defer mm.Unlock()
-	return mm.admit(mm.limits.Load(), flow, false)
-}
-
-// Exit ends what Enter began.
-func (mm mediaMirror) Exit(flow uint64) {
-	mm.Lock()
-	defer mm.Unlock()
-	mm.dismiss(flow)
-}
-
-// Pruned reports whether upstream no longer keeps the record of a content.
-func (mm mediaMirror) Pruned(ctx context.Context, t *spec.Target) bool {
-	s := mm.sources[t.Key.Source]
-	rec := mm.known(ctx, s, t.Kind, t.ID)
-	return rec != nil && mm.forgotten(ctx, s.of(t), rec)
-}
-
-// Open is the content a media path names (media.Cache.Open). It must be closed.
-// The error is ErrClosed after Run.
-func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
-	if m.closed.Load() {
-		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
-	}
-	if a.Target != nil && a.Target.Media != nil && m.sources[a.Target.Key.Source] != nil {
-		wasRead(&m.sources[a.Target.Key.Source].lastRead, m.monotonic(m.now()))
-	}
-	return m.media.Open(ctx, a)
-}

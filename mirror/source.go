@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"understudy"
@@ -187,4 +188,26 @@ func (o *outage) reason() string {
 		return why.Short()
 	}
 	return ""
+}
+
+// instanceOf is where a record is asked for; nil when the kind has no instance
+// that the id and the source's settings lead to. It reports false for an id that
+// is none.
+func (s *source) instanceOf(k *spec.Kind, id string) (*spec.Target, bool) {
+	parts := strings.Split(id, spec.IDSeparator)
+	if len(parts) != len(k.ID) || len(id) > spec.MaxURI/2 {
+		return nil, false
+	}
+	for _, in := range k.Instances {
+		path, ok := s.InstancePath(in, parts)
+		if !ok {
+			continue
+		}
+		t, err := s.Spec.Target(s.Name, path, "")
+		if err != nil || t.Instance != in || t.ID != id {
+			return nil, false // it reads as something else
+		}
+		return t, true
+	}
+	return nil, true
 }

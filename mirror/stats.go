@@ -143,9 +143,8 @@ type Loads struct{ Waiters, Each, Flights, Behind, Hints, Lists Load }
 // turn with most waiters.
 func (m *Mirror) Loads() Loads {
 	l := m.limits.Load()
-	m.hints.Lock()
-	hints := Load{l.Hints, len(m.hints.known), m.hints.refused}
-	m.hints.Unlock()
+	known, refused := m.hints.Load()
+	hints := Load{l.Hints, known, refused}
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	most := 0

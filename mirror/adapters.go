@@ -1,0 +1,236 @@
+// Adapters: the mirror as its hints (mirror/hints), shadow reads (mirror/shadow) and
+// contents (mirror/media) need it.
+
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"understudy"
+	"understudy/mirror/hints"
+	"understudy/mirror/media"
+	"understudy/mirror/shadow"
+	"understudy/request"
+	"understudy/spec"
+)
+
+// newHints is the queue of records that were hinted at.
+func newHints(fl *filler) *hints.Queue {
+	return hints.New(hints.Options{
+		Context: fl.ctx, Now: fl.now, Wait: fl.sleepFrom, Go: fl.goOpen, Fetch: fl.hinted,
+		Limit: func() int { return fl.limits.Load().Hints },
+	})
+}
+
+// goOpen begins a goroutine unless the mirror is closed. Goroutines are added under the
+// flights' lock while the mirror is open.
+func (fs *flights) goOpen(f func()) bool {
+	fs.Lock()
+	defer fs.Unlock()
+	if fs.closed.Load() {
+		return false
+	}
+	fs.work.Go(f)
+	return true
+}
+
+// Hint says that a record may have changed upstream. It is fetched once more, in
+// the background class, whether or not it was ever seen, and when it turns
+// out to be new the newest page of its polled list is too. Of many hints for one
+// record at most one a second causes a fetch; one that comes while it is fetched
+// causes another after it. Hints are candidates: while Limits.Hints records are
+// waiting others are forgotten, and a fetch that fails is not tried again.
+// Hint returns at once. An unknown source, kind or id that cannot be one is
+// nothing to look at.
+func (m *Mirror) Hint(source, kind, id string) {
+	s := m.sources[source]
+	if s == nil || kind == "" || s.kinds[kind] == nil || id == "" {
+		return
+	}
+	m.hint(s.kinds[kind], id, nil)
+}
+
+// hint has a record fetched. end is nil for a candidate.
+func (m *Mirror) hint(k *kind, id string, end func()) {
+	sp := k.source.Spec.Kind(k.name)
+	target, ok := k.source.instanceOf(sp, id)
+	if len(sp.ID) == 0 || !ok {
+		if end != nil {
+			end()
+		}
+		return
+	}
+	m.hints.Add(hints.Record{Source: k.source.Name, Kind: k.name, ID: id, Target: target}, end)
+}
+
+// hinted fetches a record that was hinted at. When it is new, the newest page of its
+// polled list is fetched too.
+func (fl *filler) hinted(ctx context.Context, r *hints.Record) (early bool, err error) {
+	k := fl.sources[r.Source].kinds[r.Kind]
+	if r.Target == nil {
+		k.hinted()
+		return false, nil
+	}
+	fill := request.Fill{Target: r.Target, Reason: request.Refresh, RecordsOnly: true}
+	landed, joined, err := fl.fillOnce(ctx, &fill, k.source, k)
+	if err != nil {
+		return joined, err
+	}
+	for _, c := range landed.Changes {
+		if c.Type == understudy.Came {
+			k.hinted()
+		}
+	}
+	return joined, nil
+}
+
+// hinted makes the polled lists of a kind be fetched soon.
+func (k *kind) hinted() {
+	for _, p := range k.source.polls() {
+		if p.kind == k {
+			p.Hint()
+		}
+	}
+}
+
+// shadowMirror is the mirror as its shadow reads need it.
+type shadowMirror struct{ m *Mirror }
+
+var _ shadow.Mirror = shadowMirror{}
+
+// sampled has a flight's page compared, if a reader caused it. A refusal is not
+// saved, and is made of no record.
+func (sm shadowMirror) sampled(f *flight) {
+	m := sm.m
+	if f.err != nil || m.coverage == nil || f.recordsOnly || f.filled || f.source.lists.Of(f.target) == nil || f.page.NotStored != "" {
+		return
+	}
+	m.flights.Lock()
+	read := f.reason == request.Waiting || f.reason == request.Refresh || f.reason == request.Check || f.promoted
+	m.flights.Unlock()
+	saved := f.saved
+	if f.page.Status == 400 {
+		saved = f.kind.changes.Load() + 1
+	}
+	if !read || saved == 0 || f.page.Status != 200 && f.page.Status != 400 {
+		return
+	}
+	m.shadow.Add(shadow.Sample{Target: f.target, Page: f.page, Saved: saved - 1})
+}
+
+// FromRecords is what records answer to a sample's request; nil when it is
+// unknown.
+func (sm shadowMirror) FromRecords(ctx context.Context, s shadow.Sample) *understudy.Page {
+	m, src := sm.m, sm.m.sources[s.Target.Key.Source]
+	k := src.of(s.Target)
+	if k.changes.Load() != s.Saved {
+		return nil
+	}
+	p, err := m.planCompose(ctx, src, k, s.Target, nil)
+	if refusal := refusalOf(s.Target, err, s.Page.At); refusal != nil {
+		return refusal
+	}
+	if err != nil || p.outdated {
+		return nil
+	}
+	if id, _ := p.list.Start(); id == "" && !s.Target.First {
+		return nil // a page by its number alone moves with everything that comes
+	}
+	p.above = true // all that the page shows is held now
+	x, err := m.composeList(p)
+	if err != nil || x.outdated || k.changes.Load() != s.Saved {
+		return nil
+	}
+	return x.page
+}
+
+// maxRechecked bounds the records fetched again for one sample.
+const maxRechecked = 20
+
+// Recheck has records fetched again that upstream does not show, and the time
+// they lie in walked.
+func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []string) {
+	m, source, kind := sm.m, s.Target.Key.Source, s.Target.Kind.Name
+	for _, id := range gone[:min(len(gone), maxRechecked)] {
+		m.Hint(source, kind, id)
+	}
+	if len(gone) == 0 {
+		return
+	}
+	from, to := int64(math.MaxInt64), int64(0)
+	for _, row := range told.Rows {
+		if slices.Contains(gone, row.ID) {
+			from, to = min(from, row.Clock), max(to, row.Clock+1)
+		}
+	}
+	if from == 0 {
+		to = 0 // one without a clock
+	}
+	m.coverage.Recheck(source, kind, from, to)
+}
+
+// check now and then asks upstream, too, what was just answered from records:
+// of a hundred answers of a list one at most, and of a source so many a minute
+// as the settings say.
+func (rd *reader) check(l *shadow.List, r *reading) {
+	l.Answered()
+	if !r.OnlyIfCached && l.CheckDue(r.now) {
+		rd.startBackground(r.Target, r.source, r.kind, request.Check)
+	}
+}
+
+// SetAnswers says what the lists of a source are answered from first
+// (shadow.Reads.SetAnswers).
+func (m *Mirror) SetAnswers(source string, by map[string]shadow.Answers) error {
+	return m.shadow.SetAnswers(source, by)
+}
+
+// SetChecks says how many lists made from records may be asked upstream, too, a
+// minute; 0 = 6. Error: an unknown source.
+func (m *Mirror) SetChecks(source string, perMinute float64) error {
+	return m.shadow.SetChecks(source, perMinute)
+}
+
+// Fidelity is how the lists of a source are answered (shadow.Reads.Fidelity).
+func (m *Mirror) Fidelity(source string) []shadow.Fidelity { return m.shadow.Fidelity(source) }
+
+// mediaMirror is the mirror as its cache of contents needs it.
+type mediaMirror struct{ *filler }
+
+var _ media.Mirror = mediaMirror{}
+
+// Enter counts a reader that waits for upstream.
+func (mm mediaMirror) Enter(flow uint64) error {
+	mm.Lock()
+	defer mm.Unlock()
+	return mm.admit(mm.limits.Load(), flow, false)
+}
+
+// Exit ends what Enter began.
+func (mm mediaMirror) Exit(flow uint64) {
+	mm.Lock()
+	defer mm.Unlock()
+	mm.dismiss(flow)
+}
+
+// Pruned reports whether upstream no longer keeps the record of a content.
+func (mm mediaMirror) Pruned(ctx context.Context, t *spec.Target) bool {
+	s := mm.sources[t.Key.Source]
+	rec := mm.known(ctx, s, t.Kind, t.ID)
+	return rec != nil && mm.forgotten(ctx, s.of(t), rec)
+}
+
+// Open is the content a media path names (media.Cache.Open). It must be closed.
+// The error is ErrClosed after Run.
+func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
+	if m.closed.Load() {
+		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
+	}
+	if a.Target != nil && a.Target.Media != nil && m.sources[a.Target.Key.Source] != nil {
+		wasRead(&m.sources[a.Target.Key.Source].lastRead, m.monotonic(m.now()))
+	}
+	return m.media.Open(ctx, a)
+}
