@@ -91,11 +91,12 @@ var imports = map[string]string{
 	"internal/viewer/page": ". internal/access internal/query internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
 		"kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/plan": ". spec",
-	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/media mirror/shadow mirror/warm " +
-		"mirror/writes request spec",
+	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
+		"mirror/warm mirror/writes request spec",
 	"mirror/cache":               ".",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
+	"mirror/hints":               "spec",
 	"mirror/media":               ". request spec",
 	"mirror/shadow":              ". kit/jsonspan kit/suggest spec",
 	"mirror/warm":                ". spec",

@@ -53,20 +53,29 @@ type Options struct {
 // Server is the slow API, an http.Handler for any number of callers at once.
 type Server struct {
 	world   *world.World
-	quirks  world.Quirks
-	faults  faults
 	counts  counts
 	tokens  tokens
 	cdn     *cdn
-	early   asked
 	journal *world.Journal
-	latency time.Duration
-	cap     int
-	busy    atomic.Int64
 	now     func() time.Time
 	log     *slog.Logger
 	packers sync.Pool // of *gzip.Writer
+	behaviour
+	lifetime
+}
 
+// behaviour is how answers differ from those of a good server.
+type behaviour struct {
+	quirks  world.Quirks
+	faults  faults
+	early   asked
+	latency time.Duration
+	cap     int // requests at once
+	busy    atomic.Int64
+}
+
+// lifetime is what begins and ends with the server.
+type lifetime struct {
 	nudge   chan struct{} // the clock was moved
 	closing chan struct{}
 	once    sync.Once
@@ -87,8 +96,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		world: world.New(o.world()), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger, cdn: newCDN(),
-		nudge: make(chan struct{}, 1), closing: make(chan struct{}),
+		world: world.New(o.world()), now: o.Now, log: o.Logger, cdn: newCDN(),
+		behaviour: behaviour{quirks: on, latency: o.Latency, cap: o.Cap},
+		lifetime:  lifetime{nudge: make(chan struct{}, 1), closing: make(chan struct{})},
 	}
 	s.journal, err = world.OpenJournal(o.Journal, s.world, o.Logger)
 	if err != nil {
