@@ -1,5 +1,5 @@
-// Admin: the commands of a running server, asked over its viewer's port, or done
-// in the data folder itself when no server holds it.
+// Admin: the commands of a server, asked over its viewer's port. When no server
+// holds the data folder, the command starts one for itself, without other ports.
 
 package main
 
@@ -13,61 +13,146 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
 
+	"understudy/internal/app"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 )
 
-// admin is a running server that a command asks.
-type admin struct{ datadir.Running }
+// admin is a server that a command asks.
+type admin struct {
+	url, user, secret string // without user the secret is a token
+	client            *http.Client
+}
 
-// ask sends one request to the running server and reads its answer. What the
-// server says was the caller's mistake is a usageError.
-func (r admin) ask(ctx context.Context, method, path string, body []byte, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, r.Viewer+path, bytes.NewReader(body))
+// here is a server on this machine.
+func here(run datadir.Running) *admin {
+	return &admin{url: run.Viewer, secret: run.Token, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}} // no proxy
+}
+
+// refusal is a request that was not answered as asked.
+type refusal struct {
+	Status int    `json:"-"`
+	Text   string `json:"error"`
+	At     *int   `json:"at"` // of the part of query that is wrong, with End
+	End    *int   `json:"end"`
+	query  string
+}
+
+// Error is what the server said, with carets below the part of a query.
+func (r *refusal) Error() string {
+	text := printable(r.Text)
+	if r.At != nil && r.End != nil && *r.At >= 0 && *r.At <= *r.End && *r.End <= len(r.query) && utf8.ValidString(r.query) {
+		text += "\n" + underlined(r.query, *r.At, *r.End)
+	}
+	return text
+}
+
+// mistake reports whether the caller asked for what there is not.
+func (r *refusal) mistake() bool {
+	return r.Status == http.StatusBadRequest || r.Status == http.StatusNotFound
+}
+
+// send sends a request with body as JSON, none when nil; the caller closes the
+// answer. An answer of an error is a refusal.
+func (a *admin) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	if a.user != "" {
+		req.SetBasicAuth(a.user, a.secret)
+	} else if a.secret != "" {
+		req.Header.Set("Authorization", "Bearer "+a.secret)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("the server with viewer %s does not answer: %w", a.url, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	r := &refusal{Status: resp.StatusCode}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(r); err != nil || r.Text == "" {
+		r.Text = fmt.Sprintf("the server with viewer %s answered %s", a.url, resp.Status)
+	}
+	return nil, r
+}
+
+const (
+	askTime    = 2 * time.Minute        // for one answer
+	mostAnswer = 256 << 20              // bytes of one
+	lookEvery  = 100 * time.Millisecond // between two looks at how far a server is
+)
+
+// ask sends a request and reads the answer into what is given, unless it is nil.
+func (a *admin) ask(ctx context.Context, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	resp, err := a.send(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+r.Token)
-	req.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
-	var failure struct {
-		Error string `json:"error"`
-	}
-	if err != nil || json.Unmarshal(data, &failure) != nil {
-		return fmt.Errorf("the server with viewer %s answered %s and nothing that can be read", r.Viewer, resp.Status)
-	}
-	switch {
-	case resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound:
-		return usageError{errors.New(failure.Error)}
-	case resp.StatusCode/100 != 2:
-		return fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, failure.Error)
-	}
-	return json.Unmarshal(data, into)
+	return a.read(resp, into)
 }
 
-// place are the flags that name it.
+// read reads an answer, unless into is nil, and closes it.
+func (a *admin) read(resp *http.Response, into any) error {
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent || into == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("the server with viewer %s answered nothing that can be read: %w", a.url, err)
+	}
+	return nil
+}
+
+// poll looks until it is done, a look fails or ctx ends.
+func poll(ctx context.Context, look func() (done bool, err error)) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if done, err := look(); done || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// place are the flags that name a data folder.
 type place struct {
 	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
 	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
 }
 
-// work has the server that holds the folder do something or, when none does,
-// does it alone, with the settings, the folder they stand in, and the data folder
-// for itself.
-func (c *place) work(p *process, ask func(server admin) error,
-	alone func(cfg *config.Settings, settings string, dir *datadir.Dir) error) error {
+// work has do ask the server that holds the folder or, when none does, one that
+// is started for it. Offline that one never asks upstream, and the folder must be
+// there; else one that the settings name is made.
+func (c *place) work(ctx context.Context, p *process, offline bool, do func(ctx context.Context, server *admin) error) error {
 	data, err := c.data(p)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(data); err != nil {
+	if _, err := os.Stat(data); err != nil && (offline || c.Data != "" && c.Config == "") {
 		return fmt.Errorf("data folder: %w; name it with --data", err)
 	}
 	server, dir, err := datadir.Hold(data)
@@ -75,13 +160,36 @@ func (c *place) work(p *process, ask func(server admin) error,
 	case err != nil:
 		return err
 	case server != nil:
-		return ask(admin{*server})
+		return do(ctx, here(*server))
 	}
-	cfg, settings, err := c.settings(p)
-	if err == nil {
-		err = alone(cfg, settings, dir)
+	return errors.Join(c.alone(ctx, p, dir, offline, do), dir.Close())
+}
+
+// alone starts a server for the command, in a folder no other uses.
+func (c *place) alone(ctx context.Context, p *process, dir *datadir.Dir, offline bool,
+	do func(ctx context.Context, server *admin) error) error {
+	if _, err := os.Stat(filepath.Join(dir.Path, datadir.DemoFile)); err == nil && !offline {
+		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy serve --demo --data %s", dir.Path, dir.Path)
 	}
-	return errors.Join(err, dir.Close())
+	cfg, folder, err := c.settings(p)
+	if err != nil {
+		return err
+	}
+	a, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folder, Secrets: config.FileSecrets(folder), Dir: dir, By: "config",
+		Version: version(), Stderr: p.stderr, Headless: true, Offline: offline})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		defer stop() // nothing is done any more
+		ended <- a.Serve(ctx, nil, nil)
+	}()
+	err = do(ctx, here(a.Commands()))
+	stop()
+	return errors.Join(err, <-ended)
 }
 
 // data is the data folder.
@@ -120,4 +228,61 @@ func (c *place) settings(p *process) (cfg *config.Settings, folder string, err e
 		cfg.Data = c.Data
 	}
 	return cfg, filepath.Dir(path), nil
+}
+
+// running are the flags that name the folder of a server that runs.
+type running struct {
+	Config string `placeholder:"FILE" help:"Settings file, for its data folder (default understudy.yml)."`
+	Data   string `placeholder:"DIR" help:"Data folder of the running server (default: what the settings say)."`
+}
+
+// find is the server that holds the folder.
+func (c *running) find(p *process) (datadir.Running, error) {
+	data := c.Data
+	if data == "" {
+		file := c.Config
+		if file == "" {
+			file = "understudy.yml"
+		}
+		cfg, err := config.Read(file, p.env)
+		if err != nil {
+			return datadir.Running{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
+		}
+		data = cfg.Data
+	}
+	run, err := datadir.ReadRunning(data)
+	if errors.Is(err, os.ErrNotExist) {
+		return run, fmt.Errorf("no server runs in the data folder %s; start one with understudy serve, or name another with --data", data)
+	}
+	return run, err
+}
+
+// remote are the flags that name a server, here or elsewhere.
+type remote struct {
+	running
+	URL    string `name:"url" placeholder:"URL" help:"Another server's viewer, instead of a data folder."`
+	User   string `help:"With --url: the user of a credential."`
+	Secret string `placeholder:"file:PATH" help:"With --url: its secret, file:PATH or cmd:COMMAND."`
+}
+
+// server is the one that is named.
+func (c *remote) server(ctx context.Context, p *process) (*admin, error) {
+	switch {
+	case c.URL != "" && (c.Data != "" || c.Config != ""):
+		return nil, usageError{errors.New("--url names a server; leave out --data and --config")}
+	case c.URL == "" && (c.User != "" || c.Secret != ""):
+		return nil, usageError{errors.New("--user and --secret need --url")}
+	case c.URL == "":
+		run, err := c.find(p)
+		return here(run), err
+	}
+	a := &admin{url: strings.TrimSuffix(c.URL, "/"), user: c.User, client: http.DefaultClient}
+	if c.Secret != "" {
+		secret, err := config.ReadSecret(ctx, c.Secret, ".")
+		if err != nil {
+			return nil, fmt.Errorf("--secret: %w", err)
+		}
+		a.secret = secret.Reveal()
+	}
+	return a, nil
 }

@@ -87,9 +87,7 @@ func syncAll(ctx context.Context, a *app.App, src *spec.Source, p *process) erro
 	fmt.Fprintf(p.stdout, "\nfetching every record, as `understudy sync` does (about half a minute) …\n")
 	for _, kind := range src.Polls {
 		o := crawl.Order{Source: src.Name, Kind: kind}
-		if err := watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) {
-			return a.Sync(ctx, o, first)
-		}); err != nil {
+		if err := watchSync(ctx, p, o, here(a.Commands()).sync(o)); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,9 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"understudy/internal/app"
-	"understudy/internal/config"
-	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 )
 
@@ -32,8 +28,7 @@ type eraseCmd struct {
 
 const (
 	eraseWait   = time.Hour // for the receipt
-	eraseLook   = 100 * time.Millisecond
-	eraseRounds = 5 // a number that goes on calling is not followed for ever
+	eraseRounds = 5         // a number that goes on calling is not followed for ever
 )
 
 // Help is what --help says below the flags.
@@ -43,39 +38,24 @@ func (c *eraseCmd) Help() string {
 		"docs/erase.md tells all of it."
 }
 
-// eraser is where the erasing is done: a server, or the folder itself.
-type eraser interface {
-	Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error)
-	Receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error)
-}
-
-// Run asks the server that holds the folder, or does it in the folder itself
-// when none does.
+// Run has the server count, erase or tell of it.
 func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
 	}
-	return c.work(p, func(server admin) error {
-		return c.with(ctx, p.stdout, server)
-	}, func(cfg *config.Settings, settings string, dir *datadir.Dir) (err error) {
-		f, err := app.OpenErasing(ctx, cfg, settings, dir)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		return c.with(ctx, p.stdout, f)
-	})
+	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error { return c.with(ctx, p.stdout, server) })
 }
 
-func (c *eraseCmd) with(ctx context.Context, w io.Writer, by eraser) error {
+func (c *eraseCmd) with(ctx context.Context, w io.Writer, server *admin) error {
 	if c.List {
-		return printReceipts(ctx, w, by)
+		return printReceipts(ctx, w, server)
 	}
 	e := diagnostics.Erase{Source: c.Source, What: c.What, Dry: !c.Yes, Own: c.Own}
 	for round := range eraseRounds {
-		got, err := by.Erase(ctx, e)
+		var got diagnostics.Erasing
+		err := server.ask(ctx, http.MethodPost, "/-/erase", e, &got)
 		if err != nil {
-			return mistake(err)
+			return err
 		}
 		switch {
 		case len(got.Found) == 0 && round > 0:
@@ -92,7 +72,7 @@ func (c *eraseCmd) with(ctx context.Context, w io.Writer, by eraser) error {
 			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed, add %s to do it\n", kindsOf(got.Found), add)
 			return err
 		}
-		r, err := awaitReceipt(ctx, by, got.Receipt.Number)
+		r, err := awaitReceipt(ctx, server, got.Receipt.Number)
 		if err != nil {
 			return err
 		}
@@ -104,27 +84,23 @@ func (c *eraseCmd) with(ctx context.Context, w io.Writer, by eraser) error {
 	return fmt.Errorf("records of it keep coming; run the command again")
 }
 
-// awaitReceipt waits until an errand is done.
-func awaitReceipt(ctx context.Context, by eraser, number int64) (diagnostics.Receipt, error) {
+// awaitReceipt waits until an erasure is done.
+func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnostics.Receipt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, eraseWait)
 	defer cancel()
-	look := time.NewTicker(eraseLook)
-	defer look.Stop()
-	for {
-		all, err := by.Receipts(ctx, number+1, 1)
-		if err != nil {
-			return diagnostics.Receipt{}, err
+	err = poll(ctx, func() (bool, error) {
+		all, err := receipts(ctx, server, number+1, 1)
+		if err != nil || len(all.Erasures) != 1 || all.Erasures[0].Number != number {
+			return false, err
 		}
-		if len(all.Erasures) == 1 && all.Erasures[0].Number == number && all.Erasures[0].Done != nil {
-			return all.Erasures[0], nil
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return diagnostics.Receipt{}, fmt.Errorf("receipt %d is not there yet: %w; what is listed is erased all the same, see understudy "+
-				"erase --list", number, ctx.Err())
-		}
+		r = all.Erasures[0]
+		return r.Done != nil, nil
+	})
+	if ctx.Err() != nil {
+		return r, fmt.Errorf("receipt %d is not there yet: %w; what is listed is erased all the same, see understudy erase --list", number,
+			ctx.Err())
 	}
+	return r, err
 }
 
 // kindsOf is "2 calls, 1 recordings", in the order of the names.
@@ -149,9 +125,9 @@ func receiptLine(r diagnostics.Receipt) string {
 	return line
 }
 
-func printReceipts(ctx context.Context, w io.Writer, by eraser) error {
+func printReceipts(ctx context.Context, w io.Writer, server *admin) error {
 	const most = 1000
-	all, err := by.Receipts(ctx, 0, most)
+	all, err := receipts(ctx, server, 0, most)
 	if err != nil {
 		return err
 	}
@@ -166,19 +142,12 @@ func printReceipts(ctx context.Context, w io.Writer, by eraser) error {
 	return nil
 }
 
-// erase asks the running server.
-func (r admin) Erase(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
-	body, err := json.Marshal(e)
-	if err != nil {
-		return got, err
-	}
-	return got, r.ask(ctx, http.MethodPost, "/-/erase", body, &got)
-}
-
-func (r admin) Receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
+// receipts are the newest before a number, 0 for all.
+func receipts(ctx context.Context, server *admin, before int64, limit int) (all diagnostics.Receipts, err error) {
 	path := "/-/erasures?limit=" + strconv.Itoa(limit)
 	if before > 0 {
 		path += "&before=" + strconv.FormatInt(before, 10)
 	}
-	return all, r.ask(ctx, http.MethodGet, path, nil, &all)
+	err = server.ask(ctx, http.MethodGet, path, nil, &all)
+	return all, err
 }

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-
-	"understudy"
 )
 
 // Exit codes scripts depend on.
@@ -125,20 +123,13 @@ func signals() (context.Context, context.CancelFunc) {
 // usageError is the caller's mistake rather than ours: exit 2.
 type usageError struct{ error }
 
-// mistake makes what the application refuses the caller's mistake.
-func mistake(err error) error {
-	if errors.Is(err, understudy.ErrInvalid) {
-		return usageError{err}
-	}
-	return err
-}
-
 func exitCode(err error, stderr io.Writer) int {
 	var usage usageError
+	var refused *refusal
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &refused) && refused.mistake():
 		fmt.Fprintln(stderr, "understudy:", err)
 		return exitUsage
 	}

@@ -4,27 +4,33 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"understudy/internal/config"
 	"understudy/internal/datadir"
 )
 
 func TestPlace(t *testing.T) {
 	base := t.TempDir()
 	data, file := filepath.Join(base, "data"), filepath.Join(base, "understudy.yml")
-	if err := os.WriteFile(file, []byte("data: "+data+"\nsources: {}\n"), 0o600); err != nil {
+	settings := "data: " + data + `
+viewer: {listen: "127.0.0.1:0", role: all}
+sources:
+  a: {spec: twilio, user: AC00000000000000000000000000000001, secret: "file:not.there", listen: "127.0.0.1:0"}
+`
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	never := func(admin) error { t.Error("a server is asked"); return nil }
-	alone := func(*config.Settings, string, *datadir.Dir) error { t.Error("the folder is worked in"); return nil }
-	p := &process{env: emptyEnv}
+	never := func(context.Context, *admin) error { t.Error("a server is asked"); return nil }
+	p := &process{env: emptyEnv, stderr: io.Discard}
 	for _, c := range []place{{Config: file}, {Config: file, Data: data}} {
-		if err := c.work(p, never, alone); err == nil || !strings.Contains(err.Error(), "name it with --data") {
+		if err := c.work(t.Context(), p, true, never); err == nil || !strings.Contains(err.Error(), "name it with --data") {
 			t.Errorf("no folder: %v", err)
 		}
 	}
@@ -33,11 +39,19 @@ func TestPlace(t *testing.T) {
 	}
 	c, mine := place{Config: file}, errors.New("mine")
 	for range 2 { // the second time shows that the first gave it back
-		err := c.work(p, never, func(cfg *config.Settings, settings string, dir *datadir.Dir) error {
-			if cfg.Data != data || settings != base || dir.Database(cfg.Store.DSN) != filepath.Join(data, datadir.StoreFile) {
-				t.Errorf("%s, %s, %s", cfg.Data, settings, dir.Database(cfg.Store.DSN))
+		err := c.work(t.Context(), p, true, func(ctx context.Context, server *admin) error {
+			if _, err := os.Stat(filepath.Join(data, datadir.StoreFile)); err != nil {
+				t.Error(err)
 			}
-			if err := c.work(p, never, alone); err == nil || !strings.Contains(err.Error(), "is held by another server") {
+			var refused *refusal
+			if err := server.ask(ctx, http.MethodGet, "/-/stats", nil, nil); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+				t.Errorf("what is no command: %v", err)
+			}
+			if err := (&admin{url: server.url, client: server.client}).ask(ctx, http.MethodGet, "/-/index", nil, nil); !errors.As(err, &refused) ||
+				refused.Status != http.StatusUnauthorized {
+				t.Errorf("a command without the token: %v", err)
+			}
+			if err := c.work(ctx, p, true, never); err == nil || !strings.Contains(err.Error(), "is held by another server") {
 				t.Errorf("a folder that is held by nobody who can be asked: %v", err)
 			}
 			return mine
@@ -53,12 +67,12 @@ func TestPlace(t *testing.T) {
 	if err := dir.Announce("http://127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
-	err = c.work(p, func(server admin) error {
-		if server.Viewer != "http://127.0.0.1:1" || server.Token != dir.Token {
+	err = c.work(t.Context(), p, true, func(_ context.Context, server *admin) error {
+		if server.url != "http://127.0.0.1:1" || server.secret != dir.Token {
 			t.Errorf("%+v", server)
 		}
 		return mine
-	}, alone)
+	})
 	if err = errors.Join(dir.Close(), err); !errors.Is(err, mine) {
 		t.Error(err)
 	}

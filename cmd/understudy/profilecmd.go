@@ -26,17 +26,13 @@ type profileCmd struct {
 	Held     bool          `help:"With allocs: what is in use, rather than what was allocated."`
 	Function string        `placeholder:"TEXT" help:"Only functions whose name holds this."`
 	Out      string        `placeholder:"FILE" help:"Write the profile there too, for go tool pprof."`
-	Config   string        `placeholder:"FILE" help:"Settings file, for its data folder (default understudy.yml)."`
-	Data     string        `placeholder:"DIR" help:"Data folder of the running server (default: what the settings say)."`
-	URL      string        `name:"url" placeholder:"URL" help:"Another server's viewer, instead of a data folder."`
-	User     string        `help:"With --url: the user of a credential with the role all."`
-	Secret   string        `placeholder:"file:PATH" help:"With --url: its secret, file:PATH or cmd:COMMAND."`
+	remote
 }
 
 // Help is what --help says below the flags.
 func (c *profileCmd) Help() string {
 	return "Profiles a running server and prints who uses most: functions with their callers above and their callees below, packages, jobs " +
-		"and credentials.\ndocs/diagnostics.md says more."
+		"and credentials, to callers with the role all.\ndocs/diagnostics.md says more."
 }
 
 // profileWait bounds an answer beyond the length of the profile.
@@ -51,7 +47,7 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 	case c.Held && c.What == profile.CPU:
 		return usageError{errors.New("--held is for allocs")}
 	}
-	s, err := (&searchCmd{Config: c.Config, Data: c.Data, URL: c.URL, User: c.User, Secret: c.Secret}).server(ctx, p)
+	s, err := c.server(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -73,10 +69,6 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 		return printProfiles(p.stdout, list)
 	}
 	report, err := c.report(ctx, s, p)
-	var refused *refusal
-	if errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound) {
-		return usageError{err}
-	}
 	if err != nil {
 		return err
 	}
@@ -89,7 +81,7 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 }
 
 // report takes a profile, or reads a kept one.
-func (c *profileCmd) report(ctx context.Context, s *searching, p *process) (*profile.Report, error) {
+func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile.Report, error) {
 	q := url.Values{"format": {"json"}}
 	put := func(name, value string) {
 		if value != "" {
@@ -129,11 +121,11 @@ func (c *profileCmd) report(ctx context.Context, s *searching, p *process) (*pro
 		return nil, err
 	}
 	var report profile.Report
-	return &report, readJSON(resp, s.url, &report)
+	return &report, s.read(resp, &report)
 }
 
 // save writes a kept profile to a file.
-func (c *profileCmd) save(ctx context.Context, s *searching, id string) error {
+func (c *profileCmd) save(ctx context.Context, s *admin, id string) error {
 	resp, err := s.send(context.WithoutCancel(ctx), http.MethodGet, "/-/profile/kept/"+url.PathEscape(id), nil)
 	if err != nil {
 		return err

@@ -4,15 +4,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
-	"understudy/internal/app"
-	"understudy/internal/config"
-	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 )
 
@@ -22,9 +17,6 @@ type purgeCmd struct {
 	place
 }
 
-// purgeWait bounds a purge in a running server.
-const purgeWait = 90 * time.Second
-
 // Help is what --help says below the flags.
 func (c *purgeCmd) Help() string {
 	return "Forgets the page held under a key, or a record in every shape with the pages that show it and its files. The next reader gets " +
@@ -32,22 +24,16 @@ func (c *purgeCmd) Help() string {
 		"docs/purge.md shows examples."
 }
 
-// Run asks the server that holds the folder, or does it in the folder itself
-// when none does.
+// Run has the server forget it.
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
-	wanted := diagnostics.Purge{Source: c.Source, What: c.What}
-	var done diagnostics.Purged
-	err := c.work(p, func(server admin) (err error) {
-		done, err = server.purge(ctx, wanted)
-		return err
-	}, func(cfg *config.Settings, settings string, dir *datadir.Dir) (err error) {
-		done, err = app.PurgeFolder(ctx, cfg, settings, dir, wanted)
-		return mistake(err)
+	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+		var done diagnostics.Purged
+		err := server.ask(ctx, http.MethodPost, "/-/purge", diagnostics.Purge{Source: c.Source, What: c.What}, &done)
+		if err != nil {
+			return err
+		}
+		return printPurged(p.stdout, c.What, done)
 	})
-	if err != nil {
-		return err
-	}
-	return printPurged(p.stdout, c.What, done)
 }
 
 func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
@@ -65,15 +51,4 @@ func countOf(n int, what string) string {
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
-}
-
-// purge asks the running server.
-func (r admin) purge(ctx context.Context, p diagnostics.Purge) (done diagnostics.Purged, err error) {
-	ctx, cancel := context.WithTimeout(ctx, purgeWait)
-	defer cancel()
-	body, err := json.Marshal(p)
-	if err != nil {
-		return done, err
-	}
-	return done, r.ask(ctx, http.MethodPost, "/-/purge", body, &done)
 }

@@ -12,16 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"understudy/internal/app"
-	"understudy/internal/config"
-	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 )
 
 type storeRebuildCmd struct{ place }
-
-// rebuildEvery is how often a running server is asked how far it is.
-const rebuildEvery = 500 * time.Millisecond
 
 // Help is what --help says below the flags.
 func (c *storeRebuildCmd) Help() string {
@@ -29,43 +23,23 @@ func (c *storeRebuildCmd) Help() string {
 		"done. Interrupted, it goes on with the next start."
 }
 
-// Run asks the server that holds the folder, or does it in the folder itself
-// when none does.
+// Run has the server do it, and shows how far it is.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	bar := newBuildBar(p.stdout)
-	return c.work(p, func(server admin) error {
-		return server.rebuild(ctx, bar)
-	}, func(cfg *config.Settings, settings string, dir *datadir.Dir) (err error) {
-		db, _, err := app.OpenStore(ctx, dir, cfg, settings)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, db.Close()) }()
-		var all int64
-		err = db.Rebuild(ctx, func(done, total int64) {
-			all = total
-			bar.at(diagnostics.Indexed{Done: done, Total: total})
+	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+		var at diagnostics.Indexed
+		method := http.MethodPost
+		err := poll(ctx, func() (bool, error) {
+			err := server.ask(ctx, method, "/-/index", nil, &at)
+			method = http.MethodGet
+			bar.at(at)
+			return at.Done >= at.Total, err
 		})
-		return bar.end(all, err)
-	})
-}
-
-// rebuild has the running server do it.
-func (r admin) rebuild(ctx context.Context, bar *buildBar) error {
-	var at diagnostics.Indexed
-	err := r.ask(ctx, http.MethodPost, "/-/index", nil, &at)
-	tick := time.NewTicker(rebuildEvery)
-	defer tick.Stop()
-	for err == nil && at.Done < at.Total {
-		bar.at(at)
-		select {
-		case <-tick.C:
-			err = r.ask(ctx, http.MethodGet, "/-/index", nil, &at)
-		case <-ctx.Done():
-			err = errors.New("interrupted; the server goes on")
+		if ctx.Err() != nil {
+			err = errors.New("interrupted; a server that runs goes on, or the next that starts")
 		}
-	}
-	return bar.end(at.Total, err)
+		return bar.end(at.Total, err)
+	})
 }
 
 // buildBar shows how far it is, on a terminal.

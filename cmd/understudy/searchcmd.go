@@ -5,7 +5,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,8 +15,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"understudy"
 )
@@ -36,11 +33,7 @@ type searchCmd struct {
 	Saved  bool     `help:"List the saved searches."`
 	Open   string   `placeholder:"NAME" help:"Search by a saved search."`
 	Forget string   `placeholder:"NAME" help:"Delete a saved search."`
-	Config string   `placeholder:"FILE" help:"Settings file, for its data folder (default understudy.yml)."`
-	Data   string   `placeholder:"DIR" help:"Data folder of the running server (default: what the settings say)."`
-	URL    string   `name:"url" placeholder:"URL" help:"Another server's viewer, instead of a data folder."`
-	User   string   `help:"With --url: the user of a credential."`
-	Secret string   `placeholder:"file:PATH" help:"With --url: its secret, file:PATH or cmd:COMMAND."`
+	remote
 }
 
 // Help is what --help says below the flags.
@@ -50,28 +43,23 @@ func (c *searchCmd) Help() string {
 		"Prints a table on a terminal and JSON lines elsewhere. docs/search.md has the grammar and examples."
 }
 
-// searchWait bounds one answer of the server; an export has none.
-const searchWait = 2 * time.Minute
-
 // mostHits is how many hits one answer may hold.
 const mostHits = 500
 
-// searching is a server to ask.
-type searching struct {
-	url, user, secret string
-	client            *http.Client
-}
+// searching is a server that is searched.
+type searching struct{ *admin }
 
-// Run does what the flags ask for.
+// Run does what the flags ask for. An error in a query is pointed at.
 func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	query := strings.Join(c.Query, " ")
 	if err := c.check(query); err != nil {
 		return usageError{err}
 	}
-	s, err := c.server(ctx, p)
+	server, err := c.server(ctx, p)
 	if err != nil {
 		return err
 	}
+	s := searching{server}
 	values := url.Values{"q": {query}}
 	put := func(name, value string) {
 		if value != "" {
@@ -88,23 +76,29 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 	}
+	err = c.act(ctx, s, values, p)
+	var r *refusal
+	if errors.As(err, &r) {
+		r.query = values.Get("q")
+	}
+	return err
+}
+
+// act does one thing of several.
+func (c *searchCmd) act(ctx context.Context, s searching, values url.Values, p *process) error {
 	switch {
 	case c.Saved:
 		return s.list(ctx, p.stdout)
 	case c.Forget != "":
-		return s.command(ctx, http.MethodDelete, "/-/search/saved/"+url.PathEscape(c.Forget), nil)
+		return s.ask(ctx, http.MethodDelete, "/-/search/saved/"+url.PathEscape(c.Forget), nil, nil)
 	case c.Save != "":
-		body, err := json.Marshal(map[string]any{"name": c.Save, "q": query, "source": c.Source, "kinds": c.Kind, "sort": c.Sort,
-			"shared": c.Shared})
-		if err != nil {
-			return err
-		}
-		return s.pointed(s.command(ctx, http.MethodPost, "/-/search/saved", body), query)
+		return s.ask(ctx, http.MethodPost, "/-/search/saved", map[string]any{"name": c.Save, "q": values.Get("q"), "source": c.Source,
+			"kinds": c.Kind, "sort": c.Sort, "shared": c.Shared}, nil)
 	case c.Export != "":
 		values.Set("format", c.Export)
-		return s.pointed(s.export(ctx, values, p.stdout), values.Get("q"))
+		return s.export(ctx, values, p.stdout)
 	}
-	return s.pointed(c.find(ctx, s, values, p), values.Get("q"))
+	return c.find(ctx, s, values, p)
 }
 
 // check refuses flags that do not go together: none is left unheard.
@@ -139,21 +133,8 @@ func (c *searchCmd) check(query string) error {
 // usualHits is how many hits are shown by default.
 const usualHits = 50
 
-// server says where to ask, and with which credential.
-func (c *searchCmd) server(ctx context.Context, p *process) (*searching, error) {
-	o, err := (&tailCmd{Config: c.Config, Data: c.Data, URL: c.URL, User: c.User, Secret: c.Secret}).options(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	s := &searching{url: strings.TrimSuffix(o.URL, "/"), user: o.User, secret: o.Secret, client: http.DefaultClient}
-	if o.HTTP != nil {
-		s.client = o.HTTP
-	}
-	return s, nil
-}
-
 // find prints hits until there are enough.
-func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p *process) error {
+func (c *searchCmd) find(ctx context.Context, s searching, values url.Values, p *process) error {
 	out := bufio.NewWriter(p.stdout)
 	terminal := isTerminal(p.stdout) && !c.JSON
 	if c.Facets {
@@ -198,96 +179,8 @@ func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p
 	}
 }
 
-// refusal is a request the server did not answer as asked.
-type refusal struct {
-	Status int
-	Text   string `json:"error"`
-	At     *int   `json:"at"`
-	End    *int   `json:"end"`
-}
-
-// Error is what the server said.
-func (r *refusal) Error() string { return r.Text }
-
-// pointed says where in a query an error is, with a line of carets below it.
-func (s *searching) pointed(err error, query string) error {
-	var r *refusal
-	if !errors.As(err, &r) {
-		return err
-	}
-	text := printable(r.Text)
-	if r.At != nil && r.End != nil && *r.At >= 0 && *r.At <= *r.End && *r.End <= len(query) && utf8.ValidString(query) {
-		text += "\n" + underlined(query, *r.At, *r.End)
-	}
-	switch r.Status {
-	case http.StatusBadRequest, http.StatusNotFound:
-		return usageError{errors.New(text)}
-	}
-	return errors.New(text)
-}
-
-// send asks the server; the caller closes the body.
-func (s *searching) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	if s.user != "" {
-		req.SetBasicAuth(s.user, s.secret)
-	} else if s.secret != "" {
-		req.Header.Set("Authorization", "Bearer "+s.secret)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("the server with viewer %s does not answer: %w", s.url, err)
-	}
-	if resp.StatusCode/100 == 2 {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	r := &refusal{Status: resp.StatusCode}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(r); err != nil || r.Text == "" {
-		r.Text = fmt.Sprintf("the server with viewer %s answered %s", s.url, resp.Status)
-	}
-	return nil, r
-}
-
-// mostAnswer bounds one answer, in bytes.
-const mostAnswer = 256 << 20
-
-// ask reads an answer.
-func (s *searching) ask(ctx context.Context, method, path string, body []byte, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, searchWait)
-	defer cancel()
-	resp, err := s.send(ctx, method, path, body)
-	if err != nil {
-		return err
-	}
-	return readJSON(resp, s.url, into)
-}
-
-// readJSON reads an answer of the server with that viewer, into nothing when nil,
-// and closes it.
-func readJSON(resp *http.Response, viewer string, into any) error {
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNoContent || into == nil {
-		return nil
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("the server with viewer %s answered nothing that can be read: %w", viewer, err)
-	}
-	return nil
-}
-
-func (s *searching) command(ctx context.Context, method, path string, body []byte) error {
-	return s.pointed(s.ask(ctx, method, path, body, nil), "")
-}
-
 // export copies every match to out, and fails when that was not all.
-func (s *searching) export(ctx context.Context, values url.Values, out io.Writer) error {
+func (s searching) export(ctx context.Context, values url.Values, out io.Writer) error {
 	resp, err := s.send(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil)
 	if err != nil {
 		return err

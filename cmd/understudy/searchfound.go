@@ -61,16 +61,16 @@ type savedOne struct {
 	Sort   string   `json:"sort"`
 }
 
-func (s *searching) savedAll(ctx context.Context) (all []savedOne, err error) {
+func (s searching) savedAll(ctx context.Context) (all []savedOne, err error) {
 	var a struct {
 		Saved []savedOne `json:"saved"`
 	}
 	err = s.ask(ctx, http.MethodGet, "/-/search/saved", nil, &a)
-	return a.Saved, s.pointed(err, "")
+	return a.Saved, err
 }
 
 // saved are the parameters of a saved search.
-func (s *searching) saved(ctx context.Context, name string) (url.Values, error) {
+func (s searching) saved(ctx context.Context, name string) (url.Values, error) {
 	all, err := s.savedAll(ctx)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (s *searching) saved(ctx context.Context, name string) (url.Values, error) 
 }
 
 // list prints the saved searches.
-func (s *searching) list(ctx context.Context, out io.Writer) error {
+func (s searching) list(ctx context.Context, out io.Writer) error {
 	all, err := s.savedAll(ctx)
 	if err != nil {
 		return err

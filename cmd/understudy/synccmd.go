@@ -3,23 +3,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"understudy/internal/app"
-	"understudy/internal/config"
 	"understudy/internal/crawl"
-	"understudy/internal/datadir"
 )
 
 type syncCmd struct {
@@ -28,13 +21,9 @@ type syncCmd struct {
 	place
 }
 
-const (
-	syncEvery = 250 * time.Millisecond // between two looks at how far it is
-	syncAsk   = 20 * time.Second       // for one answer of the server
-	// syncPatience is how long upstream may be down, or the walk come no further,
-	// before the command gives up; the server does not.
-	syncPatience = 2 * time.Minute
-)
+// syncPatience is how long upstream may be down, or the walk come no further,
+// before the command gives up; the server does not.
+const syncPatience = 2 * time.Minute
 
 // Help is what --help says below the flags.
 func (c *syncCmd) Help() string {
@@ -42,103 +31,70 @@ func (c *syncCmd) Help() string {
 		"Ends with 0 when the kind is complete and with 1 and the reason when it cannot be. docs/sync.md shows examples."
 }
 
-// Run asks the server that holds the folder, or walks in the folder itself when
-// none does.
+// Run has the server begin or end it, and shows how far it is.
 func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	source, kind, ok := strings.Cut(c.What, "/")
 	if !ok || source == "" || kind == "" || strings.Contains(kind, "/") {
 		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example NAME/calls", c.What)}
 	}
 	o := crawl.Order{Source: source, Kind: kind, End: c.End}
-	data, err := c.data(p)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(data); err != nil && c.Data != "" && c.Config == "" {
-		return fmt.Errorf("data folder: %w; name it with --data", err)
-	}
-	server, dir, err := datadir.Hold(data) // a folder that is not there yet is made
-	switch {
-	case err != nil:
-		return err
-	case server != nil:
-		return watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) { return admin{*server}.sync(ctx, o, first) })
-	}
-	return errors.Join(c.alone(ctx, p, dir, o), dir.Close())
+	return c.work(ctx, p, false, func(ctx context.Context, server *admin) error {
+		return watchSync(ctx, p, o, server.sync(o))
+	})
 }
 
-// alone walks in a folder no server uses.
-func (c *syncCmd) alone(ctx context.Context, p *process, dir *datadir.Dir, o crawl.Order) error {
-	if _, err := os.Stat(filepath.Join(dir.Path, datadir.DemoFile)); err == nil {
-		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy serve --demo --data %s", dir.Path, dir.Path)
+// sync asks to begin or end at first, then how far it is.
+func (a *admin) sync(o crawl.Order) func(ctx context.Context, first bool) (crawl.Report, error) {
+	return func(ctx context.Context, first bool) (r crawl.Report, err error) {
+		if first {
+			err = a.ask(ctx, http.MethodPost, "/-/sync", o, &r)
+		} else {
+			err = a.ask(ctx, http.MethodGet, "/-/sync?"+url.Values{"source": {o.Source}, "kind": {o.Kind}}.Encode(), nil, &r)
+		}
+		return r, err
 	}
-	cfg, folderPath, err := c.settings(p)
-	if err != nil {
-		return err
-	}
-	cfg.Log.Access = "off"
-	a, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: config.FileSecrets(folderPath), Dir: dir, By: "config",
-		Version: version(), Stderr: p.stderr, Headless: true})
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		defer stop() // no walk runs any more
-		ended <- a.Serve(ctx, nil, nil)
-	}()
-	err = watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) {
-		r, err := a.Sync(ctx, o, first)
-		return r, mistake(err)
-	})
-	stop()
-	return errors.Join(err, <-ended)
 }
 
 // watchSync tells how far it is until the kind is complete or cannot be.
 func watchSync(ctx context.Context, p *process, o crawl.Order, ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
 	show := newShow(p.stdout)
 	defer show.end()
-	tick := time.NewTicker(syncEvery)
-	defer tick.Stop()
 	var down time.Time
-	for first := true; ; first = false {
+	first := true
+	err := poll(ctx, func() (bool, error) {
 		r, err := ask(ctx, first)
+		first = false
 		switch {
-		case ctx.Err() != nil:
-			return errors.New("interrupted; the server goes on where it was")
 		case err != nil:
-			return err
+			return false, err
 		case o.End:
 			show.end()
 			_, err := fmt.Fprintf(p.stdout, "%s/%s is kept up no longer\n", o.Source, o.Kind)
-			return err
+			return true, err
 		case r.Complete:
 			show.end()
 			_, err := fmt.Fprintf(p.stdout, "%s/%s is complete: %s\n", o.Source, o.Kind, countOf(int(r.Progress.Done), "record"))
-			return err
+			return true, err
 		case r.Failed:
-			return errors.New(r.Why)
+			return false, errors.New(r.Why)
 		case !r.Kept:
-			return errors.New("somebody ended the sync: it is kept up no longer")
+			return false, errors.New("somebody ended the sync: it is kept up no longer")
 		case r.Stuck != nil && time.Since(*r.Stuck) > syncPatience:
-			return fmt.Errorf("%s; the sync goes on when it can", r.Why)
+			return false, fmt.Errorf("%s; the sync goes on when it can", r.Why)
 		case r.Down == "":
 			down = time.Time{}
 		case down.IsZero():
 			down = time.Now()
 		case time.Since(down) > syncPatience:
-			return fmt.Errorf("upstream cannot be asked: %s; the sync goes on when it can", r.Down)
+			return false, fmt.Errorf("upstream cannot be asked: %s; the sync goes on when it can", r.Down)
 		}
 		show.line(o, r)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.New("interrupted; the sync goes on where it was")
-		}
+		return false, nil
+	})
+	if ctx.Err() != nil {
+		return errors.New("interrupted; the sync goes on where it was")
 	}
+	return err
 }
 
 // show is a line that is written over, on a terminal; elsewhere nothing.
@@ -201,46 +157,4 @@ func left(p *crawl.Progress) string {
 		return ""
 	}
 	return fmt.Sprintf("  %v left", time.Duration(p.ETA)*time.Second)
-}
-
-// sync asks the running server: to begin or end at first, then how far it is.
-func (r admin) sync(ctx context.Context, o crawl.Order, first bool) (report crawl.Report, err error) {
-	ctx, cancel := context.WithTimeout(ctx, syncAsk)
-	defer cancel()
-	method, target := http.MethodGet, r.Viewer+"/-/sync?"+url.Values{"source": {o.Source}, "kind": {o.Kind}}.Encode()
-	body := []byte(nil)
-	if first {
-		method, target = http.MethodPost, r.Viewer+"/-/sync"
-		if body, err = json.Marshal(o); err != nil {
-			return report, err
-		}
-	}
-	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
-	if err != nil {
-		return report, err
-	}
-	req.Header.Set("Authorization", "Bearer "+r.Token)
-	req.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
-	resp, err := client.Do(req)
-	if err != nil {
-		return report, fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
-	}
-	defer resp.Body.Close()
-	var answer struct {
-		crawl.Report
-		Error string `json:"error"`
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer); err != nil {
-		return report, fmt.Errorf("the server with viewer %s answered %s and nothing that can be read", r.Viewer, resp.Status)
-	}
-	switch resp.StatusCode {
-	case http.StatusOK:
-		return answer.Report, nil
-	case http.StatusBadRequest:
-		return report, usageError{errors.New(answer.Error)}
-	case http.StatusConflict:
-		return report, errors.New(answer.Error)
-	}
-	return report, fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, answer.Error)
 }

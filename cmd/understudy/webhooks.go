@@ -4,47 +4,36 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"text/tabwriter"
-	"time"
 
 	"understudy/internal/feed"
 )
 
 type hooksCmd struct {
-	Name   string `arg:"" optional:"" help:"The webhook to set going again; without one all are shown."`
-	After  *int64 `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
-	Config string `placeholder:"FILE" help:"Settings file, for its data folder (default understudy.yml)."`
-	Data   string `placeholder:"DIR" help:"Data folder of the running server (default: what the settings say)."`
+	Name  string `arg:"" optional:"" help:"The webhook to set going again; without one all are shown."`
+	After *int64 `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
+	running
 }
-
-// hooksWait bounds a command to the server.
-const hooksWait = 30 * time.Second
 
 // Run shows all webhooks, or resumes one.
 func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 	if c.Name == "" && c.After != nil {
 		return usageError{errors.New("--after is for one webhook; name it")}
 	}
-	run, err := runningServer(p, c.Config, c.Data)
+	run, err := c.find(p)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, hooksWait)
-	defer cancel()
 	if c.Name != "" {
 		var one feed.HookStats
-		body, err := json.Marshal(struct {
+		body := struct {
 			After *int64 `json:"after,omitempty"`
-		}{c.After})
-		if err != nil {
-			return err
-		}
-		if err := (admin{run}).ask(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
+		}{c.After}
+		if err := here(run).ask(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
 			return err
 		}
 		return printHooks(p.stdout, []feed.HookStats{one})
@@ -52,7 +41,7 @@ func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 	var all struct {
 		Webhooks []feed.HookStats `json:"webhooks"`
 	}
-	if err := (admin{run}).ask(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
+	if err := here(run).ask(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
 		return err
 	}
 	if len(all.Webhooks) == 0 {

@@ -54,7 +54,8 @@ type Options struct {
 	Again    func() (*config.Settings, error)
 	Hangup   <-chan os.Signal // asks for that
 	Version  string           // of the product, as others are told
-	Headless bool             // without ports: a command that does its work in the folder
+	Headless bool             // for a command: no port but that of the commands, on the loopback interface
+	Offline  bool             // with Headless: upstream is never asked, so that no secret is read
 }
 
 // App is a built application. Close gives back everything that was opened.
@@ -115,7 +116,11 @@ type counts struct {
 // what was opened is closed again.
 func Build(ctx context.Context, b Options) (h *App, err error) {
 	h = &App{cfg: b.Settings, opts: b, erasing: newErasing(), exports: newExports(b.Settings)}
-	h.log = slog.New(slog.NewTextHandler(b.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	level := slog.LevelInfo
+	if b.Offline {
+		level = slog.LevelWarn // the command says what was done
+	}
+	h.log = slog.New(slog.NewTextHandler(b.Stderr, &slog.HandlerOptions{Level: level}))
 	h.clients, h.recent, h.noPlace = map[string]*upstream.Client{}, map[string]*recent{}, map[string]*atomic.Int64{}
 	h.live.Store(b.Settings)
 	h.salt = []byte(rand.Text())
@@ -135,12 +140,14 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 		h.recent[src.Name], h.noPlace[src.Name] = newRecent(), &atomic.Int64{}
 	}
 	h.lookups = newLookups(h.sources, h.log)
-	p, err := h.policyOf(ctx, b.Settings, b)
-	if err != nil {
-		return h, err
-	}
-	if err := h.openAccessLog(b.Stderr); err != nil {
-		return h, err
+	var p policy
+	if !b.Headless {
+		if p, err = h.policyOf(ctx, b.Settings, b); err != nil {
+			return h, err
+		}
+		if err := h.openAccessLog(b.Stderr); err != nil {
+			return h, err
+		}
 	}
 	if err := h.openStore(ctx, b, specs); err != nil {
 		return h, err
@@ -163,9 +170,11 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	}
 	if b.Headless {
 		h.setPublicURLs()
-		return h, h.loadWalks(ctx)
+		err = h.openCommands(ctx)
+	} else {
+		err = h.openFaces(ctx, p, b)
 	}
-	if err := h.openFaces(ctx, p, b); err != nil {
+	if err != nil || b.Offline {
 		return h, err
 	}
 	return h, h.loadWalks(ctx)
@@ -188,6 +197,9 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	faces := h.servers
 	if first != nil {
 		faces = append([]*frontend.Server{first}, faces...)
+	}
+	if h.opts.Offline {
+		return errors.Join(frontend.Run(ctx, faces, []frontend.Task{h.jobs.Run}), h.close())
 	}
 	tasks := append([]frontend.Task{h.mirror.Run, h.jobs.Run, h.walker.Run, erasures{h}.eraseSoon, h.lookups.keepOwn, h.loadMedia,
 		h.profiles.Run}, more...)
@@ -223,6 +235,12 @@ func (h *App) Sources() []*spec.Source { return h.sources }
 
 // Viewer is where people browse.
 func (h *App) Viewer() string { return h.servers[0].URL() }
+
+// Commands is where commands are taken: at the viewer's port or, headless, at one
+// of their own.
+func (h *App) Commands() datadir.Running {
+	return datadir.Running{PID: os.Getpid(), Viewer: h.servers[0].URL(), Token: h.opts.Dir.Token}
+}
 
 // Address is where a source's drop-in listens.
 func (h *App) Address(source string) string {

@@ -103,20 +103,3 @@ func (h *App) downWhy(source string) string {
 	}
 	return health.State
 }
-
-// Sync gives an order when it is the first time, and says how far the walk is.
-func (a *App) Sync(ctx context.Context, o crawl.Order, first bool) (crawl.Report, error) {
-	var err error
-	switch {
-	case !first:
-	case o.End:
-		err = a.walker.Drop(ctx, o.Source, o.Kind)
-	default:
-		err = a.walker.Keep(ctx, o.Source, o.Kind)
-	}
-	if err != nil {
-		return crawl.Report{}, err
-	}
-	s, err := a.walker.State(ctx, o.Source, o.Kind)
-	return s.Report(), err
-}

@@ -4,11 +4,8 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,129 +13,12 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/config"
-	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
-	"understudy/internal/store"
-	"understudy/internal/store/contents"
 	"understudy/internal/store/erase"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
-
-// FolderErasing erases in a folder no server uses.
-type FolderErasing struct {
-	db      *store.DB
-	files   *contents.Files
-	sources []*spec.Source
-}
-
-// OpenErasing opens the database and the contents of the folder.
-func OpenErasing(ctx context.Context, cfg *config.Settings, settings string, dir *datadir.Dir) (*FolderErasing, error) {
-	db, sources, err := OpenStore(ctx, dir, cfg, settings)
-	if err != nil {
-		return nil, err
-	}
-	f := &FolderErasing{db: db, sources: sources}
-	if f.files, err = contents.Open(contents.Options{Dir: filepath.Join(dir.Path, datadir.MediaFolder), Limit: math.MaxInt64,
-		Now: time.Now}); err != nil {
-		return nil, errors.Join(err, f.db.Close())
-	}
-	return f, nil
-}
-
-// Erase lists what belongs to a number and erases it.
-func (f *FolderErasing) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
-	got, err := eraseIn(ctx, f.db, f.sources, e)
-	if err == nil && got.Receipt != nil {
-		_, err = f.db.EraseListed(ctx, erase.Job{Files: f.files})
-	}
-	return got, err
-}
-
-// Close closes the database.
-func (f *FolderErasing) Close() error { return f.db.Close() }
-
-// Receipts are the newest erasures before a number.
-func (f *FolderErasing) Receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error) {
-	return receiptsIn(ctx, f.db, before, limit)
-}
-
-// eraseIn lists what belongs to a number, or only looks.
-func eraseIn(ctx context.Context, db *store.DB, sources []*spec.Source, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
-	var names []string
-	for _, src := range sources {
-		names = append(names, src.Name)
-	}
-	if !slices.Contains(names, e.Source) {
-		return got, invalid("no source is called %q%s; there is %s", understudy.Clip(e.Source), suggest.Hint(understudy.Clip(e.Source), names),
-			strings.Join(names, ", "))
-	}
-	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
-		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
-			digits(len(n.Digits)), understudy.NationalPhone)
-	}
-	kinds, err := db.Kinds(ctx, e.Source)
-	if err != nil || len(kinds) == 0 {
-		return got, err // nothing was ever held
-	}
-	var found erase.Found
-	if e.Dry || !e.Own {
-		if found, err = db.Find(ctx, e.Source, e.What); err != nil {
-			return got, err
-		}
-		number := !strings.Contains(e.What, "/")
-		if got.Own = number && ours(sources, e.Source, found.Kinds); got.Own && !e.Dry {
-			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to " +
-				"erase it")
-		}
-	}
-	if !e.Dry {
-		var one erase.Erasure
-		if one, found, err = db.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
-			r := receiptOf(one)
-			got.Receipt = &r
-		}
-	}
-	got.Found = found.Kinds
-	return got, err
-}
-
-func digits(n int) string {
-	if n == 1 {
-		return "1 digit"
-	}
-	return strconv.Itoa(n) + " digits"
-}
-
-// ours reports whether records of own numbers are among what was found.
-func ours(sources []*spec.Source, source string, found map[string]int) bool {
-	for _, src := range sources {
-		if src.Name != source {
-			continue
-		}
-		for _, k := range src.Spec.Kinds {
-			if k.Own != "" && found[k.Name] > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func receiptsIn(ctx context.Context, db *store.DB, before int64, limit int) (all diagnostics.Receipts, err error) {
-	w, err := db.Waiting(ctx)
-	if err != nil {
-		return all, err
-	}
-	all.Waiting = diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}
-	list, err := db.Erasures(ctx, before, limit)
-	for _, e := range list {
-		all.Erasures = append(all.Erasures, receiptOf(e))
-	}
-	return all, err
-}
 
 func receiptOf(e erase.Erasure) diagnostics.Receipt {
 	return diagnostics.Receipt{Number: e.Number, Source: e.Source, Cause: e.Cause.String(), Hash: e.Hash, Begun: e.Begun, Done: known(e.Done),
@@ -178,9 +58,12 @@ type erasures struct{ *App }
 
 // eraseKinds are the jobs.
 func (h erasures) eraseKinds() []jobs.Kind {
-	kinds := []jobs.Kind{{
-		Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute, Schedule: jobs.Every(eraseEvery),
-	}}
+	listed := jobs.Kind{Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
+	if h.opts.Offline {
+		return []jobs.Kind{listed} // when the command says so
+	}
+	listed.Schedule = jobs.Every(eraseEvery)
+	kinds := []jobs.Kind{listed}
 	if len(h.cfg.Retention) > 0 {
 		kinds = append(kinds, jobs.Kind{
 			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Schedule: jobs.Every(expireEvery),
@@ -269,13 +152,84 @@ func (h erasures) eraseSoon(ctx context.Context) error {
 
 // erase lists for the running application; the caller waits for the receipt.
 func (h erasures) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
-	got, err := eraseIn(ctx, h.db, h.sources, e)
+	got, err := h.list(ctx, e)
 	if err == nil && got.Receipt != nil {
 		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("receipt ", got.Receipt.Number), Priority: understudy.Soon})
 	}
 	return got, err
 }
 
-func (h erasures) receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error) {
-	return receiptsIn(ctx, h.db, before, limit)
+// list lists what belongs to a number, or only looks.
+func (h erasures) list(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
+	var names []string
+	for _, src := range h.sources {
+		names = append(names, src.Name)
+	}
+	if !slices.Contains(names, e.Source) {
+		return got, invalid("no source is called %q%s; there is %s", understudy.Clip(e.Source), suggest.Hint(understudy.Clip(e.Source), names),
+			strings.Join(names, ", "))
+	}
+	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
+		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
+			digits(len(n.Digits)), understudy.NationalPhone)
+	}
+	kinds, err := h.db.Kinds(ctx, e.Source)
+	if err != nil || len(kinds) == 0 {
+		return got, err // nothing was ever held
+	}
+	var found erase.Found
+	if e.Dry || !e.Own {
+		if found, err = h.db.Find(ctx, e.Source, e.What); err != nil {
+			return got, err
+		}
+		number := !strings.Contains(e.What, "/")
+		if got.Own = number && ours(h.sources, e.Source, found.Kinds); got.Own && !e.Dry {
+			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to " +
+				"erase it")
+		}
+	}
+	if !e.Dry {
+		var one erase.Erasure
+		if one, found, err = h.db.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
+			r := receiptOf(one)
+			got.Receipt = &r
+		}
+	}
+	got.Found = found.Kinds
+	return got, err
+}
+
+func digits(n int) string {
+	if n == 1 {
+		return "1 digit"
+	}
+	return strconv.Itoa(n) + " digits"
+}
+
+// ours reports whether records of own numbers are among what was found.
+func ours(sources []*spec.Source, source string, found map[string]int) bool {
+	for _, src := range sources {
+		if src.Name != source {
+			continue
+		}
+		for _, k := range src.Spec.Kinds {
+			if k.Own != "" && found[k.Name] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (h erasures) receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
+	w, err := h.db.Waiting(ctx)
+	if err != nil {
+		return all, err
+	}
+	all.Waiting = diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}
+	list, err := h.db.Erasures(ctx, before, limit)
+	for _, e := range list {
+		all.Erasures = append(all.Erasures, receiptOf(e))
+	}
+	return all, err
 }

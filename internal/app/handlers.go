@@ -55,6 +55,29 @@ func (h *App) openFaces(ctx context.Context, p policy, b Options) error {
 	return b.Dir.Announce(h.servers[0].URL())
 }
 
+// openCommands binds the port of a command that works in the folder. It takes
+// the commands a server takes, with the token, and no other request.
+func (h *App) openCommands(ctx context.Context) error {
+	if err := h.openFace(ctx, "commands", "127.0.0.1:0", "", frontend.PlainRefusal()); err != nil {
+		return err
+	}
+	o := h.commands()
+	o.Person = func(*http.Request) (understudy.Caller, error) { return understudy.Caller{}, understudy.ErrForbidden }
+	mux, d := http.NewServeMux(), diagnostics.New(o).Handler()
+	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index"} {
+		mux.Handle(path, d)
+	}
+	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token))
+	h.servers[0].SetHandler(mux, nil)
+	return nil
+}
+
+// commands are the options of those that need the token of the folder.
+func (h *App) commands() diagnostics.Options {
+	return diagnostics.Options{Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index,
+		Token: h.opts.Dir.Token, Logger: h.log}
+}
+
 func (h *App) openFace(ctx context.Context, name, addr, flag string, refusal []byte) error {
 	l, err := frontend.Listen(ctx, addr, flag)
 	if err != nil {
@@ -80,15 +103,13 @@ func (d *handlerSet) Close() error { return errors.Join(d.viewer.Close(), d.sear
 
 // dress makes the handlers of a policy; it begins nothing.
 func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
-	diag := diagnostics.New(diagnostics.Options{
-		Snapshot: figures{h}.snapshot, Readable: figures{h}.readable, Ending: h.ending.Load, Loads: h.reads.now, Person: p.book.Person,
-		All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
-		Bound: func(c understudy.Caller) bool {
-			return slices.ContainsFunc(h.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
-		},
-		Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index, Token: h.opts.Dir.Token,
-		Profiles: h.profiles, PublicURL: cfg.Viewer.PublicURL,
-	})
+	o := h.commands()
+	o.Snapshot, o.Readable, o.Ending, o.Loads = figures{h}.snapshot, figures{h}.readable, h.ending.Load, h.reads.now
+	o.Person, o.All, o.Sees, o.Bound = p.book.Person, h.seesAll, p.gate.Counts, func(c understudy.Caller) bool {
+		return slices.ContainsFunc(h.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
+	}
+	o.Profiles, o.PublicURL = h.profiles, cfg.Viewer.PublicURL
+	diag := diagnostics.New(o)
 	found, err := h.searcher(cfg, p)
 	if err != nil {
 		return nil, err

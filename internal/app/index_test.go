@@ -26,10 +26,10 @@ import (
 func half(ctx context.Context, db *store.DB) (done, total int64, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	err = db.Rebuild(ctx, func(d, all int64) {
+	err = errors.Join(db.Empty(ctx), db.Index(ctx, func(d, all int64) {
 		done, total = d, all
 		stop()
-	})
+	}))
 	return done, total, err
 }
 

@@ -14,11 +14,14 @@ import (
 
 // kinds are all sorts of jobs, each from its room.
 func (h *App) kinds() []jobs.Kind {
-	kinds := append(append(h.walkKinds(), erasures{h}.eraseKinds()...), indexes{h}.indexKind())
-	if h.opts.Headless {
-		return kinds // receivers hear of it from the server
+	kinds := append(erasures{h}.eraseKinds(), indexes{h}.indexKind())
+	if !h.opts.Offline {
+		kinds = append(kinds, h.walkKinds()...)
 	}
-	return append(kinds, feeds{h}.kind())
+	if !h.opts.Headless { // receivers hear of it from the server
+		kinds = append(kinds, feeds{h}.kind())
+	}
+	return kinds
 }
 
 // openJobs makes the runner. The folder's lock makes sure that no other

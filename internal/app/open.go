@@ -60,6 +60,9 @@ func (h *App) openStore(ctx context.Context, b Options, specs map[string]*spec.S
 	}
 	h.db = db
 	h.closers = append(h.closers, db.Close)
+	if b.Offline {
+		return nil
+	}
 	for _, src := range h.sources {
 		world := b.World
 		if world == "" {
@@ -100,7 +103,7 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 	for _, src := range h.sources {
 		s := b.Settings.Sources[src.Name]
 		var secret understudy.Secret
-		if src.Spec.Auth.Style != "none" {
+		if src.Spec.Auth.Style != "none" && !b.Offline {
 			var err error
 			if secret, err = b.Secrets(ctx, s.Secret); err != nil {
 				return fmt.Errorf("sources.%s.secret: %w", src.Name, err)
@@ -188,19 +191,4 @@ func (h *App) loadMedia(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return nil
-}
-
-// OpenStore opens the database of a folder no server uses, for the sources of the
-// settings.
-func OpenStore(ctx context.Context, dir *datadir.Dir, cfg *config.Settings, settings string) (*store.DB, []*spec.Source, error) {
-	sources, err := cfg.ReadSources(settings)
-	if err != nil {
-		return nil, nil, err
-	}
-	specs := map[string]*spec.Spec{}
-	for _, src := range sources {
-		specs[src.Name] = src.Spec
-	}
-	db, err := store.Open(ctx, store.Options{Path: dir.Database(cfg.Store.DSN), Specs: specs, Retention: cfg.Retained(), Now: time.Now})
-	return db, sources, err
 }

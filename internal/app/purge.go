@@ -4,23 +4,13 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"understudy"
-	"understudy/internal/config"
-	"understudy/internal/crawl"
-	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
-	"understudy/internal/store"
-	"understudy/internal/store/contents"
 	"understudy/kit/suggest"
 	"understudy/mirror"
 	"understudy/spec"
@@ -116,63 +106,4 @@ func somePath(sp *spec.Spec) string {
 		}
 	}
 	return "/"
-}
-
-// PurgeFolder forgets in a folder no server uses.
-func PurgeFolder(ctx context.Context, cfg *config.Settings, settings string, dir *datadir.Dir, p diagnostics.Purge) (diagnostics.Purged,
-	error) {
-	sources, err := cfg.ReadSources(settings)
-	if err != nil {
-		return diagnostics.Purged{}, err
-	}
-	t, err := targetOf(sources, p)
-	if err != nil {
-		return diagnostics.Purged{}, err
-	}
-	return purgeFolder(ctx, cfg, dir, t)
-}
-
-// purgeFolder forgets in a folder no server uses.
-func purgeFolder(ctx context.Context, cfg *config.Settings, dir *datadir.Dir, a target) (done diagnostics.Purged, err error) {
-	path := dir.Database(cfg.Store.DSN)
-	if _, err := os.Stat(path); err != nil {
-		return done, nil // nothing was ever held
-	}
-	db, err := store.Open(ctx, store.Options{Path: path, Specs: map[string]*spec.Spec{a.source.Name: a.source.Spec}, Now: time.Now})
-	if err != nil {
-		return done, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if a.target != nil {
-		held, err := db.ForgetPage(ctx, a.target.Key)
-		if held {
-			done.Pages = 1
-		}
-		if err != nil || !a.isRecord() {
-			return done, err
-		}
-	}
-	if done.Files, err = purgeMedia(dir, a); err != nil {
-		return done, err
-	}
-	if err := crawl.Forgot(ctx, db, a.source.Name, a.kind, time.Now()); err != nil {
-		return done, err
-	}
-	pages, versions, err := db.ForgetRecord(ctx, a.source.Name, a.kind, a.id)
-	done.Pages += pages
-	done.Versions = versions
-	return done, err
-}
-
-// purgeMedia forgets the contents of a record in a folder no server uses.
-func purgeMedia(dir *datadir.Dir, a target) (gone int, err error) {
-	path := filepath.Join(dir.Path, datadir.MediaFolder)
-	if _, err := os.Stat(path); err != nil {
-		return 0, nil // none was ever held
-	}
-	files, err := contents.Open(contents.Options{Dir: path, Limit: math.MaxInt64, Now: time.Now})
-	if err != nil {
-		return 0, err
-	}
-	return files.Forget(a.source.Name, a.kind, a.id)
 }

@@ -5,11 +5,8 @@ package crawl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
-	"time"
 
 	"understudy"
 )
@@ -80,29 +77,4 @@ func (w *Crawler) Forgot(ctx context.Context, source, kind string) error {
 		return err
 	}
 	return w.change(ctx, x, func(m *kindState) { m.Lost = w.clock() })
-}
-
-// Forgot is the method of that name for a data folder whose walker does not
-// run: it is written into the notes alone.
-func Forgot(ctx context.Context, notes Notes, source, kind string, now time.Time) error {
-	name := noteName(source + "/" + kind)
-	raw, err := notes.Note(ctx, name)
-	if errors.Is(err, understudy.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("walk: %s/%s: %w", source, kind, err)
-	}
-	var m kindState
-	if json.Unmarshal(raw, &m) != nil || m.V != stateVersion || m.Rest == 0 {
-		return nil // walked anew anyway
-	}
-	m.Lost = now.Unix()
-	if raw, err = json.Marshal(m); err == nil {
-		err = notes.SetNote(ctx, name, raw)
-	}
-	if err != nil {
-		return fmt.Errorf("walk: %s/%s: %w", source, kind, err)
-	}
-	return nil
 }

@@ -5,6 +5,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -186,7 +187,7 @@ func BenchmarkIndex(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if err := db.Rebuild(b.Context(), nil); err != nil {
+		if err := errors.Join(db.Empty(b.Context()), db.Index(b.Context(), nil)); err != nil {
 			b.Fatal(err)
 		}
 	}

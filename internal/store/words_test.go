@@ -171,7 +171,8 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}
 	calls, last := 0, int64(0)
-	if err := db.Rebuild(t.Context(), func(done, total int64) { calls, last = calls+1, done; _ = total }); err != nil || calls < 3 ||
+	if err := errors.Join(db.Empty(t.Context()), db.Index(t.Context(),
+		func(done, total int64) { calls, last = calls+1, done; _ = total })); err != nil || calls < 3 ||
 		last != 1500 {
 		t.Fatalf("rebuilt: %v, told %d times, %d at last", err, calls, last)
 	}
@@ -189,11 +190,11 @@ func TestRebuildInterrupted(t *testing.T) {
 	db := openWords(t, path)
 	saveMessages(t, db, 0, 1200)
 	ctx, stop := context.WithCancel(t.Context())
-	err := db.Rebuild(ctx, func(done, total int64) {
+	err := errors.Join(db.Empty(ctx), db.Index(ctx, func(done, total int64) {
 		if done >= 400 {
 			stop()
 		}
-	})
+	}))
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -277,7 +278,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 	db := openWords(t, path)
 	saveMessages(t, db, 0, 1200)
 	ctx, stop := context.WithCancel(t.Context())
-	if err := db.Rebuild(ctx, func(int64, int64) { stop() }); !errors.Is(err, context.Canceled) {
+	if err := errors.Join(db.Empty(ctx), db.Index(ctx, func(int64, int64) { stop() })); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

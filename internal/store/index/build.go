@@ -49,23 +49,8 @@ func errIndexing(c *sqlite.Conn, at int64) error {
 	return fmt.Errorf("%w: %d of %d", understudy.ErrIndexing, min(at, total), total)
 }
 
-// Rebuild empties the indexes of terms and words and fills them anew, in small
-// transactions beside everything else; places are kept. Until it is done
-// questions that need them are ErrIndexing. Broken off, it is finished by
-// Index. progress may be nil.
-func (b Builder) Rebuild(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := b.x.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if err = b.x.empty(ctx); err == nil {
-		err = b.x.build(ctx, progress)
-	}
-	return sqlite.Failed(true, err, "rebuild the indexes")
-}
-
-// Empty is the first half of Rebuild, Index the other.
+// Empty empties the indexes of terms and words; places are kept. Until Index has
+// filled them anew questions that need them are ErrIndexing.
 func (b Builder) Empty(ctx context.Context) error {
 	leave, err := b.x.pool.Begin()
 	if err != nil {
@@ -82,7 +67,7 @@ func (x *Index) empty(ctx context.Context) error {
 }
 
 // Index fills what an index lacks: after the spec has changed what is text or can
-// be asked for, or when a Rebuild was broken off; most often nothing. It may be
+// be asked for, or when filling was broken off; most often nothing. It may be
 // broken off and goes on where it was. progress may be nil.
 func (b Builder) Index(ctx context.Context, progress func(done, total int64)) error {
 	leave, err := b.x.pool.Begin()
