@@ -22,12 +22,12 @@ var imports = map[string]string{
 		"internal/diagnostics/profile internal/feed internal/frontend internal/jobs internal/proxy internal/query " +
 		"internal/search internal/store internal/store/contents internal/store/erase internal/store/intents " +
 		"internal/viewer internal/viewer/page kit/accesslog kit/dispatch kit/jsonspan kit/limiter kit/onlinestat " +
-		"kit/semaphore kit/suggest mirror mirror/shadow request spec upstream upstream/throttle",
+		"kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
 	"internal/callers":             ". kit/accesslog spec",
 	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror mirror/shadow spec upstream",
 	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
 	"internal/datadir":             "",
-	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/jsonhttp",
+	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/feed":                ". internal/access kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token request spec",
 	"internal/frontend":            "internal/config",
@@ -87,7 +87,7 @@ var imports = map[string]string{
 	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/plan " +
 		"kit/accesslog kit/httprange request spec",
 	"internal/viewer/list": ". internal/access internal/query internal/viewer/page internal/viewer/plan kit/cycle kit/jsonspan " +
-		"kit/limiter spec",
+		"kit/limiter request spec",
 	"internal/viewer/page": ". internal/access internal/query internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
 		"kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/plan": ". spec",
@@ -98,7 +98,7 @@ var imports = map[string]string{
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"mirror/hints":               "spec",
 	"mirror/media":               ". request spec",
-	"mirror/shadow":              ". kit/jsonspan kit/suggest spec",
+	"mirror/shadow":              ". kit/jsonspan kit/suggest request spec",
 	"mirror/warm":                ". spec",
 	"mirror/writes":              ".",
 	"request":                    ". internal/query spec",

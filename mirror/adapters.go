@@ -194,8 +194,8 @@ func (m *Mirror) SetChecks(source string, perMinute float64) error {
 	return m.shadow.SetChecks(source, perMinute)
 }
 
-// Fidelity is how the lists of a source are answered (shadow.Reads.Fidelity).
-func (m *Mirror) Fidelity(source string) []shadow.Fidelity { return m.shadow.Fidelity(source) }
+// Scores are how the lists of a source are answered (shadow.Reads.Scores).
+func (m *Mirror) Scores(source string) []request.ListScore { return m.shadow.Scores(source) }
 
 // mediaMirror is the mirror as its cache of contents needs it.
 type mediaMirror struct{ *filler }

@@ -77,8 +77,8 @@ func TestRowsOfTheirOwn(t *testing.T) {
 		want(t, s.get(t, of), request.Stale, "") // what is held, and upstream is asked behind it
 		time.Sleep(time.Minute)
 		want(t, s.get(t, of), request.Composed, "composed")
-		for _, f := range s.Fidelity("twilio") {
-			if f.Path == of.List.Path && (f.All != 2 || f.Equal != 2) {
+		for _, f := range s.Scores("twilio") {
+			if f.Path == of.List.Path && (f.Samples != 2 || f.Equal != 2) {
 				t.Errorf("what upstream said was compared: %+v", f)
 			}
 		}

@@ -16,15 +16,15 @@ import (
 )
 
 // ofCalls are the figures of the first list of calls.
-func (s *stage) ofCalls(t testing.TB) shadow.Fidelity {
+func (s *stage) ofCalls(t testing.TB) *request.ListScore {
 	t.Helper()
-	for _, f := range s.Fidelity("twilio") {
+	for _, f := range s.Scores("twilio") {
 		if f.Kind == "calls" {
-			return f
+			return &f
 		}
 	}
 	t.Fatal("nothing is known of calls")
-	return shadow.Fidelity{}
+	return nil
 }
 
 // fresh reads what upstream says now.
@@ -51,11 +51,11 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
 		s.samples(t, c, shadow.Enough-1)
-		if f := s.ofCalls(t); f.First != shadow.Upstream || f.Equal != shadow.Enough-1 || f.All != shadow.Enough-1 || f.Differing != 0 {
+		if f := s.ofCalls(t); f.RecordsFirst() || f.Equal != shadow.Enough-1 || f.Samples != shadow.Enough-1 || f.Differing != 0 {
 			t.Fatalf("after %d: %+v", shadow.Enough-1, f)
 		}
 		s.samples(t, c, 1)
-		if f := s.ofCalls(t); f.First != shadow.Records || f.Set != shadow.Auto {
+		if f := s.ofCalls(t); !f.RecordsFirst() || f.Pinned() {
 			t.Fatalf("after %d: %+v", shadow.Enough, f)
 		}
 		time.Sleep(time.Hour)
@@ -71,15 +71,15 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 			faithful(s.world, func(text string) string { return strings.Replace(text, `"page_size"`, `"size_page"`, 1) })
 		})
 		read := int64(0)
-		for ; s.ofCalls(t).First == shadow.Records && read < 20_000; read++ {
+		for ; s.ofCalls(t).RecordsFirst() && read < 20_000; read++ {
 			c.all(time.Now())
 			s.get(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+read%1000)))
 			time.Sleep(5 * time.Second) // a check, if there is one, is over
 			synctest.Wait()
 		}
 		f := s.ofCalls(t)
-		if f.First != shadow.Upstream || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" ||
-			f.At.IsZero() {
+		if f.RecordsFirst() || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" ||
+			f.DifferedAt.IsZero() {
 			t.Errorf("after %d reads: %+v", read, f)
 		}
 		if _, by := s.since(n); by[request.Check] != 1 {
@@ -132,25 +132,25 @@ func TestWhatMovedIsNoDifference(t *testing.T) {
 		// What is not covered is no sample.
 		c.none("behind")
 		s.fresh(t, s.newest(t))
-		if f := s.ofCalls(t); f.All != 1 {
+		if f := s.ofCalls(t); f.Samples != 1 {
 			t.Errorf("%+v", f)
 		}
 		// Nor is a page by its number.
 		c.all(time.Now())
 		s.fresh(t, s.target(t, "Calls.json", "PageSize=3&Page=1"))
-		if f := s.ofCalls(t); f.All != 1 {
+		if f := s.ofCalls(t); f.Samples != 1 {
 			t.Errorf("%+v", f)
 		}
 		// Nor one that nobody read.
 		s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", "PageSize=4")})
 		synctest.Wait()
-		if f := s.ofCalls(t); f.All != 1 {
+		if f := s.ofCalls(t); f.Samples != 1 {
 			t.Errorf("%+v", f)
 		}
 		// A refusal is, upstream's own and ours are the same, and it says nothing of
 		// records: it is none of those in a row.
 		a := s.fresh(t, s.target(t, "Calls.json", "StartTime=never"))
-		if f := s.ofCalls(t); a.Page.Status != 400 || f.All != 2 || f.Equal != 1 {
+		if f := s.ofCalls(t); a.Page.Status != 400 || f.Samples != 2 || f.Equal != 1 {
 			t.Errorf("a refusal: %d, %+v", a.Page.Status, f)
 		}
 	})
@@ -189,7 +189,7 @@ func TestScoresOutliveTheProcess(t *testing.T) {
 			Coverage: c, Notes: s.memory}
 		s.start(t, o)
 		synctest.Wait()
-		if f := s.ofCalls(t); f.Equal != 20 || f.All != 20 {
+		if f := s.ofCalls(t); f.Equal != 20 || f.Samples != 20 {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -216,7 +216,7 @@ func TestScoresAreOfOneSpec(t *testing.T) {
 				s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Upstream: s.world}},
 					Store: s.store, Coverage: c, Notes: s.memory})
 				synctest.Wait()
-				if f := s.ofCalls(t); (f.All == 20) != (name == "") {
+				if f := s.ofCalls(t); (f.Samples == 20) != (name == "") {
 					t.Errorf("%+v", f)
 				}
 			})

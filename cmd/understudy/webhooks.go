@@ -9,8 +9,7 @@ import (
 	"io"
 	"net/http"
 	"text/tabwriter"
-
-	"understudy/internal/feed"
+	"understudy/request"
 )
 
 type hooksCmd struct {
@@ -29,17 +28,17 @@ func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	if c.Name != "" {
-		var one feed.HookStats
+		var one request.Webhook
 		body := struct {
 			After *int64 `json:"after,omitempty"`
 		}{c.After}
 		if err := here(run).ask(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
 			return err
 		}
-		return printHooks(p.stdout, []feed.HookStats{one})
+		return printHooks(p.stdout, []request.Webhook{one})
 	}
 	var all struct {
-		Webhooks []feed.HookStats `json:"webhooks"`
+		Webhooks []request.Webhook `json:"webhooks"`
 	}
 	if err := here(run).ask(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
 		return err
@@ -52,7 +51,7 @@ func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 }
 
 // printHooks writes a table.
-func printHooks(w io.Writer, all []feed.HookStats) error {
+func printHooks(w io.Writer, all []request.Webhook) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "WEBHOOK\tSOURCE\tSTATE\tAFTER\tBEHIND\tDELIVERED\tWHY")
 	for _, s := range all {

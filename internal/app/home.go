@@ -9,7 +9,6 @@ import (
 
 	"understudy/internal/viewer/page"
 	"understudy/kit/onlinestat"
-	"understudy/mirror/shadow"
 )
 
 // countTime bounds reading the counts for a page.
@@ -31,7 +30,7 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 		DropIn:    h.Address(source),
 	}
 	s.OurTimes, s.TheirTimes, s.Times = h.viewerTimes(source)
-	lists := h.mirror.Fidelity(source)
+	lists := h.mirror.Scores(source)
 	kinds, err := h.db.Kinds(ctx, source)
 	if err != nil && !h.uncounted.Swap(true) {
 		h.log.Error("home page: counts", "err", err)
@@ -39,34 +38,16 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 		h.uncounted.Store(false)
 	}
 	for _, k := range kinds {
-		held := page.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: viewerLists(lists, k.Kind)}
+		held := page.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: scoresOf(lists, k.Kind)}
 		h.walkHeld(ctx, source, k.Kind, &held)
 		s.Kinds[k.Kind] = held
 	}
 	for _, w := range h.feed.Webhooks() {
-		if w.Source != source {
-			continue
+		if w.Source == source {
+			s.Webhooks = append(s.Webhooks, w)
 		}
-		hook := page.Webhook{Name: w.Name, State: w.State, Why: w.Why, Behind: w.Behind}
-		if w.Failing != nil {
-			hook.Since = *w.Failing
-		}
-		s.Webhooks = append(s.Webhooks, hook)
 	}
 	return s
-}
-
-// viewerLists are the same as people see them.
-func viewerLists(all []shadow.Fidelity, kind string) (out []page.HeldList) {
-	for _, f := range all {
-		if f.Kind == kind && (f.All > 0 || f.First != shadow.Upstream || f.Set != shadow.Auto) {
-			out = append(out, page.HeldList{
-				Path: f.Path, Title: f.Title, Records: f.First == shadow.Records, Pinned: f.Set != shadow.Auto,
-				Equal: f.Equal, Enough: shadow.Enough, Samples: f.All, Differing: f.Differing, Field: f.Field, Where: f.Where, Differed: f.At,
-			})
-		}
-	}
-	return out
 }
 
 // walkHeld adds the same to what people see.

@@ -15,7 +15,6 @@ import (
 	"understudy/kit/limiter"
 	"understudy/kit/onlinestat"
 	"understudy/mirror"
-	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/upstream/throttle"
 )
@@ -76,9 +75,9 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 			kind.Records = k.Records
 			held[k.Kind] = kind
 		}
-		lists := h.mirror.Fidelity(src.Name)
+		lists := h.mirror.Scores(src.Name)
 		for name, kind := range held {
-			kind.Lists = listFigures(lists, name)
+			kind.Lists = scoresOf(lists, name)
 			if err := h.walkStats(ctx, src.Name, name, &kind); err != nil {
 				return s, err
 			}
@@ -96,7 +95,7 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	if s.Jobs, err = h.jobStats(ctx); err != nil {
 		return s, err
 	}
-	s.Webhooks = h.webhookStats()
+	s.Webhooks = h.feed.Webhooks()
 	return s, nil
 }
 
@@ -186,17 +185,12 @@ func processNow() diagnostics.Process {
 	return p
 }
 
-// listFigures are the lists of a kind of which something is known, or that are
-// not answered as usual.
-func listFigures(all []shadow.Fidelity, kind string) (out []diagnostics.List) {
-	for _, f := range all {
-		if f.Kind != kind || f.All == 0 && f.First == shadow.Upstream && f.Set == shadow.Auto {
-			continue
+// scoresOf are the lists of a kind of which there is anything to tell.
+func scoresOf(all []request.ListScore, kind string) (out []request.ListScore) {
+	for _, s := range all {
+		if s.Kind == kind && s.Known() {
+			out = append(out, s)
 		}
-		out = append(out, diagnostics.List{
-			Path: f.Path, Answers: string(f.Set), First: string(f.First), Equal: f.Equal, Enough: shadow.Enough,
-			Samples: f.All, Differing: f.Differing, Field: f.Field, Where: f.Where, DifferedAt: known(f.At),
-		})
 	}
 	return out
 }
@@ -215,13 +209,6 @@ func (h figures) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
 func (h figures) feedLoad() diagnostics.Limit {
 	s := h.feed.Stats()
 	return diagnostics.Limit{Limit: int64(s.Limit), Now: int64(s.Subscribers), Refused: s.Refused, Dropped: s.Stalled}
-}
-
-func (h figures) webhookStats() (all []diagnostics.Webhook) {
-	for _, s := range h.feed.Webhooks() {
-		all = append(all, diagnostics.Webhook(s))
-	}
-	return all
 }
 
 // erasingStats is what waits to be erased.

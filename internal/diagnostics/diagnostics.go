@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/diagnostics/profile"
+	"understudy/request"
 )
 
 // Snapshot is the state of the process at one moment. Its JSON is /-/stats. Names
@@ -29,7 +30,7 @@ type Snapshot struct {
 	Media    Media             `json:"media"`
 	Settings Settings          `json:"settings"`
 	Jobs     Jobs              `json:"jobs"`
-	Webhooks []Webhook         `json:"webhooks,omitempty"`
+	Webhooks []request.Webhook `json:"webhooks,omitempty"`
 	Erasing  Waiting           `json:"erasing"` // listed and not erased yet
 }
 
@@ -81,19 +82,6 @@ type Jobs struct {
 	Again     int64  `json:"again"` // runs after which the job waits again
 	Lost      int64  `json:"lost"`  // leases
 	Trouble   string `json:"trouble,omitempty"`
-}
-
-// Webhook is the state of one webhook.
-type Webhook struct {
-	Name      string     `json:"name"`
-	Source    string     `json:"source"`
-	State     string     `json:"state"` // ok, failing, paused
-	Why       string     `json:"why,omitempty"`
-	Failing   *time.Time `json:"failing_since,omitempty"`
-	After     int64      `json:"after"`     // everything up to this change is delivered
-	Behind    int64      `json:"behind"`    // changes after it, wanted or not
-	Delivered int64      `json:"delivered"` // changes, ever
-	At        *time.Time `json:"delivered_at,omitempty"`
 }
 
 // Limit is one bound: its value, how much of it is in use, and how often it was
@@ -222,24 +210,10 @@ type Kind struct {
 	Why      string `json:"why,omitempty"` // why it is not, of a kind that is synced
 	// CaughtUpTo is when its newest page was read. Of a kind that is synced, no older
 	// record is missing.
-	CaughtUpTo *time.Time `json:"caught_up_to,omitempty"`
-	Swept      *time.Time `json:"swept,omitempty"` // every part of it was walked since
-	Sync       *Sync      `json:"sync,omitempty"`  // of a kind that is synced
-	Lists      []List     `json:"lists,omitempty"` // those whose agreement with upstream was measured
-}
-
-// List is how one list is answered, and how often records agreed with upstream.
-type List struct {
-	Path       string     `json:"path"`                  // as the spec has it
-	Answers    string     `json:"answers"`               // the setting: auto, upstream, records
-	First      string     `json:"first"`                 // what is asked first now: upstream, records
-	Equal      int64      `json:"equal"`                 // samples in a row without a difference
-	Enough     int64      `json:"enough"`                // so many of them make it records first
-	Samples    int64      `json:"samples"`               // all
-	Differing  int64      `json:"differing"`             // of these
-	Field      string     `json:"field,omitempty"`       // that differed last
-	Where      string     `json:"where,omitempty"`       // it stood
-	DifferedAt *time.Time `json:"differed_at,omitempty"` // it did
+	CaughtUpTo *time.Time          `json:"caught_up_to,omitempty"`
+	Swept      *time.Time          `json:"swept,omitempty"` // every part of it was walked since
+	Sync       *Sync               `json:"sync,omitempty"`  // of a kind that is synced
+	Lists      []request.ListScore `json:"lists,omitempty"` // those whose agreement with upstream was measured
 }
 
 // Sync is how far a walk over a whole kind has come, in records.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -112,7 +113,7 @@ func TestStatsCountNothingHidden(t *testing.T) {
 	d := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) {
 			return Snapshot{
-				Webhooks: []Webhook{{Name: "crm", After: 4711}}, Erasing: Waiting{Records: 4711},
+				Webhooks: []request.Webhook{{Name: "crm", After: 4711}}, Erasing: Waiting{Records: 4711},
 				Sources: map[string]Source{"web": {State: "ok", Kinds: kinds},
 					"other": {State: "down", Kinds: map[string]Kind{"calls": {Records: 4711}}}},
 			}, nil

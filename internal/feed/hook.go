@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -261,22 +262,9 @@ func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 	return nil
 }
 
-// HookStats are the state of a webhook.
-type HookStats struct {
-	Name      string     `json:"name"`
-	Source    string     `json:"source"`
-	State     string     `json:"state"` // ok, failing, paused
-	Why       string     `json:"why,omitempty"`
-	Failing   *time.Time `json:"failing_since,omitempty"`
-	After     int64      `json:"after"`     // everything up to this change is delivered
-	Behind    int64      `json:"behind"`    // changes after it, wanted or not
-	Delivered int64      `json:"delivered"` // changes, ever
-	At        *time.Time `json:"delivered_at,omitempty"`
-}
-
 // Webhooks are all of them, by name.
-func (f *Feed) Webhooks() []HookStats {
-	all := []HookStats{}
+func (f *Feed) Webhooks() []request.Webhook {
+	all := []request.Webhook{}
 	for _, one := range f.hooks.all() {
 		one.mu.Lock()
 		s := one.state
@@ -285,9 +273,9 @@ func (f *Feed) Webhooks() []HookStats {
 		r.mu.Lock()
 		head := r.head
 		r.mu.Unlock()
-		stats := HookStats{
+		stats := request.Webhook{
 			Name: one.Name, Source: one.Source, State: "ok", Why: s.Error, After: s.After, Behind: max(head-s.After, 0),
-			Delivered: s.Delivered, Failing: known(s.Failing), At: known(s.At),
+			Delivered: s.Delivered, Failing: s.Failing, At: s.At,
 		}
 		switch {
 		case s.Paused != "":
@@ -298,13 +286,6 @@ func (f *Feed) Webhooks() []HookStats {
 		all = append(all, stats)
 	}
 	return all
-}
-
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // errPaused ends a delivery that must not be tried again.

@@ -21,6 +21,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"understudy"
+	"understudy/request"
 	"understudy/spec"
 )
 
@@ -150,7 +151,7 @@ func (f *Feed) from(t testing.TB, after int64) {
 	}
 }
 
-func (f *Feed) stat(t testing.TB) HookStats {
+func (f *Feed) stat(t testing.TB) request.Webhook {
 	t.Helper()
 	all := f.Webhooks()
 	if len(all) != 1 {
@@ -176,7 +177,7 @@ func TestDelivery(t *testing.T) {
 	if got := to.all(); len(got) != 1 || !slices.Equal(got[0].changes, want) || got[0].next != 8.0 {
 		t.Errorf("got %v, want %q", got, want)
 	}
-	if s := f.stat(t); s.State != "ok" || s.After != 8 || s.Delivered != 8 || s.At == nil {
+	if s := f.stat(t); s.State != "ok" || s.After != 8 || s.Delivered != 8 || s.At.IsZero() {
 		t.Errorf("stats %+v", s)
 	}
 	if err := f.Deliver(t.Context(), task{"nobody"}); err != nil {
@@ -241,7 +242,7 @@ func TestDeliveryIsTriedAgain(t *testing.T) {
 		c.step(time.Minute)
 		tab.put("twilio", came("calls", fmt.Sprint("CX", i))) // must not become part of the batch
 	}
-	if s := f.stat(t); s.State != "failing" || s.Why != "answered 404" || s.After != 6 || c.read().Sub(*s.Failing) != 3*time.Minute {
+	if s := f.stat(t); s.State != "failing" || s.Why != "answered 404" || s.After != 6 || c.read().Sub(s.Failing) != 3*time.Minute {
 		t.Errorf("stats %+v", s)
 	}
 	// Another process goes on with the same batch.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"understudy/kit/jsonhttp"
+	"understudy/request"
 )
 
 // maxCommand bounds the body of a command, in bytes.
@@ -19,7 +20,7 @@ func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	jsonhttp.Write(w, http.StatusOK, struct {
-		Webhooks []HookStats `json:"webhooks"`
+		Webhooks []request.Webhook `json:"webhooks"`
 	}{f.Webhooks()})
 }
 

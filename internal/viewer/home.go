@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/request"
 )
 
 // homePage is what home.html shows: the jobs, and each source, are parts.
@@ -113,8 +114,8 @@ func (q homeView) sourceView(s *plan.Source, snap page.Snapshot) sourceView {
 }
 
 // webhook says how a receiver of changes does.
-func (q homeView) webhook(w page.Webhook) webhookView {
-	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.Moment(w.Since), Behind: w.Behind}
+func (q homeView) webhook(w request.Webhook) webhookView {
+	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.Moment(w.Failing), Behind: w.Behind}
 	switch w.State {
 	case "ok":
 		out.Tone = "good"

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/viewer/page"
+	"understudy/request"
 	"understudy/spec"
 )
 
@@ -180,7 +181,8 @@ func TestSyncs(t *testing.T) {
 			s.Kinds["messages"] = page.Held{Records: 1204, Why: "backfill runs", Running: true, Done: 1204, Total: 10000, ETA: 4 * time.Minute}
 			s.Kinds["conferences"] = page.Held{Records: 12, Why: "not swept for 26 h"}
 			s.Kinds["queues"] = page.Held{Records: 3, Running: true, Done: 3}
-			s.Webhooks = []page.Webhook{{Name: "crm", State: "paused", Why: "The receiver answers 500.", Since: noon.Add(-time.Hour), Behind: 1300},
+			s.Webhooks = []request.Webhook{{Name: "crm", State: "paused", Why: "The receiver answers 500.", Failing: noon.Add(-time.Hour),
+				Behind: 1300},
 				{Name: "audit", State: "ok"}, {Name: "late", State: "failing"}}
 			return s
 		}

@@ -11,9 +11,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"understudy"
+	"understudy/request"
 	"understudy/spec"
 )
 
@@ -32,53 +32,37 @@ type agreement struct {
 	Spec      string     `json:"spec,omitempty"` // as it was then (printOf)
 }
 
-// Fidelity is how one list of a source is answered and how well records tell
-// what upstream says.
-type Fidelity struct {
-	Kind, Path, Title string
-	Set               Answers // as the settings say
-	First             Answers // what is asked first now: Upstream or Records
-
-	Equal     int64 // samples in a row without a difference, up to now; with Enough records are asked first
-	All       int64 // samples
-	Differing int64 // of these
-	// Of the last that differed: the field, or what else in parentheses; where
-	// it stood; when. Field "": there was none.
-	Field, Where string
-	At           time.Time
-}
-
-// Fidelity is how the lists of a source are answered, in the order of its spec;
+// Scores are how the lists of a source are answered, in the order of its spec;
 // those of a kind without records are left out.
-func (r *Reads) Fidelity(source string) []Fidelity {
+func (r *Reads) Scores(source string) []request.ListScore {
 	ls := r.sources[source]
 	if ls == nil {
 		return nil
 	}
-	var out []Fidelity
+	var out []request.ListScore
 	for _, k := range ls.src.Spec.Kinds {
 		for _, list := range k.Lists {
 			if l := ls.lists[list]; l != nil {
-				out = append(out, l.fidelity())
+				out = append(out, l.score())
 			}
 		}
 	}
 	return out
 }
 
-func (l *List) fidelity() Fidelity {
+func (l *List) score() request.ListScore {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := Fidelity{
-		Kind: l.kind.Name, Path: l.list.Path, Title: l.list.Title, First: Upstream,
-		Equal: l.agreement.Equal, All: l.agreement.All, Differing: l.agreement.Differing,
-		Field: l.agreement.Last.Field, Where: l.agreement.Last.Where, At: l.agreement.Last.At,
-	}
-	f.Set, _ = l.set.Load().(Answers)
+	set, _ := l.set.Load().(Answers)
+	first := Upstream
 	if l.RecordsFirst() {
-		f.First = Records
+		first = Records
 	}
-	return f
+	a := &l.agreement
+	return request.ListScore{
+		Kind: l.kind.Name, Path: l.list.Path, Title: l.list.Title, Answers: string(set), First: string(first), Equal: a.Equal, Enough: Enough,
+		Samples: a.All, Differing: a.Differing, Field: a.Last.Field, Where: a.Last.Where, DifferedAt: a.Last.At.UTC(),
+	}
 }
 
 // count takes a sample in; a zero difference means equal. An equal refusal says

@@ -10,6 +10,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/request"
 )
 
 // provenance is what a list says of its own answer.
@@ -39,13 +40,13 @@ func (q listing) provenance() *provenance {
 }
 
 // fidelity says what is asked first, and what comparing both has shown.
-func (q listing) fidelity(c *provenance, l page.HeldList) {
+func (q listing) fidelity(c *provenance, l request.ListScore) {
 	switch {
-	case l.Records && l.Pinned:
+	case l.RecordsFirst() && l.Pinned():
 		c.First = "Records are asked first, as the settings say."
-	case l.Records:
+	case l.RecordsFirst():
 		c.First = "Records are asked first: they have proven to say what " + q.Source.Spec.Title + " says."
-	case l.Pinned:
+	case l.Pinned():
 		c.First = q.Source.Spec.Title + " is asked first, as the settings say."
 	default:
 		c.First = q.Source.Spec.Title + " is asked first, until records have said the same " + page.Thousands(l.Enough) + " times in a row."
@@ -71,7 +72,7 @@ func (q listing) fidelity(c *provenance, l page.HeldList) {
 	if q.Level(q.Kind, l.Field) == access.See {
 		c.Differed += " in " + l.Field
 	}
-	if when := q.Moment(l.Differed); when != nil {
+	if when := q.Moment(l.DifferedAt); when != nil {
 		c.Differed += ", " + when.Text
 	}
 	c.Differed += "."

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy/internal/viewer/plan"
+	"understudy/request"
 )
 
 // bannerAge is how old what a page says of a source or of the jobs may be.
@@ -86,8 +87,8 @@ type Snapshot struct {
 	Why       string // one sentence, without secrets
 	Since     time.Time
 	NextProbe time.Time
-	Kinds     map[string]Held // by kind
-	Webhooks  []Webhook       // shown to those who see everything
+	Kinds     map[string]Held   // by kind
+	Webhooks  []request.Webhook // shown to those who see everything
 
 	Answers
 	Latencies
@@ -130,32 +131,9 @@ type Held struct {
 	// when none does, Total 0 when upstream does not tell.
 	Running     bool
 	Done, Total int64
-	Walk        string        // which walk of how many, "1 of 2"; "" = the only one
-	ETA         time.Duration // how long it may still take; 0 = not known
-	Lists       []HeldList    // those of which it is known how well records tell what upstream says
-}
-
-// HeldList is how one list of a kind is answered, and how well records tell what
-// upstream says.
-type HeldList struct {
-	Path, Title string // as the spec has them
-	Records     bool   // it is made from records before upstream is asked
-	Pinned      bool   // the settings say so, or that it is not
-	// Equal samples in a row were without a difference; with Enough of them it
-	// turns to records first.
-	Equal, Enough      int64
-	Samples, Differing int64
-	Field, Where       string    // what differed last, and where; "" = nothing ever did
-	Differed           time.Time // when
-}
-
-// Webhook is one receiver of changes.
-type Webhook struct {
-	Name   string
-	State  string // "ok", "retrying" or "paused"
-	Why    string // one sentence, without secrets
-	Since  time.Time
-	Behind int64 // changes it has not had yet
+	Walk        string              // which walk of how many, "1 of 2"; "" = the only one
+	ETA         time.Duration       // how long it may still take; 0 = not known
+	Lists       []request.ListScore // those of which it is known how well records tell what upstream says
 }
 
 // Work counts the jobs.

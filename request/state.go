@@ -1,0 +1,47 @@
+// State: what mirror and feed tell frontends about themselves.
+
+package request
+
+import "time"
+
+// ListScore is how one list of a source is answered, and how often records agreed
+// with upstream. Its JSON is part of /-/stats: names are only added.
+type ListScore struct {
+	Kind       string    `json:"-"`
+	Title      string    `json:"-"`                    // in words, as the spec has it
+	Path       string    `json:"path"`                 // as the spec has it
+	Answers    string    `json:"answers"`              // the setting: auto, upstream, records
+	First      string    `json:"first"`                // what is asked first now: upstream, records
+	Equal      int64     `json:"equal"`                // samples in a row without a difference
+	Enough     int64     `json:"enough"`               // so many of them make it records first
+	Samples    int64     `json:"samples"`              // all
+	Differing  int64     `json:"differing"`            // of these
+	Field      string    `json:"field,omitempty"`      // that differed last, or what else in parentheses
+	Where      string    `json:"where,omitempty"`      // it stood
+	DifferedAt time.Time `json:"differed_at,omitzero"` // it did; zero: it never did
+}
+
+// RecordsFirst reports whether the list is made from records before upstream is
+// asked.
+func (s *ListScore) RecordsFirst() bool { return s.First == "records" }
+
+// Pinned reports whether the settings say what is asked first.
+func (s *ListScore) Pinned() bool { return s.Answers != "auto" }
+
+// Known reports whether there is anything to tell: a sample, or another order
+// than the usual one.
+func (s *ListScore) Known() bool { return s.Samples > 0 || s.RecordsFirst() || s.Pinned() }
+
+// Webhook is the state of one webhook. Its JSON is part of /-/stats and of
+// /-/webhooks: names are only added.
+type Webhook struct {
+	Name      string    `json:"name"`
+	Source    string    `json:"source"`
+	State     string    `json:"state"` // ok, failing, paused
+	Why       string    `json:"why,omitempty"`
+	Failing   time.Time `json:"failing_since,omitzero"`
+	After     int64     `json:"after"`     // everything up to this change is delivered
+	Behind    int64     `json:"behind"`    // changes after it, wanted or not
+	Delivered int64     `json:"delivered"` // changes, ever
+	At        time.Time `json:"delivered_at,omitzero"`
+}
