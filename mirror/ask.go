@@ -20,14 +20,13 @@ func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
 	}
-	rd.prepareFallback(ctx, r)
 	f, joined, err := rd.joinFor(ctx, r)
 	if err != nil {
 		return rd.unjoined(ctx, r, err)
 	}
 	a, err := rd.wait(ctx, r, f, joined)
-	if joined && f.completed() && f.err != nil && !r.hasFallback() &&
-		(errors.As(err, new(*overQuotaError)) || (!f.patient || !f.deadline.IsZero()) && errors.Is(err, understudy.ErrUnavailable)) {
+	if joined && f.completed() && f.err != nil &&
+		(errors.As(err, new(*overQuotaError)) || f.hurried() && errors.Is(err, understudy.ErrUnavailable)) && !rd.hasFallback(ctx, r) {
 		// What was joined was begun with less patience than this reader has, or
 		// ended by the filler that had to weigh it.
 		if f, joined, err = rd.joinFor(ctx, r); err != nil {
@@ -48,7 +47,7 @@ func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request
 	switch {
 	case errors.Is(err, errCompleted):
 		return rd.searchAgain(ctx, r)
-	case errors.As(err, &busy) && r.hasFallback():
+	case errors.As(err, &busy) && rd.hasFallback(ctx, r):
 		return rd.fallback(ctx, r, busy, err)
 	}
 	r.source.counts.failed.Add(1)
@@ -58,7 +57,7 @@ func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request
 func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
 	// What is never held was completed for those who waited for it alone.
 	direct := within(&r.Request) == 0 || r.kind.name == ""
-	want := fetchOptions{reason: request.Waiting, patient: !r.hasFallback(), direct: direct, flow: r.Flow}
+	want := fetchOptions{reason: request.Waiting, direct: direct, flow: r.Flow, patient: func() bool { return !rd.hasFallback(ctx, r) }}
 	want.deadline, _ = ctx.Deadline()
 	if r.held.page != nil {
 		want.since = r.held.page.At
@@ -76,40 +75,40 @@ func (rd *reader) searchAgain(ctx context.Context, r *reading) (*request.Respons
 
 // wait waits for the flight and leaves it.
 func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
-	var tried <-chan struct{}
-	var late <-chan time.Time
-	if r.hasFallback() {
-		timer := time.NewTimer(rd.ages().Wait)
-		defer timer.Stop()
-		tried, late = f.tried, timer.C
-	}
+	timer := time.NewTimer(rd.ages().Wait)
+	defer timer.Stop()
+	tried, late := f.tried, timer.C
 	keep := false
 	defer func() { rd.releaseReader(f, r.Flow, keep) }()
-	select {
-	case <-f.done:
-		return rd.answerOf(ctx, r, f, joined)
-	case <-f.offered:
-		if !f.completed() {
-			keep = true
-			return rd.answerWith(r, f, f.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
+	for {
+		var why *understudy.UpstreamError
+		err := error(errSlow)
+		select {
+		case <-f.done:
+			return rd.answerOf(ctx, r, f, joined)
+		case <-f.offered:
+			if !f.completed() {
+				keep = true
+				return rd.answerWith(r, f, f.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
+			}
+			return rd.answerOf(ctx, r, f, joined)
+		case <-tried:
+			why, err = f.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.failure)
+		case <-late:
+		case <-ctx.Done():
+			err = fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err())
 		}
-		return rd.answerOf(ctx, r, f, joined)
-	case <-tried:
-		keep = true
-		return rd.fallback(ctx, r, f.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.failure))
-	case <-late:
-		keep = true
-		return rd.fallback(ctx, r, nil, errSlow)
-	case <-ctx.Done():
+		switch left := ctx.Err(); {
+		case left != nil && f.completed():
+			return rd.answerOf(ctx, r, f, joined)
+		case !errors.Is(left, context.Canceled) && rd.hasFallback(ctx, r):
+			keep = true
+			return rd.fallback(ctx, r, why, err)
+		case left != nil:
+			return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, left)
+		}
+		tried, late = nil, nil // upstream is all there is
 	}
-	switch {
-	case f.completed():
-		return rd.answerOf(ctx, r, f, joined)
-	case r.hasFallback() && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		keep = true
-		return rd.fallback(ctx, r, nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err()))
-	}
-	return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err())
 }
 
 // errSlow: upstream has not answered in time, and what there was instead is gone.
@@ -120,7 +119,7 @@ func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bo
 	switch {
 	case f.err == nil:
 		return rd.fetched(r, f, joined), nil
-	case !r.hasFallback() || errors.Is(f.err, understudy.ErrClosed):
+	case errors.Is(f.err, understudy.ErrClosed) || !rd.hasFallback(ctx, r):
 		return nil, f.err
 	}
 	var why *understudy.UpstreamError

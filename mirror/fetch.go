@@ -15,8 +15,8 @@ import (
 // fetchOptions are the options of a fetch.
 type fetchOptions struct {
 	reason  request.Reason
-	patient bool // nothing is held
-	direct  bool // what has completed already will not do
+	patient func() bool // the reader has no other answer; nil: no reader began it
+	direct  bool        // what has completed already will not do
 	// since is when upstream gave what the reader found; what completed after it
 	// looked is told by errCompleted instead of being fetched again.
 	since    time.Time
@@ -57,7 +57,7 @@ func (fs *flights) runFlight(f *flight) {
 func (fs *flights) fetchFor(f *flight) request.Fetch {
 	e := request.Fetch{
 		Target: f.target, Reason: f.reason, Generation: f.generation,
-		Promote: f.promote, Patient: f.patient,
+		Promote: f.promote, Patient: f.waits,
 		Flow: f.flow, Queue: fs.ages().Wait, By: f.deadline,
 		Tried: f.failed,
 	}
@@ -68,6 +68,21 @@ func (fs *flights) fetchFor(f *flight) request.Fetch {
 		e.Retry = fs.ages().Wait
 	}
 	return e
+}
+
+// waits reports whether it waits while the source is down, and notes when not.
+func (f *flight) waits() bool {
+	waits := f.patient != nil && f.patient()
+	if !waits {
+		f.hasty.Store(true)
+	}
+	return waits
+}
+
+// hurried reports whether it may have failed where one that a reader without any
+// other answer begins goes on.
+func (f *flight) hurried() bool {
+	return f.reason != request.Waiting || f.hasty.Load() || !f.deadline.IsZero()
 }
 
 // failed hears of failed tries, from upstream's goroutine; the first one counts.

@@ -63,7 +63,7 @@ type origin struct {
 	generation  int64 // of the kind when it began
 	counter     int64 // the kind's counter of changes when it began
 	forgets     int64 // likewise
-	patient     bool
+	patient     func() bool
 	filled      bool         // begun by Fill
 	recordsOnly bool         // for its records only: it is on no list and no reader joins it
 	reservation *reservation // nil: what it brings is not weighed
@@ -80,6 +80,7 @@ type signals struct {
 	done    chan struct{}
 
 	firstTry sync.Once
+	hasty    atomic.Bool // it did not wait while the source was down
 
 	// What upstream gave, for readers that do not wait until it is saved.
 	offered chan struct{}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -107,8 +108,10 @@ type reading struct {
 	forced bool         // what is held is fresh, but not enough for the request
 	again  bool         // it looks for the second time
 
-	// What to answer besides: the list made from records, or upstream's own
-	// refusal.
+	// What to answer if upstream gives nothing: the list made from records, or
+	// upstream's own refusal. It is planned once, when it is needed.
+	planning         sync.Once
+	planned          bool // there is one of both
 	composedFallback *composePlan
 	refusal          *understudy.Page
 

@@ -163,7 +163,7 @@ func TestOutage(t *testing.T) {
 			}},
 		{name: "hard limit", age: twoDays, took: time.Second, err: understudy.ErrUnavailable,
 			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
-				if !f.Patient {
+				if !f.Patient() {
 					t.Error("nothing is held, yet the fetch has no patience")
 				}
 				time.Sleep(time.Second)
@@ -220,8 +220,8 @@ func TestRetriesGoOnBehind(t *testing.T) {
 		time.Sleep(time.Hour)
 		s.script(func() {
 			s.fetch = func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
-				if f.Retry != 8*time.Second || f.Patient {
-					t.Errorf("retry %v, patient %v", f.Retry, f.Patient)
+				if f.Retry != 8*time.Second || f.Patient() {
+					t.Errorf("retry %v, patient %v", f.Retry, f.Patient())
 				}
 				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 502})
 				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 503})

@@ -171,8 +171,29 @@ func (co *composer) good(r *reading, h *held, c *request.Coverage) bool {
 	return v == fresh || v == stale
 }
 
-// prepareFallback finds out whether records can answer if upstream does not.
+// hasFallback reports whether there is an answer though upstream gives none. What
+// is not held is planned by the first call, also after the reader's deadline. Many
+// may call it at once.
+func (co *composer) hasFallback(ctx context.Context, r *reading) bool {
+	if r.held.page != nil {
+		return true
+	}
+	co.prepareFallback(ctx, r)
+	return r.planned
+}
+
+// prepareFallback is planFallback, once.
 func (co *composer) prepareFallback(ctx context.Context, r *reading) {
+	r.planning.Do(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), co.ages().Wait)
+		defer cancel()
+		co.planFallback(ctx, r)
+		r.planned = r.composedFallback != nil || r.refusal != nil
+	})
+}
+
+// planFallback finds out whether records can answer if upstream does not.
+func (co *composer) planFallback(ctx context.Context, r *reading) {
 	if co.coverage == nil || r.kind.name == "" {
 		return
 	}
@@ -181,7 +202,7 @@ func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 		return
 	}
 	p, err := co.planFor(ctx, r)
-	if r.refusal = refusalOf(r.Target, err, r.now); err != nil || !r.trusted() {
+	if r.refusal = refusalOf(r.Target, err, co.now()); err != nil || !r.trusted() {
 		return
 	}
 	if rows := r.Target.List.Rows; rows != nil && rows.Own { // it may lack one
@@ -192,7 +213,7 @@ func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 			return
 		}
 	}
-	if age, sane := co.ages().age(r.now, p.coverage.At); sane && age < co.ages().Hard {
+	if age, sane := co.ages().age(co.now(), p.coverage.At); sane && age < co.ages().Hard {
 		r.composedFallback = p
 	}
 }
@@ -216,7 +237,7 @@ func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 		return nil // a list may filter by itself
 	}
 	c, whole := co.coverage.Covered(s.Name, r.kind.name, "", 0, 0)
-	if age, sane := co.ages().age(r.now, c.At); !whole || c.From != 0 || !sane || age >= co.ages().Hard || co.wroteSince(ctx, r.kind, &c) {
+	if age, sane := co.ages().age(co.now(), c.At); !whole || c.From != 0 || !sane || age >= co.ages().Hard || co.wroteSince(ctx, r.kind, &c) {
 		return nil
 	}
 	if rec, err := co.lookUp(ctx, s, sp, t.ID); rec != nil || err != nil {
@@ -237,15 +258,11 @@ func (r *reading) trusted() bool {
 	return r.Target.Whole() && l.Compared()
 }
 
-// hasFallback reports whether there is an answer if upstream gives none.
-func (r *reading) hasFallback() bool {
-	return r.held.page != nil || r.composedFallback != nil || r.refusal != nil
-}
-
 // fallback is the answer when upstream failed, or was too slow when why is nil:
 // what is held or what records tell, whichever is younger. err is what whoever
 // asks is told when there is neither.
 func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
+	rd.prepareFallback(ctx, r)
 	detail := "upstream slow"
 	if why != nil {
 		detail = why.Short()

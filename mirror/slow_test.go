@@ -111,3 +111,29 @@ func (s *slowSeek) Seek(ctx context.Context, q query.RecordQuery, yield func(que
 		return ctx.Err()
 	}
 }
+
+// What records tell is planned when upstream gives nothing, not beside every
+// request to it.
+func TestFallbackIsPlannedWhenNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7, pinned(shadow.Upstream)) // no samples are taken
+		planned := func() int {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.asked
+		}
+		before := planned()
+		s.get(t, s.target(t, "Calls.json", "Status=completed"))
+		if n := planned() - before; n != 0 {
+			t.Errorf("planned %d times for a list that upstream gave", n)
+		}
+		s.script(func() {
+			s.fail = func(int, request.Fetch) error { return &understudy.UpstreamError{Why: understudy.FailDown} }
+		})
+		before = planned()
+		a := s.get(t, s.target(t, "Calls.json", "Status=busy"))
+		if n := planned() - before; a.Outcome != request.Composed || n == 0 {
+			t.Errorf("without upstream %v, planned %d times", a.Outcome, n)
+		}
+	})
+}

@@ -41,10 +41,11 @@ type Fetch struct {
 	// Promote, when closed, makes the reason Waiting: a reader joined the fetch. May be
 	// nil.
 	Promote <-chan struct{}
-	// Patient: nothing is held. While the source is down the fetch waits for the next probe
-	// that is due within Retry and the context, instead of failing at once. With Retry 0
-	// the context alone bounds the wait.
-	Patient bool
+	// Patient reports whether the fetch, while the source is down, waits for the next probe
+	// that is due within Retry and the context, instead of failing at once: its reader has
+	// no other answer. With Retry 0 the context alone bounds the wait. It is called only
+	// while the source is down, from the fetching goroutine. nil: it does not wait.
+	Patient func() bool
 	// Retry is how long after the start another try may begin; 0 = one try.
 	Retry time.Duration
 	// Flow is an opaque tag. Waiting fetches of different flows take turns, so that many of

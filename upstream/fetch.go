@@ -193,7 +193,7 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 		if v.Err == nil {
 			return v.Probe, nil, nil
 		}
-		if !g.f.Patient || !waiting {
+		if !waiting || g.f.Patient == nil || !g.f.Patient() {
 			return false, v.Err, nil
 		}
 		left, worth := g.patience(ctx, v.Until)

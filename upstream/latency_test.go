@@ -58,7 +58,7 @@ func (u untilDone) Read([]byte) (int, error) {
 func reads(ctx context.Context, t *testing.T, c *Client, i int) (time.Duration, error) {
 	t.Helper()
 	began := time.Now()
-	_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i)), Retry: 8 * time.Second, Patient: true})
+	_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i)), Retry: 8 * time.Second, Patient: always})
 	return time.Since(began), err
 }
 
