@@ -32,7 +32,9 @@ func TestNoPrivateVocabulary(t *testing.T) {
 	}
 	for _, f := range goFiles(t) {
 		stem := strings.TrimSuffix(strings.TrimSuffix(path.Base(f.path), ".go"), "_test")
-		refuse(f.path, stem)
+		if f.path != "house_test.go" { // it holds the house rules
+			refuse(f.path, stem)
+		}
 		for _, decl := range f.ast.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok {
 				refuse(f.path, fn.Name.Name)

@@ -26,7 +26,7 @@ func TestUpstreamAgeIsAdded(t *testing.T) {
 	}))
 	defer upstream.Close()
 	const list = base + "/Calls.json?To=%2B14155550100"
-	s, dir := startHouse(t, settings{upstream: upstream.URL, role: "all", mirror: "{newest: 1h, older: 1h}"})
+	s, dir := startServer(t, settings{upstream: upstream.URL, role: "all", mirror: "{newest: 1h, older: 1h}"})
 	aged := func(when, how string) {
 		t.Helper()
 		r := get(t, account+":"+demoToken, s.URL("twilio")+list)

@@ -105,7 +105,7 @@ func TestRedactedIsNotToldByAsOf(t *testing.T) {
 	w.read(base + "/Messages/" + redacted.sid + ".json")
 	w.receipts() // it is erased
 	answers := func(user, path string) string {
-		r := get(t, user, w.house.URL("twilio")+base+path+then)
+		r := get(t, user, w.server.URL("twilio")+base+path+then)
 		return fmt.Sprint(r.status, strings.Count(string(r.body), redacted.sid) > 0, strings.Count(string(r.body), stays.sid) > 0)
 	}
 	for _, c := range []struct{ user, path, want string }{

@@ -17,7 +17,7 @@ import (
 // each reload would like upstream to be asked.
 func TestAnswersInAnOutageTakeNoLonger(t *testing.T) {
 	up := startAPI(t, "--latency", "20ms", "--records", "1000").URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up, mirror: "{newest: 1m, older: 1s, stale: 1s}"})
+	house, _ := startServer(t, settings{upstream: up, mirror: "{newest: 1m, older: 1s, stale: 1s}"})
 	user := account + ":" + demoToken
 	pages := []string{
 		base + "/Calls.json?PageSize=20", base + "/Messages.json?PageSize=20",

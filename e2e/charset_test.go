@@ -65,7 +65,7 @@ func TestCharsetsOnEveryFace(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer upstream.Close()
-	s, dir := startHouse(t, settings{upstream: upstream.URL, role: "all"})
+	s, dir := startServer(t, settings{upstream: upstream.URL, role: "all"})
 	list := func(p payload) string { return base + "/Calls.json?To=" + strings.ReplaceAll(p.to, "+", "%2B") }
 	same := func(when, drop string, p payload) {
 		t.Helper()
@@ -159,7 +159,7 @@ func TestSegments(t *testing.T) {
 	if n < 10000 || forced.sid == "" {
 		t.Fatalf("%d messages, of which %q is in UCS-2", n, forced.sid)
 	}
-	s, _ := startHouse(t, settings{upstream: api.URL("slowapi"), role: "all"})
+	s, _ := startServer(t, settings{upstream: api.URL("slowapi"), role: "all"})
 	page := string(get(t, "", s.URL("viewer")+"/twilio/messages/"+forced.sid).body)
 	for _, want := range []string{" segment", "code units of UCS-2, because of " + forced.char + " (U+", "<mark>" + forced.char + "</mark>"} {
 		if !strings.Contains(page, want) {

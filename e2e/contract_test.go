@@ -122,7 +122,7 @@ func TestContractRoutes(t *testing.T) {
 	}
 	g, up := plant(t, spec)
 	g.seed, g.few = 1, true // the same requests each time
-	house, _ := startHouse(t, settings{upstream: up, secret: g.secret, mirror: "{newest: 10m, older: 10m}"})
+	house, _ := startServer(t, settings{upstream: up, secret: g.secret, mirror: "{newest: 10m, older: 10m}"})
 	faces := facesOf(t, spec, house.URL("twilio"), house.URL("viewer"))
 	callers := []struct{ name, user string }{{"all", account + ":" + demoToken}, {"support", account + ":" + maskedToken}, {"nobody", ""}}
 	var lines strings.Builder
@@ -169,7 +169,7 @@ func TestContractRoutes(t *testing.T) {
 		})
 	}
 	// Which lists were compared with upstream goes by chance; what a record holds
-	// is upstream's; and a queue tells its longest wait only when somebody waited.
+	// is upstream's; and a queue tells its longest wait only when a caller waited.
 	maps.DeleteFunc(names, func(name string, _ bool) bool {
 		return strings.Contains(name, " longest_ms:") || strings.Contains(name, " KIND lists []") || strings.Contains(name, " record ")
 	})

@@ -19,7 +19,7 @@ import (
 func TestNoDescriptorsLeft(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "10ms", "--records", "300").URL("slowapi")
-	_, dir := startHouse(t, settings{upstream: up}) // it writes the settings
+	_, dir := startServer(t, settings{upstream: up}) // it writes the settings
 	const most = 80
 	house, err := binary.Start("/bin/sh", dir, "-c", fmt.Sprintf("ulimit -n %d && exec %s serve --data other", most, program))
 	if err != nil {
@@ -61,15 +61,15 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	}
 	var s struct {
 		Process holding
-		Faces   map[string]struct {
+		Ports   map[string]struct {
 			Limits map[string]struct{ Now, Dropped int }
-		}
+		} `json:"faces"`
 	}
 	if err := json.Unmarshal(get(t, user, house.URL("viewer")+"/-/stats").body, &s); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", s)
-	if s.Process.FDs > most || s.Faces["twilio"].Limits["connections"].Dropped == 0 {
+	if s.Process.FDs > most || s.Ports["twilio"].Limits["connections"].Dropped == 0 {
 		t.Errorf("no connection was dropped: %+v", s)
 	}
 }

@@ -26,7 +26,7 @@ type disk struct {
 	data    string
 	mounted bool
 	full    string // what the answers say then
-	house   *binary.Server
+	server  *binary.Server
 }
 
 // small mounts a file system of size bytes over a folder, if that is permitted.
@@ -86,22 +86,22 @@ func (d *disk) free() {
 func (d *disk) limit(size uint64) {
 	d.Helper()
 	l := syscall.Rlimit{Cur: size, Max: 1 << 40}
-	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(d.house.Process()), syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&l)), 0, 0, 0); errno != 0 && errno != syscall.ESRCH {
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(d.server.Process()), syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&l)), 0, 0, 0); errno != 0 && errno != syscall.ESRCH {
 		d.Error(errno)
 	}
 }
 
-// stopped is the folder of a house with settings of its own that has ended.
+// stopped is the folder of a server with its own settings that has ended.
 func stopped(t *testing.T, up string) string {
 	t.Helper()
-	first, dir := startHouse(t, settings{upstream: up, polls: "[calls]", mirror: "{newest: 2s}"})
+	first, dir := startServer(t, settings{upstream: up, polls: "[calls]", mirror: "{newest: 2s}"})
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// startAgain starts a house in a folder that has its settings. It stops when
+// startAgain starts a server in a folder that has its settings. It stops when
 // the test ends.
 func startAgain(t *testing.T, dir string) *binary.Server {
 	t.Helper()
@@ -150,14 +150,14 @@ func storeOf(t *testing.T, house *binary.Server) (s struct {
 // fresh requests lists that were not requested before, and returns their Cache-Status.
 type fresh struct {
 	*testing.T
-	house *binary.Server
-	n     int
+	server *binary.Server
+	n      int
 }
 
 func (p *fresh) ask() string {
 	p.Helper()
 	p.n++
-	r := get(p, killUser, fmt.Sprintf("%s%s/Messages.json?PageSize=%d", p.house.URL("twilio"), base, p.n))
+	r := get(p, killUser, fmt.Sprintf("%s%s/Messages.json?PageSize=%d", p.server.URL("twilio"), base, p.n))
 	if r.status != 200 || !json.Valid(r.body) {
 		p.Fatalf("page %d: %d", p.n, r.status)
 	}
@@ -192,8 +192,8 @@ func TestDiskFull(t *testing.T) {
 	dir := stopped(t, up)
 	d := small(t, filepath.Join(dir, dataFolder), 12<<20)
 	house := startAgain(t, dir)
-	d.house = house
-	p := &fresh{T: t, house: house}
+	d.server = house
+	p := &fresh{T: t, server: house}
 	p.until("; stored")
 	await(t, func() string {
 		if n := polled(t, up); n < 3 {
@@ -246,7 +246,7 @@ func TestStoreLocked(t *testing.T) {
 	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
 	dir := stopped(t, up)
 	house := startAgain(t, dir)
-	p := &fresh{T: t, house: house}
+	p := &fresh{T: t, server: house}
 	p.until("; stored")
 	held := house.URL("twilio") + base + "/Messages.json?PageSize=1"
 	shm, err := os.OpenFile(filepath.Join(dir, dataFolder, "understudy.db-shm"), os.O_RDWR, 0)
@@ -283,7 +283,7 @@ func TestStoreRuined(t *testing.T) {
 	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
 	dir := stopped(t, up)
 	house := startAgain(t, dir)
-	p := &fresh{T: t, house: house}
+	p := &fresh{T: t, server: house}
 	for range 10 {
 		p.ask()
 	}

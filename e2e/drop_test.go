@@ -118,7 +118,7 @@ func TestDroppedConnections(t *testing.T) {
 	}
 	up := startAPI(t, "--latency", "10ms", "--records", strconv.Itoa(reads)).URL("slowapi")
 	d, through := startDropper(t, up, random(t))
-	s, _ := startHouse(t, settings{upstream: through})
+	s, _ := startServer(t, settings{upstream: through})
 	ids := slices.Sorted(maps.Keys(everyRecord(t, up, "Calls")))
 	if len(ids) < reads {
 		t.Fatalf("%d calls of %d", len(ids), reads)

@@ -35,19 +35,19 @@ type marked struct {
 	number, text, sid string
 }
 
-// ward is a house whose folder is searched.
-type ward struct {
+// erasure is a server whose folder is searched.
+type erasure struct {
 	*testing.T
 	up, dir string
-	house   *binary.Server
+	server  *binary.Server
 	rng     *rand.Rand
 	own     string // a number that may send
 }
 
-func newWard(t *testing.T) *ward {
-	w := &ward{T: t, rng: random(t)}
+func newWard(t *testing.T) *erasure {
+	w := &erasure{T: t, rng: random(t)}
 	w.up = startAPI(t, "--latency", "2ms", "--records", "400").URL("slowapi")
-	first, dir := startHouse(t, settings{upstream: w.up, mirror: eraseSettings, source: "media: [recordings, media]"})
+	first, dir := startServer(t, settings{upstream: w.up, mirror: eraseSettings, source: "media: [recordings, media]"})
 	w.dir = dir
 	var page struct {
 		Numbers []struct {
@@ -63,20 +63,20 @@ func newWard(t *testing.T) *ward {
 		t.Fatal(err)
 	}
 	w.start()
-	t.Cleanup(func() { w.house.Kill() })
+	t.Cleanup(func() { w.server.Kill() })
 	return w
 }
 
-func (w *ward) start() {
+func (w *erasure) start() {
 	w.Helper()
 	house, err := binary.Start(program, w.dir, "serve")
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.house = house
+	w.server = house
 }
 
-func (w *ward) ask(house *binary.Server, path string) reply {
+func (w *erasure) ask(house *binary.Server, path string) reply {
 	w.Helper()
 	r, err := ask("GET", account+":"+demoToken, house.URL("twilio")+path, "", "Cache-Control", "no-cache")
 	if err != nil {
@@ -85,9 +85,9 @@ func (w *ward) ask(house *binary.Server, path string) reply {
 	return r
 }
 
-func (w *ward) read(path string) reply { w.Helper(); return w.ask(w.house, path) }
+func (w *erasure) read(path string) reply { w.Helper(); return w.ask(w.server, path) }
 
-func (w *ward) decode(r reply, into any) {
+func (w *erasure) decode(r reply, into any) {
 	w.Helper()
 	if err := json.Unmarshal(r.body, into); err != nil {
 		w.Fatalf("%d %s: %v", r.status, tail(string(r.body), 400), err)
@@ -95,7 +95,7 @@ func (w *ward) decode(r reply, into any) {
 }
 
 // letters are text that nothing else in the world has.
-func (w *ward) letters(n int) string {
+func (w *erasure) letters(n int) string {
 	const all = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	b := make([]byte, n)
 	for i := range b {
@@ -105,11 +105,11 @@ func (w *ward) letters(n int) string {
 }
 
 // send makes a message of a new person, upstream and here.
-func (w *ward) send() marked {
+func (w *erasure) send() marked {
 	w.Helper()
 	m := marked{number: fmt.Sprintf("+1907%07d", 2_000_000+w.rng.IntN(7_000_000)), text: "marker " + w.letters(40)}
 	form := url.Values{"To": {m.number}, "From": {w.own}, "Body": {m.text}}
-	r, err := ask("POST", account+":"+demoToken, w.house.URL("twilio")+base+"/Messages.json", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	r, err := ask("POST", account+":"+demoToken, w.server.URL("twilio")+base+"/Messages.json", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 	if err != nil || r.status != 201 {
 		w.Fatalf("send: %v, %d %s", err, r.status, r.body)
 	}
@@ -122,7 +122,7 @@ func (w *ward) send() marked {
 }
 
 // look has pages of all sorts stored that show, name or echo a person.
-func (w *ward) look(all ...marked) {
+func (w *erasure) look(all ...marked) {
 	w.Helper()
 	for _, size := range []int{7, 20, 50} {
 		w.read(base + "/Messages.json?PageSize=" + strconv.Itoa(size))
@@ -138,7 +138,7 @@ func (w *ward) look(all ...marked) {
 }
 
 // edit changes a record upstream. The server gets no notification of it.
-func (w *ward) edit(sid, change string) {
+func (w *erasure) edit(sid, change string) {
 	w.Helper()
 	r, err := ask("POST", "", w.up+"/-/edit", fmt.Sprintf(`{"kind":"messages","records":[{"sid":%q,%s}]}`, sid, change))
 	if err != nil || r.status != 200 {
@@ -147,11 +147,11 @@ func (w *ward) edit(sid, change string) {
 }
 
 // receipts waits until nothing is left to be erased.
-func (w *ward) receipts() diagnostics.Receipts {
+func (w *erasure) receipts() diagnostics.Receipts {
 	w.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var all diagnostics.Receipts
-		w.decode(get(w, account+":"+demoToken, w.house.URL("viewer")+"/-/erasures"), &all)
+		w.decode(get(w, account+":"+demoToken, w.server.URL("viewer")+"/-/erasures"), &all)
 		open := all.Waiting.Records > 0
 		for _, e := range all.Erasures {
 			open = open || e.Done == nil
@@ -160,13 +160,13 @@ func (w *ward) receipts() diagnostics.Receipts {
 		case !open:
 			return all
 		case time.Now().After(end):
-			w.Fatalf("still waiting: %+v\n%s", all, tail(w.house.Log(), 2000))
+			w.Fatalf("still waiting: %+v\n%s", all, tail(w.server.Log(), 2000))
 		}
 	}
 }
 
 // bytesHold says which files of the folder hold a text, as it is or in UTF-16.
-func (w *ward) bytesHold(texts ...string) (found []string) {
+func (w *erasure) bytesHold(texts ...string) (found []string) {
 	w.Helper()
 	err := filepath.WalkDir(filepath.Join(w.dir, dataFolder), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -187,7 +187,7 @@ func (w *ward) bytesHold(texts ...string) (found []string) {
 }
 
 // packedHold says where the database holds a text, everything unpacked.
-func (w *ward) packedHold(texts ...string) []string {
+func (w *erasure) packedHold(texts ...string) []string {
 	w.Helper()
 	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
@@ -206,7 +206,7 @@ func (w *ward) packedHold(texts ...string) []string {
 }
 
 // nowhere fails when a text is anywhere.
-func (w *ward) nowhere(when string, texts ...string) {
+func (w *erasure) nowhere(when string, texts ...string) {
 	w.Helper()
 	if found := append(w.bytesHold(texts...), w.packedHold(texts...)...); len(found) > 0 {
 		w.Fatalf("%s: %s", when, strings.Join(found, "\n"))
@@ -214,7 +214,7 @@ func (w *ward) nowhere(when string, texts ...string) {
 }
 
 // somewhere fails when a text is not held: then the search would find nothing.
-func (w *ward) somewhere(texts ...string) {
+func (w *erasure) somewhere(texts ...string) {
 	w.Helper()
 	for _, text := range texts {
 		if len(w.packedHold(text)) == 0 {
@@ -223,7 +223,7 @@ func (w *ward) somewhere(texts ...string) {
 	}
 }
 
-func (w *ward) command(args ...string) string {
+func (w *erasure) command(args ...string) string {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
@@ -282,7 +282,7 @@ func TestErased(t *testing.T) {
 		t.Errorf("%s", r.header.Get("Cache-Status"))
 	}
 	w.nowhere("after it was read again", asked.text, asked.number)
-	w.house.Kill()
+	w.server.Kill()
 	w.nowhere("after a kill", gone...)
 	if out := w.command("store", "verify", "--data", dataFolder); !strings.Contains(out, "everything is whole") {
 		t.Errorf("verify: %s", out)
@@ -321,7 +321,7 @@ func TestKillErasing(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(w.rng.IntN(120_000)) * time.Microsecond) // the kill's random point
-		w.house.Kill()
+		w.server.Kill()
 		cancel()
 		_ = cmd.Wait() // killed, or it could not reach the server
 		w.start()
@@ -339,7 +339,7 @@ func TestKillErasing(t *testing.T) {
 }
 
 // lastAsked returns the number of the newest receipt of an erasure that was requested for a person.
-func (w *ward) lastAsked() int64 {
+func (w *erasure) lastAsked() int64 {
 	for _, r := range w.receipts().Erasures {
 		if r.Cause == "asked" {
 			return r.Number

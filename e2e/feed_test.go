@@ -91,7 +91,7 @@ func TestFeedThroughKills(t *testing.T) {
 	hook := httptest.NewServer(to)
 	defer hook.Close()
 	up := startAPI(t, "--latency", "5ms", "--records", "200").URL("slowapi")
-	house, dir := startHouse(t, settings{upstream: up, mirror: fmt.Sprintf(`{}
+	house, dir := startServer(t, settings{upstream: up, mirror: fmt.Sprintf(`{}
 feed: {look: 1s}
 webhooks:
   - {name: crm, url: %q, secret: "cmd:printf %s", role: all, allow_private: true}`, hook.URL, hookSecret)})

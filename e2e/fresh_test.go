@@ -31,7 +31,7 @@ func readCalls(t testing.TB, r reply) (p callsPage) {
 func TestSupersededEverywhere(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "20ms", "--records", "200").URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up, mirror: "{newest: 1s, older: 10m, final: 10m}"})
+	house, _ := startServer(t, settings{upstream: up, mirror: "{newest: 1s, older: 10m, final: 10m}"})
 	user, direct := account+":"+demoToken, account+":"+apiToken
 	through := house.URL("twilio")
 	newest := base + "/Calls.json?PageSize=50"
@@ -89,7 +89,7 @@ func TestSupersededEverywhere(t *testing.T) {
 func TestReadYourWritesAmongReaders(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "30ms", "--records", "100").URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up, mirror: "{newest: 1s, older: 1s}", polls: "[messages]"})
+	house, _ := startServer(t, settings{upstream: up, mirror: "{newest: 1s, older: 1s}", polls: "[messages]"})
 	user, through := account+":"+demoToken, house.URL("twilio")
 	list := base + "/Messages.json?PageSize=100"
 	done := make(chan struct{})

@@ -19,7 +19,7 @@ import (
 	"understudy/upstream"
 )
 
-// few is a house with a role that finds inbound calls and delivered messages
+// few is a server with a role that finds inbound calls and delivered messages
 // alone, and what it must not learn of.
 type few struct {
 	*testing.T

@@ -88,7 +88,7 @@ func TestHookExampleOfTheDocument(t *testing.T) {
 func TestHookIsAHint(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "200ms", "--records", "300").URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up})
+	house, _ := startServer(t, settings{upstream: up})
 	page := readCalls(t, get(t, account+":"+apiToken, up+base+"/Calls.json?PageSize=300"))
 	id := page.Calls[len(page.Calls)-1].Sid
 	instance := base + "/Calls/" + id + ".json"

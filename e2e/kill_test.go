@@ -67,7 +67,7 @@ type life struct {
 	*testing.T
 	dir, up string
 	rng     *rand.Rand
-	house   *binary.Server
+	server  *binary.Server
 
 	count  atomic.Int64
 	mu     sync.Mutex
@@ -80,7 +80,7 @@ type life struct {
 }
 
 func newLife(t *testing.T, up string, rng *rand.Rand) *life {
-	first, dir := startHouse(t, settings{upstream: up, mirror: "{newest: 2h, older: 2h, other: 2h}"})
+	first, dir := startServer(t, settings{upstream: up, mirror: "{newest: 2h, older: 2h, other: 2h}"})
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func (l *life) start() {
 	if err != nil {
 		l.Fatal(err)
 	}
-	l.house = house
+	l.server = house
 }
 
 // round starts the server, looks at what the one before had stored, lets it be
@@ -101,7 +101,7 @@ func (l *life) start() {
 func (l *life) round() {
 	from := len(l.stored)
 	l.start()
-	defer l.house.Kill()
+	defer l.server.Kill()
 	ctx, cancel := context.WithCancel(l.Context())
 	enough, more := int64(l.rng.IntN(killAsked)), time.Duration(l.rng.IntN(5000))*time.Microsecond
 	until := l.count.Load() + 2*enough // each is counted at both ends
@@ -113,11 +113,11 @@ func (l *life) round() {
 			}
 		})
 	}
-	for l.count.Load() < until && !l.house.Exited() {
+	for l.count.Load() < until && !l.server.Exited() {
 		time.Sleep(200 * time.Microsecond)
 	}
 	time.Sleep(more)
-	l.house.Kill()
+	l.server.Kill()
 	cancel()
 	wg.Wait()
 	if l.rng.IntN(2) == 0 {
@@ -131,7 +131,7 @@ func (l *life) round() {
 		l.lost = false
 	}
 	l.look(slices.Concat(l.stored[from:], l.some(l.stored[:from])))
-	l.house.Kill()
+	l.server.Kill()
 	l.verify()
 }
 
@@ -147,7 +147,7 @@ func (l *life) some(paths []string) (out []string) {
 func (l *life) end() {
 	l.start()
 	l.look(l.stored)
-	if err := l.house.Stop(); err != nil {
+	if err := l.server.Stop(); err != nil {
 		l.Error(err)
 	}
 	l.verify()
@@ -158,7 +158,7 @@ const killUser = account + ":" + demoToken
 // one sends one random request and notes the answer; false: the server is gone.
 func (l *life) one(r *rand.Rand) bool {
 	if r.IntN(25) == 0 {
-		_, err := ask(http.MethodPost, killUser, l.house.URL("twilio")+base+"/Messages.json", "To=%2B14155550100&From=%2B14155550101&Body=hello")
+		_, err := ask(http.MethodPost, killUser, l.server.URL("twilio")+base+"/Messages.json", "To=%2B14155550100&From=%2B14155550101&Body=hello")
 		l.count.Add(2)
 		if err != nil {
 			l.mu.Lock()
@@ -169,7 +169,7 @@ func (l *life) one(r *rand.Rand) bool {
 	}
 	path := l.path(r)
 	s := glimpse{began: l.count.Add(1)}
-	a, err := ask(http.MethodGet, killUser, l.house.URL("twilio")+path, "")
+	a, err := ask(http.MethodGet, killUser, l.server.URL("twilio")+path, "")
 	s.ended = l.count.Add(1)
 	if err != nil {
 		return false
@@ -218,7 +218,7 @@ func (l *life) note(path string, s glimpse) {
 func (l *life) look(paths []string) {
 	l.Helper()
 	for _, path := range paths {
-		a := get(l, killUser, l.house.URL("twilio")+path)
+		a := get(l, killUser, l.server.URL("twilio")+path)
 		l.looked++
 		how := a.header.Get("Cache-Status")
 		if a.status != 200 || strings.Contains(how, "uri-miss") {

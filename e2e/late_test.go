@@ -42,7 +42,7 @@ func TestLateChanges(t *testing.T) {
 		gone, back = append(gone, fmt.Sprintf(`{"index":%d,"delete":true}`, i)), append(back, fmt.Sprintf(`{"index":%d,"restore":true}`, i))
 	}
 	edit(t, up, "calls", gone)
-	s, _ := startHouse(t, settings{upstream: up, mirror: often, source: "sync: [calls, messages]"})
+	s, _ := startServer(t, settings{upstream: up, mirror: often, source: "sync: [calls, messages]"})
 	viewer := s.URL("viewer")
 	await(t, func() string { return incomplete(t, viewer, time.Time{}, "calls", "messages") })
 	before := map[string]map[string]string{"Calls": everyRecord(t, up, "Calls"), "Messages": everyRecord(t, up, "Messages")}

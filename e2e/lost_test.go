@@ -86,7 +86,7 @@ type lost struct {
 	*lostCounts
 	dir, up string
 	chance  *rand.Rand
-	house   *binary.Server
+	server  *binary.Server
 	disk    *disk
 
 	mu    sync.Mutex
@@ -98,7 +98,7 @@ const lostUser = "writer:" + demoToken
 
 func newLost(t *testing.T, chance *rand.Rand, c *lostCounts) *lost {
 	up := startAPI(t, "--latency", "10ms", "--records", "60").URL("slowapi")
-	first, dir := startHouse(t, settings{
+	first, dir := startServer(t, settings{
 		upstream: up, polls: "[messages, calls, incoming_phone_numbers]", role: "all",
 		source: "sync: [messages, calls, incoming_phone_numbers], timeouts: {connect: 1s, first_byte: 1s, stall: 1s, total: 2s}",
 		mirror: "{newest: 1s, older: 1s, other: 1s, stale: 1s}",
@@ -113,8 +113,8 @@ func newLost(t *testing.T, chance *rand.Rand, c *lostCounts) *lost {
 	d := small(t, filepath.Join(dir, dataFolder), lostDisk)
 	l := &lost{T: t, lostCounts: c, dir: dir, disk: d, up: up, chance: chance, sids: map[string][]string{}}
 	t.Cleanup(func() { // after a failure; what it holds open keeps the disk
-		if l.house != nil {
-			l.house.Kill()
+		if l.server != nil {
+			l.server.Kill()
 		}
 	})
 	return l
@@ -126,13 +126,13 @@ func (l *lost) start() {
 	if err != nil {
 		l.Fatal(err)
 	}
-	l.house, l.disk.house = house, house
+	l.server, l.disk.server = house, house
 }
 
 // round has clients write while things fail, heals everything and compares. Each
 // trouble is in one of a folder's first rounds, and in others by chance.
 func (l *lost) round(n, ops int) {
-	if l.house == nil || l.house.Exited() {
+	if l.server == nil || l.server.Exited() {
 		l.start()
 	}
 	clients, faults, kill := 1+l.chance.IntN(16), l.chance.IntN(2) == 0, n == 1 || l.chance.IntN(2) == 0
@@ -166,7 +166,7 @@ func (l *lost) round(n, ops int) {
 			for {
 				n := left.Add(-1)
 				if kill && n == until {
-					l.house.Kill()
+					l.server.Kill()
 				}
 				if n < 0 || !l.one(chance) {
 					return
@@ -180,7 +180,7 @@ func (l *lost) round(n, ops int) {
 	control(l, l.up, "/-/faults", `{"rules":[]}`)
 	if kill {
 		l.kills++
-		l.house.Kill()
+		l.server.Kill()
 		l.start()
 	}
 	what := fmt.Sprintf("%d clients, faults %v, locks %v, full disk %v, killed %v", clients, faults, locks, full, kill)
@@ -189,7 +189,7 @@ func (l *lost) round(n, ops int) {
 
 // end looks at the folder.
 func (l *lost) end() {
-	if err := l.house.Stop(); err != nil {
+	if err := l.server.Stop(); err != nil {
 		l.Error(err)
 	}
 	(&life{T: l.T, dir: l.dir}).verify()
@@ -278,11 +278,11 @@ func (l *lost) one(chance *rand.Rand) bool {
 	default:
 		method, path = http.MethodDelete, "/"+kind+"/"+sid+".json"
 	}
-	r, err := ask(method, lostUser, l.house.URL("twilio")+base+path, form.Encode())
+	r, err := ask(method, lostUser, l.server.URL("twilio")+base+path, form.Encode())
 	switch {
 	case err != nil:
 		l.unknown.Add(1)
-		return !l.house.Exited()
+		return !l.server.Exited()
 	case r.status >= 500:
 		l.unknown.Add(1)
 	case r.status == http.StatusForbidden:
@@ -390,18 +390,18 @@ func (l *lost) tell(why string) {
 		kind := map[string]string{"SM": "Messages", "CA": "Calls", "PN": "IncomingPhoneNumbers"}[sid[:2]]
 		path := base + "/" + kind + "/" + sid + ".json"
 		say("upstream", account+":"+apiToken, l.up+path)
-		say("held", lostUser, l.house.URL("twilio")+path, "Cache-Control", "only-if-cached, max-stale")
-		say("searched", "", l.house.URL("viewer")+"/-/search?limit=1&q="+url.QueryEscape("kind:"+lostName(kind)+" "+sid))
+		say("held", lostUser, l.server.URL("twilio")+path, "Cache-Control", "only-if-cached, max-stale")
+		say("searched", "", l.server.URL("viewer")+"/-/search?limit=1&q="+url.QueryEscape("kind:"+lostName(kind)+" "+sid))
 	}
 	var stats struct {
 		Sources map[string]struct{ Kinds map[string]json.RawMessage }
 	}
-	if r, err := ask(http.MethodGet, "", l.house.URL("viewer")+"/-/stats", ""); err == nil && json.Unmarshal(r.body, &stats) == nil {
+	if r, err := ask(http.MethodGet, "", l.server.URL("viewer")+"/-/stats", ""); err == nil && json.Unmarshal(r.body, &stats) == nil {
 		for _, kind := range lostKinds {
 			l.Logf("%s: %s", kind, head(string(stats.Sources["twilio"].Kinds[lostName(kind)]), 300))
 		}
 	}
-	l.Logf("understudy wrote:\n%s", tail(l.house.Log(), 4000))
+	l.Logf("understudy wrote:\n%s", tail(l.server.Log(), 4000))
 	if kept, err := os.MkdirTemp("", "understudy-lost-"); err == nil {
 		l.Logf("the folder is kept in %s (%v)", kept, os.CopyFS(filepath.Join(kept, "dir"), os.DirFS(l.dir)))
 	}
@@ -411,7 +411,7 @@ func head(text string, most int) string { return text[:min(len(text), most)] }
 
 // listed compares a list with what it should be.
 func (l *lost) listed(kind, user, query string, want map[string]string) string {
-	have, why := l.list(l.house.URL("twilio"), user, kind, query)
+	have, why := l.list(l.server.URL("twilio"), user, kind, query)
 	if why == "" {
 		why = unequal(want, have)
 	}
@@ -483,7 +483,7 @@ func (l *lost) found(kind string, truth map[string]string) string {
 	}
 	query := url.Values{"q": {"kind:" + lostName(kind) + " " + lostWord}, "limit": {"200"}}
 	for more := true; more; {
-		r, err := ask(http.MethodGet, "", l.house.URL("viewer")+"/-/search?"+query.Encode(), "")
+		r, err := ask(http.MethodGet, "", l.server.URL("viewer")+"/-/search?"+query.Encode(), "")
 		var page struct {
 			Hits []struct {
 				ID     string
@@ -513,7 +513,7 @@ func (l *lost) found(kind string, truth map[string]string) string {
 func (l *lost) told(kind string, truth map[string]string) string {
 	present, after := map[string]string{}, int64(0)
 	for {
-		r, err := ask(http.MethodGet, "", fmt.Sprintf("%s/-/feed.json?limit=1000&after=%d", l.house.URL("viewer"), after), "")
+		r, err := ask(http.MethodGet, "", fmt.Sprintf("%s/-/feed.json?limit=1000&after=%d", l.server.URL("viewer"), after), "")
 		var page struct {
 			Changes []struct {
 				N              int64
@@ -559,7 +559,7 @@ func (l *lost) instances(kind string, truth map[string]string) string {
 	sids := slices.Clone(l.sids[kind])
 	l.mu.Unlock()
 	for _, sid := range sids[max(0, len(sids)-100):] {
-		r, err := ask(http.MethodGet, lostUser, l.house.URL("twilio")+base+"/"+kind+"/"+sid+".json", "")
+		r, err := ask(http.MethodGet, lostUser, l.server.URL("twilio")+base+"/"+kind+"/"+sid+".json", "")
 		body, there := truth[sid]
 		if err != nil || there != (r.status == http.StatusOK) || !there && r.status != http.StatusNotFound {
 			return fmt.Sprintf("%s: %d %v, and upstream has it: %v", sid, r.status, err, there)

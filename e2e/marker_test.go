@@ -29,8 +29,8 @@ import (
 	"understudy/upstream"
 )
 
-// face is one frontend: its address and the routes of its table.
-type face struct {
+// frontend is one frontend: its address and the routes of its table.
+type frontend struct {
 	name   string
 	url    string
 	routes []string // "GET /path/{variable}"
@@ -43,18 +43,18 @@ type try struct {
 }
 
 // facesOf reads the router tables.
-func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []face {
+func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []frontend {
 	t.Helper()
 	src := &spec.Source{Name: "twilio", Spec: sp, User: account}
 	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := proxy.New(proxy.Options{Source: src, Mirror: nobody{}, Gate: gate, Callers: nobody{}})
+	p, err := proxy.New(proxy.Options{Source: src, Mirror: unused{}, Gate: gate, Callers: unused{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := viewer.New(page.Options{Sources: []*spec.Source{src}, Mirror: nobody{}, Gate: gate, Callers: nobody{}})
+	v, err := viewer.New(page.Options{Sources: []*spec.Source{src}, Mirror: unused{}, Gate: gate, Callers: unused{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []face {
 	}
 	control = append(control, feed.Routes()...)
 	control = append(control, jobs.Routes()...)
-	faces := []face{{"drop-in", dropIn, p.Routes()}, {"viewer", web, v.Routes()}, {"control", web, control}}
+	faces := []frontend{{"drop-in", dropIn, p.Routes()}, {"viewer", web, v.Routes()}, {"control", web, control}}
 	for _, f := range faces {
 		if len(f.routes) < 2 {
 			t.Fatalf("the table of %s has only %v", f.name, f.routes)
@@ -74,33 +74,33 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []face {
 	return faces
 }
 
-// nobody is a stub that the constructor of a frontend needs. No request reaches it.
-type nobody struct{}
+// unused is a stub that the constructor of a frontend needs. No request reaches it.
+type unused struct{}
 
-func (nobody) Page(context.Context, request.Request) (*request.Response, error) {
+func (unused) Page(context.Context, request.Request) (*request.Response, error) {
 	return nil, understudy.ErrNotFound
 }
 
-func (nobody) Write(context.Context, request.Write) (*request.Response, error) {
+func (unused) Write(context.Context, request.Write) (*request.Response, error) {
 	return nil, understudy.ErrNotFound
 }
 
-func (nobody) Caller(*http.Request, string) (understudy.Caller, error) {
+func (unused) Caller(*http.Request, string) (understudy.Caller, error) {
 	return understudy.Caller{}, understudy.ErrUnauthorized
 }
 
-func (nobody) Person(*http.Request) (understudy.Caller, error) {
+func (unused) Person(*http.Request) (understudy.Caller, error) {
 	return understudy.Caller{}, understudy.ErrUnauthorized
 }
 
 // look sends every request with one credential. A marker that the role must not
 // see is reported with the request that returned it. A role that may see nothing
 // is a stranger: look sends it only a part of the requests of each route.
-func (g *garden) look(t *testing.T, faces []face, user string, may func(fate) bool) sight {
+func (g *garden) look(t *testing.T, faces []frontend, user string, may func(fate) bool) sight {
 	t.Helper()
 	s := sight{map[string]marker{}, map[string]string{}, map[string]int{}, map[string]int{}, map[string]bool{}, map[string]string{}}
 	failures, stranger := 0, !may(plain)
-	check := func(f face, one try) {
+	check := func(f frontend, one try) {
 		r, err := ask(one.method, user, f.url+one.path, one.body, one.headers...)
 		if err != nil {
 			t.Fatalf("%s %s%s: %v", one.method, f.name, one.path, err)
@@ -190,7 +190,7 @@ func TestMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, up := plant(t, sp)
-	house, dir := startHouse(t, settings{
+	house, dir := startServer(t, settings{
 		upstream: up, secret: g.secret, mirror: "{newest: 10m, older: 10m}",
 		more: `  - {name: writer, source: twilio, user: writer, secret: "file:masked.secret", role: support, allow: ["POST /2010-04-01/Accounts/*/*"]}
   - {name: desk, source: twilio, user: desk, secret: "file:masked.secret", role: desk}
@@ -250,7 +250,7 @@ func TestMarkers(t *testing.T) {
 
 // checkRoutes makes sure that every route of every table was asked, and that
 // the tables hold what the spec names.
-func checkRoutes(t *testing.T, sp *spec.Spec, faces []face, sights ...sight) {
+func checkRoutes(t *testing.T, sp *spec.Spec, faces []frontend, sights ...sight) {
 	t.Helper()
 	table := map[string]bool{}
 	for _, f := range faces {
@@ -307,7 +307,7 @@ func (g *garden) checkWrites(t *testing.T, dropIn string, may func(fate) bool) {
 }
 
 // checkOutages looks at the answers when upstream has none that is usable.
-func (g *garden) checkOutages(t *testing.T, faces []face, may, mayNot func(fate) bool) {
+func (g *garden) checkOutages(t *testing.T, faces []frontend, may, mayNot func(fate) bool) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for i, k := range g.spec.Kinds {
@@ -356,7 +356,7 @@ func (g *garden) checkOutages(t *testing.T, faces []face, may, mayNot func(fate)
 }
 
 // checkStrangers asks without a credential and with a wrong one.
-func (g *garden) checkStrangers(t *testing.T, faces []face) {
+func (g *garden) checkStrangers(t *testing.T, faces []frontend) {
 	t.Helper()
 	before := g.asks()
 	for _, user := range []string{"", account + ":wrong", "writer:" + demoToken} {

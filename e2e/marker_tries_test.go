@@ -224,7 +224,7 @@ func (g *garden) dropInTries(method, path string) []try {
 }
 
 // beside are requests to no route of any table.
-func beside(f face) []try {
+func beside(f frontend) []try {
 	all := []try{
 		{"GET", "/nowhere", "", nil}, {"GET", "/twilio/nothing", "", nil}, {"GET", "/elsewhere/calls", "", nil}, {"GET", "/-/nothing", "", nil},
 		{"GET", base + "/Balance.json", "", nil}, {"GET", base + "/Calls", "", nil}, {"GET", base + "/Calls.csv", "", nil}, {"GET", base + "/Calls.json/", "", nil},

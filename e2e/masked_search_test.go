@@ -17,7 +17,7 @@ import (
 	"understudy/internal/sample"
 )
 
-// maskedSearch is a house, what its role may find, and what it must not learn.
+// maskedSearch is a server, what its role may find, and what it must not learn.
 type maskedSearch struct {
 	*testing.T
 	web     string

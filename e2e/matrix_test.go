@@ -25,7 +25,7 @@ type misfortune struct {
 	name string
 	// rule is for the simulated API; strike does what it cannot.
 	rule   string
-	strike func(*wire, *scene)
+	strike func(*wire, *faultCase)
 	// cold is how an answer may end when nothing is held.
 	cold []int
 	// told says that upstream's answer is a good one all the same, told as it
@@ -40,8 +40,8 @@ func misfortunes() []misfortune {
 	return []misfortune{
 		{name: "500", rule: rule(`"status":500`), cold: []int{500, 503}},
 		{name: "429", rule: rule(`"status":429,"retry_after":1`), cold: []int{429, 503}},
-		{name: "connect refused", strike: func(w *wire, _ *scene) { w.refuse() }, cold: down},
-		{name: "connect timeout", strike: func(w *wire, _ *scene) { w.silence() }, cold: down},
+		{name: "connect refused", strike: func(w *wire, _ *faultCase) { w.refuse() }, cold: down},
+		{name: "connect timeout", strike: func(w *wire, _ *faultCase) { w.silence() }, cold: down},
 		{name: "first-byte timeout", rule: rule(`"delay_ms":20000`), cold: down},
 		{name: "stall mid-body", rule: rule(`"stall_after":300`), cold: down},
 		{name: "reset mid-body", rule: rule(`"truncate":300,"reset":true`), cold: down},
@@ -62,8 +62,8 @@ func misfortunes() []misfortune {
 	}
 }
 
-// scene is one fault's own house.
-type scene struct {
+// faultCase is one fault's own server.
+type faultCase struct {
 	misfortune
 	up, through, viewer string
 	good                map[string][]byte // direct answers by path
@@ -80,8 +80,8 @@ const (
 	supersededPath = base + "/Messages.json?PageSize=11"
 )
 
-func forgeWith(change func([]byte) []byte) func(*wire, *scene) {
-	return func(w *wire, s *scene) {
+func forgeWith(change func([]byte) []byte) func(*wire, *faultCase) {
+	return func(w *wire, s *faultCase) {
 		s.bad = map[string][]byte{}
 		for path, body := range s.good {
 			s.bad[path] = change(bytes.Clone(body))
@@ -97,18 +97,18 @@ func forgeWith(change func([]byte) []byte) func(*wire, *scene) {
 // column is one cell of every row.
 type column struct {
 	name  string
-	check func(t *testing.T, s *scene) string // what it saw, in a word
+	check func(t *testing.T, s *faultCase) string // what it saw, in a word
 }
 
 func TestFaultMatrix(t *testing.T) {
 	columns := []column{
-		{"program cold", func(t *testing.T, s *scene) string { return s.program(t, demoToken, coldPath, false) }},
-		{"held", func(t *testing.T, s *scene) string { return s.program(t, demoToken, heldPath, true) }},
-		{"held, waits", func(t *testing.T, s *scene) string { return s.program(t, strictToken, heldPath, true) }},
-		{"superseded", func(t *testing.T, s *scene) string { return s.program(t, demoToken, supersededPath, true) }},
-		{"person cold", func(t *testing.T, s *scene) string { return s.person(t, "/twilio/calls?PageSize=9", false) }},
-		{"held", func(t *testing.T, s *scene) string { return s.person(t, "/twilio/calls?PageSize=11", true) }},
-		{"superseded", func(t *testing.T, s *scene) string { return s.person(t, "/twilio/messages?PageSize=11", true) }},
+		{"program cold", func(t *testing.T, s *faultCase) string { return s.program(t, demoToken, coldPath, false) }},
+		{"held", func(t *testing.T, s *faultCase) string { return s.program(t, demoToken, heldPath, true) }},
+		{"held, waits", func(t *testing.T, s *faultCase) string { return s.program(t, strictToken, heldPath, true) }},
+		{"superseded", func(t *testing.T, s *faultCase) string { return s.program(t, demoToken, supersededPath, true) }},
+		{"person cold", func(t *testing.T, s *faultCase) string { return s.person(t, "/twilio/calls?PageSize=9", false) }},
+		{"held", func(t *testing.T, s *faultCase) string { return s.person(t, "/twilio/calls?PageSize=11", true) }},
+		{"superseded", func(t *testing.T, s *faultCase) string { return s.person(t, "/twilio/messages?PageSize=11", true) }},
 	}
 	rows := misfortunes()
 	cells := make([][]string, len(rows))
@@ -145,12 +145,12 @@ const strictToken = "understudystricttoken"
 func suffer(t *testing.T, m misfortune, columns []column) []string {
 	up := startAPI(t, "--records", "200", "--latency", "1ms").URL("slowapi")
 	wire := newWire(t, up)
-	house, dir := startHouse(t, settings{
+	house, dir := startServer(t, settings{
 		upstream: wire.url(), mirror: "{newest: 1ms, older: 1ms, stale: 1h, wait: 700ms, try: 1s}",
 		source: "max_body: 4MiB, timeouts: {connect: 300ms, first_byte: 300ms, stall: 300ms, total: 1s}",
 		more:   fmt.Sprintf("  - {name: strict, source: twilio, user: %s, secret: \"cmd:printf %s\", role: all, max_stale: 0s}\n", account, strictToken),
 	})
-	s := &scene{misfortune: m, up: up, through: house.URL("twilio"), viewer: house.URL("viewer"), good: map[string][]byte{}}
+	s := &faultCase{misfortune: m, up: up, through: house.URL("twilio"), viewer: house.URL("viewer"), good: map[string][]byte{}}
 	user := account + ":" + demoToken
 	if r, err := ask(http.MethodPost, user, s.through+base+"/Messages.json", "To=%2B15005550001&From=%2B15005550006&Body=first"); err != nil || r.status != 201 {
 		t.Fatalf("a message: %d %s %v", r.status, r.body, err)
@@ -182,7 +182,7 @@ func suffer(t *testing.T, m misfortune, columns []column) []string {
 }
 
 // program asks as a program does.
-func (s *scene) program(t *testing.T, token, path string, held bool) string {
+func (s *faultCase) program(t *testing.T, token, path string, held bool) string {
 	t.Helper()
 	r := get(t, account+":"+token, s.through+path)
 	status := r.header.Get("Cache-Status")
@@ -200,7 +200,7 @@ func (s *scene) program(t *testing.T, token, path string, held bool) string {
 }
 
 // clearError checks an error's shape and that it tells nothing of ours.
-func (s *scene) clearError(t *testing.T, path string, r reply) {
+func (s *faultCase) clearError(t *testing.T, path string, r reply) {
 	t.Helper()
 	var e struct {
 		Code     int
@@ -217,7 +217,7 @@ func (s *scene) clearError(t *testing.T, path string, r reply) {
 	s.discreet(t, path, r)
 }
 
-func (s *scene) discreet(t *testing.T, path string, r reply) {
+func (s *faultCase) discreet(t *testing.T, path string, r reply) {
 	t.Helper()
 	for _, word := range []string{"panic", "goroutine", apiToken, ".go:", "dial tcp"} {
 		if body := bytes.ReplaceAll(r.body, []byte(s.viewer), nil); bytes.Contains(body, []byte(word)) {
@@ -227,7 +227,7 @@ func (s *scene) discreet(t *testing.T, path string, r reply) {
 }
 
 // person asks as a browser does.
-func (s *scene) person(t *testing.T, path string, held bool) string {
+func (s *faultCase) person(t *testing.T, path string, held bool) string {
 	t.Helper()
 	r := get(t, account+":"+demoToken, s.viewer+path, "Accept", "text/html")
 	s.discreet(t, path, r)
@@ -245,7 +245,7 @@ func (s *scene) person(t *testing.T, path string, held bool) string {
 }
 
 // healed waits until every path answers what upstream has, and looks into the store.
-func (s *scene) healed(t *testing.T, house *binary.Server, dir string) string {
+func (s *faultCase) healed(t *testing.T, house *binary.Server, dir string) string {
 	t.Helper()
 	for path, want := range s.good {
 		await(t, func() string {

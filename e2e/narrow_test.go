@@ -10,7 +10,7 @@ import (
 	"understudy/e2e/binary"
 )
 
-// narrow is such a house: its role and the one credential that has it are called
+// narrow is such a server: its role and the one credential that has it are called
 // name, and maskedToken is their secret. It finds inbound calls and delivered
 // messages.
 type narrow struct {
@@ -29,7 +29,7 @@ func startNarrow(t testing.TB, n narrow) *binary.Server {
 	if n.allow == "" {
 		n.allow = "[]"
 	}
-	house, _ := startHouse(t, settings{
+	house, _ := startServer(t, settings{
 		upstream: n.upstream, mirror: n.mirror, role: "all", search: "{count: 5s, facets: 5s}",
 		source: fmt.Sprintf("public_url: %q, %s", publicURL, n.source),
 		more:   fmt.Sprintf("  - {name: %[1]s, source: twilio, user: %[1]s, secret: \"file:masked.secret\", role: %[1]s, allow: %s}\n", n.name, n.allow),

@@ -16,7 +16,7 @@ func TestWalkWhileCallsArrive(t *testing.T) {
 	t.Parallel()
 	remote := startAPI(t, "--records", "300", "--latency", "0s", "--arrivals", "0")
 	up := remote.URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up, polls: "[calls]", source: "sync: [calls], answers: records"})
+	house, _ := startServer(t, settings{upstream: up, polls: "[calls]", source: "sync: [calls], answers: records"})
 	user, through := account+":"+demoToken, house.URL("twilio")
 	await(t, func() string { return incomplete(t, house.URL("viewer"), time.Time{}, "calls") })
 	list := base + "/Calls.json"

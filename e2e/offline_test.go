@@ -38,7 +38,7 @@ func TestPackagesWalkFilteredListsWithoutUpstream(t *testing.T) {
 	t.Parallel()
 	remote := startAPI(t, "--records", "400", "--latency", "0s", "--arrivals", "0")
 	up := remote.URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up, source: syncedKinds(t)})
+	house, _ := startServer(t, settings{upstream: up, source: syncedKinds(t)})
 	of := findParents(t, up)
 	of.Filters = findFilters(t, up)
 	walkers := []walker{

@@ -25,7 +25,7 @@ const (
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "30ms", "--records", "300").URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up, mirror: "{newest: 1s, older: 1s, final: 1s, stale: 1s}"})
+	house, _ := startServer(t, settings{upstream: up, mirror: "{newest: 1s, older: 1s, final: 1s, stale: 1s}"})
 	user := account + ":" + demoToken
 	held := []string{
 		base + "/Calls.json?PageSize=40", base + "/Messages.json?PageSize=40", base + "/IncomingPhoneNumbers.json",

@@ -70,8 +70,8 @@ var numberLists = map[string]string{
 	"/Calls.json?From": "Calls from", "/Calls.json?To": "Calls to", "/Messages.json?From": "Messages from", "/Messages.json?To": "Messages to",
 }
 
-// numberHouse is a house whose number pages wait for locks.
-func numberHouse(t *testing.T) (l *locks, viewer, path string) {
+// numberServer is a server whose number pages wait for locks.
+func numberServer(t *testing.T) (l *locks, viewer, path string) {
 	t.Helper()
 	up := startAPI(t, "--records", "300", "--latency", "1ms").URL("slowapi")
 	var owns struct {
@@ -83,14 +83,14 @@ func numberHouse(t *testing.T) (l *locks, viewer, path string) {
 		t.Fatalf("%v, %d own numbers", err, len(owns.Numbers))
 	}
 	l = newLocks(t, up, "/Calls.json?From", "/Calls.json?To", "/Messages.json?From", "/Messages.json?To")
-	house, _ := startHouse(t, settings{upstream: l.URL, role: "all"})
+	house, _ := startServer(t, settings{upstream: l.URL, role: "all"})
 	return l, house.URL("viewer"), "/twilio/number/" + owns.Numbers[0].Number
 }
 
 // Chromium shows each part in its place as it comes, though it runs no script.
 func TestBrowserShowsPartsWithoutScripts(t *testing.T) {
 	t.Parallel()
-	l, viewer, path := numberHouse(t)
+	l, viewer, path := numberServer(t)
 	b := openTab(t, viewer)
 	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	command(b, page.Navigate, page.NavigateParams{URL: viewer + path})
@@ -181,7 +181,7 @@ func TestPartsThroughNginx(t *testing.T) {
 			t.Fatal("nginx is not installed; on Debian: apt-get install nginx-light")
 		}
 	}
-	l, viewer, path := numberHouse(t)
+	l, viewer, path := numberServer(t)
 	dir, err := os.MkdirTemp("", "nginx") // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ http {
 // Requests upstream end with the reader they are made for.
 func TestReaderWhoLeavesEndsUpstream(t *testing.T) {
 	t.Parallel()
-	l, viewer, path := numberHouse(t)
+	l, viewer, path := numberServer(t)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	_, body := stream(t, ctx, func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(viewer, "http://")) }, viewer+path)

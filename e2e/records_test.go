@@ -30,13 +30,13 @@ import (
 // times that.
 const listsUsual = 400
 
-// stage is a simulated API and a house in front of it that answers from
+// stage is a simulated API and a server in front of it that answers from
 // records; both can be begun anew in their folders.
 type stage struct {
 	*testing.T
 	dir, apiDir string
 	epoch       string // of the world, near the clock of the server
-	api, house  *binary.Server
+	api, server *binary.Server
 	up, through string
 	spec        *spec.Spec
 	world       *composetest.World
@@ -81,7 +81,7 @@ log: {access: access.log}
 		t.Fatal(err)
 	}
 	s.draw = composetest.NewGenerator(s.world, s.rng.Uint64())
-	awaitMirrored(t, s.house.URL("viewer"))
+	awaitMirrored(t, s.server.URL("viewer"))
 	return s
 }
 
@@ -93,21 +93,21 @@ func (s *stage) startAPI(listen string) {
 
 func (s *stage) startHouse() {
 	s.Helper()
-	s.house = start(s.T, s.dir, "serve")
-	s.through = s.house.URL("twilio")
+	s.server = start(s.T, s.dir, "serve")
+	s.through = s.server.URL("twilio")
 }
 
 // again ends both and begins them anew.
 func (s *stage) again() {
 	s.Helper()
-	for _, b := range []*binary.Server{s.house, s.api} {
+	for _, b := range []*binary.Server{s.server, s.api} {
 		if err := b.Stop(); err != nil {
 			s.Fatal(err)
 		}
 	}
 	s.startAPI(strings.TrimPrefix(s.up, "http://"))
 	s.startHouse()
-	awaitMirrored(s.T, s.house.URL("viewer"))
+	awaitMirrored(s.T, s.server.URL("viewer"))
 }
 
 // others creates keys for the accounts below the main one, and reads the keys
@@ -254,7 +254,7 @@ func (s *stage) move() {
 		s.Fatal(err)
 	}
 	names := kindsWithIDs(s.T)
-	await(s.T, func() string { return incomplete(s.T, s.house.URL("viewer"), since, names...) })
+	await(s.T, func() string { return incomplete(s.T, s.server.URL("viewer"), since, names...) })
 	s.buried()
 }
 

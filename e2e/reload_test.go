@@ -20,7 +20,7 @@ import (
 func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "50ms", "--records", "2000").URL("slowapi")
-	house, dir := startHouse(t, settings{upstream: up, mirror: "{newest: 1s, older: 1s, final: 1s, stale: 1s}"})
+	house, dir := startServer(t, settings{upstream: up, mirror: "{newest: 1s, older: 1s, final: 1s, stale: 1s}"})
 	user := account + ":" + demoToken
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -51,12 +51,12 @@ func sdk(t testing.TB, address, token string) *api.ApiService {
 // pair is the same SDK twice: through the drop-in and past it.
 type pair struct{ through, direct *api.ApiService }
 
-// startPair runs a house in front of a simulated API and makes the SDK ready
+// startPair runs a server in front of a simulated API and makes the SDK ready
 // for both.
 func startPair(t testing.TB, args ...string) (pair, string, string) {
 	t.Helper()
 	up := startAPI(t, args...).URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up})
+	house, _ := startServer(t, settings{upstream: up})
 	through := house.URL("twilio")
 	return pair{sdk(t, through, demoToken), sdk(t, up, apiToken)}, through, up
 }

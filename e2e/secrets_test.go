@@ -43,7 +43,7 @@ func tokens(t *testing.T, up string) []string {
 func TestUpstreamSecretStaysInside(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "1ms", "--records", "50").URL("slowapi")
-	house, dir := startHouse(t, settings{upstream: up})
+	house, dir := startServer(t, settings{upstream: up})
 	user := account + ":" + demoToken
 	made, err := ask(http.MethodPost, account+":"+apiToken, up+version+"/Accounts.json", "FriendlyName=Third")
 	if err != nil || made.status != 201 {

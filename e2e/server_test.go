@@ -116,9 +116,9 @@ const (
 	accessLog  = "access.log"
 )
 
-// startHouse runs a house with settings of its own: the demo's credentials and
+// startServer runs a server with its own settings: the demo's credentials and
 // roles, in front of any upstream, without the demo's budget of upstream requests.
-func startHouse(t testing.TB, set settings) (s *binary.Server, dir string) {
+func startServer(t testing.TB, set settings) (s *binary.Server, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if set.secret == "" {

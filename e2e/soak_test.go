@@ -44,7 +44,7 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	chance := random(t)
 	up := startAPI(t, "--latency", "20ms", "--records", "3000").URL("slowapi")
-	house, _ := startHouse(t, settings{
+	house, _ := startServer(t, settings{
 		upstream: up, polls: "[calls, messages]",
 		source: "max_body: 1MiB, timeouts: {connect: 1s, first_byte: 2s, stall: 1s, total: 3s}",
 		mirror: "{hot: 8MiB, newest: 2s, older: 4s, final: 4s, other: 2s, stale: 3s}",
@@ -56,7 +56,7 @@ func TestSoak(t *testing.T) {
 			t.Fatalf("truth %d, %s: %d, %s", i, k.path, r.status, firstDifference(k.body, r.body))
 		}
 	}
-	s := &soak{t: t, house: house, truths: truths, want: 1 << 62}
+	s := &soak{t: t, server: house, truths: truths, want: 1 << 62}
 	s.nobody = truth{nobodysPath(nobodyNumber), get(t, account+":"+apiToken, up+nobodysPath(nobodyNumber)).body}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -93,7 +93,7 @@ func TestSoak(t *testing.T) {
 // soak is one run.
 type soak struct {
 	t      *testing.T
-	house  *binary.Server
+	server *binary.Server
 	truths []truth
 	nobody truth // the calls of a number that has none; every such number's look alike
 	want   int64
@@ -203,7 +203,7 @@ func rulesOf(chance *rand.Rand) string {
 
 // client asks one request after the other over connections of its own.
 func (s *soak) client(ctx context.Context, stop context.CancelFunc, chance *rand.Rand) {
-	host := strings.TrimPrefix(s.house.URL("twilio"), "http://")
+	host := strings.TrimPrefix(s.server.URL("twilio"), "http://")
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(account+":"+demoToken))
 	request := func(path string) []byte {
 		return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: %s\r\n", path, host, basic)
@@ -373,7 +373,7 @@ type holding struct {
 func (s *soak) held() holding {
 	s.t.Helper()
 	var stats struct{ Process holding }
-	r := get(s.t, account+":"+demoToken, s.house.URL("viewer")+"/-/stats")
+	r := get(s.t, account+":"+demoToken, s.server.URL("viewer")+"/-/stats")
 	if err := json.Unmarshal(r.body, &stats); err != nil || stats.Process.Goroutines == 0 || stats.Process.FDs == 0 || stats.Process.RSS == 0 {
 		s.t.Fatalf("stats: %d %.300s %v", r.status, r.body, err)
 	}

@@ -64,7 +64,7 @@ var timeDigits = regexp.MustCompile(`dur=[0-9.]+`)
 
 func TestHiddenIsNotToldByHeadersOrTime(t *testing.T) {
 	var edits atomic.Int64
-	house, _ := startHouse(t, settings{
+	house, _ := startServer(t, settings{
 		upstream: twinUpstream(t, &edits),
 		more: `  - {name: part, source: twilio, user: part, secret: "file:masked.secret", role: part}
   - {name: rows, source: twilio, user: rows, secret: "file:masked.secret", role: rows}

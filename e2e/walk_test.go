@@ -57,7 +57,7 @@ func TestEveryPackageWalksEveryList(t *testing.T) {
 		records = "300"
 	}
 	up := startAPI(t, "--records", records, "--latency", "1ms", "--arrivals", "0").URL("slowapi")
-	house, _ := startHouse(t, settings{upstream: up})
+	house, _ := startServer(t, settings{upstream: up})
 	through := house.URL("twilio")
 	of := findParents(t, up)
 	for _, w := range []walker{

@@ -193,7 +193,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 			}
 		}
 		s.world.write = func(w request.Write) (*understudy.Page, error) {
-			s.set(sid(8), "queued", false) // somebody else's
+			s.set(sid(8), "queued", false) // of another caller
 			s.set(sid(9), "queued", false)
 			return instance(s.call(t, sid(9)), 201, call{sid(9), "queued", false}), nil
 		}

@@ -62,7 +62,7 @@ func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error
 	if r.held.page != nil {
 		want.since = r.held.page.At
 	}
-	// No third look, and none for an asker who may find what completed too old.
+	// No third look, and none for a request that may find what completed too old.
 	want.blind = r.again || within(&r.Request) != math.MaxInt64
 	return rd.join(r.Target, r.source, r.kind, want)
 }

@@ -37,7 +37,7 @@ type composePlan struct {
 	source   *source
 	kind     *kind
 	target   *spec.Target
-	wish     *request.LocalQuery
+	local    *request.LocalQuery
 	list     *compose.List
 	coverage request.Coverage
 	outdated bool          // a write touched the kind, and what it changed is not known yet
@@ -73,9 +73,9 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 		bare.Own = nil
 		t = &bare
 	}
-	p := &composePlan{source: s, kind: k, target: t, wish: wish}
+	p := &composePlan{source: s, kind: k, target: t, local: wish}
 	var above *understudy.Record
-	list, err := compose.New(s.Source.Source, t, compose.Options{Now: co.now, Wish: wish, Own: co.own(s, t),
+	list, err := compose.New(s.Source.Source, t, compose.Options{Now: co.now, Local: wish, Own: co.own(s, t),
 		Held: func(kind, id string) *understudy.Record {
 			of := s.Spec.Kind(kind)
 			if of == nil {
@@ -188,7 +188,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		w.From = p.coverage.From
 	}
 	var err error
-	if !p.above && p.coverage.Head != nil && (p.wish == nil || p.wish.Since == 0) {
+	if !p.above && p.coverage.Head != nil && (p.local == nil || p.local.Since == 0) {
 		err = w.EndAbove(ctx, p.source.Name, p.coverage.Head, p.coverage.Newest)
 	}
 	if err == nil {

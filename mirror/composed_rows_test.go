@@ -104,7 +104,7 @@ func keyring(w *world) {
 }
 
 // TestKeysOfTwoAccounts: keys do not tell whose they are; those of another
-// account, that somebody read, are in no list of the user's.
+// account, which were read, are in no list of the user's.
 func TestKeysOfTwoAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &claims{kind: "keys"}

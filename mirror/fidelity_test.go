@@ -141,7 +141,7 @@ func TestWhatMovedIsNoDifference(t *testing.T) {
 		if f := s.ofCalls(t); f.Samples != 1 {
 			t.Errorf("%+v", f)
 		}
-		// Nor one that nobody read.
+		// Nor one that was not read.
 		s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", "PageSize=4")})
 		synctest.Wait()
 		if f := s.ofCalls(t); f.Samples != 1 {

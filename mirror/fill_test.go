@@ -175,7 +175,7 @@ func TestFillOutdatedByAWrite(t *testing.T) {
 			if n, _ := s.fetches("Calls.json"); n != c.fetches || !errors.Is(err, c.err) {
 				t.Errorf("%+v: %d fetches, %v", c, n, err)
 			}
-			// What nobody wrote is saved all the same; what was written, by its own fetch.
+			// What was not written is saved all the same; what was written, by its own fetch.
 			time.Sleep(3 * time.Second)
 			if kinds, err := s.memory.Kinds(t.Context(), "twilio"); err != nil || kinds[0].Records != 3 {
 				t.Errorf("%+v: %+v, %v", c, kinds, err)
@@ -311,7 +311,7 @@ func TestFillWeighs(t *testing.T) {
 		}
 		s.fill(t, request.Fill{Target: s.newest(t), Reserve: weigh(nil)})
 
-		// A reader who comes meanwhile is nobody's to refuse.
+		// A reader that comes meanwhile is not refused.
 		target := s.target(t, "Calls.json", "PageSize=2")
 		go func() { s.fill(t, request.Fill{Target: target, Reserve: weigh(heavy)}) }()
 		synctest.Wait()

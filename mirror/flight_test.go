@@ -1,4 +1,4 @@
-// Flights: one fetch for all, and nobody's leaving harms another.
+// Flights: one fetch for all, and a reader that leaves harms no other.
 
 package mirror
 
@@ -131,7 +131,7 @@ func TestLastOneOutCancelsUpstream(t *testing.T) {
 			t.Error("not cancelled when the last waiter had left")
 		}
 		s.script(func() { s.fetch = nil })
-		want(t, s.get(t, s.newest(t)), request.Cold, "") // nobody joins what is cancelled
+		want(t, s.get(t, s.newest(t)), request.Cold, "") // what is cancelled is not joined
 	})
 }
 
@@ -177,7 +177,7 @@ func TestPanicIsContained(t *testing.T) {
 }
 
 // TestReaderPromotesWhatWasBegunForNobody: a reader joins a prefetch, which
-// goes over to the lane somebody waits in.
+// goes over to the queue of waiting readers.
 func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 9)
@@ -321,7 +321,7 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 }
 
 // The last waiter of a flight that has completed leaves it on the list: its page
-// may not be in the hot tier yet, and whoever found neither would fetch again.
+// may not be in the hot tier yet, and a reader that found neither would fetch again.
 func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)

@@ -173,7 +173,7 @@ func TestForgottenWithItsParent(t *testing.T) {
 }
 
 // TestForgottenContents: a picture of a message of two years ago is kept though
-// upstream has it no more; one that somebody deletes is not.
+// upstream has it no more; one that is deleted is not.
 func TestForgottenContents(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration

@@ -323,7 +323,7 @@ func TestUnknownPathsAreNeverHeld(t *testing.T) {
 		if n, _ := s.fetches("Odd"); n != 2 {
 			t.Errorf("%d fetches, want 2", n)
 		}
-		// Nor by whoever comes while a completed flight is still on the list.
+		// Nor by a reader that comes while a completed flight is still on the list.
 		f := &flight{
 			origin:  origin{target: odd, kind: s.sources["twilio"].kinds[""]},
 			signals: signals{done: make(chan struct{})},

@@ -87,7 +87,7 @@ func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Pa
 // and tells of it. The caller has the kind's lock.
 func (wr *writer) news(k *kind, saved request.Saved) {
 	wr.supersede(k, saved.Page.Shape, saved.Changes, understudy.Key{})
-	wr.landed(saved.Page, saved.Changes, request.Waiting)
+	wr.pageSaved(saved.Page, saved.Changes, request.Waiting)
 }
 
 // reached notes the store's generation.

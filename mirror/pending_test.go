@@ -132,7 +132,7 @@ func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
 	})
 }
 
-// A write whose outcome nobody knows, and two at once to one record: upstream is
+// A write whose outcome is not known, and two at once to one record: upstream is
 // asked what became of it, until it says so.
 func TestDoubtfulWritesAreLookedUp(t *testing.T) {
 	for _, overlap := range []bool{false, true} {

@@ -91,7 +91,7 @@ func TestIdleRate(t *testing.T) {
 
 // TestPollsAdapt: while every poll brings something they come up to three times
 // as often; when nothing comes any more they go back to the usual, and to a quarter
-// of it for a list that nobody reads, until something comes.
+// of it for a list that is not read, until something comes.
 func TestPollsAdapt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
@@ -259,7 +259,7 @@ func TestClockSteps(t *testing.T) {
 		age  time.Duration
 	}{
 		{0, request.Warm, 5 * time.Second},
-		{-time.Hour, request.Stale, 0},                                  // from the future: nobody knows its age
+		{-time.Hour, request.Stale, 0},                                  // from the future: its age is not known
 		{10 * time.Minute, request.Cold, 0},                             // past stale: the reader waits
 		{30 * 24 * time.Hour, request.Cold, 0},                          // past the hard limit
 		{2 * time.Minute, request.Stale, 2*time.Minute + 5*time.Second}, // a little forward

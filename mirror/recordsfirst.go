@@ -259,8 +259,8 @@ func (r *reading) trusted() bool {
 }
 
 // fallback is the answer when upstream failed, or was too slow when why is nil:
-// what is held or what records tell, whichever is younger. err is what whoever
-// asks is told when there is neither.
+// what is held or what records tell, whichever is younger. err is the error when
+// there is neither.
 func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
 	rd.prepareFallback(ctx, r)
 	detail := "upstream slow"
@@ -292,7 +292,7 @@ func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.Upst
 // time. The key names what makes a list the same: a longer time it may take
 // makes another one of it. A caller leaves with its context.
 func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
-	if p.wish != nil {
+	if p.local != nil {
 		return co.composeList(p)
 	}
 	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most)

@@ -78,7 +78,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		if fl.supersede(f.kind, p.Shape, saved.Changes, except) {
 			before++
 		}
-		fl.landed(p, saved.Changes, f.reason)
+		fl.pageSaved(p, saved.Changes, f.reason)
 		if before == f.counter || len(saved.Changes) > 0 && before == f.counter+1 {
 			f.saved = f.kind.changes.Load() + 1
 		}
@@ -92,10 +92,10 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	fl.hold(f, p, before)
 }
 
-// landed tells the function that the options name of a save. The caller has the
+// pageSaved tells the function that the options name of a save. The caller has the
 // kind's lock, so that the changes of a kind are told in the order of their
 // numbers.
-func (wr *writer) landed(p *understudy.Page, changes []understudy.Change, why request.Reason) {
+func (wr *writer) pageSaved(p *understudy.Page, changes []understudy.Change, why request.Reason) {
 	if wr.tell != nil && (len(p.Rows) > 0 || len(changes) > 0) {
 		wr.tell(request.PageSaved{Page: p, Changes: changes, Reason: why})
 	}
@@ -122,7 +122,7 @@ func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, g
 	fl.supersede(f.kind, p.Shape, saved.Changes, understudy.Key{})
 	told := *saved.Page
 	told.Key, told.Of, told.Next = p.Key, p.Of, p.Next
-	fl.landed(&told, saved.Changes, f.reason)
+	fl.pageSaved(&told, saved.Changes, f.reason)
 	f.restSaved = true
 }
 

@@ -132,7 +132,7 @@ func TestWhichWritesInvalidate(t *testing.T) {
 }
 
 // TestWriteAcrossARefreshInFlight: a refresh that began before the write's
-// answer may finish for those who wait for it; it fills nothing, and whoever
+// answer may finish for those who wait for it; it fills nothing, and a reader that
 // asks after the write has a fetch of its own.
 func TestWriteAcrossARefreshInFlight(t *testing.T) {
 	for _, list := range []bool{true, false} {

@@ -101,7 +101,7 @@ func (c *searchCmd) act(ctx context.Context, s searching, values url.Values, p *
 	return c.find(ctx, s, values, p)
 }
 
-// check refuses flags that do not go together: none is left unheard.
+// check refuses flags that do not go together: none is ignored.
 func (c *searchCmd) check(query string) error {
 	acts := 0
 	for _, set := range []bool{c.Export != "", c.Save != "", c.Saved, c.Forget != ""} {

@@ -1,4 +1,4 @@
-// Serve: from flags to a running house.
+// Serve: from flags to a running server.
 
 package main
 
@@ -119,7 +119,7 @@ func (c *serveCmd) apply(cfg *config.Settings) error {
 	return nil
 }
 
-// serveDemo starts the simulated API and the house in front of it.
+// serveDemo starts the simulated API and Understudy in front of it.
 func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settings) (err error) {
 	dir, err := c.demoFolder()
 	if err != nil {

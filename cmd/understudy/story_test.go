@@ -1,4 +1,4 @@
-// Stories: the command line and the faces as a user meets them, one txtar file
+// Stories: the command line and the frontends as a user meets them, one txtar file
 // each in testdata.
 
 package main

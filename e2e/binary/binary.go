@@ -81,7 +81,7 @@ func Start(path, dir string, args ...string) (*Server, error) {
 	}
 }
 
-// read collects what the server prints until it ends. A house is ready when it
+// read collects what the server prints until it ends. A server is ready when it
 // says how to end it, the simulated API alone once it has named its address.
 func (s *Server) read(stdout io.Reader, api bool, ready chan<- bool) {
 	defer close(s.exited)

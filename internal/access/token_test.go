@@ -85,7 +85,7 @@ func TestTokensTellNothing(t *testing.T) {
 	}
 }
 
-// A walk goes on at what it was given, whatever becomes of that, and nobody else
+// A walk goes on at what it was given, whatever becomes of that, and no other caller
 // does.
 func TestGivenTokensAreGood(t *testing.T) {
 	first, last, between := long("CA", "4"), long("CA", "6"), long("CA", "5")

@@ -112,7 +112,7 @@ type counts struct {
 	noPlace  map[string]*atomic.Int64
 }
 
-// Build opens everything, in the order the rooms need each other. On an error
+// Build opens everything, in the order the packages need each other. On an error
 // what was opened is closed again.
 func Build(ctx context.Context, b Options) (h *App, err error) {
 	h = &App{cfg: b.Settings, opts: b, erasing: newErasing(), exports: newExports(b.Settings)}
@@ -172,7 +172,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 		h.setPublicURLs()
 		err = h.openCommands(ctx)
 	} else {
-		err = h.openFaces(ctx, p, b)
+		err = h.openPorts(ctx, p, b)
 	}
 	if err != nil || b.Offline {
 		return h, err

@@ -1,4 +1,4 @@
-// Walk: the walker in the house: its settings, its jobs, what it is told.
+// Crawl: joins the crawler to the application: its settings and its jobs.
 
 package app
 
@@ -31,7 +31,7 @@ func (h *App) openWalker() (err error) {
 	return err
 }
 
-// setPublicURLs does for sources what their faces would: what is rewritten to the
+// setPublicURLs does for sources what their ports would: what is rewritten to the
 // public address has to read the same.
 func (h *App) setPublicURLs() {
 	for _, src := range h.sources {

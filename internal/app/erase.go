@@ -30,17 +30,17 @@ const (
 	expireJob = "expire records"
 
 	defaultErase = 10 * time.Second // what is listed is gathered for
-	eraseEvery   = time.Hour        // a look, should a bell have been lost
+	eraseEvery   = time.Hour        // a look, in case a wake-up was lost
 	expireEvery  = 24 * time.Hour
 )
 
 // erasing rings for the job that erases.
 type erasing struct {
-	bell chan struct{}
-	runs *atomic.Int64 // begun; in the job's key, so that a bell during a run adds another
+	wake chan struct{}
+	runs *atomic.Int64 // begun; in the job's key, so that a wake-up during a run adds another
 }
 
-func newErasing() erasing { return erasing{bell: make(chan struct{}, 1), runs: new(atomic.Int64)} }
+func newErasing() erasing { return erasing{wake: make(chan struct{}, 1), runs: new(atomic.Int64)} }
 
 // key is that of the job which will see what is listed by now.
 func (e erasing) key() string { return fmt.Sprint("listed ", e.runs.Load()) }
@@ -48,7 +48,7 @@ func (e erasing) key() string { return fmt.Sprint("listed ", e.runs.Load()) }
 // ring never waits: its caller may hold what the job needs.
 func (e erasing) ring() {
 	select {
-	case e.bell <- struct{}{}:
+	case e.wake <- struct{}{}:
 	default:
 	}
 }
@@ -132,7 +132,7 @@ func (h erasures) eraseSoon(ctx context.Context) error {
 	}
 	for {
 		select {
-		case <-h.erasing.bell:
+		case <-h.erasing.wake:
 		case <-ctx.Done():
 			return nil
 		}

@@ -12,7 +12,7 @@ import (
 	"understudy/kit/limiter"
 )
 
-// exports are those of both faces that send them. They outlive the handlers,
+// exports are those of the viewer and of the search. They outlive the handlers,
 // which go with every reading of the settings: an export goes on under the
 // policy it began under as long as the one in force decides of its caller alike.
 //
@@ -34,7 +34,7 @@ type underWay struct {
 	ended    bool // over is closed
 }
 
-// usualExports is how many go on at once, of either face, where the settings
+// usualExports is how many go on at once, of either, where the settings
 // say nothing; one caller has half of them.
 const usualExports = 4
 

@@ -34,7 +34,7 @@ roles:
 mirror: {newest: 30s}
 `
 
-// exporting is a house that holds some records, whose settings can be changed.
+// exporting is an application that holds some records, whose settings can be changed.
 type exporting struct {
 	*testing.T
 	h        *App

@@ -1,4 +1,4 @@
-// Faces: the servers programs and people reach, and what they are told of the house.
+// Handlers: the ports of programs and people, and the handlers behind them.
 
 package app
 
@@ -23,16 +23,16 @@ import (
 	"understudy/spec"
 )
 
-// openFaces binds every port first, so that nothing is announced that cannot
+// openPorts binds every port first, so that nothing is announced that cannot
 // be served.
-func (h *App) openFaces(ctx context.Context, p policy, b Options) error {
-	if err := h.openFace(ctx, "viewer", h.cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
+func (h *App) openPorts(ctx context.Context, p policy, b Options) error {
+	if err := h.openPort(ctx, "viewer", h.cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
 		return err
 	}
 	for _, src := range h.sources {
 		body, contentType := access.Error(src.Spec, access.Failure{Word: access.Server, Status: 503,
 			Message: "too many connections; try again in a moment"})
-		if err := h.openFace(ctx, src.Name, b.Settings.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT",
+		if err := h.openPort(ctx, src.Name, b.Settings.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT",
 			frontend.Refusal(body, contentType)); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (h *App) openFaces(ctx context.Context, p policy, b Options) error {
 // openCommands binds the port of a command that works in the folder. It takes
 // the commands a server takes, with the token, and no other request.
 func (h *App) openCommands(ctx context.Context) error {
-	if err := h.openFace(ctx, "commands", "127.0.0.1:0", "", frontend.PlainRefusal()); err != nil {
+	if err := h.openPort(ctx, "commands", "127.0.0.1:0", "", frontend.PlainRefusal()); err != nil {
 		return err
 	}
 	o := h.commands()
@@ -78,7 +78,7 @@ func (h *App) commands() diagnostics.Options {
 		Token: h.opts.Dir.Token, Logger: h.log}
 }
 
-func (h *App) openFace(ctx context.Context, name, addr, flag string, refusal []byte) error {
+func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
 	l, err := frontend.Listen(ctx, addr, flag)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (h *App) openFace(ctx context.Context, name, addr, flag string, refusal []b
 	return nil
 }
 
-// dress is what the faces do under one policy: a handler for each, in order.
+// handlerSet is what the ports do under one policy: a handler for each, in order.
 // Gate, callers and every view in memory go when it is replaced.
 type handlerSet struct {
 	handlers []http.Handler
@@ -101,7 +101,7 @@ type handlerSet struct {
 // Close ends what the viewer and the search do by themselves.
 func (d *handlerSet) Close() error { return errors.Join(d.viewer.Close(), d.search.Close()) }
 
-// dress makes the handlers of a policy; it begins nothing.
+// handlerSet makes the handlers of a policy; it begins nothing.
 func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	o := h.commands()
 	o.Snapshot, o.Readable, o.Ending, o.Loads = figures{h}.snapshot, figures{h}.readable, h.ending.Load, h.reads.now
@@ -145,7 +145,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	return d, nil
 }
 
-// wear puts handlers on the faces. Requests under way end with the former
+// install puts handlers on the ports. Requests under way end with the former
 // ones, but for exports, which may take long: those of whose callers the policy
 // decides otherwise by now are broken off, and say so. The former viewer is
 // closed after its last.

@@ -1,4 +1,4 @@
-// Jobs: the runner of promised work, the kinds the rooms bring, and /-/jobs.
+// Jobs: the runner of promised work, the kinds of the packages, and /-/jobs.
 
 package app
 

@@ -138,9 +138,9 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 	return err
 }
 
-// landed is told of every page that was saved. Who listens does so at once and
-// waits for nothing: feed and walks ring their own bells. What it misses the
-// rows in the store tell.
+// savedBus tells of every page that was saved. A listener returns at once and
+// waits for nothing: it wakes its own goroutine. What it misses it finds in the
+// rows of the store.
 type savedBus = dispatch.Bus[request.PageSaved]
 
 // openBus makes the bus. It is closed after everything that dispatches.
@@ -156,8 +156,8 @@ func (h *App) openBus() {
 // busTime bounds the wait for what is on its way to listeners.
 const busTime = time.Second
 
-// tell dispatches a page that has landed. A listener's fault is its own: it is
-// logged, and neither the others nor the save hear of it.
+// tell dispatches a page that was saved. The error of a listener is logged; the
+// other listeners and the save do not see it.
 func (h *App) tell(l request.PageSaved) {
 	err := h.saved.Dispatch(context.Background(), l)
 	var panicked *dispatch.PanicError

@@ -16,7 +16,7 @@ import (
 	"understudy/spec"
 )
 
-// purge forgets in the running house.
+// purge forgets in the running application.
 func (h *App) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Purged, error) {
 	a, err := targetOf(h.sources, p)
 	if err != nil {

@@ -94,7 +94,7 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 	return cfg, config.NeedRestart(h.cfg, cfg), nil
 }
 
-// sameSources refuses settings that add or take away a source: every face,
+// sameSources refuses settings that add or take away a source: every port,
 // file and kind of it would have to come or go.
 func (h reloader) sameSources(cfg *config.Settings) error {
 	now, want := slices.Sorted(maps.Keys(h.cfg.Sources)), slices.Sorted(maps.Keys(cfg.Sources))
@@ -122,7 +122,7 @@ func (h reloader) poll(polls map[string][]string) error {
 	return nil
 }
 
-// apply hands the rooms what they take while they run.
+// apply hands the packages what they take while they run.
 func (h reloader) apply(cfg *config.Settings, secrets map[string]understudy.Secret) {
 	for _, src := range h.sources {
 		s, c := cfg.Sources[src.Name], h.clients[src.Name]

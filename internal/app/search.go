@@ -1,4 +1,4 @@
-// Search: its settings, and how it is joined to the house.
+// Search: its settings, and how it is joined to the application.
 
 package app
 

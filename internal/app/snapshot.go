@@ -28,13 +28,13 @@ func (h figures) readable(ctx context.Context) error {
 	return err
 }
 
-// snapshot joins what the rooms count.
+// snapshot joins what the packages count.
 func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
 		Traffic:  diagnostics.Traffic{Upstream: diagnostics.NewUpstream()},
 		Sources:  map[string]diagnostics.Source{},
 		Limits:   h.limits(),
-		Faces:    h.faceLoads(),
+		Ports:    h.faceLoads(),
 		Process:  processNow(),
 		Settings: h.reads.now(),
 	}
@@ -108,7 +108,7 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// limits are the limits of the whole house.
+// limits are the limits of the whole process.
 func (h figures) limits() map[string]diagnostics.Limit {
 	l := h.mirror.Loads()
 	out := map[string]diagnostics.Limit{
@@ -155,11 +155,11 @@ func (h figures) maxBody(name string) int64 {
 const defaultMaxBody = 64 << 20
 
 // faceLoads are the limits of each port.
-func (h figures) faceLoads() map[string]diagnostics.Face {
-	out := map[string]diagnostics.Face{}
+func (h figures) faceLoads() map[string]diagnostics.Port {
+	out := map[string]diagnostics.Port{}
 	for _, f := range h.servers {
 		l := f.Load()
-		out[f.Name] = diagnostics.Face{Limits: map[string]diagnostics.Limit{
+		out[f.Name] = diagnostics.Port{Limits: map[string]diagnostics.Limit{
 			"connections": {Limit: l.Limit, Now: l.Now, Refused: l.Refused, Dropped: l.Dropped},
 			"headers":     {Limit: int64(h.cfg.Limits.Headers), Refused: l.LargeHeads},
 			"head_time":   {Limit: int64(h.cfg.Limits.HeadTime.Std() / time.Second), Refused: l.SlowHeads},

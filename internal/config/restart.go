@@ -21,7 +21,7 @@ var live = []string{
 	"limits.connections", "limits.request_body",
 }
 
-// needRestart names the settings that differ from those the house was started
+// needRestart names the settings that differ from those the server was started
 // with and cannot be applied while it serves.
 func NeedRestart(started, now *Settings) (names []string) {
 	differ(reflect.ValueOf(*started), reflect.ValueOf(*now), "", "", func(name, pattern string) {

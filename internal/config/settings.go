@@ -148,7 +148,7 @@ const (
 	defaultLimit  = 10 << 30
 )
 
-// defaults fills in what stands at the top level; rooms know their own zeros.
+// defaults fills in what stands at the top level; packages know their own zeros.
 func (c *Settings) defaults() {
 	if c.Data == "" {
 		c.Data = defaultData

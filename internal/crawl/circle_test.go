@@ -26,7 +26,7 @@ func TestLinksInACircleAreTold(t *testing.T) {
 					w.things["tags"] = append(w.things["tags"], thing{id: fmt.Sprint("t", n)})
 				}
 				pages := 0
-				w.turn = func(p *understudy.Page) {
+				w.change = func(p *understudy.Page) {
 					pages++
 					p.Next.Source, p.Next.URI = "post", "/me/tags?size=10&after="+link(pages)
 				}
@@ -43,7 +43,7 @@ func TestLinksInACircleAreTold(t *testing.T) {
 					t.Errorf("state %+v", s)
 				}
 				// It rests, and is complete once the list ends.
-				w.jobs, pages, w.turn = nil, 0, nil
+				w.jobs, pages, w.change = nil, 0, nil
 				if err := x.due(t.Context()); err != nil || w.jobNames() != "" {
 					t.Errorf("promised again at once: %s, %v", w.jobNames(), err)
 				}
@@ -68,7 +68,7 @@ func TestACircleOverManyRuns(t *testing.T) {
 			w.things["tags"] = append(w.things["tags"], thing{id: fmt.Sprint("t", n)})
 		}
 		pages, stop := 0, false
-		w.turn = func(p *understudy.Page) {
+		w.change = func(p *understudy.Page) {
 			pages++
 			p.Next.Source, p.Next.URI = "post", fmt.Sprint("/me/tags?size=10&after=t", 10*(pages%9))
 		}

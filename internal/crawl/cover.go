@@ -150,7 +150,7 @@ func (x *kindCrawl) tipped(m *kindState, at int64) (int64, string) {
 }
 
 // newestPage are the newest records when the list was last known without a gap,
-// and when that was: as the state says, or as a page does that has landed since
+// and when that was: as the state says, or as a page does that was saved since
 // and joins it. The records are never nil.
 func (x *kindCrawl) newestPage(m *kindState, now int64) ([]string, int64) {
 	h := x.joined.Load()

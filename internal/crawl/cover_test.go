@@ -109,7 +109,7 @@ type history struct {
 	covered int // windows that were
 }
 
-// Fill tells the crawler of what landed, as the mirror does.
+// Fill tells the crawler of what was saved, as the mirror does.
 func (h *history) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	landed, err := h.world.Fill(ctx, f)
 	if err == nil {
@@ -155,7 +155,7 @@ func (h *history) truth(kind, parent string, from, to int64) error {
 	}
 	if parent != "" {
 		if since = c.At; h.held["letters"][parent] == nil {
-			return nil // not held: nobody may answer for what lies under it
+			return nil // not held: what lies under it has no answer
 		}
 		if own := h.held["letters"][parent].since; own.After(since) {
 			since = own
@@ -259,7 +259,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 		if n := len(h.things["letters"]); n > 0 {
 			h.make("stamps", h.things["letters"][st.Which%n].id, 1)
 		}
-	case 3, 4: // a newest page lands; whether somebody looks yet is another step
+	case 3, 4: // a newest page is saved; whether it is read yet is another step
 		tip, err := h.x.walks["post/letters"].newest()
 		if err != nil {
 			return err
@@ -416,7 +416,7 @@ func TestWhatIsDoubtedIsWalkedAgain(t *testing.T) {
 	})
 }
 
-// A page that landed before the process ended is looked at by the next one.
+// A page that was saved before the process ended is looked at by the next one.
 func TestAGapIsKnownAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 100, Settings{})

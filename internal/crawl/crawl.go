@@ -125,7 +125,7 @@ type Crawler struct {
 	wake  chan struct{}
 
 	mu       sync.Mutex
-	landed   map[string]*head     // newest pages that were not looked at yet
+	unread   map[string]*head     // newest pages that were not looked at yet
 	changed  map[string]bool      // kinds under which something may have changed
 	rechecks map[string]intervals // stretches that are walked again at once; From 0: the whole lists
 	clocks   clockReading         // by the clocks, when they were last looked at
@@ -172,7 +172,7 @@ func New(o Options) (*Crawler, error) {
 	o.Settings = o.Settings.withDefaults()
 	w := &Crawler{
 		o: o, walks: map[string]*kindCrawl{}, wake: make(chan struct{}, 1),
-		landed: map[string]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{},
+		unread: map[string]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{},
 	}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {

@@ -263,7 +263,7 @@ func TestWithoutAPathTwoSweepsDecide(t *testing.T) {
 	})
 }
 
-// Very many that nobody can ask for one by one are believed to be gone later.
+// Very many that cannot be asked for one by one are believed to be gone later.
 func TestAListThatShowsNothingIsNotBelievedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

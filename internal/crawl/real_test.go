@@ -35,8 +35,8 @@ const account = "AC00000000000000000000000000000001"
 // records is how many calls the API has.
 const records = 1000
 
-// house is everything between the API and the change log.
-type house struct {
+// system is everything between the API and the change log.
+type system struct {
 	t      *testing.T
 	api    *httptest.Server
 	src    *spec.Source
@@ -48,8 +48,8 @@ type house struct {
 	stop   func()
 }
 
-// open starts an API and a house before it.
-func open(t *testing.T, o slowapi.Options) *house {
+// open starts an API and Understudy before it.
+func open(t *testing.T, o slowapi.Options) *system {
 	t.Helper()
 	o.Epoch = time.Now().Truncate(time.Second)
 	api, err := slowapi.New(o)
@@ -59,11 +59,11 @@ func open(t *testing.T, o slowapi.Options) *house {
 	return openAt(t, web, filepath.Join(t.TempDir(), "test.db"), crawl.Settings{})
 }
 
-func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Settings) *house {
+func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Settings) *system {
 	t.Helper()
 	sp, err := upstream.BuiltIn("twilio")
 	must(t, err)
-	h := &house{t: t, api: web, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}}
+	h := &system{t: t, api: web, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}}
 	client, err := upstream.New(upstream.Options{Source: h.src, Base: web.URL, User: account, Secret: understudy.NewSecret("slowapitoken"),
 		Rate: 1e4, Concurrency: 50})
 	must(t, err)
@@ -120,14 +120,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-type enqueuer struct{ h *house }
+type enqueuer struct{ h *system }
 
 func (e enqueuer) Enqueue(ctx context.Context, js ...understudy.Job) ([]int64, error) {
 	return e.h.runner.Enqueue(ctx, js...)
 }
 
 // await asks until something holds.
-func (h *house) await(what string, holds func() bool) {
+func (h *system) await(what string, holds func() bool) {
 	h.t.Helper()
 	tick, late := time.NewTicker(10*time.Millisecond), time.After(time.Minute)
 	defer tick.Stop()
@@ -145,13 +145,13 @@ func (h *house) await(what string, holds func() bool) {
 }
 
 // sync has a kind synced and waits until it is complete.
-func (h *house) sync(kind string) {
+func (h *system) sync(kind string) {
 	h.t.Helper()
 	must(h.t, h.walker.Keep(h.t.Context(), "twilio", kind))
 	h.await(kind+" complete", func() bool { return h.state(kind).Complete })
 }
 
-func (h *house) state(kind string) crawl.State {
+func (h *system) state(kind string) crawl.State {
 	h.t.Helper()
 	s, err := h.walker.State(h.t.Context(), "twilio", kind)
 	must(h.t, err)
@@ -160,7 +160,7 @@ func (h *house) state(kind string) crawl.State {
 
 // swept makes the crawler's clock go on and waits until everything was walked
 // since.
-func (h *house) swept(kind string) {
+func (h *system) swept(kind string) {
 	h.t.Helper()
 	h.ahead.Add(int64(20 * time.Hour))
 	since := time.Now().Add(time.Duration(h.ahead.Load()))
@@ -169,7 +169,7 @@ func (h *house) swept(kind string) {
 }
 
 // control tells the API something.
-func (h *house) control(path, body string) []byte {
+func (h *system) control(path, body string) []byte {
 	h.t.Helper()
 	resp, err := http.Post(h.api.URL+path, "application/json", strings.NewReader(body))
 	must(h.t, err)
@@ -183,7 +183,7 @@ func (h *house) control(path, body string) []byte {
 }
 
 // edits changes records and returns their ids.
-func (h *house) edits(records string) []string {
+func (h *system) edits(records string) []string {
 	h.t.Helper()
 	var out struct{ Changed []string }
 	must(h.t, json.Unmarshal(h.control("/-/edit", `{"kind":"calls","records":[`+records+`]}`), &out))
@@ -191,7 +191,7 @@ func (h *house) edits(records string) []string {
 }
 
 // last is the number of the newest change.
-func (h *house) last() int64 {
+func (h *system) last() int64 {
 	n := int64(0)
 	for {
 		some, err := h.db.Changes(h.t.Context(), "twilio", n, 1000)
@@ -204,7 +204,7 @@ func (h *house) last() int64 {
 }
 
 // log are the changes of a kind after one, as ID WHAT, in order.
-func (h *house) log(kind string, after int64) []string {
+func (h *system) log(kind string, after int64) []string {
 	h.t.Helper()
 	var out []string
 	for {
@@ -223,7 +223,7 @@ func (h *house) log(kind string, after int64) []string {
 }
 
 // asked are the requests the API had, by target.
-func (h *house) asked() map[string]int {
+func (h *system) asked() map[string]int {
 	h.t.Helper()
 	resp, err := http.Get(h.api.URL + "/-/stats")
 	must(h.t, err)

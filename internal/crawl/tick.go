@@ -53,7 +53,7 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 		} else {
 			x.joined.Store(h)
 		}
-		w.landed[name] = h
+		w.unread[name] = h
 	}
 	if stirs {
 		w.changed[name] = true
@@ -71,8 +71,8 @@ func (w *Crawler) look(ctx context.Context) error {
 		return err
 	}
 	w.mu.Lock()
-	heads, stirs := w.landed, w.changed
-	w.landed, w.changed = map[string]*head{}, map[string]bool{}
+	heads, stirs := w.unread, w.changed
+	w.unread, w.changed = map[string]*head{}, map[string]bool{}
 	doubts := w.rechecks
 	w.rechecks = map[string]intervals{}
 	w.mu.Unlock()

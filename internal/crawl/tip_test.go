@@ -28,7 +28,7 @@ func TestTwoNewestPagesOfOneSecond(t *testing.T) {
 	}
 }
 
-// A record that a small page brought stands above others nobody has seen: the
+// A record that a small page brought stands above others that were never seen: the
 // newest page is still the one before, until another joins it.
 func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 			t.Errorf("what does not reach the newest page ends at %v, %v", c.Head, ok)
 		}
 		all := w.things["letters"]
-		land(letters.newest()) // and nobody has looked yet
+		land(letters.newest()) // and it was not read yet
 		ends(began.Add(time.Minute), all[0].id, all[1].id, all[2].id)
 		w.arrive(7)
 		land(letters.newest())
@@ -88,7 +88,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 }
 
 // What a walk over the whole lists has seen stands in the lists made from records,
-// whether or not a newest page has landed since: its saving may have been given up.
+// whether or not a newest page was saved since: its saving may have been given up.
 func TestSweepIsCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 20, Settings{Sweep: time.Hour})

@@ -65,7 +65,7 @@ func TestRecordsThatDoNotTellAreTheUsers(t *testing.T) {
 	})
 }
 
-// What somebody read under another user's path is not missing from the walked
+// What a caller read under another user's path is not missing from the walked
 // lists: it is not asked for there, where it is not found, and does not go.
 func TestAnotherUsersRecordsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -99,7 +99,7 @@ type world struct {
 	down    string
 	heavy   int64                    // bytes every page says it weighs
 	delay   time.Duration            // of every answer
-	turn    func(p *understudy.Page) // what becomes of a list's page; nil: nothing
+	change  func(p *understudy.Page) // what becomes of a list's page; nil: nothing
 }
 
 type held struct {
@@ -214,8 +214,8 @@ func (w *world) list(target *spec.Target, p *understudy.Page) {
 	for _, x := range rows {
 		w.keep(p, x)
 	}
-	if w.turn != nil {
-		w.turn(p)
+	if w.change != nil {
+		w.change(p)
 	}
 }
 

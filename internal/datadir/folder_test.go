@@ -1,4 +1,4 @@
-// Folder: nobody else looks into it.
+// Folder: no other user may read it.
 
 package datadir
 
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// L14: a data folder of 0755 stayed so. One that holds somebody's other files is
+// L14: a data folder of 0755 stayed so. One that holds other files is
 // left as it is.
 func TestAnOpenDataFolderIsTightened(t *testing.T) {
 	for name, want := range map[string]os.FileMode{"": 0o700, "understudy.db": 0o700, "notes.txt": 0o755} {

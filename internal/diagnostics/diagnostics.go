@@ -25,7 +25,7 @@ type Snapshot struct {
 	Store    Store             `json:"store"`
 	Sources  map[string]Source `json:"sources"`
 	Limits   map[string]Limit  `json:"limits"` // of the whole process, by name
-	Faces    map[string]Face   `json:"faces"`  // by name
+	Ports    map[string]Port   `json:"faces"`  // by name
 	Process  Process           `json:"process"`
 	Media    Media             `json:"media"`
 	Settings Settings          `json:"settings"`
@@ -95,8 +95,8 @@ type Limit struct {
 	LongestMS int64 `json:"longest_ms,omitempty"` // the longest wait so far
 }
 
-// Face is one listening port.
-type Face struct {
+// Port is one listening port.
+type Port struct {
 	Limits map[string]Limit `json:"limits"`
 }
 

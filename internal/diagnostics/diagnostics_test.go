@@ -17,7 +17,7 @@ import (
 	"understudy"
 )
 
-type house struct {
+type fixture struct {
 	ending   bool
 	readable error
 	snapshot Snapshot
@@ -26,7 +26,7 @@ type house struct {
 	settings Settings
 }
 
-func (h *house) handler() http.Handler {
+func (h *fixture) handler() http.Handler {
 	return New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) { return h.snapshot, nil },
 		Readable: func(context.Context) error { return h.readable },
@@ -46,22 +46,22 @@ func TestHealth(t *testing.T) {
 	ok := map[string]Source{"web": {State: "ok"}}
 	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		house  house
+		house  fixture
 		status int
 		body   string
 	}{
-		"ok": {house{snapshot: Snapshot{Sources: ok}}, 200, `{"status":"ok"}`},
-		"degraded": {house{snapshot: Snapshot{Sources: map[string]Source{"web": {State: "down", Why: "secret detail"}}}}, 200,
+		"ok": {fixture{snapshot: Snapshot{Sources: ok}}, 200, `{"status":"ok"}`},
+		"degraded": {fixture{snapshot: Snapshot{Sources: map[string]Source{"web": {State: "down", Why: "secret detail"}}}}, 200,
 			`{"status":"degraded","reasons":["source web: down"]}`},
-		"L4: full": {house{snapshot: Snapshot{Sources: ok, Store: Store{Trouble: "disk full"}}}, 200,
+		"L4: full": {fixture{snapshot: Snapshot{Sources: ok, Store: Store{Trouble: "disk full"}}}, 200,
 			`{"status":"degraded","reasons":["the store: disk full"]}`},
-		"loaded": {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200,
+		"loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200,
 			`{"status":"ok","loaded_at":"2026-06-01T12:00:00Z"}`},
-		"not loaded": {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200,
+		"not loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200,
 			`{"status":"degraded","reasons":["the settings could not be loaded again; the former ones are in force"],` +
 				`"loaded_at":"2026-06-01T12:00:00Z"}`},
-		"ending": {house{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
-		"unreadable": {house{readable: errors.New("disk on fire at /data"), snapshot: Snapshot{Sources: ok}}, 503,
+		"ending": {fixture{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
+		"unreadable": {fixture{readable: errors.New("disk on fire at /data"), snapshot: Snapshot{Sources: ok}}, 503,
 			`{"status":"down","reasons":["the store cannot be read"]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestAnUnreadableStoreIsLoggedOnce(t *testing.T) {
 }
 
 func TestStatsNeedARole(t *testing.T) {
-	h := &house{callErr: understudy.ErrUnauthorized}
+	h := &fixture{callErr: understudy.ErrUnauthorized}
 	if w := get(h.handler(), "/-/stats"); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("nobody: %d %v", w.Code, w.Header())
 	}
@@ -155,7 +155,7 @@ func TestStatsOfOneSource(t *testing.T) {
 		Snapshot: func(context.Context) (Snapshot, error) {
 			s := Snapshot{
 				Traffic: Traffic{Upstream: NewUpstream()}, Media: Media{Requests: 4711, Limit: 5},
-				Faces: map[string]Face{"viewer": {}, "web": {}, "other": {Limits: map[string]Limit{"connections": {Now: 4711}}}},
+				Ports: map[string]Port{"viewer": {}, "web": {}, "other": {Limits: map[string]Limit{"connections": {Now: 4711}}}},
 				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711,
 					Upstream: Upstream{Requests: 4711, ByReason: map[string]int64{"poll": 4711}}}}},
 			}
@@ -225,7 +225,7 @@ func TestStatsStandStill(t *testing.T) {
 // The names scripts depend on.
 func TestStatsShape(t *testing.T) {
 	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	h := &house{
+	h := &fixture{
 		caller: understudy.Caller{Grant: &understudy.Grant{Role: understudy.RoleAll}},
 		snapshot: Snapshot{
 			Traffic: Traffic{Requests: 7, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}}},
@@ -250,7 +250,7 @@ func TestStatsShape(t *testing.T) {
 }
 
 func TestOtherPathsAreNotServed(t *testing.T) {
-	if w := get((&house{}).handler(), "/-/nothing"); w.Code != 404 {
+	if w := get((&fixture{}).handler(), "/-/nothing"); w.Code != 404 {
 		t.Errorf("status %d", w.Code)
 	}
 }

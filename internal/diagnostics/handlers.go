@@ -121,10 +121,10 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 		}
 	}
 	if own := caller.Source; own != "" {
-		s.Faces = maps.Clone(s.Faces)
+		s.Ports = maps.Clone(s.Ports)
 		for name := range s.Sources {
 			if name != own {
-				delete(s.Faces, name)
+				delete(s.Ports, name)
 			}
 		}
 		s.Traffic = Traffic{Upstream: NewUpstream()}

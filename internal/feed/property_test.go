@@ -46,8 +46,8 @@ func told(ch understudy.Change) string {
 	return fmt.Sprint(ch.N, ch.Kind, ch.ID, ch.Type, strings.ReplaceAll(string(ch.Fields), "\n", ","), ch.Version)
 }
 
-// visitor is a subscriber that comes and goes.
-type visitor struct {
+// subscriber is a subscriber that comes and goes.
+type subscriber struct {
 	role   string
 	query  url.Values
 	begun  int64 // the number it began after
@@ -57,7 +57,7 @@ type visitor struct {
 }
 
 // visit asks once, as a stream or for a page, and remembers where it was.
-func (v *visitor) visit(t *rapid.T, f *Feed, stream bool, limit int) {
+func (v *subscriber) visit(t *rapid.T, f *Feed, stream bool, limit int) {
 	q := url.Values{"after": {v.at}, "limit": {strconv.Itoa(limit)}, "kind": v.query["kind"], "field": v.query["field"]}
 	path := "/-/feed.json?"
 	if stream {
@@ -82,7 +82,7 @@ func (v *visitor) visit(t *rapid.T, f *Feed, stream bool, limit int) {
 	v.at = fmt.Sprint(a.Next)
 }
 
-func (v *visitor) hear(t *rapid.T, body string) {
+func (v *subscriber) hear(t *rapid.T, body string) {
 	for block := range strings.SplitSeq(body, "\n\n") {
 		for line := range strings.SplitSeq(block, "\n") {
 			if id, ok := strings.CutPrefix(line, "id: "); ok {
@@ -95,7 +95,7 @@ func (v *visitor) hear(t *rapid.T, body string) {
 	}
 }
 
-func (v *visitor) take(t *rapid.T, m map[string]any) {
+func (v *subscriber) take(t *rapid.T, m map[string]any) {
 	n, _ := m["n"].(float64)
 	version, _ := m["version"].(float64)
 	var fields []string
@@ -114,7 +114,7 @@ func (v *visitor) take(t *rapid.T, m map[string]any) {
 }
 
 // due is what the visitor should have seen.
-func (v *visitor) due(f *Feed, rows []understudy.Change) (want []string) {
+func (v *subscriber) due(f *Feed, rows []understudy.Change) (want []string) {
 	caller := understudy.Caller{Name: v.role, Grant: &understudy.Grant{Role: v.role}}
 	q := query{kinds: v.query["kind"], fields: v.query["field"]}
 	for _, row := range rows[v.begun:] {
@@ -140,7 +140,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all []*visitor
+		var all []*subscriber
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			switch rapid.SampledFrom([]string{"save", "save quietly", "come", "visit", "visit"}).Draw(t, "step") {
 			case "save":
@@ -153,7 +153,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 			case "save quietly":
 				tab.put("twilio", anyChange(t))
 			case "come":
-				v := &visitor{role: rapid.SampledFrom(someRoles).Draw(t, "role"), query: url.Values{}, at: "0", places: map[string]bool{}}
+				v := &subscriber{role: rapid.SampledFrom(someRoles).Draw(t, "role"), query: url.Values{}, at: "0", places: map[string]bool{}}
 				if v.role == "all" {
 					v.query["field"] = rapid.SliceOfN(rapid.SampledFrom(someFields), 0, 2).Draw(t, "asked fields")
 					v.query["kind"] = rapid.SliceOfN(rapid.SampledFrom(someKinds), 0, 2).Draw(t, "asked kinds")

@@ -19,7 +19,7 @@ import (
 	"understudy/internal/config"
 )
 
-// port is a face that serves until the test ends. A request for /slow waits
+// port is a frontend that serves until the test ends. A request for /slow waits
 // until release is closed.
 type port struct {
 	*Server

@@ -15,8 +15,8 @@ const grace = 10 * time.Second
 // Task runs until its context ends.
 type Task func(ctx context.Context) error
 
-// Run runs faces and tasks until ctx ends or one of them fails. Then
-// faces stop accepting, running answers finish or are cut off after the grace,
+// Run runs servers and tasks until ctx ends or one of them fails. Then
+// servers stop accepting, running answers finish or are cut off after the grace,
 // and only then do the tasks end: an answer on its way still has its mirror.
 func Run(ctx context.Context, faces []*Server, tasks []Task) error {
 	taskCtx, endTasks := context.WithCancel(context.WithoutCancel(ctx))

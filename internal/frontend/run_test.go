@@ -64,7 +64,7 @@ func TestRunningAnswersFinish(t *testing.T) {
 		t.Errorf("answer %q", got)
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("serveFaces: %v", err)
+		t.Errorf("serve: %v", err)
 	}
 }
 

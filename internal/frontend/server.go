@@ -87,7 +87,7 @@ func PlainRefusal() []byte {
 	return Refusal([]byte("Too many connections are open here. Try again in a moment.\n"), "text/plain; charset=utf-8")
 }
 
-// URL is where the face is reached.
+// URL is where the server is reached.
 func (f *Server) URL() string { return "http://" + f.listener.Addr().String() }
 
 // Load is how full a server is, and what it refused.

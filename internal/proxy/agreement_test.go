@@ -22,7 +22,7 @@ import (
 )
 
 // raw sends a request byte by byte and reads one answer.
-func (c *corridor) raw(server *httptest.Server, method, target, secret string, lines ...string) (status int, body string, h http.Header) {
+func (c *product) raw(server *httptest.Server, method, target, secret string, lines ...string) (status int, body string, h http.Header) {
 	c.Helper()
 	conn := c.dial(server)
 	defer conn.Close()
@@ -35,7 +35,7 @@ func (c *corridor) raw(server *httptest.Server, method, target, secret string, l
 	return c.readOne(bufio.NewReader(conn), method)
 }
 
-func (c *corridor) dial(server *httptest.Server) net.Conn {
+func (c *product) dial(server *httptest.Server) net.Conn {
 	c.Helper()
 	conn, err := (&net.Dialer{}).DialContext(c.Context(), "tcp", server.Listener.Addr().String())
 	check(c.T, err)
@@ -43,7 +43,7 @@ func (c *corridor) dial(server *httptest.Server) net.Conn {
 	return conn
 }
 
-func (c *corridor) readOne(in *bufio.Reader, method string) (status int, body string, h http.Header) {
+func (c *product) readOne(in *bufio.Reader, method string) (status int, body string, h http.Header) {
 	c.Helper()
 	answer, err := http.ReadResponse(in, &http.Request{Method: method})
 	check(c.T, err)
@@ -60,7 +60,7 @@ func basic(secret string) string {
 }
 
 // firstCall is the id of the newest call.
-func (c *corridor) firstCall() string {
+func (c *product) firstCall() string {
 	c.Helper()
 	_, body := c.ask(c.slow, "GET", root+"/Calls.json?PageSize=1", api, "")
 	var list struct{ Calls []struct{ SID string } }
@@ -114,7 +114,7 @@ func TestPathsAreUpstreams(t *testing.T) {
 			}
 			c.journal.take()
 			for _, secret := range []string{demo, masked} {
-				got, body, h := c.raw(c.face, method, test.path, secret, extra...)
+				got, body, h := c.raw(c.server, method, test.path, secret, extra...)
 				wanted := want
 				if test.asked && method == "POST" {
 					wanted = 403 // no allow names it
@@ -149,7 +149,7 @@ func TestNoSpellingGetsPastAllow(t *testing.T) {
 		"/2010-04-01/Accounts//Messages.json", root + "/Calls.json?x=/Messages.json", root + "/Calls.json#/Messages.json", root +
 			"/Calls.json%3F/Messages.json", root + "/Calls.json%23/Messages.json",
 	} {
-		if status, body, _ := c.raw(c.face, "POST", path, demo, "Content-Length: 0"); status != 404 && status != 403 {
+		if status, body, _ := c.raw(c.server, "POST", path, demo, "Content-Length: 0"); status != 404 && status != 403 {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
@@ -159,7 +159,7 @@ func TestNoSpellingGetsPastAllow(t *testing.T) {
 	for _, path := range []string{"/-/../" + root + "/Messages.json", "/-/health/.." + root + "/Messages.json", root + "/Calls/", root +
 		"/Calls"} {
 		for _, method := range []string{"GET", "POST"} {
-			if status, body, _ := c.raw(c.face, method, path, demo, "Content-Length: 0"); status != 404 && status != 403 {
+			if status, body, _ := c.raw(c.server, method, path, demo, "Content-Length: 0"); status != 404 && status != 403 {
 				t.Errorf("%s %s: %d %s", method, path, status, body)
 			}
 		}
@@ -168,12 +168,12 @@ func TestNoSpellingGetsPastAllow(t *testing.T) {
 		t.Errorf("upstream was asked %q", asked)
 	}
 	// A write's parameters go as they came, less our own.
-	c.raw(c.face, "POST", root+"/Messages.json?b=2&understudy.x=1&a=1&Page=0", demo, "Content-Length: 0")
+	c.raw(c.server, "POST", root+"/Messages.json?b=2&understudy.x=1&a=1&Page=0", demo, "Content-Length: 0")
 	if asked := c.journal.take(); len(asked) != 1 || asked[0] != "POST "+root+"/Messages.json?b=2&a=1&Page=0" {
 		t.Errorf("upstream was asked %q", asked)
 	}
 	// The same path by another spelling of its letters is the same path.
-	if status, body, _ := c.raw(c.face, "POST", root+"/%4dessages.json", demo, "Content-Length: 0"); status != 400 ||
+	if status, body, _ := c.raw(c.server, "POST", root+"/%4dessages.json", demo, "Content-Length: 0"); status != 400 ||
 		!strings.Contains(body, "21604") {
 		t.Errorf("%d %s", status, body)
 	}
@@ -225,7 +225,7 @@ func TestNotFoundIsHeld(t *testing.T) {
 	created := root + "/Messages/" + message.SID + ".json"
 	status(created, demo, "fwd=uri-miss; stored", 404)
 	status(created, demo, "hit; ttl=(10|9)", 404)
-	answer, body := c.ask(c.face, "POST", root+"/Messages.json", demo, "To=%2B14155551234&From=%2B14155550000&Body=hi")
+	answer, body := c.ask(c.server, "POST", root+"/Messages.json", demo, "To=%2B14155551234&From=%2B14155550000&Body=hi")
 	if answer.StatusCode != 201 || !strings.Contains(body, message.SID) {
 		t.Fatalf("%d %s, want %s", answer.StatusCode, body, message.SID)
 	}
@@ -242,7 +242,7 @@ func TestCacheControlOverHTTP(t *testing.T) {
 	target := root + "/Calls.json?PageSize=3"
 	ask := func(directives string, code int, want string) {
 		t.Helper()
-		answer, body := c.ask(c.face, "GET", target, demo, "", "Cache-Control", directives)
+		answer, body := c.ask(c.server, "GET", target, demo, "", "Cache-Control", directives)
 		if got := answer.Header.Get("Cache-Status"); answer.StatusCode != code || !regexp.MustCompile("^"+want+"$").MatchString(got) {
 			t.Errorf("%s: %d %q, want %d %q", directives, answer.StatusCode, got, code, want)
 		}
@@ -283,13 +283,13 @@ func TestFormsOfABody(t *testing.T) {
 	c := build(t)
 	target := root + "/Calls.json?PageSize=50"
 	for _, secret := range []string{demo, masked} {
-		_, plain, _ := c.raw(c.face, "GET", target, secret)
-		c.raw(c.face, "GET", target, secret)
+		_, plain, _ := c.raw(c.server, "GET", target, secret)
+		c.raw(c.server, "GET", target, secret)
 		for accept, want := range map[string]string{
 			"": "", "gzip": "gzip", "zstd": "zstd", "gzip;q=0.1, zstd": "zstd", "br, gzip, zstd": "gzip", "identity": "", "br": "", "gzip;q=0": "",
 			"*;q=0": "", "*": "gzip",
 		} {
-			status, body, h := c.raw(c.face, "GET", target, secret, "Accept-Encoding: "+accept)
+			status, body, h := c.raw(c.server, "GET", target, secret, "Accept-Encoding: "+accept)
 			if status != 200 || h.Get("Content-Encoding") != want || h.Get("Content-Length") != strconv.Itoa(len(body)) ||
 				!strings.Contains(h.Get("Vary"), "Accept-Encoding") {
 				t.Fatalf("%q: %d, %v", accept, status, h)
@@ -300,25 +300,25 @@ func TestFormsOfABody(t *testing.T) {
 			if want != "" && len(body) > len(plain)/4 {
 				t.Errorf("%q: %d bytes of %d", accept, len(body), len(plain))
 			}
-			_, none, head := c.raw(c.face, "HEAD", target, secret, "Accept-Encoding: "+accept)
+			_, none, head := c.raw(c.server, "HEAD", target, secret, "Accept-Encoding: "+accept)
 			for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Vary", "Content-Type"} {
 				if head.Get(name) != h.Get(name) || none != "" {
 					t.Errorf("HEAD with %q: %s is %q, of GET %q", accept, name, head.Get(name), h.Get(name))
 				}
 			}
 			// The tag of any form is the version's.
-			if status, _, _ := c.raw(c.face, "GET", target, secret, "Accept-Encoding: identity", "If-None-Match: "+h.Get("Etag")); status != 304 {
+			if status, _, _ := c.raw(c.server, "GET", target, secret, "Accept-Encoding: identity", "If-None-Match: "+h.Get("Etag")); status != 304 {
 				t.Errorf("%q: %s gives %d, want 304", accept, h.Get("Etag"), status)
 			}
 		}
 		// What is small or just fetched is compressed all the same where the
 		// plain form is ruled out.
-		small, _, h := c.raw(c.face, "GET", root+"/Calls/"+c.firstCall()+".json", secret, "Accept-Encoding: gzip, identity;q=0")
+		small, _, h := c.raw(c.server, "GET", root+"/Calls/"+c.firstCall()+".json", secret, "Accept-Encoding: gzip, identity;q=0")
 		if small != 200 || h.Get("Content-Encoding") != "gzip" {
 			t.Errorf("small: %d %v", small, h)
 		}
 	}
-	_, fetched, h := c.raw(c.face, "GET", root+"/Calls.json?PageSize=49", demo, "Accept-Encoding: zstd, *;q=0")
+	_, fetched, h := c.raw(c.server, "GET", root+"/Calls.json?PageSize=49", demo, "Accept-Encoding: zstd, *;q=0")
 	if h.Get("Content-Encoding") != "zstd" || !strings.HasPrefix(h.Get("Cache-Status"), "understudy; fwd=") ||
 		!json.Valid([]byte(unpack(t, "zstd", fetched))) {
 		t.Errorf("just fetched: %v", h)

@@ -38,16 +38,16 @@ const (
 	api     = "slowapitoken"
 )
 
-// corridor is a running product.
-type corridor struct {
+// product is a running product.
+type product struct {
 	*testing.T
-	slow, face *httptest.Server
-	proxy      *proxy.Proxy
-	source     *spec.Source
-	mirror     *mirror.Mirror
-	journal    journal
-	ahead      atomic.Int64 // nanoseconds our clocks are ahead
-	spans      sync.Map     // of what had to be covered for lists made from records
+	slow, server *httptest.Server
+	proxy        *proxy.Proxy
+	source       *spec.Source
+	mirror       *mirror.Mirror
+	journal      journal
+	ahead        atomic.Int64 // nanoseconds our clocks are ahead
+	spans        sync.Map     // of what had to be covered for lists made from records
 }
 
 // journal is what upstream was asked.
@@ -89,22 +89,22 @@ func (j *journal) peek() []string {
 	return slices.Clone(j.seen)
 }
 
-func (c *corridor) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *product) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 // later sets our clocks on, when what runs has ended.
-func (c *corridor) later(d time.Duration) {
+func (c *product) later(d time.Duration) {
 	c.Helper()
 	c.until("nothing is under way", func() bool { return c.mirror.Loads().Flights.Now == 0 })
 	c.ahead.Add(int64(d))
 }
 
-func build(t *testing.T) *corridor {
+func build(t *testing.T) *product {
 	t.Helper()
 	world, err := slowapi.New(slowapi.Options{Records: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &corridor{T: t}
+	c := &product{T: t}
 	c.slow = httptest.NewServer(c.journal.over(world))
 	t.Cleanup(func() { c.slow.Close(); check(t, world.Close()) })
 	sp, err := upstream.BuiltIn("twilio")
@@ -136,9 +136,9 @@ func build(t *testing.T) *corridor {
 	check(t, err)
 	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: c.mirror, Gate: gate, Callers: book, Now: c.now})
 	check(t, err)
-	c.face = httptest.NewServer(c.proxy)
-	c.source.PublicURL = c.face.URL
-	t.Cleanup(c.face.Close)
+	c.server = httptest.NewServer(c.proxy)
+	c.source.PublicURL = c.server.URL
+	t.Cleanup(c.server.Close)
 	return c
 }
 
@@ -150,7 +150,7 @@ func check(t *testing.T, err error) {
 }
 
 // ask sends one request and reads the answer.
-func (c *corridor) ask(server *httptest.Server, method, target, secret, form string, headers ...string) (*http.Response, string) {
+func (c *product) ask(server *httptest.Server, method, target, secret, form string, headers ...string) (*http.Response, string) {
 	c.Helper()
 	r, err := http.NewRequestWithContext(c.Context(), method, server.URL+target, strings.NewReader(form))
 	check(c.T, err)
@@ -169,9 +169,9 @@ func (c *corridor) ask(server *httptest.Server, method, target, secret, form str
 	return answer, string(body)
 }
 
-func (c *corridor) get(target, secret string) (*http.Response, string) {
+func (c *product) get(target, secret string) (*http.Response, string) {
 	c.Helper()
-	return c.ask(c.face, "GET", target, secret, "")
+	return c.ask(c.server, "GET", target, secret, "")
 }
 
 func TestBytesAreUpstreams(t *testing.T) {
@@ -254,7 +254,7 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 func TestWritesThrough(t *testing.T) {
 	c := build(t)
 	_, before := c.get(root+"/Messages.json?PageSize=2", demo)
-	created, body := c.ask(c.face, "POST", root+"/Messages.json", masked, "To=%2B14155551234&From=%2B14155550000&Body=a+secret")
+	created, body := c.ask(c.server, "POST", root+"/Messages.json", masked, "To=%2B14155551234&From=%2B14155550000&Body=a+secret")
 	if created.StatusCode != 201 || strings.Contains(body, "4155551234") || strings.Contains(body, "a secret") {
 		t.Fatalf("%d %s", created.StatusCode, body)
 	}
@@ -264,13 +264,13 @@ func TestWritesThrough(t *testing.T) {
 	if after == before || !strings.Contains(after, made.SID) {
 		t.Errorf("the list after a write is the one before: %v", answer.Header)
 	}
-	if gone, body := c.ask(c.face, "DELETE", root+"/Messages/"+made.SID+".json", demo, ""); gone.StatusCode != 204 || body != "" {
+	if gone, body := c.ask(c.server, "DELETE", root+"/Messages/"+made.SID+".json", demo, ""); gone.StatusCode != 204 || body != "" {
 		t.Errorf("%d %s", gone.StatusCode, body)
 	}
 	if missing, _ := c.get(root+"/Messages/"+made.SID+".json", demo); missing.StatusCode != 404 {
 		t.Errorf("after its deletion: %d", missing.StatusCode)
 	}
-	if refused, _ := c.ask(c.face, "POST", root+"/Calls.json", demo, "To=1"); refused.StatusCode != 403 {
+	if refused, _ := c.ask(c.server, "POST", root+"/Calls.json", demo, "To=1"); refused.StatusCode != 403 {
 		t.Errorf("a write nobody allowed: %d", refused.StatusCode)
 	}
 }
@@ -287,7 +287,7 @@ func TestSecretsAndOutage(t *testing.T) {
 	}
 	c.slow.Close()
 	held, _ := c.get(target, demo)
-	none, body := c.ask(c.face, "GET", root+"/Calls.json", demo, "", "Prefer", "wait=1")
+	none, body := c.ask(c.server, "GET", root+"/Calls.json", demo, "", "Prefer", "wait=1")
 	if held.StatusCode != 200 || none.StatusCode != 503 || none.Header.Get("Retry-After") == "" ||
 		!bytes.Contains([]byte(body), []byte(`"code":20500`)) {
 		t.Errorf("in an outage: held %d, not held %d %s", held.StatusCode, none.StatusCode, body)

@@ -11,7 +11,7 @@ import (
 	"understudy/kit/header"
 )
 
-// text writes a wish as the narrowest header that says it.
+// text writes directives as the narrowest header that says them.
 func (w directives) text() string {
 	var all []string
 	add := func(said bool, text string) {

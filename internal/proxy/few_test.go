@@ -58,11 +58,11 @@ const fewToken = "understudyfewtoken"
 
 // buildFew is a corridor in which one caller has row rules; full is called when
 // everything is held.
-func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
+func buildFew(t *testing.T, rules access.RowRules) (c *product, full func()) {
 	t.Helper()
 	world, err := slowapi.New(slowapi.Options{Records: 200, Epoch: time.Now().Add(-time.Hour)})
 	check(t, err)
-	c = &corridor{T: t}
+	c = &product{T: t}
 	c.slow = httptest.NewServer(c.journal.over(world))
 	t.Cleanup(func() { c.slow.Close(); check(t, world.Close()) })
 	sp, err := upstream.BuiltIn("twilio")
@@ -104,9 +104,9 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 	check(t, err)
 	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: c.mirror, Gate: gate, Callers: book, Now: c.now})
 	check(t, err)
-	c.face = httptest.NewServer(c.proxy)
-	c.source.PublicURL = c.face.URL
-	t.Cleanup(c.face.Close)
+	c.server = httptest.NewServer(c.proxy)
+	c.source.PublicURL = c.server.URL
+	t.Cleanup(c.server.Close)
 	return c, func() { now := c.now(); at.Store(&now) }
 }
 
@@ -121,7 +121,7 @@ func rowsOn(t *testing.T, body, key string) (rows []map[string]any, next string)
 }
 
 // walk reads a list to its end and looks at each page.
-func (c *corridor) walk(target, key, secret string, between func(page int)) (rows []map[string]any, sizes []int) {
+func (c *product) walk(target, key, secret string, between func(page int)) (rows []map[string]any, sizes []int) {
 	c.Helper()
 	for n := 0; target != ""; n++ {
 		answer, body := c.get(target, secret)
@@ -220,14 +220,14 @@ func TestListsAreFilteredBeforePaging(t *testing.T) {
 
 // arriving walks while calls arrive: what was there when the walk began comes
 // once, and what arrived is on a new walk's first page.
-func (c *corridor) arriving(want []string, may func(map[string]any) bool) {
+func (c *product) arriving(want []string, may func(map[string]any) bool) {
 	c.Helper()
 	got, _ := c.walk(root+"/Calls.json?PageSize=11", "calls", fewToken, func(page int) {
 		if page < 4 {
 			answer, err := http.Post(c.slow.URL+"/-/advance", "application/json", strings.NewReader(`{"calls":3,"seconds":60}`))
 			check(c.T, err)
 			check(c.T, answer.Body.Close())
-			c.ask(c.face, "GET", root+"/Calls.json?PageSize=50", demo, "", "Cache-Control", "no-cache")
+			c.ask(c.server, "GET", root+"/Calls.json?PageSize=50", demo, "", "Cache-Control", "no-cache")
 		}
 	})
 	if !slices.Equal(sids(got, nil), want) {

@@ -188,7 +188,7 @@ func TestNeverAPageWithRowsCutOut(t *testing.T) {
 	}
 }
 
-// deaf answers without the wish.
+// deaf answers without the directives.
 type deaf struct{ *accesstest.World }
 
 func (d deaf) Page(ctx context.Context, a request.Request) (*request.Response, error) {

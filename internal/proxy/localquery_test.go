@@ -30,7 +30,7 @@ func TestWishesOfARequest(t *testing.T) {
 	for _, test := range []struct {
 		query, secret string
 		status        int
-		says          string // of the wish, or in the error
+		says          string // of the local query, or in the error
 	}{
 		{"", demo, 200, "none"},
 		{"understudy.order=asc", demo, 200, "up"},

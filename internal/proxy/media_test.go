@@ -29,35 +29,35 @@ import (
 	"understudy/upstream"
 )
 
-// hall is a running product with contents.
-type hall struct {
+// mediaProduct is a running product with contents.
+type mediaProduct struct {
 	*testing.T
-	slow, face *httptest.Server
-	files      *contents.Files
-	ahead      atomic.Int64 // nanoseconds our clocks are ahead
+	slow, server *httptest.Server
+	files        *contents.Files
+	ahead        atomic.Int64 // nanoseconds our clocks are ahead
 
 	mu      sync.Mutex
 	seen    []*http.Request
 	instead http.HandlerFunc // of slowapi; nil: slowapi
 }
 
-func (h *hall) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
+func (h *mediaProduct) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
 
 // answer lets a handler answer in slowapi's stead; nil ends that.
-func (h *hall) answer(f http.HandlerFunc) {
+func (h *mediaProduct) answer(f http.HandlerFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.instead, h.seen = f, nil
 }
 
 // asked are the requests upstream got since the last answer.
-func (h *hall) asked() []*http.Request {
+func (h *mediaProduct) asked() []*http.Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]*http.Request(nil), h.seen...)
 }
 
-func (h *hall) ServeHTTP(w http.ResponseWriter, r *http.Request, world http.Handler) {
+func (h *mediaProduct) ServeHTTP(w http.ResponseWriter, r *http.Request, world http.Handler) {
 	h.mu.Lock()
 	h.seen = append(h.seen, r.Clone(context.Background()))
 	f := h.instead
@@ -71,11 +71,11 @@ func (h *hall) ServeHTTP(w http.ResponseWriter, r *http.Request, world http.Hand
 
 const played = "understudyplayertoken"
 
-func newHall(t *testing.T, kept ...string) *hall {
+func newHall(t *testing.T, kept ...string) *mediaProduct {
 	t.Helper()
 	world, err := slowapi.New(slowapi.Options{Records: 200})
 	check(t, err)
-	h := &hall{T: t}
+	h := &mediaProduct{T: t}
 	h.slow = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r, world) }))
 	t.Cleanup(func() { h.slow.Close(); check(t, world.Close()) })
 	sp, err := upstream.BuiltIn("twilio")
@@ -110,16 +110,16 @@ func newHall(t *testing.T, kept ...string) *hall {
 	check(t, err)
 	p, err := proxy.New(proxy.Options{Source: src, Mirror: m, Media: m, Gate: gate, Callers: book, Now: h.now})
 	check(t, err)
-	h.face = httptest.NewServer(p)
-	t.Cleanup(h.face.Close)
+	h.server = httptest.NewServer(p)
+	t.Cleanup(h.server.Close)
 	return h
 }
 
 // ask sends one request; headers are pairs. The body's error is part of the
 // answer.
-func (h *hall) ask(method, path, token string, headers ...string) (*http.Response, string, error) {
+func (h *mediaProduct) ask(method, path, token string, headers ...string) (*http.Response, string, error) {
 	h.Helper()
-	r, err := http.NewRequestWithContext(h.Context(), method, h.face.URL+path, nil)
+	r, err := http.NewRequestWithContext(h.Context(), method, h.server.URL+path, nil)
 	check(h.T, err)
 	r.SetBasicAuth(account, token)
 	for i := 0; i < len(headers); i += 2 {
@@ -135,7 +135,7 @@ func (h *hall) ask(method, path, token string, headers ...string) (*http.Respons
 }
 
 // completed is the path, less its ending, of a recording that can be played.
-func (h *hall) completed() string {
+func (h *mediaProduct) completed() string {
 	h.Helper()
 	_, body, err := h.ask("GET", root+"/Recordings.json?PageSize=50", demo)
 	check(h.T, err)
@@ -153,7 +153,7 @@ func (h *hall) completed() string {
 }
 
 // shaped checks an error in upstream's shape.
-func (h *hall) shaped(resp *http.Response, body string, status int) {
+func (h *mediaProduct) shaped(resp *http.Response, body string, status int) {
 	h.Helper()
 	var e struct {
 		Code, Status int
@@ -420,7 +420,7 @@ func TestMediaCallerLeaves(t *testing.T) {
 		close(left)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, "GET", h.face.URL+root+"/Recordings/RE1.wav", nil)
+	r, err := http.NewRequestWithContext(ctx, "GET", h.server.URL+root+"/Recordings/RE1.wav", nil)
 	check(t, err)
 	r.SetBasicAuth(account, demo)
 	resp, err := http.DefaultTransport.RoundTrip(r)

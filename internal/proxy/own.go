@@ -22,7 +22,7 @@ func (v *exchange) own() error {
 	}
 	v.part()
 	v.w.Header()["X-Request-Id"] = []string{v.id()}
-	rec := &recorder{ResponseWriter: v.w, visit: v}
+	rec := &recorder{ResponseWriter: v.w, exchange: v}
 	v.o.Health.ServeHTTP(rec, v.r)
 	return nil
 }
@@ -30,7 +30,7 @@ func (v *exchange) own() error {
 // recorder notes what another handler answers.
 type recorder struct {
 	http.ResponseWriter
-	visit *exchange
+	exchange *exchange
 }
 
 // Unwrap lets http.ResponseController reach the writer below.
@@ -38,16 +38,16 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // WriteHeader notes the status.
 func (r *recorder) WriteHeader(status int) {
-	r.visit.line.Status, r.visit.sent = status, true
+	r.exchange.line.Status, r.exchange.sent = status, true
 	r.ResponseWriter.WriteHeader(status)
 }
 
 // Write counts what is sent.
 func (r *recorder) Write(p []byte) (int, error) {
-	if !r.visit.sent {
-		r.visit.line.Status, r.visit.sent = http.StatusOK, true
+	if !r.exchange.sent {
+		r.exchange.line.Status, r.exchange.sent = http.StatusOK, true
 	}
 	n, err := r.ResponseWriter.Write(p)
-	r.visit.line.Bytes += int64(n)
+	r.exchange.line.Bytes += int64(n)
 	return n, err
 }

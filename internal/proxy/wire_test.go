@@ -49,7 +49,7 @@ func TestPipelined(t *testing.T) {
 			all.WriteString(form)
 		}
 	}
-	conn := c.dial(c.face)
+	conn := c.dial(c.server)
 	defer conn.Close()
 	_, err := io.WriteString(conn, all.String())
 	check(t, err)
@@ -128,7 +128,7 @@ func TestSmuggling(t *testing.T) {
 	}
 	t.Logf("%-52s %-16s %-6s %s", "request", "answered", "then", "upstream was asked")
 	for _, h := range all {
-		conn := c.dial(c.face)
+		conn := c.dial(c.server)
 		go func() { _, _ = io.WriteString(conn, h.raw) }() // who is refused stops reading
 		statuses, closed := c.drain(conn, h)
 		check(t, conn.Close())
@@ -158,7 +158,7 @@ func TestSmuggling(t *testing.T) {
 }
 
 // drain reads answers until the connection ends or is quiet.
-func (c *corridor) drain(conn net.Conn, h hidden) (statuses []int, closed bool) {
+func (c *product) drain(conn net.Conn, h hidden) (statuses []int, closed bool) {
 	c.Helper()
 	in := bufio.NewReader(conn)
 	for {
@@ -191,7 +191,7 @@ func TestAWriteOutlivesItsCaller(t *testing.T) {
 	c.ask(c.slow, "POST", "/-/faults", "", `{"rules":[{"match":"/Messages","delay_ms":500,"times":1}]}`)
 	c.journal.take()
 	form := "To=%2B14155551234&From=%2B14155550000&Body=from+one+who+left"
-	conn := c.dial(c.face)
+	conn := c.dial(c.server)
 	_, err := fmt.Fprintf(conn, "POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: "+
 		"application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", root, basic(demo), len(form), form)
 	check(t, err)
@@ -222,13 +222,13 @@ func TestAWriteThatWaitsEndsWithItsCaller(t *testing.T) {
 	c.ask(c.slow, "POST", "/-/faults", "", `{"rules":[{"match":"/Calls","delay_ms":1500,"times":20}]}`)
 	c.journal.take()
 	for i := range 20 { // all places at upstream
-		conn := c.dial(c.face)
+		conn := c.dial(c.server)
 		defer conn.Close()
 		_, err := fmt.Fprintf(conn, "GET %s/Calls.json?PageSize=%d HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\n\r\n", root, i+1, basic(demo))
 		check(t, err)
 	}
 	c.until("upstream is full", func() bool { return len(c.journal.peek()) == 20 })
-	conn := c.dial(c.face)
+	conn := c.dial(c.server)
 	_, err := fmt.Fprintf(conn, "POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 5\r\n\r\nTo=%%2", root,
 		basic(demo))
 	check(t, err)
@@ -246,7 +246,7 @@ func TestAWriteThatWaitsEndsWithItsCaller(t *testing.T) {
 }
 
 // until waits for something that other goroutines bring about.
-func (c *corridor) until(what string, done func() bool) {
+func (c *product) until(what string, done func() bool) {
 	c.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -168,7 +168,7 @@ func TestCountsReadWhatChangedAlone(t *testing.T) {
 	}
 }
 
-// What is kept stays within bounds, and is given out whole by whoever was first.
+// What is kept stays within bounds, and the first request makes it whole.
 func TestKeptCountsAreBounded(t *testing.T) {
 	r := newRig(t, true)
 	for i := range maxAsks + 50 {

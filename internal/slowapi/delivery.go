@@ -34,7 +34,7 @@ func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (format.Ans
 }
 
 // redirectMedium answers the path of a medium without .json: the content is
-// elsewhere, for a while, for whoever knows the address.
+// elsewhere, for a while, for a client that knows the address.
 func (s *Server) redirectMedium(_ *http.Request, t target, _ url.Values) (format.Answer, error) {
 	if s.quirks.On(world.MediaLate) && s.early.first(t.seq.Account, t.index) {
 		return format.NotFound(t.path).Answer(), nil

@@ -179,8 +179,8 @@ func (f *fault) instead(r *http.Request) (format.Answer, bool) {
 	return format.Answer{}, false
 }
 
-// dress changes what the answer says about itself.
-func (f *fault) dress(a *format.Answer) {
+// apply changes what the answer says about itself.
+func (f *fault) apply(a *format.Answer) {
 	header := map[string]string{}
 	for name, value := range a.Header {
 		header[name] = value

@@ -282,7 +282,7 @@ func narrowed(target string) bool {
 	return strings.HasSuffix(target, "/Local.json") || strings.HasSuffix(target, "/Mobile.json") || strings.HasSuffix(target, "/TollFree.json")
 }
 
-// nobody is a value few or no records have that do not have the one given.
+// absent is a value few or no records have that do not have the one given.
 func nobody(key, value string) string {
 	switch {
 	case value == "true":

@@ -118,7 +118,7 @@ func FuzzRules(f *testing.F) {
 		for _, one := range rules {
 			one.instead(httptest.NewRequest("GET", "/x", nil))
 			a := format.Answer{Status: 200, Body: []byte("{}")}
-			one.dress(&a)
+			one.apply(&a)
 			if one.left != nil && !one.take() {
 				t.Fatal("a new rule has no times left")
 			}

@@ -198,7 +198,7 @@ func TestAlertsOfMoreThanAMonth(t *testing.T) {
 }
 
 // TestAlertsTell: what an alert is of is there, its row says less than its
-// instance, and both tell numbers and bodies one may wish to hide.
+// instance, and both tell numbers and bodies that a policy may hide.
 func TestAlertsTell(t *testing.T) {
 	r := start(t, Options{Records: 5000})
 	more := []string{"request_headers", "request_variables", "response_body", "response_headers"}

@@ -41,8 +41,8 @@ var soundRoutes = []route{
 	{pattern: "Accounts/*/Conferences/*/Participants", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf},
 	{pattern: "Accounts/*/Conferences/*/Participants/*", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf,
 		instance: true},
-	{pattern: "Accounts/*/Recordings", kind: kinds.Recordings, dress: kinds.ShowRecording(kinds.RecordingAlone)},
-	{pattern: "Accounts/*/Recordings/*", kind: kinds.Recordings, dress: kinds.ShowRecording(kinds.RecordingAlone), instance: true},
+	{pattern: "Accounts/*/Recordings", kind: kinds.Recordings, present: kinds.ShowRecording(kinds.RecordingAlone)},
+	{pattern: "Accounts/*/Recordings/*", kind: kinds.Recordings, present: kinds.ShowRecording(kinds.RecordingAlone), instance: true},
 	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, kinds.RecordingOfCall, false),
 	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, kinds.RecordingOfCall, true),
 	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, kinds.RecordingOfConference, false),
@@ -61,7 +61,7 @@ func recordedIn(path string, parent *world.Kind, within func(*world.World, *worl
 	look kinds.RecordingLook, instance bool) route {
 	r := route{
 		pattern: "Accounts/*/" + path + "/*/Recordings", kind: kinds.Recordings, instance: instance,
-		parent: parent, within: within, filters: kinds.RecordingDates, dress: kinds.ShowRecording(look),
+		parent: parent, within: within, filters: kinds.RecordingDates, present: kinds.ShowRecording(look),
 	}
 	if instance {
 		r.pattern += "/*"
@@ -103,12 +103,12 @@ func fileRouteOf(path string) (*route, []string) {
 // Their paths; a list's rows say less than an instance.
 var notificationRoutes = []route{
 	{pattern: "Accounts/*/Notifications", kind: kinds.Notifications},
-	{pattern: "Accounts/*/Notifications/*", kind: kinds.Notifications, instance: true, dress: kinds.WholeNotification},
+	{pattern: "Accounts/*/Notifications/*", kind: kinds.Notifications, instance: true, present: kinds.WholeNotification},
 	{pattern: "Accounts/*/Calls/*/Notifications", kind: kinds.Notifications, parent: kinds.Calls, within: kinds.NotificationsOf,
-		dress: kinds.NotificationBelow},
+		present: kinds.NotificationBelow},
 	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: kinds.Notifications, instance: true, parent: kinds.Calls,
-		within: kinds.NotificationsOf,
-		dress:  func(r world.Row, here string) { kinds.NotificationBelow(r, here); kinds.WholeNotification(r, here) }},
+		within:  kinds.NotificationsOf,
+		present: func(r world.Row, here string) { kinds.NotificationBelow(r, here); kinds.WholeNotification(r, here) }},
 }
 
 var callEventRoutes = []route{
@@ -145,7 +145,7 @@ var addressRoutes = []route{
 	{pattern: "Accounts/*/Addresses/*", kind: kinds.Addresses, instance: true},
 	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
 		key: "dependent_phone_numbers", filters: []world.Filter{}, readOnly: true,
-		dress: func(r world.Row, _ string) { r.(*kinds.TableRow).Shown = kinds.DependentColumns }},
+		present: func(r world.Row, _ string) { r.(*kinds.TableRow).Shown = kinds.DependentColumns }},
 }
 
 // usageRoutes are the lists: one row a category over the whole time, and by day,
@@ -184,9 +184,9 @@ var availableRoutes = func() []route {
 
 // monitorRoutes are the paths below it. They show the main account.
 var monitorRoutes = []route{
-	{pattern: "Alerts", kind: kinds.Alerts, monitor: true, dress: func(r world.Row, here string) { r.(*kinds.Alert).Here = here }},
+	{pattern: "Alerts", kind: kinds.Alerts, monitor: true, present: func(r world.Row, here string) { r.(*kinds.Alert).Here = here }},
 	{pattern: "Alerts/*", kind: kinds.Alerts, monitor: true, instance: true,
-		dress: func(r world.Row, here string) { a := r.(*kinds.Alert); a.Here, a.Whole = here, true }},
-	{pattern: "Events", kind: kinds.Events, monitor: true, dress: kinds.EventHere},
-	{pattern: "Events/*", kind: kinds.Events, monitor: true, instance: true, dress: kinds.EventHere},
+		present: func(r world.Row, here string) { a := r.(*kinds.Alert); a.Here, a.Whole = here, true }},
+	{pattern: "Events", kind: kinds.Events, monitor: true, present: kinds.EventHere},
+	{pattern: "Events/*", kind: kinds.Events, monitor: true, instance: true, present: kinds.EventHere},
 }

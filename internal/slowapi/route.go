@@ -28,9 +28,9 @@ type route struct {
 	// key and filters stand in place of the kind's.
 	key     string
 	filters []world.Filter
-	// dress tells a record how it looks on this path, after each load. here is
+	// present tells a record how it looks on this path, after each load. here is
 	// where this server is, as http://127.0.0.1:4116.
-	dress func(r world.Row, here string)
+	present func(r world.Row, here string)
 	// monitor is a path of the Monitor API: no account, no .json, another envelope.
 	monitor bool
 	// readOnly is a list whose records are made elsewhere.
@@ -136,10 +136,10 @@ type target struct {
 	buried  bool   // a record deleted lately is asked for too
 }
 
-// dress tells a record how it looks where the target is.
-func (t *target) dress(r world.Row) {
-	if t.route.dress != nil {
-		t.route.dress(r, t.here)
+// present tells a record how it looks where the target is.
+func (t *target) present(r world.Row) {
+	if t.route.present != nil {
+		t.route.present(r, t.here)
 	}
 }
 

@@ -132,7 +132,7 @@ func (s *Server) instance(t target) format.Answer {
 	}
 	one := t.seq.Kind.Blank()
 	one.Load(w, t.seq, t.index)
-	t.dress(one)
+	t.present(one)
 	return format.Answer{Status: http.StatusOK, Body: one.Append(nil, w)}
 }
 

@@ -42,7 +42,7 @@ func (o *reply) send(a format.Answer) {
 		a = a.Content.Answer(o.r)
 	}
 	if f != nil {
-		f.dress(&a)
+		f.apply(&a)
 	}
 	if a.Content != nil {
 		o.header(a, false)

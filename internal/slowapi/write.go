@@ -31,7 +31,7 @@ func (s *Server) create(t target, form url.Values) (format.Answer, error) {
 	defer w.Mu.RUnlock()
 	one := t.seq.Kind.Blank()
 	one.Load(w, t.seq, t.seq.Count()-1)
-	t.dress(one)
+	t.present(one)
 	if m, ok := one.(world.Maker); ok {
 		m.Made()
 	}

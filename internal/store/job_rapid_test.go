@@ -247,7 +247,7 @@ func (m *model) claimAs(worker string, limit int, lane understudy.Priority, weig
 	return len(got.Jobs)
 }
 
-// pick draws a lease somebody has or had, and says whether it holds.
+// pick draws a lease that is or was held, and says whether it holds.
 func (m *model) pick(rt *rapid.T) (h hand, holds bool) {
 	if len(m.hands) == 0 {
 		rt.Skip("nobody has anything")

@@ -1,4 +1,4 @@
-// M7: one odd page holds nobody else up.
+// M7: one odd page delays no other.
 
 package store_test
 

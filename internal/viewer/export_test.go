@@ -21,7 +21,7 @@ import (
 )
 
 // composed makes the mirror compose whatever is wished for.
-func (h *house) composed() {
+func (h *fixture) composed() {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
@@ -33,7 +33,7 @@ func (h *house) composed() {
 }
 
 // onlyHeld makes the mirror compose nothing and keep the first pages of lists.
-func (h *house) onlyHeld(pages int) {
+func (h *fixture) onlyHeld(pages int) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	n := 0
@@ -114,7 +114,7 @@ func TestExport(t *testing.T) {
 }
 
 // plain is a page with a mirror that does nothing strange.
-func (h *house) plain(path string) string {
+func (h *fixture) plain(path string) string {
 	h.mirror.mu.Lock()
 	h.mirror.change = nil
 	h.mirror.mu.Unlock()
@@ -338,7 +338,7 @@ func TestExportIsStreamed(t *testing.T) {
 }
 
 // endless is a list of many pages that look like the first page of messages.
-func (h *house) endless(fetch func(context.Context, request.Fetch) (*understudy.Page, error),
+func (h *fixture) endless(fetch func(context.Context, request.Fetch) (*understudy.Page, error),
 	pages int) func(context.Context, request.Fetch) (*understudy.Page, error) {
 	n := 0
 	return func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {

@@ -1,4 +1,4 @@
-// Counts beside a page: they wait for nobody, and nobody waits for them.
+// Counts beside a page: neither waits for the other.
 
 package viewer
 

@@ -253,7 +253,7 @@ func TestFound(t *testing.T) {
 }
 
 // word is one that some messages have.
-func (h *house) word(t *testing.T) string {
+func (h *fixture) word(t *testing.T) string {
 	for _, body := range columnOf(h.page("/twilio/messages?PageSize=100", all), "Body") {
 		for _, w := range strings.Fields(body) {
 			if len(w) > 4 && strings.Trim(strings.ToLower(w), "abcdefghijklmnopqrstuvwxyz") == "" {

@@ -26,7 +26,7 @@ var ownTimes = regexp.MustCompile(`(?s)<footer>.*?</footer>|as of <time.*?</time
 var conversation = regexp.MustCompile(`/twilio/number/[^"/]+/[^"/.#]+`)
 
 // Whoever looked before, in whichever role, zone or on whichever day: a page is the
-// one a viewer that nobody has asked shows, plain and compressed.
+// one a new viewer shows, plain and compressed.
 func TestFragmentsAreTheirReaders(t *testing.T) {
 	var now atomic.Int64
 	clock := func(o *page.Options) {
@@ -43,7 +43,7 @@ func TestFragmentsAreTheirReaders(t *testing.T) {
 		path string
 		who  int
 	}
-	anew := map[view]string{} // as nobody has asked before
+	anew := map[view]string{} // from a new viewer
 	run, kept := sample.OneIn(t, 3), map[view]bool{}
 	for round := range 3 {
 		if round == 2 {

@@ -22,7 +22,7 @@ import (
 
 // hiddenFrom gathers what a role must not meet: values of the fields picked,
 // as upstream has them.
-func (h *house) hiddenFrom(path, list string, fields ...string) []string {
+func (h *fixture) hiddenFrom(path, list string, fields ...string) []string {
 	h.Helper()
 	_, body, _ := h.get(path, all)
 	var page map[string]any
@@ -176,7 +176,7 @@ func TestRoleAllSeesWhatTheSpecDoesNotName(t *testing.T) {
 }
 
 // rewrite changes every body the mirror answers with.
-func (h *house) rewrite(change func(string) string) {
+func (h *fixture) rewrite(change func(string) string) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	h.mirror.change = func(_ request.Request, a *request.Response) (*request.Response, error) {

@@ -39,7 +39,7 @@ type keeper struct {
 	change func(request.Request, *request.Response) (*request.Response, error) // nil: none
 }
 
-// forget drops every page, beside whoever still reads some.
+// forget drops every page, beside requests that still read some.
 func (k *keeper) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,8 +76,8 @@ func (k *keeper) count() int {
 	return len(k.asked)
 }
 
-// house is a viewer under test.
-type house struct {
+// fixture is a viewer under test.
+type fixture struct {
 	testing.TB
 	viewer *Viewer
 	mirror *keeper
@@ -99,7 +99,7 @@ func credential(name, secret, role string) callers.Credential {
 }
 
 // open makes a viewer; set changes its options.
-func open(t testing.TB, set ...func(*page.Options)) *house {
+func open(t testing.TB, set ...func(*page.Options)) *fixture {
 	t.Helper()
 	api, err := slowapi.New(slowapi.Options{Records: 400, Now: func() time.Time { return noon }})
 	must(t, err)
@@ -138,7 +138,7 @@ func open(t testing.TB, set ...func(*page.Options)) *house {
 		web.Close()
 		must(t, api.Close())
 	})
-	return &house{TB: t, viewer: v, mirror: keep, spec: sp, api: api}
+	return &fixture{TB: t, viewer: v, mirror: keep, spec: sp, api: api}
 }
 
 // snapshot is a source that does well.
@@ -185,18 +185,18 @@ var all = as{token: "alltoken"}
 var hurried = as{token: "alltoken", headers: map[string]string{"Prefer": ""}}
 
 // get asks for a page and reads it whole, decompressed.
-func (h *house) get(path string, who as) (status int, body string, head http.Header) {
+func (h *fixture) get(path string, who as) (status int, body string, head http.Header) {
 	h.Helper()
 	return h.do("GET", path, "", who)
 }
 
-func (h *house) do(method, path, form string, who as) (status int, body string, head http.Header) {
+func (h *fixture) do(method, path, form string, who as) (status int, body string, head http.Header) {
 	h.Helper()
 	return h.send(method, path, form, who)
 }
 
 // fuzzed asks as role all and forgets what the mirror held.
-func (h *house) fuzzed(path string) (status int, body, location string) {
+func (h *fixture) fuzzed(path string) (status int, body, location string) {
 	status, body, head := h.send("GET", path, "", all)
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
@@ -205,7 +205,7 @@ func (h *house) fuzzed(path string) (status int, body, location string) {
 	return status, body, head.Get("Location")
 }
 
-func (h *house) send(method, path, form string, who as) (status int, body string, head http.Header) {
+func (h *fixture) send(method, path, form string, who as) (status int, body string, head http.Header) {
 	r := httptest.NewRequest(method, path, strings.NewReader(form))
 	if form != "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -231,7 +231,7 @@ func (h *house) send(method, path, form string, who as) (status int, body string
 }
 
 // page is get for pages that must be there.
-func (h *house) page(path string, who as) string {
+func (h *fixture) page(path string, who as) string {
 	h.Helper()
 	status, body, _ := h.get(path, who)
 	if status != http.StatusOK {

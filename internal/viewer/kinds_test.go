@@ -68,7 +68,7 @@ func TestEveryKind(t *testing.T) {
 }
 
 // pictured is a message with media.
-func (h *house) pictured() string {
+func (h *fixture) pictured() string {
 	h.Helper()
 	var page struct {
 		Messages []struct {

@@ -291,7 +291,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// The newest page of our own numbers that is slow to come holds nobody up; the
+// The newest page of our own numbers that is slow to come delays no page; the
 // viewer ends it when it closes.
 func TestMarksAreNotWaitedFor(t *testing.T) {
 	held := make(chan struct{})

@@ -45,14 +45,14 @@ func (p *player) Open(_ context.Context, a request.MediaRequest) (*request.Media
 
 // stereo is a viewer with contents and a clock.
 type stereo struct {
-	*house
+	*fixture
 	*player
 	now time.Time
 }
 
 func withMedia(t *testing.T, set ...func(*page.Options)) *stereo {
 	s := &stereo{player: &player{}, now: noon}
-	s.house = open(t, append([]func(*page.Options){func(o *page.Options) { o.Media, o.Now = s.player, func() time.Time { return s.now } }},
+	s.fixture = open(t, append([]func(*page.Options){func(o *page.Options) { o.Media, o.Now = s.player, func() time.Time { return s.now } }},
 		set...)...)
 	return s
 }
@@ -212,7 +212,7 @@ func TestMediaAddressIsNobodyElses(t *testing.T) {
 			t.Errorf("%s: %d", name, resp.StatusCode)
 		}
 	}
-	// One bit anywhere, and nobody knows it.
+	// One other bit anywhere, and it is unknown.
 	token := []byte(strings.TrimPrefix(address, "/-/media/"))
 	data, err := base64.RawURLEncoding.DecodeString(string(token))
 	must(t, err)
@@ -259,7 +259,7 @@ func TestMediaGate(t *testing.T) {
 		t.Errorf("%d", resp.StatusCode)
 	}
 	none := open(t)
-	if resp, _ := (&stereo{house: none}).play("GET", address, all, session); resp.StatusCode != 404 {
+	if resp, _ := (&stereo{fixture: none}).play("GET", address, all, session); resp.StatusCode != 404 {
 		t.Errorf("without contents: %d", resp.StatusCode)
 	}
 }

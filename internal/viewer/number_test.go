@@ -20,7 +20,7 @@ import (
 )
 
 // ownNumber is the first of our own numbers.
-func (h *house) ownNumber() string {
+func (h *fixture) ownNumber() string {
 	h.Helper()
 	var page struct {
 		Numbers []struct {
@@ -147,7 +147,7 @@ func TestNumberCountsWhatIsHeld(t *testing.T) {
 }
 
 // cut makes lists of a filter go on after a few records.
-func (h *house) cut(rows int) {
+func (h *fixture) cut(rows int) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	fetch := h.mirror.fetch
@@ -166,7 +166,7 @@ func (h *house) cut(rows int) {
 
 // broken makes the mirror fail for what a part of a URI says, and wait for
 // what another says.
-func (h *house) broken(fails, waits string) {
+func (h *fixture) broken(fails, waits string) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	fetch := h.mirror.fetch

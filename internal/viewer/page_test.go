@@ -50,7 +50,7 @@ func golden(t *testing.T, name, page string) {
 }
 
 // down makes the mirror fail as in an outage.
-func (h *house) down() {
+func (h *fixture) down() {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	h.mirror.change = func(request.Request, *request.Response) (*request.Response, error) {
@@ -60,7 +60,7 @@ func (h *house) down() {
 }
 
 // firstID is the newest record's id of a kind, by the shape of its ids.
-func (h *house) firstID(path, pattern string) string {
+func (h *fixture) firstID(path, pattern string) string {
 	h.Helper()
 	id := regexp.MustCompile(pattern).FindString(h.page(path, all))
 	if id == "" {
@@ -93,7 +93,7 @@ func TestGolden(t *testing.T) {
 }
 
 // everyPage are addresses of every page there is, errors included.
-func (h *house) everyPage() []string {
+func (h *fixture) everyPage() []string {
 	return []string{
 		"/", "/twilio/calls", "/twilio/messages?PageSize=100", "/twilio/incoming_phone_numbers",
 		"/twilio/incoming_phone_numbers?understudy.list=local",

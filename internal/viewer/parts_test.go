@@ -30,7 +30,7 @@ type gates struct {
 	left  chan string // the words of those whose reader has left
 }
 
-func gated(h *house, words ...string) *gates {
+func gated(h *fixture, words ...string) *gates {
 	g := &gates{open: map[string]chan error{}, begun: make(chan string, 100), left: make(chan string, 100)}
 	for _, w := range words {
 		g.open[w] = make(chan error, 4)
@@ -70,12 +70,12 @@ type piecemeal struct {
 }
 
 // stream asks for a page over HTTP as a browser would.
-func (h *house) stream(path, encoding string) *piecemeal {
+func (h *fixture) stream(path, encoding string) *piecemeal {
 	h.Helper()
 	return h.streamAs("alltoken", path, encoding)
 }
 
-func (h *house) streamAs(token, path, encoding string) *piecemeal {
+func (h *fixture) streamAs(token, path, encoding string) *piecemeal {
 	h.Helper()
 	web := httptest.NewServer(h.viewer)
 	h.Cleanup(web.Close)

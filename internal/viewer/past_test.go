@@ -84,7 +84,7 @@ func versions(shape string, bodies ...[]byte) []understudy.Version {
 }
 
 // remembering opens a viewer that knows the past of its newest call.
-func remembering(t *testing.T, past func(now []byte) [][]byte) (h *house, kept *archive, path string) {
+func remembering(t *testing.T, past func(now []byte) [][]byte) (h *fixture, kept *archive, path string) {
 	t.Helper()
 	kept = &archive{versions: map[string][]understudy.Version{}}
 	h = open(t, func(o *page.Options) { o.History = kept })

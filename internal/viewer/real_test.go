@@ -22,7 +22,7 @@ import (
 )
 
 // overRealParts puts the real mirror, store and client under a viewer.
-func overRealParts(t *testing.T) (*house, *httptest.Server) {
+func overRealParts(t *testing.T) (*fixture, *httptest.Server) {
 	t.Helper()
 	api, err := slowapi.New(slowapi.Options{Records: 400})
 	must(t, err)

@@ -139,7 +139,7 @@ func TestDispatchAllocatesNothing(t *testing.T) {
 	}
 }
 
-// event is of the size of what the house dispatches.
+// event is of the size of what the application dispatches.
 type event struct {
 	Page    *int
 	Changes []int

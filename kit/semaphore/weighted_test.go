@@ -210,7 +210,7 @@ func TestStories(t *testing.T) {
 
 // tell runs a story and says what is wrong with it.
 func tell(ctx context.Context, o Options, steps []step) error {
-	h := house{o: o, s: New(o)}
+	h := fixture{o: o, s: New(o)}
 	for i, st := range steps {
 		h.do(ctx, st)
 		synctest.Wait()
@@ -237,8 +237,8 @@ func tell(ctx context.Context, o Options, steps []step) error {
 	return nil
 }
 
-// house is a semaphore and all its loads.
-type house struct {
+// fixture is a semaphore and all its loads.
+type fixture struct {
 	o      Options
 	s      *Weighted
 	guests []*guest
@@ -246,11 +246,11 @@ type house struct {
 }
 
 // in are the loads that were let in; some have left.
-func (h *house) in() []*guest {
+func (h *fixture) in() []*guest {
 	return slices.DeleteFunc(slices.Clone(h.guests), func(g *guest) bool { return g.load == nil })
 }
 
-func (h *house) do(ctx context.Context, st step) {
+func (h *fixture) do(ctx context.Context, st step) {
 	in := h.in()
 	waiting := slices.DeleteFunc(slices.Clone(h.guests), func(g *guest) bool { return g.load != nil || g.err != nil })
 	switch {
@@ -275,7 +275,7 @@ func (h *house) do(ctx context.Context, st step) {
 	}
 }
 
-func (h *house) check() error {
+func (h *fixture) check() error {
 	for i, g := range h.guests { // let in by the last step: they overtook those who came before and wait
 		if g.load == nil || slices.Contains(h.order, i) {
 			continue

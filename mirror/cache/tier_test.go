@@ -150,7 +150,7 @@ func (h *Tier) has(key understudy.Key) bool {
 }
 
 // TestAWalkThrowsOutOnlyItself: pages that were read stay through a walk of
-// ten thousand others, though nobody reads them meanwhile.
+// ten thousand others, though they are not read meanwhile.
 func TestAWalkThrowsOutOnlyItself(t *testing.T) {
 	h, k := tierOf(least)
 	r := rand.New(rand.NewPCG(1, 1))

@@ -80,7 +80,7 @@ func ListAt(
 	p := past{ctx: ctx, history: history, source: s, spec: t.Spec, at: at}
 	list, err := New(p.source, t, Options{
 		Now: func() time.Time { return at }, Held: p.held, AsShown: true, OwnTokens: true, Downward: true,
-		Wish: wish,
+		Local: wish,
 	})
 	var refused *Refusal
 	if errors.As(err, &refused) {

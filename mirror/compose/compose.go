@@ -30,7 +30,7 @@ type Options struct {
 	// depends on it are not composed.
 	Now func() time.Time
 	// Wish is asked beyond what upstream's own parameters say; nil: nothing.
-	Wish *request.LocalQuery
+	Local *request.LocalQuery
 	// Held is the record of a kind that is present, in any shape, or nil. A list
 	// under a record (or under another account) is composed only when that
 	// record is held: upstream says 404 where it is not. It is called a few
@@ -112,7 +112,7 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	}
 	l.form = l.paging.TokenForm(t.Kind)
 	l.seek = query.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.shape()}
-	if w := o.Wish; w != nil {
+	if w := o.Local; w != nil {
 		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text
 		if w.Up && o.Downward {
 			return nil, fmt.Errorf("%w: this list can only be read newest first", understudy.ErrInvalid)
@@ -139,7 +139,7 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if err := l.readPlace(); err != nil {
 		return nil, err
 	}
-	if w := o.Wish; w != nil {
+	if w := o.Local; w != nil {
 		l.seek.From = max(l.seek.From, w.From)
 		l.seek.Predicates = append(l.seek.Predicates, w.Predicates...)
 		l.none = l.none || w.Text != nil && w.Text.Op == query.TextNone
@@ -167,10 +167,10 @@ func (l *List) begin() {
 }
 
 func (l *listRequest) only() func(*understudy.Record) bool {
-	if l.o.Wish == nil {
+	if l.o.Local == nil {
 		return nil
 	}
-	return l.o.Wish.Only
+	return l.o.Local.Only
 }
 
 // Seek is what records to hand in, as narrow as it can be said; more of them do

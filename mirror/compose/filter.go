@@ -50,7 +50,7 @@ func (l *List) is(name, value string) {
 // scanned reports whether no index is asked for a filter on a field (Wish.Scan). A
 // time of the kind's clock says where to read.
 func (l *listRequest) scanned(field string) bool {
-	return l.o.Wish != nil && l.o.Wish.Scan && field != l.target.Kind.Clock
+	return l.o.Local != nil && l.o.Local.Scan && field != l.target.Kind.Clock
 }
 
 func (l *List) filterIs(f *spec.Filter, value string) error {

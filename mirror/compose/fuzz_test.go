@@ -90,7 +90,7 @@ func FuzzNew(f *testing.F) {
 			}
 			p, err := l.Page(epoch)
 			if errors.Is(err, understudy.ErrNotMirrored) {
-				return // a record of another list, in which nobody saw it as this one shows it
+				return // a record of another list, in which it was not seen as this one shows it
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", aim.Key, err)

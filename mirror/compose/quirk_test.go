@@ -14,7 +14,7 @@ import (
 	"understudy/upstream"
 )
 
-// spec is the built-in spec as somebody would write it who knows better: the
+// spec is the built-in spec as an author would write it who knows better: the
 // file's text, changed.
 func sp(t *testing.T, change func(string) string) *spec.Spec {
 	t.Helper()

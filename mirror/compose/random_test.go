@@ -86,7 +86,7 @@ func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, sp *spec.Spec
 	r.others()
 	if held != nil {
 		r.kept = held(r)
-		r.from, r.world.Landed, r.world.Size = r.kept, r.save, 20
+		r.from, r.world.Saved, r.world.Size = r.kept, r.save, 20
 		t.Cleanup(func() { _ = r.kept.Close() })
 	}
 	r.walk()

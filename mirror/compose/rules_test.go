@@ -18,7 +18,7 @@ import (
 	"understudy/request"
 )
 
-// page composes with options, as somebody would who has a store.
+// page composes with options, as a caller with a store would.
 func (r *rig) page(target string, o compose.Options) (*understudy.Page, error) {
 	r.t.Helper()
 	aim, err := r.src.Spec.Follow("twilio", target)
@@ -74,21 +74,21 @@ func TestWishes(t *testing.T) {
 	if !slices.Equal(usual, all) || !slices.Equal(back, all) {
 		t.Fatalf("%d of %d calls, %d on the way back", len(usual), len(all), len(back))
 	}
-	up, back := r.ids(root+"/Calls.json?PageSize=7&understudy.order=asc", compose.Options{Wish: &request.LocalQuery{Up: true}})
+	up, back := r.ids(root+"/Calls.json?PageSize=7&understudy.order=asc", compose.Options{Local: &request.LocalQuery{Up: true}})
 	slices.Reverse(up)
 	slices.Reverse(back)
 	if !slices.Equal(up, all) || !slices.Equal(back, all) {
 		t.Errorf("upwards %d of %d, %d on the way back", len(up), len(all), len(back))
 	}
 	odd := func(rec *understudy.Record) bool { return rec.ID[len(rec.ID)-1]%2 == 1 }
-	some, back := r.ids(root+"/Calls.json?PageSize=5", compose.Options{Wish: &request.LocalQuery{Only: odd}})
+	some, back := r.ids(root+"/Calls.json?PageSize=5", compose.Options{Local: &request.LocalQuery{Only: odd}})
 	want := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return id[len(id)-1]%2 != 1 })
 	if !slices.Equal(some, want) || !slices.Equal(back, want) || len(want) == len(all) {
 		t.Errorf("who may find some finds %d and %d, not %d", len(some), len(back), len(want))
 	}
 	aim, _ := r.src.Spec.Follow("twilio", root+"/Calls.json?Status=busy")
 	text := &query.Text{Op: query.TextWord, Words: []string{"hello"}}
-	l, err := compose.New(r.src, aim, compose.Options{Wish: &request.LocalQuery{Since: 7, Text: text}})
+	l, err := compose.New(r.src, aim, compose.Options{Local: &request.LocalQuery{Since: 7, Text: text}})
 	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || q.Want != 51 || len(q.Predicates) != 1 ||
 		q.Predicates[0].Field != "status" {
 		t.Errorf("%+v, %v", q, err)
@@ -109,7 +109,7 @@ func TestFiltersAreNotToldUnderARuleNoIndexKnows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := compose.New(r.src, aim, compose.Options{Wish: w})
+			l, err := compose.New(r.src, aim, compose.Options{Local: w})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,8 +125,8 @@ func TestFiltersAreNotToldUnderARuleNoIndexKnows(t *testing.T) {
 			strings.Contains(fields, "start_time") && got != "start_time " {
 			t.Errorf("%s asks an index for %q under a rule that it does not know", target, got)
 		}
-		some, back := r.ids(root+target, compose.Options{Wish: &request.LocalQuery{Only: odd}})
-		scanned, scannedBack := r.ids(root+target, compose.Options{Wish: &request.LocalQuery{Only: odd, Scan: true}})
+		some, back := r.ids(root+target, compose.Options{Local: &request.LocalQuery{Only: odd}})
+		scanned, scannedBack := r.ids(root+target, compose.Options{Local: &request.LocalQuery{Only: odd, Scan: true}})
 		if !slices.Equal(some, scanned) || !slices.Equal(back, scannedBack) {
 			t.Errorf("%s: %d and %d records, by a scan %d and %d", target, len(some), len(back), len(scanned), len(scannedBack))
 		}
@@ -155,7 +155,7 @@ func TestNothingIsNotLookedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		none := &request.LocalQuery{Text: &query.Text{Op: query.TextNone}, Only: func(*understudy.Record) bool { return true }}
-		l, err := compose.New(r.src, aim, compose.Options{Held: r.world.Held, Wish: none})
+		l, err := compose.New(r.src, aim, compose.Options{Held: r.world.Held, Local: none})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestNothingIsNotLookedFor(t *testing.T) {
 // What is asked of us alone stands behind everything in links.
 func TestLinksKeepWhatIsAskedOfUs(t *testing.T) {
 	r := newRig(t, 1, nil)
-	p, err := r.page(root+"/Calls.json?understudy.order=asc&PageSize=2&Page=1&To", compose.Options{Wish: &request.LocalQuery{Up: true}})
+	p, err := r.page(root+"/Calls.json?understudy.order=asc&PageSize=2&Page=1&To", compose.Options{Local: &request.LocalQuery{Up: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestDownward(t *testing.T) {
 		t.Errorf("%d and %d of %d messages", len(down), len(back), len(all))
 	}
 	if _, err := r.page(root+"/Calls.json?understudy.order=asc", compose.Options{Downward: true,
-		Wish: &request.LocalQuery{Up: true}}); !errors.Is(err, understudy.ErrInvalid) {
+		Local: &request.LocalQuery{Up: true}}); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("the oldest first from records that come newest first: %v", err)
 	}
 	for range requests() / 4 {

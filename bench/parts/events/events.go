@@ -14,7 +14,7 @@ import (
 	"understudy/request"
 )
 
-// Measure tells four synchronous subscribers of what landed, beside a list of
+// Measure tells four synchronous subscribers of a saved page, beside a list of
 // functions under a lock of readers, called in a loop: what a bus costs over
 // that is its handles and that a panic stays with its subscriber.
 func Measure(ctx context.Context, r *rig.Run) error {

@@ -211,7 +211,7 @@ func Rules() map[string]access.RowRules {
 	}
 }
 
-// Page answers as a mirror would: lists under a wish from records, others and
+// Page answers as a mirror would: lists under a local query from records, others and
 // what is to be new as upstream's page; instances as they are, or upstream's 404.
 func (w *World) Page(_ context.Context, a request.Request) (*request.Response, error) {
 	w.mu.Lock()
@@ -251,7 +251,7 @@ func (w *World) Page(_ context.Context, a request.Request) (*request.Response, e
 	return answer, nil
 }
 
-// list writes both records, those of a wish alone when there is one, under the
+// list writes both records, those of a local query alone when there is one, under the
 // record the path names.
 func (w *World) list(p *understudy.Page, a request.Request) {
 	t := a.Target

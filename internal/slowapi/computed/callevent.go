@@ -34,7 +34,7 @@ type callEvent struct {
 }
 
 // eventsOf are those of a call: its creation when we called, the webhook once
-// somebody answered or rang, and the status callback when it was over.
+// it was answered or rang, and the status callback when it was over.
 func eventsOf(w *world.World, c *kinds.Call) (all []callEvent) {
 	sid, account := string(w.AppendSID(nil, c.S, c.I)), w.AccountSID(c.S.Account)
 	from, to := string(c.From.AppendTo(nil, w.Seed)), string(c.To.AppendTo(nil, w.Seed))

@@ -67,7 +67,7 @@ func callRole(seed uint64, i int64) int {
 	return alone
 }
 
-// callPlan draws what becomes of a call, and whether somebody calls us.
+// callPlan draws what becomes of a call, and whether it is inbound.
 func callPlan(seed uint64, i int64, d *fake.Rng) (plan []string, inbound bool) {
 	role, luck, side := callRole(seed, i), d.Below(10000), d.Below(100)
 	inbound = role == parent || role == alone && side < 55

@@ -93,7 +93,7 @@ func (c *Call) appendDuration(o *format.Object) {
 	o.Text("duration", strconv.FormatInt(c.Duration(), 10))
 }
 
-// Duration is how long the two talked, in seconds; nothing when nobody answered.
+// Duration is how long the two talked, in seconds; nothing when it was not answered.
 func (c *Call) Duration() int64 {
 	answered := c.Progress.Reached("in-progress")
 	if answered == 0 || c.End == 0 {

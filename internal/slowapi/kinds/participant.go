@@ -86,7 +86,7 @@ func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 	return -1
 }
 
-// seated tells whether somebody is on a seat. Nobody is when the conference is
+// seated tells whether a seat is taken. None is when the conference is
 // over: Twilio's list is empty then (saintpete/logrole issue 4, the connector
 // of Airbyte); the quirk participants-kept changes that.
 func seated(s *world.Sequence, i int64, kept bool) bool {

@@ -65,8 +65,8 @@ func anchor(s *world.Sequence, conference int64) int64 {
 	return firstCall(s, conference) + 5 + int64(d.Below(4))
 }
 
-// answered is when somebody answered a call in the world as the seed left it, 0
-// when nobody had.
+// answered is when a call was answered in the world as the seed left it, 0
+// when it was not.
 func answered(calls *world.Sequence, i int64) int64 {
 	l := callLife(calls, i)
 	p := world.Progress{Lifecycle: l, Created: calls.Created(i), Newest: calls.Newest}
@@ -80,7 +80,7 @@ type subject struct {
 	Call       int64 // the call, or the first one in the conference
 	Conference int64 // -1 when it is of a call alone
 	Since      int64 // when it began
-	lost       bool  // nobody answered: there is nothing to hear
+	lost       bool  // it was not answered: there is nothing to hear
 }
 
 // SubjectOf finds what one of the recordings is of.
@@ -210,7 +210,7 @@ func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.
 	return world.Condition{Test: func(r world.Row) bool { return r.(*transcription).i == i }, Lo: i, Hi: i}
 }
 
-// lengthOf is how long somebody talked in a state of a life the seed drew.
+// lengthOf is how long the call talked in a state of a life the seed drew.
 func lengthOf(l world.Lifecycle, status string) int64 {
 	step := slices.Index(l.Plan, status)
 	if step < 0 {

@@ -187,7 +187,7 @@ func (x *Search) Sid(i int64) string {
 	return string(x.W.AppendSID(nil, x.S, i))
 }
 
-// Rows appends the records, each after dress told it how it looks, some at a
+// Rows appends the records, each after present told it how it looks, some at a
 // time, so that writers need not wait.
 func (x *Search) Rows(dst []byte, found []int64, dress func(Row)) []byte {
 	first := true

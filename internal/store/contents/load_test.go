@@ -15,7 +15,7 @@ import (
 )
 
 // Finding 8: a start with 100,000 contents took 3.1 s, for the index was read
-// first. Opened with Later nothing of it is read: entries nobody could read do not
+// first. Opened with Later nothing of it is read: entries that cannot be read do not
 // matter, and what is held is there all the same.
 func TestContentsAreThereBeforeTheirIndexIsRead(t *testing.T) {
 	s := newShelf(t)

@@ -103,15 +103,15 @@ type Options struct {
 
 // Eraser erases records of one store. Many goroutines may use it at once.
 type Eraser struct {
-	pool  *sqlite.Pool
-	store Store
-	now   func() time.Time
-	turn  chan struct{} // held by the call of EraseListed under way
+	pool    *sqlite.Pool
+	store   Store
+	now     func() time.Time
+	running chan struct{} // held by the call of EraseListed under way
 }
 
 // New makes an Eraser.
 func New(o Options) *Eraser {
-	return &Eraser{pool: o.Pool, store: o.Store, now: o.Now, turn: make(chan struct{}, 1)}
+	return &Eraser{pool: o.Pool, store: o.Store, now: o.Now, running: make(chan struct{}, 1)}
 }
 
 // errNoSource is the error of a source that the store has never heard of.

@@ -38,8 +38,8 @@ func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err er
 	}
 	defer leave()
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.running <- struct{}{}:
+		defer func() { <-r.running }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -14,17 +14,17 @@ const evictPause = time.Minute
 
 // background is the goroutine that makes room behind the saves.
 type background struct {
-	turn  chan struct{} // held while room is made
-	mu    sync.Mutex
-	ended bool
-	end   context.CancelFunc
-	ctx   context.Context
-	pause time.Time // nothing is tried before
-	work  sync.WaitGroup
+	running chan struct{} // held while room is made
+	mu      sync.Mutex
+	ended   bool
+	end     context.CancelFunc
+	ctx     context.Context
+	pause   time.Time // nothing is tried before
+	work    sync.WaitGroup
 }
 
 func (b *background) begin() {
-	b.turn = make(chan struct{}, 1)
+	b.running = make(chan struct{}, 1)
 	b.ctx, b.end = context.WithCancel(context.Background())
 }
 
@@ -45,7 +45,7 @@ func (b *background) due(now time.Time) bool {
 		return false
 	}
 	select {
-	case b.turn <- struct{}{}:
+	case b.running <- struct{}{}:
 		return true
 	default:
 		return false
@@ -56,7 +56,7 @@ func (b *background) due(now time.Time) bool {
 func (b *background) done(now time.Time, exhausted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	<-b.turn
+	<-b.running
 	if exhausted {
 		b.pause = now.Add(evictPause)
 	}

@@ -126,7 +126,7 @@ func (e *Evictor) Evict(ctx context.Context) error {
 	}
 	defer leave()
 	select {
-	case e.background.turn <- struct{}{}:
+	case e.background.running <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}

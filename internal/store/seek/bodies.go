@@ -35,7 +35,7 @@ type bodies struct {
 	waiting []awaited
 	blocks  map[int64]*unpacking
 	order   []*unpacking // the one that was read first comes first
-	rooms   *sync.Pool   // *[]byte to unpack into
+	buffers *sync.Pool   // *[]byte to unpack into
 	free    [][]byte     // those of this read
 	queue   chan *unpacking
 	helpers sync.WaitGroup
@@ -51,7 +51,7 @@ type awaited struct {
 // unpacking is a block that is being taken apart.
 type unpacking struct {
 	records.Packed
-	room    []byte
+	buffer  []byte
 	users   int         // records that wait for it
 	claimed atomic.Bool // a goroutine unpacks it, or has
 	done    chan struct{}
@@ -59,7 +59,7 @@ type unpacking struct {
 }
 
 func newBodies(o *records.Blocks, rooms *sync.Pool) *bodies {
-	return &bodies{o: o, rooms: rooms, blocks: map[int64]*unpacking{}}
+	return &bodies{o: o, buffers: rooms, blocks: map[int64]*unpacking{}}
 }
 
 // ask reads the blocks of some records and queues them.
@@ -85,7 +85,7 @@ func (b *bodies) ask(some []*heldAt) error {
 	b.retire(len(read))
 	for _, n := range numbers {
 		u := b.blocks[n]
-		u.room, u.done = b.room(u.Size), make(chan struct{})
+		u.buffer, u.done = b.buffer(u.Size), make(chan struct{})
 		b.order = append(b.order, u)
 		b.hand(u)
 	}
@@ -97,14 +97,14 @@ func (b *bodies) ask(some []*heldAt) error {
 func (b *bodies) retire(more int) {
 	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]
-		b.free = append(b.free, u.room)
+		b.free = append(b.free, u.buffer)
 		delete(b.blocks, u.Number)
 		b.order = b.order[1:]
 	}
 }
 
 // room is where size bytes have room.
-func (b *bodies) room(size int) []byte {
+func (b *bodies) buffer(size int) []byte {
 	if size < 0 || size > codec.MaxUnpacked {
 		return nil // unpack says so
 	}
@@ -113,7 +113,7 @@ func (b *bodies) room(size int) []byte {
 		if b.free = b.free[:n-1]; cap(room) >= size {
 			return room
 		}
-	} else if room, ok := b.rooms.Get().(*[]byte); ok && cap(*room) >= size {
+	} else if room, ok := b.buffers.Get().(*[]byte); ok && cap(*room) >= size {
 		return *room
 	}
 	return make([]byte, 0, max(size, records.MaxBlock+records.MaxBlock/4))
@@ -146,7 +146,7 @@ func (b *bodies) unpack(u *unpacking) {
 	}
 	defer close(u.done)
 	var err error
-	u.room, err = b.o.From.Unpack(&u.Packed, u.room)
+	u.buffer, err = b.o.From.Unpack(&u.Packed, u.buffer)
 	if err != nil {
 		u.err = sqlite.Damaged("block %d: %w", u.Number, err)
 	}
@@ -178,7 +178,7 @@ func (b *bodies) next() (*heldAt, *codec.Entry, error) {
 	return one.held, e, nil
 }
 
-// end waits for the helpers, and gives the rooms back.
+// end waits for the helpers, and gives the buffers back.
 func (b *bodies) end() {
 	for _, u := range b.order {
 		if !u.claimed.Swap(true) {
@@ -190,12 +190,12 @@ func (b *bodies) end() {
 	}
 	b.helpers.Wait()
 	for _, u := range b.order {
-		b.free = append(b.free, u.room)
+		b.free = append(b.free, u.buffer)
 	}
 	for _, room := range b.free {
 		if cap(room) > 0 && cap(room) <= 4*records.MaxBlock {
 			room = room[:0]
-			b.rooms.Put(&room)
+			b.buffers.Put(&room)
 		}
 	}
 }

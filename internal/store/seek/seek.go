@@ -41,7 +41,7 @@ type Seeker struct {
 	specs   map[string]*spec.Spec
 	epoch   *atomic.Int64
 	now     func() time.Time
-	rooms   sync.Pool // *[]byte that blocks are unpacked into
+	buffers sync.Pool // *[]byte that blocks are unpacked into
 }
 
 // New makes one of a file. epoch is twice how often records made room for others, and odd
@@ -132,7 +132,7 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
-	b := newBodies(s.records.Open(c), &s.rooms)
+	b := newBodies(s.records.Open(c), &s.buffers)
 	defer b.end()
 	look := func() error {
 		h, e, err := b.next()

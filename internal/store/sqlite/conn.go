@@ -33,7 +33,7 @@ const (
 	busyAgain = 50 * time.Millisecond
 )
 
-// Conn is one connection. It is used by one goroutine at a time; whoever wants
+// Conn is one connection. It is used by one goroutine at a time; a caller that wants
 // it takes it from the DB. database/sql is passed by because its pooling,
 // argument checks and per-call context watchers cost as much as the statement.
 type Conn struct {

@@ -71,7 +71,7 @@ func (s *said) add(row *fts5.Row) {
 }
 
 // Load looks of which classes a kind has words in the index, when a file is opened.
-// Where the index cannot be read it may have each: who asks is told.
+// Where the index cannot be read it may have each: the reader gets the error.
 func (k *Kind) Load(c *sqlite.Conn) {
 	for _, class := range classColumns {
 		tag := wordTag(k.Number, class)

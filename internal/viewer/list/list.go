@@ -164,7 +164,7 @@ func serveList(q *page.Exchange) error {
 func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 	p := q.listFrame()
 	p.AsOf, p.Came = q.AgedAt(q.Answer), q.provenance()
-	q.turn(p)
+	q.paginate(p)
 	s := q.CellContext(q.Kind, q.ask.vars, own)
 	s.Filters = q.PhoneFilters(q.ask.list)
 	rows := view.Rows()
@@ -245,7 +245,7 @@ func (q listing) tabs() []page.Link {
 
 // turn works out where Newest, Newer and Older lead. Upstream's tokens are made
 // of ids: a caller that may not see ids gets no link.
-func (q listing) turn(p *listPage) {
+func (q listing) paginate(p *listPage) {
 	paging := q.ask.list.PagingStyle
 	filters := q.ask.query.Without(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
 	position := q.ask.query.Without(func(x understudy.Param) bool { return !plan.IsPosition(paging, x.Name) })

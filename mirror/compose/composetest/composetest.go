@@ -24,7 +24,7 @@ type Ask func(target string) (status int, body []byte, err error)
 type World struct {
 	// Landed, when it is set, is told each page that a walk reads, as it is
 	// saved; its time is not set.
-	Landed func(*understudy.Page) error
+	Saved func(*understudy.Page) error
 	// Size is the page size of walks; 0: the largest there is.
 	Size int
 
@@ -260,8 +260,8 @@ func (w *World) walk(l *list) error {
 				Parent: Text(rec.Body, l.kind.Parent), Final: rec.Final})
 			return true
 		})
-		if w.Landed != nil {
-			if err := w.Landed(page); err != nil {
+		if w.Saved != nil {
+			if err := w.Saved(page); err != nil {
 				return err
 			}
 		}
