@@ -8,6 +8,8 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,21 +33,29 @@ type pages struct {
 // keepBuffer is the largest buffer kept for the next page.
 const keepBuffer = 1 << 20
 
+// inside are the templates that all pages share. Every other one is a page.
+var inside = []string{"templates/layout.html", "templates/table.html", "templates/bar.html", "templates/timeline.html"}
+
 func readPages(assets fs.FS, static *files) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, files: static}
 	funcs := template.FuncMap{"upper": plan.UpperFirst, "count": Thousands}
-	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(assets, "templates/layout.html", "templates/table.html",
-		"templates/bar.html", "templates/timeline.html")
+	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(assets, inside...)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"home", "list", "detail", "number", "conversation", "search", "failure", "compare", "jobs", "keys",
-		"timezone"} {
+	all, err := fs.Glob(assets, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range all {
+		if slices.Contains(inside, file) {
+			continue
+		}
 		page, err := layout.Clone()
 		if err != nil {
 			return nil, err
 		}
-		if p.byName[name], err = page.ParseFS(assets, "templates/"+name+".html"); err != nil {
+		if p.byName[strings.TrimSuffix(path.Base(file), ".html")], err = page.ParseFS(assets, file); err != nil {
 			return nil, err
 		}
 	}
