@@ -15,6 +15,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
+	"understudy/internal/export"
 	"understudy/internal/frontend"
 	"understudy/internal/proxy"
 	"understudy/internal/search"
@@ -120,7 +121,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	}
 	v, err := viewer.New(page.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(), Exports: h.exports.viewer, Until: h.exports.until(p),
+		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(), Exports: export.New(h.exports.viewer, h.exports.until(p)),
 		Snapshot: figures{h}.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found,
 		Version: h.opts.Version, Logger: h.log, Now: time.Now,
 	})

@@ -25,7 +25,7 @@ var (
 // "oldest" the oldest come first; other orders are ErrInvalid. A hit is valid until
 // each returns. An error of each ends the export and is its error. idle is called from
 // time to time while there is no match. An export may take any time, but ends when the
-// store is silent for too long, when the policy of the caller changes (Options.Until),
+// store is silent for too long, when the policy of the caller changes,
 // and with its grant. n is the number of matches.
 func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.SearchRequest, each func(*query.SearchHit) error,
 	idle func() error) (n int64, err error) {
@@ -33,16 +33,14 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	if err != nil {
 		return 0, err
 	}
-	leave, err := s.o.Exports.Take(c.Name)
+	under, err := s.o.Exports.Begin(c)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
 		return 0, errOwnExports
 	case err != nil:
 		return 0, errExports
 	}
-	defer leave()
-	over, done := s.o.Until(c)
-	defer done()
+	defer under.End()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStalled) })
@@ -52,7 +50,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	looked := 0
 	err = v.each(ctx, 0, func(_ found, c *lang.Candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
-		if closed(over) {
+		if under.Over() {
 			cancel(errOver)
 			return false
 		}
@@ -82,15 +80,6 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 		return n, fmt.Errorf("search: export: %w", err)
 	}
 	return n, nil
-}
-
-func closed(over <-chan struct{}) bool {
-	select {
-	case <-over:
-		return true
-	default:
-		return false
-	}
 }
 
 // idleEvery is after how many records without a match an export calls idle.

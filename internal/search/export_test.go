@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/export"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
 	"understudy/kit/limiter"
@@ -148,10 +149,10 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 	over := make(chan struct{})
 	begun, ended := "", 0
 	s := r.with(func(o *Options) {
-		o.Until = func(c understudy.Caller) (<-chan struct{}, func()) {
+		o.Exports = export.New(limiter.New(4, 2), func(c understudy.Caller) (<-chan struct{}, func()) {
 			begun = c.Name
 			return over, func() { ended++ }
-		}
+		})
 	})
 	n, err := s.Export(t.Context(), as("all"), query.SearchRequest{Text: "kind:calls"}, func(*query.SearchHit) error {
 		select {
@@ -170,16 +171,16 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 // One caller has its part of the places for exports, and leaves others theirs.
 func TestExportsAtOnce(t *testing.T) {
 	r := newRig(t, true)
-	hold := make(chan struct{})
+	hold, places := make(chan struct{}), limiter.New(3, 2)
 	s := r.with(func(o *Options) {
-		o.Exports = limiter.New(3, 2)
+		o.Exports = export.New(places, nil)
 		o.Store = failing{o.Store, 3, func(context.Context) error { <-hold; return nil }}
 	})
 	url := r.serve(s).URL + "/-/search?q=kind:calls&format="
 	var running sync.WaitGroup
 	begin := func(who string) {
 		t.Helper()
-		before := s.o.Exports.Load().Now
+		before := places.Load().Now
 		running.Go(func() {
 			n, err := s.Export(context.Background(), as(who), query.SearchRequest{Text: "kind:calls"}, func(*query.SearchHit) error { return nil },
 				func() error { return nil })
@@ -187,7 +188,7 @@ func TestExportsAtOnce(t *testing.T) {
 				t.Errorf("%s: %d, %v", who, n, err)
 			}
 		})
-		for s.o.Exports.Load().Now == before {
+		for places.Load().Now == before {
 			runtime.Gosched()
 		}
 	}

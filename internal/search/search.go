@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/export"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
 	"understudy/kit/limiter"
@@ -83,14 +84,9 @@ type Options struct {
 	Notes   Notes  // for saved searches; nil: there are none
 	Key     []byte // cursors are sealed with keys made of it; see Key
 	Limits  Limits
-	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
-	// caller. Searchers that follow one another share them.
-	Exports *limiter.Limiter
-	// Until says when an export of a caller must end: over is closed when the policy of
-	// the caller changes. done is called at its end. nil: never.
-	Until  func(c understudy.Caller) (over <-chan struct{}, done func())
-	Now    func() time.Time // nil: time.Now
-	Logger *slog.Logger     // nil: discard
+	Exports *export.Exports  // nil: 4 at once, 2 of one caller
+	Now     func() time.Time // nil: time.Now
+	Logger  *slog.Logger     // nil: discard
 }
 
 // Searcher answers searches under one policy. It is safe for concurrent use.
@@ -113,11 +109,8 @@ func New(o Options) (*Searcher, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Until == nil {
-		o.Until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
-	}
 	if o.Exports == nil {
-		o.Exports = limiter.New(4, 2)
+		o.Exports = export.New(limiter.New(4, 2), nil)
 	}
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{

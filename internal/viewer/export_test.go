@@ -16,7 +16,9 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/export"
 	"understudy/internal/viewer/page"
+	"understudy/kit/limiter"
 	"understudy/request"
 )
 
@@ -219,10 +221,10 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 	var callers []string
 	ended := 0
 	h := open(t, func(o *page.Options) {
-		o.Until = func(c understudy.Caller) (<-chan struct{}, func()) {
+		o.Exports = export.New(limiter.New(4, 2), func(c understudy.Caller) (<-chan struct{}, func()) {
 			callers = append(callers, c.Name)
 			return over, func() { ended++ }
-		}
+		})
 	})
 	const why = "what you may see has changed meanwhile; export it again"
 	for form, end := range map[string]string{".csv": "# not complete after 0 rows: " + why + "\r\n", ".json": `"complete":false,"why":"` +
@@ -260,9 +262,9 @@ func TestExportsAtOnce(t *testing.T) {
 		r.SetBasicAuth(account, who.token)
 		c, err := h.viewer.Callers.Person(r)
 		must(t, err)
-		leave, err = h.viewer.Exports.Take(c.Name)
+		one, err := h.viewer.Exports.Begin(c)
 		must(t, err)
-		return leave
+		return one.End
 	}
 	refused := func(who as, says string) {
 		t.Helper()

@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/export"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
@@ -56,8 +57,8 @@ var (
 	errOver   = errors.New("viewer: what the caller may see has changed")
 )
 
-// export is one export under way.
-type export struct {
+// exporter writes one export.
+type exporter struct {
 	q    *page.Exchange
 	w    encoder
 	mime string
@@ -65,7 +66,8 @@ type export struct {
 	buf  []byte
 	zip  *gzip.Writer
 	rows int
-	over <-chan struct{} // closed when it must end
+
+	under *export.Export
 }
 
 // encoderOf is how a form of data is written. columns are those of a list; of a
@@ -83,7 +85,7 @@ func encoderOf(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder,
 // exportRows sends everything a supply gives. As long as nothing has gone out an
 // error is an error page; afterwards it is a mark at the end of the file.
 func exportRows(q *page.Exchange, name string, w encoder, mime string, from supply) error {
-	leave, err := q.V.Exports.Take(q.Caller.Name)
+	under, err := q.V.Exports.Begin(q.Caller)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
 		return &page.Problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.",
@@ -92,10 +94,8 @@ func exportRows(q *page.Exchange, name string, w encoder, mime string, from supp
 		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.",
 			Kind: understudy.ErrUnavailable}
 	}
-	defer leave()
-	over, done := q.V.Until(q.Caller)
-	defer done()
-	e := &export{q: q, w: w, mime: mime, name: name, over: over}
+	defer under.End()
+	e := &exporter{q: q, w: w, mime: mime, name: name, under: under}
 	ctx, cancel := context.WithTimeout(q.R.Context(), q.V.ExportTime)
 	defer cancel()
 	if q.R.Method == http.MethodHead { // as GET begins
@@ -123,11 +123,9 @@ func exportRows(q *page.Exchange, name string, w encoder, mime string, from supp
 	return e.finish()
 }
 
-func (e *export) take(one exported) error {
-	select {
-	case <-e.over:
+func (e *exporter) take(one exported) error {
+	if e.under.Over() {
 		return errOver
-	default:
 	}
 	if e.rows == e.q.V.ExportRows {
 		return errEnough
@@ -140,7 +138,7 @@ func (e *export) take(one exported) error {
 }
 
 // head sets what goes before the first byte.
-func (e *export) head() {
+func (e *exporter) head() {
 	h := e.q.W.Header()
 	h.Set("Content-Type", e.mime)
 	h.Set("Content-Disposition", `attachment; filename="`+e.name+`"`)
@@ -153,7 +151,7 @@ func (e *export) head() {
 
 // flush sends what is written so far. A reader that does not take it in time
 // ends the export.
-func (e *export) flush() error {
+func (e *exporter) flush() error {
 	if !e.q.Sent {
 		e.head()
 		if page.AcceptsGzip(e.q.R) {
@@ -181,7 +179,7 @@ func (e *export) flush() error {
 	return nil
 }
 
-func (e *export) finish() error {
+func (e *exporter) finish() error {
 	if err := e.flush(); err != nil {
 		return nil // the reader has gone
 	}

@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/export"
 	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/limiter"
@@ -70,12 +71,8 @@ type Options struct {
 	// ExportRows and ExportTime bound one export; 0: 1,000,000 rows, 10 min.
 	ExportRows int
 	ExportTime time.Duration
-	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
-	// caller. Viewers that follow one another share them.
-	Exports *limiter.Limiter
-	// Until says when an export of a caller must end: over is closed when what the
-	// caller may see is another matter. done is called at its end. nil: never.
-	Until func(c understudy.Caller) (over <-chan struct{}, done func())
+	// Exports admits exports; nil: 4 at once, 2 of one caller.
+	Exports *export.Exports
 	// Version is shown in the footer.
 	Version string
 	Logger  *slog.Logger     // nil: discard
@@ -140,11 +137,8 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 	if o.ExportTime == 0 {
 		o.ExportTime = exportTime
 	}
-	if o.Until == nil {
-		o.Until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
-	}
 	if o.Exports == nil {
-		o.Exports = limiter.New(mostExporting, mostExporting/2)
+		o.Exports = export.New(limiter.New(mostExporting, mostExporting/2), nil)
 	}
 	if o.Version == "" {
 		o.Version = "development"
