@@ -108,16 +108,20 @@ type reading struct {
 	forced bool         // what is held is fresh, but not enough for the request
 	again  bool         // it looks for the second time
 
-	// What to answer if upstream gives nothing: the list made from records, or
-	// upstream's own refusal. It is planned once, when it is needed.
-	planning         sync.Once
-	planned          bool // there is one of both
-	composedFallback *composePlan
-	refusal          *understudy.Page
+	fallback
 
 	// The plan of the list made from records, if it was made and not used.
 	plan    *composePlan
 	planErr error
+}
+
+// fallback is what to answer if upstream gives nothing: the list made from
+// records, or upstream's own refusal. It is planned once, when it is needed.
+type fallback struct {
+	planning         sync.Once
+	planned          bool // there is one of both
+	composedFallback *composePlan
+	refusal          *understudy.Page
 }
 
 // search looks through everything held, then decides.

@@ -58,7 +58,8 @@ func (u untilDone) Read([]byte) (int, error) {
 func reads(ctx context.Context, t *testing.T, c *Client, i int) (time.Duration, error) {
 	t.Helper()
 	began := time.Now()
-	_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i)), Retry: 8 * time.Second, Patient: always})
+	page := target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i))
+	_, err := c.Fetch(ctx, request.Fetch{Target: page, Retry: 8 * time.Second, Patient: always})
 	return time.Since(began), err
 }
 
