@@ -56,8 +56,8 @@ type subscriber struct {
 	places map[string]bool
 }
 
-// visit asks once, as a stream or for a page, and remembers where it was.
-func (v *subscriber) visit(t *rapid.T, f *Feed, stream bool, limit int) {
+// request asks once, as a stream or for a page, and remembers where it was.
+func (v *subscriber) request(t *rapid.T, f *Feed, stream bool, limit int) {
 	q := url.Values{"after": {v.at}, "limit": {strconv.Itoa(limit)}, "kind": v.query["kind"], "field": v.query["field"]}
 	path := "/-/feed.json?"
 	if stream {
@@ -113,7 +113,7 @@ func (v *subscriber) take(t *rapid.T, m map[string]any) {
 	}
 }
 
-// due is what the visitor should have seen.
+// due is what the subscriber should have seen.
 func (v *subscriber) due(f *Feed, rows []understudy.Change) (want []string) {
 	caller := understudy.Caller{Name: v.role, Grant: &understudy.Grant{Role: v.role}}
 	q := query{kinds: v.query["kind"], fields: v.query["field"]}
@@ -142,7 +142,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 		}
 		var all []*subscriber
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"save", "save quietly", "come", "visit", "visit"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"save", "save quietly", "come", "request", "request"}).Draw(t, "step") {
 			case "save":
 				for range rapid.IntRange(1, 30).Draw(t, "changes") {
 					tab.put("twilio", anyChange(t))
@@ -163,12 +163,12 @@ func TestEachSeesItsOwn(t *testing.T) {
 					v.at = "now"
 				}
 				if v.at == "now" {
-					v.visit(t, f, true, 1) // so that it has a place of its own
+					v.request(t, f, true, 1) // so that it has a place of its own
 				}
 				all = append(all, v)
-			case "visit":
+			case "request":
 				if len(all) > 0 {
-					rapid.SampledFrom(all).Draw(t, "who").visit(t, f, rapid.Bool().Draw(t, "stream"), rapid.IntRange(1, 50).Draw(t, "limit"))
+					rapid.SampledFrom(all).Draw(t, "who").request(t, f, rapid.Bool().Draw(t, "stream"), rapid.IntRange(1, 50).Draw(t, "limit"))
 				}
 			}
 		}
@@ -178,7 +178,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 		for _, v := range all {
 			want := v.due(f, tab.rows["twilio"])
 			for range len(tab.rows["twilio"]) + 1 {
-				v.visit(t, f, len(v.got)%2 == 0, 1000)
+				v.request(t, f, len(v.got)%2 == 0, 1000)
 			}
 			if !slices.Equal(v.got, want) {
 				t.Fatalf("%s after %d with %v saw %q, want %q", v.role, v.begun, v.query, v.got, want)

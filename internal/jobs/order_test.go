@@ -1,4 +1,4 @@
-// Tests of whose turn it is.
+// Tests of the order in which jobs run.
 
 package jobs_test
 
