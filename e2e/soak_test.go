@@ -158,12 +158,17 @@ func (s *soak) unasked(n int) *truth {
 }
 
 // storm changes the faults every second until ctx ends, and tells how much the
-// process held each time.
+// process held each time. In one second of five all requests fail, so that a
+// short run has refusals too.
 func (s *soak) storm(ctx context.Context, up string, chance *rand.Rand) (samples []holding) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
-		control(s.t, up, "/-/faults", rulesOf(chance))
+	for second := 0; ; second++ {
+		rules := rulesOf(chance)
+		if second%5 == 2 {
+			rules = `{"rules":[{"status":502}]}`
+		}
+		control(s.t, up, "/-/faults", rules)
 		samples = append(samples, s.held())
 		select {
 		case <-tick.C:
