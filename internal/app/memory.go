@@ -42,7 +42,7 @@ func TuneGC(env func(string) (string, bool), wall int64) frontend.Task {
 		tick := time.NewTicker(paceEvery)
 		defer tick.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		now := 100
+		now := 0 // not set yet
 		for {
 			metrics.Read(live)
 			if want := percentFor(live[0].Value.Uint64()); want < now*9/10 || want > now*11/10 {
