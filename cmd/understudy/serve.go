@@ -169,7 +169,13 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	printReady(p.stdout)
 	tasks := []frontend.Task{app.TuneGC(p.env, cfg.MemoryLimit(os.ReadFile))}
 	if c.Compare {
-		tasks = append(tasks, func(ctx context.Context) error { return compare(ctx, h, slow.URL(), p) })
+		// Tasks end after the ports. The comparison asks the ports, so it ends before them.
+		tasks = append(tasks, func(task context.Context) error {
+			until, end := context.WithCancel(ctx)
+			defer end()
+			defer context.AfterFunc(task, end)()
+			return compare(until, h, slow.URL(), p)
+		})
 	}
 	return h.Serve(ctx, slow, tasks)
 }
