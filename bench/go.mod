@@ -4,7 +4,9 @@ go 1.26.0
 
 require (
 	github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
+	github.com/tidwall/wal v1.2.1
 	github.com/twilio/twilio-go v1.31.0
+	go.etcd.io/bbolt v1.4.3
 	modernc.org/sqlite v1.60.1
 	understudy v0.0.0
 )
@@ -22,6 +24,10 @@ require (
 	github.com/pressly/goose/v3 v3.28.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/sethvargo/go-retry v0.4.0 // indirect
+	github.com/tidwall/gjson v1.10.2 // indirect
+	github.com/tidwall/match v1.1.1 // indirect
+	github.com/tidwall/pretty v1.2.0 // indirect
+	github.com/tidwall/tinylru v1.1.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v4 v4.0.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect

@@ -23,6 +23,7 @@ import (
 	"understudy/bench/parts/reader"
 	"understudy/bench/parts/search"
 	"understudy/bench/parts/texts"
+	"understudy/bench/parts/wal"
 	"understudy/bench/parts/walk"
 	"understudy/bench/parts/warm"
 	"understudy/bench/parts/xml"
@@ -51,6 +52,7 @@ var parts = []rig.Part{
 	{Name: "xml", About: "a document of a hundred fields as XML, beside encoding/xml", Run: xml.Measure},
 	{Name: "texts", About: "queries and ids as text, beside net/url and encoding/base64", Run: texts.Measure},
 	{Name: "onlinestat", About: "numbers summarised as they come", Run: onlinestat.Measure},
+	{Name: "wal", About: "durable entries in a log, beside bbolt, SQLite and tidwall/wal", Run: wal.Measure},
 	{Name: "events", About: "telling four subscribers in the process", Run: events.Measure},
 	{Name: "feed", About: "from a change to a thousand subscribers, one of them slow", Run: feed.Measure},
 	{Name: "reader", About: "one reader a second on the newest page, through refreshes and a fault", Run: reader.Measure},

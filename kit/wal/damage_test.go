@@ -1,0 +1,262 @@
+// Files that are not what was written.
+
+package wal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// files returns what stands in a folder.
+func files(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{}
+	for _, n := range names {
+		if all[n.Name()], err = os.ReadFile(filepath.Join(dir, n.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func write(t testing.TB, dir, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ends are where the records of a file end.
+func ends(data []byte) (at []int) {
+	for end := 0; len(data)-end > recordHead; {
+		n := sizeOf(data[end:], int64(len(data)-end-recordHead))
+		if n == 0 || !valid(data[end:end+int(n)], uint64(len(at)+1)) {
+			break
+		}
+		end += int(n)
+		at = append(at, end)
+	}
+	return at
+}
+
+// mustHold opens a damaged log: it has the first n entries, and takes further ones.
+func mustHold(t testing.TB, dir string, n int, what string, at int) {
+	t.Helper()
+	l, err := Open(dir, Options{SegmentSize: 4096})
+	if err != nil {
+		t.Fatalf("%s at %d: %v", what, at, err)
+	}
+	if int(l.Last()) != n {
+		t.Fatalf("%s at %d: last %d, want %d", what, at, l.Last(), n)
+	}
+	put(t, l, 1)
+	holds(t, l, 1, uint64(n+1))
+	closed(t, l)
+}
+
+// TestCutAtEveryByte cuts the newest file at every byte: the whole entries before it
+// are there.
+func TestCutAtEveryByte(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, 4096)
+	put(t, l, 12)
+	closed(t, l)
+	kept := files(t, dir)
+	name := filepath.Base(segmentPath(dir, 1))
+	data := kept[name]
+	at := ends(data)
+	if len(at) != 12 {
+		t.Fatalf("%d records", len(at))
+	}
+	whole := 0
+	for cut := range at[11] + 20 {
+		for whole < len(at) && at[whole] <= cut {
+			whole++
+		}
+		write(t, dir, name, data[:cut])
+		write(t, dir, headerName, kept[headerName])
+		mustHold(t, dir, whole, "cut", cut)
+	}
+}
+
+// TestFlipEveryByte changes every byte of the newest file: the entries before it are
+// there, and no other.
+func TestFlipEveryByte(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, 4096)
+	put(t, l, 12)
+	closed(t, l)
+	kept := files(t, dir)
+	name := filepath.Base(segmentPath(dir, 1))
+	data := kept[name]
+	at, whole := ends(data), 0
+	for i := range at[11] {
+		if at[whole] <= i {
+			whole++
+		}
+		for _, flip := range []byte{0xff, 1, 0x80} {
+			changed := append([]byte(nil), data...)
+			changed[i] ^= flip
+			write(t, dir, name, changed)
+			l := open(t, dir, 4096)
+			if int(l.Last()) != whole || l.Cut() == 0 {
+				t.Fatalf("byte %d: last %d, want %d, cut %d", i, l.Last(), whole, l.Cut())
+			}
+			holds(t, l, 1, uint64(whole))
+			closed(t, l)
+		}
+	}
+}
+
+// A file before the newest one is not cut: what is behind the damage was durable.
+func TestDamageInAnOlderFile(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, 4096)
+	put(t, l, 300)
+	closed(t, l)
+	name := filepath.Base(segmentPath(dir, 1))
+	data := files(t, dir)[name]
+	for i := 0; i < len(data); i += 37 {
+		changed := append([]byte(nil), data...)
+		changed[i] ^= 1
+		write(t, dir, name, changed)
+		l := open(t, dir, 4096)
+		if _, err := entries(t, l, 0); !errors.Is(err, ErrDamaged) || l.Last() != 300 {
+			t.Fatalf("byte %d: %v, last %d", i, err, l.Last())
+		}
+		closed(t, l)
+	}
+	if err := os.Remove(filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{SegmentSize: 4096}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("without the first file: %v", err)
+	}
+	for _, err := range Read(dir, 0) {
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("without the first file: %v", err)
+		}
+	}
+}
+
+// TestHeader changes every byte of the header that is used, and some that are not: one
+// slot is always whole.
+func TestHeader(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, 4096)
+	put(t, l, 300)
+	closed(t, l)
+	data := files(t, dir)[headerName]
+	for i := range data {
+		if i%slotSize >= slotUsed && i%64 != 0 {
+			continue
+		}
+		changed := append([]byte(nil), data...)
+		changed[i] ^= 0x55
+		write(t, dir, headerName, changed)
+		l := open(t, dir, 4096)
+		holds(t, l, 1, 300)
+		closed(t, l)
+	}
+	write(t, dir, headerName, make([]byte, len(data)))
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("no slot: %v", err)
+	}
+	for _, err := range Read(dir, 0) {
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("no slot: %v", err)
+		}
+	}
+}
+
+// Crashes between the steps of making, rotating and removing lose nothing.
+func TestCrashBetweenSteps(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, filepath.Base(segmentPath(dir, 1)), make([]byte, 4096)) // made, without a header
+	l := open(t, dir, 4096)
+	put(t, l, 40)
+	holds(t, l, 1, 40)
+	closed(t, l)
+	write(t, dir, filepath.Base(segmentPath(dir, 41)), make([]byte, 4096)) // rotated, not in the header
+	l = open(t, dir, 4096)
+	put(t, l, 400)
+	holds(t, l, 1, 440)
+	before := files(t, dir)
+	if err := l.RemoveBefore(300); err != nil {
+		t.Fatal(err)
+	}
+	first := l.First()
+	closed(t, l)
+	name := filepath.Base(segmentPath(dir, 1))
+	write(t, dir, name, before[name]) // in the header, not removed yet
+	l = open(t, dir, 4096)
+	holds(t, l, first, 440)
+	if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the removed file is there")
+	}
+	closed(t, l)
+	write(t, dir, "abc.wal", nil)
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a file that is none of the log's: %v", err)
+	}
+}
+
+// An entry that was cut off does not come back when new ones are written before it.
+func TestCutStaysCut(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, 4096)
+	for range 5 {
+		if _, err := l.Append(t.Context(), []byte("of one length")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, l)
+	name := filepath.Base(segmentPath(dir, 1))
+	data := files(t, dir)[name]
+	data[2*(recordHead+13)+recordHead] ^= 1 // the third
+	write(t, dir, name, data)
+	l = open(t, dir, 4096)
+	if _, err := l.Append(t.Context(), []byte("of one lengtH")); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, l)
+	l = open(t, dir, 4096)
+	if l.Last() != 3 || l.Cut() != 0 {
+		t.Errorf("last %d, cut %d", l.Last(), l.Cut())
+	}
+	closed(t, l)
+}
+
+// FuzzSegment opens a log whose file is any bytes.
+func FuzzSegment(f *testing.F) {
+	dir := f.TempDir()
+	l := open(f, dir, 4096)
+	put(f, l, 5)
+	closed(f, l)
+	kept := files(f, dir)
+	f.Add(kept[filepath.Base(segmentPath(dir, 1))][:300], kept[headerName])
+	f.Add([]byte{1, 0, 0, 0}, []byte{})
+	f.Fuzz(func(t *testing.T, data, header []byte) {
+		dir := t.TempDir()
+		write(t, dir, filepath.Base(segmentPath(dir, 1)), data)
+		write(t, dir, headerName, header)
+		l, err := Open(dir, Options{SegmentSize: 4096})
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) {
+				t.Fatal(err)
+			}
+			return
+		}
+		last := l.Last()
+		if n, err := l.Append(t.Context(), []byte("one more")); err != nil || n != last+1 {
+			t.Fatal(n, err)
+		}
+		closed(t, l)
+	})
+}
