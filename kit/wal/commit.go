@@ -64,12 +64,14 @@ func (l *Log) write(g *group) error {
 	return nil
 }
 
-// fail has every append from now on return the error.
+// fail has every append from now on return the error, unless another came before.
 func (l *Log) fail(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.broken = err
-	return err
+	if l.broken == nil {
+		l.broken = err
+	}
+	return l.broken
 }
 
 // rotate begins a file. The header knows it before it has a record.
@@ -92,10 +94,13 @@ func (l *Log) rotate(first uint64) error {
 }
 
 // RemoveBefore removes the files whose entries all come before a number. Entries that
-// share a file with a later one stay.
+// share a file with a later one stay. Errors: ErrClosed, the disk's.
 func (l *Log) RemoveBefore(number uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.failed(); err != nil {
+		return err
+	}
 	n := 0
 	for n+1 < len(l.segments) && l.segments[n+1] <= number {
 		n++

@@ -135,13 +135,21 @@ func TestDamageInAnOlderFile(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, name)); err != nil {
 		t.Fatal(err)
 	}
+	damaged(t, dir, "without the first file")
+}
+
+// damaged checks that a folder is neither opened nor read.
+func damaged(t *testing.T, dir, why string) {
+	t.Helper()
 	if _, err := Open(dir, Options{SegmentSize: 4096}); !errors.Is(err, ErrDamaged) {
-		t.Errorf("without the first file: %v", err)
+		t.Errorf("open, %s: %v", why, err)
 	}
+	var last error
 	for _, err := range Read(dir, 0) {
-		if !errors.Is(err, ErrDamaged) {
-			t.Errorf("without the first file: %v", err)
-		}
+		last = err
+	}
+	if !errors.Is(last, ErrDamaged) {
+		t.Errorf("read, %s: %v", why, last)
 	}
 }
 
@@ -165,14 +173,7 @@ func TestHeader(t *testing.T) {
 		closed(t, l)
 	}
 	write(t, dir, headerName, make([]byte, len(data)))
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) {
-		t.Errorf("no slot: %v", err)
-	}
-	for _, err := range Read(dir, 0) {
-		if !errors.Is(err, ErrDamaged) {
-			t.Errorf("no slot: %v", err)
-		}
-	}
+	damaged(t, dir, "no slot")
 }
 
 // Crashes between the steps of making, rotating and removing lose nothing.
@@ -202,9 +203,7 @@ func TestCrashBetweenSteps(t *testing.T) {
 	}
 	closed(t, l)
 	write(t, dir, "abc.wal", nil)
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a file that is none of the log's: %v", err)
-	}
+	damaged(t, dir, "a file that is none of the log's")
 }
 
 // An entry that was cut off does not come back when new ones are written before it.

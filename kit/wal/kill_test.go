@@ -122,4 +122,7 @@ func killed(t *testing.T, dir string, after time.Duration, told map[uint64]strin
 		told[n] = data
 	}
 	_ = cmd.Wait() // it was killed
+	if end == nil {
+		t.Fatal("the process appended nothing")
+	}
 }

@@ -127,6 +127,9 @@ func TestRefused(t *testing.T) {
 	if _, err := l.Append(t.Context(), []byte("x")); !errors.Is(err, ErrClosed) || !errors.Is(l.Err(), ErrClosed) {
 		t.Error(err, l.Err())
 	}
+	if err := l.RemoveBefore(2); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
 	if _, err := Open(t.TempDir(), Options{SegmentSize: 100}); err == nil {
 		t.Error("a segment of 100 bytes")
 	}
