@@ -18,11 +18,24 @@ type Grant struct {
 	Expires  time.Time      // zero: never
 	MaxStale *time.Duration // nil: the mirror's defaults; 0: as fresh as upstream
 	Allow    []Allow        // methods and paths beyond GET and HEAD of the spec's kinds
+	// Over is closed when the grant is revoked; nil: it is not, while its policy is in
+	// force.
+	Over <-chan struct{}
 }
 
 // Live reports whether the grant is in force at now.
 func (g *Grant) Live(now time.Time) bool {
-	return g != nil && (g.Expires.IsZero() || now.Before(g.Expires))
+	return g != nil && !g.Revoked() && (g.Expires.IsZero() || now.Before(g.Expires))
+}
+
+// Revoked reports whether the grant was revoked.
+func (g *Grant) Revoked() bool {
+	select {
+	case <-g.Over:
+		return true
+	default:
+		return false
+	}
 }
 
 // Allow names one method and path pattern: "POST

@@ -14,17 +14,18 @@ var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". follow internal/access internal/app internal/callers internal/config internal/crawl internal/datadir " +
 		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/query " +
-		"internal/slowapi internal/store request spec",
+		"internal/signin internal/slowapi internal/store request spec",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request spec",
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/frontend internal/jobs internal/proxy " +
-		"internal/query internal/search internal/store internal/store/contents internal/store/erase " +
+		"internal/query internal/search internal/signin internal/store internal/store/contents internal/store/erase " +
 		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch kit/jsonspan " +
 		"kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
-	"internal/callers":             ". kit/accesslog spec",
-	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror mirror/shadow spec upstream",
+	"internal/callers": ". kit/accesslog spec",
+	"internal/config": ". internal/access internal/callers internal/feed internal/signin kit/suggest mirror mirror/shadow " +
+		"spec upstream",
 	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
 	"internal/datadir":             "",
 	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/jsonhttp request",
@@ -40,6 +41,7 @@ var imports = map[string]string{
 	"internal/search": ". internal/export internal/query internal/search/lang kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/token kit/tokenizer kit/xmldoc spec",
 	"internal/search/lang": ". internal/query kit/jsonspan kit/suggest kit/tokenizer spec",
+	"internal/signin":      ".",
 	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds " +
 		"internal/slowapi/world",
 	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/world",
@@ -85,13 +87,14 @@ var imports = map[string]string{
 		"internal/store/records internal/store/sqlite internal/store/terms internal/store/words",
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
-	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/plan " +
-		"kit/accesslog kit/httprange request spec",
+	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/people " +
+		"internal/viewer/plan kit/accesslog kit/httprange request spec",
 	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/page internal/viewer/plan kit/cycle " +
 		"kit/jsonspan kit/limiter request spec",
-	"internal/viewer/page": ". internal/access internal/export internal/query internal/viewer/plan kit/accesslog kit/charset " +
-		"kit/header kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
-	"internal/viewer/plan": ". spec",
+	"internal/viewer/page": ". internal/access internal/export internal/query internal/signin internal/viewer/plan kit/accesslog " +
+		"kit/charset kit/header kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
+	"internal/viewer/people": ". internal/signin internal/viewer/page kit/accesslog",
+	"internal/viewer/plan":   ". spec",
 	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
 		"mirror/warm mirror/writes request spec",
 	"mirror/cache":               ".",

@@ -217,7 +217,7 @@ func (d *desk) settle() {
 	if redirected == text {
 		d.t.Fatalf("the README's settings have no source to redirect:\n%s", text)
 	}
-	for name, text := range map[string]string{path: redirected, filepath.Join(d.dir, "twilio.token"): apiToken, filepath.Join(d.dir, "reports.secret"): "reportssecret"} {
+	for name, text := range map[string]string{path: redirected, filepath.Join(d.dir, "twilio.token"): apiToken, filepath.Join(d.dir, "reports.secret"): "reportssecret1234"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			d.t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func (d *desk) serve(args []string) {
 		args = append(args, "--slowapi", "127.0.0.1:0")
 	} else {
 		d.settle()
-		user = "reports:reportssecret"
+		user = "reports:reportssecret1234"
 	}
 	s := start(d.t, d.dir, args...)
 	if r := get(d.t, user, s.URL("twilio")+base+"/Calls.json?PageSize=5"); r.status != 200 {
@@ -257,7 +257,7 @@ func TestDocumentedSettings(t *testing.T) {
 			tried++
 			d := &desk{t: t, dir: t.TempDir()}
 			for _, m := range regexp.MustCompile(`file:([\w.-]+)`).FindAllStringSubmatch(text, -1) {
-				if err := os.WriteFile(filepath.Join(d.dir, m[1]), []byte("secret"), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(d.dir, m[1]), []byte("a secret of some length"), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

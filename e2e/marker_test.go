@@ -195,6 +195,7 @@ func TestMarkers(t *testing.T) {
 		more: `  - {name: writer, source: twilio, user: writer, secret: "file:masked.secret", role: support, allow: ["POST /2010-04-01/Accounts/*/*"]}
   - {name: desk, source: twilio, user: desk, secret: "file:masked.secret", role: desk}
 `,
+		users: "anna:$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$JJhdaFq/VKzB9hbCbHxEGgMRBoU3jedyWQlY9bBN00w:support\n",
 		roles: `  desk: {twilio: {"*": see, price: hide, body: hide}}` + "\n",
 	})
 	faces := facesOf(t, sp, house.URL("twilio"), house.URL("viewer"))
@@ -361,7 +362,8 @@ func (g *garden) checkStrangers(t *testing.T, faces []frontend) {
 	before := g.asks()
 	for _, user := range []string{"", account + ":wrong", "writer:" + demoToken} {
 		s := g.look(t, faces, user, func(fate) bool { return false })
-		for _, open := range []string{"drop-in /-/health", "control /-/health", "viewer /-/timezone", "viewer /opensearch.xml"} {
+		for _, open := range []string{"drop-in /-/health", "control /-/health", "viewer /-/timezone", "viewer /-/sign-in",
+			"viewer /opensearch.xml"} {
 			delete(s.good, open)
 		}
 		if len(s.good) > 0 {

@@ -107,6 +107,7 @@ type settings struct {
 	roles    string // lines to add to the roles
 	source   string // settings to add to the source, in one line
 	role     string // of people on this machine; default: none
+	users    string // the lines of the file of users; default: nobody signs in
 	search   string // the search section, in one line
 }
 
@@ -133,10 +134,15 @@ func startServer(t testing.TB, set settings) (s *binary.Server, dir string) {
 	if set.search == "" {
 		set.search = "{}"
 	}
+	signIn := "none"
+	if set.users != "" {
+		signIn = "users"
+	}
 	files := map[string]string{
+		"users":        set.users,
 		"twilio.token": set.secret, "demo.secret": demoToken, "masked.secret": maskedToken,
 		"understudy.yml": fmt.Sprintf(`data: ./%s
-viewer: {listen: "127.0.0.1:0", sign_in: none, role: %[10]q}
+viewer: {listen: "127.0.0.1:0", sign_in: %[12]s, role: %[10]q}
 search: %[11]s
 sources:
   twilio: {spec: twilio, upstream: %[2]q, user: %[3]s, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50, polls: %s%[9]s}
@@ -153,7 +159,8 @@ credentials:
     twilio: {"*": see, phone: last4, body: hide}
 %[8]smirror: %[5]s
 log: {access: %[6]s}
-`, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles, comma(set.source), set.role, set.search),
+`, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles, comma(set.source), set.role, set.search,
+			signIn),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -51,6 +51,10 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			creds = append(creds, callers.Credential{Name: cred.Name, Secret: secret})
 		}
 	}
+	users, err := cfg.ReadUsers(folder)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Config, err)
+	}
 	roles, rows := cfg.Policy()
 	gate, err := access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
 	if err != nil {
@@ -86,10 +90,17 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, warning := range append(cfg.Warnings(folder, sources), config.WeakSecrets(creds)...) {
+	for _, warning := range append(cfg.Warnings(folder, sources), config.BlankSecrets(creds)...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%d credentials, %d roles; viewer on %s; data in %s\n", len(cfg.Credentials), len(cfg.Roles),
+	if weak := config.WeakSecrets(creds); len(weak) > 0 {
+		return fmt.Errorf("%s: %s", c.Config, strings.Join(weak, "\n"))
+	}
+	signIn := ""
+	if users != nil {
+		signIn = countOf(len(users.All()), "user") + ", "
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s%d credentials, %d roles; viewer on %s; data in %s\n", signIn, len(cfg.Credentials), len(cfg.Roles),
 		cfg.Viewer.Listen, cfg.Data)
 	return err
 }

@@ -25,6 +25,7 @@ const (
 // process is what a command may touch of the process around it.
 type process struct {
 	args           []string
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
 	began          time.Time // when it started
@@ -42,6 +43,7 @@ type commands struct {
 	Hooks   hooksCmd   `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, or set one going again."`
 	Sync    syncCmd    `cmd:"" help:"Fetch every record of a kind and keep it whole."`
 	Erase   eraseCmd   `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`
+	Users   usersCmd   `cmd:"" help:"Add, change, list and remove those who sign in at the viewer."`
 	Profile profileCmd `cmd:"" help:"Say where a running server spends memory and processor time."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -50,7 +52,7 @@ func main() {
 	// net/http reports odd upstream bytes through the standard logger; they may
 	// hold what is not for this log. Everything of ours goes through slog.
 	log.SetOutput(io.Discard)
-	os.Exit(run(process{began: time.Now(), args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
+	os.Exit(run(process{began: time.Now(), args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
 }
 
 // run parses the command line and runs the command. The first SIGINT or

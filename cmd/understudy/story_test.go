@@ -38,7 +38,7 @@ func TestStories(t *testing.T) {
 			env.Setenv("demo", account+":understudydemotoken")
 			env.Setenv("masked", account+":understudymaskedtoken")
 			env.Setenv("direct", account+":slowapitoken")
-			env.Setenv("reports", "reports:reportssecret")
+			env.Setenv("reports", "reports:reportssecret1234")
 			env.Values[serversKey{}] = map[string]*server{}
 			env.Defer(func() {
 				for _, s := range env.Values[serversKey{}].(map[string]*server) {
@@ -196,9 +196,10 @@ func cmdReload(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // ask is one request of a story: http [-u USER:PASSWORD] [-X METHOD] [-d BODY]
-// [-H HEADER] [-o FILE] URL.
+// [-H HEADER] [-o FILE] [-c COOKIE-FILE] URL.
 type ask struct {
 	user, method, body, url, out string
+	cookies                      string // the file with the one cookie that is kept
 	headers                      []string
 }
 
@@ -216,6 +217,8 @@ func parseAsk(ts *testscript.TestScript, args []string) ask {
 			a.headers = append(a.headers, args[1])
 		case "-o":
 			a.out = args[1]
+		case "-c":
+			a.cookies = ts.MkAbs(args[1])
 		default:
 			ts.Fatalf("http: unknown flag %s", args[0])
 		}
@@ -246,11 +249,22 @@ func (a ask) do() (text string, body []byte, err error) {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Set(name, value)
 	}
+	if kept, err := os.ReadFile(a.cookies); err == nil {
+		req.Header.Set("Cookie", string(kept))
+	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		return "", nil, err
 	}
 	defer resp.Body.Close()
+	for _, c := range resp.Cookies() {
+		if a.cookies == "" {
+			break
+		}
+		if err := os.WriteFile(a.cookies, []byte(c.Name+"="+c.Value), 0o600); err != nil {
+			return "", nil, err
+		}
+	}
 	body, err = io.ReadAll(resp.Body)
 	if err != nil {
 		return "", nil, err

@@ -89,8 +89,8 @@ func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool
 		return nil, false, refuse("%s may not ask source %s", c.Name, source)
 	case c.Role() == "":
 		return nil, false, refuse("%s has no role", c.Name)
-	case !c.Grant.Expires.IsZero() && !c.Grant.Live(g.now()):
-		return nil, false, refuse("the grant of %s has expired", c.Name)
+	case !c.Grant.Live(g.now()):
+		return nil, false, refuse("the grant of %s has ended", c.Name)
 	case c.Grant.Role == understudy.RoleAll:
 		return nil, true, nil
 	}

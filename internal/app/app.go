@@ -12,7 +12,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -96,8 +95,8 @@ type frontends struct {
 	access     *accesslog.Log
 	profiles   *profile.Recorder
 	signatures hookKeys
-	salt       []byte // of the credentials we issued
-	ending     atomic.Bool
+	visitors
+	ending atomic.Bool
 }
 
 // counts are figures that no package keeps itself.
@@ -123,7 +122,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	h.log = slog.New(slog.NewTextHandler(b.Stderr, &slog.HandlerOptions{Level: level}))
 	h.clients, h.recent, h.noPlace = map[string]*upstream.Client{}, map[string]*recent{}, map[string]*atomic.Int64{}
 	h.live.Store(b.Settings)
-	h.salt = []byte(rand.Text())
+	h.visitors = newVisitors()
 	h.profiles = profile.New(profile.Options{Dir: filepath.Join(b.Dir.Path, "profiles"), Version: b.Version, Now: time.Now, Logger: h.log})
 	h.reads.done(time.Now(), nil, nil)
 	defer func() {
@@ -211,6 +210,9 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	}
 	if h.access != nil {
 		tasks = append(tasks, h.access.Run)
+	}
+	if !h.opts.Headless {
+		tasks = append(tasks, h.sessions.Run)
 	}
 	for _, c := range h.clients {
 		tasks = append(tasks, c.Run)

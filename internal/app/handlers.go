@@ -47,6 +47,9 @@ func (h *App) openPorts(ctx context.Context, p policy, b Options) error {
 	if err := h.openSearch(ctx); err != nil {
 		return err
 	}
+	if err := h.sessions.Load(ctx, h.db); err != nil {
+		return err
+	}
 	d, err := h.handlerSet(h.cfg, p)
 	if err != nil {
 		return err
@@ -110,6 +113,9 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return slices.ContainsFunc(h.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
 	}
 	o.Profiles, o.PublicURL = h.profiles, cfg.Viewer.PublicURL
+	if h.opts.Again != nil {
+		o.Reload = reloader{h}.reload
+	}
 	diag := diagnostics.New(o)
 	found, err := h.searcher(cfg, p)
 	if err != nil {
@@ -120,9 +126,10 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return nil, err
 	}
 	v, err := viewer.New(page.Options{
-		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(), Exports: export.New(h.exports.viewer, h.exports.until(p)),
-		Snapshot: figures{h}.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found,
+		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, People: p.people,
+		PublicURL: cfg.Viewer.PublicURL, ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(),
+		Exports: export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
+		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found,
 		Version: h.opts.Version, Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
@@ -165,6 +172,7 @@ func (h *App) install(d *handlerSet) {
 		}
 		f.SetHandler(d.handlers[i], end)
 	}
+	h.endGone(d.policy.people)
 }
 
 // publicURL is what absolute URLs are rewritten to when it is not configured:

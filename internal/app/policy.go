@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"understudy"
@@ -12,14 +13,16 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/feed"
+	"understudy/internal/signin"
 	"understudy/spec"
 )
 
 // policy is who may do what, as the settings say. It is replaced whole.
 type policy struct {
-	gate  *access.Gate
-	book  *callers.Book
-	hooks []feed.Hook
+	gate   *access.Gate
+	book   *callers.Book
+	people *signin.People // nil: nobody signs in
+	hooks  []feed.Hook
 }
 
 // policyOf reads a policy, with the secrets of its credentials.
@@ -39,20 +42,28 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	if err != nil {
 		return policy{}, err
 	}
-	book, err := callers.New(callers.Options{
+	people, err := h.people(cfg, b.Folder)
+	if err != nil {
+		return policy{}, err
+	}
+	o := callers.Options{
 		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.By},
-		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Now: time.Now, Known: h.profiles.Known,
-	})
+		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Guesses: h.guesses, Now: time.Now, Known: h.profiles.Known,
+	}
+	if people != nil {
+		o.People = people
+	}
+	book, err := callers.New(o)
 	if err != nil {
 		return policy{}, err
 	}
 	if b.By == "config" {
-		for _, w := range append(cfg.Warnings(b.Folder, h.sources), config.WeakSecrets(creds)...) {
+		for _, w := range slices.Concat(cfg.Warnings(b.Folder, h.sources), config.WeakSecrets(creds), config.BlankSecrets(creds)) {
 			h.log.Warn("settings", "warning", w)
 		}
 	}
 	hooks, err := cfg.ReadWebhooks(ctx, b.Secrets)
-	return policy{gate, book, hooks}, err
+	return policy{gate, book, people, hooks}, err
 }
 
 // seesAll reports whether a caller sees every record of every source.

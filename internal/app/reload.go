@@ -26,28 +26,30 @@ func (h reloader) reloads(ctx context.Context) error {
 	for {
 		select {
 		case <-h.opts.Hangup:
-			h.reload(ctx)
+			_, _ = h.reload(ctx) // the log has the error
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// reload reads settings and secrets again and applies what can be applied while
-// serving. Anything wrong with them is one line in the log, and everything
-// stays as it was.
-func (h reloader) reload(ctx context.Context) {
+// reload reads settings, secrets and users again and applies what can be applied
+// while serving; restart names what cannot. Anything wrong with them is one line in
+// the log, and everything stays as it was.
+func (h reloader) reload(ctx context.Context) (restart []string, err error) {
+	h.reads.one.Lock()
+	defer h.reads.one.Unlock()
 	cfg, restart, err := h.load(ctx)
 	h.reads.done(time.Now(), restart, err)
 	switch {
 	case err != nil:
 		h.log.Error("settings not loaded; the former ones stay", "err", err)
-		return
 	case len(restart) > 0:
 		h.log.Warn("settings loaded again; some need a restart", "restart", strings.Join(restart, ", "))
 	default:
 		h.log.Info("settings loaded again", "credentials", len(cfg.Credentials), "roles", len(cfg.Roles))
 	}
+	return restart, err
 }
 
 // load reads everything first, and applies only what can no longer fail.
@@ -149,6 +151,7 @@ func (h reloader) apply(cfg *config.Settings, secrets map[string]understudy.Secr
 
 // loads remembers when settings were read, and how the last reading went.
 type reloadStatus struct {
+	one  sync.Mutex // held while they are read
 	mu   sync.Mutex
 	last diagnostics.Settings
 }

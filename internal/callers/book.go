@@ -38,6 +38,11 @@ type Options struct {
 	// Behind means that requests arrive through our own proxy. Then no request
 	// gets the loopback grant.
 	Behind bool
+	// Guesses counts wrong secrets; nil: a new one.
+	Guesses *Guesses
+	// People know who has signed in; nil: nobody can, and who is on this machine needs no
+	// sign-in.
+	People People
 	// Narrowest is the role that errors recommend to a person without a role;
 	// "" = no recommendation.
 	Narrowest string
@@ -49,6 +54,15 @@ type Options struct {
 	// Known is called with every request whose caller was found, in the request's
 	// goroutine; nil: no call.
 	Known func(*http.Request, understudy.Caller)
+}
+
+// People know who has signed in. signin.People implements it.
+type People interface {
+	// Caller returns the person of a request. ErrUnauthorized: nobody is signed in there.
+	Caller(r *http.Request) (understudy.Caller, error)
+	// Again returns what such a person is now; ok is false if the session has ended or the
+	// person is gone.
+	Again(c understudy.Caller) (now understudy.Caller, ok bool)
 }
 
 // Book knows the credentials. It keeps no secret, only salted digests, and is
@@ -63,7 +77,8 @@ type Book struct {
 	told   func(*http.Request, understudy.Caller)
 	behind bool // a proxy passes requests on: no caller is on this machine
 	role   string
-	guesses
+	signed People
+	*Guesses
 }
 
 type digest = [sha256.Size]byte
@@ -80,7 +95,7 @@ const maxHeader = 1 << 10
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
 	b := &Book{now: o.Now, styles: map[string]string{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind,
-		role: o.Narrowest}
+		role: o.Narrowest, signed: o.People, Guesses: o.Guesses}
 	if b.now == nil {
 		b.now = time.Now
 	}
@@ -91,6 +106,9 @@ func New(o Options) (*Book, error) {
 		b.salt = sha256.Sum256(o.Salt)
 	} else if _, err := rand.Read(b.salt[:]); err != nil {
 		return nil, fmt.Errorf("callers: salt: %w", err)
+	}
+	if b.Guesses == nil {
+		b.Guesses = NewGuesses(b.salt, b.now)
 	}
 	for _, s := range o.Sources {
 		b.styles[s.Name] = s.Spec.Auth.Style
@@ -162,17 +180,17 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source, style stri
 	if !ok {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: unreadable Authorization header", understudy.ErrUnauthorized)
 	}
-	if b.some.Load() && b.bounded(b.guesserOf(r, user), b.now()) {
+	if b.Refused(r, user) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized,
 			understudy.ErrTooMany)
 	}
 	d := sum(&b.salt, source, user, secret)
 	e := known[d]
 	if e == nil || subtle.ConstantTimeCompare(e.digest[:], d[:]) != 1 {
-		b.wrong(b.guesserOf(r, user), b.now())
+		b.Wrong(r, user)
 		return understudy.Caller{}, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
 	}
-	if !e.caller.Grant.Expires.IsZero() && !e.caller.Grant.Live(b.now()) {
+	if !e.caller.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
 	}
 	b.told(r, e.caller)

@@ -3,6 +3,7 @@
 package callers
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -17,13 +18,17 @@ const (
 	maxGuessers   = 4096        // users and addresses that are remembered
 )
 
-// guesses counts wrong secrets by address and user. While a user has too many
+// Guesses counts wrong secrets by address and user. While a user has too many
 // from an address, every secret of that user from there is refused unread. This
 // includes the correct secret, otherwise an attacker would still find it. Other
 // users of the same address, for example behind one proxy, are not affected.
 // Each counter is a bucket of guessesAtOnce that refills by one each guessEvery
 // (GCRA, ITU-T I.371).
-type guesses struct {
+//
+// It is safe for concurrent use.
+type Guesses struct {
+	salt  [sha256.Size]byte
+	now   func() time.Time
 	some  atomic.Bool // there is any; spares right callers the lock
 	mu    sync.Mutex
 	until map[guesser]time.Time // when all that is counted is forgotten
@@ -35,8 +40,17 @@ type guesser struct {
 	user [8]byte      // of a salted digest
 }
 
-// bounded reports whether the secrets of a guesser are refused unread now.
-func (g *guesses) bounded(who guesser, now time.Time) bool {
+// NewGuesses counts from now on. The salt must be secret.
+func NewGuesses(salt [sha256.Size]byte, now func() time.Time) *Guesses {
+	return &Guesses{salt: salt, now: now, until: map[guesser]time.Time{}}
+}
+
+// Refused reports whether no secret of a user from an address is looked at now.
+func (g *Guesses) Refused(r *http.Request, user []byte) bool {
+	if !g.some.Load() {
+		return false
+	}
+	who, now := g.guesserOf(r, user), g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !now.Before(g.last) {
@@ -47,13 +61,11 @@ func (g *guesses) bounded(who guesser, now time.Time) bool {
 	return g.until[who].Sub(now) > (guessesAtOnce-1)*guessEvery
 }
 
-// wrong counts a wrong secret.
-func (g *guesses) wrong(who guesser, now time.Time) {
+// Wrong counts a wrong secret of a user from an address.
+func (g *Guesses) Wrong(r *http.Request, user []byte) {
+	who, now := g.guesserOf(r, user), g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.until == nil {
-		g.until = map[guesser]time.Time{}
-	}
 	until, known := g.until[who]
 	if !known && len(g.until) >= maxGuessers {
 		g.forget()
@@ -70,7 +82,7 @@ func (g *guesses) wrong(who guesser, now time.Time) {
 }
 
 // forget removes one entry: of a few entries, the one that expires first.
-func (g *guesses) forget() {
+func (g *Guesses) forget() {
 	var who guesser
 	var first time.Time
 	n := 0
@@ -86,8 +98,8 @@ func (g *guesses) forget() {
 }
 
 // guesserOf returns the key that counts wrong secrets of a user from an address.
-func (b *Book) guesserOf(r *http.Request, user []byte) guesser {
-	d := sum(&b.salt, "", user, nil)
+func (g *Guesses) guesserOf(r *http.Request, user []byte) guesser {
+	d := sum(&g.salt, "", user, nil)
 	who := guesser{user: [8]byte(d[:8])}
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		addr, bits := peer.Addr().Unmap().WithZone(""), 32

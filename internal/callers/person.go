@@ -15,8 +15,9 @@ import (
 )
 
 // Person returns the caller of the viewer or of /-/. If the request has a
-// credential, the credential decides, for whichever source it is. Without one, a
-// request from this machine gets the loopback grant. If that grant names no role,
+// credential, the credential decides, for whichever source it is. Without one, and
+// if people sign in, the session decides. If they do not, a request from this machine
+// gets the loopback grant. If that grant names no role,
 // the error is ErrForbidden and says which line to add to the config. Any other
 // request gets ErrUnauthorized. The access log (accesslog.Of) names the caller.
 //
@@ -34,8 +35,16 @@ func (b *Book) Person(r *http.Request) (understudy.Caller, error) {
 }
 
 func (b *Book) person(r *http.Request) (understudy.Caller, error) {
-	if len(r.Header["Authorization"]) == 0 {
+	switch {
+	case len(r.Header["Authorization"]) > 0:
+	case b.signed == nil:
 		return b.loopback(r)
+	default:
+		c, err := b.signed.Caller(r)
+		if err == nil {
+			b.told(r, c)
+		}
+		return c, err
 	}
 	c, err := b.find(r, b.people, "", personStyle(r.Header["Authorization"][0]))
 	if err != nil {
@@ -83,13 +92,16 @@ func (b *Book) advice() string {
 }
 
 // Again returns what a caller of Person is in this book, if Person of another
-// book with the same salt returned it. It is the caller with that credential, or
-// the caller on this machine. ok is false if the credential is gone, belongs to
+// book with the same salt returned it. It is the caller with that credential, the person who signed
+// in, or the caller on this machine. ok is false if the credential is gone, belongs to
 // another caller now, or has another secret. ok is also false if no book made
 // the caller.
 func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	if c.Flow == 0 && c.Source == "" && c.Name == b.local.Name {
-		return b.local, b.local.Role() != "" && !b.behind
+		return b.local, b.local.Role() != "" && !b.behind && b.signed == nil
+	}
+	if c.Source == "" && b.signed != nil {
+		return b.signed.Again(c)
 	}
 	for _, e := range b.people {
 		if e.caller.Flow == c.Flow && e.caller.Name == c.Name && e.caller.Source == c.Source {

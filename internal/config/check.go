@@ -28,8 +28,8 @@ func (c *Settings) check() error {
 	if err := checkURL(c.Viewer.PublicURL); err != nil {
 		bad("viewer.public_url: %w", err)
 	}
-	if s := c.Viewer.SignIn; s != "" && s != "none" {
-		bad("viewer.sign_in: %q is not known; write none", s)
+	if err := c.checkSignIn(); err != nil {
+		bad("viewer.%w", err)
 	}
 	if v := c.Viewer; v.ExportRows < 0 || v.ExportTime < 0 || v.Exports < 0 || v.ExportsEach < 0 {
 		bad("viewer.export_rows, viewer.export_time, viewer.exports, viewer.exports_each: less than nothing")
@@ -118,7 +118,7 @@ func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool
 		return fmt.Errorf("empty; it needs name, source, user, secret and role")
 	case cred.Name == "":
 		return fmt.Errorf("name: every credential needs one")
-	case cred.Name == "loopback" || cred.Name == "run.json":
+	case reserved(cred.Name):
 		return fmt.Errorf("name: %s is what people on this machine and commands are called; choose another", cred.Name)
 	case names[cred.Name]:
 		return fmt.Errorf("name: %q is there twice", cred.Name)

@@ -30,7 +30,8 @@ type Settings struct {
 type viewerConfig struct {
 	Listen      string   `yaml:"listen"`     // default 127.0.0.1:4114
 	PublicURL   string   `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
-	SignIn      string   `yaml:"sign_in"`    // none
+	SignIn      string   `yaml:"sign_in"`    // none or users; default none
+	Users       string   `yaml:"users"`      // the file of users, default ./users
 	ExportRows  int      `yaml:"export_rows"`
 	Exports     int      `yaml:"exports"`      // at once, default 4
 	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them
@@ -144,6 +145,7 @@ type logConfig struct {
 const (
 	defaultData   = "./understudy-data"
 	defaultViewer = "127.0.0.1:4114"
+	defaultUsers  = "./users"
 	defaultHot    = 64 << 20
 	defaultLimit  = 10 << 30
 )
@@ -161,6 +163,9 @@ func (c *Settings) defaults() {
 	}
 	if c.Store.Limit == 0 {
 		c.Store.Limit = defaultLimit
+	}
+	if c.Viewer.Users == "" {
+		c.Viewer.Users = defaultUsers
 	}
 	c.Limits.Defaults()
 }

@@ -35,7 +35,7 @@ func (v *viewerConfig) BehindProxy() bool {
 func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	switch v := &c.Viewer; {
-	case v.Role == "" || v.PublicURL == "" || loopbackURL(v.PublicURL):
+	case v.SignIn == signInUsers || v.Role == "" || v.PublicURL == "" || loopbackURL(v.PublicURL):
 	case v.BehindProxy():
 		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in: none " +
 			"gives it to whoever the proxy lets in")
@@ -86,15 +86,21 @@ func openSecret(where, setting, folder string) []string {
 		info.Mode().Perm())}
 }
 
-// weakSecrets warns of secrets of ours that can be guessed.
-func WeakSecrets(all []callers.Credential) (warnings []string) {
+// WeakSecrets names the secrets of ours that can be guessed.
+func WeakSecrets(all []callers.Credential) (weak []string) {
 	for _, c := range all {
-		secret := c.Secret.Reveal()
-		if len(secret) < leastSecret {
-			warnings = append(warnings, fmt.Sprintf("credentials: %s.secret: shorter than %d characters, so it can be guessed; openssl rand -hex "+
+		if len(c.Secret.Reveal()) < leastSecret {
+			weak = append(weak, fmt.Sprintf("credentials: %s.secret: shorter than %d characters, so it can be guessed; openssl rand -hex "+
 				"16 makes a better one", c.Name, leastSecret))
 		}
-		if strings.TrimSpace(secret) != secret {
+	}
+	return weak
+}
+
+// BlankSecrets warns of secrets of ours with a blank that nobody sees.
+func BlankSecrets(all []callers.Credential) (warnings []string) {
+	for _, c := range all {
+		if secret := c.Secret.Reveal(); strings.TrimSpace(secret) != secret {
 			warnings = append(warnings, fmt.Sprintf("credentials: %s.secret: begins or ends with a blank, which belongs to it", c.Name))
 		}
 	}

@@ -257,7 +257,10 @@ type Options struct {
 	// Index says how far the indexes are; with anew it first empties them, to be
 	// made anew. nil: there are none.
 	Index func(ctx context.Context, anew bool) (Indexed, error)
-	// Token is the token that purge and erase requests need; "": both are refused.
+	// Reload reads the settings again and names those that wait for a restart; nil: there
+	// are none to read.
+	Reload func(context.Context) (restart []string, err error)
+	// Token is the token that purge, erase and reload requests need; "": they are refused.
 	Token string
 	// Profiles takes profiles; nil: profiles are not available.
 	Profiles *profile.Recorder
@@ -303,7 +306,7 @@ func New(o Options) *Diagnostics {
 // Routes are the patterns Handler serves.
 func Routes() []string {
 	return []string{
-		"/-/health", "/-/stats", "/-/purge", "/-/erase", "/-/erasures", "/-/index",
+		"/-/health", "/-/stats", "/-/purge", "/-/reload", "/-/erase", "/-/erasures", "/-/index",
 		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
 	}
 }
@@ -314,6 +317,7 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.Handle("GET /-/health", d.Health())
 	mux.HandleFunc("GET /-/stats", d.stats)
 	mux.HandleFunc("POST /-/purge", d.purge)
+	mux.HandleFunc("POST /-/reload", d.reload)
 	mux.HandleFunc("POST /-/erase", d.erase)
 	mux.HandleFunc("GET /-/erasures", d.receipts)
 	mux.HandleFunc("GET /-/index", d.index)

@@ -26,6 +26,7 @@ func New(limit *limiter.Limiter, until func(c understudy.Caller) (over <-chan st
 
 // Export is one under way. It belongs to one goroutine.
 type Export struct {
+	grant       *understudy.Grant
 	over        <-chan struct{}
 	leave, done func()
 }
@@ -38,7 +39,7 @@ func (e *Exports) Begin(c understudy.Caller) (*Export, error) {
 		return nil, err
 	}
 	over, done := e.until(c)
-	return &Export{over: over, leave: leave, done: done}, nil
+	return &Export{grant: c.Grant, over: over, leave: leave, done: done}, nil
 }
 
 // Over reports whether it must end, because what its caller may see has changed.
@@ -47,7 +48,7 @@ func (x *Export) Over() bool {
 	case <-x.over:
 		return true
 	default:
-		return false
+		return x.grant != nil && x.grant.Revoked()
 	}
 }
 

@@ -99,6 +99,10 @@ type subscription struct {
 	start  int64 // the place it begins at
 }
 
+// isOver reports whether another policy is in force, the feed has ended or the grant is
+// revoked.
+func (s *subscription) isOver() bool { return s.policy.isOver() || s.caller.Grant.Revoked() }
+
 // subscribe checks the caller and the parameters of a request.
 func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*subscription, error) {
 	s := &subscription{policy: f.now.Load()}

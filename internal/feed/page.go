@@ -51,6 +51,7 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 				}
 			case <-end:
 			case <-s.policy.over:
+			case <-s.caller.Grant.Over:
 			case <-ctx.Done():
 			}
 		}
@@ -67,7 +68,7 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 }
 
 // fill writes changes until the page is full, no more are there, or another policy is
-// in force. last is the position behind them.
+// in force, or the grant is revoked. last is the position behind them.
 func (f *Feed) fill(
 	ctx context.Context, body *bytes.Buffer, at *position, s *subscription,
 ) (count int, last int64, moved <-chan struct{}, err error) {
@@ -76,7 +77,7 @@ func (f *Feed) fill(
 		limit = defaultPage
 	}
 	for {
-		if s.policy.isOver() {
+		if s.isOver() {
 			return count, at.at, nil, nil
 		}
 		rows, recent, moved, err := at.next(ctx)

@@ -92,6 +92,8 @@ func (o *stream) run(ctx context.Context) error {
 			return nil
 		case <-o.s.policy.over:
 			return o.last(whyOver)
+		case <-o.s.caller.Grant.Over:
+			return o.last(whyOver)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -145,7 +147,7 @@ var errOver = errors.New("feed: the policy is over")
 // may reports whether the subscriber may get more changes: none under a policy that has
 // ended, and none after its grant has ended.
 func (o *stream) may(ctx context.Context) error {
-	if o.s.policy.isOver() {
+	if o.s.isOver() {
 		return errOver
 	}
 	return ctx.Err()

@@ -3,6 +3,7 @@
 package viewer
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/viewer/list"
 	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/people"
 	"understudy/internal/viewer/plan"
 )
 
@@ -41,10 +43,11 @@ func forms(address string, ends ...string) []string {
 	return all
 }
 
-// ownRoutes are the viewer's paths under /-/. The files and the forms say nothing
-// of any record and are open to everyone; media and the pages name their caller.
+// ownRoutes are the viewer's paths under /-/. The files, the forms and the page of
+// sign-in say nothing of any record and are open to everyone; media and the other pages
+// name their caller.
 func (v *Viewer) ownRoutes() map[string]http.Handler {
-	return map[string]http.Handler{
+	all := map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.Files.Serve),
 		"GET /-/media/{token}": serveMedia(v.Visitor),
 		"GET /-/timezone":      v.page(page.ServeZone),
@@ -52,6 +55,13 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"POST /-/timezone":     v.Forms.Handler(http.HandlerFunc(v.SetZone)),
 		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
 	}
+	for _, r := range people.Routes() {
+		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
+	}
+	for _, r := range people.Open() {
+		all[r.Pattern] = v.Forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { v.Open(w, req, r.Handler) }))
+	}
+	return all
 }
 
 // Routes are the methods and path forms the viewer answers, HEAD beside every
@@ -61,8 +71,7 @@ func (v *Viewer) Routes() []string {
 	for _, r := range v.routes() {
 		all = append(all, r.Forms...)
 	}
-	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "GET /-/timezone", "GET /-/keys",
-		"POST /-/timezone", "POST /-/columns")
+	return append(append(all, "GET /opensearch.xml"), slices.Sorted(maps.Keys(v.ownRoutes()))...)
 }
 
 // page answers a path with what a handler shows.

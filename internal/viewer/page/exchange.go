@@ -57,16 +57,21 @@ type Reply struct {
 // Exchange names the caller, runs the handler under the deadline and turns its
 // error into a page.
 func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) {
-	ctx, cancel := context.WithTimeout(r.Context(), v.Deadline)
-	q, end := v.Begin(ctx, w, r)
-	defer end()
-	defer cancel()
-	err := contain(func() error {
+	v.Open(w, r, func(q *Exchange) error {
 		if err := q.enter(); err != nil {
 			return err
 		}
 		return run(q)
 	})
+}
+
+// Open is Exchange for what anybody may ask: the caller stays unknown.
+func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
+	ctx, cancel := context.WithTimeout(r.Context(), v.Deadline)
+	q, end := v.Begin(ctx, w, r)
+	defer end()
+	defer cancel()
+	err := contain(func() error { return run(q) })
 	if q.Answer != nil {
 		line := accesslog.Of(ctx)
 		line.How, line.Upstream = q.Answer.Outcome.String(), q.Answer.Upstream

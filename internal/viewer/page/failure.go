@@ -105,6 +105,10 @@ type outage struct {
 // Fail answers with an error page, or the same as data.
 func (q *Exchange) Fail(err error) {
 	status := statusOf(err)
+	if status == http.StatusUnauthorized && (failureView{q}).asksSignIn() {
+		q.GoBack(failureView{q}.signInPath())
+		return
+	}
 	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}
 	h := q.W.Header()
 	switch status {
@@ -131,6 +135,19 @@ func (q *Exchange) Fail(err error) {
 
 // failureView is the page of an error.
 type failureView struct{ *Exchange }
+
+// asksSignIn reports whether a request without a caller is that of a person's browser.
+func (q failureView) asksSignIn() bool {
+	return q.V.People != nil && q.Data == "" && len(q.R.Header["Authorization"]) == 0
+}
+
+// signInPath is the page of sign-in that leads back. What a form sent is not kept.
+func (q failureView) signInPath() string {
+	if q.R.Method != http.MethodGet || q.R.URL.Path == "/" {
+		return SignInPath
+	}
+	return SignInPath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})
+}
 
 // explain finds the words for an error. Errors of the root kinds are written
 // for people; anything else stays in the log.
@@ -186,8 +203,10 @@ func (q failureView) outageTitle() string {
 func Sentence(err error) string {
 	text := err.Error()
 	for _, start := range []string{
-		"viewer: ", "access: ", "callers: ", "mirror: ", "search: ", understudy.ErrForbidden.Error() + ": ",
-		understudy.ErrUnauthorized.Error() + ": ", understudy.ErrInvalid.Error() + ": ", understudy.ErrNotMirrored.Error() + ": ",
+		"viewer: ", "access: ", "callers: ", "mirror: ", "search: ", "signin: ",
+		understudy.ErrForbidden.Error() + ": ",
+		understudy.ErrUnauthorized.Error() + ": ", understudy.ErrTooMany.Error() + ": ", understudy.ErrInvalid.Error() + ": ",
+		understudy.ErrNotMirrored.Error() + ": ",
 	} {
 		text = strings.TrimPrefix(text, start)
 	}

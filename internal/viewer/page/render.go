@@ -75,11 +75,10 @@ type frame struct {
 	location
 	Notices notices
 	searchBox
-	Zone    zoneMenu
+	reader
 	Footer  footer
 	Main    any
 	Version string
-	Caller  string
 	Kept    []template.HTML // what stands above the page's own content, as it was drawn before
 }
 
@@ -110,6 +109,13 @@ type notices struct {
 	Asked   string // what is asked for the page's own content, while that is on its way
 	Then    *then  // the earlier moment shown
 	Notice  string // what a reader should know of the answer's age
+}
+
+// reader is who reads the page.
+type reader struct {
+	Zone     zoneMenu
+	Caller   string
+	SignedIn bool
 }
 
 type zoneMenu struct {
@@ -156,7 +162,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 		}
 		f = frame{
 			Kept: marks, Hints: l.hints(), Notices: notices{Banners: l.banners()},
-			Version: q.V.Version, Caller: q.Caller.Name, Footer: l.footer(),
+			Version: q.V.Version, reader: reader{Caller: q.Caller.Name}, Footer: l.footer(),
 		}
 	default:
 		f = l.frame(page, title)
@@ -180,9 +186,9 @@ func (q layout) frame(page, title string) frame {
 		location:  location{Where: page, Source: q.Source, Nav: q.nav()},
 		Notices:   notices{Banners: q.banners()},
 		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable()},
-		Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath +
-			plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
-		Footer: q.footer(), Caller: q.Caller.Name,
+		reader: reader{Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath +
+			plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})}, Caller: q.Caller.Name, SignedIn: SignedIn(q.Exchange)},
+		Footer: q.footer(),
 	}
 }
 

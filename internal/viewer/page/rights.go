@@ -128,3 +128,6 @@ const maxRules = 8
 func (r *Rights) rule(s *plan.Source, rules string) string {
 	return " Whoever runs this server can allow it with a line such as roles: {" + r.Caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
 }
+
+// SignedIn reports whether the caller is a person who has signed in.
+func SignedIn(q *Exchange) bool { return q.V.People != nil && q.Known && q.Caller.Source == "" }

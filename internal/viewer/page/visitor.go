@@ -18,6 +18,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/export"
 	"understudy/internal/query"
+	"understudy/internal/signin"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/limiter"
 	"understudy/kit/lru"
@@ -46,8 +47,9 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	History History // what was seen of records; nil: no timeline
-	Jobs    Jobs    // promised work; nil: no page of it
+	People  *signin.People // they sign in; nil: nobody does
+	History History        // what was seen of records; nil: no timeline
+	Jobs    Jobs           // promised work; nil: no page of it
 	// Feed is the address of the feed of changes, "/-/feed"; with it a list's
 	// newest page says how many records came since. "": it does not.
 	Feed   string
@@ -191,6 +193,9 @@ func (v *Visitor) Close() error {
 
 // controlPrefix begins Understudy's own paths; no source is named "-".
 const ControlPrefix = "/-/"
+
+// SignInPath is the page on which people sign in.
+const SignInPath = ControlPrefix + "sign-in"
 
 // Handler answers one request; an error becomes an error page.
 type Handler func(*Exchange) error

@@ -1,0 +1,180 @@
+// The users commands: who may sign in at the viewer.
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/term"
+
+	"understudy/internal/config"
+	"understudy/internal/datadir"
+	"understudy/internal/signin"
+)
+
+type usersCmd struct {
+	Add    usersAddCmd    `cmd:"" help:"Add a user with a role and a password."`
+	Passwd usersPasswdCmd `cmd:"" help:"Give a user another password. The user's sessions end."`
+	List   usersListCmd   `cmd:"" help:"List the users and their roles."`
+	Remove usersRemoveCmd `cmd:"" help:"Remove a user. The user's sessions end."`
+}
+
+// usersFile is the flag that leads to the file of users.
+type usersFile struct {
+	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file; its viewer.users names the file of users."`
+}
+
+// read reads the settings and finds the file.
+func (c *usersFile) read(p *process) (cfg *config.Settings, path string, err error) {
+	if cfg, err = config.Read(c.Config, p.env); err != nil {
+		return nil, "", err
+	}
+	if path = cfg.UsersFile(filepath.Dir(c.Config)); path == "" {
+		return nil, "", fmt.Errorf("%s: nobody signs in with a password; write viewer: {sign_in: users} first", c.Config)
+	}
+	return cfg, path, nil
+}
+
+// change changes the file, then has a running server read it.
+func (c *usersFile) change(ctx context.Context, p *process, done string, change func(*signin.Users) error) error {
+	cfg, path, err := c.read(p)
+	if err != nil {
+		return err
+	}
+	if err := signin.Edit(path, change); err != nil {
+		return err
+	}
+	run, err := datadir.ReadRunning(cfg.Data)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		_, err = fmt.Fprintf(p.stdout, "%s in %s; no server runs\n", done, path)
+		return err
+	case err == nil:
+		err = here(run).ask(ctx, http.MethodPost, "/-/reload", nil, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("%s in %s, but the running server does not know of it yet: %w", done, path, err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s in %s; the running server knows\n", done, path)
+	return err
+}
+
+// password is the flag that leads to a password.
+type password struct {
+	Password string `placeholder:"file:PATH" help:"Read it from file:PATH or cmd:COMMAND (default: ask, or read a line of the input)."`
+}
+
+// read reads a password, twice from a terminal.
+func (c *password) read(ctx context.Context, p *process) (string, error) {
+	if c.Password != "" {
+		secret, err := config.ReadSecret(ctx, c.Password, ".")
+		if err != nil {
+			return "", fmt.Errorf("--password: %w", err)
+		}
+		return secret.Reveal(), nil
+	}
+	if f, ok := p.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return askTwice(p.stderr, int(f.Fd()))
+	}
+	line, err := bufio.NewReader(io.LimitReader(p.stdin, 1<<10)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+func askTwice(w io.Writer, terminal int) (string, error) {
+	var said [2][]byte
+	for i, prompt := range []string{"Password: ", "Once more: "} {
+		fmt.Fprint(w, prompt)
+		var err error
+		said[i], err = term.ReadPassword(terminal)
+		fmt.Fprintln(w)
+		if err != nil {
+			return "", err
+		}
+	}
+	if string(said[0]) != string(said[1]) {
+		return "", errors.New("the two are not the same; nothing was changed")
+	}
+	return string(said[0]), nil
+}
+
+type usersAddCmd struct {
+	Name string `arg:"" help:"The user's name."`
+	Role string `required:"" help:"A role of the settings."`
+	password
+	usersFile
+}
+
+// Run adds the user.
+func (c *usersAddCmd) Run(ctx context.Context, p *process) error {
+	cfg, _, err := c.usersFile.read(p)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(signin.CheckName(c.Name), cfg.CheckUser(c.Name, c.Role)); err != nil {
+		return err
+	}
+	secret, err := c.password.read(ctx, p)
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, p, "added "+c.Name, func(u *signin.Users) error { return u.Add(c.Name, c.Role, secret) })
+}
+
+type usersPasswdCmd struct {
+	Name string `arg:"" help:"The user's name."`
+	password
+	usersFile
+}
+
+// Run sets the password.
+func (c *usersPasswdCmd) Run(ctx context.Context, p *process) error {
+	secret, err := c.password.read(ctx, p)
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, p, "changed the password of "+c.Name, func(u *signin.Users) error {
+		return u.SetPassword(c.Name, secret)
+	})
+}
+
+type usersListCmd struct{ usersFile }
+
+// Run prints a table.
+func (c *usersListCmd) Run(p *process) error {
+	_, path, err := c.usersFile.read(p)
+	if err != nil {
+		return err
+	}
+	users, err := signin.ReadUsers(path)
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "USER\tROLE")
+	for _, u := range users.All() {
+		fmt.Fprintf(t, "%s\t%s\n", u.Name, u.Role)
+	}
+	return t.Flush()
+}
+
+type usersRemoveCmd struct {
+	Name string `arg:"" help:"The user's name."`
+	usersFile
+}
+
+// Run removes the user.
+func (c *usersRemoveCmd) Run(ctx context.Context, p *process) error {
+	return c.change(ctx, p, "removed "+c.Name, func(u *signin.Users) error { return u.Remove(c.Name) })
+}

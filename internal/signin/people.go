@@ -1,0 +1,157 @@
+// People: the caller of a browser's request, by its session.
+
+package signin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"understudy"
+)
+
+// cookieName begins with __Host-: browsers send it to this host alone, over TLS or to this
+// machine, and no other host can set it (RFC 6265bis, 4.1.3.2).
+const cookieName = "__Host-understudy"
+
+// Guesses bounds how often a wrong password may be tried; callers.Guesses does.
+type Guesses interface {
+	// Refused reports whether no password of a user is looked at now.
+	Refused(r *http.Request, user []byte) bool
+	// Wrong counts a wrong one.
+	Wrong(r *http.Request, user []byte)
+}
+
+// People know who has signed in. They are never changed after they are made, but for
+// the sessions. Safe for concurrent use.
+type People struct {
+	Sessions *Sessions
+	Users    *Users
+	Guesses  Guesses
+	// Secure means that browsers reach the viewer by TLS, through a proxy.
+	Secure bool
+}
+
+// Caller is the person whose browser asks. ErrUnauthorized: nobody is signed in there.
+func (p *People) Caller(r *http.Request) (c understudy.Caller, err error) {
+	if s, user, ok := p.session(r); ok {
+		return callerOf(&s, user.Role), nil
+	}
+	return c, fmt.Errorf("signin: %w: nobody is signed in", understudy.ErrUnauthorized)
+}
+
+// Again is what a caller of Caller is now; ok is false when the session has ended or the
+// person is gone.
+func (p *People) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
+	user, ok := p.Users.find(c.Name)
+	if !ok || c.Flow != flowOf(c.Name) || !c.Grant.Live(p.Sessions.now()) {
+		return now, false
+	}
+	grant := *c.Grant
+	grant.Role, c.Grant = user.Role, &grant
+	return c, true
+}
+
+// session is the one a browser has open, and whose it is. A session that began with
+// another password opens nothing.
+func (p *People) session(r *http.Request) (s session, user User, ok bool) {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return s, user, false
+	}
+	if s, ok = p.Sessions.find(cookie.Value); !ok {
+		return s, user, false
+	}
+	user, ok = p.Users.find(s.Name)
+	return s, user, ok && user.with == s.With
+}
+
+// callerOf is the person of a session. All sessions of a person share its turn.
+func callerOf(s *session, role string) understudy.Caller {
+	return understudy.Caller{Name: s.Name, Flow: flowOf(s.Name),
+		Grant: &understudy.Grant{Role: role, By: "users", Expires: s.Made.Add(AbsoluteEnd), Over: s.over}}
+}
+
+func flowOf(name string) uint64 {
+	sum := sha256.Sum256([]byte("user\x00" + name))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// SignIn begins a session for who knows a password, in place of the browser's former
+// one. Errors: ErrUnauthorized, which does not tell whether the name is there, and with
+// it ErrTooMany; ErrForbidden: the password came without encryption.
+func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
+	if !p.Secure && r.TLS == nil && !local(r) {
+		return fmt.Errorf("signin: %w: a password is taken over TLS or from this machine alone; whoever runs this server can set "+
+			"viewer.public_url to the https address of the proxy in front", understudy.ErrForbidden)
+	}
+	if p.Guesses.Refused(r, []byte(name)) {
+		return fmt.Errorf("signin: %w: %w: too many wrong passwords; wait a few seconds", understudy.ErrUnauthorized, understudy.ErrTooMany)
+	}
+	right, err := p.Users.Check(r.Context(), name, password)
+	if err != nil {
+		return err
+	}
+	if !right {
+		p.Guesses.Wrong(r, []byte(name))
+		return fmt.Errorf("signin: %w: wrong name or password", understudy.ErrUnauthorized)
+	}
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	user, _ := p.Users.find(name) // its password is right
+	token, err := p.Sessions.Begin(r.Context(), Session{Name: name, With: user.with, Address: address, Agent: r.UserAgent()})
+	if err != nil {
+		return err
+	}
+	setCookie(w, token, AbsoluteEnd)
+	return p.end(r)
+}
+
+// SignOut ends the session of a browser.
+func (p *People) SignOut(w http.ResponseWriter, r *http.Request) error {
+	setCookie(w, "", -time.Second)
+	return p.end(r)
+}
+
+// Here is the id of the session a request came with, "" when it came with none.
+func (p *People) Here(r *http.Request) string {
+	s, _, _ := p.session(r)
+	return s.ID
+}
+
+// EndGone ends the sessions of those who are users no more or have another password.
+func (p *People) EndGone(ctx context.Context) error {
+	return p.Sessions.endWhere(ctx, func(s *Session) bool {
+		user, ok := p.Users.find(s.Name)
+		return !ok || user.with != s.With
+	})
+}
+
+// end ends the session that a request came with.
+func (p *People) end(r *http.Request) error {
+	s, _, ok := p.session(r)
+	if !ok {
+		return nil
+	}
+	err := p.Sessions.End(context.WithoutCancel(r.Context()), s.ID, s.Name)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return nil // it has ended meanwhile
+	}
+	return err
+}
+
+func setCookie(w http.ResponseWriter, token string, lasts time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token, Path: "/", MaxAge: int(lasts / time.Second), Secure: true, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode})
+}
+
+// local reports whether a request comes from this machine, as far as its connection says.
+func local(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback()
+}

@@ -1,0 +1,187 @@
+package signin
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/callers"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// signer is a browser before people of a file.
+type signer struct {
+	*People
+	cookie string
+}
+
+func newSigner(t *testing.T, now func() time.Time, names ...string) *signer {
+	t.Helper()
+	u, err := ReadUsers(usersOf(t, names...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := opened(t, storetest.Open(t, store.Options{}), now)
+	return &signer{People: &People{Sessions: s, Users: u, Guesses: callers.NewGuesses([32]byte{1}, now)}}
+}
+
+func (b *signer) request(from string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:4114/-/sign-in", nil)
+	r.RemoteAddr = from
+	if b.cookie != "" {
+		r.Header.Set("Cookie", b.cookie)
+	}
+	return r
+}
+
+// signIn signs in and keeps the cookie.
+func (b *signer) signIn(name, password string) error {
+	w := httptest.NewRecorder()
+	err := b.SignIn(w, b.request("127.0.0.1:1"), name, password)
+	for _, c := range w.Result().Cookies() {
+		b.cookie = c.Name + "=" + c.Value
+	}
+	return err
+}
+
+func TestSignIn(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	b := newSigner(t, func() time.Time { return now }, "anna")
+	if _, err := b.Caller(b.request("127.0.0.1:1")); !errors.Is(err, understudy.ErrUnauthorized) {
+		t.Errorf("before: %v", err)
+	}
+	if err := b.signIn("anna", "wrong"); !errors.Is(err, understudy.ErrUnauthorized) || b.cookie != "" {
+		t.Fatalf("a wrong password: %v, cookie %q", err, b.cookie)
+	}
+	if err := b.signIn("anna", annas); err != nil {
+		t.Fatal(err)
+	}
+	c, err := b.Caller(b.request("127.0.0.1:1"))
+	if err != nil || c.Name != "anna" || c.Role() != "support" || c.Source != "" || c.Grant.Revoked() {
+		t.Fatalf("signed in: %+v, %v", c, err)
+	}
+	former := b.cookie
+	if err := b.signIn("anna", annas); err != nil || b.cookie == former || !c.Grant.Revoked() {
+		t.Errorf("again: %v, the former session is over: %v", err, c.Grant.Revoked())
+	}
+	if c, err = b.Caller(b.request("127.0.0.1:1")); err != nil {
+		t.Fatal(err)
+	}
+	if now, ok := b.Again(c); !ok || now.Role() != "support" || now.Flow != c.Flow {
+		t.Errorf("again: %+v, %v", now, ok)
+	}
+	w := httptest.NewRecorder()
+	if err := b.SignOut(w, b.request("127.0.0.1:1")); err != nil || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
+		t.Errorf("signing out: %v, %s", err, w.Header())
+	}
+	if _, err := b.Caller(b.request("127.0.0.1:1")); err == nil || !c.Grant.Revoked() {
+		t.Errorf("signed out: %v, the session is over: %v", err, c.Grant.Revoked())
+	}
+	if _, ok := b.Again(c); ok {
+		t.Error("who has signed out is known again")
+	}
+}
+
+// What the file says now holds for sessions that began before.
+func TestUsersChange(t *testing.T) {
+	b := newSigner(t, time.Now, "anna")
+	if err := b.signIn("anna", annas); err != nil {
+		t.Fatal(err)
+	}
+	c, err := b.Caller(b.request("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	former, user := b.Users, b.Users.all[0]
+	for _, s := range []struct {
+		what string
+		now  []User
+		want string // the role; "": nobody
+	}{
+		{"the same", []User{user}, "support"},
+		{"another role", []User{{Name: "anna", Role: "all", hash: user.hash}}, "all"},
+		{"another password", []User{{Name: "anna", Role: "support", hash: hashOf(bens)}}, ""},
+		{"nobody", nil, ""},
+		{"another name", []User{{Name: "ben", Role: "support", hash: user.hash}}, ""},
+	} {
+		b.Users = &Users{byName: map[string]int{}}
+		for _, one := range s.now {
+			if err := b.Users.add(one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := b.Caller(b.request("127.0.0.1:1"))
+		if (err == nil) != (s.want != "") || err == nil && got.Role() != s.want {
+			t.Errorf("%s: %+v, %v", s.what, got, err)
+		}
+	}
+	b.Users = former
+	if err := b.EndGone(t.Context()); err != nil || c.Grant.Revoked() {
+		t.Errorf("nothing has changed: %v, over %v", err, c.Grant.Revoked())
+	}
+	b.Users = &Users{byName: map[string]int{}}
+	if err := b.EndGone(t.Context()); err != nil || !c.Grant.Revoked() {
+		t.Errorf("anna is gone: %v, over %v", err, c.Grant.Revoked())
+	}
+}
+
+// A password is taken from this machine, over TLS, and behind a proxy that speaks it.
+func TestPasswordsAreEncrypted(t *testing.T) {
+	for _, c := range []struct {
+		from        string
+		tls, secure bool
+		want        error
+	}{
+		{"127.0.0.1:1", false, false, nil}, {"[::1]:1", false, false, nil}, {"192.0.2.1:1", false, false, understudy.ErrForbidden},
+		{"192.0.2.1:1", true, false, nil}, {"192.0.2.1:1", false, true, nil}, {"", false, false, understudy.ErrForbidden},
+	} {
+		b := newSigner(t, time.Now, "anna")
+		r := b.request(c.from)
+		if c.tls {
+			r.TLS = &tls.ConnectionState{}
+		}
+		b.Secure = c.secure
+		w := httptest.NewRecorder()
+		err := b.SignIn(w, r, "anna", annas)
+		if !errors.Is(err, c.want) || (err == nil) != (w.Header().Get("Set-Cookie") != "") {
+			t.Errorf("from %q, tls %v, proxy %v: %v, cookie %q", c.from, c.tls, c.secure, err, w.Header().Get("Set-Cookie"))
+		}
+	}
+}
+
+// Guesses are bounded for a name, known or not, and what is refused is not looked at.
+func TestGuessedPasswords(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	b := newSigner(t, func() time.Time { return now }, "anna", "ben")
+	for _, name := range []string{"anna", "nobody"} {
+		refused := 0
+		for range 30 {
+			err := b.signIn(name, "guess")
+			if !errors.Is(err, understudy.ErrUnauthorized) {
+				t.Fatal(err)
+			}
+			if errors.Is(err, understudy.ErrTooMany) {
+				refused++
+			}
+		}
+		if refused != 10 {
+			t.Errorf("%s: %d of 30 guesses are refused", name, refused)
+		}
+	}
+	if err := b.signIn("anna", annas); !errors.Is(err, understudy.ErrTooMany) || b.cookie != "" {
+		t.Errorf("the right password after too many: %v", err)
+	}
+	if err := b.signIn("ben", annas); err != nil {
+		t.Errorf("ben: %v", err)
+	}
+	now = now.Add(time.Minute)
+	if err := b.signIn("anna", annas); err != nil {
+		t.Errorf("a minute later: %v", err)
+	}
+}

@@ -1,0 +1,264 @@
+// Users: a file with a line for each person.
+
+package signin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"unicode"
+
+	"understudy"
+)
+
+// User is a line of the file: name:hash:role.
+type User struct {
+	Name string
+	Role string
+	hash hash
+	with string // names the hash without telling anything of it
+}
+
+// Bounds of the file.
+const (
+	maxUsers = 10_000
+	maxName  = 64 // bytes
+	maxFile  = 4 << 20
+)
+
+// Users are the people of a file. They are never changed after they are read.
+type Users struct {
+	all    []User // in the order of the file
+	byName map[string]int
+}
+
+// nobody is the hash that is computed for a name that is not there while nobody is.
+var nobody = hash{memory: hashMemory, passes: hashPasses, lanes: hashLanes, salt: make([]byte, saltBytes), key: make([]byte, keyBytes)}
+
+// ReadUsers reads a file of users, which nobody but its owner may open. Errors name the
+// line and never repeat a hash.
+func ReadUsers(path string) (*Users, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not there; understudy users add makes it: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("%s: others than its owner may open it (mode %04o); chmod 600 it", path, info.Mode().Perm())
+	}
+	u, err := parseUsers(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return u, nil
+}
+
+// parseUsers reads lines. Empty ones and those that begin with # say nothing.
+func parseUsers(r io.Reader) (*Users, error) {
+	u := &Users{byName: map[string]int{}}
+	lines := bufio.NewScanner(io.LimitReader(r, maxFile+1))
+	size := 0
+	for n := 1; lines.Scan(); n++ {
+		if size += len(lines.Bytes()) + 1; size > maxFile {
+			return nil, fmt.Errorf("larger than %d bytes", maxFile)
+		}
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		one, err := parseUser(line)
+		if err == nil {
+			err = u.add(one)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func parseUser(line string) (u User, err error) {
+	parts := strings.Split(line, ":")
+	if len(parts) != 3 {
+		return u, errors.New("want name:hash:role; understudy users add writes one")
+	}
+	u.Name, u.Role = parts[0], parts[2]
+	if err := CheckName(u.Name); err != nil {
+		return u, err
+	}
+	if u.Role == "" {
+		return u, fmt.Errorf("%s has no role", u.Name)
+	}
+	if u.hash, err = parseHash(parts[1]); err != nil {
+		return u, fmt.Errorf("%s: %w", u.Name, err)
+	}
+	return u, nil
+}
+
+// CheckName refuses a name that no line can hold.
+func CheckName(name string) error {
+	odd := strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+", r)
+	})
+	if name == "" || len(name) > maxName || odd {
+		return fmt.Errorf("%w: %q is no name of a user: want 1 to %d letters, digits, or any of ._-@+", understudy.ErrInvalid,
+			understudy.Clip(name), maxName)
+	}
+	return nil
+}
+
+func (u *Users) add(one User) error {
+	if _, twice := u.byName[one.Name]; twice {
+		return fmt.Errorf("%w: the user %s is there already", understudy.ErrInvalid, one.Name)
+	}
+	if len(u.all) == maxUsers {
+		return fmt.Errorf("more than %d users", maxUsers)
+	}
+	u.byName[one.Name] = len(u.all)
+	sum := sha256.Sum256([]byte(one.hash.String()))
+	one.with = hex.EncodeToString(sum[:8])
+	u.all = append(u.all, one)
+	return nil
+}
+
+// All are the users in the order of the file.
+func (u *Users) All() []User { return u.all }
+
+// find returns a user.
+func (u *Users) find(name string) (one User, ok bool) {
+	i, ok := u.byName[name]
+	if !ok {
+		return one, false
+	}
+	return u.all[i], true
+}
+
+// Check reports whether a password is that of a user. It takes as long for a name that
+// is not there: then the hash of the first user is computed. Errors: ErrTooMany.
+func (u *Users) Check(ctx context.Context, name, password string) (bool, error) {
+	h := nobody
+	if len(u.all) > 0 {
+		h = u.all[0].hash
+	}
+	one, known := u.find(name)
+	if known {
+		h = one.hash
+	}
+	right, err := h.matches(ctx, password)
+	return right && known, err
+}
+
+// Add adds a user with a password.
+func (u *Users) Add(name, role, password string) error {
+	if err := errors.Join(CheckName(name), CheckPassword(name, password)); err != nil {
+		return err
+	}
+	return u.add(User{Name: name, Role: role, hash: hashOf(password)})
+}
+
+// SetPassword gives a user another password. ErrNotFound: there is no such user.
+func (u *Users) SetPassword(name, password string) error {
+	i, ok := u.byName[name]
+	if !ok {
+		return notThere(name)
+	}
+	if err := CheckPassword(name, password); err != nil {
+		return err
+	}
+	u.all[i].hash = hashOf(password)
+	return nil
+}
+
+// Remove takes a user out. ErrNotFound: there is no such user.
+func (u *Users) Remove(name string) error {
+	i, ok := u.byName[name]
+	if !ok {
+		return notThere(name)
+	}
+	u.all = slices.Delete(u.all, i, i+1)
+	delete(u.byName, name)
+	for j := i; j < len(u.all); j++ {
+		u.byName[u.all[j].Name] = j
+	}
+	return nil
+}
+
+func notThere(name string) error {
+	return fmt.Errorf("%w: there is no user %q", understudy.ErrNotFound, understudy.Clip(name))
+}
+
+// Edit changes the file of users, or makes it: all of the change is in the file, or
+// nothing. Comments stay, at its beginning. Two edits at once: the second is refused.
+func Edit(path string, change func(*Users) error) error {
+	next := path + ".new"
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there: another command changes the users, or was killed; remove it if none runs", next)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f, path, change), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	return os.Rename(next, path)
+}
+
+// write writes the changed file.
+func write(f *os.File, path string, change func(*Users) error) error {
+	u, err := ReadUsers(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		u, err = &Users{byName: map[string]int{}}, nil
+	}
+	if err != nil {
+		return err
+	}
+	comments, err := commentsOf(path)
+	if err != nil {
+		return err
+	}
+	if err := change(u); err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	_, _ = w.Write(comments) // its error stays for Flush
+	for _, one := range u.all {
+		fmt.Fprintf(w, "%s:%s:%s\n", one.Name, one.hash, one.Role)
+	}
+	return errors.Join(w.Flush(), f.Sync())
+}
+
+// commentsOf are the comments of a file of users.
+func commentsOf(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var kept []byte
+	for line := range bytes.Lines(data) {
+		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] == '#' {
+			kept = append(append(kept, text...), '\n')
+		}
+	}
+	return kept, err
+}

@@ -1,0 +1,168 @@
+// People: the pages on which somebody signs in and out, and sees the own sessions.
+
+// Package people shows the pages of sign-in and of sessions.
+package people
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"understudy"
+	"understudy/internal/signin"
+	"understudy/internal/viewer/page"
+	"understudy/kit/accesslog"
+)
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 64 << 10
+
+// sessionsPath is the page of one's own sessions.
+const sessionsPath = page.ControlPrefix + "sessions"
+
+// Open are the routes that anybody may ask.
+func Open() []page.Route {
+	return []page.Route{
+		{Pattern: "GET " + page.SignInPath, Handler: serveSignIn},
+		{Pattern: "POST " + page.SignInPath, Handler: signIn},
+		{Pattern: "POST /-/sign-out", Handler: signOut},
+	}
+}
+
+// Routes are those for a caller that is known.
+func Routes() []page.Route {
+	return []page.Route{
+		{Pattern: "GET " + sessionsPath, Handler: serveSessions},
+		{Pattern: "POST " + sessionsPath + "/{id}/end", Handler: endSession},
+	}
+}
+
+// errNobody answers where nobody signs in.
+var errNobody = page.NotFound("Nobody signs in here",
+	"The settings say viewer.sign_in: none; docs/signin.md shows what else they can say.", "/")
+
+// signInPage is what sign-in.html shows.
+type signInPage struct {
+	Back  string
+	Name  string // as it was given before
+	Wrong string // why it did not go
+	Idle  int    // hours until an unused session ends
+	Days  int    // until any ends
+}
+
+// serveSignIn shows the form, or leads on who is signed in.
+func serveSignIn(q *page.Exchange) error {
+	if q.V.People == nil {
+		return errNobody
+	}
+	back := page.LocalPath(q.R.URL.Query().Get("back"))
+	if _, err := q.V.People.Caller(q.R); err == nil {
+		q.GoBack(back)
+		return nil
+	}
+	return showSignIn(q, http.StatusOK, signInPage{Back: back})
+}
+
+func showSignIn(q *page.Exchange, status int, p signInPage) error {
+	p.Idle, p.Days = int(signin.IdleEnd.Hours()), int(signin.AbsoluteEnd.Hours()/24)
+	return q.Render(status, "sign-in", "Sign in", p)
+}
+
+// signIn begins a session. What is wrong stands above the form.
+func signIn(q *page.Exchange) error {
+	if q.V.People == nil {
+		return errNobody
+	}
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	p := signInPage{Name: q.R.PostFormValue("name"), Back: page.LocalPath(q.R.PostFormValue("back"))}
+	err := q.V.People.SignIn(q.W, q.R, p.Name, q.R.PostFormValue("password"))
+	switch {
+	case err == nil:
+		accesslog.Of(q.Ctx).Caller = p.Name
+		q.GoBack(p.Back)
+		return nil
+	case errors.Is(err, understudy.ErrTooMany):
+		q.W.Header().Set("Retry-After", "2")
+		p.Wrong = page.Sentence(err)
+		return showSignIn(q, http.StatusTooManyRequests, p)
+	case errors.Is(err, understudy.ErrUnauthorized), errors.Is(err, understudy.ErrForbidden):
+		p.Wrong = page.Sentence(err)
+		return showSignIn(q, http.StatusForbidden, p)
+	}
+	return err
+}
+
+// signOut ends the browser's session.
+func signOut(q *page.Exchange) error {
+	if q.V.People == nil {
+		return errNobody
+	}
+	if err := q.V.People.SignOut(q.W, q.R); err != nil {
+		return err
+	}
+	q.GoBack(page.SignInPath)
+	return nil
+}
+
+// signedIn refuses a caller who has not signed in.
+func signedIn(q *page.Exchange) error {
+	switch {
+	case q.V.People == nil:
+		return errNobody
+	case !page.SignedIn(q):
+		return page.NotFound("There are no sessions of yours", "You came with the credential "+q.Caller.Name+", not by signing in.", "/")
+	}
+	return nil
+}
+
+// sessionsPage is what sessions.html shows.
+type sessionsPage struct {
+	Name     string
+	Sessions []sessionView
+}
+
+// sessionView is a session of the caller.
+type sessionView struct {
+	signin.Session
+	Browser    string
+	Made, Seen page.When
+	Here       bool // the request came with it
+}
+
+// serveSessions shows the caller's sessions.
+func serveSessions(q *page.Exchange) error {
+	if err := signedIn(q); err != nil {
+		return err
+	}
+	here := q.V.People.Here(q.R)
+	p := sessionsPage{Name: q.Caller.Name}
+	for _, s := range q.V.People.Sessions.Of(q.Caller.Name) {
+		p.Sessions = append(p.Sessions, sessionView{Session: s, Browser: browserOf(s.Agent),
+			Made: page.Say(s.Made, q.Start, q.Zone, false), Seen: page.Say(s.Seen, q.Start, q.Zone, false), Here: s.ID == here})
+	}
+	slices.SortStableFunc(p.Sessions, func(a, b sessionView) int { return order(b.Here) - order(a.Here) })
+	return q.Render(http.StatusOK, "sessions", "Sessions", p)
+}
+
+func order(here bool) int {
+	if here {
+		return 1
+	}
+	return 0
+}
+
+// endSession ends one of the caller's sessions.
+func endSession(q *page.Exchange) error {
+	if err := signedIn(q); err != nil {
+		return err
+	}
+	id := q.R.PathValue("id")
+	if id == q.V.People.Here(q.R) {
+		return signOut(q)
+	}
+	if err := q.V.People.Sessions.End(q.Ctx, id, q.Caller.Name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
+		return err
+	}
+	q.GoBack(sessionsPath)
+	return nil
+}
