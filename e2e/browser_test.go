@@ -125,12 +125,12 @@ func (b *tab) open(path string) {
 	b.do(chromedp.Navigate(b.home+path), chromedp.WaitReady(chromedp.CSS("main")))
 }
 
-// eval reads something from the page.
+// eval reads something from the page, or what it promises.
 func eval[T any](b *tab, script string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script))
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.fail(fmt.Errorf("%s: %w", script, err))
 	}

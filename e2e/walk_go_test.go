@@ -87,30 +87,30 @@ func walkWithKevinburke(t *testing.T, address, token string, of parents) found {
 	local, err2 := c.AvailableNumbers.Local.GetPage(ctx, "US", nil)
 	media, err3 := c.Media.GetPage(ctx, of.Message, in)
 	return found{
-		"accounts":            pages(ctx, c.Accounts.GetPageIterator(in).Next, func(p *kevinburke.AccountPage) any { return p.Accounts }),
-		"addresses":           pages(ctx, c.Addresses.GetPageIterator(in).Next, func(p *kevinburke.AddressPage) any { return p.Addresses }),
-		"alerts":              pages(ctx, c.Monitor.Alerts.GetPageIterator(in).Next, func(p *kevinburke.AlertPage) any { return p.Alerts }),
-		"applications":        pages(ctx, c.Applications.GetPageIterator(in).Next, func(p *kevinburke.ApplicationPage) any { return p.Applications }),
+		"accounts":            pagesOf(ctx, c.Accounts.GetPageIterator(in).Next, func(p *kevinburke.AccountPage) any { return p.Accounts }),
+		"addresses":           pagesOf(ctx, c.Addresses.GetPageIterator(in).Next, func(p *kevinburke.AddressPage) any { return p.Addresses }),
+		"alerts":              pagesOf(ctx, c.Monitor.Alerts.GetPageIterator(in).Next, func(p *kevinburke.AlertPage) any { return p.Alerts }),
+		"applications":        pagesOf(ctx, c.Applications.GetPageIterator(in).Next, func(p *kevinburke.ApplicationPage) any { return p.Applications }),
 		"available_local":     one(local, err2),
 		"call_events":         one(events, err),
-		"call_notifications":  pages(ctx, c.Calls.GetNotificationsIterator(of.Noticed, in).Next, func(p *kevinburke.CallNotificationPage) any { return p.Notifications }),
-		"call_recordings":     pages(ctx, c.Calls.GetCallRecordingsIterator(of.Call, in).Next, func(p *kevinburke.CallRecordingPage) any { return p.Recordings }),
-		"calls":               pages(ctx, c.Calls.GetPageIterator(in).Next, func(p *kevinburke.CallPage) any { return p.Calls }),
-		"conferences":         pages(ctx, c.Conferences.GetPageIterator(in).Next, func(p *kevinburke.ConferencePage) any { return p.Conferences }),
-		"keys":                pages(ctx, c.Keys.GetPageIterator(in).Next, func(p *kevinburke.KeyPage) any { return p.Keys }),
+		"call_notifications":  pagesOf(ctx, c.Calls.GetNotificationsIterator(of.Noticed, in).Next, func(p *kevinburke.CallNotificationPage) any { return p.Notifications }),
+		"call_recordings":     pagesOf(ctx, c.Calls.GetCallRecordingsIterator(of.Call, in).Next, func(p *kevinburke.CallRecordingPage) any { return p.Recordings }),
+		"calls":               pagesOf(ctx, c.Calls.GetPageIterator(in).Next, func(p *kevinburke.CallPage) any { return p.Calls }),
+		"conferences":         pagesOf(ctx, c.Conferences.GetPageIterator(in).Next, func(p *kevinburke.ConferencePage) any { return p.Conferences }),
+		"keys":                pagesOf(ctx, c.Keys.GetPageIterator(in).Next, func(p *kevinburke.KeyPage) any { return p.Keys }),
 		"media":               one(media, err3),
-		"messages":            pages(ctx, c.Messages.GetPageIterator(in).Next, func(p *kevinburke.MessagePage) any { return p.Messages }),
-		"numbers":             pages(ctx, c.IncomingNumbers.GetPageIterator(in).Next, func(p *kevinburke.IncomingPhoneNumberPage) any { return p.IncomingPhoneNumbers }),
-		"outgoing_caller_ids": pages(ctx, c.OutgoingCallerIDs.GetPageIterator(in).Next, func(p *kevinburke.OutgoingCallerIDPage) any { return p.OutgoingCallerIDs }),
-		"participants":        pages(ctx, c.Conferences.Participants(of.Conference).GetPageIterator(in).Next, func(p *kevinburke.ParticipantPage) any { return p.Participants }),
-		"queues":              pages(ctx, c.Queues.GetPageIterator(in).Next, func(p *kevinburke.QueuePage) any { return p.Queues }),
-		"recordings":          pages(ctx, c.Recordings.GetPageIterator(in).Next, func(p *kevinburke.RecordingPage) any { return p.Recordings }),
-		"transcriptions":      pages(ctx, c.Transcriptions.GetPageIterator(in).Next, func(p *kevinburke.TranscriptionPage) any { return p.Transcriptions }),
+		"messages":            pagesOf(ctx, c.Messages.GetPageIterator(in).Next, func(p *kevinburke.MessagePage) any { return p.Messages }),
+		"numbers":             pagesOf(ctx, c.IncomingNumbers.GetPageIterator(in).Next, func(p *kevinburke.IncomingPhoneNumberPage) any { return p.IncomingPhoneNumbers }),
+		"outgoing_caller_ids": pagesOf(ctx, c.OutgoingCallerIDs.GetPageIterator(in).Next, func(p *kevinburke.OutgoingCallerIDPage) any { return p.OutgoingCallerIDs }),
+		"participants":        pagesOf(ctx, c.Conferences.Participants(of.Conference).GetPageIterator(in).Next, func(p *kevinburke.ParticipantPage) any { return p.Participants }),
+		"queues":              pagesOf(ctx, c.Queues.GetPageIterator(in).Next, func(p *kevinburke.QueuePage) any { return p.Queues }),
+		"recordings":          pagesOf(ctx, c.Recordings.GetPageIterator(in).Next, func(p *kevinburke.RecordingPage) any { return p.Recordings }),
+		"transcriptions":      pagesOf(ctx, c.Transcriptions.GetPageIterator(in).Next, func(p *kevinburke.TranscriptionPage) any { return p.Transcriptions }),
 	}
 }
 
 // pages walks a list to its end and keeps each page's records.
-func pages[P any](ctx context.Context, next func(context.Context) (P, error), records func(P) any) json.RawMessage {
+func pagesOf[P any](ctx context.Context, next func(context.Context) (P, error), records func(P) any) json.RawMessage {
 	var all []any
 	for range 1000 {
 		p, err := next(ctx)

@@ -25,6 +25,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/browser"
+	"understudy/e2e/pages"
 )
 
 func main() {
@@ -77,33 +78,31 @@ func run(ctx context.Context, program, folder, docs, only string) error {
 	if err := warm(c.viewer, demo.URL("twilio")); err != nil {
 		return err
 	}
-	pages, err := find(c.viewer)
+	all, err := pages.Find(c.viewer)
 	if err != nil {
 		return err
 	}
-	past, err := alter(c.viewer, demo.URL("slowapi"))
+	past, err := pages.Alter(c.viewer, demo.URL("slowapi"))
 	if err != nil {
 		return err
 	}
-	pages = append(pages, past...)
+	all = append(all, past...)
 	var end func()
 	if c.tab, end, err = browser.Open(ctx); err != nil {
 		return err
 	}
 	defer end()
-	for _, p := range pages {
-		if err := c.take(p.name, p.path); err != nil {
+	for _, p := range all {
+		if err := c.take(p.Name, p.Path); err != nil {
 			return err
 		}
 	}
-	if err := fault(demo.URL("slowapi"), `{"rules":[{"match":"","status":503}]}`); err != nil {
+	down, err := pages.Down(c.viewer, demo.URL("slowapi"))
+	if err != nil {
 		return err
 	}
-	if err := fell(c.viewer); err != nil {
-		return err
-	}
-	for _, p := range []page{{"held", "/twilio/calls"}, {"outage", "/twilio/messages?PageSize=100"}} {
-		if err := c.take(p.name, p.path); err != nil {
+	for _, p := range down {
+		if err := c.take(p.Name, p.Path); err != nil {
 			return err
 		}
 	}
@@ -248,5 +247,3 @@ func warm(viewer, dropIn string) error {
 	}
 	return nil
 }
-
-func fault(api, rules string) error { return post(api+"/-/faults", rules) }

@@ -1,6 +1,7 @@
 // Find: one page of every sort, from what the viewer itself says.
 
-package main
+// Package pages finds one page of the viewer of every sort, for pictures and for tests.
+package pages
 
 import (
 	"encoding/json"
@@ -13,17 +14,17 @@ import (
 	"time"
 )
 
-// page is a page and what its pictures are called.
-type page struct{ name, path string }
+// Page is a page and what its pictures are called.
+type Page struct{ Name, Path string }
 
 // record is what is read of any record.
 type record map[string]any
 
 func (r record) text(name string) string { s, _ := r[name].(string); return s }
 
-// find gathers the addresses of the pages to take.
-func find(viewer string) ([]page, error) {
-	pages := []page{
+// Find gathers the addresses of the pages to take.
+func Find(viewer string) ([]Page, error) {
+	pages := []Page{
 		{"home", "/"}, {"list", "/twilio/calls"}, {"messages", "/twilio/messages"}, {"filtered", "/twilio/calls?Status=busy"}, {"nothing", "/twilio/calls?From=%2B15550001111"},
 		{"numbers", "/twilio/incoming_phone_numbers"}, {"alerts", "/twilio/alerts"}, {"recordings", "/twilio/recordings"}, {"notifications", "/twilio/notifications"},
 		{"usage", "/twilio/usage_records"}, {"events", "/twilio/monitor_events"}, {"countries", "/twilio/countries"}, {"balance", "/twilio/balance"}, {"addresses", "/twilio/addresses"},
@@ -31,7 +32,7 @@ func find(viewer string) ([]page, error) {
 		{"unknown", "/twilio/calls?Form=1"}, {"search", "/search"}, {"neither", "/search?q=hello+there"},
 		{"found", "/search?q=kind:messages"}, {"mistake", "/search?q=status:busy+%28late"}, {"sorted", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound"},
 	}
-	for _, add := range []func(string, []page) ([]page, error){findCalls, findMessages, findConferences, findOthers} {
+	for _, add := range []func(string, []Page) ([]Page, error){findCalls, findMessages, findConferences, findOthers} {
 		var err error
 		if pages, err = add(viewer, pages); err != nil {
 			return nil, err
@@ -40,14 +41,14 @@ func find(viewer string) ([]page, error) {
 	return pages, nil
 }
 
-func findCalls(viewer string, pages []page) ([]page, error) {
+func findCalls(viewer string, pages []Page) ([]Page, error) {
 	recordings, err := records(viewer, "recordings", "?PageSize=200")
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range recordings {
 		if r.text("conference_sid") == "" && r.text("status") == "completed" {
-			return append(pages, page{"call", "/twilio/calls/" + r.text("call_sid")}, page{"recording", "/twilio/recordings/" + r.text("sid")}), nil
+			return append(pages, Page{"call", "/twilio/calls/" + r.text("call_sid")}, Page{"recording", "/twilio/recordings/" + r.text("sid")}), nil
 		}
 	}
 	return nil, fmt.Errorf("no recording of a call")
@@ -55,7 +56,7 @@ func findCalls(viewer string, pages []page) ([]page, error) {
 
 // findMessages finds a long text, one with media, one that failed, and the two
 // numbers that talk most.
-func findMessages(viewer string, pages []page) ([]page, error) {
+func findMessages(viewer string, pages []Page) ([]Page, error) {
 	messages, err := records(viewer, "messages", "?PageSize=1000")
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func findMessages(viewer string, pages []page) ([]page, error) {
 		if i < 0 {
 			return fmt.Errorf("no message for %s", name)
 		}
-		pages = append(pages, page{name, "/twilio/messages/" + messages[i].text("sid")})
+		pages = append(pages, Page{name, "/twilio/messages/" + messages[i].text("sid")})
 		return nil
 	}
 	if err := first("message", func(r record) bool { return len(r.text("body")) > 90 && r.text("status") == "delivered" }); err != nil {
@@ -86,15 +87,15 @@ func findMessages(viewer string, pages []page) ([]page, error) {
 	if err := read(viewer+number+".json", &data); err != nil {
 		return nil, err
 	}
-	pages = append(pages, page{"number-own", number})
+	pages = append(pages, Page{"number-own", number})
 	if len(data.Partners) == 0 {
 		return nil, fmt.Errorf("%s has no partners", number)
 	}
 	other := data.Partners[0].Href
-	return append(pages, page{"conversation", other}, page{"number", "/twilio/number/" + other[strings.LastIndexByte(other, '/')+1:]}), nil
+	return append(pages, Page{"conversation", other}, Page{"number", "/twilio/number/" + other[strings.LastIndexByte(other, '/')+1:]}), nil
 }
 
-func findConferences(viewer string, pages []page) ([]page, error) {
+func findConferences(viewer string, pages []Page) ([]Page, error) {
 	conferences, err := records(viewer, "conferences", "?Status=in-progress")
 	if err != nil {
 		return nil, err
@@ -104,16 +105,16 @@ func findConferences(viewer string, pages []page) ([]page, error) {
 			return nil, fmt.Errorf("no conferences: %w", err)
 		}
 	}
-	return append(pages, page{"conference", "/twilio/conferences/" + conferences[0].text("sid")}), nil
+	return append(pages, Page{"conference", "/twilio/conferences/" + conferences[0].text("sid")}), nil
 }
 
-func findOthers(viewer string, pages []page) ([]page, error) {
+func findOthers(viewer string, pages []Page) ([]Page, error) {
 	for _, kind := range []string{"alerts", "queues", "notifications"} {
 		all, err := records(viewer, kind, "")
 		if err != nil || len(all) == 0 {
 			return nil, fmt.Errorf("no %s: %w", kind, err)
 		}
-		pages = append(pages, page{strings.TrimSuffix(kind, "s"), "/twilio/" + kind + "/" + all[0].text("sid")})
+		pages = append(pages, Page{strings.TrimSuffix(kind, "s"), "/twilio/" + kind + "/" + all[0].text("sid")})
 	}
 	return pages, nil
 }
@@ -148,6 +149,14 @@ func read(address string, into any) error {
 		return fmt.Errorf("%s: %s %.200s", address, resp.Status, body)
 	}
 	return nil
+}
+
+// Down makes upstream fail, waits until the viewer knows, and gives the pages that say so.
+func Down(viewer, api string) ([]Page, error) {
+	if err := post(api+"/-/faults", `{"rules":[{"match":"","status":503}]}`); err != nil {
+		return nil, err
+	}
+	return []Page{{"held", "/twilio/calls"}, {"outage", "/twilio/messages?PageSize=100"}}, fell(viewer)
 }
 
 // fell waits until the viewer knows that upstream is down.

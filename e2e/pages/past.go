@@ -1,6 +1,6 @@
 // Past: something happens to a record, so that its page has something to tell.
 
-package main
+package pages
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// alter changes a call upstream, asks for it anew, and gives the pages that
+// Alter changes a call upstream, asks for it anew, and gives the pages that
 // show it: the call, its versions side by side, and lists at an earlier moment.
-func alter(viewer, api string) ([]page, error) {
+func Alter(viewer, api string) ([]Page, error) {
 	calls, err := records(viewer, "calls", "?Status=completed&PageSize=200")
 	if err != nil || len(calls) < 3 {
 		return nil, fmt.Errorf("no call to alter: %w", err)
@@ -33,7 +33,7 @@ func alter(viewer, api string) ([]page, error) {
 		}
 	}
 	moment := func(t time.Time) string { return url.QueryEscape(t.Format(time.RFC3339Nano)) }
-	return []page{
+	return []Page{
 		{"timeline", path}, {"compare", path + "?compare=" + moment(first) + ".." + moment(time.Now().UTC())},
 		{"then", path + "?understudy.as_of=" + moment(first)}, {"asof", "/twilio/calls?understudy.as_of=" + moment(first)}, {"jobs", "/jobs"},
 	}, nil

@@ -1,0 +1,89 @@
+// Axe: every page of the viewer is looked at by axe-core, which knows the rules of
+// accessibility that a program can check (WCAG 2.2 A and AA).
+
+package e2e
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"understudy/e2e/pages"
+	"understudy/internal/sample"
+)
+
+// violation is a rule of axe-core that a page breaks.
+type violation struct {
+	ID    string
+	Help  string
+	Nodes []struct {
+		HTML           string
+		FailureSummary string
+	}
+}
+
+// axe reads axe-core.
+func axe(t *testing.T) string {
+	t.Helper()
+	return read(t, "sdks/node/node_modules/axe-core/axe.min.js") // make setup installs it
+}
+
+// sound runs axe-core on the page at hand, in light and in dark. In dark the colours
+// alone are looked at: nothing else differs.
+func (b *tab) sound(axe, where string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](axe))
+	for scheme, only := range map[string]string{
+		"light": `{type:"tag",values:["wcag2a","wcag2aa","wcag21a","wcag21aa","wcag22aa","best-practice"]}`,
+		"dark":  `{type:"rule",values:["color-contrast"]}`,
+	} {
+		command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}, // no colour is on its way
+		}})
+		text := eval[string](b, `axe.run(document,{runOnly:`+only+`,resultTypes:["violations"]}).then(r => JSON.stringify(r.violations))`)
+		var all []violation
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			b.t.Fatalf("%s: axe-core says %.200s: %v", where, text, err)
+		}
+		for _, v := range all {
+			for _, n := range v.Nodes[:min(3, len(v.Nodes))] {
+				b.t.Errorf("%s, %s: %s (%s) at %.200s\n%s", where, scheme, v.Help, v.ID, n.HTML, n.FailureSummary)
+			}
+		}
+	}
+}
+
+func TestBrowserAxe(t *testing.T) {
+	t.Parallel()
+	script := axe(t)
+	demo := startDemo(t, "--latency", "1ms", "--records", "20000")
+	viewer, api := demo.URL("viewer"), demo.URL("slowapi")
+	all, err := pages.Find(viewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past, err := pages.Alter(viewer, api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openTab(t, viewer)
+	b.size(1024, 720)
+	run := sample.OneIn(t, 3)
+	for _, p := range append(all, past...) {
+		if !run() {
+			continue
+		}
+		b.open(p.Path)
+		b.sound(script, p.Name)
+	}
+	down, err := pages.Down(viewer, api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range down {
+		b.open(p.Path)
+		b.sound(script, p.Name)
+	}
+}
