@@ -26,7 +26,31 @@ func newVisitors() visitors {
 	return visitors{salt: salt, guesses: callers.NewGuesses(sha256.Sum256(salt), time.Now), sessions: signin.NewSessions(time.Now)}
 }
 
-// people are those who may sign in; nil: nobody does.
+// signIns are the ways in which people sign in; one of both is nil, or both.
+type signIns struct {
+	people *signin.People // by a form: they have sessions
+	header *signin.Header
+}
+
+// callers are what the book of callers asks.
+func (s signIns) callers() callers.People {
+	switch {
+	case s.people != nil:
+		return s.people
+	case s.header != nil:
+		return s.header
+	}
+	return nil
+}
+
+// signIns are those of the settings.
+func (v *visitors) signIns(cfg *config.Settings, folder string) (s signIns, err error) {
+	s.header = cfg.HeaderSignIn(time.Now)
+	s.people, err = v.people(cfg, folder)
+	return s, err
+}
+
+// people are those who may sign in by a form; nil: nobody does.
 func (v *visitors) people(cfg *config.Settings, folder string) (*signin.People, error) {
 	users, err := cfg.ReadUsers(folder)
 	if users == nil || err != nil {

@@ -21,7 +21,7 @@ import (
 type policy struct {
 	gate   *access.Gate
 	book   *callers.Book
-	people *signin.People // nil: nobody signs in
+	people *signin.People // who sign in by a form; nil: nobody does
 	hooks  []feed.Hook
 }
 
@@ -42,18 +42,15 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	if err != nil {
 		return policy{}, err
 	}
-	people, err := h.people(cfg, b.Folder)
+	ways, err := h.signIns(cfg, b.Folder)
 	if err != nil {
 		return policy{}, err
 	}
-	o := callers.Options{
+	book, err := callers.New(callers.Options{
 		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.By},
 		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Guesses: h.guesses, Now: time.Now, Known: h.profiles.Known,
-	}
-	if people != nil {
-		o.People = people
-	}
-	book, err := callers.New(o)
+		People: ways.callers(),
+	})
 	if err != nil {
 		return policy{}, err
 	}
@@ -63,7 +60,7 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 		}
 	}
 	hooks, err := cfg.ReadWebhooks(ctx, b.Secrets)
-	return policy{gate, book, people, hooks}, err
+	return policy{gate, book, ways.people, hooks}, err
 }
 
 // seesAll reports whether a caller sees every record of every source.

@@ -27,16 +27,24 @@ type Settings struct {
 	Webhooks    []*Webhook                       `yaml:"webhooks"`
 }
 
+// headerConfig says how a proxy names people.
+type headerConfig struct {
+	Name  string   `yaml:"name"`  // of the header with the person's name
+	Roles string   `yaml:"roles"` // of the one with the groups
+	From  []string `yaml:"from"`  // the proxies
+}
+
 type viewerConfig struct {
-	Listen      string   `yaml:"listen"`     // default 127.0.0.1:4114
-	PublicURL   string   `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
-	SignIn      string   `yaml:"sign_in"`    // none or users; default none
-	Users       string   `yaml:"users"`      // the file of users, default ./users
-	ExportRows  int      `yaml:"export_rows"`
-	Exports     int      `yaml:"exports"`      // at once, default 4
-	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them
-	ExportTime  Duration `yaml:"export_time"`
-	Role        string   `yaml:"role"` // role of loopback callers without credentials
+	Listen      string       `yaml:"listen"`     // default 127.0.0.1:4114
+	PublicURL   string       `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
+	SignIn      string       `yaml:"sign_in"`    // none, users or header; default none
+	Users       string       `yaml:"users"`      // the file of users, default ./users
+	Header      headerConfig `yaml:"header"`
+	ExportRows  int          `yaml:"export_rows"`
+	Exports     int          `yaml:"exports"`      // at once, default 4
+	ExportsEach int          `yaml:"exports_each"` // of one credential, default half of them
+	ExportTime  Duration     `yaml:"export_time"`
+	Role        string       `yaml:"role"` // role of loopback callers without credentials
 }
 
 type Source struct {

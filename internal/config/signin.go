@@ -4,8 +4,13 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"understudy/internal/signin"
 	"understudy/kit/suggest"
@@ -13,21 +18,82 @@ import (
 
 // The ways of viewer.sign_in.
 const (
-	signInNone  = "none"
-	signInUsers = "users"
+	signInNone   = "none"
+	signInUsers  = "users"
+	signInHeader = "header"
 )
 
 func (c *Settings) checkSignIn() error {
-	v, ways := &c.Viewer, []string{signInNone, signInUsers}
+	v, ways := &c.Viewer, []string{signInNone, signInUsers, signInHeader}
 	switch {
 	case v.SignIn != "" && !slices.Contains(ways, v.SignIn):
-		return fmt.Errorf("sign_in: %q is not known; write none or users%s", v.SignIn, suggest.Hint(v.SignIn, ways))
-	case v.SignIn == signInUsers && v.Role != "":
-		return fmt.Errorf("role: nobody has it, since people sign in (viewer.sign_in: users); take one of both out")
+		return fmt.Errorf("sign_in: %q is not known; write %s%s", v.SignIn, strings.Join(ways, ", "), suggest.Hint(v.SignIn, ways))
+	case v.SignIn == signInNone && v.BehindProxy():
+		return fmt.Errorf("sign_in: none is for people on this machine, and viewer.public_url says that a proxy is in front; write header " +
+			"for a proxy that knows who asks, or users")
+	case v.signsIn() && v.Role != "":
+		return fmt.Errorf("role: nobody has it, since people sign in (viewer.sign_in: %s); take one of both out", v.SignIn)
 	case v.SignIn != signInUsers && v.Users != defaultUsers:
 		return fmt.Errorf("users: nobody signs in with it; write viewer.sign_in: users")
+	case v.SignIn == signInHeader:
+		return v.Header.check()
+	case !reflect.ValueOf(v.Header).IsZero():
+		return fmt.Errorf("header: nobody signs in with it; write viewer.sign_in: header")
 	}
 	return nil
+}
+
+var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
+func (h *headerConfig) check() error {
+	for _, one := range []struct{ key, name string }{{"name", h.Name}, {"roles", h.Roles}} {
+		if !headerName.MatchString(one.name) {
+			return fmt.Errorf("header.%s: %q is no name of a header, such as X-Remote-User", one.key, one.name)
+		}
+	}
+	switch {
+	case strings.EqualFold(h.Name, h.Roles):
+		return fmt.Errorf("header: name and roles are the same header")
+	case len(h.From) == 0:
+		return fmt.Errorf("header.from: list the addresses of the proxy, such as [127.0.0.1/32]; others are not believed")
+	}
+	_, err := h.proxies()
+	return err
+}
+
+// proxies are the addresses of From.
+func (h *headerConfig) proxies() (all []netip.Prefix, err error) {
+	for _, text := range h.From {
+		p, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("header.from: %q is no block of addresses, such as 10.0.0.1/32", text)
+		case p.Bits() == 0:
+			return nil, fmt.Errorf("header.from: %s is everybody", p)
+		}
+		all = append(all, p.Masked())
+	}
+	return all, nil
+}
+
+// signsIn reports whether people sign in, in any way.
+func (v *viewerConfig) signsIn() bool { return v.SignIn != "" && v.SignIn != signInNone }
+
+// HeaderSignIn is how a proxy names people; nil: none does.
+func (c *Settings) HeaderSignIn(now func() time.Time) *signin.Header {
+	h := &c.Viewer.Header
+	if c.Viewer.SignIn != signInHeader {
+		return nil
+	}
+	from, _ := h.proxies() // they were checked
+	return &signin.Header{Name: h.Name, Roles: h.Roles, From: from, Now: now,
+		Has:   func(role string) bool { return role != "" && c.checkRole(role) == nil },
+		Taken: func(name string) bool { return reserved(name) || c.isCredential(name) },
+	}
+}
+
+func (c *Settings) isCredential(name string) bool {
+	return slices.ContainsFunc(c.Credentials, func(cred *credentialConfig) bool { return cred.Name == name })
 }
 
 // UsersFile is the path of the file of users, "" when nobody signs in with one. folder is
@@ -66,10 +132,8 @@ func (c *Settings) CheckUser(name, role string) error {
 	if err := c.checkRole(role); err != nil {
 		return fmt.Errorf("role: %w", err)
 	}
-	for _, cred := range c.Credentials {
-		if cred.Name == name {
-			return fmt.Errorf("name: a credential is called that, too")
-		}
+	if c.isCredential(name) {
+		return fmt.Errorf("name: a credential is called that, too")
 	}
 	if reserved(name) {
 		return fmt.Errorf("name: %s is what people on this machine and commands are called", name)

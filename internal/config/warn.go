@@ -23,25 +23,17 @@ import (
 // leastSecret is how many characters a secret of ours should have.
 const leastSecret = 16
 
-// behindProxy reports whether people reach the viewer through a proxy, so that
-// no caller without a credential is known to be on this machine. Writing
-// sign_in says that the proxy admits only people who may have viewer.role.
-func (v *viewerConfig) BehindProxy() bool {
-	return v.PublicURL != "" && !loopbackURL(v.PublicURL) && v.SignIn == ""
-}
+// BehindProxy reports whether people reach the viewer through a proxy, so that
+// no caller without a credential is known to be on this machine.
+func (v *viewerConfig) BehindProxy() bool { return v.PublicURL != "" && !loopbackURL(v.PublicURL) }
 
 // warnings are what to think about; each names its setting. folder is what
 // files of secrets are relative to.
 func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	switch v := &c.Viewer; {
-	case v.SignIn == signInUsers || v.Role == "" || v.PublicURL == "" || loopbackURL(v.PublicURL):
-	case v.BehindProxy():
-		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in: none " +
-			"gives it to whoever the proxy lets in")
-	default:
-		warn("viewer.sign_in: none beside viewer.public_url: whoever the proxy lets in and passes on without a header such as X-Forwarded-For "+
-			"has role %s", v.Role)
+	if v := &c.Viewer; v.Role != "" && v.BehindProxy() {
+		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in says " +
+			"how people come in there")
 	}
 	if openToNetwork(c.Viewer.Listen) {
 		warn("viewer.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", c.Viewer.Listen)

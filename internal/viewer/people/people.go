@@ -38,8 +38,8 @@ func Routes() []page.Route {
 }
 
 // errNobody answers where nobody signs in.
-var errNobody = page.NotFound("Nobody signs in here",
-	"The settings say viewer.sign_in: none; docs/signin.md shows what else they can say.", "/")
+var errNobody = page.NotFound("Nobody signs in on this page",
+	"viewer.sign_in in the settings says how people come in; docs/signin.md shows the ways.", "/")
 
 // signInPage is what sign-in.html shows.
 type signInPage struct {
