@@ -41,7 +41,7 @@ var imports = map[string]string{
 	"internal/search": ". internal/export internal/query internal/search/lang kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/token kit/tokenizer kit/xmldoc spec",
 	"internal/search/lang": ". internal/query kit/jsonspan kit/suggest kit/tokenizer spec",
-	"internal/signin":      ".",
+	"internal/signin":      ". kit/token",
 	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds " +
 		"internal/slowapi/world",
 	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/world",
@@ -93,7 +93,7 @@ var imports = map[string]string{
 		"kit/jsonspan kit/limiter request spec",
 	"internal/viewer/page": ". internal/access internal/export internal/query internal/signin internal/viewer/plan kit/accesslog " +
 		"kit/charset kit/header kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
-	"internal/viewer/people": ". internal/signin internal/viewer/page kit/accesslog",
+	"internal/viewer/people": ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
 	"internal/viewer/plan":   ". spec",
 	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
 		"mirror/warm mirror/writes request spec",

@@ -108,6 +108,7 @@ type settings struct {
 	source   string // settings to add to the source, in one line
 	role     string // of people on this machine; default: none
 	users    string // the lines of the file of users; default: nobody signs in
+	signIn   string // how people sign in, in one line; default: sign_in: none, or users
 	search   string // the search section, in one line
 }
 
@@ -134,15 +135,17 @@ func startServer(t testing.TB, set settings) (s *binary.Server, dir string) {
 	if set.search == "" {
 		set.search = "{}"
 	}
-	signIn := "none"
-	if set.users != "" {
-		signIn = "users"
+	if set.signIn == "" {
+		set.signIn = "sign_in: none"
+		if set.users != "" {
+			set.signIn = "sign_in: users"
+		}
 	}
 	files := map[string]string{
-		"users":        set.users,
+		"users": set.users, "oidc.secret": "secret",
 		"twilio.token": set.secret, "demo.secret": demoToken, "masked.secret": maskedToken,
 		"understudy.yml": fmt.Sprintf(`data: ./%s
-viewer: {listen: "127.0.0.1:0", sign_in: %[12]s, role: %[10]q}
+viewer: {listen: "127.0.0.1:0", %[12]s, role: %[10]q}
 search: %[11]s
 sources:
   twilio: {spec: twilio, upstream: %[2]q, user: %[3]s, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50, polls: %s%[9]s}
@@ -160,7 +163,7 @@ credentials:
 %[8]smirror: %[5]s
 log: {access: %[6]s}
 `, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles, comma(set.source), set.role, set.search,
-			signIn),
+			set.signIn),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -55,6 +55,11 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
+	if _, err := cfg.Provider(ctx, func(ctx context.Context, setting string) (understudy.Secret, error) {
+		return checkSecret(ctx, setting, folder)
+	}); err != nil {
+		return fmt.Errorf("%s: %w", c.Config, err)
+	}
 	roles, rows := cfg.Policy()
 	gate, err := access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
 	if err != nil {

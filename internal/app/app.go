@@ -122,7 +122,6 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	h.log = slog.New(slog.NewTextHandler(b.Stderr, &slog.HandlerOptions{Level: level}))
 	h.clients, h.recent, h.noPlace = map[string]*upstream.Client{}, map[string]*recent{}, map[string]*atomic.Int64{}
 	h.live.Store(b.Settings)
-	h.visitors = newVisitors()
 	h.profiles = profile.New(profile.Options{Dir: filepath.Join(b.Dir.Path, "profiles"), Version: b.Version, Now: time.Now, Logger: h.log})
 	h.reads.done(time.Now(), nil, nil)
 	defer func() {
@@ -130,6 +129,9 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 			err = errors.Join(err, h.close())
 		}
 	}()
+	if h.visitors, err = newVisitors(); err != nil {
+		return h, err
+	}
 	if h.sources, err = b.Settings.ReadSources(b.Folder); err != nil {
 		return h, err
 	}
@@ -212,7 +214,7 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 		tasks = append(tasks, h.access.Run)
 	}
 	if !h.opts.Headless {
-		tasks = append(tasks, h.sessions.Run)
+		tasks = append(tasks, h.sessions.Run, h.cookies.Run)
 	}
 	for _, c := range h.clients {
 		tasks = append(tasks, c.Run)

@@ -47,7 +47,7 @@ func (h *App) openPorts(ctx context.Context, p policy, b Options) error {
 	if err := h.openSearch(ctx); err != nil {
 		return err
 	}
-	if err := h.sessions.Load(ctx, h.db); err != nil {
+	if err := (people{h}).load(ctx); err != nil {
 		return err
 	}
 	d, err := h.handlerSet(h.cfg, p)
@@ -172,7 +172,7 @@ func (h *App) install(d *handlerSet) {
 		}
 		f.SetHandler(d.handlers[i], end)
 	}
-	h.endGone(d.policy.people)
+	people{h}.endGone(d.policy.people)
 }
 
 // publicURL is what absolute URLs are rewritten to when it is not configured:

@@ -3,15 +3,18 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"strings"
 	"time"
 
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/signin"
+	"understudy/internal/viewer/page"
 )
 
 // visitors are what outlives any policy of who may come in.
@@ -19,16 +22,27 @@ type visitors struct {
 	salt     []byte // of the credentials we issued
 	guesses  *callers.Guesses
 	sessions *signin.Sessions
+	cookies  *signin.Cookies
 }
 
-func newVisitors() visitors {
+func newVisitors() (v visitors, err error) {
 	salt := []byte(rand.Text())
-	return visitors{salt: salt, guesses: callers.NewGuesses(sha256.Sum256(salt), time.Now), sessions: signin.NewSessions(time.Now)}
+	v = visitors{salt: salt, guesses: callers.NewGuesses(sha256.Sum256(salt), time.Now), sessions: signin.NewSessions(time.Now)}
+	v.cookies, err = signin.NewCookies(time.Now)
+	return v, err
+}
+
+// people is who may come in.
+type people struct{ *App }
+
+// load reads what the store keeps of them.
+func (h people) load(ctx context.Context) error {
+	return errors.Join(h.sessions.Load(ctx, h.db), h.cookies.Load(ctx, h.db))
 }
 
 // signIns are the ways in which people sign in; one of both is nil, or both.
 type signIns struct {
-	people *signin.People // by a form: they have sessions
+	people *signin.People // they have sessions
 	header *signin.Header
 }
 
@@ -44,31 +58,39 @@ func (s signIns) callers() callers.People {
 }
 
 // signIns are those of the settings.
-func (v *visitors) signIns(cfg *config.Settings, folder string) (s signIns, err error) {
+func (h people) signIns(ctx context.Context, cfg *config.Settings) (s signIns, err error) {
 	s.header = cfg.HeaderSignIn(time.Now)
-	s.people, err = v.people(cfg, folder)
-	return s, err
+	users, err := cfg.ReadUsers(h.opts.Folder)
+	if err != nil {
+		return s, err
+	}
+	provider, err := cfg.Provider(ctx, h.opts.Secrets)
+	if err != nil || users == nil && provider == nil {
+		return s, err
+	}
+	s.people = &signin.People{Sessions: h.sessions, Users: users, Provider: provider, Guesses: h.guesses,
+		Secure: strings.HasPrefix(cfg.Viewer.PublicURL, "https://")}
+	if provider != nil {
+		provider.Cookies = h.cookies
+		provider.Callback = func() string { return h.publicViewer(cfg) + page.CallbackPath }
+	}
+	return s, nil
 }
 
-// people are those who may sign in by a form; nil: nobody does.
-func (v *visitors) people(cfg *config.Settings, folder string) (*signin.People, error) {
-	users, err := cfg.ReadUsers(folder)
-	if users == nil || err != nil {
-		return nil, err
-	}
-	return &signin.People{Sessions: v.sessions, Users: users, Guesses: v.guesses,
-		Secure: strings.HasPrefix(cfg.Viewer.PublicURL, "https://")}, nil
+// publicViewer is where browsers reach the viewer.
+func (h people) publicViewer(cfg *config.Settings) string {
+	return strings.TrimSuffix(cmp.Or(cfg.Viewer.PublicURL, h.Viewer()), "/")
 }
 
 // endGone ends the sessions of those who may not come in any more, with what they
 // have open.
-func (h *App) endGone(people *signin.People) {
-	if people == nil {
+func (h people) endGone(who *signin.People) {
+	if who == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), noteTime)
 	defer cancel()
-	if err := people.EndGone(ctx); err != nil {
+	if err := who.EndGone(ctx); err != nil {
 		h.log.Error("sessions that ended are still in the store; they open nothing", "err", err)
 	}
 }

@@ -42,7 +42,7 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	if err != nil {
 		return policy{}, err
 	}
-	ways, err := h.signIns(cfg, b.Folder)
+	ways, err := people{h}.signIns(ctx, cfg)
 	if err != nil {
 		return policy{}, err
 	}

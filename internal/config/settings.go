@@ -34,12 +34,23 @@ type headerConfig struct {
 	From  []string `yaml:"from"`  // the proxies
 }
 
+// oidcConfig is a provider of OpenID Connect.
+type oidcConfig struct {
+	Issuer  string `yaml:"issuer"`
+	Client  string `yaml:"client"`
+	Secret  string `yaml:"secret"`  // file:PATH or cmd:COMMAND
+	Groups  string `yaml:"groups"`  // the claim, default groups
+	Roles   rules  `yaml:"roles"`   // role by group; the first that fits counts
+	Domains rules  `yaml:"domains"` // role by domain of a verified mail address
+}
+
 type viewerConfig struct {
 	Listen      string       `yaml:"listen"`     // default 127.0.0.1:4114
 	PublicURL   string       `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
 	SignIn      string       `yaml:"sign_in"`    // none, users or header; default none
 	Users       string       `yaml:"users"`      // the file of users, default ./users
 	Header      headerConfig `yaml:"header"`
+	OIDC        oidcConfig   `yaml:"oidc"`
 	ExportRows  int          `yaml:"export_rows"`
 	Exports     int          `yaml:"exports"`      // at once, default 4
 	ExportsEach int          `yaml:"exports_each"` // of one credential, default half of them

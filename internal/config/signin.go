@@ -3,8 +3,11 @@
 package config
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -21,10 +24,11 @@ const (
 	signInNone   = "none"
 	signInUsers  = "users"
 	signInHeader = "header"
+	signInOIDC   = "oidc"
 )
 
 func (c *Settings) checkSignIn() error {
-	v, ways := &c.Viewer, []string{signInNone, signInUsers, signInHeader}
+	v, ways := &c.Viewer, []string{signInNone, signInUsers, signInHeader, signInOIDC}
 	switch {
 	case v.SignIn != "" && !slices.Contains(ways, v.SignIn):
 		return fmt.Errorf("sign_in: %q is not known; write %s%s", v.SignIn, strings.Join(ways, ", "), suggest.Hint(v.SignIn, ways))
@@ -35,12 +39,57 @@ func (c *Settings) checkSignIn() error {
 		return fmt.Errorf("role: nobody has it, since people sign in (viewer.sign_in: %s); take one of both out", v.SignIn)
 	case v.SignIn != signInUsers && v.Users != defaultUsers:
 		return fmt.Errorf("users: nobody signs in with it; write viewer.sign_in: users")
+	case v.SignIn != signInHeader && !reflect.ValueOf(v.Header).IsZero():
+		return fmt.Errorf("header: nobody signs in with it; write viewer.sign_in: header")
+	case v.SignIn != signInOIDC && !reflect.ValueOf(v.OIDC).IsZero():
+		return fmt.Errorf("oidc: nobody signs in with it; write viewer.sign_in: oidc")
 	case v.SignIn == signInHeader:
 		return v.Header.check()
-	case !reflect.ValueOf(v.Header).IsZero():
-		return fmt.Errorf("header: nobody signs in with it; write viewer.sign_in: header")
+	case v.SignIn == signInOIDC:
+		return c.checkOIDC()
 	}
 	return nil
+}
+
+// checkOIDC checks what needs no answer of the provider.
+func (c *Settings) checkOIDC() error {
+	o := &c.Viewer.OIDC
+	u, err := url.Parse(o.Issuer)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopbackURL(o.Issuer)) || u.RawQuery != "":
+		return fmt.Errorf("oidc.issuer: %q: write the https address of the provider, as it writes it itself", o.Issuer)
+	case o.Client == "":
+		return fmt.Errorf("oidc.client: empty; write the client id that the provider gave")
+	case o.Secret == "":
+		return fmt.Errorf("oidc.secret: empty; write file:PATH or cmd:COMMAND")
+	case len(o.Roles)+len(o.Domains) == 0:
+		return fmt.Errorf("oidc: nobody has access; write roles by group, or domains")
+	}
+	for _, r := range slices.Concat(o.Roles, o.Domains) {
+		if err := c.checkRole(r.Role); err != nil {
+			return fmt.Errorf("oidc: %s: %w", r.Of, err)
+		}
+	}
+	for _, r := range o.Domains {
+		if r.Of != strings.ToLower(r.Of) || strings.ContainsAny(r.Of, "@ /") {
+			return fmt.Errorf("oidc.domains: %q: write a domain in small letters, such as example.com", r.Of)
+		}
+	}
+	return nil
+}
+
+// Provider is what people sign in at, without its callback; nil: there is none.
+func (c *Settings) Provider(ctx context.Context, secrets Secrets) (*signin.Provider, error) {
+	o := &c.Viewer.OIDC
+	if c.Viewer.SignIn != signInOIDC {
+		return nil, nil
+	}
+	secret, err := secrets(ctx, o.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("viewer.oidc.secret: %w", err)
+	}
+	return &signin.Provider{Issuer: o.Issuer, Client: o.Client, Secret: secret, Groups: cmp.Or(o.Groups, "groups"), Roles: o.Roles,
+		Domains: o.Domains, Taken: c.taken}, nil
 }
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
@@ -88,9 +137,12 @@ func (c *Settings) HeaderSignIn(now func() time.Time) *signin.Header {
 	from, _ := h.proxies() // they were checked
 	return &signin.Header{Name: h.Name, Roles: h.Roles, From: from, Now: now,
 		Has:   func(role string) bool { return role != "" && c.checkRole(role) == nil },
-		Taken: func(name string) bool { return reserved(name) || c.isCredential(name) },
+		Taken: c.taken,
 	}
 }
+
+// taken reports whether a name means somebody who is no person.
+func (c *Settings) taken(name string) bool { return reserved(name) || c.isCredential(name) }
 
 func (c *Settings) isCredential(name string) bool {
 	return slices.ContainsFunc(c.Credentials, func(cred *credentialConfig) bool { return cred.Name == name })

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"understudy/internal/signin"
 )
 
 type (
@@ -55,6 +57,23 @@ func parseSize(text string) (int64, error) {
 		return v * u.bytes, nil
 	}
 	return 0, fmt.Errorf("%q is no size; write 64MiB or 10GiB", text)
+}
+
+// rules are a mapping whose order counts.
+type rules []signin.Rule
+
+// UnmarshalYAML reads a mapping of names to roles.
+func (r *rules) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: want NAME: ROLE", n.Line)
+	}
+	return eachPair(n, func(k, v *yaml.Node) error {
+		if k.Value == "" || v.Kind != yaml.ScalarNode || v.Value == "" {
+			return fmt.Errorf("line %d: want NAME: ROLE", v.Line)
+		}
+		*r = append(*r, signin.Rule{Of: k.Value, Role: v.Value})
+		return nil
+	})
 }
 
 // UnmarshalYAML reads a day (its first moment, UTC) or an RFC 3339 time.

@@ -28,20 +28,30 @@ type Guesses interface {
 	Wrong(r *http.Request, user []byte)
 }
 
-// People know who has signed in. They are never changed after they are made, but for
-// the sessions. Safe for concurrent use.
+// People know who has signed in, by a password or at a provider: one of Users and
+// Provider is set. They are never changed after they are made, but for the sessions.
+// Safe for concurrent use.
 type People struct {
 	Sessions *Sessions
 	Users    *Users
+	Provider *Provider
 	Guesses  Guesses
 	// Secure means that browsers reach the viewer by TLS, through a proxy.
 	Secure bool
 }
 
+// role is that of a session now; ok is false when it opens nothing any more.
+func (p *People) role(s *Session) (role string, ok bool) {
+	if p.Provider != nil {
+		return p.Provider.role(s)
+	}
+	return p.Users.role(s)
+}
+
 // Caller is the person whose browser asks. ErrUnauthorized: nobody is signed in there.
 func (p *People) Caller(r *http.Request) (c understudy.Caller, err error) {
-	if s, user, ok := p.session(r); ok {
-		return callerOf(&s, user.Role), nil
+	if s, role, ok := p.session(r); ok {
+		return callerOf(&s, role), nil
 	}
 	return c, fmt.Errorf("signin: %w: nobody is signed in", understudy.ErrUnauthorized)
 }
@@ -49,33 +59,31 @@ func (p *People) Caller(r *http.Request) (c understudy.Caller, err error) {
 // Again is what a caller of Caller is now; ok is false when the session has ended or the
 // person is gone.
 func (p *People) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
-	user, ok := p.Users.find(c.Name)
-	if !ok || c.Flow != flowOf(c.Name) || !c.Grant.Live(p.Sessions.now()) {
+	s, ok := p.Sessions.openedWith(c.Grant.Over)
+	if !ok || s.Name != c.Name {
 		return now, false
 	}
-	grant := *c.Grant
-	grant.Role, c.Grant = user.Role, &grant
-	return c, true
+	role, ok := p.role(&s.Session)
+	return callerOf(&s, role), ok
 }
 
-// session is the one a browser has open, and whose it is. A session that began with
-// another password opens nothing.
-func (p *People) session(r *http.Request) (s session, user User, ok bool) {
+// session is the one a browser has open, and its role.
+func (p *People) session(r *http.Request) (s session, role string, ok bool) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
-		return s, user, false
+		return s, "", false
 	}
 	if s, ok = p.Sessions.find(cookie.Value); !ok {
-		return s, user, false
+		return s, "", false
 	}
-	user, ok = p.Users.find(s.Name)
-	return s, user, ok && user.with == s.With
+	role, ok = p.role(&s.Session)
+	return s, role, ok
 }
 
 // callerOf is the person of a session. All sessions of a person share its turn.
 func callerOf(s *session, role string) understudy.Caller {
 	return understudy.Caller{Name: s.Name, Flow: flowOf(s.Name),
-		Grant: &understudy.Grant{Role: role, By: "users", Expires: s.Made.Add(AbsoluteEnd), Over: s.over}}
+		Grant: &understudy.Grant{Role: role, By: "sign-in", Expires: s.Made.Add(AbsoluteEnd), Over: s.over}}
 }
 
 func flowOf(name string) uint64 {
@@ -102,19 +110,39 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 		p.Guesses.Wrong(r, []byte(name))
 		return fmt.Errorf("signin: %w: wrong name or password", understudy.ErrUnauthorized)
 	}
-	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	user, _ := p.Users.find(name) // its password is right
-	token, err := p.Sessions.Begin(r.Context(), Session{Name: name, With: user.with, Address: address, Agent: r.UserAgent()})
+	return p.begin(w, r, Session{Name: name, With: user.with})
+}
+
+// Finish begins a session for who comes back from the provider, and says where the way
+// leads on. Errors: those of the provider; ErrForbidden: the person has no role.
+func (p *People) Finish(w http.ResponseWriter, r *http.Request) (name, back string, err error) {
+	who, back, err := p.Provider.finish(w, r)
+	if err != nil {
+		return "", "", err
+	}
+	s := Session{Name: who.name, With: p.Provider.with(), Groups: who.groups, Domain: who.domain}
+	if _, ok := p.Provider.role(&s); !ok {
+		return "", "", fmt.Errorf("signin: %w: %s has no access here", understudy.ErrForbidden, who.name)
+	}
+	return who.name, back, p.begin(w, r, s)
+}
+
+// begin begins a session in place of the browser's former one.
+func (p *People) begin(w http.ResponseWriter, r *http.Request, s Session) error {
+	s.Address, _, _ = net.SplitHostPort(r.RemoteAddr)
+	s.Agent = r.UserAgent()
+	token, err := p.Sessions.Begin(r.Context(), s)
 	if err != nil {
 		return err
 	}
-	setCookie(w, token, AbsoluteEnd)
+	setCookie(w, cookieName, token, AbsoluteEnd)
 	return p.end(r)
 }
 
 // SignOut ends the session of a browser.
 func (p *People) SignOut(w http.ResponseWriter, r *http.Request) error {
-	setCookie(w, "", -time.Second)
+	setCookie(w, cookieName, "", -time.Second)
 	return p.end(r)
 }
 
@@ -124,11 +152,11 @@ func (p *People) Here(r *http.Request) string {
 	return s.ID
 }
 
-// EndGone ends the sessions of those who are users no more or have another password.
+// EndGone ends the sessions of those who may not come in any more.
 func (p *People) EndGone(ctx context.Context) error {
 	return p.Sessions.endWhere(ctx, func(s *Session) bool {
-		user, ok := p.Users.find(s.Name)
-		return !ok || user.with != s.With
+		_, ok := p.role(s)
+		return !ok
 	})
 }
 
@@ -145,8 +173,8 @@ func (p *People) end(r *http.Request) error {
 	return err
 }
 
-func setCookie(w http.ResponseWriter, token string, lasts time.Duration) {
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token, Path: "/", MaxAge: int(lasts / time.Second), Secure: true, HttpOnly: true,
+func setCookie(w http.ResponseWriter, name, value string, lasts time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(lasts / time.Second), Secure: true, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode})
 }
 

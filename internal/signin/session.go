@@ -42,7 +42,9 @@ type Notes interface {
 type Session struct {
 	ID      string    `json:"-"` // names it to its owner; it opens nothing
 	Name    string    `json:"name"`
-	With    string    `json:"with"` // names the password it was begun with; another ends it
+	With    string    `json:"with"`             // names the password or the provider it was begun with; another ends it
+	Groups  []string  `json:"groups,omitempty"` // of who came from a provider
+	Domain  string    `json:"domain,omitempty"` // of the mail address
 	Made    time.Time `json:"made"`
 	Seen    time.Time `json:"seen"` // the last request
 	Address string    `json:"address"`
@@ -174,6 +176,18 @@ func (s *Sessions) find(token string) (found session, ok bool) {
 		one.Seen, one.dirty = now, true
 	}
 	return *one, true
+}
+
+// openedWith is the session that ends with a channel.
+func (s *Sessions) openedWith(over <-chan struct{}) (found session, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.all {
+		if one.over == over && !ended(&one.Session, s.now()) {
+			return *one, true
+		}
+	}
+	return found, false
 }
 
 // Of are the sessions of a person, the one used last first.

@@ -141,6 +141,13 @@ func (u *Users) add(one User) error {
 	return nil
 }
 
+// role is that of a session; ok is false when its person is gone or has another
+// password.
+func (u *Users) role(s *Session) (role string, ok bool) {
+	one, ok := u.find(s.Name)
+	return one.Role, ok && one.with == s.With
+}
+
 // All are the users in the order of the file.
 func (u *Users) All() []User { return u.all }
 

@@ -197,6 +197,9 @@ const ControlPrefix = "/-/"
 // SignInPath is the page on which people sign in.
 const SignInPath = ControlPrefix + "sign-in"
 
+// CallbackPath is where a provider sends people back to.
+const CallbackPath = SignInPath + "/callback"
+
 // Handler answers one request; an error becomes an error page.
 type Handler func(*Exchange) error
 

@@ -11,11 +11,15 @@ import (
 	"understudy"
 	"understudy/internal/signin"
 	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 	"understudy/kit/accesslog"
 )
 
 // maxForm bounds the body of a form, in bytes.
 const maxForm = 64 << 10
+
+// providerPath begins to sign in at the provider.
+const providerPath = page.SignInPath + "/provider"
 
 // sessionsPath is the page of one's own sessions.
 const sessionsPath = page.ControlPrefix + "sessions"
@@ -25,6 +29,8 @@ func Open() []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + page.SignInPath, Handler: serveSignIn},
 		{Pattern: "POST " + page.SignInPath, Handler: signIn},
+		{Pattern: "GET " + providerPath, Handler: toProvider},
+		{Pattern: "GET " + page.CallbackPath, Handler: fromProvider},
 		{Pattern: "POST /-/sign-out", Handler: signOut},
 	}
 }
@@ -44,6 +50,8 @@ var errNobody = page.NotFound("Nobody signs in on this page",
 // signInPage is what sign-in.html shows.
 type signInPage struct {
 	Back  string
+	At    string // where the provider is, and the way there; "": by a password
+	To    string
 	Name  string // as it was given before
 	Wrong string // why it did not go
 	Idle  int    // hours until an unused session ends
@@ -64,13 +72,17 @@ func serveSignIn(q *page.Exchange) error {
 }
 
 func showSignIn(q *page.Exchange, status int, p signInPage) error {
+	if provider := q.V.People.Provider; provider != nil {
+		p.At = provider.Host()
+		p.To = providerPath + plan.WithQuery(understudy.Query{{Name: "back", Value: p.Back}})
+	}
 	p.Idle, p.Days = int(signin.IdleEnd.Hours()), int(signin.AbsoluteEnd.Hours()/24)
 	return q.Render(status, "sign-in", "Sign in", p)
 }
 
 // signIn begins a session. What is wrong stands above the form.
 func signIn(q *page.Exchange) error {
-	if q.V.People == nil {
+	if q.V.People == nil || q.V.People.Users == nil {
 		return errNobody
 	}
 	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
@@ -88,6 +100,47 @@ func signIn(q *page.Exchange) error {
 	case errors.Is(err, understudy.ErrUnauthorized), errors.Is(err, understudy.ErrForbidden):
 		p.Wrong = page.Sentence(err)
 		return showSignIn(q, http.StatusForbidden, p)
+	}
+	return err
+}
+
+// toProvider sends a browser to the provider.
+func toProvider(q *page.Exchange) error {
+	if q.V.People == nil || q.V.People.Provider == nil {
+		return errNobody
+	}
+	back := page.LocalPath(q.R.URL.Query().Get("back"))
+	if err := q.V.People.Provider.Begin(q.W, q.R, back); err != nil {
+		return notSignedIn(q, back, err)
+	}
+	return nil
+}
+
+// fromProvider begins a session for who comes back from the provider.
+func fromProvider(q *page.Exchange) error {
+	if q.V.People == nil || q.V.People.Provider == nil {
+		return errNobody
+	}
+	name, back, err := q.V.People.Finish(q.W, q.R)
+	if err != nil {
+		return notSignedIn(q, "/", err)
+	}
+	accesslog.Of(q.Ctx).Caller = name
+	q.GoBack(page.LocalPath(back))
+	return nil
+}
+
+// notSignedIn shows the page of sign-in again, with what was wrong. How a provider failed
+// stands in the log.
+func notSignedIn(q *page.Exchange, back string, err error) error {
+	switch {
+	case errors.Is(err, signin.ErrProvider):
+		q.V.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
+		q.W.Header().Set("Retry-After", "10")
+		return showSignIn(q, http.StatusServiceUnavailable, signInPage{Back: back,
+			Wrong: "The provider does not answer as it should. Try again; the log of this server says what is wrong."})
+	case errors.Is(err, understudy.ErrUnauthorized), errors.Is(err, understudy.ErrForbidden):
+		return showSignIn(q, http.StatusForbidden, signInPage{Back: back, Wrong: page.Sentence(err)})
 	}
 	return err
 }
