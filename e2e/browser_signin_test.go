@@ -82,6 +82,10 @@ func TestBrowserSignIn(t *testing.T) {
 	other.signIn("anna", annas)
 	b.open("/-/sessions")
 	b.follow(chromedp.Click(chromedp.CSS(`button[aria-label^="End the session"]`)))
+	if said := eval[string](b, `document.querySelector(".notice.good").innerText`); said != "The session has ended." {
+		t.Errorf("after the end of a session the page says %q", said)
+	}
+	b.sound(script, "a session was ended")
 	if n := eval[int](b, `document.querySelectorAll(".job").length`); n != 1 {
 		t.Errorf("after the end of one %d sessions are shown", n)
 	}

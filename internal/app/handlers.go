@@ -126,9 +126,10 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return nil, err
 	}
 	v, err := viewer.New(page.Options{
-		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, People: p.people,
-		PublicURL: cfg.Viewer.PublicURL, ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(),
-		Exports: export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
+		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book,
+		People: p.people, Cookies: h.cookies, PublicURL: cfg.Viewer.PublicURL, ExportRows: cfg.Viewer.ExportRows,
+		ExportTime: cfg.Viewer.ExportTime.Std(),
+		Exports:    export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
 		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found,
 		Version: h.opts.Version, Logger: h.log, Now: time.Now,
 	})

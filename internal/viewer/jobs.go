@@ -209,24 +209,28 @@ func size(n int64) string {
 
 // cancelJob and replayJob are what the buttons of the page do.
 func cancelJob(q *page.Exchange) error {
-	return jobsView{q}.withJob(func(number int64) error { return q.V.Jobs.Cancel(q.Ctx, number) })
-}
-
-func replayJob(q *page.Exchange) error {
-	return jobsView{q}.withJob(func(number int64) error {
-		_, err := q.V.Jobs.Replay(q.Ctx, number)
-		return err
+	return jobsView{q}.withJob(func(number int64) (string, error) {
+		return fmt.Sprintf("Job %d is cancelled; one that runs ends soon.", number), q.V.Jobs.Cancel(q.Ctx, number)
 	})
 }
 
-// withJob does something to the job an address names and goes back to the page.
-func (q jobsView) withJob(do func(number int64) error) error {
+func replayJob(q *page.Exchange) error {
+	return jobsView{q}.withJob(func(number int64) (string, error) {
+		again, err := q.V.Jobs.Replay(q.Ctx, number)
+		return fmt.Sprintf("Job %d does the work of job %d again.", again, number), err
+	})
+}
+
+// withJob does something to the job an address names and goes back to the page, which
+// says what was done.
+func (q jobsView) withJob(do func(number int64) (said string, err error)) error {
 	if err := q.mayJobs(); err != nil {
 		return err
 	}
+	said := ""
 	number, err := strconv.ParseInt(q.R.PathValue("number"), 10, 64)
 	if err == nil {
-		err = do(number)
+		said, err = do(number)
 	}
 	switch {
 	case errors.Is(err, understudy.ErrNotFound), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
@@ -238,7 +242,6 @@ func (q jobsView) withJob(do func(number int64) error) error {
 	case err != nil:
 		return fmt.Errorf("viewer: job %d: %w", number, err)
 	}
-	q.W.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.W, q.R, "/"+plan.JobsWord, http.StatusSeeOther)
+	q.GoBack("/"+plan.JobsWord, said)
 	return nil
 }

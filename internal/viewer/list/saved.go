@@ -93,7 +93,7 @@ func saveSearch(q *page.Exchange) error {
 		}
 		return err
 	}
-	q.GoBack(s.address(""))
+	q.GoBack(s.address(""), "The search “"+name+"” is saved.")
 	return nil
 }
 
@@ -103,9 +103,10 @@ func forgetSearch(q *page.Exchange) error {
 		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
 	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, 64<<10)
-	if err := q.V.Shelf.Forget(q.Ctx, q.Caller, q.R.PostFormValue("name")); err != nil {
+	name := q.R.PostFormValue("name")
+	if err := q.V.Shelf.Forget(q.Ctx, q.Caller, name); err != nil {
 		return err
 	}
-	q.GoBack(page.LocalPath(q.R.PostFormValue("back")))
+	q.GoBack(page.LocalPath(q.R.PostFormValue("back")), "The search “"+name+"” is forgotten.")
 	return nil
 }

@@ -66,7 +66,7 @@ func serveSearch(q *page.Exchange) error {
 		return searchView{q, s}.searchData(matches)
 	}
 	if len(matches) == 1 {
-		q.GoBack(matches[0].Href)
+		q.GoBack(matches[0].Href, "")
 		q.W.Header().Set("Cache-Control", "private, no-store")
 		return nil
 	}

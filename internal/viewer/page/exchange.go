@@ -51,6 +51,7 @@ type Reply struct {
 	page      *bytes.Buffer // what is written of the page and not sent
 	out       *stream       // the page as it is sent in pieces; nil: nothing is out
 	Fragments []*Fragment   // of the page, by the numbers in their marks
+	said      string        // what a form has done, for this page
 	session   Session       // of the browser, once a page has contents to show
 }
 
@@ -142,6 +143,7 @@ func (q *Exchange) enter() (err error) {
 		return err
 	}
 	q.Known = true
+	TakeSaid(q)
 	name := q.R.PathValue("source")
 	if name == "" {
 		return nil

@@ -106,7 +106,7 @@ type outage struct {
 func (q *Exchange) Fail(err error) {
 	status := statusOf(err)
 	if status == http.StatusUnauthorized && (failureView{q}).asksSignIn() {
-		q.GoBack(failureView{q}.signInPath())
+		q.GoBack(failureView{q}.signInPath(), "")
 		return
 	}
 	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}

@@ -109,6 +109,7 @@ type notices struct {
 	Asked   string // what is asked for the page's own content, while that is on its way
 	Then    *then  // the earlier moment shown
 	Notice  string // what a reader should know of the answer's age
+	Said    string // what a form has done
 }
 
 // reader is who reads the page.
@@ -167,7 +168,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 	default:
 		f = l.frame(page, title)
 	}
-	f.Notices.Then, f.Notices.Notice, f.Main = l.then(), l.notice(), main
+	f.Notices.Then, f.Notices.Notice, f.Notices.Said, f.Main = l.then(), l.notice(), q.said, main
 	return l.fill(status, page, name, f)
 }
 

@@ -201,8 +201,33 @@ func (q *Exchange) SendJSON(v any) error {
 	return nil
 }
 
-// GoBack leads a form's reader to a page of ours.
-func (q *Exchange) GoBack(to string) {
+// GoBack leads a form's reader to a page of ours, which says what was done; "": nothing.
+func (q *Exchange) GoBack(to, said string) {
+	if said != "" {
+		say(q, said)
+	}
 	q.W.Header().Set("Cache-Control", "no-store")
 	http.Redirect(q.W, q.R, to, http.StatusSeeOther)
+}
+
+// saidCookie keeps what a form has done until the page that follows.
+const (
+	saidCookie = "__Host-understudy-said"
+	saidLasts  = time.Minute
+)
+
+// say keeps a word for the caller's next page.
+func say(q *Exchange, text string) {
+	q.V.Cookies.Set(q.W, saidCookie, []byte(q.Caller.Name+"\x00"+text), saidLasts)
+}
+
+// TakeSaid takes what was kept for this page, once its caller is known.
+func TakeSaid(q *Exchange) {
+	if q.R.Method != http.MethodGet || q.Data != "" {
+		return
+	}
+	value, _ := q.V.Cookies.Take(q.W, q.R, saidCookie)
+	if name, text, ok := strings.Cut(string(value), "\x00"); ok && name == q.Caller.Name {
+		q.said = text
+	}
 }

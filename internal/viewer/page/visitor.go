@@ -47,9 +47,10 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	People  *signin.People // they sign in; nil: nobody does
-	History History        // what was seen of records; nil: no timeline
-	Jobs    Jobs           // promised work; nil: no page of it
+	People  *signin.People  // they sign in; nil: nobody does
+	Cookies *signin.Cookies // keep what a form has done for the page that follows; nil: new ones
+	History History         // what was seen of records; nil: no timeline
+	Jobs    Jobs            // promised work; nil: no page of it
 	// Feed is the address of the feed of changes, "/-/feed"; with it a list's
 	// newest page says how many records came since. "": it does not.
 	Feed   string
@@ -168,6 +169,11 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 	}
 	if v.pages, err = readPages(assets, v.Files); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)
+	}
+	if v.Cookies == nil {
+		if v.Cookies, err = signin.NewCookies(v.Now); err != nil {
+			return nil, fmt.Errorf("viewer: %w", err)
+		}
 	}
 	if v.Seals == nil {
 		if v.Seals, err = NewSeals(); err != nil {

@@ -65,9 +65,10 @@ func serveSignIn(q *page.Exchange) error {
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
 	if _, err := q.V.People.Caller(q.R); err == nil {
-		q.GoBack(back)
+		q.GoBack(back, "")
 		return nil
 	}
+	page.TakeSaid(q)
 	return showSignIn(q, http.StatusOK, signInPage{Back: back})
 }
 
@@ -91,7 +92,7 @@ func signIn(q *page.Exchange) error {
 	switch {
 	case err == nil:
 		accesslog.Of(q.Ctx).Caller = p.Name
-		q.GoBack(p.Back)
+		q.GoBack(p.Back, "")
 		return nil
 	case errors.Is(err, understudy.ErrTooMany):
 		q.W.Header().Set("Retry-After", "2")
@@ -126,7 +127,7 @@ func fromProvider(q *page.Exchange) error {
 		return notSignedIn(q, "/", err)
 	}
 	accesslog.Of(q.Ctx).Caller = name
-	q.GoBack(page.LocalPath(back))
+	q.GoBack(page.LocalPath(back), "")
 	return nil
 }
 
@@ -153,7 +154,8 @@ func signOut(q *page.Exchange) error {
 	if err := q.V.People.SignOut(q.W, q.R); err != nil {
 		return err
 	}
-	q.GoBack(page.SignInPath)
+	q.Caller = understudy.Caller{}
+	q.GoBack(page.SignInPath, "You are signed out.")
 	return nil
 }
 
@@ -216,6 +218,6 @@ func endSession(q *page.Exchange) error {
 	if err := q.V.People.Sessions.End(q.Ctx, id, q.Caller.Name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return err
 	}
-	q.GoBack(sessionsPath)
+	q.GoBack(sessionsPath, "The session has ended.")
 	return nil
 }
