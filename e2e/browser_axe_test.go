@@ -58,7 +58,7 @@ func (b *tab) sound(axe, where string) {
 func TestBrowserAxe(t *testing.T) {
 	t.Parallel()
 	script := axe(t)
-	demo := startDemo(t, "--latency", "1ms", "--records", "20000")
+	demo := startDemo(t, "--latency", "1ms", "--records", "3000")
 	viewer, api := demo.URL("viewer"), demo.URL("slowapi")
 	all, err := pages.Find(viewer)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestBrowserAxe(t *testing.T) {
 	}
 	b := openTab(t, viewer)
 	b.size(1024, 720)
-	run := sample.OneIn(t, 3)
+	run := sample.OneIn(t, 6)
 	for _, p := range append(all, past...) {
 		if !run() {
 			continue

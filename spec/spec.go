@@ -57,6 +57,9 @@ type Hook struct {
 type Auth struct {
 	Style string `yaml:"style"` // basic, bearer, none
 	Realm string `yaml:"realm"` // of the WWW-Authenticate challenge
+	// Prefix begins what we make for programs, as upstream's own do: the user, or the
+	// token where the style is bearer.
+	Prefix string `yaml:"prefix"`
 }
 
 // Errors says what upstream's error bodies look like. Template holds {code},

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -33,19 +34,20 @@ type process struct {
 
 // commands is the command line.
 type commands struct {
-	Serve   serveCmd   `cmd:"" help:"Stand in for the configured APIs."`
-	Slowapi slowapiCmd `cmd:"" name:"slowapi" help:"Run the simulated slow API alone."`
-	Check   checkCmd   `cmd:"" help:"Check the settings file and print what it means."`
-	Store   storeCmd   `cmd:"" help:"Look at the database of a data folder."`
-	Purge   purgeCmd   `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`
-	Tail    tailCmd    `cmd:"" help:"Follow what comes, changes and goes."`
-	Search  searchCmd  `cmd:"" help:"Find records by words and conditions in a running server."`
-	Hooks   hooksCmd   `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, or set one going again."`
-	Sync    syncCmd    `cmd:"" help:"Fetch every record of a kind and keep it whole."`
-	Erase   eraseCmd   `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`
-	Users   usersCmd   `cmd:"" help:"Add, change, list and remove those who sign in at the viewer."`
-	Profile profileCmd `cmd:"" help:"Say where a running server spends memory and processor time."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve       serveCmd       `cmd:"" help:"Stand in for the configured APIs."`
+	Slowapi     slowapiCmd     `cmd:"" name:"slowapi" help:"Run the simulated slow API alone."`
+	Check       checkCmd       `cmd:"" help:"Check the settings file and print what it means."`
+	Store       storeCmd       `cmd:"" help:"Look at the database of a data folder."`
+	Purge       purgeCmd       `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`
+	Tail        tailCmd        `cmd:"" help:"Follow what comes, changes and goes."`
+	Search      searchCmd      `cmd:"" help:"Find records by words and conditions in a running server."`
+	Hooks       hooksCmd       `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, or set one going again."`
+	Sync        syncCmd        `cmd:"" help:"Fetch every record of a kind and keep it whole."`
+	Erase       eraseCmd       `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`
+	Users       usersCmd       `cmd:"" help:"Add, change, list and remove those who sign in at the viewer."`
+	Credentials credentialsCmd `cmd:"" help:"Make, list, rotate and revoke credentials of programs."`
+	Profile     profileCmd     `cmd:"" help:"Say where a running server spends memory and processor time."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
 func main() {
@@ -137,4 +139,33 @@ func exitCode(err error, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "understudy:", err)
 	return exitFailed
+}
+
+type versionCmd struct{}
+
+// Run prints one line.
+func (versionCmd) Run(p *process) error {
+	_, err := fmt.Fprintln(p.stdout, "understudy", version())
+	return err
+}
+
+// version is the module's version, or the revision it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v, dirty := info.Main.Version, ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && (v == "" || v == "(devel)"):
+			v = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+changes"
+		}
+	}
+	if v == "" {
+		v = "(devel)"
+	}
+	return v + dirty + " " + info.GoVersion
 }

@@ -24,6 +24,7 @@ import (
 
 	"understudy/internal/config"
 	"understudy/internal/crawl"
+	"understudy/internal/credentials"
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/feed"
@@ -85,6 +86,7 @@ type opened struct {
 	jobs      *jobs.Runner
 	feed      *feed.Feed
 	searchKey []byte // seals the cursors of searches
+	made      *credentials.Book
 }
 
 // frontends are the ports and what answers on them.
@@ -151,6 +153,9 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 		}
 	}
 	if err := h.openStore(ctx, b, specs); err != nil {
+		return h, err
+	}
+	if err := (issuer{h}).open(ctx); err != nil {
 		return h, err
 	}
 	if err := h.openMedia(b); err != nil {

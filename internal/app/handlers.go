@@ -26,7 +26,7 @@ import (
 
 // openPorts binds every port first, so that nothing is announced that cannot
 // be served.
-func (h *App) openPorts(ctx context.Context, p policy, b Options) error {
+func (h *App) openPorts(ctx context.Context, p policy, b Options) (err error) {
 	if err := h.openPort(ctx, "viewer", h.cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
 		return err
 	}
@@ -40,6 +40,9 @@ func (h *App) openPorts(ctx context.Context, p policy, b Options) error {
 		if src.PublicURL == "" {
 			src.PublicURL = publicURL(h.servers[len(h.servers)-1].Addr())
 		}
+	}
+	if p, err = h.withMade(p, h.cfg); err != nil {
+		return err
 	}
 	if err := (feeds{h}).open(ctx, p); err != nil {
 		return err
@@ -68,7 +71,7 @@ func (h *App) openCommands(ctx context.Context) error {
 	o := h.commands()
 	o.Person = func(*http.Request) (understudy.Caller, error) { return understudy.Caller{}, understudy.ErrForbidden }
 	mux, d := http.NewServeMux(), diagnostics.New(o).Handler()
-	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index"} {
+	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/credentials", "/-/credentials/"} {
 		mux.Handle(path, d)
 	}
 	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token))
@@ -79,7 +82,7 @@ func (h *App) openCommands(ctx context.Context) error {
 // commands are the options of those that need the token of the folder.
 func (h *App) commands() diagnostics.Options {
 	return diagnostics.Options{Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index,
-		Token: h.opts.Dir.Token, Logger: h.log}
+		Credentials: issuer{h}, Token: h.opts.Dir.Token, Logger: h.log}
 }
 
 func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
@@ -174,6 +177,7 @@ func (h *App) install(d *handlerSet) {
 		f.SetHandler(d.handlers[i], end)
 	}
 	people{h}.endGone(d.policy.people)
+	h.reads.policies.Add(1)
 }
 
 // publicURL is what absolute URLs are rewritten to when it is not configured:

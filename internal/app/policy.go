@@ -21,7 +21,8 @@ import (
 type policy struct {
 	gate   *access.Gate
 	book   *callers.Book
-	people *signin.People // who sign in by a form; nil: nobody does
+	from   callers.Options // of the book, with the credentials of the settings alone
+	people *signin.People  // who sign in by a form; nil: nobody does
 	hooks  []feed.Hook
 }
 
@@ -46,11 +47,12 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	if err != nil {
 		return policy{}, err
 	}
-	book, err := callers.New(callers.Options{
+	from := callers.Options{
 		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.By},
 		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Guesses: h.guesses, Now: time.Now, Known: h.profiles.Known,
 		People: ways.callers(),
-	})
+	}
+	book, err := callers.New(from)
 	if err != nil {
 		return policy{}, err
 	}
@@ -60,7 +62,20 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 		}
 	}
 	hooks, err := cfg.ReadWebhooks(ctx, b.Secrets)
-	return policy{gate, book, ways.people, hooks}, err
+	return policy{gate, book, from, ways.people, hooks}, err
+}
+
+// withMade is a policy with the credentials that were made, as they are now.
+func (h *App) withMade(p policy, cfg *config.Settings) (policy, error) {
+	made, skipped := cfg.Made(h.made.All())
+	for _, why := range skipped {
+		h.log.Warn("a credential that was made is not in force", "why", why)
+	}
+	o := p.from
+	o.Credentials = slices.Concat(o.Credentials, made)
+	var err error
+	p.book, err = callers.New(o)
+	return p, err
 }
 
 // seesAll reports whether a caller sees every record of every source.

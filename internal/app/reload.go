@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -78,6 +79,9 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 		polls[src.Name] = polled.Polls
 	}
 	p, err := h.policyOf(ctx, cfg, h.opts)
+	if err == nil {
+		p, err = h.withMade(p, cfg)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -154,12 +158,16 @@ type reloadStatus struct {
 	one  sync.Mutex // held while they are read
 	mu   sync.Mutex
 	last diagnostics.Settings
+
+	policies atomic.Int64 // that were put in force
 }
 
 func (l *reloadStatus) now() diagnostics.Settings {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last
+	s := l.last
+	s.Policy = l.policies.Load()
+	return s
 }
 
 // done notes a reading; restart names what waits for a restart.

@@ -11,6 +11,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +27,10 @@ type Credential struct {
 	Source string
 	User   string // what callers give as their user; not looked at where the spec says bearer
 	Secret understudy.Secret
+	Digest []byte // SHA-256 of the secret, in place of Secret
 	Grant  understudy.Grant
+	From   []netip.Prefix // where it may come from; none: everywhere
+	Rate   float64        // requests a second, with as many at once; 0: no bound
 }
 
 // Options are what a Book is made of.
@@ -86,6 +91,8 @@ type digest = [sha256.Size]byte
 type entry struct {
 	digest digest
 	caller understudy.Caller
+	from   []netip.Prefix
+	pace   *pace // nil: no bound
 }
 
 // maxHeader bounds the Authorization header read, in bytes.
@@ -129,12 +136,17 @@ func (b *Book) add(c *Credential) error {
 		user = ""
 	}
 	secret := c.Secret.Reveal()
+	of := c.Digest
+	if of == nil {
+		sum := sha256.Sum256([]byte(secret))
+		of = sum[:]
+	}
 	switch {
 	case c.Name == "":
 		return fmt.Errorf("callers: a credential of %q has no name", c.Source)
 	case !ok:
 		return fmt.Errorf("callers: credential %s: no source %q", c.Name, c.Source)
-	case secret == "":
+	case secret == "" && c.Digest == nil || len(of) != sha256.Size:
 		return fmt.Errorf("callers: credential %s: empty secret", c.Name)
 	case style != bearer && (user == "" || strings.Contains(user, ":")):
 		return fmt.Errorf("callers: credential %s: user %q: want one without a colon", c.Name, user)
@@ -142,15 +154,18 @@ func (b *Book) add(c *Credential) error {
 		return fmt.Errorf("callers: credential %s: user and secret together are longer than %d bytes", c.Name, maxHeader/2)
 	}
 	grant := c.Grant
-	e := &entry{digest: b.sum(c.Source, user, secret), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant}}
+	e := &entry{digest: sum(&b.salt, c.Source, []byte(user), of), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant},
+		from: c.From, pace: newPace(c.Rate)}
 	// Flow is part of the salted digest, so it does not reveal the credential.
 	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])
 	if other := b.known[e.digest]; other != nil {
 		return fmt.Errorf("callers: credential %s: same user and secret as %s", c.Name, other.caller.Name)
 	}
 	b.known[e.digest] = e
-	if d := b.sum("", user, secret); b.people[d] == nil {
-		b.people[d] = &entry{digest: d, caller: e.caller}
+	if d := sum(&b.salt, "", []byte(user), of); b.people[d] == nil {
+		person := *e
+		person.digest = d
+		b.people[d] = &person
 	}
 	return nil
 }
@@ -184,24 +199,36 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source, style stri
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized,
 			understudy.ErrTooMany)
 	}
-	d := sum(&b.salt, source, user, secret)
+	of := sha256.Sum256(secret)
+	d := sum(&b.salt, source, user, of[:])
 	e := known[d]
-	if e == nil || subtle.ConstantTimeCompare(e.digest[:], d[:]) != 1 {
+	if e == nil || subtle.ConstantTimeCompare(e.digest[:], d[:]) != 1 || !e.comesFrom(r) {
 		b.Wrong(r, user)
 		return understudy.Caller{}, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
 	}
 	if !e.caller.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
 	}
+	if !e.pace.take(b.now()) {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: more requests than the credential %s may send", understudy.ErrUnauthorized,
+			understudy.ErrTooMany, e.caller.Name)
+	}
 	b.told(r, e.caller)
 	return e.caller, nil
 }
 
-func (b *Book) sum(source, user, secret string) digest {
-	return sum(&b.salt, source, []byte(user), []byte(secret))
+// comesFrom reports whether a request comes from where its credential may be used. If
+// not, it is refused as a wrong secret: who has stolen it learns nothing.
+func (e *entry) comesFrom(r *http.Request) bool {
+	if len(e.from) == 0 {
+		return true
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && slices.ContainsFunc(e.from, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap().WithZone("")) })
 }
 
-// sum returns the salted digest of a credential. The salt is new in every
+// sum returns the salted digest of a credential, of which it takes the digest of the
+// secret. The salt is new in every
 // process. So an attacker cannot choose a credential whose digest is close to a
 // known one and learn from the time of a map lookup.
 func sum(salt *[sha256.Size]byte, source string, user, secret []byte) digest {

@@ -128,17 +128,8 @@ func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool
 		return fmt.Errorf("%s: role: every credential needs one", cred.Name)
 	}
 	names[cred.Name] = true
-	if _, ok := c.Sources[cred.Source]; !ok {
-		return fmt.Errorf("%s: source: %q is not configured%s", cred.Name, cred.Source,
-			suggest.Hint(cred.Source, slices.Sorted(maps.Keys(c.Sources))))
-	}
-	if err := c.checkRole(cred.Role); err != nil {
-		return fmt.Errorf("%s: role: %w", cred.Name, err)
-	}
-	for _, a := range cred.Allow {
-		if _, err := parseAllow(a); err != nil {
-			return fmt.Errorf("%s: allow: %w", cred.Name, err)
-		}
+	if _, err := c.ScopeOf(cred.scope(), ""); err != nil {
+		return fmt.Errorf("%s: %w", cred.Name, err)
 	}
 	return nil
 }

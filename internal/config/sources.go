@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"understudy"
 	"understudy/internal/callers"
@@ -135,19 +134,12 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 		if err != nil {
 			return nil, fmt.Errorf("credentials: %s: secret: %w", cred.Name, err)
 		}
-		grant := understudy.Grant{Role: cred.Role, By: by, Expires: time.Time(cred.Expires)}
-		if cred.MaxStale != nil {
-			d := cred.MaxStale.Std()
-			grant.MaxStale = &d
+		one, err := c.ScopeOf(cred.scope(), by)
+		if err != nil {
+			return nil, fmt.Errorf("credentials: %s: %w", cred.Name, err)
 		}
-		for _, text := range cred.Allow {
-			allow, err := parseAllow(text)
-			if err != nil {
-				return nil, err
-			}
-			grant.Allow = append(grant.Allow, allow)
-		}
-		out = append(out, callers.Credential{Name: cred.Name, Source: cred.Source, User: cred.User, Secret: secret, Grant: grant})
+		one.Name, one.User, one.Secret = cred.Name, cred.User, secret
+		out = append(out, one)
 	}
 	return out, nil
 }

@@ -113,6 +113,7 @@ type Settings struct {
 	NeedRestart []string   `json:"need_restart,omitempty"`
 	FailedAt    *time.Time `json:"failed_at,omitempty"` // the last reading, if it failed
 	Error       string     `json:"error,omitempty"`
+	Policy      int64      `json:"policy"` // rises with every policy that is put in force
 }
 
 // Media counts contents (audio, images), over all sources, and says what is
@@ -260,6 +261,8 @@ type Options struct {
 	// Reload reads the settings again and names those that wait for a restart; nil: there
 	// are none to read.
 	Reload func(context.Context) (restart []string, err error)
+	// Credentials makes those of programs; nil: none is made.
+	Credentials Credentials
 	// Token is the token that purge, erase and reload requests need; "": they are refused.
 	Token string
 	// Profiles takes profiles; nil: profiles are not available.
@@ -306,7 +309,8 @@ func New(o Options) *Diagnostics {
 // Routes are the patterns Handler serves.
 func Routes() []string {
 	return []string{
-		"/-/health", "/-/stats", "/-/purge", "/-/reload", "/-/erase", "/-/erasures", "/-/index",
+		"/-/health", "/-/stats", "/-/purge", "/-/reload", "/-/credentials", "/-/credentials/{name}/rotate",
+		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/index",
 		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
 	}
 }
@@ -318,6 +322,12 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.HandleFunc("GET /-/stats", d.stats)
 	mux.HandleFunc("POST /-/purge", d.purge)
 	mux.HandleFunc("POST /-/reload", d.reload)
+	if d.o.Credentials != nil {
+		mux.HandleFunc("GET /-/credentials", d.command(d.listCredentials))
+		mux.HandleFunc("POST /-/credentials", d.command(d.makeCredential))
+		mux.HandleFunc("POST /-/credentials/{name}/rotate", d.command(d.rotateCredential))
+		mux.HandleFunc("POST /-/credentials/{name}/revoke", d.command(d.revokeCredential))
+	}
 	mux.HandleFunc("POST /-/erase", d.erase)
 	mux.HandleFunc("GET /-/erasures", d.receipts)
 	mux.HandleFunc("GET /-/index", d.index)

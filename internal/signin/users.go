@@ -151,6 +151,12 @@ func (u *Users) role(s *Session) (role string, ok bool) {
 // All are the users in the order of the file.
 func (u *Users) All() []User { return u.all }
 
+// Has reports whether there is a user of that name.
+func (u *Users) Has(name string) bool {
+	_, ok := u.byName[name]
+	return ok
+}
+
 // find returns a user.
 func (u *Users) find(name string) (one User, ok bool) {
 	i, ok := u.byName[name]

@@ -162,7 +162,7 @@ func (q failureView) explain(status int, err error) Problem {
 	case http.StatusUnauthorized:
 		return Problem{Title: "Sign in to see this", Hint: "Give the user and secret of a credential from the configuration. " + Sentence(err)}
 	case http.StatusTooManyRequests:
-		return Problem{Title: "Too many wrong secrets were given", Hint: "Wait a few seconds, then sign in again."}
+		return Problem{Title: "Too many tries", Hint: Sentence(err) + " Wait a few seconds, then try again."}
 	case http.StatusForbidden:
 		return Problem{Title: "Your role does not allow this", Hint: Sentence(err) + q.remedy(err)}
 	case http.StatusNotFound:

@@ -1,0 +1,167 @@
+// The credentials commands: those of programs, made while a server runs.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"understudy/internal/credentials"
+	"understudy/internal/diagnostics"
+)
+
+type credentialsCmd struct {
+	Make   credentialsMakeCmd   `cmd:"" help:"Make a credential and show its secret, once."`
+	List   credentialsListCmd   `cmd:"" help:"List the credentials that were made."`
+	Rotate credentialsRotateCmd `cmd:"" help:"Give a credential another secret; the former one is good a while longer."`
+	Revoke credentialsRevokeCmd `cmd:"" help:"Remove a credential at once, with what it has open."`
+}
+
+const credentialsPath = "/-/credentials"
+
+type credentialsMakeCmd struct {
+	Name      string        `arg:"" help:"What logs call it."`
+	Source    string        `required:"" help:"The source it is for."`
+	Role      string        `required:"" help:"Its role."`
+	Allow     []string      `sep:"none" placeholder:"'METHOD /PATH'" help:"A method and path beyond reading; again for more."`
+	MaxStale  time.Duration `placeholder:"DURATION" help:"How stale an answer it takes (default: what the mirror says)."`
+	Expires   string        `placeholder:"DATE" help:"When it ends: 2027-01-01 or RFC 3339 (default: never)."`
+	Rate      float64       `placeholder:"N" help:"Requests a second at most (default: no bound)."`
+	Addresses []string      `placeholder:"CIDR" help:"Where it may come from, such as 10.0.0.0/8 (default: everywhere)."`
+	place
+}
+
+// Run has the server make it.
+func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
+	m := diagnostics.MakeCredential{Name: c.Name, Scope: credentials.Scope{
+		Source: c.Source, Role: c.Role, Allow: c.Allow, Rate: c.Rate, Addresses: c.Addresses,
+	}}
+	if c.MaxStale != 0 {
+		m.MaxStale = c.MaxStale.String()
+	}
+	if c.Expires != "" {
+		at, err := parseDate(c.Expires)
+		if err != nil {
+			return usageError{fmt.Errorf("--expires: %w", err)}
+		}
+		m.Expires = &at
+	}
+	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+		var shown credentials.Shown
+		if err := server.ask(ctx, http.MethodPost, credentialsPath, m, &shown); err != nil {
+			return err
+		}
+		return printShown(p.stdout, shown)
+	})
+}
+
+// parseDate reads a day, its first moment in UTC, or RFC 3339.
+func parseDate(text string) (time.Time, error) {
+	if at, err := time.Parse(time.DateOnly, text); err == nil {
+		return at, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fmt.Errorf("%q: write 2027-01-01 or 2027-01-01T12:00:00Z", text)
+	}
+	return at, nil
+}
+
+func printShown(w io.Writer, s credentials.Shown) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "name\t%s\nuser\t%s\nsecret\t%s\t(it is not shown again)\n", s.Name, s.User, s.Secret)
+	return t.Flush()
+}
+
+type credentialsListCmd struct{ place }
+
+// Run prints a table.
+func (c *credentialsListCmd) Run(ctx context.Context, p *process) error {
+	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+		var list diagnostics.CredentialList
+		if err := server.ask(ctx, http.MethodGet, credentialsPath, nil, &list); err != nil {
+			return err
+		}
+		return printCredentials(p.stdout, list.Credentials)
+	})
+}
+
+func printCredentials(w io.Writer, all []credentials.Credential) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "none was made; those of the settings file are listed there")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tSOURCE\tROLE\tUSER\tMADE\tEND\tBOUNDS")
+	for _, c := range all {
+		for _, s := range c.Secrets {
+			end := "never"
+			for _, at := range []*time.Time{c.Expires, s.Until} {
+				if at != nil {
+					end = at.UTC().Format(time.RFC3339)
+				}
+			}
+			made := s.Made.UTC().Format(time.RFC3339)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Source, c.Role, s.User, made, end, boundsOf(c.Scope))
+		}
+	}
+	return t.Flush()
+}
+
+// boundsOf is what else a scope says.
+func boundsOf(s credentials.Scope) string {
+	var all []string
+	for _, a := range s.Allow {
+		all = append(all, "allows "+a)
+	}
+	if s.MaxStale != "" {
+		all = append(all, "at most "+s.MaxStale+" stale")
+	}
+	if s.Rate > 0 {
+		all = append(all, fmt.Sprintf("%g requests a second", s.Rate))
+	}
+	if len(s.Addresses) > 0 {
+		all = append(all, "from "+strings.Join(s.Addresses, ", "))
+	}
+	return strings.Join(all, "; ")
+}
+
+type credentialsRotateCmd struct {
+	Name    string        `arg:"" help:"The credential's name."`
+	Overlap time.Duration `default:"24h" help:"How long the former secret is good; 0s: it ends at once."`
+	place
+}
+
+// Run has the server rotate it.
+func (c *credentialsRotateCmd) Run(ctx context.Context, p *process) error {
+	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+		var shown credentials.Shown
+		body := diagnostics.RotateCredential{Overlap: c.Overlap.String()}
+		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/rotate", body, &shown); err != nil {
+			return err
+		}
+		return printShown(p.stdout, shown)
+	})
+}
+
+type credentialsRevokeCmd struct {
+	Name string `arg:"" help:"The credential's name."`
+	place
+}
+
+// Run has the server revoke it.
+func (c *credentialsRevokeCmd) Run(ctx context.Context, p *process) error {
+	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/revoke", struct{}{}, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.stdout, "revoked %s\n", c.Name)
+		return err
+	})
+}

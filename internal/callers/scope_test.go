@@ -1,0 +1,99 @@
+package callers
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/spec"
+)
+
+// scoped is a book with one credential and a clock.
+func scoped(t *testing.T, now *time.Time, c Credential) *Book {
+	t.Helper()
+	c.Name, c.Source, c.User, c.Grant = "billing", "twilio", "SK1", understudy.Grant{Role: "support"}
+	b, err := New(Options{
+		Credentials: []Credential{c}, Now: func() time.Time { return *now },
+		Sources: []*spec.Source{{Name: "twilio", Spec: &spec.Spec{Auth: spec.Auth{Style: basic}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func from(address string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = address
+	r.SetBasicAuth("SK1", "a secret of some length")
+	return r
+}
+
+// A credential may come with the digest of its secret, from some addresses, and so often.
+func TestScopes(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	sum := sha256.Sum256([]byte("a secret of some length"))
+	b := scoped(t, &now, Credential{Digest: sum[:], Rate: 3, From: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("2001:db8::/32")}})
+	for address, want := range map[string]error{
+		"10.1.2.3:1": nil, "[::ffff:10.1.2.3]:1": nil, "[2001:db8::1]:1": nil, "192.0.2.1:1": understudy.ErrUnauthorized,
+		"[2001:db9::1]:1": understudy.ErrUnauthorized, "": understudy.ErrUnauthorized,
+	} {
+		now = now.Add(time.Minute)
+		for what, ask := range map[string]func(*http.Request) (understudy.Caller, error){
+			"a program": func(r *http.Request) (understudy.Caller, error) { return b.Caller(r, "twilio") }, "a person": b.Person,
+		} {
+			c, err := ask(from(address))
+			if !errors.Is(err, want) || errors.Is(err, understudy.ErrTooMany) || want == nil && c.Name != "billing" {
+				t.Errorf("%s from %q: %+v, %v", what, address, c, err)
+			}
+		}
+	}
+	now = now.Add(time.Minute)
+	through := 0
+	for range 30 { // in three seconds
+		now = now.Add(100 * time.Millisecond)
+		switch _, err := b.Caller(from("10.1.2.3:1"), "twilio"); {
+		case err == nil:
+			through++
+		case !errors.Is(err, understudy.ErrTooMany):
+			t.Fatal(err)
+		}
+	}
+	if through < 9 || through > 12 {
+		t.Errorf("%d requests went through in three seconds, of three a second", through)
+	}
+}
+
+// Requests at the same time are counted once each.
+func TestPaceAtOnce(t *testing.T) {
+	p, now := newPace(50), time.Now()
+	var wg sync.WaitGroup
+	var through atomic.Int64
+	for range 20 {
+		wg.Go(func() {
+			for range 20 {
+				if p.take(now) {
+					through.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := through.Load(); n != 50 {
+		t.Errorf("%d went through at once, of 50 a second", n)
+	}
+	if !(*pace)(nil).take(now) || newPace(0) != nil {
+		t.Error("no bound is one")
+	}
+	if slow := newPace(0.5); !slow.take(now) || slow.take(now.Add(time.Second)) || !slow.take(now.Add(2*time.Second)) {
+		t.Error("one in two seconds is another pace")
+	}
+}

@@ -1,0 +1,109 @@
+// Scope: what a credential may do, from the settings or made while the server runs.
+
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/internal/callers"
+	"understudy/internal/credentials"
+	"understudy/kit/suggest"
+)
+
+func (cred *credentialConfig) scope() credentials.Scope {
+	s := credentials.Scope{Source: cred.Source, Role: cred.Role, Allow: cred.Allow, Rate: cred.Rate, Addresses: cred.From}
+	if at := time.Time(cred.Expires); !at.IsZero() {
+		s.Expires = &at
+	}
+	if cred.MaxStale != nil {
+		s.MaxStale = cred.MaxStale.Std().String()
+	}
+	return s
+}
+
+// ScopeOf is a credential of a scope, without name, user and secret. The error says what
+// is wrong with the scope.
+func (c *Settings) ScopeOf(s credentials.Scope, by string) (one callers.Credential, err error) {
+	if _, ok := c.Sources[s.Source]; !ok {
+		return one, fmt.Errorf("source: %q is not configured%s", s.Source, suggest.Hint(s.Source, slices.Sorted(maps.Keys(c.Sources))))
+	}
+	if s.Role == "" {
+		return one, fmt.Errorf("role: every credential needs one")
+	}
+	if err := c.checkRole(s.Role); err != nil {
+		return one, fmt.Errorf("role: %w", err)
+	}
+	if s.Rate < 0 {
+		return one, fmt.Errorf("rate: %g is less than nothing", s.Rate)
+	}
+	one = callers.Credential{Source: s.Source, Rate: s.Rate, Grant: understudy.Grant{Role: s.Role, By: by}}
+	if s.Expires != nil {
+		one.Grant.Expires = *s.Expires
+	}
+	if s.MaxStale != "" {
+		d, err := time.ParseDuration(s.MaxStale)
+		if err != nil || d < 0 {
+			return one, fmt.Errorf("max_stale: %q is no duration; write 30s, 5m or 24h", s.MaxStale)
+		}
+		one.Grant.MaxStale = &d
+	}
+	for _, text := range s.Allow {
+		allow, err := parseAllow(text)
+		if err != nil {
+			return one, fmt.Errorf("allow: %w", err)
+		}
+		one.Grant.Allow = append(one.Grant.Allow, allow)
+	}
+	for _, text := range s.Addresses {
+		block, err := netip.ParsePrefix(text)
+		if err != nil {
+			return one, fmt.Errorf("addresses: %q is no block of addresses, such as 10.0.0.0/8 or 192.0.2.7/32", text)
+		}
+		one.From = append(one.From, block.Masked())
+	}
+	return one, nil
+}
+
+// CheckMade refuses a credential that cannot be made beside the settings.
+func (c *Settings) CheckMade(name string, s credentials.Scope) error {
+	if err := credentials.CheckName(name); err != nil {
+		return err
+	}
+	if c.taken(name) {
+		return fmt.Errorf("%w: name: the settings have a credential %s", understudy.ErrInvalid, name)
+	}
+	if _, err := c.ScopeOf(s, ""); err != nil {
+		return fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
+	}
+	return nil
+}
+
+// Made are the credentials that were made, as far as the settings have room for them:
+// skipped says which have none, and why.
+func (c *Settings) Made(all []credentials.Credential) (out []callers.Credential, skipped []string) {
+	for _, made := range all {
+		one, err := c.ScopeOf(made.Scope, "credentials")
+		if c.taken(made.Name) {
+			err = fmt.Errorf("the settings have one of that name")
+		}
+		if err != nil {
+			skipped = append(skipped, made.Name+": "+err.Error())
+			continue
+		}
+		one.Name = made.Name
+		for _, s := range made.Secrets {
+			one.User, one.Digest = s.User, s.Digest
+			secret := one
+			if s.Until != nil && (secret.Grant.Expires.IsZero() || s.Until.Before(secret.Grant.Expires)) {
+				secret.Grant.Expires = *s.Until
+			}
+			out = append(out, secret)
+		}
+	}
+	return out, skipped
+}

@@ -1,0 +1,223 @@
+// Credentials: those that were made while the server ran.
+
+// Package credentials makes, rotates and revokes credentials of programs. It keeps no
+// secret, only a digest of each.
+package credentials
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// Bounds.
+const (
+	maxMade     = 1000
+	maxName     = 64 // bytes
+	maxOverlap  = 30 * 24 * time.Hour
+	secretBytes = 24 // of a secret: 192 bits
+)
+
+// noteStart begins the names of the notes that credentials are kept in.
+const noteStart = "credential/"
+
+// Notes keep small values under names; store.DB does.
+type Notes interface {
+	Notes(ctx context.Context, prefix string) (map[string][]byte, error)
+	SetNote(ctx context.Context, name string, value []byte) error
+}
+
+// Scope is what a credential may do, as it is written in the settings and by people.
+type Scope struct {
+	Source    string     `json:"source"`
+	Role      string     `json:"role"`
+	Allow     []string   `json:"allow,omitempty"`     // "POST /path/*/x.json"
+	MaxStale  string     `json:"max_stale,omitempty"` // a Go duration; "": the mirror's
+	Expires   *time.Time `json:"expires,omitempty"`   // nil: never
+	Rate      float64    `json:"rate,omitempty"`      // requests a second; 0: no bound
+	Addresses []string   `json:"addresses,omitempty"` // blocks it may come from; none: all
+}
+
+// Credential is one that was made.
+type Credential struct {
+	Name string `json:"name"`
+	Scope
+	Made    time.Time `json:"made"`
+	Secrets []Secret  `json:"secrets"` // that open it, the newest first
+}
+
+// Secret is a user and the digest of a secret.
+type Secret struct {
+	User   string     `json:"user"`
+	Digest []byte     `json:"digest,omitempty"` // SHA-256; the secret is random
+	Made   time.Time  `json:"made"`
+	Until  *time.Time `json:"until,omitempty"` // nil: as long as the credential
+}
+
+// Shown is a credential with its secret, which nothing can show again.
+type Shown struct {
+	Name   string `json:"name"`
+	User   string `json:"user"`
+	Secret string `json:"secret"`
+}
+
+// Form is how users and secrets of a source begin, so that they look as the provider's
+// own do.
+type Form func(source string) (user, secret string)
+
+// Book is all of them. Each change is in the store when its method returns. Safe for
+// concurrent use.
+type Book struct {
+	notes Notes
+	now   func() time.Time
+	form  Form
+
+	mu  sync.Mutex
+	all map[string]*Credential
+}
+
+// Open reads the credentials of a store.
+func Open(ctx context.Context, notes Notes, form Form, now func() time.Time) (*Book, error) {
+	kept, err := notes.Notes(ctx, noteStart)
+	if err != nil {
+		return nil, err
+	}
+	b := &Book{notes: notes, now: now, form: form, all: map[string]*Credential{}}
+	for name, value := range kept {
+		var c Credential
+		if err := json.Unmarshal(value, &c); err != nil || noteStart+c.Name != name {
+			return nil, fmt.Errorf("credentials: the note %s is no credential", understudy.Clip(name))
+		}
+		b.all[c.Name] = &c
+	}
+	return b, nil
+}
+
+// All are copies of the credentials, by name.
+func (b *Book) All() []Credential {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []Credential
+	for _, c := range b.all {
+		one := *c
+		one.Secrets = slices.Clone(c.Secrets)
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(x, y Credential) int { return cmp.Compare(x.Name, y.Name) })
+	return all
+}
+
+// CheckName refuses a name that logs and commands cannot hold.
+func CheckName(name string) error {
+	odd := strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
+	})
+	if name == "" || len(name) > maxName || odd {
+		return fmt.Errorf("%w: name: %q: want 1 to %d letters, digits, or any of ._-@", understudy.ErrInvalid, understudy.Clip(name), maxName)
+	}
+	return nil
+}
+
+// Make makes a credential; the caller has checked name and scope. Errors: ErrInvalid:
+// there is one of that name, or too many; ErrNotStored.
+func (b *Book) Make(ctx context.Context, name string, s Scope) (Shown, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.all[name] != nil:
+		return Shown{}, fmt.Errorf("credentials: %w: there is one called %s; rotate or revoke it", understudy.ErrInvalid, name)
+	case len(b.all) >= maxMade:
+		return Shown{}, fmt.Errorf("credentials: %w: there are %d; revoke some", understudy.ErrInvalid, maxMade)
+	}
+	c := &Credential{Name: name, Scope: s, Made: b.now()}
+	shown := b.add(c)
+	return shown, b.save(ctx, c)
+}
+
+// Rotate gives a credential another secret. The former ones open it for overlap more.
+// Errors: ErrNotFound; ErrInvalid: the overlap is too long; ErrNotStored.
+func (b *Book) Rotate(ctx context.Context, name string, overlap time.Duration) (Shown, error) {
+	if overlap < 0 || overlap > maxOverlap {
+		return Shown{}, fmt.Errorf("credentials: %w: an overlap lasts 0s to %s", understudy.ErrInvalid, maxOverlap)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	former, err := b.find(name)
+	if err != nil {
+		return Shown{}, err
+	}
+	c, now := *former, b.now()
+	c.Secrets = nil
+	until := now.Add(overlap)
+	for _, s := range former.Secrets {
+		if s.Until == nil || s.Until.After(until) {
+			s.Until = &until
+		}
+		if s.Until.After(now) {
+			c.Secrets = append(c.Secrets, s)
+		}
+	}
+	shown := b.add(&c)
+	return shown, b.save(ctx, &c)
+}
+
+// Revoke removes a credential. Errors: ErrNotFound; ErrNotStored: it is still there.
+func (b *Book) Revoke(ctx context.Context, name string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, err := b.find(name); err != nil {
+		return err
+	}
+	if err := b.notes.SetNote(ctx, noteStart+name, nil); err != nil {
+		return err
+	}
+	delete(b.all, name)
+	return nil
+}
+
+func (b *Book) find(name string) (*Credential, error) {
+	c := b.all[name]
+	if c == nil {
+		return nil, fmt.Errorf("credentials: %w: no credential was made as %q; one of the settings is changed there", understudy.ErrNotFound,
+			understudy.Clip(name))
+	}
+	return c, nil
+}
+
+// add gives a credential a new secret.
+func (b *Book) add(c *Credential) Shown {
+	user, secret := b.form(c.Source)
+	user, secret = user+random(16), secret+random(secretBytes)
+	sum := sha256.Sum256([]byte(secret))
+	c.Secrets = append([]Secret{{User: user, Digest: sum[:], Made: b.now()}}, c.Secrets...)
+	return Shown{Name: c.Name, User: user, Secret: secret}
+}
+
+func random(n int) string {
+	raw := make([]byte, n)
+	_, _ = rand.Read(raw) // it never fails
+	return hex.EncodeToString(raw)
+}
+
+// save writes a credential, and keeps it when it is written.
+func (b *Book) save(ctx context.Context, c *Credential) error {
+	value, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := b.notes.SetNote(ctx, noteStart+c.Name, value); err != nil {
+		return err
+	}
+	b.all[c.Name] = c
+	return nil
+}

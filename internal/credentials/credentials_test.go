@@ -1,0 +1,161 @@
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+func form(source string) (user, secret string) {
+	if source == "hub" {
+		return "", "ghp_"
+	}
+	return "SK", ""
+}
+
+func TestBook(t *testing.T) {
+	db := storetest.Open(t, store.Options{})
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	b, err := Open(t.Context(), db, form, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := Scope{Source: "twilio", Role: "support", Rate: 2}
+	first, err := b.Make(t.Context(), "billing", scope)
+	if err != nil || !strings.HasPrefix(first.User, "SK") || len(first.User) != 34 || len(first.Secret) != 48 {
+		t.Fatalf("made: %+v, %v", first, err)
+	}
+	token, err := b.Make(t.Context(), "hub", Scope{Source: "hub", Role: "support"})
+	if err != nil || !strings.HasPrefix(token.Secret, "ghp_") {
+		t.Errorf("a token: %+v, %v", token, err)
+	}
+	if _, err := b.Make(t.Context(), "billing", scope); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("made twice: %v", err)
+	}
+	now = now.Add(time.Minute)
+	second, err := b.Rotate(t.Context(), "billing", time.Hour)
+	if err != nil || second.Secret == first.Secret || second.User == first.User {
+		t.Fatalf("rotated: %+v, %v", second, err)
+	}
+	again, err := Open(t.Context(), db, form, clock) // after a restart
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []*Book{b, again} {
+		c := of.All()[0]
+		if c.Name != "billing" || c.Rate != 2 || len(c.Secrets) != 2 {
+			t.Fatalf("%+v", c)
+		}
+		for i, secret := range []string{second.Secret, first.Secret} {
+			if sum := sha256.Sum256([]byte(secret)); !bytes.Equal(c.Secrets[i].Digest, sum[:]) {
+				t.Errorf("the digest of secret %d is another", i)
+			}
+		}
+		if c.Secrets[0].Until != nil || !c.Secrets[1].Until.Equal(now.Add(time.Hour)) {
+			t.Errorf("the ends are %v, %v", c.Secrets[0].Until, c.Secrets[1].Until)
+		}
+	}
+	now = now.Add(2 * time.Hour)
+	if _, err = b.Rotate(t.Context(), "billing", 0); err != nil || len(b.All()[0].Secrets) != 1 {
+		t.Errorf("rotated without an overlap: %v, %d secrets", err, len(b.All()[0].Secrets))
+	}
+	for _, overlap := range []time.Duration{-1, maxOverlap + 1} {
+		if _, err := b.Rotate(t.Context(), "billing", overlap); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("an overlap of %v: %v", overlap, err)
+		}
+	}
+	if err := b.Revoke(t.Context(), "billing"); err != nil || len(b.All()) != 1 {
+		t.Errorf("revoked: %v, %d are left", err, len(b.All()))
+	}
+	for _, err := range []error{b.Revoke(t.Context(), "billing"), errOf(b.Rotate(t.Context(), "billing", 0))} {
+		if !errors.Is(err, understudy.ErrNotFound) {
+			t.Errorf("one that is gone: %v", err)
+		}
+	}
+	kept, err := db.Notes(t.Context(), noteStart)
+	if err != nil || len(kept) != 1 {
+		t.Errorf("%d notes, %v", len(kept), err)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
+// broken refuses to keep notes.
+type broken struct{ of map[string][]byte }
+
+func (b broken) Notes(context.Context, string) (map[string][]byte, error) { return b.of, nil }
+func (b broken) SetNote(context.Context, string, []byte) error            { return understudy.ErrNotStored }
+
+// What is not in the store did not happen.
+func TestBookThatCannotBeKept(t *testing.T) {
+	value, err := json.Marshal(Credential{Name: "billing", Secrets: []Secret{{User: "SK1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Open(t.Context(), broken{map[string][]byte{"credential/billing": value}}, form, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"make": errOf(b.Make(t.Context(), "x", Scope{})), "rotate": errOf(b.Rotate(t.Context(), "billing", 0)),
+		"revoke": b.Revoke(t.Context(), "billing"),
+	} {
+		if !errors.Is(err, understudy.ErrNotStored) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if all := b.All(); len(all) != 1 || len(all[0].Secrets) != 1 || all[0].Secrets[0].User != "SK1" {
+		t.Errorf("%+v", all)
+	}
+	for name, value := range map[string]string{"credential/x": "{}", "credential/y": `{"name":"z"}`, "credential/z": "no"} {
+		if _, err := Open(t.Context(), broken{map[string][]byte{name: []byte(value)}}, form, time.Now); err == nil {
+			t.Errorf("%s with %s is read", name, value)
+		}
+	}
+}
+
+// Of many who make one of a name at once, one does.
+func TestMadeOnce(t *testing.T) {
+	b, err := Open(t.Context(), storetest.Open(t, store.Options{}), form, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	made := 0
+	for range 20 {
+		wg.Go(func() {
+			if _, err := b.Make(t.Context(), "billing", Scope{Source: "twilio", Role: "support"}); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				made++
+			}
+		})
+	}
+	wg.Wait()
+	if made != 1 {
+		t.Errorf("%d were made", made)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"billing": true, "a.b_c-d@E9": true, "": false, "a b": false, "a/b": false, "ä": false,
+		strings.Repeat("x", maxName+1): false, "a\n": false,
+	} {
+		if err := CheckName(name); (err == nil) != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

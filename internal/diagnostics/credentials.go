@@ -1,0 +1,95 @@
+// Credentials: made, rotated and revoked by commands.
+
+package diagnostics
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"understudy"
+	"understudy/internal/credentials"
+	"understudy/kit/jsonhttp"
+)
+
+// Credentials makes them; the application does. What a method has done is in force
+// when it returns. Errors are those of credentials.Book.
+type Credentials interface {
+	All() []credentials.Credential
+	Make(ctx context.Context, name string, s credentials.Scope) (credentials.Shown, error)
+	Rotate(ctx context.Context, name string, overlap time.Duration) (credentials.Shown, error)
+	Revoke(ctx context.Context, name string) error
+}
+
+// MakeCredential is the body of POST /-/credentials.
+type MakeCredential struct {
+	Name string `json:"name"`
+	credentials.Scope
+}
+
+// RotateCredential is the body of POST /-/credentials/{name}/rotate.
+type RotateCredential struct {
+	Overlap string `json:"overlap"` // how long the former secret is good, a Go duration
+}
+
+// CredentialList is the answer of GET /-/credentials.
+type CredentialList struct {
+	Credentials []credentials.Credential `json:"credentials"`
+}
+
+// maxCredential bounds the body of a command, in bytes.
+const maxCredential = 64 << 10
+
+// listCredentials answers with those that were made, without what could open them.
+func (d *Diagnostics) listCredentials(_ *http.Request) (any, error) {
+	list := CredentialList{Credentials: d.o.Credentials.All()}
+	for _, c := range list.Credentials {
+		for i := range c.Secrets {
+			c.Secrets[i].Digest = nil
+		}
+	}
+	return list, nil
+}
+
+func (d *Diagnostics) makeCredential(r *http.Request) (any, error) {
+	var m MakeCredential
+	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
+		return nil, errors.Join(understudy.ErrInvalid, err)
+	}
+	return d.o.Credentials.Make(r.Context(), m.Name, m.Scope)
+}
+
+func (d *Diagnostics) rotateCredential(r *http.Request) (any, error) {
+	var m RotateCredential
+	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
+		return nil, errors.Join(understudy.ErrInvalid, err)
+	}
+	overlap, err := time.ParseDuration(m.Overlap)
+	if err != nil {
+		return nil, errors.Join(understudy.ErrInvalid, err)
+	}
+	return d.o.Credentials.Rotate(r.Context(), r.PathValue("name"), overlap)
+}
+
+func (d *Diagnostics) revokeCredential(r *http.Request) (any, error) {
+	return struct{}{}, d.o.Credentials.Revoke(r.Context(), r.PathValue("name"))
+}
+
+// command answers a request with the folder's token by what f returns.
+func (d *Diagnostics) command(f func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !d.ours(w, r) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
+		defer cancel()
+		answer, err := f(r.WithContext(ctx))
+		if err != nil {
+			jsonhttp.Error(w, understudy.OwnStatus(err), err.Error())
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		jsonhttp.Write(w, http.StatusOK, answer)
+	}
+}
