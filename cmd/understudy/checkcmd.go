@@ -1,4 +1,4 @@
-// The check command: reads settings, specs and roles, starts nothing.
+// The check and explain commands: they read settings, specs and roles, and start nothing.
 
 package main
 
@@ -25,15 +25,11 @@ type checkCmd struct {
 
 // Run prints what the settings mean, or what is wrong with them.
 func (c *checkCmd) Run(ctx context.Context, p *process) error {
-	cfg, err := config.Read(c.Config, p.env)
+	cfg, sources, gate, err := readPolicy(c.Config, p)
 	if err != nil {
 		return err
 	}
 	folder := filepath.Dir(c.Config)
-	sources, err := cfg.ReadSources(folder)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Config, err)
-	}
 	specs := map[string]*spec.Spec{}
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
@@ -60,11 +56,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}); err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	roles, rows := cfg.Policy()
-	gate, err := access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Config, err)
-	}
+	_, rows := cfg.Policy()
 	for _, hook := range cfg.Webhooks {
 		if err := checkHook(ctx, hook, gate, specs[hook.Source], folder); err != nil {
 			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, err)
@@ -107,6 +99,58 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}
 	_, err = fmt.Fprintf(p.stdout, "%s%d credentials, %d roles; viewer on %s; data in %s\n", signIn, len(cfg.Credentials), len(cfg.Roles),
 		cfg.Viewer.Listen, cfg.Data)
+	return err
+}
+
+// readPolicy reads settings, specs and roles.
+func readPolicy(path string, p *process) (cfg *config.Settings, sources []*spec.Source, gate *access.Gate, err error) {
+	if cfg, err = config.Read(path, p.env); err != nil {
+		return nil, nil, nil, err
+	}
+	if sources, err = cfg.ReadSources(filepath.Dir(path)); err == nil {
+		specs := map[string]*spec.Spec{}
+		for _, src := range sources {
+			specs[src.Name] = src.Spec
+		}
+		roles, rows := cfg.Policy()
+		gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return cfg, sources, gate, err
+}
+
+type explainCmd struct {
+	Role   string `arg:"" help:"A role of the settings, or all."`
+	What   string `arg:"" name:"source/kind" help:"A source and a kind of its records."`
+	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file."`
+}
+
+// Run prints what a role sees of each field, and which line of the settings says so.
+func (c *explainCmd) Run(p *process) error {
+	_, _, gate, err := readPolicy(c.Config, p)
+	if err != nil {
+		return err
+	}
+	source, kind, _ := strings.Cut(c.What, "/")
+	shown, err := gate.Explain(c.Role, source, kind)
+	if err != nil {
+		return usageError{err}
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FIELD\tCLASS\tSHOWN\tBY")
+	for _, s := range shown {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Field, s.Class, s, s.Line)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, line := range gate.Words(c.Role, source) {
+		if of, what, _ := strings.Cut(line, ": "); of == kind {
+			_, err = fmt.Fprintf(p.stdout, "records: %s\n", what)
+		}
+	}
 	return err
 }
 

@@ -37,6 +37,7 @@ type commands struct {
 	Serve       serveCmd       `cmd:"" help:"Stand in for the configured APIs."`
 	Slowapi     slowapiCmd     `cmd:"" name:"slowapi" help:"Run the simulated slow API alone."`
 	Check       checkCmd       `cmd:"" help:"Check the settings file and print what it means."`
+	Explain     explainCmd     `cmd:"" help:"Say what a role sees of a kind, and by which line of the settings."`
 	Store       storeCmd       `cmd:"" help:"Look at the database of a data folder."`
 	Purge       purgeCmd       `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`
 	Tail        tailCmd        `cmd:"" help:"Follow what comes, changes and goes."`

@@ -115,31 +115,55 @@ func ancestors(name string, yield func(string) bool) {
 	}
 }
 
-// field returns the level of one field of a kind. The most specific rule decides,
+// decision is a level and the line of the rules that decided it, for people.
+type decision struct {
+	level Level
+	line  string
+}
+
+// least is the decision that shows less; of equals the first.
+func least(a, b decision) decision {
+	if b.level < a.level {
+		return b
+	}
+	return a
+}
+
+// rule is the decision of a subject that the rules name.
+func (r rules) rule(subject string) decision {
+	return decision{r[subject], fmt.Sprintf("%q: %s", subject, r[subject])}
+}
+
+// field decides on one field of a kind. The most specific rule decides,
 // and the fields it is derived from limit it. A field that no rule names is also
 // limited by the fields it gives information about.
-func (r rules) field(k *spec.Kind, name string) Level {
+func (r rules) field(k *spec.Kind, name string) decision {
 	return r.bounded(k, name, len(k.Fields))
 }
 
 // bounded is field with a maximum length for a chain of derived fields. A longer
 // chain is a cycle, and the level is Hide.
-func (r rules) bounded(k *spec.Kind, name string, chain int) Level {
+func (r rules) bounded(k *spec.Kind, name string, chain int) decision {
 	if chain < 0 {
-		return Hide
+		return decision{Hide, "it is derived from itself"}
 	}
-	level := r.own(k, name)
+	v := r.own(k, name)
+	limit := func(by, how string) {
+		of := r.bounded(k, by, chain-1)
+		of.line = how + " " + by + ", " + of.line
+		v = least(v, of)
+	}
 	ancestors(name, func(outer string) bool {
 		f := k.Field(outer)
 		if f != nil && f.From != "" {
-			level = min(level, r.bounded(k, f.From, chain-1))
+			limit(f.From, "derived from")
 		}
 		if f != nil && f.Tells != "" && !r.names(k, name) {
-			level = min(level, r.bounded(k, f.Tells, chain-1))
+			limit(f.Tells, "tells of")
 		}
-		return level > Hide
+		return v.level > Hide
 	})
-	return level
+	return v
 }
 
 // names reports whether a rule names a field, or an object it lies in.
@@ -151,12 +175,12 @@ func (r rules) names(k *spec.Kind, field string) (named bool) {
 	return named
 }
 
-// own returns a field's level by the rules alone. The first match counts: a rule
+// own decides on a field by the rules alone. The first match counts: a rule
 // for the field or for the nearest object it lies in; the stricter rule of its
 // class and its kind; "*"; Hide. If a field has no class, or the rules do not
 // name its class, the class of the object it lies in counts.
-func (r rules) own(k *spec.Kind, name string) Level {
-	level, named, class, secret := Hide, false, "", false
+func (r rules) own(k *spec.Kind, name string) decision {
+	v, named, class, secret := decision{}, false, "", false
 	ancestors(name, func(outer string) bool {
 		if f := k.Field(outer); f != nil {
 			secret = secret || f.Class == spec.ClassSecret
@@ -164,37 +188,44 @@ func (r rules) own(k *spec.Kind, name string) Level {
 				class = f.Class
 			}
 		}
-		if l, ok := r[k.Name+"."+outer]; ok && !named {
-			level, named = l, true
+		if subject := k.Name + "." + outer; !named {
+			if _, named = r[subject]; named {
+				v = r.rule(subject)
+			}
 		}
 		return true
 	})
 	switch {
-	case secret || k.Field(name) == nil:
-		return Hide
+	case secret:
+		return decision{Hide, "secrets are shown to nobody"}
+	case k.Field(name) == nil:
+		return decision{Hide, "the spec does not name it"}
 	case named:
-		return level
+		return v
 	}
 	return r.general(k.Name, class)
 }
 
-// general returns the level of a field that no rule names. URLs may contain phone
+// general decides on a field that no rule names. URLs may contain phone
 // numbers, so a URL that no rule names is not shown more fully than a phone number.
-func (r rules) general(kind, class string) Level {
-	byKind, kindRule := r[kind]
-	byClass, classRule := r[class]
+func (r rules) general(kind, class string) decision {
+	_, kindRule := r[kind]
+	_, classRule := r[class]
+	_, all := r[Everything]
 	if class == spec.ClassURL && !classRule {
-		return min(r.general(kind, ""), r.general(kind, spec.ClassPhone))
+		return least(r.general(kind, ""), r.general(kind, spec.ClassPhone))
 	}
 	switch {
 	case class != "" && classRule && kindRule:
-		return min(byClass, byKind)
+		return least(r.rule(class), r.rule(kind))
 	case class != "" && classRule:
-		return byClass
+		return r.rule(class)
 	case kindRule:
-		return byKind
+		return r.rule(kind)
+	case all:
+		return r.rule(Everything)
 	}
-	return r[Everything]
+	return decision{Hide, "no line names it"}
 }
 
 // clip keeps foreign text in an error short.

@@ -91,7 +91,7 @@ func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 		media: map[string]Level{}, lists: map[*spec.Paging]*node{},
 	}
 	for _, f := range k.Fields {
-		level := r.field(k, f.Name)
+		level := r.field(k, f.Name).level
 		if f.Type == spec.TypeMedia {
 			p.media[f.Name] = level
 			continue
