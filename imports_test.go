@@ -96,7 +96,7 @@ var imports = map[string]string{
 	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/page internal/viewer/plan kit/cycle " +
 		"kit/jsonspan kit/limiter request spec",
 	"internal/viewer/page": ". internal/access internal/export internal/query internal/signin internal/viewer/plan kit/accesslog " +
-		"kit/charset kit/header kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
+		"kit/charset kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/people": ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
 	"internal/viewer/plan":   ". spec",
 	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +

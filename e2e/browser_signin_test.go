@@ -78,8 +78,8 @@ func TestBrowserSignIn(t *testing.T) {
 	b.calm("sessions")
 
 	other := openTab(t, house.URL("viewer"))
-	other.open("/")
-	other.signIn("anna", annas)
+	other.open("/twilio/calls")
+	other.signIn("anna", annas) // and leaves the list open
 	b.open("/-/sessions")
 	b.follow(chromedp.Click(chromedp.CSS(`button[aria-label^="End the session"]`)))
 	if said := eval[string](b, `document.querySelector(".notice.good").innerText`); said != "The session has ended." {
@@ -89,6 +89,15 @@ func TestBrowserSignIn(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll(".job").length`); n != 1 {
 		t.Errorf("after the end of one %d sessions are shown", n)
 	}
+	await(t, func() string {
+		if said := eval[string](other, liveText); !strings.Contains(said, "Your session has ended") {
+			return "the list that is open says " + said
+		}
+		return ""
+	})
+	other.mu.Lock()
+	other.complaints = nil // the console tells of the 401
+	other.mu.Unlock()
 	other.open("/twilio/calls")
 	if path := other.path(); !strings.HasPrefix(path, "/-/sign-in") {
 		t.Errorf("whose session was ended is at %s", path)

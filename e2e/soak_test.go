@@ -165,7 +165,10 @@ func (s *soak) storm(ctx context.Context, up string, chance *rand.Rand) (samples
 	defer tick.Stop()
 	for second := 0; ; second++ {
 		rules := rulesOf(chance)
-		if second%5 == 2 {
+		switch second % 5 {
+		case 0: // all is well, or a short run may fetch nothing
+			rules = `{"rules":[]}`
+		case 2:
 			rules = `{"rules":[{"status":502}]}`
 		}
 		control(s.t, up, "/-/faults", rules)

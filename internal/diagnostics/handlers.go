@@ -179,7 +179,7 @@ func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) (caller unde
 		jsonhttp.Error(w, status, err.Error())
 		return caller, false
 	case err != nil:
-		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+		jsonhttp.Challenge(w, r, "Understudy")
 		jsonhttp.Error(w, http.StatusUnauthorized, err.Error())
 		return caller, false
 	}

@@ -123,7 +123,7 @@ func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, errFull):
 		w.Header().Set("Retry-After", fullWait)
 	case code == http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+		jsonhttp.Challenge(w, r, "Understudy")
 	case code == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", fullWait)
 		if r.Context().Err() == nil {

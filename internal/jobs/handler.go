@@ -144,14 +144,14 @@ func show(j *understudy.Job) jobJSON {
 func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h.may(r); err != nil {
-			h.refuse(w, err)
+			h.refuse(w, r, err)
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), askTime)
 		defer cancel()
 		v, err := do(r.WithContext(ctx))
 		if err != nil {
-			h.refuse(w, err)
+			h.refuse(w, r, err)
 			return
 		}
 		jsonhttp.Write(w, http.StatusOK, v)
@@ -177,13 +177,13 @@ func (h *handler) may(r *http.Request) error {
 // errState is the ErrInvalid of a job in the wrong state.
 var errState = errors.New("the job's state does not allow it")
 
-func (h *handler) refuse(w http.ResponseWriter, err error) {
+func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := understudy.OwnStatus(err), err.Error()
 	switch {
 	case errors.Is(err, errState):
 		status = http.StatusConflict
 	case status == http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+		jsonhttp.Challenge(w, r, "Understudy")
 	case status == http.StatusServiceUnavailable:
 		h.o.Logger.Error("jobs: a request", "err", err)
 		text = "the store does not answer; the log tells why"

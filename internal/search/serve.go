@@ -275,7 +275,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &wrong):
 		p.Error, p.At, p.End, p.Character = wrong.Why, &wrong.At, &wrong.End, &wrong.Character
 	case code == http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+		jsonhttp.Challenge(w, r, "Understudy")
 	case code == http.StatusServiceUnavailable:
 		wait := busyWait
 		if errors.Is(err, errExports) || errors.Is(err, errOwnExports) {

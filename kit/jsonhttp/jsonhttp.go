@@ -66,6 +66,17 @@ func Read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	return nil
 }
 
+// Challenge says on a 401 that a credential is asked for, by HTTP Basic. A script of a
+// page gets a scheme that browsers do not know: for Basic they would ask their reader
+// (Fetch Metadata Request Headers, 2.2).
+func Challenge(w http.ResponseWriter, r *http.Request, realm string) {
+	scheme := "Basic"
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" && mode != "navigate" {
+		scheme = "Session"
+	}
+	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`%s realm=%q, charset="UTF-8"`, scheme, realm))
+}
+
 // Local reports whether a request came from the machine it came to: from a
 // loopback address, or from the very address it was sent to, by the server's
 // http.LocalAddrContextKey.

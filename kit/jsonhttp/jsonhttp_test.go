@@ -103,3 +103,18 @@ func TestBears(t *testing.T) {
 		}
 	}
 }
+
+// A script's request is not asked for a credential by Basic: the browser would ask its reader.
+func TestChallenge(t *testing.T) {
+	for mode, want := range map[string]string{
+		"": `Basic realm="ours", charset="UTF-8"`, "navigate": `Basic realm="ours", charset="UTF-8"`,
+		"cors": `Session realm="ours", charset="UTF-8"`, "same-origin": `Session realm="ours", charset="UTF-8"`,
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Sec-Fetch-Mode", mode)
+		Challenge(w, r, "ours")
+		if got := w.Header().Get("WWW-Authenticate"); got != want {
+			t.Errorf("mode %q: %s", mode, got)
+		}
+	}
+}

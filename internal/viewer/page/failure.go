@@ -18,6 +18,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
+	"understudy/kit/jsonhttp"
 	"understudy/kit/suggest"
 )
 
@@ -113,7 +114,7 @@ func (q *Exchange) Fail(err error) {
 	h := q.W.Header()
 	switch status {
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Basic realm="Understudy", charset="UTF-8"`)
+		jsonhttp.Challenge(q.W, q.R, "Understudy")
 	case http.StatusTooManyRequests:
 		h.Set("Retry-After", "2")
 	case http.StatusServiceUnavailable:

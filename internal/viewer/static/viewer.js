@@ -51,10 +51,17 @@ const live = document.querySelector("[data-feed]");
 if (live) {
   const came = new Set(), changed = new Set();
   let feed, last, timer;
+  const link = (text) => live.replaceChildren(Object.assign(document.createElement("a"), { href: location.pathname + location.search, textContent: text }));
   const say = () => {
     timer = 0;
     const words = [came.size && `${came.size} new`, changed.size && `${changed.size} changed`].filter(Boolean);
-    if (words.length) live.replaceChildren(Object.assign(document.createElement("a"), { href: location.pathname + location.search, textContent: "Show " + words.join(", ") }));
+    if (words.length) link("Show " + words.join(", "));
+  };
+  const now = async () => { // null: the session has ended, and the page leads to sign-in
+    const answer = await fetch(live.dataset.feed.replace("?", ".json?") + "&limit=1&after=now");
+    if (answer.status !== 401) return answer.json();
+    link("Your session has ended: sign in");
+    return null;
   };
   const take = (e) => {
     last = e.lastEventId;
@@ -67,12 +74,18 @@ if (live) {
     feed?.close();
     feed = null;
     if (document.hidden) return;
-    last ||= (await (await fetch(live.dataset.feed.replace("?", ".json?") + "&limit=1&after=now")).json()).next ?? "now";
+    if (!last) {
+      const at = await now();
+      if (!at) return;
+      last = at.next ?? "now";
+    }
     if (feed || document.hidden) return;
     feed = new EventSource(live.dataset.feed + "&after=" + encodeURIComponent(last));
     feed.onmessage = take;
     feed.onerror = () => { // closed is refused: full, or the place is another role's by now; begin anew in a while
-      if (feed?.readyState === 2) feed = last = null, setTimeout(start, 30000);
+      if (feed?.readyState !== 2) return;
+      feed = last = null;
+      now().then((at) => at && setTimeout(start, 30000), () => setTimeout(start, 30000));
     };
   };
   const start = () => listen().catch(() => { /* no feed, no count */ });
