@@ -88,21 +88,12 @@ func signIn(q *page.Exchange) error {
 	}
 	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
 	p := signInPage{Name: q.R.PostFormValue("name"), Back: page.LocalPath(q.R.PostFormValue("back"))}
-	err := q.V.People.SignIn(q.W, q.R, p.Name, q.R.PostFormValue("password"))
-	switch {
-	case err == nil:
-		accesslog.Of(q.Ctx).Caller = p.Name
-		q.GoBack(p.Back, "")
-		return nil
-	case errors.Is(err, understudy.ErrTooMany):
-		q.W.Header().Set("Retry-After", "2")
-		p.Wrong = page.Sentence(err)
-		return showSignIn(q, http.StatusTooManyRequests, p)
-	case errors.Is(err, understudy.ErrUnauthorized), errors.Is(err, understudy.ErrForbidden):
-		p.Wrong = page.Sentence(err)
-		return showSignIn(q, http.StatusForbidden, p)
+	if err := q.V.People.SignIn(q.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
+		return notSignedIn(q, p, err)
 	}
-	return err
+	accesslog.Of(q.Ctx).Caller = p.Name
+	q.GoBack(p.Back, "")
+	return nil
 }
 
 // toProvider sends a browser to the provider.
@@ -112,7 +103,7 @@ func toProvider(q *page.Exchange) error {
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
 	if err := q.V.People.Provider.Begin(q.W, q.R, back); err != nil {
-		return notSignedIn(q, back, err)
+		return notSignedIn(q, signInPage{Back: back}, err)
 	}
 	return nil
 }
@@ -124,7 +115,7 @@ func fromProvider(q *page.Exchange) error {
 	}
 	name, back, err := q.V.People.Finish(q.W, q.R)
 	if err != nil {
-		return notSignedIn(q, "/", err)
+		return notSignedIn(q, signInPage{Back: "/"}, err)
 	}
 	accesslog.Of(q.Ctx).Caller = name
 	q.GoBack(page.LocalPath(back), "")
@@ -133,15 +124,19 @@ func fromProvider(q *page.Exchange) error {
 
 // notSignedIn shows the page of sign-in again, with what was wrong. How a provider failed
 // stands in the log.
-func notSignedIn(q *page.Exchange, back string, err error) error {
+func notSignedIn(q *page.Exchange, p signInPage, err error) error {
+	p.Wrong = page.Sentence(err)
 	switch {
 	case errors.Is(err, signin.ErrProvider):
 		q.V.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
+		p.Wrong = "The provider does not answer as it should. Try again; the log of this server says what is wrong."
 		q.W.Header().Set("Retry-After", "10")
-		return showSignIn(q, http.StatusServiceUnavailable, signInPage{Back: back,
-			Wrong: "The provider does not answer as it should. Try again; the log of this server says what is wrong."})
+		return showSignIn(q, http.StatusServiceUnavailable, p)
+	case errors.Is(err, understudy.ErrTooMany):
+		q.W.Header().Set("Retry-After", "2")
+		return showSignIn(q, http.StatusTooManyRequests, p)
 	case errors.Is(err, understudy.ErrUnauthorized), errors.Is(err, understudy.ErrForbidden):
-		return showSignIn(q, http.StatusForbidden, signInPage{Back: back, Wrong: page.Sentence(err)})
+		return showSignIn(q, http.StatusForbidden, p)
 	}
 	return err
 }
