@@ -30,6 +30,9 @@ func (g *Grant) Live(now time.Time) bool {
 
 // Revoked reports whether the grant was revoked.
 func (g *Grant) Revoked() bool {
+	if g == nil {
+		return false
+	}
 	select {
 	case <-g.Over:
 		return true

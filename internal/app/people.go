@@ -65,16 +65,27 @@ func (h people) signIns(ctx context.Context, cfg *config.Settings) (s signIns, e
 		return s, err
 	}
 	provider, err := cfg.Provider(ctx, h.opts.Secrets)
-	if err != nil || users == nil && provider == nil {
+	if err != nil {
 		return s, err
+	}
+	if s.header != nil {
+		s.header.Taken = h.notMade(s.header.Taken)
+	}
+	if users == nil && provider == nil {
+		return s, nil
 	}
 	s.people = &signin.People{Sessions: h.sessions, Users: users, Provider: provider, Guesses: h.guesses,
 		Secure: strings.HasPrefix(cfg.Viewer.PublicURL, "https://")}
 	if provider != nil {
-		provider.Cookies = h.cookies
+		provider.Cookies, provider.Taken = h.cookies, h.notMade(provider.Taken)
 		provider.Callback = func() string { return h.publicViewer(cfg) + page.CallbackPath }
 	}
 	return s, nil
+}
+
+// notMade adds the names of credentials that were made to those no person may have.
+func (h people) notMade(taken func(string) bool) func(string) bool {
+	return func(name string) bool { return taken(name) || h.made.Has(name) }
 }
 
 // publicViewer is where browsers reach the viewer.

@@ -68,6 +68,13 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 // withMade is a policy with the credentials that were made, as they are now.
 func (h *App) withMade(p policy, cfg *config.Settings) (policy, error) {
 	made, skipped := cfg.Made(h.made.All())
+	made = slices.DeleteFunc(made, func(c callers.Credential) bool {
+		isUser := p.people != nil && p.people.Users != nil && p.people.Users.Has(c.Name)
+		if isUser {
+			skipped = append(skipped, c.Name+": a user is called that, too")
+		}
+		return isUser
+	})
 	for _, why := range skipped {
 		h.log.Warn("a credential that was made is not in force", "why", why)
 	}

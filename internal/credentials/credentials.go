@@ -128,6 +128,13 @@ func CheckName(name string) error {
 	return nil
 }
 
+// Has reports whether there is one of that name.
+func (b *Book) Has(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all[name] != nil
+}
+
 // Make makes a credential; the caller has checked name and scope. Errors: ErrInvalid:
 // there is one of that name, or too many; ErrNotStored.
 func (b *Book) Make(ctx context.Context, name string, s Scope) (Shown, error) {
