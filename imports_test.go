@@ -12,20 +12,23 @@ import (
 // new import is a new line here. Packages of kit import none.
 var imports = map[string]string{
 	".": "",
-	"cmd/understudy": ". follow internal/access internal/app internal/callers internal/config internal/crawl internal/credentials " +
-		"internal/datadir " +
+	"cmd/understudy": ". cmd/understudy/terminal follow internal/access internal/app internal/app/gctune internal/callers " +
+		"internal/config internal/crawl internal/credentials internal/datadir " +
 		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/store request spec",
+	"cmd/understudy/terminal":    "",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request spec",
 	"internal/access/accesstest": ". internal/access request spec",
-	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/credentials internal/datadir " +
-		"internal/diagnostics " +
+	"internal/app": ". internal/access internal/app/lookups internal/callers internal/config internal/crawl internal/credentials " +
+		"internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/frontend internal/jobs internal/proxy " +
 		"internal/query internal/search internal/signin internal/store internal/store/contents internal/store/erase " +
-		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch kit/jsonspan " +
+		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch " +
 		"kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
-	"internal/callers": ". kit/accesslog spec",
+	"internal/app/gctune":  "",
+	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
+	"internal/callers":     ". kit/accesslog spec",
 	"internal/config": ". internal/access internal/callers internal/credentials internal/feed internal/signin kit/suggest mirror " +
 		"mirror/shadow " +
 		"spec upstream",

@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/app"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
@@ -44,9 +45,9 @@ type refusal struct {
 
 // Error is what the server said, with carets below the part of a query.
 func (r *refusal) Error() string {
-	text := printable(r.Text)
+	text := terminal.Printable(r.Text)
 	if r.At != nil && r.End != nil && *r.At >= 0 && *r.At <= *r.End && *r.End <= len(r.query) && utf8.ValidString(r.query) {
-		text += "\n" + underlined(r.query, *r.At, *r.End)
+		text += "\n" + terminal.Underlined(r.query, *r.At, *r.End)
 	}
 	return text
 }

@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/diagnostics"
 	"understudy/internal/diagnostics/profile"
 )
@@ -77,7 +78,7 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 	}
-	return report.Print(p.stdout, printable)
+	return report.Print(p.stdout, terminal.Printable)
 }
 
 // report takes a profile, or reads a kept one.
@@ -144,7 +145,8 @@ func (c *profileCmd) save(ctx context.Context, s *admin, id string) error {
 // printProfiles lists what is kept.
 func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
 	if t := list.Taking; t != nil {
-		fmt.Fprintf(out, "being taken: %s for %s, until %s\n", printable(t.Kind), printable(t.By), t.Until.UTC().Format(time.RFC3339))
+		fmt.Fprintf(out, "being taken: %s for %s, until %s\n", terminal.Printable(t.Kind), terminal.Printable(t.By),
+			t.Until.UTC().Format(time.RFC3339))
 	}
 	if len(list.Kept) == 0 {
 		_, err := fmt.Fprintln(out, "none is kept yet; understudy profile allocs takes one")
@@ -153,7 +155,7 @@ func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join([]string{"ID", "KIND", "FROM", "TOOK", "FILE"}, "\t"))
 	for _, k := range list.Kept {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\n", printable(k.ID), printable(k.Kind), k.From.UTC().Format(time.RFC3339), k.Took,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\n", terminal.Printable(k.ID), terminal.Printable(k.Kind), k.From.UTC().Format(time.RFC3339), k.Took,
 			profile.Value("held", k.Bytes))
 	}
 	return w.Flush()

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/cmd/understudy/terminal"
 )
 
 type searchCmd struct {
@@ -136,7 +137,7 @@ const usualHits = 50
 // find prints hits until there are enough.
 func (c *searchCmd) find(ctx context.Context, s searching, values url.Values, p *process) error {
 	out := bufio.NewWriter(p.stdout)
-	terminal := isTerminal(p.stdout) && !c.JSON
+	onTerminal := terminal.Is(p.stdout) && !c.JSON
 	if c.Facets {
 		values.Set("facets", "true")
 	}
@@ -152,7 +153,7 @@ func (c *searchCmd) find(ctx context.Context, s searching, values url.Values, p 
 		}
 		var rows []hitRow
 		for _, raw := range a.Hits {
-			if !terminal {
+			if !onTerminal {
 				fmt.Fprintf(out, "%s\n", raw)
 				continue
 			}
@@ -162,7 +163,7 @@ func (c *searchCmd) find(ctx context.Context, s searching, values url.Values, p 
 			}
 			rows = append(rows, h.row(a.Columns[h.Source+"/"+h.Kind]))
 		}
-		printRows(out, rows, widthOf(p.stdout))
+		printRows(out, rows, terminal.Width(p.stdout))
 		if err := out.Flush(); err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func (s searching) export(ctx context.Context, values url.Values, out io.Writer)
 		return fmt.Errorf("the export was broken off: %w", err)
 	}
 	if end := resp.Trailer.Get("Understudy-Export"); !strings.HasPrefix(end, "complete") {
-		return fmt.Errorf("the export is not whole: %s; try again", printable(end))
+		return fmt.Errorf("the export is not whole: %s; try again", terminal.Printable(end))
 	}
 	return nil
 }

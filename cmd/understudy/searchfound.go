@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,9 +12,12 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"understudy"
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/query"
 )
 
@@ -37,15 +41,15 @@ func countText(n query.Count) string {
 // tell prints what is said beside the hits.
 func (a *findings) tell(w io.Writer) {
 	for _, note := range a.Notes {
-		fmt.Fprintln(w, "understudy:", printable(note))
+		fmt.Fprintln(w, "understudy:", terminal.Printable(note))
 	}
 	if a.Total != nil {
 		fmt.Fprintf(w, "%s found\n", countText(*a.Total))
 	}
 	for _, f := range a.Facets {
-		fmt.Fprintf(w, "%s:\n", printable(f.Name))
+		fmt.Fprintf(w, "%s:\n", terminal.Printable(f.Name))
 		for _, v := range f.Values {
-			fmt.Fprintf(w, "  %-30s %s\n", printable(v.Term), countText(v.Count))
+			fmt.Fprintf(w, "  %-30s %s\n", terminal.Printable(v.Term), countText(v.Count))
 		}
 	}
 }
@@ -109,7 +113,105 @@ func (s searching) list(ctx context.Context, out io.Writer) error {
 		if n.Shared {
 			shared = "yes"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(n.Name), printable(n.Owner), shared, printable(n.Query))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", terminal.Printable(n.Name), terminal.Printable(n.Owner), shared, terminal.Printable(n.Query))
 	}
 	return t.Flush()
+}
+
+// hitRow is a hit on a terminal.
+type hitRow struct{ at, kind, id, what string }
+
+// leastWhat is how much room, in columns, what a hit says must have beside its
+// name; where there is less it stands on a line of its own.
+const leastWhat, indent = 32, "    "
+
+// printRows writes rows in columns, each no wider than a terminal; width 0: as
+// wide as they are.
+func printRows(out io.Writer, rows []hitRow, width int) {
+	var at, kind, id int
+	for _, r := range rows {
+		at, kind, id = max(at, terminal.Columns(r.at)), max(kind, terminal.Columns(r.kind)), max(id, terminal.Columns(r.id))
+	}
+	room := width - (at + kind + id + 3*2)
+	for _, r := range rows {
+		name := terminal.Padded(r.at, at) + "  " + terminal.Padded(r.kind, kind) + "  "
+		switch {
+		case width == 0:
+			fmt.Fprintln(out, name+terminal.Padded(r.id, id)+"  "+r.what)
+		case room >= leastWhat:
+			fmt.Fprintln(out, name+terminal.Padded(r.id, id)+"  "+terminal.Fitted(r.what, room))
+		default:
+			lines := []string{name + r.id, r.what}
+			if terminal.Columns(lines[0]) > width { // an id that is cut short is none
+				lines = []string{strings.TrimRight(name, " "), r.id, r.what}
+			}
+			before := ""
+			for _, line := range lines {
+				if line != "" {
+					fmt.Fprintln(out, before+terminal.Fitted(line, width-len(before)))
+				}
+				before = indent
+			}
+		}
+	}
+}
+
+// row is a hit as a line of a table: when, what, and where the words were found
+// or else what it says.
+func (h *found) row(columns []string) hitRow {
+	row := hitRow{kind: terminal.Printable(h.Kind), id: terminal.Printable(h.ID)}
+	if h.Clock != 0 {
+		row.at = h.Clock.Time().Local().Format(time.DateTime)
+	}
+	if len(h.Snippets) > 0 {
+		s := h.Snippets[0]
+		row.what = marked(s.Text, s.Marks)
+		if s.Before {
+			row.what = "…" + row.what
+		}
+		if s.After {
+			row.what += "…"
+		}
+		row.what = terminal.Printable(s.Field) + ": " + row.what
+	} else {
+		var values map[string]json.RawMessage
+		_ = json.Unmarshal(h.Body, &values) // what is no object shows nothing
+		var parts []string
+		for _, name := range columns {
+			var text string
+			if raw := values[name]; json.Unmarshal(raw, &text) != nil && !bytes.Equal(raw, []byte("null")) {
+				text = string(raw)
+			}
+			if text != "" {
+				parts = append(parts, short(terminal.Printable(text)))
+			}
+		}
+		row.what = strings.Join(parts, "  ")
+	}
+	return row
+}
+
+// shortest is how long a value in a table is, in characters.
+const shortest = 80
+
+func short(text string) string {
+	if r := []rune(text); len(r) > shortest {
+		return string(r[:shortest]) + "…"
+	}
+	return text
+}
+
+// marked is a snippet with its words in bold.
+func marked(text string, marks [][2]int) string {
+	var b strings.Builder
+	at := 0
+	for _, m := range marks {
+		if m[0] < at || m[1] < m[0] || m[1] > len(text) {
+			continue
+		}
+		b.WriteString(terminal.Printable(text[at:m[0]]) + terminal.Bold + terminal.Printable(text[m[0]:m[1]]) + terminal.Plain)
+		at = m[1]
+	}
+	b.WriteString(terminal.Printable(text[at:]))
+	return b.String()
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy/internal/app"
+	"understudy/internal/app/gctune"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/frontend"
@@ -59,7 +60,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	printAnswering(p, time.Now())
 	h.PrintAddresses(p.stdout)
 	printReady(p.stdout)
-	return errors.Join(h.Serve(ctx, nil, []frontend.Task{app.TuneGC(p.env, cfg.MemoryLimit(os.ReadFile))}), dir.Close())
+	return errors.Join(h.Serve(ctx, nil, []frontend.Task{gctune.Task(p.env, cfg.MemoryLimit(os.ReadFile))}), dir.Close())
 }
 
 // settings are those of the file, or the demo's own, with the flags over them.
@@ -167,7 +168,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n",
 		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
 	printReady(p.stdout)
-	tasks := []frontend.Task{app.TuneGC(p.env, cfg.MemoryLimit(os.ReadFile))}
+	tasks := []frontend.Task{gctune.Task(p.env, cfg.MemoryLimit(os.ReadFile))}
 	if c.Compare {
 		// Tasks end after the ports. The comparison asks the ports, so it ends before them.
 		tasks = append(tasks, func(task context.Context) error {

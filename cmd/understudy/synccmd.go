@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/crawl"
 )
 
@@ -104,7 +105,7 @@ type show struct {
 }
 
 func newShow(w io.Writer) *show {
-	if !isTerminal(w) {
+	if !terminal.Is(w) {
 		return &show{}
 	}
 	return &show{w: w}

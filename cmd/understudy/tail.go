@@ -12,8 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
 
+	"understudy/cmd/understudy/terminal"
 	"understudy/follow"
 )
 
@@ -54,7 +54,7 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	}
 	var refused *follow.StatusError
 	if errors.As(err, &refused) {
-		refused.Text = printable(refused.Text)
+		refused.Text = terminal.Printable(refused.Text)
 		if refused.Status == http.StatusBadRequest {
 			return usageError{err}
 		}
@@ -71,7 +71,7 @@ func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, er
 	o = follow.Options{URL: server.url, User: server.user, Secret: server.secret, HTTP: server.client, Source: c.Source, Kinds: c.Kind,
 		Fields: c.Field, After: c.After}
 	o.Lost = func(err error, pause time.Duration) {
-		fmt.Fprintf(p.stderr, "understudy: %s; again in %v\n", printable(err.Error()), pause.Round(100*time.Millisecond))
+		fmt.Fprintf(p.stderr, "understudy: %s; again in %v\n", terminal.Printable(err.Error()), pause.Round(100*time.Millisecond))
 	}
 	if c.URL == "" {
 		o.Where = func(context.Context) (string, string, error) { // another port and token at every start
@@ -84,20 +84,10 @@ func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, er
 
 // plainLine is a line for people; columns stand under each other.
 func plainLine(w io.Writer, ch follow.Change) error {
-	line := fmt.Sprintf("%s  %-7s  %-20s  %-34s  %s", ch.At.Local().Format(time.DateTime), printable(ch.What), printable(ch.Kind),
-		printable(ch.ID), printable(strings.Join(ch.Fields, ", ")))
+	line := fmt.Sprintf("%s  %-7s  %-20s  %-34s  %s", ch.At.Local().Format(time.DateTime), terminal.Printable(ch.What),
+		terminal.Printable(ch.Kind), terminal.Printable(ch.ID), terminal.Printable(strings.Join(ch.Fields, ", ")))
 	_, err := fmt.Fprintln(w, strings.TrimRight(line, " "))
 	return err
-}
-
-// printable keeps what upstream wrote from steering a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }
 
 func jsonLine(w io.Writer, ch follow.Change) error { return json.NewEncoder(w).Encode(ch) }

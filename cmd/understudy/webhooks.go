@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"text/tabwriter"
+
 	"understudy/request"
 )
 

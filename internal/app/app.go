@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"understudy/internal/app/lookups"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/credentials"
@@ -67,7 +68,7 @@ type App struct {
 	opened
 	frontends
 	counts
-	lookups *lookups
+	lookups *lookups.Lookups
 	exports *exports
 	erasing erasing
 	closers []func() error
@@ -142,7 +143,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 		specs[src.Name] = src.Spec
 		h.recent[src.Name], h.noPlace[src.Name] = newRecent(), &atomic.Int64{}
 	}
-	h.lookups = newLookups(h.sources, h.log)
+	h.lookups = lookups.New(h.sources, h.log)
 	var p policy
 	if !b.Headless {
 		if p, err = h.policyOf(ctx, b.Settings, b); err != nil {
@@ -164,8 +165,8 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	if err := h.openMirror(ctx, b); err != nil {
 		return h, err
 	}
-	h.saved.Subscribe(func(_ context.Context, s request.PageSaved) error { h.lookups.saved(s.Page); return nil })
-	if err := h.lookups.open(ctx, h.db); err != nil {
+	h.saved.Subscribe(func(_ context.Context, s request.PageSaved) error { h.lookups.Saved(s.Page); return nil })
+	if err := h.lookups.Open(ctx, h.db); err != nil {
 		return h, err
 	}
 	if err := h.openWalker(); err != nil {
@@ -207,7 +208,7 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	if h.opts.Offline {
 		return errors.Join(frontend.Run(ctx, faces, []frontend.Task{h.jobs.Run}), h.close())
 	}
-	tasks := append([]frontend.Task{h.mirror.Run, h.jobs.Run, h.walker.Run, erasures{h}.eraseSoon, h.lookups.keepOwn, h.loadMedia,
+	tasks := append([]frontend.Task{h.mirror.Run, h.jobs.Run, h.walker.Run, erasures{h}.eraseSoon, h.lookups.Run, h.loadMedia,
 		h.profiles.Run}, more...)
 	if h.feed != nil {
 		tasks = append(tasks, h.feed.Run)

@@ -9,14 +9,15 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
-	"understudy/internal/store/intents"
 
 	"understudy"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
+	"understudy/internal/store/intents"
 	"understudy/internal/viewer/page"
 	"understudy/kit/accesslog"
 	"understudy/kit/dispatch"
@@ -34,11 +35,11 @@ func (h *App) openAccessLog(stderr io.Writer) error {
 	case "":
 		h.access = accesslog.New(stderr)
 	default:
-		f, err := openLogFile(path)
+		f, pipe, err := accesslog.OpenFile(path, time.Now)
 		if err != nil {
 			return fmt.Errorf("log.access: %w; name a file, a named pipe or a device", err)
 		}
-		if _, ok := f.(*pipeFile); ok {
+		if pipe {
 			h.log.Info("log.access is no file: lines are lost, and counted, while nobody reads it", "path", path)
 		}
 		h.closers = append(h.closers, f.Close)
@@ -48,6 +49,13 @@ func (h *App) openAccessLog(stderr io.Writer) error {
 		h.access.Known = knownID(h.sources)
 	}
 	return nil
+}
+
+// knownID reports texts that are ids of any source's records.
+func knownID(sources []*spec.Source) func(text string) bool {
+	return func(text string) bool {
+		return slices.ContainsFunc(sources, func(s *spec.Source) bool { return s.Spec.HasID(text) })
+	}
 }
 
 // openStore opens the database and lets every source claim its world: a folder

@@ -1,6 +1,6 @@
 // Tests of the collector's pace.
 
-package app
+package gctune
 
 import (
 	"context"
@@ -22,13 +22,13 @@ func TestPaceLeavesGOGCAlone(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := TuneGC(func(string) (string, bool) { return "1000", true }, 0)(ctx); err != nil {
+	if err := Task(func(string) (string, bool) { return "1000", true }, 0)(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := debug.SetGCPercent(1000); got != 1000 {
 		t.Errorf("the percent is %d though GOGC was set", got)
 	}
-	if err := TuneGC(noEnv, 0)(ctx); err != nil {
+	if err := Task(noEnv, 0)(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := debug.SetGCPercent(1000); got == 1000 {

@@ -1,38 +1,37 @@
 // Log file: where the access log is written; nothing there holds anybody up.
 
-package app
+package accesslog
 
 import (
 	"io"
 	"os"
-	"slices"
 	"syscall"
 	"time"
-
-	"understudy/spec"
 )
 
 // logWrite is how long one write to a pipe may take.
 const logWrite = time.Second
 
-// openLogFile opens the file of the access log, making it when it is missing. A
+// OpenFile opens the file of the access log, making it when it is missing. A
 // named pipe is opened for reading as well, so that this waits for no reader and
 // none that leaves ends the log; a device is opened without waiting for its line.
-// A socket is an error of the system.
-func openLogFile(path string) (io.WriteCloser, error) {
+// A socket is an error of the system. pipe is true for a pipe and a device: lines are
+// lost while nobody reads it.
+func OpenFile(path string, now func() time.Time) (f io.WriteCloser, pipe bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().IsRegular() {
-		return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		return f, false, err
 	}
 	mode := os.O_WRONLY
 	if info.Mode()&os.ModeNamedPipe != 0 {
 		mode = os.O_RDWR
 	}
-	f, err := os.OpenFile(path, mode|syscall.O_NONBLOCK, 0)
+	file, err := os.OpenFile(path, mode|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return &pipeFile{File: f}, nil
+	return &pipeFile{File: file, now: now}, true, nil
 }
 
 // pipeFile is a file that may take nothing for a while: a write ends after
@@ -40,12 +39,13 @@ func openLogFile(path string) (io.WriteCloser, error) {
 // ended before the next.
 type pipeFile struct {
 	*os.File
+	now  func() time.Time
 	part bool
 }
 
 // Write writes lines.
 func (f *pipeFile) Write(p []byte) (int, error) {
-	_ = f.SetWriteDeadline(time.Now().Add(logWrite)) // a device may know none
+	_ = f.SetWriteDeadline(f.now().Add(logWrite)) // a device may know none
 	if f.part {
 		if _, err := f.File.Write([]byte{'\n'}); err != nil {
 			return 0, err
@@ -55,11 +55,4 @@ func (f *pipeFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	f.part = n > 0 && p[n-1] != '\n'
 	return n, err
-}
-
-// knownID reports texts that are ids of any source's records.
-func knownID(sources []*spec.Source) func(text string) bool {
-	return func(text string) bool {
-		return slices.ContainsFunc(sources, func(s *spec.Source) bool { return s.Spec.HasID(text) })
-	}
 }

@@ -1,7 +1,7 @@
-// Lookups: what the gate looks up for row rules: the account's own numbers, and
-// the newest version of a record.
+// Lookups: own numbers in memory, records from the store.
 
-package app
+// Package lookups answers what row rules ask: which numbers are our own, and the newest version of a record.
+package lookups
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 	"understudy/spec"
 )
 
-// lookups answers the questions of row rules. The own numbers of every source are
+// Lookups answers the questions of row rules. The own numbers of every source are
 // in memory.
-type lookups struct {
+type Lookups struct {
 	sources []*spec.Source
 	db      *store.DB
 	log     *slog.Logger
@@ -34,17 +34,17 @@ const ownEvery = time.Minute
 // lookTime bounds one look into the store for a row rule.
 const lookTime = 5 * time.Second
 
-func newLookups(sources []*spec.Source, log *slog.Logger) *lookups {
-	l := &lookups{sources: sources, log: log, numbers: map[string]*atomic.Pointer[map[string]bool]{}, stale: make(chan struct{}, 1)}
+func New(sources []*spec.Source, log *slog.Logger) *Lookups {
+	l := &Lookups{sources: sources, log: log, numbers: map[string]*atomic.Pointer[map[string]bool]{}, stale: make(chan struct{}, 1)}
 	for _, src := range sources {
 		l.numbers[src.Name] = &atomic.Pointer[map[string]bool]{}
 	}
 	return l
 }
 
-// isOwn reports whether a number, as access.Number writes it, is one of the
+// IsOwn reports whether a number, as access.Number writes it, is one of the
 // account's own.
-func (l *lookups) isOwn(source, number string) bool {
+func (l *Lookups) IsOwn(source, number string) bool {
 	if set := l.numbers[source]; set != nil {
 		if all := set.Load(); all != nil {
 			return (*all)[number]
@@ -53,14 +53,14 @@ func (l *lookups) isOwn(source, number string) bool {
 	return false
 }
 
-// open reads the numbers from the store.
-func (l *lookups) open(ctx context.Context, db *store.DB) error {
+// Open reads the numbers from the store.
+func (l *Lookups) Open(ctx context.Context, db *store.DB) error {
 	l.db = db
 	return l.readOwn(ctx)
 }
 
-// saved notes a page that shows own numbers.
-func (l *lookups) saved(page *understudy.Page) {
+// Saved notes a page that shows own numbers.
+func (l *Lookups) Saved(page *understudy.Page) {
 	if k := l.kindOf(page.Key.Source, page.Kind); k != nil && k.Own != "" {
 		select {
 		case l.stale <- struct{}{}:
@@ -69,8 +69,8 @@ func (l *lookups) saved(page *understudy.Page) {
 	}
 }
 
-// keepOwn reads them again when they may have changed, until ctx ends.
-func (l *lookups) keepOwn(ctx context.Context) error {
+// Run reads them again when they may have changed, until ctx ends.
+func (l *Lookups) Run(ctx context.Context) error {
 	every := time.NewTicker(ownEvery)
 	defer every.Stop()
 	for {
@@ -87,7 +87,7 @@ func (l *lookups) keepOwn(ctx context.Context) error {
 }
 
 // readOwn reads the numbers of every source.
-func (l *lookups) readOwn(ctx context.Context) error {
+func (l *Lookups) readOwn(ctx context.Context) error {
 	for _, src := range l.sources {
 		all := map[string]bool{}
 		for _, k := range src.Spec.Kinds {
@@ -128,7 +128,7 @@ func fieldOf(body []byte, name string) string {
 }
 
 // kindOf is a kind of a source, nil when there is none of the name.
-func (l *lookups) kindOf(source, kind string) *spec.Kind {
+func (l *Lookups) kindOf(source, kind string) *spec.Kind {
 	for _, src := range l.sources {
 		if src.Name == source {
 			return src.Spec.Kind(kind)
@@ -155,10 +155,10 @@ func shapesOf(k *spec.Kind) (all []string) {
 	return all
 }
 
-// newest is the version of a record that upstream showed last, in whichever
+// Newest is the version of a record that upstream showed last, in whichever
 // shape; nil when none is held, it is gone, or the store cannot be read: what
 // cannot be looked up is found by no caller.
-func (l *lookups) newest(source, kind, id string) *understudy.Record {
+func (l *Lookups) Newest(source, kind, id string) *understudy.Record {
 	k := l.kindOf(source, kind)
 	if k == nil || l.db == nil {
 		return nil
@@ -184,9 +184,9 @@ func (l *lookups) newest(source, kind, id string) *understudy.Record {
 // that is gone.
 const pastOf = 8
 
-// last is newest, or the last version of a record that is gone.
-func (l *lookups) last(source, kind, id string) *understudy.Record {
-	if rec := l.newest(source, kind, id); rec != nil || l.db == nil {
+// Last is Newest, or the last version of a record that is gone.
+func (l *Lookups) Last(source, kind, id string) *understudy.Record {
+	if rec := l.Newest(source, kind, id); rec != nil || l.db == nil {
 		return rec
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)

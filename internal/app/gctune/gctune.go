@@ -1,21 +1,20 @@
-// Wall: how much memory the process may take, and what follows from it.
+// The garbage collector's targets: a soft limit of memory, and room for garbage.
 
-package app
+// Package gctune sets the garbage collector's targets from the memory limit and the live heap.
+package gctune
 
 import (
 	"context"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
-
-	"understudy/internal/frontend"
 )
 
-// setWall makes the collector work harder near the wall. It is soft: nothing
+// setLimit makes the collector work harder near the limit. It is soft: nothing
 // fails when it is passed. An operator who sets GOMEMLIMIT knows better.
-func setWall(wall int64, env func(string) (string, bool)) {
-	if _, set := env("GOMEMLIMIT"); !set && wall > 0 {
-		debug.SetMemoryLimit(wall)
+func setLimit(limit int64, env func(string) (string, bool)) {
+	if _, set := env("GOMEMLIMIT"); !set && limit > 0 {
+		debug.SetMemoryLimit(limit)
 	}
 }
 
@@ -30,11 +29,11 @@ const (
 	maxPercent  = 400
 )
 
-// TuneGC sets the collector's target once a second until ctx ends. An operator
+// Task sets the collector's target once a second until ctx ends. An operator
 // who sets GOGC knows better and is left alone.
-func TuneGC(env func(string) (string, bool), wall int64) frontend.Task {
+func Task(env func(string) (string, bool), limit int64) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		setWall(wall, env)
+		setLimit(limit, env)
 		if _, set := env("GOGC"); set {
 			<-ctx.Done()
 			return nil
