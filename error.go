@@ -43,6 +43,9 @@ var (
 	ErrIndexing = errors.New("the index is being built")
 	// ErrNotStored: the answer is good but could not be saved; the text says why.
 	ErrNotStored = errors.New("not stored")
+	// ErrNotAudited: the answer may only be given once the audit log has it, and the log
+	// cannot be written.
+	ErrNotAudited = errors.New("not audited")
 	// ErrLost: the worker no longer has the lease of a job. Nothing more of that run is
 	// kept.
 	ErrLost = errors.New("the lease is lost")
@@ -67,6 +70,7 @@ var statuses = []struct {
 	{ErrNotFound, http.StatusNotFound},
 	{ErrUnavailable, http.StatusServiceUnavailable},
 	{ErrInvalid, http.StatusBadRequest},
+	{ErrNotAudited, http.StatusServiceUnavailable},
 	{ErrClosed, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 	{context.Canceled, http.StatusServiceUnavailable},

@@ -122,6 +122,21 @@ func (q *Exchange) hurry() (end func()) {
 	return func() { endSoon(); endLate() }
 }
 
+// Audit lists what the caller does, before the answer goes out. Its error ends the exchange.
+func Audit(q *Exchange, e understudy.AuditEntry) error {
+	if q.V.Audit == nil {
+		return nil
+	}
+	e.Caller, e.Request = q.Caller, accesslog.Of(q.Ctx).ID
+	if q.Source != nil && e.Source == "" {
+		e.Source = q.Source.Name
+	}
+	if q.Kind != nil && e.Kind == "" {
+		e.Kind = q.Kind.Name
+	}
+	return q.V.Audit.Audit(q.Ctx, e)
+}
+
 // streams reports whether the answer may be sent in pieces: it is a page, and of a
 // page all of it.
 func streams(r *http.Request) bool { return r.Method == http.MethodGet && formOf(r.URL.Path) == "" }

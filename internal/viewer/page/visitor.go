@@ -47,10 +47,11 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	People  *signin.People  // they sign in; nil: nobody does
-	Cookies *signin.Cookies // keep what a form has done for the page that follows; nil: new ones
-	History History         // what was seen of records; nil: no timeline
-	Jobs    Jobs            // promised work; nil: no page of it
+	People  *signin.People     // they sign in; nil: nobody does
+	Cookies *signin.Cookies    // keep what a form has done for the page that follows; nil: new ones
+	Audit   understudy.Auditor // keeps what callers do; nil: nothing is kept
+	History History            // what was seen of records; nil: no timeline
+	Jobs    Jobs               // promised work; nil: no page of it
 	// Feed is the address of the feed of changes, "/-/feed"; with it a list's
 	// newest page says how many records came since. "": it does not.
 	Feed   string

@@ -210,6 +210,9 @@ func endSession(q *page.Exchange) error {
 	if id == q.V.People.Here(q.R) {
 		return signOut(q)
 	}
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSignIn, What: "session end"}); err != nil {
+		return err
+	}
 	if err := q.V.People.Sessions.End(q.Ctx, id, q.Caller.Name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return err
 	}

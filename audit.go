@@ -1,0 +1,52 @@
+// Audit: what a caller did, as the audit log lists it.
+
+package understudy
+
+import (
+	"context"
+	"time"
+)
+
+// Action is a class of what callers do. The settings say by role which classes are listed.
+type Action string
+
+// The actions.
+const (
+	ActionList       Action = "list"       // looked at a list of records, a number or a conversation
+	ActionRecord     Action = "record"     // looked at a record, or at versions of it
+	ActionSearch     Action = "search"     // searched, or summed up what a search finds
+	ActionPlay       Action = "play"       // got the content of a record
+	ActionExport     Action = "export"     // took rows away
+	ActionSend       Action = "send"       // made or changed something upstream
+	ActionDelete     Action = "delete"     // removed something, upstream or here
+	ActionNote       Action = "note"       // wrote a note on a record, or marked it
+	ActionSignIn     Action = "sign-in"    // signed in or out, or was refused
+	ActionAdminister Action = "administer" // changed how the server works: credentials, jobs, webhooks, watches
+)
+
+// Actions are all of them, in the order in which the documents list them.
+var Actions = []Action{
+	ActionList, ActionRecord, ActionSearch, ActionPlay, ActionExport, ActionSend, ActionDelete, ActionNote, ActionSignIn, ActionAdminister,
+}
+
+// AuditEntry is one thing that a caller did. Values of records stand in Values alone: the
+// log keeps them as keyed hashes.
+type AuditEntry struct {
+	At           time.Time // zero: now
+	Caller       Caller    // one that has a source is a program
+	Action       Action
+	What         string // a short text of ours: "credentials make billing"; never a value of a record
+	Source, Kind string
+	IDs          []string // of records
+	Rows         int      // that were shown
+	Values       []string // searched words, filtered numbers
+	Request      string   // the id of the HTTP request
+	Status       int      // of the answer; 0: it was given
+}
+
+// Auditor keeps audit entries; package audit fills it.
+type Auditor interface {
+	// Audit returns nil when the entry is durable, or when the settings say that it is not
+	// listed. On an error the answer must not be given: it is ErrNotAudited.
+	Audit(ctx context.Context, e AuditEntry) error
+}
