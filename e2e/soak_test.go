@@ -228,12 +228,12 @@ func (s *soak) client(ctx context.Context, stop context.CancelFunc, chance *rand
 			i %= 40 // most ask for what most ask for
 		}
 		k, head, end := &s.truths[i], requests[i], "\r\n"
-		switch chance.IntN(200) {
-		case 0:
+		switch n := chance.IntN(200); {
+		case n == 0:
 			end = "Cache-Control: no-cache\r\n\r\n"
-		case 1:
+		case n == 1:
 			end = "Prefer: wait=1\r\n\r\n"
-		case 2:
+		case n < 8: // some in every second, so that a second of faults refuses some
 			k = s.unasked(1 + chance.IntN(1e7))
 			head, end = request(k.path), "Prefer: wait=1\r\n\r\n"
 		}
