@@ -136,6 +136,12 @@ func findProbe(body []byte, v jsonspan.Value, prefix string) (place string) {
 	return place
 }
 
+// ErrorCode returns the numeric code in the body of an error of a source's upstream,
+// 0 when there is none of plausible size. Every caller that gets the error may know it.
+func (g *Gate) ErrorCode(source string, body []byte) int {
+	return g.views.errors[g.specs[source]].read(body)
+}
+
 // read returns the numeric code in an error body from upstream, or 0 if the body
 // has no code of plausible size. Nothing else of the body may be repeated.
 func (e errorShape) read(body []byte) int {

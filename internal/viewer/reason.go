@@ -19,15 +19,16 @@ func (q *record) reason(p *detailPage, row access.Row) {
 		return
 	}
 	code := row.Field(f.Name).Text
+	why := q.Source.Reason(code)
 	p.Reason = plan.UpperFirst(plan.TitleOf(f)) + " " + code
 	if stem, ok := strings.CutSuffix(f.Name, "code"); ok {
 		if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
 			p.Reason += ": " + strings.TrimSuffix(words.Text, ".")
-			p.Docs = q.Source.CodeDocs(code)
+			p.Docs = why.Docs
 			return
 		}
 	}
-	p.Meaning, p.Docs = q.Source.Spec.Errors.Meanings[code], q.Source.CodeDocs(code)
+	p.Meaning, p.Docs = why.Meaning, why.Docs
 }
 
 // codeField is the field that says why a record failed: a code of the API, or

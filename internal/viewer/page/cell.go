@@ -107,7 +107,8 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	case plan.Prose:
 		out.Prose = true
 	case plan.ErrorCode:
-		out.Note, out.Href, out.Hint = s.Kind.Source.Spec.Errors.Meanings[raw], s.Kind.Source.CodeDocs(raw), ""
+		why := s.Kind.Source.Reason(raw)
+		out.Note, out.Href, out.Hint = why.Meaning, why.Docs, ""
 	default:
 		if href := s.recordLink(c, row, raw); href != "" {
 			out.Href = href

@@ -30,7 +30,9 @@ type Problem struct {
 	Href  string   // where to go; "" = home
 	Link  string   // the text of that link
 	Wrong *Pointer // the place in what was asked, when there is one
-	Kind  error
+	// Reason is upstream's error code and its meaning; nil: upstream gave none.
+	Reason *plan.Reason
+	Kind   error
 }
 
 // Error is the title and the hint in one line.
@@ -124,7 +126,11 @@ func (q *Exchange) Fail(err error) {
 		q.V.Logger.ErrorContext(q.Ctx, "viewer: request failed", "path", q.R.URL.Path, "error", err)
 	}
 	if q.Data != "" {
-		body, _ := json.Marshal(map[string]any{"status": status, "message": f.Title, "hint": f.Hint, "known": f.Known})
+		said := map[string]any{"status": status, "message": f.Title, "hint": f.Hint, "known": f.Known}
+		if r := f.Reason; r != nil {
+			said["code"], said["meaning"], said["docs"] = r.Code, r.Meaning, r.Docs
+		}
+		body, _ := json.Marshal(said)
 		q.send(status, "application/json", append(body, '\n'))
 		return
 	}
@@ -171,7 +177,8 @@ func (q failureView) explain(status int, err error) Problem {
 	case http.StatusMethodNotAllowed:
 		return Problem{Title: "This page can only be read", Hint: "Ask for it with GET. Programs change records through the drop-in address."}
 	case http.StatusServiceUnavailable:
-		return Problem{Title: q.outageTitle(), Hint: "Nothing of this page is held, so there is nothing older to show."}
+		return Problem{Title: q.outageTitle(), Hint: "Nothing of this page is held, so there is nothing older to show.",
+			Reason: ReasonOf(q.Exchange, err)}
 	}
 	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. " +
 		"Trying again may help; if it does not, show the log to whoever runs this server."}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"understudy"
@@ -147,6 +148,9 @@ func (q *Exchange) Missing(r Reading) string {
 	var up *understudy.UpstreamError
 	switch {
 	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status != http.StatusOK:
+		if why := reasonIn(q, r.View.Body); why != nil {
+			return fmt.Sprintf("%s refused this (%d): %s.", title, r.Answer.Page.Status, why)
+		}
 		return fmt.Sprintf("%s refused this (%d).", title, r.Answer.Page.Status)
 	case r.Err == nil:
 		return ""
@@ -215,16 +219,61 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 
 // Refused is upstream's own refusal as a page: its words say what was wrong.
 func Refused(q *Exchange, body []byte) error {
-	p := &Problem{
-		Title: q.Source.Spec.Title + fmt.Sprintf(" refused this (%d)", q.Answer.Page.Status),
-		Hint:  upstreamWords(body), Kind: understudy.ErrInvalid,
-	}
+	p := refusal(q, q.Answer.Page.Status, body)
 	if q.Answer.Page.Status == http.StatusNotFound || q.Answer.Page.Status == http.StatusGone {
 		p.Kind = understudy.ErrNotFound
 		p.Href, p.Link = q.Kind.Href, "See all "+q.Kind.Title
 		p.Title = "There is no such " + q.Kind.One
 	}
 	return p
+}
+
+// refusal is what upstream's refusal tells a person. The body is as the caller sees it.
+func refusal(q *Exchange, status int, body []byte) *Problem {
+	return &Problem{
+		Title: q.Source.Spec.Title + fmt.Sprintf(" refused this (%d)", status),
+		Hint:  upstreamWords(body), Reason: reasonIn(q, body), Kind: understudy.ErrInvalid,
+	}
+}
+
+// RefusedWrite is upstream's answer to a write as an error for people: its words, its
+// error code with the meaning and the page about it (see ReasonOf). nil: upstream did it.
+func RefusedWrite(q *Exchange, answer *understudy.Page) error {
+	if answer.Status < http.StatusMultipleChoices {
+		return nil
+	}
+	view, err := q.Gate.View(q.Caller, answer)
+	if err != nil {
+		return err
+	}
+	return refusal(q, answer.Status, view.Body)
+}
+
+// ReasonOf is upstream's error code that an error tells of, and its meaning: of a
+// Problem, or of an answer that could not be used. nil: it tells of none.
+func ReasonOf(q *Exchange, err error) *plan.Reason {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p.Reason
+	}
+	var up *understudy.UpstreamError
+	if !errors.As(err, &up) || up.Page == nil || q.Source == nil {
+		return nil
+	}
+	view, err := q.Gate.View(q.Caller, up.Page)
+	if err != nil {
+		return nil
+	}
+	return reasonIn(q, view.Body)
+}
+
+// reasonIn is the error code in the body of an error; nil: there is none.
+func reasonIn(q *Exchange, body []byte) *plan.Reason {
+	code := q.Gate.ErrorCode(q.Source.Name, body)
+	if code == 0 {
+		return nil
+	}
+	return q.Source.Reason(strconv.Itoa(code))
 }
 
 // NoSuch says that there is no such record: it was never seen, or it is hidden

@@ -272,13 +272,3 @@ func (in *Instance) Params() []string {
 	}
 	return known
 }
-
-// CodeDocs is upstream's page about an error code, "" when the text is no code or
-// the spec has no such page.
-func (s *Source) CodeDocs(text string) string {
-	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) ||
-		!strings.HasPrefix(s.ErrorDocs, "https://") {
-		return ""
-	}
-	return strings.ReplaceAll(s.ErrorDocs, "{code}", text)
-}
