@@ -20,6 +20,7 @@ var imports = map[string]string{
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request spec",
 	"internal/access/accesstest": ". internal/access request spec",
+	"internal/access/seen":       ". internal/access",
 	"internal/app": ". internal/access internal/app/lookups internal/callers internal/config internal/crawl internal/credentials " +
 		"internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/frontend internal/jobs internal/proxy " +
@@ -94,8 +95,8 @@ var imports = map[string]string{
 		"internal/store/records internal/store/sqlite internal/store/terms internal/store/words",
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
-	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/people " +
-		"internal/viewer/plan kit/accesslog kit/httprange request spec",
+	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/list internal/viewer/page " +
+		"internal/viewer/people internal/viewer/plan kit/accesslog kit/httprange request spec",
 	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/page internal/viewer/plan kit/cycle " +
 		"kit/jsonspan kit/limiter request spec",
 	"internal/viewer/page": ". internal/access internal/export internal/query internal/signin internal/viewer/plan kit/accesslog " +

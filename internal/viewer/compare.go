@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access/seen"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
@@ -96,7 +97,7 @@ func (q past) compare(t *spec.Target, c comparison) error {
 	case err != nil:
 		return err
 	}
-	past, err := q.readPast(q.Ctx, t.ID, mostVersions)
+	past, err := q.readPast(q.Ctx, t.ID, seen.Most)
 	if err != nil {
 		return err
 	}
@@ -114,9 +115,9 @@ func (q past) compare(t *spec.Target, c comparison) error {
 	p.Swapped = link(compareParam(moments[1], moments[0]))
 	p.Before = comparedVersion{page.Say(moments[0], q.Start, q.Zone, true), q.Moment(before.From), link(page.AsOf{At: moments[0]}.Param()...)}
 	p.After = comparedVersion{page.Say(moments[1], q.Start, q.Zone, true), q.Moment(after.From), link(page.AsOf{At: moments[1]}.Param()...)}
-	for _, d := range differences(before, after) {
+	for _, d := range seen.Differences(before, after) {
 		pair := *after
-		pair.before = before
+		pair.Before = before
 		if f := q.fieldChange(s, &pair, d); f.Changed {
 			p.Changed = append(p.Changed, f)
 		} else {
@@ -128,15 +129,15 @@ func (q past) compare(t *spec.Target, c comparison) error {
 
 // pick finds the versions that stood at both moments, in a shape that was seen
 // by then: one in which they differ, the page's own before any other.
-func (q past) pick(p recordPast, t *spec.Target, moments []time.Time) (before, after *seenVersion, err error) {
+func (q past) pick(p seen.Past, t *spec.Target, moments []time.Time) (before, after *seen.Version, err error) {
 	missing := moments[0]
 	why := "It had not been seen yet, or the text of that time is not kept."
-	for _, shape := range p.shapes(t.Shape()) {
-		a, goneA := p.at(moments[0], shape)
-		b, goneB := p.at(moments[1], shape)
+	for _, shape := range p.Shapes(t.Shape()) {
+		a, goneA := p.At(moments[0], shape)
+		b, goneB := p.At(moments[1], shape)
 		switch {
 		case a != nil && a.Kept && b != nil && b.Kept:
-			if len(changed(a, b)) > 0 {
+			if len(seen.Changed(a, b)) > 0 {
 				return a, b, nil
 			}
 			if before == nil {

@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/access/seen"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
@@ -18,9 +19,8 @@ import (
 
 // The bounds of a timeline.
 const (
-	fewVersions  = 20  // shown at first
-	mostVersions = 500 // shown at most
-	fewFields    = 8   // changed fields shown of one version
+	fewVersions = 20 // shown at first
+	fewFields   = 8  // changed fields shown of one version
 )
 
 // ownVersions is how many versions the timeline of a page shows.
@@ -72,9 +72,9 @@ func readVersions(params understudy.Query) (int, error) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > mostVersions {
+	if err != nil || n < 1 || n > seen.Most {
 		return 0, page.BadRequest("“"+page.Clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+
-			strconv.Itoa(mostVersions)+".", nil)
+			strconv.Itoa(seen.Most)+".", nil)
 	}
 	return n, nil
 }
@@ -82,7 +82,7 @@ func readVersions(params understudy.Query) (int, error) {
 // timelineOf begins to read a record's past; the part shows nothing when nothing
 // is kept of it.
 func (q past) timelineOf(t *spec.Target, id string, limit int, s *page.CellContext) *page.Part {
-	var p recordPast
+	var p seen.Past
 	read := q.Begin("timeline", q.V.Glance, func(ctx context.Context) (err error) {
 		p, err = q.readPast(ctx, id, limit)
 		return err
@@ -100,36 +100,36 @@ func (q past) timelineOf(t *spec.Target, id string, limit int, s *page.CellConte
 }
 
 // madePast is what a timeline is made of.
-func (q past) madePast(t *spec.Target, p recordPast, s *page.CellContext, err error) []any {
-	all := []any{err != nil, s.Own, p.more, p.bound}
+func (q past) madePast(t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
+	all := []any{err != nil, s.Own, p.More, p.Bound}
 	if sg := q.shown(p, t.Shape()); sg != nil {
 		all = append(all, sg.From)
 	}
-	body := func(sg *seenVersion) any {
+	body := func(sg *seen.Version) any {
 		if sg == nil || !sg.Kept {
 			return nil
 		}
-		return sg.row.Raw()
+		return sg.Row.Raw()
 	}
-	for _, sg := range p.versions {
-		all = append(all, sg.From, sg.Shape, sg.Number, sg.Gone, sg.Kept, sg.first, sg.back, sg.before != nil, body(sg), body(sg.before))
-		if sg.before != nil {
-			all = append(all, sg.before.From)
+	for _, sg := range p.Versions {
+		all = append(all, sg.From, sg.Shape, sg.Number, sg.Gone, sg.Kept, sg.First, sg.Back, sg.Before != nil, body(sg), body(sg.Before))
+		if sg.Before != nil {
+			all = append(all, sg.Before.From)
 		}
 	}
 	return all
 }
 
 // timeline is nil when nothing is kept of the record's past.
-func (q past) timeline(t *spec.Target, p recordPast, limit int, s *page.CellContext) *timeline {
-	if len(p.versions) == 0 {
+func (q past) timeline(t *spec.Target, p seen.Past, limit int, s *page.CellContext) *timeline {
+	if len(p.Versions) == 0 {
 		return nil
 	}
 	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
 	vars := q.Source.Given(t, t.Instance.ID)
 	out := &timeline{}
 	shown := q.shown(p, t.Shape())
-	for i, sg := range p.versions {
+	for i, sg := range p.Versions {
 		e := q.entry(s, sg, t.Shape())
 		e.Shown = sg == shown
 		switch {
@@ -139,16 +139,16 @@ func (q past) timeline(t *spec.Target, p recordPast, limit int, s *page.CellCont
 		default:
 			e.Then, e.ThenIs = here+plan.WithQuery(append(slices.Clone(vars), page.AsOf{At: sg.From}.Param()...)), "As it was"
 		}
-		if sg.Kept && sg.before != nil && sg.before.Kept {
-			e.Compare = here + plan.WithQuery(append(slices.Clone(vars), compareParam(sg.before.From, sg.From)))
+		if sg.Kept && sg.Before != nil && sg.Before.Kept {
+			e.Compare = here + plan.WithQuery(append(slices.Clone(vars), compareParam(sg.Before.From, sg.From)))
 		}
 		out.Entries = append(out.Entries, e)
 	}
 	switch {
-	case p.bound:
-		out.Bound = mostVersions
-	case p.more:
-		next := understudy.Param{Name: ownVersions, Value: strconv.Itoa(min(limit*5, mostVersions))}
+	case p.Bound:
+		out.Bound = seen.Most
+	case p.More:
+		next := understudy.Param{Name: ownVersions, Value: strconv.Itoa(min(limit*5, seen.Most))}
 		out.Older = q.AsOf.Keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
@@ -157,12 +157,12 @@ func (q past) timeline(t *spec.Target, p recordPast, limit int, s *page.CellCont
 }
 
 // shown is the version the page is about.
-func (q past) shown(p recordPast, shape string) *seenVersion {
+func (q past) shown(p seen.Past, shape string) *seen.Version {
 	at := q.AsOf.At
 	if at.IsZero() {
 		at = q.Start
 	}
-	s, _ := p.at(at, shape)
+	s, _ := p.At(at, shape)
 	return s
 }
 
@@ -171,7 +171,7 @@ func compareParam(a, b time.Time) understudy.Param {
 }
 
 // entry says what happened at a version.
-func (q past) entry(s *page.CellContext, sg *seenVersion, shape string) entry {
+func (q past) entry(s *page.CellContext, sg *seen.Version, shape string) entry {
 	e := entry{When: page.Say(sg.From, q.Start, q.Zone, true), Lost: !sg.Gone && !sg.Kept}
 	if !sg.Gone && sg.Shape != shape {
 		e.Form = q.Kind.FormOf(sg.Shape)
@@ -182,19 +182,19 @@ func (q past) entry(s *page.CellContext, sg *seenVersion, shape string) entry {
 	switch {
 	case sg.Gone:
 		e.Word, e.Tone = "Gone", "bad"
-	case sg.back:
+	case sg.Back:
 		e.Word, e.Tone = "Came back", "good"
-	case sg.first:
+	case sg.First:
 		e.Word, e.Tone = "First seen", "good"
-	case sg.before == nil:
+	case sg.Before == nil:
 		e.Word = "Seen"
 	default:
 		e.Word = "Changed"
 	}
-	if sg.before == nil || !sg.before.Kept || !sg.Kept {
+	if sg.Before == nil || !sg.Before.Kept || !sg.Kept {
 		return e
 	}
-	all := changed(sg.before, sg)
+	all := seen.Changed(sg.Before, sg)
 	for _, d := range all[:min(len(all), fewFields)] {
 		e.Fields = append(e.Fields, q.fieldChange(s, sg, d))
 	}
@@ -203,16 +203,16 @@ func (q past) entry(s *page.CellContext, sg *seenVersion, shape string) entry {
 }
 
 // fieldChange draws one field of a version and the one before.
-func (q past) fieldChange(s *page.CellContext, after *seenVersion, d difference) fieldChange {
-	label, before := q.drawValue(s, after.before, d.before, d.name)
-	_, later := q.drawValue(s, after, d.after, d.name)
-	return fieldChange{Label: label, Before: before, After: later, Changed: !d.same()}
+func (q past) fieldChange(s *page.CellContext, after *seen.Version, d seen.Difference) fieldChange {
+	label, before := q.drawValue(s, after.Before, d.Before, d.Name)
+	_, later := q.drawValue(s, after, d.After, d.Name)
+	return fieldChange{Label: label, Before: before, After: later, Changed: !d.Same()}
 }
 
 // drawValue draws a value of a version: as its column does, else as text.
-func (q past) drawValue(s *page.CellContext, of *seenVersion, v access.Value, name string) (label string, c page.Cell) {
+func (q past) drawValue(s *page.CellContext, of *seen.Version, v access.Value, name string) (label string, c page.Cell) {
 	if col := q.Kind.ByField[name]; col != nil && of != nil && of.Kept {
-		c = s.Cell(col, of.row, true)
+		c = s.Cell(col, of.Row, true)
 		return col.Heading, c
 	}
 	c = page.Cell{Text: page.ClipTo(v.Text, page.Clipped), Prose: true}
@@ -224,8 +224,8 @@ func (q past) drawValue(s *page.CellContext, of *seenVersion, v access.Value, na
 
 // picks are the versions of the page's shape that can be compared: the page's
 // own with the one before at first.
-func (t *timeline) picks(q *page.Exchange, p recordPast, shape string) {
-	for _, s := range p.versions {
+func (t *timeline) picks(q *page.Exchange, p seen.Past, shape string) {
+	for _, s := range p.Versions {
 		if s.Kept && s.Shape == shape {
 			t.Picks = append(t.Picks, page.Option{Value: page.WriteMoment(s.From), Text: page.Say(s.From, q.Start, q.Zone, true).Text})
 		}
