@@ -60,6 +60,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	fs.BoolVar(&o.Quick, "quick", false, "smoke every part in seconds; writes no results unless -results is given")
 	fs.DurationVar(&o.Reader, "reader", 10*time.Minute, "how long the part reader reads")
 	fs.StringVar(&o.Results, "results", "results", "folder of the results; empty prints only")
+	fs.StringVar(&o.Drawings, "drawings", "../docs", "folder of the drawings; empty draws none")
 	fs.StringVar(&o.Profile, "profile", "", "keep the CPU profiles of the parts cpu and warm in this folder")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -75,7 +76,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if o.Quick && !given(fs, "results") {
-		o.Results = ""
+		o.Results, o.Drawings = "", ""
 	}
 	if o.Bin, err = filepath.Abs(o.Bin); err != nil {
 		return err

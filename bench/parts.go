@@ -53,6 +53,7 @@ var parts = []rig.Part{
 	{Name: "texts", About: "queries and ids as text, beside net/url and encoding/base64", Run: texts.Measure},
 	{Name: "onlinestat", About: "numbers summarised as they come", Run: onlinestat.Measure},
 	{Name: "wal", About: "durable entries in a log, beside bbolt, SQLite and tidwall/wal", Run: wal.Measure},
+	{Name: "buffers", About: "an article's write-ahead log, with and without a buffer", Run: wal.Article},
 	{Name: "events", About: "telling four subscribers in the process", Run: events.Measure},
 	{Name: "feed", About: "from a change to a thousand subscribers, one of them slow", Run: feed.Measure},
 	{Name: "reader", About: "one reader a second on the newest page, through refreshes and a fault", Run: reader.Measure},

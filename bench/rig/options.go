@@ -10,12 +10,13 @@ import (
 
 // Options are the flags every part sees.
 type Options struct {
-	Bin     string        // the understudy binary
-	Quick   bool          // a smoke of every part: the figures mean nothing
-	Reader  time.Duration // how long the reader of the newest page reads
-	Results string        // folder of the results; "" = print only
-	Profile string        // folder of the CPU profiles; "" = not kept
-	Command string        // what was typed, for the results
+	Bin      string        // the understudy binary
+	Quick    bool          // a smoke of every part: the figures mean nothing
+	Reader   time.Duration // how long the reader of the newest page reads
+	Results  string        // folder of the results; "" = print only
+	Drawings string        // folder of the drawings; "" = none
+	Profile  string        // folder of the CPU profiles; "" = not kept
+	Command  string        // what was typed, for the results
 }
 
 // NewFlags is an empty set of flags that explains itself on out.

@@ -1,3 +1,5 @@
+// Article: the log of an article, with and without a buffer in front of its file, as box plots.
+
 package wal
 
 import (
@@ -9,13 +11,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"understudy/bench/rig"
 )
 
-// line is an entry as the article's log writes it: one line of JSON.
+// line is an entry as the article's log writes it: one line of JSON, the value in base64.
 type line struct {
 	Version int    `json:"version"`
 	Key     string `json:"key"`
@@ -87,40 +88,65 @@ func steps(f *os.File, buffered bool, e line) error {
 	return f.Sync()
 }
 
-// article measures all ways in turn.
-func article(ctx context.Context, r *rig.Run) error {
-	rates := make([][]float64, len(ways))
-	for round := range r.Times(21, 2) {
-		for i := range ways {
-			n := (i + round) % len(ways)
-			rate, err := linesOf(ctx, r, ways[n].do)
+// Article measures all ways in turn, and kit/wal with one writer beside them.
+func Article(ctx context.Context, r *rig.Run) error {
+	rates := make([][]float64, len(ways)+1)
+	for round := range r.Times(41, 2) {
+		for i := range rates {
+			n := (i + round) % len(rates)
+			rate, err := 0.0, error(nil)
+			if n < len(ways) {
+				rate, err = linesOf(ctx, r, ways[n].do)
+			} else {
+				rate, err = rateOf(ctx, r, logs[0], 1, lineTime)
+			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", ways[n].name, err)
+				return fmt.Errorf("%s: %w", nameOf(n), err)
 			}
 			rates[n] = append(rates[n], rate)
 		}
 	}
-	top := 0.0
-	for _, of := range rates {
-		top = max(top, rig.Quantile(of, 0.95))
-	}
-	table := [][]string{{"lines a second, each flushed", "p5", "p25", "p50", "p75", "p95", "0 to " + rig.Figure(top)}}
-	for i, way := range ways {
-		row := []string{way.name}
-		for _, q := range quantiles {
-			row = append(row, rig.Figure(rig.Quantile(rates[i], q)))
+	table := [][]string{{"entries a second, each flushed", "p5", "p25", "p50", "p75", "p95"}}
+	var boxes []rig.Box
+	for i := range rates {
+		row, box := []string{nameOf(i)}, rig.Box{Name: nameOf(i)}
+		for n, q := range []float64{0.05, 0.25, 0.5, 0.75, 0.95} {
+			box.Quantiles[n] = rig.Quantile(rates[i], q)
+			row = append(row, rig.Figure(box.Quantiles[n]))
 		}
-		table = append(table, append(row, box(rates[i], top)))
+		table, boxes = append(table, row), append(boxes, box)
 	}
 	r.Table(table)
-	var fair []float64
-	for i := range rates[2] {
-		fair = append(fair, rates[3][i]/rates[2][i])
+	for _, pair := range []struct {
+		what string
+		a, b int
+	}{{"six steps, a buffer beside none", 1, 0}, {"six steps beside one write, no buffer", 0, 2}, {"kit/wal beside one write, no buffer", 4, 2}} {
+		r.Say("%s: %s times, the median of the rounds", pair.what, rig.Figure(rig.Median(each(rates[pair.a], rates[pair.b]))))
 	}
-	off := rig.Median(fair) - 1
+	off := rig.Median(each(rates[3], rates[2])) - 1
 	r.AtMost("one write, with a buffer beside without, off by", 100*max(off, -off), 5, "%")
-	return nil
+	return r.Draw("buffers.svg", rig.BoxPlot("Entries a second, each flushed: 5, 25, 50, 75 and 95 % of "+
+		fmt.Sprint(len(rates[0]))+" rounds in turn", boxes))
 }
+
+// nameOf is what a row of the comparison is called.
+func nameOf(n int) string {
+	if n < len(ways) {
+		return ways[n].name
+	}
+	return "kit/wal, one writer, no JSON"
+}
+
+// each is what a has of b, round by round: what disturbs a round disturbs both.
+func each(a, b []float64) (times []float64) {
+	for i := range a {
+		times = append(times, a[i]/b[i])
+	}
+	return times
+}
+
+// lineTime is how long one way is measured in a round.
+const lineTime = 300 * time.Millisecond
 
 func linesOf(ctx context.Context, r *rig.Run, do func(*os.File, *bufio.Writer, line) error) (rate float64, err error) {
 	f, err := os.Create(filepath.Join(r.Dir, "lines"))
@@ -132,7 +158,7 @@ func linesOf(ctx context.Context, r *rig.Run, do func(*os.File, *bufio.Writer, l
 		return 0, err
 	}
 	w, e := bufio.NewWriter(nil), line{Key: "foo", Value: make([]byte, 128)}
-	began, long := time.Now(), r.Long(300*time.Millisecond)
+	began, long := time.Now(), r.Long(lineTime)
 	for ctx.Err() == nil && time.Since(began) < long {
 		e.Version++
 		if err := do(f, w, e); err != nil {
@@ -140,24 +166,4 @@ func linesOf(ctx context.Context, r *rig.Run, do func(*os.File, *bufio.Writer, l
 		}
 	}
 	return float64(e.Version) / time.Since(began).Seconds(), ctx.Err()
-}
-
-var quantiles = []float64{0.05, 0.25, 0.5, 0.75, 0.95}
-
-// box draws the quantiles: whiskers from 5 to 95 %, a box from 25 to 75 %, the median.
-func box(of []float64, top float64) string {
-	const wide = 60
-	drawn := []rune(strings.Repeat(" ", wide+1))
-	at := make([]int, len(quantiles))
-	for i, q := range quantiles {
-		at[i] = int(rig.Quantile(of, q) / top * wide)
-	}
-	for x := at[0]; x <= at[4]; x++ {
-		drawn[x] = '─'
-	}
-	for x := at[1]; x <= at[3]; x++ {
-		drawn[x] = '▒'
-	}
-	drawn[at[0]], drawn[at[4]], drawn[at[2]] = '├', '┤', '┃'
-	return strings.TrimRight(string(drawn), " ")
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Measure appends entries of 128 bytes from one, 16 and 64 writers, with all logs in
-// turn, opens a large log again, and does the article's comparison anew.
+// turn, and opens a large log again.
 func Measure(ctx context.Context, r *rig.Run) error {
 	rates := map[int]map[string][]float64{}
 	for _, writers := range []int{1, 16, 64} {
@@ -29,10 +29,7 @@ func Measure(ctx context.Context, r *rig.Run) error {
 	r.AtLeast("16 writers, beside the best peer, lower quartile", rig.Quantile(best, 0.25), 4, "times")
 	alone := rig.Median(rates[1][ours])
 	r.AtLeast("64 writers, beside one of our own, median", rig.Median(rates[64][ours])/alone, 10, "times")
-	if err := reopen(ctx, r); err != nil {
-		return err
-	}
-	return article(ctx, r)
+	return reopen(ctx, r)
 }
 
 // compare gives the entries a second of each log, of every round.
@@ -41,7 +38,7 @@ func compare(ctx context.Context, r *rig.Run, writers int) (map[string][]float64
 	for round := range r.Times(9, 2) {
 		for i := range logs {
 			l := logs[(i+round)%len(logs)]
-			rate, err := rateOf(ctx, r, l, writers)
+			rate, err := rateOf(ctx, r, l, writers, 500*time.Millisecond)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", l.name, err)
 			}
@@ -61,7 +58,7 @@ func compare(ctx context.Context, r *rig.Run, writers int) (map[string][]float64
 }
 
 // rateOf opens a new log and appends to it for a while.
-func rateOf(ctx context.Context, r *rig.Run, l log, writers int) (rate float64, err error) {
+func rateOf(ctx context.Context, r *rig.Run, l log, writers int, long time.Duration) (rate float64, err error) {
 	dir, err := os.MkdirTemp(r.Dir, "log")
 	if err != nil {
 		return 0, err
@@ -77,7 +74,7 @@ func rateOf(ctx context.Context, r *rig.Run, l log, writers int) (rate float64, 
 	}
 	var all sync.WaitGroup
 	counts, errs := make([]int, writers), make([]error, writers)
-	began, long := time.Now(), r.Long(500*time.Millisecond)
+	began, long := time.Now(), r.Long(long)
 	for w := range writers {
 		all.Go(func() {
 			for ; errs[w] == nil && time.Since(began) < long; counts[w]++ {
@@ -103,11 +100,8 @@ func bestPeer(rates map[string][]float64) (name string) {
 	return name
 }
 
-func ratios(rates map[string][]float64, a, b string) (times []float64) {
-	for i := range rates[a] {
-		times = append(times, rates[a][i]/rates[b][i])
-	}
-	return times
+func ratios(rates map[string][]float64, a, b string) []float64 {
+	return each(rates[a], rates[b])
 }
 
 // reopen fills a log and opens it anew, and reads it from its beginning to its end.
