@@ -15,7 +15,7 @@ var imports = map[string]string{
 	"cmd/understudy": ". cmd/understudy/terminal follow internal/access internal/app internal/app/gctune internal/callers " +
 		"internal/config internal/crawl internal/credentials internal/datadir " +
 		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/store request spec",
+		"internal/signin internal/slowapi internal/store internal/webhook request spec",
 	"cmd/understudy/terminal":    "",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request spec",
@@ -30,8 +30,8 @@ var imports = map[string]string{
 	"internal/app/gctune":  "",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
 	"internal/callers":     ". kit/accesslog spec",
-	"internal/config": ". internal/access internal/callers internal/credentials internal/feed internal/signin kit/suggest mirror " +
-		"mirror/shadow " +
+	"internal/config": ". internal/access internal/callers internal/credentials internal/feed internal/signin internal/webhook " +
+		"kit/suggest mirror mirror/shadow " +
 		"spec upstream",
 	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
 	"internal/credentials":         ".",
@@ -39,9 +39,10 @@ var imports = map[string]string{
 	"internal/diagnostics":         ". internal/credentials internal/diagnostics/profile kit/accesslog kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
-	"internal/feed":                ". internal/access kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token request spec",
-	"internal/frontend":            "internal/config",
-	"internal/jobs":                ". kit/accesslog kit/jsonhttp kit/semaphore",
+	"internal/feed": ". internal/access internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
+		"kit/suggest kit/token request spec",
+	"internal/frontend": "internal/config",
+	"internal/jobs":     ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/limiter kit/lru " +
 		"kit/suggest request spec",
 	"internal/query":  ". kit/jsonspan spec",
@@ -103,6 +104,7 @@ var imports = map[string]string{
 		"kit/charset kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/people": ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
 	"internal/viewer/plan":   ". spec",
+	"internal/webhook":       ".",
 	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
 		"mirror/warm mirror/writes request spec",
 	"mirror/cache":               ".",

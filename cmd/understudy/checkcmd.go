@@ -16,6 +16,7 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/feed"
+	"understudy/internal/webhook"
 	"understudy/spec"
 )
 
@@ -167,7 +168,7 @@ func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *sp
 	if err != nil {
 		return fmt.Errorf("secret: %w", err)
 	}
-	return feed.CheckSecret(secret)
+	return webhook.CheckSecret(secret)
 }
 
 // checkSecret reads a file's secret but runs no command: checking settings has

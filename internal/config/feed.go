@@ -12,6 +12,7 @@ import (
 
 	"understudy"
 	"understudy/internal/feed"
+	"understudy/internal/webhook"
 	"understudy/kit/suggest"
 )
 
@@ -88,7 +89,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	if !slices.Contains(known, w.Source) {
 		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, understudy.Clip(w.Source), suggest.Hint(understudy.Clip(w.Source), known))
 	}
-	if err := feed.CheckURL(w.URL, w.AllowPrivate); err != nil {
+	if err := webhook.CheckURL(w.URL, w.AllowPrivate); err != nil {
 		return fmt.Errorf("%s: %w", w.Name, err)
 	}
 	return nil

@@ -195,7 +195,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 			return f.again(one, err)
 		}
 	}
-	outcome, err := one.sender.send(ctx, f.id(one, b, state.Round).Short(), b.body.Bytes())
+	answer, err := one.sender.Send(ctx, f.id(one, b, state.Round).Short(), b.body.Bytes())
 	if err == nil {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	now := f.o.Now()
 	paused := ""
 	switch since := state.Failing; {
-	case outcome.gone:
+	case answer.Gone():
 		paused = "the receiver answered 410: it wants no more"
 	case !since.IsZero() && now.Sub(since) >= f.o.Limits.Pause:
 		paused = fmt.Sprintf("every try has failed since %s; the last: %v", since.UTC().Format(time.RFC3339), err)
@@ -216,8 +216,8 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 			s.Failing = now
 		}
 		s.NotBefore = time.Time{}
-		if outcome.wait > 0 {
-			s.NotBefore = now.Add(outcome.wait)
+		if answer.Wait > 0 {
+			s.NotBefore = now.Add(answer.Wait)
 		}
 	})
 	_ = f.again(one, nil)

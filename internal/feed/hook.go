@@ -11,9 +11,12 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/webhook"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // DeliverKind is the kind of the jobs that deliver; their key is the webhook's
@@ -32,6 +35,19 @@ type Hook struct {
 	// AllowPrivate permits http and addresses of private networks and of this
 	// machine.
 	AllowPrivate bool
+}
+
+// CheckHook says what is wrong with a webhook's address, or with the kinds and fields
+// it wants: one that is unknown or hidden from its role would never come.
+func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
+	if err := webhook.CheckURL(h.URL, h.AllowPrivate); err != nil {
+		return err
+	}
+	if err := gate.Known(h.Role); err != nil {
+		return err
+	}
+	q := query{source: h.Source, kinds: h.Kinds, fields: h.Fields}
+	return q.allowed(gate, understudy.Caller{Name: h.Name, Grant: &understudy.Grant{Role: h.Role}}, sp)
 }
 
 // hookState is what is kept of a webhook, as a note.
@@ -56,7 +72,7 @@ type hookState struct {
 type hook struct {
 	Hook
 	policy *policy // whose gate its changes pass
-	sender *sender
+	sender *webhook.Sender
 	query  query
 	*progress
 }
@@ -102,7 +118,7 @@ func (h *hooks) set(ctx context.Context, under *policy) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, old := range h.byName {
-		old.sender.close()
+		old.sender.Close()
 	}
 	h.byName = next
 	return nil
@@ -116,7 +132,10 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 	if err := CheckHook(one, under.Gate, h.f.spec(one.Source)); err != nil {
 		return nil, err
 	}
-	sender, err := newSender(one, h.f.o.Now)
+	if err := webhook.CheckSecret(one.Secret); err != nil {
+		return nil, err
+	}
+	sender, err := webhook.New(webhook.Options{URL: one.URL, Secret: one.Secret, AllowPrivate: one.AllowPrivate, Now: h.f.o.Now})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,8 @@
 // Address: the addresses that a webhook may connect to. Names are not trusted: the
 // address is checked after each name is resolved, for every connection.
 
-package feed
+// Package webhook sends signed messages to receivers that nobody vouches for.
+package webhook
 
 import (
 	"fmt"
