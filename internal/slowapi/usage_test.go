@@ -153,15 +153,56 @@ func TestUsageRowsAskForThemselves(t *testing.T) {
 	}
 }
 
+// TestBalance: the balance falls by the prices that lists show, whatever happens: records
+// come, move on, are written, redacted, edited, deleted.
 func TestBalance(t *testing.T) {
-	r := start(t, Options{Records: 1000})
-	was := r.one(root + "/Balance.json")
-	if was["account_sid"] != mainSID || was["currency"] != "USD" || number64(t, was["balance"]) <= 0 {
-		t.Errorf("balance: %v", was)
+	r := start(t, Options{Records: 300})
+	first := r.one(root + "/Balance.json")
+	had := number64(t, first["balance"])
+	if first["account_sid"] != mainSID || first["currency"] != "USD" || had < 100 || had > 150 {
+		t.Errorf("balance: %v", first)
 	}
-	r.control("/-/advance", `{"calls":10}`, 200)
-	if now := r.one(root + "/Balance.json"); now["balance"] == was["balance"] {
-		t.Errorf("ten calls cost nothing: %v", now)
+	prices := func() (sum float64) {
+		for _, kind := range []string{"Calls", "Messages"} {
+			for _, one := range r.walk(root+"/"+kind+".json?PageSize=1000", nil) {
+				if one["price"] != nil {
+					sum -= number64(t, one["price"])
+				}
+			}
+		}
+		return sum
+	}
+	began := prices()
+	falls := func(what string) {
+		t.Helper()
+		left, spent := number64(t, r.one(root + "/Balance.json")["balance"]), prices()-began
+		if diff := had - left - spent; diff > 1e-6 || diff < -1e-6 {
+			t.Errorf("%s: %.5f less, the prices say %.5f", what, had-left, spent)
+		}
+	}
+	falls("at first")
+	for range 6 {
+		r.control("/-/advance", `{"calls":10,"messages":15,"seconds":60}`, 200)
+	}
+	if began == prices() {
+		t.Fatal("nothing was priced")
+	}
+	falls("after calls")
+	sid := fmt.Sprint(r.write("POST", root+"/Messages.json", url.Values{"To": {"+1500"}, "From": {"+1501"}, "Body": {"hello"}}, 201)["sid"])
+	for range 6 {
+		r.control("/-/advance", `{"seconds":60}`, 200)
+	}
+	falls("after a message that was written")
+	r.write("POST", root+"/Messages/"+sid+".json", url.Values{"Body": {""}}, 200)
+	falls("after it was redacted")
+	for index, price := range map[string]string{"17": "-0.99", "305": "-1.5", "299": "0.25"} {
+		r.control("/-/edit", `{"kind":"calls","records":[{"index":`+index+`,"price":"`+price+`"}]}`, 200)
+	}
+	falls("after prices were put right")
+	before := r.one(root + "/Balance.json")["balance"]
+	r.write("DELETE", root+"/Messages/"+sid+".json", nil, 204)
+	if now := r.one(root + "/Balance.json")["balance"]; now != before {
+		t.Errorf("a deletion is paid back: %v, was %v", now, before)
 	}
 	r.write("POST", root+"/Balance.json", url.Values{"Balance": {"9"}}, 405)
 	r.write("GET", root+"/Balance/X.json", nil, 404)

@@ -107,9 +107,14 @@ func (c *Call) price(w *world.World) string {
 	if text, set := c.S.Form(c.I, world.EditedPrice); set {
 		return text
 	}
-	if !c.Progress.Settled() {
+	if !c.settled() {
 		return ""
 	}
+	return format.Money(c.charge(w))
+}
+
+// charge is the price of a call by its rate.
+func (c *Call) charge(w *world.World) int64 {
 	rate := int64(850)
 	if c.Direction != "inbound" {
 		rate = 1400
@@ -117,7 +122,7 @@ func (c *Call) price(w *world.World) string {
 			rate = fake.HomeOf(w.Seed, c.To.Index).Cents
 		}
 	}
-	return format.Money(rate * max((c.Duration()+59)/60, 1))
+	return rate * max((c.Duration()+59)/60, 1)
 }
 
 func (c *Call) answeredBy(d *fake.Rng) string {

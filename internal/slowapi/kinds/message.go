@@ -245,7 +245,7 @@ func (m *message) Append(dst []byte, w *world.World) []byte {
 	o.TextOrNull("messaging_service_sid", service)
 	o.Text("num_media", strconv.Itoa(m.media-deletedMedia(m.s, m.i)))
 	o.Text("num_segments", strconv.Itoa(parts))
-	o.TextOrNull("price", m.price(w, parts))
+	o.TextOrNull("price", m.price(w))
 	o.Text("price_unit", "USD")
 	o.Text("sid", sid)
 	o.Text("status", m.progress.Status())
@@ -303,18 +303,27 @@ func (m *message) serviceSID(w *world.World, d *fake.Rng) string {
 }
 
 // price is for each segment, once the step after the final state is reached.
-func (m *message) price(w *world.World, parts int) string {
+func (m *message) price(w *world.World) string {
 	if text, set := m.s.Form(m.i, world.EditedPrice); set {
 		return text
 	}
-	if !m.progress.Settled() {
+	if !m.settled() {
 		return ""
 	}
+	return format.Money(m.charge(w))
+}
+
+// charge is the price of a message by its rate.
+func (m *message) charge(w *world.World) int64 {
+	d := m.rest
+	m.failure(&d) // the draws before those of the text
+	m.serviceSID(w, &d)
+	parts := m.parts(d)
 	rate := int64(790)
 	if m.direction != "inbound" && m.to.Text == "" && !m.to.Given {
 		rate = fake.HomeOf(w.Seed, m.to.Index).Cents
 	}
-	return format.Money(rate * int64(parts))
+	return rate * int64(parts)
 }
 
 // carriesMedia tells whether a message's SID begins with MM.

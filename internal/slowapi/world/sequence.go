@@ -192,6 +192,16 @@ type Progress struct {
 	Newest  int64 // no seeded time lies after it
 }
 
+// SettledAtFirst tells whether a record was settled when the world began.
+func SettledAtFirst(s *Sequence, i int64) bool {
+	if i >= s.Base {
+		return false
+	}
+	l := s.Kind.Life(s, i)
+	p := Progress{Lifecycle: l, Step: min(int((s.Base-1-i)/2), l.Final())}
+	return p.Settled()
+}
+
 // ProgressOf reads how far a record has come.
 func ProgressOf(s *Sequence, i int64, l Lifecycle) Progress {
 	p := Progress{Lifecycle: l, m: s.Marks[i], Created: s.Created(i), Newest: s.Newest}

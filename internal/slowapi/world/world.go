@@ -29,9 +29,9 @@ type World struct {
 // Days the calls and messages are spread over.
 const Days = 90
 
-// unfinished is how many of the newest indexes are looked at for records that
+// Unfinished is how many of the newest seeded indexes are looked at for records that
 // are not in a final state at the beginning.
-const unfinished = 32
+const Unfinished = 32
 
 // TagSecrets is the tag of the draws of secrets.
 const TagSecrets = 0x736563
@@ -105,7 +105,7 @@ func (w *World) findLive(s *Sequence) {
 	if s.Kind.Life == nil {
 		return
 	}
-	for i := max(s.Base-unfinished, 0); i < s.Base; i++ {
+	for i := max(s.Base-Unfinished, 0); i < s.Base; i++ {
 		p := ProgressOf(s, i, s.Kind.Life(s, i))
 		if !p.done() {
 			s.live = append(s.live, i)
