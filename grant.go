@@ -10,11 +10,14 @@ import (
 // RoleAll is the built-in role that sees everything but secrets.
 const RoleAll = "all"
 
+// ByViewAs is the By of a caller of the role all who looks through another role.
+const ByViewAs = "view-as"
+
 // Grant is what a caller may do. It is shared by many requests and never
 // changed after it is made.
 type Grant struct {
 	Role     string
-	By       string         // "config", "demo"
+	By       string         // "config", "demo", ByViewAs
 	Expires  time.Time      // zero: never
 	MaxStale *time.Duration // nil: the mirror's defaults; 0: as fresh as upstream
 	Allow    []Allow        // methods and paths beyond GET and HEAD of the spec's kinds

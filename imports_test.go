@@ -97,14 +97,16 @@ var imports = map[string]string{
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
 	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/list internal/viewer/page " +
-		"internal/viewer/people internal/viewer/plan kit/accesslog kit/httprange request spec",
+		"internal/viewer/people internal/viewer/plan internal/viewer/programs internal/viewer/roles kit/accesslog kit/httprange request spec",
 	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/page internal/viewer/plan kit/cycle " +
 		"kit/jsonspan kit/limiter request spec",
-	"internal/viewer/page": ". internal/access internal/export internal/query internal/signin internal/viewer/plan kit/accesslog " +
-		"kit/charset kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
-	"internal/viewer/people": ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
-	"internal/viewer/plan":   ". spec",
-	"internal/webhook":       ".",
+	"internal/viewer/page": ". internal/access internal/credentials internal/export internal/query internal/signin internal/viewer/plan " +
+		"kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
+	"internal/viewer/people":   ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
+	"internal/viewer/plan":     ". spec",
+	"internal/viewer/programs": ". internal/credentials internal/viewer/page spec",
+	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
+	"internal/webhook":         ".",
 	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
 		"mirror/warm mirror/writes request spec",
 	"mirror/cache":               ".",

@@ -72,6 +72,14 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "name=nobody&password=guess&back=%2Ftwilio%2Fcalls", nil}, {method, path, "name=anna&password=guess", nil}}
 	case strings.HasPrefix(path, "/-/credentials/{name}/"):
 		return []try{{method, strings.Replace(path, "{name}", "demo", 1), `{"overlap":"1h"}`, nil}}
+	case strings.HasPrefix(path, "/-/connect/{name}"): // of the settings: no form changes it
+		return []try{{method, strings.Replace(path, "{name}", "demo", 1), formOf(method, "overlap=forever&user=x&secret=wrong"), nil}}
+	case path == "/-/connect":
+		return []try{{method, path, formOf(method, "name=a+b&source=twilio&role=support"), nil}}
+	case strings.HasPrefix(path, "/-/roles/"):
+		return g.reading(method, strings.NewReplacer("{role}", "support", "{source}", "twilio", "{kind}", "calls").Replace(path))
+	case strings.HasPrefix(path, "/-/view-as"):
+		return []try{{method, path, "role=desk&back=%2Ftwilio%2Fcalls", nil}}
 	case path == "/-/sessions/{id}/end":
 		return []try{{method, "/-/sessions/0123456789abcdef/end", "", nil}}
 	case method == "POST" && path == "/-/columns":
@@ -120,6 +128,14 @@ func (g *garden) triesOf(route string) []try {
 		return g.viewerTries(method, path)
 	}
 	return nil
+}
+
+// formOf is a form for a POST; a GET has none.
+func formOf(method, form string) string {
+	if method == "GET" {
+		return ""
+	}
+	return form
 }
 
 // reading asks as a program and a browser do: plain, and in some of the ways it

@@ -57,6 +57,9 @@ func (s *Spec) check() error {
 	if err := s.Hook.check(); err != nil {
 		return err
 	}
+	if err := checkSnippets(s.Connect); err != nil {
+		return err
+	}
 	if err := s.Quirks.check(); err != nil {
 		return err
 	}

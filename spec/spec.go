@@ -32,6 +32,8 @@ type Spec struct {
 	Quirks Quirks  `yaml:"odd"`
 	Kinds  []*Kind `yaml:"kinds"`
 	Hook   Hook    `yaml:"hook"`
+	// Connect are the lines that point clients at a drop-in port, one entry a client.
+	Connect []Snippet `yaml:"connect"`
 
 	routes []route
 	kinds  map[string]*Kind

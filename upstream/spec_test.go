@@ -139,7 +139,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		"The file": spec.Spec{}, "hosts": spec.Host{}, "auth": spec.Auth{}, "paging": spec.Paging{},
 		"errors": spec.Errors{}, "kinds": spec.Kind{}, "lists": spec.List{}, "filters": spec.Filter{},
 		"instances": spec.Instance{}, "media": spec.Media{}, "fields and envelope": spec.Field{}, "final and failed": spec.State{},
-		"forgets": spec.UpstreamRetention{}, "hook": spec.Hook{}, "odd": spec.Quirks{}, "rows": spec.RowMapping{},
+		"forgets": spec.UpstreamRetention{}, "hook": spec.Hook{}, "connect": spec.Snippet{}, "odd": spec.Quirks{}, "rows": spec.RowMapping{},
 	} {
 		text, ok := parts[heading]
 		if !ok {
@@ -188,8 +188,8 @@ func TestEverySpecStructHasKeys(t *testing.T) {
 		}
 	}
 	visit(reflect.TypeFor[spec.Spec]())
-	if len(seen) != 16 {
-		t.Errorf("%d structs, the documentation test knows 16", len(seen))
+	if len(seen) != 17 {
+		t.Errorf("%d structs, the documentation test knows 17", len(seen))
 	}
 }
 

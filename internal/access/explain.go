@@ -4,6 +4,8 @@ package access
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +29,11 @@ func (s Shown) String() string {
 		return play
 	}
 	return s.Level.String()
+}
+
+// Roles are the names of the roles there are, the built-in one first.
+func (g *Gate) Roles() []string {
+	return append([]string{understudy.RoleAll}, slices.Sorted(maps.Keys(g.roles))...)
 }
 
 // Explain says what a role sees of each field of a kind, in the spec's order. The error

@@ -50,7 +50,7 @@ func (h issuer) Make(ctx context.Context, name string, s credentials.Scope) (sho
 	if shown, err = h.made.Make(ctx, name, s); err != nil {
 		return shown, err
 	}
-	return shown, h.enforce(ctx)
+	return shown, h.enforce(context.WithoutCancel(ctx))
 }
 
 // Rotate gives one another secret.
@@ -59,7 +59,7 @@ func (h issuer) Rotate(ctx context.Context, name string, overlap time.Duration) 
 	if err != nil {
 		return shown, err
 	}
-	return shown, h.enforce(ctx)
+	return shown, h.enforce(context.WithoutCancel(ctx))
 }
 
 // Revoke removes one, with what it has open.
@@ -67,11 +67,12 @@ func (h issuer) Revoke(ctx context.Context, name string) error {
 	if err := h.made.Revoke(ctx, name); err != nil {
 		return err
 	}
-	return h.enforce(ctx)
+	return h.enforce(context.WithoutCancel(ctx))
 }
 
-// enforce puts a policy of the settings in force, and of the credentials as they are now.
-// A command without a server has none.
+// enforce puts a policy of the settings in force, and of the credentials as they are now,
+// also when the reader who asked has left: the store has them already. A command without a
+// server has none.
 func (h issuer) enforce(ctx context.Context) error {
 	if h.opts.Headless {
 		return nil

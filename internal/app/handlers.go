@@ -128,13 +128,16 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	if err != nil {
 		return nil, err
 	}
+	dropIns := map[string]http.Handler{}
 	v, err := viewer.New(page.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book,
 		People: p.people, Cookies: h.cookies, PublicURL: cfg.Viewer.PublicURL, ExportRows: cfg.Viewer.ExportRows,
 		ExportTime: cfg.Viewer.ExportTime.Std(),
 		Exports:    export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
 		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found,
-		Version: h.opts.Version, Logger: h.log, Now: time.Now,
+		Programs: &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
+		Holders:  people{h}.holders(cfg, p.people),
+		Version:  h.opts.Version, Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -152,7 +155,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 			return nil, errors.Join(err, v.Close())
 		}
 		d.handlers = append(d.handlers, h.profiles.Handler(px))
-		d.proxies[src.Name] = px
+		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
 	return d, nil
 }

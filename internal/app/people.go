@@ -83,6 +83,29 @@ func (h people) signIns(ctx context.Context, cfg *config.Settings) (s signIns, e
 	return s, nil
 }
 
+// holders are those who have a role, but for credentials that are made.
+func (h people) holders(cfg *config.Settings, who *signin.People) (all []page.Holder) {
+	if cfg.Viewer.Role != "" && !cfg.Viewer.BehindProxy() && who == nil {
+		all = append(all, page.Holder{Role: cfg.Viewer.Role, Name: "loopback", How: "people on this machine"})
+	}
+	for _, c := range cfg.Configured() {
+		all = append(all, page.Holder{Role: c.Role, Name: c.Name, How: "a program, by the settings"})
+	}
+	if who != nil && who.Users != nil {
+		for _, u := range who.Users.All() {
+			all = append(all, page.Holder{Role: u.Role, Name: u.Name, How: "a person"})
+		}
+	}
+	groups, domains := cfg.GroupRoles()
+	for _, g := range groups {
+		all = append(all, page.Holder{Role: g.Role, Name: g.Of, How: "a group of the provider"})
+	}
+	for _, d := range domains {
+		all = append(all, page.Holder{Role: d.Role, Name: d.Of, How: "mail addresses of this domain"})
+	}
+	return all
+}
+
 // notMade adds the names of credentials that were made to those no person may have.
 func (h people) notMade(taken func(string) bool) func(string) bool {
 	return func(name string) bool { return taken(name) || h.made.Has(name) }

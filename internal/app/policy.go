@@ -50,7 +50,7 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	from := callers.Options{
 		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.By},
 		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Guesses: h.guesses, Now: time.Now, Known: h.profiles.Known,
-		People: ways.callers(),
+		People: ways.callers(), ViewAs: signin.ViewAs{Cookies: h.cookies},
 	}
 	book, err := callers.New(from)
 	if err != nil {

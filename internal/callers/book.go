@@ -48,6 +48,8 @@ type Options struct {
 	// People know who has signed in; nil: nobody can, and who is on this machine needs no
 	// sign-in.
 	People People
+	// ViewAs says through which role a caller looks; nil: through none.
+	ViewAs ViewAs
 	// Narrowest is the role that errors recommend to a person without a role;
 	// "" = no recommendation.
 	Narrowest string
@@ -83,6 +85,7 @@ type Book struct {
 	behind bool // a proxy passes requests on: no caller is on this machine
 	role   string
 	signed People
+	viewAs ViewAs
 	*Guesses
 }
 
@@ -102,7 +105,7 @@ const maxHeader = 1 << 10
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
 	b := &Book{now: o.Now, styles: map[string]string{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind,
-		role: o.Narrowest, signed: o.People, Guesses: o.Guesses}
+		role: o.Narrowest, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	if b.now == nil {
 		b.now = time.Now
 	}

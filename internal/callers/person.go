@@ -19,7 +19,8 @@ import (
 // if people sign in, the session decides. If they do not, a request from this machine
 // gets the loopback grant. If that grant names no role,
 // the error is ErrForbidden and says which line to add to the config. Any other
-// request gets ErrUnauthorized. The access log (accesslog.Of) names the caller.
+// request gets ErrUnauthorized. The access log (accesslog.Of) names the caller. A caller
+// of the role all may look through another role (ViewAs).
 //
 // A request is from this machine if three conditions hold. The connection comes
 // from a loopback address. No header says that a proxy passed the request on.
@@ -28,10 +29,11 @@ import (
 // own name at 127.0.0.1.
 func (b *Book) Person(r *http.Request) (understudy.Caller, error) {
 	c, err := b.person(r)
-	if err == nil {
-		accesslog.Of(r.Context()).Caller = c.Name
+	if err != nil {
+		return c, err
 	}
-	return c, err
+	accesslog.Of(r.Context()).Caller = c.Name
+	return b.through(r, c), nil
 }
 
 func (b *Book) person(r *http.Request) (understudy.Caller, error) {
@@ -95,8 +97,16 @@ func (b *Book) advice() string {
 // book with the same salt returned it. It is the caller with that credential, the person who signed
 // in, or the caller on this machine. ok is false if the credential is gone, belongs to
 // another caller now, or has another secret. ok is also false if no book made
-// the caller.
+// the caller. A caller who looks through a role still does.
 func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
+	now, ok = b.again(c)
+	if ok && c.Grant != nil && c.Grant.By == understudy.ByViewAs {
+		return stillThrough(c, now)
+	}
+	return now, ok
+}
+
+func (b *Book) again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	if c.Flow == 0 && c.Source == "" && c.Name == b.local.Name {
 		return b.local, b.local.Role() != "" && !b.behind && b.signed == nil
 	}

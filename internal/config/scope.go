@@ -83,6 +83,15 @@ func (c *Settings) CheckMade(name string, s credentials.Scope) error {
 	return nil
 }
 
+// Configured are the credentials of the settings, with their users and without secrets.
+func (c *Settings) Configured() []credentials.Credential {
+	var all []credentials.Credential
+	for _, cred := range c.Credentials {
+		all = append(all, credentials.Credential{Name: cred.Name, Scope: cred.scope(), Secrets: []credentials.Secret{{User: cred.User}}})
+	}
+	return all
+}
+
 // Made are the credentials that were made, as far as the settings have room for them:
 // skipped says which have none, and why.
 func (c *Settings) Made(all []credentials.Credential) (out []callers.Credential, skipped []string) {

@@ -195,3 +195,8 @@ func (c *Settings) CheckUser(name, role string) error {
 
 // reserved reports whether a name means somebody without a credential.
 func reserved(name string) bool { return name == "loopback" || name == "run.json" }
+
+// GroupRoles are the roles that groups and mail domains of a provider have.
+func (c *Settings) GroupRoles() (groups, domains []signin.Rule) {
+	return c.Viewer.OIDC.Roles, c.Viewer.OIDC.Domains
+}

@@ -85,8 +85,8 @@ type fixture struct {
 	api    http.Handler
 }
 
-// roles are the policy of the tests.
-var roles = access.Roles{
+// testRoles are the policy of the tests.
+var testRoles = access.Roles{
 	"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
 	"clerk":   {"twilio": {"*": "see", "calls.sid": "hide", "price": "hide", "messages": "hide", "alerts.log_level": "hide"}},
 	"counter": {"twilio": {"incoming_phone_numbers": "see"}},
@@ -112,7 +112,7 @@ func open(t testing.TB, set ...func(*page.Options)) *fixture {
 	})
 	must(t, err)
 	keep := &keeper{fetch: client.Fetch, pages: map[understudy.Key]*understudy.Page{}}
-	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, roles)
+	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, testRoles)
 	must(t, err)
 	book, err := callers.New(callers.Options{
 		Sources: []*spec.Source{src}, Now: func() time.Time { return noon },

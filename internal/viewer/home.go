@@ -16,8 +16,9 @@ import (
 
 // homePage is what home.html shows: the jobs, and each source, are parts.
 type homePage struct {
-	Parts *page.Parts
-	Empty bool // the caller sees no source
+	Parts       *page.Parts
+	Empty       bool // the caller sees no source
+	Administers bool
 }
 
 // webhookView is one receiver of changes.
@@ -64,7 +65,7 @@ func serveHome(q *page.Exchange) error {
 			all, empty = append(all, p.sourcePart(s)), false
 		}
 	}
-	return q.Render(http.StatusOK, "home", "Home", homePage{q.Parts("home", all...), empty})
+	return q.Render(http.StatusOK, "home", "Home", homePage{q.Parts("home", all...), empty, page.Administers(q)})
 }
 
 // homeView is the page of all sources.

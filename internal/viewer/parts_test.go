@@ -254,7 +254,7 @@ func TestCountedListWaitsForItsRecord(t *testing.T) {
 func TestHiddenRecordHasNoListsAsked(t *testing.T) {
 	h := open(t, func(o *page.Options) {
 		gate, err := access.NewWith(access.Options{
-			Specs: map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, Roles: roles, Now: o.Now,
+			Specs: map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, Roles: testRoles, Now: o.Now,
 			Rows: map[string]map[string]access.RowRules{"support": {"twilio": {"calls": {Age: time.Second}}}},
 		})
 		must(t, err)

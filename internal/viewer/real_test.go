@@ -48,7 +48,7 @@ func overRealParts(t *testing.T) (*fixture, *httptest.Server) {
 		web.Close()
 		must(t, api.Close())
 	})
-	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, roles)
+	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, testRoles)
 	must(t, err)
 	return open(t, func(o *page.Options) { o.Mirror, o.Gate, o.Sources = m, gate, []*spec.Source{src} }), web
 }

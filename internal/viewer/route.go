@@ -13,6 +13,8 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/people"
 	"understudy/internal/viewer/plan"
+	"understudy/internal/viewer/programs"
+	"understudy/internal/viewer/roles"
 )
 
 // routes is the table of contents.
@@ -55,7 +57,7 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"POST /-/timezone":     v.Forms.Handler(http.HandlerFunc(v.SetZone)),
 		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
 	}
-	for _, r := range people.Routes() {
+	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes()) {
 		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
 	}
 	for _, r := range people.Open() {

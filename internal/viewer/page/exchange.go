@@ -158,6 +158,10 @@ func (q *Exchange) enter() (err error) {
 		return err
 	}
 	q.Known = true
+	if q.ViewsAs() && q.R.Method == http.MethodPost && q.R.URL.Path != ViewAsEndPath {
+		return &Problem{Title: "You are viewing as " + q.Caller.Role(), Kind: understudy.ErrForbidden,
+			Hint: "Nothing can be changed meanwhile. End it first, above."}
+	}
 	TakeSaid(q)
 	name := q.R.PathValue("source")
 	if name == "" {
@@ -218,8 +222,17 @@ func Forced(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Cache-Control"), func(s string) bool { return strings.Contains(s, "no-cache") })
 }
 
-// SeesJobs reports whether the caller may see jobs: their keys and errors name records of every source.
-func (q *Exchange) SeesJobs() bool {
-	return q.V.Jobs != nil && q.Caller.Role() == understudy.RoleAll && (q.Caller.Source == "" || len(q.V.Sources) == 1) &&
-		q.Caller.Grant.Live(q.Start)
+// Administers reports whether the caller may change how the server works: it sees
+// everything of every source.
+func Administers(q *Exchange) bool {
+	return q.Caller.Role() == understudy.RoleAll && (q.Caller.Source == "" || len(q.V.Sources) == 1) && q.Caller.Grant.Live(q.Start)
 }
+
+// SeesJobs reports whether the caller may see jobs: their keys and errors name records of every source.
+func (q *Exchange) SeesJobs() bool { return q.V.Jobs != nil && Administers(q) }
+
+// The forms by which a caller looks through a role, and ends that.
+const (
+	ViewAsPath    = ControlPrefix + "view-as"
+	ViewAsEndPath = ViewAsPath + "/end"
+)

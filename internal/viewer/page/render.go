@@ -110,7 +110,11 @@ type notices struct {
 	Then    *then  // the earlier moment shown
 	Notice  string // what a reader should know of the answer's age
 	Said    string // what a form has done
+	Through *through
 }
+
+// through is the role that an administrator looks through.
+type through struct{ Role, Back string }
 
 // reader is who reads the page.
 type reader struct {
@@ -167,6 +171,12 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 		}
 	default:
 		f = l.frame(page, title)
+	}
+	if q.ViewsAs() {
+		f.Notices.Through = &through{q.Caller.Role(), "/"}
+		if q.R.Method == http.MethodGet {
+			f.Notices.Through.Back = q.R.URL.RequestURI()
+		}
 	}
 	f.Notices.Then, f.Notices.Notice, f.Notices.Said, f.Main = l.then(), l.notice(), q.said, main
 	return l.fill(status, page, name, f)

@@ -18,6 +18,11 @@ type Rights struct {
 	Known  bool // caller has been named
 }
 
+// ViewsAs reports whether the caller looks through another role than its own.
+func (r *Rights) ViewsAs() bool {
+	return r.Known && r.Caller.Grant != nil && r.Caller.Grant.By == understudy.ByViewAs
+}
+
 // Sees reports whether the caller may ask a source at all.
 func (r *Rights) Sees(s *plan.Source) bool {
 	return r.Caller.Source == "" || r.Caller.Source == s.Name

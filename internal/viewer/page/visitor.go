@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/credentials"
 	"understudy/internal/export"
 	"understudy/internal/query"
 	"understudy/internal/signin"
@@ -59,6 +60,9 @@ type Options struct {
 	Shelf  Shelf  // keeps searches under names; nil: none is kept
 	Media  Media  // contents of records; nil: none is played or shown
 	Seals  *Seals // of their addresses; nil: new ones, as with every New
+
+	Programs *Programs // credentials of programs; nil: no page of them
+	Holders  []Holder  // who has which role, but for credentials that are made
 
 	// Snapshot says how a source does; nil: nothing is known of any.
 	Snapshot func(ctx context.Context, source string) Snapshot
@@ -232,6 +236,25 @@ type Jobs interface {
 	// Cancel's.
 	Replay(ctx context.Context, number int64) (int64, error)
 }
+
+// Credentials makes credentials of programs; the application does. What a method has done
+// is in force when it returns. Errors are those of credentials.Book.
+type Credentials interface {
+	All() []credentials.Credential
+	Make(ctx context.Context, name string, s credentials.Scope) (credentials.Shown, error)
+	Rotate(ctx context.Context, name string, overlap time.Duration) (credentials.Shown, error)
+	Revoke(ctx context.Context, name string) error
+}
+
+// Programs is what the pages of credentials work with.
+type Programs struct {
+	Credentials                          // that are made
+	Configured  []credentials.Credential // those of the settings
+	DropIn      map[string]http.Handler  // what answers programs, by source
+}
+
+// Holder is a person, a group of people or a program that has a role.
+type Holder struct{ Role, Name, How string }
 
 // Shelf keeps searches under names; the search's room fills it.
 type Shelf interface {

@@ -149,6 +149,7 @@ func signOut(q *page.Exchange) error {
 	if err := q.V.People.SignOut(q.W, q.R); err != nil {
 		return err
 	}
+	signin.ViewAs{Cookies: q.V.Cookies}.End(q.W)
 	q.Caller = understudy.Caller{}
 	q.GoBack(page.SignInPath, "You are signed out.")
 	return nil

@@ -27,9 +27,10 @@ for (const at of navigator.clipboard ? document.querySelectorAll("[data-copy]") 
   const button = document.createElement("button");
   button.className = "copy";
   button.type = "button";
-  button.setAttribute("aria-label", "Copy " + at.dataset.copy);
+  const text = at.dataset.copy || at.textContent;
+  button.setAttribute("aria-label", "Copy " + (at.dataset.copyName || text));
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(at.dataset.copy);
+    await navigator.clipboard.writeText(text);
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 1500);
   });

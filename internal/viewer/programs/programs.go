@@ -1,0 +1,208 @@
+// Programs: the page of all credentials, and the forms that make, rotate and revoke one.
+
+// Package programs shows the pages on which programs are given access.
+package programs
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/credentials"
+	"understudy/internal/viewer/page"
+)
+
+// Path is the page of all credentials; that of each is below it.
+const Path = page.ControlPrefix + "connect"
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 64 << 10
+
+// mostRate bounds the rate of a form, in requests a second.
+const mostRate = 1e6
+
+// Routes are those for callers who see everything.
+func Routes() []page.Route {
+	return []page.Route{
+		{Pattern: "GET " + Path, Handler: admitted(serveAll)},
+		{Pattern: "POST " + Path, Handler: admitted(makeOne)},
+		{Pattern: "GET " + Path + "/{name}", Handler: admitted(serveOne)},
+		{Pattern: "POST " + Path + "/{name}/rotate", Handler: admitted(rotate)},
+		{Pattern: "POST " + Path + "/{name}/revoke", Handler: admitted(revoke)},
+		{Pattern: "POST " + Path + "/{name}/try", Handler: admitted(tryOne)},
+	}
+}
+
+// admitted answers with a handler those alone who see everything of every source.
+func admitted(run page.Handler) page.Handler {
+	return func(q *page.Exchange) error {
+		switch {
+		case q.V.Programs == nil:
+			return page.NotFound("There are no credentials here", "This server knows those of its settings alone.", "/")
+		case !page.Administers(q):
+			return fmt.Errorf("%w: credentials are managed by the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
+		}
+		q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+		return run(q)
+	}
+}
+
+// audit lists what a caller does to a credential.
+func audit(q *page.Exchange, what, name string) error {
+	return page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "credentials " + what + " " + page.Clip(name)})
+}
+
+// allPage is what connect.html shows.
+type allPage struct {
+	Made, Configured []credentialView
+	Form             form
+	Sources, Roles   []page.Option
+}
+
+// form is what a person typed to make a credential.
+type form struct {
+	Name, Source, Role, Expires, MaxStale, Rate, Addresses, Allow string
+	Wrong                                                         string // why it did not go
+}
+
+// serveAll shows all credentials and the form that makes one.
+func serveAll(q *page.Exchange) error {
+	if q.R.URL.RawQuery != "" {
+		return page.BadRequest("This page takes no parameters", "Programs ask /-/credentials.", nil)
+	}
+	return showAll(q, http.StatusOK, form{})
+}
+
+func showAll(q *page.Exchange, status int, f form) error {
+	p := allPage{Form: f}
+	for _, c := range q.V.Programs.All() {
+		p.Made = append(p.Made, viewOf(q, c, false))
+	}
+	for _, c := range q.V.Programs.Configured {
+		p.Configured = append(p.Configured, viewOf(q, c, true))
+	}
+	for _, s := range q.V.Planned {
+		p.Sources = append(p.Sources, page.Option{Value: s.Name, Text: s.Spec.Title, Selected: s.Name == f.Source})
+	}
+	for _, r := range q.V.Gate.Roles() {
+		p.Roles = append(p.Roles, page.Option{Value: r, Text: r, Selected: r == f.Role})
+	}
+	slices.SortStableFunc(p.Roles, func(a, b page.Option) int { return last(a.Value) - last(b.Value) })
+	return q.Render(status, "connect", "Connect", p)
+}
+
+// last puts the role that sees everything behind those that see less.
+func last(role string) int {
+	if role == understudy.RoleAll {
+		return 1
+	}
+	return 0
+}
+
+// makeOne makes a credential. Its secret stands in the answer of the form and nowhere else:
+// an address or a cookie that led to it could be opened again.
+func makeOne(q *page.Exchange) error {
+	value := func(name string) string { return strings.TrimSpace(q.R.PostFormValue(name)) }
+	f := form{Name: value("name"), Source: value("source"), Role: value("role"), Expires: value("expires"), MaxStale: value("max_stale"),
+		Rate: value("rate"), Addresses: value("addresses"), Allow: value("allow")}
+	scope, err := f.scope()
+	if err == nil {
+		err = audit(q, "make", f.Name)
+	}
+	var shown credentials.Shown
+	if err == nil {
+		shown, err = q.V.Programs.Make(q.Ctx, f.Name, scope)
+	}
+	switch {
+	case errors.Is(err, understudy.ErrInvalid):
+		f.Wrong = page.Sentence(err)
+		return showAll(q, http.StatusBadRequest, f)
+	case err != nil:
+		return err
+	}
+	return showOne(q, f.Name, onePage{Secret: shown.Secret, User: shown.User, Said: "The credential is made and in force."})
+}
+
+// scope reads what a credential may do.
+func (f form) scope() (s credentials.Scope, err error) {
+	between := func(r rune) bool { return strings.ContainsRune(", \r\n\t", r) }
+	s = credentials.Scope{Source: f.Source, Role: f.Role, MaxStale: f.MaxStale, Allow: lines(f.Allow),
+		Addresses: strings.FieldsFunc(f.Addresses, between)}
+	if f.Rate != "" {
+		if s.Rate, err = strconv.ParseFloat(f.Rate, 64); err != nil || !(s.Rate > 0 && s.Rate <= mostRate) {
+			return s, fmt.Errorf("%w: rate: %q is no number of requests a second", understudy.ErrInvalid, page.Clip(f.Rate))
+		}
+	}
+	if f.Expires != "" {
+		at, err := time.Parse(time.DateOnly, f.Expires)
+		if err != nil {
+			return s, fmt.Errorf("%w: expires: %q is no day; write 2027-01-01", understudy.ErrInvalid, page.Clip(f.Expires))
+		}
+		s.Expires = &at
+	}
+	return s, nil
+}
+
+// lines are those of a text that are not empty.
+func lines(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// rotate gives a credential another secret.
+func rotate(q *page.Exchange) error {
+	name := q.R.PathValue("name")
+	overlap, err := time.ParseDuration(q.R.PostFormValue("overlap"))
+	if err != nil {
+		return page.BadRequest("How long is the former secret good?", "Write a duration such as 24h.", nil)
+	}
+	if err := audit(q, "rotate", name); err != nil {
+		return err
+	}
+	shown, err := q.V.Programs.Rotate(q.Ctx, name, overlap)
+	if err != nil {
+		return unknown(err, name)
+	}
+	said := "The former secret ended at once."
+	if overlap > 0 {
+		said = "The former secret is good until " + page.Say(q.Start.Add(overlap), q.Start, q.Zone, false).Exact + "."
+	}
+	return showOne(q, name, onePage{Secret: shown.Secret, User: shown.User, Said: said})
+}
+
+// revoke removes a credential, with what it has open.
+func revoke(q *page.Exchange) error {
+	name := q.R.PathValue("name")
+	if q.R.PostFormValue("sure") == "" {
+		return page.BadRequest("Nothing was revoked", "Tick the box beside the button first.", nil)
+	}
+	if err := audit(q, "revoke", name); err != nil {
+		return err
+	}
+	if err := q.V.Programs.Revoke(q.Ctx, name); err != nil {
+		return unknown(err, name)
+	}
+	q.GoBack(Path, "The credential "+name+" is revoked. What it had open has ended.")
+	return nil
+}
+
+// unknown is the problem of a credential that is not among those that were made.
+func unknown(err error, name string) error {
+	if errors.Is(err, understudy.ErrNotFound) {
+		return page.NotFound("No credential was made as "+page.Clip(name), "One of the settings is changed there.", Path)
+	}
+	return err
+}
+
+// href is the page of a credential.
+func href(name string) string { return Path + "/" + url.PathEscape(name) }

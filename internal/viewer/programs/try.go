@@ -1,0 +1,135 @@
+// Try: one request with a credential, as its program would send it.
+
+package programs
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy/internal/viewer/page"
+	"understudy/spec"
+)
+
+// tryTime bounds a try.
+const tryTime = 20 * time.Second
+
+// tried is what became of a try.
+type tried struct {
+	Request string
+	Status  string // "200 OK"
+	Tone    string
+	Words   string // how the answer came, and how old it was
+	Took    string
+	Bytes   string
+	Text    string // of an answer that is no success
+}
+
+// tryOne asks the drop-in frontend for a list, with the user and secret of the form.
+func tryOne(q *page.Exchange) error {
+	name := q.R.PathValue("name")
+	c, _, err := find(q, name)
+	if err != nil {
+		return err
+	}
+	user, secret := q.R.PostFormValue("user"), q.R.PostFormValue("secret")
+	t, dropIn := newest(q, c), q.V.Programs.DropIn[c.Source]
+	if t == nil || dropIn == nil || secret == "" {
+		return page.BadRequest("There is nothing to try", "Give the secret of a credential whose role sees a list.", nil)
+	}
+	if err := audit(q, "try", name); err != nil {
+		return err
+	}
+	var p onePage
+	if p.Tried, err = ask(q, dropIn, t, authorization(q.V.ByName[c.Source].Spec, user, secret)); err != nil {
+		return err
+	}
+	if q.R.PostFormValue("shown") != "" { // it was just made: the page goes on showing it
+		p.User, p.Secret = user, secret
+	}
+	return showOne(q, name, p)
+}
+
+// authorization is the header by which a program of a source names itself.
+func authorization(s *spec.Spec, user, secret string) string {
+	if s.Auth.Style == "bearer" {
+		return "Bearer " + secret
+	}
+	r := http.Request{Header: http.Header{}}
+	r.SetBasicAuth(user, secret)
+	return r.Header.Get("Authorization")
+}
+
+// ask sends a request to a drop-in frontend, from the reader's address.
+func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, authorization string) (*tried, error) {
+	ctx, cancel := context.WithTimeout(q.Ctx, tryTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.Key.URI, nil)
+	if err != nil {
+		return nil, fmt.Errorf("viewer: try %s: %w", t.Key, err)
+	}
+	r.RequestURI, r.RemoteAddr = t.Key.URI, q.R.RemoteAddr
+	r.Header.Set("Authorization", authorization)
+	w := &answer{header: http.Header{}, status: http.StatusOK}
+	began := q.V.Now()
+	dropIn.ServeHTTP(w, r)
+	out := &tried{Request: "GET " + t.Key.URI, Took: page.Millis(q.V.Now().Sub(began)), Bytes: page.Thousands(w.size) + " bytes", Tone: "good",
+		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), Words: came(w.header)}
+	if w.status >= http.StatusBadRequest {
+		out.Tone, out.Text = "bad", strings.ToValidUTF8(string(w.start), "?")
+	}
+	return out, nil
+}
+
+// came says how an answer came (RFC 9211) and how old it was (RFC 9111, 5.1).
+func came(h http.Header) string {
+	status, age := h.Get("Cache-Status"), h.Get("Age")
+	var how string
+	switch {
+	case status == "":
+		return ""
+	case strings.Contains(status, "composed"):
+		how = "made from held records"
+	case strings.Contains(status, "; hit"):
+		how = "from what is held"
+	case strings.Contains(status, "fwd="):
+		how = "from upstream"
+	}
+	if seconds, err := strconv.Atoi(age); err == nil && seconds > 0 {
+		return how + ", " + age + " s old"
+	}
+	return how + ", less than a second old"
+}
+
+// answer keeps what a frontend says of an answer, and the start of its body.
+type answer struct {
+	header http.Header
+	status int
+	begun  bool
+	size   int64
+	start  []byte
+}
+
+// keptStart is how much of a body is kept, in bytes.
+const keptStart = 2 << 10
+
+// Header is what will be sent.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader keeps the status.
+func (a *answer) WriteHeader(status int) {
+	if !a.begun && status >= http.StatusOK {
+		a.status, a.begun = status, true
+	}
+}
+
+// Write keeps the start of the body.
+func (a *answer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	a.size += int64(len(p))
+	a.start = append(a.start, p[:min(len(p), keptStart-len(a.start))]...)
+	return len(p), nil
+}

@@ -1,0 +1,235 @@
+// Roles: the table of who may see what, and the page of one role.
+
+// Package roles shows who may see what, and by which line of the settings.
+package roles
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+	"understudy/kit/suggest"
+	"understudy/spec"
+)
+
+// Path is the table of all roles; the page of each is below it.
+const Path = page.ControlPrefix + "roles"
+
+// Routes are those for callers who see everything, and the way back from a role that is
+// looked through.
+func Routes() []page.Route {
+	return []page.Route{
+		{Pattern: "GET " + Path, Handler: admitted(serveTable)},
+		{Pattern: "GET " + Path + "/{role}", Handler: admitted(serveRole)},
+		{Pattern: "GET " + Path + "/{role}/{source}/{kind}", Handler: admitted(serveKind)},
+		{Pattern: "POST " + page.ViewAsPath, Handler: admitted(begin)},
+		{Pattern: "POST " + page.ViewAsEndPath, Handler: end},
+	}
+}
+
+// admitted answers with a handler those alone who see everything of every source.
+func admitted(run page.Handler) page.Handler {
+	return func(q *page.Exchange) error {
+		if !page.Administers(q) {
+			return fmt.Errorf("%w: who may see what is shown to the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
+		}
+		return run(q)
+	}
+}
+
+// tablePage is what roles.html shows.
+type tablePage struct {
+	Roles   []roleHead
+	Sources []sourceTable
+}
+
+// roleHead is a role at the head of its column.
+type roleHead struct {
+	Name, Href string
+	Holders    int
+}
+
+// sourceTable is what every role sees of a source.
+type sourceTable struct {
+	Title string
+	Kinds []tableRow
+}
+
+// tableRow is what every role sees of a kind.
+type tableRow struct {
+	Title string
+	Cells []cell
+}
+
+// cell is what a role sees of a kind, in few words.
+type cell struct {
+	Role, Href string
+	Tone       string // "all", "some", "none"
+	Fields     string // "all fields", "18 see, 4 last4, 2 hide"
+	Rows       string // which records it may find; "": every one
+}
+
+// serveTable shows what every role sees of every kind.
+func serveTable(q *page.Exchange) error {
+	if q.R.URL.RawQuery != "" {
+		return page.BadRequest("This page takes no parameters", "A role's own page is below it.", nil)
+	}
+	names := q.V.Gate.Roles()
+	var p tablePage
+	for _, name := range names {
+		p.Roles = append(p.Roles, roleHead{Name: name, Href: href(name), Holders: len(holders(q, name))})
+	}
+	for _, s := range q.V.Planned {
+		t := sourceTable{Title: s.Spec.Title}
+		rows := map[string]map[string]string{}
+		for _, name := range names {
+			rows[name] = rowsOf(q, name, s)
+		}
+		for _, k := range s.Kinds {
+			row := tableRow{Title: plan.UpperFirst(k.Title)}
+			for _, name := range names {
+				one, err := cellOf(q, name, k, rows[name][k.Name])
+				if err != nil {
+					return err
+				}
+				row.Cells = append(row.Cells, one)
+			}
+			t.Kinds = append(t.Kinds, row)
+		}
+		p.Sources = append(p.Sources, t)
+	}
+	return q.Render(http.StatusOK, "roles", "Who may see what", p)
+}
+
+// rowsOf says which records of each kind a role may find; a kind that is not there: every one.
+func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
+	all := map[string]string{}
+	for _, line := range q.V.Gate.Words(role, s.Name) {
+		if kind, words, ok := strings.Cut(line, ": "); ok && words != "all" {
+			all[kind] = words
+		}
+	}
+	return all
+}
+
+// cellOf is what a role sees of a kind.
+func cellOf(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, err error) {
+	shown, err := q.V.Gate.Explain(role, k.Source.Name, k.Name)
+	if err != nil {
+		return c, err
+	}
+	c = cell{Role: role, Href: kindHref(role, k), Rows: rows}
+	var order []string
+	count := map[string]int{}
+	total := 0
+	for _, s := range shown {
+		if s.Class == spec.ClassSecret {
+			continue // no role sees it
+		}
+		level := s.String()
+		if s.Level == access.See {
+			level = access.See.String()
+		}
+		if count[level] == 0 {
+			order = append(order, level)
+		}
+		count[level]++
+		total++
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
+	switch {
+	case count[access.Hide.String()] == total:
+		c.Tone, c.Fields, c.Rows = "none", "nothing", ""
+	case rows == "none":
+		c.Tone, c.Fields, c.Rows = "none", "no record", ""
+	case count[access.See.String()] == total:
+		c.Tone, c.Fields = "all", "every field"
+	default:
+		c.Tone = "some"
+		for _, level := range order {
+			c.Fields += ", " + strconv.Itoa(count[level]) + " " + level
+		}
+		c.Fields = strings.TrimPrefix(c.Fields, ", ")
+	}
+	if c.Tone == "all" && c.Rows != "" {
+		c.Tone = "some"
+	}
+	return c, nil
+}
+
+// rolePage is what role.html shows.
+type rolePage struct {
+	Name     string
+	All      bool
+	Holders  []page.Holder
+	Sources  []sourceTable // with the one role's cells
+	ViewAs   string
+	Programs string // the page that makes a credential
+}
+
+// serveRole shows who has a role, and what it sees.
+func serveRole(q *page.Exchange) error {
+	name, err := roleOf(q, q.R.PathValue("role"))
+	if err != nil {
+		return err
+	}
+	p := rolePage{Name: name, All: name == understudy.RoleAll, Holders: holders(q, name), ViewAs: page.ViewAsPath}
+	for _, s := range q.V.Planned {
+		t, rows := sourceTable{Title: s.Spec.Title}, rowsOf(q, name, s)
+		for _, k := range s.Kinds {
+			one, err := cellOf(q, name, k, rows[k.Name])
+			if err != nil {
+				return err
+			}
+			t.Kinds = append(t.Kinds, tableRow{Title: plan.UpperFirst(k.Title), Cells: []cell{one}})
+		}
+		p.Sources = append(p.Sources, t)
+	}
+	return q.Render(http.StatusOK, "role", "Role "+name, p)
+}
+
+// roleOf is the role of a name; another name is not found.
+func roleOf(q *page.Exchange, name string) (string, error) {
+	known := q.V.Gate.Roles()
+	if slices.Contains(known, name) {
+		return name, nil
+	}
+	if near := suggest.Word(page.Clip(name), known); near != "" {
+		return "", page.NotFound("There is no role "+page.Clip(name), "Did you mean "+near+"?", href(near))
+	}
+	return "", page.NotFound("There is no role "+page.Clip(name), "The table names those there are.", Path)
+}
+
+// holders are those who have a role, with the credentials that are made.
+func holders(q *page.Exchange, role string) (all []page.Holder) {
+	for _, h := range q.V.Holders {
+		if h.Role == role {
+			all = append(all, h)
+		}
+	}
+	if q.V.Programs == nil {
+		return all
+	}
+	for _, c := range q.V.Programs.All() {
+		if c.Role == role {
+			all = append(all, page.Holder{Role: role, Name: c.Name, How: "a program"})
+		}
+	}
+	return all
+}
+
+// href is the page of a role.
+func href(role string) string { return Path + "/" + url.PathEscape(role) }
+
+// kindHref is the page of what a role sees of a kind.
+func kindHref(role string, k *plan.Kind) string {
+	return href(role) + "/" + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Name)
+}

@@ -1,0 +1,47 @@
+// View-as: an administrator looks through another role, and back.
+
+package roles
+
+import (
+	"net/http"
+
+	"understudy"
+	"understudy/internal/signin"
+	"understudy/internal/viewer/page"
+)
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 4 << 10
+
+// begin has the caller look through a role.
+func begin(q *page.Exchange) error {
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	role, err := roleOf(q, q.R.PostFormValue("role"))
+	if err != nil {
+		return err
+	}
+	back := page.LocalPath(q.R.PostFormValue("back"))
+	if role == understudy.RoleAll {
+		return page.BadRequest("You have this role yourself", "Choose a role that sees less.", nil)
+	}
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as " + role}); err != nil {
+		return err
+	}
+	signin.ViewAs{Cookies: q.V.Cookies}.Begin(q.W, q.Caller, role)
+	q.GoBack(back, "")
+	return nil
+}
+
+// end has the caller look through no role any more. A caller who never did loses nothing.
+func end(q *page.Exchange) error {
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	back := page.LocalPath(q.R.PostFormValue("back"))
+	if q.ViewsAs() {
+		if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as nobody else"}); err != nil {
+			return err
+		}
+	}
+	signin.ViewAs{Cookies: q.V.Cookies}.End(q.W)
+	q.GoBack(back, "")
+	return nil
+}
