@@ -21,8 +21,10 @@ var imports = map[string]string{
 	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request spec",
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/access/seen":       ". internal/access",
-	"internal/app": ". internal/access internal/app/lookups internal/callers internal/config internal/crawl internal/credentials " +
-		"internal/datadir internal/diagnostics " +
+	"internal/agents": ". internal/access internal/access/seen internal/query internal/viewer/plan kit/accesslog kit/jsonhttp " +
+		"kit/limiter kit/suggest kit/token request spec",
+	"internal/app": ". internal/access internal/agents internal/app/lookups internal/callers internal/config internal/crawl " +
+		"internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/frontend internal/jobs internal/proxy " +
 		"internal/query internal/search internal/signin internal/store internal/store/contents internal/store/erase " +
 		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch " +

@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/agents"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
 	"understudy/internal/jobs"
@@ -65,6 +66,7 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []frontend {
 	}
 	control = append(control, feed.Routes()...)
 	control = append(control, jobs.Routes()...)
+	control = append(control, agents.Routes()...)
 	faces := []frontend{{"drop-in", dropIn, p.Routes()}, {"viewer", web, v.Routes()}, {"control", web, control}}
 	for _, f := range faces {
 		if len(f.routes) < 2 {

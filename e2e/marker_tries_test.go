@@ -86,6 +86,8 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "source=twilio&kind=calls&column=price&column=to&back=%2Ftwilio%2Fcalls", nil}, {method, path, "source=twilio&kind=calls&column=nothing", nil}}
 	case method == "POST" && strings.HasPrefix(strings.TrimPrefix(path, "/-"), "/jobs/"): // of a job that is not there: those that are do their work
 		return []try{{method, strings.Replace(path, "{number}", "0", 1), "", nil}}
+	case path == "/-/mcp":
+		return g.agentTries(method, path)
 	case path == "/-/feed", path == "/-/feed.json":
 		all := []try{{"GET", path + "?nonsense=1", "", nil}, {"GET", path + "?after=999999999", "", nil}}
 		for _, query := range []string{"after=0&wait=0s", "after=0&limit=1000&wait=0s", "after=0&wait=0s&kind=calls&field=from", "after=0&wait=0s&kind=messages&field=body", "after=0&wait=0s&field=x_new", "source=twilio&after=now&wait=0s"} {

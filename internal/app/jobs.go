@@ -51,6 +51,9 @@ func (h *App) control(cfg *config.Settings, p policy, s *search.Searcher, rest h
 	if err := h.controlSearch(cfg, p, s, mux); err != nil {
 		return nil, err
 	}
+	if err := (agentTools{h}).control(cfg, p, s, mux); err != nil {
+		return nil, err
+	}
 	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token))
 	return mux, h.controlHook(cfg, mux)
 }

@@ -4,6 +4,7 @@
 package callers
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -197,6 +198,11 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source, style stri
 	user, secret, ok := parse(buf[:], header[0], style)
 	if !ok {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: unreadable Authorization header", understudy.ErrUnauthorized)
+	}
+	if source == "" && style == bearer { // a token has no colon (RFC 6750, 2.1): a credential of another scheme
+		if u, s, ok := bytes.Cut(secret, []byte(":")); ok {
+			user, secret = u, s
+		}
 	}
 	if b.Refused(r, user) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized,

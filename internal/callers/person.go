@@ -59,7 +59,8 @@ func (b *Book) person(r *http.Request) (understudy.Caller, error) {
 	return c, nil
 }
 
-// personStyle accepts either scheme: a person may use a credential of any source.
+// personStyle accepts either scheme: a person may use a credential of any source. Clients
+// that can only send a bearer token send USER:SECRET as one.
 func personStyle(header string) string {
 	if len(header) > len(bearer) && strings.EqualFold(header[:len(bearer)], bearer) {
 		return bearer

@@ -1,0 +1,209 @@
+// Server: one request of an agent, from its caller to its answer.
+
+// Package agents answers agents by the Model Context Protocol: tools that read records as
+// the role of a credential sees them.
+//
+// The endpoint speaks Streamable HTTP (revision 2025-11-25 of the protocol, and those the
+// SDK speaks beside it) without sessions: every request names its caller by itself, so
+// that a credential that is revoked opens nothing more. The server sends nothing by
+// itself. Tools only read; there is deliberately none that sends, deletes or exports.
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/access/seen"
+	"understudy/internal/query"
+	"understudy/internal/viewer/plan"
+	"understudy/kit/accesslog"
+	"understudy/kit/jsonhttp"
+	"understudy/kit/limiter"
+	"understudy/kit/token"
+	"understudy/request"
+	"understudy/spec"
+)
+
+// Path is where agents ask.
+const Path = "/-/mcp"
+
+// Routes are the methods and paths a Server answers.
+func Routes() []string { return []string{"POST " + Path} }
+
+// Callers finds the caller of a request; callers.Book implements it.
+type Callers interface {
+	Person(r *http.Request) (understudy.Caller, error)
+}
+
+// Mirror answers for upstream; mirror.Mirror implements it.
+type Mirror interface {
+	Page(ctx context.Context, a request.Request) (*request.Response, error)
+}
+
+// Search finds records by words and conditions; search.Searcher implements it.
+type Search interface {
+	Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error)
+}
+
+// Limits bound what agents may ask; zero values are the defaults.
+type Limits struct {
+	Time   time.Duration // of one request, default 20s
+	Rows   int           // records of one answer, default 100
+	Bytes  int           // of the records of one answer, default 512 KiB
+	Body   int64         // bytes of one request, default 256 KiB
+	AtOnce int           // requests at once, default 32; of one caller half of them
+}
+
+// Options are what a Server is made of.
+type Options struct {
+	Sources []*spec.Source
+	Gate    *access.Gate
+	Callers Callers
+	Mirror  Mirror
+	Search  Search       // nil: there is no tool that searches
+	History seen.History // nil: there is no tool that tells what was seen
+	// Held says how far the records of a kind are held: whether all of them are, and when
+	// the newest were last read (zero: not yet). nil: it is not told.
+	Held      func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
+	Audit     understudy.Auditor // nil: nothing is kept
+	Key       []byte             // seals cursors; token.KeySize bytes
+	PublicURL string             // the origin people know the viewer by; "": links are paths
+	Version   string             // of the product
+	Limits    Limits
+	Logger    *slog.Logger     // nil: discard
+	Now       func() time.Time // nil: time.Now
+}
+
+// Server answers agents under one policy, an http.Handler. It is safe for concurrent use.
+type Server struct {
+	o       Options
+	sources []*plan.Source
+	running *limiter.Limiter // by the caller's name
+	handler http.Handler
+	mu      sync.Mutex
+	offers  map[string]*offer // by role and source
+}
+
+// New makes a server. It begins nothing.
+func New(o Options) (*Server, error) {
+	if o.Gate == nil || o.Callers == nil || o.Mirror == nil || len(o.Sources) == 0 || len(o.Key) != token.KeySize {
+		return nil, errors.New("agents: options need sources, a gate, callers, a mirror and a key")
+	}
+	o.Limits = Limits{Time: cmp.Or(o.Limits.Time, 20*time.Second), Rows: cmp.Or(o.Limits.Rows, 100), Bytes: cmp.Or(o.Limits.Bytes, 512<<10),
+		Body: cmp.Or(o.Limits.Body, 256<<10), AtOnce: cmp.Or(o.Limits.AtOnce, 32)}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{o: o, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2), offers: map[string]*offer{}}
+	for _, src := range o.Sources {
+		p, err := plan.New(src)
+		if err != nil {
+			return nil, fmt.Errorf("agents: %w", err)
+		}
+		s.sources = append(s.sources, p)
+	}
+	forms := http.NewCrossOriginProtection()
+	if o.PublicURL != "" {
+		if err := forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
+			return nil, fmt.Errorf("agents: public_url: %w", err)
+		}
+	}
+	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		jsonhttp.Error(w, http.StatusForbidden, "agents: a page of another site asks")
+	}))
+	// A server in front has another name than this machine, and then nobody comes in
+	// without a credential.
+	protocol := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true,
+		MaxRequestBodyBytes: o.Limits.Body, DisableLocalhostProtection: o.PublicURL != "", PropagateRequestCancellation: true})
+	s.handler = forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, protocol) }))
+	return s, nil
+}
+
+// ServeHTTP answers one request of an agent.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Cache-Control", "private, no-store")
+	head.Set("Vary", "Authorization")
+	head.Set("X-Content-Type-Options", "nosniff")
+	s.handler.ServeHTTP(w, r)
+}
+
+// exchange is one request on its way through the tools.
+type exchange struct {
+	*Server
+	ctx    context.Context // of the request, with its deadline
+	caller understudy.Caller
+	began  time.Time
+	offer  *offer
+	server *mcp.Server
+}
+
+// exchangeKey is the key of an exchange in the context of its request.
+type exchangeKey struct{}
+
+// serverOf is the protocol's server of a request.
+func serverOf(r *http.Request) *mcp.Server {
+	if v, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
+		return v.server
+	}
+	return nil
+}
+
+// serve names the caller and answers by the protocol, under the deadline.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Handler) {
+	c, err := s.o.Callers.Person(r)
+	if err == nil && c.Role() == "" {
+		err = fmt.Errorf("agents: %w: %s has no role", understudy.ErrForbidden, c.Name)
+	}
+	if err != nil {
+		code := understudy.OwnStatus(err)
+		if code == http.StatusUnauthorized {
+			jsonhttp.Challenge(w, r, "Understudy")
+		}
+		jsonhttp.Error(w, code, err.Error())
+		return
+	}
+	leave, err := s.running.Take(c.Name)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		jsonhttp.Error(w, http.StatusServiceUnavailable, "agents: too many requests at once; try again in a moment")
+		return
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Time)
+	defer cancel()
+	v := &exchange{Server: s, ctx: ctx, caller: c, began: s.o.Now(), offer: s.offerOf(c)}
+	v.server = v.protocolServer()
+	protocol.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, v)))
+}
+
+// within is a tool's context: it ends with the request, too, which the protocol does not
+// see to in all of its revisions.
+func (v *exchange) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(v.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// audit lists what the caller does, before the answer goes out.
+func (v *exchange) audit(ctx context.Context, e understudy.AuditEntry) error {
+	if v.o.Audit == nil {
+		return nil
+	}
+	e.Caller, e.Request = v.caller, accesslog.Of(v.ctx).ID
+	return v.o.Audit.Audit(ctx, e)
+}

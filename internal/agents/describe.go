@@ -1,0 +1,88 @@
+// Describe: the fields, lists and filters of a kind, as the spec has them and the role
+// sees them.
+
+package agents
+
+import (
+	"context"
+	"encoding/json"
+
+	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
+	"understudy/spec"
+)
+
+// describeAnswer says what a kind is.
+type describeAnswer struct {
+	Source string      `json:"source"`
+	Kind   string      `json:"kind"`
+	Title  string      `json:"title"`
+	ID     []string    `json:"id_fields,omitempty" jsonschema:"the fields that an id is made of, joined by ~"`
+	Clock  string      `json:"clock,omitempty" jsonschema:"the field that orders records in time"`
+	Within []string    `json:"within,omitempty" jsonschema:"what get needs in within"`
+	Fields []fieldView `json:"fields" jsonschema:"those that the role sees"`
+	Lists  []listView  `json:"lists,omitempty"`
+}
+
+// fieldView says what a field is.
+type fieldView struct {
+	Name  string `json:"name"`
+	Title string `json:"title,omitempty"`
+	Type  string `json:"type"`
+	Class string `json:"class,omitempty"`
+	Shown string `json:"shown" jsonschema:"see, or how it is masked; only what is seen can be searched"`
+	Link  string `json:"link,omitempty" jsonschema:"the kind of the record that its value names"`
+}
+
+// listView says what a list is.
+type listView struct {
+	List    string            `json:"list"`
+	Title   string            `json:"title"`
+	Within  []string          `json:"within,omitempty" jsonschema:"what must be in within"`
+	Filters map[string]string `json:"filters,omitempty" jsonschema:"by name, what each does"`
+}
+
+func (b *builder) describe() {
+	add[describeAnswer](b, "describe", "Describe a kind", "The fields, lists and filters of a kind of record, as far as you see them.",
+		anyKind, b.kind(&properties{}, anyKind), func(_ context.Context, v *exchange, arguments json.RawMessage) (any, error) {
+			var a struct {
+				Source string `json:"source"`
+				Kind   string `json:"kind"`
+			}
+			if err := read(arguments, &a); err != nil {
+				return nil, err
+			}
+			k, err := v.offer.kindOf(a.Source, a.Kind, anyKind)
+			if err != nil {
+				return nil, err
+			}
+			return v.describe(k), nil
+		})
+}
+
+// describe says what a kind is. It shows nothing of any record.
+func (v *exchange) describe(k *plan.Kind) *describeAnswer {
+	out := &describeAnswer{Source: k.Source.Name, Kind: k.Name, Title: k.Title, Within: recordNeeds(k), Fields: []fieldView{}}
+	level := func(name string) access.Level { return v.o.Gate.Level(v.caller, k.Source.Name, k.Name, name) }
+	for _, f := range k.Fields {
+		if l := level(f.Name); l != access.Hide && f.Class != spec.ClassSecret {
+			out.Fields = append(out.Fields, fieldView{f.Name, f.Title, f.Type, f.Class, l.String(), f.Link})
+		}
+	}
+	if v.o.Gate.Named(v.caller, k.Source.Name, k.Kind) {
+		out.ID = k.ID
+	}
+	if k.Clock != "" && level(k.Clock) != access.Hide {
+		out.Clock = k.Clock
+	}
+	for _, l := range k.PlannedLists {
+		one := listView{List: l.Slug, Title: l.TabTitle, Within: l.Needs, Filters: map[string]string{}}
+		for i, f := range l.Filters {
+			if v.o.Gate.Read(v.caller, l.Probes[i]) == nil {
+				one.Filters[keyOf(f)] = filterMeaning(f)
+			}
+		}
+		out.Lists = append(out.Lists, one)
+	}
+	return out
+}

@@ -1,0 +1,265 @@
+// Find: records by words and conditions, and what was seen of one over time.
+
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/access/seen"
+	"understudy/internal/query"
+)
+
+// searchArgs are a search.
+type searchArgs struct {
+	Query  string   `json:"query"`
+	Source string   `json:"source"`
+	Kinds  []string `json:"kinds"`
+	Sort   string   `json:"sort"`
+	Cursor string   `json:"cursor"`
+	Limit  int      `json:"limit"`
+}
+
+// searchAnswer is what a search finds.
+type searchAnswer struct {
+	Query string            `json:"query" jsonschema:"as it was understood"`
+	Notes []string          `json:"notes,omitempty"`
+	Part  bool              `json:"partial,omitempty" jsonschema:"time or a limit ended it; next_cursor goes on from there"`
+	Held  map[string]heldOf `json:"held,omitempty" jsonschema:"how far the kinds are held, by source/kind"`
+	Cut   string            `json:"cut,omitempty" jsonschema:"why there are fewer than were asked for"`
+	Next  string            `json:"next_cursor,omitempty" jsonschema:"leads on; absent at the end"`
+	Note  string            `json:"note"`
+	Hits  []searchHit       `json:"hits"`
+}
+
+// heldOf says how far a kind is held.
+type heldOf struct {
+	Complete bool       `json:"complete" jsonschema:"all records are held"`
+	CaughtUp *time.Time `json:"caught_up_to,omitempty" jsonschema:"when the newest were last read"`
+}
+
+// searchHit is one record.
+type searchHit struct {
+	Source string          `json:"source"`
+	Kind   string          `json:"kind"`
+	ID     string          `json:"id,omitempty" jsonschema:"absent where the role does not see it"`
+	Link   string          `json:"link,omitempty" jsonschema:"its page for people"`
+	Record json.RawMessage `json:"record" jsonschema:"as the role sees it: hidden values are null"`
+}
+
+func (b *builder) search() {
+	if b.o.Search == nil {
+		return
+	}
+	p := (&properties{}).add("query", text(`words, "a phrase", wor*, numbers (+1555…), ids, and conditions: status:failed price>0.5 `+
+		`start_time>=2026-06-01 (a OR b) -not has:field no:field; all must hold; empty finds everything`))
+	b.source(p).add("kinds", &jsonschema.Schema{Type: "array", Items: one("", b.offer.names(recorded)),
+		Description: "only these; all when it is absent"})
+	b.page(p.add("sort", text("newest (when absent), oldest, rank, or a field, a minus before it for the largest first")))
+	add[searchAnswer](b, "search", "Search records", "Records by words and by conditions on any field, among those that are held.",
+		recorded, p,
+		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
+			var a searchArgs
+			if err := read(arguments, &a); err != nil {
+				return nil, err
+			}
+			return v.search(ctx, a)
+		})
+}
+
+// search answers a search.
+func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
+	limit, err := v.limit(a.Limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range a.Kinds {
+		if _, err := v.offer.kindOf("", kind, recorded); err != nil && len(v.offer.sources) == 1 {
+			return nil, err
+		}
+	}
+	if a.Sort == "newest" {
+		a.Sort = ""
+	}
+	ask := query.SearchRequest{Text: a.Query, Source: a.Source, Kinds: a.Kinds, Sort: a.Sort, Cursor: a.Cursor, Limit: limit}
+	found, err := v.o.Search.Find(ctx, v.caller, ask)
+	if err != nil {
+		return nil, err
+	}
+	out := &searchAnswer{Query: found.Query, Notes: found.Notes, Part: found.Partial, Note: marking, Hits: []searchHit{}}
+	if fit := v.fitting(len(found.Hits), func(i int) int { return len(found.Hits[i].Body) }); fit < len(found.Hits) {
+		ask.Limit = fit // the cursor of fewer hits is another
+		if found, err = v.o.Search.Find(ctx, v.caller, ask); err != nil {
+			return nil, err
+		}
+		out.Cut = "more would make the answer too large; go on with next_cursor"
+	}
+	out.Next = found.Next
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "an agent searches", Source: a.Source, Values: []string{a.Query}}
+	for _, h := range found.Hits {
+		if err := v.fits(h.Body); err != nil {
+			return nil, err
+		}
+		link := ""
+		if h.URL != "" {
+			link = v.o.PublicURL + h.URL
+		}
+		out.Hits = append(out.Hits, searchHit{h.Source, h.Kind, h.ID, link, h.Body})
+		e.IDs = append(e.IDs, h.ID)
+		v.tellHeld(ctx, out, h.Source, h.Kind)
+	}
+	e.Rows = len(out.Hits)
+	return out, v.audit(ctx, e)
+}
+
+// tellHeld adds how far a kind is held, to a caller that may know how many there are.
+func (v *exchange) tellHeld(ctx context.Context, out *searchAnswer, source, kind string) {
+	name := source + "/" + kind
+	if _, ok := out.Held[name]; ok || v.o.Held == nil || !v.o.Gate.Counts(v.caller, source, kind) {
+		return
+	}
+	if out.Held == nil {
+		out.Held = map[string]heldOf{}
+	}
+	complete, at := v.o.Held(ctx, source, kind)
+	h := heldOf{Complete: complete}
+	if !at.IsZero() {
+		at = at.UTC().Truncate(time.Second)
+		h.CaughtUp = &at
+	}
+	out.Held[name] = h
+}
+
+// historyArgs name a record's past.
+type historyArgs struct {
+	recordArgs
+	Limit int `json:"limit"`
+}
+
+// historyAnswer is what was seen of a record, newest first.
+type historyAnswer struct {
+	Source   string        `json:"source"`
+	Kind     string        `json:"kind"`
+	ID       string        `json:"id"`
+	Cut      string        `json:"cut,omitempty" jsonschema:"why there are not all"`
+	Note     string        `json:"note"`
+	Versions []versionView `json:"versions" jsonschema:"newest first; as_of with at = from shows all of one"`
+}
+
+// versionView is one period in which a record looked the same.
+type versionView struct {
+	From    time.Time             `json:"from"`
+	Until   *time.Time            `json:"until,omitempty" jsonschema:"absent: it is so now"`
+	What    string                `json:"what" jsonschema:"first seen, changed, seen, gone, or came back"`
+	Shape   string                `json:"shape,omitempty" jsonschema:"in which kind of answer it was seen"`
+	Changed map[string][2]*string `json:"changed,omitempty" jsonschema:"by field: the value before, and after; null: none"`
+	Record  json.RawMessage       `json:"record,omitempty" jsonschema:"the oldest version, whole"`
+	Lost    bool                  `json:"not_kept,omitempty" jsonschema:"its values are not kept"`
+}
+
+func (b *builder) history() {
+	if b.o.History == nil {
+		return
+	}
+	p := b.within(b.id(b.kind(&properties{}, remembered), true, remembered), recordNeeds)
+	least, most := 1.0, float64(b.o.Limits.Rows)
+	limit := text("how many versions at most; 20 when it is absent")
+	limit.Type, limit.Minimum, limit.Maximum = "integer", &least, &most
+	add[historyAnswer](b, "history", "See what changed", "Every version of a record that was seen, with what changed in it.", remembered,
+		p.add("limit", limit), func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
+			var a historyArgs
+			if err := read(arguments, &a); err != nil {
+				return nil, err
+			}
+			return v.history(ctx, a)
+		})
+}
+
+// history answers with the past of a record.
+func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
+	limit, err := v.limit(a.Limit)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := v.offer.kindOf(a.Source, a.Kind, remembered); err != nil {
+		return nil, err
+	}
+	k, t, err := v.instance(a.recordArgs)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.o.Gate.Read(v.caller, t); err != nil {
+		return nil, err
+	}
+	if err := v.o.Gate.Find(ctx, v.caller, t, v.o.Mirror.Page); err != nil {
+		return nil, err
+	}
+	past, err := seen.Reader{History: v.o.History, Gate: v.o.Gate, Caller: v.caller}.Read(ctx, k.Source.Name, k.Name, t.ID, limit)
+	if err != nil {
+		return nil, err
+	}
+	if len(past.Versions) == 0 {
+		return nil, understudy.ErrNotFound
+	}
+	out := &historyAnswer{Source: k.Source.Name, Kind: k.Name, ID: a.ID, Note: marking, Versions: []versionView{}}
+	if past.More {
+		out.Cut = "there are older versions; ask with a larger limit, or as_of"
+	}
+	left := v.o.Limits.Bytes
+	for i, s := range past.Versions {
+		one, size := versionOf(s)
+		if left -= size; left < 0 && i > 0 {
+			out.Cut = "older versions would make the answer too large; as_of shows them"
+			break
+		}
+		out.Versions = append(out.Versions, one)
+	}
+	return out, v.audit(ctx, understudy.AuditEntry{Action: understudy.ActionRecord, What: "an agent reads the past of a record",
+		Source: out.Source, Kind: out.Kind, IDs: []string{t.ID}, Rows: len(out.Versions)})
+}
+
+// versionOf is a version as an agent gets it, and about how many bytes it has.
+func versionOf(s *seen.Version) (out versionView, size int) {
+	out = versionView{From: s.From.UTC(), Shape: s.Shape, Lost: !s.Gone && !s.Kept}
+	if !s.Until.IsZero() {
+		until := s.Until.UTC()
+		out.Until = &until
+	}
+	switch {
+	case s.Gone:
+		out.What = "gone"
+	case s.Back:
+		out.What = "came back"
+	case s.First:
+		out.What = "first seen"
+	case s.Before == nil:
+		out.What = "seen"
+	default:
+		out.What = "changed"
+	}
+	switch {
+	case !s.Kept:
+	case s.Before == nil || !s.Before.Kept:
+		out.Record, size = s.Row.Raw(), len(s.Row.Raw())
+	default:
+		out.Changed = map[string][2]*string{}
+		for _, d := range seen.Changed(s.Before, s) {
+			out.Changed[d.Name] = [2]*string{valueOf(d.Before), valueOf(d.After)}
+			size += len(d.Name) + len(d.Before.Text) + len(d.After.Text)
+		}
+	}
+	return out, size
+}
+
+// valueOf is a value of a version, nil for none.
+func valueOf(v access.Value) *string {
+	if v.State != access.Seen && v.State != access.Masked {
+		return nil
+	}
+	return &v.Text
+}

@@ -1,0 +1,151 @@
+// Tests of the endpoint: who comes in, and what is refused before any tool.
+
+package agents
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"understudy"
+)
+
+func toolCall(name string) *mcp.CallToolParams { return &mcp.CallToolParams{Name: name} }
+
+// listTools is a request of the protocol.
+const listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
+
+func TestEndpoint(t *testing.T) {
+	r := newRig(t, nil)
+	for _, one := range []struct {
+		name, method, body string
+		headers            map[string]string
+		host               string
+		want               int
+	}{
+		{"a credential", "POST", listTools, map[string]string{"Authorization": basic("all")}, "", 200},
+		{"a credential as a token", "POST", listTools, map[string]string{"Authorization": "Bearer ACall:" + secretOf("all")}, "", 200},
+		{"no credential", "POST", listTools, nil, "", 401},
+		{"a wrong secret", "POST", listTools, map[string]string{"Authorization": "Bearer ACall:wrong"}, "", 401},
+		{"a token of nobody", "POST", listTools, map[string]string{"Authorization": "Bearer wrong"}, "", 401},
+		{"a page of another site", "POST", listTools,
+			map[string]string{"Authorization": basic("all"), "Origin": "https://evil.example"}, "", 403},
+		{"a name that was pointed here", "POST", listTools, map[string]string{"Authorization": basic("all")}, "evil.example", 403},
+		{"a stream", "GET", "", map[string]string{"Authorization": basic("all")}, "", 405},
+		{"the end of a session", "DELETE", "", map[string]string{"Authorization": basic("all")}, "", 405},
+		{"a form", "POST", "a=b", map[string]string{"Authorization": basic("all"), "Content-Type": "text/plain"}, "", 415},
+		{"no JSON", "POST", "{", map[string]string{"Authorization": basic("all")}, "", 400},
+		{"too much", "POST", `{"x":"` + strings.Repeat("x", 300<<10) + `"}`, map[string]string{"Authorization": basic("all")}, "", 413},
+		{"a revision of the protocol that is not", "POST", listTools,
+			map[string]string{"Authorization": basic("all"), "MCP-Protocol-Version": "1999-01-01"}, "", 400},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), one.method, r.url, strings.NewReader(one.body))
+			must(t, err)
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Accept", "application/json, text/event-stream")
+			for name, value := range one.headers {
+				req.Header.Set(name, value)
+			}
+			req.Host = one.host
+			res, err := http.DefaultClient.Do(req)
+			must(t, err)
+			defer res.Body.Close()
+			if res.StatusCode != one.want || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("status %d, want %d: %v", res.StatusCode, one.want, res.Header)
+			}
+			if res.StatusCode == 401 && res.Header.Get("WWW-Authenticate") == "" {
+				t.Error("401 without a challenge")
+			}
+			if res.StatusCode == 200 {
+				var out struct{ Result mcp.ListToolsResult }
+				if err := json.NewDecoder(res.Body).Decode(&out); err != nil || len(out.Result.Tools) < 5 {
+					t.Errorf("%d tools: %v", len(out.Result.Tools), err)
+				}
+			}
+		})
+	}
+}
+
+// Behind a server with a name of its own, that name is right.
+func TestEndpointBehindAProxy(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.PublicURL = "https://viewer.example" })
+	req, err := http.NewRequestWithContext(t.Context(), "POST", r.url, strings.NewReader(listTools))
+	must(t, err)
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		"Authorization": {basic("all")}, "Origin": {"https://viewer.example"}}
+	req.Host = "viewer.example"
+	res, err := http.DefaultClient.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	if res.StatusCode != 200 {
+		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
+// One caller has half of the places, and who gets none is told when to come again.
+func TestCrowd(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Limits.AtOnce = 2 })
+	s, err := New(r.o)
+	must(t, err)
+	leave, err := s.running.Take("all")
+	must(t, err)
+	defer leave()
+	w := &recorder{header: http.Header{}}
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1"+Path, strings.NewReader(listTools))
+	must(t, err)
+	req.Header.Set("Authorization", basic("all"))
+	s.ServeHTTP(w, req)
+	if w.status != 503 || w.header.Get("Retry-After") == "" {
+		t.Errorf("status %d: %v", w.status, w.header)
+	}
+}
+
+type recorder struct {
+	header http.Header
+	status int
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
+
+// A server without what it needs is not made.
+func TestOptions(t *testing.T) {
+	r := newRig(t, nil)
+	for name, change := range map[string]func(*Options){
+		"sources": func(o *Options) { o.Sources = nil }, "gate": func(o *Options) { o.Gate = nil },
+		"callers": func(o *Options) { o.Callers = nil }, "mirror": func(o *Options) { o.Mirror = nil },
+		"key": func(o *Options) { o.Key = nil }, "public URL": func(o *Options) { o.PublicURL = "::" },
+	} {
+		o := r.o
+		change(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("a server without %s", name)
+		}
+	}
+}
+
+// FuzzArguments: whatever arguments and cursors say, they are read or refused.
+func FuzzArguments(f *testing.F) {
+	for _, seed := range []string{`{"kind":"calls","limit":5}`, `{"cursor":"x"}`, `{"within":{"A":"b"}}`, `[]`, `{"kind":1}`, ``, `{}{}`,
+		`null`} {
+		f.Add([]byte(seed))
+	}
+	s := &Server{o: Options{Key: make([]byte, 32), Limits: Limits{Rows: 100, Bytes: 1 << 10}}}
+	v := &exchange{Server: s, caller: understudy.Caller{Grant: &understudy.Grant{Role: "all"}}}
+	f.Fuzz(func(t *testing.T, arguments []byte) {
+		var list listArgs
+		var find searchArgs
+		if read(arguments, &list) == nil {
+			if _, err := v.unseal("twilio", list.Cursor); err == nil {
+				t.Errorf("a cursor that was never given: %q", list.Cursor)
+			}
+			_, _ = v.limit(list.Limit)
+		}
+		_ = read(arguments, &find)
+	})
+}

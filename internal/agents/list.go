@@ -1,0 +1,157 @@
+// List: some records of a list, from its first or from where a cursor leads.
+
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/viewer/plan"
+	"understudy/spec"
+)
+
+// listTarget is the target of a list, and how many of its rows are skipped.
+func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.Target, skip int, err error) {
+	k, err := v.offer.kindOf(a.Source, a.Kind, listed)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if a.Cursor != "" {
+		return v.goOn(k, a, at)
+	}
+	var params understudy.Query
+	for name, value := range a.Within {
+		params = append(params, understudy.Param{Name: name, Value: value})
+	}
+	if l = k.Pick(a.List, params); l == nil {
+		return nil, nil, 0, wrong("list of "+k.Name, a.List, slugs(k))
+	}
+	within, err := vars(a.Within, l.Needs)
+	switch {
+	case err != nil:
+		return nil, nil, 0, err
+	case len(within) < len(l.Needs):
+		return nil, nil, 0, invalid("%s lie under another record; say which in within: %s", k.Name, strings.Join(l.Needs, ", "))
+	}
+	query, err := v.filters(l, a.Filters)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	path, ok := l.Template().FillEscaped(func(name string) (string, bool) {
+		if given, ok := within.Get(name); ok {
+			return given, true
+		}
+		return k.Source.PathVar(name)
+	})
+	if !ok {
+		return nil, nil, 0, invalid("this list cannot be asked for")
+	}
+	t, err = k.Source.Spec.Target(k.Source.Name, path, query.String())
+	if err == nil && t.List != l.List {
+		err = invalid("what within names is no id")
+	}
+	return l, t, 0, err
+}
+
+// goOn is the target of a cursor.
+func (v *exchange) goOn(k *plan.Kind, a listArgs, at time.Time) (*plan.List, *spec.Target, int, error) {
+	p, err := v.unseal(k.Source.Name, a.Cursor)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	t, err := k.Source.Spec.Follow(k.Source.Name, p.URI)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	for _, l := range k.PlannedLists {
+		if l.List == t.List && t.Kind == k.Kind && p.At.Equal(at) {
+			return l, t, p.Skip, nil
+		}
+	}
+	return nil, nil, 0, invalid("that is no cursor of this list for this role; begin without one")
+}
+
+// filters are the conditions of a list, in the order of its filters.
+func (v *exchange) filters(l *plan.List, given map[string]string) (understudy.Query, error) {
+	var all understudy.Query
+	var known []string
+	for i, f := range l.Filters {
+		value, ok := given[keyOf(f)]
+		if v.o.Gate.Read(v.caller, l.Probes[i]) == nil {
+			known = append(known, keyOf(f))
+		} else if ok {
+			return nil, fmt.Errorf("agents: %w: role %s may not use the filter %s", understudy.ErrForbidden, v.caller.Role(), keyOf(f))
+		}
+		if ok {
+			all = append(all, understudy.Param{Name: f.Name, Value: value})
+		}
+	}
+	for name := range given {
+		if !slices.ContainsFunc(l.Filters, func(f *spec.Filter) bool { return keyOf(f) == name }) {
+			return nil, wrong("filter of "+l.Kind.Name, name, known)
+		}
+	}
+	return all, nil
+}
+
+func slugs(k *plan.Kind) []string {
+	var all []string
+	for _, l := range k.PlannedLists {
+		all = append(all, l.Slug)
+	}
+	return all
+}
+
+// list answers with some records of a list.
+func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, error) {
+	limit, err := v.limit(a.Limit)
+	if err != nil {
+		return nil, err
+	}
+	l, t, skip, err := v.listTarget(a, at)
+	if err != nil {
+		return nil, err
+	}
+	answer, view, err := v.ask(ctx, t, at)
+	if err != nil {
+		return nil, err
+	}
+	out := &readAnswer{Source: l.Kind.Source.Name, Kind: l.Kind.Name, List: l.Slug, freshness: v.freshness(answer), Note: marking,
+		Records: []json.RawMessage{}}
+	rows := view.Rows()
+	rows = rows[min(max(skip, 0), len(rows)):]
+	wanted := rows[:min(limit, len(rows))]
+	fit := v.fitting(len(wanted), func(i int) int { return len(wanted[i].Raw()) })
+	if fit < len(wanted) {
+		out.Cut = fmt.Sprintf("%d of %d: more would make the answer too large; go on with next_cursor", fit, len(wanted))
+	}
+	var ids []string
+	for _, r := range wanted[:fit] {
+		if err := v.fits(r.Raw()); err != nil {
+			return nil, err
+		}
+		out.Records, ids = append(out.Records, r.Raw()), append(ids, r.ID)
+	}
+	switch next := answer.Page.Next; {
+	case fit < len(rows):
+		out.Next, err = v.seal(out.Source, position{URI: t.Key.URI, Skip: skip + fit, At: at})
+	case !next.Zero():
+		out.Next, err = v.seal(out.Source, position{URI: next.URI, At: at})
+	}
+	if err != nil {
+		return nil, err
+	}
+	var values []string
+	for _, p := range t.Query {
+		if l.Filter(p.Name) != nil {
+			values = append(values, p.Value)
+		}
+	}
+	return out, v.audit(ctx, understudy.AuditEntry{Action: understudy.ActionList, What: "an agent lists records", Source: out.Source,
+		Kind: out.Kind, IDs: ids, Rows: fit, Values: values})
+}

@@ -1,0 +1,209 @@
+// Schema: what the tools take and give, as JSON Schema.
+
+package agents
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"understudy"
+	"understudy/internal/viewer/plan"
+	"understudy/spec"
+)
+
+// builder makes the tools of a role.
+type builder struct {
+	*Server
+	caller understudy.Caller
+	offer  *offer
+}
+
+// properties are those of a tool's arguments, in order.
+type properties struct {
+	names    []string
+	schemas  map[string]*jsonschema.Schema
+	required []string
+}
+
+func (p *properties) add(name string, s *jsonschema.Schema) *properties {
+	if p.schemas == nil {
+		p.schemas = map[string]*jsonschema.Schema{}
+	}
+	p.names = append(p.names, name)
+	p.schemas[name] = s
+	return p
+}
+
+// need adds one that must be there.
+func (p *properties) need(name string, s *jsonschema.Schema) *properties {
+	p.required = append(p.required, name)
+	return p.add(name, s)
+}
+
+// object is a schema of an object without other properties.
+func (p *properties) object(description string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "object", Description: description, Properties: p.schemas, PropertyOrder: p.names, Required: p.required,
+		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
+}
+
+// text is a schema of a string.
+func text(description string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Description: description}
+}
+
+// one is a schema of one of some names.
+func one(description string, names []string) *jsonschema.Schema {
+	s := text(description)
+	for _, name := range names {
+		s.Enum = append(s.Enum, name)
+	}
+	return s
+}
+
+// add adds a tool, when the role sees a kind that it takes. T is what it answers.
+func add[T any](b *builder, name, title, description string, takes func(*plan.Kind) bool, p *properties, run tool) {
+	if len(b.offer.names(takes)) == 0 {
+		return
+	}
+	out, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {}, // as the role sees it
+	}})
+	if err != nil {
+		panic(err) // a type of this package; the tests make all of them
+	}
+	var open bool // it reads from one source
+	b.offer.run[name] = run
+	b.offer.tools = append(b.offer.tools, &mcp.Tool{
+		Name: name, Title: title, Description: description, InputSchema: p.object(""), OutputSchema: out,
+		Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &open},
+	})
+}
+
+// source adds the property that names a source: where there are several, or else none is
+// needed.
+func (b *builder) source(p *properties) *properties {
+	if len(b.offer.sources) > 1 {
+		p.add("source", one("which API; needed where several have the kind", b.offer.sourceNames()))
+	}
+	return p
+}
+
+// kind adds the property that names a kind.
+func (b *builder) kind(p *properties, takes func(*plan.Kind) bool) *properties {
+	return b.source(p).need("kind", one("what kind of record", b.offer.names(takes)))
+}
+
+// id adds the properties that name a record.
+func (b *builder) id(p *properties, needed bool, takes func(*plan.Kind) bool) *properties {
+	s := text("the id of the record" + b.prefixes(takes))
+	if needed {
+		p.need("id", s)
+	} else {
+		p.add("id", s)
+	}
+	return p
+}
+
+// prefixes say what ids begin with.
+func (b *builder) prefixes(takes func(*plan.Kind) bool) string {
+	var all []string
+	for _, s := range b.offer.sources {
+		for _, k := range s.kinds {
+			if takes(k) && len(k.Prefixes) > 0 && len(all) < 12 {
+				all = append(all, k.Prefixes[0]+"… "+k.Name)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(all, ", ") + ")"
+}
+
+// within adds the property for what a path needs beside an id or a list.
+func (b *builder) within(p *properties, needs func(*plan.Kind) []string) *properties {
+	inner := &properties{}
+	for _, s := range b.offer.sources {
+		for _, k := range s.kinds {
+			for _, name := range needs(k) {
+				if old := inner.schemas[name]; old != nil {
+					if !strings.Contains(old.Description, k.Name) {
+						old.Description += ", " + k.Name
+					}
+					continue
+				}
+				inner.add(name, text("for "+k.Name))
+			}
+		}
+	}
+	if len(inner.names) > 0 {
+		p.add("within", inner.object("the record that these lie under, by the name that describe gives"))
+	}
+	return p
+}
+
+// listNeeds are the variables that lists of a kind need.
+func listNeeds(k *plan.Kind) []string {
+	var all []string
+	for _, l := range k.PlannedLists {
+		all = append(all, l.Needs...)
+	}
+	return all
+}
+
+// recordNeeds are those that the path of a record needs beside its id.
+func recordNeeds(k *plan.Kind) []string {
+	if len(k.PlannedInstances) == 0 {
+		return nil
+	}
+	in := k.PlannedInstances[0]
+	return slices.DeleteFunc(in.Params(), func(name string) bool { return strings.HasPrefix(name, understudy.OwnPrefix) })
+}
+
+// filters adds the property with the filters of all lists.
+func (b *builder) filters(p *properties) *properties {
+	inner := &properties{}
+	for _, s := range b.offer.sources {
+		for _, k := range s.kinds {
+			for _, l := range k.PlannedLists {
+				for i, f := range l.Filters {
+					if b.offers(l, i) {
+						inner.filter(k, f)
+					}
+				}
+			}
+		}
+	}
+	if len(inner.names) > 0 {
+		p.add("filters", inner.object("conditions as the API's own lists have them; each names the kinds that take it"))
+	}
+	return p
+}
+
+// filter adds one filter of a kind.
+func (p *properties) filter(k *plan.Kind, f *spec.Filter) {
+	key, meaning := keyOf(f), filterMeaning(f)
+	old := p.schemas[key]
+	switch {
+	case old == nil:
+		p.add(key, text(k.Name+": "+meaning))
+	case strings.Contains(old.Description, k.Name+": "):
+	case strings.HasSuffix(old.Description, ": "+meaning):
+		old.Description = strings.TrimSuffix(old.Description, ": "+meaning) + ", " + k.Name + ": " + meaning
+	default:
+		old.Description += "; " + k.Name + ": " + meaning
+	}
+}
+
+// page adds the properties that every answer in pages has.
+func (b *builder) page(p *properties) *properties {
+	most := float64(b.o.Limits.Rows)
+	least := 1.0
+	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most, Description: "how many at most; 20 when it is absent"})
+	return p.add("cursor", text("next_cursor of the answer before, to go on; all other arguments stay the same"))
+}
