@@ -18,7 +18,7 @@ var imports = map[string]string{
 		"internal/signin internal/slowapi internal/store internal/webhook request spec",
 	"cmd/understudy/terminal":    "",
 	"follow":                     "",
-	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request spec",
+	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lru kit/suggest kit/token request spec",
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/access/seen":       ". internal/access",
 	"internal/agents": ". internal/access internal/access/seen internal/query internal/viewer/plan kit/accesslog kit/jsonhttp " +

@@ -18,6 +18,9 @@ type LocalQuery struct {
 	// Only, when it is set, reports the records that the caller may find. It is called
 	// before the list is cut into pages, from one goroutine at a time.
 	Only func(*understudy.Record) bool
+	// Equal are the filters of the list, by name, whose value is not meant as it is
+	// written: the condition takes its place. Links keep what is written.
+	Equal map[string]query.Equality
 	// From and Predicates are the part of Only that a store can use. Only is false for
 	// every record whose order key is of a time before From (Unix seconds, 0 = open), and
 	// for every record that does not fulfil all predicates.

@@ -393,21 +393,20 @@ func cmdNext(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("next", page.Next)
 }
 
-// cmdFirst sets $first to the sid of the first call of a saved list:
+// cmdFirst sets $first to the sid, or another field, of the first call of a saved list:
 //
-//	first FILE
+//	first FILE [FIELD]
 func cmdFirst(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: first FILE")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: first FILE [FIELD]")
 	}
 	var page struct {
-		Calls []struct {
-			SID string `json:"sid"`
-		} `json:"calls"`
+		Calls []map[string]any `json:"calls"`
 	}
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &page))
 	if len(page.Calls) == 0 {
 		ts.Fatalf("%s shows no calls", args[0])
 	}
-	ts.Setenv("first", page.Calls[0].SID)
+	value, _ := page.Calls[0][append(args, "sid")[1]].(string)
+	ts.Setenv("first", value)
 }

@@ -23,7 +23,8 @@ type Asker func(context.Context, request.Request) (*request.Response, error)
 // Page asks for a caller. For a caller that does not see what makes a record final,
 // no record is final. For a caller that does not see every field, the request says
 // which it sees; in the past such a caller gets, for a version that is not kept, the
-// version after it. Without row rules the rest is ask itself.
+// version after it. A filter that is given a hash is asked of the records alone; upstream
+// knows no hashes. Without row rules the rest is ask itself.
 //
 // With row rules:
 //   - a list is made from the records that the caller may find, or it is
@@ -41,6 +42,14 @@ func (g *Gate) Page(ctx context.Context, c understudy.Caller, a request.Request,
 			a.NotFinal, a.Shown = !p.final, p.shown
 			a.Folded = !a.AsOf.IsZero() && !g.Whole(c, a.Target.Key.Source)
 		}
+	}
+	if equal := g.equalities(c, a.Target); equal != nil {
+		w := request.LocalQuery{}
+		if a.Local != nil {
+			w = *a.Local
+		}
+		w.Equal = equal
+		a.Local = &w
 	}
 	r := g.ruled(c, a.Target.Key.Source)
 	if r == nil {

@@ -33,9 +33,12 @@ type Options struct {
 	Newest func(source, kind, id string) *understudy.Record
 	// Last is like Newest, of records that are gone the last version; a page
 	// token may name one. nil: Newest.
-	Last  func(source, kind, id string) *understudy.Record
-	Cache int64            // bytes of views kept in memory; 0 = DefaultCache, less than 0 = none
-	Now   func() time.Time // nil: time.Now
+	Last func(source, kind, id string) *understudy.Record
+	// Hasher makes what is shown as a hash: equal values of gates that share one have equal
+	// hashes. nil: one of this gate alone.
+	Hasher *Hasher
+	Cache  int64            // bytes of views kept in memory; 0 = DefaultCache, less than 0 = none
+	Now    func() time.Time // nil: time.Now
 }
 
 // DefaultCache is how many bytes of views are kept in memory.
@@ -65,6 +68,12 @@ func NewWith(o Options) (*Gate, error) {
 	g.views = viewCache{lru.New[viewKey, *kept](max(o.Cache, 0)), map[*spec.Spec]errorShape{}}
 	for _, s := range g.specs {
 		g.views.errors[s] = newErrorShape(s)
+	}
+	if g.hash = o.Hasher; g.hash == nil {
+		var err error
+		if g.hash, err = NewHasher(); err != nil {
+			return nil, err
+		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(o.Roles)) {
 		if role == "" || role == understudy.RoleAll {
@@ -104,6 +113,7 @@ func (g *Gate) compile(role string, sources map[string]map[string]string) (map[s
 		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: nothing(sp)}
 		for _, k := range sp.Kinds {
 			plans[source].kinds[k.Name] = newPlan(sp, k, r)
+			plans[source].kinds[k.Name].hash = g.hash
 		}
 	}
 	return plans, nil

@@ -25,6 +25,7 @@ type Gate struct {
 	policy string
 	stated Options // what the policy was made of: specs, roles and rows
 	views  viewCache
+	hash   *Hasher
 	users  map[string]string
 	held
 	given *lru.Cache[givenKey, time.Time] // when a caller was last given a token
@@ -166,7 +167,7 @@ func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 		return nil
 	}
 	for _, param := range t.Query {
-		if err := p.param(t, param.Name); err != nil {
+		if err := p.param(t, param); err != nil {
 			return refuse("role %s may not use the parameter %s: %w", c.Grant.Role, clip(param.Name), err)
 		}
 	}
@@ -196,8 +197,10 @@ func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
 }
 
 // param returns nil if a parameter may be used, else the reason. A parameter
-// that the spec does not describe could be a filter.
-func (p *plan) param(t *spec.Target, name string) error {
+// that the spec does not describe could be a filter. A filter on a field that is shown as
+// a hash may be given a hash.
+func (p *plan) param(t *spec.Target, given understudy.Param) error {
+	name := given.Name
 	if t.List == nil {
 		return fmt.Errorf("it is not known to be safe")
 	}
@@ -214,17 +217,27 @@ func (p *plan) param(t *spec.Target, name string) error {
 	case f.Field == "":
 		return nil
 	}
-	if n := p.record.at(f.Field); n == nil || n.level < See {
-		return &UnseenError{t.Kind.Name, f.Field}
+	switch n := p.record.at(f.Field); {
+	case n != nil && n.level == See, n != nil && n.level == Hash && f.Op == "is" && isHash(given.Value):
+		return nil
+	case n != nil && n.level == Hash && f.Op == "is":
+		return &UnseenError{t.Kind.Name, f.Field, true}
 	}
-	return nil
+	return &UnseenError{t.Kind.Name, f.Field, false}
 }
 
-// UnseenError is why a role may not ask: a field it does not fully see.
-type UnseenError struct{ Kind, Field string }
+// UnseenError is why a role may not ask: a field it does not fully see. Hash: it may ask
+// for the hash of a value.
+type UnseenError struct {
+	Kind, Field string
+	Hash        bool
+}
 
 // Error names the field.
 func (e *UnseenError) Error() string {
+	if e.Hash {
+		return "it looks at " + e.Field + ", of which the role sees the hash; give a hash, like h:" + strings.Repeat("x", textHash)
+	}
 	return "it looks at " + e.Field + ", which the role does not fully see"
 }
 

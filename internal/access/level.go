@@ -14,17 +14,23 @@ import (
 	"understudy/spec"
 )
 
-// Level is how much of a value is shown. A greater one shows more.
+// Level is how much of a value is shown: nothing, one thing of it, or all. Hash, Country
+// and Last4 show different things, and none of them shows more than another.
 type Level uint8
 
 // The levels. The zero value hides.
 const (
-	Hide  Level = iota // null in an API answer
-	Last4              // a fixed mask, then the last four digits of a number that has at least 8
-	See                // as upstream sent it
+	Hide    Level = iota // null in an API answer
+	Hash                 // a text that stands for the value: equal values have equal texts
+	Country              // a fixed mask, then the country of a number
+	Last4                // a fixed mask, then the last four digits of a number that has at least 8
+	See                  // as upstream sent it
 )
 
-var levelNames = []string{"hide", "last4", "see"}
+var levelNames = []string{"hide", "hash", "country", "last4", "see"}
+
+// wanted are the levels in the words of an error.
+const wanted = "want see, last4, country, hash or hide"
 
 // play means the same as see, for fields of type media.
 const play = "play"
@@ -33,7 +39,7 @@ const play = "play"
 func (l Level) String() string { return levelNames[l] }
 
 // Roles is the policy as the config writes it: role -> source -> subject ("*",
-// a class, a kind, or kind.field) -> "see", "last4" or "hide".
+// a class, a kind, or kind.field) -> the name of a level.
 type Roles map[string]map[string]map[string]string
 
 // Everything is the subject that covers every field the spec names.
@@ -56,9 +62,9 @@ func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, e
 		i := slices.Index(levelNames, word)
 		switch {
 		case word == play:
-			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; want see, last4 or hide", where, clip(subject))
+			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; %s", where, clip(subject), wanted)
 		case i < 0:
-			return nil, fmt.Errorf("access: %s: %q: unknown level %q, want see, last4 or hide%s", where, subject, clip(word),
+			return nil, fmt.Errorf("access: %s: %q: unknown level %q, %s%s", where, subject, clip(word), wanted,
 				suggest.Hint(clip(word), levelNames))
 		}
 		if err := checkSubject(s, subject); err != nil {
@@ -121,12 +127,26 @@ type decision struct {
 	line  string
 }
 
-// least is the decision that shows less; of equals the first.
+// least is the decision that shows less; of equals the first. Of two that show
+// different things of a value nothing is shown that both show.
 func least(a, b decision) decision {
-	if b.level < a.level {
+	switch {
+	case a.level == b.level, a.level == Hide, b.level == See:
+		return a
+	case b.level == Hide, a.level == See:
 		return b
 	}
-	return a
+	return decision{Hide, a.line + " and " + b.line + ", which show nothing in common"}
+}
+
+// others limits what is shown of other values than the one decided on: what is derived
+// from it, tells of it, or holds it. A hash or the country of another value would tell
+// more than that of this one.
+func (d decision) others() decision {
+	if d.level == Hash || d.level == Country {
+		d.level = Hide
+	}
+	return d
 }
 
 // rule is the decision of a subject that the rules name.
@@ -149,7 +169,7 @@ func (r rules) bounded(k *spec.Kind, name string, chain int) decision {
 	}
 	v := r.own(k, name)
 	limit := func(by, how string) {
-		of := r.bounded(k, by, chain-1)
+		of := r.bounded(k, by, chain-1).others()
 		of.line = how + " " + by + ", " + of.line
 		v = least(v, of)
 	}
@@ -213,7 +233,7 @@ func (r rules) general(kind, class string) decision {
 	_, classRule := r[class]
 	_, all := r[Everything]
 	if class == spec.ClassURL && !classRule {
-		return least(r.general(kind, ""), r.general(kind, spec.ClassPhone))
+		return least(r.general(kind, ""), r.general(kind, spec.ClassPhone).others())
 	}
 	switch {
 	case class != "" && classRule && kindRule:

@@ -58,6 +58,23 @@ func TestLevels(t *testing.T) {
 			map[string]Level{"messages.subresource_uris.media": Hide}},
 		{"named inside a hidden object", map[string]string{"messages.sid": "see", "messages.subresource_uris": "hide",
 			"messages.subresource_uris.media": "see"}, map[string]Level{"messages.subresource_uris.media": See, "messages.subresource_uris": Hide}},
+		{"country and hash", map[string]string{"*": "see", "phone": "country", "body": "hash"}, map[string]Level{"calls.from": Country,
+			"messages.body": Hash, "messages.sid": See}},
+		{"what is derived from a hash or a country is hidden", map[string]string{"*": "see", "phone": "hash", "calls.to": "country",
+			"calls.from_formatted": "see"}, map[string]Level{"calls.from": Hash, "calls.from_formatted": Hide, "calls.to_formatted": Hide}},
+		{"what tells of a hash is hidden", map[string]string{"*": "see", "body": "hash", "messages.price": "see"},
+			map[string]Level{"messages.num_segments": Hide, "messages.price": See}},
+		{"URLs beside hashes are hidden", map[string]string{"*": "see", "phone": "hash"},
+			map[string]Level{"incoming_phone_numbers.voice_url": Hide, "incoming_phone_numbers.phone_number": Hash}},
+		{"URLs beside countries are hidden", map[string]string{"*": "see", "phone": "country"},
+			map[string]Level{"applications.sms_url": Hide}},
+		{"URLs have their own hash", map[string]string{"*": "see", "phone": "hash", "url": "hash"},
+			map[string]Level{"incoming_phone_numbers.voice_url": Hash}},
+		{"hash and last4 have nothing in common", map[string]string{"phone": "hash", "calls": "last4"},
+			map[string]Level{"calls.from": Hide, "calls.sid": Last4, "messages.from": Hash}},
+		{"country and last4 have nothing in common", map[string]string{"phone": "last4", "calls": "country"},
+			map[string]Level{"calls.from": Hide, "calls.sid": Country}},
+		{"hash and hash", map[string]string{"phone": "hash", "calls": "hash"}, map[string]Level{"calls.from": Hash}},
 		{"secrets never", map[string]string{"*": "see", "accounts": "see", "accounts.auth_token": "see", "secret": "hide"},
 			map[string]Level{"accounts.auth_token": Hide, "accounts.sid": See}},
 	} {
@@ -153,7 +170,7 @@ func TestWhoSeesAnything(t *testing.T) {
 func TestPolicyErrors(t *testing.T) {
 	specs := map[string]*spec.Spec{"twilio": twilio(t)}
 	for want, roles := range map[string]Roles{
-		`unknown level "lats4", want see, last4 or hide; did you mean "last4"?`: {"r": {"twilio": {"*": "lats4"}}},
+		`unknown level "lats4", want see, last4, country, hash or hide; did you mean "last4"?`: {"r": {"twilio": {"*": "lats4"}}},
 		`unknown level ""`: {"r": {"twilio": {"*": ""}}},
 		`no source "twillio"; did you mean "twilio"?`:                 {"r": {"twillio": {"*": "see"}}},
 		`unknown subject "phones"`:                                    {"r": {"twilio": {"phones": "see"}}},

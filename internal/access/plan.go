@@ -14,6 +14,7 @@ import (
 // node is one place in a body: a field, or the body itself.
 type node struct {
 	level Level
+	phone bool             // it holds a phone number
 	open  bool             // something here or inside is shown
 	named map[string]*node // the fields the spec names inside; nil: none
 }
@@ -76,6 +77,7 @@ type plan struct {
 	keys  []string                // where the kind's lists keep their records; "" = the body is the array
 	whole bool                    // every field the spec names is seen
 	final bool                    // what makes a record final is fully seen
+	hash  *Hasher                 // for what is shown as a hash
 	shown func(field string) bool // at least masked
 }
 
@@ -97,6 +99,7 @@ func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 			continue
 		}
 		p.record.put(f.Name, level)
+		p.record.at(f.Name).phone = f.Class == spec.ClassPhone
 		p.whole = p.whole && (level == See || f.Class == spec.ClassSecret)
 	}
 	p.shown = p.record.names

@@ -19,7 +19,7 @@ const (
 	Absent State = iota // the row has no such field
 	Null
 	Hidden
-	Masked // Text is the mask, maybe with the last four digits
+	Masked // Text is a mask, maybe with the last four digits or the country, or a hash
 	Seen
 )
 
@@ -28,6 +28,7 @@ type Value struct {
 	Name  string // dotted
 	Text  string // decoded; arrays and objects as JSON; "" unless Masked or Seen
 	State State
+	Level Level       // of what is Masked
 	Field *spec.Field // nil: the spec does not name it
 }
 
@@ -146,12 +147,13 @@ func (r Row) fields(all []Value, object jsonspan.Value, prefix string) []Value {
 // read fills in state and text.
 func (r Row) read(v *Value, at jsonspan.Value) {
 	level := See
+	partly := Last4
 	if p := r.view.plan; p != nil {
 		level = Hide
 		if n := p.record.at(v.Name); n != nil {
-			level = n.level
-			if n.open {
-				level = max(level, Last4)
+			partly = n.level
+			if level = n.level; n.open && level < See {
+				level = Last4 // or another level that shows texts alone
 			}
 		}
 	}
@@ -166,7 +168,7 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 		// What a page that could not be decoded says is shown as far as it is text.
 		v.State, v.Text = Seen, strings.ToValidUTF8(jsonspan.Text(r.view.Body, at), "\ufffd")
 		if level == Last4 && at.Kind == jsonspan.String {
-			v.State = Masked
+			v.State, v.Level = Masked, partly
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestRows(t *testing.T) {
 		want        Value
 	}{
 		{"support", "sid", Value{Text: "SM1", State: Seen}},
-		{"support", "from", Value{Text: "********1234", State: Masked}},
+		{"support", "from", Value{Text: "********1234", State: Masked, Level: Last4}},
 		{"support", "to", Value{State: Null}},
 		{"support", "body", Value{State: Hidden}},
 		{"support", "price", Value{State: Hidden}},
@@ -70,8 +70,9 @@ func TestFieldsComeInOrderUnderDottedNames(t *testing.T) {
 	}
 	want := []Value{
 		{Name: "room", Text: "r", State: Seen}, {Name: "sid", Text: "1", State: Seen}, {Name: "profile", State: Hidden},
-		{Name: "links.self", Text: "********", State: Masked}, {Name: "tags", Text: "{}", State: Seen},
-		{Name: "aliases", Text: `["a","b"]`, State: Seen}, {Name: "age", State: Hidden}, {Name: "phone", Text: "********1234", State: Masked},
+		{Name: "links.self", Text: "********", State: Masked, Level: Last4}, {Name: "tags", Text: "{}", State: Seen},
+		{Name: "aliases", Text: `["a","b"]`, State: Seen}, {Name: "age", State: Hidden},
+		{Name: "phone", Text: "********1234", State: Masked, Level: Last4},
 		{Name: "what", State: Hidden},
 	}
 	got := rows[0].Fields()

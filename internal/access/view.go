@@ -123,7 +123,7 @@ func rewrite(plan *plan, p *understudy.Page, cut *spec.Paging) (*View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("access: %w: an answer that is not JSON is shown to role all alone", understudy.ErrForbidden)
 	}
-	w := rewriter{data: p.Body}
+	w := rewriter{data: p.Body, hash: plan.hash}
 	c := jsonspan.At(p.Body, doc)
 	w.value(&c, plan.root(p.Body, doc, cut))
 	if w.out == nil {
@@ -159,6 +159,7 @@ type rewriter struct {
 	data []byte
 	out  []byte
 	from int // data[from:] is not copied yet
+	hash *Hasher
 }
 
 // value rewrites the value to come by its node; nil is a place the spec does
@@ -193,9 +194,9 @@ func (w *rewriter) value(c *jsonspan.Cursor, n *node) {
 func (w *rewriter) scalar(v jsonspan.Value, n *node) {
 	switch {
 	case n != nil && n.level == See:
-	case n != nil && n.level == Last4 && v.Kind == jsonspan.String:
-		var buf [len(mask) + 6]byte
-		w.replace(v, append(appendMasked(append(buf[:0], '"'), jsonspan.Text(w.data, v)), '"'))
+	case n != nil && n.level > Hide && v.Kind == jsonspan.String:
+		var buf [maxMasked + 2]byte
+		w.replace(v, append(n.appendMasked(append(buf[:0], '"'), w.hash, jsonspan.Text(w.data, v)), '"'))
 	default:
 		w.replace(v, null)
 	}
@@ -209,32 +210,4 @@ func (w *rewriter) replace(v jsonspan.Value, by []byte) {
 	}
 	w.out = append(append(w.out, w.data[w.from:v.Start]...), by...)
 	w.from = v.End
-}
-
-// mask stands for what is not shown, whatever its length.
-const mask = "********"
-
-// appendMasked appends the mask and, when text is a number with at least 8
-// digits, its last four: digits with nothing but the marks people write
-// between them. Text is "" too where there is a value, so that length tells
-// nothing.
-func appendMasked(dst []byte, text string) []byte {
-	dst = append(dst, mask...)
-	var last [4]byte
-	digits := 0
-	for i := range len(text) {
-		switch c := text[i]; {
-		case '0' <= c && c <= '9':
-			copy(last[:], last[1:])
-			last[3] = c
-			digits++
-		case c == '+' && i == 0, c == ' ', c == '-', c == '.', c == '(', c == ')', c == '/':
-		default:
-			return dst
-		}
-	}
-	if digits < 8 {
-		return dst
-	}
-	return append(dst, last[:]...)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/signin"
@@ -23,12 +24,16 @@ type visitors struct {
 	guesses  *callers.Guesses
 	sessions *signin.Sessions
 	cookies  *signin.Cookies
+	hashes   *access.Hasher // for every policy
 }
 
 func newVisitors() (v visitors, err error) {
 	salt := []byte(rand.Text())
 	v = visitors{salt: salt, guesses: callers.NewGuesses(sha256.Sum256(salt), time.Now), sessions: signin.NewSessions(time.Now)}
-	v.cookies, err = signin.NewCookies(time.Now)
+	if v.cookies, err = signin.NewCookies(time.Now); err != nil {
+		return v, err
+	}
+	v.hashes, err = access.NewHasher()
 	return v, err
 }
 
@@ -37,7 +42,7 @@ type people struct{ *App }
 
 // load reads what the store keeps of them.
 func (h people) load(ctx context.Context) error {
-	return errors.Join(h.sessions.Load(ctx, h.db), h.cookies.Load(ctx, h.db))
+	return errors.Join(h.sessions.Load(ctx, h.db), h.cookies.Load(ctx, h.db), h.hashes.Open(ctx, h.db))
 }
 
 // signIns are the ways in which people sign in; one of both is nil, or both.

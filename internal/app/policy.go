@@ -35,6 +35,7 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	roles, rows := cfg.Policy()
 	gate, err := access.NewWith(access.Options{
 		Specs: specs, Roles: roles, Rows: rows, Users: users, Own: h.lookups.IsOwn, Newest: h.lookups.Newest, Last: h.lookups.Last, Now: time.Now,
+		Hasher: h.hashes,
 	})
 	if err != nil {
 		return policy{}, fmt.Errorf("roles: %w", err)

@@ -27,7 +27,7 @@ func (h *App) openSearch(ctx context.Context) (err error) {
 func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
-		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey,
+		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Hashes: p.gate, Notes: h.db, Key: h.searchKey,
 		Exports: export.New(h.exports.search, h.exports.until(p)), Now: time.Now, Logger: h.log,
 		Limits: search.Limits{
 			Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(),

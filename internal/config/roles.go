@@ -40,7 +40,7 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 			return v.Decode(&r.rows)
 		}
 		if v.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: %s: want see, last4 or hide", v.Line, understudy.Clip(k.Value))
+			return fmt.Errorf("line %d: %s: want see, last4, country, hash or hide", v.Line, understudy.Clip(k.Value))
 		}
 		r.levels[k.Value] = v.Value
 		return nil

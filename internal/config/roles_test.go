@@ -66,7 +66,7 @@ func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"roles: {a: {twilio: see}}":          `line 1: want a block of subjects and levels`,
-		"roles: {a: {twilio: {calls: [x]}}}": `line 1: calls: want see, last4 or hide`,
+		"roles: {a: {twilio: {calls: [x]}}}": `line 1: calls: want see, last4, country, hash or hide`,
 		"roles: {a: {twilio: {x: a, x: b}}}": `"x" is there twice`,
 	} {
 		if _, err := Parse([]byte(text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {

@@ -15,6 +15,13 @@ type Test interface {
 	Holds(v Value) bool
 }
 
+// Equality is a condition on the value of one field: the test, and what a store can be
+// asked for it.
+type Equality struct {
+	Test      Test
+	Predicate *Predicate // of the field; nil: nothing
+}
+
 // Present wants a value that is not the empty text.
 type Present struct{}
 

@@ -36,6 +36,9 @@ func (v Value) Null() bool { return v.kind == jsonspan.None }
 // Nested reports whether the value is an object or an array.
 func (v Value) Nested() bool { return v.kind == jsonspan.Object || v.kind == jsonspan.Array }
 
+// Quoted reports whether the value is a text.
+func (v Value) Quoted() bool { return v.kind == jsonspan.String }
+
 // Written reports whether the value is a text or a number.
 func (v Value) Written() bool { return v.kind == jsonspan.String || v.kind == jsonspan.Number }
 

@@ -107,6 +107,7 @@ var roles = access.Roles{
 	"failed":  {"twilio": {"*": "see"}},
 	"partial": {"twilio": {"*": "see", "messages.status": "hide", "messages.to": "hide", "calls.to": "hide"}},
 	"open":    {"twilio": {"*": "see"}},
+	"analyst": {"twilio": {"*": "see", "phone": "hash", "messages.body": "hash", "calls.to": "country"}},
 }
 
 var rows = map[string]map[string]access.RowRules{
@@ -141,7 +142,8 @@ func newRig(t *testing.T, fill bool) *rig {
 		t.Fatal(err)
 	}
 	r.o = Options{
-		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, Notes: r.store, Gate: gated{r.gate}, Key: key,
+		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, Notes: r.store, Gate: gated{r.gate},
+		Hashes: r.gate, Key: key,
 		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute},
 	}
 	r.s = r.with(func(*Options) {})

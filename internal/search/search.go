@@ -40,6 +40,13 @@ type Notes interface {
 	Notes(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
+// Hashes are found by who sees them. access.Gate does.
+type Hashes interface {
+	// Equal is the condition that a field has the value of a hash; ok is false when the
+	// caller may not ask for it, and for what is no hash.
+	Equal(c understudy.Caller, source, kind, field, hash string) (e query.Equality, ok bool)
+}
+
 // Limits bound searching; zero values are the defaults.
 type Limits struct {
 	Time      time.Duration // of one answer, default 5s; the matches until then are the answer
@@ -81,6 +88,7 @@ type Options struct {
 	Sources []*spec.Source
 	Store   Store
 	Gate    lang.Gate
+	Hashes  Hashes // values are found by their hashes; nil: none is
 	Notes   Notes  // for saved searches; nil: there are none
 	Key     []byte // cursors are sealed with keys made of it; see Key
 	Limits  Limits
@@ -166,7 +174,7 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 		}
 		seen[k.Name] = true
 		if len(kinds) == 0 || slices.Contains(kinds, k.Name) {
-			all = append(all, lang.NewKindView(s.o.Gate, c, src, k, s.texts[k]))
+			all = append(all, s.view(c, src, k))
 		}
 	}
 	for _, name := range kinds {
@@ -186,6 +194,17 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 		return nil, fmt.Errorf("search: %w: %s may see nothing there", understudy.ErrForbidden, who(c))
 	}
 	return all, nil
+}
+
+// view is what a caller sees of a kind.
+func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *lang.KindView {
+	v := lang.NewKindView(s.o.Gate, c, src, k, s.texts[k])
+	if s.o.Hashes != nil {
+		v.Equal = func(field, hash string) (query.Equality, bool) {
+			return s.o.Hashes.Equal(c, src.Name, k.Name, field, hash)
+		}
+	}
+	return v
 }
 
 func who(c understudy.Caller) string {

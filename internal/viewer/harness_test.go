@@ -90,6 +90,7 @@ var testRoles = access.Roles{
 	"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
 	"clerk":   {"twilio": {"*": "see", "calls.sid": "hide", "price": "hide", "messages": "hide", "alerts.log_level": "hide"}},
 	"counter": {"twilio": {"incoming_phone_numbers": "see"}},
+	"analyst": {"twilio": {"*": "see", "phone": "hash", "calls.to": "country", "body": "hash"}},
 	"watcher": {"twilio": {"*": "see", "participants": "hide", "alerts": "hide"}},
 }
 
@@ -119,6 +120,7 @@ func open(t testing.TB, set ...func(*page.Options)) *fixture {
 		Credentials: []callers.Credential{
 			credential("everything", "alltoken", understudy.RoleAll), credential("masked", "supporttoken", "support"),
 			credential("clerk", "clerktoken", "clerk"), credential("counter", "countertoken", "counter"),
+			credential("analyst", "analysttoken", "analyst"),
 			credential("watcher", "watchertoken", "watcher"), credential("nobody", "nobodytoken", ""),
 		},
 	})

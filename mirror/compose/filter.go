@@ -23,6 +23,10 @@ func (l *List) filter(f *spec.Filter) error {
 	if f.Op == "widen" {
 		return l.widen(f, p.Value)
 	}
+	if l.o.Local != nil && l.o.Local.Equal[f.Name].Test != nil {
+		l.equal(f, l.o.Local.Equal[f.Name])
+		return nil
+	}
 	if f.Field == "" {
 		return fmt.Errorf("%w: no field of a record shows what %s looks at", understudy.ErrInvalid, f.Name)
 	}
@@ -67,6 +71,14 @@ func (l *List) filterIs(f *spec.Filter, value string) error {
 	}
 	l.is(f.Field, value)
 	return nil
+}
+
+// equal takes in a filter whose value stands for another one (LocalQuery.Equal).
+func (l *List) equal(f *spec.Filter, e query.Equality) {
+	if e.Predicate != nil && !l.scanned(f.Field) {
+		l.seek.Predicates = append(l.seek.Predicates, *e.Predicate)
+	}
+	l.test(f.Field, e.Test)
 }
 
 func truth(value string) (is, ok bool) {

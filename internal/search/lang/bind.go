@@ -198,6 +198,9 @@ func (b *Binder) field(n *Node, scope []*KindView) *predicate {
 	case name == DateName || name == ageName:
 		return b.date(n, scope)
 	}
+	if l := hashed(n, scope); l != nil {
+		return l
+	}
 	in, fields := b.Fields(n.Name, n.at, n.at+len(n.Name), scope)
 	if b.Err != nil {
 		return nil

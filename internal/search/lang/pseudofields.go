@@ -93,6 +93,9 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		return b.fail(syntaxError(b.Text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
 	}
+	if c := hashedNumber(n, scope); c != nil {
+		return c
+	}
 	for _, v := range n.Values {
 		if v.prefix {
 			return b.fail(syntaxError(b.Text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind "+

@@ -56,7 +56,7 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 		out.Text, out.Tone, out.Hint = "hidden", "hidden", "Your role does not show this"
 		return out
 	case access.Masked:
-		out.Text, out.Tone, out.Hint = strings.ReplaceAll(val.Text, "*", "•"), "masked", "Your role shows only a part of this"
+		s.drawMasked(c, val, &out)
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"

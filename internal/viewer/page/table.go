@@ -71,6 +71,38 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 	return t
 }
 
+// drawMasked draws what is shown of a value in its place. A hash leads to the records
+// that have the same value.
+func (s *CellContext) drawMasked(c *plan.Column, val access.Value, out *Cell) {
+	out.Text, out.Tone, out.Hint = strings.ReplaceAll(val.Text, "*", "•"), "masked", "Your role shows only a part of this"
+	switch val.Level {
+	case access.Country:
+		out.Hint = "Your role shows only the country of a number"
+		if country := strings.TrimLeft(val.Text, "*"); country != "" {
+			out.Text = strings.Repeat("•", 4) + "\u00a0" + country
+		}
+	case access.Hash:
+		out.Text, out.Copy, out.Hint = ShortID(val.Text), val.Text, "A hash: equal values have equal ones, and your role does not show the value"
+		out.Href = s.hashLink(c, val)
+		if out.Href != "" {
+			out.Says = "Hash " + out.Text + ": find the records with the same value"
+		}
+	}
+}
+
+// hashLink is the search for a hash: in every field of phone numbers, or in the field at
+// hand. "" without a search, and at an earlier moment, where there is none.
+func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
+	if !s.q.Findable() || !s.q.AsOf.At.IsZero() || val.Text == "" {
+		return ""
+	}
+	text := "kind:" + s.Kind.Name + " " + c.Name + ":" + quote(val.Text)
+	if val.Field != nil && val.Field.Class == spec.ClassPhone {
+		text = "number:" + quote(val.Text)
+	}
+	return SearchHref(text)
+}
+
 // firstAddress is the first page of ours among the addresses of upstream that a
 // row without an id holds.
 func (s *CellContext) firstAddress(row access.Row) string {
