@@ -12,9 +12,9 @@ type Action string
 
 // The actions.
 const (
-	ActionList       Action = "list"       // looked at a list of records, a number or a conversation
+	ActionList       Action = "list"       // looked at a list of records that no value was given for
 	ActionRecord     Action = "record"     // looked at a record, or at versions of it
-	ActionSearch     Action = "search"     // searched, or summed up what a search finds
+	ActionSearch     Action = "search"     // searched, filtered, looked at a number, or summed up what a search finds
 	ActionPlay       Action = "play"       // got the content of a record
 	ActionExport     Action = "export"     // took rows away
 	ActionSend       Action = "send"       // made or changed something upstream
@@ -42,6 +42,15 @@ type AuditEntry struct {
 	Values       []string // searched words, filtered numbers
 	Request      string   // the id of the HTTP request
 	Status       int      // of the answer; 0: it was given
+	Agent        bool     // an agent asked for a person: what a program does is listed as of one
+}
+
+// Audit has an auditor list an entry. Without one, nil, nothing is listed.
+func Audit(ctx context.Context, a Auditor, e AuditEntry) error {
+	if a == nil {
+		return nil
+	}
+	return a.Audit(ctx, e)
 }
 
 // Auditor keeps audit entries; package audit fills it.

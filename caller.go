@@ -11,6 +11,9 @@ type Caller struct {
 	Flow   uint64 // identifies it where callers are not known: see request.Request
 }
 
+// CommandCaller is who sends a command with the token of a data folder.
+var CommandCaller = Caller{Name: "run.json", Grant: &Grant{Role: RoleAll}}
+
 // Role is the caller's role, "" when it has no grant.
 func (c Caller) Role() string {
 	if c.Grant == nil {

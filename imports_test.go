@@ -23,22 +23,24 @@ var imports = map[string]string{
 	"internal/access/seen":       ". internal/access",
 	"internal/agents": ". internal/access internal/access/seen internal/query internal/viewer/plan kit/accesslog kit/jsonhttp " +
 		"kit/limiter kit/suggest kit/token request spec",
-	"internal/app": ". internal/access internal/agents internal/app/lookups internal/callers internal/config internal/crawl " +
-		"internal/credentials internal/datadir internal/diagnostics " +
+	"internal/app": ". internal/access internal/agents internal/app/lookups internal/audit internal/callers internal/config " +
+		"internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/frontend internal/jobs internal/proxy " +
 		"internal/query internal/search internal/signin internal/store internal/store/contents internal/store/erase " +
 		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch " +
 		"kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
 	"internal/app/gctune":  "",
+	"internal/audit":       ". internal/datadir kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
 	"internal/callers":     ". kit/accesslog spec",
-	"internal/config": ". internal/access internal/callers internal/credentials internal/feed internal/signin internal/webhook " +
+	"internal/config": ". internal/access internal/audit internal/callers internal/credentials internal/datadir internal/feed " +
+		"internal/signin internal/webhook " +
 		"kit/suggest mirror mirror/shadow " +
 		"spec upstream",
 	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
 	"internal/credentials":         ".",
 	"internal/datadir":             "",
-	"internal/diagnostics":         ". internal/credentials internal/diagnostics/profile kit/accesslog kit/jsonhttp request",
+	"internal/diagnostics":         ". internal/audit internal/credentials internal/diagnostics/profile kit/accesslog kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
 	"internal/feed": ". internal/access internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
@@ -52,7 +54,7 @@ var imports = map[string]string{
 	"internal/search": ". internal/export internal/query internal/search/lang kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/token kit/tokenizer kit/xmldoc spec",
 	"internal/search/lang": ". internal/query kit/jsonspan kit/suggest kit/tokenizer spec",
-	"internal/signin":      ". kit/token",
+	"internal/signin":      ". kit/accesslog kit/token",
 	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds " +
 		"internal/slowapi/world",
 	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/world",

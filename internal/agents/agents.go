@@ -201,9 +201,6 @@ func (v *exchange) within(ctx context.Context) (context.Context, func()) {
 
 // audit lists what the caller does, before the answer goes out.
 func (v *exchange) audit(ctx context.Context, e understudy.AuditEntry) error {
-	if v.o.Audit == nil {
-		return nil
-	}
-	e.Caller, e.Request = v.caller, accesslog.Of(v.ctx).ID
-	return v.o.Audit.Audit(ctx, e)
+	e.Caller, e.Agent, e.Request = v.caller, true, accesslog.Of(v.ctx).ID
+	return understudy.Audit(ctx, v.o.Audit, e)
 }

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"understudy/internal/app/lookups"
+	"understudy/internal/audit"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/credentials"
@@ -100,6 +101,7 @@ type frontends struct {
 	signatures hookKeys
 	visitors
 	ending atomic.Bool
+	audit  *audit.Log // nil: nothing is listed
 }
 
 // counts are figures that no package keeps itself.
@@ -154,6 +156,9 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 		}
 	}
 	if err := h.openStore(ctx, b, specs); err != nil {
+		return h, err
+	}
+	if err := (audits{h}).open(ctx, b); err != nil {
 		return h, err
 	}
 	if err := (issuer{h}).open(ctx); err != nil {
@@ -221,6 +226,9 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	}
 	if !h.opts.Headless {
 		tasks = append(tasks, h.sessions.Run, h.cookies.Run)
+	}
+	if h.audit != nil {
+		tasks = append(tasks, h.audit.Run)
 	}
 	for _, c := range h.clients {
 		tasks = append(tasks, c.Run)

@@ -8,7 +8,6 @@ import (
 
 	"understudy"
 	"understudy/internal/config"
-	"understudy/internal/search"
 	"understudy/kit/limiter"
 )
 
@@ -93,7 +92,7 @@ func (e *exports) judge(u *underWay) {
 // standing is that of a caller some policy knew, under this one; "" when this
 // one knows it no more.
 func (p *policy) standing(c understudy.Caller) string {
-	if c.Source == "" && c.Name == search.Bearer { // of the token, which lasts as long as the process
+	if c.Source == "" && c.Name == understudy.CommandCaller.Name { // of the token, which lasts as long as the process
 		return p.gate.PolicyFingerprint(c)
 	}
 	now, ok := p.book.Again(c)

@@ -23,7 +23,8 @@ func (h feeds) open(ctx context.Context, p policy) error {
 	c := h.cfg.Feed
 	f, err := feed.New(ctx, feed.Options{
 		Sources: h.sources, Store: h.db, Policy: p.feed(), Token: h.opts.Dir.Token, Enqueue: h.jobs.Enqueue, Seen: h.mirror.Reading,
-		Now: time.Now, Logger: h.log,
+		Audit: audits(h).auditor(),
+		Now:   time.Now, Logger: h.log,
 		Limits: feed.Limits{
 			Subscribers: c.Subscribers, Each: c.SubscribersEach, Buffer: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),
 			Wait: c.Wait.Std(), Look: c.Look.Std(), Pause: c.Pause.Std(),

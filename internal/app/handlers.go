@@ -74,7 +74,7 @@ func (h *App) openCommands(ctx context.Context) error {
 	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/credentials", "/-/credentials/"} {
 		mux.Handle(path, d)
 	}
-	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token))
+	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token, audits{h}.auditor()))
 	h.servers[0].SetHandler(mux, nil)
 	return nil
 }
@@ -82,7 +82,8 @@ func (h *App) openCommands(ctx context.Context) error {
 // commands are the options of those that need the token of the folder.
 func (h *App) commands() diagnostics.Options {
 	return diagnostics.Options{Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index,
-		Credentials: issuer{h}, Token: h.opts.Dir.Token, Logger: h.log}
+		Credentials: issuer{h}, Token: h.opts.Dir.Token,
+		Audit: audits{h}.auditor(), Logger: h.log}
 }
 
 func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
@@ -137,6 +138,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found,
 		Programs: &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
 		Holders:  people{h}.holders(cfg, p.people),
+		Audit:    audits{h}.auditor(),
 		Version:  h.opts.Version, Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
@@ -149,7 +151,8 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), LastChange: h.db.LastChange,
 			Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
 			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
-			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Logger: h.log, Now: time.Now,
+			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Audit: audits{h}.auditor(), Logger: h.log,
+			Now: time.Now,
 		})
 		if err != nil {
 			return nil, errors.Join(err, v.Close())

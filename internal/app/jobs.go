@@ -41,7 +41,7 @@ func (h *App) control(cfg *config.Settings, p policy, s *search.Searcher, rest h
 	mux := http.NewServeMux()
 	mux.Handle("/", rest)
 	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, All: h.seesAll, Token: h.opts.Dir.Token,
-		PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
+		Audit: audits{h}.auditor(), PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +54,6 @@ func (h *App) control(cfg *config.Settings, p policy, s *search.Searcher, rest h
 	if err := (agentTools{h}).control(cfg, p, s, mux); err != nil {
 		return nil, err
 	}
-	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token))
+	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token, audits{h}.auditor()))
 	return mux, h.controlHook(cfg, mux)
 }

@@ -79,7 +79,7 @@ func (h people) signIns(ctx context.Context, cfg *config.Settings) (s signIns, e
 	if users == nil && provider == nil {
 		return s, nil
 	}
-	s.people = &signin.People{Sessions: h.sessions, Users: users, Provider: provider, Guesses: h.guesses,
+	s.people = &signin.People{Sessions: h.sessions, Users: users, Provider: provider, Guesses: h.guesses, Audit: audits(h).auditor(),
 		Secure: strings.HasPrefix(cfg.Viewer.PublicURL, "https://")}
 	if provider != nil {
 		provider.Cookies, provider.Taken = h.cookies, h.notMade(provider.Taken)

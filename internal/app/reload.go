@@ -27,6 +27,10 @@ func (h reloader) reloads(ctx context.Context) error {
 	for {
 		select {
 		case <-h.opts.Hangup:
+			if err := audits(h).hungUp(ctx); err != nil {
+				h.log.Error("settings not loaded; the former ones stay", "err", err)
+				continue
+			}
 			_, _ = h.reload(ctx) // the log has the error
 		case <-ctx.Done():
 			return nil
@@ -147,6 +151,9 @@ func (h reloader) apply(cfg *config.Settings, secrets map[string]understudy.Secr
 	h.mirror.SetAges(config.Ages(&cfg.Mirror))
 	h.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))
 	h.exports.limit(cfg)
+	if h.audit != nil {
+		h.audit.SetPolicy(cfg.AuditPolicy())
+	}
 	for _, f := range h.servers {
 		f.SetLimit(cfg.Limits.Connections)
 	}

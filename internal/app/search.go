@@ -39,7 +39,7 @@ func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error)
 // controlSearch puts the search's routes beside the others under /-/.
 func (h *App) controlSearch(cfg *config.Settings, p policy, s *search.Searcher, mux *http.ServeMux) error {
 	handler, err := search.NewHandler(search.HandlerOptions{Searcher: s, Callers: p.book, Token: h.opts.Dir.Token,
-		PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
+		Audit: audits{h}.auditor(), PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
 	if err != nil {
 		return err
 	}

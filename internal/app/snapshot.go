@@ -89,6 +89,10 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 	}
 	s.Media = h.mediaStats()
+	if h.audit != nil {
+		stats := h.audit.Stats()
+		s.Audit = &stats
+	}
 	if s.Erasing, err = h.erasingStats(ctx); err != nil {
 		return s, err
 	}

@@ -73,6 +73,9 @@ func (c *Settings) check() error {
 	if err := c.Search.check(); err != nil {
 		bad("search.%w", err)
 	}
+	if err := c.checkAudit(); err != nil {
+		bad("audit.%w", err)
+	}
 	if _, taken := c.Roles[understudy.RoleAll]; taken {
 		bad("roles.all: that role is built in; choose another name")
 	}

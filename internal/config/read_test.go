@@ -185,7 +185,7 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 			out["roles.NAME.SOURCE"], out["roles.NAME.SOURCE.rows"] = true, true
 		case name == "retention":
 			out["retention.SOURCE.KIND"] = true
-		case ft.Kind() == reflect.Map && !implementsUnmarshal(ft):
+		case ft.Kind() == reflect.Map && ft.Elem().Kind() == reflect.Pointer:
 			settingNames(ft.Elem().Elem(), name+".NAME.", out)
 		case ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Pointer:
 			settingNames(ft.Elem().Elem(), name+"[].", out)

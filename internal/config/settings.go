@@ -25,6 +25,7 @@ type Settings struct {
 	Feed        feedConfig                       `yaml:"feed"`
 	Search      searchConfig                     `yaml:"search"`
 	Webhooks    []*Webhook                       `yaml:"webhooks"`
+	Audit       auditConfig                      `yaml:"audit"`
 }
 
 // headerConfig says how a proxy names people.

@@ -3,6 +3,7 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -71,8 +72,8 @@ const maxOrder = 4 << 10 // bytes of a body
 // Handler answers /-/sync to callers with the token on this machine:
 // POST with an Order begins or ends, GET with source and kind only looks. The
 // answer is a Report, or {"error"} with 400 for what is no kind and 409 for one
-// that can never be complete.
-func (w *Crawler) Handler(token string) http.Handler {
+// that can never be complete. audit (nil: none) lists orders before they are taken.
+func (w *Crawler) Handler(token string, audit understudy.Auditor) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch {
 		case !jsonhttp.Local(r):
@@ -84,22 +85,20 @@ func (w *Crawler) Handler(token string) http.Handler {
 			rw.Header().Set("Allow", "GET, POST")
 			jsonhttp.Error(rw, http.StatusMethodNotAllowed, "/-/sync takes GET and POST")
 		default:
-			accesslog.Of(r.Context()).Caller = "run.json"
-			w.serve(rw, r)
+			accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
+			w.serve(rw, r, audit)
 		}
 	})
 }
 
-func (w *Crawler) serve(rw http.ResponseWriter, r *http.Request) {
+func (w *Crawler) serve(rw http.ResponseWriter, r *http.Request, audit understudy.Auditor) {
 	o := Order{Source: r.URL.Query().Get("source"), Kind: r.URL.Query().Get("kind")}
 	var err error
 	if r.Method == http.MethodPost {
 		if err = jsonhttp.Read(rw, r, maxOrder, &o); err != nil {
 			err = fmt.Errorf("%w: the body is not what is expected: %w", understudy.ErrInvalid, err)
-		} else if o.End {
-			err = w.Drop(r.Context(), o.Source, o.Kind)
 		} else {
-			err = w.Keep(r.Context(), o.Source, o.Kind)
+			err = w.take(r.Context(), o, audit)
 		}
 	}
 	var s State
@@ -118,4 +117,20 @@ func (w *Crawler) serve(rw http.ResponseWriter, r *http.Request) {
 		}
 		jsonhttp.Error(rw, status, err.Error())
 	}
+}
+
+// take does what an order says.
+func (w *Crawler) take(ctx context.Context, o Order, audit understudy.Auditor) error {
+	e := understudy.AuditEntry{Caller: understudy.CommandCaller, Action: understudy.ActionAdminister, What: "sync", Source: o.Source,
+		Kind: o.Kind, Request: accesslog.Of(ctx).ID}
+	if o.End {
+		e.What = "sync end"
+	}
+	if err := understudy.Audit(ctx, audit, e); err != nil {
+		return err
+	}
+	if o.End {
+		return w.Drop(ctx, o.Source, o.Kind)
+	}
+	return w.Keep(ctx, o.Source, o.Kind)
 }

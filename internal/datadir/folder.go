@@ -46,7 +46,7 @@ func Open(path string, temp bool) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
 	}
-	held, err := tryLock(lock)
+	held, err := TryLock(lock)
 	if err == nil {
 		if err := tighten(path); err != nil {
 			return nil, errors.Join(err, lock.Close())
@@ -66,7 +66,7 @@ func Open(path string, temp bool) (*Dir, error) {
 }
 
 // ownFiles are what the names of everything in a data folder begin with.
-var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, ".new-"}
+var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName, ".new-"}
 
 // tighten takes the rights of others from a data folder that holds nothing but
 // our files. One that holds more has another use too: what is ours
@@ -165,6 +165,10 @@ const StoreFile = "understudy.db"
 
 // MediaFolder holds the contents of records in the data folder.
 const MediaFolder = "media"
+
+// AuditName is what the audit log's folder is called in the data folder. Its key and the
+// newest checkpoints lie beside it, in files whose names begin so.
+const AuditName = "audit"
 
 // DemoFile is where a demo's data folder remembers its world.
 const DemoFile = "demo.json"

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock of an open file without waiting; held says that
+// TryLock takes the lock of an open file without waiting; held says that
 // another process has it. The lock ends with the file or the process.
-func tryLock(f *os.File) (held bool, err error) {
+func TryLock(f *os.File) (held bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	return errors.Is(err, syscall.EWOULDBLOCK), err
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock of an open file without waiting; held says that
+// TryLock takes the lock of an open file without waiting; held says that
 // another process has it. The lock ends with the file or the process.
-func tryLock(f *os.File) (held bool, err error) {
+func TryLock(f *os.File) (held bool, err error) {
 	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
 		new(windows.Overlapped))
 	return errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING), err

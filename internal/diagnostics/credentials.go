@@ -57,6 +57,9 @@ func (d *Diagnostics) makeCredential(r *http.Request) (any, error) {
 	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
 		return nil, errors.Join(understudy.ErrInvalid, err)
 	}
+	if err := d.audit(r, credentialEntry("make", m.Name, m.Source)); err != nil {
+		return nil, err
+	}
 	return d.o.Credentials.Make(r.Context(), m.Name, m.Scope)
 }
 
@@ -69,11 +72,22 @@ func (d *Diagnostics) rotateCredential(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, errors.Join(understudy.ErrInvalid, err)
 	}
+	if err := d.audit(r, credentialEntry("rotate", r.PathValue("name"), "")); err != nil {
+		return nil, err
+	}
 	return d.o.Credentials.Rotate(r.Context(), r.PathValue("name"), overlap)
 }
 
 func (d *Diagnostics) revokeCredential(r *http.Request) (any, error) {
+	if err := d.audit(r, credentialEntry("revoke", r.PathValue("name"), "")); err != nil {
+		return nil, err
+	}
 	return struct{}{}, d.o.Credentials.Revoke(r.Context(), r.PathValue("name"))
+}
+
+// credentialEntry is what is done to a credential.
+func credentialEntry(what, name, source string) understudy.AuditEntry {
+	return understudy.AuditEntry{Action: understudy.ActionAdminister, What: "credentials " + what + " " + name, Source: source}
 }
 
 // command answers a request with the folder's token by what f returns.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/audit"
 	"understudy/internal/diagnostics/profile"
 	"understudy/request"
 )
@@ -32,6 +33,7 @@ type Snapshot struct {
 	Jobs     Jobs              `json:"jobs"`
 	Webhooks []request.Webhook `json:"webhooks,omitempty"`
 	Erasing  Waiting           `json:"erasing"` // listed and not erased yet
+	Audit    *audit.Stats      `json:"audit,omitempty"`
 }
 
 // Traffic counts answers by how they came, and what went out for them.
@@ -263,6 +265,8 @@ type Options struct {
 	Reload func(context.Context) (restart []string, err error)
 	// Credentials makes those of programs; nil: none is made.
 	Credentials Credentials
+	// Audit lists what commands do, before they do it; nil: nothing is listed.
+	Audit understudy.Auditor
 	// Token is the token that purge, erase and reload requests need; "": they are refused.
 	Token string
 	// Profiles takes profiles; nil: profiles are not available.

@@ -77,7 +77,15 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), eraseTime)
 	defer cancel()
-	found, err := d.o.Erase(ctx, e)
+	action := understudy.ActionDelete
+	if e.Dry {
+		action = understudy.ActionSearch
+	}
+	err := d.audit(r, understudy.AuditEntry{Action: action, What: "erase", Source: e.Source, Values: []string{e.What}})
+	var found Erasing
+	if err == nil {
+		found, err = d.o.Erase(ctx, e)
+	}
 	switch status := understudy.OwnStatus(err); {
 	case status == http.StatusServiceUnavailable:
 		d.o.Logger.Error("erase", "source", e.Source, "err", err)
@@ -102,10 +110,16 @@ func (d *Diagnostics) ours(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
 		jsonhttp.Error(w, http.StatusUnauthorized, "the token of run.json is needed")
 	default:
-		accesslog.Of(r.Context()).Caller = "run.json"
+		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
 		return true
 	}
 	return false
+}
+
+// audit lists what a command is about to do.
+func (d *Diagnostics) audit(r *http.Request, e understudy.AuditEntry) error {
+	e.Caller, e.Request = understudy.CommandCaller, accesslog.Of(r.Context()).ID
+	return understudy.Audit(r.Context(), d.o.Audit, e)
 }
 
 // receipts shows receipts to callers that see every record, because receipts count

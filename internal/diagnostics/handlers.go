@@ -64,6 +64,10 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		h.Status = "degraded"
 		h.Reasons = append(h.Reasons, "the store: "+s.Store.Trouble)
 	}
+	if s.Audit != nil && s.Audit.Trouble != "" { // it may name files; /-/stats tells it
+		h.Status = "degraded"
+		h.Reasons = append(h.Reasons, "the audit log cannot be written; what must be in it is answered with 503")
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Sources)) {
 		if src := s.Sources[name]; src.State != "ok" {
 			h.Status = "degraded"
@@ -102,7 +106,7 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 // it, and the numbers of changes and erasures of all kinds. A caller of one source
 // alone does not see the ports and the traffic of others.
 func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
-	s.Webhooks, s.Erasing = nil, Waiting{}
+	s.Webhooks, s.Erasing, s.Audit = nil, Waiting{}, nil
 	sources := map[string]Source{}
 	for name, src := range s.Sources {
 		kinds := map[string]Kind{}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"understudy"
 	"understudy/kit/jsonhttp"
 )
 
@@ -32,7 +33,14 @@ func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), indexTime)
 	defer cancel()
 	anew := r.Method == http.MethodPost
-	at, err := d.o.Index(ctx, anew)
+	var at Indexed
+	var err error
+	if anew {
+		err = d.audit(r, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "index anew"})
+	}
+	if err == nil {
+		at, err = d.o.Index(ctx, anew)
+	}
 	if err != nil {
 		d.o.Logger.Error("index", "anew", anew, "err", err)
 		jsonhttp.Error(w, http.StatusServiceUnavailable, err.Error())

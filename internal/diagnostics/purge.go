@@ -42,7 +42,11 @@ func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
 	defer cancel()
-	done, err := d.o.Purge(ctx, p)
+	err := d.audit(r, understudy.AuditEntry{Action: understudy.ActionDelete, What: "purge", Source: p.Source, Values: []string{p.What}})
+	var done Purged
+	if err == nil {
+		done, err = d.o.Purge(ctx, p)
+	}
 	switch status := understudy.OwnStatus(err); {
 	case err == nil:
 		d.o.Logger.Info("purged", "source", p.Source, "pages", done.Pages, "versions", done.Versions, "files", done.Files)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"understudy"
 	"understudy/kit/jsonhttp"
 )
 
@@ -30,6 +31,10 @@ func (d *Diagnostics) reload(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reloadTime)
 	defer cancel()
+	if err := d.audit(r, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "reload"}); err != nil {
+		jsonhttp.Error(w, understudy.OwnStatus(err), err.Error())
+		return
+	}
 	restart, err := d.o.Reload(ctx)
 	if err != nil {
 		jsonhttp.Error(w, http.StatusBadRequest, err.Error())

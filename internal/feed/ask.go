@@ -128,8 +128,8 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 // who returns the caller: a person, or a request with the token.
 func (f *Feed) who(r *http.Request, now *policy) (understudy.Caller, error) {
 	if jsonhttp.Local(r) && jsonhttp.Bears(r, f.o.Token) {
-		accesslog.Of(r.Context()).Caller = "run.json"
-		return understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
+		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
+		return understudy.CommandCaller, nil
 	}
 	c, err := now.Callers.Person(r)
 	if err == nil && c.Role() == "" {

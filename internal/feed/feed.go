@@ -93,6 +93,9 @@ type Options struct {
 	// Enqueue makes a job, or finds the live one of its key; nil: webhooks are
 	// not delivered.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
+	// Audit lists what is done to webhooks, and who follows the feed; nil: nothing is
+	// listed.
+	Audit understudy.Auditor
 	// Token lets a request from this machine that carries it see everything; "": no
 	// request.
 	Token string

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 
+	"understudy"
 	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
@@ -15,7 +16,7 @@ const maxCommand = 4 << 10
 
 // listHooks answers with the state of every webhook.
 func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
-	if err := f.mayCommand(r); err != nil {
+	if _, err := f.mayCommand(r); err != nil {
 		f.refuse(w, r, err)
 		return
 	}
@@ -27,7 +28,8 @@ func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
 // resumeHook resumes a webhook: {"after":N} from behind that change, {} from its
 // position.
 func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
-	if err := f.mayCommand(r); err != nil {
+	c, err := f.mayCommand(r)
+	if err != nil {
 		f.refuse(w, r, err)
 		return
 	}
@@ -44,6 +46,11 @@ func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := r.PathValue("name")
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "webhook resume " + understudy.Clip(name)}
+	if err := f.audit(r, c, e); err != nil {
+		f.refuse(w, r, err)
+		return
+	}
 	if err := f.hooks.move(r.Context(), name, command.After); err != nil {
 		f.refuse(w, r, err)
 		return

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
 	"understudy/kit/jsonhttp"
 )
 
@@ -59,6 +60,10 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 	}
 	if r.Method == http.MethodHead {
 		head.Set("Content-Type", contentType(pages))
+		return
+	}
+	if err := f.audit(r, s.caller, understudy.AuditEntry{Action: understudy.ActionList, What: "feed", Source: s.source}); err != nil {
+		f.refuse(w, r, err)
 		return
 	}
 	if !pages || s.wait > 0 {
@@ -135,10 +140,16 @@ func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // mayCommand admits requests with the token, and people who see everything.
-func (f *Feed) mayCommand(r *http.Request) error {
+func (f *Feed) mayCommand(r *http.Request) (understudy.Caller, error) {
 	c, err := f.who(r, f.now.Load())
 	if err == nil && (c.Role() != understudy.RoleAll || c.Source != "" && len(f.names) > 1) {
 		err = fmt.Errorf("feed: %w: webhooks are for the role all", understudy.ErrForbidden)
 	}
-	return err
+	return c, err
+}
+
+// audit lists what a caller is about to do.
+func (f *Feed) audit(r *http.Request, c understudy.Caller, e understudy.AuditEntry) error {
+	e.Caller, e.Request = c, accesslog.Of(r.Context()).ID
+	return understudy.Audit(r.Context(), f.o.Audit, e)
 }

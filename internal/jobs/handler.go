@@ -34,6 +34,8 @@ type HandlerOptions struct {
 	Person func(*http.Request) (understudy.Caller, error)
 	// All reports whether a caller sees every record; nil: callers with the role `all`.
 	All func(understudy.Caller) bool
+	// Audit lists what is done to jobs, before it is done; nil: nothing is listed.
+	Audit understudy.Auditor
 	// Token gives access too, to a request from this machine that carries it; "":
 	// no request.
 	Token string
@@ -143,7 +145,12 @@ func show(j *understudy.Job) jobJSON {
 // answer checks the caller and writes the result of the function as JSON.
 func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := h.may(r); err != nil {
+		caller, err := h.may(r)
+		if err == nil && r.Method == http.MethodPost {
+			err = understudy.Audit(r.Context(), h.o.Audit, understudy.AuditEntry{Caller: caller, Action: understudy.ActionAdminister,
+				What: "job " + understudy.Clip(strings.TrimPrefix(r.URL.Path, "/-/jobs/")), Request: accesslog.Of(r.Context()).ID})
+		}
+		if err != nil {
 			h.refuse(w, r, err)
 			return
 		}
@@ -159,19 +166,19 @@ func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc
 }
 
 // may permits the role `all`, and a request from this machine with the token.
-func (h *handler) may(r *http.Request) error {
+func (h *handler) may(r *http.Request) (understudy.Caller, error) {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") && h.o.Token != "" {
 		if jsonhttp.Local(r) && jsonhttp.Bears(r, h.o.Token) {
-			accesslog.Of(r.Context()).Caller = "run.json"
-			return nil
+			accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
+			return understudy.CommandCaller, nil
 		}
-		return fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)
+		return understudy.Caller{}, fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)
 	}
 	caller, err := h.o.Person(r)
 	if err == nil && !h.o.All(caller) {
 		err = fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
 	}
-	return err
+	return caller, err
 }
 
 // errState is the ErrInvalid of a job in the wrong state.
@@ -186,7 +193,9 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		jsonhttp.Challenge(w, r, "Understudy")
 	case status == http.StatusServiceUnavailable:
 		h.o.Logger.Error("jobs: a request", "err", err)
-		text = "the store does not answer; the log tells why"
+		if text = "the store does not answer; the log tells why"; errors.Is(err, understudy.ErrNotAudited) {
+			text = understudy.ErrNotAudited.Error()
+		}
 	}
 	jsonhttp.Error(w, status, text)
 }

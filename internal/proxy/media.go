@@ -88,6 +88,9 @@ func (v *exchange) sendMedium(m *request.MediaResponse, err error) error {
 	h["Vary"] = variesByCaller
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
+		if err := v.audit(understudy.ActionPlay, nil, ""); err != nil {
+			return err
+		}
 	case http.StatusNotModified:
 		if m.ETag != "" {
 			h["Etag"] = []string{m.ETag}

@@ -55,6 +55,13 @@ type Callers interface {
 	Caller(r *http.Request, source string) (understudy.Caller, error)
 }
 
+// Auditor keeps audit entries; audit.Log fills it.
+type Auditor interface {
+	understudy.Auditor
+	// Lists reports whether what a caller does is listed; else its ids do not count.
+	Lists(c understudy.Caller, a understudy.Action) bool
+}
+
 // Options are what a Proxy is made of. Source, Mirror, Gate and Callers must
 // be set.
 type Options struct {
@@ -63,6 +70,9 @@ type Options struct {
 	Gate    *access.Gate
 	Callers Callers
 	Media   Media // contents of records; nil: media paths are 404
+	// Audit lists what callers do, before they are answered, and counts the rest; nil:
+	// neither.
+	Audit Auditor
 	// Text parses understudy.q for a caller. It returns the query for the store, and a
 	// filter for the hits (nil: all). Errors: ErrInvalid with a text for the caller,
 	// ErrForbidden. nil: text search is not available.

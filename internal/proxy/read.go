@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,8 +50,57 @@ func (v *exchange) get() error {
 	if err != nil {
 		return err
 	}
+	if err := v.audit(readAction(v.target), a.Page, ""); err != nil {
+		return err
+	}
 	v.answer(a, view)
 	return nil
+}
+
+// readAction is what a read does.
+func readAction(t *spec.Target) understudy.Action {
+	_, searched := t.Own.Get(understudy.OwnText)
+	switch {
+	case t.Instance != nil:
+		return understudy.ActionRecord
+	case searched, t.List != nil && slices.ContainsFunc(t.Query, func(p understudy.Param) bool { return t.List.Filter(p.Name) != nil }):
+		return understudy.ActionSearch
+	}
+	return understudy.ActionList
+}
+
+// audit lists what the caller is about to be answered, or to have done; p is the page,
+// nil for none.
+func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, values ...string) error {
+	if v.o.Audit == nil {
+		return nil
+	}
+	e := understudy.AuditEntry{Caller: v.caller, Action: a, What: what, Source: v.o.Source.Name, Values: values}
+	if v.target.Kind != nil {
+		e.Kind = v.target.Kind.Name
+	}
+	if p != nil {
+		e.Rows = len(p.Rows)
+	}
+	if v.o.Audit.Lists(v.caller, a) {
+		e.Request = v.id()
+		if v.target.ID != "" {
+			e.IDs = []string{v.target.ID}
+		} else if p != nil {
+			for i := range p.Rows {
+				e.IDs = append(e.IDs, p.Rows[i].ID)
+			}
+		}
+		for _, q := range v.target.Query {
+			if v.target.List != nil && v.target.List.Filter(q.Name) != nil {
+				e.Values = append(e.Values, q.Value)
+			}
+		}
+		if text, ok := v.target.Own.Get(understudy.OwnText); ok {
+			e.Values = append(e.Values, text)
+		}
+	}
+	return v.o.Audit.Audit(v.r.Context(), e)
 }
 
 // asOf takes over the time of understudy.as_of.

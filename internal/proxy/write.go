@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -69,11 +70,34 @@ func (v *exchange) pass() (*request.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	action := understudy.ActionSend
+	if v.r.Method == http.MethodDelete {
+		action = understudy.ActionDelete
+	}
+	if err := v.audit(action, nil, v.r.Method, numbersIn(body)...); err != nil {
+		return nil, err
+	}
 	ctx, done := lasting(v.r.Context(), writeTime)
 	defer done()
 	return v.o.Mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
 	})
+}
+
+// numbersIn are the values of a form that are phone numbers.
+func numbersIn(body []byte) (all []string) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil // it is no form
+	}
+	for _, values := range form {
+		for _, value := range values {
+			if understudy.ReadPhone(value).Country {
+				all = append(all, value)
+			}
+		}
+	}
+	return all
 }
 
 // asWritten is the target with the parameters as the caller sent them, less our

@@ -30,15 +30,14 @@ type Callers interface {
 type HandlerOptions struct {
 	Searcher *Searcher
 	Callers  Callers
+	// Audit lists searches and exports, before their answers; nil: nothing is listed.
+	Audit understudy.Auditor
 	// Token lets a request from this machine that carries it see everything; "": no
 	// request.
 	Token     string
 	PublicURL string // the origin browsers know the viewer by, "" for its own
 	Logger    *slog.Logger
 }
-
-// Bearer is the name of the caller of a request with HandlerOptions.Token.
-const Bearer = "run.json"
 
 // Routes are the methods and paths a handler serves.
 func Routes() []string {
@@ -112,7 +111,24 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
+	ids := make([]string, 0, len(result.Hits))
+	for i := range result.Hits {
+		ids = append(ids, result.Hits[i].ID)
+	}
+	if err := h.audit(r, c, a, understudy.AuditEntry{Action: understudy.ActionSearch, IDs: ids, Rows: len(ids)}); err != nil {
+		h.refuse(w, r, err)
+		return
+	}
 	jsonhttp.Write(w, http.StatusOK, h.s.resultJSON(result))
+}
+
+// audit lists a search of a caller.
+func (h *handler) audit(r *http.Request, c understudy.Caller, a query.SearchRequest, e understudy.AuditEntry) error {
+	e.Caller, e.Source, e.Values, e.Request = c, a.Source, []string{a.Text}, accesslog.Of(r.Context()).ID
+	if len(a.Kinds) == 1 {
+		e.Kind = a.Kinds[0]
+	}
+	return understudy.Audit(r.Context(), h.Audit, e)
 }
 
 func prepare(w http.ResponseWriter) {
@@ -220,8 +236,8 @@ func weight(params string) float64 {
 // who returns the caller of a request: a person, or the bearer of the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
 	if jsonhttp.Local(r) && jsonhttp.Bears(r, h.Token) {
-		accesslog.Of(r.Context()).Caller = Bearer
-		return understudy.Caller{Name: Bearer, Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
+		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
+		return understudy.CommandCaller, nil
 	}
 	c, err := h.Callers.Person(r)
 	if err == nil && c.Role() == "" {
@@ -284,6 +300,8 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", wait)
 		if at := strings.LastIndex(p.Error, understudy.ErrIndexing.Error()); at >= 0 && errors.Is(err, understudy.ErrIndexing) {
 			p.Error = "search: " + p.Error[at:]
+		} else if errors.Is(err, understudy.ErrNotAudited) {
+			p.Error = "search: " + understudy.ErrNotAudited.Error() + ": the audit log cannot be written now"
 		} else if busy := busyError(""); !errors.As(err, &busy) {
 			if r.Context().Err() == nil {
 				h.Logger.Error("search", "err", err)

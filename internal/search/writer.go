@@ -42,6 +42,12 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	if r.Method == http.MethodHead {
 		return
 	}
+	if err := h.audit(r, c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export begins"}); err != nil {
+		head.Del("Trailer")
+		head.Del("Content-Type")
+		h.refuse(w, r, err)
+		return
+	}
 	control := http.NewResponseController(w)
 	begun, sent := false, h.s.o.Now()
 	alive := func() error { // a client that reads nothing for so long is gone
@@ -72,6 +78,9 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		}
 		return nil
 	})
+	if err == nil {
+		err = h.audit(r, c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export", Rows: int(n)})
+	}
 	unsent := !begun
 	_ = alive()
 	switch {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
 )
 
 // cookieName begins with __Host-: browsers send it to this host alone, over TLS or to this
@@ -36,6 +37,7 @@ type People struct {
 	Users    *Users
 	Provider *Provider
 	Guesses  Guesses
+	Audit    understudy.Auditor // lists sign-ins, before a session begins; nil: none is listed
 	// Secure means that browsers reach the viewer by TLS, through a proxy.
 	Secure bool
 }
@@ -132,6 +134,12 @@ func (p *People) Finish(w http.ResponseWriter, r *http.Request) (name, back stri
 func (p *People) begin(w http.ResponseWriter, r *http.Request, s Session) error {
 	s.Address, _, _ = net.SplitHostPort(r.RemoteAddr)
 	s.Agent = r.UserAgent()
+	role, _ := p.role(&s)
+	who := understudy.Caller{Name: s.Name, Grant: &understudy.Grant{Role: role}}
+	if err := understudy.Audit(r.Context(), p.Audit, understudy.AuditEntry{Caller: who, Action: understudy.ActionSignIn, What: "sign-in",
+		Request: accesslog.Of(r.Context()).ID}); err != nil {
+		return err
+	}
 	token, err := p.Sessions.Begin(r.Context(), s)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/internal/access/seen"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
@@ -103,6 +104,15 @@ func (q past) compare(t *spec.Target, c comparison) error {
 	}
 	before, after, err := q.pick(past, t, moments)
 	if err != nil {
+		return err
+	}
+	e := understudy.AuditEntry{Action: understudy.ActionRecord, What: "compare", IDs: []string{t.ID}, Rows: 1}
+	for _, v := range slices.Concat(before.Fields, after.Fields) {
+		if v.State == access.Seen && plan.IsNumber(v.Text) {
+			e.Values = append(e.Values, v.Text)
+		}
+	}
+	if err := page.Audit(q.Exchange, e); err != nil {
 		return err
 	}
 	own := q.V.Numbers.Begin(q.Exchange)

@@ -79,6 +79,9 @@ func serveConversation(q *page.Exchange) error {
 		return &page.Problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.",
 			Kind: understudy.ErrForbidden}
 	}
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSearch, What: "conversation", Values: []string{a, b}}); err != nil {
+		return err
+	}
 	own := q.V.Numbers.Begin(q)
 	var needs []*page.Future
 	for _, st := range strands {

@@ -209,13 +209,13 @@ func size(n int64) string {
 
 // cancelJob and replayJob are what the buttons of the page do.
 func cancelJob(q *page.Exchange) error {
-	return jobsView{q}.withJob(func(number int64) (string, error) {
+	return jobsView{q}.withJob("cancel", func(number int64) (string, error) {
 		return fmt.Sprintf("Job %d is cancelled; one that runs ends soon.", number), q.V.Jobs.Cancel(q.Ctx, number)
 	})
 }
 
 func replayJob(q *page.Exchange) error {
-	return jobsView{q}.withJob(func(number int64) (string, error) {
+	return jobsView{q}.withJob("replay", func(number int64) (string, error) {
 		again, err := q.V.Jobs.Replay(q.Ctx, number)
 		return fmt.Sprintf("Job %d does the work of job %d again.", again, number), err
 	})
@@ -223,12 +223,15 @@ func replayJob(q *page.Exchange) error {
 
 // withJob does something to the job an address names and goes back to the page, which
 // says what was done.
-func (q jobsView) withJob(do func(number int64) (said string, err error)) error {
+func (q jobsView) withJob(what string, do func(number int64) (said string, err error)) error {
 	if err := q.mayJobs(); err != nil {
 		return err
 	}
 	said := ""
 	number, err := strconv.ParseInt(q.R.PathValue("number"), 10, 64)
+	if err == nil {
+		err = page.Audit(q.Exchange, understudy.AuditEntry{Action: understudy.ActionAdminister, What: fmt.Sprintf("job %d/%s", number, what)})
+	}
 	if err == nil {
 		said, err = do(number)
 	}

@@ -96,6 +96,10 @@ func (q mediaRequest) sendMedium(t *spec.Target, m *request.MediaResponse, left 
 	h := q.W.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
+		e := understudy.AuditEntry{Action: understudy.ActionPlay, Kind: t.Kind.Name, IDs: []string{t.ID}}
+		if err := page.Audit(q.Exchange, e); err != nil {
+			return err
+		}
 	case http.StatusRequestedRangeNotSatisfiable:
 		return q.noRange(m.ContentRange)
 	default:

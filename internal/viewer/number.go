@@ -83,6 +83,9 @@ func serveNumber(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
 		return page.BadRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
 	}
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSearch, What: "number", Values: []string{number}}); err != nil {
+		return err
+	}
 	n := &numberReads{number: number, panels: r.panels(number)}
 	for _, k := range q.Source.OwnKinds {
 		if q.OwnVisible(k) {

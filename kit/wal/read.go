@@ -37,27 +37,37 @@ func (l *Log) Entries(from uint64) iter.Seq2[Entry, error] {
 // what is no whole entry. The error comes last: ErrDamaged, or the file system's.
 func Read(dir string, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		h, known, err := readHeader(dir)
-		var files []uint64
-		if err == nil {
-			files, err = segmentsOf(dir)
-		}
-		if err == nil && !known {
-			err = fmt.Errorf("%w: %s has no header that is whole", ErrDamaged, dir)
-		}
+		files, err := Files(dir)
 		if err != nil {
 			yield(Entry{}, err)
 			return
 		}
-		for len(files) > 0 && files[0] < h.first {
-			files = files[1:]
-		}
-		if len(files) == 0 || files[0] != h.first || files[len(files)-1] < h.last {
-			yield(Entry{}, fmt.Errorf("%w: %s has not the files from %d to %d", ErrDamaged, dir, h.first, h.last))
-			return
-		}
 		read(dir, files, from, math.MaxUint64, yield)
 	}
+}
+
+// Files are the numbers that the files of a folder begin with, the oldest first. A reader
+// that wants the newest entries first reads from each, beginning with the last. Errors:
+// ErrDamaged, the file system's.
+func Files(dir string) ([]uint64, error) {
+	h, known, err := readHeader(dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := segmentsOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return nil, fmt.Errorf("%w: %s has no header that is whole", ErrDamaged, dir)
+	}
+	for len(files) > 0 && files[0] < h.first {
+		files = files[1:]
+	}
+	if len(files) == 0 || files[0] != h.first || files[len(files)-1] < h.last {
+		return nil, fmt.Errorf("%w: %s has not the files from %d to %d", ErrDamaged, dir, h.first, h.last)
+	}
+	return files, nil
 }
 
 func read(dir string, segments []uint64, from, last uint64, yield func(Entry, error) bool) {

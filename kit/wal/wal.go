@@ -104,9 +104,13 @@ func newGroup() *group { return &group{done: make(chan struct{})} }
 // an error of the disk nothing is appended any more: close the log and open it again.
 // Errors: ErrSize, ErrClosed, ctx's, the disk's.
 func (l *Log) Append(ctx context.Context, data []byte) (uint64, error) {
-	if len(data) == 0 || int64(len(data)) > l.size/4 {
-		return 0, fmt.Errorf("%w: %d bytes, want 1 to %d", ErrSize, len(data), l.size/4)
-	}
+	return l.AppendFunc(ctx, func(uint64) []byte { return data })
+}
+
+// AppendFunc is Append of what data returns for the number of the entry. It is called
+// once, in the order of the numbers, while no other call is under way: an entry can hold
+// a hash of the one before. It must be quick and must not call the log.
+func (l *Log) AppendFunc(ctx context.Context, data func(number uint64) []byte) (uint64, error) {
 	l.mu.Lock()
 	for l.failed() == nil && len(l.next.buf) > maxGroup {
 		full := l.next.done
@@ -116,25 +120,36 @@ func (l *Log) Append(ctx context.Context, data []byte) (uint64, error) {
 		}
 		l.mu.Lock()
 	}
-	if err := l.failed(); err != nil {
-		l.mu.Unlock()
-		return 0, err
-	}
-	g := l.next
-	l.last++
-	number := l.last
-	g.buf = appendRecord(g.buf, number, data)
-	if g.n++; g.n == 1 {
-		l.wake <- struct{}{} // there is room: the committer took the group before
-	}
+	g, number, err := l.add(data)
 	l.mu.Unlock()
-	if err := await(ctx, g.done); err != nil {
+	if err == nil {
+		err = await(ctx, g.done)
+	}
+	if err != nil {
 		return 0, err
 	}
 	if g.err != nil {
 		return 0, g.err
 	}
 	return number, nil
+}
+
+// add puts an entry into the group that is filled.
+func (l *Log) add(data func(number uint64) []byte) (g *group, number uint64, err error) {
+	if err := l.failed(); err != nil {
+		return nil, 0, err
+	}
+	g, number = l.next, l.last+1
+	entry := data(number)
+	if len(entry) == 0 || int64(len(entry)) > l.size/4 {
+		return nil, 0, fmt.Errorf("%w: %d bytes, want 1 to %d", ErrSize, len(entry), l.size/4)
+	}
+	l.last = number
+	g.buf = appendRecord(g.buf, number, entry)
+	if g.n++; g.n == 1 {
+		l.wake <- struct{}{} // there is room: the committer took the group before
+	}
+	return g, number, nil
 }
 
 func await(ctx context.Context, done <-chan struct{}) error {

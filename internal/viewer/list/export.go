@@ -66,9 +66,20 @@ type exporter struct {
 	buf  []byte
 	zip  *gzip.Writer
 	rows int
+	auditing
 
 	under *export.Export
 }
+
+// auditing is what the audit log gets of an export.
+type auditing struct {
+	values []string // it was searched or filtered by
+	ids    []string // of the first records
+	listed int      // rows that its newest entry tells of; -1: it has none
+}
+
+// mostListed bounds the ids of an entry.
+const mostListed = 100
 
 // encoderOf is how a form of data is written. columns are those of a list; of a
 // search of several kinds there are none, and each row is whole.
@@ -84,7 +95,7 @@ func encoderOf(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder,
 
 // exportRows sends everything a supply gives. As long as nothing has gone out an
 // error is an error page; afterwards it is a mark at the end of the file.
-func exportRows(q *page.Exchange, name string, w encoder, mime string, from supply) error {
+func exportRows(q *page.Exchange, e *exporter, from supply) error {
 	under, err := q.V.Exports.Begin(q.Caller)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
@@ -95,18 +106,21 @@ func exportRows(q *page.Exchange, name string, w encoder, mime string, from supp
 			Kind: understudy.ErrUnavailable}
 	}
 	defer under.End()
-	e := &exporter{q: q, w: w, mime: mime, name: name, under: under}
+	e.q, e.under, e.listed = q, under, -1
 	ctx, cancel := context.WithTimeout(q.R.Context(), q.V.ExportTime)
 	defer cancel()
 	if q.R.Method == http.MethodHead { // as GET begins
 		if _, err := from(ctx, func(exported) error { return errEnough }); err != nil && err != errEnough {
 			return err
 		}
+		if err := e.audit("export begins"); err != nil {
+			return err
+		}
 		e.head()
 		q.W.WriteHeader(http.StatusOK)
 		return nil
 	}
-	e.buf = w.begin(make([]byte, 0, piece+piece/4))
+	e.buf = e.w.begin(make([]byte, 0, piece+piece/4))
 	rest, err := from(ctx, e.take)
 	switch {
 	case err == errEnough:
@@ -119,7 +133,10 @@ func exportRows(q *page.Exchange, name string, w encoder, mime string, from supp
 		q.V.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.R.URL.Path, "rows", e.rows, "error", err)
 		rest = "reading on failed"
 	}
-	e.buf = w.end(e.buf, e.rows, rest)
+	e.buf = e.w.end(e.buf, e.rows, rest)
+	if err := e.audit("export"); err != nil {
+		return err
+	}
 	return e.finish()
 }
 
@@ -131,6 +148,9 @@ func (e *exporter) take(one exported) error {
 		return errEnough
 	}
 	e.rows++
+	if len(e.ids) < mostListed {
+		e.ids = append(e.ids, one.row.ID)
+	}
 	if e.buf = e.w.row(e.buf, one); len(e.buf) >= piece {
 		return e.flush()
 	}
@@ -153,6 +173,9 @@ func (e *exporter) head() {
 // ends the export.
 func (e *exporter) flush() error {
 	if !e.q.Sent {
+		if err := e.audit("export begins"); err != nil {
+			return err
+		}
 		e.head()
 		if page.AcceptsGzip(e.q.R) {
 			zw, err := gzip.NewWriterLevel(e.q.W, gzip.BestSpeed)
@@ -177,6 +200,16 @@ func (e *exporter) flush() error {
 		return fmt.Errorf("viewer: export: %w", err)
 	}
 	return nil
+}
+
+// audit lists the export, with the rows so far, unless its newest entry tells of them.
+// One that is sent in pieces is listed before its first piece and before its last.
+func (e *exporter) audit(what string) error {
+	if e.listed == e.rows {
+		return nil
+	}
+	e.listed = e.rows
+	return page.Audit(e.q, understudy.AuditEntry{Action: understudy.ActionExport, What: what, Values: e.values, IDs: e.ids, Rows: e.rows})
 }
 
 func (e *exporter) finish() error {
@@ -212,7 +245,9 @@ func exportName(q *page.Exchange, parts ...string) string {
 func (q listing) exportList() error {
 	columns := q.chosen()
 	w, mime := encoderOf(q.Exchange, columns, false)
-	return exportRows(q.Exchange, exportName(q.Exchange, q.Source.Name, q.Kind.Name), w, mime,
+	e := &exporter{w: w, mime: mime, name: exportName(q.Exchange, q.Source.Name, q.Kind.Name)}
+	e.values = page.FilterValues(q.ask.target.List, q.ask.target.Query)
+	return exportRows(q.Exchange, e,
 		func(ctx context.Context, take func(exported) error) (string, error) {
 			if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
 				return "", err
@@ -287,7 +322,8 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 // a list; without them rows say of which kind they are.
 func exportFound(q *page.Exchange, name string, search query.SearchRequest, columns []*plan.Column) error {
 	w, mime := encoderOf(q, columns, columns == nil)
-	return exportRows(q, name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
+	e := &exporter{w: w, mime: mime, name: exportName(q, name), auditing: auditing{values: valuesOf(search)}}
+	return exportRows(q, e, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = query.MostHits, false
 		window, rest := 0, ""
 		for {

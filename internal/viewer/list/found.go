@@ -64,6 +64,9 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 		at := q.s.first()
 		return nil, nil, searchFailed(lostPlace(err, q.s.cursor, at.address("")))
 	}
+	if err := q.audit(r); err != nil {
+		return nil, nil, err
+	}
 	q.Found = true
 	p := &foundPage{Notes: facetPart{q.Exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.Exchange)}
 	sheets := map[*plan.Kind]*page.CellContext{}
@@ -84,6 +87,28 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	}
 	p.Tables = q.asTables(p.Hits)
 	return p, nil, nil
+}
+
+// audit lists the search, before what it found is shown; r is nil where that is
+// addresses alone.
+func (q searchView) audit(r *query.SearchResult) error {
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: q.s.source, Values: append([]string{q.s.text}, q.s.narrow...)}
+	if len(q.s.kinds) == 1 {
+		e.Kind = q.s.kinds[0]
+	}
+	hits(&e, r)
+	return page.Audit(q.Exchange, e)
+}
+
+// hits adds what was found to an entry.
+func hits(e *understudy.AuditEntry, r *query.SearchResult) {
+	if r == nil {
+		return
+	}
+	e.Rows = len(r.Hits)
+	for i := range r.Hits {
+		e.IDs = append(e.IDs, r.Hits[i].ID)
+	}
 }
 
 // searchFacets are what was counted of a search.

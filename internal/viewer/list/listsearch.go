@@ -96,7 +96,7 @@ func (q listing) foundList() error {
 		return err
 	}
 	if q.Data != "" {
-		return exportFound(q.Exchange, exportName(q.Exchange, q.Source.Name, q.Kind.Name), search, q.chosen())
+		return exportFound(q.Exchange, q.Source.Name+"-"+q.Kind.Name, search, q.chosen())
 	}
 	counting := facetPart{q.Exchange}.counting(search, nil)
 	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), query.MostHits)
@@ -108,6 +108,11 @@ func (q listing) foundList() error {
 	}, nil)
 	if err != nil {
 		return q.refusedSearch(err)
+	}
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, Values: valuesOf(search)}
+	hits(&e, result)
+	if err := page.Audit(q.Exchange, e); err != nil {
+		return err
 	}
 	q.Found = true
 	p := q.listFrame()
@@ -125,6 +130,15 @@ func (q listing) foundList() error {
 	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("list", counting, "%s held", q.listFacets)
 	q.turnFound(p, result)
 	return q.Render(200, "list", plan.UpperFirst(q.Kind.Title), p)
+}
+
+// valuesOf are the words and values of a search.
+func valuesOf(search query.SearchRequest) []string {
+	all := []string{search.Text}
+	for _, c := range search.Where {
+		all = append(all, c.Value)
+	}
+	return all
 }
 
 // pageSize is how many rows the list's page has.

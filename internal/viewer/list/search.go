@@ -108,6 +108,9 @@ func (q searchView) searchData(matches []page.Link) error {
 			Href string `json:"href"`
 			Text string `json:"text"`
 		}
+		if err := q.audit(nil); err != nil {
+			return err
+		}
 		all := []match{}
 		for _, m := range matches {
 			all = append(all, match{m.Href, m.Text})
@@ -115,7 +118,7 @@ func (q searchView) searchData(matches []page.Link) error {
 		return q.SendJSON(map[string]any{"matches": all})
 	}
 	first := q.s.first()
-	err := exportFound(q.Exchange, exportName(q.Exchange, "search"), first.ask(), nil)
+	err := exportFound(q.Exchange, "search", first.ask(), nil)
 	if wrong := page.SyntaxOf(err); wrong != nil {
 		return &page.Problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why),
 			Kind: wrong.Kind}

@@ -127,7 +127,10 @@ func Audit(q *Exchange, e understudy.AuditEntry) error {
 	if q.V.Audit == nil {
 		return nil
 	}
-	e.Caller, e.Request = q.Caller, accesslog.Of(q.Ctx).ID
+	if e.Caller.Name == "" {
+		e.Caller = q.Caller
+	}
+	e.Request = accesslog.Of(q.Ctx).ID
 	if q.Source != nil && e.Source == "" {
 		e.Source = q.Source.Name
 	}

@@ -177,6 +177,10 @@ func (q failureView) explain(status int, err error) Problem {
 	case http.StatusMethodNotAllowed:
 		return Problem{Title: "This page can only be read", Hint: "Ask for it with GET. Programs change records through the drop-in address."}
 	case http.StatusServiceUnavailable:
+		if errors.Is(err, understudy.ErrNotAudited) {
+			return Problem{Title: "This cannot be shown now", Hint: "What is looked at here is listed in the audit log first, and the log cannot " +
+				"be written. The log of the server says why. Try again in a moment."}
+		}
 		return Problem{Title: q.outageTitle(), Hint: "Nothing of this page is held, so there is nothing older to show.",
 			Reason: ReasonOf(q.Exchange, err)}
 	}

@@ -205,6 +205,11 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 		return nil, nil, false, r.Err
 	}
 	q.Answer = r.Answer
+	if r.Answer.Page.Status == http.StatusOK {
+		if err := Audit(q, shown(q, t, r.View)); err != nil {
+			return nil, nil, false, err
+		}
+	}
 	switch {
 	case len(r.View.Body) > 0 && r.Answer.Page.NotStored != "" && !r.View.Readable():
 		return nil, nil, false, unreadable(r.Answer.Page.NotStored)
@@ -215,6 +220,47 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 		return nil, nil, false, Refused(q, r.View.Body)
 	}
 	return r.View, own, false, nil
+}
+
+// shown is the audit entry of a page: of a record, with its id and the numbers that the
+// caller sees in it, or of a list, with the values it is filtered by.
+func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry {
+	rows := view.Rows()
+	e := understudy.AuditEntry{Action: understudy.ActionList, Rows: len(rows)}
+	if !q.AsOf.At.IsZero() {
+		e.What = "as of an earlier moment"
+	}
+	if t.Instance != nil {
+		e.Action, e.IDs = understudy.ActionRecord, []string{t.ID}
+		for _, row := range rows {
+			for _, v := range row.Fields() {
+				if v.State == access.Seen && plan.IsNumber(v.Text) {
+					e.Values = append(e.Values, v.Text)
+				}
+			}
+		}
+		return e
+	}
+	for _, row := range rows {
+		e.IDs = append(e.IDs, row.ID)
+	}
+	if t.List != nil {
+		e.Values = FilterValues(t.List, t.Query)
+	}
+	if len(e.Values) > 0 {
+		e.Action = understudy.ActionSearch
+	}
+	return e
+}
+
+// FilterValues are the values a list is filtered by.
+func FilterValues(l *spec.List, params understudy.Query) (all []string) {
+	for _, p := range params {
+		if l.Filter(p.Name) != nil && p.Value != "" {
+			all = append(all, p.Value)
+		}
+	}
+	return all
 }
 
 // Refused is upstream's own refusal as a page: its words say what was wrong.

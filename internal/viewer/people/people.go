@@ -125,6 +125,9 @@ func fromProvider(q *page.Exchange) error {
 // notSignedIn shows the page of sign-in again, with what was wrong. How a provider failed
 // stands in the log.
 func notSignedIn(q *page.Exchange, p signInPage, err error) error {
+	if err := auditRefused(q, p.Name, err); err != nil {
+		return err
+	}
 	p.Wrong = page.Sentence(err)
 	switch {
 	case errors.Is(err, signin.ErrProvider):
@@ -141,10 +144,31 @@ func notSignedIn(q *page.Exchange, p signInPage, err error) error {
 	return err
 }
 
+// auditRefused lists a sign-in that was refused. A name that no user has may be a
+// password: it is kept as a hash. What was not looked at is not listed.
+func auditRefused(q *page.Exchange, name string, err error) error {
+	if errors.Is(err, understudy.ErrTooMany) || !errors.Is(err, understudy.ErrUnauthorized) && !errors.Is(err, understudy.ErrForbidden) {
+		return nil
+	}
+	e := understudy.AuditEntry{Action: understudy.ActionSignIn, What: "sign-in refused", Status: http.StatusForbidden}
+	if users := q.V.People.Users; users != nil && users.Has(name) {
+		e.Caller.Name = name
+	} else if name != "" {
+		e.Values = []string{name}
+	}
+	return page.Audit(q, e)
+}
+
 // signOut ends the browser's session.
 func signOut(q *page.Exchange) error {
 	if q.V.People == nil {
 		return errNobody
+	}
+	if c, err := q.V.People.Caller(q.R); err == nil {
+		e := understudy.AuditEntry{Caller: c, Action: understudy.ActionSignIn, What: "sign-out"}
+		if err := page.Audit(q, e); err != nil {
+			return err
+		}
 	}
 	if err := q.V.People.SignOut(q.W, q.R); err != nil {
 		return err

@@ -1,0 +1,253 @@
+// Chain: the lines of one writer, each with the hash of the one before.
+
+package audit
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"understudy/internal/datadir"
+	"understudy/kit/wal"
+)
+
+// chain is the one that this process writes.
+type chain struct {
+	o    *Options
+	id   string
+	wal  *wal.Log
+	lock *os.File
+	head [sha256.Size]byte // of the last line that has a number; the log's calls for lines alone use it
+
+	signed   atomic.Uint64 // the number of the last checkpoint
+	signedAt atomic.Pointer[time.Time]
+}
+
+// errHead is the error of a chain that is not the one whose head was signed.
+var errHead = errors.New("it is not what was signed")
+
+// openChain goes on with the newest chain that no other process writes, or begins one.
+// A chain that is not what was signed is left as it is, for verify to tell.
+func openChain(o *Options) (*chain, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	ids, err := Chains(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := readHeads(o.Heads)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Backward(ids) {
+		c, err := o.take(id)
+		if c == nil && err == nil {
+			continue // another process writes it
+		}
+		if err == nil {
+			err = c.goOn(heads[id])
+		}
+		if err == nil {
+			err = c.start()
+		}
+		if err == nil {
+			return c, nil
+		}
+		if c != nil {
+			err = errors.Join(err, c.close())
+		}
+		if !errors.Is(err, wal.ErrDamaged) && !errors.Is(err, errHead) {
+			return nil, err
+		}
+		o.Logger.Error("audit: a chain is left as it is, and another begun; understudy audit verify says what is wrong", "chain", id,
+			"err", err)
+		break // the ones before are older
+	}
+	return o.begin()
+}
+
+// idLayout is how the names of chains begin, so that they are in the order of time.
+const idLayout = "20060102T150405Z"
+
+// begin makes a chain.
+func (o *Options) begin() (*chain, error) {
+	random := [4]byte{}
+	_, _ = rand.Read(random[:]) // it never fails (crypto/rand)
+	c, err := o.take(o.Now().UTC().Format(idLayout) + "-" + hex.EncodeToString(random[:]))
+	if err == nil && c == nil {
+		err = errors.New("audit: a new chain is held by another process")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.start(); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// start writes the first line of an empty chain, and a checkpoint.
+func (c *chain) start() error {
+	ctx := context.Background() // the writer's, of which many callers get the chain
+	if c.wal.Last() == 0 {
+		body, err := lineOf(Entry{At: c.o.Now(), Begin: &Begin{Key: c.o.Key.Public()}})
+		if err != nil {
+			return err
+		}
+		if _, err := c.append(ctx, body); err != nil {
+			return err
+		}
+	}
+	return c.checkpoint(ctx)
+}
+
+// take opens a chain unless another process has it; then it is nil.
+func (o *Options) take(id string) (*chain, error) {
+	dir := filepath.Join(o.Dir, id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	held, err := datadir.TryLock(lock)
+	if err != nil {
+		_ = lock.Close() // the other error counts
+		if held {
+			return nil, nil
+		}
+		return nil, err
+	}
+	w, err := wal.Open(dir, wal.Options{SegmentSize: o.SegmentSize})
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &chain{o: o, id: id, wal: w, lock: lock}, nil
+}
+
+// goOn finds the head of a chain that is there, which must hold what was signed of it.
+func (c *chain) goOn(signed *Checkpoint) error {
+	last := c.wal.Last()
+	if signed != nil && signed.Count > last {
+		return fmt.Errorf("audit: chain %s has %d lines, and %d were signed: %w", c.id, last, signed.Count, errHead)
+	}
+	from := max(last, 1)
+	if signed != nil {
+		from = signed.Count
+	}
+	for e, err := range c.wal.Entries(from) {
+		if err != nil {
+			return err
+		}
+		c.head = sha256.Sum256(e.Data)
+		if signed != nil && e.Number == signed.Count && hex.EncodeToString(c.head[:]) != signed.Head {
+			return fmt.Errorf("audit: chain %s: line %d: %w", c.id, e.Number, errHead)
+		}
+	}
+	return nil
+}
+
+// append adds a line and returns its number when it is durable.
+func (c *chain) append(ctx context.Context, body []byte) (uint64, error) {
+	return c.wal.AppendFunc(ctx, func(number uint64) []byte {
+		line := placed(c.id, number, c.head, body)
+		c.head = sha256.Sum256(line)
+		return line
+	})
+}
+
+// checkpoint signs the head, unless a checkpoint is the head already.
+func (c *chain) checkpoint(ctx context.Context) error {
+	if last := c.wal.Last(); last == 0 || last == c.signed.Load() {
+		return nil
+	}
+	var failed error
+	var signed Checkpoint
+	number, err := c.wal.AppendFunc(ctx, func(number uint64) []byte {
+		signed = Checkpoint{Chain: c.id, Count: number - 1, Head: hex.EncodeToString(c.head[:]), At: c.o.Now().UTC()}
+		c.o.Key.sign(&signed)
+		body, err := lineOf(Entry{At: signed.At, Checkpoint: &signed})
+		if failed = err; err != nil {
+			return nil
+		}
+		line := placed(c.id, number, c.head, body)
+		c.head = sha256.Sum256(line)
+		return line
+	})
+	if err = errors.Join(failed, err); err != nil {
+		return err
+	}
+	c.signed.Store(number)
+	c.signedAt.Store(&signed.At)
+	if err := keepHead(c.o.Heads, &signed); err != nil {
+		c.o.Logger.Error("audit: the newest checkpoint is in the log alone", "file", c.o.Heads, "err", err)
+	}
+	return nil
+}
+
+// close gives a chain back.
+func (c *chain) close() error { return errors.Join(c.wal.Close(), c.lock.Close()) }
+
+// Chains are the names of the chains in a folder, the oldest first. A folder that is not
+// there has none.
+func Chains(dir string) ([]string, error) {
+	all, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var ids []string
+	for _, e := range all {
+		if e.IsDir() {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, err
+}
+
+// readHeads reads the newest checkpoint of each chain.
+func readHeads(path string) (map[string]*Checkpoint, error) {
+	heads := map[string]*Checkpoint{}
+	data, err := os.ReadFile(path)
+	switch {
+	case path == "", errors.Is(err, os.ErrNotExist):
+		return heads, nil
+	case err != nil:
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &heads); err != nil {
+		return nil, fmt.Errorf("audit: %s: %w", path, err)
+	}
+	return heads, nil
+}
+
+// keepHead replaces the newest checkpoint of a chain.
+func keepHead(path string, head *Checkpoint) error {
+	if path == "" {
+		return nil
+	}
+	return changeHeads(path, func(heads map[string]*Checkpoint) { heads[head.Chain] = head })
+}
+
+func changeHeads(path string, change func(map[string]*Checkpoint)) error {
+	heads, err := readHeads(path)
+	if err != nil {
+		return err
+	}
+	change(heads)
+	data, err := json.MarshalIndent(heads, "", " ")
+	if err != nil {
+		return err
+	}
+	return datadir.WriteFile(path, append(data, '\n'))
+}

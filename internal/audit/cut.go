@@ -1,0 +1,87 @@
+// Cut: entries that are too old are removed, file by file.
+
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"understudy/kit/wal"
+)
+
+// cutEvery is how often old entries are looked for.
+const cutEvery = 24 * time.Hour
+
+// cut removes the entries of before a moment, as far as whole files hold nothing else.
+// First the chain that is written says so: verify takes a beginning that is missing for
+// a rewritten one otherwise.
+func (l *Log) cut(ctx context.Context, before time.Time) error {
+	own, err := l.current()
+	if err != nil {
+		return err
+	}
+	ids, err := Chains(l.o.Dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, id := range ids {
+		c, err := own, error(nil)
+		if id != own.id {
+			c, err = l.o.take(id)
+		}
+		if c != nil && err == nil {
+			err = l.cutChain(ctx, c, c == own, before)
+		}
+		if c != nil && c != own {
+			err = errors.Join(err, c.close())
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// cutChain removes the old entries of one chain. Of one that is not written any more the
+// last goes, too.
+func (l *Log) cutChain(ctx context.Context, c *chain, written bool, before time.Time) error {
+	first, keep := c.wal.First(), uint64(0)
+	for e, err := range c.wal.Entries(first) {
+		if err != nil {
+			return err
+		}
+		var at struct{ At time.Time }
+		if err := json.Unmarshal(e.Data, &at); err != nil {
+			return err
+		}
+		if !at.At.Before(before) {
+			keep = e.Number
+			break
+		}
+	}
+	whole := keep == 0
+	if whole {
+		keep = c.wal.Last() + 1
+	}
+	files, err := wal.Files(filepath.Join(l.o.Dir, c.id))
+	if err != nil || (len(files) < 2 || files[1] > keep) && (written || !whole) {
+		return err // no file is old as a whole
+	}
+	body, err := l.line(Entry{Cut: &Cut{Chain: c.id, Before: keep}})
+	if err == nil {
+		err = l.append(ctx, body)
+	}
+	if err != nil {
+		return err
+	}
+	if written || !whole {
+		return c.wal.RemoveBefore(keep)
+	}
+	if l.o.Heads != "" {
+		err = changeHeads(l.o.Heads, func(heads map[string]*Checkpoint) { delete(heads, c.id) })
+	}
+	return errors.Join(err, os.RemoveAll(filepath.Join(l.o.Dir, c.id)))
+}

@@ -1,0 +1,38 @@
+// Policy: which actions of which roles are listed.
+
+package audit
+
+import (
+	"slices"
+
+	"understudy"
+)
+
+// Policy says which actions are listed. nil slices stand for the defaults, empty ones for
+// no action.
+type Policy struct {
+	People   []understudy.Action            // of people, whatever their role; default: all but lists
+	Programs []understudy.Action            // of programs; default: what changes something or takes rows away
+	Roles    map[string][]understudy.Action // of a role, people and programs alike
+}
+
+// What is listed when the settings say nothing.
+var (
+	ofPeople   = slices.DeleteFunc(slices.Clone(understudy.Actions), func(a understudy.Action) bool { return a == understudy.ActionList })
+	ofPrograms = []understudy.Action{understudy.ActionExport, understudy.ActionSend, understudy.ActionDelete, understudy.ActionNote,
+		understudy.ActionSignIn, understudy.ActionAdminister}
+)
+
+func (p *Policy) lists(c understudy.Caller, a understudy.Action, program bool) bool {
+	if of, ok := p.Roles[c.Role()]; ok {
+		return slices.Contains(of, a)
+	}
+	of, otherwise := p.People, ofPeople
+	if program {
+		of, otherwise = p.Programs, ofPrograms
+	}
+	if of == nil {
+		of = otherwise
+	}
+	return slices.Contains(of, a)
+}

@@ -1,0 +1,273 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"understudy"
+	"understudy/kit/wal"
+)
+
+// written is a folder with a chain of entries and checkpoints, and its lines.
+func written(t *testing.T) (*folder, [][]byte) {
+	f := newFolder(t)
+	l := f.log()
+	for range 5 {
+		list(t, l, record("CA1"), record("CA2", "+14155550100"), record("CA3"))
+		l.housekeep(t.Context())
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.sound()
+	return f, f.lines()
+}
+
+func (f *folder) lines() (all [][]byte) {
+	f.t.Helper()
+	for e, err := range f.reader().Lines(f.chain(), 0) {
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		all = append(all, bytes.Clone(e.Data))
+	}
+	return all
+}
+
+func (f *folder) chain() string {
+	ids, err := Chains(f.options().Dir)
+	if err != nil || len(ids) != 1 {
+		f.t.Fatal(ids, err)
+	}
+	return ids[0]
+}
+
+// write makes the chain anew of these lines, with right lengths and checksums.
+func (f *folder) write(lines [][]byte) {
+	f.t.Helper()
+	dir := filepath.Join(f.options().Dir, f.chain())
+	err := os.RemoveAll(dir)
+	w, bad := wal.Open(dir, wal.Options{SegmentSize: 4 << 10})
+	if err = errors.Join(err, bad); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, line := range lines {
+		if _, err := w.Append(f.t.Context(), line); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// linked gives lines right numbers and hashes, as who rewrites a chain would.
+func linked(t *testing.T, lines [][]byte) (all [][]byte) {
+	head := [sha256.Size]byte{}
+	for i, line := range lines {
+		var e Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		body, err := lineOf(Entry{At: e.At, Caller: e.Caller, Role: e.Role, Action: e.Action, Source: e.Source, Kind: e.Kind, IDs: e.IDs,
+			Rows: e.Rows, Values: e.Values, Request: e.Request, Begin: e.Begin, Checkpoint: e.Checkpoint})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, placed(e.Chain, uint64(i+1), head, body))
+		head = sha256.Sum256(all[i])
+	}
+	return all
+}
+
+// Verify finds what was done to a chain by somebody who can write to its folder.
+func TestVerify(t *testing.T) {
+	stranger := newFolder(t).key
+	for _, c := range []struct {
+		name, want string
+		do         func(f *folder, lines [][]byte) [][]byte
+	}{
+		{"as it was", "", func(_ *folder, lines [][]byte) [][]byte { return lines }},
+		{"a cut tail", "the end is missing", func(_ *folder, lines [][]byte) [][]byte { return lines[:len(lines)-4] }},
+		{"a tail cut at a checkpoint", "the end is missing", func(_ *folder, lines [][]byte) [][]byte { return lines[:len(lines)-5] }},
+		{"all but the beginning", "the end is missing", func(_ *folder, lines [][]byte) [][]byte { return lines[:1] }},
+		{"a changed entry", "entry 4 was changed", func(_ *folder, lines [][]byte) [][]byte {
+			lines[3] = bytes.Replace(lines[3], []byte("CA2"), []byte("CA9"), 1)
+			return lines
+		}},
+		{"an entry left out", "is followed by", func(_ *folder, lines [][]byte) [][]byte { return append(lines[:3], lines[4:]...) }},
+		{"a chain written anew, with its checkpoints", "its checkpoint is of something else", func(f *folder, lines [][]byte) [][]byte {
+			lines[3] = bytes.Replace(lines[3], []byte("CA2"), []byte("CA9"), 1)
+			return linked(f.t, lines)
+		}},
+		{"a chain written anew, without checkpoints", "the chain was written anew", func(f *folder, lines [][]byte) [][]byte {
+			lines[3] = bytes.Replace(lines[3], []byte("CA2"), []byte("CA9"), 1)
+			var bare [][]byte
+			for _, line := range lines {
+				if !bytes.Contains(line, []byte(`"checkpoint"`)) {
+					bare = append(bare, line)
+				}
+			}
+			return linked(f.t, append(bare, bare[1:]...))
+		}},
+		{"a chain written anew, signed by a stranger", "is signed by another key", func(f *folder, lines [][]byte) [][]byte {
+			lines = linked(f.t, lines[:2])
+			var e Entry
+			if err := json.Unmarshal(lines[1], &e); err != nil {
+				f.t.Fatal(err)
+			}
+			head := sha256.Sum256(lines[0])
+			forged := Checkpoint{Chain: e.Chain, Count: 1, Head: hex.EncodeToString(head[:]), At: e.At}
+			stranger.sign(&forged)
+			body, _ := lineOf(Entry{At: e.At, Checkpoint: &forged})
+			return [][]byte{lines[0], placed(e.Chain, 2, head, body)}
+		}},
+		{"a checkpoint with a wrong signature", "the signature is wrong", func(_ *folder, lines [][]byte) [][]byte {
+			last := len(lines) - 1
+			at := bytes.Index(lines[last], []byte(`"sig":"`)) + len(`"sig":"`)
+			lines[last] = append(append(bytes.Clone(lines[last][:at]), "AAAA"...), lines[last][at+4:]...)
+			return lines
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, lines := written(t)
+			first := f.chain()
+			f.write(c.do(f, lines))
+			faults := strings.Join(f.verify()[0].Faults, "\n")
+			if c.want == "" && faults != "" || !strings.Contains(faults, c.want) {
+				t.Fatalf("%q, want %q", faults, c.want)
+			}
+			// The next writer leaves such a chain as it is, unless it cannot know.
+			list(t, f.log(), record("CA7"))
+			for _, r := range f.verify() {
+				if c.want != "" && r.Chain == first && len(r.Faults) == 0 {
+					t.Errorf("nothing is wrong any more once the log was written to")
+				}
+			}
+		})
+	}
+}
+
+// A chain that is gone as a whole is missed, and so is one whose end went with the file of
+// checkpoints, by who was sent a checkpoint.
+func TestVerifyByCheckpointsElsewhere(t *testing.T) {
+	f, lines := written(t)
+	var e Entry
+	if err := json.Unmarshal(lines[len(lines)-1], &e); err != nil || e.Checkpoint == nil {
+		t.Fatal(err, e)
+	}
+	if err := os.RemoveAll(f.options().Dir); err != nil {
+		t.Fatal(err)
+	}
+	if all := f.verify(); len(all) != 1 || len(all[0].Faults) == 0 {
+		t.Errorf("a chain that is gone: %+v", all)
+	}
+	f, lines = written(t)
+	if err := json.Unmarshal(lines[len(lines)-1], &e); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(f.options().Heads); err != nil {
+		t.Fatal(err)
+	}
+	f.write(lines[:6])
+	f.sound() // nothing here knows better
+	if all := f.verify(*e.Checkpoint); len(all[0].Faults) != 1 || !strings.Contains(all[0].Faults[0], "the end is missing") {
+		t.Errorf("%+v", all)
+	}
+}
+
+// Bytes that are wrong on the disk are a fault, also where their checksums say so first.
+func TestVerifyADamagedFile(t *testing.T) {
+	f, _ := written(t)
+	dir := filepath.Join(f.options().Dir, f.chain())
+	files, err := wal.Files(dir)
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{paths[0], paths[len(paths)-1]} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[200] ^= 1
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := f.verify()[0]; len(r.Faults) == 0 {
+			t.Errorf("%s: no fault", path)
+		}
+		data[200] ^= 1
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.sound()
+}
+
+// Lines that were sent elsewhere are verified there, also when some came twice.
+func TestVerifyLines(t *testing.T) {
+	f, lines := written(t)
+	v := Verifier{Keys: []string{f.key.Public()}}
+	all := bytes.Join(append(lines[:9:9], lines[4:]...), []byte("\n"))
+	got, err := v.VerifyLines(bytes.NewReader(all))
+	if err != nil || len(got) != 1 || len(got[0].Faults) > 0 || got[0].Last != uint64(len(lines)) {
+		t.Errorf("%+v %v", got, err)
+	}
+	for name, text := range map[string]string{
+		"one left out": string(bytes.Join(append(lines[:9:9], lines[10:]...), []byte("\n"))),
+		"no line":      "hello\n",
+	} {
+		if got, err := v.VerifyLines(strings.NewReader(text)); err != nil || len(got) != 1 || len(got[0].Faults) == 0 {
+			t.Errorf("%s: %+v %v", name, got, err)
+		}
+	}
+}
+
+func FuzzVerifyLines(f *testing.F) {
+	f.Add([]byte(`{"chain":"a","n":1,"prev":"0000000000000000000000000000000000000000000000000000000000000000","checkpoint":{"count":0}}`))
+	f.Add([]byte("{\"chain\":\"a\",\"n\":2,\"cut\":{\"chain\":\"a\",\"before\":3}}\n{\"chain\":\"a\",\"n\":2}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all, err := Verifier{}.VerifyLines(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for _, r := range all {
+			if r.Signed > 0 {
+				t.Errorf("%+v is signed by a key that nobody named", r)
+			}
+		}
+	})
+}
+
+func FuzzHashes(f *testing.F) {
+	f.Add(`from:"+1 (415) 555-0100" and`)
+	f.Add(`"`)
+	key, err := ReadKey(filepath.Join(f.TempDir(), "key"), true)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		all := key.Hashes([]string{text, text})
+		seen := map[string]bool{}
+		for _, h := range all {
+			if len(h) != 2*hashBytes || seen[h] {
+				t.Fatalf("%q: %v", text, all)
+			}
+			seen[h] = true
+		}
+		if understudy.ReadPhone(text).Digits != "" && !seen[key.Hash(text)] {
+			t.Errorf("%q is not found by itself: %v", text, all)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+// Audit: what is listed of what callers do, and for how long.
+
+package config
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/audit"
+	"understudy/internal/datadir"
+	"understudy/kit/suggest"
+)
+
+// auditConfig is the audit log.
+type auditConfig struct {
+	Off      bool                `yaml:"off"`      // nothing is listed
+	People   []string            `yaml:"people"`   // actions of people; default: all but list
+	Programs []string            `yaml:"programs"` // actions of programs; default: what changes something or takes rows away
+	Roles    map[string][]string `yaml:"roles"`    // actions of a role, people and programs alike
+	Key      string              `yaml:"key"`      // file:PATH or cmd:COMMAND; default: a file in the data folder
+	Keep     Duration            `yaml:"keep"`     // how long entries are kept, default 9600h
+}
+
+// auditKeep is how long entries are kept when the settings do not say.
+const auditKeep = 9600 * time.Hour
+
+func (c *Settings) checkAudit() error {
+	a := &c.Audit
+	for name, of := range map[string][]string{"people": a.People, "programs": a.Programs} {
+		if _, err := actions(of); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(a.Roles)) {
+		if err := c.checkRole(role); err != nil {
+			return fmt.Errorf("roles: %w", err)
+		}
+		if _, err := actions(a.Roles[role]); err != nil {
+			return fmt.Errorf("roles.%s: %w", role, err)
+		}
+	}
+	if a.Keep < 0 {
+		return errors.New("keep: less than nothing")
+	}
+	return nil
+}
+
+// actions are those of these names; nil when there are none to read.
+func actions(names []string) ([]understudy.Action, error) {
+	if names == nil {
+		return nil, nil
+	}
+	known := make([]string, 0, len(understudy.Actions))
+	for _, a := range understudy.Actions {
+		known = append(known, string(a))
+	}
+	all := []understudy.Action{}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("%q is no action%s; there are %s", understudy.Clip(name), suggest.Hint(name, known), strings.Join(known, ", "))
+		}
+		all = append(all, understudy.Action(name))
+	}
+	return all, nil
+}
+
+// AuditPolicy is what is listed.
+func (c *Settings) AuditPolicy() audit.Policy {
+	var p audit.Policy
+	p.People, _ = actions(c.Audit.People) // they are checked
+	p.Programs, _ = actions(c.Audit.Programs)
+	for role, names := range c.Audit.Roles {
+		if p.Roles == nil {
+			p.Roles = map[string][]understudy.Action{}
+		}
+		p.Roles[role], _ = actions(append([]string{}, names...))
+	}
+	return p
+}
+
+// AuditOptions are those of the log in a data folder; its key is made when the settings
+// name none.
+func (c *Settings) AuditOptions(ctx context.Context, data string, secrets Secrets) (o audit.Options, err error) {
+	o = audit.Options{Dir: filepath.Join(data, datadir.AuditName), Heads: AuditHeads(data), Policy: c.AuditPolicy(),
+		Keep: cmp.Or(c.Audit.Keep.Std(), auditKeep)}
+	o.Key, err = c.AuditKey(ctx, data, secrets, true)
+	return o, err
+}
+
+// AuditHeads is the file with the newest checkpoints of a data folder.
+func AuditHeads(data string) string { return filepath.Join(data, datadir.AuditName+".heads") }
+
+// AuditKey is the key of a data folder's audit log. One that the settings do not name is
+// made with make when it is not there.
+func (c *Settings) AuditKey(ctx context.Context, data string, secrets Secrets, make bool) (audit.Key, error) {
+	if c.Audit.Key == "" {
+		return audit.ReadKey(filepath.Join(data, datadir.AuditName+".key"), make)
+	}
+	secret, err := secrets(ctx, c.Audit.Key)
+	if err != nil {
+		return audit.Key{}, fmt.Errorf("audit.key: %w", err)
+	}
+	key, err := audit.ParseKey(secret)
+	if err != nil {
+		return key, fmt.Errorf("audit.key: %w", err)
+	}
+	return key, nil
+}
