@@ -26,7 +26,8 @@ var imports = map[string]string{
 	"internal/app": ". internal/access internal/agents internal/app/lookups internal/audit internal/callers internal/config " +
 		"internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/frontend internal/jobs internal/proxy " +
-		"internal/query internal/search internal/signin internal/store internal/store/contents internal/store/erase " +
+		"internal/query internal/search internal/search/columns internal/signin internal/store internal/store/contents " +
+		"internal/store/erase " +
 		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch " +
 		"kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
 	"internal/app/gctune":  "",
@@ -51,10 +52,13 @@ var imports = map[string]string{
 		"kit/suggest request spec",
 	"internal/query":  ". kit/jsonspan spec",
 	"internal/sample": "",
-	"internal/search": ". internal/export internal/query internal/search/lang kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
+	"internal/search": ". internal/export internal/query internal/search/aggregate internal/search/columns internal/search/lang " +
+		"kit/accesslog kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/token kit/tokenizer kit/xmldoc spec",
-	"internal/search/lang": ". internal/query kit/jsonspan kit/suggest kit/tokenizer spec",
-	"internal/signin":      ". kit/accesslog kit/token",
+	"internal/search/aggregate": ". internal/search/columns",
+	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan spec",
+	"internal/search/lang":      ". internal/query kit/e164 kit/jsonspan kit/suggest kit/tokenizer spec",
+	"internal/signin":           ". kit/accesslog kit/token",
 	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds " +
 		"internal/slowapi/world",
 	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/world",
@@ -102,7 +106,8 @@ var imports = map[string]string{
 		"kit/tokenizer spec",
 	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/list internal/viewer/page " +
 		"internal/viewer/people internal/viewer/plan internal/viewer/programs internal/viewer/roles kit/accesslog kit/httprange request spec",
-	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/page internal/viewer/plan kit/cycle " +
+	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/page internal/viewer/plan kit/csvline " +
+		"kit/cycle " +
 		"kit/jsonspan kit/limiter request spec",
 	"internal/viewer/page": ". internal/access internal/credentials internal/export internal/query internal/signin internal/viewer/plan " +
 		"kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru kit/suggest request spec",

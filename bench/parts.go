@@ -22,6 +22,7 @@ import (
 	"understudy/bench/parts/profiler"
 	"understudy/bench/parts/reader"
 	"understudy/bench/parts/search"
+	"understudy/bench/parts/sums"
 	"understudy/bench/parts/texts"
 	"understudy/bench/parts/wal"
 	"understudy/bench/parts/walk"
@@ -44,6 +45,7 @@ var parts = []rig.Part{
 	{Name: "million", About: "a million records on disk: start, bytes a record, by table", Run: million.Measure},
 	{Name: "lists", About: "any filtered list of a million calls, made from records", Run: lists.Measure},
 	{Name: "search", About: "words and conditions in a million messages", Run: search.Measure},
+	{Name: "sums", About: "what a million messages add up to, asked first and again", Run: sums.Measure},
 	{Name: "overload", About: "three times as many cold questions as may be answered, beside warm ones", Run: overload.Measure},
 	{Name: "ingest", About: "a million records into the store, with changes and all indexes", Run: ingest.Measure},
 	{Name: "history", About: "what a record's past takes on disk", Run: history.Measure},

@@ -29,6 +29,9 @@ func (s *Spec) Compile() error {
 			return fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err)
 		}
 	}
+	if err := s.checkSearches(); err != nil {
+		return fmt.Errorf("spec %s: %w", s.Name, err)
+	}
 	return s.checkLinks()
 }
 
@@ -211,6 +214,9 @@ func (k *Kind) checkNames() error {
 		if f.Redacts && (f.Class == ClassSecret || f.Type == TypeMedia || f.Name == k.Clock || slices.Contains(k.ID, f.Name)) {
 			return fmt.Errorf("field %s: redacts: it is never emptied to take back what it said", f.Name)
 		}
+	}
+	if err := k.checkSums(); err != nil {
+		return err
 	}
 	return k.checkForgets()
 }

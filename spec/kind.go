@@ -1,8 +1,10 @@
-// Kind: a sort of record.
+// Kind: a sort of record, what is summed up of it, and the searches a spec brings along.
 
 package spec
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"understudy"
@@ -21,6 +23,8 @@ type Kind struct {
 	Final     []State           `yaml:"final"`    // a record is final when one of these holds
 	Failed    []State           `yaml:"failed"`   // a record is marked as failed when one of these holds
 	Own       string            `yaml:"own"`      // this field of every record is a number of our own (incoming numbers)
+	Used      []string          `yaml:"used"`     // the kinds whose records show that such a number is in use; with Own
+	Elapsed   []*Elapsed        `yaml:"elapsed"`  // times that pass between two clocks of a record
 	Columns   []string          `yaml:"columns"`  // what a table of them shows
 	Group     string            `yaml:"group"`    // the heading under which people find it; "": one of the API's main kinds
 	Rollup    string            `yaml:"rollup"`   // a field by whose values the newest records are counted over time
@@ -127,4 +131,101 @@ func longestRun(text string) (most int) {
 		most = max(most, run)
 	}
 	return most
+}
+
+// Search is a search that people find ready.
+type Search struct {
+	Name  string   `yaml:"name"`
+	Title string   `yaml:"title"` // for people; default: the name
+	About string   `yaml:"about"` // what it shows, a sentence
+	Kinds []string `yaml:"kinds"`
+	Query string   `yaml:"q"`   // in the grammar of docs/search.md
+	Sum   string   `yaml:"sum"` // what is summed up; "": the records are listed
+	By    []string `yaml:"by"`  // what it is summed up by
+}
+
+// Elapsed is the time that passes between two clocks of a record.
+type Elapsed struct {
+	Name  string `yaml:"name"`  // what a sum calls it: delivery
+	Title string `yaml:"title"` // for people; default: the name
+	From  string `yaml:"from"`  // the field that tells its beginning
+	To    string `yaml:"to"`    // the field that tells its end
+	When  *State `yaml:"when"`  // only in records of which this holds; nil: in all
+}
+
+// ElapsedNamed is the elapsed time of a name; nil when the kind has none.
+func (k *Kind) ElapsedNamed(name string) *Elapsed {
+	for _, e := range k.Elapsed {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// IsUnit reports whether a field says in what unit another one is.
+func (k *Kind) IsUnit(name string) bool {
+	return slices.ContainsFunc(k.Fields, func(f *Field) bool { return f.Unit == name })
+}
+
+// checkSums checks what is summed up: units and elapsed times.
+func (k *Kind) checkSums() error {
+	for _, f := range k.Fields {
+		if f.Unit != "" && k.fields[f.Unit] == nil {
+			return fmt.Errorf("field %s: unit %q is not a field", f.Name, f.Unit)
+		}
+	}
+	for i, e := range k.Elapsed {
+		for _, name := range []string{e.From, e.To} {
+			if f := k.fields[name]; f == nil || !f.tells() {
+				return fmt.Errorf("elapsed[%d]: %q is not a field that tells a time", i, name)
+			}
+		}
+		if e.Title == "" {
+			e.Title = e.Name
+		}
+		switch {
+		case e.Name == "" || k.fields[e.Name] != nil || k.ElapsedNamed(e.Name) != e:
+			return fmt.Errorf("elapsed[%d]: name %q: want one that no field and no other elapsed time has", i, e.Name)
+		case e.When != nil && (k.fields[e.When.Field] == nil || len(e.When.In) == 0 || len(e.When.Set) > 0):
+			return fmt.Errorf("elapsed[%d]: when: want a field and the values it has", i)
+		}
+	}
+	return nil
+}
+
+// tells reports whether a field tells a time.
+func (f *Field) tells() bool {
+	return slices.Contains([]string{TypeRFC2822, TypeISO, TypeEpoch, TypeDate}, f.Type)
+}
+
+// checkSearches checks the kinds that ready searches and own numbers name.
+func (s *Spec) checkSearches() error {
+	for _, k := range s.Kinds {
+		for _, name := range k.Used {
+			switch other := s.kinds[name]; {
+			case k.Own == "":
+				return fmt.Errorf("kind %s: used: the kind has no numbers of our own (own)", k.Name)
+			case other == nil || other.Clock == "" || !slices.ContainsFunc(other.Fields, func(f *Field) bool { return f.Class == ClassPhone }):
+				return fmt.Errorf("kind %s: used: %q is not a kind with a clock and phone numbers", k.Name, name)
+			}
+		}
+	}
+	for i, one := range s.Searches {
+		if one.Title == "" {
+			one.Title = one.Name
+		}
+		if one.Name == "" || slices.ContainsFunc(s.Searches[:i], func(o *Search) bool { return o.Name == one.Name }) {
+			return fmt.Errorf("searches[%d]: name %q: want one that no other has", i, one.Name)
+		}
+		for _, name := range one.Kinds {
+			if s.kinds[name] == nil {
+				return fmt.Errorf("search %s: there is no kind %q", one.Name, name)
+			}
+		}
+		if one.Sum == "" && len(one.By) > 0 {
+			return fmt.Errorf("search %s: by without sum", one.Name)
+		}
+	}
+	return nil
 }

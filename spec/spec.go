@@ -34,6 +34,8 @@ type Spec struct {
 	Hook   Hook    `yaml:"hook"`
 	// Connect are the lines that point clients at a drop-in port, one entry a client.
 	Connect []Snippet `yaml:"connect"`
+	// Searches are ready for people to open.
+	Searches []*Search `yaml:"searches"`
 
 	routes []route
 	kinds  map[string]*Kind
@@ -119,6 +121,9 @@ type Field struct {
 	// From names the field this one is derived from. It is hidden or masked whenever that
 	// one is, and then may not be filtered on.
 	From string `yaml:"from"`
+	// Unit names the field that says in what unit this number is: a currency. Numbers in
+	// different units are never added up.
+	Unit string `yaml:"unit"`
 	// SMS says that the field is the text of a short message. These are billed by segments:
 	// people see how many there are, and why.
 	SMS bool `yaml:"sms"`

@@ -87,7 +87,7 @@ type opened struct {
 	walker    *crawl.Crawler
 	jobs      *jobs.Runner
 	feed      *feed.Feed
-	searchKey []byte // seals the cursors of searches
+	searching searching
 	made      *credentials.Book
 }
 

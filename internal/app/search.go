@@ -14,12 +14,22 @@ import (
 	"understudy/internal/export"
 	"understudy/internal/query"
 	"understudy/internal/search"
+	"understudy/internal/search/columns"
 	"understudy/spec"
 )
 
-// searchKey reads the key of cursors, before any policy is put in force.
+// searching is what the searches of all policies share.
+type searching struct {
+	key     []byte       // seals the cursors
+	columns *columns.Set // for sums
+}
+
+// openSearch reads the key of cursors and begins the columns of sums, before any policy is
+// put in force: both stay when another one is.
 func (h *App) openSearch(ctx context.Context) (err error) {
-	h.searchKey, err = search.Key(ctx, h.db)
+	h.searching.columns = columns.NewSet(h.db, int64(h.cfg.Search.Columns), h.log)
+	h.closers = append(h.closers, h.searching.columns.Close)
+	h.searching.key, err = search.Key(ctx, h.db)
 	return err
 }
 
@@ -27,10 +37,11 @@ func (h *App) openSearch(ctx context.Context) (err error) {
 func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
-		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Hashes: p.gate, Notes: h.db, Key: h.searchKey,
+		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Hashes: p.gate, Notes: h.db, Key: h.searching.key,
+		Columns: h.searching.columns,
 		Exports: export.New(h.exports.search, h.exports.until(p)), Now: time.Now, Logger: h.log,
 		Limits: search.Limits{
-			Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(),
+			Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(), Sum: c.Sum.Std(),
 			AtOnce: c.AtOnce, Silence: c.Silence.Std(), Saved: c.Saved, SavedEach: c.SavedEach,
 		},
 	})

@@ -16,6 +16,8 @@ type searchConfig struct {
 	Window      int      `yaml:"window"`       // newest matches put in order, default 10000
 	Count       Duration `yaml:"count"`        // of one count, default 50ms
 	Facets      Duration `yaml:"facets"`       // of all counts of an answer, default 300ms
+	Sum         Duration `yaml:"sum"`          // of waiting for a complete sum, default 400ms
+	Columns     size     `yaml:"columns"`      // memory of the fields that sums are made of, default 96MiB
 	AtOnce      int      `yaml:"at_once"`      // searches at once, default 32
 	Exports     int      `yaml:"exports"`      // exports at once, default 4
 	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them
@@ -45,8 +47,8 @@ func (s *searchConfig) check() error {
 		return fmt.Errorf("window: %d; write at most %d", s.Window, mostWindow)
 	case s.Saved > mostSaved:
 		return fmt.Errorf("saved: %d; write at most %d", s.Saved, mostSaved)
-	case s.Count.Std() > mostSearchTime || s.Facets.Std() > mostSearchTime:
-		return fmt.Errorf("count and facets: write at most %v", mostSearchTime)
+	case s.Count.Std() > mostSearchTime || s.Facets.Std() > mostSearchTime || s.Sum.Std() > mostSearchTime:
+		return fmt.Errorf("count, facets and sum: write at most %v", mostSearchTime)
 	}
 	return nil
 }

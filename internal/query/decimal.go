@@ -3,7 +3,6 @@
 package query
 
 import (
-	"math"
 	"strconv"
 	"strings"
 )
@@ -17,7 +16,7 @@ type Decimal struct {
 // maxDecimal bounds what is looked at as a number, in bytes.
 const maxDecimal = 60
 
-// ParseDecimal reads -0.0075, 12, +3.50 and, as exactly as a float can, 1e3.
+// ParseDecimal reads -0.0075, 12, +3.50 and 1e3.
 func ParseDecimal(text string) (Decimal, bool) {
 	if len(text) == 0 || len(text) > maxDecimal {
 		return Decimal{}, false
@@ -36,19 +35,50 @@ func ParseDecimal(text string) (Decimal, bool) {
 	return d, true
 }
 
-// exponent reads a number with an exponent.
+// maxExponent bounds by how many places an exponent moves the point.
+const maxExponent = 40
+
+// exponent reads a number with an exponent: its digits, with the point moved.
 func exponent(text string) (Decimal, bool) {
-	if strings.Trim(text, "0123456789+-.eE") != "" {
+	at := strings.IndexAny(text, "eE")
+	if at < 0 || strings.ContainsAny(text[:at], "eE") {
 		return Decimal{}, false
 	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.Abs(f) > 1e40 {
+	by, err := strconv.Atoi(text[at+1:])
+	d, ok := ParseDecimal(text[:at])
+	if err != nil || !ok || by < -maxExponent || by > maxExponent {
 		return Decimal{}, false
 	}
-	plain := strconv.FormatFloat(f, 'f', 30, 64)
-	whole, part, _ := strings.Cut(strings.TrimPrefix(plain, "-"), ".")
-	d := Decimal{f < 0, strings.TrimLeft(whole, "0"), strings.TrimRight(part, "0")}
+	for ; by > 0; by-- {
+		if d.part == "" {
+			d.part = "0"
+		}
+		d.whole, d.part = d.whole+d.part[:1], d.part[1:]
+	}
+	for ; by < 0; by++ {
+		if d.whole == "" {
+			d.whole = "0"
+		}
+		last := len(d.whole) - 1
+		d.whole, d.part = d.whole[:last], d.whole[last:]+d.part
+	}
+	d.whole, d.part = strings.TrimLeft(d.whole, "0"), strings.TrimRight(d.part, "0")
 	return d, true
+}
+
+// String is the number in plain digits: -0.0075, 12, 0.
+func (d Decimal) String() string {
+	text := d.whole
+	if text == "" {
+		text = "0"
+	}
+	if d.part != "" {
+		text += "." + d.part
+	}
+	if d.negative {
+		text = "-" + text
+	}
+	return text
 }
 
 func allDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -48,6 +48,9 @@ func (v Value) Text() string {
 	return jsonspan.Text(v.raw, jsonspan.Value{Kind: v.kind, End: len(v.raw)})
 }
 
+// Raw is the value as it stands in the body; nil when there is none. It shares the body.
+func (v Value) Raw() []byte { return v.raw }
+
 // Is reports whether the value's text is want, which is not empty.
 func (v Value) Is(want string) bool {
 	raw, plain := v.plain()

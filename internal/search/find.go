@@ -34,17 +34,26 @@ func (e busyError) Error() string { return string(e) }
 // Unwrap is the error kind.
 func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 
-// Find answers a search as the caller may see it. Errors: ErrInvalid (a
-// *query.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when too many
-// searches run, of all callers or of one, and those of the store (ErrIndexing,
-// ErrClosed). A search that takes too long is no error: its answer is Partial.
-func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
-	leave, err := s.running.Take(c.Name)
+// begin takes one of the places of searches that go on at once.
+func (s *Searcher) begin(c understudy.Caller) (leave func(), err error) {
+	leave, err = s.running.Take(c.Name)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
 		return nil, errOwnBusy
 	case err != nil:
 		return nil, errBusy
+	}
+	return leave, nil
+}
+
+// Find answers a search as the caller may see it. Errors: ErrInvalid (a
+// *query.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when too many
+// searches run, of all callers or of one, and those of the store (ErrIndexing,
+// ErrClosed). A search that takes too long is no error: its answer is Partial.
+func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
+	leave, err := s.begin(c)
+	if err != nil {
+		return nil, err
 	}
 	defer leave()
 	v := &execution{s: s, c: c, request: &a, began: s.o.Now()}

@@ -1,5 +1,6 @@
 // Searcher: its parts, and the kinds a caller may search.
 
+// Package search turns words into record lists, as a role may see them.
 package search
 
 import (
@@ -12,6 +13,7 @@ import (
 	"understudy"
 	"understudy/internal/export"
 	"understudy/internal/query"
+	"understudy/internal/search/columns"
 	"understudy/internal/search/lang"
 	"understudy/kit/limiter"
 	"understudy/kit/token"
@@ -54,6 +56,7 @@ type Limits struct {
 	Window    int           // of the newest matches that are sorted by rank or a field, default 10000
 	Count     time.Duration // of one count, default 50ms; then it is "at least"
 	Facets    time.Duration // of all counts of an answer, default 300ms
+	Sum       time.Duration // of waiting for a complete sum, default 400ms
 	AtOnce    int           // searches at once, default 32; of one caller half of them
 	Silence   time.Duration // of the store, that ends an export, default 30s
 	Saved     int           // saved searches, default 1000
@@ -76,6 +79,7 @@ func (l Limits) withDefaults() Limits {
 	number(&l.Window, 10_000)
 	length(&l.Count, 50*time.Millisecond)
 	length(&l.Facets, 300*time.Millisecond)
+	length(&l.Sum, 400*time.Millisecond)
 	number(&l.AtOnce, 32)
 	length(&l.Silence, 30*time.Second)
 	number(&l.Saved, 1000)
@@ -93,6 +97,7 @@ type Options struct {
 	Key     []byte // cursors are sealed with keys made of it; see Key
 	Limits  Limits
 	Exports *export.Exports  // nil: 4 at once, 2 of one caller
+	Columns *columns.Set     // for sums; nil: one of its own
 	Now     func() time.Time // nil: time.Now
 	Logger  *slog.Logger     // nil: discard
 }
@@ -104,9 +109,12 @@ type Searcher struct {
 	running *limiter.Limiter // by the caller's name
 	saving  chan struct{}    // one saved search changes at a time
 	counts  *counts
+	sums    *sums
+	tables  *columns.Set
+	own     bool // the columns are of this searcher alone
 }
 
-// New makes a Searcher and starts nothing. Close ends the full counts of its searches.
+// New makes a Searcher and starts nothing. Close ends what goes on behind its searches.
 func New(o Options) (*Searcher, error) {
 	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != token.KeySize {
 		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
@@ -123,7 +131,10 @@ func New(o Options) (*Searcher, error) {
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{
 		o: o, texts: map[*spec.Kind]lang.TextRule{}, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
-		saving: make(chan struct{}, 1), counts: newCounts(),
+		saving: make(chan struct{}, 1), counts: newCounts(), sums: newSums(), tables: o.Columns,
+	}
+	if s.tables == nil {
+		s.tables, s.own = columns.NewSet(o.Store, 0, o.Logger), true
 	}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
@@ -133,9 +144,13 @@ func New(o Options) (*Searcher, error) {
 	return s, nil
 }
 
-// Close ends the full counts and waits for them.
+// Close ends what goes on behind searches and waits for it.
 func (s *Searcher) Close() error {
 	s.counts.close()
+	s.sums.close()
+	if s.own {
+		return s.tables.Close()
+	}
 	return nil
 }
 

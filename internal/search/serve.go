@@ -80,7 +80,7 @@ const (
 	maxBody  = 16 << 10
 )
 
-// search answers one search, or streams an export.
+// search answers one search or a sum, or streams an export.
 func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 	prepare(w)
 	if r.ContentLength != 0 {
@@ -95,6 +95,10 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 	c, err := h.who(r)
 	if err != nil {
 		h.refuse(w, r, err)
+		return
+	}
+	if r.URL.Query().Has("sum") {
+		h.sums(w, r, c)
 		return
 	}
 	a, form, err := readRequest(r)
@@ -147,23 +151,9 @@ const (
 
 // readRequest reads the parameters of a search. Errors are ErrInvalid.
 func readRequest(r *http.Request) (a query.SearchRequest, form string, err error) {
-	if len(r.URL.RawQuery) > maxQuery {
-		return a, "", invalid("the query is longer than %d bytes", maxQuery)
-	}
-	values, err := url.ParseQuery(r.URL.RawQuery)
+	values, err := parameters(r, "q", "kind", "source", "sort", "facets", "cursor", "limit", "format")
 	if err != nil {
-		return a, "", invalid("the query cannot be read: %w", err)
-	}
-	known := []string{"q", "kind", "source", "sort", "facets", "cursor", "limit", "format"}
-	for name, all := range values {
-		switch {
-		case !slices.Contains(known, name):
-			return a, "", invalid("unknown parameter %q%s", lang.Clip(name), lang.Hint(name, known))
-		case name != "kind" && len(all) > 1:
-			return a, "", invalid("%s is there %d times", name, len(all))
-		case name != "q" && slices.Contains(all, ""):
-			return a, "", invalid("%s is empty; leave it out", name)
-		}
+		return a, "", err
 	}
 	a = query.SearchRequest{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"),
 		Cursor: values.Get("cursor")}
@@ -186,6 +176,29 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 		return a, "", invalid("format=%s: write json, jsonl or xml", lang.Clip(form))
 	}
 	return a, form, nil
+}
+
+// parameters are those of a request. One that is not known, empty or, but for kind and by, there
+// twice is ErrInvalid.
+func parameters(r *http.Request, known ...string) (url.Values, error) {
+	if len(r.URL.RawQuery) > maxQuery {
+		return nil, invalid("the query is longer than %d bytes", maxQuery)
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("the query cannot be read: %w", err)
+	}
+	for name, all := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return nil, invalid("unknown parameter %q%s", lang.Clip(name), lang.Hint(name, known))
+		case name != "kind" && name != "by" && len(all) > 1:
+			return nil, invalid("%s is there %d times", name, len(all))
+		case name != "q" && slices.Contains(all, ""):
+			return nil, invalid("%s is empty; leave it out", name)
+		}
+	}
+	return values, nil
 }
 
 // accepted is the form with the greatest weight in an Accept header (RFC 9110,

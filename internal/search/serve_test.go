@@ -19,13 +19,13 @@ import (
 	"understudy/internal/query"
 )
 
-// header says who asks: the caller's role, or its name and role.
-const header = "X-Role"
+// roleHeader says who asks: the caller's role, or its name and role.
+const roleHeader = "X-Role"
 
 type people struct{}
 
 func (people) Person(r *http.Request) (understudy.Caller, error) {
-	name, role, ok := strings.Cut(r.Header.Get(header), ":")
+	name, role, ok := strings.Cut(r.Header.Get(roleHeader), ":")
 	if !ok {
 		name, role = role, name
 	}
@@ -57,7 +57,7 @@ func get(t *testing.T, method, url, who, body string, change ...func(*http.Reque
 	if body == "" {
 		req.Body = nil
 	}
-	req.Header.Set(header, who)
+	req.Header.Set(roleHeader, who)
 	for _, c := range change {
 		c(req)
 	}

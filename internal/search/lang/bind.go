@@ -195,6 +195,8 @@ func (b *Binder) field(n *Node, scope []*KindView) *predicate {
 	case name == hasName || name == noName:
 		return b.presence(n, scope)
 	case b.exact[name]:
+	case strings.HasSuffix(name, CountryOf) && !slices.ContainsFunc(scope, func(s *KindView) bool { return s.has(name) }):
+		return b.country(n, scope)
 	case name == DateName || name == ageName:
 		return b.date(n, scope)
 	}

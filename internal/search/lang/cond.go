@@ -41,6 +41,8 @@ type predicate struct {
 	test query.Test // of a value of that field; nil: words decide
 	// whole, when there is one, looks at more of the record than one field.
 	whole func(c *Candidate) bool
+	// rows is whole for rows of columns; nil: they do not decide it.
+	rows func(s *KindView, of RowTests) func(row int32) bool
 	// What a store can be asked for it; the zero values: nothing.
 	ids   []string // of one of these ids
 	Term  *query.Predicate

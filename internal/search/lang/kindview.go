@@ -147,6 +147,12 @@ func (s *KindView) Field(name string) (f *spec.Field, ambiguous []string) {
 	return f, nil
 }
 
+// has reports whether the kind has a field of a name, or several.
+func (s *KindView) has(name string) bool {
+	f, ambiguous := s.Field(name)
+	return f != nil || len(ambiguous) > 0
+}
+
 // Candidate is a record that may be one of those looked for.
 type Candidate struct {
 	*understudy.Record

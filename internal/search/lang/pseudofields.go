@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"understudy"
 	"understudy/internal/query"
+	"understudy/kit/e164"
+	"understudy/spec"
 )
 
 // kind binds kind: and in:.
@@ -17,6 +20,7 @@ func (b *Binder) kind(n *Node) *predicate {
 		return nil
 	}
 	l := &predicate{Node: n, In: map[*KindView]string{}, whole: func(*Candidate) bool { return true }}
+	l.rows = func(*KindView, RowTests) func(int32) bool { return func(int32) bool { return true } }
 	for _, v := range n.Values {
 		found := false
 		for _, s := range b.Views {
@@ -74,6 +78,15 @@ func (b *Binder) presence(n *Node, scope []*KindView) *predicate {
 		}
 	}
 	want := n.Name == hasName
+	l.rows = func(s *KindView, of RowTests) func(int32) bool {
+		var any []func(int32) bool
+		for _, in := range each {
+			if field := in[s]; field != "" {
+				any = append(any, is(of.Test(field, query.Present{}), want))
+			}
+		}
+		return anyRow(any)
+	}
 	l.whole = func(c *Candidate) bool {
 		for _, in := range each {
 			if field := in[c.View]; field != "" {
@@ -147,6 +160,15 @@ func numberPredicate(n *Node, every bool) *predicate {
 			})
 		}
 	}
+	if every {
+		l.rows = func(s *KindView, of RowTests) func(int32) bool {
+			var any []func(int32) bool
+			for _, field := range s.phones {
+				any = append(any, of.Test(field, l.test))
+			}
+			return anyRow(any)
+		}
+	}
 	if len(n.Values) == 1 {
 		l.Term = &query.Predicate{Number: n.Values[0].Text}
 	}
@@ -188,4 +210,43 @@ func (s *KindView) SeesID() bool {
 		}
 	}
 	return len(s.Kind.ID) > 0
+}
+
+// CountryOf ends the name of the country of a phone number: from.country.
+const CountryOf = ".country"
+
+// countries are ISO 3166-1 codes, one of which the country of a phone number has.
+type countries []string
+
+// Holds reads the number.
+func (c countries) Holds(v query.Value) bool {
+	p := understudy.ReadPhone(v.Text())
+	return p.Country && slices.Contains(c, e164.Country(p.Digits))
+}
+
+// country binds the country of a phone number.
+func (b *Binder) country(n *Node, scope []*KindView) *predicate {
+	if n.Rel != RelIs && n.Rel != RelSame {
+		b.fail(syntaxError(b.Text, n.at, n.end, "a country has no order; write %s:US", n.Name))
+		return nil
+	}
+	in, fields := b.Fields(strings.TrimSuffix(n.Name, CountryOf), n.at, n.at+len(n.Name), scope)
+	if b.Err != nil {
+		return nil
+	}
+	var test countries
+	for _, v := range n.Values {
+		if len(v.Text) != 2 || v.prefix {
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no country; write two letters, like US", Clip(v.Text)))
+			return nil
+		}
+		test = append(test, strings.ToUpper(v.Text))
+	}
+	for _, f := range fields {
+		if f.Class != spec.ClassPhone {
+			b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "%s is no phone number, and has no country", f.Name))
+			return nil
+		}
+	}
+	return &predicate{Node: n, In: in, test: test}
 }

@@ -247,6 +247,21 @@ func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 		t := c.clock()
 		return slices.ContainsFunc(spans, func(s query.Span) bool { return s.Has(t) })
 	}
+	l.rows = func(s *KindView, of RowTests) func(int32) bool {
+		at := Clock(s.Kind, of)
+		if at == nil {
+			return nil
+		}
+		return func(row int32) bool {
+			t := at(row)
+			for _, span := range spans {
+				if span.Has(t) {
+					return true
+				}
+			}
+			return false
+		}
+	}
 	l.Term, l.every = around(ranges), true
 	return l
 }

@@ -7,13 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"understudy/internal/access"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/kit/csvline"
 	"understudy/kit/jsonspan"
 )
 
@@ -33,23 +32,23 @@ func (w *csvEncoder) begin(dst []byte) []byte {
 	for _, c := range w.columns {
 		names = append(names, c.Name)
 	}
-	return appendRecord(dst, names)
+	return csvline.Append(dst, names)
 }
 
 func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
 	if w.kinds {
-		cells = append(cells, one.kind.Source.Name, one.kind.Name, harmless(one.row.ID))
+		cells = append(cells, one.kind.Source.Name, one.kind.Name, csvline.Harmless(one.row.ID))
 		at := ""
 		if c := one.kind.ByField[one.kind.Clock]; c != nil {
 			at = w.text(c, one.row.Field(c.Name))
 		}
-		cells = append(cells, at, harmless(foundText(one.hit)))
+		cells = append(cells, at, csvline.Harmless(foundText(one.hit)))
 	}
 	for _, c := range w.columns {
 		cells = append(cells, w.text(c, one.row.Field(c.Name)))
 	}
-	return appendRecord(dst, cells)
+	return csvline.Append(dst, cells)
 }
 
 // foundText is where the words of a search were found.
@@ -72,77 +71,14 @@ func (w *csvEncoder) text(c *plan.Column, v access.Value) string {
 			return t.In(w.q.Zone).Format(time.RFC3339)
 		}
 	}
-	return harmless(v.Text)
+	return csvline.Harmless(v.Text)
 }
 
 func (w *csvEncoder) end(dst []byte, rows int, rest string) []byte {
 	if rest == "" {
 		return dst
 	}
-	return appendRecord(dst, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})
-}
-
-// appendRecord appends one line of CSV.
-func appendRecord(dst []byte, cells []string) []byte {
-	for i, cell := range cells {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if !strings.ContainsAny(cell, ",\"\r\n") && strings.TrimSpace(cell) == cell && (cell != "" || len(cells) > 1) {
-			dst = append(dst, cell...)
-			continue
-		}
-		dst = append(dst, '"')
-		dst = append(dst, strings.ReplaceAll(cell, `"`, `""`)...)
-		dst = append(dst, '"')
-	}
-	return append(dst, "\r\n"...)
-}
-
-// harmless is a text that no spreadsheet takes for a formula: one that begins
-// like one, after anything that is not seen, gets an apostrophe before it, which
-// they show as text; so does what stands behind a semicolon, a tab or a line's
-// end, where some begin a cell. A sign before nothing but digits is a number
-// (+15551234567, -0.0075) and stays.
-func harmless(text string) string {
-	var b strings.Builder
-	if text != "" && text[0] < ' ' {
-		b.WriteByte('\'')
-	}
-	for text != "" {
-		end := strings.IndexAny(text, separators) + 1
-		if end == 0 {
-			end = len(text)
-		}
-		if startsFormula(strings.TrimLeftFunc(text[:end], unseen)) {
-			b.WriteByte('\'')
-		}
-		b.WriteString(text[:end])
-		text = text[end:]
-	}
-	return b.String()
-}
-
-// separators are what some spreadsheets part cells and lines at.
-const separators = ";\t\r\n"
-
-// unseen reports whether a character takes no ink.
-func unseen(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.C, r) }
-
-// formulas are what formulas begin with, in each width they are known in.
-const formulas = "=+-@|%＝＋－＠｜％﹦﹢﹣﹫﹪−"
-
-// startsFormula reports whether a cell begins like a formula and is no number.
-func startsFormula(cell string) bool {
-	first, size := utf8.DecodeRuneInString(cell)
-	if size == 0 || !strings.ContainsRune(formulas, first) {
-		return false
-	}
-	return first != '+' && first != '-' || !isPlainNumber(strings.TrimRight(cell[1:], separators))
-}
-
-func isPlainNumber(text string) bool {
-	return text != "" && strings.Trim(text, "0123456789.") == "" && strings.Count(text, ".") <= 1 && text != "."
+	return csvline.Append(dst, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})
 }
 
 // linesEncoder writes each record as one JSON object on a line of its own: the

@@ -1,4 +1,4 @@
-package list
+package csvline
 
 import (
 	"encoding/csv"
@@ -19,7 +19,7 @@ func TestHarmless(t *testing.T) {
 		"x;=1+1": "x;'=1+1", "x\t=1": "x\t'=1", "x; \u200b@y": "x;' \u200b@y", "a;b": "a;b", "x;-5;+1;-a": "x;-5;+1;'-a", "x\r\n=1": "x\r\n'=1",
 		"+1;=1": "+1;'=1", "https://x/?a=1;b=2": "https://x/?a=1;b=2",
 	} {
-		if got := harmless(text); got != want {
+		if got := Harmless(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -32,7 +32,7 @@ func FuzzRecord(f *testing.F) {
 		f.Add(s, "x")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		cells := []string{harmless(a), harmless(b)}
+		cells := []string{Harmless(a), Harmless(b)}
 		for _, c := range cells {
 			for _, part := range strings.FieldsFunc(c, func(r rune) bool { return strings.ContainsRune(";\t\r\n", r) }) {
 				if s := strings.TrimLeftFunc(part, unseen); s != "" && strings.ContainsRune("=@", []rune(s)[0]) {
@@ -40,7 +40,7 @@ func FuzzRecord(f *testing.F) {
 				}
 			}
 		}
-		got, err := csv.NewReader(strings.NewReader(string(appendRecord(nil, cells)))).Read()
+		got, err := csv.NewReader(strings.NewReader(string(Append(nil, cells)))).Read()
 		norm := func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") } // as the reader has it
 		if err != nil || len(got) != 2 || got[0] != norm(cells[0]) || got[1] != norm(cells[1]) {
 			t.Fatalf("%q became %q: %v", cells, got, err)

@@ -1,0 +1,84 @@
+// Calendar: hours, days, weeks and months of a zone as groups.
+
+package aggregate
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Spans are the lengths of time that rows are put in groups by.
+func Spans() []string { return []string{"hour", "day", "week", "month"} }
+
+// IsSpan reports whether a name is that of a length of time.
+func IsSpan(name string) bool { return slices.Contains(Spans(), name) }
+
+// noTime is the key of rows that tell no time.
+const noTime = math.MinInt64
+
+// Calendar is the dimension of a length of time in a zone; at is the time of a row in Unix
+// seconds, 0 for none. Its text is 2006-01-02T15:00 (with the zone's offset), 2006-01-02, the
+// Monday of a week, or 2006-01.
+func Calendar(span string, zone *time.Location, at func(row int32) int64) Dimension {
+	var begin, end int64 // the span that was looked at last
+	return Dimension{
+		Key: func(row int32) int64 {
+			t := at(row)
+			if t == 0 {
+				return noTime
+			}
+			if t < begin || t >= end {
+				from, to := bounds(span, time.Unix(t, 0).In(zone))
+				begin, end = from.Unix(), to.Unix()
+			}
+			return begin
+		},
+		Text: func(key int64) string {
+			if key == noTime {
+				return ""
+			}
+			return time.Unix(key, 0).In(zone).Format(layout(span))
+		},
+	}
+}
+
+func layout(span string) string {
+	switch span {
+	case "hour":
+		return "2006-01-02T15:04Z07:00"
+	case "month":
+		return "2006-01"
+	}
+	return time.DateOnly
+}
+
+// bounds are the beginning and the end of the span that a time lies in.
+func bounds(span string, t time.Time) (from, to time.Time) {
+	day := func(n int) time.Time { return time.Date(t.Year(), t.Month(), t.Day()+n, 0, 0, 0, 0, t.Location()) }
+	switch span {
+	case "hour":
+		from = t.Add(-time.Duration(t.Minute())*time.Minute - time.Duration(t.Second())*time.Second)
+		return from, from.Add(time.Hour)
+	case "week":
+		monday := -(int(t.Weekday()) + 6) % 7
+		return day(monday), day(monday + 7)
+	case "month":
+		month := func(n int) time.Time {
+			return time.Date(t.Year(), t.Month()+time.Month(n), 1, 0, 0, 0, 0, t.Location())
+		}
+		return month(0), month(1)
+	}
+	return day(0), day(1)
+}
+
+// Range is the first and the last minute of the span with a text, in UTC; ok is false for a
+// text that is none.
+func Range(span, text string, zone *time.Location) (from, to time.Time, ok bool) {
+	t, err := time.ParseInLocation(layout(span), text, zone)
+	if err != nil {
+		return from, to, false
+	}
+	from, to = bounds(span, t.In(zone))
+	return from.UTC(), to.Add(-time.Minute).UTC(), true
+}

@@ -1,0 +1,68 @@
+// Numbers and times as cells hold them.
+
+package columns
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+
+	"understudy/internal/query"
+	"understudy/kit/jsonspan"
+	"understudy/spec"
+)
+
+// FuzzNumber: a number that a cell holds is the one that is written; one it does not hold is
+// kept beside the cells, and what is no number is no value.
+func FuzzNumber(f *testing.F) {
+	for _, text := range []string{"-0.00750", "12", "+3.5", "2147.483647", "2147.483648", "-2147.483648", "0.0000001", "1e3", "-1e-3",
+		".5", "5.", "", "-", "1.2.3", "00000000000000000000000001", "0.1000000000000000000000", "99999999999999999999"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		body := fmt.Appendf(nil, `{"n":%q}`, text)
+		doc, err := jsonspan.Document(body)
+		if err != nil {
+			t.Skip()
+		}
+		c := &Column{Field: &spec.Field{Name: "n", Type: spec.TypeDecimal}, Sort: Number, cells: []uint32{0}}
+		unreadable := c.put(0, query.Find(body, doc, query.Field{Name: "n", Type: spec.TypeDecimal}))
+		want, ok := query.ParseDecimal(text)
+		n, odd, have := c.Millionths(0)
+		if have != ok || unreadable != (!ok && text != "") {
+			t.Fatalf("%q: a value %t, unreadable %t; it is a number: %t", text, have, unreadable, ok)
+		}
+		if !ok {
+			return
+		}
+		got := big.NewRat(n, Scale)
+		if odd != nil {
+			got = odd
+		}
+		exact, _ := new(big.Rat).SetString(want.String())
+		if got.Cmp(exact) != 0 {
+			t.Fatalf("%q: %s", text, got)
+		}
+		if c.clear(0, unreadable); len(c.odd) != 0 || c.unreadable != 0 {
+			t.Fatalf("%q stays", text)
+		}
+	})
+}
+
+// A text that no row has any more is kept nowhere.
+func TestWordsThatNobodyHasAreGone(t *testing.T) {
+	t.Parallel()
+	var w words
+	a, b := w.add([]byte(`"+15550100123"`)), w.add([]byte(`"+447700900123"`))
+	if w.add([]byte(`"+15550100123"`)) != a || w.country[a] != "US" || w.country[b] != "GB" {
+		t.Fatalf("%+v", w)
+	}
+	w.drop(a)
+	w.drop(b)
+	if w.text[b] != "" || w.raw[b] != "" || len(w.at) != 1 {
+		t.Fatalf("%+v", w)
+	}
+	if c := w.add([]byte(`"failed"`)); c != b || w.reused != 1 || w.text[c] != "failed" || w.country[c] != "" {
+		t.Fatalf("%d: %+v", c, w)
+	}
+}

@@ -1,2 +1,0 @@
-// Package search turns words into record lists, as a role may see them.
-package search

@@ -1,0 +1,120 @@
+// Totals: sums for programs, as JSON and CSV.
+
+package search
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/query"
+	"understudy/internal/search/lang"
+	"understudy/kit/csvline"
+	"understudy/kit/header"
+	"understudy/kit/jsonhttp"
+)
+
+// formCSV is a form of sums alone.
+const formCSV = "csv"
+
+// sums answers a sum. CSV has no place to say that something is missing: it is whole, or an
+// error.
+func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Caller) {
+	q, form, err := readSum(r)
+	if err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	if wait, ok := header.Wait(r.Header.Values("Prefer")); ok && wait > 0 {
+		q.Wait = min(wait, h.s.o.Limits.Time)
+		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(q.Wait/time.Second)))
+	} else if form == formCSV {
+		q.Wait = h.s.o.Limits.Time
+	}
+	out, err := h.s.Sum(r.Context(), c, q)
+	switch {
+	case err != nil:
+		h.refuse(w, r, err)
+	case form != formCSV:
+		jsonhttp.Write(w, http.StatusOK, out)
+	case !out.Complete:
+		h.refuse(w, r, busyError("search: "+strings.Join(out.Notes, " ")))
+	default:
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+		w.Header().Set("Content-Disposition", `attachment; filename="sums.csv"`)
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(sumCSV(out))
+		}
+	}
+}
+
+// sumCSV is a sum as CSV (RFC 4180).
+func sumCSV(out *query.SumResult) []byte {
+	head := append(slices.Clone(out.By), "unit", "count", "values", "sum", "mean", "p50", "p95")
+	dst := csvline.Append(nil, head)
+	put := func(r *query.SumRow, rest string) {
+		cells := make([]string, 0, len(head))
+		for i := range out.By {
+			key := rest
+			if rest == "" {
+				key = csvline.Harmless(r.Key[i])
+			}
+			cells = append(cells, key)
+		}
+		cells = append(cells, csvline.Harmless(r.Unit), strconv.FormatInt(r.Count, 10), strconv.FormatInt(r.Values, 10), r.Sum)
+		if s := r.Seconds; s != nil {
+			cells = append(cells, decimal(s.Mean), decimal(s.P50), decimal(s.P95))
+		} else {
+			cells = append(cells, "", "", "")
+		}
+		dst = csvline.Append(dst, cells)
+	}
+	for i := range out.Rows {
+		put(&out.Rows[i], "")
+	}
+	for i := range out.Others {
+		put(&out.Others[i], "(others)")
+	}
+	return dst
+}
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// readSum reads the parameters of a sum. Errors are ErrInvalid.
+func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
+	values, err := parameters(r, "q", "kind", "source", "sum", "by", "zone", "limit", "format")
+	if err != nil {
+		return q, "", err
+	}
+	q = query.SumRequest{
+		Search: query.SearchRequest{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"]},
+		Sum:    values.Get("sum"),
+	}
+	for _, by := range values["by"] {
+		q.By = append(q.By, strings.Split(by, ",")...)
+	}
+	if name := values.Get("zone"); name != "" {
+		if q.Zone, err = time.LoadLocation(name); err != nil || name == "Local" {
+			return q, "", invalid("zone=%s: write the name of a time zone, like Europe/Berlin", lang.Clip(name))
+		}
+	}
+	if text := values.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > query.MostSums {
+			return q, "", invalid("limit=%s: want 1 to %d", lang.Clip(text), query.MostSums)
+		}
+	}
+	switch form = values.Get("format"); form {
+	case formJSON, formCSV:
+	case "":
+		form = formJSON
+		if strings.HasPrefix(strings.ToLower(r.Header.Get("Accept")), "text/csv") {
+			form = formCSV
+		}
+	default:
+		return q, "", invalid("format=%s: a sum is json or csv", lang.Clip(form))
+	}
+	return q, form, nil
+}

@@ -1,0 +1,163 @@
+// Sums over HTTP: parameters, JSON and CSV, and what is said of one that is not complete.
+
+package search
+
+import (
+	"encoding/csv"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy/internal/query"
+	"understudy/internal/search/columns"
+)
+
+func TestServeSums(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	url := r.serve(r.s).URL
+	for _, c := range []struct {
+		query, who string
+		status     int
+		says       string
+	}{
+		{"sum=price&by=day&kind=messages", "all", 200, `"complete":true`},
+		{"sum=price&by=day,status&kind=messages", "open", 200, `"by":["day","status"]`},
+		{"sum=count&by=status&by=direction&kind=calls&limit=2", "all", 200, `"others":[{"count":`},
+		{"sum=price&kind=messages", "support", 403, `does not fully see price`},
+		{"sum=count&by=to&kind=messages", "support", 403, `does not fully see to`},
+		{"sum=count&by=to.country&kind=messages", "support", 403, `does not fully see to`},
+		{"sum=count&kind=conferences", "billing", 403, `may not see conferences`},
+		{"sum=prise&kind=messages", "all", 400, `did you mean \"price\"?`},
+		{"sum=prise&kind=messages", "support", 400, `Write one of count, delivery,`},
+		{"sum=count&by=stauts&kind=messages", "all", 400, `did you mean \"status\"?`},
+		{"sum=count&by=day,day&kind=messages", "all", 400, `two different`},
+		{"sum=count&by=body&kind=messages", "all", 400, `cannot be asked`},
+		{"sum=count&sort=oldest", "all", 400, `unknown parameter`},
+		{"sum=count&zone=Europe/Berlinn", "all", 400, `name of a time zone`},
+		{"sum=count&zone=Local", "all", 400, `name of a time zone`},
+		{"sum=", "all", 400, `sum is empty`},
+		{"sum=count&limit=1001", "all", 400, `want 1 to 1000`},
+		{"sum=count&format=xml", "all", 400, `a sum is json or csv`},
+		{"sum=count&q=x+(", "all", 400, `"at":2`},
+		{"sum=count", "", 401, `unknown caller`},
+	} {
+		resp, body := get(t, "GET", url+"/-/search?"+c.query, c.who, "")
+		if resp.StatusCode != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s as %s: %d %s, want %d and %s", c.query, c.who, resp.StatusCode, body, c.status, c.says)
+		}
+	}
+	resp, body := get(t, "GET", url+"/-/search?sum=price&by=month,status&kind=messages&format=csv&limit=3", "all", "")
+	rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
+	if err != nil || resp.Header.Get("Content-Type") != "text/csv; charset=utf-8; header=present" || len(rows) != 5 {
+		t.Fatalf("%v %v: %s", err, resp.Header, body)
+	}
+	if got := strings.Join(rows[0], " "); got != "month status unit count values sum mean p50 p95" || rows[4][0] != "(others)" {
+		t.Errorf("%q", rows)
+	}
+}
+
+// Each group leads to just its matches: a search by its term finds as many.
+func TestTermsOfSumsFindTheirMatches(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip("no time zones here")
+	}
+	for _, by := range [][]string{{"day"}, {"week", "direction"}, {"month"}, {"hour"}, {"status"}, {"error_code"}, {"from"}, {"to.country"}} {
+		q := query.SumRequest{Search: query.SearchRequest{Kinds: []string{"messages"}}, Sum: "count", By: by, Zone: zone}
+		for _, row := range r.summed(r.s, "open", q).Rows[:3] {
+			if by[0] == "to.country" && row.Key[0] == "" {
+				continue // no condition says that a number has no country
+			}
+			one := query.SumRequest{Search: query.SearchRequest{Text: row.Term, Kinds: q.Search.Kinds}, Sum: "count"}
+			if got := r.summed(r.s, "open", one).Totals; row.Term == "" || len(got) != 1 || got[0].Count != row.Count {
+				t.Errorf("by %q: %q finds %+v, want %d", by, row.Term, got, row.Count)
+			}
+		}
+	}
+}
+
+// What does not fit in memory is not in a sum, which says so, and is right for what it has.
+func TestSumsSayWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	set := columns.NewSet(r.store, 1, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = set.Close() })
+	s := r.with(func(o *Options) { o.Columns = set })
+	for _, text := range []string{"", "your"} {
+		q := query.SumRequest{Search: query.SearchRequest{Text: text, Kinds: []string{"messages"}}, Sum: "count", Wait: time.Minute}
+		out, err := s.Sum(t.Context(), as("open"), q)
+		if err != nil || out.Complete || len(out.Notes) != 1 || !strings.Contains(out.Notes[0], "search.columns") {
+			t.Errorf("%q: %+v, %v", text, out, err)
+		}
+	}
+	url := r.serve(s).URL
+	resp, body := get(t, "GET", url+"/-/search?sum=count&kind=messages&format=csv", "open", "")
+	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, body)
+	}
+}
+
+// Two kinds share the memory: the one that was used last has it.
+func TestColumnsShareTheirMemory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	set := columns.NewSet(r.store, 50_000, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = set.Close() })
+	s := r.with(func(o *Options) { o.Columns = set })
+	for range 3 {
+		for _, kind := range []string{"messages", "calls"} {
+			q := query.SumRequest{Search: query.SearchRequest{Kinds: []string{kind}}, Sum: "count", By: []string{"status"}}
+			if got, want := groupsIn(r.summed(s, "open", q)), r.naive("open", q); !maps.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", kind, got, want)
+			}
+		}
+	}
+}
+
+// A field that turns out to hold what no column can keep is summed up from the records.
+func TestSumsOfOddValues(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	q := query.SumRequest{Search: query.SearchRequest{Text: "has:price status:delivered,failed", Kinds: []string{"messages"}}, Sum: "price",
+		By: []string{"status"}}
+	check := func(when string) {
+		t.Helper()
+		for _, role := range []string{"open", "all"} {
+			if got, want := groupsIn(r.summed(r.s, role, q)), r.naive(role, q); !maps.Equal(got, want) {
+				t.Errorf("%s as %s: %v, want %v", when, role, got, want)
+			}
+		}
+	}
+	check("before")
+	r.saveMessage(map[string]any{"sid": fmt.Sprintf("SM%032x", 1), "status": "failed", "price": "free"})
+	r.saveMessage(map[string]any{"sid": fmt.Sprintf("SM%032x", 2), "status": "failed", "price": "-1.5", "price_unit": "USD"})
+	check("with a price that is no number")
+	r.saveMessage(map[string]any{"sid": fmt.Sprintf("SM%032x", 1), "status": "failed", "price": "-0.000000000001", "price_unit": "USD"})
+	check("with a very small price")
+}
+
+// Sums that move with the time are made anew within a minute.
+func TestSumsMoveWithTheTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	at := epoch
+	s := r.with(func(o *Options) { o.Now = func() time.Time { return at } })
+	sent := epoch.Add(-59 * time.Minute).Format(time.RFC1123Z)
+	r.saveMessage(map[string]any{"sid": fmt.Sprintf("SM%032x", 1), "date_sent": sent})
+	count := func() int {
+		out := r.summed(s, "open", query.SumRequest{Search: query.SearchRequest{Text: "date:-1h", Kinds: []string{"messages"}}, Sum: "count"})
+		return len(out.Totals)
+	}
+	if count() != 1 {
+		t.Error("the message of the last hour is not there")
+	}
+	if at = at.Add(2 * time.Minute); count() != 0 {
+		t.Error("a message of an hour ago is still there")
+	}
+}
