@@ -38,10 +38,11 @@ var imports = map[string]string{
 		"internal/signin internal/webhook " +
 		"kit/suggest mirror mirror/shadow " +
 		"spec upstream",
-	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
-	"internal/credentials":         ".",
-	"internal/datadir":             "",
-	"internal/diagnostics":         ". internal/audit internal/credentials internal/diagnostics/profile kit/accesslog kit/jsonhttp request",
+	"internal/crawl":       ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
+	"internal/credentials": ".",
+	"internal/datadir":     "",
+	"internal/diagnostics": ". internal/access internal/audit internal/credentials internal/diagnostics/profile kit/accesslog kit/jsonhttp " +
+		"request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
 	"internal/feed": ". internal/access internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +

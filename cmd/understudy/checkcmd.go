@@ -1,4 +1,4 @@
-// The check and explain commands: they read settings, specs and roles, and start nothing.
+// The check command: it reads settings, specs and roles, and starts nothing.
 
 package main
 
@@ -108,51 +108,24 @@ func readPolicy(path string, p *process) (cfg *config.Settings, sources []*spec.
 	if cfg, err = config.Read(path, p.env); err != nil {
 		return nil, nil, nil, err
 	}
-	if sources, err = cfg.ReadSources(filepath.Dir(path)); err == nil {
-		specs := map[string]*spec.Spec{}
-		for _, src := range sources {
-			specs[src.Name] = src.Spec
-		}
-		roles, rows := cfg.Policy()
-		gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
-	}
-	if err != nil {
+	if sources, gate, err = gateOf(cfg, filepath.Dir(path)); err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return cfg, sources, gate, err
 }
 
-type explainCmd struct {
-	Role   string `arg:"" help:"A role of the settings, or all."`
-	What   string `arg:"" name:"source/kind" help:"A source and a kind of its records."`
-	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file."`
-}
-
-// Run prints what a role sees of each field, and which line of the settings says so.
-func (c *explainCmd) Run(p *process) error {
-	_, _, gate, err := readPolicy(c.Config, p)
-	if err != nil {
-		return err
+// gateOf reads the specs and roles of settings.
+func gateOf(cfg *config.Settings, folder string) (sources []*spec.Source, gate *access.Gate, err error) {
+	if sources, err = cfg.ReadSources(folder); err != nil {
+		return nil, nil, err
 	}
-	source, kind, _ := strings.Cut(c.What, "/")
-	shown, err := gate.Explain(c.Role, source, kind)
-	if err != nil {
-		return usageError{err}
+	specs := map[string]*spec.Spec{}
+	for _, src := range sources {
+		specs[src.Name] = src.Spec
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FIELD\tCLASS\tSHOWN\tBY")
-	for _, s := range shown {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Field, s.Class, s, s.Line)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for _, line := range gate.Words(c.Role, source) {
-		if of, what, _ := strings.Cut(line, ": "); of == kind {
-			_, err = fmt.Fprintf(p.stdout, "records: %s\n", what)
-		}
-	}
-	return err
+	roles, rows := cfg.Policy()
+	gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
+	return sources, gate, err
 }
 
 // checkHook looks at what needs the spec and the roles, and at a secret that is

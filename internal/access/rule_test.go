@@ -126,6 +126,7 @@ func TestRowRules(t *testing.T) {
 			if g.Only(as("free"), "twilio", test.kind) != nil || g.Only(as("all"), "twilio", test.kind) != nil {
 				t.Error("a rule binds somebody else")
 			}
+			explainsAs(t, test.rules, test.kind, test.body, test.want)
 		})
 	}
 }

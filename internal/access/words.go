@@ -43,18 +43,10 @@ func (f *rowFilter) words() string {
 		parts = append(parts, "younger than "+span(f.age))
 	}
 	if len(f.phones) > 0 {
-		parts = append(parts, "with "+f.numberWords()+" as "+f.names(f.phones))
+		parts = append(parts, f.phoneWords())
 	}
 	for _, c := range f.where {
-		if c.Prefix != "" {
-			parts = append(parts, fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, clip(c.Prefix)))
-			continue
-		}
-		values := make([]string, len(c.In))
-		for i, v := range c.In {
-			values[i] = clip(v)
-		}
-		parts = append(parts, f.fields[c.field].Name+" is "+strings.Join(values, " or "))
+		parts = append(parts, f.whereWords(c))
 	}
 	switch over := f.overWords(); {
 	case over == "":
@@ -64,6 +56,21 @@ func (f *rowFilter) words() string {
 		parts = append(parts, "under no "+over+" it may not find")
 	}
 	return strings.Join(parts, ", ")
+}
+
+func (f *rowFilter) phoneWords() string {
+	return "with " + f.numberWords() + " as " + f.names(f.phones)
+}
+
+func (f *rowFilter) whereWords(c condition) string {
+	if c.Prefix != "" {
+		return fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, clip(c.Prefix))
+	}
+	values := make([]string, len(c.In))
+	for i, v := range c.In {
+		values[i] = clip(v)
+	}
+	return f.fields[c.field].Name + " is " + strings.Join(values, " or ")
 }
 
 func (f *rowFilter) numberWords() string {

@@ -68,10 +68,13 @@ func (h *App) openCommands(ctx context.Context) error {
 	if err := h.openPort(ctx, "commands", "127.0.0.1:0", "", frontend.PlainRefusal()); err != nil {
 		return err
 	}
+	if err := h.hashes.Open(ctx, h.db); err != nil {
+		return err
+	}
 	o := h.commands()
 	o.Person = func(*http.Request) (understudy.Caller, error) { return understudy.Caller{}, understudy.ErrForbidden }
 	mux, d := http.NewServeMux(), diagnostics.New(o).Handler()
-	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/credentials", "/-/credentials/"} {
+	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/credentials", "/-/credentials/", "/-/explain"} {
 		mux.Handle(path, d)
 	}
 	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token, audits{h}.auditor()))
@@ -82,7 +85,7 @@ func (h *App) openCommands(ctx context.Context) error {
 // commands are the options of those that need the token of the folder.
 func (h *App) commands() diagnostics.Options {
 	return diagnostics.Options{Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index,
-		Credentials: issuer{h}, Token: h.opts.Dir.Token,
+		Credentials: issuer{h}, Explain: gates{h}.explain, Token: h.opts.Dir.Token,
 		Audit: audits{h}.auditor(), Logger: h.log}
 }
 

@@ -28,17 +28,9 @@ type policy struct {
 
 // policyOf reads a policy, with the secrets of its credentials.
 func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (policy, error) {
-	specs, users := map[string]*spec.Spec{}, map[string]string{}
-	for _, src := range h.sources {
-		specs[src.Name], users[src.Name] = src.Spec, src.User
-	}
-	roles, rows := cfg.Policy()
-	gate, err := access.NewWith(access.Options{
-		Specs: specs, Roles: roles, Rows: rows, Users: users, Own: h.lookups.IsOwn, Newest: h.lookups.Newest, Last: h.lookups.Last, Now: time.Now,
-		Hasher: h.hashes,
-	})
+	gate, err := gates{h}.of(cfg)
 	if err != nil {
-		return policy{}, fmt.Errorf("roles: %w", err)
+		return policy{}, err
 	}
 	creds, err := cfg.ReadCredentials(ctx, b.Secrets, b.By)
 	if err != nil {
@@ -64,6 +56,35 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	}
 	hooks, err := cfg.ReadWebhooks(ctx, b.Secrets)
 	return policy{gate, book, from, ways.people, hooks}, err
+}
+
+// gates makes gates.
+type gates struct{ *App }
+
+// of is the gate of the roles that settings define.
+func (h gates) of(cfg *config.Settings) (*access.Gate, error) {
+	specs, users := map[string]*spec.Spec{}, map[string]string{}
+	for _, src := range h.sources {
+		specs[src.Name], users[src.Name] = src.Spec, src.User
+	}
+	roles, rows := cfg.Policy()
+	gate, err := access.NewWith(access.Options{
+		Specs: specs, Roles: roles, Rows: rows, Users: users, Own: h.lookups.IsOwn, Newest: h.lookups.Newest, Last: h.lookups.Last, Now: time.Now,
+		Hasher: h.hashes,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("roles: %w", err)
+	}
+	return gate, nil
+}
+
+// explain says what a role sees of a record, by the settings in force.
+func (h gates) explain(role, source, kind, id string) (*access.Explained, error) {
+	gate, err := h.of(h.live.Load())
+	if err != nil {
+		return nil, err
+	}
+	return gate.ExplainRecord(role, source, kind, id)
 }
 
 // withMade is a policy with the credentials that were made, as they are now.

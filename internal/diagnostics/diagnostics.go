@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/internal/audit"
 	"understudy/internal/diagnostics/profile"
 	"understudy/request"
@@ -265,6 +266,9 @@ type Options struct {
 	Reload func(context.Context) (restart []string, err error)
 	// Credentials makes those of programs; nil: none is made.
 	Credentials Credentials
+	// Explain says what a role sees of a record; nil: it is not told. Errors are those of
+	// access.Gate.ExplainRecord.
+	Explain func(role, source, kind, id string) (*access.Explained, error)
 	// Audit lists what commands do, before they do it; nil: nothing is listed.
 	Audit understudy.Auditor
 	// Token is the token that purge, erase and reload requests need; "": they are refused.
@@ -314,7 +318,7 @@ func New(o Options) *Diagnostics {
 func Routes() []string {
 	return []string{
 		"/-/health", "/-/stats", "/-/purge", "/-/reload", "/-/credentials", "/-/credentials/{name}/rotate",
-		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/index",
+		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index",
 		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
 	}
 }
@@ -331,6 +335,9 @@ func (d *Diagnostics) Handler() http.Handler {
 		mux.HandleFunc("POST /-/credentials", d.command(d.makeCredential))
 		mux.HandleFunc("POST /-/credentials/{name}/rotate", d.command(d.rotateCredential))
 		mux.HandleFunc("POST /-/credentials/{name}/revoke", d.command(d.revokeCredential))
+	}
+	if d.o.Explain != nil {
+		mux.HandleFunc("GET /-/explain", d.command(d.explain))
 	}
 	mux.HandleFunc("POST /-/erase", d.erase)
 	mux.HandleFunc("GET /-/erasures", d.receipts)

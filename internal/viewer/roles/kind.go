@@ -3,6 +3,7 @@
 package roles
 
 import (
+	"errors"
 	"net/http"
 
 	"understudy"
@@ -20,15 +21,15 @@ type kindPage struct {
 	Fields         []fieldRow
 	CanView        bool // the caller may look through the role
 	ViewAs         string
+	ID             string            // of the record that is asked for
+	Record         *access.Explained // what the role sees of it; nil: none is asked for
 }
 
 // fieldRow is one field.
 type fieldRow struct {
-	Field, Title, Class, Level, Tone, Line string
+	Field, Class, Level, Tone, Line string
+	Value                           string // of a record, as JSON; "": it has none
 }
-
-// tones are how levels look; another level looks like one that shows a part.
-var tones = map[access.Level]string{access.See: "good", access.Hide: "bad"}
 
 // serveKind explains what a role sees of a kind.
 func serveKind(q *page.Exchange) error {
@@ -42,7 +43,7 @@ func serveKind(q *page.Exchange) error {
 		return err
 	}
 	p := kindPage{Role: role, RoleHref: href(role), Title: plan.UpperFirst(k.Title), Source: k.Source.Spec.Title, Rows: "every one",
-		CanView: role != understudy.RoleAll, ViewAs: page.ViewAsPath}
+		CanView: role != understudy.RoleAll, ViewAs: page.ViewAsPath, ID: q.R.URL.Query().Get("id")}
 	if words := rowsOf(q, role, k.Source)[k.Name]; words != "" {
 		p.Rows = words
 	}
@@ -50,12 +51,45 @@ func serveKind(q *page.Exchange) error {
 		p.List = k.Href
 	}
 	for _, s := range shown {
-		tone, ok := tones[s.Level]
-		if !ok {
-			tone = "busy"
+		p.Fields = append(p.Fields, fieldRow{Field: s.Field, Class: s.Class, Level: s.String(), Tone: toneOf(s.Level), Line: s.Line})
+	}
+	if p.ID != "" {
+		if err := p.record(q, role); err != nil {
+			return err
 		}
-		p.Fields = append(p.Fields, fieldRow{Field: s.Field, Title: k.ByField[s.Field].Words, Class: s.Class, Level: s.String(), Tone: tone,
-			Line: s.Line})
 	}
 	return q.Render(http.StatusOK, "explain", plan.UpperFirst(k.Title)+" as "+role, p)
 }
+
+// toneOf is how a level looks; one that shows a part looks like any other.
+func toneOf(l access.Level) string {
+	switch l {
+	case access.See:
+		return "good"
+	case access.Hide:
+		return "bad"
+	}
+	return "busy"
+}
+
+// record adds what the role sees of a record, and why it may find it.
+func (p *kindPage) record(q *page.Exchange, role string) error {
+	e, err := q.V.Gate.ExplainRecord(role, q.Source.Name, q.Kind.Name, p.ID)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return page.NotFound("No such record is held", "Open the record first, or check its id.", q.R.URL.Path)
+	} else if err != nil {
+		return err
+	}
+	looked := understudy.AuditEntry{Action: understudy.ActionRecord, What: "explain to " + role, IDs: []string{p.ID}}
+	if err := page.Audit(q, looked); err != nil {
+		return err
+	}
+	p.Record = e
+	for i, f := range e.Fields {
+		p.Fields[i].Value = page.ClipTo(f.Value, mostValue)
+	}
+	return nil
+}
+
+// mostValue is how much of a value is shown, in bytes.
+const mostValue = 120

@@ -1,0 +1,20 @@
+// Explain: what a role sees of a record, for the command.
+
+package diagnostics
+
+import (
+	"net/http"
+
+	"understudy"
+)
+
+// explain answers with what a role sees of a record.
+func (d *Diagnostics) explain(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	err := d.audit(r, understudy.AuditEntry{Action: understudy.ActionRecord, What: "explain to " + understudy.Clip(q.Get("role")),
+		Source: q.Get("source"), Kind: q.Get("kind"), IDs: []string{q.Get("id")}})
+	if err != nil {
+		return nil, err
+	}
+	return d.o.Explain(q.Get("role"), q.Get("source"), q.Get("kind"), q.Get("id"))
+}
