@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/e2e/binary"
+
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
@@ -120,11 +122,107 @@ func TestBrowserLiveRows(t *testing.T) {
 	}
 	b.calm("live rows")
 
-	// Filters, older pages and pages of one record have no stream.
+	// A filtered list counts nothing.
 	b.open("/twilio/calls?Status=busy")
-	if text := eval[string](b, liveText); text != "no line" {
+	if text := eval[string](b, liveText); text != "" {
 		t.Errorf("a filtered list says %q", text)
 	}
+}
+
+// rewrite changes a record upstream and has the mirror see it.
+func rewrite(t *testing.T, demo *binary.Server, sid, fields, seen string) {
+	t.Helper()
+	r, err := ask("POST", "", demo.URL("slowapi")+"/-/edit", `{"kind":"calls","records":[{"sid":"`+sid+`",`+fields+`}]}`)
+	if err != nil || r.status != 200 {
+		t.Fatalf("edit: %v, %d %s", err, r.status, r.body)
+	}
+	await(t, func() string { // no-cache is heeded once a second
+		r, err := ask("GET", account+":"+demoToken, demo.URL("twilio")+base+"/Calls/"+sid+".json", "", "Cache-Control", "no-cache")
+		if err != nil || r.status != 200 || !strings.Contains(string(r.body), seen) {
+			return fmt.Sprintf("%v, %d %s", err, r.status, r.body)
+		}
+		return ""
+	})
+}
+
+// placed waits until a page has its place in the feed: it shows what comes from then on.
+func placed(t *testing.T, b *tab) {
+	t.Helper()
+	await(t, func() string {
+		if n := eval[int](b, `performance.getEntriesByType("resource").filter(e => e.name.includes("/-/feed.json")).length`); n == 0 {
+			return "no feed was asked for"
+		}
+		return ""
+	})
+}
+
+// Rows of an open list change in place, as it is filtered; one that no longer fits stays
+// and says so.
+func TestBrowserRowsChangeInPlace(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t, "--latency", "20ms", "--records", "300")
+	anew(t, demo.URL("twilio"), 50)
+	b := openTab(t, demo.URL("viewer"))
+	// row is what the page shows of a call, with the classes of its row and of its cells.
+	row := func(sid, what string) string {
+		return eval[string](b, fmt.Sprintf(`(() => { const tr = document.querySelector('#rows a[href="/twilio/calls/%s"]')?.closest("tr");
+			return tr ? %s : "no row" })()`, sid, what))
+	}
+	for _, path := range []string{"/twilio/calls", "/twilio/calls?Status=completed", "/twilio/calls?understudy.q=status%3Acompleted"} {
+		b.open(path)
+		sid := eval[string](b, `[...document.querySelectorAll("#rows > tr")].findLast(tr => /completed/.test(tr.textContent)).querySelector("a").pathname.split("/").pop()`)
+		b.do(chromedp.Evaluate[chromedp.Void](`window.kept = document.querySelector("#rows"); window.top0 = kept.getBoundingClientRect().top`))
+		placed(t, b)
+		price := fmt.Sprintf("0.771%02d", len(path))
+		rewrite(t, demo, sid, `"price":"-`+price+`"`, price)
+		await(t, func() string {
+			if cells := row(sid, `[...tr.querySelectorAll(".fresh")].map(c => c.innerText).join()`); !strings.Contains(cells, price) {
+				return path + ": the cells that changed are " + cells
+			}
+			return ""
+		})
+		if told := eval[string](b, `document.querySelector(".news + [role=status]").textContent`); told != "1 row changed" {
+			t.Errorf("%s: a screen reader is told %q", path, told)
+		}
+		if !eval[bool](b, `kept === document.querySelector("#rows") && top0 === kept.getBoundingClientRect().top`) {
+			t.Errorf("%s: the page was loaded again, or its rows have moved", path)
+		}
+		rewrite(t, demo, sid, `"status":"busy"`, `"busy"`)
+		await(t, func() string {
+			said := row(sid, `tr.className + " " + tr.title + " " + tr.innerText`)
+			if fits := path == "/twilio/calls"; fits && !strings.Contains(said, "busy") || !fits && !strings.HasPrefix(said, "left No longer in this list") {
+				return path + ": the row says " + said
+			}
+			return ""
+		})
+		if path == "/twilio/calls" {
+			b.do(chromedp.Focus(chromedp.CSS(`#rows a[href="/twilio/calls/` + sid + `"]`)))
+		}
+		rewrite(t, demo, sid, `"status":"completed"`, `"completed"`)
+		await(t, func() string {
+			if said := row(sid, `tr.className + "|" + tr.innerText`); strings.HasPrefix(said, "left") || !strings.Contains(said, "completed") {
+				return path + ": the row says " + said
+			}
+			return ""
+		})
+		if path == "/twilio/calls" && !strings.Contains(row(sid, `document.activeElement.href ?? "nothing"`), sid) {
+			t.Error("the focus is lost when a row changes")
+		}
+	}
+
+	// Calls under way go on.
+	b.open("/twilio/calls")
+	sid := eval[string](b, `document.querySelector("tbody .pill.busy").closest("tr").querySelector("a").pathname.split("/").pop()`)
+	placed(t, b)
+	advance(t, demo.URL("slowapi"), 0)
+	anew(t, demo.URL("twilio"), 60)
+	await(t, func() string {
+		if said := row(sid, `tr.querySelector(".fresh .pill") ? "" : tr.innerText`); said != "" {
+			return "the call under way says " + said
+		}
+		return ""
+	})
+	b.calm("rows that change")
 }
 
 // Without a script the pages of the past and the jobs do all they do with one.

@@ -5,7 +5,6 @@ package viewer
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -204,41 +203,6 @@ func TestSyncs(t *testing.T) {
 		if !strings.Contains(data, want) {
 			t.Errorf("index.json lacks %s", want)
 		}
-	}
-}
-
-func TestLiveRows(t *testing.T) {
-	h := open(t, func(o *page.Options) { o.Feed = "/-/feed" })
-	want := `data-feed="/-/feed?source=twilio&amp;kind=calls"`
-	for path, live := range map[string]bool{
-		"/twilio/calls": true, "/twilio/calls?PageSize=5": true, "/twilio/calls?Status=busy": false, "/twilio/calls?" + understudy.OwnAsOf +
-			"=2026-06-01T10:00:00Z": false,
-	} {
-		page := h.page(path, as{token: "supporttoken"})
-		if strings.Contains(page, want) != live {
-			t.Errorf("%s: live is %v", path, !live)
-		}
-		if live && !strings.Contains(page, `role="status" data-feed`) {
-			t.Errorf("%s: news are not told", path)
-		}
-		wellFormed(t, path, page)
-		if _, rest, ok := strings.Cut(page, `rel="next" href="`); ok && live {
-			older, _, _ := strings.Cut(rest, `"`)
-			u, err := url.Parse(strings.ReplaceAll(older, "&amp;", "&"))
-			must(t, err)
-			if strings.Contains(h.page(u.String(), as{token: "supporttoken"}), "data-feed") {
-				t.Errorf("the older page %s is live", u)
-			}
-		}
-	}
-	for path, page := range map[string]string{"kept as pages": h.page("/twilio/usage_records", all),
-		"another list": h.page("/twilio/incoming_phone_numbers?understudy.list=local", all)} {
-		if strings.Contains(page, "data-feed") {
-			t.Errorf("%s: live", path)
-		}
-	}
-	if strings.Contains(open(t).page("/twilio/calls", all), "data-feed") {
-		t.Error("a list is live without a feed")
 	}
 }
 

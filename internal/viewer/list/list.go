@@ -54,7 +54,7 @@ type listTools struct {
 type listOrigin struct {
 	Found []string // what to know of records that were searched for
 	Then  bool     // the page shows an earlier moment
-	Live  string   // the feed of the kind's changes
+	Live  *live    // nil: nothing changes in place
 }
 
 // turning is where the pages of a list lead.
@@ -180,17 +180,6 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 		p.Rollup = q.rollup(s, rows)
 	}
 	return p
-}
-
-// live is the feed that tells of new records, for the newest page of all of a
-// kind: what a filter would let through a change does not say.
-func (q listing) live() string {
-	filtered := slices.ContainsFunc(q.ask.query, func(p understudy.Param) bool { return p.Name != q.ask.list.PagingStyle.Size })
-	if q.V.Feed == "" || !q.AsOf.At.IsZero() || !q.Kind.Remembered() || !q.ask.target.First || filtered ||
-		q.ask.list != q.Kind.PlannedLists[0] || len(q.ask.vars) > 0 {
-		return ""
-	}
-	return q.V.Feed + "?" + understudy.Query{{Name: "source", Value: q.Source.Name}, {Name: "kind", Value: q.Kind.Name}}.String()
 }
 
 // listFrame is what a list's page has around its rows.

@@ -125,6 +125,7 @@ func (q listing) foundList() error {
 	p.Table = s.Table(p.Heading, q.chosen(), rows)
 	p.Table.ID = page.RowsID
 	q.sortable(&p.Table)
+	p.Live = q.live()
 	p.Came = q.provenance()
 	p.Found = facetPart{q.Exchange}.foundNotes(result, q.Source, q.Kind)
 	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("list", counting, "%s held", q.listFacets)
