@@ -13,9 +13,9 @@ import (
 var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". cmd/understudy/terminal follow internal/access internal/app internal/app/gctune internal/callers " +
-		"internal/config internal/crawl internal/credentials internal/datadir " +
-		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/store internal/webhook request spec",
+		"internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
+		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
+		"internal/signin internal/slowapi internal/store internal/webhook kit/touch request spec",
 	"cmd/understudy/terminal":    "",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lru kit/suggest kit/token request spec",
@@ -23,7 +23,8 @@ var imports = map[string]string{
 	"internal/access/seen":       ". internal/access",
 	"internal/agents": ". internal/access internal/access/seen internal/query internal/viewer/plan kit/accesslog kit/jsonhttp " +
 		"kit/limiter kit/suggest kit/token request spec",
-	"internal/app": ". internal/access internal/agents internal/app/lookups internal/audit internal/callers internal/config " +
+	"internal/app": ". internal/forecast internal/access internal/agents internal/app/lookups internal/audit " +
+		"internal/callers internal/config " +
 		"internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/frontend internal/jobs internal/proxy " +
 		"internal/query internal/search internal/search/columns internal/signin internal/store internal/store/contents " +
@@ -34,7 +35,8 @@ var imports = map[string]string{
 	"internal/audit":       ". internal/datadir kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
 	"internal/callers":     ". kit/accesslog spec",
-	"internal/config": ". internal/access internal/audit internal/callers internal/credentials internal/datadir internal/feed " +
+	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/credentials " +
+		"internal/datadir internal/feed " +
 		"internal/signin internal/webhook " +
 		"kit/suggest mirror mirror/shadow " +
 		"spec upstream",
@@ -48,6 +50,7 @@ var imports = map[string]string{
 	"internal/feed": ". internal/access internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
 	"internal/frontend": "internal/config",
+	"internal/forecast": ". internal/access internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch request spec",
 	"internal/jobs":     ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/limiter kit/lru " +
 		"kit/suggest request spec",
@@ -70,7 +73,7 @@ var imports = map[string]string{
 	"internal/store": ". internal/query internal/store/catalog internal/store/codec internal/store/erase internal/store/evict " +
 		"internal/store/fts5 internal/store/history internal/store/index internal/store/jobs internal/store/kv " +
 		"internal/store/names internal/store/order internal/store/pages internal/store/postings " +
-		"internal/store/records internal/store/seek internal/store/sqlite internal/store/verify request spec",
+		"internal/store/records internal/store/seek internal/store/series internal/store/sqlite internal/store/verify request spec",
 	"internal/store/catalog": ". internal/store/postings internal/store/sqlite internal/store/terms internal/store/words kit/jsonspan " +
 		"spec",
 	"internal/store/codec":         ".",
@@ -97,6 +100,7 @@ var imports = map[string]string{
 	"internal/store/seek": ". internal/query internal/store/catalog internal/store/codec internal/store/index internal/store/order " +
 		"internal/store/postings internal/store/records internal/store/sqlite internal/store/terms " +
 		"internal/store/words spec",
+	"internal/store/series":    ". internal/store/sqlite",
 	"internal/store/sqlite":    ". spec",
 	"internal/store/storetest": ". internal/query internal/store internal/store/erase internal/store/verify kit/tokenizer request spec",
 	"internal/store/terms":     ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",
@@ -105,13 +109,16 @@ var imports = map[string]string{
 		"internal/store/records internal/store/sqlite internal/store/terms internal/store/words",
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
-	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/list internal/viewer/page " +
+	"internal/viewer": ". internal/viewer/outlook " +
+		"internal/access internal/access/seen internal/query internal/viewer/list internal/viewer/page " +
 		"internal/viewer/people internal/viewer/plan internal/viewer/programs internal/viewer/roles kit/accesslog kit/httprange request spec",
 	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/page internal/viewer/plan kit/csvline " +
 		"kit/cycle " +
 		"kit/jsonspan kit/limiter request spec",
-	"internal/viewer/page": ". internal/access internal/credentials internal/export internal/query internal/signin internal/viewer/plan " +
+	"internal/viewer/page": ". internal/forecast internal/access internal/credentials internal/export internal/query " +
+		"internal/signin internal/viewer/plan " +
 		"kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
+	"internal/viewer/outlook":  ". internal/forecast internal/viewer/page internal/viewer/plan",
 	"internal/viewer/people":   ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
 	"internal/viewer/plan":     ". spec",
 	"internal/viewer/programs": ". internal/credentials internal/viewer/page spec",

@@ -20,6 +20,7 @@ import (
 	"understudy/internal/agents"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
+	"understudy/internal/forecast"
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/sample"
@@ -67,6 +68,7 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []frontend {
 	control = append(control, feed.Routes()...)
 	control = append(control, jobs.Routes()...)
 	control = append(control, agents.Routes()...)
+	control = append(control, forecast.Routes()...)
 	faces := []frontend{{"drop-in", dropIn, p.Routes()}, {"viewer", web, v.Routes()}, {"control", web, control}}
 	for _, f := range faces {
 		if len(f.routes) < 2 {

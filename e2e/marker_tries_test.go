@@ -94,6 +94,22 @@ func (g *garden) triesOf(route string) []try {
 			all = append(all, g.reading(method, path+"?"+query)...)
 		}
 		return all
+	case path == "/-/forecast", path == "/-/forecast/{source}/{series}":
+		var all []try
+		for _, k := range g.spec.Kinds {
+			for _, f := range k.Sampled() {
+				name := k.Name + "." + f.Name
+				for _, query := range []string{"", "level=-1000000&by=1h", "percent=2", "nonsense=1"} {
+					if path == "/-/forecast" {
+						all = append(all, g.reading(method, path+"?of=twilio/"+name+"&"+query)...)
+						continue
+					}
+					all = append(all, g.reading(method, path[:len("/-/forecast/")]+"twilio/"+name+"?"+query)...)
+					all = append(all, g.reading(method, path[:len("/-/forecast/")]+"twilio/"+name+".json?"+query)...)
+				}
+			}
+		}
+		return append(all, g.reading(method, strings.NewReplacer("{source}", "twilio", "{series}", "calls.price").Replace(path))...)
 	case path == "/-/webhooks/{name}":
 		return []try{{method, "/-/webhooks/none", `{"after":0}`, []string{"Content-Type", "application/json"}}}
 	case path == "/-/profile/allocs", path == "/-/profile/cpu":

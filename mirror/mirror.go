@@ -83,8 +83,8 @@ type Options struct {
 	Limits  Limits           // the same
 	Now     func() time.Time // the clock; nil = time.Now
 	Logger  *slog.Logger     // nil = silence
-	// PageSaved is told of every save that held at least one record or change, at
-	// once, from the saving goroutine: it must not wait. The changes of one kind
+	// PageSaved is told of every save that held at least one record, change or number
+	// that is kept as a series, at once, from the saving goroutine: it must not wait. The changes of one kind
 	// come in the order of their numbers. nil: saves are not told.
 	PageSaved func(request.PageSaved)
 }

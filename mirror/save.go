@@ -96,9 +96,19 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 // kind's lock, so that the changes of a kind are told in the order of their
 // numbers.
 func (wr *writer) pageSaved(p *understudy.Page, changes []understudy.Change, why request.Reason) {
-	if wr.tell != nil && (len(p.Rows) > 0 || len(changes) > 0) {
+	if wr.tell != nil && (len(p.Rows) > 0 || len(changes) > 0 || wr.sampled(p)) {
 		wr.tell(request.PageSaved{Page: p, Changes: changes, Reason: why})
 	}
+}
+
+// sampled reports whether a page has numbers that are kept as series.
+func (wr *writer) sampled(p *understudy.Page) bool {
+	s := wr.sources[p.Key.Source]
+	if s == nil || p.Status != 200 {
+		return false
+	}
+	k := s.Spec.Kind(p.Kind)
+	return k != nil && len(k.Sampled()) > 0
 }
 
 // saveRest saves the records of an invalidated list that were not written since

@@ -100,6 +100,9 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 	if err := k.checkNames(); err != nil {
 		return err
 	}
+	if err := k.checkSamples(); err != nil {
+		return err
+	}
 	for _, l := range k.Lists {
 		if l.Shape == "" {
 			l.Shape = k.Name

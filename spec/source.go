@@ -1,4 +1,4 @@
-// Source: one configured upstream, and the lists of it that are polled.
+// Source: one configured upstream, the lists of it that are polled, and its numbers that are sampled.
 
 package spec
 
@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"understudy"
 )
@@ -58,6 +59,18 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 			understudy.ErrInvalid, s.Spec.Name, understudy.Clip(path))
 	}
 	return s.pollOf(found, query)
+}
+
+// SampleTarget is the page on which a kind's sampled numbers stand: its first instance
+// that needs only the source's settings. Errors wrap ErrInvalid.
+func (s *Source) SampleTarget(k *Kind) (*Target, error) {
+	for _, in := range k.Instances {
+		if path, ok := s.FillPath(in.Template()); ok {
+			return s.Spec.Target(s.Name, path, "")
+		}
+	}
+	return nil, fmt.Errorf("%w: %s.%s has no instance that can be asked for with the source's settings alone", understudy.ErrInvalid,
+		s.Name, k.Name)
 }
 
 // PollPaths are the paths of the lists that can be polled.
@@ -142,4 +155,43 @@ func (s *Source) PathVar(name string) (value string, ok bool) {
 		return s.User, s.User != ""
 	}
 	return "", false
+}
+
+// Every is how often the number is looked at to be kept as a series; 0: never.
+func (f *Field) Every() time.Duration { return f.every }
+
+// Sampled are the fields whose numbers are kept as series.
+func (k *Kind) Sampled() (fields []*Field) {
+	for _, f := range k.Fields {
+		if f.every > 0 {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// The shortest and the longest time between two samples.
+const (
+	leastSample = time.Second
+	mostSample  = 30 * 24 * time.Hour
+)
+
+// checkSamples reads how often fields are looked at.
+func (k *Kind) checkSamples() error {
+	for _, f := range k.Fields {
+		if f.Sample == "" {
+			continue
+		}
+		every, err := time.ParseDuration(f.Sample)
+		switch {
+		case err != nil || every < leastSample || every > mostSample:
+			return fmt.Errorf("field %s: sample: %q: want a duration from %v to %v, as 1h", f.Name, f.Sample, leastSample, mostSample)
+		case len(k.ID) > 0 || len(k.Instances) == 0:
+			return fmt.Errorf("field %s: sample: it is for a kind without an id that has an instance", f.Name)
+		case f.Type != TypeDecimal && f.Type != TypeInt || f.Class == ClassSecret:
+			return fmt.Errorf("field %s: sample: it is for fields of type decimal or int that are no secret", f.Name)
+		}
+		f.every = every
+	}
+	return nil
 }

@@ -4,6 +4,8 @@
 // and errors, read from a file; and what one request means under it.
 package spec
 
+import "time"
+
 // Spec says what an API looks like: hosts, kinds, shapes, paths, paging, filters, field
 // classes. Package upstream reads it from a YAML file and compiles it. After Compile it
 // never changes and is safe for concurrent use.
@@ -137,6 +139,11 @@ type Field struct {
 	// Absolute says that the value may be an absolute URL of the API itself. Its scheme and
 	// host are replaced by the source's public URL.
 	Absolute bool `yaml:"absolute"`
+	// Sample is how often the number is looked at to be kept as a series (1h); "": never.
+	// It is for kinds that are one thing of the source.
+	Sample string `yaml:"sample"`
+
+	every time.Duration
 }
 
 // Filter is one query parameter by which a list selects records.

@@ -63,6 +63,9 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, err)
 		}
 	}
+	if _, err := cfg.CheckAlerts(gate, sources); err != nil {
+		return fmt.Errorf("%s: %w", c.Config, err)
+	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SOURCE\tAPI\tUPSTREAM\tDROP-IN\tKINDS\tKEPT WARM")
 	for _, src := range sources {

@@ -42,6 +42,7 @@ type commands struct {
 	Purge       purgeCmd       `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`
 	Tail        tailCmd        `cmd:"" help:"Follow what comes, changes and goes."`
 	Search      searchCmd      `cmd:"" help:"Find records by words and conditions in a running server."`
+	Forecast    forecastCmd    `cmd:"" help:"Say when a sampled number reaches a level."`
 	Hooks       hooksCmd       `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, or set one going again."`
 	Sync        syncCmd        `cmd:"" help:"Fetch every record of a kind and keep it whole."`
 	Erase       eraseCmd       `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`

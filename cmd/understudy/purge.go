@@ -41,8 +41,12 @@ func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
 		_, err := fmt.Fprintf(w, "nothing was held of %s\n", what)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "forgotten: %s, %s, %s\n", countOf(done.Pages, "page"), countOf(done.Versions, "version"),
-		countOf(done.Files, "file"))
+	samples := ""
+	if done.Samples > 0 {
+		samples = ", " + countOf(done.Samples, "sample")
+	}
+	_, err := fmt.Fprintf(w, "forgotten: %s, %s, %s%s\n", countOf(done.Pages, "page"), countOf(done.Versions, "version"),
+		countOf(done.Files, "file"), samples)
 	return err
 }
 

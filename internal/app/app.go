@@ -30,6 +30,7 @@ import (
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/feed"
+	"understudy/internal/forecast"
 	"understudy/internal/frontend"
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
@@ -77,18 +78,24 @@ type App struct {
 
 // opened are the packages below the frontends.
 type opened struct {
-	sources   []*spec.Source
-	clients   map[string]*upstream.Client
-	db        *store.DB
-	files     *contents.Files
-	seals     *page.Seals
-	mirror    *mirror.Mirror
-	saved     *savedBus
-	walker    *crawl.Crawler
-	jobs      *jobs.Runner
-	feed      *feed.Feed
+	sources []*spec.Source
+	clients map[string]*upstream.Client
+	db      *store.DB
+	files   *contents.Files
+	seals   *page.Seals
+	mirror  *mirror.Mirror
+	saved   *savedBus
+	walker  *crawl.Crawler
+	jobs    *jobs.Runner
+	notifiers
 	searching searching
 	made      *credentials.Book
+}
+
+// notifiers tell of what changed and of what may come.
+type notifiers struct {
+	feed      *feed.Feed
+	forecasts *forecast.Forecasts
 }
 
 // frontends are the ports and what answers on them.
@@ -174,6 +181,9 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	if err := h.lookups.Open(ctx, h.db); err != nil {
 		return h, err
 	}
+	if err := (forecasts{h}).open(); err != nil {
+		return h, err
+	}
 	if err := h.openWalker(); err != nil {
 		return h, err
 	}
@@ -225,7 +235,7 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 		tasks = append(tasks, h.access.Run)
 	}
 	if !h.opts.Headless {
-		tasks = append(tasks, h.sessions.Run, h.cookies.Run)
+		tasks = append(tasks, h.sessions.Run, h.cookies.Run, h.forecasts.Run)
 	}
 	if h.audit != nil {
 		tasks = append(tasks, h.audit.Run)

@@ -34,12 +34,15 @@ func (h *App) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Purge
 			return diagnostics.Purged{}, err
 		}
 	}
+	samples := 0
 	if a.target != nil {
-		found, err = h.mirror.Forget(ctx, a.target)
+		if found, err = h.mirror.Forget(ctx, a.target); err == nil {
+			samples, err = h.forecasts.Forget(ctx, a.target.Key)
+		}
 	} else {
 		found, err = h.mirror.ForgetRecord(ctx, a.source.Name, a.kind, a.id)
 	}
-	return diagnostics.Purged{Pages: found.Pages, Versions: found.Versions, Files: files}, err
+	return diagnostics.Purged{Pages: found.Pages, Versions: found.Versions, Files: files, Samples: samples}, err
 }
 
 // target is what a purge names, understood.

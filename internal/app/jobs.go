@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/forecast"
 	"understudy/internal/jobs"
 	"understudy/internal/search"
 )
@@ -19,7 +20,7 @@ func (h *App) kinds() []jobs.Kind {
 		kinds = append(kinds, h.walkKinds()...)
 	}
 	if !h.opts.Headless { // receivers hear of it from the server
-		kinds = append(kinds, feeds{h}.kind())
+		kinds = append(kinds, feeds{h}.kind(), forecasts{h}.kind())
 	}
 	return kinds
 }
@@ -54,6 +55,8 @@ func (h *App) control(cfg *config.Settings, p policy, s *search.Searcher, rest h
 	if err := (agentTools{h}).control(cfg, p, s, mux); err != nil {
 		return nil, err
 	}
+	mux.Handle(forecast.Path, forecast.NewHandler(forecast.HandlerOptions{Forecasts: h.forecasts, Gate: p.gate, Callers: p.book,
+		Audit: audits{h}.auditor(), Token: h.opts.Dir.Token}))
 	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token, audits{h}.auditor()))
 	return mux, h.controlHook(cfg, mux)
 }

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/feed"
+	"understudy/internal/forecast"
 	"understudy/internal/signin"
 	"understudy/spec"
 )
@@ -24,6 +25,7 @@ type policy struct {
 	from   callers.Options // of the book, with the credentials of the settings alone
 	people *signin.People  // who sign in by a form; nil: nobody does
 	hooks  []feed.Hook
+	alerts []forecast.Alert
 }
 
 // policyOf reads a policy, with the secrets of its credentials.
@@ -54,8 +56,12 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 			h.log.Warn("settings", "warning", w)
 		}
 	}
+	alerts, err := cfg.CheckAlerts(gate, h.sources)
+	if err != nil {
+		return policy{}, err
+	}
 	hooks, err := cfg.ReadWebhooks(ctx, b.Secrets)
-	return policy{gate, book, from, ways.people, hooks}, err
+	return policy{gate, book, from, ways.people, hooks, alerts}, err
 }
 
 // gates makes gates.

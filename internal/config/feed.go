@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,9 +12,12 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/internal/feed"
+	"understudy/internal/forecast"
 	"understudy/internal/webhook"
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // feedConfig bounds the feed of changes.
@@ -61,6 +65,9 @@ func (c *Settings) checkFeed() (errs []error) {
 		if err := c.checkWebhook(w, names); err != nil {
 			errs = append(errs, fmt.Errorf("webhooks[%d]: %w", i, err))
 		}
+	}
+	if _, err := c.Alerts(); err != nil {
+		errs = append(errs, err)
 	}
 	return errs
 }
@@ -113,4 +120,74 @@ func (c *Settings) ReadWebhooks(ctx context.Context, secrets Secrets) ([]feed.Ho
 // hook is the webhook, but for its secret.
 func (w *Webhook) Hook() feed.Hook {
 	return feed.Hook{Name: w.Name, URL: w.URL, Source: w.Source, Kinds: w.Kinds, Fields: w.Fields, Role: w.Role, AllowPrivate: w.AllowPrivate}
+}
+
+// forecastConfig is a forecast that a webhook is told of.
+type forecastConfig struct {
+	Of      string `yaml:"of"`      // SOURCE/KIND.FIELD
+	Level   string `yaml:"level"`   // default 0
+	By      string `yaml:"by"`      // default 30d
+	Percent string `yaml:"percent"` // the probability from which on it is told; default 0.5
+	Webhook string `yaml:"webhook"` // the name of one
+}
+
+// defaultAlert is the probability from which on a webhook is told.
+const defaultAlert = "0.5"
+
+// Alerts are the forecasts that webhooks are told of.
+func (c *Settings) Alerts() (alerts []forecast.Alert, err error) {
+	for i, one := range c.Forecasts {
+		a, err := c.alert(one)
+		if err != nil {
+			return nil, fmt.Errorf("forecasts[%d]: %w", i, err)
+		}
+		if slices.Contains(alerts, a) {
+			return nil, fmt.Errorf("forecasts[%d]: it is there twice", i)
+		}
+		alerts = append(alerts, a)
+	}
+	return alerts, nil
+}
+
+func (c *Settings) alert(one *forecastConfig) (a forecast.Alert, err error) {
+	if one == nil {
+		return a, fmt.Errorf("empty; it needs of and webhook")
+	}
+	s, err := understudy.ParseSeries(one.Of)
+	if err != nil {
+		return a, fmt.Errorf("of: %w", err)
+	}
+	q, err := forecast.NewQuestion(s, one.Level, one.By, cmp.Or(one.Percent, defaultAlert))
+	if err != nil {
+		return a, err
+	}
+	var names []string
+	for _, w := range c.Webhooks {
+		if w == nil {
+			continue
+		}
+		if names = append(names, w.Name); w.Name == one.Webhook && w.Source == s.Source {
+			return forecast.Alert{Question: q, Webhook: one.Webhook}, nil
+		}
+	}
+	return a, fmt.Errorf("webhook: no webhook of the source %s is called %q%s", s.Source, understudy.Clip(one.Webhook),
+		suggest.Hint(one.Webhook, names))
+}
+
+// CheckAlerts finds forecasts whose webhook's role does not see the number.
+func (c *Settings) CheckAlerts(gate *access.Gate, sources []*spec.Source) (alerts []forecast.Alert, err error) {
+	if alerts, err = c.Alerts(); err != nil {
+		return nil, err
+	}
+	for i, a := range alerts {
+		role := c.Webhooks[slices.IndexFunc(c.Webhooks, func(w *Webhook) bool { return w.Name == a.Webhook })].Role
+		src := slices.IndexFunc(sources, func(s *spec.Source) bool { return s.Name == a.Series.Source })
+		if src < 0 {
+			return nil, fmt.Errorf("forecasts[%d]: no source is called %q", i, a.Series.Source)
+		}
+		if err := forecast.CheckAlert(a, role, gate, sources[src]); err != nil {
+			return nil, fmt.Errorf("forecasts[%d]: %w", i, err)
+		}
+	}
+	return alerts, nil
 }

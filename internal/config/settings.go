@@ -26,6 +26,7 @@ type Settings struct {
 	Search      searchConfig                     `yaml:"search"`
 	Webhooks    []*Webhook                       `yaml:"webhooks"`
 	Audit       auditConfig                      `yaml:"audit"`
+	Forecasts   []*forecastConfig                `yaml:"forecasts"`
 }
 
 // headerConfig says how a proxy names people.

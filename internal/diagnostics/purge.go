@@ -22,6 +22,7 @@ type Purged struct {
 	Pages    int `json:"pages"`
 	Versions int `json:"versions"` // bodies of a record
 	Files    int `json:"files"`    // of its content
+	Samples  int `json:"samples"`  // of the numbers on the page that are kept as series
 }
 
 const (

@@ -36,7 +36,7 @@ func TestPurge(t *testing.T) {
 		status                 int
 		want                   string
 	}{
-		"done":                   {"127.0.0.1:9", "", token, body, nil, 200, `{"pages":2,"versions":1,"files":0}`},
+		"done":                   {"127.0.0.1:9", "", token, body, nil, 200, `{"pages":2,"versions":1,"files":0,"samples":0}`},
 		"over IPv6":              {"[::1]:9", "", token, body, nil, 200, `{"pages":2`},
 		"its own address":        {"10.0.0.5:9", "10.0.0.5", token, body, nil, 200, `{"pages":2`},
 		"another machine":        {"10.0.0.6:9", "10.0.0.5", token, body, nil, 403, "only from the machine"},

@@ -261,3 +261,35 @@ func (f *Feed) change(ctx context.Context, one *hook, moves int, change func(*ho
 
 // keepTime bounds saving a position.
 const keepTime = 5 * time.Second
+
+// Tell sends a webhook a message that is no change: once, under an id that is the same for
+// the same key. The error is one that another try may mend, but for ErrInvalid: there is
+// no such webhook, or it is paused.
+func (f *Feed) Tell(ctx context.Context, webhook, sort, key string, data any) error {
+	one := f.hooks.get(webhook)
+	if one == nil {
+		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrInvalid, understudy.Clip(webhook))
+	}
+	one.mu.Lock()
+	paused := one.state.Paused
+	one.mu.Unlock()
+	if paused != "" {
+		return fmt.Errorf("feed: %w: webhook %s is paused: %s", understudy.ErrInvalid, one.Name, paused)
+	}
+	body, err := json.Marshal(map[string]any{"type": sort, "timestamp": f.o.Now().UTC(), "data": data})
+	if err != nil {
+		return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
+	}
+	mac := hmac.New(sha256.New, f.key)
+	fmt.Fprintf(mac, "told\x00%s\x00%s\x00%s", one.Name, sort, key)
+	answer, err := one.sender.Send(ctx, understudy.ID[batches]{Raw: [16]byte(mac.Sum(nil))}.Short(), body)
+	switch {
+	case err == nil:
+		return nil
+	case answer.Gone():
+		return fmt.Errorf("feed: %w: webhook %s: the receiver answered 410: it wants no more", understudy.ErrInvalid, one.Name)
+	case answer.Wait > 0:
+		return &understudy.Snooze{Wait: answer.Wait, Err: err}
+	}
+	return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
+}

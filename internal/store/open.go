@@ -27,6 +27,7 @@ import (
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/internal/store/seek"
+	"understudy/internal/store/series"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/verify"
 )
@@ -69,6 +70,7 @@ type counts struct {
 type parts struct {
 	*jobs.Queue
 	*kv.Table
+	*series.Points
 	*erase.Eraser
 	*history.Records
 	*seek.Seeker
@@ -102,7 +104,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.Builder = db.index.Builder()
 	db.Seeker = seek.New(db.pool, catalog, db.opener, db.index, o.Specs, &db.epoch, o.Now)
 	db.Records = history.New(db.pool, catalog, db.opener)
-	db.Queue, db.Table = jobs.NewQueue(db.pool), kv.New(db.pool)
+	db.Queue, db.Table, db.Points = jobs.NewQueue(db.pool), kv.New(db.pool), series.New(db.pool)
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
 	db.pages = pages.NewLoader(catalog, db.opener)
 	db.Reader = pages.NewReader(db.pool, db.pages, db.evictor.NoteRead)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/request"
@@ -38,8 +39,14 @@ type sourceView struct {
 	Total       int64
 	Saved       int64
 	Upstream    int64
-	Webhooks    []webhookView
-	DropIn      string
+	ahead
+	DropIn string
+}
+
+// ahead is who is told of what changes, and what may come.
+type ahead struct {
+	Webhooks  []webhookView
+	Forecasts []outlook.Line
 }
 
 // share is one way answers came, and its part of all.
@@ -74,23 +81,25 @@ type homeView struct{ *page.Exchange }
 // sourcePart begins to ask how a source does.
 func (q homeView) sourcePart(s *plan.Source) *page.Part {
 	var snap page.Snapshot
+	var lines []outlook.Line
 	asked := q.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
 		snap = q.V.Snapshots.Ask(ctx, q.Exchange, s)
+		lines = outlook.Lines(ctx, q.Exchange, s)
 		return nil
 	})
-	of := func() []any { return []any{s.Name, snap, asked.Err != nil} }
+	of := func() []any { return []any{s.Name, snap, lines, asked.Err != nil} }
 	return &page.Part{Title: s.Spec.Title, Needs: []*page.Future{asked}, Of: of, Draw: func() (string, any) {
 		if asked.Err != nil {
 			return "broken", s.Spec.Title
 		}
-		return "source", q.sourceView(s, snap)
+		return "source", q.sourceView(s, snap, lines)
 	}}
 }
 
-func (q homeView) sourceView(s *plan.Source, snap page.Snapshot) sourceView {
+func (q homeView) sourceView(s *plan.Source, snap page.Snapshot, lines []outlook.Line) sourceView {
 	out := sourceView{
 		Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Groups: page.KindGroups(q.Exchange, s, snap),
-		Chart:    newChart(&snap),
+		Chart: newChart(&snap), ahead: ahead{Forecasts: lines},
 		Upstream: snap.Upstream, DropIn: snap.DropIn,
 	}
 	out.Total = snap.Warm + snap.Stale + snap.Cold + snap.Composed

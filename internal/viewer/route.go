@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/viewer/list"
+	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/people"
 	"understudy/internal/viewer/plan"
@@ -57,7 +58,7 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"POST /-/timezone":     v.Forms.Handler(http.HandlerFunc(v.SetZone)),
 		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
 	}
-	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes()) {
+	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes()) {
 		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
 	}
 	for _, r := range people.Open() {

@@ -112,7 +112,10 @@ func Quantile(sorted []float64, p float64) float64 {
 }
 
 // Tried is the result of a Backtest.
-type Tried struct{ Forecasts, Touched int }
+type Tried struct {
+	Forecasts int `json:"forecasts"`
+	Touched   int `json:"touched"`
+}
 
 // Backtest makes forecasts from the past: at times that lie a horizon apart it estimates
 // from the points before, at least so many, and asks for the level that is reached with

@@ -304,6 +304,21 @@ CREATE TABLE note (
   value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- A number that is kept as it was at times, as upstream wrote it.
+CREATE TABLE series (
+  number INTEGER PRIMARY KEY,
+  source TEXT NOT NULL,
+  kind   TEXT NOT NULL,
+  field  TEXT NOT NULL,
+  UNIQUE (source, kind, field)
+) STRICT;
+CREATE TABLE sample (
+  series INTEGER NOT NULL,
+  at     INTEGER NOT NULL,
+  value  TEXT    NOT NULL,
+  PRIMARY KEY (series, at)
+) STRICT, WITHOUT ROWID;
+
 -- One erasure and its receipt. It holds no text: hash is a keyed hash of the
 -- number that was asked for. done is 0 until nothing of it is left in any file.
 CREATE TABLE erasure (

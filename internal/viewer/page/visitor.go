@@ -18,6 +18,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/credentials"
 	"understudy/internal/export"
+	"understudy/internal/forecast"
 	"understudy/internal/query"
 	"understudy/internal/signin"
 	"understudy/internal/viewer/plan"
@@ -42,6 +43,15 @@ type Callers interface {
 	Person(r *http.Request) (understudy.Caller, error)
 }
 
+// Forecasts answer questions about sampled numbers; forecast.Forecasts fills it.
+type Forecasts interface {
+	// Series are the numbers of a source that are sampled.
+	Series(source string) []understudy.Series
+	// Shown reports whether a caller may see forecasts of one.
+	Shown(gate *access.Gate, c understudy.Caller, s understudy.Series) bool
+	Ask(ctx context.Context, q forecast.Question) (*forecast.Forecast, error)
+}
+
 // Options are the viewer's settings and what it reads from.
 type Options struct {
 	Sources []*spec.Source
@@ -59,7 +69,9 @@ type Options struct {
 	Search Search // finds records by words and conditions; nil: search opens ids and numbers alone
 	Shelf  Shelf  // keeps searches under names; nil: none is kept
 	Media  Media  // contents of records; nil: none is played or shown
-	Seals  *Seals // of their addresses; nil: new ones, as with every New
+	// Forecasts say when sampled numbers reach a level; nil: there are none.
+	Forecasts Forecasts
+	Seals     *Seals // of their addresses; nil: new ones, as with every New
 
 	Programs *Programs // credentials of programs; nil: no page of them
 	Holders  []Holder  // who has which role, but for credentials that are made

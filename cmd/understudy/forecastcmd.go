@@ -1,0 +1,181 @@
+// Forecast command: when a sampled number reaches a level, and the same of any price.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"understudy"
+	"understudy/internal/forecast"
+	"understudy/kit/touch"
+)
+
+type forecastCmd struct {
+	Of      string   `arg:"" optional:"" name:"source/kind.field" help:"A sampled number; without it and --price all are listed."`
+	Level   string   `help:"The level that it may reach (default 0)."`
+	By      string   `placeholder:"TIME" help:"How far to look ahead: 30d (default), 2w, 12h. With --price a year."`
+	Percent *float64 `placeholder:"P" help:"How sure to be, above 0 and below 1 (default 0.95)."`
+	JSON    bool     `name:"json" help:"The answer as JSON."`
+	Price   *float64 `placeholder:"PRICE" help:"Reckon with a price instead: the one that it falls to with probability P."`
+	Sigma   *float64 `placeholder:"S" help:"With --price: the deviation of its logarithm in a year."`
+	Drift   float64  `placeholder:"D" help:"With --price: the drift of its logarithm in a year."`
+	remote
+}
+
+// Help is what --help says below the flags.
+func (c *forecastCmd) Help() string {
+	return "Says how likely a number that is sampled reaches a level in time, and by when it does. The number's spec marks it with " +
+		"sample: 1h; the server has to run.\n" +
+		"With --price and --sigma it asks no server. docs/forecast.md says what the figures mean and what not."
+}
+
+// year is what the deviation of a price is of.
+const year = 365 * 24 * time.Hour
+
+// Run prints one forecast, or what can be asked for.
+func (c *forecastCmd) Run(ctx context.Context, p *process) error {
+	if err := c.check(); err != nil {
+		return usageError{err}
+	}
+	percent := forecast.DefaultPercent
+	if c.Percent != nil {
+		percent = *c.Percent
+	}
+	if c.Price != nil {
+		return c.price(p.stdout, percent)
+	}
+	server, err := c.server(ctx, p)
+	if err != nil {
+		return err
+	}
+	if c.Of == "" {
+		var list forecast.List
+		if err := server.ask(ctx, http.MethodGet, forecast.Path, nil, &list); err != nil {
+			return err
+		}
+		if len(list.Series) == 0 {
+			list.Series = []string{"no number is sampled; a spec marks fields with sample: 1h (docs/specs.md)"}
+		}
+		_, err := fmt.Fprintln(p.stdout, strings.Join(list.Series, "\n"))
+		return err
+	}
+	values := url.Values{"of": {c.Of}, "percent": {strconv.FormatFloat(percent, 'g', -1, 64)}}
+	for name, value := range map[string]string{"level": c.Level, "by": c.By} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	var f forecast.Forecast
+	if err := server.ask(ctx, http.MethodGet, forecast.Path+"?"+values.Encode(), nil, &f); err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(p.stdout).Encode(f)
+	}
+	return printForecast(p.stdout, &f)
+}
+
+// check refuses flags that do not go together, and figures that make no sense.
+func (c *forecastCmd) check() error {
+	switch {
+	case c.Percent != nil && !(*c.Percent > 0 && *c.Percent < 1):
+		return errors.New("--percent: write a probability above 0 and below 1, as 0.95")
+	case c.Price == nil && (c.Sigma != nil || c.Drift != 0):
+		return errors.New("--sigma and --drift need --price")
+	case c.Price == nil:
+		return nil
+	case c.Of != "" || c.Level != "" || c.JSON:
+		return errors.New("--price reckons alone; leave out the number, --level and --json")
+	case c.Sigma == nil:
+		return errors.New("--price needs --sigma")
+	case !(*c.Price > 0) || !(*c.Sigma > 0) || math.IsInf(*c.Price+*c.Sigma, 0) || math.IsNaN(c.Drift) || math.IsInf(c.Drift, 0):
+		return errors.New("--price and --sigma: write numbers above 0")
+	}
+	if c.By != "" {
+		_, err := forecast.ParseWithin(c.By)
+		return err
+	}
+	return nil
+}
+
+// price prints what a price falls to, and what an article's formula makes of the same.
+func (c *forecastCmd) price(w io.Writer, percent float64) error {
+	within := 1.0
+	if c.By != "" {
+		d, err := forecast.ParseWithin(c.By)
+		if err != nil {
+			return usageError{err}
+		}
+		within = float64(d) / float64(year)
+	}
+	g := touch.Geometric{Walk: touch.Walk{Drift: c.Drift, Sigma: *c.Sigma}}
+	article := touch.Article(*c.Price, *c.Sigma, percent, within)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "%.3f\tis reached with probability %v\n", g.Level(*c.Price, percent, within, true), percent)
+	fmt.Fprintf(t, "%.2f\tas the article's formula has it; its probability is %.2f %%\n", article,
+		100*g.Probability(*c.Price, article, within))
+	return t.Flush()
+}
+
+// printForecast writes a forecast for people.
+func printForecast(w io.Writer, f *forecast.Forecast) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(t, "%s\t"+format+"\n", append([]any{what}, args...)...)
+	}
+	form := time.DateOnly
+	if f.By.Sub(f.At) < 72*time.Hour {
+		form = time.DateOnly + " 15:04"
+	}
+	day := func(at *time.Time) string {
+		if at == nil {
+			return "never"
+		}
+		return at.Local().Format(form)
+	}
+	samples := countOf(f.Samples, "sample")
+	if f.Value != "" {
+		const form = time.DateOnly + " 15:04"
+		samples = f.Value + " at " + f.At.Local().Format(form) + ", " + samples + " since " + f.Since.Local().Format(form)
+	}
+	line(f.Of, "%s", samples)
+	switch f.State {
+	case forecast.NotYet:
+		line("not yet", "%s", f.Why)
+		return t.Flush()
+	case forecast.Reached:
+		line("reached", "it is at %s already, or beyond it", understudy.Clip(f.Level))
+		return t.Flush()
+	}
+	percent := func(x float64) string { return strconv.FormatFloat(math.Round(x*1000)/10, 'f', -1, 64) + " %" }
+	line(fmt.Sprintf("reaches %s by %s", f.Level, day(&f.By)), "%s (%s to %s)", percent(f.Probability.Figure), percent(f.Probability.Low),
+		percent(f.Probability.High))
+	for _, d := range f.Dates {
+		if d.At == nil {
+			line(fmt.Sprintf("with probability %v", d.Probability), "not within ten years")
+			continue
+		}
+		line(fmt.Sprintf("with probability %v", d.Probability), "by %s (%s to %s)", day(d.At), day(d.Early), day(d.Late))
+	}
+	line(fmt.Sprintf("to be %s sure it does not", percent(f.Percent)), "%.2f more (%.2f to %.2f)", f.Need.Figure, f.Need.Low, f.Need.High)
+	line("pace", "%+.2f a day, deviation %.2f", f.Drift, f.Deviation)
+	if f.Backtest != nil {
+		line("looking back", "%d of %d levels with %s were reached within %s", f.Backtest.Touched, f.Backtest.Forecasts,
+			percent(f.Percent), f.BacktestWithin)
+	}
+	if f.LeftOut > 0 {
+		line("left out", "%s away from the level", countOf(f.LeftOut, "jump"))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,135 @@
+// Alert: a forecast that passes a probability is told to a webhook, once.
+
+package forecast
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/kit/suggest"
+	"understudy/spec"
+)
+
+// Alert is a question that is asked with every new sample. Its Percent is the probability
+// from which on a webhook is told.
+type Alert struct {
+	Question
+	Webhook string // its name
+}
+
+// CheckAlert says what is wrong with an alert: a number that is not sampled, or that the
+// role of its webhook does not see as it is.
+func CheckAlert(a Alert, role string, gate *access.Gate, src *spec.Source) error {
+	k := src.Spec.Kind(a.Series.Kind)
+	var known []string
+	for _, one := range src.Spec.Kinds {
+		for _, field := range one.Sampled() {
+			known = append(known, understudy.Series{Source: src.Name, Kind: one.Name, Field: field.Name}.String())
+		}
+	}
+	if k == nil || k.Field(a.Series.Field) == nil || k.Field(a.Series.Field).Every() == 0 {
+		return fmt.Errorf("%s is not sampled%s; the spec marks fields with sample: 1h", a.Series, suggest.Hint(a.Series.String(), known))
+	}
+	f := &Forecasts{kinds: map[understudy.Key]*sampled{}}
+	if err := f.add(src, k); err != nil {
+		return err
+	}
+	if !f.Shown(gate, understudy.Caller{Name: a.Webhook, Grant: &understudy.Grant{Role: role}}, a.Series) {
+		return fmt.Errorf("the role %s of the webhook %s does not see %s as it is", role, a.Webhook, a.Series)
+	}
+	return nil
+}
+
+// name tells alerts apart.
+func (a Alert) name() string {
+	return fmt.Sprintf("%s level %s by %s percent %v to %s", a.Series, a.Level, a.Within, a.Percent, a.Webhook)
+}
+
+// Told is an alert that is told. Key is the same for every try of one.
+type Told struct {
+	Key      string    `json:"key"`
+	Webhook  string    `json:"webhook"`
+	Forecast *Forecast `json:"forecast"`
+}
+
+// again is how much the probability has to fall below that of an alert before it can be
+// told once more: a figure that trembles about it is told once.
+const again = 0.8
+
+// alertState is what is kept of an alert, as a note.
+type alertState struct {
+	Told  time.Time `json:"told,omitzero"` // zero: it is not told, or was armed anew
+	Times int       `json:"times"`
+}
+
+// SetAlerts replaces the alerts. What was told stays told.
+func (f *Forecasts) SetAlerts(alerts []Alert) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alerts = alerts
+}
+
+// askAlerts asks the questions about a series and tells of those that passed.
+func (f *Forecasts) askAlerts(ctx context.Context, s understudy.Series) {
+	f.mu.Lock()
+	alerts := f.alerts
+	f.mu.Unlock()
+	for _, a := range alerts {
+		if a.Series != s || f.o.Tell == nil {
+			continue
+		}
+		if err := f.judge(ctx, a); err != nil && ctx.Err() == nil {
+			f.o.Logger.Error("forecast: an alert was not looked at", "alert", a.name(), "err", err)
+		}
+	}
+}
+
+func (f *Forecasts) judge(ctx context.Context, a Alert) error {
+	made, err := f.Ask(ctx, a.Question)
+	if err != nil || made.State == NotYet {
+		return err
+	}
+	note := "forecast/" + a.name()
+	var state alertState
+	kept, err := f.o.Notes.Note(ctx, note)
+	if err == nil {
+		err = json.Unmarshal(kept, &state)
+	} else if errors.Is(err, understudy.ErrNotFound) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	likely := 1.0
+	if made.State == Ready {
+		likely = made.Probability.Figure
+	}
+	switch {
+	case likely >= a.Percent && state.Told.IsZero():
+		told := Told{Key: fmt.Sprintf("%s, %d", a.name(), state.Times), Webhook: a.Webhook, Forecast: made}
+		if err := f.o.Tell(ctx, told); err != nil {
+			return err
+		}
+		state.Told, state.Times = f.o.Now().UTC(), state.Times+1
+	case likely < a.Percent*again && !state.Told.IsZero():
+		state.Told = time.Time{}
+	default:
+		return nil
+	}
+	if kept, err = json.Marshal(state); err != nil {
+		return err
+	}
+	return f.o.Notes.SetNote(ctx, note, kept)
+}
+
+// Alerts are those in force.
+func (f *Forecasts) Alerts() []Alert {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.alerts
+}

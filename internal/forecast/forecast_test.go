@@ -1,0 +1,393 @@
+// Forecasts: when a sample is taken, what is said of samples, and what is told once.
+
+package forecast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/sample"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+	"understudy/kit/touch"
+	"understudy/request"
+	"understudy/spec"
+)
+
+var series = understudy.Series{Source: "acme", Kind: "balance", Field: "left"}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// acme is a source with a balance that is sampled each hour.
+func acme(t testing.TB) *spec.Source {
+	t.Helper()
+	sp := &spec.Spec{Name: "acme", Title: "Acme", Hosts: []spec.Host{{URL: "https://acme.example"}}, Auth: spec.Auth{Style: "none"}}
+	sp.Kinds = []*spec.Kind{
+		{Name: "balance", Instances: []*spec.Instance{{Path: "/balance"}},
+			Fields: []*spec.Field{{Name: "left", Type: spec.TypeDecimal, Class: spec.ClassPrice, Sample: "1h"}, {Name: "note"}}},
+		{Name: "things", ID: []string{"id"}, Lists: []*spec.List{{Path: "/things"}}, Fields: []*spec.Field{{Name: "id"}}},
+	}
+	must(t, sp.Compile())
+	return &spec.Source{Name: "acme", Spec: sp}
+}
+
+// upstream is a mirror that fetches at once, or fails.
+type upstream struct {
+	value func() string
+	asked []time.Time
+	err   error
+}
+
+func (u *upstream) Fill(_ context.Context, f request.Fill) (request.PageSaved, error) {
+	u.asked = append(u.asked, time.Now())
+	if u.err != nil {
+		return request.PageSaved{}, u.err
+	}
+	return request.PageSaved{Page: u.page(f.Target.Key)}, nil
+}
+
+func (u *upstream) page(key understudy.Key) *understudy.Page {
+	return &understudy.Page{Key: key, Kind: "balance", Status: 200, At: time.Now(), Body: []byte(`{"note":"x","left":` + u.value() + `}`)}
+}
+
+// world is what a test samples.
+type world struct {
+	*Forecasts
+	up   *upstream
+	db   *store.DB
+	told []Told
+	stop func()
+}
+
+func begin(t *testing.T, path string, value func() string) *world {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Path: path})
+	must(t, err)
+	w := &world{up: &upstream{value: value}, db: db}
+	w.Forecasts, err = New(Options{Sources: []*spec.Source{acme(t)}, Store: db, Notes: db, Mirror: w.up, Now: time.Now,
+		Tell: func(_ context.Context, one Told) error { w.told = append(w.told, one); return nil }})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	w.stop = func() {
+		cancel()
+		must(t, <-ended)
+		must(t, db.Close())
+	}
+	return w
+}
+
+func (w *world) samples(t *testing.T) []understudy.Sample {
+	t.Helper()
+	all, err := w.db.Samples(t.Context(), series)
+	must(t, err)
+	return all
+}
+
+// TestOneSampleAnInterval: a fetch an hour makes a sample; what readers bring meanwhile
+// makes none, and in place of the fetch one; a restart asks nothing anew.
+func TestOneSampleAnInterval(t *testing.T) {
+	path := storetest.File(t)
+	synctest.Test(t, func(t *testing.T) {
+		n := 100
+		value := func() string { n--; return fmt.Sprintf("%q", fmt.Sprintf("%d.50", n)) }
+		w := begin(t, path, value)
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if len(w.up.asked) != 0 {
+			t.Error("a fetch at the start")
+		}
+		time.Sleep(5*time.Hour + 2*time.Second)
+		synctest.Wait()
+		if got := w.samples(t); len(got) != 6 || got[0].Value != "99.50" || got[5].Value != "94.50" {
+			t.Fatalf("after five hours: %v", got)
+		}
+		key := understudy.Key{Source: "acme", URI: "/balance"}
+		for range 30 { // a reader, every minute
+			time.Sleep(time.Minute)
+			w.Saved(w.up.page(key))
+			synctest.Wait()
+		}
+		if got := w.samples(t); len(got) != 6 || len(w.up.asked) != 6 {
+			t.Errorf("with readers: %d samples, %d fetches", len(got), len(w.up.asked))
+		}
+		other := w.up.page(understudy.Key{Source: "acme", URI: "/balance?x=1"})
+		w.Saved(other) // another page of the kind is none of it
+		w.stop()
+		time.Sleep(10 * time.Minute)
+		w = begin(t, path, value)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if len(w.up.asked) != 0 {
+			t.Error("a restart asks for a sample that is there")
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := w.samples(t); len(got) != 7 || len(w.up.asked) != 1 {
+			t.Errorf("after the restart: %d samples, %d fetches", len(got), len(w.up.asked))
+		}
+		w.stop()
+	})
+}
+
+// TestFailuresAreTriedAgain, not too soon, and numbers that are none are no samples.
+func TestFailuresAreTriedAgain(t *testing.T) {
+	path := storetest.File(t)
+	synctest.Test(t, func(t *testing.T) {
+		value := `null`
+		w := begin(t, path, func() string { return value })
+		w.up.err = errors.New("down")
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		if n := len(w.up.asked); n < 9 || n > 11 {
+			t.Errorf("%d tries in an hour", n)
+		}
+		w.up.err = nil
+		for _, value = range []string{`null`, `"much"`, `{"a":1}`, `true`, `""`} {
+			time.Sleep(12 * time.Minute)
+		}
+		synctest.Wait()
+		if got := w.samples(t); len(got) != 0 {
+			t.Errorf("%v", got)
+		}
+		value = `-3.20`
+		time.Sleep(12 * time.Minute)
+		synctest.Wait()
+		if got := w.samples(t); len(got) != 1 || got[0].Value != "-3.20" {
+			t.Errorf("%v", got)
+		}
+		w.stop()
+	})
+}
+
+// TestAnAlertIsToldOnce, and once more after the probability fell.
+func TestAnAlertIsToldOnce(t *testing.T) {
+	path := storetest.File(t)
+	synctest.Test(t, func(t *testing.T) {
+		left, each := 100.0, 2.0
+		value := func() string { left -= each + 0.2*rand.Float64(); return fmt.Sprintf("%.2f", left) }
+		w := begin(t, path, value)
+		q, err := NewQuestion(series, "", "1d", "0.5")
+		must(t, err)
+		alert := Alert{q, "money"}
+		w.SetAlerts([]Alert{alert})
+		for left > 5 && len(w.told) == 0 {
+			time.Sleep(time.Hour)
+			synctest.Wait()
+		}
+		if len(w.told) != 1 || left < 30 || left > 70 || w.told[0].Forecast.Probability.Figure < 0.5 || w.told[0].Webhook != "money" {
+			t.Fatalf("%d told, with %.0f left", len(w.told), left)
+		}
+		time.Sleep(10 * time.Hour)
+		w.stop()
+		first := w.told[0].Key
+		w = begin(t, path, value)
+		w.SetAlerts([]Alert{alert})
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		if len(w.told) != 0 {
+			t.Fatal("it is told again after a restart")
+		}
+		left += 500 // paid in
+		time.Sleep(2 * time.Hour)
+		for left > 5 && len(w.told) == 0 {
+			time.Sleep(time.Hour)
+			synctest.Wait()
+		}
+		if len(w.told) != 1 || w.told[0].Key == first {
+			t.Errorf("after more was paid in: %d told", len(w.told))
+		}
+		w.stop()
+	})
+}
+
+// walk makes samples of a walk, one an hour.
+func walk(rnd *rand.Rand, from float64, w touch.Walk, n int) (all []understudy.Sample) {
+	at, value := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), from
+	for range n {
+		all = append(all, understudy.Sample{At: at, Value: fmt.Sprintf("%.5f", value)})
+		at = at.Add(time.Hour)
+		value += w.Drift/24 + w.Sigma*math.Sqrt(1.0/24)*rnd.NormFloat64()
+	}
+	return all
+}
+
+func question(t *testing.T, level, by, percent string) Question {
+	t.Helper()
+	q, err := NewQuestion(series, level, by, percent)
+	must(t, err)
+	return q
+}
+
+// TestTooLittleHistoryIsNoNumber: few samples, a short time, or no move at all.
+func TestTooLittleHistoryIsNoNumber(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	still := walk(rnd, 10, touch.Walk{}, 100)
+	for name, c := range map[string]struct {
+		samples []understudy.Sample
+		by, why string
+	}{
+		"none": {nil, "", "there is no sample yet"},
+		"24":   {walk(rnd, 100, touch.Walk{Drift: -1, Sigma: 1}, 24), "1d", "there are 24 samples; a forecast needs 25"},
+		"a day": {walk(rnd, 100, touch.Walk{Drift: -1, Sigma: 1}, 25), "60d",
+			"the samples cover 24 h; to look 60 d ahead they must cover 2 d"},
+		"no move":    {still, "", "the number has not moved"},
+		"no numbers": {[]understudy.Sample{{At: time.Unix(1, 0), Value: "x"}}, "", "there is no sample yet"},
+	} {
+		f := estimate(question(t, "", c.by, ""), c.samples, time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC))
+		if f.State != NotYet || f.Why != c.why || f.Probability != nil || f.Dates != nil || f.Need != nil {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// TestTheFiguresAreThoseOfTheWalk: of a long history the estimate is near the truth, the
+// dates and the need fit together, and the same samples give the same answer.
+func TestTheFiguresAreThoseOfTheWalk(t *testing.T) {
+	truth := touch.Walk{Drift: -2, Sigma: 3}
+	samples := walk(rand.New(rand.NewPCG(7, 7)), 2100, truth, 10_000)
+	value := pointsOf(samples)[len(samples)-1].Value
+	level := fmt.Sprintf("%.2f", value-40)
+	q, now := question(t, level, "20d", "0.9"), samples[len(samples)-1].At
+	f := estimate(q, samples, now)
+	want := truth.Probability(value, q.level(), 20)
+	if f.State != Ready || math.Abs(f.Probability.Figure-want) > 0.15 || f.Probability.Low > want || f.Probability.High < want {
+		t.Errorf("%+v, the truth is %.3f", f.Probability, want)
+	}
+	if math.Abs(f.Drift+2) > 0.5 || math.Abs(f.Deviation-3) > 0.15 || f.LeftOut != 0 || f.Samples != 10_000 ||
+		len(f.Line) > mostPoints {
+		t.Errorf("%+v", f.Trend)
+	}
+	if f.Dates[0].At.After(*f.Dates[1].At) || f.Dates[0].Early.After(*f.Dates[0].At) || f.Dates[0].Late.Before(*f.Dates[0].At) {
+		t.Errorf("dates: %v", f.Dates)
+	}
+	farther := question(t, fmt.Sprintf("%.4f", q.level()-f.Need.Figure), "20d", "0.9")
+	if p := estimate(farther, samples, now).Probability.Figure; math.Abs(p-0.1) > 0.002 {
+		t.Errorf("with what is needed the probability is %.4f, not 0.1", p)
+	}
+	say := func(f *Forecast) string { return fmt.Sprint(*f.Probability, *f.Need, f.Dates[0].At) }
+	if again := estimate(q, samples, now); say(again) != say(f) {
+		t.Error("the same samples give another answer")
+	}
+	if b := f.Backtest; b == nil || float64(b.Touched)/float64(b.Forecasts) < 0.6 {
+		t.Errorf("back-test: %+v", b)
+	}
+}
+
+// TestPaymentsAreLeftOut: a balance that is paid up now and then falls as one that is not.
+func TestPaymentsAreLeftOut(t *testing.T) {
+	samples := walk(rand.New(rand.NewPCG(3, 3)), 400, touch.Walk{Drift: -12, Sigma: 2}, 24*20)
+	plain := estimate(question(t, "", "30d", ""), samples, samples[len(samples)-1].At)
+	paid := slices.Clone(samples)
+	for i := range paid {
+		v := pointsOf(samples)[i].Value + float64(i/100)*50
+		paid[i].Value = fmt.Sprintf("%.5f", v)
+	}
+	f := estimate(question(t, "", "30d", ""), paid, paid[len(paid)-1].At)
+	if f.LeftOut != 4 || math.Abs(f.Drift-plain.Drift) > 0.3 || math.Abs(f.Deviation-plain.Deviation) > 0.3 {
+		t.Errorf("%+v, without payments %+v", f.Trend, plain.Trend)
+	}
+}
+
+// TestALevelThatIsReached, from above and from below.
+func TestALevelThatIsReached(t *testing.T) {
+	down := walk(rand.New(rand.NewPCG(5, 5)), 30, touch.Walk{Drift: -2, Sigma: 0.1}, 24*20)
+	up := walk(rand.New(rand.NewPCG(5, 5)), 10, touch.Walk{Drift: 2, Sigma: 0.1}, 24*20)
+	for name, c := range map[string]struct {
+		samples []understudy.Sample
+		level   string
+		state   string
+	}{
+		"below zero":           {down, "0", Reached},
+		"not so low":           {down, "-30", Ready},
+		"above":                {up, "45", Reached},
+		"not so high":          {up, "60", Ready},
+		"a level long passed":  {up, "10.5", Ready}, // it would have to come back
+		"one it stands at":     {up[:100], up[99].Value, Reached},
+		"one below that level": {up[:100], "500", Ready},
+	} {
+		if f := estimate(question(t, c.level, "10d", ""), c.samples, c.samples[len(c.samples)-1].At); f.State != c.state {
+			t.Errorf("%s: %s, want %s", name, f.State, c.state)
+		}
+	}
+}
+
+// TestCoverage: of made-up balances the band of the probability holds the true one in
+// about nine of ten.
+func TestCoverage(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(sample.Seed(t), 9))
+	n, held := 60, 0
+	if sample.Whole() {
+		n = 2000
+	}
+	truth := touch.Walk{Drift: -3, Sigma: 4}
+	for range n {
+		samples := walk(rnd, 500, truth, 24*14)
+		value := pointsOf(samples)[len(samples)-1].Value
+		q := question(t, fmt.Sprintf("%.3f", value-40), "10d", "")
+		f := estimate(q, samples, samples[len(samples)-1].At)
+		want := truth.Probability(value, q.level(), 10)
+		if f.State != Ready {
+			t.Fatalf("%+v", f)
+		}
+		if f.Probability.Low <= want && want <= f.Probability.High {
+			held++
+		}
+	}
+	if share, off := float64(held)/float64(n), 5*0.3/math.Sqrt(float64(n)); share < 0.85-off || share > 0.93+off {
+		t.Errorf("the bands hold the truth in %.1f %% of %d", 100*share, n)
+	}
+}
+
+func TestQuestions(t *testing.T) {
+	for _, bad := range []url.Values{
+		{"level": {"much"}}, {"level": {"NaN"}}, {"level": {"1e999"}}, {"level": {strings.Repeat("1", 41)}}, {"by": {"soon"}}, {"by": {"1m"}},
+		{"by": {"4000d"}}, {"by": {"-3d"}}, {"by": {"NaNd"}}, {"percent": {"95"}}, {"percent": {"0"}}, {"percent": {"1"}}, {"percent": {"NaN"}},
+	} {
+		if _, err := ParseQuestion(series, bad); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	for text, want := range map[string]time.Duration{"30d": 30 * day, "2w": 14 * day, "1.5d": 36 * time.Hour, "12h": 12 * time.Hour} {
+		if got, err := ParseWithin(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzQuestion(f *testing.F) {
+	f.Add("acme/balance.left", "0", "30d", "0.95")
+	f.Add("a/b.c.d", "-1.5e3", "2w", ".5")
+	f.Fuzz(func(t *testing.T, name, level, by, percent string) {
+		s, err := understudy.ParseSeries(name)
+		if err == nil && s.String() != name {
+			t.Errorf("%q is read as %q", name, s)
+		}
+		q, err := NewQuestion(s, level, by, percent)
+		if err != nil {
+			if !errors.Is(err, understudy.ErrInvalid) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if q.Within < time.Hour || q.Within > 3650*day || !(q.Percent > 0 && q.Percent < 1) || math.IsNaN(q.level()) || math.IsInf(q.level(), 0) {
+			t.Errorf("%+v", q)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+// Series: the rows of numbers and of their samples.
+
+// Package series keeps numbers as they were at times.
+package series
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"understudy"
+	"understudy/internal/store/sqlite"
+)
+
+// maxValue bounds a number as it is written, in bytes.
+const maxValue = 64
+
+var (
+	insertSeries = &sqlite.Statement{Head: "INSERT INTO series (source, kind, field) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"}
+	selectSeries = &sqlite.Statement{Head: "SELECT number FROM series WHERE source = ? AND kind = ? AND field = ?"}
+	insertSample = &sqlite.Statement{Head: "INSERT INTO sample (series, at, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"}
+	deleteOldest = &sqlite.Statement{Head: "DELETE FROM sample WHERE series = ?1 AND at <= " +
+		"(SELECT at FROM sample WHERE series = ?1 ORDER BY at DESC LIMIT 1 OFFSET ?2)"}
+	selectSamples = &sqlite.Statement{Head: "SELECT m.at, m.value FROM series s JOIN sample m ON m.series = s.number " +
+		"WHERE s.source = ? AND s.kind = ? AND s.field = ? ORDER BY m.at"}
+	deleteSamples = &sqlite.Statement{Head: "DELETE FROM sample WHERE series IN " +
+		"(SELECT number FROM series WHERE source = ? AND kind = ?) RETURNING at"}
+	deleteSeries = &sqlite.Statement{Head: "DELETE FROM series WHERE source = ? AND kind = ?"}
+)
+
+// Points keeps the samples of series. It is safe for concurrent use.
+type Points struct{ pool *sqlite.Pool }
+
+// New returns the series of a database.
+func New(pool *sqlite.Pool) *Points { return &Points{pool} }
+
+// AddSamples keeps numbers; of the same time the first stays. Beyond
+// understudy.MaxSamples of a series the oldest go. Errors: ErrInvalid for a number that is
+// empty or above 64 bytes or a time before 1970, ErrNotStored; nothing is kept then.
+func (p *Points) AddSamples(ctx context.Context, s understudy.Series, samples ...understudy.Sample) error {
+	leave, err := p.pool.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for _, one := range samples {
+		if one.Value == "" || len(one.Value) > maxValue || one.At.Unix() <= 0 {
+			err := fmt.Errorf("%w: a sample has a time and a number of at most %d bytes", understudy.ErrInvalid, maxValue)
+			return sqlite.Failed(true, err, "sample of %s", s)
+		}
+	}
+	err = p.pool.Change(ctx, func(c *sqlite.Conn) error {
+		if err := c.Exec(insertSeries, 0, s.Source, s.Kind, s.Field); err != nil {
+			return err
+		}
+		number := int64(0)
+		_, err := c.One(selectSeries, named(s), func(r []driver.Value) { number = r[0].(int64) })
+		if err != nil {
+			return err
+		}
+		for _, one := range samples {
+			if err := c.Exec(insertSample, 0, number, one.At.UnixNano(), one.Value); err != nil {
+				return err
+			}
+		}
+		return c.Exec(deleteOldest, 0, number, int64(understudy.MaxSamples))
+	})
+	return sqlite.Failed(true, err, "sample of %s", s)
+}
+
+func named(s understudy.Series) []driver.Value { return []driver.Value{s.Source, s.Kind, s.Field} }
+
+// Samples are those of a series, oldest first; none of one that is not known.
+func (p *Points) Samples(ctx context.Context, s understudy.Series) (all []understudy.Sample, err error) {
+	leave, err := p.pool.Begin()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = p.pool.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Query(selectSamples, 0, named(s), func(r []driver.Value) error {
+			all = append(all, understudy.Sample{At: time.Unix(0, r[0].(int64)).UTC(), Value: r[1].(string)})
+			return nil
+		})
+	})
+	return all, sqlite.Failed(false, err, "samples of %s", s)
+}
+
+// ForgetSamples deletes the series of a kind and returns how many samples they had.
+func (p *Points) ForgetSamples(ctx context.Context, source, kind string) (gone int, err error) {
+	leave, err := p.pool.Begin()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	err = p.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+		gone = 0
+		err := c.Query(deleteSamples, 0, []driver.Value{source, kind}, func([]driver.Value) error { gone++; return nil })
+		if err != nil {
+			return err
+		}
+		return c.Exec(deleteSeries, 0, source, kind)
+	})
+	return gone, sqlite.Failed(true, err, "forget the series of %s %s", source, kind)
+}

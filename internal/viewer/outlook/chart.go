@@ -1,0 +1,133 @@
+// Chart: the samples, the level, and where the number is likely to go.
+
+package outlook
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy/internal/forecast"
+	"understudy/internal/viewer/page"
+)
+
+// chart is a drawing in a box of 640 by 260.
+type chart struct {
+	Line, Middle, Band string // points
+	Level              float64
+	LevelText          string
+	Now                float64 // where the samples end
+	Marks              []mark
+	Days               []mark
+	Says               string // the drawing in words
+}
+
+// mark is a line of the grid with its text.
+type mark struct {
+	At   float64
+	Text string
+}
+
+// The edges of the drawing, and how many lines of the grid it may have.
+const (
+	left, right = 64.0, 632.0
+	top, bottom = 10.0, 226.0
+	marks       = 5
+	fanPoints   = 24
+)
+
+// normal95 is the 0.95-quantile of the normal distribution.
+const normal95 = 1.6449
+
+// newChart draws a forecast; nil when there are too few samples for a line.
+func newChart(q *page.Exchange, f *forecast.Forecast) *chart {
+	if len(f.Line) < 2 {
+		return nil
+	}
+	level, _ := strconv.ParseFloat(f.Level, 64) // it was read before
+	last := f.Line[len(f.Line)-1]
+	end := last.At
+	if f.State == forecast.Ready {
+		end = math.Max(end, f.By.Sub(f.Since).Hours()/24)
+	}
+	fan := fanOf(f, last.At, last.Value, end)
+	low, high := level, level
+	for _, p := range f.Line {
+		low, high = min(low, p.Value), max(high, p.Value)
+	}
+	for _, p := range fan { // what is far beyond the level needs no room
+		high = max(high, min(p.high, high+(high-low)/2))
+		low = min(low, max(p.low, low-(high-low)/4))
+	}
+	if low == high {
+		low, high = low-1, high+1
+	}
+	x := func(at float64) float64 { return round(left + (right-left)*at/max(end, 1e-9)) }
+	y := func(v float64) float64 { return round(bottom - (bottom-top)*(min(max(v, low), high)-low)/(high-low)) }
+	c := &chart{Level: y(level), LevelText: f.Level, Now: x(last.At)}
+	var line, middle, upper, lower strings.Builder
+	for _, p := range f.Line {
+		fmt.Fprintf(&line, "%g,%g ", x(p.At), y(p.Value))
+	}
+	for i, p := range fan {
+		fmt.Fprintf(&middle, "%g,%g ", x(p.at), y(p.middle))
+		fmt.Fprintf(&upper, "%g,%g ", x(p.at), y(p.high))
+		back := fan[len(fan)-1-i]
+		fmt.Fprintf(&lower, "%g,%g ", x(back.at), y(back.low))
+	}
+	c.Line, c.Middle = strings.TrimSpace(line.String()), strings.TrimSpace(middle.String())
+	c.Band = strings.TrimSpace(upper.String() + lower.String())
+	step := niceStep(high-low, marks)
+	for v := math.Ceil(low/step) * step; v <= high+step/1e6; v += step {
+		c.Marks = append(c.Marks, mark{y(v), strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64)})
+	}
+	c.Days = daysOf(q, f.Since, end, x)
+	c.Says = "The number from " + day(q, &f.Since) + " to " + day(q, &f.At) + ", last " + f.Value + "; the level " + f.Level
+	if f.State == forecast.Ready {
+		c.Says += "; from there on, until " + day(q, &f.By) + ", where nine of ten paths are at each moment"
+	}
+	return c
+}
+
+// fanPoint is where the number is likely to be at a moment.
+type fanPoint struct{ at, low, middle, high float64 }
+
+func fanOf(f *forecast.Forecast, at, value, end float64) (fan []fanPoint) {
+	if f.State != forecast.Ready || end <= at {
+		return nil
+	}
+	for i := range fanPoints + 1 {
+		t := (end - at) * float64(i*i) / (fanPoints * fanPoints) // denser where it bends
+		middle, off := value+f.Drift*t, normal95*f.Deviation*math.Sqrt(t)
+		fan = append(fan, fanPoint{at + t, middle - off, middle, middle + off})
+	}
+	return fan
+}
+
+// daysOf are the marks of the axis of time.
+func daysOf(q *page.Exchange, since time.Time, days float64, x func(float64) float64) (all []mark) {
+	form, step := "2 Jan", max(math.Ceil(days/marks), 1)
+	if days < 2 {
+		form, step = "15:04", max(days/marks, 1./1440)
+	}
+	for at := step / 2; at < days; at += step {
+		l := since.Add(time.Duration(at * 24 * float64(time.Hour))).In(q.Zone)
+		all = append(all, mark{x(at), l.Format(form)})
+	}
+	return all
+}
+
+// niceStep is 1, 2 or 5 times a power of ten, so that a range has about so many.
+func niceStep(over float64, parts int) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(over/float64(parts))))
+	for _, times := range []float64{1, 2, 5} {
+		if over/(power*times) <= float64(parts) {
+			return power * times
+		}
+	}
+	return power * 10
+}
+
+func round(x float64) float64 { return math.Round(x*10) / 10 }

@@ -1,0 +1,234 @@
+// Outlook: the page of a forecast, and its line on the home page.
+
+// Package outlook shows when a sampled number may reach a level.
+package outlook
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/forecast"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+)
+
+// root is where the pages of forecasts lie.
+const root = forecast.Path + "/"
+
+// Routes are the pages of forecasts.
+func Routes() []page.Route {
+	return []page.Route{{Pattern: "GET " + root + "{source}/{series}", Handler: serve}}
+}
+
+// outlookPage is what outlook.html shows.
+type outlookPage struct {
+	view
+	Title   string
+	Action  string
+	Asked   asked
+	Chart   *chart
+	JSON    string
+	Kind    string // the address of the page the number stands on
+	Samples string
+	Oldest  *page.When
+}
+
+// asked are the fields of the form.
+type asked struct{ Level, By, Percent string }
+
+// view is a forecast in words.
+type view struct {
+	*forecast.Forecast
+	Name, Href string
+	Newest     *page.When
+	By         string // a day
+	Likely     string // a probability in percent
+	LikelyBand string
+	Dates      []dateView
+	Need, Sure string
+	Daily      string
+}
+
+// dateView is by when a probability is reached.
+type dateView struct {
+	Percent, At, Band string
+	Never             bool
+}
+
+func serve(q *page.Exchange) error {
+	name := strings.TrimSuffix(q.R.PathValue("series"), q.Data)
+	kind, field, _ := strings.Cut(name, ".")
+	s := understudy.Series{Source: q.Source.Name, Kind: kind, Field: field}
+	shown := seriesOf(q, q.Source)
+	if !slices.Contains(shown, s) {
+		var known []string
+		for _, one := range shown {
+			known = append(known, one.Kind+"."+one.Field)
+		}
+		return page.UnknownWord("forecast of "+q.Source.Spec.Title, name, known, func(n string) string { return root + q.Source.Name + "/" + n })
+	}
+	query := q.R.URL.Query()
+	for parameter := range query {
+		if !slices.Contains(forecast.Parameters, parameter) {
+			return page.UnknownWord("parameter", parameter, forecast.Parameters, nil)
+		}
+	}
+	question, err := forecast.ParseQuestion(s, query)
+	if err != nil {
+		return page.BadRequest("The forecast cannot be made", page.Sentence(err), nil)
+	}
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionRecord, What: "forecast", Kind: kind}); err != nil {
+		return err
+	}
+	made, err := q.V.Forecasts.Ask(q.Ctx, question)
+	if err != nil {
+		return err
+	}
+	if q.Data != "" {
+		return q.SendJSON(made)
+	}
+	p := outlookPage{view: viewOf(q, made, s), Action: root + q.Source.Name + "/" + kind + "." + field,
+		Asked: asked{query.Get("level"), query.Get("by"), query.Get("percent")}, Kind: "/" + q.Source.Name + "/" + kind}
+	p.Title, p.Chart, p.Oldest = plan.UpperFirst(p.Name), newChart(q, made), q.Moment(made.Since)
+	p.JSON = p.Action + page.DataSuffix
+	if len(query) > 0 {
+		p.JSON += "?" + query.Encode()
+	}
+	p.Samples = page.Thousands(int64(made.Samples))
+	return q.Render(http.StatusOK, "outlook", "Forecast of "+p.Name, p)
+}
+
+// seriesOf are those of a source that the caller may see forecasts of.
+func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
+	if q.V.Forecasts == nil {
+		return nil
+	}
+	for _, one := range q.V.Forecasts.Series(s.Name) {
+		if q.V.Forecasts.Shown(q.Gate, q.Caller, one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Line is a sentence on the home page.
+type Line struct {
+	Name, Href, Text string
+	Bad              bool
+}
+
+// leastLikely is the probability below which the home page says nothing.
+const leastLikely = 0.01
+
+// Lines are the forecasts of a source that say something: those that reach zero. An error
+// shows nothing: the page has other things to say.
+func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line) {
+	for _, one := range seriesOf(q, s) {
+		question, err := forecast.NewQuestion(one, "", "", "")
+		if err != nil {
+			return nil
+		}
+		made, err := q.V.Forecasts.Ask(ctx, question)
+		if err != nil {
+			return lines
+		}
+		v := viewOf(q, made, one)
+		switch {
+		case made.State == forecast.Reached:
+			lines = append(lines, Line{v.Name, v.Href, "is at " + made.Value, true})
+		case made.State == forecast.Ready && made.Probability.Figure >= leastLikely && !v.Dates[0].Never:
+			text := "at this pace reaches 0 with probability 0.5 by " + v.Dates[0].At
+			if made.Need.Figure > 0 {
+				text += "; " + v.Need + " more make it " + v.Sure + " sure that it does not by " + v.By
+			}
+			lines = append(lines, Line{v.Name, v.Href, text, made.Probability.Figure >= 0.5})
+		}
+	}
+	return lines
+}
+
+// viewOf puts a forecast into words.
+func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series) view {
+	v := view{Forecast: f, Name: nameOf(q, s), Href: root + s.Source + "/" + s.Kind + "." + s.Field, Newest: q.Moment(f.At), By: day(q, &f.By),
+		Sure: percentText(f.Percent)}
+	if f.State != forecast.Ready {
+		return v
+	}
+	v.Likely, v.LikelyBand = percentText(f.Probability.Figure), percentText(f.Probability.Low)+" to "+percentText(f.Probability.High)
+	for _, d := range f.Dates {
+		one := dateView{Percent: strconv.FormatFloat(d.Probability, 'g', 6, 64), Never: d.At == nil}
+		if d.At != nil {
+			one.At = day(q, d.At)
+			one.Band = day(q, d.Early) + " to " + day(q, d.Late)
+		}
+		v.Dates = append(v.Dates, one)
+	}
+	v.Need = strconv.FormatFloat(f.Need.Figure, 'f', 2, 64)
+	v.Daily = signed(f.Drift) + " a day, deviation " + short(f.Deviation)
+	return v
+}
+
+// nameOf is what a series is called: its kind, and its field where that differs.
+func nameOf(q *page.Exchange, s understudy.Series) string {
+	src := q.V.ByName[s.Source]
+	k := src.ByName[s.Kind]
+	if k == nil {
+		return s.Kind + "." + s.Field
+	}
+	field := k.Field(s.Field).FieldName()
+	if field == k.One {
+		return k.One
+	}
+	return k.One + ": " + field
+}
+
+// day is the day of a moment for the reader, with the time of one that is near; "never"
+// when it is nil.
+func day(q *page.Exchange, at *time.Time) string {
+	if at == nil {
+		return "never"
+	}
+	l := at.In(q.Zone)
+	switch {
+	case l.Sub(q.Start).Abs() < near:
+		return page.SayDay(l, q.Start.In(q.Zone)) + " " + l.Format("15:04")
+	case l.Year() == q.Start.In(q.Zone).Year():
+		return l.Format("2 January")
+	}
+	return l.Format("2 January 2006")
+}
+
+// near is how near a moment is shown with its time of day.
+const near = 48 * time.Hour
+
+// percentText is a probability in percent. One that is not 0 or 1 is not rounded to it.
+func percentText(p float64) string {
+	switch {
+	case p > 0 && p < 0.001:
+		return "< 0.1 %"
+	case p < 1 && p > 0.999:
+		return "> 99.9 %"
+	}
+	return strconv.FormatFloat(math.Round(p*1000)/10, 'f', -1, 64) + " %"
+}
+
+// short is a number with two digits after the point; one below 1 with three that count.
+func short(x float64) string {
+	if math.Abs(x) < 1 {
+		return strconv.FormatFloat(x, 'g', 3, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+func signed(x float64) string {
+	if x > 0 {
+		return "+" + short(x)
+	}
+	return short(x)
+}

@@ -1,0 +1,146 @@
+// Tests of the page of forecasts, and of their line on the home page.
+
+package viewer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/forecast"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+	"understudy/internal/viewer/page"
+	"understudy/request"
+)
+
+// fills is a mirror that fetches nothing.
+type fills struct{}
+
+func (fills) Fill(context.Context, request.Fill) (request.PageSaved, error) {
+	return request.PageSaved{}, errors.New("not in this test")
+}
+
+// audited notes what is listed, or refuses to.
+type audited struct {
+	entries []understudy.AuditEntry
+	err     error
+}
+
+func (a *audited) Audit(_ context.Context, e understudy.AuditEntry) error {
+	a.entries = append(a.entries, e)
+	return a.err
+}
+
+// foreseen is a viewer whose balance has hourly samples: so many of them, and the last
+// of them at noon.
+func foreseen(t *testing.T, samples int, set ...func(*page.Options)) *fixture {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t)})
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	rnd, left := rand.New(rand.NewPCG(1, 2)), 180.0
+	var all []understudy.Sample
+	for i := range samples {
+		left -= 0.3 * rnd.Float64()
+		all = append(all, understudy.Sample{At: noon.Add(time.Duration(i+1-samples) * time.Hour), Value: fmt.Sprintf("%.5f", left)})
+	}
+	must(t, db.AddSamples(t.Context(), understudy.Series{Source: "twilio", Kind: "balance", Field: "balance"}, all...))
+	return open(t, append(set, func(o *page.Options) {
+		f, err := forecast.New(forecast.Options{Sources: o.Sources, Store: db, Notes: db, Mirror: fills{}, Now: o.Now})
+		must(t, err)
+		o.Forecasts = f
+	})...)
+}
+
+const outlookPath = "/-/forecast/twilio/balance.balance"
+
+func TestOutlook(t *testing.T) {
+	h := foreseen(t, 600)
+	golden(t, "outlook", h.page(outlookPath, all))
+	shown := h.page(outlookPath+"?level=80&by=2w&percent=0.5", all)
+	for _, want := range []string{"to reach 80 by 15 June", `value="80"`, `value="2w"`, `value="0.5"`, "the level 80", "JSON"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	status, body, _ := h.get(outlookPath+".json?level=80&by=2w", all)
+	var f forecast.Forecast
+	must(t, json.Unmarshal([]byte(body), &f))
+	p := f.Probability
+	if status != http.StatusOK || f.State != forecast.Ready || f.Level != "80" || f.Samples != 600 || p.Low > p.Figure || p.High < p.Figure ||
+		!f.By.Equal(noon.Add(14*24*time.Hour)) {
+		t.Errorf("%d %s", status, body)
+	}
+	home := h.page("/", all)
+	if !strings.Contains(home, "at this pace reaches 0 with probability 0.5 by ") || !strings.Contains(home, `href="`+outlookPath+`"`) {
+		t.Error("the home page has no line of it")
+	}
+}
+
+// TestOutlookNotYet: without history there is no number, on no page.
+func TestOutlookNotYet(t *testing.T) {
+	for _, samples := range []int{0, 1, 24} {
+		h := foreseen(t, samples)
+		if shown := h.page(outlookPath, all); !strings.Contains(shown, "Not yet") || strings.Contains(shown, "to reach") {
+			t.Errorf("%d samples: %s", samples, shown)
+		}
+		if home := h.page("/", all); strings.Contains(home, outlookPath) {
+			t.Errorf("%d samples: the home page has a line", samples)
+		}
+	}
+}
+
+// TestOutlookHidden: who does not see the number as it is gets no page, no data, no line
+// and no other answer than for one that is not there.
+func TestOutlookHidden(t *testing.T) {
+	h := foreseen(t, 600)
+	for role, token := range map[string]string{"clerk": "clerktoken", "counter": "countertoken"} {
+		who := as{token: token}
+		for _, path := range []string{outlookPath, outlookPath + ".json", outlookPath + "?level=1"} {
+			status, body, _ := h.get(path, who)
+			_, none, _ := h.get(strings.Replace(path, "balance.balance", "balance.nothings", 1), who)
+			if status != http.StatusNotFound || strings.ReplaceAll(none, "balance.nothings", "balance.balance") != body {
+				t.Errorf("%s: %s answers %d, otherwise than what is not there", role, path, status)
+			}
+		}
+		if home := h.page("/", who); strings.Contains(home, "forecast") {
+			t.Errorf("%s: the home page tells of it", role)
+		}
+	}
+	if status, _, _ := h.get(outlookPath, as{token: "supporttoken"}); status != http.StatusOK {
+		t.Errorf("a role that sees prices gets %d", status)
+	}
+	for path, want := range map[string]int{
+		"/-/forecast/twilio/balance": 404, "/-/forecast/twilio/calls.price": 404, "/-/forecast/other/balance.balance": 404,
+		outlookPath + "?level=much": 400, outlookPath + "?by=1m": 400, outlookPath + "?percent=95": 400, outlookPath + "?when=now": 400,
+	} {
+		if status, _, _ := h.get(path, all); status != want {
+			t.Errorf("%s: %d, want %d", path, status, want)
+		}
+	}
+}
+
+// TestOutlookIsAudited before it is answered.
+func TestOutlookIsAudited(t *testing.T) {
+	a := &audited{}
+	h := foreseen(t, 600, func(o *page.Options) { o.Audit = a })
+	h.page(outlookPath, all)
+	if len(a.entries) != 1 {
+		t.Fatalf("%+v", a.entries)
+	}
+	if e := a.entries[0]; e.Action != understudy.ActionRecord || e.Kind != "balance" || e.Source != "twilio" {
+		t.Errorf("%+v", e)
+	}
+	a.err = understudy.ErrNotAudited
+	if status, body, _ := h.get(outlookPath+".json", all); status != http.StatusServiceUnavailable || strings.Contains(body, "probability") {
+		t.Errorf("not listed, and answered %d %s", status, body)
+	}
+}
