@@ -21,16 +21,15 @@ var imports = map[string]string{
 	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lru kit/suggest kit/token request spec",
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/access/seen":       ". internal/access",
+	"internal/actions":           ". kit/limiter request",
 	"internal/agents": ". internal/access internal/access/seen internal/query internal/viewer/plan kit/accesslog kit/jsonhttp " +
 		"kit/limiter kit/suggest kit/token request spec",
-	"internal/app": ". internal/forecast internal/access internal/agents internal/app/lookups internal/audit " +
-		"internal/callers internal/config " +
-		"internal/crawl internal/credentials internal/datadir internal/diagnostics " +
-		"internal/diagnostics/profile internal/export internal/feed internal/frontend internal/jobs internal/proxy " +
-		"internal/query internal/search internal/search/columns internal/signin internal/store internal/store/contents " +
-		"internal/store/erase " +
-		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch " +
-		"kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
+	"internal/app": ". internal/access internal/actions internal/agents internal/app/lookups internal/audit internal/callers " +
+		"internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics internal/diagnostics/profile " +
+		"internal/export internal/feed internal/forecast internal/frontend internal/jobs internal/proxy internal/query " +
+		"internal/search internal/search/columns internal/signin internal/store internal/store/contents internal/store/erase " +
+		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch kit/limiter kit/onlinestat " +
+		"kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
@@ -70,12 +69,14 @@ var imports = map[string]string{
 	"internal/slowapi/format":   "",
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
-	"internal/store": ". internal/query internal/store/catalog internal/store/codec internal/store/erase internal/store/evict " +
-		"internal/store/fts5 internal/store/history internal/store/index internal/store/jobs internal/store/kv " +
-		"internal/store/names internal/store/order internal/store/pages internal/store/postings " +
-		"internal/store/records internal/store/seek internal/store/series internal/store/sqlite internal/store/verify request spec",
+	"internal/store": ". internal/query internal/store/catalog internal/store/claims internal/store/codec internal/store/erase " +
+		"internal/store/evict internal/store/fts5 internal/store/history internal/store/index internal/store/jobs " +
+		"internal/store/kv internal/store/names internal/store/order internal/store/pages internal/store/postings " +
+		"internal/store/records internal/store/seek internal/store/series internal/store/sqlite internal/store/verify request " +
+		"spec",
 	"internal/store/catalog": ". internal/store/postings internal/store/sqlite internal/store/terms internal/store/words kit/jsonspan " +
 		"spec",
+	"internal/store/claims":        ". internal/store/sqlite",
 	"internal/store/codec":         ".",
 	"internal/store/contents":      ". internal/store/sqlite request spec",
 	"internal/store/erase":         ". internal/store/codec internal/store/kv internal/store/names internal/store/sqlite kit/jsonspan spec",
@@ -109,15 +110,15 @@ var imports = map[string]string{
 		"internal/store/records internal/store/sqlite internal/store/terms internal/store/words",
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
-	"internal/viewer": ". internal/viewer/outlook " +
-		"internal/access internal/access/seen internal/query internal/viewer/list internal/viewer/page " +
-		"internal/viewer/people internal/viewer/plan internal/viewer/programs internal/viewer/roles kit/accesslog kit/httprange request spec",
-	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/page internal/viewer/plan kit/csvline " +
-		"kit/cycle " +
-		"kit/jsonspan kit/limiter request spec",
-	"internal/viewer/page": ". internal/forecast internal/access internal/credentials internal/export internal/query " +
-		"internal/signin internal/viewer/plan " +
-		"kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru kit/suggest request spec",
+	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/actions internal/viewer/list " +
+		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
+		"internal/viewer/roles kit/accesslog kit/httprange request spec",
+	"internal/viewer/actions": ". internal/access internal/actions internal/viewer/page internal/viewer/plan request spec",
+	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/actions internal/viewer/page " +
+		"internal/viewer/plan kit/csvline kit/cycle kit/jsonspan kit/limiter request spec",
+	"internal/viewer/page": ". internal/access internal/actions internal/credentials internal/export internal/forecast " +
+		"internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan " +
+		"kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/outlook":  ". internal/forecast internal/viewer/page internal/viewer/plan",
 	"internal/viewer/people":   ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
 	"internal/viewer/plan":     ". spec",

@@ -80,6 +80,8 @@ func (g *garden) triesOf(route string) []try {
 		return g.reading(method, strings.NewReplacer("{role}", "support", "{source}", "twilio", "{kind}", "calls").Replace(path))
 	case strings.HasPrefix(path, "/-/view-as"):
 		return []try{{method, path, "role=desk&back=%2Ftwilio%2Fcalls", nil}}
+	case strings.HasPrefix(path, "/-/do/"):
+		return g.actionTries(method, path)
 	case path == "/-/sessions/{id}/end":
 		return []try{{method, "/-/sessions/0123456789abcdef/end", "", nil}}
 	case method == "POST" && path == "/-/columns":
@@ -215,6 +217,35 @@ func (g *garden) viewerTries(method, path string) []try {
 	}
 	if pathVariable.MatchString(all[0].path) {
 		return nil
+	}
+	return all
+}
+
+// actionTries ask for every action of the spec. A form with a key is sent for what is not
+// there, or lacks something, so that nothing that is planted goes and nothing comes.
+func (g *garden) actionTries(method, path string) (all []try) {
+	const filled = "step=do&From=%2B15005550006&To=&Body=hi"
+	for _, k := range g.spec.Kinds {
+		for _, a := range k.Actions {
+			at := strings.NewReplacer("{source}", "twilio", "{kind}", k.Name, "{action}", a.Name).Replace(path)
+			ids := []string{""}
+			if makes := a.Makes() != nil; makes == strings.Contains(at, "{id}") {
+				continue
+			} else if !makes {
+				ids = g.ids(k)
+			}
+			for i, id := range ids {
+				one := strings.ReplaceAll(at, "{id}", id)
+				if method == "GET" {
+					all = append(all, g.reading(method, one)...)
+					continue
+				}
+				all = append(all, try{method, one, "key=none&" + filled, nil})
+				if i == 0 {
+					all = append(all, try{method, one, "key=" + strings.Repeat("A", 26) + "&" + filled, nil})
+				}
+			}
+		}
 	}
 	return all
 }

@@ -132,6 +132,9 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 			return err
 		}
 	}
+	if err := k.compileActions(); err != nil {
+		return err
+	}
 	return s.compileMedia(k)
 }
 

@@ -35,6 +35,7 @@ type Kind struct {
 	Instances []*Instance `yaml:"instances"`
 	Media     []*Media    `yaml:"media"`
 	Fields    []*Field    `yaml:"fields"`
+	Actions   []*Action   `yaml:"actions"` // what people do with them
 
 	fields      map[string]*Field
 	unscopedVar string

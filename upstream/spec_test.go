@@ -140,6 +140,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		"errors": spec.Errors{}, "kinds": spec.Kind{}, "lists": spec.List{}, "filters": spec.Filter{},
 		"instances": spec.Instance{}, "media": spec.Media{}, "fields and envelope": spec.Field{}, "final and failed": spec.State{},
 		"forgets": spec.UpstreamRetention{}, "hook": spec.Hook{}, "connect": spec.Snippet{}, "odd": spec.Quirks{}, "rows": spec.RowMapping{},
+		"actions": spec.Action{}, "fields of an action": spec.ActionField{}, "cases of an action": spec.ActionCase{},
 	} {
 		text, ok := parts[heading]
 		if !ok {
@@ -161,7 +162,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		spec.TypeEpoch, spec.TypeDate, spec.TypeSelect, spec.TypeMap, spec.TypeCode, spec.TypeMedia, spec.ClassPhone, spec.ClassBody,
 		spec.ClassPrice, spec.ClassURL, spec.ClassName, spec.ClassSecret,
 		"body", "header", "cursor", "none", "basic", "bearer",
-		spec.QuirkIgnored, spec.QuirkRefused, spec.QuirkDefault, spec.QuirkLargest, spec.QuirkCounts,
+		spec.QuirkIgnored, spec.QuirkRefused, spec.QuirkDefault, spec.QuirkLargest, spec.QuirkCounts, spec.EncodingForm, spec.EncodingJSON,
 	} {
 		if !strings.Contains(string(data), "`"+word+"`") {
 			t.Errorf("docs/specs.md does not tell of %s", word)
@@ -188,8 +189,8 @@ func TestEverySpecStructHasKeys(t *testing.T) {
 		}
 	}
 	visit(reflect.TypeFor[spec.Spec]())
-	if len(seen) != 17 {
-		t.Errorf("%d structs, the documentation test knows 17", len(seen))
+	if len(seen) != 20 {
+		t.Errorf("%d structs, the documentation test knows 20", len(seen))
 	}
 }
 

@@ -57,7 +57,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}); err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	_, rows := cfg.Policy()
+	policy := cfg.Policy()
 	for _, hook := range cfg.Webhooks {
 		if err := checkHook(ctx, hook, gate, specs[hook.Source], folder); err != nil {
 			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, err)
@@ -79,8 +79,8 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, role := range slices.Sorted(maps.Keys(rows)) {
-		for _, source := range slices.Sorted(maps.Keys(rows[role])) {
+	for _, role := range slices.Sorted(maps.Keys(policy.Rows)) {
+		for _, source := range slices.Sorted(maps.Keys(policy.Rows[role])) {
 			fmt.Fprintf(w, "role %s may find of %s\t\n", role, source)
 			for _, line := range gate.Words(role, source) {
 				kind, what, _ := strings.Cut(line, ": ")
@@ -90,6 +90,11 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	for _, role := range slices.Sorted(maps.Keys(policy.Do)) {
+		for _, source := range slices.Sorted(maps.Keys(policy.Do[role])) {
+			fmt.Fprintf(p.stdout, "role %s may do in %s: %s\n", role, source, strings.Join(policy.Do[role][source], ", "))
+		}
 	}
 	for _, warning := range append(cfg.Warnings(folder, sources), config.BlankSecrets(creds)...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
@@ -126,8 +131,9 @@ func gateOf(cfg *config.Settings, folder string) (sources []*spec.Source, gate *
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
 	}
-	roles, rows := cfg.Policy()
-	gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
+	o := cfg.Policy()
+	o.Specs = specs
+	gate, err = access.NewWith(o)
 	return sources, gate, err
 }
 

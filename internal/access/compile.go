@@ -22,6 +22,8 @@ type Options struct {
 	// Rows are the roles' row rules, by role and source; a role they name must be
 	// among Roles.
 	Rows map[string]map[string]RowRules
+	// Do is what people of the roles may do; a role it names must be among Roles.
+	Do Doings
 	// Users are the accounts that sources ask as: a path names one whatever it
 	// is about.
 	Users map[string]string
@@ -86,6 +88,9 @@ func NewWith(o Options) (*Gate, error) {
 		if err := g.addRows(role, plans, o.Rows[role]); err != nil {
 			return nil, err
 		}
+		if err := g.addDoings(role, plans, o.Do[role]); err != nil {
+			return nil, err
+		}
 		g.roles[role] = plans
 	}
 	for role := range o.Rows {
@@ -93,7 +98,12 @@ func NewWith(o Options) (*Gate, error) {
 			return nil, fmt.Errorf("access: roles: %q has row rules and is no role", clip(role))
 		}
 	}
-	g.stated = Options{Specs: g.specs, Roles: maps.Clone(o.Roles), Rows: maps.Clone(o.Rows)}
+	for role := range o.Do {
+		if _, ok := o.Roles[role]; !ok {
+			return nil, fmt.Errorf("access: roles: %q may do something and is no role", clip(role))
+		}
+	}
+	g.stated = Options{Specs: g.specs, Roles: maps.Clone(o.Roles), Rows: maps.Clone(o.Rows), Do: maps.Clone(o.Do)}
 	g.policy = fingerprint(o)
 	return g, nil
 }

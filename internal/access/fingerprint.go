@@ -12,7 +12,7 @@ import (
 )
 
 // PolicyFingerprint names everything that decides what a caller may do and see: its
-// grant and source, the levels and row rules of its role in every source, the users
+// grant and source, the levels, row rules and actions of its role in every source, the users
 // that sources ask as, and what the specs say of fields. Two gates with equal
 // fingerprints of a caller decide alike for it. The fingerprint is "" for a caller
 // without a role of this gate.
@@ -24,6 +24,7 @@ func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 	of := g.stated
 	of.Roles = Roles{role: of.Roles[role]}
 	of.Rows = map[string]map[string]RowRules{role: of.Rows[role]}
+	of.Do = Doings{role: of.Do[role]}
 	grant := *c.Grant
 	text, err := json.Marshal(struct {
 		Name, Source, Role, By, Expires string
@@ -60,8 +61,9 @@ func fingerprint(o Options) string {
 	text, err := json.Marshal(struct {
 		Roles Roles
 		Rows  map[string]map[string]RowRules
+		Do    Doings
 		Specs map[string][]kind
-	}{o.Roles, o.Rows, specs})
+	}{o.Roles, o.Rows, o.Do, specs})
 	if err != nil {
 		panic("access: strings and maps of them always marshal: " + err.Error())
 	}

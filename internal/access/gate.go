@@ -44,6 +44,7 @@ type grants struct {
 	kinds   map[string]*plan
 	unnamed *plan
 	rows    map[string]*rowFilter // the row rules; nil: every record is found
+	does    map[string]bool       // what people may do, by the words of Doings
 }
 
 // Policy is the policy's version: it changes with the roles and with what the

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"understudy/internal/actions"
 	"understudy/internal/app/lookups"
 	"understudy/internal/audit"
 	"understudy/internal/config"
@@ -106,6 +107,7 @@ type frontends struct {
 	access     *accesslog.Log
 	profiles   *profile.Recorder
 	signatures hookKeys
+	actions    *actions.Runner
 	visitors
 	ending atomic.Bool
 	audit  *audit.Log // nil: nothing is listed
@@ -190,6 +192,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	if err := h.openJobs(); err != nil {
 		return h, err
 	}
+	operations{h}.open()
 	if b.Headless {
 		h.setPublicURLs()
 		err = h.openCommands(ctx)

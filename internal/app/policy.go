@@ -73,11 +73,10 @@ func (h gates) of(cfg *config.Settings) (*access.Gate, error) {
 	for _, src := range h.sources {
 		specs[src.Name], users[src.Name] = src.Spec, src.User
 	}
-	roles, rows := cfg.Policy()
-	gate, err := access.NewWith(access.Options{
-		Specs: specs, Roles: roles, Rows: rows, Users: users, Own: h.lookups.IsOwn, Newest: h.lookups.Newest, Last: h.lookups.Last, Now: time.Now,
-		Hasher: h.hashes,
-	})
+	o := cfg.Policy()
+	o.Specs, o.Users, o.Now, o.Hasher = specs, users, time.Now, h.hashes
+	o.Own, o.Newest, o.Last = h.lookups.IsOwn, h.lookups.Newest, h.lookups.Last
+	gate, err := access.NewWith(o)
 	if err != nil {
 		return nil, fmt.Errorf("roles: %w", err)
 	}

@@ -182,7 +182,7 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 		name, ft := prefix+f.Tag.Get("yaml"), f.Type
 		switch {
 		case name == "roles":
-			out["roles.NAME.SOURCE"], out["roles.NAME.SOURCE.rows"] = true, true
+			out["roles.NAME.SOURCE"], out["roles.NAME.SOURCE.rows"], out["roles.NAME.SOURCE.do"] = true, true, true
 		case name == "retention":
 			out["retention.SOURCE.KIND"] = true
 		case ft.Kind() == reflect.Map && ft.Elem().Kind() == reflect.Pointer:

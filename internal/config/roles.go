@@ -1,5 +1,5 @@
-// Roles: what a role may see and which records it may find, as the settings
-// write it.
+// Roles: what a role may see, which records it may find and what its people may do, as
+// the settings write it.
 
 package config
 
@@ -16,17 +16,23 @@ import (
 	"understudy/internal/access"
 )
 
-// rowsKey stands beside a role's subjects and says which records it may find.
-const rowsKey = "rows"
+// These stand beside a role's subjects: which records it may find, and what its people
+// may do.
+const (
+	rowsKey = "rows"
+	doKey   = "do"
+)
 
-// roleConfig is a role under one source: how much is shown, by subject, and the
-// row rules.
+// roleConfig is a role under one source: how much is shown, by subject, the row rules, and
+// the actions.
 type roleConfig struct {
 	levels map[string]string
 	rows   map[string]rowConfig
+	does   words
 }
 
-// UnmarshalYAML reads subjects and levels and, under rows, the row rules.
+// UnmarshalYAML reads subjects and levels, under rows the row rules, and under do a list
+// of actions.
 func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: want a block of subjects and levels", n.Line)
@@ -38,6 +44,9 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 				return err
 			}
 			return v.Decode(&r.rows)
+		}
+		if k.Value == doKey && v.Kind == yaml.SequenceNode {
+			return r.does.UnmarshalYAML(v)
 		}
 		if v.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: %s: want see, last4, country, hash or hide", v.Line, understudy.Clip(k.Value))
@@ -131,13 +140,19 @@ func (a *age) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// policy are the roles as the gate takes them.
-func (c *Settings) Policy() (access.Roles, map[string]map[string]access.RowRules) {
-	roles, rows := access.Roles{}, map[string]map[string]access.RowRules{}
+// Policy is Roles, Rows and Do of the gate's options, as the settings say.
+func (c *Settings) Policy() access.Options {
+	roles, rows, does := access.Roles{}, map[string]map[string]access.RowRules{}, access.Doings{}
 	for role, sources := range c.Roles {
 		roles[role] = map[string]map[string]string{}
 		for source, r := range sources {
 			roles[role][source] = r.levels
+			if len(r.does) > 0 {
+				if does[role] == nil {
+					does[role] = map[string][]string{}
+				}
+				does[role][source] = r.does
+			}
 			for subject, rule := range r.rows {
 				if rows[role] == nil {
 					rows[role] = map[string]access.RowRules{}
@@ -149,7 +164,7 @@ func (c *Settings) Policy() (access.Roles, map[string]map[string]access.RowRules
 			}
 		}
 	}
-	return roles, rows
+	return access.Options{Roles: roles, Rows: rows, Do: does}
 }
 
 func (r *rowConfig) rule() access.RowRule {

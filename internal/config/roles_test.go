@@ -26,7 +26,8 @@ func TestRowRulesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles, rows := c.Policy()
+	policy := c.Policy()
+	roles, rows := policy.Roles, policy.Rows
 	if want := (access.Roles{"support": {"twilio": {"*": "see"}}}); !reflect.DeepEqual(roles, want) {
 		t.Errorf("roles %v", roles)
 	}
@@ -68,10 +69,27 @@ func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 		"roles: {a: {twilio: see}}":          `line 1: want a block of subjects and levels`,
 		"roles: {a: {twilio: {calls: [x]}}}": `line 1: calls: want see, last4, country, hash or hide`,
 		"roles: {a: {twilio: {x: a, x: b}}}": `"x" is there twice`,
+		"roles: {a: {twilio: {do: [[x]]}}}":  `want a value or a list of values`,
 	} {
 		if _, err := Parse([]byte(text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)
 		}
+	}
+}
+
+// What people of a role may do stands beside what the role sees.
+func TestActionsAreRead(t *testing.T) {
+	c, err := Parse([]byte("sources: {twilio: {spec: twilio}}\n"+
+		"roles: {a: {twilio: {calls: see, do: [messages.send, note]}}, b: {twilio: {calls: see}}}\n"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := c.Policy()
+	if want := (access.Doings{"a": {"twilio": {"messages.send", "note"}}}); !reflect.DeepEqual(policy.Do, want) {
+		t.Errorf("do %v", policy.Do)
+	}
+	if want := (access.Roles{"a": {"twilio": {"calls": "see"}}, "b": {"twilio": {"calls": "see"}}}); !reflect.DeepEqual(policy.Roles, want) {
+		t.Errorf("roles %v", policy.Roles)
 	}
 }
 
@@ -102,7 +120,8 @@ func rowsGate(t testing.TB, c *Settings) *access.Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles, rows := c.Policy()
+	policy := c.Policy()
+	roles, rows := policy.Roles, policy.Rows
 	g, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": sp}, Roles: roles, Rows: rows})
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +150,8 @@ func FuzzRowRules(f *testing.F) {
 		if err != nil || c.Roles["r"]["twilio"].rows == nil {
 			return
 		}
-		roles, rows := c.Policy()
+		policy := c.Policy()
+		roles, rows := policy.Roles, policy.Rows
 		g, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": sp}, Roles: roles, Rows: rows})
 		if err != nil {
 			return

@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/claims"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/evict"
 	"understudy/internal/store/history"
@@ -71,12 +72,18 @@ type parts struct {
 	*jobs.Queue
 	*kv.Table
 	*series.Points
+	actions
 	*erase.Eraser
 	*history.Records
 	*seek.Seeker
 	*verify.Verifier
 	*pages.Reader
 	index.Builder
+}
+
+// actions are what people did and what they wrote on records.
+type actions struct {
+	*claims.Table
 }
 
 // writing is what the goroutine that has the writing connection uses.
@@ -105,6 +112,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.Seeker = seek.New(db.pool, catalog, db.opener, db.index, o.Specs, &db.epoch, o.Now)
 	db.Records = history.New(db.pool, catalog, db.opener)
 	db.Queue, db.Table, db.Points = jobs.NewQueue(db.pool), kv.New(db.pool), series.New(db.pool)
+	db.actions = actions{claims.New(db.pool)}
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
 	db.pages = pages.NewLoader(catalog, db.opener)
 	db.Reader = pages.NewReader(db.pool, db.pages, db.evictor.NoteRead)

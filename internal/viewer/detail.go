@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/actions"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
@@ -54,8 +55,9 @@ type recordFields struct {
 type recordLinks struct {
 	Related  []page.Link
 	Data     string
-	Above    *page.Link // the record it lies under, when its address names one
-	ListHref string     // the list it is in; "" when there is none to open
+	Acts     []page.Link // what the caller may do with it
+	Above    *page.Link  // the record it lies under, when its address names one
+	ListHref string      // the list it is in; "" when there is none to open
 }
 
 type detailGroup struct {
@@ -116,17 +118,17 @@ func serveRecord(q *page.Exchange) error {
 	for _, a := range lists {
 		all = append(all, p.listPart(a, marked))
 	}
-	parts := q.Parts("detail", all...)
+	parts, acts := q.Parts("detail", all...), actions.About(q, t, rows[0])
 	draw := func() any {
 		out = p.detailPage(t, rows[0], lists, s)
-		out.Parts = parts
+		out.Parts, out.Acts = parts, acts
 		return out
 	}
 	if len(q.Kind.Media) > 0 && q.V.Media != nil {
 		draw() // it shows contents, whose addresses are a session's and end
 	} else {
 		out.Parts = parts
-		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked)
+		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked, acts)
 		if out.Kept, err = q.Keep("detail", of, draw, "detail-top", "detail-rest"); err != nil {
 			return err
 		}

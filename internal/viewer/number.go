@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/query"
+	"understudy/internal/viewer/actions"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
@@ -32,6 +33,7 @@ type numberPage struct {
 	Shown  string // in groups
 	Own    bool   // it is known to be one of ours
 	Data   string
+	Acts   []page.Link // the actions that take the number
 	Parts  *page.Parts
 }
 
@@ -103,6 +105,7 @@ func serveNumber(q *page.Exchange) error {
 		return numberView{q, n}.numberData()
 	}
 	p.Own = numberView{q, n}.own()[number]
+	p.Acts = actions.With(q, number, p.Own)
 	return q.Render(http.StatusOK, "number", p.Shown, p)
 }
 

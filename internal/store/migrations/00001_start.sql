@@ -351,3 +351,13 @@ CREATE TABLE erasing (
   state   INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX erasing_state ON erasing (state, erasure);
+
+-- An action of a person that was begun: name is a hash of the person and of the key of the
+-- form. Its uniqueness makes an action happen once. at is in Unix seconds. result: how it
+-- ended, no text of a record; empty while that was not written.
+CREATE TABLE claim (
+  name   BLOB    NOT NULL PRIMARY KEY,
+  at     INTEGER NOT NULL,
+  result BLOB    NOT NULL DEFAULT x''
+) STRICT, WITHOUT ROWID;
+CREATE INDEX claim_at ON claim (at);

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/actions"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
@@ -47,6 +48,7 @@ type listTools struct {
 	Form    form
 	Columns columnForm
 	Exports []download
+	Makes   []page.Link // the actions that make a record
 	Moment  *momentForm // nil: the kind has no past
 }
 
@@ -148,7 +150,8 @@ func serveList(q *page.Exchange) error {
 	marked := own.Wait(q)
 	p := &listPage{AsOf: q.AgedAt(q.Answer), Came: l.provenance()}
 	if q.Kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
-		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked)
+		makes := actions.Made(q, q.Kind, nil)
+		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, makes)
 		p.Kept, err = q.Keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside",
 			"list-rows")
 		if err != nil {
@@ -185,8 +188,9 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 // listFrame is what a list's page has around its rows.
 func (q listing) listFrame() *listPage {
 	p := &listPage{
-		listHead:   listHead{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs()},
-		listTools:  listTools{filterForm{q.Exchange}.form(q.ask), q.columnForm(), q.exports(), q.momentForm()},
+		listHead: listHead{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs()},
+		listTools: listTools{filterForm{q.Exchange}.form(q.ask), q.columnForm(), q.exports(), actions.Made(q.Exchange, q.Kind, nil),
+			q.momentForm()},
 		listOrigin: listOrigin{Then: !q.AsOf.At.IsZero()},
 	}
 	of := q.ask.list.Under

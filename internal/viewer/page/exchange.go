@@ -123,9 +123,12 @@ func (q *Exchange) hurry() (end func()) {
 }
 
 // Audit lists what the caller does, before the answer goes out. Its error ends the exchange.
-func Audit(q *Exchange, e understudy.AuditEntry) error {
+func Audit(q *Exchange, e understudy.AuditEntry) error { return AuditLater(q, e)(q.Ctx) }
+
+// AuditLater is Audit for work that outlives the request: what it returns lists the entry.
+func AuditLater(q *Exchange, e understudy.AuditEntry) func(context.Context) error {
 	if q.V.Audit == nil {
-		return nil
+		return func(context.Context) error { return nil }
 	}
 	if e.Caller.Name == "" {
 		e.Caller = q.Caller
@@ -137,7 +140,7 @@ func Audit(q *Exchange, e understudy.AuditEntry) error {
 	if q.Kind != nil && e.Kind == "" {
 		e.Kind = q.Kind.Name
 	}
-	return q.V.Audit.Audit(q.Ctx, e)
+	return func(ctx context.Context) error { return q.V.Audit.Audit(ctx, e) }
 }
 
 // streams reports whether the answer may be sent in pieces: it is a page, and of a

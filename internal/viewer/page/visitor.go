@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/actions"
 	"understudy/internal/credentials"
 	"understudy/internal/export"
 	"understudy/internal/forecast"
@@ -71,7 +72,9 @@ type Options struct {
 	Media  Media  // contents of records; nil: none is played or shown
 	// Forecasts say when sampled numbers reach a level; nil: there are none.
 	Forecasts Forecasts
-	Seals     *Seals // of their addresses; nil: new ones, as with every New
+	// Actions does what people ask for; nil: nothing can be done.
+	Actions *actions.Runner
+	Seals   *Seals // of their addresses; nil: new ones, as with every New
 
 	Programs *Programs // credentials of programs; nil: no page of them
 	Holders  []Holder  // who has which role, but for credentials that are made

@@ -1,0 +1,108 @@
+package access
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"understudy"
+	"understudy/spec"
+)
+
+// doGate is a gate with roles that may do something.
+func doGate(t *testing.T, does Doings) (*Gate, error) {
+	t.Helper()
+	sp := twilio(t)
+	return NewWith(Options{Specs: map[string]*spec.Spec{"twilio": sp}, Roles: Roles{
+		"support": {"twilio": {"*": "see", "calls": "hide"}}, "reader": {"twilio": {"*": "see"}},
+	}, Do: does})
+}
+
+func TestWhatRolesMayDo(t *testing.T) {
+	g, err := doGate(t, Doings{"support": {"twilio": {"messages.send", "calls.cancel", "note"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp := g.specs["twilio"]
+	list := target(t, sp, "twilio", "/2010-04-01/Accounts/AC1/Messages.json", "")
+	one := target(t, sp, "twilio", "/2010-04-01/Accounts/AC1/Messages/SM1.json", "")
+	call := target(t, sp, "twilio", "/2010-04-01/Accounts/AC1/Calls/CA1.json", "")
+	person := func(role string) understudy.Caller {
+		return understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: role}}
+	}
+	program := understudy.Caller{Name: "p", Source: "twilio", Grant: &understudy.Grant{Role: understudy.RoleAll, Allow: []understudy.Allow{
+		{Method: "POST", Path: "/2010-04-01/Accounts/*/Messages.json"}}}}
+	for _, c := range []struct {
+		who    understudy.Caller
+		target *spec.Target
+		action string
+		may    bool
+	}{
+		{person("support"), list, "send", true},
+		{person("support"), one, "redact", false},  // its do does not name it
+		{person("support"), call, "cancel", false}, // named, and the kind is hidden
+		{person("reader"), list, "send", false},
+		{person(understudy.RoleAll), list, "send", true},
+		{person(understudy.RoleAll), one, "delete", true},
+		{person(""), list, "send", false},
+		{program, list, "send", true},
+		{program, one, "delete", false}, // whatever its role sees
+	} {
+		a := c.target.Kind.Action(c.action)
+		err := g.Act(c.who, c.target, a)
+		if (err == nil) != c.may || err != nil && !errors.Is(err, understudy.ErrForbidden) {
+			t.Errorf("%s as %q, %s: %v", c.who.Name, c.who.Role(), c.action, err)
+		}
+	}
+	for word, may := range map[string]bool{DoNote: true, DoSync: false, DoPurge: false, DoErase: false} {
+		if err := g.Do(person("support"), "twilio", word); (err == nil) != may {
+			t.Errorf("support, %s: %v", word, err)
+		}
+		if err := g.Do(person(understudy.RoleAll), "twilio", word); err != nil {
+			t.Errorf("all, %s: %v", word, err)
+		}
+		if err := g.Do(program, "twilio", word); err == nil {
+			t.Errorf("a credential may %s", word)
+		}
+	}
+	if !Annotates(g, person("support"), "twilio") || Annotates(g, person("reader"), "twilio") {
+		t.Error("who reads notes")
+	}
+}
+
+func TestUnknownActionsAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		does Doings
+		want string
+	}{
+		{Doings{"support": {"twilio": {"messages.sendd"}}}, `there is no action "messages.sendd"; did you mean "messages.send"?`},
+		{Doings{"support": {"twilio": {"notes"}}}, `"notes"; did you mean "note"?`},
+		{Doings{"support": {"other": {"note"}}}, "it may do something and may see nothing"},
+		{Doings{"nobody": {"twilio": {"note"}}}, `"nobody" may do something and is no role`},
+	} {
+		if _, err := doGate(t, c.does); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.does, err, c.want)
+		}
+	}
+}
+
+// A role that may do something else is another policy.
+func TestActionsArePartOfThePolicy(t *testing.T) {
+	a, err := doGate(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := doGate(t, Doings{"support": {"twilio": {"note"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := func(role string) understudy.Caller {
+		return understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: role}}
+	}
+	if a.Policy() == b.Policy() || a.PolicyFingerprint(who("support")) == b.PolicyFingerprint(who("support")) {
+		t.Error("the policy is the same")
+	}
+	if a.PolicyFingerprint(who("reader")) != b.PolicyFingerprint(who("reader")) {
+		t.Error("it is another for a role that may do the same")
+	}
+}

@@ -1,0 +1,169 @@
+package actions_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/actions"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// open makes a runner over a store of its own.
+func open(t *testing.T, path string) (*actions.Runner, func()) {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := actions.New(actions.Options{Store: db})
+	return r, func() {
+		if err := errors.Join(r.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func done(id string, begun *int) func(context.Context) actions.Result {
+	return func(context.Context) actions.Result {
+		*begun++
+		return actions.Result{State: actions.Done, ID: id}
+	}
+}
+
+func TestOnce(t *testing.T) {
+	path := storetest.File(t)
+	r, end := open(t, path)
+	begun := 0
+	for range 3 {
+		got, err := r.Once(t.Context(), "anna", "send 1", done("SM1", &begun))
+		if err != nil || got.ID != "SM1" || got.State != actions.Done {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if _, err := r.Once(t.Context(), "bert", "send 1", done("SM2", &begun)); err != nil || begun != 2 {
+		t.Errorf("another person's: %v, begun %d times", err, begun)
+	}
+	end()
+	r, end = open(t, path)
+	defer end()
+	if got, err := r.Once(t.Context(), "anna", "send 1", done("SM3", &begun)); err != nil || got.ID != "SM1" || begun != 2 {
+		t.Errorf("after a restart: %+v, %v, begun %d times", got, err, begun)
+	}
+}
+
+// Who asks while it is being done waits for it, and goes without it: the work goes on.
+func TestTheWorkOutlivesWhoAsked(t *testing.T) {
+	path := storetest.File(t)
+	synctest.Test(t, func(t *testing.T) {
+		r, end := open(t, path)
+		defer end()
+		begun := 0
+		slow := func(ctx context.Context) actions.Result {
+			begun++
+			time.Sleep(20 * time.Second)
+			if ctx.Err() != nil {
+				return actions.Result{State: actions.Unknown}
+			}
+			return actions.Result{State: actions.Done, ID: "SM1"}
+		}
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		if _, err := r.Once(ctx, "anna", "send", slow); !errors.Is(err, actions.ErrUnderWay) {
+			t.Errorf("who left: %v", err)
+		}
+		if got, err := r.Once(t.Context(), "anna", "send", slow); err != nil || got.ID != "SM1" || begun != 1 {
+			t.Errorf("who asks again: %+v, %v, begun %d times", got, err, begun)
+		}
+	})
+}
+
+// What takes too long, panics, or is ended by the server's end has an unknown outcome, and
+// is not done again.
+func TestUnknownOutcomes(t *testing.T) {
+	waits := func(ctx context.Context) actions.Result { <-ctx.Done(); return actions.Result{State: actions.Unknown} }
+	for name, work := range map[string]func(context.Context) actions.Result{
+		"waits": waits, "panics": func(context.Context) actions.Result { panic("no") },
+	} {
+		path := storetest.File(t)
+		synctest.Test(t, func(t *testing.T) {
+			r, end := open(t, path)
+			defer end()
+			begun := 0
+			for range 2 {
+				got, err := r.Once(t.Context(), "anna", "send", work)
+				if err != nil || got.State != actions.Unknown {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+				work = done("SM1", &begun)
+			}
+			if begun > 0 {
+				t.Errorf("%s: it was done again", name)
+			}
+		})
+	}
+	path := storetest.File(t)
+	synctest.Test(t, func(t *testing.T) {
+		r, end := open(t, path)
+		ended := make(chan error, 1)
+		go func() { _, err := r.Once(t.Context(), "anna", "send", waits); ended <- err }()
+		synctest.Wait()
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Once(t.Context(), "anna", "other", waits); !errors.Is(err, understudy.ErrClosed) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+// A claim without a result is being done by another process, for as long as that may take.
+func TestAClaimWithoutAResult(t *testing.T) {
+	path := storetest.File(t)
+	synctest.Test(t, func(t *testing.T) {
+		r, end := open(t, path)
+		defer end()
+		if _, _, _, err := r.Store.ClaimAction(t.Context(), "anna\x00send", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		begun := 0
+		if _, err := r.Once(t.Context(), "anna", "send", done("", &begun)); !errors.Is(err, actions.ErrUnderWay) {
+			t.Errorf("at once: %v", err)
+		}
+		time.Sleep(time.Minute + time.Second)
+		if got, err := r.Once(t.Context(), "anna", "send", done("", &begun)); err != nil || got.State != actions.Unknown || begun > 0 {
+			t.Errorf("later: %+v, %v, begun %d times", got, err, begun)
+		}
+	})
+}
+
+func TestTooManyAtOnce(t *testing.T) {
+	path := storetest.File(t)
+	synctest.Test(t, func(t *testing.T) {
+		r, end := open(t, path)
+		defer end()
+		release := make(chan struct{})
+		for i := range 16 {
+			go func() {
+				_, _ = r.Once(context.Background(), "anna", string(rune('a'+i)), func(context.Context) actions.Result {
+					<-release
+					return actions.Result{State: actions.Done}
+				})
+			}()
+		}
+		synctest.Wait()
+		begun := 0
+		if _, err := r.Once(t.Context(), "anna", "one more", done("", &begun)); !errors.Is(err, actions.ErrBusy) {
+			t.Errorf("one more: %v", err)
+		}
+		if _, err := r.Once(t.Context(), "bert", "another", done("", &begun)); err != nil || begun != 1 {
+			t.Errorf("another person: %v", err)
+		}
+		close(release)
+	})
+}

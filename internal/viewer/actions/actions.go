@@ -1,0 +1,212 @@
+// Actions: what people do with records, from a page that asks first.
+//
+//	GET  -> the page says what will be done, with a key made for it
+//	POST -> it is done, once for a key (package internal/actions)
+//	303  -> the record, or its list, which says what was done
+
+// Package actions shows the pages on which people do something: send, redact, delete, sync,
+// purge, erase; and what they note on records.
+package actions
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+	"understudy/spec"
+)
+
+// doPath begins the addresses of what is done.
+const doPath = page.ControlPrefix + "do/"
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 64 << 10
+
+// Routes are the pages.
+func Routes() []page.Route {
+	var all []page.Route
+	for _, path := range []string{"{source}/{kind}/{action}", "{source}/{kind}/{action}/{id}"} {
+		all = append(all, page.Route{Pattern: "GET " + doPath + path, Handler: show},
+			page.Route{Pattern: "POST " + doPath + path, Handler: submit})
+	}
+	return all
+}
+
+// task is one thing that a person is about to do.
+type task struct {
+	*page.Exchange
+	words
+	fields []*spec.ActionField
+	values map[string]string // what was filled in, by upstream's parameters
+	at     string            // its own address
+	back   string            // where the way out leads: the record, its list
+	doer
+}
+
+// words are what a task is called.
+type words struct {
+	name    string // names it among those of a source: what a claim is for
+	title   string
+	warning string
+	done    string // what is said when it is done
+	removes bool   // what it does cannot be taken back
+}
+
+// doer is what a task does.
+type doer interface {
+	// Facts are what the page shows of what it is about. Its error is that of a page.
+	Facts(t *task) ([]page.Cell, error)
+	// Prepare reads what the request says and gives the work. The work outlives the request
+	// and touches nothing of it.
+	Prepare(t *task) work
+	// Next is where a person is led when it is done; id is that of the record that was made.
+	Next(t *task, id string) string
+}
+
+// errNothing answers where nothing can be done.
+var errNothing = page.NotFound("Nothing can be done here", "This server only shows records.", "/")
+
+// find is the task an address names, if the caller may do it.
+func find(q *page.Exchange) (*task, error) {
+	if q.V.Actions == nil {
+		return nil, errNothing
+	}
+	word, id := q.R.PathValue("action"), q.R.PathValue("id")
+	if a := q.Kind.Action(word); a != nil && (a.Makes() == nil) == (id != "") {
+		return findAction(q, a, id)
+	}
+	return nil, page.UnknownWord("action", word, known(q.Kind, id != ""), nil)
+}
+
+// known are the words of the actions of a kind, with a record or without.
+func known(k *plan.Kind, record bool) (all []string) {
+	for _, a := range k.Actions {
+		if (a.Makes() == nil) == record {
+			all = append(all, a.Name)
+		}
+	}
+	return all
+}
+
+// listOf is the planned list in which an action makes a record.
+func listOf(k *plan.Kind, a *spec.Action) *plan.List {
+	return k.PlannedLists[slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.List == a.Makes() })]
+}
+
+// Made are links to the actions that make a record of a kind and that the caller may do;
+// filled are values of their fields.
+func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string) (all []page.Link) {
+	if q.V.Actions == nil || !q.AsOf.At.IsZero() {
+		return nil
+	}
+	for _, a := range k.Actions {
+		if a.Makes() == nil || q.Gate.Act(q.Caller, listOf(k, a).Sample, a) != nil {
+			continue
+		}
+		var query understudy.Query
+		for _, f := range a.Fields {
+			if filled != nil && filled(f) != "" {
+				query = append(query, understudy.Param{Name: f.Name, Value: filled(f)})
+			}
+		}
+		all = append(all, page.Link{Href: address(k, a.Name, "") + plan.WithQuery(query), Text: a.Title})
+	}
+	return all
+}
+
+// With are links to the actions of a source that make a record with a number: from it, if
+// it is our own, else to it.
+func With(q *page.Exchange, number string, own bool) (all []page.Link) {
+	for _, k := range q.Source.Kinds {
+		filled := false
+		links := Made(q, k, func(f *spec.ActionField) string {
+			if k.Field(f.Field).Class != spec.ClassPhone || f.Own != own {
+				return ""
+			}
+			filled = true
+			return number
+		})
+		if filled {
+			all = append(all, links...)
+		}
+	}
+	return all
+}
+
+// About are links to what the caller may do with a record.
+func About(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Link) {
+	if q.V.Actions == nil || !q.AsOf.At.IsZero() {
+		return nil
+	}
+	vars := plan.WithQuery(q.Source.Given(t, t.Instance.ID))
+	for _, a := range q.Kind.Actions {
+		if a.Makes() == nil && q.Gate.Act(q.Caller, t, a) == nil && caseOf(a, row) != nil {
+			all = append(all, page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title})
+		}
+	}
+	return all
+}
+
+// address is the page of an action; id "": it makes a record.
+func address(k *plan.Kind, word, id string) string {
+	path := doPath + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Name) + "/" + url.PathEscape(word)
+	if id != "" {
+		path += "/" + url.PathEscape(id)
+	}
+	return path
+}
+
+// caseOf is the case of an action that holds for a record; nil: none does. What the caller
+// does not see of the record counts as fulfilled.
+func caseOf(a *spec.Action, row access.Row) *spec.ActionCase {
+	if len(a.Cases) == 0 {
+		return &spec.ActionCase{}
+	}
+	i := slices.IndexFunc(a.Cases, func(c spec.ActionCase) bool {
+		for _, name := range c.When.Set {
+			if s := row.Field(name).State; s == access.Null || s == access.Absent {
+				return false
+			}
+		}
+		v := row.Field(c.When.Field)
+		switch {
+		case c.When.Field == "" || v.State == access.Hidden || v.State == access.Masked:
+			return true
+		case len(c.When.In) == 0:
+			return v.State == access.Seen && v.Text != ""
+		}
+		return v.State == access.Seen && slices.Contains(c.When.In, v.Text)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &a.Cases[i]
+}
+
+// show asks whether something is to be done.
+func show(q *page.Exchange) error {
+	t, err := find(q)
+	if err != nil {
+		return err
+	}
+	for _, f := range t.fields {
+		t.values[f.Name] = q.R.URL.Query().Get(f.Name)
+	}
+	facts, err := t.Facts(t)
+	if err != nil {
+		return err
+	}
+	return t.render(http.StatusOK, askPage{Facts: facts, Key: rand.Text()})
+}
+
+// validKey reports whether a text has the form of our keys.
+func validKey(key string) bool {
+	isOther := func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }
+	return len(key) == len(rand.Text()) && !strings.ContainsFunc(key, isOther)
+}

@@ -1,0 +1,222 @@
+// Submit: a form comes; its action is done once, and a page says how that ended.
+
+package actions
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"understudy"
+	"understudy/internal/actions"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+	"understudy/spec"
+)
+
+// maxValue bounds one value that is filled in, in bytes.
+const maxValue = 16 << 10
+
+// What a form's buttons ask for, in its field step.
+const (
+	stepReview = "review"
+	stepDo     = "do"
+)
+
+// askPage is what action.html shows: what will be done, or what was filled in.
+type askPage struct {
+	places
+	Title, Warning string
+	Key            string
+	Facts          []page.Cell
+	Inputs         []input
+	Review         bool // what was filled in is shown, not asked for
+	Refusal        *refusal
+	Waiting        bool // it is being done
+	Destructive    bool
+	Step           bool // the review comes next
+}
+
+// places are where a page of an action leads.
+type places struct{ Kind, KindHref, Path, Back string }
+
+// input is a value that a person fills in, or has.
+type input struct {
+	ID, Name, Label, Value string
+	Type                   string // tel, text, area, select
+	Options                []string
+	Required               bool
+	Wrong                  string
+	Shown                  page.Cell // the value as the review shows it
+}
+
+// refusal is what upstream answered.
+type refusal struct {
+	Title, Words string
+	Reason       *plan.Reason
+}
+
+// render shows the page of a task.
+func (t *task) render(status int, p askPage) error {
+	p.places = places{plan.UpperFirst(t.Kind.Title), listHref(t.Exchange), t.at, t.back}
+	p.Title, p.Warning, p.Destructive = t.title, t.warning, t.removes
+	if p.Inputs == nil {
+		p.Inputs = t.inputs(nil)
+	}
+	p.Step = len(t.fields) > 0 && !p.Review
+	if p.Waiting {
+		t.W.Header().Set("Retry-After", "5")
+	}
+	return t.Render(status, "action", t.title, p)
+}
+
+// inputs are the fields of a task with what was filled in; wrong says what is wrong of each.
+func (t *task) inputs(wrong map[string]string) (all []input) {
+	var own []string
+	for _, f := range t.fields {
+		field, column := t.Kind.Field(f.Field), t.Kind.ByField[f.Field]
+		in := input{ID: "f-" + f.Name, Name: f.Name, Label: column.Heading, Value: t.values[f.Name], Type: "text", Required: !f.Optional,
+			Wrong: wrong[f.Name]}
+		switch {
+		case field.SMS || field.Class == spec.ClassBody:
+			in.Type = "area"
+		case f.Own:
+			if own == nil {
+				own = ownNumbers(t.Exchange)
+			}
+			in.Type, in.Options = "tel", own
+			if len(own) > 0 && (in.Value == "" || slices.Contains(own, in.Value)) {
+				in.Type = "select"
+			}
+		case field.Class == spec.ClassPhone:
+			in.Type = "tel"
+		}
+		in.Shown = page.Cell{Label: in.Label, Text: in.Value, Prose: in.Type == "area"}
+		if field.Class == spec.ClassPhone {
+			in.Shown.Text = plan.GroupPhone(in.Value)
+		}
+		if field.SMS {
+			page.DrawSegments(&in.Shown)
+		}
+		all = append(all, in)
+	}
+	return all
+}
+
+// submit does what a form asks for, or asks once more.
+func submit(q *page.Exchange) error {
+	t, err := find(q)
+	if err != nil {
+		return err
+	}
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	if err := q.R.ParseForm(); err != nil {
+		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
+	}
+	key := q.R.PostForm.Get("key")
+	if !validKey(key) {
+		return &page.Problem{Title: "This form is not one of ours", Hint: "Begin again on the page of the action.", Href: t.at,
+			Link: "Begin again", Kind: understudy.ErrInvalid}
+	}
+	wrong := t.fill()
+	switch {
+	case len(wrong) > 0:
+		return t.render(http.StatusUnprocessableEntity, askPage{Key: key, Inputs: t.inputs(wrong)})
+	case len(t.fields) > 0 && q.R.PostForm.Get("step") != stepDo:
+		return t.render(http.StatusOK, askPage{Key: key, Review: q.R.PostForm.Get("step") == stepReview})
+	}
+	result, err := q.V.Actions.Once(q.Ctx, q.Caller.Name, t.claim(key), t.Prepare(t))
+	return t.answer(result, err, key)
+}
+
+// claim names what is done once: with other values it is something else.
+func (t *task) claim(key string) string {
+	name := t.Source.Name + "\x00" + t.name + "\x00" + key
+	for _, f := range t.fields {
+		name += "\x00" + t.values[f.Name]
+	}
+	return name
+}
+
+// fill reads what was filled in, and says what is wrong with it.
+func (t *task) fill() (wrong map[string]string) {
+	wrong = map[string]string{}
+	for _, f := range t.fields {
+		v := strings.ReplaceAll(t.R.PostForm.Get(f.Name), "\r\n", "\n") // HTML sends lines so
+		if !t.isText(f) {
+			v = strings.TrimSpace(v)
+		}
+		t.values[f.Name] = v
+		switch {
+		case v == "" && !f.Optional:
+			wrong[f.Name] = "This is needed."
+		case len(v) > maxValue:
+			wrong[f.Name] = fmt.Sprintf("This is longer than %d KiB.", maxValue>>10)
+		case !utf8.ValidString(v) || strings.ContainsRune(v, 0):
+			wrong[f.Name] = "This is no text in UTF-8."
+		case t.Kind.Field(f.Field).Class == spec.ClassPhone && strings.HasPrefix(v, "+"):
+			if p := understudy.ReadPhone(v); p.Digits != "" {
+				t.values[f.Name] = "+" + p.Digits // as people write it: +1 (415) 555-0100
+			}
+		}
+	}
+	return wrong
+}
+
+func (t *task) isText(f *spec.ActionField) bool { return t.Kind.Field(f.Field).Class == spec.ClassBody }
+
+// answer leads on when it is done, else says how it ended.
+func (t *task) answer(r actions.Result, err error, key string) error {
+	title := t.Source.Spec.Title
+	switch {
+	case errors.Is(err, actions.ErrUnderWay):
+		return t.render(http.StatusAccepted, askPage{Key: key, Review: true, Waiting: true})
+	case errors.Is(err, actions.ErrBusy):
+		return &page.Problem{Title: "Nothing was done", Hint: "Too many actions are under way. Try again in a moment.",
+			Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable}
+	case err != nil:
+		t.V.Logger.ErrorContext(t.Ctx, "viewer: action", "source", t.Source.Name, "error", err)
+		return &page.Problem{Title: "Nothing was done", Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable,
+			Hint: "What is done is written down first, and that did not work. The log of the server says why."}
+	case r.State == actions.Done:
+		t.GoBack(t.Next(t, r.ID), t.done)
+		return nil
+	case r.State == actions.Unknown:
+		p := &page.Problem{Title: "The outcome is unknown", Href: t.back, Link: "Look what became of it",
+			Kind: understudy.ErrUnknownOutcome,
+			Hint: "It was sent, and " + title + " has not said whether it was done. Loading this page again does not send it again. " +
+				"Look first; then do it again, or not."}
+		if r.Code != "" {
+			p.Reason = t.Source.Reason(r.Code)
+		}
+		return p
+	case r.State == actions.NotSent:
+		p := &page.Problem{Title: "Nothing was done", Hint: r.Why, Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable}
+		if r.Status == http.StatusNotFound {
+			p.Href, p.Link, p.Kind = listHref(t.Exchange), "See all "+t.Kind.Title, understudy.ErrNotFound
+		}
+		return p
+	}
+	return t.refused(r)
+}
+
+// refused shows upstream's refusal: over the form, where one was filled in.
+func (t *task) refused(r actions.Result) error {
+	f := refusal{Title: fmt.Sprintf("%s refused this (%d)", t.Source.Spec.Title, r.Status), Words: r.Words}
+	if r.Code != "" {
+		f.Reason = t.Source.Reason(r.Code)
+	}
+	if len(t.fields) > 0 {
+		return t.render(http.StatusUnprocessableEntity, askPage{Key: rand.Text(), Refusal: &f})
+	}
+	hint := f.Words
+	if hint == "" {
+		hint = "Nothing was done."
+	}
+	return &page.Problem{Title: f.Title, Hint: hint, Reason: f.Reason, Href: t.back, Link: "Back to the " + t.Kind.One,
+		Kind: understudy.ErrInvalid}
+}

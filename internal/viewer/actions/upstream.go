@@ -1,0 +1,263 @@
+// Upstream: actions of the spec, each one request that the mirror passes on.
+
+package actions
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/actions"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+	"understudy/request"
+	"understudy/spec"
+)
+
+// work is what a task does, once.
+type work = func(context.Context) actions.Result
+
+// upstream is an action of the spec as a doer.
+type upstream struct {
+	action *spec.Action
+	target *spec.Target
+}
+
+// findAction is an action of the spec as a task; id "": it makes a record.
+func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
+	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	u := upstream{action: a}
+	if id == "" {
+		u.target, err = listTarget(q, a, params)
+	} else {
+		u.target, err = recordTarget(q, id, params)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := q.Gate.Act(q.Caller, u.target, a); err != nil {
+		return nil, err
+	}
+	t := &task{Exchange: q, fields: a.Fields, values: map[string]string{}, doer: u, words: words{name: q.Kind.Name + "." + a.Name + " " +
+		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, removes: a.Method == http.MethodDelete}}
+	var own []string
+	t.back = listHref(q)
+	if id != "" {
+		own, t.back = u.target.Instance.ID, q.Source.Place(u.target)
+	}
+	t.at = address(q.Kind, a.Name, id) + plan.WithQuery(q.Source.Given(u.target, own))
+	return t, nil
+}
+
+// listTarget is the list in which an action makes a record.
+func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spec.Target, error) {
+	path, ok := a.Makes().Template().FillEscaped(func(name string) (string, bool) {
+		if given, ok := params.Get(name); ok {
+			return given, true
+		}
+		return q.Source.PathVar(name)
+	})
+	if !ok {
+		vars := a.Makes().Template().Vars()
+		return nil, page.BadRequest("This address lacks a path variable", "Pick the action on a page that has it.", vars)
+	}
+	return q.Source.Spec.Target(q.Source.Name, path, "")
+}
+
+// recordTarget is the record that an address names.
+func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.Target, error) {
+	none := page.NotFound("No "+q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
+	if len(q.Kind.Instances) == 0 || !q.Kind.Opens(id, params) {
+		return nil, none
+	}
+	path, _ := q.Kind.PathTo(strings.Split(id, spec.IDSeparator), params)
+	return q.Source.Spec.Target(q.Source.Name, path, "")
+}
+
+// recordOf reads the record of a target as the caller may find and see it.
+func recordOf(ctx context.Context, q *page.Exchange, t *spec.Target) (row access.Row, err error) {
+	r := q.Read(ctx, t)
+	switch rows := r.Rows(); {
+	case errors.Is(r.Err, understudy.ErrNotFound), r.Err == nil && gone(r.Answer.Page.Status), r.Err == nil && len(rows) != 1:
+		return row, page.NoSuch(q)
+	case r.Err != nil:
+		return row, r.Err
+	default:
+		return rows[0], nil
+	}
+}
+
+func gone(status int) bool { return status == http.StatusNotFound || status == http.StatusGone }
+
+// Facts implements doer: what the list of the kind shows of the record.
+func (u upstream) Facts(t *task) ([]page.Cell, error) {
+	if u.action.Makes() != nil {
+		return nil, nil
+	}
+	row, err := recordOf(t.Ctx, t.Exchange, u.target)
+	if err != nil {
+		return nil, err
+	}
+	if caseOf(u.action, row) == nil {
+		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.Kind.One) + " in this state.",
+			Href: t.back, Link: "Back to the " + t.Kind.One, Kind: understudy.ErrInvalid}
+	}
+	return factsOf(t.Exchange, u.target, row)
+}
+
+// factsOf are the columns of a record's list, once it is listed who reads them.
+func factsOf(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cell, err error) {
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionRecord, IDs: []string{t.ID}, Rows: 1}); err != nil {
+		return nil, err
+	}
+	s := q.CellContext(q.Kind, q.Source.Given(t, t.Instance.ID), nil)
+	for _, c := range q.ColumnsOf(q.Kind) {
+		if row.Field(c.Name).State != access.Absent {
+			all = append(all, s.Cell(c, row, true))
+		}
+	}
+	return all, nil
+}
+
+// Prepare implements doer.
+func (u upstream) Prepare(t *task) work {
+	q := t.Exchange
+	e := understudy.AuditEntry{Action: understudy.ActionSend, What: q.Kind.Name + "." + u.action.Name}
+	if u.action.Method == http.MethodDelete {
+		e.Action = understudy.ActionDelete
+	}
+	if u.target.ID != "" {
+		e.IDs = []string{u.target.ID}
+	}
+	for _, f := range t.fields {
+		if field := q.Kind.Field(f.Field); field.Class == spec.ClassPhone {
+			e.Values = append(e.Values, t.values[f.Name])
+		}
+	}
+	list := page.AuditLater(q, e)
+	return func(ctx context.Context) actions.Result {
+		c := &spec.ActionCase{}
+		if u.action.Makes() == nil {
+			row, err := recordOf(ctx, q, u.target)
+			if err != nil {
+				return notSent(q, err)
+			}
+			if c = caseOf(u.action, row); c == nil {
+				return actions.Result{State: actions.NotSent, Why: "It is not for " + plan.Article(q.Kind.One) + " in this state."}
+			}
+		} else if len(u.action.Cases) > 0 {
+			c = &u.action.Cases[0]
+		}
+		if err := list(ctx); err != nil {
+			return notSent(q, err)
+		}
+		body, contentType := u.action.Form(t.values, c.Set)
+		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType}
+		answer, err := q.V.Actions.Mirror.Write(ctx, w)
+		return resultOf(q, answer, err)
+	}
+}
+
+// resultOf is how a write ended.
+func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Result {
+	switch {
+	case errors.Is(err, understudy.ErrUnknownOutcome):
+		return actions.Result{State: actions.Unknown}
+	case err != nil:
+		return notSent(q, err)
+	}
+	p := answer.Page
+	if p.Status < http.StatusMultipleChoices {
+		id := p.ID
+		if id == "" && len(p.Rows) > 0 {
+			id = p.Rows[0].ID
+		}
+		return actions.Result{State: actions.Done, ID: id}
+	}
+	out := actions.Result{State: actions.Refused, Status: p.Status}
+	if p.Status >= http.StatusInternalServerError {
+		out.State = actions.Unknown
+	}
+	said := *p
+	said.Key.Source = q.Source.Name // the answer to a write has no key
+	var refused *page.Problem
+	if errors.As(page.RefusedWrite(q, &said), &refused) {
+		out.Words = refused.Hint
+		if refused.Reason != nil {
+			out.Code = refused.Reason.Code
+		}
+	}
+	return out
+}
+
+// notSent is the result of work that an error ended before anything was sent.
+func notSent(q *page.Exchange, err error) actions.Result {
+	out := actions.Result{State: actions.NotSent}
+	var up *understudy.UpstreamError
+	switch {
+	case errors.As(err, &up):
+		out.Why = q.Source.Spec.Title + " is not answering (" + up.Short() + ")."
+	case errors.Is(err, understudy.ErrNotFound):
+		out.Why, out.Status = "There is no such "+q.Kind.One+".", http.StatusNotFound
+	case errors.Is(err, understudy.ErrNotAudited):
+		out.Why = "The audit log cannot be written, so nothing may be done."
+	case errors.Is(err, understudy.ErrInvalid):
+		out.Why = page.Sentence(err)
+	default:
+		q.V.Logger.Error("viewer: action", "source", q.Source.Name, "error", err)
+		out.Why = "The log of the server says why."
+	}
+	return out
+}
+
+// Next implements doer: the record, when the caller may find it, else its list.
+func (u upstream) Next(t *task, id string) string {
+	q := t.Exchange
+	switch {
+	case u.action.Method == http.MethodDelete:
+		return listHref(q)
+	case u.action.Makes() == nil:
+		return t.back
+	case id == "" || !q.Gate.Named(q.Caller, q.Source.Name, q.Kind.Kind) || q.Gate.Ruled(q.Caller, q.Source.Name) &&
+		!q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Name, id):
+		return listHref(q)
+	}
+	own := plan.OwnVars(q.Source.Given(u.target, nil))
+	if !q.Kind.Opens(id, own) {
+		return listHref(q)
+	}
+	return q.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(own)
+}
+
+// listHref is the list of a kind, the start page when it has none to open.
+func listHref(q *page.Exchange) string {
+	if q.Kind.Browsable() {
+		return q.Kind.Href
+	}
+	return "/"
+}
+
+// ownNumbers are our own numbers as far as the caller sees them, sorted. It waits for them.
+func ownNumbers(q *page.Exchange) []string {
+	var kinds []*plan.Kind
+	var lists []*spec.Target
+	for _, k := range q.Source.OwnKinds {
+		if q.OwnVisible(k) && q.Counts(k) {
+			kinds, lists = append(kinds, k), append(lists, k.PlannedLists[0].Newest)
+		}
+	}
+	own := map[string]bool{}
+	for i, r := range q.ReadAll(lists) {
+		q.AddOwn(own, kinds[i], r)
+	}
+	return slices.Sorted(maps.Keys(own))
+}

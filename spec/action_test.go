@@ -1,0 +1,73 @@
+package spec_test
+
+import (
+	"strings"
+	"testing"
+
+	"understudy/spec"
+)
+
+// kindWith is a spec of one kind with some actions.
+func kindWith(actions ...*spec.Action) *spec.Spec {
+	return &spec.Spec{Name: "x", Hosts: []spec.Host{{URL: "https://x.example"}}, Auth: spec.Auth{Style: "none"}, Kinds: []*spec.Kind{{
+		Name: "things", ID: []string{"id"}, Lists: []*spec.List{{Path: "/things"}},
+		Instances: []*spec.Instance{{Path: "/things/{id}", ID: []string{"id"}}},
+		Fields:    []*spec.Field{{Name: "id"}, {Name: "to", Class: spec.ClassPhone}, {Name: "state"}}, Actions: actions,
+	}}}
+}
+
+func TestWrongActionsAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		action spec.Action
+		want   string
+	}{
+		{spec.Action{}, `name "": want lower-case letters`},
+		{spec.Action{Name: "Send"}, "want lower-case letters"},
+		{spec.Action{Name: "get", Method: "GET"}, `method "GET": want POST`},
+		{spec.Action{Name: "make", Encoding: "xml"}, `encoding "xml": want form or json`},
+		{spec.Action{Name: "make", Path: "/others"}, "path /others is none of the kind's lists"},
+		{spec.Action{Name: "make", Path: "/things", Method: "DELETE"}, "a record is made by POST or PUT"},
+		{spec.Action{Name: "make", Path: "/things", Cases: []spec.ActionCase{{When: spec.State{Field: "state"}}}}, "there is no record yet"},
+		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "where"}}}, `"where" is not among the kind's fields`},
+		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "state", Own: true}}}, "own: state is not of class phone"},
+		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "to"}, {Name: "To", Field: "to"}}}, "there twice"},
+		{spec.Action{Name: "stop", Cases: []spec.ActionCase{{When: spec.State{Field: "status"}}}}, `cases: "status" is not among`},
+		{spec.Action{Name: "delete", Method: "DELETE", Cases: []spec.ActionCase{{Set: map[string]string{"a": "b"}}}}, "DELETE has no body"},
+	} {
+		err := kindWith(&c.action).Compile()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.action, err, c.want)
+		}
+	}
+	err := kindWith(&spec.Action{Name: "stop"}, &spec.Action{Name: "stop"}).Compile()
+	if err == nil || !strings.Contains(err.Error(), "action stop is there twice") {
+		t.Errorf("twice: %v", err)
+	}
+}
+
+func TestActionsAreSentInTheirEncoding(t *testing.T) {
+	fields := []*spec.ActionField{{Name: "To", Field: "to"}, {Name: "State", Field: "state", Optional: true}}
+	s := kindWith(&spec.Action{Name: "make", Path: "/things", Fields: fields}, &spec.Action{Name: "move", Encoding: "json", Fields: fields},
+		&spec.Action{Name: "drop", Method: "DELETE"})
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	k := s.Kind("things")
+	filled := map[string]string{"To": "+1 & more", "State": "", "Other": "not asked for"}
+	for _, c := range []struct{ name, body, contentType string }{
+		{"make", "Set=1&To=%2B1+%26+more", "application/x-www-form-urlencoded"},
+		{"move", `{"Set":"1","To":"+1 \u0026 more"}`, "application/json"},
+		{"drop", "", ""},
+	} {
+		body, contentType := k.Action(c.name).Form(filled, map[string]string{"Set": "1"})
+		if string(body) != c.body || contentType != c.contentType {
+			t.Errorf("%s: %q as %q", c.name, body, contentType)
+		}
+	}
+	if k.Action("make").Makes() == nil || k.Action("move").Makes() != nil || k.Action("none") != nil {
+		t.Error("what makes a record, and what is about one")
+	}
+	if k.Action("make").Title != "Make the thing" || k.Action("make").Method != "POST" || k.Action("make").Done == "" {
+		t.Errorf("defaults: %+v", k.Action("make"))
+	}
+}
