@@ -52,9 +52,10 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	if _, err := cfg.Provider(ctx, func(ctx context.Context, setting string) (understudy.Secret, error) {
+	provider, err := cfg.Provider(ctx, func(ctx context.Context, setting string) (understudy.Secret, error) {
 		return checkSecret(ctx, setting, folder)
-	}); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
 	policy := cfg.Policy()
@@ -99,7 +100,11 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	for _, warning := range append(cfg.Warnings(folder, sources), config.BlankSecrets(creds)...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
 	}
-	if weak := config.WeakSecrets(creds); len(weak) > 0 {
+	weak := config.WeakSecrets(creds)
+	if provider != nil && provider.Secret != (understudy.Secret{}) {
+		weak = append(weak, config.WeakSecret("viewer.oidc.secret", provider.Secret)...)
+	}
+	if len(weak) > 0 {
 		return fmt.Errorf("%s: %s", c.Config, strings.Join(weak, "\n"))
 	}
 	signIn := ""

@@ -31,6 +31,8 @@ func Find(viewer string) ([]Page, error) {
 		{"lacking", "/twilio/participants"}, {"available", "/twilio/available_phone_numbers?CountryCode=US"}, {"missing", "/twilio/calls/CA00000000000000000000000000000000"},
 		{"unknown", "/twilio/calls?Form=1"}, {"search", "/search"}, {"neither", "/search?q=hello+there"},
 		{"found", "/search?q=kind:messages"}, {"mistake", "/search?q=status:busy+%28late"}, {"sorted", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound"},
+		{"connect", "/-/connect"}, {"credential", "/-/connect/masked"}, {"roles", "/-/roles"}, {"role", "/-/roles/support"},
+		{"explain", "/-/roles/support/twilio/messages"},
 	}
 	for _, add := range []func(string, []Page) ([]Page, error){findCalls, findMessages, findConferences, findOthers} {
 		var err error

@@ -43,7 +43,7 @@ func main() {
 }
 
 // shown are the pages whose middling pictures documents show.
-var shown = []string{"list", "conversation"}
+var shown = []string{"list", "conversation", "credential"}
 
 // camera takes pictures of one viewer.
 type camera struct {

@@ -23,6 +23,9 @@ import (
 // leastSecret is how many characters a secret of ours should have.
 const leastSecret = 16
 
+// leastDifferent is how many different ones: of a random secret fewer happen once in 10^6.
+const leastDifferent = 5
+
 // BehindProxy reports whether people reach the viewer through a proxy, so that
 // no caller without a credential is known to be on this machine.
 func (v *viewerConfig) BehindProxy() bool { return v.PublicURL != "" && !loopbackURL(v.PublicURL) }
@@ -81,12 +84,26 @@ func openSecret(where, setting, folder string) []string {
 // WeakSecrets names the secrets of ours that can be guessed.
 func WeakSecrets(all []callers.Credential) (weak []string) {
 	for _, c := range all {
-		if len(c.Secret.Reveal()) < leastSecret {
-			weak = append(weak, fmt.Sprintf("credentials: %s.secret: shorter than %d characters, so it can be guessed; openssl rand -hex "+
-				"16 makes a better one", c.Name, leastSecret))
-		}
+		weak = append(weak, WeakSecret("credentials: "+c.Name+".secret", c.Secret)...)
 	}
 	return weak
+}
+
+// WeakSecret says that a secret can be guessed, if it can; where names its setting.
+func WeakSecret(where string, secret understudy.Secret) []string {
+	text := secret.Reveal()
+	const better = ", so it can be guessed; openssl rand -hex 16 makes a better one"
+	seen := map[rune]bool{}
+	for _, r := range text {
+		seen[r] = true
+	}
+	switch {
+	case len(text) < leastSecret:
+		return []string{fmt.Sprintf("%s: shorter than %d characters%s", where, leastSecret, better)}
+	case len(seen) < leastDifferent:
+		return []string{fmt.Sprintf("%s: repeats %d characters%s", where, len(seen), better)}
+	}
+	return nil
 }
 
 // BlankSecrets warns of secrets of ours with a blank that nobody sees.

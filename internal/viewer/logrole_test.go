@@ -35,11 +35,13 @@ var peerRoutes = []peerRoute{
 	{theirs: "GET /", ours: "GET /", ask: "/", status: 200, says: "/twilio/messages"},
 	{theirs: "GET /messages", ours: "GET /{source}/{kind}", ask: "/twilio/messages", status: 200, says: "/twilio/messages/"},
 	{theirs: "GET /messages?from&to&start&end", ours: "GET /{source}/{kind}",
-		ask: "/twilio/messages?From=%2B15005550001&To=%2B15005550002&DateSent%3E=2026-05-01T00%3A00%3A00Z&DateSent%3C=2026-06-01T00%3A00%3A00Z", status: 200},
+		ask: "/twilio/messages?From=%2B15005550001&To=%2B15005550002" +
+			"&DateSent%3E=2026-05-01T00%3A00%3A00Z&DateSent%3C=2026-06-01T00%3A00%3A00Z", status: 200},
 	{theirs: "GET /messages/SM…", ours: "GET /{source}/{kind}/{id}", ask: "/twilio/messages/{messages}", status: 200, says: "{messages}"},
 	{theirs: "GET /calls", ours: "GET /{source}/{kind}", ask: "/twilio/calls", status: 200, says: "/twilio/calls/"},
 	{theirs: "GET /calls?from&to&start-after&start-before", ours: "GET /{source}/{kind}",
-		ask: "/twilio/calls?From=%2B15005550001&To=%2B15005550002&StartTime%3E=2026-05-01T00%3A00%3A00Z&StartTime%3C=2026-06-01T00%3A00%3A00Z", status: 200},
+		ask: "/twilio/calls?From=%2B15005550001&To=%2B15005550002" +
+			"&StartTime%3E=2026-05-01T00%3A00%3A00Z&StartTime%3C=2026-06-01T00%3A00%3A00Z", status: 200},
 	{theirs: "GET /calls/CA…", ours: "GET /{source}/{kind}/{id}", ask: "/twilio/calls/{calls}", status: 200, says: "{calls}"},
 	{theirs: "GET /conferences", ours: "GET /{source}/{kind}", ask: "/twilio/conferences", status: 200, says: "/twilio/conferences/"},
 	{theirs: "GET /conferences?status&friendly-name&created-after", ours: "GET /{source}/{kind}",
@@ -140,16 +142,19 @@ var peerPermissions = []peerPermission{
 	{theirs: "can_view_messages", line: map[string]string{"messages": "hide"}, kind: "messages", list: true},
 	{theirs: "can_view_message_from", line: map[string]string{"messages.from": "hide"}, kind: "messages", fields: []string{"from"}},
 	{theirs: "can_view_message_to", line: map[string]string{"messages.to": "hide"}, kind: "messages", fields: []string{"to"}},
-	{theirs: "can_view_message_body", line: map[string]string{"messages.body": "hide"}, kind: "messages", fields: []string{"body", "num_segments"}},
+	{theirs: "can_view_message_body", line: map[string]string{"messages.body": "hide"}, kind: "messages",
+		fields: []string{"body", "num_segments"}},
 	{theirs: "can_view_message_price", line: map[string]string{"messages.price": "hide"}, kind: "messages", fields: []string{"price"}},
 	{theirs: "can_view_media", line: map[string]string{"media.content": "hide"}, kind: "media", media: "content"},
 	{theirs: "can_view_calls", line: map[string]string{"calls": "hide"}, kind: "calls", list: true},
-	{theirs: "can_view_call_from", line: map[string]string{"calls.from": "hide"}, kind: "calls", fields: []string{"from", "from_formatted"}},
+	{theirs: "can_view_call_from", line: map[string]string{"calls.from": "hide"}, kind: "calls",
+		fields: []string{"from", "from_formatted"}},
 	{theirs: "can_view_call_to", line: map[string]string{"calls.to": "hide"}, kind: "calls", fields: []string{"to", "to_formatted"}},
 	{theirs: "can_view_call_price", line: map[string]string{"calls.price": "hide"}, kind: "calls", fields: []string{"price"}},
 	{theirs: "can_view_num_recordings", line: map[string]string{"recordings": "hide"}, kind: "recordings", list: true},
 	{theirs: "can_play_recordings", line: map[string]string{"recordings.audio": "hide"}, kind: "recordings", media: "audio"},
-	{theirs: "can_view_recording_price", line: map[string]string{"recordings.price": "hide"}, kind: "recordings", fields: []string{"price"}},
+	{theirs: "can_view_recording_price", line: map[string]string{"recordings.price": "hide"},
+		kind: "recordings", fields: []string{"price"}},
 	{theirs: "can_view_conferences", line: map[string]string{"conferences": "hide"}, kind: "conferences", list: true},
 	{theirs: "can_view_alerts", line: map[string]string{"alerts": "hide"}, kind: "alerts", list: true},
 	{theirs: "can_view_callback_urls", line: map[string]string{"url": "hide"}, kind: "incoming_phone_numbers",
@@ -174,7 +179,9 @@ func TestEveryPermissionOfLogrole(t *testing.T) {
 			creds = append(creds, credential(p.theirs, p.theirs, p.theirs))
 		}
 		var err error
-		o.Gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, Roles: roles, Rows: rows, Now: o.Now})
+		o.Gate, err = access.NewWith(access.Options{
+			Specs: map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, Roles: roles, Rows: rows, Now: o.Now,
+		})
 		must(t, err)
 		o.Callers, err = callers.New(callers.Options{Sources: o.Sources, Credentials: creds, Now: o.Now})
 		must(t, err)
