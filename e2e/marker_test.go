@@ -198,9 +198,12 @@ func TestMarkers(t *testing.T) {
 		upstream: up, secret: g.secret, mirror: "{newest: 10m, older: 10m}",
 		more: `  - {name: writer, source: twilio, user: writer, secret: "file:masked.secret", role: support, allow: ["POST /2010-04-01/Accounts/*/*"]}
   - {name: desk, source: twilio, user: desk, secret: "file:masked.secret", role: desk}
+  - {name: analyst, source: twilio, user: analyst, secret: "file:masked.secret", role: analyst}
 `,
 		users: "anna:$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$JJhdaFq/VKzB9hbCbHxEGgMRBoU3jedyWQlY9bBN00w:support\n",
-		roles: `  desk: {twilio: {"*": see, price: hide, body: hide}}` + "\n",
+		roles: `  desk: {twilio: {"*": see, price: hide, body: hide}}
+  analyst: {twilio: {"*": see, phone: hash, calls.to: country, body: hash}}
+`,
 	})
 	faces := facesOf(t, sp, house.URL("twilio"), house.URL("viewer"))
 	support, desk, all := account+":"+maskedToken, "desk:"+maskedToken, account+":"+demoToken
@@ -214,6 +217,9 @@ func TestMarkers(t *testing.T) {
 	run := sample.OneIn(t, 5)
 	if run() {
 		g.want(t, "desk", g.look(t, faces, desk, deskMay), phones)
+	}
+	if run() { // hashes and countries
+		g.want(t, "analyst", g.look(t, faces, "analyst:"+maskedToken, supportMay), prices)
 	}
 	positive := g.look(t, faces, all, may)
 	t.Logf("support: %v", first.count)

@@ -107,11 +107,13 @@ var roles = access.Roles{
 	"failed":  {"twilio": {"*": "see"}},
 	"partial": {"twilio": {"*": "see", "messages.status": "hide", "messages.to": "hide", "calls.to": "hide"}},
 	"open":    {"twilio": {"*": "see"}},
+	"counter": {"twilio": {"*": "see", "phone": "hash"}},
 	"analyst": {"twilio": {"*": "see", "phone": "hash", "messages.body": "hash", "calls.to": "country"}},
 }
 
 var rows = map[string]map[string]access.RowRules{
-	"failed": {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
+	"counter": {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
+	"failed":  {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
 }
 
 func newRig(t *testing.T, fill bool) *rig {

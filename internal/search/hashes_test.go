@@ -122,3 +122,23 @@ func TestHashesTellNothingElse(t *testing.T) {
 		t.Errorf("a condition of a list: %v", err)
 	}
 }
+
+// Under row rules a hash finds what its number finds, among the records that may be found.
+func TestHashesUnderRowRules(t *testing.T) {
+	r := newRig(t, true)
+	plain, hashes := r.shown(understudy.RoleAll, "calls", "from"), r.shown("counter", "calls", "from")
+	found, none := 0, 0
+	for _, id := range slices.Sorted(maps.Keys(plain))[:60] {
+		want := r.all("failed", query.SearchRequest{Text: "kind:calls from:" + plain[id]})
+		got := r.all("counter", query.SearchRequest{Text: "kind:calls from:" + hashes[id]})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s finds %v, its number %v", hashes[id], got, want)
+		}
+		if found += len(want); len(want) == 0 {
+			none++
+		}
+	}
+	if found == 0 || none == 0 {
+		t.Errorf("%d records found, %d numbers of hidden records alone", found, none)
+	}
+}
