@@ -332,11 +332,15 @@ func NoSuch(q *Exchange) error {
 }
 
 // notMirrored says that a list cannot be shown to a caller that may find some
-// of its records alone.
+// of its records alone, or that asks by a hash.
 func notMirrored(q *Exchange, err error) error {
+	why := q.Source.Spec.Title + " knows no hashes"
+	if q.Gate.Ruled(q.Caller, q.Source.Name) {
+		why = "Your role finds some of them alone"
+	}
 	return &Problem{
 		Title: plan.UpperFirst(q.Kind.Title) + " are not mirrored yet",
-		Hint:  "Your role finds some of them alone, so the list is made from the records held here, once all of them are. " + Sentence(err),
+		Hint:  why + ", so the list is made from the records held here, once all of them are. " + Sentence(err),
 		Kind:  understudy.ErrNotMirrored,
 	}
 }
