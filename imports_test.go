@@ -110,10 +110,12 @@ var imports = map[string]string{
 		"internal/store/records internal/store/sqlite internal/store/terms internal/store/words",
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
-	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/actions internal/viewer/list " +
+	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/actions " +
+		"internal/viewer/administration internal/viewer/list " +
 		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
 		"internal/viewer/roles kit/accesslog kit/httprange request spec",
-	"internal/viewer/actions": ". internal/access internal/actions internal/viewer/page internal/viewer/plan request spec",
+	"internal/viewer/actions":        ". internal/access internal/actions internal/viewer/page internal/viewer/plan request spec",
+	"internal/viewer/administration": ". internal/signin internal/viewer/page internal/viewer/people internal/viewer/plan request",
 	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/actions internal/viewer/page " +
 		"internal/viewer/plan kit/csvline kit/cycle kit/jsonspan kit/limiter request spec",
 	"internal/viewer/page": ". internal/access internal/actions internal/credentials internal/export internal/forecast " +

@@ -82,6 +82,10 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "role=desk&back=%2Ftwilio%2Fcalls", nil}}
 	case strings.HasPrefix(path, "/-/do/"):
 		return g.actionTries(method, path)
+	case path == "/-/administration/sessions/{id}/end":
+		return []try{{method, "/-/administration/sessions/0123456789abcdef/end", "name=anna", nil}}
+	case path == "/-/administration/webhooks/{name}/resume":
+		return []try{{method, "/-/administration/webhooks/none/resume", "after=0", nil}}
 	case path == "/-/sessions/{id}/end":
 		return []try{{method, "/-/sessions/0123456789abcdef/end", "", nil}}
 	case method == "POST" && path == "/-/columns":

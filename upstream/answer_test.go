@@ -268,6 +268,42 @@ func TestRecentKeepsTheLast(t *testing.T) {
 	}
 }
 
+// What was sent is counted by five minutes, for a day.
+func TestSpending(t *testing.T) {
+	var c throttle.Counts
+	begin := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 3 * 24 * 60 { // a request a minute, every third of a sync, every fifth fails
+		now := begin.Add(time.Duration(i) * time.Minute)
+		reason := request.Waiting
+		if i%3 == 0 {
+			reason = request.Sync
+		}
+		if c.Sent(reason, now); i%5 == 0 {
+			c.Failed(now)
+		}
+	}
+	end := begin.Add(3*24*time.Hour - time.Minute)
+	all := c.Spending(end)
+	var sum request.Spending
+	for i, s := range all {
+		if want := begin.Add(2*24*time.Hour + time.Duration(i)*request.SpendingStep); !s.From.Equal(want) || s.Sent() != 5 {
+			t.Fatalf("span %d: %+v, want from %s", i, s, want)
+		}
+		sum.Failed += s.Failed
+		sum.ByReason[request.Sync] += s.ByReason[request.Sync]
+	}
+	if len(all) != 288 || sum.Failed != 288 || sum.ByReason[request.Sync] != 480 {
+		t.Errorf("%d spans, %+v", len(all), sum)
+	}
+	if later := c.Spending(end.Add(23*time.Hour + 55*time.Minute)); len(later) != 1 {
+		t.Errorf("a day later: %d spans", len(later))
+	}
+	if never := new(throttle.Counts).Spending(time.Time{}); len(never) != 0 {
+		t.Errorf("nothing was sent: %v", never)
+	}
+	new(throttle.Counts).Sent(request.Poll, time.Time{}) // a clock that was not set
+}
+
 // What upstream shows because it was asked for what is deleted, too, is
 // answered and not stored: it does not tell what there is.
 func TestWidenedIsNotStored(t *testing.T) {

@@ -282,14 +282,14 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	told = true
 	if failed != nil && failed.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
 		g.replaced = true
-		c.counts.Failed()
+		c.counts.Failed(c.o.Now())
 		if probe {
 			c.breaker.ProbeUnused()
 		}
 		return nil, failed, nil
 	}
 	if failed != nil {
-		c.counts.Failed()
+		c.counts.Failed(c.o.Now())
 		if !throttle.IsSilence(failed.Err) || g.unheard(limits, began) {
 			c.failed(g.key, failed, probe)
 		}

@@ -81,7 +81,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	c := s.c
 	defer c.budget.Release()
 	began, credential := c.o.Now(), c.credential.replaced.Load()
-	c.counts.Sent(g.reason)
+	c.counts.Sent(g.reason, c.o.Now())
 	resp, away, failure := s.follow(g.key)
 	took := c.o.Now().Sub(began)
 	var m *request.MediaResponse
@@ -104,7 +104,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 		}
 		return nil, nil, s.ctx.Err()
 	}
-	c.counts.Failed()
+	c.counts.Failed(c.o.Now())
 	if failure.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
 		g.replaced = true
 		if probe {

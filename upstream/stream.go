@@ -59,7 +59,7 @@ func (s *stream) failed(err error) error {
 		return err
 	}
 	s.broken = true
-	s.c.counts.Failed()
+	s.c.counts.Failed(s.c.o.Now())
 	if why := brokenFailure(err); !s.away && why == understudy.FailUnreachable {
 		s.c.failed(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/kit/semaphore"
+	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream/body"
 	"understudy/upstream/throttle"
@@ -201,6 +202,9 @@ func (c *Client) SetQueue(limit int) {
 
 // Stats are the counters now.
 func (c *Client) Stats() throttle.Stats { return c.counts.Stats() }
+
+// Spending is what was sent lately, in spans.
+func (c *Client) Spending() []request.Spending { return c.counts.Spending(c.o.Now()) }
 
 // Health is the state now.
 func (c *Client) Health() Health {

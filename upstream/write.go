@@ -94,7 +94,7 @@ func verdictOf(a *answer) *understudy.UpstreamError {
 func (c *Client) note(key string, a *answer, failed *understudy.UpstreamError, probe bool) {
 	switch {
 	case failed != nil:
-		c.counts.Failed()
+		c.counts.Failed(c.o.Now())
 		c.failed(key, failed, probe)
 	case a != nil && a.broken == nil:
 		c.breaker.Succeeded(key, probe)

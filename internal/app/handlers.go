@@ -140,9 +140,9 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		Exports:    export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
 		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Forecasts: h.forecasts, Actions: h.actions,
 		Programs: &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
-		Holders:  people{h}.holders(cfg, p.people),
-		Audit:    audits{h}.auditor(),
-		Version:  h.opts.Version, Logger: h.log, Now: time.Now,
+		Holders:  people{h}.holders(cfg, p.people), Server: administration{h},
+		Audit:   audits{h}.auditor(),
+		Version: h.opts.Version, Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err

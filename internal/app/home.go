@@ -9,6 +9,7 @@ import (
 
 	"understudy/internal/viewer/page"
 	"understudy/kit/onlinestat"
+	"understudy/request"
 )
 
 // countTime bounds reading the counts for a page.
@@ -61,6 +62,22 @@ func (h figures) walkHeld(ctx context.Context, source, kind string, held *page.H
 	if !s.CaughtUp.IsZero() {
 		held.CaughtUp = s.CaughtUp
 	}
+}
+
+// administration is what people who administer see and do beside the figures.
+type administration struct{ *App }
+
+// Spending is what a source was sent lately.
+func (h administration) Spending(source string) []request.Spending {
+	return h.clients[source].Spending()
+}
+
+// Webhooks are the receivers of changes.
+func (h administration) Webhooks() []request.Webhook { return h.feed.Webhooks() }
+
+// Resume sets a webhook going again.
+func (h administration) Resume(ctx context.Context, name string, after *int64) error {
+	return h.feed.Resume(ctx, name, after)
 }
 
 // viewerTimes are our times, upstream's, and these by kind and reason.

@@ -281,6 +281,16 @@ func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 	return nil
 }
 
+// Resume sets a webhook going again, after a change's number when after is not nil.
+// Errors: ErrNotFound, ErrInvalid.
+func (f *Feed) Resume(ctx context.Context, name string, after *int64) error {
+	if err := f.hooks.move(ctx, name, after); err != nil {
+		return err
+	}
+	f.o.Logger.Info("webhook resumed", "webhook", name)
+	return nil
+}
+
 // Webhooks are all of them, by name.
 func (f *Feed) Webhooks() []request.Webhook {
 	all := []request.Webhook{}

@@ -51,11 +51,10 @@ func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 		f.refuse(w, r, err)
 		return
 	}
-	if err := f.hooks.move(r.Context(), name, command.After); err != nil {
+	if err := f.Resume(r.Context(), name, command.After); err != nil {
 		f.refuse(w, r, err)
 		return
 	}
-	f.o.Logger.Info("webhook resumed", "webhook", name)
 	for _, s := range f.Webhooks() {
 		if s.Name == name {
 			jsonhttp.Write(w, http.StatusOK, s)

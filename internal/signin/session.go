@@ -192,15 +192,22 @@ func (s *Sessions) openedWith(over <-chan struct{}) (found session, ok bool) {
 
 // Of are the sessions of a person, the one used last first.
 func (s *Sessions) Of(name string) []Session {
+	return slices.DeleteFunc(s.All(), func(one Session) bool { return one.Name != name })
+}
+
+// All are the sessions of all people, by name, and of each the one used last first.
+func (s *Sessions) All() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []Session
 	for _, one := range s.all {
-		if one.Name == name && !ended(&one.Session, s.now()) {
+		if !ended(&one.Session, s.now()) {
 			all = append(all, one.Session)
 		}
 	}
-	slices.SortFunc(all, func(a, b Session) int { return cmp.Or(b.Seen.Compare(a.Seen), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b Session) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), b.Seen.Compare(a.Seen), cmp.Compare(a.ID, b.ID))
+	})
 	return all
 }
 

@@ -17,9 +17,8 @@ import (
 
 // homePage is what home.html shows: the jobs, and each source, are parts.
 type homePage struct {
-	Parts       *page.Parts
-	Empty       bool // the caller sees no source
-	Administers bool
+	Parts *page.Parts
+	Empty bool // the caller sees no source
 }
 
 // webhookView is one receiver of changes.
@@ -72,7 +71,7 @@ func serveHome(q *page.Exchange) error {
 			all, empty = append(all, p.sourcePart(s)), false
 		}
 	}
-	return q.Render(http.StatusOK, "home", "Home", homePage{q.Parts("home", all...), empty, page.Administers(q)})
+	return q.Render(http.StatusOK, "home", "Home", homePage{q.Parts("home", all...), empty})
 }
 
 // homeView is the page of all sources.

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/viewer/actions"
+	"understudy/internal/viewer/administration"
 	"understudy/internal/viewer/list"
 	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
@@ -59,7 +60,8 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"POST /-/timezone":     v.Forms.Handler(http.HandlerFunc(v.SetZone)),
 		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
 	}
-	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(), actions.Routes()) {
+	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(),
+		actions.Routes(), administration.Routes()) {
 		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
 	}
 	for _, r := range people.Open() {

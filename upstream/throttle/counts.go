@@ -3,6 +3,7 @@
 package throttle
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -23,8 +24,34 @@ type Stats struct {
 type Counts struct {
 	mu    sync.Mutex
 	stats Stats
+	spent [request.SpendingKept / request.SpendingStep]request.Spending // a ring, by the time
 	took  [120]time.Duration
 	n     int // answers ever
+}
+
+// spending is the span that a moment is in. The caller holds mu.
+func (c *Counts) spending(now time.Time) *request.Spending {
+	from := now.Truncate(request.SpendingStep)
+	s := &c.spent[uint64(from.Unix())/uint64(request.SpendingStep/time.Second)%uint64(len(c.spent))]
+	if !s.From.Equal(from) {
+		*s = request.Spending{From: from}
+	}
+	return s
+}
+
+// Spending are the spans of the last SpendingKept in which something was sent, oldest
+// first.
+func (c *Counts) Spending(now time.Time) []request.Spending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []request.Spending
+	for _, s := range c.spent {
+		if age := now.Sub(s.From); !s.From.IsZero() && age >= 0 && age < request.SpendingKept {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b request.Spending) int { return a.From.Compare(b.From) })
+	return all
 }
 
 // Stats are the counters now.
@@ -34,12 +61,13 @@ func (c *Counts) Stats() Stats {
 	return c.stats
 }
 
-// Sent counts a request.
-func (c *Counts) Sent(r request.Reason) {
+// Sent counts a request that is sent now.
+func (c *Counts) Sent(r request.Reason, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Requests++
 	c.stats.ByReason[r]++
+	c.spending(now).ByReason[r]++
 }
 
 // Retried counts a try after the first of a fetch.
@@ -56,11 +84,12 @@ func (c *Counts) Hedged(r request.Reason) {
 	c.stats.Hedges[r]++
 }
 
-// Failed counts a try that failed.
-func (c *Counts) Failed() {
+// Failed counts a try that has failed now.
+func (c *Counts) Failed(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Errors++
+	c.spending(now).Failed++
 }
 
 // TooLarge counts a body above the limit.

@@ -118,9 +118,10 @@ type through struct{ Role, Back string }
 
 // reader is who reads the page.
 type reader struct {
-	Zone     zoneMenu
-	Caller   string
-	SignedIn bool
+	Zone        zoneMenu
+	Caller      string
+	SignedIn    bool
+	Administers bool
 }
 
 type zoneMenu struct {
@@ -198,7 +199,8 @@ func (q layout) frame(page, title string) frame {
 		Notices:   notices{Banners: q.banners()},
 		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable()},
 		reader: reader{Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath +
-			plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})}, Caller: q.Caller.Name, SignedIn: SignedIn(q.Exchange)},
+			plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})}, Caller: q.Caller.Name, SignedIn: SignedIn(q.Exchange),
+			Administers: q.Known && Administers(q.Exchange)},
 		Footer: q.footer(),
 	}
 }

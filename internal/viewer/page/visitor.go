@@ -78,6 +78,7 @@ type Options struct {
 
 	Programs *Programs // credentials of programs; nil: no page of them
 	Holders  []Holder  // who has which role, but for credentials that are made
+	Server   Server    // what administration asks; nil: it shows less
 
 	// Snapshot says how a source does; nil: nothing is known of any.
 	Snapshot func(ctx context.Context, source string) Snapshot
@@ -266,6 +267,17 @@ type Programs struct {
 	Credentials                          // that are made
 	Configured  []credentials.Credential // those of the settings
 	DropIn      map[string]http.Handler  // what answers programs, by source
+}
+
+// Server is what the pages of administration ask of the rest; the application does it.
+type Server interface {
+	// Spending is what a source was sent lately, in spans, oldest first.
+	Spending(source string) []request.Spending
+	// Webhooks are the receivers of changes, by name.
+	Webhooks() []request.Webhook
+	// Resume sets a webhook going again, after a change's number when after is not nil.
+	// Errors: ErrNotFound, ErrInvalid.
+	Resume(ctx context.Context, name string, after *int64) error
 }
 
 // Holder is a person, a group of people or a program that has a role.

@@ -212,7 +212,7 @@ func serveSessions(q *page.Exchange) error {
 	here := q.V.People.Here(q.R)
 	p := sessionsPage{Name: q.Caller.Name}
 	for _, s := range q.V.People.Sessions.Of(q.Caller.Name) {
-		p.Sessions = append(p.Sessions, sessionView{Session: s, Browser: browserOf(s.Agent),
+		p.Sessions = append(p.Sessions, sessionView{Session: s, Browser: BrowserOf(s.Agent),
 			Made: page.Say(s.Made, q.Start, q.Zone, false), Seen: page.Say(s.Seen, q.Start, q.Zone, false), Here: s.ID == here})
 	}
 	slices.SortStableFunc(p.Sessions, func(a, b sessionView) int { return order(b.Here) - order(a.Here) })

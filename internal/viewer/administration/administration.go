@@ -1,0 +1,204 @@
+// Administration: one page that shows how the server does and leads to what can be
+// changed.
+
+// Package administration shows the role all how the server works, and changes it.
+package administration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+	"understudy/request"
+)
+
+// The paths of these pages.
+const (
+	Path         = page.ControlPrefix + "administration"
+	sessionsPath = Path + "/sessions"
+)
+
+// Routes are those of these pages.
+func Routes() []page.Route {
+	return []page.Route{
+		{Pattern: "GET " + Path, Handler: serve},
+		{Pattern: "GET " + sessionsPath, Handler: serveSessions},
+		{Pattern: "POST " + sessionsPath + "/{id}/end", Handler: endSession},
+		{Pattern: "POST " + Path + "/webhooks/{name}/resume", Handler: resumeWebhook},
+	}
+}
+
+// mostJobs bounds how many jobs in one state are counted.
+const mostJobs = 100
+
+// administrationPage is what administration.html shows.
+type administrationPage struct {
+	Ways     []way
+	Sources  []sourceView
+	Webhooks []webhookView
+}
+
+// way leads to another page.
+type way struct {
+	Href, Title, What string
+	Facts             []fact
+}
+
+// fact is a number that says how it stands there.
+type fact struct{ Text, Tone string }
+
+// sourceView is how a source does.
+type sourceView struct {
+	Name, Title string
+	Health      page.Health
+	Figures     []figure
+	Budget      *budget
+	Times       page.TimeRow
+	Asked       bool // an answer came
+}
+
+// figure is a number and what it is.
+type figure struct{ Name, Value, Tone string }
+
+// administers refuses everyone but those who see everything of every source.
+func administers(q *page.Exchange) error {
+	if !page.Administers(q) {
+		return fmt.Errorf("%w: administration is for the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
+	}
+	return nil
+}
+
+// serve shows the page.
+func serve(q *page.Exchange) error {
+	if err := administers(q); err != nil {
+		return err
+	}
+	if q.R.URL.RawQuery != "" {
+		return page.BadRequest("This page takes no parameters", "Programs ask /-/stats.", nil)
+	}
+	p := administrationPage{}
+	jobs, err := jobFacts(q.Ctx, q)
+	if err != nil {
+		return err
+	}
+	p.Ways = ways(q, jobs)
+	for _, s := range q.V.Planned {
+		p.Sources = append(p.Sources, source(q, s))
+	}
+	if q.V.Server != nil {
+		for _, w := range q.V.Server.Webhooks() {
+			p.Webhooks = append(p.Webhooks, webhook(q, w))
+		}
+	}
+	return q.Render(http.StatusOK, "administration", "Administration", p)
+}
+
+// ways are the pages from here, of those that there are.
+func ways(q *page.Exchange, jobs []fact) (all []way) {
+	if q.V.Jobs != nil {
+		all = append(all, way{"/" + plan.JobsWord, "Jobs", "What the server does by itself", jobs})
+	}
+	if programs := q.V.Programs; programs != nil {
+		facts := []fact{{Text: count(int64(len(programs.Configured)), "of the settings", "of the settings")}}
+		if programs.Credentials != nil {
+			facts = append(facts, fact{Text: count(int64(len(programs.All())), "made", "made")})
+		}
+		all = append(all, way{"/-/connect", "Credentials", "What programs come in with", facts})
+	}
+	all = append(all, way{"/-/roles", "Roles", "Who may see what, by which line of the settings", nil})
+	if q.V.People != nil {
+		people, sessions := map[string]bool{}, q.V.People.Sessions.All()
+		for _, s := range sessions {
+			people[s.Name] = true
+		}
+		all = append(all, way{sessionsPath, "Sessions", "Who is signed in, in which browsers",
+			[]fact{{Text: count(int64(len(sessions)), "session", "sessions")}, {Text: count(int64(len(people)), "person", "people")}}})
+	}
+	if q.V.Forecasts != nil {
+		for _, s := range q.V.Planned {
+			for _, one := range q.V.Forecasts.Series(s.Name) {
+				all = append(all, way{"/-/forecast/" + one.Source + "/" + one.Kind + "." + one.Field, "Forecast", s.Spec.Title + ", " + one.Kind + "." +
+					one.Field, nil})
+			}
+		}
+	}
+	return all
+}
+
+// jobFacts count the jobs.
+func jobFacts(ctx context.Context, q *page.Exchange) (all []fact, err error) {
+	if q.V.Jobs == nil {
+		return nil, nil
+	}
+	for _, part := range []struct {
+		state      understudy.JobState
+		word, tone string
+	}{{understudy.JobRunning, "running", ""}, {understudy.JobWaiting, "waiting", ""}, {understudy.JobFailed, "failed", "bad"}} {
+		jobs, err := q.V.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
+		if err != nil {
+			return nil, fmt.Errorf("viewer: jobs: %w", err)
+		}
+		f := fact{Text: strconv.Itoa(len(jobs)) + " " + part.word}
+		if len(jobs) >= mostJobs {
+			f.Text = strconv.Itoa(len(jobs)) + " or more " + part.word
+		}
+		if len(jobs) > 0 {
+			f.Tone = part.tone
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// count is a number with its word.
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return page.Thousands(n) + " " + many
+}
+
+// source is how a source does.
+func source(q *page.Exchange, s *plan.Source) sourceView {
+	snap := q.V.Snapshots.Ask(q.Ctx, q, s)
+	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q, snap)}
+	if t := snap.TheirTimes; t.Answers > 0 {
+		out.Asked, out.Times = true, page.NewTimeRow("Upstream", "", t)
+	}
+	var spent []request.Spending
+	if q.V.Server != nil {
+		spent = q.V.Server.Spending(s.Name)
+	}
+	out.Budget = newBudget(q, spent)
+	for _, span := range []struct {
+		name  string
+		spans int
+	}{{"Last hour", hourSpans}, {"Last 24 hours", daySpans}} {
+		sent, failed := totals(spent, q.Start, span.spans)
+		f := figure{Name: span.name, Value: count(sent, "request", "requests") + ", " + rate(failed, sent)}
+		if failed > 0 && failed*failedShare > sent {
+			f.Tone = "bad"
+		}
+		out.Figures = append(out.Figures, f)
+	}
+	out.Figures = append(out.Figures, figure{Name: "Since the start", Value: count(snap.Upstream, "request", "requests")})
+	return out
+}
+
+// failedShare: more than one request of so many that fails is marked.
+const failedShare = 20
+
+// rate is a share that failed.
+func rate(failed, sent int64) string {
+	switch {
+	case failed == 0:
+		return "none failed"
+	case sent == 0 || failed >= sent:
+		return count(failed, "failed", "failed")
+	}
+	return fmt.Sprintf("%s failed (%.1f %%)", page.Thousands(failed), 100*float64(failed)/float64(sent))
+}

@@ -1,0 +1,218 @@
+// Budget: what upstream was sent over the last day, by reason, drawn as stacked bars.
+
+package administration
+
+import (
+	"math"
+	"time"
+
+	"understudy/internal/viewer/page"
+	"understudy/request"
+)
+
+// How many spans of the counters an hour and a day have, and how many of them one bar.
+const (
+	hourSpans = int(time.Hour / request.SpendingStep)
+	daySpans  = int(request.SpendingKept / request.SpendingStep)
+	barSpans  = 3
+	bars      = daySpans / barSpans
+)
+
+// reasonWords say of each reason who spends on it.
+var reasonWords = [request.Reasons]string{
+	request.Waiting: "Readers who wait", request.Refresh: "Refreshed behind an answer", request.Poll: "Lists kept warm",
+	request.Sync: "Walks through all records", request.Check: "Checks of lists made from records", request.Prefetch: "Pages fetched ahead",
+}
+
+// budget is the last day of a source.
+type budget struct {
+	Bars  []rect
+	Grid  []gridLine
+	Hours []tick
+	Rows  []reasonRow
+	Each  []hourRow // the table beside the picture
+	Total int64
+	Most  int64 // of one bar
+	Label string
+}
+
+// rect is a part of a bar, Tall high.
+type rect struct {
+	Class             string
+	X, Y, Width, Tall float64
+}
+
+// gridLine is a line across, with its number.
+type gridLine struct {
+	Y    float64
+	Text string
+}
+
+// tick is a time under the bars.
+type tick struct {
+	X    float64
+	Text string
+}
+
+// reasonRow is what one reason has cost.
+type reasonRow struct {
+	Class, Word, Share string
+	Hour, Day          int64
+}
+
+// hourRow is what one hour has cost.
+type hourRow struct {
+	When  page.When
+	Parts []int64 // by the reasons of Rows
+	Sent  int64
+}
+
+// The picture's box.
+const (
+	left, right = 44.0, 564.0
+	top, bottom = 14.0, 112.0
+	perHour     = bars / 24
+)
+
+// newBudget draws what was sent; nil when nothing was.
+func newBudget(q *page.Exchange, spent []request.Spending) *budget {
+	total, _ := totals(spent, q.Start, daySpans)
+	if total == 0 {
+		return nil
+	}
+	b := &budget{Total: total}
+	end := q.Start.Truncate(request.SpendingStep).Add(request.SpendingStep)
+	begin := end.Add(-request.SpendingKept)
+	var each [bars]request.Spending
+	for i := range spent {
+		at := int(spent[i].From.Sub(begin) / (barSpans * request.SpendingStep))
+		if spent[i].From.Before(begin) || at >= bars {
+			continue
+		}
+		add(&each[at], &spent[i])
+	}
+	for i := range each {
+		b.Most = max(b.Most, each[i].Sent())
+	}
+	b.draw(&each)
+	b.axes(q, end)
+	b.tables(q, spent, &each, begin)
+	b.Label = "Requests sent upstream in the last 24 hours, by reason: " + page.Thousands(total) + " in all, " + page.Thousands(b.Most) +
+		" at most in 15 minutes"
+	return b
+}
+
+// add adds one span to another.
+func add(to, s *request.Spending) {
+	for r, n := range s.ByReason {
+		to.ByReason[r] += n
+	}
+	to.Failed += s.Failed
+}
+
+// totals are what was sent and what failed in the last spans.
+func totals(spent []request.Spending, now time.Time, spans int) (sent, failed int64) {
+	since := now.Truncate(request.SpendingStep).Add(-time.Duration(spans-1) * request.SpendingStep)
+	for i := range spent {
+		if !spent[i].From.Before(since) {
+			sent, failed = sent+spent[i].Sent(), failed+spent[i].Failed
+		}
+	}
+	return sent, failed
+}
+
+// draw stacks the reasons of each bar.
+func (b *budget) draw(each *[bars]request.Spending) {
+	const width = (right - left) / float64(bars)
+	for i := range each {
+		y := bottom
+		for r, n := range each[i].ByReason {
+			if n == 0 {
+				continue
+			}
+			height := math.Max((bottom-top)*float64(n)/float64(ceiling(b.Most)), 0.5)
+			y -= height
+			b.Bars = append(b.Bars, rect{request.Reason(r).String(), tenth(left + float64(i)*width), tenth(y), tenth(width - 0.75),
+				tenth(height)})
+		}
+	}
+}
+
+// axes are the lines across, and the hours.
+func (b *budget) axes(q *page.Exchange, end time.Time) {
+	high := ceiling(b.Most)
+	for _, part := range []int64{0, 1, 2} {
+		n := high * part / 2
+		if part == 1 && high%2 == 1 {
+			continue // no half request
+		}
+		b.Grid = append(b.Grid, gridLine{tenth(bottom - (bottom-top)*float64(part)/2), page.Thousands(n)})
+	}
+	for hours := 24; hours >= 0; hours -= 6 {
+		at := end.Add(-time.Duration(hours) * time.Hour).In(q.Zone)
+		b.Hours = append(b.Hours, tick{tenth(right - (right-left)*float64(hours)/24), at.Format("15:04")})
+	}
+}
+
+// tables are the numbers of the picture: by reason, and by hour.
+func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]request.Spending, begin time.Time) {
+	var day request.Spending
+	for i := range each {
+		add(&day, &each[i])
+	}
+	since := q.Start.Truncate(request.SpendingStep).Add(-time.Duration(hourSpans-1) * request.SpendingStep)
+	var hour request.Spending
+	for i := range spent {
+		if !spent[i].From.Before(since) {
+			add(&hour, &spent[i])
+		}
+	}
+	var reasons []int
+	for r, n := range day.ByReason {
+		if n == 0 {
+			continue
+		}
+		reasons = append(reasons, r)
+		b.Rows = append(b.Rows, reasonRow{Class: request.Reason(r).String(), Word: reasonWords[r], Share: percent(n, b.Total),
+			Hour: hour.ByReason[r], Day: n})
+	}
+	for h := 23; h >= 0; h-- {
+		var sum request.Spending
+		for i := h * perHour; i < (h+1)*perHour; i++ {
+			add(&sum, &each[i])
+		}
+		if sum.Sent() == 0 {
+			continue
+		}
+		row := hourRow{When: page.Say(begin.Add(time.Duration(h)*time.Hour), q.Start, q.Zone, false), Sent: sum.Sent()}
+		for _, r := range reasons {
+			row.Parts = append(row.Parts, sum.ByReason[r])
+		}
+		b.Each = append(b.Each, row)
+	}
+}
+
+// ceiling is the number at the upper edge: 1, 2 or 5 with zeros, at least n.
+func ceiling(n int64) int64 {
+	for step := int64(1); ; step *= 10 {
+		for _, of := range []int64{1, 2, 5} {
+			if of*step >= n {
+				return of * step
+			}
+		}
+	}
+}
+
+// percent is a share in words.
+func percent(n, of int64) string {
+	switch p := 100 * float64(n) / float64(of); {
+	case n == of:
+		return "100 %"
+	case p < 1:
+		return "under 1 %"
+	default:
+		return page.Thousands(int64(math.Min(math.Round(p), 99))) + " %"
+	}
+}
+
+func tenth(x float64) float64 { return math.Round(x*10) / 10 }

@@ -1,0 +1,84 @@
+// Sessions: who is signed in, in which browsers, and ending a session.
+
+package administration
+
+import (
+	"errors"
+	"net/http"
+
+	"understudy"
+	"understudy/internal/signin"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/people"
+)
+
+// sessionsPage is what all-sessions.html shows.
+type sessionsPage struct {
+	People   []personView
+	Sessions int
+}
+
+// personView is a person with sessions.
+type personView struct {
+	Name     string
+	Sessions []sessionView
+}
+
+// sessionView is a session of a person.
+type sessionView struct {
+	signin.Session
+	Browser, Action string
+	Made, Seen      page.When
+	Here            bool // the request came with it
+}
+
+// mayEnd refuses where nobody signs in, and everyone who does not administer.
+func mayEnd(q *page.Exchange) error {
+	if err := administers(q); err != nil {
+		return err
+	}
+	if q.V.People == nil {
+		return page.NotFound("Nobody signs in here",
+			"viewer.sign_in in the settings says how people come in; docs/signin.md shows the ways.", Path)
+	}
+	return nil
+}
+
+// serveSessions shows the sessions of all people.
+func serveSessions(q *page.Exchange) error {
+	if err := mayEnd(q); err != nil {
+		return err
+	}
+	p, here := sessionsPage{}, q.V.People.Here(q.R)
+	for _, s := range q.V.People.Sessions.All() {
+		if n := len(p.People); n == 0 || p.People[n-1].Name != s.Name {
+			p.People = append(p.People, personView{Name: s.Name})
+		}
+		of := &p.People[len(p.People)-1]
+		of.Sessions = append(of.Sessions, sessionView{Session: s, Browser: people.BrowserOf(s.Agent), Action: sessionsPath + "/" + s.ID + "/end",
+			Made: page.Say(s.Made, q.Start, q.Zone, false), Seen: page.Say(s.Seen, q.Start, q.Zone, false), Here: s.ID == here})
+		p.Sessions++
+	}
+	return q.Render(http.StatusOK, "all-sessions", "Sessions of all people", p)
+}
+
+// endSession ends a session of a person, at once.
+func endSession(q *page.Exchange) error {
+	if err := mayEnd(q); err != nil {
+		return err
+	}
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	id, name := q.R.PathValue("id"), q.R.PostFormValue("name")
+	what := "session end of " + page.Clip(name)
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what}); err != nil {
+		return err
+	}
+	switch err := q.V.People.Sessions.End(q.Ctx, id, name); {
+	case errors.Is(err, understudy.ErrNotFound):
+		return page.NotFound("There is no such session", "It may have ended in the meantime.", sessionsPath)
+	case err != nil:
+		return err
+	}
+	q.GoBack(sessionsPath, "The session of "+name+" has ended.")
+	return nil
+}

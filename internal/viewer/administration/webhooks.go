@@ -1,0 +1,78 @@
+// Webhooks: how receivers of changes do, and setting one going again.
+
+package administration
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/request"
+)
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 64 << 10
+
+// webhookView is one receiver of changes.
+type webhookView struct {
+	request.Webhook
+	Title, Tone, Action string
+	Since, Last         *page.When
+}
+
+// webhook says how a receiver does.
+func webhook(q *page.Exchange, w request.Webhook) webhookView {
+	out := webhookView{Webhook: w, Title: w.Source, Since: q.Moment(w.Failing), Last: q.Moment(w.At),
+		Action: Path + "/webhooks/" + w.Name + "/resume"}
+	if s := q.V.ByName[w.Source]; s != nil {
+		out.Title = s.Spec.Title
+	}
+	switch w.State {
+	case "ok":
+		out.Tone = "good"
+	case "paused":
+		out.Tone = "bad"
+	default:
+		out.Tone = "busy"
+	}
+	return out
+}
+
+// resumeWebhook sets a webhook going again: from where it stands, or from behind a change,
+// so that what came after is sent once more.
+func resumeWebhook(q *page.Exchange) error {
+	if err := administers(q); err != nil {
+		return err
+	}
+	if q.V.Server == nil {
+		return page.NotFound("There are no webhooks here", "docs/feed.md shows the settings of one.", Path)
+	}
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	name, what := q.R.PathValue("name"), "webhook resume"
+	said := "The webhook " + name + " goes on."
+	var after *int64
+	if text := strings.TrimSpace(q.R.PostFormValue("after")); text != "" {
+		n, err := strconv.ParseInt(strings.NewReplacer(",", "", "\u202f", "").Replace(text), 10, 64)
+		if err != nil || n < 0 {
+			return page.BadRequest("“"+page.Clip(text)+"” is no number of a change", "Give a number from 0; 0 sends everything once more.", nil)
+		}
+		after, what = &n, "webhook replay after "+strconv.FormatInt(n, 10)+" of"
+		said = "The webhook " + name + " sends everything after change " + strconv.FormatInt(n, 10) + " once more."
+	}
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + " " + page.Clip(name)}); err != nil {
+		return err
+	}
+	switch err := q.V.Server.Resume(q.Ctx, name, after); {
+	case errors.Is(err, understudy.ErrNotFound):
+		return page.NotFound("There is no webhook "+page.Clip(name), "The settings name them.", Path)
+	case errors.Is(err, understudy.ErrInvalid):
+		return page.BadRequest("The webhook cannot go on from there", page.Sentence(err), nil)
+	case err != nil:
+		return err
+	}
+	q.GoBack(Path+"#webhooks", said)
+	return nil
+}

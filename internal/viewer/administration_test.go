@@ -1,0 +1,151 @@
+// Administration: what it shows, to whom, and what its forms do.
+
+package viewer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/request"
+)
+
+// aServer has sent requests and has webhooks.
+type aServer struct {
+	spent   []request.Spending
+	hooks   []request.Webhook
+	resumed []string
+}
+
+func (s *aServer) Spending(string) []request.Spending { return s.spent }
+func (s *aServer) Webhooks() []request.Webhook        { return s.hooks }
+func (s *aServer) Resume(_ context.Context, name string, after *int64) error {
+	switch {
+	case name != "crm":
+		return fmt.Errorf("feed: %w", understudy.ErrNotFound)
+	case after != nil && *after > 5000:
+		return fmt.Errorf("feed: %w: after=%d: want 0 to 5000, the newest change", understudy.ErrInvalid, *after)
+	case after != nil:
+		name += fmt.Sprint(" after ", *after)
+	}
+	s.resumed = append(s.resumed, name)
+	return nil
+}
+
+// entries keeps audit entries, or fails.
+type entries struct {
+	err error
+	all []string
+}
+
+func (e *entries) Audit(_ context.Context, entry understudy.AuditEntry) error {
+	e.all = append(e.all, string(entry.Action)+" "+entry.What)
+	return e.err
+}
+
+// busyDay has requests in every hour but one, more of them by day.
+func busyDay() (all []request.Spending) {
+	from := noon.Truncate(request.SpendingStep).Add(-request.SpendingKept + request.SpendingStep)
+	for i := range int64(request.SpendingKept / request.SpendingStep) {
+		if i/12 == 3 {
+			continue
+		}
+		s := request.Spending{From: from.Add(time.Duration(i) * request.SpendingStep)}
+		s.ByReason[request.Waiting], s.ByReason[request.Poll], s.ByReason[request.Sync] = i%7, 4, max(i-200, 0)/4
+		s.Failed = i % 2
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestAdministration(t *testing.T) {
+	server := &aServer{spent: busyDay(), hooks: []request.Webhook{
+		{Name: "crm", Source: "twilio", State: "paused", Why: "410 Gone", After: 1200, Behind: 31, Delivered: 1169, At: noon.Add(-time.Hour)},
+	}}
+	log := &entries{}
+	h := open(t, withPrograms, func(o *page.Options) {
+		o.Server, o.Audit, o.Jobs = server, log, &workshop{}
+		o.Snapshot = func(context.Context, string) page.Snapshot {
+			return page.Snapshot{State: "limited", Why: "upstream answered 429", Since: noon.Add(-10 * time.Minute),
+				NextProbe: noon.Add(time.Minute), Answers: page.Answers{Upstream: 4711},
+				Latencies: page.Latencies{TheirTimes: page.Times{Answers: 9, Mean: time.Second, P50: time.Second,
+					P99: 2 * time.Second, Max: 2 * time.Second, Min: time.Millisecond}}}
+		}
+	})
+	shown := h.page("/-/administration", all)
+	golden(t, "administration", shown)
+	var total, failed int64
+	for _, s := range server.spent {
+		total, failed = total+s.Sent(), failed+s.Failed
+	}
+	for _, want := range []string{
+		"Upstream limits our rate", "next probe", page.Thousands(total) + " in all", page.Thousands(failed) + " failed", "4,711 requests",
+		"410 Gone", "31 behind", `href="/-/connect"`, `href="/-/roles"`, `href="/jobs"`,
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(shown, "Checks of lists") || strings.Contains(shown, "/-/administration/sessions") {
+		t.Error("the page shows a reason nothing was spent on, or sessions where nobody signs in")
+	}
+	if home := h.page("/", all); !strings.Contains(home, `href="/-/administration"`) {
+		t.Error("no page leads to it")
+	}
+	for form, want := range map[string]int{"": 303, "after=1,000": 303, "after=x": 400, "after=-1": 400, "after=9999": 400} {
+		if status, body, _ := h.do("POST", "/-/administration/webhooks/crm/resume", form, all); status != want {
+			t.Errorf("resume with %q: %d, want %d: %.300s", form, status, want, body)
+		}
+	}
+	if status, _, _ := h.do("POST", "/-/administration/webhooks/nothing/resume", "", all); status != http.StatusNotFound {
+		t.Errorf("a webhook that is not there: %d", status)
+	}
+	slices.Sort(server.resumed)
+	if want := []string{"crm", "crm after 1000"}; !slices.Equal(server.resumed, want) {
+		t.Errorf("resumed %q, want %q", server.resumed, want)
+	}
+	if len(log.all) != 4 || !slices.Contains(log.all, "administer webhook replay after 1000 of crm") {
+		t.Errorf("listed %q", log.all)
+	}
+	log.err = errors.Join(understudy.ErrNotAudited)
+	if status, _, _ := h.do("POST", "/-/administration/webhooks/crm/resume", "", all); status != http.StatusServiceUnavailable ||
+		len(server.resumed) != 2 {
+		t.Errorf("what cannot be listed is done: %d, %q", status, server.resumed)
+	}
+}
+
+// Nobody else sees any of it, nor learns which of it there is.
+func TestAdministrationIsRefused(t *testing.T) {
+	h := open(t, func(o *page.Options) { o.Server = &aServer{spent: busyDay()} })
+	for _, route := range h.viewer.Routes() {
+		method, path, _ := strings.Cut(route, " ")
+		if !strings.HasPrefix(path, "/-/administration") {
+			continue
+		}
+		at := strings.NewReplacer("{name}", "crm", "{id}", "0123456789abcdef").Replace(path)
+		for _, token := range []string{"supporttoken", "clerktoken"} {
+			status, body, _ := h.do(method, at, "name=anna", as{token: token})
+			if status != http.StatusForbidden || strings.Contains(body, "24 hours") {
+				t.Errorf("%s %s as %s: %d", method, at, token, status)
+			}
+		}
+		if status, _, _ := h.do(method, at, "", as{}); status != http.StatusUnauthorized {
+			t.Errorf("%s %s as nobody: %d", method, at, status)
+		}
+	}
+	if home := h.page("/", as{token: "supporttoken"}); strings.Contains(home, "dministration") {
+		t.Error("others are led to administration")
+	}
+	for path, want := range map[string]int{"/-/administration/sessions": 404, "/-/administration?x=1": 400, "/-/administration": 200} {
+		if status, _, _ := h.get(path, all); status != want {
+			t.Errorf("%s: %d, want %d", path, status, want)
+		}
+	}
+}
