@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/actions"
 	"understudy/internal/callers"
+	"understudy/internal/signin"
 	"understudy/internal/viewer/page"
 	"understudy/spec"
 )
@@ -38,6 +41,11 @@ var peerRoutes = []peerRoute{
 		ask: "/twilio/messages?From=%2B15005550001&To=%2B15005550002" +
 			"&DateSent%3E=2026-05-01T00%3A00%3A00Z&DateSent%3C=2026-06-01T00%3A00%3A00Z", status: 200},
 	{theirs: "GET /messages/SM…", ours: "GET /{source}/{kind}/{id}", ask: "/twilio/messages/{messages}", status: 200, says: "{messages}"},
+	{theirs: "GET /messages/new", ours: "GET /-/do/{source}/{kind}/{action}", ask: "/-/do/twilio/messages/send?To=%2B15005550009", status: 200,
+		says: "&#43;15005550009"},
+	{theirs: "POST /messages", ours: "POST /-/do/{source}/{kind}/{action}", ask: "/-/do/twilio/messages/send",
+		form:   "key={key}&step=review&From=%2B15005550001&To=%2B15005550009&Body=hello",
+		status: 200, says: "hello"},
 	{theirs: "GET /calls", ours: "GET /{source}/{kind}", ask: "/twilio/calls", status: 200, says: "/twilio/calls/"},
 	{theirs: "GET /calls?from&to&start-after&start-before", ours: "GET /{source}/{kind}",
 		ask: "/twilio/calls?From=%2B15005550001&To=%2B15005550002" +
@@ -76,8 +84,27 @@ var peerRoutes = []peerRoute{
 	{theirs: "GET /open-source", none: "the modules stand in the binary: go version -m understudy"},
 }
 
+// withActions lets people do something: a proxy names them. What is sent goes nowhere; the
+// tests of the pages of actions send.
+func withActions(t *testing.T) func(*page.Options) {
+	return func(o *page.Options) {
+		runner := actions.New(actions.Options{})
+		t.Cleanup(func() { must(t, runner.Close()) })
+		o.Actions = runner
+		var err error
+		o.Callers, err = callers.New(callers.Options{Sources: o.Sources, Now: o.Now,
+			Credentials: []callers.Credential{credential("everything", "alltoken", understudy.RoleAll)},
+			People: &signin.Header{Name: "X-User", Roles: "X-Role", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Now: time.Now,
+				Has: func(string) bool { return true }, Taken: func(string) bool { return false }}})
+		must(t, err)
+	}
+}
+
+// anna is a person of the role all.
+var anna = as{headers: map[string]string{"X-User": "anna", "X-Role": understudy.RoleAll}}
+
 func TestEveryRouteOfLogrole(t *testing.T) {
-	h := withMedia(t, searched(t)).fixture
+	h := withMedia(t, searched(t), withActions(t)).fixture
 	ids := map[string]string{}
 	for _, k := range []string{"messages", "calls", "conferences", "incoming_phone_numbers", "alerts", "recordings"} {
 		ids["{"+k+"}"] = rowsOf(t, h.page("/twilio/"+k+".json", all))[0]["sid"].(string)
@@ -87,6 +114,11 @@ func TestEveryRouteOfLogrole(t *testing.T) {
 			ids["{pictured}"] = m["sid"].(string)
 		}
 	}
+	key := regexp.MustCompile(`name="key" value="([^"]+)"`).FindStringSubmatch(h.page("/-/do/twilio/messages/send", anna))
+	if key == nil {
+		t.Fatal("the form of a message has no key")
+	}
+	ids["{key}"] = key[1]
 	fill := func(text string) string {
 		for name, id := range ids {
 			text = strings.ReplaceAll(text, name, id)
@@ -105,7 +137,7 @@ func TestEveryRouteOfLogrole(t *testing.T) {
 		if r.form != "" {
 			method = "POST"
 		}
-		status, body, head := h.do(method, fill(r.ask), r.form, all)
+		status, body, head := h.do(method, fill(r.ask), fill(r.form), anna)
 		if status != r.status || !strings.Contains(body+head.Get("Location"), fill(r.says)) {
 			t.Errorf("%s: %s %s answers %d, and %q is not in it: %.300s", r.theirs, method, fill(r.ask), status, fill(r.says), body)
 		}
@@ -238,9 +270,19 @@ func (h *fixture) playsNot(p peerPermission) {
 	}
 }
 
-// can_send_messages and can_make_calls are lines of a credential's allow here.
+// can_send_messages and can_make_calls are lines of a credential's allow here; people send
+// when their role's do says so. Making calls is left to programs.
 func TestWritesOfLogrole(t *testing.T) {
 	h := open(t)
+	gate, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": h.spec}, Roles: testRoles,
+		Do: access.Doings{"watcher": {"twilio": {"messages.send"}}}})
+	must(t, err)
+	for role, want := range map[string]bool{"watcher": true, "support": false, understudy.RoleAll: true} {
+		person := understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: role}}
+		if got := gate.Do(person, "twilio", "messages.send") == nil; got != want {
+			t.Errorf("can_send_messages: a person of the role %s may send: %t", role, got)
+		}
+	}
 	for permission, path := range map[string]string{"can_send_messages": "/Messages.json", "can_make_calls": "/Calls.json"} {
 		at, err := h.spec.Target("twilio", "/2010-04-01/Accounts/"+account+path, "")
 		must(t, err)

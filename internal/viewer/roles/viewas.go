@@ -37,7 +37,7 @@ func end(q *page.Exchange) error {
 	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
 	back := page.LocalPath(q.R.PostFormValue("back"))
 	if q.ViewsAs() {
-		if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as nobody else"}); err != nil {
+		if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as ended"}); err != nil {
 			return err
 		}
 	}
