@@ -40,6 +40,11 @@ func TestCompileFillsIn(t *testing.T) {
 	}
 }
 
+// balance is a kind that is one thing of its source.
+func balance(f *Field) *Kind {
+	return &Kind{Name: "b", Instances: []*Instance{{Path: "/b"}}, Fields: []*Field{f}}
+}
+
 func TestCompileRefuses(t *testing.T) {
 	for want, wrong := range map[string]func(*Spec){
 		`name ""`:                      func(s *Spec) { s.Name = "" },
@@ -74,7 +79,17 @@ func TestCompileRefuses(t *testing.T) {
 		"filter q: longest": func(s *Spec) {
 			s.Kinds[0].Lists[0].Filters = []*Filter{{Name: "q", Field: "sid", Op: "until", Longest: 1}}
 		},
-		`"x9" is not among its fields`:               func(s *Spec) { s.Kinds[0].Lists[0].Only = map[string]string{"x9": "1"} },
+		`"x9" is not among its fields`: func(s *Spec) { s.Kinds[0].Lists[0].Only = map[string]string{"x9": "1"} },
+		"want a duration from 1s": func(s *Spec) {
+			s.Kinds = append(s.Kinds, balance(&Field{Name: "l", Type: TypeDecimal, Sample: "1ms"}))
+		},
+		"for a kind without an id": func(s *Spec) { s.Kinds[0].Fields[0].Sample = "1h" },
+		"that has an instance": func(s *Spec) {
+			s.Kinds = append(s.Kinds, &Kind{Name: "b", Fields: []*Field{{Name: "l", Type: TypeDecimal, Sample: "1h"}}})
+		},
+		"of type decimal or int that are no secret": func(s *Spec) {
+			s.Kinds = append(s.Kinds, balance(&Field{Name: "l", Sample: "1h"}))
+		},
 		"forgets.unlisted":                           func(s *Spec) { s.Kinds[0].Retention.Unlisted = true },
 		"it makes no JSON":                           func(s *Spec) { s.Paging.Template = `{"rows":{rows},}` },
 		`"x1" is not among its fields`:               func(s *Spec) { s.Kinds[0].ID = []string{"x1"} },

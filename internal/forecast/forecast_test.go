@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,12 +49,15 @@ func acme(t testing.TB) *spec.Source {
 
 // upstream is a mirror that fetches at once, or fails.
 type upstream struct {
+	mu    sync.Mutex // of what follows, and of what value uses
 	value func() string
 	asked []time.Time
 	err   error
 }
 
 func (u *upstream) Fill(_ context.Context, f request.Fill) (request.PageSaved, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.asked = append(u.asked, time.Now())
 	if u.err != nil {
 		return request.PageSaved{}, u.err
@@ -80,7 +84,7 @@ func begin(t *testing.T, path string, value func() string) *world {
 	must(t, err)
 	w := &world{up: &upstream{value: value}, db: db}
 	w.Forecasts, err = New(Options{Sources: []*spec.Source{acme(t)}, Store: db, Notes: db, Mirror: w.up, Now: time.Now,
-		Tell: func(_ context.Context, one Told) error { w.told = append(w.told, one); return nil }})
+		Tell: func(_ context.Context, one Told) error { w.hold(func() { w.told = append(w.told, one) }); return nil }})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -91,6 +95,27 @@ func begin(t *testing.T, path string, value func() string) *world {
 		must(t, db.Close())
 	}
 	return w
+}
+
+// hold runs what reads or sets what the sampler uses.
+func (w *world) hold(do func()) {
+	w.up.mu.Lock()
+	defer w.up.mu.Unlock()
+	do()
+}
+
+// asked is how many fetches there were.
+func (w *world) asked() (n int) {
+	synctest.Wait()
+	w.hold(func() { n = len(w.up.asked) })
+	return n
+}
+
+// alerted is what was told.
+func (w *world) alerted() (told []Told) {
+	synctest.Wait()
+	w.hold(func() { told = slices.Clone(w.told) })
+	return told
 }
 
 func (w *world) samples(t *testing.T) []understudy.Sample {
@@ -110,7 +135,7 @@ func TestOneSampleAnInterval(t *testing.T) {
 		w := begin(t, path, value)
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		if len(w.up.asked) != 0 {
+		if w.asked() != 0 {
 			t.Error("a fetch at the start")
 		}
 		time.Sleep(5*time.Hour + 2*time.Second)
@@ -121,26 +146,25 @@ func TestOneSampleAnInterval(t *testing.T) {
 		key := understudy.Key{Source: "acme", URI: "/balance"}
 		for range 30 { // a reader, every minute
 			time.Sleep(time.Minute)
-			w.Saved(w.up.page(key))
+			w.hold(func() { w.Saved(w.up.page(key)) })
 			synctest.Wait()
 		}
-		if got := w.samples(t); len(got) != 6 || len(w.up.asked) != 6 {
-			t.Errorf("with readers: %d samples, %d fetches", len(got), len(w.up.asked))
+		if got := w.samples(t); len(got) != 6 || w.asked() != 6 {
+			t.Errorf("with readers: %d samples, %d fetches", len(got), w.asked())
 		}
-		other := w.up.page(understudy.Key{Source: "acme", URI: "/balance?x=1"})
-		w.Saved(other) // another page of the kind is none of it
+		w.hold(func() { w.Saved(w.up.page(understudy.Key{Source: "acme", URI: "/balance?x=1"})) }) // another page of the kind
 		w.stop()
 		time.Sleep(10 * time.Minute)
 		w = begin(t, path, value)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if len(w.up.asked) != 0 {
+		if w.asked() != 0 {
 			t.Error("a restart asks for a sample that is there")
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := w.samples(t); len(got) != 7 || len(w.up.asked) != 1 {
-			t.Errorf("after the restart: %d samples, %d fetches", len(got), len(w.up.asked))
+		if got := w.samples(t); len(got) != 7 || w.asked() != 1 {
+			t.Errorf("after the restart: %d samples, %d fetches", len(got), w.asked())
 		}
 		w.stop()
 	})
@@ -152,21 +176,21 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		value := `null`
 		w := begin(t, path, func() string { return value })
-		w.up.err = errors.New("down")
+		w.hold(func() { w.up.err = errors.New("down") })
 		time.Sleep(time.Hour + time.Second)
 		synctest.Wait()
-		if n := len(w.up.asked); n < 9 || n > 11 {
+		if n := w.asked(); n < 9 || n > 11 {
 			t.Errorf("%d tries in an hour", n)
 		}
-		w.up.err = nil
-		for _, value = range []string{`null`, `"much"`, `{"a":1}`, `true`, `""`} {
+		for _, odd := range []string{`null`, `"much"`, `{"a":1}`, `true`, `""`} {
+			w.hold(func() { w.up.err, value = nil, odd })
 			time.Sleep(12 * time.Minute)
 		}
 		synctest.Wait()
 		if got := w.samples(t); len(got) != 0 {
 			t.Errorf("%v", got)
 		}
-		value = `-3.20`
+		w.hold(func() { value = `-3.20` })
 		time.Sleep(12 * time.Minute)
 		synctest.Wait()
 		if got := w.samples(t); len(got) != 1 || got[0].Value != "-3.20" {
@@ -180,38 +204,37 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 func TestAnAlertIsToldOnce(t *testing.T) {
 	path := storetest.File(t)
 	synctest.Test(t, func(t *testing.T) {
-		left, each := 100.0, 2.0
+		left, each := 80.0, 2.0
 		value := func() string { left -= each + 0.2*rand.Float64(); return fmt.Sprintf("%.2f", left) }
 		w := begin(t, path, value)
 		q, err := NewQuestion(series, "", "1d", "0.5")
 		must(t, err)
 		alert := Alert{q, "money"}
 		w.SetAlerts([]Alert{alert})
-		for left > 5 && len(w.told) == 0 {
+		now := func() (is float64) { w.hold(func() { is = left }); return is }
+		for now() > 5 && len(w.alerted()) == 0 {
 			time.Sleep(time.Hour)
-			synctest.Wait()
 		}
-		if len(w.told) != 1 || left < 30 || left > 70 || w.told[0].Forecast.Probability.Figure < 0.5 || w.told[0].Webhook != "money" {
-			t.Fatalf("%d told, with %.0f left", len(w.told), left)
+		told := w.alerted()
+		if len(told) != 1 || len(w.samples(t)) != leastSteps+1 || told[0].Forecast.Probability.Figure < 0.5 || told[0].Webhook != "money" {
+			t.Fatalf("%d told, with %.0f left", len(told), now())
 		}
-		time.Sleep(10 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		w.stop()
-		first := w.told[0].Key
+		first := told[0].Key
 		w = begin(t, path, value)
 		w.SetAlerts([]Alert{alert})
 		time.Sleep(3 * time.Hour)
-		synctest.Wait()
-		if len(w.told) != 0 {
+		if len(w.alerted()) != 0 {
 			t.Fatal("it is told again after a restart")
 		}
-		left += 500 // paid in
+		w.hold(func() { left += 60 }) // paid in
 		time.Sleep(2 * time.Hour)
-		for left > 5 && len(w.told) == 0 {
+		for now() > 5 && len(w.alerted()) == 0 {
 			time.Sleep(time.Hour)
-			synctest.Wait()
 		}
-		if len(w.told) != 1 || w.told[0].Key == first {
-			t.Errorf("after more was paid in: %d told", len(w.told))
+		if told = w.alerted(); len(told) != 1 || told[0].Key == first {
+			t.Errorf("after more was paid in: %d told", len(told))
 		}
 		w.stop()
 	})
@@ -332,7 +355,7 @@ func TestALevelThatIsReached(t *testing.T) {
 // about nine of ten.
 func TestCoverage(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(sample.Seed(t), 9))
-	n, held := 60, 0
+	n, held := 24, 0
 	if sample.Whole() {
 		n = 2000
 	}

@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/actions"
+	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
@@ -226,7 +227,7 @@ func (q *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, 
 	if play := q.Contents(q.Kind, row, s.Vars); play != nil {
 		p.Play = &page.Cell{Label: q.Kind.ByField[q.Kind.Media[0].Field].Heading, Play: play}
 	}
-	p.Related = append(p.Related, q.related(row, lists)...)
+	p.Related = append(append(p.Related, q.related(row, lists)...), outlook.Links(q.Exchange)...)
 	p.Related = slices.DeleteFunc(p.Related, func(l page.Link) bool {
 		return slices.ContainsFunc(lists, func(a *askedList) bool { return a.href == l.Href })
 	})

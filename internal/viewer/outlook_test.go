@@ -85,6 +85,17 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
+// TestOutlookIsLinked from the page of the number, for those who may follow.
+func TestOutlookIsLinked(t *testing.T) {
+	h := foreseen(t, 600)
+	if shown := h.page("/twilio/balance", all); !strings.Contains(shown, `<a href="`+outlookPath+`">Forecast of the balance</a>`) {
+		t.Error("no link from the balance")
+	}
+	if _, shown, _ := h.get("/twilio/balance", as{token: "clerktoken"}); strings.Contains(shown, "orecast") {
+		t.Error("a link for who does not see the balance")
+	}
+}
+
 // TestOutlookNotYet: without history there is no number, on no page.
 func TestOutlookNotYet(t *testing.T) {
 	for _, samples := range []int{0, 1, 24} {

@@ -117,6 +117,16 @@ func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 	return all
 }
 
+// Links lead from a record's page to the forecasts of its numbers.
+func Links(q *page.Exchange) (links []page.Link) {
+	for _, one := range seriesOf(q, q.Source) {
+		if one.Kind == q.Kind.Name {
+			links = append(links, page.Link{Href: root + one.Source + "/" + one.Kind + "." + one.Field, Text: "Forecast of the " + nameOf(q, one)})
+		}
+	}
+	return links
+}
+
 // Line is a sentence on the home page.
 type Line struct {
 	Name, Href, Text string

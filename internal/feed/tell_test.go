@@ -1,0 +1,61 @@
+// Tell: a message that is no change is signed, has one id for all its tries, and ends
+// when the receiver wants no more.
+
+package feed
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"understudy"
+)
+
+func TestTell(t *testing.T) {
+	t.Parallel()
+	key, err := standardwebhooks.NewWebhook(hookSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	answers := []int{500, 429, 204, 204, 410}
+	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := key.VerifyIgnoringTimestamp(body, r.Header); err != nil || !strings.Contains(string(body), `"data":{"left":"3.20"}`) ||
+			!strings.Contains(string(body), `"type":"forecast"`) {
+			t.Errorf("%v: %s", err, body)
+		}
+		ids = append(ids, r.Header.Get("webhook-id"))
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(answers[len(ids)-1])
+	}))
+	t.Cleanup(to.Close)
+	f, _ := hooked(t, some(), Hook{URL: to.URL, Role: "all"})
+	tell := func(key string) error {
+		return f.Tell(t.Context(), "crm", "forecast", key, map[string]string{"left": "3.20"})
+	}
+	for range 2 {
+		var later *understudy.Snooze
+		if err := tell("a"); !errors.As(err, &later) || later.Wait != 7*time.Second {
+			t.Errorf("a receiver that asks for a pause: %v", err)
+		}
+	}
+	if err := errors.Join(tell("a"), tell("b")); err != nil {
+		t.Error(err)
+	}
+	if err := tell("c"); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("after 410: %v", err)
+	}
+	if ids[0] != ids[1] || ids[0] != ids[2] || ids[2] == ids[3] || ids[3] == ids[4] {
+		t.Errorf("ids: %v", ids)
+	}
+	if err := f.Tell(t.Context(), "nobody", "forecast", "a", nil); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("no such webhook: %v", err)
+	}
+}
