@@ -42,7 +42,7 @@ type AuditEntry struct {
 	Values       []string // searched words, filtered numbers
 	Request      string   // the id of the HTTP request
 	Status       int      // of the answer; 0: it was given
-	Agent        bool     // an agent asked for a person: what a program does is listed as of one
+	AsPerson     bool     // asked where people ask: what a program does there is listed as of a person
 }
 
 // Audit has an auditor list an entry. Without one, nil, nothing is listed.

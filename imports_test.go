@@ -12,8 +12,8 @@ import (
 // new import is a new line here. Packages of kit import none.
 var imports = map[string]string{
 	".": "",
-	"cmd/understudy": ". cmd/understudy/terminal follow internal/access internal/app internal/app/gctune internal/callers " +
-		"internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
+	"cmd/understudy": ". cmd/understudy/terminal follow internal/access internal/app internal/app/gctune internal/audit " +
+		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/store internal/webhook kit/touch request spec",
 	"cmd/understudy/terminal":    "",
@@ -113,12 +113,13 @@ var imports = map[string]string{
 	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/actions " +
 		"internal/viewer/administration internal/viewer/list " +
 		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
-		"internal/viewer/roles kit/accesslog kit/httprange request spec",
+		"internal/viewer/roles internal/viewer/trail kit/accesslog kit/httprange request spec",
 	"internal/viewer/actions":        ". internal/access internal/actions internal/viewer/page internal/viewer/plan request spec",
 	"internal/viewer/administration": ". internal/signin internal/viewer/page internal/viewer/people internal/viewer/plan request",
 	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/actions internal/viewer/page " +
 		"internal/viewer/plan kit/csvline kit/cycle kit/jsonspan kit/limiter request spec",
-	"internal/viewer/page": ". internal/access internal/actions internal/credentials internal/export internal/forecast " +
+	"internal/viewer/trail": ". internal/audit internal/viewer/page internal/viewer/plan",
+	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export internal/forecast " +
 		"internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan " +
 		"kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/outlook":  ". internal/forecast internal/viewer/page internal/viewer/plan",

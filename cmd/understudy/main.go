@@ -48,6 +48,7 @@ type commands struct {
 	Erase       eraseCmd       `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`
 	Users       usersCmd       `cmd:"" help:"Add, change, list and remove those who sign in at the viewer."`
 	Credentials credentialsCmd `cmd:"" help:"Make, list, rotate and revoke credentials of programs."`
+	Audit       auditCmd       `cmd:"" help:"Read the audit log, and say whether it is what was written."`
 	Profile     profileCmd     `cmd:"" help:"Say where a running server spends memory and processor time."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }

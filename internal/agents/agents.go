@@ -201,6 +201,6 @@ func (v *exchange) within(ctx context.Context) (context.Context, func()) {
 
 // audit lists what the caller does, before the answer goes out.
 func (v *exchange) audit(ctx context.Context, e understudy.AuditEntry) error {
-	e.Caller, e.Agent, e.Request = v.caller, true, accesslog.Of(v.ctx).ID
+	e.Caller, e.AsPerson, e.Request = v.caller, true, accesslog.Of(v.ctx).ID
 	return understudy.Audit(ctx, v.o.Audit, e)
 }

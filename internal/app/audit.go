@@ -9,6 +9,7 @@ import (
 	"understudy"
 	"understudy/internal/audit"
 	"understudy/internal/proxy"
+	"understudy/internal/viewer/page"
 )
 
 // audits joins the audit log to the application.
@@ -44,4 +45,12 @@ func (h audits) hungUp(ctx context.Context) error {
 	}
 	return h.audit.Audit(ctx, understudy.AuditEntry{Caller: understudy.Caller{Name: "SIGHUP"}, Action: understudy.ActionAdminister,
 		What: "reload"})
+}
+
+// trail is the log, read; nil: nothing is listed.
+func (h audits) trail() page.Trail {
+	if h.audit == nil {
+		return nil
+	}
+	return h.audit
 }

@@ -141,7 +141,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Forecasts: h.forecasts, Actions: h.actions,
 		Programs: &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
 		Holders:  people{h}.holders(cfg, p.people), Server: administration{h},
-		Audit:   audits{h}.auditor(),
+		Audit: audits{h}.auditor(), Trail: audits{h}.trail(),
 		Version: h.opts.Version, Logger: h.log, Now: time.Now,
 	})
 	if err != nil {

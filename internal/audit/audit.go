@@ -102,7 +102,7 @@ func (l *Log) Lists(c understudy.Caller, a understudy.Action) bool {
 
 // Audit implements understudy.Auditor. What programs do and is not listed is counted.
 func (l *Log) Audit(ctx context.Context, e understudy.AuditEntry) error {
-	program := e.Caller.Source != "" && !e.Agent
+	program := e.Caller.Source != "" && !e.AsPerson
 	if !l.policy.Load().lists(e.Caller, e.Action, program) {
 		if program {
 			l.counts.add(e)

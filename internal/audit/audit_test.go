@@ -189,7 +189,7 @@ func (f *folder) files() map[string][]byte {
 }
 
 func TestWhatIsListed(t *testing.T) {
-	agent := understudy.AuditEntry{Caller: program, Action: understudy.ActionSearch, Agent: true}
+	agent := understudy.AuditEntry{Caller: program, Action: understudy.ActionSearch, AsPerson: true}
 	for _, c := range []struct {
 		name string
 		Policy

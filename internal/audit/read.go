@@ -54,6 +54,11 @@ const (
 	lookTime  = 2 * time.Second // then what was found is returned, and where to go on
 )
 
+// Search is Reader.Search of the folder of a log.
+func (l *Log) Search(ctx context.Context, f Filter) (*Found, error) {
+	return Reader{Dir: l.o.Dir, Key: l.o.Key}.Search(ctx, f)
+}
+
 // Search finds the newest entries that a filter lets through. It looks for two seconds,
 // or until ctx ends: what it found by then is no error. Errors: ErrInvalid for a Before
 // that is none, those of the disk.
@@ -276,4 +281,23 @@ func (r Reader) wants(f Filter) func([]byte) (Entry, bool) {
 // line is valid until the next one is read.
 func (r Reader) Lines(chain string, from uint64) iter.Seq2[wal.Entry, error] {
 	return wal.Read(filepath.Join(r.Dir, chain), from)
+}
+
+// Heads are the numbers of the last lines of all chains, by chain.
+func (r Reader) Heads(ctx context.Context) (map[string]uint64, error) {
+	chains, err := r.cursors("")
+	if err != nil {
+		return nil, err
+	}
+	last := map[string]uint64{}
+	for _, c := range chains {
+		for one, err := range r.backwards(ctx, c.id, 0, time.Time{}, r.wants(Filter{All: true})) {
+			if err != nil {
+				return nil, err
+			}
+			last[c.id] = one.Number
+			break
+		}
+	}
+	return last, nil
 }

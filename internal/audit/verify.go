@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -220,4 +221,22 @@ func (a *verification) end() []Report {
 		all = append(all, r.Report)
 	}
 	return all
+}
+
+// ReadCheckpoints reads the checkpoints among the lines of a file; none is an error.
+func ReadCheckpoints(path string) (all []Checkpoint, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(data) {
+		var e Entry
+		if json.Unmarshal(line, &e) == nil && e.Checkpoint != nil {
+			all = append(all, *e.Checkpoint)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("audit: %s holds no checkpoint", path)
+	}
+	return all, nil
 }

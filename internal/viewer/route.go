@@ -18,6 +18,7 @@ import (
 	"understudy/internal/viewer/plan"
 	"understudy/internal/viewer/programs"
 	"understudy/internal/viewer/roles"
+	"understudy/internal/viewer/trail"
 )
 
 // routes is the table of contents.
@@ -61,7 +62,7 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
 	}
 	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(),
-		actions.Routes(), administration.Routes()) {
+		actions.Routes(), administration.Routes(), trail.Routes()) {
 		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
 	}
 	for _, r := range people.Open() {

@@ -133,7 +133,7 @@ func AuditLater(q *Exchange, e understudy.AuditEntry) func(context.Context) erro
 	if e.Caller.Name == "" {
 		e.Caller = q.Caller
 	}
-	e.Request = accesslog.Of(q.Ctx).ID
+	e.AsPerson, e.Request = true, accesslog.Of(q.Ctx).ID
 	if q.Source != nil && e.Source == "" {
 		e.Source = q.Source.Name
 	}

@@ -17,6 +17,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/actions"
+	"understudy/internal/audit"
 	"understudy/internal/credentials"
 	"understudy/internal/export"
 	"understudy/internal/forecast"
@@ -53,6 +54,12 @@ type Forecasts interface {
 	Ask(ctx context.Context, q forecast.Question) (*forecast.Forecast, error)
 }
 
+// Trail is the audit log, read; audit.Log fills it.
+type Trail interface {
+	Search(ctx context.Context, f audit.Filter) (*audit.Found, error)
+	Stats() audit.Stats
+}
+
 // Options are the viewer's settings and what it reads from.
 type Options struct {
 	Sources []*spec.Source
@@ -62,6 +69,7 @@ type Options struct {
 	People  *signin.People     // they sign in; nil: nobody does
 	Cookies *signin.Cookies    // keep what a form has done for the page that follows; nil: new ones
 	Audit   understudy.Auditor // keeps what callers do; nil: nothing is kept
+	Trail   Trail              // what was kept of it, for its page; nil: no page
 	History History            // what was seen of records; nil: no timeline
 	Jobs    Jobs               // promised work; nil: no page of it
 	// Feed is the address of the feed of changes, "/-/feed"; with it a list's

@@ -1,0 +1,313 @@
+// The audit commands: read the audit log of a data folder, also while a server writes it.
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"understudy"
+	"understudy/cmd/understudy/terminal"
+	"understudy/internal/audit"
+	"understudy/internal/config"
+	"understudy/internal/datadir"
+)
+
+type auditCmd struct {
+	Tail   auditTailCmd   `cmd:"" help:"Print the newest entries of the audit log, and those that come."`
+	Search auditSearchCmd `cmd:"" help:"Find entries: who looked at a number, what did somebody do."`
+	Export auditExportCmd `cmd:"" help:"Print the lines of the log as they stand, the oldest first."`
+	Verify auditVerifyCmd `cmd:"" help:"Say whether the log is what was written."`
+}
+
+// auditPlace are the flags that name an audit log.
+type auditPlace struct {
+	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml)."`
+	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+}
+
+// open finds the log and its key. A data folder that is named needs no settings.
+func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, heads string, err error) {
+	at := place(*c)
+	cfg, folder, err := at.settings(p)
+	if _, none := os.Stat("understudy.yml"); err != nil && none != nil && c.Data != "" && c.Config == "" {
+		cfg, folder, err = &config.Settings{Data: c.Data}, ".", nil
+	}
+	if err != nil {
+		return r, "", err
+	}
+	r.Dir = filepath.Join(cfg.Data, datadir.AuditName)
+	if _, err := os.Stat(r.Dir); err != nil {
+		return r, "", fmt.Errorf("audit: there is no log: %w; name the data folder with --data", err)
+	}
+	r.Key, err = cfg.AuditKey(ctx, cfg.Data, config.FileSecrets(folder), false)
+	return r, config.AuditHeads(cfg.Data), err
+}
+
+type auditTailCmd struct {
+	Lines  int  `short:"n" default:"10" help:"How many entries."`
+	Follow bool `short:"f" help:"Go on with those that come, until Ctrl-C."`
+	JSON   bool `name:"json" help:"The lines as they stand."`
+	auditPlace
+}
+
+// Run prints the newest entries, the newest last.
+func (c *auditTailCmd) Run(ctx context.Context, p *process) error {
+	if c.Lines < 0 || c.Lines > audit.MostFound {
+		return usageError{fmt.Errorf("--lines %d: write a number up to %d", c.Lines, audit.MostFound)}
+	}
+	r, _, err := c.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	out := auditPrinter{w: p.stdout, json: c.JSON}
+	last, err := r.Heads(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Lines > 0 {
+		found, err := r.Search(ctx, audit.Filter{Limit: c.Lines})
+		if err != nil {
+			return err
+		}
+		if err := out.entries(found.Entries, true); err != nil {
+			return err
+		}
+		for _, e := range found.Entries {
+			last[e.Chain] = max(last[e.Chain], e.Number)
+		}
+	}
+	if !c.Follow {
+		return nil
+	}
+	err = poll(ctx, func() (bool, error) { return false, later(r, last, out) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// later prints the entries behind the last ones.
+func later(r audit.Reader, last map[string]uint64, out auditPrinter) error {
+	ids, err := audit.Chains(r.Dir)
+	if err != nil {
+		return err
+	}
+	var all []audit.Entry
+	for _, id := range ids {
+		for line, err := range r.Lines(id, last[id]+1) {
+			if err != nil {
+				break // it is being written
+			}
+			var e audit.Entry
+			last[id] = line.Number
+			if json.Unmarshal(line.Data, &e) == nil && e.Action != "" {
+				all = append(all, e)
+			}
+		}
+	}
+	return out.entries(all, false)
+}
+
+type auditSearchCmd struct {
+	Value  string `arg:"" optional:"" help:"A number or a searched word: who looked at it, who searched for it."`
+	Who    string `placeholder:"NAME" help:"The name of a person or of a credential."`
+	Action string `placeholder:"ACTION" help:"record, search, play, export, send, delete, note, sign-in, administer or list."`
+	Record string `placeholder:"ID" help:"The id of a record."`
+	Source string `help:"Only this source."`
+	Kind   string `help:"Only this kind."`
+	Since  string `placeholder:"DATE" help:"From then on: 2027-01-01 or RFC 3339."`
+	Until  string `placeholder:"DATE" help:"Up to then."`
+	Limit  int    `default:"100" placeholder:"N" help:"Entries at most."`
+	JSON   bool   `name:"json" help:"A line of JSON for each entry."`
+	auditPlace
+}
+
+// Run prints what was found, the newest first.
+func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
+	f := audit.Filter{Caller: c.Who, Action: understudy.Action(c.Action), ID: c.Record, Source: c.Source, Kind: c.Kind, Value: c.Value}
+	for _, bound := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"--since", c.Since, &f.Since}, {"--until", c.Until, &f.Until}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := parseDate(bound.text)
+		if err != nil {
+			return usageError{fmt.Errorf("%s: %w", bound.name, err)}
+		}
+		*bound.to = at
+	}
+	r, _, err := c.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	out := auditPrinter{w: p.stdout, json: c.JSON}
+	for left := c.Limit; left > 0; {
+		f.Limit = min(left, audit.MostFound)
+		found, err := r.Search(ctx, f)
+		if err == nil {
+			err = out.entries(found.Entries, false)
+		}
+		if err != nil || found.Next == "" || ctx.Err() != nil {
+			return err
+		}
+		left -= len(found.Entries)
+		f.Before = found.Next
+	}
+	return nil
+}
+
+type auditExportCmd struct {
+	Chain string `placeholder:"NAME" help:"Only this chain."`
+	auditPlace
+}
+
+// Run prints the lines of one chain after the other.
+func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
+	r, _, err := c.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	ids, err := audit.Chains(r.Dir)
+	if err != nil {
+		return err
+	}
+	w, found := bufio.NewWriter(p.stdout), false
+	for _, id := range ids {
+		if c.Chain != "" && c.Chain != id {
+			continue
+		}
+		found = true
+		for line, err := range r.Lines(id, 0) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil {
+				_, err = w.Write(append(line.Data, '\n'))
+			}
+			if err != nil {
+				return errors.Join(err, w.Flush())
+			}
+		}
+	}
+	if c.Chain != "" && !found {
+		return usageError{fmt.Errorf("--chain %q: there is %s", understudy.Clip(c.Chain), strings.Join(ids, ", "))}
+	}
+	return w.Flush()
+}
+
+type auditVerifyCmd struct {
+	File        string   `arg:"" optional:"" help:"Lines that were exported or sent elsewhere, - for standard input (default: the log)."`
+	Key         []string `placeholder:"BASE64" help:"Another public key that has signed, too (repeatable)."`
+	Checkpoints string   `placeholder:"FILE" help:"Lines with checkpoints that were sent elsewhere: the log must hold them."`
+	auditPlace
+}
+
+// errUnsound is the error of a log that is not what was written.
+var errUnsound = errors.New("audit: the log is not what was written")
+
+// Run prints a line for each chain, and what is wrong with it.
+func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
+	r, heads, err := c.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	v := audit.Verifier{Keys: append(c.Key, r.Key.Public())}
+	if c.Checkpoints != "" {
+		if v.Known, err = audit.ReadCheckpoints(c.Checkpoints); err != nil {
+			return err
+		}
+	}
+	var all []audit.Report
+	switch c.File {
+	case "":
+		all, err = v.Verify(r.Dir, heads)
+	case "-":
+		all, err = v.VerifyLines(p.stdin)
+	default:
+		var f *os.File
+		if f, err = os.Open(c.File); err == nil {
+			all, err = v.VerifyLines(f)
+			_ = f.Close() // nothing was written
+		}
+	}
+	if err != nil {
+		return err
+	}
+	faults := 0
+	for _, one := range all {
+		fmt.Fprintf(p.stdout, "chain %s: entries %d to %d, ", one.Chain, one.First, one.Last)
+		if one.Signed > 0 {
+			fmt.Fprintf(p.stdout, "signed up to %d at %s\n", one.Signed, one.SignedAt.UTC().Format(time.RFC3339))
+		} else {
+			fmt.Fprintln(p.stdout, "not signed")
+		}
+		for _, fault := range one.Faults {
+			faults++
+			fmt.Fprintln(p.stdout, "  wrong:", terminal.Printable(fault))
+		}
+	}
+	fmt.Fprintln(p.stdout, "public key", r.Key.Public())
+	if faults > 0 {
+		return errUnsound
+	}
+	_, err = fmt.Fprintln(p.stdout, "the log is what was written")
+	return err
+}
+
+// auditPrinter prints entries as a table or as JSON.
+type auditPrinter struct {
+	w    io.Writer
+	json bool
+}
+
+// entries prints entries in their order, or with reverse the last first.
+func (p auditPrinter) entries(all []audit.Entry, reverse bool) error {
+	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	for i := range all {
+		e := &all[i]
+		if reverse {
+			e = &all[len(all)-1-i]
+		}
+		if p.json {
+			if err := json.NewEncoder(p.w).Encode(e); err != nil {
+				return err
+			}
+			continue
+		}
+		cells := []string{e.At.UTC().Format(time.RFC3339), e.Caller, e.Role, string(e.Action), strings.Trim(e.Source+"/"+e.Kind, "/"),
+			fmt.Sprint(e.Rows), recordsOf(e), e.What, e.Request}
+		for i, text := range cells {
+			if cells[i] = terminal.Printable(text); text == "" {
+				cells[i] = "-"
+			}
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+// recordsOf is the first record of an entry, and how many more there are.
+func recordsOf(e *audit.Entry) string {
+	switch n := len(e.IDs); {
+	case e.Count > 0:
+		return fmt.Sprintf("%d answers", e.Count)
+	case n == 0:
+		return ""
+	case n == 1:
+		return e.IDs[0]
+	default:
+		return fmt.Sprintf("%s and %d more", e.IDs[0], n-1)
+	}
+}

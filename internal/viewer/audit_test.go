@@ -1,0 +1,107 @@
+// Audit: what is looked at is in the audit log before it is shown, and the page of the log.
+
+package viewer
+
+import (
+	"html"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/audit"
+	"understudy/internal/viewer/page"
+)
+
+// withAudit gives a viewer an audit log in a folder.
+func withAudit(t *testing.T, dir string) func(*page.Options) {
+	key, err := audit.ParseKey(understudy.NewSecret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="))
+	must(t, err)
+	l := audit.New(audit.Options{Dir: dir, Key: key, Now: func() time.Time { return noon }})
+	t.Cleanup(func() { must(t, l.Close()) })
+	return func(o *page.Options) { o.Audit, o.Trail = l, l }
+}
+
+// The entries of a reader's pages say what was looked at, by which numbers and words, and
+// are found by them.
+func TestTheAuditLogOfPages(t *testing.T) {
+	h := open(t, withAudit(t, filepath.Join(t.TempDir(), "audit")))
+	id := h.field("/twilio/calls.json", "calls", "sid")
+	number := h.field("/twilio/calls.json", "calls", "from")
+	masked := as{token: "supporttoken"}
+	for _, path := range []string{"/twilio/calls", "/twilio/calls/" + id, "/twilio/calls/" + id + ".json", "/twilio/calls?From=" + number[1:],
+		"/twilio/number/" + number, "/twilio/number/" + number + "/+15005550006", "/twilio/calls.csv"} {
+		h.get(path, all)
+	}
+	h.page("/twilio/calls/"+id, masked)
+	page := html.UnescapeString(h.page("/-/audit", all))
+	for _, want := range []string{"looked at a record", "took rows away", "searched <small class=\"fine\">number</small>", "conversation",
+		`<a href="/twilio/calls/` + id + `">`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not hold %q", want)
+		}
+	}
+	if strings.Contains(page, "looked at a list</td>") {
+		t.Error("a list without a filter is listed")
+	}
+	// Who looked at this number? The masked role has not: it does not see it.
+	page = h.page("/-/audit?value="+strings.ReplaceAll(number, "+", "%2B"), all)
+	if n := strings.Count(page, "<bdi>everything</bdi>"); n < 4 || strings.Contains(page, "<bdi>masked</bdi>") {
+		t.Errorf("%d entries for the number, or one of the masked role:\n%s", n, page)
+	}
+	if page = h.page("/-/audit?record="+id, all); strings.Count(page, "<bdi>masked</bdi>") != 1 {
+		t.Error("the masked role's look at the record is not found once")
+	}
+	if page = h.page("/-/audit?who=nobody", all); !strings.Contains(page, "No entry fits") {
+		t.Error("somebody who did nothing has entries")
+	}
+	golden(t, "audit", h.page("/-/audit?who=masked&action=record", all))
+	for path, want := range map[string]int{"/-/audit?x=1": 400, "/-/audit?since=never": 400, "/-/audit?value=415+555+0100": 400,
+		"/-/audit?before=x": 400, "/-/audit?since=2026-06-01": 200} {
+		if status, _, _ := h.get(path, all); status != want {
+			t.Errorf("%s: %d, want %d", path, status, want)
+		}
+	}
+	for _, token := range []string{"supporttoken", "clerktoken", "nobodytoken"} {
+		if status, _, _ := h.get("/-/audit", as{token: token}); status != http.StatusForbidden {
+			t.Errorf("%s: %d", token, status)
+		}
+	}
+}
+
+// field is the first value of a field in a list.
+func (h *fixture) field(path, list, name string) string {
+	h.Helper()
+	for _, v := range h.hiddenFrom(path, list, name) {
+		if name != "from" || strings.HasPrefix(v, "+") {
+			return v
+		}
+	}
+	h.Fatalf("%s: no %s", path, name)
+	return ""
+}
+
+// When the log cannot be written, what must be in it is 503 and shows nothing; the rest is
+// answered.
+func TestWithoutAnAuditLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	must(t, os.WriteFile(dir, nil, 0o600))
+	h := open(t, withAudit(t, dir))
+	id := h.field("/twilio/calls.json", "calls", "sid")
+	number := h.field("/twilio/calls.json", "calls", "from")
+	for _, path := range []string{"/twilio/calls/" + id, "/twilio/calls/" + id + ".json", "/twilio/number/" + number,
+		"/twilio/number/" + number + ".json", "/twilio/number/" + number + "/+15005550006", "/twilio/calls.csv", "/twilio/calls.jsonl",
+		"/twilio/calls?From=" + number[1:], "/-/audit"} {
+		status, body, head := h.get(path, all)
+		if status != http.StatusServiceUnavailable || head.Get("Retry-After") == "" || strings.Contains(body, `"date_created"`) ||
+			strings.Contains(body, "duration") {
+			t.Errorf("%s: %d, Retry-After %q", path, status, head.Get("Retry-After"))
+		}
+	}
+	for _, path := range []string{"/", "/twilio/calls", "/twilio/calls.json", "/twilio/messages", "/-/keys"} {
+		h.page(path, all)
+	}
+}

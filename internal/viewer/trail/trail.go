@@ -1,0 +1,246 @@
+// Trail: the page of the audit log, with the filters that find who looked at what.
+
+// Package trail shows the audit log.
+package trail
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/audit"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+)
+
+// Path is the page of the audit log.
+const Path = page.ControlPrefix + "audit"
+
+// Routes are those for callers who see everything.
+func Routes() []page.Route { return []page.Route{{Pattern: "GET " + Path, Handler: serve}} }
+
+// trailPage is what audit.html shows.
+type trailPage struct {
+	Form    form
+	Asked   string // what was looked for, in words
+	Rows    []row
+	Older   string
+	Newest  string
+	Looked  *page.When // the search went back to here, and there may be more
+	Figures audit.Stats
+	Signed  *page.When
+}
+
+// form are the filters as they were given.
+type form struct {
+	Who, Value, Record string
+	Since, Until       string
+	Actions            []page.Option
+	Set                int
+	Zone               string
+}
+
+// row is an entry.
+type row struct {
+	When      page.When
+	Who, Role string
+	What      string // the action
+	More      string // and more closely
+	Of        string // the kind
+	Records   []page.Link
+	Others    int // records that are not named here
+	Rows      int64
+	Request   string
+	Refused   bool
+}
+
+// mostRecords is how many records of an entry have a link.
+const mostRecords = 3
+
+// The parameters of the page.
+const (
+	paramWho    = "who"
+	paramAction = "action"
+	paramValue  = "value"
+	paramRecord = "record"
+	paramSince  = "since"
+	paramUntil  = "until"
+	paramBefore = "before"
+)
+
+var params = []string{paramWho, paramAction, paramValue, paramRecord, paramSince, paramUntil, paramBefore}
+
+// serve shows the newest entries that the filters let through. That somebody looks is
+// itself an entry.
+func serve(q *page.Exchange) error {
+	switch {
+	case !page.Administers(q):
+		return fmt.Errorf("%w: the audit log is shown to the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
+	case q.V.Trail == nil:
+		return page.NotFound("There is no audit log", "The setting audit.off says that nothing is listed.", "/")
+	}
+	given, err := url.ParseQuery(q.R.URL.RawQuery)
+	if err != nil {
+		return page.BadRequest("This address cannot be read", "Start again from the newest entries.", nil)
+	}
+	for name := range given {
+		if !slices.Contains(params, name) {
+			return page.UnknownWord("parameter", name, params, nil)
+		}
+	}
+	f, err := filter(q, given)
+	if err != nil {
+		return err
+	}
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "audit log"}); err != nil {
+		return err
+	}
+	found, err := q.V.Trail.Search(q.Ctx, f)
+	if err != nil {
+		return err
+	}
+	p := trailPage{Form: formOf(q, given), Asked: asked(f), Figures: q.V.Trail.Stats()}
+	if p.Figures.SignedAt != nil {
+		p.Signed = q.Moment(*p.Figures.SignedAt)
+	}
+	for i := range found.Entries {
+		p.Rows = append(p.Rows, rowOf(q, &found.Entries[i]))
+	}
+	if f.Before != "" {
+		p.Newest = address(given, "")
+	}
+	if found.Next != "" {
+		p.Older = address(given, found.Next)
+	}
+	if !found.Looked.IsZero() {
+		p.Looked = q.Moment(found.Looked)
+	}
+	return q.Render(http.StatusOK, "audit", "Audit log", p)
+}
+
+// address is the page with the same filters from another entry on.
+func address(given url.Values, before string) string {
+	next := url.Values{}
+	for _, name := range params {
+		if v := given.Get(name); v != "" && name != paramBefore {
+			next.Set(name, v)
+		}
+	}
+	if before != "" {
+		next.Set(paramBefore, before)
+	}
+	if len(next) == 0 {
+		return Path
+	}
+	return Path + "?" + next.Encode()
+}
+
+// filter reads the filters of an address.
+func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
+	get := func(name string) string { return strings.TrimSpace(given.Get(name)) }
+	f = audit.Filter{Caller: get(paramWho), Action: understudy.Action(get(paramAction)), Value: get(paramValue), ID: get(paramRecord),
+		Before: get(paramBefore)}
+	for _, bound := range []struct {
+		name string
+		to   *time.Time
+	}{{paramSince, &f.Since}, {paramUntil, &f.Until}} {
+		text := get(bound.name)
+		if text == "" {
+			continue
+		}
+		at, ok := page.ParseMoment(text, q.Zone)
+		if !ok {
+			return f, page.BadRequest("“"+page.Clip(text)+"” is no moment", "Give "+bound.name+" as 2026-06-01 or 2026-06-01T12:00.", nil)
+		}
+		*bound.to = at
+	}
+	if p := understudy.ReadPhone(f.Value); p.Digits != "" && !p.Country && f.Value != "" && strings.Trim(f.Value, "0123456789") != "" {
+		return f, page.BadRequest("Whose number is "+page.Clip(f.Value)+"?", "Write it in full with + and country code, as in +15551234567.", nil)
+	}
+	return f, nil
+}
+
+func formOf(q *page.Exchange, given url.Values) form {
+	f := form{Who: given.Get(paramWho), Value: given.Get(paramValue), Record: given.Get(paramRecord), Since: given.Get(paramSince),
+		Until: given.Get(paramUntil), Zone: q.Zone.String()}
+	action := given.Get(paramAction)
+	f.Actions = []page.Option{{Value: "", Text: "everything", Selected: action == ""}}
+	for _, a := range understudy.Actions {
+		f.Actions = append(f.Actions, page.Option{Value: string(a), Text: words[a], Selected: action == string(a)})
+	}
+	for _, name := range params {
+		if name != paramBefore && given.Get(name) != "" {
+			f.Set++
+		}
+	}
+	return f
+}
+
+// words are what people call the actions.
+var words = map[understudy.Action]string{
+	understudy.ActionList: "looked at a list", understudy.ActionRecord: "looked at a record", understudy.ActionSearch: "searched",
+	understudy.ActionPlay: "played a content", understudy.ActionExport: "took rows away", understudy.ActionSend: "sent or changed",
+	understudy.ActionDelete: "deleted", understudy.ActionNote: "wrote a note", understudy.ActionSignIn: "signed in or out",
+	understudy.ActionAdminister: "administered",
+}
+
+// asked is what an address looks for, in words.
+func asked(f audit.Filter) string {
+	switch {
+	case f.Value != "" && understudy.ReadPhone(f.Value).Digits != "":
+		return "Who looked at " + plan.GroupPhone(f.Value) + "?"
+	case f.Value != "":
+		return "Who searched for “" + page.Clip(f.Value) + "”?"
+	case f.ID != "":
+		return "Who looked at " + page.ShortID(f.ID) + "?"
+	case f.Caller != "":
+		return "What did " + page.Clip(f.Caller) + " do?"
+	}
+	return ""
+}
+
+func rowOf(q *page.Exchange, e *audit.Entry) row {
+	out := row{When: page.Say(e.At, q.Start, q.Zone, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
+		Rows: e.Rows, Request: e.Request, Refused: e.Status != 0}
+	if out.What == "" {
+		out.What = string(e.Action)
+	}
+	if e.Count > 0 {
+		out.More = "counted, " + page.Thousands(e.Count) + " time"
+		if e.Count > 1 {
+			out.More += "s"
+		}
+	}
+	var kind *plan.Kind
+	if s := q.V.ByName[e.Source]; s != nil {
+		kind = s.ByName[e.Kind]
+	}
+	if kind != nil {
+		out.Of = kind.Title
+	}
+	for i, id := range e.IDs {
+		if i == mostRecords {
+			break
+		}
+		l := page.Link{Text: page.ShortID(id)}
+		if kind != nil && len(kind.Instances) > 0 {
+			l.Href = kind.Href + "/" + url.PathEscape(id)
+		}
+		out.Records = append(out.Records, l)
+	}
+	out.Others = max(len(e.IDs)-mostRecords, 0)
+	return out
+}
+
+// Count is the number of rows, "" for none.
+func (r row) Count() string {
+	if r.Rows == 0 {
+		return ""
+	}
+	return strconv.FormatInt(r.Rows, 10)
+}
