@@ -51,6 +51,8 @@ func (g *garden) agentTries(method, path string) []try {
 	for _, query := range []string{"-zzz", "has:body", "body:a*", "price>0", "status:(", "what"} {
 		call("search", map[string]any{"query": query, "limit": 100})
 		call("search", map[string]any{"query": query, "sort": "rank"})
+		call("sums", map[string]any{"query": query, "sum": "price", "by": []string{"status", "day"}})
+		call("sums", map[string]any{"query": query, "by": []string{"to"}})
 	}
 	return all
 }

@@ -51,9 +51,10 @@ type Mirror interface {
 	Page(ctx context.Context, a request.Request) (*request.Response, error)
 }
 
-// Search finds records by words and conditions; search.Searcher implements it.
+// Search finds records by words and conditions, and adds them up; search.Searcher implements it.
 type Search interface {
 	Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error)
+	Sum(ctx context.Context, c understudy.Caller, r query.SumRequest) (*query.SumResult, error)
 }
 
 // Limits bound what agents may ask; zero values are the defaults.

@@ -5,6 +5,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -72,16 +73,27 @@ func (b *builder) search() {
 		})
 }
 
+// searched refuses kinds that the role does not see, in the words for those there are not.
+func (v *exchange) searched(source string, kinds []string) error {
+	for _, kind := range kinds {
+		if !slices.Contains(v.offer.names(recorded), kind) {
+			return wrong("kind", kind, v.offer.names(recorded))
+		}
+	}
+	if source != "" && !slices.Contains(v.offer.sourceNames(), source) {
+		return wrong("source", source, v.offer.sourceNames())
+	}
+	return nil
+}
+
 // search answers a search.
 func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 	limit, err := v.limit(a.Limit)
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range a.Kinds {
-		if _, err := v.offer.kindOf("", kind, recorded); err != nil && len(v.offer.sources) == 1 {
-			return nil, err
-		}
+	if err := v.searched(a.Source, a.Kinds); err != nil {
+		return nil, err
 	}
 	if a.Sort == "newest" {
 		a.Sort = ""

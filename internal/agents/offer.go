@@ -72,6 +72,7 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 	b.list()
 	b.history()
 	b.asOf()
+	b.sums()
 	o.instructions = instructions(o, s.o.Limits)
 	return o
 }

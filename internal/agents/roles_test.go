@@ -47,6 +47,8 @@ func TestRoles(t *testing.T) {
 		{"search", map[string]any{"query": "to:5"}, "character 1"},
 		{"search", map[string]any{"kinds": []string{"messages"}}, "no kind"},
 		{"search", map[string]any{"sort": "to"}, "to"},
+		{"sums", map[string]any{"by": []string{"to"}}, "to"},
+		{"sums", map[string]any{"kinds": []string{"messages"}}, "no kind"},
 	} {
 		if said := calls.call(one.tool, one.args, new(any)); !strings.Contains(said, one.want) {
 			t.Errorf("%s %v says %q, want %q", one.tool, one.args, said, one.want)
@@ -93,6 +95,7 @@ func TestAudit(t *testing.T) {
 	a.must("history", map[string]any{"kind": "calls", "id": id}, new(any))
 	a.must("as_of", map[string]any{"kind": "calls", "id": id, "at": time.Now().UTC().Format(time.RFC3339Nano)}, new(any))
 	a.must("search", map[string]any{"query": "status:completed", "limit": 2}, new(any))
+	a.must("sums", map[string]any{"query": "status:completed", "kinds": []string{"calls"}, "by": []string{"direction"}}, new(any))
 	var said []string
 	for _, e := range r.log.take() {
 		if e.Caller.Name != "support" || e.What == "" || strings.Contains(e.What, id) {
@@ -101,13 +104,14 @@ func TestAudit(t *testing.T) {
 		said = append(said, fmt.Sprint(e.Action, " ", e.Kind, " ", len(e.IDs), " ", e.Rows, " ", e.Values))
 	}
 	want := []string{"list calls 2 2 [completed]", "record calls 1 1 []", "record calls 1 1 []", "record calls 1 1 []",
-		"search  2 2 [status:completed]"}
+		"search  2 2 [status:completed]", "search  0 3 [status:completed]"}
 	if !slices.Equal(said, want) {
 		t.Errorf("listed %q, want %q", said, want)
 	}
 	r.log.fail(fmt.Errorf("disk full: %w", understudy.ErrNotAudited))
 	for tool, args := range map[string]map[string]any{
 		"list": {"kind": "calls"}, "get": {"kind": "calls", "id": id}, "history": {"kind": "calls", "id": id}, "search": {"query": ""},
+		"sums":  {"query": ""},
 		"as_of": {"kind": "calls", "id": id, "at": time.Now().UTC().Format(time.RFC3339Nano)},
 	} {
 		if said := a.call(tool, args, new(any)); !strings.Contains(said, "audit log cannot be written") || strings.Contains(said, "disk") {
