@@ -381,7 +381,7 @@ func TestCheckpoints(t *testing.T) {
 		list(t, l, record("CA1"))
 	}
 	first := *l.Stats().SignedAt
-	for range 2*signEvery + 10 {
+	for range signEvery + 10 {
 		list(t, l, record("CA1"))
 	}
 	for l.Stats().SignedAt.Equal(first) {

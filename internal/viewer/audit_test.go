@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +104,28 @@ func TestWithoutAnAuditLog(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/twilio/calls", "/twilio/calls.json", "/twilio/messages", "/-/keys"} {
 		h.page(path, all)
+	}
+}
+
+// BenchmarkAuditedRecord is the page of a record with and without an audit log, in turn; the
+// medians are in microseconds.
+func BenchmarkAuditedRecord(b *testing.B) {
+	key, err := audit.ParseKey(understudy.NewSecret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="))
+	must(b, err)
+	l := audit.New(audit.Options{Dir: filepath.Join(b.TempDir(), "audit"), Key: key})
+	b.Cleanup(func() { must(b, l.Close()) })
+	on, off := open(b, func(o *page.Options) { o.Audit = l }), open(b)
+	path := "/twilio/calls/" + on.field("/twilio/calls.json", "calls", "sid")
+	took := map[*fixture][]time.Duration{}
+	for b.Loop() {
+		for _, h := range []*fixture{on, off} {
+			began := time.Now()
+			h.page(path, all)
+			took[h] = append(took[h], time.Since(began))
+		}
+	}
+	for h, name := range map[*fixture]string{on: "on-µs", off: "off-µs"} {
+		slices.Sort(took[h])
+		b.ReportMetric(float64(took[h][len(took[h])/2].Microseconds()), name)
 	}
 }

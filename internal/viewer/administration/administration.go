@@ -110,6 +110,10 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 		all = append(all, way{"/-/connect", "Credentials", "What programs come in with", facts})
 	}
 	all = append(all, way{"/-/roles", "Roles", "Who may see what, by which line of the settings", nil})
+	if q.V.Trail != nil {
+		all = append(all, way{"/-/audit", "Audit log", "Who looked at what, and who did what",
+			[]fact{{Text: count(q.V.Trail.Stats().Entries, "entry", "entries") + " since the start"}}})
+	}
 	if q.V.People != nil {
 		people, sessions := map[string]bool{}, q.V.People.Sessions.All()
 		for _, s := range sessions {
