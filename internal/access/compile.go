@@ -124,6 +124,7 @@ func (g *Gate) compile(role string, sources map[string]map[string]string) (map[s
 		for _, k := range sp.Kinds {
 			plans[source].kinds[k.Name] = newPlan(sp, k, r)
 			plans[source].kinds[k.Name].hash = g.hash
+			plans[source].hashes = plans[source].hashes || plans[source].kinds[k.Name].hashes
 		}
 	}
 	return plans, nil

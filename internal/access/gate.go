@@ -43,6 +43,7 @@ type held struct {
 type grants struct {
 	kinds   map[string]*plan
 	unnamed *plan
+	hashes  bool                  // a field is shown as a hash
 	rows    map[string]*rowFilter // the row rules; nil: every record is found
 	does    map[string]bool       // what people may do, by the words of Doings
 }

@@ -202,7 +202,8 @@ func (t hasHash) Holds(v query.Value) bool {
 
 // Equal is the condition that a field of a kind has the value that a hash stands for. ok
 // is false when the text is no hash, and when the caller sees another part of the field
-// than its hash. Who sees the field as it is may ask for the hash of a number, too.
+// than its hash. Who sees the field as it is may ask for the hash of a number, too, unless
+// the role sees hashes: beside a field that is seen they would tell whose hash each is.
 //
 // An index is asked for a number. Any other value is compared with what is read, within
 // the bounds of a search or a composed list.
@@ -220,7 +221,7 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 		number = g.hash.number(text)
 	}
 	switch level := g.Level(c, source, kind, field); {
-	case level == Hash, level == See && number != "":
+	case level == Hash, level == See && number != "" && !seesHashes(g.roles[c.Role()]):
 	default:
 		return e, false
 	}
@@ -232,6 +233,17 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 		e.Predicate = &query.Predicate{Field: field, Any: []string{text}}
 	}
 	return e, true
+}
+
+// seesHashes reports whether a role sees hashes, of whatever source: equal values have
+// equal ones in all of them.
+func seesHashes(sources map[string]*grants) bool {
+	for _, r := range sources {
+		if r.hashes {
+			return true
+		}
+	}
+	return false
 }
 
 // equalities are the filters of a list that are given a hash, by name; nil: none is.

@@ -81,6 +81,7 @@ func hashGate(t testing.TB, key string) *Gate {
 			"analyst": {"twilio": {"*": "see", "phone": "hash", "body": "hash"}},
 			"other":   {"twilio": {"*": "hide", "calls": "hash", "messages.sid": "see", "messages.from": "hash"}},
 			"support": {"twilio": {"*": "see", "phone": "last4"}},
+			"half":    {"twilio": {"*": "see", "calls.from": "hash"}},
 			"country": {"twilio": {"*": "see", "phone": "country"}},
 		}})
 	if err != nil {
@@ -268,6 +269,7 @@ func TestEqualByLevel(t *testing.T) {
 		{"all", "calls", "from", number, true}, {"all", "messages", "body", words, false},
 		{"support", "calls", "from", number, false}, {"country", "calls", "from", number, false},
 		{"analyst", "calls", "from_formatted", number, false}, {"analyst", "letters", "from", number, false},
+		{"half", "calls", "from", number, true}, {"half", "calls", "to", number, false}, {"half", "messages", "from", number, false},
 		{"other", "messages", "to", number, false}, {"", "calls", "from", number, false},
 	} {
 		if _, ok := g.Equal(as(test.role), "twilio", test.kind, test.field, test.text); ok != test.ok {

@@ -73,12 +73,13 @@ type plan struct {
 	media  map[string]Level // fields of type media, which stand in no body
 	// lists are the bodies of lists, records and envelope, by the way they are
 	// cut into pages.
-	lists map[*spec.Paging]*node
-	keys  []string                // where the kind's lists keep their records; "" = the body is the array
-	whole bool                    // every field the spec names is seen
-	final bool                    // what makes a record final is fully seen
-	hash  *Hasher                 // for what is shown as a hash
-	shown func(field string) bool // at least masked
+	lists  map[*spec.Paging]*node
+	keys   []string                // where the kind's lists keep their records; "" = the body is the array
+	whole  bool                    // every field the spec names is seen
+	final  bool                    // what makes a record final is fully seen
+	hashes bool                    // a field is shown as a hash
+	hash   *Hasher                 // for what is shown as a hash
+	shown  func(field string) bool // at least masked
 }
 
 // nothing shows the keys of a body, and no value.
@@ -99,6 +100,7 @@ func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 			continue
 		}
 		p.record.put(f.Name, level)
+		p.hashes = p.hashes || level == Hash
 		p.record.at(f.Name).phone = f.Class == spec.ClassPhone
 		p.whole = p.whole && (level == See || f.Class == spec.ClassSecret)
 	}

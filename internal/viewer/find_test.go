@@ -55,7 +55,7 @@ func searched(t testing.TB, more ...string) func(*page.Options) {
 				at, params, _ := strings.Cut(next, "?")
 				target, err := src.Spec.Target("twilio", at, params)
 				must(t, err)
-				page, err := o.Mirror.(*keeper).fetch(t.Context(), request.Fetch{Target: target, Reason: request.Waiting})
+				page, err := o.Mirror.(*keeper).fetch(t.Context(), request.Fetch{Target: target, Reason: request.Waiting, Retry: time.Minute})
 				must(t, err)
 				_, err = mem.Save(t.Context(), page)
 				must(t, err)
