@@ -113,7 +113,7 @@ var imports = map[string]string{
 	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/actions " +
 		"internal/viewer/administration internal/viewer/list " +
 		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
-		"internal/viewer/roles internal/viewer/trail kit/accesslog kit/httprange request spec",
+		"internal/viewer/roles internal/viewer/sums internal/viewer/trail kit/accesslog kit/httprange request spec",
 	"internal/viewer/actions":        ". internal/access internal/actions internal/viewer/page internal/viewer/plan request spec",
 	"internal/viewer/administration": ". internal/signin internal/viewer/page internal/viewer/people internal/viewer/plan request",
 	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/actions internal/viewer/page " +
@@ -127,6 +127,7 @@ var imports = map[string]string{
 	"internal/viewer/plan":     ". spec",
 	"internal/viewer/programs": ". internal/credentials internal/viewer/page spec",
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
+	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan",
 	"internal/webhook":         ".",
 	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
 		"mirror/warm mirror/writes request spec",

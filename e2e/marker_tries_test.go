@@ -132,6 +132,10 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "q=-zzz&narrow=kind%3Acalls&name=everything&shared=1", nil}, {method, path, "q=%28&name=broken", nil}, {method, path, "q=price%3E0&name=dear", nil}}
 	case path == "/search/forget":
 		return []try{{method, path, "name=none&back=%2Fsearch", nil}}
+	case strings.HasPrefix(path, "/search/sums"):
+		return g.sumTries(method, "/search/sums")
+	case path == "/-/search":
+		return append(g.reading(method, path), append(g.sumTries(method, path), g.reading(method, path+"?sum=count&by=to&kind=calls&format=csv")...)...)
 	case strings.HasPrefix(path, "/search"):
 		var all []try
 		for _, what := range []string{
@@ -152,6 +156,18 @@ func (g *garden) triesOf(route string) []try {
 		return g.viewerTries(method, path)
 	}
 	return nil
+}
+
+// sumTries ask for sums of every sort, those that name what is hidden among them.
+func (g *garden) sumTries(method, path string) (all []try) {
+	for _, query := range []string{
+		"sum=count&by=day", "sum=count&by=kind", "kind=messages&sum=price&by=day", "kind=messages&sum=price&by=status", "kind=messages&sum=count&by=to", "kind=messages&sum=count&by=from.country",
+		"kind=calls&sum=price&by=to", "kind=calls&sum=duration&by=from&by=day", "kind=calls&sum=wait&by=status", "kind=messages&sum=delivery&by=to.country", "kind=messages&q=-zzz&sum=count&by=error_code",
+		"kind=messages&q=price%3E0&sum=count", "q=idle:1d&sum=count", "kind=calls&q=to.country:US&sum=count", "kind=messages&sum=body", "kind=messages&sum=count&by=body", "q=status:(&sum=count",
+	} {
+		all = append(all, g.reading(method, path+"?"+query)...)
+	}
+	return all
 }
 
 // formOf is a form for a POST; a GET has none.

@@ -138,7 +138,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		People: p.people, Cookies: h.cookies, PublicURL: cfg.Viewer.PublicURL, ExportRows: cfg.Viewer.ExportRows,
 		ExportTime: cfg.Viewer.ExportTime.Std(),
 		Exports:    export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
-		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Forecasts: h.forecasts, Actions: h.actions,
+		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Sums: found, Shelf: found, Forecasts: h.forecasts, Actions: h.actions,
 		Programs: &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
 		Holders:  people{h}.holders(cfg, p.people), Server: administration{h},
 		Audit: audits{h}.auditor(), Trail: audits{h}.trail(),

@@ -71,3 +71,13 @@ type SumTimes struct {
 	P50  float64 `json:"p50"`
 	P95  float64 `json:"p95"`
 }
+
+// ReadySearch is a search that a spec brings along.
+type ReadySearch struct {
+	Source, Name string
+	Title        string // for people
+	About        string // what it shows, a sentence; may be ""
+	Search       SearchRequest
+	Sum          string // what is added up; "": the records are listed
+	By           []string
+}

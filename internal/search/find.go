@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
 	"understudy/kit/limiter"
+	"understudy/spec"
 )
 
 // busyError is the error of too many searches at once. It is ErrUnavailable, but does
@@ -154,4 +156,36 @@ func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Can
 		h.Clock = query.UnixTime(c.ClockAlone())
 	}
 	return h, nil
+}
+
+// uses says how it is told that a number of our own is in use: a record that names it is
+// looked for, by the indexes. A caller from whom a row rule hides records cannot tell.
+func (s *Searcher) uses(c understudy.Caller, src *spec.Source, view *lang.KindView) {
+	why, used := "", view.Kind.Used
+	for _, name := range used {
+		one := s.view(c, src, src.Spec.Kind(name))
+		switch {
+		case !s.o.Gate.Sees(c, src.Name, name) || one.Rule != nil:
+			why = "all " + name
+		case !one.Numbers():
+			why = "every number and date of " + name
+		}
+	}
+	var mu sync.Mutex
+	known := map[string]bool{}
+	view.Uses(why, func(number string, since int64) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		key := fmt.Sprint(number, " ", since)
+		in, ok := known[key]
+		if !ok {
+			ctx, cancel := context.WithTimeout(s.sums.ctx, s.o.Limits.Time)
+			defer cancel()
+			q := query.RecordQuery{Source: src.Name, Kinds: used, Limit: 1, Want: 1, Predicates: []query.Predicate{{Number: number}, {From: since}}}
+			err := s.o.Store.Seek(ctx, q, func(query.Hit) bool { in = true; return false })
+			in = in || err != nil // a number of which nothing is known is not called idle
+			known[key] = in
+		}
+		return in
+	})
 }

@@ -167,6 +167,17 @@ func (m *measure) fields(q *lang.BoundQuery, what, name string, fits func(*lang.
 	return in, nil
 }
 
+// SumNames are what the matches of a search can be summed up as and put in groups by, for a
+// caller: what it does not fully see is not among them. Errors: as Find.
+func (s *Searcher) SumNames(c understudy.Caller, a query.SearchRequest) (sums, by []string, err error) {
+	q, err := s.read(c, &a, s.o.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &measure{views: q.Views}
+	return m.sums(), m.groups(), nil
+}
+
 // having are the kinds at hand of which something holds.
 func (m *measure) having(holds func(*lang.KindView) bool) []*lang.KindView {
 	return slices.DeleteFunc(slices.Clone(m.views), func(s *lang.KindView) bool { return !holds(s) })

@@ -166,3 +166,27 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 	}
 	return fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
 }
+
+// Ready are the searches that the specs bring along, of which the caller may see everything.
+func (s *Searcher) Ready(c understudy.Caller) (all []query.ReadySearch) {
+	for _, src := range s.o.Sources {
+		if c.Source != "" && c.Source != src.Name {
+			continue
+		}
+		for _, one := range src.Spec.Searches {
+			r := query.ReadySearch{Source: src.Name, Name: one.Name, Title: one.Title, About: one.About, Sum: one.Sum, By: one.By,
+				Search: query.SearchRequest{Text: one.Query, Kinds: one.Kinds}}
+			if len(s.o.Sources) > 1 {
+				r.Search.Source = src.Name
+			}
+			err := s.Check(c, r.Search)
+			if err == nil && r.Sum != "" {
+				err = s.CheckSum(c, query.SumRequest{Search: r.Search, Sum: r.Sum, By: r.By})
+			}
+			if err == nil {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}

@@ -219,6 +219,9 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 			return s.o.Hashes.Equal(c, src.Name, k.Name, field, hash)
 		}
 	}
+	if len(k.Used) > 0 {
+		s.uses(c, src, v)
+	}
 	return v
 }
 

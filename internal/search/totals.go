@@ -37,11 +37,16 @@ func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Call
 	out, err := h.s.Sum(r.Context(), c, q)
 	switch {
 	case err != nil:
+	case form == formCSV && !out.Complete:
+		err = busyError("search: " + strings.Join(out.Notes, " "))
+	default:
+		err = h.audit(r, c, q.Search, understudy.AuditEntry{Action: understudy.ActionSearch, What: "sum", Rows: len(out.Rows)})
+	}
+	switch {
+	case err != nil:
 		h.refuse(w, r, err)
 	case form != formCSV:
 		jsonhttp.Write(w, http.StatusOK, out)
-	case !out.Complete:
-		h.refuse(w, r, busyError("search: "+strings.Join(out.Notes, " ")))
 	default:
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 		w.Header().Set("Content-Disposition", `attachment; filename="sums.csv"`)

@@ -4,13 +4,17 @@ package search
 
 import (
 	"encoding/csv"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/search/columns"
 )
@@ -159,5 +163,79 @@ func TestSumsMoveWithTheTime(t *testing.T) {
 	}
 	if at = at.Add(2 * time.Minute); count() != 0 {
 		t.Error("a message of an hour ago is still there")
+	}
+}
+
+// Own numbers are idle that no call and no message names for so long; a role that does not see
+// all of these is not told.
+func TestIdleNumbers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	idle := func(q string) (ids []string) { return r.all("open", query.SearchRequest{Text: q}) }
+	every := idle("kind:incoming_phone_numbers")
+	for _, days := range []int{1, 30, 3650} {
+		since := epoch.AddDate(0, 0, -days)
+		used := map[string]bool{}
+		_, err := r.s.Export(t.Context(), as("open"), query.SearchRequest{Kinds: []string{"calls", "messages"},
+			Text: fmt.Sprintf("date>=%s", since.Format("2006-01-02T15:04:05Z"))}, func(h *query.SearchHit) error {
+			var body map[string]any
+			err := json.Unmarshal(h.Body, &body)
+			for _, field := range []string{"from", "to"} {
+				if number, ok := body[field].(string); ok {
+					used[understudy.ReadPhone(number).Digits] = true
+				}
+			}
+			return err
+		}, func() error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		own := query.SearchRequest{Kinds: []string{"incoming_phone_numbers"}}
+		_, err = r.s.Export(t.Context(), as("open"), own, func(h *query.SearchHit) error {
+			var body map[string]any
+			err := json.Unmarshal(h.Body, &body)
+			if number, _ := body["phone_number"].(string); !used[understudy.ReadPhone(number).Digits] {
+				want = append(want, "incoming_phone_numbers/"+h.ID)
+			}
+			return err
+		}, func() error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := idle(fmt.Sprintf("idle:%dd", days))
+		if !slices.Equal(got, want) {
+			t.Errorf("%d days: %q, want %q", days, got, want)
+		}
+		if rest := idle(fmt.Sprintf("kind:incoming_phone_numbers -idle:%dd", days)); len(rest)+len(got) != len(every) {
+			t.Errorf("%d days: %d idle and %d others of %d", days, len(got), len(rest), len(every))
+		}
+	}
+	for role, want := range map[string]error{"support": understudy.ErrForbidden, "failed": understudy.ErrForbidden,
+		"texts": understudy.ErrInvalid, "partial": understudy.ErrForbidden} {
+		if err := r.s.Check(as(role), query.SearchRequest{Text: "idle:30d"}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+	for _, wrong := range []string{"idle:x", "idle>30d", "idle:*", "kind:calls idle:30d"} {
+		if err := r.s.Check(as("open"), query.SearchRequest{Text: wrong}); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+// A ready search is told to those alone who may see all that is in it.
+func TestReadySearches(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	for role, want := range map[string]string{"open": "delivery-funnel idle-numbers", "all": "delivery-funnel idle-numbers",
+		"support": "delivery-funnel", "failed": "delivery-funnel", "texts": "delivery-funnel", "partial": "", "nobody": ""} {
+		var names []string
+		for _, one := range r.s.Ready(as(role)) {
+			names = append(names, one.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: %q, want %q", role, got, want)
+		}
 	}
 }

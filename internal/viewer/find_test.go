@@ -71,7 +71,7 @@ func searched(t testing.TB, more ...string) func(*page.Options) {
 			Limits: search.Limits{Count: time.Minute, Facets: time.Minute, Time: time.Minute}, // the race detector takes its time
 		})
 		must(t, err)
-		o.Search, o.Shelf = found, found
+		o.Search, o.Shelf, o.Sums = found, found, found
 		t.Cleanup(func() { must(t, mem.Close()) })
 	}
 }

@@ -18,7 +18,8 @@ import (
 // homePage is what home.html shows: the jobs, and each source, are parts.
 type homePage struct {
 	Parts *page.Parts
-	Empty bool // the caller sees no source
+	Empty bool         // the caller sees no source
+	Ready []page.Ready // searches that the specs bring along
 }
 
 // webhookView is one receiver of changes.
@@ -71,7 +72,7 @@ func serveHome(q *page.Exchange) error {
 			all, empty = append(all, p.sourcePart(s)), false
 		}
 	}
-	return q.Render(http.StatusOK, "home", "Home", homePage{q.Parts("home", all...), empty})
+	return q.Render(http.StatusOK, "home", "Home", homePage{q.Parts("home", all...), empty, page.ReadySearches(q)})
 }
 
 // homeView is the page of all sources.

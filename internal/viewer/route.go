@@ -18,6 +18,7 @@ import (
 	"understudy/internal/viewer/plan"
 	"understudy/internal/viewer/programs"
 	"understudy/internal/viewer/roles"
+	"understudy/internal/viewer/sums"
 	"understudy/internal/viewer/trail"
 )
 
@@ -26,7 +27,7 @@ func (v *Viewer) routes() []page.Route {
 	return slices.Concat([]page.Route{
 		{Pattern: "GET /{$}", Handler: serveHome, Forms: []string{"GET /"}},
 		{Pattern: "GET /index.json", Handler: serveHome, Forms: []string{"GET /index.json"}},
-	}, list.SearchRoutes(), []page.Route{
+	}, list.SearchRoutes(), sums.Routes(), []page.Route{
 		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}", Handler: serveNumber,
 			Forms: forms("GET /{source}/number/{number}", "", ".json")},
 		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}/{other}", Handler: serveConversation,

@@ -199,6 +199,8 @@ func (b *Binder) field(n *Node, scope []*KindView) *predicate {
 		return b.country(n, scope)
 	case name == DateName || name == ageName:
 		return b.date(n, scope)
+	case name == idleName:
+		return b.idle(n, scope)
 	}
 	if l := hashed(n, scope); l != nil {
 		return l
@@ -279,7 +281,7 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 	case hidden:
 		return refused(b.Text, at, end, "%s is a field of what your role does not see; take it out", Clip(name))
 	}
-	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, NumberName}
+	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NumberName}
 	for _, s := range scope {
 		for f := range s.Fields {
 			known = append(known, f)

@@ -11,7 +11,7 @@ import (
 )
 
 // Names that are no fields. A field of a spec by the same name goes before the
-// last four.
+// last five.
 const (
 	KindName = "kind"
 	inName   = "in"
@@ -20,6 +20,7 @@ const (
 	DateName = "date"
 	ageName  = "age"
 	idName   = "id"
+	idleName = "idle"
 )
 
 // Cond is a condition with its names resolved. It is not changed once made.

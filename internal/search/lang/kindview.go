@@ -57,6 +57,29 @@ type textClasses struct {
 type phoneFields struct {
 	phones []string // those that are fully seen, but for what is derived from one
 	unseen bool     // there are others
+	used   *use     // of numbers of our own; nil: the kind has none that are looked for
+}
+
+// use says which numbers of our own are in use.
+type use struct {
+	why   string // what the caller does not see of the records that name them; "": nothing
+	since func(number string, since int64) bool
+}
+
+// Uses says how it is told that a number of our own was in use since a time. why is what the
+// caller does not see of the records that tell it, "" when it sees all.
+func (s *KindView) Uses(why string, since func(number string, since int64) bool) {
+	s.used = &use{why, since}
+}
+
+// Numbers reports whether every phone number of the kind is fully seen, and its date.
+func (s *KindView) Numbers() bool {
+	for _, f := range query.OwnTimes(s.Kind) {
+		if _, ok := s.Fields[f.Name]; !ok {
+			return false
+		}
+	}
+	return !s.unseen && len(s.phones) > 0
 }
 
 func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts TextRule) *KindView {

@@ -3,6 +3,7 @@
 package lang
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -249,4 +250,39 @@ func (b *Binder) country(n *Node, scope []*KindView) *predicate {
 		}
 	}
 	return &predicate{Node: n, In: in, test: test}
+}
+
+// idle binds the own numbers that no record has named for a time.
+func (b *Binder) idle(n *Node, scope []*KindView) *predicate {
+	length, ok := int64(0), false
+	if n.Rel == RelIs && len(n.Values) == 1 && !n.Values[0].prefix {
+		length, ok = parseDuration(n.Values[0].Text)
+	}
+	if !ok {
+		b.fail(syntaxError(b.Text, n.at, n.end, "write %s:30d; %s", idleName, durationHelp))
+		return nil
+	}
+	b.relative = true
+	since := b.Now.Unix() - length
+	l := &predicate{Node: n, In: map[*KindView]string{}}
+	for _, s := range scope {
+		if s.used == nil {
+			continue
+		}
+		field := s.Kind.Own
+		if _, sees := s.Fields[field]; !sees || s.used.why != "" {
+			b.fail(refused(b.Text, n.at, n.end, "your role does not see %s; take %s out", cmp.Or(s.used.why, field+" of "+s.Kind.Name), idleName))
+			return nil
+		}
+		l.In[s] = field
+	}
+	if len(l.In) == 0 {
+		b.fail(syntaxError(b.Text, n.at, n.end, "what is looked in has no numbers of our own"))
+		return nil
+	}
+	l.whole = func(c *Candidate) bool {
+		number, ok := c.TextOf(l.In[c.View])
+		return ok && !c.View.used.since(number, since)
+	}
+	return l
 }

@@ -27,6 +27,7 @@ type foundPage struct {
 	turning
 	Export []download
 	Tables []page.Link // the same as a table, by kind
+	Sums   string      // what was found, added up; "": nothing can be
 }
 
 // foundHit is one record found.

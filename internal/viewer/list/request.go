@@ -184,3 +184,9 @@ func (s *searchRequest) chips(q *page.Exchange) []chip {
 	}
 	return all
 }
+
+// sums is the page of what the matches add up to.
+func (s *searchRequest) sums() string {
+	whole := searchRequest{text: s.query(), source: s.source, kinds: s.kinds}
+	return page.SumsPath + strings.TrimPrefix(whole.address(""), "/search")
+}

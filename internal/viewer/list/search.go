@@ -27,6 +27,7 @@ type searchPage struct {
 	Wrong   *page.Pointer // a mistake in what was typed
 	Found   *foundPage    // nil: nothing was searched for
 	Shelf   *shelf
+	Ready   []page.Ready // searches that the specs bring along
 }
 
 // searchable is what can be typed of one source.
@@ -83,6 +84,10 @@ func serveSearch(q *page.Exchange) error {
 		}
 		if p.Shelf, err = (searchView{q, s}).shelf(p.Found != nil); err != nil {
 			return err
+		}
+		p.Ready = page.ReadySearches(q)
+		if p.Found != nil && q.V.Sums != nil {
+			p.Found.Sums = s.sums()
 		}
 	}
 	if p.Wrong != nil {

@@ -24,6 +24,49 @@ type Search interface {
 	Find(ctx context.Context, c understudy.Caller, ask query.SearchRequest) (*query.SearchResult, error)
 }
 
+// SumsPath is the page of sums.
+const SumsPath = "/search/sums"
+
+// Sums adds up the matches of searches; search.Searcher fills it.
+type Sums interface {
+	// Sum adds up the matches of a search. Errors: as Search's.
+	Sum(ctx context.Context, c understudy.Caller, r query.SumRequest) (*query.SumResult, error)
+	// SumNames are what they can be summed up as, and by.
+	SumNames(c understudy.Caller, a query.SearchRequest) (sums, by []string, err error)
+	// Ready are the searches that the specs bring along, of which the caller may see all.
+	Ready(c understudy.Caller) []query.ReadySearch
+}
+
+// Ready is a search that a spec brings along, as a link.
+type Ready struct{ Text, About, Href string }
+
+// ReadySearches are those of which the caller may see everything.
+func ReadySearches(q *Exchange) (all []Ready) {
+	if q.V.Sums == nil {
+		return nil
+	}
+	for _, r := range q.V.Sums.Ready(q.Caller) {
+		params := understudy.Query{{Name: "q", Value: r.Search.Text}}
+		add := func(name string, values ...string) {
+			for _, v := range values {
+				params = append(params, understudy.Param{Name: name, Value: v})
+			}
+		}
+		if r.Search.Source != "" {
+			add("source", r.Search.Source)
+		}
+		add("kind", r.Search.Kinds...)
+		path := "/search"
+		if r.Sum != "" {
+			path = SumsPath
+			add("sum", r.Sum)
+			add("by", r.By...)
+		}
+		all = append(all, Ready{r.Title, r.About, path + "?" + params.String()})
+	}
+	return all
+}
+
 // Search finds records of a kind. What a caller who finds all of them found is kept
 // while no record comes or goes.
 func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {

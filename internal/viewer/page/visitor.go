@@ -76,6 +76,7 @@ type Options struct {
 	// newest page says how many records came since. "": it does not.
 	Feed   string
 	Search Search // finds records by words and conditions; nil: search opens ids and numbers alone
+	Sums   Sums   // adds up what a search finds; nil: no page of sums
 	Shelf  Shelf  // keeps searches under names; nil: none is kept
 	Media  Media  // contents of records; nil: none is played or shown
 	// Forecasts say when sampled numbers reach a level; nil: there are none.

@@ -1,0 +1,268 @@
+// Chart: a sum over time as bars, drawn on the server.
+
+package sums
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"understudy/internal/query"
+)
+
+// chart is bars over time. Its table says the same in words.
+type chart struct {
+	Says   string // what it shows, in a sentence
+	Bars   []bar
+	Grid   []line
+	Marks  []mark   // times below the bars
+	Series []series // what the parts of a bar are; none: bars have one part
+	Rest   string   // what is not drawn
+}
+
+// bar is one part of a bar. Series is its number among the colours.
+type bar struct {
+	X, Y, Width, Rise float64
+	Series            int
+	Href, Title       string
+}
+
+// line is a line of the grid with its value; mark is a time.
+type line struct {
+	Y    float64
+	Text string
+}
+
+type mark struct {
+	X            float64
+	Text, Anchor string
+}
+
+type series struct {
+	Number int
+	Text   string
+}
+
+// The box of the chart, its most bars and the most parts of a bar.
+const (
+	left, right  = 60.0, 716.0
+	top, bottom  = 10.0, 190.0
+	mostBars     = 120
+	mostSeries   = 6
+	otherSeries  = mostSeries // the colour of all others
+	gridLines    = 4
+	mostMarks    = 6
+	markWidth    = 60
+	leastVisible = 0.75 // height of a bar that is not 0
+)
+
+// point is the groups of one time.
+type point struct {
+	at    time.Time
+	parts map[string]*query.SumRow
+}
+
+// chart draws the rows by the time among their keys. It draws one unit, that with the most
+// matches; nil: there is nothing to draw.
+func (v *viewing) chart(at int) *chart {
+	if v.timed && len(v.out.By) > 1 || len(v.out.Totals) == 0 {
+		return nil // quantiles do not add up to a bar
+	}
+	c := &chart{}
+	unit := v.out.Totals[0].Unit
+	if len(v.out.Totals) > 1 && v.out.Sum != query.SumCount {
+		c.Rest = "Drawn is " + unit + " alone; the table has the other units, too."
+	}
+	points := v.points(at, unit)
+	if len(points) == 0 {
+		return nil
+	}
+	if len(points) > mostBars {
+		c.Rest = fmt.Sprintf("Drawn are the newest %d.", mostBars)
+		points = points[len(points)-mostBars:]
+	}
+	names := v.series(points)
+	v.draw(c, points, names, v.out.By[at])
+	c.Says = fmt.Sprintf("%s, from %s to %s. The table below has the figures.", v.title(), v.key(at, layoutOf(v.out.By[at], points[0].at)),
+		v.key(at, layoutOf(v.out.By[at], points[len(points)-1].at)))
+	return c
+}
+
+func layoutOf(by string, t time.Time) string { return t.Format(layouts[by]) }
+
+// points are the times from the first to the last, those without a match too.
+func (v *viewing) points(at int, unit string) (all []point) {
+	by := v.out.By[at]
+	for i := range v.out.Rows {
+		r := &v.out.Rows[i]
+		t, ok := when(by, r.Key[at], v.q.Zone)
+		if !ok || r.Unit != unit {
+			continue
+		}
+		for len(all) > 0 && all[len(all)-1].at.Before(t) && len(all) < query.MostSums {
+			all = append(all, point{after(by, all[len(all)-1].at), map[string]*query.SumRow{}})
+		}
+		if len(all) == 0 {
+			all = append(all, point{t, map[string]*query.SumRow{}})
+		}
+		part := ""
+		if len(r.Key) > 1 {
+			part = r.Key[1-at]
+		}
+		if last := &all[len(all)-1]; last.at.Equal(t) {
+			last.parts[part] = r
+		}
+	}
+	return all
+}
+
+// after is the time that follows another one.
+func after(by string, t time.Time) time.Time {
+	switch by {
+	case "hour":
+		return t.Add(time.Hour)
+	case "week":
+		return t.AddDate(0, 0, 7)
+	case "month":
+		return t.AddDate(0, 1, 0)
+	}
+	return t.AddDate(0, 0, 1)
+}
+
+// series are the parts of the bars by name, the largest first; those that get no colour of
+// their own are left out.
+func (v *viewing) series(points []point) (names []string) {
+	sizes := map[string]float64{}
+	for _, p := range points {
+		for name, r := range p.parts {
+			sizes[name] += math.Abs(v.size(r))
+		}
+	}
+	for name := range sizes {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if sizes[a] != sizes[b] {
+			return int(math.Copysign(1, sizes[b]-sizes[a]))
+		}
+		if a < b {
+			return -1
+		}
+		return 1
+	})
+	return names[:min(len(names), mostSeries)]
+}
+
+// draw puts the bars in the box. Sums below zero, costs, are drawn upwards.
+func (v *viewing) draw(c *chart, points []point, names []string, by string) {
+	highest, sign := 0.0, 1.0
+	for _, p := range points {
+		sum := 0.0
+		for _, r := range p.parts {
+			sum += math.Abs(v.size(r))
+			if v.size(r) < 0 {
+				sign = -1
+			}
+		}
+		highest = max(highest, sum)
+	}
+	step := stepOf(highest)
+	scale := (bottom - top) / (step * gridLines)
+	for i := range gridLines + 1 {
+		c.Grid = append(c.Grid, line{round(bottom - float64(i)*step*scale), v.axis(sign * float64(i) * step)})
+	}
+	width := (right - left) / float64(len(points))
+	for i, p := range points {
+		x := left + float64(i)*width
+		if every := (len(points) + mostMarks - 1) / mostMarks; i%every == 0 {
+			m := mark{round(x + width/2), p.at.Format(map[string]string{"hour": "2 Jan 15:04", "day": "2 Jan", "week": "2 Jan",
+				"month": "Jan 06"}[by]), "middle"}
+			if m.X > right-markWidth/2 {
+				m.X, m.Anchor = right, "end"
+			}
+			c.Marks = append(c.Marks, m)
+		}
+		v.drawPoint(c, p, names, x, width, scale)
+	}
+	if len(v.out.By) < 2 {
+		return
+	}
+	_, at := spanOf(v.out.By)
+	for i, name := range names {
+		c.Series = append(c.Series, series{i, v.key(1-at, name)})
+	}
+	if slices.ContainsFunc(c.Bars, func(b bar) bool { return b.Series == otherSeries }) {
+		c.Series = append(c.Series, series{otherSeries, "others"})
+	}
+}
+
+// drawPoint draws the bar of one time, part on part.
+func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale float64) {
+	y := bottom
+	put := func(number int, r *query.SumRow) {
+		height := math.Abs(v.size(r)) * scale
+		if height == 0 {
+			return
+		}
+		shown := v.row(r, 0)
+		title := ""
+		for _, key := range shown.Keys {
+			title += key + ", "
+		}
+		title += shown.Cells[len(shown.Cells)-1]
+		if v.timed {
+			title = shown.Keys[0] + ", " + shown.Cells[1]
+		}
+		height = max(height, leastVisible)
+		y -= height
+		gap := min(width*0.15, 2)
+		c.Bars = append(c.Bars, bar{X: round(x + gap/2), Y: round(y), Width: round(width - gap), Rise: round(height), Series: number,
+			Href: shown.Href, Title: title})
+	}
+	for i, name := range names {
+		if r := p.parts[name]; r != nil {
+			put(i, r)
+		}
+	}
+	var others []string
+	for name := range p.parts {
+		if !slices.Contains(names, name) {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	for _, name := range others {
+		put(otherSeries, p.parts[name])
+	}
+}
+
+// axis is a value at the side of the grid.
+func (v *viewing) axis(value float64) string {
+	switch {
+	case value == 0:
+		return "0" // never less than nothing
+	case v.timed:
+		return passed(value)
+	}
+	if math.Abs(value) >= 10_000 {
+		return strconv.FormatFloat(value/1000, 'f', -1, 64) + "k"
+	}
+	return strconv.FormatFloat(math.Round(value*1e9)/1e9, 'f', -1, 64)
+}
+
+// stepOf is a plain step between the lines of a grid that reaches a value: few digits of a
+// power of ten.
+func stepOf(highest float64) float64 {
+	if highest <= 0 {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(highest/gridLines)))
+	for _, n := range []float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10} {
+		if n*power*gridLines >= highest {
+			return n * power
+		}
+	}
+	return 10 * power
+}

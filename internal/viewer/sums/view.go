@@ -1,0 +1,233 @@
+// View: a sum in words: its totals, its table and where each group leads.
+
+package sums
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/query"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+)
+
+// sumView is a sum that is there.
+type sumView struct {
+	Title  string
+	Notes  []string
+	More   bool // counting goes on
+	Totals []total
+	Chart  *chart // nil: there is nothing to draw
+	Heads  []head
+	Rows   []row
+	JSON   string
+	CSV    string
+}
+
+// total is everything in one unit.
+type total struct{ Figure, Says string }
+
+// head is the head of a column of the table.
+type head struct {
+	Text   string
+	Number bool
+}
+
+// row is a group, or all that have no row of their own.
+type row struct {
+	Keys  []string
+	Href  string // the search for its matches; "": none finds them
+	Cells []string
+	Width float64 // of its bar, of 100
+}
+
+// span is the length of time a sum is by, and where among its keys; -1: it is by none.
+func spanOf(by []string) (span string, at int) {
+	for i, name := range by {
+		if slices.Contains([]string{"hour", "day", "week", "month"}, name) {
+			return name, i
+		}
+	}
+	return "", -1
+}
+
+func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
+	v := viewing{q: q, r: r, out: out}
+	for _, t := range out.Totals {
+		v.timed = v.timed || t.Seconds != nil
+	}
+	_, at := spanOf(out.By)
+	view := &sumView{Title: v.title(), Notes: out.Notes, More: !out.Complete, Totals: v.totals(), Heads: v.heads()}
+	largest := 0.0
+	for i := range out.Rows {
+		largest = max(largest, math.Abs(v.size(&out.Rows[i])))
+	}
+	for i := range out.Rows {
+		view.Rows = append(view.Rows, v.row(&out.Rows[i], largest))
+	}
+	if at >= 0 { // the chart reads from the left, the table from the top
+		slices.Reverse(view.Rows)
+		view.Chart = v.chart(at)
+	}
+	for i := range out.Others {
+		others := v.row(&out.Others[i], 0)
+		others.Keys = make([]string, len(out.By))
+		if others.Keys[0] = "others"; len(others.Keys) > 1 {
+			others.Keys[1] = "—"
+		}
+		view.Rows = append(view.Rows, others)
+	}
+	more := append(r.params(r.by...), understudy.Param{Name: "zone", Value: out.Zone})
+	view.JSON = r.address("/-/search", more...)
+	view.CSV = r.address("/-/search", append(more, understudy.Param{Name: "format", Value: "csv"})...)
+	return view
+}
+
+// viewing makes a view.
+type viewing struct {
+	q     *page.Exchange
+	r     *request
+	out   *query.SumResult
+	timed bool
+}
+
+// size is the value of a group that is drawn.
+func (v *viewing) size(r *query.SumRow) float64 {
+	switch {
+	case v.out.Sum == query.SumCount:
+		return float64(r.Count)
+	case v.timed && r.Seconds != nil:
+		return r.Seconds.P50
+	case v.timed:
+		return 0
+	}
+	f, err := strconv.ParseFloat(r.Sum, 64)
+	if err != nil { // there is no value
+		return 0
+	}
+	return f
+}
+
+func (v *viewing) title() string {
+	title := plan.UpperFirst(words(v.q, v.out.Sum))
+	for i, by := range v.out.By {
+		title += []string{" by ", " and "}[i] + words(v.q, by)
+	}
+	return title
+}
+
+func (v *viewing) totals() (all []total) {
+	for _, t := range v.out.Totals {
+		one := total{page.Thousands(t.Count), "matches"}
+		switch {
+		case v.out.Sum == query.SumCount:
+		case v.timed && t.Seconds != nil:
+			says := fmt.Sprintf("at the median of %s; 95 of 100 within %s", page.Thousands(t.Values), passed(t.Seconds.P95))
+			one = total{passed(t.Seconds.P50), says}
+		case t.Sum != "":
+			one = total{strings.TrimSpace(t.Sum + " " + t.Unit), "of " + page.Thousands(t.Values)}
+			if t.Values < t.Count {
+				one.Says += fmt.Sprintf(", %s without a value", page.Thousands(t.Count-t.Values))
+			}
+		default:
+			one.Says += " without a value"
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func (v *viewing) heads() (all []head) {
+	for _, by := range v.out.By {
+		all = append(all, head{Text: plan.UpperFirst(words(v.q, by))})
+	}
+	all = append(all, head{"Matches", true})
+	switch {
+	case v.out.Sum == query.SumCount:
+	case v.timed:
+		all = append(all, head{"Median", true}, head{"95 of 100", true}, head{"Mean", true})
+	default:
+		all = append(all, head{"With a value", true}, head{plan.UpperFirst(words(v.q, v.out.Sum)), true})
+	}
+	return all
+}
+
+func (v *viewing) row(r *query.SumRow, largest float64) row {
+	out := row{Cells: []string{page.Thousands(r.Count)}}
+	for i, key := range r.Key {
+		out.Keys = append(out.Keys, v.key(i, key))
+	}
+	if len(v.out.By) == 0 {
+		out.Keys = nil
+	}
+	if r.Term != "" {
+		out.Href = v.r.address("/search", understudy.Param{Name: "narrow", Value: r.Term})
+	}
+	switch {
+	case v.out.Sum == query.SumCount:
+	case v.timed && r.Seconds != nil:
+		out.Cells = append(out.Cells, passed(r.Seconds.P50), passed(r.Seconds.P95), passed(r.Seconds.Mean))
+	case v.timed:
+		out.Cells = append(out.Cells, "", "", "")
+	default:
+		out.Cells = append(out.Cells, page.Thousands(r.Values), strings.TrimSpace(r.Sum+" "+r.Unit))
+	}
+	if largest > 0 {
+		out.Width = round(100 * math.Abs(v.size(r)) / largest)
+	}
+	return out
+}
+
+// key is what a group is called.
+func (v *viewing) key(i int, text string) string {
+	by := v.out.By[i]
+	switch {
+	case text == "":
+		return "none"
+	case by == "kind":
+		for _, s := range v.q.V.Planned {
+			if k := s.ByName[text]; k != nil {
+				return plan.UpperFirst(k.Title)
+			}
+		}
+	}
+	if t, ok := when(by, text, v.q.Zone); ok {
+		return t.Format(map[string]string{"hour": "2 Jan 2006 15:04", "day": "2 Jan 2006", "week": "week of 2 Jan 2006",
+			"month": "Jan 2006"}[by])
+	}
+	return page.Clip(plan.GroupPhone(text))
+}
+
+// layouts are how the keys of times are written.
+var layouts = map[string]string{"hour": "2006-01-02T15:04Z07:00", "day": time.DateOnly, "week": time.DateOnly, "month": "2006-01"}
+
+// when is the time that a key begins with.
+func when(by, text string, zone *time.Location) (time.Time, bool) {
+	layout, ok := layouts[by]
+	if !ok {
+		return time.Time{}, false
+	}
+	t, err := time.ParseInLocation(layout, text, zone)
+	return t.In(zone), err == nil
+}
+
+// passed is a length of time in words.
+func passed(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return strconv.FormatFloat(math.Round(seconds*10)/10, 'f', -1, 64) + " s"
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(math.Round(seconds))) + " s"
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+func round(x float64) float64 { return math.Round(x*100) / 100 }
