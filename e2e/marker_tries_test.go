@@ -80,6 +80,8 @@ func (g *garden) triesOf(route string) []try {
 		return g.reading(method, strings.NewReplacer("{role}", "support", "{source}", "twilio", "{kind}", "calls").Replace(path))
 	case strings.HasPrefix(path, "/-/view-as"):
 		return []try{{method, path, "role=desk&back=%2Ftwilio%2Fcalls", nil}}
+	case strings.HasPrefix(path, "/-/do/{source}/number/"):
+		return g.reading(method, strings.NewReplacer("{source}", "twilio", "{number}", "+15005550006").Replace(path))
 	case strings.HasPrefix(path, "/-/do/"):
 		return g.actionTries(method, path)
 	case path == "/-/administration/sessions/{id}/end":

@@ -14,7 +14,6 @@ import (
 
 // The words that a role's do may have beside KIND.ACTION of the spec.
 const (
-	DoNote  = "note"  // write notes on records, mark them as handled, and read what others wrote
 	DoSync  = "sync"  // sync a kind
 	DoPurge = "purge" // forget a record, so that the next reader asks upstream
 	DoErase = "erase" // erase a record or a person from every file
@@ -25,7 +24,7 @@ type Doings map[string]map[string][]string
 
 // doings are the words of a spec.
 func doings(s *spec.Spec) []string {
-	all := []string{DoNote, DoSync, DoPurge, DoErase}
+	all := []string{DoSync, DoPurge, DoErase}
 	for _, k := range s.Kinds {
 		for _, a := range k.Actions {
 			all = append(all, k.Name+"."+a.Name)
@@ -63,7 +62,7 @@ func (g *Gate) Do(c understudy.Caller, source, word string) error {
 	return does(g, c, source, word)
 }
 
-// does is Do of a caller, a credential or not.
+// does is Do of a person, or the part of it that the role decides.
 func does(g *Gate, c understudy.Caller, source, word string) error {
 	_, all, err := g.plan(c, source, "")
 	switch {
@@ -93,10 +92,4 @@ func (g *Gate) Act(c understudy.Caller, t *spec.Target, a *spec.Action) error {
 	}
 	_, _, err := g.plan(c, t.Key.Source, t.Kind.Name)
 	return err
-}
-
-// Annotates reports whether a caller reads the notes on records of a source: its role is
-// all, or may write them.
-func Annotates(g *Gate, c understudy.Caller, source string) bool {
-	return does(g, c, source, DoNote) == nil
 }

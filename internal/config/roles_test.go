@@ -80,12 +80,12 @@ func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 // What people of a role may do stands beside what the role sees.
 func TestActionsAreRead(t *testing.T) {
 	c, err := Parse([]byte("sources: {twilio: {spec: twilio}}\n"+
-		"roles: {a: {twilio: {calls: see, do: [messages.send, note]}}, b: {twilio: {calls: see}}}\n"), noEnv)
+		"roles: {a: {twilio: {calls: see, do: [messages.send, sync]}}, b: {twilio: {calls: see}}}\n"), noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
 	policy := c.Policy()
-	if want := (access.Doings{"a": {"twilio": {"messages.send", "note"}}}); !reflect.DeepEqual(policy.Do, want) {
+	if want := (access.Doings{"a": {"twilio": {"messages.send", "sync"}}}); !reflect.DeepEqual(policy.Do, want) {
 		t.Errorf("do %v", policy.Do)
 	}
 	if want := (access.Roles{"a": {"twilio": {"calls": "see"}}, "b": {"twilio": {"calls": "see"}}}); !reflect.DeepEqual(policy.Roles, want) {

@@ -105,7 +105,9 @@ func serveNumber(q *page.Exchange) error {
 		return numberView{q, n}.numberData()
 	}
 	p.Own = numberView{q, n}.own()[number]
-	p.Acts = actions.With(q, number, p.Own)
+	if p.Acts = actions.With(q, number, p.Own); !p.Own {
+		p.Acts = append(p.Acts, actions.ErasePerson(q, number)...)
+	}
 	return q.Render(http.StatusOK, "number", p.Shown, p)
 }
 

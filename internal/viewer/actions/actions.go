@@ -32,10 +32,23 @@ const maxForm = 64 << 10
 func Routes() []page.Route {
 	var all []page.Route
 	for _, path := range []string{"{source}/{kind}/{action}", "{source}/{kind}/{action}/{id}"} {
-		all = append(all, page.Route{Pattern: "GET " + doPath + path, Handler: show},
-			page.Route{Pattern: "POST " + doPath + path, Handler: submit})
+		all = append(all, page.Route{Pattern: "GET " + doPath + path, Handler: with(find, show)},
+			page.Route{Pattern: "POST " + doPath + path, Handler: with(find, submit)})
 	}
-	return all
+	person := doPath + "{source}/" + plan.NumberWord + "/" + access.DoErase + "/{number}"
+	return append(all, page.Route{Pattern: "GET " + person, Handler: with(findPerson, show)},
+		page.Route{Pattern: "POST " + person, Handler: with(findPerson, submit)})
+}
+
+// with is a handler of the task that an address names.
+func with(find func(*page.Exchange) (*task, error), run func(*task) error) page.Handler {
+	return func(q *page.Exchange) error {
+		t, err := find(q)
+		if err != nil {
+			return err
+		}
+		return run(t)
+	}
 }
 
 // task is one thing that a person is about to do.
@@ -44,6 +57,7 @@ type task struct {
 	words
 	fields []*spec.ActionField
 	values map[string]string // what was filled in, by upstream's parameters
+	where  page.Link         // what it is about: a list, a number
 	at     string            // its own address
 	back   string            // where the way out leads: the record, its list
 	doer
@@ -81,7 +95,10 @@ func find(q *page.Exchange) (*task, error) {
 	if a := q.Kind.Action(word); a != nil && (a.Makes() == nil) == (id != "") {
 		return findAction(q, a, id)
 	}
-	return nil, page.UnknownWord("action", word, known(q.Kind, id != ""), nil)
+	if slices.Contains(localWords(id != ""), word) {
+		return findLocal(q, word, id)
+	}
+	return nil, page.UnknownWord("action", word, append(known(q.Kind, id != ""), localWords(id != "")...), nil)
 }
 
 // known are the words of the actions of a kind, with a record or without.
@@ -120,6 +137,14 @@ func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string)
 	return all
 }
 
+// Sync is the link to sync a kind; nil when the caller may not.
+func Sync(q *page.Exchange, k *plan.Kind) (all []page.Link) {
+	if q.AsOf.At.IsZero() && k.Browsable() && len(k.ID) > 0 && mayLocally(q, k, access.DoSync) {
+		all = append(all, page.Link{Href: address(k, access.DoSync, ""), Text: "Sync"})
+	}
+	return all
+}
+
 // With are links to the actions of a source that make a record with a number: from it, if
 // it is our own, else to it.
 func With(q *page.Exchange, number string, own bool) (all []page.Link) {
@@ -148,6 +173,11 @@ func About(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Link) {
 	for _, a := range q.Kind.Actions {
 		if a.Makes() == nil && q.Gate.Act(q.Caller, t, a) == nil && caseOf(a, row) != nil {
 			all = append(all, page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title})
+		}
+	}
+	for _, word := range localWords(true) {
+		if t.ID != "" && mayLocally(q, q.Kind, word) {
+			all = append(all, page.Link{Href: address(q.Kind, word, t.ID) + vars, Text: plan.UpperFirst(word)})
 		}
 	}
 	return all
@@ -190,13 +220,9 @@ func caseOf(a *spec.Action, row access.Row) *spec.ActionCase {
 }
 
 // show asks whether something is to be done.
-func show(q *page.Exchange) error {
-	t, err := find(q)
-	if err != nil {
-		return err
-	}
+func show(t *task) error {
 	for _, f := range t.fields {
-		t.values[f.Name] = q.R.URL.Query().Get(f.Name)
+		t.values[f.Name] = t.R.URL.Query().Get(f.Name)
 	}
 	facts, err := t.Facts(t)
 	if err != nil {

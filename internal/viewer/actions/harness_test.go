@@ -82,11 +82,13 @@ var (
 		"sender":  {"twilio": {"*": "see"}},
 		"reader":  {"twilio": {"*": "see"}},
 		"few":     {"twilio": {"*": "see"}},
+		"keeper":  {"twilio": {"*": "see"}},
 	}
 	does = access.Doings{
-		"support": {"twilio": {"messages.redact", "note"}},
+		"support": {"twilio": {"messages.redact"}},
 		"sender":  {"twilio": {"messages.send", "calls.cancel"}},
-		"few":     {"twilio": {"messages.delete", "messages.send", "note"}},
+		"few":     {"twilio": {"messages.delete", "messages.send", "erase"}},
+		"keeper":  {"twilio": {"sync", "purge", "erase"}},
 	}
 	rows = map[string]map[string]access.RowRules{"few": {"twilio": {
 		"messages": {Where: map[string]access.Match{"status": {In: []string{"failed"}}}},

@@ -62,7 +62,7 @@ type refusal struct {
 
 // render shows the page of a task.
 func (t *task) render(status int, p askPage) error {
-	p.places = places{plan.UpperFirst(t.Kind.Title), listHref(t.Exchange), t.at, t.back}
+	p.places = places{t.where.Text, t.where.Href, t.at, t.back}
 	p.Title, p.Warning, p.Destructive = t.title, t.warning, t.removes
 	if p.Inputs == nil {
 		p.Inputs = t.inputs(nil)
@@ -108,11 +108,8 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 }
 
 // submit does what a form asks for, or asks once more.
-func submit(q *page.Exchange) error {
-	t, err := find(q)
-	if err != nil {
-		return err
-	}
+func submit(t *task) error {
+	q := t.Exchange
 	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
 	if err := q.R.ParseForm(); err != nil {
 		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
@@ -197,7 +194,7 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 	case r.State == actions.NotSent:
 		p := &page.Problem{Title: "Nothing was done", Hint: r.Why, Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable}
 		if r.Status == http.StatusNotFound {
-			p.Href, p.Link, p.Kind = listHref(t.Exchange), "See all "+t.Kind.Title, understudy.ErrNotFound
+			p.Href, p.Link, p.Kind = t.where.Href, "See all "+t.where.Text, understudy.ErrNotFound
 		}
 		return p
 	}

@@ -47,7 +47,8 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	if err := q.Gate.Act(q.Caller, u.target, a); err != nil {
 		return nil, err
 	}
-	t := &task{Exchange: q, fields: a.Fields, values: map[string]string{}, doer: u, words: words{name: q.Kind.Name + "." + a.Name + " " +
+	t := &task{Exchange: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
+		Text: plan.UpperFirst(q.Kind.Title)}, words: words{name: q.Kind.Name + "." + a.Name + " " +
 		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, removes: a.Method == http.MethodDelete}}
 	var own []string
 	t.back = listHref(q)
@@ -206,7 +207,7 @@ func notSent(q *page.Exchange, err error) actions.Result {
 	switch {
 	case errors.As(err, &up):
 		out.Why = q.Source.Spec.Title + " is not answering (" + up.Short() + ")."
-	case errors.Is(err, understudy.ErrNotFound):
+	case errors.Is(err, understudy.ErrNotFound) && q.Kind != nil:
 		out.Why, out.Status = "There is no such "+q.Kind.One+".", http.StatusNotFound
 	case errors.Is(err, understudy.ErrNotAudited):
 		out.Why = "The audit log cannot be written, so nothing may be done."

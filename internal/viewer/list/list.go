@@ -49,6 +49,7 @@ type listTools struct {
 	Columns columnForm
 	Exports []download
 	Makes   []page.Link // the actions that make a record
+	Sync    []page.Link // to hold all of them
 	Moment  *momentForm // nil: the kind has no past
 }
 
@@ -150,8 +151,8 @@ func serveList(q *page.Exchange) error {
 	marked := own.Wait(q)
 	p := &listPage{AsOf: q.AgedAt(q.Answer), Came: l.provenance()}
 	if q.Kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
-		makes := actions.Made(q, q.Kind, nil)
-		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, makes)
+		acts := append(actions.Made(q, q.Kind, nil), actions.Sync(q, q.Kind)...)
+		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts)
 		p.Kept, err = q.Keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside",
 			"list-rows")
 		if err != nil {
@@ -190,7 +191,7 @@ func (q listing) listFrame() *listPage {
 	p := &listPage{
 		listHead: listHead{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs()},
 		listTools: listTools{filterForm{q.Exchange}.form(q.ask), q.columnForm(), q.exports(), actions.Made(q.Exchange, q.Kind, nil),
-			q.momentForm()},
+			actions.Sync(q.Exchange, q.Kind), q.momentForm()},
 		listOrigin: listOrigin{Then: !q.AsOf.At.IsZero()},
 	}
 	of := q.ask.list.Under

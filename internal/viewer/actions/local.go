@@ -1,0 +1,209 @@
+// Local: what changes what is held here: a kind is synced, a record forgotten, a record or a
+// person erased.
+
+package actions
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/actions"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+	"understudy/spec"
+)
+
+// local is such an action as a doer.
+type local struct {
+	word   string       // of a role's do
+	target *spec.Target // the record; nil: a kind, or a person
+	number string       // the person's
+}
+
+// localWords are those that are offered for a record, and for a kind.
+func localWords(record bool) []string {
+	if record {
+		return []string{access.DoPurge, access.DoErase}
+	}
+	return []string{access.DoSync}
+}
+
+// localText is what an action is called, what to know before, and what is said after.
+func localText(word, one, many string) words {
+	switch word {
+	case access.DoSync:
+		return words{title: "Sync " + many, warning: "Upstream is asked for every record there is, within its budget, and that is kept up.",
+			done: "A sync of all " + many + " has begun."}
+	case access.DoPurge:
+		return words{title: "Purge the " + one, done: "It is forgotten here.",
+			warning: "It is forgotten here; the next reader asks upstream."}
+	}
+	return words{title: "Erase the " + one, removes: true, done: "It is listed for erasing, and goes from every file within seconds.",
+		warning: "It goes from every file here, with what lies under it, and is not stored again. " +
+			"Upstream still has it; delete it there as well."}
+}
+
+// mayLocally reports whether a caller may do a word to records of a kind.
+func mayLocally(q *page.Exchange, k *plan.Kind, word string) bool {
+	return q.V.Actions != nil && q.V.Actions.Operator != nil && q.SeesKind(k) && q.Gate.Do(q.Caller, k.Source.Name, word) == nil
+}
+
+// findLocal is an action on what is held as a task; id "": of a kind.
+func findLocal(q *page.Exchange, word, id string) (*task, error) {
+	if q.V.Actions.Operator == nil {
+		return nil, errNothing
+	}
+	if err := q.Gate.Do(q.Caller, q.Source.Name, word); err != nil {
+		return nil, err
+	}
+	l := local{word: word}
+	t := &task{Exchange: q, values: map[string]string{}, words: localText(word, q.Kind.One, q.Kind.Title),
+		where: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Title)}, back: listHref(q)}
+	t.at, t.name = address(q.Kind, word, id), q.Kind.Name+" "+word+" "+id
+	if id != "" {
+		params, err := understudy.ParseQuery(q.R.URL.RawQuery)
+		if err == nil {
+			l.target, err = recordTarget(q, id, params)
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.back, t.at = q.Source.Place(l.target), t.at+plan.WithQuery(q.Source.Given(l.target, l.target.Instance.ID))
+	} else if !q.SeesKind(q.Kind) {
+		return nil, page.NoSuch(q)
+	}
+	t.doer = l
+	return t, nil
+}
+
+// findPerson is the erasing of a number as a task.
+func findPerson(q *page.Exchange) (*task, error) {
+	number := q.R.PathValue("number")
+	switch {
+	case q.V.Actions == nil || q.V.Actions.Operator == nil:
+		return nil, errNothing
+	case !plan.IsNumber(number):
+		return nil, page.NotFound("There is no number "+page.Clip(number), "Write it with its country's code: +14155550100.", "/")
+	}
+	if err := q.Gate.Do(q.Caller, q.Source.Name, access.DoErase); err != nil {
+		return nil, err
+	}
+	if q.Gate.Ruled(q.Caller, q.Source.Name) || len(q.ContactKinds(q.Source)) == 0 {
+		return nil, &page.Problem{Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
+			Hint: "What belongs to a number is erased by a role that sees every record and every number."}
+	}
+	t := &task{Exchange: q, values: map[string]string{}, words: localText(access.DoErase, "number "+plan.GroupPhone(number), ""),
+		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
+	t.name, t.at = "erase "+number, doPath+url.PathEscape(q.Source.Name)+"/"+plan.NumberWord+"/"+access.DoErase+"/"+url.PathEscape(number)
+	t.warning = "Every record with this number goes from every file here, and what lies under it, whoever else took part. " +
+		"Upstream still has them; delete them there as well."
+	t.doer = local{word: access.DoErase, number: number}
+	return t, nil
+}
+
+// what names the record or the person to the operator.
+func (l local) what() string {
+	if l.number != "" {
+		return l.number
+	}
+	return l.target.Kind.Name + "/" + l.target.ID
+}
+
+// Facts implements doer.
+func (l local) Facts(t *task) (all []page.Cell, err error) {
+	if l.target != nil {
+		row, err := recordOf(t.Ctx, t.Exchange, l.target)
+		if err == nil {
+			all, err = factsOf(t.Exchange, l.target, row)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if l.word != access.DoErase {
+		return all, nil
+	}
+	kinds, own, err := t.V.Actions.Operator.Belongs(t.Ctx, t.Source.Name, l.what())
+	switch {
+	case err != nil:
+		return nil, err
+	case own:
+		return nil, &page.Problem{Title: "This is one of our own numbers", Href: t.back, Link: "Back", Kind: understudy.ErrInvalid,
+			Hint: "Everything that went through it would go. understudy erase --own does that."}
+	}
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		if k := t.Source.ByName[name]; k != nil && t.Counts(k) { // a count tells of what is hidden
+			all = append(all, page.Cell{Label: plan.UpperFirst(k.Title) + " that go", Text: strconv.Itoa(kinds[name])})
+		}
+	}
+	return all, nil
+}
+
+// Prepare implements doer.
+func (l local) Prepare(t *task) work {
+	q := t.Exchange
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: l.word}
+	if l.word == access.DoErase {
+		e.Action = understudy.ActionDelete
+	}
+	if l.target != nil {
+		e.IDs = []string{l.target.ID}
+	}
+	if l.number != "" {
+		e.Values = []string{l.number}
+	}
+	list, op, source := page.AuditLater(q, e), q.V.Actions.Operator, q.Source.Name
+	return func(ctx context.Context) (out actions.Result) {
+		if l.target != nil {
+			if _, err := recordOf(ctx, q, l.target); err != nil {
+				return notSent(q, err)
+			}
+		}
+		err := list(ctx)
+		if err == nil {
+			err = l.operate(ctx, op, source, q.Kind)
+		}
+		if err != nil {
+			return notSent(q, err)
+		}
+		return actions.Result{State: actions.Done}
+	}
+}
+
+// operate gives the order.
+func (l local) operate(ctx context.Context, op actions.Operator, source string, k *plan.Kind) error {
+	switch l.word {
+	case access.DoSync:
+		return op.Sync(ctx, source, k.Name)
+	case access.DoPurge:
+		return op.Purge(ctx, source, k.Name, l.target.ID)
+	}
+	_, err := op.Erase(ctx, source, l.what(), false)
+	return err
+}
+
+// Next implements doer.
+func (l local) Next(t *task, _ string) string {
+	if l.word == access.DoPurge {
+		return t.back
+	}
+	if l.number != "" {
+		return "/"
+	}
+	return listHref(t.Exchange)
+}
+
+// ErasePerson is the link to erase a number; nil when the caller may not.
+func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
+	if q.V.Actions != nil && q.V.Actions.Operator != nil && !q.Gate.Ruled(q.Caller, q.Source.Name) &&
+		q.Gate.Do(q.Caller, q.Source.Name, access.DoErase) == nil {
+		all = append(all, page.Link{Text: "Erase", Href: doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" +
+			access.DoErase + "/" + url.PathEscape(number)})
+	}
+	return all
+}

@@ -1,0 +1,119 @@
+package actions_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"understudy"
+	"understudy/internal/actions"
+)
+
+// orders is an operator that notes what it is told.
+type orders struct {
+	mu  sync.Mutex
+	all []string
+	own bool // what is asked for is one of our own numbers
+}
+
+func (o *orders) note(words ...string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, strings.Join(words, " "))
+	return nil
+}
+
+func (o *orders) Sync(_ context.Context, source, kind string) error {
+	return o.note("sync", source, kind)
+}
+
+func (o *orders) Purge(_ context.Context, source, kind, id string) error {
+	return o.note("purge", source, kind, id)
+}
+
+func (o *orders) Belongs(context.Context, string, string) (map[string]int, bool, error) {
+	return map[string]int{"calls": 3, "messages": 41}, o.own, nil
+}
+
+func (o *orders) Erase(_ context.Context, source, what string, _ bool) (int64, error) {
+	return 1, o.note("erase", source, what)
+}
+
+func TestWhatIsHeldHere(t *testing.T) {
+	op := &orders{}
+	h := open(t, func(o *actions.Options) { o.Operator = op })
+	id := text(h.first("/Messages.json", "messages", nil)["sid"])
+	record, list, number := "/twilio/messages/"+id, "/twilio/messages", "/twilio/number/+14155550123"
+	for _, c := range []struct {
+		from, path, order, next string
+		says                    string
+		action                  understudy.Action
+	}{
+		{list, "/-/do/twilio/messages/sync", "sync twilio messages", list, "every record", understudy.ActionAdminister},
+		{record, "/-/do/twilio/messages/purge/" + id, "purge twilio messages " + id, record, "asks upstream", understudy.ActionAdminister},
+		{record, "/-/do/twilio/messages/erase/" + id, "erase twilio messages/" + id, list, "Messages that go", understudy.ActionDelete},
+		{number, "/-/do/twilio/number/erase/+14155550123", "erase twilio +14155550123", "/", "41", understudy.ActionDelete},
+	} {
+		if page := h.get("keeper", c.from); !strings.Contains(page, `href="`+strings.ReplaceAll(c.path, "+", "&#43;")+`"`) &&
+			!strings.Contains(page, `href="`+c.path+`"`) {
+			t.Errorf("%s does not lead to %s", c.from, c.path)
+		}
+		if page := h.get("reader", c.from); strings.Contains(page, "/-/do/") {
+			t.Errorf("%s offers a reader something", c.from)
+		}
+		if w := h.call(t.Context(), "reader", c.path, nil); w.Code != http.StatusForbidden {
+			t.Errorf("%s as reader: %d", c.path, w.Code)
+		}
+		if page := h.get("keeper", c.path); !strings.Contains(page, c.says) {
+			t.Errorf("%s does not say %q: %s", c.path, c.says, page)
+		}
+		form := h.form("keeper", c.path)
+		for range 2 {
+			if w := h.post("keeper", c.path, form, http.StatusSeeOther); w.Header().Get("Location") != c.next {
+				t.Errorf("%s leads to %s", c.path, w.Header().Get("Location"))
+			}
+		}
+		e := h.audited()
+		if op.all[len(op.all)-1] != c.order || len(op.all) != len(e) || e[len(e)-1].Action != c.action {
+			t.Errorf("%s: %v, audited %+v", c.path, op.all, e)
+		}
+	}
+	if len(h.written()) > 0 {
+		t.Errorf("upstream had %v", h.written())
+	}
+}
+
+func TestWhatIsNotErased(t *testing.T) {
+	op := &orders{}
+	h := open(t, func(o *actions.Options) { o.Operator = op })
+	m := h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "delivered" })
+	h.get(understudy.RoleAll, "/twilio/messages/"+text(m["sid"])) // so that it is held, for rules on rows
+	key := url.Values{"key": {strings.Repeat("A", 26)}, "step": {"do"}}
+	for _, c := range []struct {
+		role, path string
+		get, post  int
+	}{
+		{"few", "/-/do/twilio/messages/erase/" + text(m["sid"]), 404, 404}, // a rule on rows hides it
+		{"few", "/-/do/twilio/number/erase/+14155550123", 403, 403},        // it may not see all that would go
+		{"program", "/-/do/twilio/messages/sync", 403, 403},
+		{"keeper", "/-/do/twilio/number/erase/anna", 404, 404},
+		{"keeper", "/-/do/twilio/messages/erase", 400, 400},
+		{"keeper", "/-/do/twilio/messages/purge/SM" + strings.Repeat("0", 32), 404, 404},
+	} {
+		if w := h.call(t.Context(), c.role, c.path, nil); w.Code != c.get {
+			t.Errorf("GET %s as %s: %d, want %d", c.path, c.role, w.Code, c.get)
+		}
+		if w := h.call(t.Context(), c.role, c.path, key); w.Code != c.post {
+			t.Errorf("POST %s as %s: %d, want %d", c.path, c.role, w.Code, c.post)
+		}
+	}
+	if op.own = true; h.call(t.Context(), "keeper", "/-/do/twilio/number/erase/+14155550123", nil).Code != http.StatusBadRequest {
+		t.Error("one of our own numbers may be erased")
+	}
+	if len(op.all) > 0 {
+		t.Errorf("ordered %v", op.all)
+	}
+}
