@@ -18,7 +18,7 @@ func TestBrowserConnect(t *testing.T) {
 	demo := startDemo(t, "--latency", "5ms", "--records", "300")
 	b := openTab(t, demo.URL("viewer"))
 	main := func(b *tab) string { return eval[string](b, `document.querySelector("main").innerText`) }
-	b.open("/")
+	b.open("/-/administration")
 	b.follow(chromedp.Click(chromedp.CSS(`a[href="/-/connect"]`)))
 	b.sound(script, "connect")
 	b.do(chromedp.SetValue(chromedp.CSS(`#name`), "desk"))
