@@ -398,4 +398,20 @@ func (g *garden) checkLogs(t *testing.T, log, dir string) {
 	for text, m := range g.found(append(lines, log...)) {
 		t.Errorf("a log shows %s, %s", text, m.place)
 	}
+	chains, err := filepath.Glob(filepath.Join(dir, "data", "audit", "*", "*.wal"))
+	if err != nil || len(chains) == 0 {
+		t.Fatalf("the audit log has %d files: %v", len(chains), err)
+	}
+	for _, path := range chains {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(data, []byte(`"action":"record"`)) || !bytes.Contains(data, []byte(`"values":["`)) {
+			t.Errorf("%s holds no look at a record, or no hash", path)
+		}
+		for text, m := range g.found(data) {
+			t.Errorf("the audit log shows %s, %s", text, m.place)
+		}
+	}
 }
