@@ -175,6 +175,12 @@ func TestBrowserRowsChangeInPlace(t *testing.T) {
 	}
 	for _, path := range paths {
 		b.open(path)
+		await(t, func() string { // a list that upstream is asked for comes in pieces
+			if !eval[bool](b, `[...document.querySelectorAll("#rows > tr")].some(tr => /completed/.test(tr.textContent)) && document.readyState === "complete"`) {
+				return path + ": no call is completed: " + eval[string](b, `document.querySelector("main")?.innerText ?? "no page"`)
+			}
+			return ""
+		})
 		sid := eval[string](b, `[...document.querySelectorAll("#rows > tr")].findLast(tr => /completed/.test(tr.textContent)).querySelector("a").pathname.split("/").pop()`)
 		b.do(chromedp.Evaluate[chromedp.Void](`window.kept = document.querySelector("#rows"); window.top0 = kept.getBoundingClientRect().top`))
 		placed(t, b)
