@@ -28,15 +28,15 @@ var imports = map[string]string{
 		"internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics internal/diagnostics/profile " +
 		"internal/export internal/feed internal/forecast internal/frontend internal/jobs internal/proxy internal/query " +
 		"internal/search internal/search/columns internal/signin internal/store internal/store/contents internal/store/erase " +
-		"internal/store/intents internal/viewer internal/viewer/page kit/accesslog kit/dispatch kit/limiter kit/onlinestat " +
-		"kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
+		"internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch kit/limiter " +
+		"kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
 	"internal/callers":     ". kit/accesslog spec",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/credentials " +
 		"internal/datadir internal/feed " +
-		"internal/signin internal/webhook " +
+		"internal/signin internal/watch internal/webhook " +
 		"kit/suggest mirror mirror/shadow " +
 		"spec upstream",
 	"internal/crawl":       ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
@@ -110,7 +110,8 @@ var imports = map[string]string{
 		"internal/store/records internal/store/sqlite internal/store/terms internal/store/words",
 	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
 		"kit/tokenizer spec",
-	"internal/viewer": ". internal/access internal/access/seen internal/query internal/viewer/actions " +
+	"internal/viewer": "internal/viewer/watches " +
+		". internal/access internal/access/seen internal/query internal/viewer/actions " +
 		"internal/viewer/administration internal/viewer/list " +
 		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
 		"internal/viewer/roles internal/viewer/sums internal/viewer/trail kit/accesslog kit/httprange request spec",
@@ -121,13 +122,15 @@ var imports = map[string]string{
 	"internal/viewer/trail": ". internal/audit internal/viewer/page internal/viewer/plan",
 	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export internal/forecast " +
 		"internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan " +
-		"kit/limiter kit/lru kit/suggest request spec",
+		"internal/watch kit/limiter kit/lru kit/suggest request spec",
 	"internal/viewer/outlook":  ". internal/forecast internal/viewer/page internal/viewer/plan",
 	"internal/viewer/people":   ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
 	"internal/viewer/plan":     ". spec",
 	"internal/viewer/programs": ". internal/credentials internal/viewer/page spec",
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
 	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan",
+	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch",
+	"internal/watch":           ". internal/query internal/webhook spec",
 	"internal/webhook":         ".",
 	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
 		"mirror/warm mirror/writes request spec",

@@ -88,6 +88,11 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, "/-/administration/sessions/0123456789abcdef/end", "name=anna", nil}}
 	case path == "/-/administration/webhooks/{name}/resume":
 		return []try{{method, "/-/administration/webhooks/none/resume", "after=0", nil}}
+	case path == "/-/watches/new":
+		return []try{{method, path + "?search=everything", formOf(method, "search=everything&channel=mail&to=desk%40example.com"), nil},
+			{method, path, formOf(method, "search=none&channel=slack&to=https%3A%2F%2F127.0.0.1%2F"), nil}}
+	case strings.HasPrefix(path, "/-/watches/{id}"):
+		return []try{{method, strings.Replace(path, "{id}", "none", 1), "", nil}}
 	case path == "/-/sessions/{id}/end":
 		return []try{{method, "/-/sessions/0123456789abcdef/end", "", nil}}
 	case method == "POST" && path == "/-/columns":

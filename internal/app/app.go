@@ -38,6 +38,7 @@ import (
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
 	"understudy/internal/viewer/page"
+	"understudy/internal/watch"
 	"understudy/kit/accesslog"
 	"understudy/mirror"
 	"understudy/request"
@@ -97,6 +98,7 @@ type opened struct {
 type notifiers struct {
 	feed      *feed.Feed
 	forecasts *forecast.Forecasts
+	watches   *watch.Book
 }
 
 // frontends are the ports and what answers on them.
@@ -229,7 +231,7 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	tasks := append([]frontend.Task{h.mirror.Run, h.jobs.Run, h.walker.Run, erasures{h}.eraseSoon, h.lookups.Run, h.loadMedia,
 		h.profiles.Run}, more...)
 	if h.feed != nil {
-		tasks = append(tasks, h.feed.Run)
+		tasks = append(tasks, h.feed.Run, h.watches.Run)
 	}
 	if h.opts.Again != nil {
 		tasks = append(tasks, reloader{h}.reloads)

@@ -1,4 +1,4 @@
-// Feed: its settings, and how it is joined to the application.
+// Feed and watches: their settings, and how they are joined to the application.
 
 package app
 
@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/config"
 	"understudy/internal/feed"
 	"understudy/internal/jobs"
+	"understudy/internal/search"
+	"understudy/internal/watch"
 	"understudy/request"
 )
 
@@ -55,4 +58,43 @@ func (h feeds) kind() jobs.Kind {
 		Name: feed.DeliverKind, Lane: understudy.Steady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
 		Run: func(ctx context.Context, r *jobs.Run) error { return h.feed.Deliver(ctx, r) },
 	}
+}
+
+// watchers joins the watches to the application.
+type watchers struct{ *App }
+
+// open reads the watches.
+func (h watchers) open(ctx context.Context) (err error) {
+	h.watches, err = watch.Open(ctx, watch.Options{Sources: h.sources, Records: h.db, Notes: h.db, Key: h.searching.key,
+		Enqueue: h.jobs.Enqueue, Now: time.Now, Logger: h.log})
+	if err != nil {
+		return err
+	}
+	h.saved.Subscribe(func(_ context.Context, l request.PageSaved) error {
+		if len(l.Changes) > 0 {
+			h.watches.Ring()
+		}
+		return nil
+	})
+	return nil
+}
+
+// policy is what watches go by.
+func (h watchers) policy(cfg *config.Settings, p policy, s *search.Searcher) watch.Policy {
+	return watch.Policy{Search: s, Owners: p.book, Rules: cfg.WatchRules(), Mailer: p.mailer, URL: people{h.App}.publicViewer(cfg)}
+}
+
+// kind is the job that tells. It is tried until the watch is stopped.
+func (h watchers) kind() jobs.Kind {
+	return jobs.Kind{
+		Name: watch.Kind, Lane: understudy.Steady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
+		Run: func(ctx context.Context, r *jobs.Run) error { return h.watches.Tell(ctx, r) },
+	}
+}
+
+// known is told of every request whose caller was found: what an owner may do is known
+// from then.
+func (h watchers) known(r *http.Request, c understudy.Caller) {
+	h.profiles.Known(r, c)
+	h.watches.Seen(c)
 }

@@ -21,6 +21,7 @@ import (
 	"understudy/internal/search"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
+	"understudy/internal/watch"
 	"understudy/spec"
 )
 
@@ -48,6 +49,9 @@ func (h *App) openPorts(ctx context.Context, p policy, b Options) (err error) {
 		return err
 	}
 	if err := h.openSearch(ctx); err != nil {
+		return err
+	}
+	if err := (watchers{h}).open(ctx); err != nil {
 		return err
 	}
 	if err := (people{h}).load(ctx); err != nil {
@@ -107,6 +111,7 @@ type handlerSet struct {
 	viewer   *viewer.Viewer
 	search   *search.Searcher
 	proxies  map[string]*proxy.Proxy // by source
+	watches  watch.Policy
 }
 
 // Close ends what the viewer and the search do by themselves.
@@ -139,6 +144,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		ExportTime: cfg.Viewer.ExportTime.Std(),
 		Exports:    export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
 		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Sums: found, Shelf: found, Forecasts: h.forecasts, Actions: h.actions,
+		Watches:  h.watches,
 		Programs: &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
 		Holders:  people{h}.holders(cfg, p.people), Server: administration{h},
 		Audit: audits{h}.auditor(), Trail: audits{h}.trail(),
@@ -147,7 +153,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{},
+	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{}, watches: watchers{h}.policy(cfg, p, found),
 		handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
@@ -187,6 +193,7 @@ func (h *App) install(d *handlerSet) {
 		f.SetHandler(d.handlers[i], end)
 	}
 	people{h}.endGone(d.policy.people)
+	h.watches.SetPolicy(d.watches)
 	h.reads.policies.Add(1)
 }
 

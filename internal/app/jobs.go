@@ -20,7 +20,7 @@ func (h *App) kinds() []jobs.Kind {
 		kinds = append(kinds, h.walkKinds()...)
 	}
 	if !h.opts.Headless { // receivers hear of it from the server
-		kinds = append(kinds, feeds{h}.kind(), forecasts{h}.kind())
+		kinds = append(kinds, feeds{h}.kind(), forecasts{h}.kind(), watchers{h}.kind())
 	}
 	return kinds
 }

@@ -15,6 +15,7 @@ import (
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
 	"understudy/internal/signin"
+	"understudy/internal/watch"
 	"understudy/spec"
 )
 
@@ -26,6 +27,7 @@ type policy struct {
 	people *signin.People  // who sign in by a form; nil: nobody does
 	hooks  []feed.Hook
 	alerts []forecast.Alert
+	mailer *watch.Mailer // nil: no mail is sent
 }
 
 // policyOf reads a policy, with the secrets of its credentials.
@@ -44,7 +46,7 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	}
 	from := callers.Options{
 		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.By},
-		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Guesses: h.guesses, Now: time.Now, Known: h.profiles.Known,
+		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Guesses: h.guesses, Now: time.Now, Known: watchers{h}.known,
 		People: ways.callers(), ViewAs: signin.ViewAs{Cookies: h.cookies},
 	}
 	book, err := callers.New(from)
@@ -61,7 +63,11 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 		return policy{}, err
 	}
 	hooks, err := cfg.ReadWebhooks(ctx, b.Secrets)
-	return policy{gate, book, from, ways.people, hooks, alerts}, err
+	if err != nil {
+		return policy{}, err
+	}
+	mailer, err := cfg.ReadMailer(ctx, b.Secrets)
+	return policy{gate, book, from, ways.people, hooks, alerts, mailer}, err
 }
 
 // gates makes gates.

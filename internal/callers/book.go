@@ -71,6 +71,10 @@ type People interface {
 	// Again returns what such a person is now; ok is false if the session has ended or the
 	// person is gone.
 	Again(c understudy.Caller) (now understudy.Caller, ok bool)
+	// Owner is such a person as it is kept beside work.
+	Owner(c understudy.Caller) understudy.Owner
+	// Resolve returns what an owner is now; ok is false if the person is gone.
+	Resolve(o understudy.Owner) (now understudy.Caller, ok bool)
 }
 
 // Book knows the credentials. It keeps no secret, only salted digests, and is

@@ -70,6 +70,7 @@ func (c *Settings) check() error {
 		}
 	}
 	errs = append(errs, c.checkFeed()...)
+	errs = append(errs, c.checkWatches()...)
 	if err := c.Search.check(); err != nil {
 		bad("search.%w", err)
 	}

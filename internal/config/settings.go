@@ -27,6 +27,8 @@ type Settings struct {
 	Webhooks    []*Webhook                       `yaml:"webhooks"`
 	Audit       auditConfig                      `yaml:"audit"`
 	Forecasts   []*forecastConfig                `yaml:"forecasts"`
+	Watches     watchesConfig                    `yaml:"watches"`
+	Mail        mailConfig                       `yaml:"mail"`
 }
 
 // headerConfig says how a proxy names people.

@@ -1,4 +1,4 @@
-// Find: one answer to a search.
+// Find: one answer to a search, and whether single records match it.
 
 package search
 
@@ -188,4 +188,57 @@ func (s *Searcher) uses(c understudy.Caller, src *spec.Source, view *lang.KindVi
 		}
 		return in
 	})
+}
+
+// Test compiles a search to a test of one record: whether the caller may find it, and it
+// matches. The text means the present time; compile it again when that has moved on.
+// Errors: ErrInvalid (a *query.SyntaxError when it is the text), ErrForbidden. The test is
+// for one goroutine.
+func (s *Searcher) Test(c understudy.Caller, a query.SearchRequest) (func(*understudy.Record) bool, error) {
+	q, err := s.read(c, &a, s.o.Now())
+	if err != nil {
+		return nil, err
+	}
+	var one lang.Candidate
+	return func(r *understudy.Record) bool { return matching(q, &one, r) }, nil
+}
+
+// Show calls yield with the records of some ids that match a search, as the caller sees
+// them, at most query.MaxValues of one kind. A hit is valid until yield returns. Errors:
+// as Test, ErrForbidden when the grant is over, and those of the store.
+func (s *Searcher) Show(ctx context.Context, c understudy.Caller, a query.SearchRequest, source, kind string, ids []string,
+	yield func(query.SearchHit)) error {
+	q, err := s.read(c, &a, s.o.Now())
+	if err != nil {
+		return err
+	}
+	var one lang.Candidate
+	var told error
+	err = s.o.Store.Seek(ctx, query.RecordQuery{Source: source, Kinds: []string{kind}, IDs: ids}, func(f query.Hit) bool {
+		if !matching(q, &one, f.Record) {
+			return true
+		}
+		var h query.SearchHit
+		if h, told = s.hit(c, q, &one); told == nil {
+			yield(h)
+		}
+		return told == nil
+	})
+	if err == nil {
+		err = told
+	}
+	if err != nil {
+		return fmt.Errorf("search: show: %w", err)
+	}
+	return nil
+}
+
+// matching makes c of a record and reports whether it matches.
+func matching(q *lang.BoundQuery, c *lang.Candidate, r *understudy.Record) bool {
+	for _, in := range q.Views {
+		if in.Source == r.Source && in.Kind.Name == r.Kind {
+			return in.See(c, r) && q.Cond.Holds(c)
+		}
+	}
+	return false
 }

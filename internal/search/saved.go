@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -139,6 +140,25 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Owner, b.Owner))
 	})
 	return all, nil
+}
+
+// Own is the search that an owner keeps under a name. ErrNotFound: there is none.
+func (s *Searcher) Own(ctx context.Context, owner, name string) (query.SavedSearch, error) {
+	if s.o.Notes == nil {
+		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
+	}
+	value, err := s.o.Notes.Note(ctx, noteName(owner, name))
+	if errors.Is(err, understudy.ErrNotFound) {
+		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
+	}
+	var k savedNote
+	if err == nil {
+		err = json.Unmarshal(value, &k)
+	}
+	if err != nil {
+		return query.SavedSearch{}, fmt.Errorf("search: read %q: %w", lang.Clip(name), err)
+	}
+	return k.search(), nil
 }
 
 func (k *savedNote) search() query.SavedSearch {

@@ -68,3 +68,14 @@ func (h *Header) role(lines []string) string {
 func (h *Header) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return c, c.Grant.By == "header" && h.Has(c.Role()) && !h.Taken(c.Name) && c.Grant.Live(h.Now())
 }
+
+// Owner is a caller of Caller as it is kept beside work.
+func (h *Header) Owner(c understudy.Caller) understudy.Owner {
+	return understudy.Owner{Name: c.Name, Role: c.Role(), Seen: h.Now()}
+}
+
+// Resolve is the person that an owner is now: the role of the last request counts, for
+// understudy.OwnerLasts, while there is one of that name.
+func (h *Header) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
+	return withoutSession(o.Name, o.Role), h.Has(o.Role) && !h.Taken(o.Name) && h.Now().Sub(o.Seen) < understudy.OwnerLasts
+}

@@ -69,6 +69,34 @@ func (p *People) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return callerOf(&s, role), ok
 }
 
+// Owner is a caller of Caller as it is kept beside work.
+func (p *People) Owner(c understudy.Caller) understudy.Owner {
+	o := understudy.Owner{Name: c.Name, Role: c.Role(), Seen: p.Sessions.now()}
+	if s, ok := p.Sessions.openedWith(c.Grant.Over); ok && p.Provider != nil {
+		o.Groups, o.Domain, o.With = s.Groups, s.Domain, s.With
+	}
+	return o
+}
+
+// Resolve is the person that an owner is now, without a session. A user has the role of the
+// file. Of who came from a provider, the groups of the last request count, for
+// understudy.OwnerLasts.
+func (p *People) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
+	role := ""
+	if p.Provider != nil {
+		role, ok = p.Provider.role(&Session{Name: o.Name, With: o.With, Groups: o.Groups, Domain: o.Domain})
+		ok = ok && p.Sessions.now().Sub(o.Seen) < understudy.OwnerLasts
+	} else if one, there := p.Users.find(o.Name); there {
+		role, ok = one.Role, true
+	}
+	return withoutSession(o.Name, role), ok
+}
+
+// withoutSession is a person without a session.
+func withoutSession(name, role string) understudy.Caller {
+	return understudy.Caller{Name: name, Flow: flowOf(name), Grant: &understudy.Grant{Role: role, By: "owner"}}
+}
+
 // session is the one a browser has open, and its role.
 func (p *People) session(r *http.Request) (s session, role string, ok bool) {
 	cookie, err := r.Cookie(cookieName)

@@ -20,6 +20,7 @@ import (
 	"understudy/internal/viewer/roles"
 	"understudy/internal/viewer/sums"
 	"understudy/internal/viewer/trail"
+	"understudy/internal/viewer/watches"
 )
 
 // routes is the table of contents.
@@ -64,6 +65,9 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 	}
 	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(),
 		actions.Routes(), administration.Routes(), trail.Routes()) {
+		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
+	}
+	for _, r := range watches.Routes() {
 		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
 	}
 	for _, r := range people.Open() {

@@ -24,14 +24,16 @@ type savedView struct {
 	Shared           bool
 	Own              bool
 	When             *page.When
+	Watch            string // where a watch of it is made; "": it cannot be watched
 }
 
 // shelf is what the page shows of saved searches; nil when none can be kept.
 type shelf struct {
-	Saved  []savedView
-	Save   bool // the search at hand can be kept
-	Hidden understudy.Query
-	Here   string // where the forms lead back to
+	Saved   []savedView
+	Save    bool // the search at hand can be kept
+	Watches bool // a saved search can be watched
+	Hidden  understudy.Query
+	Here    string // where the forms lead back to
 }
 
 func (q searchView) shelf(found bool) (*shelf, error) {
@@ -43,7 +45,7 @@ func (q searchView) shelf(found bool) (*shelf, error) {
 		return nil, err
 	}
 	first := q.s.first()
-	out := &shelf{Save: found, Here: first.address("")}
+	out := &shelf{Save: found, Here: first.address(""), Watches: q.V.Watches != nil && len(q.V.Watches.Channels()) > 0}
 	if _, raw, ok := strings.Cut(out.Here, "?"); ok && found {
 		if out.Hidden, err = understudy.ParseQuery(raw); err != nil {
 			return nil, err
@@ -55,6 +57,8 @@ func (q searchView) shelf(found bool) (*shelf, error) {
 			When: q.Moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
+		} else if out.Watches {
+			v.Watch = page.ControlPrefix + "watches/new" + plan.WithQuery(understudy.Query{{Name: "search", Value: one.Name}})
 		}
 		out.Saved = append(out.Saved, v)
 	}

@@ -215,7 +215,7 @@ func (q failureView) outageTitle() string {
 func Sentence(err error) string {
 	text := err.Error()
 	for _, start := range []string{
-		"viewer: ", "access: ", "callers: ", "mirror: ", "search: ", "signin: ",
+		"viewer: ", "access: ", "callers: ", "mirror: ", "search: ", "signin: ", "watch: ",
 		understudy.ErrForbidden.Error() + ": ",
 		understudy.ErrUnauthorized.Error() + ": ", understudy.ErrTooMany.Error() + ": ", understudy.ErrInvalid.Error() + ": ",
 		understudy.ErrNotMirrored.Error() + ": ",

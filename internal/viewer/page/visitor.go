@@ -24,6 +24,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/signin"
 	"understudy/internal/viewer/plan"
+	"understudy/internal/watch"
 	"understudy/kit/limiter"
 	"understudy/kit/lru"
 	"understudy/request"
@@ -83,6 +84,8 @@ type Options struct {
 	Forecasts Forecasts
 	// Actions does what people ask for; nil: nothing can be done.
 	Actions *actions.Runner
+	// Watches tell of what saved searches begin to find; nil: there are none.
+	Watches *watch.Book
 	Seals   *Seals // of their addresses; nil: new ones, as with every New
 
 	Programs *Programs // credentials of programs; nil: no page of them

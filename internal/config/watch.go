@@ -1,0 +1,93 @@
+// Watches: the settings of where watches may tell, and of the mail server.
+
+package config
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/internal/watch"
+)
+
+// watchesConfig says where watches may tell. Nothing is permitted that it does not name.
+type watchesConfig struct {
+	Hosts        []string `yaml:"hosts"`         // of webhooks and Slack; default none
+	Mail         []string `yaml:"mail"`          // domains of mail addresses; default none
+	AllowPrivate bool     `yaml:"allow_private"` // http, private networks and this machine
+	Every        Duration `yaml:"every"`         // default 1m
+	Pause        Duration `yaml:"pause"`         // default 24h
+}
+
+// mailConfig is the server mail is sent by.
+type mailConfig struct {
+	Server string `yaml:"server"` // HOST:PORT
+	From   string `yaml:"from"`
+	User   string `yaml:"user"`
+	Secret string `yaml:"secret"` // file:PATH or cmd:COMMAND
+	TLS    string `yaml:"tls"`    // starttls, tls or none; default starttls
+}
+
+// checkWatches finds what is wrong with watches and mail.
+func (c *Settings) checkWatches() (errs []error) {
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	w := &c.Watches
+	for _, host := range w.Hosts {
+		name := host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			name = h
+		}
+		if name == "" || host != strings.ToLower(host) || strings.ContainsAny(host, "/@ *") {
+			bad("watches.hosts: %q: write a host in small letters, such as hooks.example.com, with its port if that is not 443",
+				understudy.Clip(host))
+		}
+	}
+	for _, domain := range w.Mail {
+		if domain == "" || domain != strings.ToLower(domain) || strings.ContainsAny(domain, "@/ *") {
+			bad("watches.mail: %q: write a domain in small letters, such as example.com", understudy.Clip(domain))
+		}
+	}
+	m := &c.Mail
+	switch empty := *m == (mailConfig{}); {
+	case empty && len(w.Mail) > 0:
+		bad("watches.mail: no mail is sent without a server; write mail: {server: HOST:PORT, from: ADDRESS}")
+	case empty:
+	case (m.User == "") != (m.Secret == ""):
+		bad("mail: user and secret go together; write both or none")
+	default:
+		if err := m.mailer().Check(); err != nil {
+			bad("mail.%w", err)
+		}
+	}
+	return errs
+}
+
+func (m *mailConfig) mailer() *watch.Mailer {
+	return &watch.Mailer{Server: m.Server, From: m.From, User: m.User, TLS: m.TLS}
+}
+
+// WatchRules say where watches may tell.
+func (c *Settings) WatchRules() watch.Rules {
+	w := &c.Watches
+	return watch.Rules{Hosts: slices.Clone(w.Hosts), Mail: slices.Clone(w.Mail), AllowPrivate: w.AllowPrivate, Every: w.Every.Std(),
+		Pause: w.Pause.Std()}
+}
+
+// ReadMailer is the server mail is sent by, with its secret; nil: none.
+func (c *Settings) ReadMailer(ctx context.Context, secrets Secrets) (*watch.Mailer, error) {
+	if c.Mail.Server == "" {
+		return nil, nil
+	}
+	m := c.Mail.mailer()
+	if c.Mail.Secret == "" {
+		return m, nil
+	}
+	var err error
+	if m.Secret, err = secrets(ctx, c.Mail.Secret); err != nil {
+		return nil, fmt.Errorf("mail.secret: %w", err)
+	}
+	return m, nil
+}

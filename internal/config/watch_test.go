@@ -1,0 +1,45 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
+
+func TestWatchSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		``: "",
+		`watches: {hosts: [hooks.slack.com, "crm.example.com:8443", "127.0.0.1:80", "[::1]:80"]}`:                                  "",
+		`{watches: {mail: [example.com], every: 10s}, mail: {server: "localhost:25", from: "Desk <desk@example.com>"}}`:            "",
+		`{watches: {mail: [example.com]}, mail: {server: "mail.example.com:587", from: a@example.com, user: u, secret: "file:x"}}`: "",
+		`watches: {mail: [example.com]}`:                "without a server",
+		`watches: {hosts: ["https://hooks.slack.com"]}`: "write a host",
+		`watches: {hosts: [Hooks.slack.com]}`:           "write a host",
+		`watches: {hosts: ["*.example.com"]}`:           "write a host",
+		`watches: {hosts: [""]}`:                        "write a host",
+		`{watches: {mail: ["desk@example.com"]}, mail: {server: "localhost:25", from: a@example.com}}`:       "write a domain",
+		`mail: {server: mail.example.com, from: a@example.com}`:                                              "mail.server",
+		`mail: {server: "mail.example.com:0", from: a@example.com}`:                                          "mail.server",
+		`mail: {server: "mail.example.com:25", from: a}`:                                                     "mail.from",
+		`mail: {server: "mail.example.com:25"}`:                                                              "mail.from",
+		`mail: {server: "mail.example.com:25", from: "a@example.com", tls: ssl}`:                             "mail.tls",
+		`mail: {server: "mail.example.com:25", from: "a@example.com", user: u}`:                              "go together",
+		`mail: {server: "mail.example.com:25", from: "a@example.com", user: u, secret: "file:x", tls: none}`: "as it is",
+		`mail: {server: "127.0.0.1:25", from: "a@example.com", user: u, secret: "file:x", tls: none}`:        "",
+		`mail: {server: "mail.example.com:25", from: "a@example.com\r\nBcc: b@example.com"}`:                 "mail.from",
+	} {
+		var c Settings
+		if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		var said []string
+		for _, err := range c.checkWatches() {
+			said = append(said, err.Error())
+		}
+		all := strings.Join(said, "; ")
+		if want == "" && all != "" || !strings.Contains(all, want) {
+			t.Errorf("%s: %q, want %q", text, all, want)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+// Watches: the pages of one's own watches and, for the role all, of everybody's.
+
+// Package watches shows the pages of watches.
+package watches
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy"
+	"understudy/internal/query"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+	"understudy/internal/watch"
+)
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 64 << 10
+
+// Path is the page of all watches.
+const Path = page.ControlPrefix + "watches"
+
+// Routes are the pages and forms of watches.
+func Routes() []page.Route {
+	return []page.Route{
+		{Pattern: "GET " + Path, Handler: serveAll},
+		{Pattern: "GET " + Path + "/new", Handler: serveForm},
+		{Pattern: "POST " + Path + "/new", Handler: makeWatch},
+		{Pattern: "GET " + Path + "/{id}", Handler: serveOne},
+		{Pattern: "POST " + Path + "/{id}/test", Handler: test},
+		{Pattern: "POST " + Path + "/{id}/pause", Handler: pause},
+		{Pattern: "POST " + Path + "/{id}/resume", Handler: resume},
+		{Pattern: "POST " + Path + "/{id}/remove", Handler: remove},
+	}
+}
+
+// errNone answers where no watch can be.
+var errNone = page.NotFound("There are no watches here", "This server keeps no searches.", "/")
+
+// all reports whether the caller may see and end everybody's watches.
+func all(q *page.Exchange) bool {
+	return q.Caller.Role() == understudy.RoleAll && (q.Caller.Source == "" || len(q.V.Sources) == 1) && q.Caller.Grant.Live(q.Start)
+}
+
+// view is a watch on a page.
+type view struct {
+	ID, Name, Href string
+	Channel, To    string
+	Owner          string // when it is another's
+	mood
+	Told       string
+	Pending    int
+	Made, Sent *page.When
+}
+
+// mood is how a watch does.
+type mood struct {
+	State, Tone string
+	Why         string // it is stopped
+	Bad         bool   // and not by a person
+}
+
+// viewOf is a watch as the caller may see it: the whole address of a receiver may be a
+// secret, so that its host alone is shown.
+func viewOf(q *page.Exchange, s *watch.Status) view {
+	v := view{ID: s.ID, Name: s.Search, Href: Path + "/" + url.PathEscape(s.ID), Channel: channelWord(s.To.Channel), To: s.To.Host(),
+		mood: moodOf(s), Told: count(s.Told, "match", "matches"), Pending: s.Pending,
+		Made: q.Moment(s.Made), Sent: q.Moment(s.Sent)}
+	if !own(q, s) {
+		v.Owner = s.Owner.Name
+	}
+	return v
+}
+
+func moodOf(s *watch.Status) mood {
+	switch {
+	case s.Stopped == watch.Paused:
+		return mood{State: "paused", Why: s.Stopped}
+	case s.Stopped != "":
+		return mood{State: "stopped", Tone: "bad", Why: s.Stopped, Bad: true}
+	case !s.Failing.IsZero():
+		return mood{State: "failing", Tone: "busy"}
+	}
+	return mood{State: "watches", Tone: "good"}
+}
+
+func own(q *page.Exchange, s *watch.Status) bool {
+	return s.Owner.Name == q.Caller.Name && s.Owner.Source == q.Caller.Source
+}
+
+func channelWord(c watch.Channel) string {
+	switch c {
+	case watch.Slack:
+		return "Slack"
+	case watch.Mail:
+		return "Mail"
+	}
+	return "Webhook"
+}
+
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(n, 10) + " " + many
+}
+
+// allPage is what watches.html shows.
+type allPage struct {
+	Own, Others []view
+	Makes       bool // the settings permit some destination
+	All         bool // the caller sees everybody's
+}
+
+func serveAll(q *page.Exchange) error {
+	if q.V.Watches == nil {
+		return errNone
+	}
+	p := allPage{Makes: q.V.Shelf != nil && len(q.V.Watches.Channels()) > 0, All: all(q)}
+	for _, s := range q.V.Watches.Watches(q.Caller, p.All) {
+		if own(q, &s) {
+			p.Own = append(p.Own, viewOf(q, &s))
+		} else {
+			p.Others = append(p.Others, viewOf(q, &s))
+		}
+	}
+	return q.Render(http.StatusOK, "watches", "Watches", p)
+}
+
+// onePage is what watch-log.html shows.
+type onePage struct {
+	view
+	Stopped bool
+	Goes    bool // it goes on where it stopped
+	Query   string
+	Search  string // the address of what the search finds now
+	Log     []deliveryView
+}
+
+// deliveryView is a line of the log.
+type deliveryView struct {
+	At            *page.When
+	What          string
+	Outcome, Tone string
+	Said, Tries   string
+}
+
+// find is the watch an address names, ErrNotFound unless the caller may see it.
+func find(q *page.Exchange) (s watch.Status, err error) {
+	if q.V.Watches == nil {
+		return s, errNone
+	}
+	everybody := all(q)
+	some := q.V.Watches.Watches(q.Caller, everybody)
+	i := slices.IndexFunc(some, func(s watch.Status) bool { return s.ID == q.R.PathValue("id") })
+	if i < 0 {
+		return s, page.NotFound("There is no such watch", "It may have been removed.", Path)
+	}
+	return some[i], nil
+}
+
+func serveOne(q *page.Exchange) error {
+	s, err := find(q)
+	if err != nil {
+		return err
+	}
+	p := onePage{view: viewOf(q, &s), Stopped: s.Stopped != "", Goes: s.Goes}
+	if own(q, &s) && q.V.Shelf != nil {
+		if saved, ok, err := savedSearch(q, s.Search); err != nil {
+			return err
+		} else if ok {
+			p.Query, p.Search = saved.Request.Text, address(&saved.Request)
+		}
+	}
+	for _, d := range s.Log {
+		p.Log = append(p.Log, deliveryOf(q, d))
+	}
+	return q.Render(http.StatusOK, "watch-log", "Watch "+s.Search, p)
+}
+
+func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
+	v := deliveryView{At: q.Moment(d.At), What: count(int64(d.Matches), "match", "matches"), Outcome: string(d.Outcome), Said: d.Said}
+	if d.Test {
+		v.What = "Test"
+	}
+	switch d.Outcome {
+	case watch.Delivered:
+		v.Tone = "good"
+	case watch.Failed:
+		v.Tone, v.Outcome = "busy", "failed, is tried again"
+	default:
+		v.Tone = "bad"
+	}
+	if d.Tries > 1 {
+		v.Tries = strconv.Itoa(d.Tries) + " tries"
+	}
+	return v
+}
+
+// savedSearch is a saved search of the caller.
+func savedSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool, err error) {
+	some, err := q.V.Shelf.Saved(q.Ctx, q.Caller)
+	for _, one := range some {
+		if one.Owner == q.Caller.Name && one.Name == name {
+			return one, true, nil
+		}
+	}
+	return found, false, err
+}
+
+// address is the page of a search.
+func address(r *query.SearchRequest) string {
+	a := understudy.Query{{Name: "q", Value: r.Text}}
+	if r.Source != "" {
+		a = append(a, understudy.Param{Name: "source", Value: r.Source})
+	}
+	for _, k := range r.Kinds {
+		a = append(a, understudy.Param{Name: "kind", Value: k})
+	}
+	if r.Sort != "" {
+		a = append(a, understudy.Param{Name: "sort", Value: r.Sort})
+	}
+	return "/search" + plan.WithQuery(a)
+}
+
+// change does something to the watch an address names, once it is audited, and goes back to
+// a page that says what was done.
+func change(q *page.Exchange, what, to string, do func(id string) (said string, err error)) error {
+	s, err := find(q)
+	if err != nil {
+		return err
+	}
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch " + what + " " + s.ID}); err != nil {
+		return err
+	}
+	said, err := do(s.ID)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return page.NotFound("There is no such watch", "It may have been removed.", Path)
+	}
+	if err != nil {
+		return err
+	}
+	q.GoBack(cmp.Or(to, Path+"/"+url.PathEscape(s.ID)), said)
+	return nil
+}
+
+func test(q *page.Exchange) error {
+	return change(q, "test", "", func(id string) (string, error) {
+		d, err := q.V.Watches.Test(q.Ctx, id)
+		said := "The test arrived."
+		switch {
+		case errors.Is(err, understudy.ErrTooMany):
+			return "It was tested a moment ago. Wait a few seconds.", nil
+		case d.Outcome != watch.Delivered:
+			said = "The test did not arrive: " + d.Said
+		case d.Said != "":
+			said = "The test arrived. The receiver said: " + d.Said
+		}
+		return said, err
+	})
+}
+
+func pause(q *page.Exchange) error {
+	return change(q, "pause", "", func(id string) (string, error) { return "The watch is paused.", q.V.Watches.Pause(q.Ctx, id) })
+}
+
+func resume(q *page.Exchange) error {
+	return change(q, "resume", "", func(id string) (string, error) { return "The watch goes on.", q.V.Watches.Resume(q.Ctx, id) })
+}
+
+func remove(q *page.Exchange) error {
+	return change(q, "remove", Path, func(id string) (string, error) { return "The watch is removed.", q.V.Watches.Remove(q.Ctx, id) })
+}
+
+// field is a field of a form without spaces around it.
+func field(q *page.Exchange, name string) string { return strings.TrimSpace(q.R.PostFormValue(name)) }

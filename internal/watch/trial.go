@@ -1,0 +1,63 @@
+// Trial: a message of no match, to see whether it arrives.
+
+package watch
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// testPause is the least time between two tests of a watch.
+const testPause = 5 * time.Second
+
+// Test sends a message that says it is a test, and returns what became of it. Errors:
+// ErrNotFound, ErrTooMany, ErrNotStored. A message that did not arrive is no error.
+func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
+	e, err := b.find(id)
+	if err != nil {
+		return Delivery{}, err
+	}
+	now := b.o.Now()
+	e.mu.Lock()
+	soon := !e.tested.IsZero() && now.Sub(e.tested) < testPause
+	if !soon {
+		e.tested = now
+	}
+	e.mu.Unlock()
+	if soon {
+		return Delivery{}, fmt.Errorf("watch: %w: it was tested a moment ago; wait %s", understudy.ErrTooMany, testPause)
+	}
+	select {
+	case b.tests <- struct{}{}:
+		defer func() { <-b.tests }()
+	case <-ctx.Done():
+		return Delivery{}, ctx.Err()
+	}
+	p, s := b.policy.Load(), e.status()
+	note := &notification{ID: "msg_" + strings.ToLower(rand.Text()), Watch: s.Watch, At: now.UTC(), URL: p.URL, Test: true}
+	said, _, err := b.deliver(ctx, p, &s.Watch, note)
+	if ctx.Err() != nil {
+		return Delivery{}, ctx.Err()
+	}
+	d := Delivery{At: b.o.Now().UTC(), ID: note.ID, Test: true, Outcome: Delivered, Said: said, Tries: 1}
+	if err != nil {
+		d.Outcome, d.Said = Refused, sentence(err)
+	}
+	return d, b.change(ctx, e, func(k *kept) { k.log(d) })
+}
+
+// sentence is an error without what the product's own errors begin with, cut for the log.
+func sentence(err error) string {
+	text := err.Error()
+	if errors.Is(err, understudy.ErrInvalid) {
+		text = strings.TrimPrefix(text, "watch: "+understudy.ErrInvalid.Error()+": ")
+	}
+	const most = 300
+	return text[:min(len(text), most)]
+}
