@@ -46,7 +46,7 @@ func TestBrowserDoubleClick(t *testing.T) {
 	const body = "Two clicks, one message"
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-Body"), body))
 	b.follow(chromedp.Click(chromedp.CSS(`button[value="review"]`)))
-	if text := eval[string](b, `document.querySelector(".ask").innerText`); !strings.Contains(text, body) || !strings.Contains(text, "1 segment") {
+	if text := eval[string](b, `document.querySelector(".action").innerText`); !strings.Contains(text, body) || !strings.Contains(text, "1 segment") {
 		t.Errorf("the review says %q", text)
 	}
 	at := eval[[]float64](b, `(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector("button[value=do]").getBoundingClientRect())`)

@@ -170,7 +170,7 @@ func lacking(q Question, points []touch.Point, steps touch.Series) string {
 	span, ahead := points[len(points)-1].At-points[0].At, q.Within.Hours()/24
 	switch {
 	case len(steps) < leastSteps:
-		return fmt.Sprintf("there are %d samples; a forecast needs %d", len(points), leastSteps+1)
+		return fmt.Sprintf("a forecast needs %d samples, and has %d", leastSteps+1, len(points))
 	case span < ahead*leastSpan:
 		return fmt.Sprintf("the samples cover %s; to look %s ahead they must cover %s", spanText(span), spanText(ahead),
 			spanText(ahead*leastSpan))

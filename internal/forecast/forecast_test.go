@@ -267,7 +267,7 @@ func TestTooLittleHistoryIsNoNumber(t *testing.T) {
 		by, why string
 	}{
 		"none": {nil, "", "there is no sample yet"},
-		"24":   {walk(rnd, 100, touch.Walk{Drift: -1, Sigma: 1}, 24), "1d", "there are 24 samples; a forecast needs 25"},
+		"24":   {walk(rnd, 100, touch.Walk{Drift: -1, Sigma: 1}, 24), "1d", "a forecast needs 25 samples, and has 24"},
 		"a day": {walk(rnd, 100, touch.Walk{Drift: -1, Sigma: 1}, 25), "60d",
 			"the samples cover 24 h; to look 60 d ahead they must cover 2 d"},
 		"no move":    {still, "", "the number has not moved"},

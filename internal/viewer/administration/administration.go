@@ -122,9 +122,6 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 		all = append(all, way{sessionsPath, "Sessions", "Who is signed in, in which browsers",
 			[]fact{{Text: count(int64(len(sessions)), "session", "sessions")}, {Text: count(int64(len(people)), "person", "people")}}})
 	}
-	if q.V.Trail != nil {
-		all = append(all, way{"/-/audit", "Audit log", "Who looked at what, and who changed what", nil})
-	}
 	if q.V.Forecasts != nil {
 		for _, s := range q.V.Planned {
 			for _, one := range q.V.Forecasts.Series(s.Name) {

@@ -227,6 +227,9 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 		if i == mostRecords {
 			break
 		}
+		if id == "" { // the one record of a kind such as a balance; Of names the kind
+			continue
+		}
 		l := page.Link{Text: page.ShortID(id)}
 		if kind != nil && len(kind.Instances) > 0 {
 			l.Href = kind.Href + "/" + url.PathEscape(id)
