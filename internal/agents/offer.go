@@ -15,7 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"understudy"
-	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
 )
@@ -180,11 +179,6 @@ func result(out any) (*mcp.CallToolResult, error) {
 // offers reports whether a role may use a filter of a list.
 func (b *builder) offers(l *plan.List, filter int) bool {
 	return b.o.Gate.Read(b.caller, l.Probes[filter]) == nil
-}
-
-// level is how much of a field the role sees.
-func (b *builder) level(k *plan.Kind, field string) access.Level {
-	return b.o.Gate.Level(b.caller, k.Source.Name, k.Name, field)
 }
 
 // keyOf is a filter's name as a property: clients take letters, digits and _.- in one

@@ -32,13 +32,13 @@ func (h operations) Purge(ctx context.Context, source, kind, id string) error {
 
 // Belongs implements actions.Operator.
 func (h operations) Belongs(ctx context.Context, source, what string) (kinds map[string]int, own bool, err error) {
-	found, err := erasures{h.App}.list(ctx, diagnostics.Erase{Source: source, What: what, Dry: true})
+	found, err := erasures(h).list(ctx, diagnostics.Erase{Source: source, What: what, Dry: true})
 	return found.Found, found.Own, err
 }
 
 // Erase implements actions.Operator.
 func (h operations) Erase(ctx context.Context, source, what string, own bool) (receipt int64, err error) {
-	got, err := erasures{h.App}.erase(ctx, diagnostics.Erase{Source: source, What: what, Own: own})
+	got, err := erasures(h).erase(ctx, diagnostics.Erase{Source: source, What: what, Own: own})
 	if got.Receipt != nil {
 		receipt = got.Receipt.Number
 	}

@@ -19,8 +19,8 @@ type agentTools struct{ *App }
 // control puts their path beside the others under /-/.
 func (h agentTools) control(cfg *config.Settings, p policy, s *search.Searcher, mux *http.ServeMux) error {
 	handler, err := agents.New(agents.Options{
-		Sources: h.sources, Gate: p.gate, Callers: p.book, Mirror: h.mirror, Search: s, History: h.db, Held: figures{h.App}.held,
-		Key: h.searching.key, PublicURL: cfg.Viewer.PublicURL, Version: h.opts.Version, Audit: audits{h.App}.auditor(), Logger: h.log,
+		Sources: h.sources, Gate: p.gate, Callers: p.book, Mirror: h.mirror, Search: s, History: h.db, Held: figures(h).held,
+		Key: h.searching.key, PublicURL: cfg.Viewer.PublicURL, Version: h.opts.Version, Audit: audits(h).auditor(), Logger: h.log,
 		Now: time.Now,
 	})
 	if err != nil {

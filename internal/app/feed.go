@@ -81,7 +81,7 @@ func (h watchers) open(ctx context.Context) (err error) {
 
 // policy is what watches go by.
 func (h watchers) policy(cfg *config.Settings, p policy, s *search.Searcher) watch.Policy {
-	return watch.Policy{Search: s, Owners: p.book, Rules: cfg.WatchRules(), Mailer: p.mailer, URL: people{h.App}.publicViewer(cfg)}
+	return watch.Policy{Search: s, Owners: p.book, Rules: cfg.WatchRules(), Mailer: p.mailer, URL: people(h).publicViewer(cfg)}
 }
 
 // kind is the job that tells. It is tried until the watch is stopped.
