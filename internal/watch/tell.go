@@ -98,6 +98,9 @@ func (b *Book) message(ctx context.Context, p *Policy, e *entry) (n int64, err e
 		return 0, err
 	}
 	if len(note.Matches) > 0 {
+		if err := b.audit(ctx, w.caller, note); err != nil {
+			return 0, fmt.Errorf("watch %s: %w", e.id, err)
+		}
 		if err := b.send(ctx, p, e, &s, note); err != nil {
 			return 0, err
 		}
@@ -167,6 +170,27 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 			order[query.SearchMeant{Source: y.Source, Kind: y.Kind, ID: y.ID}]
 	})
 	return note, nil
+}
+
+// audit lists the records that a message takes away, as an export of the watch's owner. An
+// error is a message that must not be sent now: the receiver is not to blame.
+func (b *Book) audit(ctx context.Context, owner understudy.Caller, note *notification) error {
+	var all []understudy.AuditEntry
+	for _, h := range note.Matches {
+		i := slices.IndexFunc(all, func(e understudy.AuditEntry) bool { return e.Source == h.Source && e.Kind == h.Kind })
+		if i < 0 {
+			i, all = len(all), append(all, understudy.AuditEntry{Caller: owner, Action: understudy.ActionExport, Source: h.Source, Kind: h.Kind,
+				What: fmt.Sprintf("watch %s to %s", note.Watch.ID, note.Watch.To.Channel)})
+		}
+		all[i].IDs = append(all[i].IDs, h.ID)
+		all[i].Rows++
+	}
+	for _, e := range all {
+		if err := understudy.Audit(ctx, b.o.Audit, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // send sends a message and logs what became of it. An error is a message that must be

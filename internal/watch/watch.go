@@ -83,8 +83,9 @@ type Options struct {
 	Key     []byte // makes the ids of messages
 	// Enqueue makes a job of Kind, or finds the live one of its key.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
-	Now     func() time.Time // nil: time.Now
-	Logger  *slog.Logger     // nil: discard
+	Audit   understudy.Auditor // lists each message as an export of its owner; nil: nothing is listed
+	Now     func() time.Time   // nil: time.Now
+	Logger  *slog.Logger       // nil: discard
 }
 
 // Watch is a saved search that tells of new matches.
