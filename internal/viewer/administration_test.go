@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/internal/viewer/page"
+	"understudy/internal/watch"
 	"understudy/request"
 )
 
@@ -147,5 +150,32 @@ func TestAdministrationIsRefused(t *testing.T) {
 		if status, _, _ := h.get(path, all); status != want {
 			t.Errorf("%s: %d, want %d", path, status, want)
 		}
+	}
+}
+
+// The card of watches counts everybody's, and marks those that stopped by themselves.
+func TestAdministrationLeadsToWatches(t *testing.T) {
+	db := storetest.Open(t, store.Options{})
+	for id, stopped := range map[string]string{"one": "", "two": watch.Paused, "three": "The receiver refused a message: 550"} {
+		note := fmt.Sprintf(`{"id":%q,"owner":{"Name":"anna"},"search":"failed","stopped":%q}`, id, stopped)
+		if err := db.SetNote(t.Context(), "watch/"+id, []byte(note)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	book, err := watch.Open(t.Context(), watch.Options{Records: db, Notes: db, Key: []byte("key"),
+		Enqueue: func(context.Context, ...understudy.Job) ([]int64, error) { return nil, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book.SetPolicy(watch.Policy{})
+	h := open(t, func(o *page.Options) { o.Watches = book })
+	shown := h.page("/-/administration", all)
+	for _, want := range []string{`href="/-/watches"`, "3 watches", "1 stopped"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if shown := open(t).page("/-/administration", all); strings.Contains(shown, "/-/watches") {
+		t.Error("it leads to watches where there are none")
 	}
 }

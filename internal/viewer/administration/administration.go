@@ -13,6 +13,7 @@ import (
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/internal/watch"
 	"understudy/request"
 )
 
@@ -122,6 +123,10 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 		all = append(all, way{sessionsPath, "Sessions", "Who is signed in, in which browsers",
 			[]fact{{Text: count(int64(len(sessions)), "session", "sessions")}, {Text: count(int64(len(people)), "person", "people")}}})
 	}
+	if q.V.Watches != nil {
+		facts := watchFacts(q.V.Watches.Watches(q.Caller, true))
+		all = append(all, way{"/-/watches", "Watches", "Which searches tell of new matches, and whom", facts})
+	}
 	if q.V.Forecasts != nil {
 		for _, s := range q.V.Planned {
 			for _, one := range q.V.Forecasts.Series(s.Name) {
@@ -156,6 +161,21 @@ func jobFacts(ctx context.Context, q *page.Exchange) (all []fact, err error) {
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// watchFacts count the watches. One that a person paused has not failed.
+func watchFacts(watches []watch.Status) []fact {
+	stopped := 0
+	for i := range watches {
+		if why := watches[i].Stopped; why != "" && why != watch.Paused {
+			stopped++
+		}
+	}
+	facts := []fact{{Text: count(int64(len(watches)), "watch", "watches")}}
+	if stopped > 0 {
+		facts = append(facts, fact{Text: strconv.Itoa(stopped) + " stopped", Tone: "bad"})
+	}
+	return facts
 }
 
 // count is a number with its word.
