@@ -70,7 +70,7 @@ func TestBrowserAxe(t *testing.T) {
 	}
 	b := openTab(t, viewer)
 	b.size(1024, 720)
-	run := sample.OneIn(t, 6)
+	run := sample.OneIn(t, 7)
 	for _, p := range append(all, past...) {
 		if !run() {
 			continue

@@ -33,7 +33,8 @@ func Find(viewer string) ([]Page, error) {
 		{"found", "/search?q=kind:messages"}, {"mistake", "/search?q=status:busy+%28late"}, {"sums", "/search/sums?kind=messages&sum=price&by=day&by=direction"},
 		{"lasted", "/search/sums?kind=messages&sum=delivery&by=to.country"}, {"unsummed", "/search/sums?kind=messages&sum=prize"}, {"sorted", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound"},
 		{"connect", "/-/connect"}, {"credential", "/-/connect/masked"}, {"roles", "/-/roles"}, {"role", "/-/roles/support"},
-		{"explain", "/-/roles/support/twilio/messages"},
+		{"explain", "/-/roles/support/twilio/messages"}, {"audit", "/-/audit"}, {"forecast", "/-/forecast/twilio/balance.balance"}, {"watches", "/-/watches"},
+		{"watch", "/-/watches/new?search=late"}, {"send", "/-/do/twilio/messages/send"}, {"sync", "/-/do/twilio/messages/sync"}, {"timezones", "/-/timezone?back=/"},
 	}
 	for _, add := range []func(string, []Page) ([]Page, error){findCalls, findMessages, findConferences, findOthers} {
 		var err error
@@ -78,6 +79,7 @@ func findMessages(viewer string, pages []Page) ([]Page, error) {
 	if err := first("failed", func(r record) bool { return r["error_code"] != nil }); err != nil {
 		return nil, err
 	}
+	pages = append(pages, Page{"erase", "/-/do/twilio/messages/erase/" + messages[0].text("sid")})
 	if err := first("pictured", func(r record) bool { return r.text("num_media") != "0" }); err != nil {
 		return nil, err
 	}
@@ -95,7 +97,8 @@ func findMessages(viewer string, pages []Page) ([]Page, error) {
 		return nil, fmt.Errorf("%s has no partners", number)
 	}
 	other := data.Partners[0].Href
-	return append(pages, Page{"conversation", other}, Page{"number", "/twilio/number/" + other[strings.LastIndexByte(other, '/')+1:]}), nil
+	partner := other[strings.LastIndexByte(other, '/')+1:]
+	return append(pages, Page{"conversation", other}, Page{"number", "/twilio/number/" + partner}, Page{"erase-person", "/-/do/twilio/number/erase/" + partner}), nil
 }
 
 func findConferences(viewer string, pages []Page) ([]Page, error) {
@@ -172,11 +175,15 @@ func fell(viewer string) error {
 		if home.Sources[0].State == "down" {
 			return nil
 		}
-		resp, err := http.Get(fmt.Sprintf("%s/twilio/calls?PageSize=%d", viewer, 2+i%40)) // each a page that is not held
+		resp, err := http.Get(fmt.Sprintf("%s/twilio/calls/CA%032x", viewer, 1+i)) // a record that is not held; a short list may be part of a long one
 		if err != nil {
 			return err
 		}
+		_, err = io.Copy(io.Discard, resp.Body) // the page comes in pieces; closed after the first, it would not ask upstream
 		_ = resp.Body.Close()
+		if err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("the source never went down")
 }
