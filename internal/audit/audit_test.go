@@ -26,7 +26,17 @@ type folder struct {
 	t   *testing.T
 	dir string
 	key Key
+
+	mu  sync.Mutex // the log's own goroutine reads the clock, too
 	now time.Time
+}
+
+// tick is the clock: it goes on by a millisecond each time it is read.
+func (f *folder) tick() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = f.now.Add(time.Millisecond)
+	return f.now
 }
 
 func newFolder(t *testing.T) *folder {
@@ -41,7 +51,7 @@ func newFolder(t *testing.T) *folder {
 
 func (f *folder) options() Options {
 	return Options{Dir: filepath.Join(f.dir, "audit"), Heads: filepath.Join(f.dir, "audit.heads"), Key: f.key, SegmentSize: 4 << 10,
-		Now: func() time.Time { f.now = f.now.Add(time.Millisecond); return f.now }}
+		Now: f.tick}
 }
 
 func (f *folder) log() *Log {
