@@ -31,7 +31,7 @@ var imports = map[string]string{
 		"internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch kit/limiter " +
 		"kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
 	"internal/app/gctune":  "",
-	"internal/audit":       ". internal/datadir kit/wal",
+	"internal/audit":       ". internal/datadir internal/webhook kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
 	"internal/callers":     ". kit/accesslog spec",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/credentials " +

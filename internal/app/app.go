@@ -243,7 +243,7 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 		tasks = append(tasks, h.sessions.Run, h.cookies.Run, h.forecasts.Run)
 	}
 	if h.audit != nil {
-		tasks = append(tasks, h.audit.Run)
+		tasks = append(tasks, h.audit.Run, h.audit.Send)
 	}
 	for _, c := range h.clients {
 		tasks = append(tasks, c.Run)

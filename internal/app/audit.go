@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"understudy"
@@ -25,6 +26,11 @@ func (h audits) open(ctx context.Context, b Options) error {
 		return err
 	}
 	o.Now, o.Logger = time.Now, h.log
+	if b.Headless || b.Offline {
+		o.Send = audit.SendOptions{} // the server sends it
+	}
+	o.Send.Notes = h.db
+	o.Send.Host, _ = os.Hostname() // without a name none is said
 	h.audit = audit.New(o)
 	h.closers = append(h.closers, h.audit.Close)
 	return nil

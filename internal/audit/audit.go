@@ -32,6 +32,7 @@ type Options struct {
 	Key    Key           // signs checkpoints and hashes values
 	Keep   time.Duration // how long entries are kept; 0: for ever
 	Policy Policy        // what is listed
+	Send   SendOptions   // where Log.Send sends it
 	// SegmentSize is when a chain begins a new file, in bytes; 0 = 8 MiB.
 	SegmentSize int64
 	Now         func() time.Time // nil: time.Now
@@ -52,7 +53,8 @@ type Log struct {
 	policy atomic.Pointer[Policy]
 	counts counts
 	figures
-	sign chan struct{} // there are enough entries for a checkpoint
+	sign   chan struct{} // there are enough entries for a checkpoint
+	sender *sender       // nil: the log is not sent on
 
 	mu     sync.Mutex
 	chain  *chain // nil: the log cannot be written
@@ -72,6 +74,7 @@ type Stats struct {
 	Unsigned int64      `json:"unsigned"`          // entries behind the newest checkpoint
 	SignedAt *time.Time `json:"signed,omitempty"`  // the newest checkpoint
 	Trouble  string     `json:"trouble,omitempty"` // why the log cannot be written
+	Sending  *Sending   `json:"sending,omitempty"` // how it is sent on; nil: it is not
 }
 
 // New makes the log of a folder, which is opened by its first entry. A log that cannot be
@@ -87,7 +90,7 @@ func New(o Options) *Log {
 	if o.SegmentSize == 0 {
 		o.SegmentSize = segment
 	}
-	l := &Log{o: o, sign: make(chan struct{}, 1)}
+	l := &Log{o: o, sign: make(chan struct{}, 1), sender: newSender(o.Send)}
 	l.policy.Store(&o.Policy)
 	return l
 }
@@ -192,9 +195,14 @@ func (l *Log) Stats() Stats {
 	if l.failed != nil {
 		s.Trouble = l.failed.Error()
 	}
+	own, last := "", uint64(0)
 	if c := l.chain; c != nil {
-		s.Unsigned = max(0, int64(c.wal.Last())-int64(c.signed.Load()))
+		own, last = c.id, c.wal.Last()
+		s.Unsigned = max(0, int64(last)-int64(c.signed.Load()))
 		s.SignedAt = c.signedAt.Load()
+	}
+	if l.sender != nil {
+		s.Sending = l.sender.stats(own, last)
 	}
 	return s
 }

@@ -27,6 +27,9 @@ type auditConfig struct {
 	Roles    map[string][]string `yaml:"roles"`    // actions of a role, people and programs alike
 	Key      string              `yaml:"key"`      // file:PATH or cmd:COMMAND; default: a file in the data folder
 	Keep     Duration            `yaml:"keep"`     // how long entries are kept, default 9600h
+	Send     string              `yaml:"send"`     // where lines are sent on, see audit.CheckSend
+
+	SendSecret string `yaml:"send_secret"` // the bearer token of an HTTP collector, file:PATH or cmd:COMMAND
 }
 
 // auditKeep is how long entries are kept when the settings do not say.
@@ -49,6 +52,15 @@ func (c *Settings) checkAudit() error {
 	}
 	if a.Keep < 0 {
 		return errors.New("keep: less than nothing")
+	}
+	if a.Send == "" {
+		if a.SendSecret != "" {
+			return errors.New("send_secret: there is no audit.send")
+		}
+		return nil
+	}
+	if err := audit.CheckSend(a.Send, a.SendSecret != ""); err != nil {
+		return fmt.Errorf("send: %w", err)
 	}
 	return nil
 }
@@ -91,8 +103,16 @@ func (c *Settings) AuditPolicy() audit.Policy {
 func (c *Settings) AuditOptions(ctx context.Context, data string, secrets Secrets) (o audit.Options, err error) {
 	o = audit.Options{Dir: filepath.Join(data, datadir.AuditName), Heads: AuditHeads(data), Policy: c.AuditPolicy(),
 		Keep: cmp.Or(c.Audit.Keep.Std(), auditKeep)}
-	o.Key, err = c.AuditKey(ctx, data, secrets, true)
-	return o, err
+	if o.Key, err = c.AuditKey(ctx, data, secrets, true); err != nil {
+		return o, err
+	}
+	o.Send.URL = c.Audit.Send
+	if c.Audit.SendSecret != "" {
+		if o.Send.Secret, err = secrets(ctx, c.Audit.SendSecret); err != nil {
+			return o, fmt.Errorf("audit.send_secret: %w", err)
+		}
+	}
+	return o, nil
 }
 
 // AuditHeads is the file with the newest checkpoints of a data folder.

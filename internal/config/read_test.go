@@ -67,11 +67,13 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 		"odd domain": {"viewer: {sign_in: oidc, oidc: {issuer: \"https://x.example\", client: us, secret: \"file:x\", " +
 			"domains: {\"@x.org\": all}}}\n",
 			`write a domain in small letters`},
-		"unused oidc":     {"viewer: {oidc: {client: us}}\n", `write viewer.sign_in: oidc`},
-		"unused header":   {"viewer: {header: {name: X-User}}\n", `write viewer.sign_in: header`},
-		"environment":     {"data: ${NOWHERE}\n", `line 1: environment variable NOWHERE is not set`},
-		"no yaml":         {"data: [\n", `line`},
-		"credential name": {"credentials: [{source: a}]\n", `every credential needs one`},
+		"odd receiver":      {"audit: {send: \"syslog+tcp://logs\"}\n", `audit.send: want syslog+tcp://HOST:PORT`},
+		"receiver's secret": {"audit: {send_secret: \"file:x\"}\n", `audit.send_secret: there is no audit.send`},
+		"unused oidc":       {"viewer: {oidc: {client: us}}\n", `write viewer.sign_in: oidc`},
+		"unused header":     {"viewer: {header: {name: X-User}}\n", `write viewer.sign_in: header`},
+		"environment":       {"data: ${NOWHERE}\n", `line 1: environment variable NOWHERE is not set`},
+		"no yaml":           {"data: [\n", `line`},
+		"credential name":   {"credentials: [{source: a}]\n", `every credential needs one`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(c.text), noEnv)

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// guard returns a dialer's Control that refuses addresses that are not public. With
+// Guard returns a dialer's Control that refuses addresses that are not public. With
 // private, addresses of private networks and of this machine are allowed.
-func guard(private bool) func(network, address string, _ syscall.RawConn) error {
+func Guard(private bool) func(network, address string, _ syscall.RawConn) error {
 	return func(network, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil || network != "tcp4" && network != "tcp6" {

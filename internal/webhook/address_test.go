@@ -41,7 +41,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 			t.Errorf("%s is permitted %v, want %v", address, got, want)
 		}
 	}
-	check := guard(false)
+	check := Guard(false)
 	for _, c := range []struct {
 		network, address string
 		ok               bool

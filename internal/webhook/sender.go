@@ -101,7 +101,7 @@ func New(o Options) (*Sender, error) {
 			return nil, errSecret // the cause would repeat it
 		}
 	}
-	dialer := &net.Dialer{Timeout: dialTime, Control: guard(o.AllowPrivate)}
+	dialer := &net.Dialer{Timeout: dialTime, Control: Guard(o.AllowPrivate)}
 	return &Sender{url: o.URL, signature: signature, now: o.Now, client: &http.Client{
 		Timeout:       sendTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

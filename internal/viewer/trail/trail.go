@@ -34,6 +34,7 @@ type trailPage struct {
 	Looked  *page.When // the search went back to here, and there may be more
 	Figures audit.Stats
 	Signed  *page.When
+	Taken   *page.When // the newest lines that the receiver took
 }
 
 // form are the filters as they were given.
@@ -107,6 +108,9 @@ func serve(q *page.Exchange) error {
 	p := trailPage{Form: formOf(q, given), Asked: asked(f), Figures: q.V.Trail.Stats()}
 	if p.Figures.SignedAt != nil {
 		p.Signed = q.Moment(*p.Figures.SignedAt)
+	}
+	if s := p.Figures.Sending; s != nil && s.TakenAt != nil {
+		p.Taken = q.Moment(*s.TakenAt)
 	}
 	for i := range found.Entries {
 		p.Rows = append(p.Rows, rowOf(q, &found.Entries[i]))

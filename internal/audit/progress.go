@@ -1,0 +1,101 @@
+// Progress: how far the receiver has come, over restarts.
+
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"understudy"
+)
+
+// noteSent is the note of how far a receiver has come.
+const noteSent = "audit sent"
+
+// noteTime bounds a look at the note.
+const noteTime = 10 * time.Second
+
+// sentNote is the note's value.
+type sentNote struct {
+	To     string            `json:"to"` // a hash of the receiver's address
+	Chains map[string]uint64 `json:"chains"`
+}
+
+func (s *sender) reached(id string, last uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent[id], s.saved = last, false
+}
+
+// receiverName tells receivers apart, whatever token a query holds.
+func (s *sender) receiverName() string {
+	sum := sha256.Sum256([]byte(withoutQuery(s.o.URL)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// load reads how far the receiver has come. Another one gets the whole log.
+func (s *sender) load(ctx context.Context) error {
+	if s.known {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	value, err := s.o.Notes.Note(ctx, noteSent)
+	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+		return err
+	}
+	var note sentNote
+	if err == nil {
+		if err := json.Unmarshal(value, &note); err != nil {
+			return fmt.Errorf("audit: the note %q: %w", noteSent, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if note.To == s.receiverName() {
+		for id, last := range note.Chains {
+			s.sent[id] = last
+		}
+	}
+	s.known, s.saved = true, true
+	return nil
+}
+
+// save keeps how far the receiver has come.
+func (s *sender) save(ctx context.Context) error {
+	s.mu.Lock()
+	value, err := json.Marshal(sentNote{To: s.receiverName(), Chains: s.sent})
+	saved := s.saved
+	s.mu.Unlock()
+	if err != nil || saved {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if err := s.o.Notes.SetNote(ctx, noteSent, value); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.saved = true
+	s.mu.Unlock()
+	return nil
+}
+
+// stats are the figures of now, with the end of the chain that this process writes.
+func (s *sender) stats(own string, last uint64) *Sending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.now
+	for id, end := range s.ends {
+		if id != own {
+			out.Behind += int64(end - s.sent[id])
+		}
+	}
+	out.Behind += int64(last - min(last, s.sent[own]))
+	return &out
+}

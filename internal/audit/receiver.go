@@ -1,0 +1,156 @@
+// Receiver: an HTTP collector, and what addresses of receivers look like.
+
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+
+	"understudy"
+	"understudy/internal/webhook"
+)
+
+// The schemes of receivers.
+const (
+	schemeUDP   = "syslog+udp"
+	schemeTCP   = "syslog+tcp"
+	schemeHTTPS = "https"
+	schemeHTTP  = "http"
+)
+
+// The bounds of a connection.
+const (
+	dialTime   = 10 * time.Second
+	mostAnswer = 64 << 10 // bytes of an answer that are read
+)
+
+// errPlain is the error of http to an address of the Internet.
+var errPlain = errors.New("http is only for this machine and private networks; write https://")
+
+// CheckSend says what is wrong with the address of a receiver, as far as it can be told
+// without resolving it: syslog+udp://HOST:PORT, syslog+tcp://HOST:PORT, https://HOST/PATH,
+// or http://HOST/PATH in a private network. An HTTP collector alone takes a secret.
+func CheckSend(address string, secret bool) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return errors.New("want https://HOST/PATH, syslog+tcp://HOST:PORT or syslog+udp://HOST:PORT, without credentials")
+	}
+	switch u.Scheme {
+	case schemeUDP, schemeTCP:
+		port, err := strconv.ParseUint(u.Port(), 10, 16)
+		switch {
+		case err != nil || port == 0 || u.Path != "" && u.Path != "/" || u.RawQuery != "":
+			return fmt.Errorf("want %s://HOST:PORT", u.Scheme)
+		case secret:
+			return errors.New("syslog takes no send_secret")
+		}
+		return nil
+	case schemeHTTPS, schemeHTTP:
+		if at, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == schemeHTTP && !near(at) {
+			return errPlain
+		}
+		if err := webhook.CheckURL(address, true); err != nil {
+			return err
+		}
+		return nil
+	}
+	return fmt.Errorf("%q: want %s, %s or %s", understudy.Clip(u.Scheme), schemeHTTPS, schemeTCP, schemeUDP)
+}
+
+// near reports an address of this machine or of a private network.
+func near(a netip.Addr) bool { a = a.Unmap(); return a.IsLoopback() || a.IsPrivate() }
+
+// withoutQuery is an address without what may hold a token.
+func withoutQuery(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	u.RawQuery = ""
+	return u.String()
+}
+
+func receiverOf(o SendOptions) (receiver, error) {
+	if err := CheckSend(o.URL, o.Secret.Reveal() != ""); err != nil {
+		return nil, fmt.Errorf("audit: send: %w", err)
+	}
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	switch u.Scheme {
+	case schemeUDP:
+		return &datagrams{address: u.Host, host: headerField(o.Host, mostHost)}, nil
+	case schemeTCP:
+		return &frames{address: u.Host, host: headerField(o.Host, mostHost)}, nil
+	}
+	return newCollector(o.URL, u.Scheme == schemeHTTP, o.Secret), nil
+}
+
+// collector takes lines by HTTP: a POST of JSON lines, of which a 2xx says that they are
+// taken.
+type collector struct {
+	url    string
+	secret understudy.Secret
+	client *http.Client
+}
+
+func newCollector(address string, plain bool, secret understudy.Secret) *collector {
+	permitted := webhook.Guard(true)
+	dialer := &net.Dialer{Timeout: dialTime, Control: func(network, address string, c syscall.RawConn) error {
+		if at, err := netip.ParseAddrPort(address); plain && (err != nil || !near(at.Addr())) {
+			return errPlain
+		}
+		return permitted(network, address, c)
+	}}
+	return &collector{url: address, secret: secret, client: &http.Client{
+		Timeout:       takeTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		// No proxy: one of the environment's would resolve the name instead of us.
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTime, MaxResponseHeaderBytes: mostAnswer, MaxIdleConns: 1,
+			IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, DisableCompression: true,
+		},
+	}}
+}
+
+func (c *collector) close() { c.client.CloseIdleConnections() }
+
+// take is nil after a 2xx. The error holds neither the address, which may hold a token,
+// nor a part of the answer's body.
+func (c *collector) take(ctx context.Context, lines [][]byte) error {
+	body := append(bytes.Join(lines, []byte("\n")), '\n')
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("its address cannot be asked")
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	req.Header.Set("User-Agent", "understudy-audit")
+	if token := c.secret.Reveal(); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		if wrapped := new(url.Error); errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	// The body is read so that the connection can be used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, mostAnswer))
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("it answered %d", resp.StatusCode)
+	}
+	return nil
+}
