@@ -1,0 +1,54 @@
+// Watch: an administrator makes a watch of a saved search, and sees it, a webhook and the
+// sessions of people, in a real browser.
+
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"understudy/internal/signin"
+)
+
+func TestBrowserWatch(t *testing.T) {
+	t.Parallel()
+	script := axe(t)
+	users := filepath.Join(t.TempDir(), "users")
+	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("anna", "all", annas) }); err != nil {
+		t.Fatal(err)
+	}
+	// Port 9 discards; nothing listens there, so the webhook fails.
+	house, _ := startServer(t, settings{upstream: startAPI(t, "--latency", "1ms", "--records", "300").URL("slowapi"), users: read(t, users), more: `watches: {hosts: [hooks.example.com]}
+webhooks:
+  - {name: crm, url: "http://127.0.0.1:9/", secret: "cmd:echo whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTw==", role: support, kinds: [calls], allow_private: true}
+`})
+	b := openTab(t, house.URL("viewer"))
+	b.open("/search?q=status:failed")
+	b.signIn("anna", annas)
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".save").showPopover()`), chromedp.SetValue(chromedp.CSS(`.save [name=name]`), "late parcels"))
+	b.follow(chromedp.Click(chromedp.CSS(`.save .primary`)))
+	b.follow(chromedp.Click(chromedp.CSS(`.shelf a[href^="/-/watches/new"]`)))
+	b.sound(script, "the form of a watch")
+	b.calm("the form of a watch")
+	b.do(chromedp.SetValue(chromedp.CSS(`#channel`), "slack"), chromedp.SetValue(chromedp.CSS(`#to`), "https://else.example.org/x"))
+	b.follow(chromedp.Click(chromedp.CSS(`main form .primary`)))
+	b.sound(script, "a watch that is refused")
+	b.do(chromedp.SetValue(chromedp.CSS(`#channel`), "slack"), chromedp.SetValue(chromedp.CSS(`#to`), "https://hooks.example.com/x"))
+	b.follow(chromedp.Click(chromedp.CSS(`main form .primary`)))
+	b.open("/-/watches")
+	b.sound(script, "watches")
+	b.follow(chromedp.Click(chromedp.CSS(`.jobs h3 a`)))
+	if name := eval[string](b, `document.querySelector("h1").innerText`); name != "late parcels" {
+		t.Errorf("the page of the watch is called %q", name)
+	}
+	b.sound(script, "a watch")
+	b.open("/-/administration")
+	if eval[int](b, `document.querySelectorAll("form.again").length`) != 1 {
+		t.Error("administration does not show the webhook")
+	}
+	b.sound(script, "administration with a webhook")
+	b.open("/-/administration/sessions")
+	b.sound(script, "sessions of all people")
+}
