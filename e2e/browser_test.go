@@ -395,7 +395,7 @@ func TestBrowserTimezone(t *testing.T) {
 	command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tehran"})
 	b.do(chromedp.Navigate(b.home + "/twilio/calls?Status=completed"))
 	await(t, func() string {
-		if zone := eval[string](b, `document.querySelector(".zone")?.lastChild.textContent.trim() ?? ""`); zone != "Asia/Tehran" {
+		if zone := eval[string](b, `document.querySelector("a[href^='/-/timezone']")?.lastChild.textContent.trim() ?? ""`); zone != "Asia/Tehran" {
 			return "the page is still in " + zone
 		}
 		return ""

@@ -3,7 +3,7 @@
 const menu = document.querySelector("#zone");
 menu?.addEventListener("change", () => menu.form.submit());
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (document.documentElement.dataset.zone === "unset" && here && document.querySelector(".zone").lastChild.textContent.trim() !== here) {
+if (document.documentElement.dataset.zone === "unset" && here && document.querySelector("a[href^='/-/timezone']").lastChild.textContent.trim() !== here) {
   try {
     if (!sessionStorage.getItem("zone")) {
       sessionStorage.setItem("zone", here);
