@@ -189,12 +189,12 @@ func TestBrowserSearch(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`[popovertarget="save"]`)), chromedp.WaitVisible(chromedp.CSS("#save-name")))
 	b.follow(chromedp.SendKeys(chromedp.CSS("#save-name"), "With text"+kb.Enter))
 	b.open("/search")
-	b.follow(chromedp.Click(chromedp.CSS(`.shelf li a`)))
+	b.follow(chromedp.Click(chromedp.CSS(`[aria-labelledby="saved"] li a`)))
 	if eval[int](b, `document.querySelectorAll(".hits > li").length`) != hits {
 		t.Errorf("the saved search leads to %s", b.path())
 	}
-	b.follow(chromedp.Click(chromedp.CSS(`.shelf form button`)))
-	if eval[bool](b, `!!document.querySelector(".shelf")`) {
+	b.follow(chromedp.Click(chromedp.CSS(`[aria-labelledby="saved"] form button`)))
+	if eval[bool](b, `!!document.querySelector("[aria-labelledby=saved]")`) {
 		t.Error("the saved search is still there")
 	}
 	b.calm("search")
