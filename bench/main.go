@@ -76,7 +76,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if o.Quick && !given(fs, "results") {
-		o.Results, o.Drawings = "", ""
+		o.Results = ""
 	}
 	if o.Bin, err = filepath.Abs(o.Bin); err != nil {
 		return err

@@ -88,9 +88,9 @@ func markStep(most float64) float64 {
 	return power * 10
 }
 
-// Draw keeps a drawing in the folder of the drawings, if there is one.
+// Draw keeps a drawing in the folder of the drawings, if there is one. A smoke keeps none.
 func (r *Run) Draw(name string, svg []byte) error {
-	if r.Drawings == "" {
+	if r.Drawings == "" || r.Quick {
 		return nil
 	}
 	r.Say("drawn: %s", name)
