@@ -174,15 +174,15 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 // shows waits until a page of the viewer has a text, and returns the text of all of it.
 func shows(t *testing.T, address, want string) string {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		text := html.UnescapeString(tags.ReplaceAllString(string(get(t, "", address).body), " "))
-		if strings.Contains(text, want) {
-			return text
+	var text string
+	await(t, func() string {
+		text = html.UnescapeString(tags.ReplaceAllString(string(get(t, "", address).body), " "))
+		if !strings.Contains(text, want) {
+			return address + " does not show " + want + ": " + text
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%s does not show %q: %s", address, want, text)
-		}
-	}
+		return ""
+	})
+	return text
 }
 
 func TestMailByARealServer(t *testing.T) {

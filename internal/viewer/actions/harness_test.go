@@ -184,7 +184,7 @@ func (h *fixture) audited() (all []understudy.AuditEntry) {
 	defer h.audit.mu.Unlock()
 	for _, e := range h.audit.all {
 		switch e.Action {
-		case understudy.ActionSend, understudy.ActionDelete, understudy.ActionAdminister, understudy.ActionNote:
+		case understudy.ActionSend, understudy.ActionDelete, understudy.ActionAdminister:
 			all = append(all, e)
 		}
 	}

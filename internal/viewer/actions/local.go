@@ -100,7 +100,7 @@ func findPerson(q *page.Exchange) (*task, error) {
 	t := &task{Exchange: q, values: map[string]string{}, words: localText(access.DoErase, "number "+plan.GroupPhone(number), ""),
 		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
 	t.name, t.at = "erase "+number, doPath+url.PathEscape(q.Source.Name)+"/"+plan.NumberWord+"/"+access.DoErase+"/"+url.PathEscape(number)
-	t.warning = "Every record with this number goes from every file here, and what lies under it, whoever else took part. " +
+	t.warning = "Every record with this number goes from every file here, and what lies under it, also where other people took part. " +
 		"Upstream still has them; delete them there as well."
 	t.doer = local{word: access.DoErase, number: number}
 	return t, nil
