@@ -19,13 +19,15 @@ const (
 	ActionExport     Action = "export"     // took rows away
 	ActionSend       Action = "send"       // made or changed something upstream
 	ActionDelete     Action = "delete"     // removed something, upstream or here
+	ActionNote       Action = "note"       // wrote a note on a record, or marked it as handled
 	ActionSignIn     Action = "sign-in"    // signed in or out, or was refused
 	ActionAdminister Action = "administer" // changed how the server works: credentials, jobs, webhooks, watches
 )
 
 // Actions are all of them, in the order in which the documents list them.
 var Actions = []Action{
-	ActionList, ActionRecord, ActionSearch, ActionPlay, ActionExport, ActionSend, ActionDelete, ActionSignIn, ActionAdminister,
+	ActionList, ActionRecord, ActionSearch, ActionPlay, ActionExport, ActionSend, ActionDelete, ActionNote, ActionSignIn,
+	ActionAdminister,
 }
 
 // AuditEntry is one thing that a caller did. Values of records stand in Values alone: the

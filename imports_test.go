@@ -69,17 +69,19 @@ var imports = map[string]string{
 	"internal/slowapi/format":   "",
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
-	"internal/store": ". internal/query internal/store/catalog internal/store/claims internal/store/codec internal/store/erase " +
-		"internal/store/evict internal/store/fts5 internal/store/history internal/store/index internal/store/jobs " +
+	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
+		"internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index internal/store/jobs " +
 		"internal/store/kv internal/store/names internal/store/order internal/store/pages internal/store/postings " +
 		"internal/store/records internal/store/seek internal/store/series internal/store/sqlite internal/store/verify request " +
 		"spec",
+	"internal/store/annotations": ". internal/store/catalog internal/store/sqlite",
 	"internal/store/catalog": ". internal/store/postings internal/store/sqlite internal/store/terms internal/store/words kit/jsonspan " +
 		"spec",
-	"internal/store/claims":        ". internal/store/sqlite",
-	"internal/store/codec":         ".",
-	"internal/store/contents":      ". internal/store/sqlite request spec",
-	"internal/store/erase":         ". internal/store/codec internal/store/kv internal/store/names internal/store/sqlite kit/jsonspan spec",
+	"internal/store/claims":   ". internal/store/sqlite",
+	"internal/store/codec":    ".",
+	"internal/store/contents": ". internal/store/sqlite request spec",
+	"internal/store/erase": ". internal/store/annotations internal/store/codec internal/store/kv internal/store/names " +
+		"internal/store/sqlite kit/jsonspan spec",
 	"internal/store/evict":         "internal/store/codec internal/store/sqlite",
 	"internal/store/fts5":          "internal/store/postings internal/store/sqlite",
 	"internal/store/fts5/fts5test": "internal/store/sqlite",

@@ -16,3 +16,31 @@ type Record struct {
 	Final   bool      // it is in one of the spec's final states
 	Invalid bool      // a write touched it since: only a fetch may answer, or the outage rules
 }
+
+// Annotation is what people wrote on a record: notes, and the mark that it is handled. It
+// is kept here alone, upstream knows nothing of it. It must not be changed.
+type Annotation struct {
+	Source, Kind, ID string
+	Notes            []Note // oldest first
+	Handled          *Mark  // nil: it is not handled
+}
+
+// Note is one text that somebody wrote.
+type Note struct {
+	Number int64     `json:"number"` // among all notes
+	Text   string    `json:"text"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+}
+
+// Mark is who marked a record as handled.
+type Mark struct {
+	By string    `json:"by"`
+	At time.Time `json:"at"`
+}
+
+// Bounds of notes.
+const (
+	MaxNote  = 4000 // bytes of a note
+	MaxNotes = 100  // of one record
+)

@@ -200,7 +200,7 @@ func TestMarkers(t *testing.T) {
   - {name: desk, source: twilio, user: desk, secret: "file:masked.secret", role: desk}
   - {name: analyst, source: twilio, user: analyst, secret: "file:masked.secret", role: analyst}
 `,
-		users: "anna:$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$JJhdaFq/VKzB9hbCbHxEGgMRBoU3jedyWQlY9bBN00w:support\n",
+		users: withOwner(t, "anna:$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$JJhdaFq/VKzB9hbCbHxEGgMRBoU3jedyWQlY9bBN00w:support\n"),
 		roles: `  desk: {twilio: {"*": see, price: hide, body: hide}}
   analyst: {twilio: {"*": see, phone: hash, calls.to: country, body: hash}}
 `,
@@ -211,6 +211,7 @@ func TestMarkers(t *testing.T) {
 	deskMay := func(f fate) bool { return f == plain || f == phones }
 	may := func(f fate) bool { return f != nobodies }
 
+	g.plantNotes(t, faces[1].url)
 	first := g.look(t, faces, support, supportMay)
 	g.want(t, "support", first, plain)
 	g.want(t, "support", first, prices)

@@ -82,6 +82,9 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "role=desk&back=%2Ftwilio%2Fcalls", nil}}
 	case strings.HasPrefix(path, "/-/do/{source}/number/"):
 		return g.reading(method, strings.NewReplacer("{source}", "twilio", "{number}", "+15005550006").Replace(path))
+	case path == "/-/do/{source}/{kind}/note/{id}":
+		at := "/-/do/twilio/messages/note/" + g.id(g.spec.Kind("messages"), 0)
+		return []try{{method, at, "do=add&text=hello", nil}, {method, at, "do=open", nil}, {method, at, "do=remove&number=1", nil}}
 	case strings.HasPrefix(path, "/-/do/"):
 		return g.actionTries(method, path)
 	case path == "/-/administration/sessions/{id}/end":

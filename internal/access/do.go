@@ -17,6 +17,7 @@ const (
 	DoSync  = "sync"  // sync a kind
 	DoPurge = "purge" // forget a record, so that the next reader asks upstream
 	DoErase = "erase" // erase a record or a person from every file
+	DoNote  = "note"  // read and write notes on records, and mark those that are handled
 )
 
 // Doings are what people of roles may do, by role and source.
@@ -24,7 +25,7 @@ type Doings map[string]map[string][]string
 
 // doings are the words of a spec.
 func doings(s *spec.Spec) []string {
-	all := []string{DoSync, DoPurge, DoErase}
+	all := []string{DoSync, DoPurge, DoErase, DoNote}
 	for _, k := range s.Kinds {
 		for _, a := range k.Actions {
 			all = append(all, k.Name+"."+a.Name)

@@ -144,9 +144,10 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		ExportTime: cfg.Viewer.ExportTime.Std(),
 		Exports:    export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
 		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Sums: found, Shelf: found, Forecasts: h.forecasts, Actions: h.actions,
-		Watches:  h.watches,
-		Programs: &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
-		Holders:  people{h}.holders(cfg, p.people), Server: administration{h},
+		Annotations: h.db,
+		Watches:     h.watches,
+		Programs:    &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
+		Holders:     people{h}.holders(cfg, p.people), Server: administration{h},
 		Audit: audits{h}.auditor(), Trail: audits{h}.trail(),
 		Version: h.opts.Version, Logger: h.log, Now: time.Now,
 	})

@@ -15,6 +15,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/search"
 	"understudy/internal/search/columns"
+	"understudy/internal/store"
 	"understudy/spec"
 )
 
@@ -38,8 +39,9 @@ func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error)
 	c := cfg.Search
 	return search.New(search.Options{
 		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Hashes: p.gate, Notes: h.db, Key: h.searching.key,
-		Columns: h.searching.columns,
-		Exports: export.New(h.exports.search, h.exports.until(p)), Now: time.Now, Logger: h.log,
+		Annotations: annotated{h.db, p.gate},
+		Columns:     h.searching.columns,
+		Exports:     export.New(h.exports.search, h.exports.until(p)), Now: time.Now, Logger: h.log,
 		Limits: search.Limits{
 			Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(), Sum: c.Sum.Std(),
 			AtOnce: c.AtOnce, Silence: c.Silence.Std(), Saved: c.Saved, SavedEach: c.SavedEach,
@@ -57,6 +59,17 @@ func (h *App) controlSearch(cfg *config.Settings, p policy, s *search.Searcher, 
 	mux.Handle("/-/search", handler)
 	mux.Handle("/-/search/", handler)
 	return nil
+}
+
+// annotated is what people wrote on records, for those who may write it.
+type annotated struct {
+	*store.DB
+	gate *access.Gate
+}
+
+// SeesAnnotations implements search.Annotations.
+func (a annotated) SeesAnnotations(c understudy.Caller, source string) bool {
+	return a.gate.Do(c, source, access.DoNote) == nil
 }
 
 // searchGate is the gate as the search asks it.

@@ -19,8 +19,8 @@ type Policy struct {
 // What is listed when the settings say nothing.
 var (
 	ofPeople   = slices.DeleteFunc(slices.Clone(understudy.Actions), func(a understudy.Action) bool { return a == understudy.ActionList })
-	ofPrograms = []understudy.Action{understudy.ActionExport, understudy.ActionSend, understudy.ActionDelete, understudy.ActionSignIn,
-		understudy.ActionAdminister}
+	ofPrograms = []understudy.Action{understudy.ActionExport, understudy.ActionSend, understudy.ActionDelete, understudy.ActionNote,
+		understudy.ActionSignIn, understudy.ActionAdminister}
 )
 
 func (p *Policy) lists(c understudy.Caller, a understudy.Action, program bool) bool {

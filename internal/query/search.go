@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"understudy"
 )
 
 // SearchRequest is a search: a query's text and how its answer is wanted. The zero
@@ -100,6 +102,9 @@ type SearchHit struct {
 	// ones masked. It must not be changed.
 	Body     json.RawMessage `json:"record"`
 	Snippets []SearchSnippet `json:"snippets,omitempty"`
+	// Notes and Handled are what people wrote on the record, for those who see it.
+	Notes   []understudy.Note `json:"notes,omitempty"`
+	Handled *understudy.Mark  `json:"handled,omitempty"`
 }
 
 // UnixTime is a time in Unix seconds, 0 for none. In JSON it is RFC 3339.

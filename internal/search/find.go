@@ -140,6 +140,34 @@ func (v *execution) whole() bool {
 	return !slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return !s.Whole && !s.All || s.Rule != nil })
 }
 
+// Annotations are what people wrote on records, for those who see it.
+type Annotations interface {
+	// SeesAnnotations reports whether a caller sees what was written on records of a source.
+	SeesAnnotations(c understudy.Caller, source string) bool
+	// Annotation is what was written on a record; nil: nothing.
+	Annotation(source, kind, id string) *understudy.Annotation
+	// Annotations are those of a kind.
+	Annotations(source, kind string) []*understudy.Annotation
+	// AnnotationsVersion rises with every change of one.
+	AnnotationsVersion() int64
+}
+
+// annotationsOf are those of one kind.
+func annotationsOf(all Annotations, src *spec.Source, k *spec.Kind) *lang.Annotations {
+	return &lang.Annotations{
+		Of:  func(id string) *understudy.Annotation { return all.Annotation(src.Name, k.Name, id) },
+		All: func() []*understudy.Annotation { return all.Annotations(src.Name, k.Name) },
+	}
+}
+
+// written is the version of what people wrote on records, when a query asks for it, else 0.
+func (s *Searcher) written(q *lang.BoundQuery) int64 {
+	if !q.Annotations {
+		return 0
+	}
+	return s.o.Annotations.AnnotationsVersion()
+}
+
 // hit is a record as the caller sees it.
 func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Candidate) (query.SearchHit, error) {
 	body, err := s.o.Gate.View(caller, c.Record)
@@ -151,6 +179,11 @@ func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Can
 	if c.View.SeesID() {
 		h.ID = c.Record.ID
 		h.URL = "/" + url.PathEscape(c.Source) + "/" + url.PathEscape(c.Kind) + "/" + url.PathEscape(c.Record.ID)
+	}
+	if c.View.Annotations != nil {
+		if a := c.View.Annotations.Of(c.Record.ID); a != nil {
+			h.Notes, h.Handled = a.Notes, a.Handled
+		}
 	}
 	if _, ok := c.View.Fields[c.View.Kind.Clock]; ok {
 		h.Clock = query.UnixTime(c.ClockAlone())

@@ -94,12 +94,14 @@ type Options struct {
 	Gate    lang.Gate
 	Hashes  Hashes // values are found by their hashes; nil: none is
 	Notes   Notes  // for saved searches; nil: there are none
-	Key     []byte // cursors are sealed with keys made of it; see Key
-	Limits  Limits
-	Exports *export.Exports  // nil: 4 at once, 2 of one caller
-	Columns *columns.Set     // for sums; nil: one of its own
-	Now     func() time.Time // nil: time.Now
-	Logger  *slog.Logger     // nil: discard
+	// Annotations are found and shown; nil: there are none.
+	Annotations Annotations
+	Key         []byte // cursors are sealed with keys made of it; see Key
+	Limits      Limits
+	Exports     *export.Exports  // nil: 4 at once, 2 of one caller
+	Columns     *columns.Set     // for sums; nil: one of its own
+	Now         func() time.Time // nil: time.Now
+	Logger      *slog.Logger     // nil: discard
 }
 
 // Searcher answers searches under one policy. It is safe for concurrent use.
@@ -218,6 +220,9 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 		v.Equal = func(field, hash string) (query.Equality, bool) {
 			return s.o.Hashes.Equal(c, src.Name, k.Name, field, hash)
 		}
+	}
+	if all := s.o.Annotations; all != nil && all.SeesAnnotations(c, src.Name) && v.SeesID() {
+		v.Annotations = annotationsOf(all, src, k)
 	}
 	if len(k.Used) > 0 {
 		s.uses(c, src, v)

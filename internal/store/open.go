@@ -16,6 +16,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"understudy/internal/store/annotations"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/claims"
 	"understudy/internal/store/erase"
@@ -37,7 +38,7 @@ import (
 var migrations embed.FS
 
 // newest is the number of the newest migration in migrations.
-const newest = 1
+const newest = 2
 
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
@@ -84,6 +85,7 @@ type parts struct {
 // actions are what people did and what they wrote on records.
 type actions struct {
 	*claims.Table
+	*annotations.Book
 }
 
 // writing is what the goroutine that has the writing connection uses.
@@ -112,12 +114,12 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.Seeker = seek.New(db.pool, catalog, db.opener, db.index, o.Specs, &db.epoch, o.Now)
 	db.Records = history.New(db.pool, catalog, db.opener)
 	db.Queue, db.Table, db.Points = jobs.NewQueue(db.pool), kv.New(db.pool), series.New(db.pool)
-	db.actions = actions{claims.New(db.pool)}
+	db.actions = actions{claims.New(db.pool), annotations.New(db.pool, catalog)}
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
 	db.pages = pages.NewLoader(catalog, db.opener)
 	db.Reader = pages.NewReader(db.pool, db.pages, db.evictor.NoteRead)
 	db.Verifier = verify.New(db.pool, catalog, db.opener, db.pages, db.index)
-	db.Eraser = erase.New(erase.Options{Pool: db.pool, Store: erasable{db}, Now: o.Now})
+	db.Eraser = erase.New(erase.Options{Pool: db.pool, Store: erasable{db}, Annotations: db.Book, Now: o.Now})
 	c, err := opening{db}.begin(ctx)
 	if err != nil {
 		return nil, openError(path, err)
@@ -217,6 +219,9 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 	}
 	if err == nil {
 		err = db.index.Load(ctx, c)
+	}
+	if err == nil {
+		err = db.Load(c)
 	}
 	if err == nil {
 		err = db.readErased(c)

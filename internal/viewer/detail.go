@@ -30,6 +30,7 @@ type detailPage struct {
 	recordState
 	Play *page.Cell // its content
 	recordFields
+	Notes *actions.Notes  // what people wrote on it; nil: the caller sees none
 	Parts *page.Parts     // its timeline, and the lists under it
 	Kept  []template.HTML // all but Parts, as it was drawn before; nil: it is not
 	recordLinks
@@ -120,6 +121,7 @@ func serveRecord(q *page.Exchange) error {
 		all = append(all, p.listPart(a, marked))
 	}
 	parts, acts := q.Parts("detail", all...), actions.About(q, t, rows[0])
+	notes := actions.NotesOn(q, t, rows[0])
 	draw := func() any {
 		out = p.detailPage(t, rows[0], lists, s)
 		out.Parts, out.Acts = parts, acts
@@ -134,6 +136,7 @@ func serveRecord(q *page.Exchange) error {
 			return err
 		}
 	}
+	out.Notes = notes
 	return q.Render(http.StatusOK, "detail", plan.UpperFirst(q.Kind.One)+" "+page.ShortID(rows[0].ID), out)
 }
 

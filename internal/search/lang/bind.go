@@ -21,6 +21,8 @@ type Binder struct {
 	exact    map[string]bool                                // names some seen kind has a field of
 	relative bool                                           // what is asked for depends on now
 	Err      *query.SyntaxError
+
+	annotations bool // what people wrote on records is asked for
 }
 
 // Bind resolves a tree's names. The error is a *understudy.SyntaxError.
@@ -35,7 +37,7 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	if b.Err != nil {
 		return nil, b.Err
 	}
-	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative}
+	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations}
 	if tree.Op == opWords && !tree.prefix {
 		q.ID = b.fold(tree.text)
 	}
@@ -201,6 +203,8 @@ func (b *Binder) field(n *Node, scope []*KindView) *predicate {
 		return b.date(n, scope)
 	case name == idleName:
 		return b.idle(n, scope)
+	case isAnnotation(name):
+		return b.annotated(n, scope)
 	}
 	if l := hashed(n, scope); l != nil {
 		return l
@@ -281,7 +285,7 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 	case hidden:
 		return refused(b.Text, at, end, "%s is a field of what your role does not see; take it out", Clip(name))
 	}
-	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NumberName}
+	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NumberName, noteName, notedName, handledName}
 	for _, s := range scope {
 		for f := range s.Fields {
 			known = append(known, f)

@@ -10,8 +10,8 @@ import (
 	"understudy/kit/tokenizer"
 )
 
-// Names that are no fields. A field of a spec by the same name goes before the
-// last five.
+// Names that are no fields. A field of a spec by the same name goes before those from
+// DateName on.
 const (
 	KindName = "kind"
 	inName   = "in"
@@ -21,6 +21,10 @@ const (
 	ageName  = "age"
 	idName   = "id"
 	idleName = "idle"
+
+	noteName    = "note"
+	notedName   = "noted"
+	handledName = "handled"
 )
 
 // Cond is a condition with its names resolved. It is not changed once made.
@@ -57,8 +61,10 @@ type BoundQuery struct {
 	Cond     *Cond
 	Views    []*KindView // the kinds something can be found of
 	Now      time.Time
-	Relative bool   // what it means depends on now
-	ID       string // the whole text, when it is one word: as ids are folded
+	Relative bool // what it means depends on now
+	// Annotations says that it asks for what people wrote on records.
+	Annotations bool
+	ID          string // the whole text, when it is one word: as ids are folded
 }
 
 // Stopped ends a sentence after a hint, or without one.

@@ -30,20 +30,27 @@ type Gate interface {
 
 // KindView is what a caller sees of a kind. What is not fully seen is not there.
 type KindView struct {
-	Source string
-	spec   *spec.Spec
-	Kind   *spec.Kind
-	All    bool              // what the spec does not name is seen, too
-	Fields map[string]string // the fields fully seen, each with its class
-	Whole  bool              // every field is
-	Rule   *query.RowRule
-	texts  TextRule
-	// Equal is the condition that a field has the value of a hash, when the caller may ask
-	// for it (access.Gate); nil: no hash may be asked for.
-	Equal   func(field, hash string) (e query.Equality, ok bool)
+	Source  string
+	spec    *spec.Spec
+	Kind    *spec.Kind
+	All     bool              // what the spec does not name is seen, too
+	Fields  map[string]string // the fields fully seen, each with its class
+	Whole   bool              // every field is
+	Rule    *query.RowRule
+	texts   TextRule
 	Counted []string // the fields whose values are counted: choices, codes, what is true or false
 	textClasses
 	phoneFields
+	Lookups
+}
+
+// Lookups are what else than a record's own fields tells whether it is found.
+type Lookups struct {
+	// Equal is the condition that a field has the value of a hash, when the caller may ask
+	// for it (access.Gate); nil: no hash may be asked for.
+	Equal func(field, hash string) (e query.Equality, ok bool)
+	// Annotations are what people wrote on its records; nil: the caller does not see it.
+	Annotations *Annotations
 }
 
 // textClasses are the classes of texts by what is seen of them.

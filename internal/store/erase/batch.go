@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"understudy/internal/store/annotations"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
@@ -36,6 +37,7 @@ type erasing struct {
 	bound          int64
 	fields         []string
 	versions       []int64
+	present        bool // it is there now
 	files          int
 }
 
@@ -81,6 +83,7 @@ func (b *batch) look(c *sqlite.Conn, e *erasing) error {
 	if err != nil {
 		return err
 	}
+	e.present = len(present) > 0
 	for _, v := range all {
 		entry, err := versions.Entry(v)
 		if err != nil {
@@ -205,7 +208,7 @@ func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 	bodies := b.store.Versions(c) // each block is packed anew once
 	for i := range part {
 		e := &part[i]
-		gone, err := b.takeOne(bodies, e)
+		gone, err := b.takeOne(c, bodies, e)
 		if err != nil {
 			return fmt.Errorf("record %d: %w", e.record, err)
 		}
@@ -225,7 +228,7 @@ func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 }
 
 // takeOne takes one record out and returns how many bodies that were.
-func (b *batch) takeOne(bodies Versions, e *erasing) (gone int64, err error) {
+func (b *batch) takeOne(c *sqlite.Conn, bodies Versions, e *erasing) (gone int64, err error) {
 	slices.Sort(e.versions)
 	for _, v := range e.versions {
 		taken, err := bodies.Erase(b.name, e.kind.Name, e.record, v, e.cause == CauseDeleted)
@@ -236,8 +239,11 @@ func (b *batch) takeOne(bodies Versions, e *erasing) (gone int64, err error) {
 			gone++
 		}
 	}
-	if e.cause != CauseAsked && e.cause != CauseAged {
+	if e.cause == CauseRedacted || e.cause == CauseDeleted && e.present {
 		return gone, nil
+	}
+	if err := annotations.Erase(c, e.record); err != nil || e.cause == CauseDeleted {
+		return gone, err
 	}
 	return gone, bodies.Forget(e.record)
 }

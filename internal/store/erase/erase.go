@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/annotations"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 	"understudy/spec"
@@ -96,22 +97,24 @@ type Contents interface {
 
 // Options are the settings of an Eraser.
 type Options struct {
-	Pool  *sqlite.Pool
-	Store Store
-	Now   func() time.Time
+	Pool        *sqlite.Pool
+	Store       Store
+	Annotations *annotations.Book
+	Now         func() time.Time
 }
 
 // Eraser erases records of one store. Many goroutines may use it at once.
 type Eraser struct {
 	pool    *sqlite.Pool
 	store   Store
+	written *annotations.Book // by people
 	now     func() time.Time
 	running chan struct{} // held by the call of EraseListed under way
 }
 
 // New makes an Eraser.
 func New(o Options) *Eraser {
-	return &Eraser{pool: o.Pool, store: o.Store, now: o.Now, running: make(chan struct{}, 1)}
+	return &Eraser{pool: o.Pool, store: o.Store, written: o.Annotations, now: o.Now, running: make(chan struct{}, 1)}
 }
 
 // errNoSource is the error of a source that the store has never heard of.

@@ -200,8 +200,8 @@ var selectTakenFrom = &sqlite.Statement{Head: "SELECT DISTINCT s.name FROM erasi
 // tellTaken tells memory of what a call that broke off has taken: whether it
 // came to telling is not known.
 func (r *job) tellTaken(ctx context.Context) error {
-	if r.o.Gone == nil {
-		return nil
+	if err := r.written.Reload(ctx); err != nil || r.o.Gone == nil {
+		return err
 	}
 	var sources []string
 	err := r.pool.Read(ctx, func(c *sqlite.Conn) error {
@@ -220,8 +220,8 @@ func (r *job) tellTaken(ctx context.Context) error {
 
 // tell tells memory which kinds something went of.
 func (b *batch) tell(ctx context.Context) error {
-	if b.o.Gone == nil {
-		return nil
+	if err := b.written.Reload(ctx); err != nil || b.o.Gone == nil {
+		return err
 	}
 	if b.records[0].cause == CauseAsked {
 		return b.o.Gone(ctx, b.name, nil)

@@ -1,11 +1,12 @@
 // Mentions in jobs and notes: those hold names and places, and no texts of records.
-// Erasing makes sure of it.
+// Erasing makes sure of it. What people wrote on other records may mention anybody.
 
 package erase
 
 import (
 	"database/sql/driver"
 
+	"understudy/internal/store/annotations"
 	"understudy/internal/store/kv"
 	"understudy/internal/store/sqlite"
 )
@@ -49,6 +50,9 @@ func (b *batch) takeMentions(c *sqlite.Conn) error {
 			}
 			return nil
 		})
+	}
+	if err == nil {
+		err = annotations.EraseMentions(c, b.matches.inValue)
 	}
 	if err == nil {
 		err = b.names(c)

@@ -86,8 +86,8 @@ var (
 	}
 	does = access.Doings{
 		"support": {"twilio": {"messages.redact"}},
-		"sender":  {"twilio": {"messages.send", "calls.cancel"}},
-		"few":     {"twilio": {"messages.delete", "messages.send", "erase"}},
+		"sender":  {"twilio": {"messages.send", "calls.cancel", "note"}},
+		"few":     {"twilio": {"messages.delete", "messages.send", "erase", "note"}},
 		"keeper":  {"twilio": {"sync", "purge", "erase"}},
 	}
 	rows = map[string]map[string]access.RowRules{"few": {"twilio": {
@@ -139,7 +139,7 @@ func open(t testing.TB, runner func(*actions.Options)) *fixture {
 	}
 	h.actions = actions.New(o)
 	v, err := viewer.New(page.Options{Sources: []*spec.Source{src}, Mirror: m, Gate: gate, Callers: book, Audit: h.audit,
-		Actions: h.actions, History: h.db, Logger: log})
+		Actions: h.actions, Annotations: h.db, History: h.db, Logger: log})
 	must(t, err)
 	h.viewer = v
 	t.Cleanup(func() {
@@ -184,7 +184,7 @@ func (h *fixture) audited() (all []understudy.AuditEntry) {
 	defer h.audit.mu.Unlock()
 	for _, e := range h.audit.all {
 		switch e.Action {
-		case understudy.ActionSend, understudy.ActionDelete, understudy.ActionAdminister:
+		case understudy.ActionSend, understudy.ActionDelete, understudy.ActionNote, understudy.ActionAdminister:
 			all = append(all, e)
 		}
 	}

@@ -38,6 +38,7 @@ type foundHit struct {
 	State   page.Cell
 	When    page.Cell
 	Facts   []page.Cell
+	Written []page.Cell // of the notes on it
 	Failed  bool
 	Pieces  []snippet
 	Exactly bool
@@ -176,7 +177,8 @@ const mostFacts = 5
 // were found.
 func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	k := h.Kind
-	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Failed: page.Failed(k, h.Row), Exactly: h.Exact}
+	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Failed: page.Failed(k, h.Row), Exactly: h.Exact,
+		Written: s.Written(h.Row)}
 	if len(q.V.Planned) > 1 {
 		out.Kind = k.Source.Spec.Title + " " + k.One
 	}

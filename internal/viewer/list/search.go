@@ -19,15 +19,21 @@ type searchPage struct {
 	Typed   string
 	Matches []page.Link
 	Sources []searchable
-	Finds   bool          // words are searched for, too
-	Kinds   []page.Option // to look in
-	Orders  []page.Option
-	Source  string
-	Narrow  []string
-	Wrong   *page.Pointer // a mistake in what was typed
-	Found   *foundPage    // nil: nothing was searched for
-	Shelf   *shelf
-	Ready   []page.Ready // searches that the specs bring along
+	found
+	Kinds  []page.Option // to look in
+	Orders []page.Option
+	Source string
+	Narrow []string
+	Wrong  *page.Pointer // a mistake in what was typed
+	Found  *foundPage    // nil: nothing was searched for
+	Shelf  *shelf
+	Ready  []page.Ready // searches that the specs bring along
+}
+
+// found says what is searched beside ids and numbers.
+type found struct {
+	Finds bool // words
+	Notes bool // what people wrote on records
 }
 
 // searchable is what can be typed of one source.
@@ -71,7 +77,8 @@ func serveSearch(q *page.Exchange) error {
 		q.W.Header().Set("Cache-Control", "private, no-store")
 		return nil
 	}
-	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Finds: q.V.Search != nil, Source: s.source,
+	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Source: s.source,
+		found:  found{q.V.Search != nil, page.SeesAnyNotes(q)},
 		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {

@@ -169,6 +169,7 @@ type CellContext struct {
 	Vars    understudy.Query // path variables of the page at hand
 	asOf    AsOf             // the moment of the page at hand
 	numbers bool             // the caller may open the pages of numbers
+	notes   bool             // the caller sees what people wrote on the records
 	Seconds bool
 }
 

@@ -151,6 +151,12 @@ func (p *Table) Body() template.HTML {
 			}
 			b.WriteByte('>')
 			c.draw(&b)
+			for w := range p.Rows[i].Written {
+				if j == 0 {
+					b.WriteByte(' ')
+					p.Rows[i].Written[w].draw(&b)
+				}
+			}
 			b.WriteString("</td>")
 		}
 		b.WriteString("</tr>\n")

@@ -106,7 +106,7 @@ type Identity struct {
 func (q *Exchange) Identity(what string) Identity {
 	return Identity{
 		what: what + " " + q.R.URL.RequestURI(), who: q.Caller.Role() + " " + q.Caller.Source + " " +
-			strconv.FormatBool(q.Caller.Grant != nil && q.Caller.Grant.Live(q.Start)),
+			strconv.FormatBool(q.Caller.Grant != nil && q.Caller.Grant.Live(q.Start)) + strconv.FormatInt(notesVersion(q), 36),
 		when: q.Zone.String() + q.Start.In(q.Zone).Format(" 2006-01-02"),
 	}
 }

@@ -3,6 +3,7 @@
 package page
 
 import (
+	"slices"
 	"strings"
 
 	"understudy"
@@ -132,6 +133,25 @@ const maxRules = 8
 
 func (r *Rights) rule(s *plan.Source, rules string) string {
 	return " Whoever runs this server can allow it with a line such as roles: {" + r.Caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
+}
+
+// SeesNotes reports whether the caller sees what people wrote on records of a source: who
+// may write it does, but for earlier moments, which have none.
+func SeesNotes(q *Exchange, s *plan.Source) bool {
+	return q.V.Annotations != nil && q.AsOf.At.IsZero() && q.Gate.Do(q.Caller, s.Name, access.DoNote) == nil
+}
+
+// SeesAnyNotes reports whether the caller sees what people wrote on records of some source.
+func SeesAnyNotes(q *Exchange) bool {
+	return slices.ContainsFunc(q.V.Planned, func(s *plan.Source) bool { return SeesNotes(q, s) })
+}
+
+// notesVersion rises with every note that the caller may see.
+func notesVersion(q *Exchange) int64 {
+	if q.V.Annotations == nil || !SeesAnyNotes(q) {
+		return 0
+	}
+	return q.V.Annotations.AnnotationsVersion()
 }
 
 // SignedIn reports whether the caller is a person who has signed in.

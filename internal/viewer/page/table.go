@@ -5,6 +5,7 @@ package page
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"understudy"
@@ -41,8 +42,9 @@ func (h heading) Look() string { return h.Column.CellClass }
 func (h heading) Text() string { return h.Column.Heading }
 
 type listRow struct {
-	Failed bool
-	Cells  []Cell
+	Failed  bool
+	Cells   []Cell
+	Written []Cell // of the notes on the record, behind its first cell
 }
 
 // The numbers of columns from which a table is many or wide.
@@ -64,11 +66,34 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 			t.Rows[i].Cells[j] = s.Cell(c, row, true)
 		}
 		s.open(t.Rows[i].Cells, columns, row)
+		t.Rows[i].Written = s.Written(row)
 		if len(s.Kind.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
 			t.Rows[i].Cells[0].Href = s.firstAddress(row)
 		}
 	}
 	return t
+}
+
+// Written is what a list says of the notes on a record and of its mark; nil: nothing.
+func (s *CellContext) Written(row access.Row) (all []Cell) {
+	if !s.notes || row.ID == "" {
+		return nil
+	}
+	a := s.q.V.Annotations.Annotation(s.Kind.Source.Name, s.Kind.Name, row.ID)
+	if a == nil {
+		return nil
+	}
+	if a.Handled != nil {
+		all = append(all, Cell{Text: "handled", Tone: "pill good", Hint: "Handled by " + a.Handled.By})
+	}
+	if n := len(a.Notes); n > 0 {
+		text := strconv.Itoa(n) + " notes"
+		if n == 1 {
+			text = "1 note"
+		}
+		all = append(all, Cell{Text: text, Tone: "pill", Hint: a.Notes[n-1].By + ": " + Clip(a.Notes[n-1].Text)})
+	}
+	return all
 }
 
 // drawMasked draws what is shown of a value in its place. A hash leads to the records
@@ -166,7 +191,8 @@ func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) 
 // CellContext gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.
 func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[string]bool) *CellContext {
-	s := &CellContext{q: q, Kind: k, Own: own, Vars: vars, asOf: q.AsOf, numbers: len(q.ContactKinds(k.Source)) > 0}
+	s := &CellContext{q: q, Kind: k, Own: own, Vars: vars, asOf: q.AsOf, numbers: len(q.ContactKinds(k.Source)) > 0,
+		notes: SeesNotes(q, k.Source)}
 	for _, other := range k.Source.Kinds {
 		if len(other.Instances) > 0 && len(other.ID) > 0 && q.SeesKind(other) {
 			s.linked = append(s.linked, other)

@@ -55,6 +55,15 @@ type Forecasts interface {
 	Ask(ctx context.Context, q forecast.Question) (*forecast.Forecast, error)
 }
 
+// Annotations are what people write on records; store.DB fills it.
+type Annotations interface {
+	Annotation(source, kind, id string) *understudy.Annotation
+	AnnotationsVersion() int64
+	AddNote(ctx context.Context, source, kind, id string, n understudy.Note) error
+	RemoveNote(ctx context.Context, source, kind, id string, number int64) error
+	MarkHandled(ctx context.Context, source, kind, id string, m *understudy.Mark) error
+}
+
 // Trail is the audit log, read; audit.Log fills it.
 type Trail interface {
 	Search(ctx context.Context, f audit.Filter) (*audit.Found, error)
@@ -84,6 +93,8 @@ type Options struct {
 	Forecasts Forecasts
 	// Actions does what people ask for; nil: nothing can be done.
 	Actions *actions.Runner
+	// Annotations are shown to who may write them; nil: there are none.
+	Annotations Annotations
 	// Watches tell of what saved searches begin to find; nil: there are none.
 	Watches *watch.Book
 	Seals   *Seals // of their addresses; nil: new ones, as with every New

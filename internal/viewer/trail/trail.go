@@ -189,7 +189,7 @@ func formOf(q *page.Exchange, given url.Values) form {
 var words = map[understudy.Action]string{
 	understudy.ActionList: "looked at a list", understudy.ActionRecord: "looked at a record", understudy.ActionSearch: "searched",
 	understudy.ActionPlay: "played a content", understudy.ActionExport: "took rows away", understudy.ActionSend: "sent or changed",
-	understudy.ActionDelete: "deleted", understudy.ActionSignIn: "signed in or out",
+	understudy.ActionDelete: "deleted", understudy.ActionNote: "noted", understudy.ActionSignIn: "signed in or out",
 	understudy.ActionAdminister: "administered",
 }
 

@@ -1,0 +1,283 @@
+// Annotations: rows of the database, and all of them in memory, where lists and searches
+// look at each record for its own.
+
+// Package annotations keeps what people wrote on records: notes, and that they are handled.
+package annotations
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"understudy"
+	"understudy/internal/store/catalog"
+	"understudy/internal/store/sqlite"
+)
+
+// mostBytes bounds the texts of all notes, as they are held in memory.
+const mostBytes = 32 << 20
+
+// perRow is what a note takes in memory beside its text and its author.
+const perRow = 200
+
+var (
+	selectAll = &sqlite.Statement{Head: `SELECT a.number, s.name, k.name, a.id, a.author, a.at, a.text FROM annotation a
+		JOIN kind k ON k.number = a.kind JOIN source s ON s.number = k.source ORDER BY a.number`}
+	insertRow = &sqlite.Statement{Head: "INSERT INTO annotation (kind, record, id, author, at, text) VALUES (?, ?, ?, ?, ?, ?) " +
+		"RETURNING number"}
+	deleteHandled = &sqlite.Statement{Head: "DELETE FROM annotation WHERE record = ? AND text = ''"}
+	deleteRecord  = &sqlite.Statement{Head: "DELETE FROM annotation WHERE record = ?"}
+	selectTexts   = &sqlite.Statement{Head: "SELECT number, author, text FROM annotation"}
+	deleteNumber  = &sqlite.Statement{Head: "DELETE FROM annotation WHERE number = ?"}
+	selectName    = &sqlite.Statement{Head: "SELECT record, erased FROM names WHERE kind = ? AND id = ?"}
+)
+
+// place names a record.
+type place struct{ source, kind, id string }
+
+// Book keeps annotations. It is safe for concurrent use; one process writes to a database.
+type Book struct {
+	pool    *sqlite.Pool
+	catalog *catalog.Catalog
+	writing chan struct{} // held by who changes rows and memory
+	mu      sync.RWMutex  // guards what follows
+	of      map[place]*understudy.Annotation
+	bytes   int64
+	version int64 // rises with every change
+}
+
+// New returns the annotations of a database; Load reads them.
+func New(pool *sqlite.Pool, catalog *catalog.Catalog) *Book {
+	return &Book{pool: pool, catalog: catalog, writing: make(chan struct{}, 1), of: map[place]*understudy.Annotation{}}
+}
+
+// Load reads all annotations into memory.
+func (b *Book) Load(c *sqlite.Conn) error {
+	of, bytes := map[place]*understudy.Annotation{}, int64(0)
+	err := c.Query(selectAll, 0, nil, func(r []driver.Value) error {
+		at := place{r[1].(string), r[2].(string), r[3].(string)}
+		a := of[at]
+		if a == nil {
+			a = &understudy.Annotation{Source: at.source, Kind: at.kind, ID: at.id}
+			of[at] = a
+		}
+		n := understudy.Note{Number: r[0].(int64), By: r[4].(string), At: time.Unix(0, r[5].(int64)).UTC(), Text: r[6].(string)}
+		bytes += sizeOf(n)
+		if n.Text == "" {
+			a.Handled = &understudy.Mark{By: n.By, At: n.At}
+		} else {
+			a.Notes = append(a.Notes, n)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the annotations: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.of, b.bytes = of, bytes
+	b.version++
+	return nil
+}
+
+// Reload is Load, after rows went that memory still has.
+func (b *Book) Reload(ctx context.Context) error {
+	if err := b.lock(ctx); err != nil {
+		return err
+	}
+	defer b.unlock()
+	return b.pool.Read(ctx, b.Load)
+}
+
+func sizeOf(n understudy.Note) int64 { return int64(len(n.Text) + len(n.By) + perRow) }
+
+// Annotation is what was written on a record; nil: nothing.
+func (b *Book) Annotation(source, kind, id string) *understudy.Annotation {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.of[place{source, kind, id}]
+}
+
+// Annotations are those of a kind, in no order.
+func (b *Book) Annotations(source, kind string) (all []*understudy.Annotation) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for at, a := range b.of {
+		if at.source == source && at.kind == kind {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// AnnotationsVersion rises with every change of an annotation.
+func (b *Book) AnnotationsVersion() int64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.version
+}
+
+// AddNote writes a note on a record. The note that its author wrote on it last is not
+// written a second time in a row. Errors: ErrInvalid for an empty text, one above
+// understudy.MaxNote bytes or not in UTF-8, and for a record that has understudy.MaxNotes;
+// ErrNotFound for a record that is not held; ErrNotStored, when there is no room for
+// more, too.
+func (b *Book) AddNote(ctx context.Context, source, kind, id string, n understudy.Note) error {
+	n.Text = strings.TrimSpace(n.Text)
+	switch {
+	case n.Text == "":
+		return fmt.Errorf("%w: the note is empty", understudy.ErrInvalid)
+	case len(n.Text) > understudy.MaxNote:
+		return fmt.Errorf("%w: the note has %d bytes, and %d at most are kept; shorten it", understudy.ErrInvalid, len(n.Text),
+			understudy.MaxNote)
+	case !utf8.ValidString(n.Text) || strings.ContainsRune(n.Text, 0):
+		return fmt.Errorf("%w: the note is no text in UTF-8", understudy.ErrInvalid)
+	}
+	r := place{source, kind, id}
+	return b.change(ctx, r, "write a note", func(c *sqlite.Conn, record int64, a *understudy.Annotation) error {
+		if i := len(a.Notes) - 1; i >= 0 && a.Notes[i].Text == n.Text && a.Notes[i].By == n.By {
+			return nil
+		} else if i+1 >= understudy.MaxNotes {
+			return fmt.Errorf("%w: there are %d notes on it, and no more are kept; remove one", understudy.ErrInvalid, i+1)
+		}
+		written, err := b.insert(c, r, record, n)
+		a.Notes = append(slices.Clip(a.Notes), written)
+		return err
+	})
+}
+
+// RemoveNote takes a note of a record out. Errors: ErrNotFound when there is no such note,
+// ErrNotStored.
+func (b *Book) RemoveNote(ctx context.Context, source, kind, id string, number int64) error {
+	r := place{source, kind, id}
+	return b.change(ctx, r, "remove a note", func(c *sqlite.Conn, record int64, a *understudy.Annotation) error {
+		i := slices.IndexFunc(a.Notes, func(n understudy.Note) bool { return n.Number == number })
+		if i < 0 {
+			return fmt.Errorf("%w: there is no such note", understudy.ErrNotFound)
+		}
+		a.Notes = slices.Concat(a.Notes[:i], a.Notes[i+1:])
+		return c.Exec(deleteNumber, 0, number)
+	})
+}
+
+// MarkHandled marks a record as handled, or with nil takes the mark away. The first mark
+// stays: another one changes nothing. Errors: as AddNote.
+func (b *Book) MarkHandled(ctx context.Context, source, kind, id string, m *understudy.Mark) error {
+	r := place{source, kind, id}
+	return b.change(ctx, r, "mark a record", func(c *sqlite.Conn, record int64, a *understudy.Annotation) error {
+		switch {
+		case (m != nil) == (a.Handled != nil):
+			return nil
+		case m == nil:
+			a.Handled = nil
+			return c.Exec(deleteHandled, 0, record)
+		}
+		a.Handled = m
+		_, err := b.insert(c, r, record, understudy.Note{By: m.By, At: m.At})
+		return err
+	})
+}
+
+func (b *Book) kind(r place) *catalog.Kind { return b.catalog.Kind(r.source, r.kind) }
+
+// insert writes a row and returns it with its number.
+func (b *Book) insert(c *sqlite.Conn, r place, record int64, n understudy.Note) (understudy.Note, error) {
+	b.mu.RLock()
+	bytes := b.bytes
+	b.mu.RUnlock()
+	if bytes+sizeOf(n) > mostBytes {
+		return n, fmt.Errorf("%w: all notes together take %d MiB, and no more are kept; remove some", understudy.ErrNotStored, mostBytes>>20)
+	}
+	n.At = n.At.UTC()
+	_, err := c.One(insertRow, []driver.Value{b.kind(r).Number, record, r.id, n.By, n.At.UnixNano(), n.Text},
+		func(row []driver.Value) { n.Number = row[0].(int64) })
+	return n, err
+}
+
+// change changes what is written on a record: the rows in a transaction, then memory. work
+// gets a copy of the annotation to change.
+func (b *Book) change(ctx context.Context, r place, what string,
+	work func(c *sqlite.Conn, record int64, a *understudy.Annotation) error) error {
+	leave, err := b.pool.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	k := b.kind(r)
+	if k == nil {
+		return sqlite.Failed(true, errNotHeld, "%s", what)
+	}
+	if err := b.lock(ctx); err != nil {
+		return err
+	}
+	defer b.unlock()
+	var a understudy.Annotation
+	before := int64(0)
+	err = b.pool.Change(ctx, func(c *sqlite.Conn) error {
+		a = understudy.Annotation{Source: r.source, Kind: r.kind, ID: r.id}
+		if old := b.Annotation(r.source, r.kind, r.id); old != nil {
+			a = *old
+		}
+		before = bytesOf(&a)
+		id := sqlite.AppendID(nil, k.Prefix, r.id)
+		record, erased := int64(0), int64(0)
+		_, err := c.One(selectName, []driver.Value{k.Number, id}, func(row []driver.Value) {
+			record, erased = row[0].(int64), row[1].(int64)
+		})
+		switch {
+		case err != nil:
+			return err
+		case record == 0 || erased != 0:
+			return errNotHeld
+		}
+		return work(c, record, &a)
+	})
+	if err != nil {
+		return sqlite.Failed(true, err, "%s", what)
+	}
+	b.set(r, &a, bytesOf(&a)-before)
+	return nil
+}
+
+// errNotHeld is the error of a record that the store does not have.
+var errNotHeld = fmt.Errorf("%w: the record is not held", understudy.ErrNotFound)
+
+// lock waits until nobody else changes rows and memory.
+func (b *Book) lock(ctx context.Context) error {
+	select {
+	case b.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *Book) unlock() { <-b.writing }
+
+func bytesOf(a *understudy.Annotation) (n int64) {
+	for _, one := range a.Notes {
+		n += sizeOf(one)
+	}
+	if a.Handled != nil {
+		n += sizeOf(understudy.Note{By: a.Handled.By})
+	}
+	return n
+}
+
+// set puts an annotation into memory.
+func (b *Book) set(r place, a *understudy.Annotation, more int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes += more
+	b.version++
+	if len(a.Notes) == 0 && a.Handled == nil {
+		delete(b.of, r)
+	} else {
+		b.of[r] = a
+	}
+}

@@ -1,0 +1,30 @@
+// Erase: what is written on records that go, goes with them.
+
+package annotations
+
+import (
+	"database/sql/driver"
+
+	"understudy/internal/store/sqlite"
+)
+
+// Erase deletes what is written on a record, in a transaction. Memory has it until Reload.
+func Erase(c *sqlite.Conn, record int64) error { return c.Exec(deleteRecord, 0, record) }
+
+// EraseMentions deletes the notes, on any record, that a test finds to mention somebody, in
+// a transaction. Memory has them until Reload.
+func EraseMentions(c *sqlite.Conn, mentions func(text driver.Value) bool) error {
+	var all []int64
+	err := c.Query(selectTexts, 0, nil, func(r []driver.Value) error {
+		if mentions(r[1]) || mentions(r[2]) {
+			all = append(all, r[0].(int64))
+		}
+		return nil
+	})
+	for _, number := range all {
+		if err == nil {
+			err = c.Exec(deleteNumber, 0, number)
+		}
+	}
+	return err
+}

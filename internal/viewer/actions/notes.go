@@ -1,0 +1,167 @@
+// Notes: what people write on a record, and the mark that it is handled.
+
+package actions
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/spec"
+)
+
+// What the buttons of the forms ask for, in the field do.
+const (
+	doAdd     = "add"
+	doRemove  = "remove"
+	doHandled = "handled"
+	doOpen    = "open" // take the mark away
+)
+
+// Notes are what is written on a record, and where the forms for more of it are sent.
+type Notes struct {
+	Path    string
+	Notes   []note
+	Handled *handled
+	Full    bool // no more notes are kept
+	Most    int  // bytes of a note
+}
+
+type note struct {
+	understudy.Note
+	When page.When
+	Own  bool // the caller may remove it
+}
+
+// Short is the beginning of its text.
+func (n note) Short() string { return page.Clip(n.Text) }
+
+type handled struct {
+	By   string
+	When page.When
+}
+
+// NotesOn are those of a record; nil when the caller does not see any.
+func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
+	if t.ID == "" || row.ID != t.ID || !page.SeesNotes(q, q.Source) {
+		return nil
+	}
+	out := &Notes{Path: address(q.Kind, access.DoNote, t.ID), Most: understudy.MaxNote}
+	a := q.V.Annotations.Annotation(q.Source.Name, q.Kind.Name, t.ID)
+	if a == nil {
+		return out
+	}
+	for _, n := range a.Notes {
+		out.Notes = append(out.Notes, note{n, page.Say(n.At, q.Start, q.Zone, true), mayRemove(q, n)})
+	}
+	if a.Handled != nil {
+		out.Handled = &handled{a.Handled.By, page.Say(a.Handled.At, q.Start, q.Zone, true)}
+	}
+	out.Full = len(a.Notes) >= understudy.MaxNotes
+	return out
+}
+
+// mayRemove reports whether the caller wrote a note, or has the role all.
+func mayRemove(q *page.Exchange, n understudy.Note) bool {
+	return n.By == q.Caller.Name || q.Caller.Role() == understudy.RoleAll
+}
+
+// write does what a form on a record's page asks for.
+func write(q *page.Exchange) error {
+	t, err := noted(q)
+	if err != nil {
+		return err
+	}
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	if err := q.R.ParseForm(); err != nil {
+		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
+	}
+	do, form := q.V.Annotations, q.R.PostForm
+	source, kind, id := q.Source.Name, q.Kind.Name, t.ID
+	var work func() error
+	what, said := "", ""
+	switch form.Get("do") {
+	case doAdd:
+		what, said = "write a note", "The note was added."
+		n := understudy.Note{Text: form.Get("text"), By: q.Caller.Name, At: q.Start}
+		work = func() error { return do.AddNote(q.Ctx, source, kind, id, n) }
+	case doRemove:
+		what, said = "remove a note", "The note was removed."
+		number, err := removed(q, t, form.Get("number"))
+		if err != nil {
+			return err
+		}
+		work = func() error { return do.RemoveNote(q.Ctx, source, kind, id, number) }
+	case doHandled:
+		what, said = "mark as handled", "It is marked as handled."
+		work = func() error {
+			return do.MarkHandled(q.Ctx, source, kind, id, &understudy.Mark{By: q.Caller.Name, At: q.Start})
+		}
+	case doOpen:
+		what, said = "take the mark as handled away", "It is open again."
+		work = func() error { return do.MarkHandled(q.Ctx, source, kind, id, nil) }
+	default:
+		return page.UnknownWord("form", form.Get("do"), []string{doAdd, doRemove, doHandled, doOpen}, nil)
+	}
+	err = page.Audit(q, understudy.AuditEntry{Action: understudy.ActionNote, What: what, IDs: []string{id}})
+	if err == nil {
+		err = work()
+	}
+	back := q.Source.Place(t)
+	switch {
+	case errors.Is(err, understudy.ErrNotFound):
+		return page.NoSuch(q)
+	case errors.Is(err, understudy.ErrInvalid), errors.Is(err, understudy.ErrNotStored):
+		return &page.Problem{Title: "Nothing was written", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.One,
+			Kind: err}
+	case err != nil:
+		return err
+	}
+	q.GoBack(back, said)
+	return nil
+}
+
+// noted is the record that an address names, if the caller may write on it.
+func noted(q *page.Exchange) (*spec.Target, error) {
+	if q.V.Annotations == nil {
+		return nil, errNothing
+	}
+	if err := q.Gate.Do(q.Caller, q.Source.Name, access.DoNote); err != nil {
+		return nil, err
+	}
+	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	t, err := recordTarget(q, q.R.PathValue("id"), params)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.Gate.Read(q.Caller, t); err != nil {
+		return nil, err
+	}
+	if !q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Name, t.ID) {
+		return nil, page.NoSuch(q)
+	}
+	return t, nil
+}
+
+// removed is the number of a note that the caller may remove.
+func removed(q *page.Exchange, t *spec.Target, text string) (int64, error) {
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, page.BadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.One+".", nil)
+	}
+	if a := q.V.Annotations.Annotation(q.Source.Name, q.Kind.Name, t.ID); a != nil {
+		for _, n := range a.Notes {
+			if n.Number == number && !mayRemove(q, n) {
+				return 0, fmt.Errorf("%w: a note is removed by who wrote it, or by role all", understudy.ErrForbidden)
+			}
+		}
+	}
+	return number, nil
+}

@@ -1,0 +1,117 @@
+package actions_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+func TestNotes(t *testing.T) {
+	h := open(t, nil)
+	id := text(h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "failed" })["sid"])
+	record, path := "/twilio/messages/"+id, "/-/do/twilio/messages/note/"+id
+	if page := h.get("sender", record); !strings.Contains(page, `action="`+path+`"`) || !strings.Contains(page, "Mark as handled") {
+		t.Errorf("the record has no form for notes: %s", page)
+	}
+	add := url.Values{"do": {"add"}, "text": {"Called <b>her</b>\nback"}}
+	for range 2 { // a double click
+		if w := h.post("sender", path, add, http.StatusSeeOther); w.Header().Get("Location") != record {
+			t.Errorf("leads to %s", w.Header().Get("Location"))
+		}
+	}
+	h.post("sender", path, url.Values{"do": {"handled"}}, http.StatusSeeOther)
+	page := h.get("sender", record)
+	if strings.Count(page, "Called &lt;b&gt;her&lt;/b&gt;\nback</p>") != 1 || !strings.Contains(page, "Open again") {
+		t.Errorf("the record shows no note: %s", page)
+	}
+	if list := h.get("sender", "/twilio/messages"); !strings.Contains(list, `title="Handled by anna">handled</span>`) ||
+		!strings.Contains(list, ">1 note</span>") {
+		t.Error("the list does not show it")
+	}
+	for _, role := range []string{"reader", "keeper", "program"} {
+		for _, at := range []string{record, "/twilio/messages"} {
+			page := h.call(t.Context(), role, at, nil).Body.String()
+			for _, telling := range []string{"Called", "handled", "1 note", path} {
+				if strings.Contains(page, telling) {
+					t.Errorf("%s as %s says %q", at, role, telling)
+				}
+			}
+		}
+		h.post(role, path, add, http.StatusForbidden)
+	}
+	h.post("few", path, url.Values{"do": {"open"}}, http.StatusSeeOther)
+	number := h.db.Annotation("twilio", "messages", id).Notes[0].Number
+	if h.db.Annotation("twilio", "messages", id).Handled != nil {
+		t.Error("the mark is still there")
+	}
+	h.post(understudy.RoleAll, path, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}, http.StatusSeeOther)
+	if a := h.db.Annotation("twilio", "messages", id); a != nil {
+		t.Errorf("there is still %+v", a)
+	}
+	h.post(understudy.RoleAll, path, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}, http.StatusNotFound)
+	e := h.audited()
+	var did []string
+	for i := range e {
+		if e[i].Action != understudy.ActionNote || len(e[i].IDs) != 1 || e[i].IDs[0] != id || e[i].Kind != "messages" || len(e[i].Values) > 0 {
+			t.Errorf("audited %+v", e[i])
+		}
+		did = append(did, e[i].What)
+	}
+	if got := strings.Join(did, "; "); got != "write a note; write a note; mark as handled; take the mark as handled away; "+
+		"remove a note; remove a note" {
+		t.Errorf("audited: %s", got)
+	}
+}
+
+func TestNotesThatAreNotWritten(t *testing.T) {
+	h := open(t, nil)
+	delivered := text(h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "delivered" })["sid"])
+	h.get(understudy.RoleAll, "/twilio/messages/"+delivered) // so that it is held
+	base := "/-/do/twilio/messages/note/"
+	add := url.Values{"do": {"add"}, "text": {"hello"}}
+	for _, c := range []struct {
+		role, id string
+		form     url.Values
+		want     int
+		says     string
+	}{
+		{"few", delivered, add, http.StatusNotFound, ""}, // a rule on rows hides it
+		{"few", "SM" + strings.Repeat("0", 32), add, http.StatusNotFound, ""},
+		{"sender", "SM" + strings.Repeat("0", 32), add, http.StatusNotFound, ""},
+		{"sender", "nonsense", add, http.StatusNotFound, ""},
+		{"sender", delivered, url.Values{"do": {"add"}, "text": {" "}}, http.StatusBadRequest, "The note is empty"},
+		{"sender", delivered, url.Values{"do": {"add"}, "text": {strings.Repeat("x", 4001)}}, http.StatusBadRequest, "4000 at most"},
+		{"sender", delivered, url.Values{"do": {"add"}, "text": {"\xff"}}, http.StatusBadRequest, "UTF-8"},
+		{"sender", delivered, url.Values{"do": {"shout"}}, http.StatusBadRequest, "shout"},
+		{"sender", delivered, url.Values{"do": {"remove"}, "number": {"x"}}, http.StatusBadRequest, "not one of ours"},
+		{"sender", delivered, url.Values{"do": {"add"}, "text": {strings.Repeat("x", 70_000)}}, http.StatusBadRequest, "64 KiB"},
+	} {
+		h.post(c.role, base+c.id, c.form, c.want, c.says)
+	}
+	h.audit.mu.Lock()
+	h.audit.fail = understudy.ErrNotAudited
+	h.audit.mu.Unlock()
+	h.post("sender", base+delivered, add, http.StatusServiceUnavailable)
+	if a := h.db.Annotation("twilio", "messages", delivered); a != nil {
+		t.Errorf("written: %+v", a)
+	}
+}
+
+// A note is removed by who wrote it, and by role all.
+func TestNotesOfOthers(t *testing.T) {
+	h := open(t, nil)
+	id := text(h.first("/Messages.json", "messages", nil)["sid"])
+	h.get("sender", "/twilio/messages/"+id)
+	must(t, h.db.AddNote(t.Context(), "twilio", "messages", id, understudy.Note{Text: "of ben", By: "ben"}))
+	number := h.db.Annotation("twilio", "messages", id).Notes[0].Number
+	if page := h.get("sender", "/twilio/messages/"+id); !strings.Contains(page, "of ben") || strings.Contains(page, ">Remove</button>") {
+		t.Error("a note of another can be removed")
+	}
+	path, form := "/-/do/twilio/messages/note/"+id, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}
+	h.post("sender", path, form, http.StatusForbidden)
+	h.post(understudy.RoleAll, path, form, http.StatusSeeOther)
+}
