@@ -61,8 +61,8 @@ func (g *garden) plantNotes(t *testing.T, web string) {
 				t.Fatalf("a note on %s: %v, %d %s", k.Name, err, r.status, tail(string(r.body), 300))
 			}
 		}
-		for _, shows := range []string{record, web + "/-/search?q=noted:owner+kind:" + k.Name, web + "/twilio/" + k.Name + "?understudy.q=handled:owner"} {
-			if r, err := ask("GET", "", shows, "", "Cookie", cookie); err != nil || !strings.Contains(string(r.body), text) {
+		for _, shows := range []string{record, web + "/-/search?q=noted:owner+kind:" + k.Name, web + "/search?q=handled:owner&kind=" + k.Name} {
+			if r, err := ask("GET", "", shows, "", "Cookie", cookie, "Prefer", "wait=20"); err != nil || !strings.Contains(string(r.body), text) {
 				t.Errorf("%s does not show the owner the note: %v", shows, err)
 			}
 		}
