@@ -3,42 +3,21 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"understudy"
 	"understudy/e2e/binary"
-	"understudy/internal/datadir"
-	"understudy/internal/store"
+	"understudy/e2e/pages"
 )
 
 func TestBrowserForecast(t *testing.T) {
 	t.Parallel()
 	script, dir := axe(t), t.TempDir()
 	data := filepath.Join(dir, "data")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(data, datadir.StoreFile)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var samples []understudy.Sample // ten days in which the balance falls, now faster, now slower
-	left, now := 90.0, time.Now()
-	for i := range 240 {
-		left -= 0.1 + 0.02*float64(i*7%11)
-		samples = append(samples, understudy.Sample{At: now.Add(time.Duration(i-240) * time.Hour), Value: fmt.Sprintf("%.5f", left)})
-	}
-	if err := db.AddSamples(t.Context(), understudy.Series{Source: "twilio", Kind: "balance", Field: "balance"}, samples...); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
+	if err := pages.Fall(t.Context(), data); err != nil {
 		t.Fatal(err)
 	}
 	demo := start(t, dir, binary.Demo("--data", data, "--latency", "1ms", "--records", "300")...)

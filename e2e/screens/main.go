@@ -66,7 +66,16 @@ func run(ctx context.Context, program, folder, docs, only string) error {
 			return err
 		}
 	}
-	demo, err := binary.Start(program, ".", binary.Demo("--latency", "200ms")...)
+	dir, err := os.MkdirTemp("", "understudy-screens-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	data := filepath.Join(dir, "demo")
+	if err := pages.Fall(ctx, data); err != nil {
+		return err
+	}
+	demo, err := binary.Start(program, dir, binary.Demo("--data", data, "--latency", "200ms")...)
 	if err != nil {
 		return err
 	}
@@ -97,6 +106,9 @@ func run(ctx context.Context, program, folder, docs, only string) error {
 			return err
 		}
 	}
+	if err := c.house(program, dir, demo.URL("slowapi")); err != nil {
+		return err
+	}
 	down, err := pages.Down(c.viewer, demo.URL("slowapi"))
 	if err != nil {
 		return err
@@ -112,15 +124,26 @@ func run(ctx context.Context, program, folder, docs, only string) error {
 	return nil
 }
 
-// take makes the pictures of one page, in every size and colour scheme.
+// take makes the pictures of one page.
 func (c *camera) take(name, path string) error {
 	if len(c.only) > 0 && !slices.Contains(c.only, name) {
 		return nil
 	}
-	for _, width := range []int64{360, 1024, 1920} {
+	if err := chromedp.Do(c.tab, chromedp.Navigate(c.viewer+path), chromedp.WaitReady(chromedp.CSS("footer"))); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return c.here(name)
+}
+
+// here makes the pictures of the page at hand, in every size and colour scheme.
+func (c *camera) here(name string) error {
+	if len(c.only) > 0 && !slices.Contains(c.only, name) {
+		return nil
+	}
+	for _, width := range []int64{360, 1024, 1280, 1920} {
 		for _, scheme := range []string{"light", "dark"} {
-			if err := c.shoot(name, path, scheme, width); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
+			if err := c.shoot(name, scheme, width); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
@@ -130,20 +153,25 @@ func (c *camera) take(name, path string) error {
 // tallest is the height up to which a page is taken whole.
 const tallest = 2400
 
-func (c *camera) shoot(name, path, scheme string, width int64) error {
-	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+func (c *camera) shoot(name, scheme string, width int64) error {
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}} // no colour is on its way
 	if _, err := chromedp.Call(c.tab, emulation.SetEmulatedMedia, media); err != nil {
 		return err
 	}
-	height := map[int64]int64{360: 740, 1024: 720, 1920: 1080}[width]
+	height := map[int64]int64{360: 740, 1024: 720, 1280: 800, 1920: 1080}[width]
 	if err := c.size(width, height); err != nil {
 		return err
 	}
-	if err := chromedp.Do(c.tab, chromedp.Navigate(c.viewer+path), chromedp.WaitReady(chromedp.CSS("footer"))); err != nil {
-		return err
-	}
 	if c.docs != "" && width == 1024 && slices.Contains(shown, name) {
-		if err := c.save(filepath.Join(c.docs, name+"-"+scheme+".png")); err != nil {
+		shot, err := chromedp.Run(c.tab, chromedp.CaptureScreenshot())
+		if err != nil {
+			return err
+		}
+		if shot, err = shrink(shot); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(c.docs, name+"-"+scheme+".png"), shot, 0o644); err != nil {
 			return err
 		}
 	}
@@ -152,29 +180,24 @@ func (c *camera) shoot(name, path, scheme string, width int64) error {
 		return err
 	}
 	if box[0] > width {
-		c.sideways = append(c.sideways, fmt.Sprintf("%s at %d px (%d)", path, width, box[0]))
+		c.sideways = append(c.sideways, fmt.Sprintf("%s at %d px (%d)", name, width, box[0]))
 	}
 	if err := c.size(width, min(max(box[1], height), tallest)); err != nil {
 		return err
 	}
-	return c.save(filepath.Join(c.folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)))
+	if err := chromedp.Do(c.tab, chromedp.Evaluate[chromedp.Void](`new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))`)); err != nil {
+		return err
+	}
+	shot, err := chromedp.Run(c.tab, chromedp.CaptureScreenshot())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), shot, 0o644)
 }
 
 func (c *camera) size(width, height int64) error {
 	_, err := chromedp.Call(c.tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
 	return err
-}
-
-func (c *camera) save(file string) error {
-	shot, err := chromedp.Run(c.tab, chromedp.CaptureScreenshot())
-	if err != nil {
-		return err
-	}
-	small, err := shrink(shot)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, small, 0o644)
 }
 
 // shrink packs a picture with 256 colours: the most frequent ones, and for
