@@ -296,6 +296,10 @@ func TestPlaying(t *testing.T) {
 	if strings.Contains(page, "<img src=\"/-/media") || strings.Contains(h.page("/twilio/recordings", all), "/-/media/") {
 		t.Error("a page fetches contents, or a list is heavy with their addresses")
 	}
+	under := h.page("/twilio/calls/"+h.firstID("/twilio/recordings", `CA[0-9a-f]{32}`), all)
+	if !strings.Contains(under, `<td class="content"`) || !strings.Contains(under, `<th scope="col" class="content">Audio</th>`) {
+		t.Error("the recordings of a call have no column of players, or one without a head")
+	}
 	message := h.pictured()
 	page = h.page("/twilio/messages/"+message, all)
 	if !regexp.MustCompile(`<a (class="button" href="/-/media/[\w-]+" data-image="Medium ME|download href="/-/media/)`).MatchString(page) {

@@ -250,7 +250,7 @@ func (q *record) addPlaying(t *page.Table, s *page.CellContext, rows []access.Ro
 		return
 	}
 	f := s.Kind.ByField[s.Kind.Media[0].Field]
-	t.Columns = append(slices.Clone(t.Columns), &plan.Column{Field: f.Field, Words: f.Words, Heading: f.Heading, CellClass: "content"})
+	t.Heads = append(t.Heads, page.Heading{Column: &plan.Column{Field: f.Field, Words: f.Words, Heading: f.Heading, CellClass: "content"}})
 	for i, row := range rows {
 		c := page.Cell{Label: f.Heading, Class: "content", Text: "—", Tone: "none"}
 		c.Play = q.Contents(s.Kind, row, s.Vars)

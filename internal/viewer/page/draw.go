@@ -132,7 +132,7 @@ func (c *Cell) copiesLink() bool {
 // Body is the rows of the table.
 func (p *Table) Body() template.HTML {
 	var b strings.Builder
-	b.Grow(len(p.Rows) * (len(p.Columns)*110 + 64))
+	b.Grow(len(p.Rows) * (len(p.Heads)*110 + 64))
 	for i := range p.Rows {
 		if p.Rows[i].Failed {
 			b.WriteString(`<tr class="failed">`)

@@ -18,8 +18,7 @@ import (
 type Table struct {
 	ID      string // of its rows, where a link leads to them; "" among other tables
 	Caption string
-	Columns []*plan.Column
-	Heads   []heading
+	Heads   []Heading
 	Rows    []listRow
 	Wide    bool // more columns than fit any screen; the table scrolls in its box
 	Many    bool // more than fit a middling one; cells may take two lines there
@@ -28,18 +27,18 @@ type Table struct {
 // rowsID names the rows of a list, for the link that leads past its filters.
 const RowsID = "rows"
 
-// heading is the head of a column.
-type heading struct {
+// Heading is the head of a column.
+type Heading struct {
 	Column *plan.Column
 	Order  string // of aria-sort; "" = the table is not in its order
 	Href   string // the table in another order by it
 }
 
 // Look is the class of the column's cells.
-func (h heading) Look() string { return h.Column.CellClass }
+func (h Heading) Look() string { return h.Column.CellClass }
 
 // Text is what the column is called.
-func (h heading) Text() string { return h.Column.Heading }
+func (h Heading) Text() string { return h.Column.Heading }
 
 type listRow struct {
 	Failed  bool
@@ -52,8 +51,8 @@ const manyFrom, wideFrom = 9, 11
 
 // Table draws records of one kind.
 func (s *CellContext) Table(caption string, columns []*plan.Column, rows []access.Row) Table {
-	t := Table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
-	t.Heads = make([]heading, len(columns))
+	t := Table{Caption: caption, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
+	t.Heads = make([]Heading, len(columns))
 	for i, c := range columns {
 		t.Heads[i].Column = c
 	}
