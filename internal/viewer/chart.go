@@ -26,12 +26,10 @@ type gridLine struct {
 	Text string
 }
 
-// The chart's box and the answer times at its edges.
+// The answer times at the chart's edges, and its most points. Its box is 100 wide and high.
 const (
-	chartLeft, chartRight = 60.0, 596.0
-	chartTop, chartBottom = 8.0, 132.0
-	chartLow, chartHigh   = 100 * time.Microsecond, 10 * time.Second
-	chartPoints           = 60
+	chartLow, chartHigh = 100 * time.Microsecond, 10 * time.Second
+	chartPoints         = 60
 )
 
 func newChart(s *page.Snapshot) *chart {
@@ -69,7 +67,7 @@ func polyline(times []time.Duration) string {
 	}
 	var b strings.Builder
 	for i, d := range times {
-		x := chartLeft + (chartRight-chartLeft)*float64(i)/float64(len(times)-1)
+		x := 100 * float64(i) / float64(len(times)-1)
 		fmt.Fprintf(&b, "%g,%g ", round(x), chartY(d))
 	}
 	return strings.TrimSuffix(b.String(), " ")
@@ -78,7 +76,7 @@ func polyline(times []time.Duration) string {
 func chartY(d time.Duration) float64 {
 	low, high := math.Log(float64(chartLow)), math.Log(float64(chartHigh))
 	at := math.Log(float64(min(max(d, chartLow), chartHigh)))
-	return round(chartBottom - (chartBottom-chartTop)*(at-low)/(high-low))
+	return round(100 - 100*(at-low)/(high-low))
 }
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }

@@ -67,12 +67,8 @@ type hourRow struct {
 	Sent  int64
 }
 
-// The picture's box.
-const (
-	left, right = 44.0, 564.0
-	top, bottom = 14.0, 112.0
-	perHour     = bars / 24
-)
+// perHour are the bars of an hour.
+const perHour = bars / 24
 
 // newBudget draws what was sent; nil when nothing was.
 func newBudget(q *page.Exchange, spent []request.Spending) *budget {
@@ -123,17 +119,16 @@ func totals(spent []request.Spending, now time.Time, spans int) (sent, failed in
 
 // draw stacks the reasons of each bar.
 func (b *budget) draw(each *[bars]request.Spending) {
-	const width = (right - left) / float64(bars)
+	const width = 100 / float64(bars) // the box is 100 wide and high
 	for i := range each {
-		y := bottom
+		y := 100.0
 		for r, n := range each[i].ByReason {
 			if n == 0 {
 				continue
 			}
-			height := math.Max((bottom-top)*float64(n)/float64(ceiling(b.Most)), 0.5)
+			height := math.Max(100*float64(n)/float64(ceiling(b.Most)), 0.5)
 			y -= height
-			b.Bars = append(b.Bars, rect{request.Reason(r).String(), tenth(left + float64(i)*width), tenth(y), tenth(width - 0.75),
-				tenth(height)})
+			b.Bars = append(b.Bars, rect{request.Reason(r).String(), round(float64(i) * width), round(y), round(width * 0.86), round(height)})
 		}
 	}
 }
@@ -146,11 +141,11 @@ func (b *budget) axes(q *page.Exchange, end time.Time) {
 		if part == 1 && high%2 == 1 {
 			continue // no half request
 		}
-		b.Grid = append(b.Grid, gridLine{tenth(bottom - (bottom-top)*float64(part)/2), page.Thousands(n)})
+		b.Grid = append(b.Grid, gridLine{round(100 - 50*float64(part)), page.Thousands(n)})
 	}
 	for hours := 24; hours >= 0; hours -= 6 {
 		at := end.Add(-time.Duration(hours) * time.Hour).In(q.Zone)
-		b.Hours = append(b.Hours, tick{tenth(right - (right-left)*float64(hours)/24), at.Format("15:04")})
+		b.Hours = append(b.Hours, tick{round(100 - 100*float64(hours)/24), at.Format("15:04")})
 	}
 }
 
@@ -215,4 +210,4 @@ func percent(n, of int64) string {
 	}
 }
 
-func tenth(x float64) float64 { return math.Round(x*10) / 10 }
+func round(x float64) float64 { return math.Round(x*100) / 100 }

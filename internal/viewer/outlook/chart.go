@@ -13,29 +13,33 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// chart is a drawing in a box of 640 by 260.
+// chart is a drawing in a box of 100 by 100.
 type chart struct {
 	Line, Middle, Band string // points
 	Level              float64
 	LevelText          string
 	Now                float64 // where the samples end
+	Grid               []line
 	Marks              []mark
-	Days               []mark
 	Says               string // the drawing in words
 }
 
-// mark is a line of the grid with its text.
-type mark struct {
-	At   float64
+// line is a line of the grid with its number.
+type line struct {
+	Y    float64
 	Text string
 }
 
-// The edges of the drawing, and how many lines of the grid it may have.
+// mark is a time under the drawing.
+type mark struct {
+	X    float64
+	Text string
+}
+
+// How many lines of the grid the drawing may have, and points the fan.
 const (
-	left, right = 64.0, 632.0
-	top, bottom = 10.0, 226.0
-	marks       = 5
-	fanPoints   = 24
+	marks     = 5
+	fanPoints = 24
 )
 
 // normal95 is the 0.95-quantile of the normal distribution.
@@ -64,12 +68,12 @@ func newChart(q *page.Exchange, f *forecast.Forecast) *chart {
 	if low == high {
 		low, high = low-1, high+1
 	}
-	x := func(at float64) float64 { return round(left + (right-left)*at/max(end, 1e-9)) }
-	y := func(v float64) float64 { return round(bottom - (bottom-top)*(min(max(v, low), high)-low)/(high-low)) }
+	x := func(at float64) float64 { return round(100 * at / max(end, 1e-9)) }
+	y := func(v float64) float64 { return round(100 - 100*(min(max(v, low), high)-low)/(high-low)) }
 	c := &chart{Level: y(level), LevelText: f.Level, Now: x(last.At)}
-	var line, middle, upper, lower strings.Builder
+	var course, middle, upper, lower strings.Builder
 	for _, p := range f.Line {
-		fmt.Fprintf(&line, "%g,%g ", x(p.At), y(p.Value))
+		fmt.Fprintf(&course, "%g,%g ", x(p.At), y(p.Value))
 	}
 	for i, p := range fan {
 		fmt.Fprintf(&middle, "%g,%g ", x(p.at), y(p.middle))
@@ -77,13 +81,13 @@ func newChart(q *page.Exchange, f *forecast.Forecast) *chart {
 		back := fan[len(fan)-1-i]
 		fmt.Fprintf(&lower, "%g,%g ", x(back.at), y(back.low))
 	}
-	c.Line, c.Middle = strings.TrimSpace(line.String()), strings.TrimSpace(middle.String())
+	c.Line, c.Middle = strings.TrimSpace(course.String()), strings.TrimSpace(middle.String())
 	c.Band = strings.TrimSpace(upper.String() + lower.String())
 	step := niceStep(high-low, marks)
 	for v := math.Ceil(low/step) * step; v <= high+step/1e6; v += step {
-		c.Marks = append(c.Marks, mark{y(v), strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64)})
+		c.Grid = append(c.Grid, line{y(v), strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64)})
 	}
-	c.Days = daysOf(q, f.Since, end, x)
+	c.Marks = daysOf(q, f.Since, end, x)
 	c.Says = "The number from " + day(q, &f.Since) + " to " + day(q, &f.At) + ", last " + f.Value + "; the level " + f.Level
 	if f.State == forecast.Ready {
 		c.Says += "; from there on, until " + day(q, &f.By) + ", where nine of ten paths are at each moment"
@@ -130,4 +134,4 @@ func niceStep(over float64, parts int) float64 {
 	return power * 10
 }
 
-func round(x float64) float64 { return math.Round(x*10) / 10 }
+func round(x float64) float64 { return math.Round(x*100) / 100 }

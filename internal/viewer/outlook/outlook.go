@@ -170,12 +170,12 @@ func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series) view {
 	if f.State != forecast.Ready {
 		return v
 	}
-	v.Likely, v.LikelyBand = percentText(f.Probability.Figure), percentText(f.Probability.Low)+" to "+percentText(f.Probability.High)
+	v.Likely, v.LikelyBand = percentText(f.Probability.Figure), band(percentText(f.Probability.Low), percentText(f.Probability.High))
 	for _, d := range f.Dates {
 		one := dateView{Percent: strconv.FormatFloat(d.Probability, 'g', 6, 64), Never: d.At == nil}
 		if d.At != nil {
 			one.At = day(q, d.At)
-			one.Band = day(q, d.Early) + " to " + day(q, d.Late)
+			one.Band = band(day(q, d.Early), day(q, d.Late))
 		}
 		v.Dates = append(v.Dates, one)
 	}
@@ -226,6 +226,14 @@ func percentText(p float64) string {
 		return "> 99.9 %"
 	}
 	return strconv.FormatFloat(math.Round(p*1000)/10, 'f', -1, 64) + " %"
+}
+
+// band is from where to where; "" when both are the same.
+func band(low, high string) string {
+	if low == high {
+		return ""
+	}
+	return low + " to " + high
 }
 
 // short is a number with two digits after the point; one below 1 with three that count.

@@ -45,17 +45,15 @@ type series struct {
 	Text   string
 }
 
-// The box of the chart, its most bars and the most parts of a bar.
+// The most bars and the most parts of a bar. The box of the chart is 100 wide and high.
 const (
-	left, right  = 60.0, 716.0
-	top, bottom  = 10.0, 190.0
 	mostBars     = 120
 	mostSeries   = 6
 	otherSeries  = mostSeries // the colour of all others
 	gridLines    = 4
 	mostMarks    = 6
-	markWidth    = 60
-	leastVisible = 0.75 // height of a bar that is not 0
+	lastMark     = 94  // a mark beyond ends with its bar
+	leastVisible = 0.4 // height of a bar that is not 0
 )
 
 // point is the groups of one time.
@@ -169,18 +167,18 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 		highest = max(highest, sum)
 	}
 	step := stepOf(highest)
-	scale := (bottom - top) / (step * gridLines)
+	scale := 100 / (step * gridLines)
 	for i := range gridLines + 1 {
-		c.Grid = append(c.Grid, line{round(bottom - float64(i)*step*scale), v.axis(sign * float64(i) * step)})
+		c.Grid = append(c.Grid, line{round(100 - float64(i)*step*scale), v.axis(sign * float64(i) * step)})
 	}
-	width := (right - left) / float64(len(points))
+	width := 100 / float64(len(points))
 	for i, p := range points {
-		x := left + float64(i)*width
+		x := float64(i) * width
 		if every := (len(points) + mostMarks - 1) / mostMarks; i%every == 0 {
 			m := mark{round(x + width/2), p.at.Format(map[string]string{"hour": "2 Jan 15:04", "day": "2 Jan", "week": "2 Jan",
 				"month": "Jan 06"}[by]), "middle"}
-			if m.X > right-markWidth/2 {
-				m.X, m.Anchor = right, "end"
+			if m.X > lastMark {
+				m.X, m.Anchor = round(x+width), "end"
 			}
 			c.Marks = append(c.Marks, m)
 		}
@@ -200,7 +198,7 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 
 // drawPoint draws the bar of one time, part on part.
 func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale float64) {
-	y := bottom
+	y := 100.0
 	put := func(number int, r *query.SumRow) {
 		height := math.Abs(v.size(r)) * scale
 		if height == 0 {
@@ -217,7 +215,7 @@ func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale f
 		}
 		height = max(height, leastVisible)
 		y -= height
-		gap := min(width*0.15, 2)
+		gap := min(width*0.15, 0.3)
 		c.Bars = append(c.Bars, bar{X: round(x + gap/2), Y: round(y), Width: round(width - gap), Rise: round(height), Series: number,
 			Href: shown.Href, Title: title})
 	}
