@@ -32,7 +32,8 @@ const (
 
 // TestKillServer kills a server under load at random moments and starts it
 // again on the same folder. Every page whose answer said that it was stored is
-// held and what it was, or what upstream says now; nothing is half written.
+// held and what it was, or what upstream says now; nothing is half written. What the audit
+// log lists is there for every answer that was given, and its chains are whole.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
 	kills := killsUsual
@@ -41,7 +42,7 @@ func TestKillServer(t *testing.T) {
 	}
 	up := startAPI(t, "--latency", "3ms", "--records", "3000").URL("slowapi")
 	rng := random(t)
-	began, pages, looked := time.Now(), 0, 0
+	began, pages, looked, shown := time.Now(), 0, 0, 0
 	for done := 0; done < kills; {
 		l := newLife(t, up, rng)
 		for range min(killsOfAlife, kills-done) {
@@ -49,9 +50,10 @@ func TestKillServer(t *testing.T) {
 			done++
 		}
 		l.end()
-		pages, looked = pages+len(l.stored), looked+l.looked
+		pages, looked, shown = pages+len(l.stored), looked+l.looked, shown+l.shown
 	}
-	t.Logf("%d kills in %v, %d pages stored, %d answers looked at", kills, time.Since(began).Round(time.Millisecond), pages, looked)
+	t.Logf("%d kills in %v, %d pages stored, %d answers looked at, %d records shown and listed", kills, time.Since(began).Round(time.Millisecond),
+		pages, looked, shown)
 }
 
 // glimpse is an answer to a path: from when to when it was asked, by a count of
@@ -77,6 +79,7 @@ type life struct {
 	next   []string             // paths of next pages
 	lost   bool                 // a write of this round was never answered
 	looked int
+	shown  int // answers that the audit log lists before they are given
 }
 
 func newLife(t *testing.T, up string, rng *rand.Rand) *life {
@@ -167,6 +170,16 @@ func (l *life) one(r *rand.Rand) bool {
 		}
 		return err == nil
 	}
+	if sid := l.call(r); sid != "" && r.IntN(15) == 0 { // the data of a record's page
+		a, err := ask(http.MethodGet, killUser, l.server.URL("viewer")+"/twilio/calls/"+sid+".json", "")
+		l.count.Add(2)
+		if err == nil && a.status == http.StatusOK {
+			l.mu.Lock()
+			l.shown++
+			l.mu.Unlock()
+		}
+		return err == nil
+	}
 	path := l.path(r)
 	s := glimpse{began: l.count.Add(1)}
 	a, err := ask(http.MethodGet, killUser, l.server.URL("twilio")+path, "")
@@ -177,6 +190,16 @@ func (l *life) one(r *rand.Rand) bool {
 	s.body, s.stored = string(a.body), strings.Contains(a.header.Get("Cache-Status"), "; stored")
 	l.note(path, s)
 	return true
+}
+
+// call is the id of a call that was seen; "": none was.
+func (l *life) call(r *rand.Rand) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.sids) == 0 {
+		return ""
+	}
+	return l.sids[r.IntN(len(l.sids))]
 }
 
 // path is something to ask for: a list at any page size, a next page, a record.
@@ -252,14 +275,28 @@ func (l *life) allowed(path, body string) bool {
 	return false
 }
 
-// verify reads the whole folder.
+// verify reads the whole folder, and the audit log.
 func (l *life) verify() {
+	l.Helper()
+	l.run("store", "verify")
+	l.run("audit", "verify")
+	listed := bytes.Count(l.run("audit", "export"), []byte(`"action":"record"`))
+	if l.mu.Lock(); listed < l.shown {
+		l.Fatalf("%d records were shown, and the audit log lists %d", l.shown, listed)
+	}
+	l.mu.Unlock()
+}
+
+// run runs a command on the data folder, which no server holds.
+func (l *life) run(command ...string) []byte {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "store", "verify", "--data", dataFolder)
+	cmd := exec.CommandContext(ctx, program, append(command, "--data", dataFolder)...)
 	cmd.Dir = l.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		l.Fatalf("store verify: %v\n%s", err, tail(string(out), 3000))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		l.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, tail(string(out), 3000))
 	}
+	return out
 }
