@@ -153,7 +153,7 @@ func covered(t testing.TB, n int, settings ...setting) (*stage, *claims) {
 	c := &claims{}
 	s := open(t, n, append(settings, func(o *Options) {
 		o.Coverage = c
-		o.Notes = o.Store.(shadow.Notes)
+		o.KV = o.Store.(shadow.KV)
 	})...)
 	faithful(s.world, nil)
 	if _, err := s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", "PageSize=1000"), RecordsOnly: true}); err != nil {

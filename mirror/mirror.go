@@ -72,9 +72,9 @@ type Options struct {
 	// Coverage says which lists can be made from records; nil: none. The store
 	// must then have Seek and PlaceOf, too.
 	Coverage Coverage
-	// Notes keep between two runs how far lists made from records were equal to
+	// KV keeps between two runs how far lists made from records were equal to
 	// upstream's; nil: nothing is kept.
-	Notes shadow.Notes
+	KV shadow.KV
 	// Intents keep between two runs which records writes were about to change;
 	// nil: nothing is kept.
 	Intents Intents
@@ -177,7 +177,7 @@ func newParts(o *Options) *Mirror {
 	m.writer.confirm = m.hint
 	m.prefetch = &prefetcher{m.filler, make(chan candidate, maxCandidates)}
 	m.poller = &poller{m.writer}
-	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, Notes: o.Notes, Now: o.Now, Logger: o.Logger})
+	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, KV: o.KV, Now: o.Now, Logger: o.Logger})
 	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{m.filler}, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{writer: m.writer, contentsWritten: func(k *kind, w request.Write) {
 		m.media.Written(k.source.Name, k.name, w)

@@ -88,12 +88,12 @@ type slowSeek struct {
 	seeks   int
 }
 
-func (s *slowSeek) Note(ctx context.Context, name string) ([]byte, error) {
-	return s.Store.(shadow.Notes).Note(ctx, name)
+func (s *slowSeek) Value(ctx context.Context, name string) ([]byte, error) {
+	return s.Store.(shadow.KV).Value(ctx, name)
 }
 
-func (s *slowSeek) SetNote(ctx context.Context, name string, value []byte) error {
-	return s.Store.(shadow.Notes).SetNote(ctx, name, value)
+func (s *slowSeek) SetValue(ctx context.Context, name string, value []byte) error {
+	return s.Store.(shadow.KV).SetValue(ctx, name, value)
 }
 
 func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {

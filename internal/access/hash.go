@@ -52,14 +52,14 @@ type Hasher struct {
 	block cipher.Block
 }
 
-// Notes keep small values under names. store.DB does.
-type Notes interface {
-	Note(ctx context.Context, name string) ([]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+// KV keeps small values under names. store.DB does.
+type KV interface {
+	Value(ctx context.Context, name string) ([]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
-// keyNote is the note that holds the key of hashes.
-const keyNote = "access/hash key"
+// kvKey is the value that holds the key of hashes.
+const kvKey = "access/hash key"
 
 // NewHasher makes a Hasher with a key that no other has.
 func NewHasher() (*Hasher, error) {
@@ -70,14 +70,14 @@ func NewHasher() (*Hasher, error) {
 }
 
 // Open takes over the key of an installation. It is made at the first call.
-func (h *Hasher) Open(ctx context.Context, n Notes) error {
+func (h *Hasher) Open(ctx context.Context, n KV) error {
 	key, err := token.Key(func() ([]byte, error) {
-		key, err := n.Note(ctx, keyNote)
+		key, err := n.Value(ctx, kvKey)
 		if errors.Is(err, understudy.ErrNotFound) {
 			err = nil
 		}
 		return key, err
-	}, func(key []byte) error { return n.SetNote(ctx, keyNote, key) })
+	}, func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
 	if err != nil {
 		return fmt.Errorf("access: the key of hashes: %w", err)
 	}

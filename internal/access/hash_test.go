@@ -35,14 +35,14 @@ func TestCountryOfANumber(t *testing.T) {
 // notes are what a store keeps.
 type notes map[string][]byte
 
-func (n notes) Note(_ context.Context, name string) ([]byte, error) {
+func (n notes) Value(_ context.Context, name string) ([]byte, error) {
 	if n[name] == nil {
 		return nil, understudy.ErrNotFound
 	}
 	return n[name], nil
 }
 
-func (n notes) SetNote(_ context.Context, name string, value []byte) error {
+func (n notes) SetValue(_ context.Context, name string, value []byte) error {
 	n[name] = value
 	return nil
 }
@@ -64,7 +64,7 @@ func TestTheKeyOfHashesIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hashes[0] != hashes[1] || string(other.append(nil, "+14155551234", true)) == hashes[0] || len(kept[keyNote]) != token.KeySize {
+	if hashes[0] != hashes[1] || string(other.append(nil, "+14155551234", true)) == hashes[0] || len(kept[kvKey]) != token.KeySize {
 		t.Errorf("two starts give %s and %s", hashes[0], hashes[1])
 	}
 }
@@ -73,7 +73,7 @@ func TestTheKeyOfHashesIsKept(t *testing.T) {
 func hashGate(t testing.TB, key string) *Gate {
 	t.Helper()
 	h := &Hasher{}
-	if err := h.Open(t.Context(), notes{keyNote: []byte(strings.Repeat(key, token.KeySize))}); err != nil {
+	if err := h.Open(t.Context(), notes{kvKey: []byte(strings.Repeat(key, token.KeySize))}); err != nil {
 		t.Fatal(err)
 	}
 	g, err := NewWith(Options{Specs: map[string]*spec.Spec{"twilio": twilio(t)}, Hasher: h,

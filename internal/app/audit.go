@@ -29,7 +29,7 @@ func (h audits) open(ctx context.Context, b Options) error {
 	if b.Headless || b.Offline {
 		o.Send = audit.SendOptions{} // the server sends it
 	}
-	o.Send.Notes = h.db
+	o.Send.KV = h.db
 	o.Send.Host, _ = os.Hostname() // without a name none is said
 	h.audit = audit.New(o)
 	h.closers = append(h.closers, h.audit.Close)

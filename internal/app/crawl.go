@@ -16,7 +16,7 @@ import (
 func (h *App) openWalker() (err error) {
 	c, begun := h.cfg.Sync, time.Now()
 	h.walker, err = crawl.New(crawl.Options{
-		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Down: h.downWhy, Count: h.heldOf,
+		Sources: h.sources, Mirror: h.mirror, Store: h.db, KV: h.db, Jobs: enqueuer{h}, Down: h.downWhy, Count: h.heldOf,
 		Retention: h.cfg.Retained(),
 		Settings: crawl.Settings{
 			Horizon: c.Horizon.Std(), Sweep: c.Sweep.Std(), Window: c.Window.Std(), Slice: c.Slice.Std(), Overlap: c.Overlap.Std(),

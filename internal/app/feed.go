@@ -65,7 +65,7 @@ type watchers struct{ *App }
 
 // open reads the watches.
 func (h watchers) open(ctx context.Context) (err error) {
-	h.watches, err = watch.Open(ctx, watch.Options{Sources: h.sources, Records: h.db, Notes: h.db, Key: h.searching.key,
+	h.watches, err = watch.Open(ctx, watch.Options{Sources: h.sources, Records: h.db, KV: h.db, Key: h.searching.key,
 		Enqueue: h.jobs.Enqueue, Audit: audits(h).auditor(), Now: time.Now, Logger: h.log})
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type forecasts struct{ *App }
 
 // open makes them; pages that are saved give samples.
 func (h forecasts) open() error {
-	f, err := forecast.New(forecast.Options{Sources: h.sources, Store: h.db, Notes: h.db, Mirror: h.mirror, Tell: h.announce,
+	f, err := forecast.New(forecast.Options{Sources: h.sources, Store: h.db, KV: h.db, Mirror: h.mirror, Tell: h.announce,
 		Now: time.Now, Logger: h.log})
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 	o := mirror.Options{
 		PageSaved: h.tell,
 		Store:     h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
-		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.Settings.Limits), Notes: h.db,
+		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.Settings.Limits), KV: h.db,
 	}
 	intents, err := intents.Open(filepath.Join(b.Dir.Path, "intents"))
 	if err != nil {

@@ -127,12 +127,12 @@ func (h people) endGone(who *signin.People) {
 	if who == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), noteTime)
+	ctx, cancel := context.WithTimeout(context.Background(), kvTime)
 	defer cancel()
 	if err := who.EndGone(ctx); err != nil {
 		h.log.Error("sessions that ended are still in the store; they open nothing", "err", err)
 	}
 }
 
-// noteTime bounds the writing of notes.
-const noteTime = 5 * time.Second
+// kvTime bounds the writing of values.
+const kvTime = 5 * time.Second

@@ -38,7 +38,7 @@ func (h *App) openSearch(ctx context.Context) (err error) {
 func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
-		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Hashes: p.gate, Notes: h.db, Key: h.searching.key,
+		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Hashes: p.gate, KV: h.db, Key: h.searching.key,
 		Annotations: annotated{h.db, p.gate},
 		Columns:     h.searching.columns,
 		Exports:     export.New(h.exports.search, h.exports.until(p)), Now: time.Now, Logger: h.log,

@@ -14,14 +14,14 @@ import (
 	"understudy"
 )
 
-// noteSent is the note of how far a receiver has come.
-const noteSent = "audit sent"
+// kvSent is the value of how far a receiver has come.
+const kvSent = "audit sent"
 
-// noteTime bounds a look at the note.
-const noteTime = 10 * time.Second
+// kvTime bounds a look at the value.
+const kvTime = 10 * time.Second
 
-// sentNote is the note's value.
-type sentNote struct {
+// sentValue is how far it has come.
+type sentValue struct {
 	To     string            `json:"to"` // a hash of the receiver's address
 	Chains map[string]uint64 `json:"chains"`
 }
@@ -43,16 +43,16 @@ func (s *sender) load(ctx context.Context) error {
 	if s.known {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	ctx, cancel := context.WithTimeout(ctx, kvTime)
 	defer cancel()
-	value, err := s.o.Notes.Note(ctx, noteSent)
+	value, err := s.o.KV.Value(ctx, kvSent)
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return err
 	}
-	var note sentNote
+	var note sentValue
 	if err == nil {
 		if err := json.Unmarshal(value, &note); err != nil {
-			return fmt.Errorf("audit: the note %q: %w", noteSent, err)
+			return fmt.Errorf("audit: the value of %q: %w", kvSent, err)
 		}
 	}
 	s.mu.Lock()
@@ -69,15 +69,15 @@ func (s *sender) load(ctx context.Context) error {
 // save keeps how far the receiver has come.
 func (s *sender) save(ctx context.Context) error {
 	s.mu.Lock()
-	value, err := json.Marshal(sentNote{To: s.receiverName(), Chains: s.sent})
+	value, err := json.Marshal(sentValue{To: s.receiverName(), Chains: s.sent})
 	saved := s.saved
 	s.mu.Unlock()
 	if err != nil || saved {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	ctx, cancel := context.WithTimeout(ctx, kvTime)
 	defer cancel()
-	if err := s.o.Notes.SetNote(ctx, noteSent, value); err != nil {
+	if err := s.o.KV.SetValue(ctx, kvSent, value); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -21,13 +21,13 @@ type SendOptions struct {
 	URL    string            // see CheckSend
 	Secret understudy.Secret // the bearer token of an HTTP collector (RFC 6750); empty: none
 	Host   string            // the name of this machine in syslog; "": none is said
-	Notes  Notes             // keep how far the receiver has come
+	KV     KV                // keep how far the receiver has come
 }
 
-// Notes keep small values under names; store.DB fills it.
-type Notes interface {
-	Note(ctx context.Context, name string) ([]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+// KV keeps small values under names; store.DB fills it.
+type KV interface {
+	Value(ctx context.Context, name string) ([]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
 // receiver takes lines. A nil error means that it has all of them.
@@ -62,8 +62,8 @@ type sender struct {
 	o     SendOptions
 	to    receiver
 	every time.Duration
-	known bool      // the note was read
-	saved bool      // the note says what sent does
+	known bool      // the value was read
+	saved bool      // the value says what sent does
 	looks time.Time // when the chains of other processes were looked at
 
 	mu   sync.Mutex
@@ -83,7 +83,7 @@ func newSender(o SendOptions) *sender {
 // again, after a minute at most, and what it has not had stays in the log. The error is
 // that of an address that CheckSend refuses.
 //
-// It is no job: its work has no end, how far it has come is one note, and a row of the
+// It is no job: its work has no end, how far it has come is one value, and a row of the
 // store for each batch would say no more.
 func (l *Log) Send(ctx context.Context) error {
 	s := l.sender

@@ -161,17 +161,17 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := synced(t, 100, Settings{})
 		w.take()
-		note := noteName("post/letters")
+		note := kvName("post/letters")
 		var m kindState
-		if err := json.Unmarshal(w.notes[note], &m); err != nil || m.Plan == "" {
-			t.Fatalf("%s, %v", w.notes[note], err)
+		if err := json.Unmarshal(w.kv[note], &m); err != nil || m.Plan == "" {
+			t.Fatalf("%s, %v", w.kv[note], err)
 		}
 		m.Plan = ""
 		raw, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.notes[note] = raw
+		w.kv[note] = raw
 		x := w.walker(Settings{})
 		if err := x.Load(t.Context(), nil); err != nil {
 			t.Fatal(err)

@@ -118,7 +118,7 @@ func (h *history) Fill(ctx context.Context, f request.Fill) (request.PageSaved, 
 	return landed, err
 }
 
-// start makes a crawler that knows what the notes say.
+// start makes a crawler that knows what the values say.
 func (h *history) start(ctx context.Context) error {
 	h.x = h.walker(Settings{Sweep: 2 * time.Hour, Slice: time.Hour, Overlap: 10 * time.Minute})
 	h.x.o.Mirror = h

@@ -5,7 +5,7 @@
 // The crawler has four jobs, all safe to repeat. Sync fetches a kind from the
 // newest record to the oldest. Catch-up follows its newest page. Sweep repeats
 // the walk of every interval to find late changes and removed records. Check
-// fetches records that are not final again. The state between jobs is a note of
+// fetches records that are not final again. The state between jobs is a value of
 // the store.
 package crawl
 
@@ -40,10 +40,10 @@ type Pages interface {
 	Page(context.Context, understudy.Key) (*understudy.Page, error)
 }
 
-// Notes keeps small named values. ErrNotFound: the name has no value.
-type Notes interface {
-	Note(ctx context.Context, name string) ([]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+// KV keeps small named values. ErrNotFound: the name has no value.
+type KV interface {
+	Value(ctx context.Context, name string) ([]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
 // Jobs is what the crawler needs of package jobs.
@@ -98,7 +98,7 @@ type Options struct {
 	Sources []*spec.Source
 	Mirror  Source
 	Store   Store
-	Notes   Notes
+	KV      KV
 	Jobs    Jobs
 	Settings
 	// Retention is how long records are kept, by source and kind. Older records are
@@ -157,7 +157,7 @@ type covering struct {
 
 // New makes a crawler. Errors: what Options lack.
 func New(o Options) (*Crawler, error) {
-	if o.Mirror == nil || o.Store == nil || o.Notes == nil || o.Jobs == nil {
+	if o.Mirror == nil || o.Store == nil || o.KV == nil || o.Jobs == nil {
 		return nil, errors.New("walk: a mirror, a store, notes and jobs must be given")
 	}
 	if o.Now == nil {

@@ -76,7 +76,7 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{
-		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Settings: settings,
+		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: h.db, KV: h.db, Jobs: enqueuer{h}, Settings: settings,
 		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 	})
 	must(t, err)

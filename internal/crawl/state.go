@@ -1,4 +1,4 @@
-// State: what is known of a kind between its walks, kept as a note.
+// State: what is known of a kind between its walks, kept as a value.
 
 package crawl
 
@@ -131,14 +131,14 @@ func earlier(clock, by int64) int64 {
 	return clock - by
 }
 
-func noteName(name string) string { return "walk/" + name }
+func kvName(name string) string { return "walk/" + name }
 
 // load reads a kind's state once.
 func (w *Crawler) load(ctx context.Context, x *kindCrawl) error {
 	if x.kept != nil {
 		return nil
 	}
-	raw, err := w.o.Notes.Note(ctx, noteName(x.name()))
+	raw, err := w.o.KV.Value(ctx, kvName(x.name()))
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return fmt.Errorf("walk: %s: %w", x.name(), err)
 	}
@@ -214,7 +214,7 @@ func (w *Crawler) change(ctx context.Context, x *kindCrawl, how func(*kindState)
 		if err != nil {
 			return fmt.Errorf("walk: %s: %w", x.name(), err)
 		}
-		if err := w.o.Notes.SetNote(ctx, noteName(x.name()), raw); err != nil {
+		if err := w.o.KV.SetValue(ctx, kvName(x.name()), raw); err != nil {
 			return fmt.Errorf("walk: %s: %w", x.name(), err)
 		}
 		kept := m

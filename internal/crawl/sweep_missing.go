@@ -155,7 +155,7 @@ func (s *sweepRun) sampled(ctx context.Context, missing []entry) error {
 }
 
 // maxMissed bounds what is remembered between two sweeps, in bytes of ids: what
-// is known of a kind has to fit into a note.
+// is known of a kind has to fit into a value.
 const maxMissed = 24 << 10
 
 // unnamed sees to those without a path of their own: missing in two sweeps in a

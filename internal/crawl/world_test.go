@@ -77,7 +77,7 @@ type thing struct {
 	whose      string // as the record tells; "" = it does not
 }
 
-// world is upstream, mirror, store and notes in one.
+// world is upstream, mirror, store and values in one.
 type world struct {
 	t    testing.TB
 	spec *spec.Spec
@@ -89,8 +89,8 @@ type world struct {
 	held    map[string]map[string]*held
 	number  int64
 	changes []understudy.Change
-	notes   map[string][]byte
-	writes  int // of notes
+	kv      map[string][]byte
+	writes  int // of values
 	asked   []string
 	before  func(target *spec.Target) error // of each fetch, before it
 	keeps   int64                           // upstream refuses to be asked for what is older
@@ -115,7 +115,7 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, spec: sp, things: map[string][]thing{}, hidden: map[string]bool{}, held: map[string]map[string]*held{},
-		notes: map[string][]byte{}}
+		kv: map[string][]byte{}}
 	w.src = &spec.Source{Name: "post", Spec: sp, User: "me"}
 	return w
 }
@@ -126,7 +126,7 @@ func (w *world) PollSynced(_ string, kinds []string) error {
 }
 
 func (w *world) walker(s Settings) *Crawler {
-	x, err := New(Options{Sources: []*spec.Source{w.src}, Mirror: w, Store: w, Notes: w, Jobs: w, Settings: s,
+	x, err := New(Options{Sources: []*spec.Source{w.src}, Mirror: w, Store: w, KV: w, Jobs: w, Settings: s,
 		Down: func(string) string { return w.down }})
 	if err != nil {
 		w.t.Fatal(err)
@@ -306,19 +306,19 @@ func (w *world) Changes(_ context.Context, _ string, after int64, limit int) ([]
 	return slices.Clone(w.changes[from:min(from+int64(limit), int64(len(w.changes)))]), nil
 }
 
-func (w *world) Note(_ context.Context, name string) ([]byte, error) {
+func (w *world) Value(_ context.Context, name string) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if v, ok := w.notes[name]; ok {
+	if v, ok := w.kv[name]; ok {
 		return v, nil
 	}
 	return nil, understudy.ErrNotFound
 }
 
-func (w *world) SetNote(_ context.Context, name string, value []byte) error {
+func (w *world) SetValue(_ context.Context, name string, value []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notes[name] = value
+	w.kv[name] = value
 	w.writes++
 	return nil
 }

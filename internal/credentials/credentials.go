@@ -28,13 +28,13 @@ const (
 	secretBytes = 24 // of a secret: 192 bits
 )
 
-// noteStart begins the names of the notes that credentials are kept in.
-const noteStart = "credential/"
+// kvStart begins the names of the values that credentials are kept in.
+const kvStart = "credential/"
 
-// Notes keep small values under names; store.DB does.
-type Notes interface {
-	Notes(ctx context.Context, prefix string) (map[string][]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+// KV keeps small values under names; store.DB does.
+type KV interface {
+	Values(ctx context.Context, prefix string) (map[string][]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
 // Scope is what a credential may do, as it is written in the settings and by people.
@@ -78,25 +78,25 @@ type Form func(source string) (user, secret string)
 // Book is all of them. Each change is in the store when its method returns. Safe for
 // concurrent use.
 type Book struct {
-	notes Notes
-	now   func() time.Time
-	form  Form
+	kv   KV
+	now  func() time.Time
+	form Form
 
 	mu  sync.Mutex
 	all map[string]*Credential
 }
 
 // Open reads the credentials of a store.
-func Open(ctx context.Context, notes Notes, form Form, now func() time.Time) (*Book, error) {
-	kept, err := notes.Notes(ctx, noteStart)
+func Open(ctx context.Context, kv KV, form Form, now func() time.Time) (*Book, error) {
+	kept, err := kv.Values(ctx, kvStart)
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{notes: notes, now: now, form: form, all: map[string]*Credential{}}
+	b := &Book{kv: kv, now: now, form: form, all: map[string]*Credential{}}
 	for name, value := range kept {
 		var c Credential
-		if err := json.Unmarshal(value, &c); err != nil || noteStart+c.Name != name {
-			return nil, fmt.Errorf("credentials: the note %s is no credential", understudy.Clip(name))
+		if err := json.Unmarshal(value, &c); err != nil || kvStart+c.Name != name {
+			return nil, fmt.Errorf("credentials: the value of %s is no credential", understudy.Clip(name))
 		}
 		b.all[c.Name] = &c
 	}
@@ -185,7 +185,7 @@ func (b *Book) Revoke(ctx context.Context, name string) error {
 	if _, err := b.find(name); err != nil {
 		return err
 	}
-	if err := b.notes.SetNote(ctx, noteStart+name, nil); err != nil {
+	if err := b.kv.SetValue(ctx, kvStart+name, nil); err != nil {
 		return err
 	}
 	delete(b.all, name)
@@ -222,7 +222,7 @@ func (b *Book) save(ctx context.Context, c *Credential) error {
 	if err != nil {
 		return err
 	}
-	if err := b.notes.SetNote(ctx, noteStart+c.Name, value); err != nil {
+	if err := b.kv.SetValue(ctx, kvStart+c.Name, value); err != nil {
 		return err
 	}
 	b.all[c.Name] = c

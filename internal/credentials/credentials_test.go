@@ -83,7 +83,7 @@ func TestBook(t *testing.T) {
 			t.Errorf("one that is gone: %v", err)
 		}
 	}
-	kept, err := db.Notes(t.Context(), noteStart)
+	kept, err := db.Values(t.Context(), kvStart)
 	if err != nil || len(kept) != 1 {
 		t.Errorf("%d notes, %v", len(kept), err)
 	}
@@ -94,8 +94,8 @@ func errOf[T any](_ T, err error) error { return err }
 // broken refuses to keep notes.
 type broken struct{ of map[string][]byte }
 
-func (b broken) Notes(context.Context, string) (map[string][]byte, error) { return b.of, nil }
-func (b broken) SetNote(context.Context, string, []byte) error            { return understudy.ErrNotStored }
+func (b broken) Values(context.Context, string) (map[string][]byte, error) { return b.of, nil }
+func (b broken) SetValue(context.Context, string, []byte) error            { return understudy.ErrNotStored }
 
 // What is not in the store did not happen.
 func TestBookThatCannotBeKept(t *testing.T) {

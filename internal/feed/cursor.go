@@ -13,18 +13,18 @@ import (
 	"understudy/kit/token"
 )
 
-// keyNote is the note that holds the key.
-const keyNote = "feed/key"
+// kvKey is the value that holds the key.
+const kvKey = "feed/key"
 
 // sealingKey is the key kept in the store. It is made at the first use.
 func sealingKey(ctx context.Context, s Store) ([]byte, error) {
 	key, err := token.Key(func() ([]byte, error) {
-		key, err := s.Note(ctx, keyNote)
+		key, err := s.Value(ctx, kvKey)
 		if errors.Is(err, understudy.ErrNotFound) {
 			err = nil
 		}
 		return key, err
-	}, func(key []byte) error { return s.SetNote(ctx, keyNote, key) })
+	}, func(key []byte) error { return s.SetValue(ctx, kvKey, key) })
 	if err != nil {
 		return nil, fmt.Errorf("feed: cursors: %w", err)
 	}

@@ -27,15 +27,15 @@ import (
 	"understudy/spec"
 )
 
-// Store keeps the changes, and small notes of this package.
+// Store keeps the changes, and small values of this package.
 type Store interface {
 	// Changes are the source's changes above a number, in order.
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	// LastChange is the number of the last change, or 0.
 	LastChange(ctx context.Context, source string) (int64, error)
 	// Note is a value kept under a name, or understudy.ErrNotFound.
-	Note(ctx context.Context, name string) ([]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+	Value(ctx context.Context, name string) ([]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
 // Callers finds the caller of a request.

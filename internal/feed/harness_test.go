@@ -26,7 +26,7 @@ import (
 
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// table is a store of changes and notes.
+// table is a store of changes and values.
 type table struct {
 	mu    sync.Mutex
 	rows  map[string][]understudy.Change
@@ -57,7 +57,7 @@ func (t *table) LastChange(_ context.Context, source string) (int64, error) {
 	return int64(len(t.rows[source])), nil
 }
 
-func (t *table) Note(_ context.Context, name string) ([]byte, error) {
+func (t *table) Value(_ context.Context, name string) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.notes[name] == nil {
@@ -66,7 +66,7 @@ func (t *table) Note(_ context.Context, name string) ([]byte, error) {
 	return slices.Clone(t.notes[name]), nil
 }
 
-func (t *table) SetNote(_ context.Context, name string, value []byte) error {
+func (t *table) SetValue(_ context.Context, name string, value []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {

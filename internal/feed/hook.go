@@ -50,7 +50,7 @@ func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 	return q.allowed(gate, understudy.Caller{Name: h.Name, Grant: &understudy.Grant{Role: h.Role}}, sp)
 }
 
-// hookState is what is kept of a webhook, as a note.
+// hookState is what is kept of a webhook, as a value.
 type hookState struct {
 	Source string `json:"source"`
 	After  int64  `json:"after"` // everything up to it is delivered, or was not to be
@@ -99,7 +99,7 @@ type hooks struct {
 
 func newHooks(f *Feed) *hooks { return &hooks{f: f, byName: map[string]*hook{}} }
 
-func noteOf(name string) string { return "feed/webhook/" + name }
+func kvName(name string) string { return "feed/webhook/" + name }
 
 // set activates webhooks; if one is invalid it activates nothing. A new webhook
 // begins at the newest change; a known one continues at its position.
@@ -145,7 +145,7 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 		return made, nil
 	}
 	made.progress = &progress{busy: make(chan struct{}, 1), due: true}
-	note, err := h.f.o.Store.Note(ctx, noteOf(one.Name))
+	note, err := h.f.o.Store.Value(ctx, kvName(one.Name))
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (h *hooks) keep(ctx context.Context, made *hook) error {
 	if err != nil {
 		return err
 	}
-	return h.f.o.Store.SetNote(ctx, noteOf(made.Name), note)
+	return h.f.o.Store.SetValue(ctx, kvName(made.Name), note)
 }
 
 func (h *hooks) get(name string) *hook {

@@ -138,7 +138,7 @@ func hooked(t testing.TB, tab *table, h Hook) (*Feed, *clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tab.notes[noteOf("crm")] == nil {
+	if tab.notes[kvName("crm")] == nil {
 		t.Error("the place was not kept")
 	}
 	return f, c

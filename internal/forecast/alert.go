@@ -61,7 +61,7 @@ type Told struct {
 // told once more: a figure that trembles about it is told once.
 const again = 0.8
 
-// alertState is what is kept of an alert, as a note.
+// alertState is what is kept of an alert, as a value.
 type alertState struct {
 	Told  time.Time `json:"told,omitzero"` // zero: it is not told, or was armed anew
 	Times int       `json:"times"`
@@ -96,7 +96,7 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 	}
 	note := "forecast/" + a.name()
 	var state alertState
-	kept, err := f.o.Notes.Note(ctx, note)
+	kept, err := f.o.KV.Value(ctx, note)
 	if err == nil {
 		err = json.Unmarshal(kept, &state)
 	} else if errors.Is(err, understudy.ErrNotFound) {
@@ -124,7 +124,7 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 	if kept, err = json.Marshal(state); err != nil {
 		return err
 	}
-	return f.o.Notes.SetNote(ctx, note, kept)
+	return f.o.KV.SetValue(ctx, note, kept)
 }
 
 // Alerts are those in force.

@@ -31,10 +31,10 @@ type Store interface {
 	ForgetSamples(ctx context.Context, source, kind string) (gone int, err error)
 }
 
-// Notes keep which alerts were told; store.DB fills it.
-type Notes interface {
-	Note(ctx context.Context, name string) ([]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+// KV keeps which alerts were told; store.DB fills it.
+type KV interface {
+	Value(ctx context.Context, name string) ([]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
 // Mirror fetches the pages that numbers stand on; mirror.Mirror fills it.
@@ -46,7 +46,7 @@ type Mirror interface {
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
-	Notes   Notes
+	KV      KV
 	Mirror  Mirror
 	// Tell has an alert told to a webhook, at least once; nil: none is told.
 	Tell   func(ctx context.Context, t Told) error
@@ -95,7 +95,7 @@ const (
 
 // New finds the numbers that specs mark. It begins nothing: Run does.
 func New(o Options) (*Forecasts, error) {
-	if o.Store == nil || o.Notes == nil || o.Mirror == nil {
+	if o.Store == nil || o.KV == nil || o.Mirror == nil {
 		return nil, fmt.Errorf("forecast: options need a store, notes and a mirror")
 	}
 	if o.Now == nil {

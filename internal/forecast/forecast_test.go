@@ -83,7 +83,7 @@ func begin(t *testing.T, path string, value func() string) *world {
 	db, err := store.Open(t.Context(), store.Options{Path: path})
 	must(t, err)
 	w := &world{up: &upstream{value: value}, db: db}
-	w.Forecasts, err = New(Options{Sources: []*spec.Source{acme(t)}, Store: db, Notes: db, Mirror: w.up, Now: time.Now,
+	w.Forecasts, err = New(Options{Sources: []*spec.Source{acme(t)}, Store: db, KV: db, Mirror: w.up, Now: time.Now,
 		Tell: func(_ context.Context, one Told) error { w.hold(func() { w.told = append(w.told, one) }); return nil }})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

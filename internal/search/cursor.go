@@ -15,18 +15,18 @@ import (
 	"understudy/kit/token"
 )
 
-// keyNote is the note that holds the key.
-const keyNote = "search/key"
+// kvKey is the value that holds the key.
+const kvKey = "search/key"
 
 // Key is the key kept in a store. It is made on first use.
-func Key(ctx context.Context, n Notes) ([]byte, error) {
+func Key(ctx context.Context, n KV) ([]byte, error) {
 	key, err := token.Key(func() ([]byte, error) {
-		key, err := n.Note(ctx, keyNote)
+		key, err := n.Value(ctx, kvKey)
 		if errors.Is(err, understudy.ErrNotFound) {
 			err = nil
 		}
 		return key, err
-	}, func(key []byte) error { return n.SetNote(ctx, keyNote, key) })
+	}, func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
 	if err != nil {
 		return nil, fmt.Errorf("search: cursors: %w", err)
 	}

@@ -94,7 +94,7 @@ type rig struct {
 // full is what a rig needs of a store.
 type full interface {
 	Store
-	Notes
+	KV
 	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
 }
@@ -144,7 +144,7 @@ func newRig(t *testing.T, fill bool) *rig {
 		t.Fatal(err)
 	}
 	r.o = Options{
-		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, Notes: r.store, Gate: gated{r.gate},
+		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, KV: r.store, Gate: gated{r.gate},
 		Hashes: r.gate, Key: key,
 		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute},
 	}

@@ -22,12 +22,12 @@ import (
 const (
 	savedPrefix   = "search/saved/"
 	maxSavedName  = 60 // characters
-	maxNoteName   = 512
+	maxKey        = 512
 	errNoSavedFor = "search: %w: there is no saved search %q; understudy search --saved lists them"
 )
 
-// savedNote is a saved search as a note holds it.
-type savedNote struct {
+// savedValue is a saved search as a value holds it.
+type savedValue struct {
 	Name   string   `json:"name"`
 	Owner  string   `json:"owner"`
 	Shared bool     `json:"shared,omitempty"`
@@ -38,7 +38,7 @@ type savedNote struct {
 	At     int64    `json:"at"`
 }
 
-func noteName(owner, name string) string {
+func kvName(owner, name string) string {
 	return savedPrefix + url.QueryEscape(owner) + "/" + url.QueryEscape(name)
 }
 
@@ -46,7 +46,7 @@ func noteName(owner, name string) string {
 // name. The caller must be allowed to search by its text. Errors: as Find, and
 // ErrInvalid for an unreadable name or too many searches.
 func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedSearch) error {
-	if s.o.Notes == nil {
+	if s.o.KV == nil {
 		return invalid("searches cannot be saved here")
 	}
 	if err := checkName(n.Name); err != nil {
@@ -56,9 +56,9 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 	if err := s.Check(c, n.Request); err != nil {
 		return err
 	}
-	k := savedNote{n.Name, c.Name, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort, s.o.Now().Unix()}
-	note := noteName(k.Owner, k.Name)
-	if len(note) > maxNoteName {
+	k := savedValue{n.Name, c.Name, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort, s.o.Now().Unix()}
+	note := kvName(k.Owner, k.Name)
+	if len(note) > maxKey {
 		return invalid("the name is too long; use at most %d letters", maxSavedName)
 	}
 	value, err := json.Marshal(k)
@@ -71,14 +71,14 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	all, err := s.o.Notes.Notes(ctx, savedPrefix)
+	all, err := s.o.KV.Values(ctx, savedPrefix)
 	if err != nil {
 		return fmt.Errorf("search: read saved searches: %w", err)
 	}
 	if _, there := all[note]; !there {
 		own := 0
 		for name := range all {
-			if strings.HasPrefix(name, noteName(k.Owner, "")) {
+			if strings.HasPrefix(name, kvName(k.Owner, "")) {
 				own++
 			}
 		}
@@ -86,7 +86,7 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 			return invalid("there are %d saved searches, %d of them yours, and no more are kept; delete one first", len(all), own)
 		}
 	}
-	if err := s.o.Notes.SetNote(ctx, note, value); err != nil {
+	if err := s.o.KV.SetValue(ctx, note, value); err != nil {
 		return fmt.Errorf("search: save %q: %w", k.Name, err)
 	}
 	return nil
@@ -108,16 +108,16 @@ func checkName(name string) error {
 // searches that it may run itself. The role all sees every shared one, to delete it.
 func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error) {
 	all := []query.SavedSearch{}
-	if s.o.Notes == nil {
+	if s.o.KV == nil {
 		return all, nil
 	}
-	notes, err := s.o.Notes.Notes(ctx, savedPrefix)
+	notes, err := s.o.KV.Values(ctx, savedPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("search: read saved searches: %w", err)
 	}
 	for note, value := range notes {
-		var k savedNote
-		if err := json.Unmarshal(value, &k); err != nil || noteName(k.Owner, k.Name) != note {
+		var k savedValue
+		if err := json.Unmarshal(value, &k); err != nil || kvName(k.Owner, k.Name) != note {
 			s.o.Logger.Error("search: a saved search cannot be read", "note", note, "err", err)
 			continue
 		}
@@ -144,14 +144,14 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 
 // Own is the search that an owner keeps under a name. ErrNotFound: there is none.
 func (s *Searcher) Own(ctx context.Context, owner, name string) (query.SavedSearch, error) {
-	if s.o.Notes == nil {
+	if s.o.KV == nil {
 		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
 	}
-	value, err := s.o.Notes.Note(ctx, noteName(owner, name))
+	value, err := s.o.KV.Value(ctx, kvName(owner, name))
 	if errors.Is(err, understudy.ErrNotFound) {
 		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
 	}
-	var k savedNote
+	var k savedValue
 	if err == nil {
 		err = json.Unmarshal(value, &k)
 	}
@@ -161,7 +161,7 @@ func (s *Searcher) Own(ctx context.Context, owner, name string) (query.SavedSear
 	return k.search(), nil
 }
 
-func (k *savedNote) search() query.SavedSearch {
+func (k *savedValue) search() query.SavedSearch {
 	return query.SavedSearch{
 		Name: k.Name, Owner: k.Owner, Shared: k.Shared, At: unix(k.At),
 		Request: query.SearchRequest{Text: k.Text, Source: k.Source, Kinds: k.Kinds, Sort: k.Sort},
@@ -179,7 +179,7 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 		if n.Name != name || n.Owner != c.Name && c.Role() != understudy.RoleAll {
 			continue
 		}
-		if err := s.o.Notes.SetNote(ctx, noteName(n.Owner, n.Name), nil); err != nil {
+		if err := s.o.KV.SetValue(ctx, kvName(n.Owner, n.Name), nil); err != nil {
 			return fmt.Errorf("search: delete %q: %w", name, err)
 		}
 		return nil

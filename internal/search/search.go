@@ -35,11 +35,11 @@ type Store interface {
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
-// Notes keeps small values under names. store.DB does.
-type Notes interface {
-	Note(ctx context.Context, name string) ([]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
-	Notes(ctx context.Context, prefix string) (map[string][]byte, error)
+// KV keeps small values under names. store.DB does.
+type KV interface {
+	Value(ctx context.Context, name string) ([]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
+	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
 // Hashes are found by who sees them. access.Gate does.
@@ -93,7 +93,7 @@ type Options struct {
 	Store   Store
 	Gate    lang.Gate
 	Hashes  Hashes // values are found by their hashes; nil: none is
-	Notes   Notes  // for saved searches; nil: there are none
+	KV      KV     // for saved searches; nil: there are none
 	// Annotations are found and shown; nil: there are none.
 	Annotations Annotations
 	Key         []byte // cursors are sealed with keys made of it; see Key

@@ -18,7 +18,7 @@ import (
 
 // The keys of cookies.
 const (
-	keysNote  = "cookies/keys"
+	kvKeys    = "cookies/keys"
 	keyLasts  = 24 * time.Hour // a key seals as long, and opens twice as long
 	maxCookie = 2 << 10        // bytes of a value
 	cookieFit = 256            // values are padded to a multiple of it
@@ -27,9 +27,9 @@ const (
 // Cookies seals values into cookies. Its keys are kept in the store and replaced by
 // Run. Safe for concurrent use.
 type Cookies struct {
-	notes Notes
-	now   func() time.Time
-	ring  *token.Ring
+	kv   KV
+	now  func() time.Time
+	ring *token.Ring
 
 	mu   sync.Mutex
 	keys []datedKey // the newest first
@@ -55,15 +55,15 @@ func newKey(now time.Time) datedKey {
 }
 
 // Load reads the keys of a store, before any other method is called.
-func (c *Cookies) Load(ctx context.Context, notes Notes) error {
-	kept, err := notes.Notes(ctx, keysNote)
+func (c *Cookies) Load(ctx context.Context, kv KV) error {
+	kept, err := kv.Values(ctx, kvKeys)
 	if err != nil {
 		return err
 	}
-	c.notes, c.keys[0].Made = notes, time.Time{} // the own key is replaced
-	if value, ok := kept[keysNote]; ok {
+	c.kv, c.keys[0].Made = kv, time.Time{} // the own key is replaced
+	if value, ok := kept[kvKeys]; ok {
 		if err := json.Unmarshal(value, &c.keys); err != nil {
-			return fmt.Errorf("signin: the note %s holds no keys", keysNote)
+			return fmt.Errorf("signin: the value of %s holds no keys", kvKeys)
 		}
 	}
 	_ = c.rotate(ctx) // what could not be written is written by Run
@@ -82,7 +82,7 @@ func (c *Cookies) rotate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.notes.SetNote(ctx, keysNote, value); err != nil {
+		if err := c.kv.SetValue(ctx, kvKeys, value); err != nil {
 			return err
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"understudy/internal/sample"
 )
 
-// cookiesAt are cookies at a clock over some notes.
-func cookiesAt(t *testing.T, notes Notes, now func() time.Time) *Cookies {
+// cookiesAt are cookies at a clock over some kv.
+func cookiesAt(t *testing.T, kv KV, now func() time.Time) *Cookies {
 	t.Helper()
 	c, err := NewCookies(now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Load(t.Context(), notes); err != nil {
+	if err := c.Load(t.Context(), kv); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -45,8 +45,8 @@ func sealed(t *testing.T, c *Cookies, name, value string) string {
 
 func TestCookies(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	notes := &memory{of: map[string][]byte{}}
-	c := cookiesAt(t, notes, func() time.Time { return now })
+	kv := &memory{of: map[string][]byte{}}
+	c := cookiesAt(t, kv, func() time.Time { return now })
 	for _, value := range []string{"", "saved", "\x00\x80\x00", strings.Repeat("x", maxCookie)} {
 		text := sealed(t, c, "said", value)
 		if got, ok := c.open("said", text); !ok || string(got) != value {
@@ -69,7 +69,7 @@ func TestCookies(t *testing.T) {
 	if got, ok := c.Take(w, r, "said"); !ok || string(got) != "saved" || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("taken: %q, %v, %v", got, ok, w.Header())
 	}
-	if _, ok := cookiesAt(t, notes, func() time.Time { return now }).open("said", text); !ok {
+	if _, ok := cookiesAt(t, kv, func() time.Time { return now }).open("said", text); !ok {
 		t.Error("a cookie does not outlive a restart")
 	}
 	now = now.Add(time.Minute)
@@ -111,8 +111,8 @@ func TestAlteredCookies(t *testing.T) {
 // A key is replaced every day. What it sealed opens for another day, and not after.
 func TestKeysTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		notes := &memory{of: map[string][]byte{}}
-		c := cookiesAt(t, notes, time.Now)
+		kv := &memory{of: map[string][]byte{}}
+		c := cookiesAt(t, kv, time.Now)
 		go func() { _ = c.Run(t.Context()) }()
 		w := httptest.NewRecorder()
 		c.Set(w, "said", []byte("saved"), 365*24*time.Hour)
@@ -136,9 +136,9 @@ func TestKeysTurn(t *testing.T) {
 		if _, ok := c.open("said", text); ok {
 			t.Error("a cookie opens whose key is gone")
 		}
-		notes.mu.Lock()
-		notes.err = understudy.ErrNotStored // then the keys stay as they are
-		notes.mu.Unlock()
+		kv.mu.Lock()
+		kv.err = understudy.ErrNotStored // then the keys stay as they are
+		kv.mu.Unlock()
 		before := len(keys())
 		time.Sleep(2 * keyLasts)
 		synctest.Wait()

@@ -29,13 +29,13 @@ const (
 	maxAgent     = 200                // bytes of a browser's name
 )
 
-// noteStart begins the names of the notes that sessions are kept in.
-const noteStart = "session/"
+// kvStart begins the names of the values that sessions are kept in.
+const kvStart = "session/"
 
-// Notes keep small values under names; store.DB does.
-type Notes interface {
-	Notes(ctx context.Context, prefix string) (map[string][]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+// KV keeps small values under names; store.DB does.
+type KV interface {
+	Values(ctx context.Context, prefix string) (map[string][]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
 // Session is a browser in which a person has signed in.
@@ -55,7 +55,7 @@ type Session struct {
 type session struct {
 	Session
 	note  string
-	dirty bool          // seen is newer than its note says
+	dirty bool          // seen is newer than its value says
 	over  chan struct{} // closed at its end
 }
 
@@ -65,10 +65,10 @@ type digest = [sha256.Size]byte
 // Sessions are all that have not ended. They are read once and written with every
 // change, so that they outlive a restart. Safe for concurrent use.
 type Sessions struct {
-	notes Notes
-	now   func() time.Time
+	kv  KV
+	now func() time.Time
 
-	writing sync.Mutex // held while a note is written; taken before mu
+	writing sync.Mutex // held while a value is written; taken before mu
 
 	mu  sync.Mutex
 	all map[digest]*session
@@ -81,17 +81,17 @@ func NewSessions(now func() time.Time) *Sessions {
 
 // Load reads the sessions of a store, before any other method is called. Those that
 // have ended are removed by Run.
-func (s *Sessions) Load(ctx context.Context, notes Notes) error {
-	kept, err := notes.Notes(ctx, noteStart)
+func (s *Sessions) Load(ctx context.Context, kv KV) error {
+	kept, err := kv.Values(ctx, kvStart)
 	if err != nil {
 		return err
 	}
-	s.notes = notes
+	s.kv = kv
 	for name, value := range kept {
 		one := &session{over: make(chan struct{})}
-		sum, err := hex.DecodeString(name[len(noteStart):])
+		sum, err := hex.DecodeString(name[len(kvStart):])
 		if err != nil || len(sum) != sha256.Size || json.Unmarshal(value, &one.Session) != nil {
-			return fmt.Errorf("signin: the note %s is no session", understudy.Clip(name))
+			return fmt.Errorf("signin: the value of %s is no session", understudy.Clip(name))
 		}
 		one.name(digest(sum))
 		s.all[digest(sum)] = one
@@ -101,7 +101,7 @@ func (s *Sessions) Load(ctx context.Context, notes Notes) error {
 
 // name derives what a session is called from the digest of its token.
 func (s *session) name(d digest) {
-	s.ID, s.note = hex.EncodeToString(d[:8]), noteStart+hex.EncodeToString(d[:])
+	s.ID, s.note = hex.EncodeToString(d[:8]), kvStart+hex.EncodeToString(d[:])
 }
 
 // ended reports whether a session has come to one of its ends.
@@ -152,7 +152,7 @@ func (s *Sessions) save(ctx context.Context, one *session) error {
 	if err != nil {
 		return err
 	}
-	return s.notes.SetNote(ctx, one.note, value)
+	return s.kv.SetValue(ctx, one.note, value)
 }
 
 // find returns the session of a token, and notes that it was used.
@@ -231,11 +231,11 @@ func (s *Sessions) End(ctx context.Context, id, name string) error {
 	return s.forget(ctx, one.note)
 }
 
-// forget removes the note of a session that has ended.
+// forget removes the value of a session that has ended.
 func (s *Sessions) forget(ctx context.Context, note string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	return s.notes.SetNote(ctx, note, nil)
+	return s.kv.SetValue(ctx, note, nil)
 }
 
 // endWhere ends all sessions that a question is answered yes for.

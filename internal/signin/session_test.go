@@ -43,9 +43,9 @@ type memory struct {
 	err error
 }
 
-func (m *memory) Notes(context.Context, string) (map[string][]byte, error) { return m.of, m.err }
+func (m *memory) Values(context.Context, string) (map[string][]byte, error) { return m.of, m.err }
 
-func (m *memory) SetNote(_ context.Context, name string, value []byte) error {
+func (m *memory) SetValue(_ context.Context, name string, value []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -107,7 +107,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("a session is open after a restart: %v, want %v", ok, c.want)
 		}
 	}
-	notes, err := db.Notes(t.Context(), noteStart)
+	notes, err := db.Values(t.Context(), kvStart)
 	if err != nil || len(notes) != 2 {
 		t.Fatalf("%d notes, %v", len(notes), err)
 	}
@@ -206,7 +206,7 @@ func TestASessionThatCannotBeSaved(t *testing.T) {
 
 func BenchmarkSession(b *testing.B) {
 	s := NewSessions(time.Now)
-	s.notes = &memory{of: map[string][]byte{}}
+	s.kv = &memory{of: map[string][]byte{}}
 	users := &Users{byName: map[string]int{}}
 	var tokens []string
 	for range 100 {

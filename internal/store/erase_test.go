@@ -50,7 +50,7 @@ func TestBesideErased(t *testing.T) {
 	save("/b", `{"from": "+14155550100", "by": {"+14155550100": 2}, "body": "a text that is long enough"}`)
 	for name, value := range map[string]string{"walk/a": "at /Messages.json?To=%2B14155550100", "walk/b": "at page 7",
 		"feed/c": "said: a text that is long enough!"} {
-		if err := db.SetNote(t.Context(), name, []byte(value)); err != nil {
+		if err := db.SetValue(t.Context(), name, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,9 +72,9 @@ func TestBesideErased(t *testing.T) {
 	if found, err := db.Holds(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
 		t.Fatalf("still held: %v, %v", found, err)
 	}
-	notes, err := db.Notes(t.Context(), "")
+	notes, err := db.Values(t.Context(), "")
 	if err != nil || len(notes) != 1 || string(notes["walk/b"]) != "at page 7" {
-		t.Fatalf("notes %q, %v", notes, err)
+		t.Fatalf("values %q, %v", notes, err)
 	}
 	jobs, err := db.Jobs(t.Context(), understudy.JobFilter{Limit: 10})
 	if err != nil || len(jobs) != 1 || jobs[0].Number != numbers[1] {

@@ -54,7 +54,7 @@ func foreseen(t *testing.T, samples int, set ...func(*page.Options)) *fixture {
 	}
 	must(t, db.AddSamples(t.Context(), understudy.Series{Source: "twilio", Kind: "balance", Field: "balance"}, all...))
 	return open(t, append(set, func(o *page.Options) {
-		f, err := forecast.New(forecast.Options{Sources: o.Sources, Store: db, Notes: db, Mirror: fills{}, Now: o.Now})
+		f, err := forecast.New(forecast.Options{Sources: o.Sources, Store: db, KV: db, Mirror: fills{}, Now: o.Now})
 		must(t, err)
 		o.Forecasts = f
 	})...)

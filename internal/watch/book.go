@@ -20,8 +20,8 @@ import (
 	"understudy"
 )
 
-// noteStart begins the names of the notes that watches are kept in.
-const noteStart = "watch/"
+// kvStart begins the names of the values that watches are kept in.
+const kvStart = "watch/"
 
 // Book is all watches. Each change is in the store when its method returns. Safe for
 // concurrent use.
@@ -44,8 +44,8 @@ type entry struct {
 
 	mu     sync.Mutex
 	kept   kept
-	at     map[string]int64 // the last change looked at, by source; the note may be behind
-	dirty  bool             // the note is behind
+	at     map[string]int64 // the last change looked at, by source; the value may be behind
+	dirty  bool             // the value is behind
 	queued time.Time        // when a job was asked for; zero: none is live
 	tested time.Time        // the last test
 	gone   bool
@@ -54,7 +54,7 @@ type entry struct {
 // Open reads the watches of a store. SetPolicy comes before any other method; nothing
 // begins before Run.
 func Open(ctx context.Context, o Options) (*Book, error) {
-	if o.Records == nil || o.Notes == nil || o.Enqueue == nil || len(o.Key) == 0 {
+	if o.Records == nil || o.KV == nil || o.Enqueue == nil || len(o.Key) == 0 {
 		return nil, errors.New("watch: options need records, notes, jobs and a key")
 	}
 	if o.Now == nil {
@@ -64,14 +64,14 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Book{o: o, wake: make(chan struct{}, 1), tests: make(chan struct{}, 4), all: map[string]*entry{}}
-	notes, err := o.Notes.Notes(ctx, noteStart)
+	notes, err := o.KV.Values(ctx, kvStart)
 	if err != nil {
 		return nil, err
 	}
 	for name, value := range notes {
 		var k kept
-		if err := json.Unmarshal(value, &k); err != nil || noteStart+k.ID != name {
-			return nil, fmt.Errorf("watch: the note %s is no watch", understudy.Clip(name))
+		if err := json.Unmarshal(value, &k); err != nil || kvStart+k.ID != name {
+			return nil, fmt.Errorf("watch: the value of %s is no watch", understudy.Clip(name))
 		}
 		b.all[k.ID] = newEntry(k)
 	}
@@ -177,7 +177,7 @@ func (b *Book) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	e.mu.Lock()
-	if err := b.o.Notes.SetNote(ctx, noteStart+id, nil); err != nil {
+	if err := b.o.KV.SetValue(ctx, kvStart+id, nil); err != nil {
 		e.mu.Unlock()
 		return err
 	}
@@ -308,7 +308,7 @@ func (b *Book) keep(ctx context.Context, k *kept) error {
 	if err != nil {
 		return err
 	}
-	if err := b.o.Notes.SetNote(ctx, noteStart+k.ID, value); err != nil {
+	if err := b.o.KV.SetValue(ctx, kvStart+k.ID, value); err != nil {
 		return fmt.Errorf("watch: save %s: %w", k.ID, err)
 	}
 	return nil

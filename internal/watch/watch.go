@@ -4,11 +4,11 @@
 //
 //	store ---changes---> look: does the record match now, and did it not before?
 //	                       |
-//	                     pending, in the note of the watch
+//	                     pending, in the value of the watch
 //	                       |
 //	                     tell (a job): one message ---> webhook, Slack or mail
 //
-// Everything of a watch is one note: where it stands in the changes, what it has still to
+// Everything of a watch is one value: where it stands in the changes, what it has still to
 // tell, and its log. So a match and the place behind it are kept in one write.
 package watch
 
@@ -43,10 +43,10 @@ type Records interface {
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
 }
 
-// Notes keep small values under names; store.DB fills it.
-type Notes interface {
-	Notes(ctx context.Context, prefix string) (map[string][]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+// KV keeps small values under names; store.DB fills it.
+type KV interface {
+	Values(ctx context.Context, prefix string) (map[string][]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
 // Searcher reads saved searches as their owner; search.Searcher fills it.
@@ -79,7 +79,7 @@ type Policy struct {
 type Options struct {
 	Sources []*spec.Source
 	Records Records
-	Notes   Notes
+	KV      KV
 	Key     []byte // makes the ids of messages
 	// Enqueue makes a job of Kind, or finds the live one of its key.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
@@ -139,7 +139,7 @@ type Status struct {
 	Log     []Delivery // newest first
 }
 
-// kept is a watch as its note has it.
+// kept is a watch as its value has it.
 type kept struct {
 	Watch
 	State

@@ -17,10 +17,10 @@ import (
 	"understudy/spec"
 )
 
-// Notes keep small named values. ErrNotFound: the name has no value.
-type Notes interface {
-	Note(ctx context.Context, name string) ([]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
+// KV keeps small named values. ErrNotFound: the name has no value.
+type KV interface {
+	Value(ctx context.Context, name string) ([]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
 }
 
 // agreement is what the samples of one list said.
@@ -85,16 +85,16 @@ func (l *List) count(d difference, shows bool) (turned bool) {
 	return l.agreed.Swap(false)
 }
 
-// noteOf is the name of a source's note.
-func (ls *Lists) noteOf() string { return "fidelity/" + ls.src.Name }
+// kvName is the name of a source's value.
+func (ls *Lists) kvName() string { return "fidelity/" + ls.src.Name }
 
 // Recall reads the agreement that earlier runs have found.
 func (r *Reads) Recall(ctx context.Context) {
-	if r.notes == nil {
+	if r.kv == nil {
 		return
 	}
 	for _, ls := range r.sources {
-		raw, err := r.notes.Note(ctx, ls.noteOf())
+		raw, err := r.kv.Value(ctx, ls.kvName())
 		scores := map[string]agreement{}
 		if err == nil {
 			err = json.Unmarshal(raw, &scores)
@@ -130,12 +130,12 @@ func (r *Reads) keep(ctx context.Context) {
 			}
 			l.mu.Unlock()
 		}
-		if !dirty || r.notes == nil {
+		if !dirty || r.kv == nil {
 			continue
 		}
 		raw, err := json.Marshal(scores)
 		if err == nil {
-			err = r.notes.SetNote(ctx, ls.noteOf(), raw)
+			err = r.kv.SetValue(ctx, ls.kvName(), raw)
 		}
 		if err != nil {
 			r.log.Warn("mirror: what is known of lists made from records cannot be kept", "source", ls.src.Name, "error", err)

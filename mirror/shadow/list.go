@@ -44,7 +44,7 @@ type List struct {
 
 	mu        sync.Mutex
 	agreement agreement
-	dirty     bool // the notes do not say it yet
+	dirty     bool // the values do not say it yet
 }
 
 // RecordsFirst reports whether the list is answered from records before upstream

@@ -47,7 +47,7 @@ type Mirror interface {
 // Options are what shadow reads need. Mirror must be set.
 type Options struct {
 	Mirror Mirror
-	Notes  Notes // nil: the agreement is forgotten at the end
+	KV     KV // nil: the agreement is forgotten at the end
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -55,7 +55,7 @@ type Options struct {
 // Reads are the shadow reads of all sources.
 type Reads struct {
 	mirror  Mirror
-	notes   Notes
+	kv      KV
 	now     func() time.Time
 	log     *slog.Logger
 	sources map[string]*Lists
@@ -65,7 +65,7 @@ type Reads struct {
 // New makes shadow reads without sources.
 func New(o Options) *Reads {
 	return &Reads{
-		mirror: o.Mirror, notes: o.Notes, now: o.Now, log: o.Logger, sources: map[string]*Lists{}, samples: make(chan Sample, maxSamples),
+		mirror: o.Mirror, kv: o.KV, now: o.Now, log: o.Logger, sources: map[string]*Lists{}, samples: make(chan Sample, maxSamples),
 	}
 }
 

@@ -1,4 +1,4 @@
-// Mentions in jobs and notes: those hold names and places, and no texts of records.
+// Mentions in jobs and values: those hold names and places, and no texts of records.
 // Erasing makes sure of it. What people wrote on other records may mention anybody.
 
 package erase
@@ -11,7 +11,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// longText is how long a text must be to be looked for in jobs and notes,
+// longText is how long a text must be to be looked for in jobs and values,
 // where a word like "messages" is no person's.
 const longText = 16
 
@@ -22,11 +22,11 @@ var (
 	selectAllFields = &sqlite.Statement{Head: "SELECT number, names FROM fields"}
 	unsetFields     = &sqlite.Statement{Head: "UPDATE change SET fields = 0 WHERE fields = ?"}
 	deleteFields    = &sqlite.Statement{Head: "DELETE FROM fields WHERE number = ?"}
-	selectAllNotes  = &sqlite.Statement{Head: "SELECT name, value FROM note"}
+	selectAllValues = &sqlite.Statement{Head: "SELECT name, value FROM kv"}
 )
 
-// takeMentions takes the batch's texts out of jobs and notes, in a transaction. A job
-// or a note that is about them goes whole; of one that only mentions them the
+// takeMentions takes the batch's texts out of jobs and values, in a transaction. A job
+// or a value that is about them goes whole; of one that only mentions them the
 // mention goes.
 func (b *batch) takeMentions(c *sqlite.Conn) error {
 	if !b.matches.any() {
@@ -44,7 +44,7 @@ func (b *batch) takeMentions(c *sqlite.Conn) error {
 	})
 	var notes []string
 	if err == nil {
-		err = c.Query(selectAllNotes, 0, nil, func(r []driver.Value) error {
+		err = c.Query(selectAllValues, 0, nil, func(r []driver.Value) error {
 			if b.matches.inValue(r[0]) || b.matches.inValue(r[1]) {
 				notes = append(notes, r[0].(string))
 			}
@@ -75,7 +75,7 @@ func (b *batch) takeMentions(c *sqlite.Conn) error {
 	return err
 }
 
-// any reports whether there is anything to look for in jobs and notes.
+// any reports whether there is anything to look for in jobs and values.
 func (t *matchers) any() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
 
 // inValue reports whether a column holds a long text or a number.

@@ -14,3 +14,6 @@ CREATE TABLE annotation (
 ) STRICT;
 CREATE INDEX annotation_record ON annotation (record);
 CREATE UNIQUE INDEX annotation_handled ON annotation (record) WHERE text = '';
+
+-- A small value under a name. A note is what somebody writes.
+ALTER TABLE note RENAME TO kv;

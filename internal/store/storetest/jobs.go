@@ -15,7 +15,7 @@ import (
 	"understudy"
 )
 
-// Jobs is what every store can do with jobs and notes.
+// Jobs is what every store can do with jobs and values.
 type Jobs interface {
 	AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error)
 	PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error)
@@ -27,13 +27,13 @@ type Jobs interface {
 	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	JobCounts(ctx context.Context) (understudy.JobCounts, error)
 	TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error)
-	Note(ctx context.Context, name string) ([]byte, error)
-	SetNote(ctx context.Context, name string, value []byte) error
-	Notes(ctx context.Context, prefix string) (map[string][]byte, error)
+	Value(ctx context.Context, name string) ([]byte, error)
+	SetValue(ctx context.Context, name string, value []byte) error
+	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 	Close() error
 }
 
-// RunJobs runs the suite of jobs and notes; open is as for Run.
+// RunJobs runs the suite of jobs and values; open is as for Run.
 func RunJobs(t *testing.T, open func(t testing.TB) Jobs) {
 	for _, rule := range []struct {
 		name string
@@ -55,7 +55,7 @@ func RunJobs(t *testing.T, open func(t testing.TB) Jobs) {
 		{"planning", planning},
 		{"filters", filters},
 		{"the archive is short", archiveShort},
-		{"notes", notes},
+		{"values", values},
 		{"closed", jobsClosed},
 	} {
 		t.Run(strings.ReplaceAll(rule.name, " ", "-"), func(t *testing.T) {

@@ -1,4 +1,4 @@
-// The rules of jobs that go wrong, end, are planned or looked up; and of notes.
+// The rules of jobs that go wrong, end, are planned or looked up; and of values.
 
 package storetest
 
@@ -268,22 +268,22 @@ func archiveShort(t *testing.T, s *desk) {
 	}
 }
 
-func notes(t *testing.T, s *desk) {
+func values(t *testing.T, s *desk) {
 	set := func(name string, value []byte) {
 		t.Helper()
-		if err := s.SetNote(t.Context(), name, value); err != nil {
+		if err := s.SetValue(t.Context(), name, value); err != nil {
 			t.Fatal(err)
 		}
 	}
 	is := func(name, want string) {
 		t.Helper()
-		if got, err := s.Note(t.Context(), name); err != nil || got == nil || string(got) != want {
+		if got, err := s.Value(t.Context(), name); err != nil || got == nil || string(got) != want {
 			t.Fatalf("%s: %q, %v, want %q", name, got, err, want)
 		}
 	}
 	missing := func(name string) {
 		t.Helper()
-		if got, err := s.Note(t.Context(), name); !errors.Is(err, understudy.ErrNotFound) {
+		if got, err := s.Value(t.Context(), name); !errors.Is(err, understudy.ErrNotFound) {
 			t.Fatalf("%s: %q, %v", name, got, err)
 		}
 	}
@@ -298,21 +298,21 @@ func notes(t *testing.T, s *desk) {
 	is("walk/b%", "")
 	for prefix, want := range map[string]string{"walk/": "map[walk/a:2\x00\xff walk/b%:]", "": "5", "walk/b%": "map[walk/b%:]",
 		"walk%": "map[]", "z": "map[]", "Walk": "map[]"} {
-		all, err := s.Notes(t.Context(), prefix)
+		all, err := s.Values(t.Context(), prefix)
 		got := map[string]string{}
 		for name, value := range all {
 			got[name] = string(value)
 		}
 		if text := fmt.Sprint(got); err != nil || text != want && !(prefix == "" && len(got) == 5) {
-			t.Fatalf("notes %q: %s, %v, want %s", prefix, text, err, want)
+			t.Fatalf("values %q: %s, %v, want %s", prefix, text, err, want)
 		}
 	}
 	set("walk/a", nil)
 	set("walk/a", nil)
 	missing("walk/a")
 	for name, value := range map[string][]byte{"": nil, strings.Repeat("n", 600): nil, "big": make([]byte, 64<<10+1)} {
-		if err := s.SetNote(t.Context(), name, value); !errors.Is(err, understudy.ErrInvalid) {
-			t.Errorf("note %.10q: %v", name, err)
+		if err := s.SetValue(t.Context(), name, value); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("value %.10q: %v", name, err)
 		}
 	}
 	set("big", make([]byte, 64<<10))
@@ -340,9 +340,9 @@ func jobsClosed(t *testing.T, s *desk) {
 		"jobs":   func() error { _, err := s.Jobs.Jobs(t.Context(), understudy.JobFilter{}); return err },
 		"counts": func() error { _, err := s.JobCounts(t.Context()); return err },
 		"trim":   func() error { _, err := s.TrimJobs(t.Context(), 1, at(1)); return err },
-		"note":   func() error { _, err := s.Note(t.Context(), "n"); return err },
-		"set":    func() error { return s.SetNote(t.Context(), "n", nil) },
-		"notes":  func() error { _, err := s.Notes(t.Context(), "n"); return err },
+		"value":  func() error { _, err := s.Value(t.Context(), "n"); return err },
+		"set":    func() error { return s.SetValue(t.Context(), "n", nil) },
+		"values": func() error { _, err := s.Values(t.Context(), "n"); return err },
 	} {
 		if err := call(); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("%s: %v", name, err)
