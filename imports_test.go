@@ -150,7 +150,7 @@ var imports = map[string]string{
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
 		"upstream/throttle",
 	"upstream/body":     ". kit/semaphore",
-	"upstream/throttle": ". request",
+	"upstream/throttle": ". kit/touch request",
 }
 
 func TestTheTableOfImports(t *testing.T) {

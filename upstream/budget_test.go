@@ -135,12 +135,12 @@ func TestSharesOfTokens(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
 		w.send(8, request.Fetch{Reason: request.Prefetch})
-		if n := w.count(request.Prefetch); n != 6 {
-			t.Errorf("%d prefetches went out at once, want 6 (while 5 tokens or more are left)", n)
+		if n := w.count(request.Prefetch); n != 5 {
+			t.Errorf("%d prefetches went out at once, want 5 (which leaves 5 tokens)", n)
 		}
 		w.send(8, request.Fetch{Reason: request.Sync})
 		if n := w.count(request.Sync); n != 2 {
-			t.Errorf("%d syncs went out at once, want 2 (while 2.5 tokens are left)", n)
+			t.Errorf("%d syncs went out at once, want 2 (which leaves 3 tokens, 2.5 at least)", n)
 		}
 		w.send(2, request.Fetch{})
 		if n := w.count(request.Waiting); n != 2 {

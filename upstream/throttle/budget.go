@@ -14,8 +14,11 @@ import (
 // Budget shares out the requests to a source: rate a second (a bucket that holds those of one second, at least one) and
 // slots at once.
 //
-// Requests of reason Waiting take what is left, and go first. Other reasons pause while less than a quarter of the
-// tokens or of the slots is left, Prefetch while less than half is left. Check takes at most a hundredth of the rate.
+// Requests of reason Waiting take what is left, and go first. Other reasons leave them a reserve of tokens, Prefetch twice
+// as many. Its size follows from how readers came of late: at most one reader in twenty finds the bucket empty, as far as
+// half of the burst is enough for that. It is a token at least, and a quarter of the burst in the first minute. Of the
+// slots, other reasons pause while less than a quarter is left, Prefetch while less than half is left. Check takes at most
+// a hundredth of the rate.
 //
 // A waiting request whose turn cannot come in time is refused at once. So the queue has no request whose caller leaves
 // before its turn.
@@ -23,14 +26,15 @@ type Budget struct {
 	now         func() time.Time
 	prefetching time.Duration // how long a Prefetch may queue
 
-	mu     sync.Mutex
-	at     time.Time // to which bucket and slots are up to date
-	bucket bucket
-	slots  slots
-	queues queues
-	timer  *time.Timer // set while tokens are waited for
-	closed bool
-	counts Queue // Refused and Longest
+	mu      sync.Mutex
+	at      time.Time // to which bucket, reserve and slots are up to date
+	bucket  bucket
+	reserve reserve
+	slots   slots
+	queues  queues
+	timer   *time.Timer // set while tokens are waited for
+	closed  bool
+	counts  Queue // Refused and Longest
 }
 
 // queues have the requests that wait, one queue for each reason.
@@ -59,12 +63,13 @@ type waiter struct {
 
 // NewBudget makes a budget whose bucket is full.
 func NewBudget(o Options) *Budget {
-	burst := max(1, o.Rate)
+	burst, now := max(1, o.Rate), o.Now()
 	return &Budget{
-		now: o.Now, prefetching: o.Prefetch, at: o.Now(),
-		bucket: bucket{rate: o.Rate, burst: burst, tokens: burst, checks: 1},
-		slots:  slots{total: o.Concurrency, free: o.Concurrency},
-		queues: queues{limit: o.Queue},
+		now: o.Now, prefetching: o.Prefetch, at: now,
+		bucket:  bucket{rate: o.Rate, burst: burst, tokens: burst, checks: 1},
+		reserve: reserve{since: now},
+		slots:   slots{total: o.Concurrency, free: o.Concurrency},
+		queues:  queues{limit: o.Queue},
 	}
 }
 
@@ -75,6 +80,7 @@ func (b *Budget) SetRate(rate float64, slots int) {
 	b.pass(b.now())
 	b.bucket.rate, b.bucket.burst = rate, max(1, rate)
 	b.bucket.tokens = min(b.bucket.tokens, b.bucket.burst)
+	b.reserve.next = time.Time{}
 	b.slots.free += slots - b.slots.total
 	b.slots.total = slots
 	b.grant()
@@ -258,8 +264,9 @@ func (b *Budget) SetQueue(limit int) {
 func (b *Budget) Stats() Queue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.pass(b.now())
 	q := b.counts
-	q.Limit, q.Now = b.queues.limit, b.queues.count
+	q.Limit, q.Now, q.Reserve = b.queues.limit, b.queues.count, b.reserve.tokens
 	for i := range b.queues.of {
 		if since := b.queues.of[i].oldest(); !since.IsZero() {
 			q.Oldest = max(q.Oldest, b.now().Sub(since))

@@ -13,6 +13,9 @@ func (b *Budget) push(p *waiter) {
 	p.since = b.now()
 	b.queues.of[p.Reason].push(p)
 	b.queues.count++
+	if p.Reason == request.Waiting {
+		b.reserve.came(p.since, b.bucket)
+	}
 }
 
 // remove takes p out of its queue. It is false when p is no longer there.
@@ -69,31 +72,32 @@ func (b *Budget) TryTake(r request.Reason) bool {
 	return true
 }
 
-// pass brings bucket and slots up to date.
+// pass brings bucket, reserve and slots up to date.
 func (b *Budget) pass(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.bucket.pass(d)
 		b.slots.pass(d)
 	}
 	b.at = now
+	b.reserve.size(now, b.bucket)
 }
 
 // lacks is how long until there are enough tokens for a request of the reason. It is 0 when the request may go now, -1
 // when slots lack.
 func (b *Budget) lacks(r request.Reason) time.Duration {
-	share := 0.25
+	share, reserve := 0.25, b.reserve.tokens
 	switch r {
 	case request.Waiting:
-		share = 0
+		share, reserve = 0, 0
 	case request.Prefetch:
-		share = 0.5
+		share, reserve = 0.5, 2*reserve
 	}
 	if need := max(1, share*float64(b.slots.total)); float64(b.slots.free) < need {
 		return -1
 	}
 	// A hair less than a token counts as one: sums of fractions fall short.
 	const hair = 1e-6
-	wait := (max(1, share*b.bucket.burst) - hair - b.bucket.tokens) / b.bucket.rate
+	wait := (min(b.bucket.burst, 1+reserve) - hair - b.bucket.tokens) / b.bucket.rate
 	if r == request.Check {
 		wait = max(wait, (1-hair-b.bucket.checks)/(b.bucket.rate*checkShare))
 	}

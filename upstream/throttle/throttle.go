@@ -31,6 +31,7 @@ type Queue struct {
 	Refused int64         // since New: no room, or a turn that would come too late
 	Oldest  time.Duration // how long the oldest request has waited
 	Longest time.Duration // the longest wait of a request with a reader, since New
+	Reserve float64       // tokens that other work leaves to readers
 }
 
 // MinRetry is the shortest Retry-After of a request that is refused.

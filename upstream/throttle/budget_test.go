@@ -1,0 +1,28 @@
+// Budget: what a request through it costs.
+
+package throttle
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"understudy/request"
+)
+
+// BenchmarkTake is a reader's request, and one of a crawl, that find enough budget.
+func BenchmarkTake(b *testing.B) {
+	for _, reason := range []request.Reason{request.Waiting, request.Sync} {
+		b.Run(reason.String(), func(b *testing.B) {
+			budget := NewBudget(Options{Rate: 1e9, Concurrency: 4, Queue: 5, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+			defer budget.Close()
+			for b.Loop() {
+				if _, err := budget.Take(context.Background(), Claim{Reason: reason, Queue: time.Second}); err != nil {
+					b.Fatal(err)
+				}
+				budget.Release()
+			}
+		})
+	}
+}
