@@ -216,7 +216,8 @@ func TestAnAlertIsToldOnce(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 		told := w.alerted()
-		if len(told) != 1 || len(w.samples(t)) != leastSteps+1 || told[0].Forecast.Probability.Figure < 0.5 || told[0].Webhook != "money" {
+		if len(told) != 1 || len(w.samples(t)) != leastSteps+1 || told[0].Forecast.Probability.Figure < 0.5 || told[0].Forecast.Need == nil ||
+			told[0].Webhook != "money" {
 			t.Fatalf("%d told, with %.0f left", len(told), now())
 		}
 		time.Sleep(2 * time.Hour)

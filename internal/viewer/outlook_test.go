@@ -80,7 +80,8 @@ func TestOutlook(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	home := h.page("/", all)
-	if !strings.Contains(home, "at this pace reaches 0 with probability 0.5 by ") || !strings.Contains(home, `href="`+outlookPath+`"`) {
+	if !strings.Contains(home, "at this pace reaches 0 with probability 0.5 by ") ||
+		!strings.Contains(home, " more make it 95 % sure that it does not by ") || !strings.Contains(home, `href="`+outlookPath+`"`) {
 		t.Error("the home page has no line of it")
 	}
 }
