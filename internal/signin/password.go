@@ -87,7 +87,7 @@ func (h hash) String() string {
 // parseHash reads a hash. One that is cheaper than ours, or dearer than the bounds, is an error.
 func parseHash(text string) (h hash, err error) {
 	parts := strings.Split(text, "$")
-	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" {
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || strings.ContainsAny(text, "\r\n") { // base64 skips line ends
 		return h, fmt.Errorf("no argon2id hash, which begins $argon2id$v=%d$", argon2.Version)
 	}
 	if parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
