@@ -5,6 +5,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ import (
 const (
 	schemeUDP   = "syslog+udp"
 	schemeTCP   = "syslog+tcp"
+	schemeTLS   = "syslog+tls"
 	schemeHTTPS = "https"
 	schemeHTTP  = "http"
 )
@@ -38,15 +40,16 @@ const (
 var errPlain = errors.New("http is only for this machine and private networks; write https://")
 
 // CheckSend says what is wrong with the address of a receiver, as far as it can be told
-// without resolving it: syslog+udp://HOST:PORT, syslog+tcp://HOST:PORT, https://HOST/PATH,
-// or http://HOST/PATH in a private network. An HTTP collector alone takes a secret.
+// without resolving it: https://HOST/PATH, http://HOST/PATH in a private network,
+// syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT or syslog+udp://HOST:PORT. An HTTP collector
+// alone takes a secret.
 func CheckSend(address string, secret bool) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return errors.New("want https://HOST/PATH, syslog+tcp://HOST:PORT or syslog+udp://HOST:PORT, without credentials")
+		return errors.New("want https://HOST/PATH or syslog+tls://HOST:PORT, syslog+tcp or syslog+udp, without credentials")
 	}
 	switch u.Scheme {
-	case schemeUDP, schemeTCP:
+	case schemeUDP, schemeTCP, schemeTLS:
 		port, err := strconv.ParseUint(u.Port(), 10, 16)
 		switch {
 		case err != nil || port == 0 || u.Path != "" && u.Path != "/" || u.RawQuery != "":
@@ -64,7 +67,7 @@ func CheckSend(address string, secret bool) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%q: want %s, %s or %s", understudy.Clip(u.Scheme), schemeHTTPS, schemeTCP, schemeUDP)
+	return fmt.Errorf("%q: want %s, %s, %s or %s", understudy.Clip(u.Scheme), schemeHTTPS, schemeTLS, schemeTCP, schemeUDP)
 }
 
 // near reports an address of this machine or of a private network.
@@ -92,7 +95,11 @@ func receiverOf(o SendOptions) (receiver, error) {
 	case schemeUDP:
 		return &datagrams{address: u.Host, host: headerField(o.Host, mostHost)}, nil
 	case schemeTCP:
-		return &frames{address: u.Host, host: headerField(o.Host, mostHost)}, nil
+		return &frames{dialer: &net.Dialer{Timeout: dialTime}, address: u.Host, host: headerField(o.Host, mostHost)}, nil
+	case schemeTLS: // the name of the address is the one that its certificate must have
+		trusted := &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12}
+		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTime}, Config: trusted}
+		return &frames{dialer: dialer, address: u.Host, host: headerField(o.Host, mostHost)}, nil
 	}
 	return newCollector(o.URL, u.Scheme == schemeHTTP, o.Secret), nil
 }

@@ -5,6 +5,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 type SendOptions struct {
 	URL    string            // see CheckSend
 	Secret understudy.Secret // the bearer token of an HTTP collector (RFC 6750); empty: none
+	Roots  *x509.CertPool    // who may vouch for a syslog receiver by TLS; nil: whom the system trusts
 	Host   string            // the name of this machine in syslog; "": none is said
 	KV     KV                // keep how far the receiver has come
 }

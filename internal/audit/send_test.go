@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -274,6 +276,64 @@ func checkFrame(t *testing.T, m string) (line, id string) {
 	return parts[5], parts[4]
 }
 
+// A TLS receiver gets frames with their lengths when its certificate is one we trust, and
+// nothing otherwise: not when nobody we trust vouches for it, nor when it has another name.
+func TestSyslogOverTLS(t *testing.T) {
+	https := httptest.NewTLSServer(nil) // for its certificate, of 127.0.0.1
+	defer https.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(https.Certificate())
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: https.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := make(chan string, 1000)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if conn.(*tls.Conn).Handshake() == nil {
+				readFrames(t, conn, messages)
+			}
+			_ = conn.Close()
+		}
+	})
+	address := listener.Addr().String()
+	for _, refused := range []SendOptions{
+		{URL: "syslog+tls://" + address},
+		{URL: "syslog+tls://" + strings.Replace(address, "127.0.0.1", "localhost", 1), Roots: roots},
+	} {
+		to, err := receiverOf(refused)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := to.take(t.Context(), [][]byte{[]byte("{}")}); err == nil || !strings.Contains(err.Error(), "x509") {
+			t.Errorf("%s: %v", refused.URL, err)
+		}
+	}
+	f := newFolder(t)
+	o := SendOptions{URL: "syslog+tls://" + address, Roots: roots, Host: "host-1", Notes: notes(t)}
+	l, end := f.sending(o, slog.New(slog.DiscardHandler))
+	list(t, l, record("CA1"), record("CA2"))
+	l.housekeep(t.Context())
+	until(t, l, allSent)
+	end()
+	_ = listener.Close()
+	wg.Wait()
+	close(messages)
+	ids := map[string]int{}
+	for m := range messages {
+		_, id := checkFrame(t, m)
+		ids[id]++
+	}
+	if ids["record"] != 2 || ids["begin"] == 0 || ids["checkpoint"] == 0 {
+		t.Errorf("%v", ids)
+	}
+}
+
 // A TCP receiver gets frames with their lengths. It closes the first connection before it
 // has read all; that batch comes again.
 func TestSyslogOverTCP(t *testing.T) {
@@ -397,6 +457,8 @@ func TestReceiversThatAreRefused(t *testing.T) {
 		{"http://logs.internal/in", false, ""}, // its address is looked at when it is known
 		{"syslog+tcp://[::1]:601", false, ""},
 		{"syslog+udp://logs:514", false, ""},
+		{"syslog+tls://logs.example.com:6514", false, ""},
+		{"syslog+tls://logs.example.com", false, "want syslog+tls://HOST:PORT"},
 		{"http://8.8.8.8/in", false, "write https://"},
 		{"https://169.254.169.254/in", false, "link-local or metadata"},
 		{"https://ada:secret@logs.example.com/", false, "without credentials"},

@@ -1,4 +1,4 @@
-// Syslog: lines as messages of RFC 5424, over TCP (RFC 6587) and UDP (RFC 5426).
+// Syslog: lines as messages of RFC 5424, over TLS (RFC 5425), TCP (RFC 6587) and UDP (RFC 5426).
 
 package audit
 
@@ -72,14 +72,20 @@ func headerField(text string, most int) string {
 	return text[:min(len(text), most)]
 }
 
-// frames sends by TCP, each message behind its length. A batch has a connection of its
-// own, and is taken when the receiver ends it after us: it has read all there was.
-type frames struct{ address, host string }
+// frames sends by TCP or TLS, each message behind its length. A batch has a connection of
+// its own, and is taken when the receiver ends it after us: it has read all there was. By
+// TLS both ends say so (RFC 5425, 4.4): a connection that was cut has taken nothing.
+type frames struct {
+	dialer interface {
+		DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	}
+	address, host string
+}
 
 func (f *frames) close() {}
 
 func (f *frames) take(ctx context.Context, lines [][]byte) error {
-	conn, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "tcp", f.address)
+	conn, err := f.dialer.DialContext(ctx, "tcp", f.address)
 	if err != nil {
 		return err
 	}
@@ -91,8 +97,8 @@ func (f *frames) take(ctx context.Context, lines [][]byte) error {
 		out = append(append(strconv.AppendInt(out, int64(len(m)), 10), ' '), m...)
 	}
 	_, err = conn.Write(out)
-	if tcp, ok := conn.(*net.TCPConn); ok && err == nil {
-		err = tcp.CloseWrite()
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil {
+		err = half.CloseWrite()
 	}
 	if err == nil {
 		var n int64

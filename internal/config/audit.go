@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,6 +31,7 @@ type auditConfig struct {
 	Send     string              `yaml:"send"`     // where lines are sent on, see audit.CheckSend
 
 	SendSecret string `yaml:"send_secret"` // the bearer token of an HTTP collector, file:PATH or cmd:COMMAND
+	SendCA     string `yaml:"send_ca"`     // certificates that vouch for a syslog receiver by TLS, file:PATH or cmd:COMMAND
 }
 
 // auditKeep is how long entries are kept when the settings do not say.
@@ -57,10 +59,16 @@ func (c *Settings) checkAudit() error {
 		if a.SendSecret != "" {
 			return errors.New("send_secret: there is no audit.send")
 		}
+		if a.SendCA != "" {
+			return errors.New("send_ca: there is no audit.send")
+		}
 		return nil
 	}
 	if err := audit.CheckSend(a.Send, a.SendSecret != ""); err != nil {
 		return fmt.Errorf("send: %w", err)
+	}
+	if a.SendCA != "" && !strings.HasPrefix(a.Send, "syslog+tls://") {
+		return errors.New("send_ca: it is for syslog+tls://HOST:PORT alone")
 	}
 	return nil
 }
@@ -110,6 +118,15 @@ func (c *Settings) AuditOptions(ctx context.Context, data string, secrets Secret
 	if c.Audit.SendSecret != "" {
 		if o.Send.Secret, err = secrets(ctx, c.Audit.SendSecret); err != nil {
 			return o, fmt.Errorf("audit.send_secret: %w", err)
+		}
+	}
+	if c.Audit.SendCA != "" {
+		certificates, err := secrets(ctx, c.Audit.SendCA)
+		if err != nil {
+			return o, fmt.Errorf("audit.send_ca: %w", err)
+		}
+		if o.Send.Roots = x509.NewCertPool(); !o.Send.Roots.AppendCertsFromPEM([]byte(certificates.Reveal())) {
+			return o, errors.New("audit.send_ca: there is no certificate; want PEM")
 		}
 	}
 	return o, nil

@@ -69,6 +69,8 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 			`write a domain in small letters`},
 		"odd receiver":      {"audit: {send: \"syslog+tcp://logs\"}\n", `audit.send: want syslog+tcp://HOST:PORT`},
 		"receiver's secret": {"audit: {send_secret: \"file:x\"}\n", `audit.send_secret: there is no audit.send`},
+		"receiver's CA":     {"audit: {send_ca: \"file:x\"}\n", `audit.send_ca: there is no audit.send`},
+		"CA without TLS":    {"audit: {send: \"syslog+tcp://logs:601\", send_ca: \"file:x\"}\n", `audit.send_ca: it is for syslog+tls`},
 		"unused oidc":       {"viewer: {oidc: {client: us}}\n", `write viewer.sign_in: oidc`},
 		"unused header":     {"viewer: {header: {name: X-User}}\n", `write viewer.sign_in: header`},
 		"environment":       {"data: ${NOWHERE}\n", `line 1: environment variable NOWHERE is not set`},
