@@ -42,9 +42,16 @@ type AuditEntry struct {
 	Rows         int      // that were shown
 	Values       []string // searched words, filtered numbers
 	Request      string   // the id of the HTTP request
-	Status       int      // of the answer; 0: it was given
+	Status       int      // of the answer, when it was refused; upstream's, when a send made a record
 	AsPerson     bool     // asked where people ask: what a program does there is listed as of a person
 }
+
+// WhatMade is the What of the entry that names a record once a send has made it.
+const WhatMade = "made"
+
+// Done reports whether the entry says what was done before: when it cannot be written this is
+// logged, and is no error.
+func (e *AuditEntry) Done() bool { return e.What == WhatMade }
 
 // Audit has an auditor list an entry. Without one, nil, nothing is listed.
 func Audit(ctx context.Context, a Auditor, e AuditEntry) error {
@@ -57,6 +64,6 @@ func Audit(ctx context.Context, a Auditor, e AuditEntry) error {
 // Auditor keeps audit entries; package audit fills it.
 type Auditor interface {
 	// Audit returns nil when the entry is durable, or when the settings say that it is not
-	// listed. On an error the answer must not be given: it is ErrNotAudited.
+	// listed, or was done before. On an error the answer must not be given: it is ErrNotAudited.
 	Audit(ctx context.Context, e AuditEntry) error
 }

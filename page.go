@@ -47,6 +47,18 @@ func (p *Page) Asked() Key {
 	return p.Key
 }
 
+// Made is the id of the record that a write to a list has made; "" when it made none, or does
+// not say which.
+func (p *Page) Made() string {
+	switch {
+	case p.Status >= 300:
+		return ""
+	case p.ID == "" && len(p.Rows) > 0:
+		return p.Rows[0].ID
+	}
+	return p.ID
+}
+
 // Row is one record in a page: Body[Start:End] is its JSON object.
 type Row struct {
 	ID         string

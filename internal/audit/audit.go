@@ -47,6 +47,9 @@ const (
 	segment    = 8 << 20
 )
 
+// doneTime bounds the entry of what was done already: its answer waits for it.
+const doneTime = 5 * time.Second
+
 // Log is the audit log, as one process writes it. It is safe for concurrent use.
 type Log struct {
 	o      Options
@@ -107,7 +110,7 @@ func (l *Log) Lists(c understudy.Caller, a understudy.Action) bool {
 func (l *Log) Audit(ctx context.Context, e understudy.AuditEntry) error {
 	program := e.Caller.Source != "" && !e.AsPerson
 	if !l.policy.Load().lists(e.Caller, e.Action, program) {
-		if program {
+		if program && !e.Done() { // it was counted before it was done
 			l.counts.add(e)
 		}
 		return nil
@@ -115,6 +118,14 @@ func (l *Log) Audit(ctx context.Context, e understudy.AuditEntry) error {
 	body, err := l.encode(e)
 	if err != nil {
 		return err
+	}
+	if e.Done() { // its caller may have left
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTime)
+		defer cancel()
+		if err := l.append(limited, body); err != nil {
+			l.o.Logger.Error("audit: what was done is not listed", "action", e.Action, "what", e.What, "request", e.Request, "err", err)
+		}
+		return nil
 	}
 	if err := l.append(ctx, body); err != nil {
 		l.refused.Add(1)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -293,6 +294,8 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(o.Dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var said bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
 	l := New(o)
 	counted := understudy.AuditEntry{Caller: program, Action: understudy.ActionList}
 	for range 2 {
@@ -300,6 +303,11 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		list(t, l, counted)
+	}
+	made := understudy.AuditEntry{Caller: person, Action: understudy.ActionSend, What: understudy.WhatMade}
+	list(t, l, made) // it was done: nothing is refused any more
+	if !strings.Contains(said.String(), "what was done is not listed") {
+		t.Errorf("the server's log: %s", said.String())
 	}
 	if s := l.Stats(); s.Refused != 2 || s.Trouble == "" {
 		t.Errorf("%+v", s)
@@ -343,6 +351,11 @@ func TestACallerThatLeaves(t *testing.T) {
 	cancel()
 	if err := l.Audit(ctx, record("CA1")); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
+	}
+	made := record("CA3")
+	made.What = understudy.WhatMade
+	if err := l.Audit(ctx, made); err != nil || len(f.find(Filter{ID: "CA3"})) != 1 {
+		t.Errorf("what was done for a caller that left is not listed: %v", err)
 	}
 	list(t, l, record("CA2"))
 	if s := l.Stats(); s.Trouble != "" {

@@ -31,7 +31,7 @@ type Entry struct {
 	Rows    int64             `json:"rows,omitempty"`
 	Values  []string          `json:"values,omitempty"` // keyed hashes of searched words and numbers, and of the numbers of a record
 	Request string            `json:"request,omitempty"`
-	Status  int               `json:"status,omitempty"` // of an answer that was refused
+	Status  int               `json:"status,omitempty"` // of an answer that was refused, and of one that says what was made
 	Count   int64             `json:"count,omitempty"`  // answers that are counted together; 0: this is one
 
 	Begin      *Begin      `json:"begin,omitempty"`

@@ -4,6 +4,7 @@ package audit
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,8 +98,13 @@ func (f *frames) take(ctx context.Context, lines [][]byte) error {
 		out = append(append(strconv.AppendInt(out, int64(len(m)), 10), ' '), m...)
 	}
 	_, err = conn.Write(out)
-	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil {
-		err = half.CloseWrite()
+	if err == nil {
+		switch c := conn.(type) {
+		case *net.TCPConn:
+			err = c.CloseWrite()
+		case *tls.Conn:
+			err = c.CloseWrite()
+		}
 	}
 	if err == nil {
 		var n int64

@@ -103,6 +103,20 @@ func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, v
 	return v.o.Audit.Audit(v.r.Context(), e)
 }
 
+// auditMade lists the record that a write has made, when writes are listed.
+func (v *exchange) auditMade(p *understudy.Page) {
+	id := p.Made()
+	if id == "" || v.o.Audit == nil {
+		return
+	}
+	e := understudy.AuditEntry{Caller: v.caller, Action: understudy.ActionSend, What: understudy.WhatMade, Source: v.o.Source.Name,
+		IDs: []string{id}, Status: p.Status, Request: v.id()}
+	if v.target.Kind != nil {
+		e.Kind = v.target.Kind.Name
+	}
+	_ = v.o.Audit.Audit(v.r.Context(), e) // it was done
+}
+
 // asOf takes over the time of understudy.as_of.
 func (v *exchange) asOf(ask *request.Request) (err error) {
 	text, said := v.target.Own.Get(understudy.OwnAsOf)

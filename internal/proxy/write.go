@@ -79,9 +79,13 @@ func (v *exchange) pass() (*request.Response, error) {
 	}
 	ctx, done := lasting(v.r.Context(), writeTime)
 	defer done()
-	return v.o.Mirror.Write(ctx, request.Write{
+	a, err := v.o.Mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
 	})
+	if err == nil && action == understudy.ActionSend && v.target.ID == "" {
+		v.auditMade(a.Page)
+	}
+	return a, err
 }
 
 // numbersIn are the values of a form that are phone numbers.

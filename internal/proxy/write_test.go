@@ -59,6 +59,49 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// listing keeps what it is told, and lists everything.
+type listing struct{ all []understudy.AuditEntry }
+
+func (l *listing) Lists(understudy.Caller, understudy.Action) bool { return true }
+
+func (l *listing) Audit(ctx context.Context, e understudy.AuditEntry) error {
+	l.all = append(l.all, e)
+	return nil
+}
+
+// A write that makes a record has a second entry with the record's id, whatever the role sees
+// of it; one that is refused, or changes a record, has none.
+func TestWhatAWriteMadeIsListed(t *testing.T) {
+	b := newBed(t)
+	log := &listing{}
+	b.Proxy.o.Audit = log
+	created := page("messages", false, 201, oneMessage)
+	created.Key, created.ID = understudy.Key{}, "SM00000000000000000000000000000009"
+	answer := created
+	b.script.write = func(context.Context, request.Write) (*request.Response, error) {
+		return &request.Response{Page: answer}, nil
+	}
+	for _, secret := range []string{demo, masked} {
+		log.all = nil
+		b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("To=%2B1")), secret)
+		if len(log.all) != 2 {
+			t.Fatalf("%+v", log.all)
+		}
+		sent, made := log.all[0], log.all[1]
+		if made.Action != understudy.ActionSend || made.What != understudy.WhatMade || len(made.IDs) != 1 || made.IDs[0] != created.ID ||
+			made.Status != 201 || made.Kind != "messages" || !made.Done() || made.Request == "" || made.Request != sent.Request || sent.Done() {
+			t.Errorf("%+v after %+v", made, sent)
+		}
+	}
+	log.all, answer = nil, page("messages", false, 400, `{"code":21211}`)
+	b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("To=%2B1")), demo)
+	answer = created
+	b.send(httptest.NewRequest("DELETE", root+"/Messages/SM00000000000000000000000000000009.json", nil), demo)
+	if len(log.all) != 2 || log.all[0].Done() || log.all[1].Done() {
+		t.Errorf("%+v", log.all)
+	}
+}
+
 func TestWriteWithoutContent(t *testing.T) {
 	b := newBed(t)
 	b.script.write = func(context.Context, request.Write) (*request.Response, error) {

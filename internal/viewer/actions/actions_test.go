@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +62,11 @@ func TestSend(t *testing.T) {
 		t.Error("the record's page does not show it")
 	}
 	e := h.audited()
-	if len(e) != 1 || e[0].Action != understudy.ActionSend || e[0].What != "messages.send" || e[0].Caller.Name != "anna" ||
+	if len(e) != 2 || e[1].Action != understudy.ActionSend || e[1].What != understudy.WhatMade || !slices.Equal(e[1].IDs, []string{id}) ||
+		e[1].Status != http.StatusCreated || e[1].Request != e[0].Request || !e[1].Done() || e[1].Caller.Name != "anna" || !e[1].AsPerson {
+		t.Fatalf("audited %+v", e)
+	}
+	if e[0].Action != understudy.ActionSend || len(e[0].IDs) > 0 || e[0].What != "messages.send" || e[0].Caller.Name != "anna" ||
 		e[0].Kind != "messages" || len(e[0].Values) != 2 {
 		t.Errorf("audited %+v", e)
 	}
@@ -203,7 +208,7 @@ func TestDoubleClicks(t *testing.T) {
 	if n := len(h.written()); n != pairs {
 		t.Errorf("%d writes for %d pairs", n, pairs)
 	}
-	if n := len(h.audited()); n != pairs {
+	if n := len(h.audited()); n != 2*pairs { // what is sent, and what it made
 		t.Errorf("%d audit entries for %d pairs", n, pairs)
 	}
 }

@@ -145,6 +145,7 @@ func (u upstream) Prepare(t *task) work {
 		}
 	}
 	list := page.AuditLater(q, e)
+	done := page.EntryOf(q, understudy.AuditEntry{Action: e.Action, What: understudy.WhatMade})
 	return func(ctx context.Context) actions.Result {
 		c := &spec.ActionCase{}
 		if u.action.Makes() == nil {
@@ -164,6 +165,10 @@ func (u upstream) Prepare(t *task) work {
 		body, contentType := u.action.Form(t.values, c.Set)
 		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType}
 		answer, err := q.V.Actions.Mirror.Write(ctx, w)
+		if err == nil && u.action.Makes() != nil && answer.Page.Made() != "" {
+			done.IDs, done.Status = []string{answer.Page.Made()}, answer.Page.Status
+			_ = understudy.Audit(ctx, q.V.Audit, done) // it was done
+		}
 		return resultOf(q, answer, err)
 	}
 }
@@ -178,11 +183,7 @@ func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Res
 	}
 	p := answer.Page
 	if p.Status < http.StatusMultipleChoices {
-		id := p.ID
-		if id == "" && len(p.Rows) > 0 {
-			id = p.Rows[0].ID
-		}
-		return actions.Result{State: actions.Done, ID: id}
+		return actions.Result{State: actions.Done, ID: p.Made()}
 	}
 	out := actions.Result{State: actions.Refused, Status: p.Status}
 	if p.Status >= http.StatusInternalServerError {

@@ -130,6 +130,12 @@ func AuditLater(q *Exchange, e understudy.AuditEntry) func(context.Context) erro
 	if q.V.Audit == nil {
 		return func(context.Context) error { return nil }
 	}
+	e = EntryOf(q, e)
+	return func(ctx context.Context) error { return q.V.Audit.Audit(ctx, e) }
+}
+
+// EntryOf is an entry with what the exchange knows: who asks, and for what.
+func EntryOf(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 	if e.Caller.Name == "" {
 		e.Caller = q.Caller
 	}
@@ -140,7 +146,7 @@ func AuditLater(q *Exchange, e understudy.AuditEntry) func(context.Context) erro
 	if q.Kind != nil && e.Kind == "" {
 		e.Kind = q.Kind.Name
 	}
-	return func(ctx context.Context) error { return q.V.Audit.Audit(ctx, e) }
+	return e
 }
 
 // streams reports whether the answer may be sent in pieces: it is a page, and of a

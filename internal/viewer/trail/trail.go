@@ -210,7 +210,7 @@ func asked(f audit.Filter) string {
 
 func rowOf(q *page.Exchange, e *audit.Entry) row {
 	out := row{When: page.Say(e.At, q.Start, q.Zone, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
-		Rows: e.Rows, Request: e.Request, Refused: e.Status != 0}
+		Rows: e.Rows, Request: e.Request, Refused: e.Status >= http.StatusBadRequest}
 	if out.What == "" {
 		out.What = string(e.Action)
 	}
