@@ -21,7 +21,7 @@ const (
 	ActionDelete     Action = "delete"     // removed something, upstream or here
 	ActionNote       Action = "note"       // wrote a note on a record, or marked it as handled
 	ActionSignIn     Action = "sign-in"    // signed in or out, or was refused
-	ActionAdminister Action = "administer" // changed how the server works: credentials, jobs, webhooks, watches
+	ActionAdminister Action = "administer" // changed how the server works: credentials, jobs, webhooks, watches, saved searches
 )
 
 // Actions are all of them, in the order in which the documents list them.

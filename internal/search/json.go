@@ -86,6 +86,10 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request
 	}
 	n := query.SavedSearch{Name: in.Name, Shared: in.Shared, Request: query.SearchRequest{Text: in.Query, Source: in.Source, Kinds: in.Kinds,
 		Sort: in.Sort}}
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search keep", Values: []string{n.Name}}
+	if err := h.audit(r, c, n.Request, e); err != nil {
+		return 0, nil, err
+	}
 	if err := h.s.Save(ctx, c, n); err != nil {
 		return 0, nil, err
 	}
@@ -93,6 +97,10 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request
 }
 
 func (h *handler) forget(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error) {
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search forget", Values: []string{r.PathValue("name")}}
+	if err := h.audit(r, c, query.SearchRequest{}, e); err != nil {
+		return 0, nil, err
+	}
 	return http.StatusNoContent, nil, h.s.Forget(ctx, c, r.PathValue("name"))
 }
 

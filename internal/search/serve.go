@@ -126,9 +126,12 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 	jsonhttp.Write(w, http.StatusOK, h.s.resultJSON(result))
 }
 
-// audit lists a search of a caller.
+// audit lists what a caller does with a search.
 func (h *handler) audit(r *http.Request, c understudy.Caller, a query.SearchRequest, e understudy.AuditEntry) error {
-	e.Caller, e.Source, e.Values, e.Request = c, a.Source, []string{a.Text}, accesslog.Of(r.Context()).ID
+	e.Caller, e.Source, e.Request = c, a.Source, accesslog.Of(r.Context()).ID
+	if a.Text != "" {
+		e.Values = append(e.Values, a.Text)
+	}
 	if len(a.Kinds) == 1 {
 		e.Kind = a.Kinds[0]
 	}

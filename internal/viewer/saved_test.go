@@ -3,9 +3,45 @@
 package viewer
 
 import (
+	"bytes"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// Saving and forgetting a search is listed. Its name and words are found by who has the key, and
+// stand nowhere in clear.
+func TestSavedSearchesAreAudited(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	h := open(t, searched(t), withAudit(t, dir))
+	h.do("POST", "/search/save", "q=%22zebra+crossing%22&name=Ring+4155550123", all)
+	h.do("POST", "/search/forget", "name=Ring+4155550123&back=%2Fsearch", all)
+	for value, want := range map[string][2]int{"Ring 4155550123": {1, 1}, `"zebra crossing"`: {1, 0}} {
+		page := h.page("/-/audit?action=administer&value="+url.QueryEscape(value), all)
+		got := [2]int{strings.Count(page, "saved search keep"), strings.Count(page, "saved search forget")}
+		if got != want {
+			t.Errorf("%s: %d, want %d", value, got, want)
+		}
+	}
+	files := 0
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte("zebra")) || bytes.Contains(text, []byte("4155550123")) {
+			t.Errorf("%s holds a name or words", path)
+		}
+		return err
+	}))
+	if files == 0 {
+		t.Error("there is no log")
+	}
+}
 
 func TestSavedSearches(t *testing.T) {
 	h := open(t, searched(t))

@@ -87,6 +87,11 @@ func saveSearch(q *page.Exchange) error {
 		s.narrow = appendNew(s.narrow, n)
 	}
 	one := query.SavedSearch{Name: name, Owner: q.Caller.Name, Shared: form.Get("shared") != "", Request: s.ask(), At: q.Start}
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search keep", Source: s.source,
+		Values: []string{name, s.text}}
+	if err := page.Audit(q, e); err != nil {
+		return err
+	}
 	if err := q.V.Shelf.Save(q.Ctx, q.Caller, one); err != nil {
 		if wrong := page.SyntaxOf(err); wrong != nil {
 			return &page.Problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: page.PointAt(wrong), Kind: wrong.Kind}
@@ -108,6 +113,10 @@ func forgetSearch(q *page.Exchange) error {
 	}
 	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, 64<<10)
 	name := q.R.PostFormValue("name")
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search forget", Values: []string{name}}
+	if err := page.Audit(q, e); err != nil {
+		return err
+	}
 	if err := q.V.Shelf.Forget(q.Ctx, q.Caller, name); err != nil {
 		return err
 	}
