@@ -89,8 +89,8 @@ func (g *garden) triesOf(route string) []try {
 		return g.actionTries(method, path)
 	case path == "/-/administration/sessions/{id}/end":
 		return []try{{method, "/-/administration/sessions/0123456789abcdef/end", "name=anna", nil}}
-	case path == "/-/administration/webhooks/{name}/resume":
-		return []try{{method, "/-/administration/webhooks/none/resume", "after=0", nil}}
+	case strings.HasPrefix(path, "/-/administration/webhooks/{name}/"):
+		return []try{{method, strings.Replace(path, "{name}", "none", 1), "after=0", nil}}
 	case path == "/-/watches/new":
 		return []try{{method, path + "?search=everything", formOf(method, "search=everything&channel=mail&to=desk%40example.com"), nil},
 			{method, path, formOf(method, "search=none&channel=slack&to=https%3A%2F%2F127.0.0.1%2F"), nil}}

@@ -1,4 +1,4 @@
-// Webhooks: how those of a running server do, and setting one going again.
+// Webhooks: how those of a running server do, and pausing one or setting it going again.
 
 package main
 
@@ -15,14 +15,18 @@ import (
 
 type hooksCmd struct {
 	Name  string `arg:"" optional:"" help:"The webhook to set going again; without one all are shown."`
+	Pause bool   `help:"Pause it instead: nothing is sent until it is set going again."`
 	After *int64 `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
 	running
 }
 
-// Run shows all webhooks, or resumes one.
+// Run shows all webhooks, or pauses or resumes one.
 func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 	if c.Name == "" && c.After != nil {
 		return usageError{errors.New("--after is for one webhook; name it")}
+	}
+	if c.Name == "" && c.Pause {
+		return usageError{errors.New("--pause is for one webhook; name it")}
 	}
 	run, err := c.find(p)
 	if err != nil {
@@ -32,7 +36,8 @@ func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 		var one request.Webhook
 		body := struct {
 			After *int64 `json:"after,omitempty"`
-		}{c.After}
+			Pause bool   `json:"pause,omitempty"`
+		}{c.After, c.Pause}
 		if err := here(run).ask(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
 			return err
 		}

@@ -80,6 +80,11 @@ func (h administration) Resume(ctx context.Context, name string, after *int64) e
 	return h.feed.Resume(ctx, name, after)
 }
 
+// Pause stops a webhook.
+func (h administration) Pause(ctx context.Context, name, by string) error {
+	return h.feed.Pause(ctx, name, by)
+}
+
 // viewerTimes are our times, upstream's, and these by kind and reason.
 func (h figures) viewerTimes(source string) (ours, theirs page.Times, each []page.Times) {
 	list, all := h.clients[source].Times()

@@ -315,7 +315,7 @@ func TestSyslogOverTLS(t *testing.T) {
 		}
 	}
 	f := newFolder(t)
-	o := SendOptions{URL: "syslog+tls://" + address, Roots: roots, Host: "host-1", Notes: notes(t)}
+	o := SendOptions{URL: "syslog+tls://" + address, Roots: roots, Host: "host-1", KV: notes(t)}
 	l, end := f.sending(o, slog.New(slog.DiscardHandler))
 	list(t, l, record("CA1"), record("CA2"))
 	l.housekeep(t.Context())

@@ -211,7 +211,9 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 		paused = fmt.Sprintf("every try has failed since %s; the last: %v", since.UTC().Format(time.RFC3339), err)
 	}
 	kept := f.change(ctx, one, moves, func(s *hookState) {
-		s.Error, s.Paused = err.Error(), paused
+		if s.Error = err.Error(); s.Paused == "" { // else it was paused by hand meanwhile
+			s.Paused = paused
+		}
 		if s.Failing.IsZero() {
 			s.Failing = now
 		}

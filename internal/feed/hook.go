@@ -291,6 +291,30 @@ func (f *Feed) Resume(ctx context.Context, name string, after *int64) error {
 	return nil
 }
 
+// Pause stops a webhook until it is resumed, and keeps by whom. What is being sent is still
+// sent; one that is paused stays as it is. Errors: ErrNotFound.
+func (f *Feed) Pause(ctx context.Context, name, by string) error {
+	one := f.hooks.get(name)
+	if one == nil {
+		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, understudy.Clip(name))
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.state.Paused != "" {
+		return nil
+	}
+	one.state.Paused = "paused by hand"
+	if by != "" {
+		one.state.Paused += " by " + understudy.Clip(by)
+	}
+	if err := f.hooks.keep(ctx, one); err != nil {
+		one.state.Paused = ""
+		return fmt.Errorf("feed: %w", err)
+	}
+	f.o.Logger.Info("webhook paused", "webhook", name, "why", one.state.Paused)
+	return nil
+}
+
 // Webhooks are all of them, by name.
 func (f *Feed) Webhooks() []request.Webhook {
 	all := []request.Webhook{}

@@ -289,6 +289,57 @@ func TestDeliveryPauses(t *testing.T) {
 	}
 }
 
+// A webhook that is paused by hand sends nothing, also after a restart, until it is resumed;
+// then it goes on where it was.
+func TestPausedByHand(t *testing.T) {
+	t.Parallel()
+	to, tab := receive(t), some()
+	f, _ := hooked(t, tab, Hook{URL: to.server.URL, Role: "all"})
+	f.from(t, 5)
+	if err := f.Pause(t.Context(), "crm", "anna"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Pause(t.Context(), "crm", "bert"); err != nil { // it is
+		t.Fatal(err)
+	}
+	for range 2 { // before and after a restart
+		err := f.Deliver(t.Context(), task{"crm"})
+		s := f.stat(t)
+		if err != nil || len(to.all()) > 0 || s.State != "paused" || s.Why != "paused by hand by anna" || s.After != 5 || s.Behind != 3 {
+			t.Errorf("%v, %d sent, %+v", err, len(to.all()), s)
+		}
+		f, _ = hooked(t, tab, Hook{URL: to.server.URL, Role: "all"})
+	}
+	if err := f.Resume(t.Context(), "crm", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Deliver(t.Context(), task{"crm"}); err != nil || f.stat(t).State != "ok" || f.stat(t).After != 8 || len(to.all()) != 1 {
+		t.Errorf("resumed: %v, %+v", err, f.stat(t))
+	}
+}
+
+// What is being sent when somebody pauses a webhook is sent; its failure does not set it going.
+func TestPausedWhileDelivering(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 503} {
+		var f *Feed
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := f.Pause(r.Context(), "crm", "anna"); err != nil {
+				t.Error(err)
+			}
+			w.WriteHeader(status)
+		}))
+		t.Cleanup(server.Close)
+		f, _ = hooked(t, some(), Hook{URL: server.URL, Role: "all"})
+		f.from(t, 5)
+		_ = f.Deliver(t.Context(), task{"crm"}) // its error is that of the status
+		after := map[int]int64{200: 8, 503: 5}[status]
+		if s := f.stat(t); s.State != "paused" || s.Why != "paused by hand by anna" || s.After != after {
+			t.Errorf("%d: %+v", status, s)
+		}
+	}
+}
+
 func TestGoneAndRetryAfter(t *testing.T) {
 	t.Parallel()
 	to := receive(t, 429, 410)

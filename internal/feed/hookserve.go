@@ -1,4 +1,4 @@
-// Hook routes: the state of webhooks, and resuming one.
+// Hook routes: the state of webhooks, and pausing or resuming one.
 
 package feed
 
@@ -25,9 +25,9 @@ func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
 	}{f.Webhooks()})
 }
 
-// resumeHook resumes a webhook: {"after":N} from behind that change, {} from its
-// position.
-func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
+// commandHook resumes a webhook: {"after":N} from behind that change, {} from its position.
+// {"pause":true} pauses it.
+func (f *Feed) commandHook(w http.ResponseWriter, r *http.Request) {
 	c, err := f.mayCommand(r)
 	if err != nil {
 		f.refuse(w, r, err)
@@ -35,6 +35,7 @@ func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 	}
 	var command struct {
 		After *int64 `json:"after"`
+		Pause bool   `json:"pause"`
 	}
 	// A form of another site cannot send this type without asking first.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
@@ -42,16 +43,28 @@ func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := jsonhttp.Read(w, r, maxCommand, &command); err != nil {
-		f.refuse(w, r, invalid(`the body is not what is expected, {"after":N} or {}: %w`, err))
+		f.refuse(w, r, invalid(`the body is not what is expected, {"after":N}, {"pause":true} or {}: %w`, err))
 		return
 	}
-	name := r.PathValue("name")
-	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "webhook resume " + understudy.Clip(name)}
+	if command.Pause && command.After != nil {
+		f.refuse(w, r, invalid("a webhook is paused, or sent what came after a change; write one of pause and after"))
+		return
+	}
+	name, what := r.PathValue("name"), "webhook resume "
+	if command.Pause {
+		what = "webhook pause "
+	}
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + understudy.Clip(name)}
 	if err := f.audit(r, c, e); err != nil {
 		f.refuse(w, r, err)
 		return
 	}
-	if err := f.Resume(r.Context(), name, command.After); err != nil {
+	if command.Pause {
+		err = f.Pause(r.Context(), name, c.Name)
+	} else {
+		err = f.Resume(r.Context(), name, command.After)
+	}
+	if err != nil {
 		f.refuse(w, r, err)
 		return
 	}

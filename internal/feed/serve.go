@@ -26,7 +26,7 @@ func (f *Feed) route() {
 	f.mux.HandleFunc("GET /-/feed", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, wantsPages(r.Header["Accept"])) })
 	f.mux.HandleFunc("GET /-/feed.json", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, true) })
 	f.mux.HandleFunc("GET /-/webhooks", f.listHooks)
-	f.mux.Handle("POST /-/webhooks/{name}", f.forms.Handler(http.HandlerFunc(f.resumeHook)))
+	f.mux.Handle("POST /-/webhooks/{name}", f.forms.Handler(http.HandlerFunc(f.commandHook)))
 }
 
 // Handler serves Routes; any other path is 404.

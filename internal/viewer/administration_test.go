@@ -42,6 +42,14 @@ func (s *aServer) Resume(_ context.Context, name string, after *int64) error {
 	return nil
 }
 
+func (s *aServer) Pause(_ context.Context, name, by string) error {
+	if name != "crm" && name != "erp" {
+		return fmt.Errorf("feed: %w", understudy.ErrNotFound)
+	}
+	s.resumed = append(s.resumed, "pause "+name+" by "+by)
+	return nil
+}
+
 // entries keeps audit entries, or fails.
 type entries struct {
 	err error
@@ -71,6 +79,7 @@ func busyDay() (all []request.Spending) {
 func TestAdministration(t *testing.T) {
 	server := &aServer{spent: busyDay(), hooks: []request.Webhook{
 		{Name: "crm", Source: "twilio", State: "paused", Why: "410 Gone", After: 1200, Behind: 31, Delivered: 1169, At: noon.Add(-time.Hour)},
+		{Name: "erp", Source: "twilio", State: "ok", After: 1231, Delivered: 4, At: noon.Add(-time.Minute)},
 	}}
 	log := &entries{}
 	h := open(t, withPrograms, func(o *page.Options) {
@@ -110,16 +119,25 @@ func TestAdministration(t *testing.T) {
 	if status, _, _ := h.do("POST", "/-/administration/webhooks/nothing/resume", "", all); status != http.StatusNotFound {
 		t.Errorf("a webhook that is not there: %d", status)
 	}
+	if strings.Contains(shown, "webhooks/crm/pause") || !strings.Contains(shown, `action="/-/administration/webhooks/erp/pause"`) {
+		t.Error("one that is paused can be paused, or one that is not cannot")
+	}
+	for name, want := range map[string]int{"erp": 303, "nothing": 404} {
+		if status, _, _ := h.do("POST", "/-/administration/webhooks/"+name+"/pause", "", all); status != want {
+			t.Errorf("pause %s: %d, want %d", name, status, want)
+		}
+	}
 	slices.Sort(server.resumed)
-	if want := []string{"crm", "crm after 1000"}; !slices.Equal(server.resumed, want) {
+	if want := []string{"crm", "crm after 1000", "pause erp by everything"}; !slices.Equal(server.resumed, want) {
 		t.Errorf("resumed %q, want %q", server.resumed, want)
 	}
-	if len(log.all) != 4 || !slices.Contains(log.all, "administer webhook replay after 1000 of crm") {
+	if len(log.all) != 6 || !slices.Contains(log.all, "administer webhook pause erp") ||
+		!slices.Contains(log.all, "administer webhook replay after 1000 of crm") {
 		t.Errorf("listed %q", log.all)
 	}
 	log.err = errors.Join(understudy.ErrNotAudited)
 	if status, _, _ := h.do("POST", "/-/administration/webhooks/crm/resume", "", all); status != http.StatusServiceUnavailable ||
-		len(server.resumed) != 2 {
+		len(server.resumed) != 3 {
 		t.Errorf("what cannot be listed is done: %d, %q", status, server.resumed)
 	}
 }

@@ -30,6 +30,7 @@ func Routes() []page.Route {
 		{Pattern: "GET " + sessionsPath, Handler: serveSessions},
 		{Pattern: "POST " + sessionsPath + "/{id}/end", Handler: endSession},
 		{Pattern: "POST " + Path + "/webhooks/{name}/resume", Handler: resumeWebhook},
+		{Pattern: "POST " + Path + "/webhooks/{name}/pause", Handler: pauseWebhook},
 	}
 }
 

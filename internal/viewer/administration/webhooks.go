@@ -1,4 +1,4 @@
-// Webhooks: how receivers of changes do, and setting one going again.
+// Webhooks: how receivers of changes do, and pausing one or setting it going again.
 
 package administration
 
@@ -20,6 +20,7 @@ const maxForm = 64 << 10
 type webhookView struct {
 	request.Webhook
 	Title, Tone, Action string
+	Pause               string // pauses it; "": it is paused
 	Since, Last         *page.When
 }
 
@@ -27,6 +28,9 @@ type webhookView struct {
 func webhook(q *page.Exchange, w request.Webhook) webhookView {
 	out := webhookView{Webhook: w, Title: w.Source, Since: q.Moment(w.Failing), Last: q.Moment(w.At),
 		Action: Path + "/webhooks/" + w.Name + "/resume"}
+	if w.State != "paused" {
+		out.Pause = Path + "/webhooks/" + w.Name + "/pause"
+	}
 	if s := q.V.ByName[w.Source]; s != nil {
 		out.Title = s.Spec.Title
 	}
@@ -44,13 +48,9 @@ func webhook(q *page.Exchange, w request.Webhook) webhookView {
 // resumeWebhook sets a webhook going again: from where it stands, or from behind a change,
 // so that what came after is sent once more.
 func resumeWebhook(q *page.Exchange) error {
-	if err := administers(q); err != nil {
+	if err := hasWebhooks(q); err != nil {
 		return err
 	}
-	if q.V.Server == nil {
-		return page.NotFound("There are no webhooks here", "docs/feed.md shows the settings of one.", Path)
-	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
 	name, what := q.R.PathValue("name"), "webhook resume"
 	said := "The webhook " + name + " goes on."
 	var after *int64
@@ -67,7 +67,7 @@ func resumeWebhook(q *page.Exchange) error {
 	}
 	switch err := q.V.Server.Resume(q.Ctx, name, after); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return page.NotFound("There is no webhook "+page.Clip(name), "The settings name them.", Path)
+		return noWebhook(name)
 	case errors.Is(err, understudy.ErrInvalid):
 		return page.BadRequest("The webhook cannot go on from there", page.Sentence(err), nil)
 	case err != nil:
@@ -75,4 +75,41 @@ func resumeWebhook(q *page.Exchange) error {
 	}
 	q.GoBack(Path+"#webhooks", said)
 	return nil
+}
+
+// pauseWebhook stops a webhook until somebody sets it going again.
+func pauseWebhook(q *page.Exchange) error {
+	if err := hasWebhooks(q); err != nil {
+		return err
+	}
+	name := q.R.PathValue("name")
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "webhook pause " + page.Clip(name)}
+	if err := page.Audit(q, e); err != nil {
+		return err
+	}
+	err := q.V.Server.Pause(q.Ctx, name, q.Caller.Name)
+	switch {
+	case errors.Is(err, understudy.ErrNotFound):
+		return noWebhook(name)
+	case err != nil:
+		return err
+	}
+	q.GoBack(Path+"#webhooks", "The webhook "+name+" is paused. What changes waits until it is resumed.")
+	return nil
+}
+
+// hasWebhooks admits those who administer, where there are webhooks.
+func hasWebhooks(q *page.Exchange) error {
+	if err := administers(q); err != nil {
+		return err
+	}
+	if q.V.Server == nil {
+		return page.NotFound("There are no webhooks here", "docs/feed.md shows the settings of one.", Path)
+	}
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	return nil
+}
+
+func noWebhook(name string) error {
+	return page.NotFound("There is no webhook "+page.Clip(name), "The settings name them.", Path)
 }

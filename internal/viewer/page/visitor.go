@@ -301,6 +301,8 @@ type Server interface {
 	// Resume sets a webhook going again, after a change's number when after is not nil.
 	// Errors: ErrNotFound, ErrInvalid.
 	Resume(ctx context.Context, name string, after *int64) error
+	// Pause stops a webhook until it is resumed, and keeps by whom. Errors: ErrNotFound.
+	Pause(ctx context.Context, name, by string) error
 }
 
 // Holder is a person, a group of people or a program that has a role.
