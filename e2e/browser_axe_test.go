@@ -55,6 +55,16 @@ func (b *tab) sound(axe, where string) {
 	}
 }
 
+// unfocused are the controls that show no focus, on a screen so small that tables are cards.
+const unfocused = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")].filter(e => {
+	if (e.tabIndex < 0 || !e.checkVisibility({visibilityProperty: true})) return false;
+	e.focus({focusVisible: true});
+	const outlined = [null, "::after"].some(part => getComputedStyle(e, part).outlineStyle != "none");
+	let around = e;
+	while (around && getComputedStyle(around).clipPath == "none") around = around.parentElement;
+	return document.activeElement == e && (!outlined || around);
+}).map(e => e.outerHTML.slice(0, 120))`
+
 func TestBrowserAxe(t *testing.T) {
 	t.Parallel()
 	script := axe(t)
@@ -77,6 +87,11 @@ func TestBrowserAxe(t *testing.T) {
 		}
 		b.open(p.Path)
 		b.sound(script, p.Name)
+		b.size(360, 740)
+		for _, control := range eval[[]string](b, unfocused) {
+			t.Errorf("%s: no focus is seen at %s", p.Name, control)
+		}
+		b.size(1024, 720)
 	}
 	down, err := pages.Down(viewer, api)
 	if err != nil {
