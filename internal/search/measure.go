@@ -194,13 +194,31 @@ func sees(s *lang.KindView, field string) bool {
 	return ok
 }
 
+// seesTimes says whether the caller sees all fields by which the date of records is told.
+func seesTimes(s *lang.KindView) bool {
+	return !slices.ContainsFunc(query.OwnTimes(s.Kind), func(f *spec.Field) bool { return !sees(s, f.Name) })
+}
+
 // sums are the names of what can be summed up in the kinds at hand.
 func (m *measure) sums() []string {
-	all := []string{query.SumCount}
+	return append([]string{query.SumCount}, m.names(sumsOf)...)
+}
+
+// names are those that each kind has or does not know: of a name that one of them knows and
+// does not have, a sum over all of them is refused.
+func (m *measure) names(of func(*lang.KindView) []string) (all []string) {
+	own := map[*lang.KindView][]string{}
 	for _, s := range m.views {
-		all = append(all, sumsOf(s)...)
+		own[s] = of(s)
+		all = append(all, own[s]...)
 	}
-	return slices.Compact(sortedFrom(all, 1))
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool {
+		return slices.ContainsFunc(m.views, func(s *lang.KindView) bool {
+			f, several := s.Field(strings.TrimSuffix(name, lang.CountryOf))
+			return (f != nil || len(several) > 0) && !slices.Contains(own[s], name)
+		})
+	})
 }
 
 // sumsOf are those of one kind.
@@ -220,12 +238,11 @@ func sumsOf(s *lang.KindView) (all []string) {
 
 // groups are the names of what matches can be put in groups by.
 func (m *measure) groups() []string {
-	all := append(aggregate.Spans(), lang.KindName)
-	fixed := len(all)
-	for _, s := range m.views {
-		all = append(all, groupsOf(s)...)
+	all := append([]string{lang.KindName}, m.names(groupsOf)...)
+	if len(m.having(seesTimes)) < len(m.views) {
+		return all
 	}
-	return slices.Compact(sortedFrom(all, fixed))
+	return append(aggregate.Spans(), all...)
 }
 
 // groupsOf are those of one kind, but for times and the kind itself.
@@ -238,11 +255,6 @@ func groupsOf(s *lang.KindView) (all []string) {
 			all = append(all, f.Name+lang.CountryOf)
 		}
 	}
-	return all
-}
-
-func sortedFrom(all []string, from int) []string {
-	slices.Sort(all[from:])
 	return all
 }
 

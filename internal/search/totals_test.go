@@ -64,6 +64,31 @@ func TestServeSums(t *testing.T) {
 	}
 }
 
+// What is offered to a role, and named by an error, can be asked by it: over all kinds, too.
+func TestNamesOfSumsCanBeAsked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	for role := range roles {
+		for _, kinds := range [][]string{nil, {"messages"}, {"messages", "calls"}} {
+			search := query.SearchRequest{Kinds: kinds}
+			sums, by, err := r.s.SumNames(as(role), search)
+			if err != nil {
+				continue // it does not see one of the kinds
+			}
+			for _, sum := range sums {
+				if err := r.s.CheckSum(as(role), query.SumRequest{Search: search, Sum: sum}); err != nil {
+					t.Errorf("%s of %v: sum=%s: %v", role, kinds, sum, err)
+				}
+			}
+			for _, name := range by {
+				if err := r.s.CheckSum(as(role), query.SumRequest{Search: search, Sum: query.SumCount, By: []string{name}}); err != nil {
+					t.Errorf("%s of %v: by=%s: %v", role, kinds, name, err)
+				}
+			}
+		}
+	}
+}
+
 // Each group leads to just its matches: a search by its term finds as many.
 func TestTermsOfSumsFindTheirMatches(t *testing.T) {
 	t.Parallel()
