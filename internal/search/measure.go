@@ -70,7 +70,7 @@ func (m *measure) what(q *lang.BoundQuery) error {
 		m.timed = true
 		return m.elapsed(some, name)
 	}
-	in, err := m.fields(q, "sum", name, func(s *lang.KindView, f *spec.Field) bool { return has(s, f, columns.Number) }, m.sums)
+	in, err := m.fields(q, "sum", name, numbered, m.sums)
 	if err != nil {
 		return err
 	}
@@ -113,13 +113,21 @@ func (m *measure) groupBy(q *lang.BoundQuery, i int, name string) error {
 		return m.byTime(name)
 	}
 	field, isCountry := strings.CutSuffix(name, lang.CountryOf)
-	in, err := m.fields(q, "by", field, func(s *lang.KindView, f *spec.Field) bool {
-		return has(s, f, columns.Word) && (f.Class == spec.ClassPhone || !isCountry)
-	}, m.groups)
+	in, err := m.fields(q, "by", field, grouped(isCountry), m.groups)
 	for s, field := range in {
 		m.in[s].by[i] = field
 	}
 	return err
+}
+
+// numbered says which fields can be summed up.
+func numbered(s *lang.KindView, f *spec.Field) bool { return has(s, f, columns.Number) }
+
+// grouped says which fields matches can be put in groups by: as they are, or by country.
+func grouped(isCountry bool) func(*lang.KindView, *spec.Field) bool {
+	return func(s *lang.KindView, f *spec.Field) bool {
+		return has(s, f, columns.Word) && (f.Class == spec.ClassPhone || !isCountry)
+	}
 }
 
 // byTime sees that the caller sees the times of the kinds; those without one are left out.
@@ -140,8 +148,9 @@ func (m *measure) byTime(name string) error {
 	return nil
 }
 
-// fields are the fields a name means, in the kinds that have it; the others are left out. fits
-// says which may be meant, and known are the names that can be written.
+// fields are the fields a name means, in the kinds where one that fits has it; the others are
+// left out. Fits goes by the spec, not by what the caller sees. known are the names that can
+// be written.
 func (m *measure) fields(q *lang.BoundQuery, what, name string, fits func(*lang.KindView, *spec.Field) bool,
 	known func() []string) (map[*lang.KindView]string, error) {
 	there := m.having(func(s *lang.KindView) bool { f, several := s.Field(name); return f != nil || len(several) > 0 })
@@ -153,15 +162,17 @@ func (m *measure) fields(q *lang.BoundQuery, what, name string, fits func(*lang.
 		return nil, invalid("%s=%s: what is looked in has nothing of that name%s Write one of %s", what, lang.Clip(name),
 			lang.Stopped(lang.Hint(name, all)), strings.Join(all, ", "))
 	}
+	there = m.having(func(s *lang.KindView) bool {
+		f, several := s.Field(name)
+		return len(several) > 0 || f != nil && fits(s, f)
+	})
+	if len(there) == 0 {
+		return nil, invalid("%s=%s cannot be asked; write one of %s", what, lang.Clip(name), strings.Join(known(), ", "))
+	}
 	b := &lang.Binder{Text: name, Now: q.Now, Views: there, Every: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(name, 0, len(name), there)
 	if b.Err != nil {
 		return nil, fmt.Errorf("search: %w: %s=%s: %s", b.Err.Kind, what, lang.Clip(name), b.Err.Why)
-	}
-	for s, field := range in {
-		if !fits(s, s.Kind.Field(field)) {
-			return nil, invalid("%s=%s cannot be asked; write one of %s", what, lang.Clip(name), strings.Join(known(), ", "))
-		}
 	}
 	m.views = there
 	return in, nil
@@ -194,31 +205,28 @@ func sees(s *lang.KindView, field string) bool {
 	return ok
 }
 
-// seesTimes says whether the caller sees all fields by which the date of records is told.
-func seesTimes(s *lang.KindView) bool {
-	return !slices.ContainsFunc(query.OwnTimes(s.Kind), func(f *spec.Field) bool { return !sees(s, f.Name) })
+// works reports whether a name can be asked for in the kinds at hand: each in which it fits must
+// show it, and its unit.
+func (m *measure) works(name string, fits func(*lang.KindView, *spec.Field) bool) bool {
+	return !slices.ContainsFunc(m.views, func(s *lang.KindView) bool {
+		f, several := s.Field(name)
+		return len(several) > 0 || f != nil && fits(s, f) && !(sees(s, f.Name) && (f.Unit == "" || sees(s, f.Unit)))
+	})
 }
 
 // sums are the names of what can be summed up in the kinds at hand.
 func (m *measure) sums() []string {
-	return append([]string{query.SumCount}, m.names(sumsOf)...)
-}
-
-// names are those that each kind has or does not know: of a name that one of them knows and
-// does not have, a sum over all of them is refused.
-func (m *measure) names(of func(*lang.KindView) []string) (all []string) {
-	own := map[*lang.KindView][]string{}
+	all := []string{query.SumCount}
 	for _, s := range m.views {
-		own[s] = of(s)
-		all = append(all, own[s]...)
+		all = append(all, sumsOf(s)...)
 	}
-	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(name string) bool {
-		return slices.ContainsFunc(m.views, func(s *lang.KindView) bool {
-			f, several := s.Field(strings.TrimSuffix(name, lang.CountryOf))
-			return (f != nil || len(several) > 0) && !slices.Contains(own[s], name)
-		})
+	all = slices.DeleteFunc(all, func(name string) bool {
+		if some := m.having(func(s *lang.KindView) bool { return s.Kind.ElapsedNamed(name) != nil }); len(some) > 0 {
+			return slices.ContainsFunc(some, func(s *lang.KindView) bool { return !slices.Contains(sumsOf(s), name) })
+		}
+		return name != query.SumCount && !m.works(name, numbered)
 	})
+	return slices.Compact(sortedFrom(all, 1))
 }
 
 // sumsOf are those of one kind.
@@ -238,11 +246,21 @@ func sumsOf(s *lang.KindView) (all []string) {
 
 // groups are the names of what matches can be put in groups by.
 func (m *measure) groups() []string {
-	all := append([]string{lang.KindName}, m.names(groupsOf)...)
-	if len(m.having(seesTimes)) < len(m.views) {
-		return all
+	var all []string
+	if dated := m.having(func(s *lang.KindView) bool { return len(query.OwnTimes(s.Kind)) > 0 }); len(dated) == 0 ||
+		!slices.ContainsFunc(dated, hidesTimes) {
+		all = aggregate.Spans()
 	}
-	return append(aggregate.Spans(), all...)
+	all = append(all, lang.KindName)
+	fixed := len(all)
+	for _, s := range m.views {
+		for _, name := range groupsOf(s) {
+			if field, isCountry := strings.CutSuffix(name, lang.CountryOf); m.works(field, grouped(isCountry)) {
+				all = append(all, name)
+			}
+		}
+	}
+	return slices.Compact(sortedFrom(all, fixed))
 }
 
 // groupsOf are those of one kind, but for times and the kind itself.
@@ -255,6 +273,16 @@ func groupsOf(s *lang.KindView) (all []string) {
 			all = append(all, f.Name+lang.CountryOf)
 		}
 	}
+	return all
+}
+
+// hidesTimes reports whether the caller does not see a time by which a kind's date is told.
+func hidesTimes(s *lang.KindView) bool {
+	return slices.ContainsFunc(query.OwnTimes(s.Kind), func(f *spec.Field) bool { return !sees(s, f.Name) })
+}
+
+func sortedFrom(all []string, from int) []string {
+	slices.Sort(all[from:])
 	return all
 }
 

@@ -274,6 +274,49 @@ func (r *rig) saveMessage(body map[string]any) {
 	}
 }
 
+// Every name that a role is offered, and that an error gives it, can be asked for: over all
+// kinds at once one that hides a field from it takes the field's name away.
+func TestNamesOfSumsWork(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	for _, role := range []string{"open", "support", "billing", "texts", "partial", "failed"} {
+		for _, kinds := range [][]string{nil, {"messages"}, {"calls", "messages"}} {
+			a := query.SearchRequest{Kinds: kinds}
+			sums, by, err := r.s.SumNames(as(role), a)
+			if err != nil {
+				if !errors.Is(err, understudy.ErrForbidden) {
+					t.Errorf("%s %v: %v", role, kinds, err)
+				}
+				continue
+			}
+			for _, sum := range sums {
+				if err := r.s.CheckSum(as(role), query.SumRequest{Search: a, Sum: sum}); err != nil {
+					t.Errorf("%s %v is offered sum=%s: %v", role, kinds, sum, err)
+				}
+			}
+			for _, name := range by {
+				q := query.SumRequest{Search: a, Sum: query.SumCount, By: []string{name}}
+				if err := r.s.CheckSum(as(role), q); err != nil {
+					t.Errorf("%s %v is offered by=%s: %v", role, kinds, name, err)
+				}
+			}
+			err = r.s.CheckSum(as(role), query.SumRequest{Search: a, Sum: query.SumCount, By: []string{"fortnight"}})
+			if err == nil || !strings.HasSuffix(err.Error(), "Write one of "+strings.Join(by, ", ")) {
+				t.Errorf("%s %v: %v; want the names %v", role, kinds, err, by)
+			}
+		}
+	}
+	for _, c := range []struct {
+		role  string
+		kinds []string
+		want  bool
+	}{{"partial", nil, false}, {"partial", []string{"calls"}, true}, {"open", nil, true}} {
+		if _, by, err := r.s.SumNames(as(c.role), query.SearchRequest{Kinds: c.kinds}); err != nil || slices.Contains(by, "status") != c.want {
+			t.Errorf("%s %v is offered %v, %v; status: want %t", c.role, c.kinds, by, err, c.want)
+		}
+	}
+}
+
 // What a role does not fully see is in no sum, and neither is what it may not find.
 func TestSumsTellNothingHidden(t *testing.T) {
 	t.Parallel()
