@@ -21,7 +21,15 @@ func TestBrowserConnect(t *testing.T) {
 	b.open("/-/administration")
 	b.follow(chromedp.Click(chromedp.CSS(`a[href="/-/connect"]`)))
 	b.do(chromedp.SetValue(chromedp.CSS(`#name`), "desk"))
-	b.follow(chromedp.Click(chromedp.CSS(`form[action="/-/connect"] .primary`)))
+	at := eval[[]float64](b, `(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('form[action="/-/connect"] .primary').getBoundingClientRect())`)
+	b.do(chromedp.MouseClickXY(at[0], at[1]))
+	b.do(chromedp.MouseClickXY(at[0], at[1], chromedp.ClickCount(2))) // the second answer shows what the first made
+	await(t, func() string {
+		if eval[int](b, `document.querySelectorAll(".new code").length`) < 2 {
+			return "the page shows no secret: " + main(b)
+		}
+		return ""
+	})
 	user, secret := eval[string](b, `document.querySelectorAll(".new code")[0].innerText`), eval[string](b, `document.querySelectorAll(".new code")[1].innerText`)
 	if !strings.HasPrefix(user, "SK") || len(secret) < 40 || !strings.Contains(main(b), `Client("`+user+`", "`+secret+`"`) {
 		t.Fatalf("made %q with a secret of %d characters; the page says %s", user, len(secret), main(b))

@@ -39,7 +39,7 @@ func (h issuer) form(source string) (user, secret string) {
 func (h issuer) All() []credentials.Credential { return h.made.All() }
 
 // Make makes one, unless the settings have one of that name.
-func (h issuer) Make(ctx context.Context, name string, s credentials.Scope) (shown credentials.Shown, err error) {
+func (h issuer) Make(ctx context.Context, name string, s credentials.Scope, once string) (shown credentials.Shown, err error) {
 	cfg := h.live.Load()
 	if err := cfg.CheckMade(name, s); err != nil {
 		return shown, err
@@ -47,7 +47,7 @@ func (h issuer) Make(ctx context.Context, name string, s credentials.Scope) (sho
 	if users, err := cfg.ReadUsers(h.opts.Folder); err == nil && users != nil && users.Has(name) {
 		return shown, fmt.Errorf("%w: name: a user is called that, too", understudy.ErrInvalid)
 	}
-	if shown, err = h.made.Make(ctx, name, s); err != nil {
+	if shown, err = h.made.Make(ctx, name, s, once); err != nil {
 		return shown, err
 	}
 	return shown, h.enforce(context.WithoutCancel(ctx))

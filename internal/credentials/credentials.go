@@ -82,9 +82,21 @@ type Book struct {
 	now  func() time.Time
 	form Form
 
-	mu  sync.Mutex
-	all map[string]*Credential
+	mu     sync.Mutex
+	all    map[string]*Credential
+	recent []recent
 }
+
+// recent is a credential that a form has just made: a second click on its button gets the
+// same answer.
+type recent struct {
+	once string
+	at   time.Time
+	Shown
+}
+
+// lately is how long a form may be sent again.
+const lately = time.Minute
 
 // Open reads the credentials of a store.
 func Open(ctx context.Context, kv KV, form Form, now func() time.Time) (*Book, error) {
@@ -135,20 +147,34 @@ func (b *Book) Has(name string) bool {
 	return b.all[name] != nil
 }
 
-// Make makes a credential; the caller has checked name and scope. Errors: ErrInvalid:
-// there is one of that name, or too many; ErrNotStored.
-func (b *Book) Make(ctx context.Context, name string, s Scope) (Shown, error) {
+// Make makes a credential; the caller has checked name and scope. once names the form that
+// asks for it: within a minute the same one gets what it has made, from memory; "" names
+// none. Errors: ErrInvalid: there is one of that name, or too many; ErrNotStored.
+func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Shown, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.recent = slices.DeleteFunc(b.recent, func(r recent) bool { return b.now().Sub(r.at) >= lately })
+	there := b.all[name]
+	i := slices.IndexFunc(b.recent, func(r recent) bool {
+		return once != "" && r.once == once && r.Name == name && there != nil && r.User == there.Secrets[0].User
+	})
 	switch {
-	case b.all[name] != nil:
+	case i >= 0:
+		return b.recent[i].Shown, nil
+	case there != nil:
 		return Shown{}, fmt.Errorf("credentials: %w: there is one called %s; rotate or revoke it", understudy.ErrInvalid, name)
 	case len(b.all) >= maxMade:
 		return Shown{}, fmt.Errorf("credentials: %w: there are %d; revoke some", understudy.ErrInvalid, maxMade)
 	}
 	c := &Credential{Name: name, Scope: s, Made: b.now()}
 	shown := b.add(c)
-	return shown, b.save(ctx, c)
+	if err := b.save(ctx, c); err != nil {
+		return Shown{}, err
+	}
+	if once != "" {
+		b.recent = append(b.recent, recent{once, b.now(), shown})
+	}
+	return shown, nil
 }
 
 // Rotate gives a credential another secret. The former ones open it for overlap more.

@@ -32,15 +32,15 @@ func TestBook(t *testing.T) {
 		t.Fatal(err)
 	}
 	scope := Scope{Source: "twilio", Role: "support", Rate: 2}
-	first, err := b.Make(t.Context(), "billing", scope)
+	first, err := b.Make(t.Context(), "billing", scope, "")
 	if err != nil || !strings.HasPrefix(first.User, "SK") || len(first.User) != 34 || len(first.Secret) != 48 {
 		t.Fatalf("made: %+v, %v", first, err)
 	}
-	token, err := b.Make(t.Context(), "hub", Scope{Source: "hub", Role: "support"})
+	token, err := b.Make(t.Context(), "hub", Scope{Source: "hub", Role: "support"}, "")
 	if err != nil || !strings.HasPrefix(token.Secret, "ghp_") {
 		t.Errorf("a token: %+v, %v", token, err)
 	}
-	if _, err := b.Make(t.Context(), "billing", scope); !errors.Is(err, understudy.ErrInvalid) {
+	if _, err := b.Make(t.Context(), "billing", scope, ""); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("made twice: %v", err)
 	}
 	now = now.Add(time.Minute)
@@ -108,7 +108,7 @@ func TestBookThatCannotBeKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{
-		"make": errOf(b.Make(t.Context(), "x", Scope{})), "rotate": errOf(b.Rotate(t.Context(), "billing", 0)),
+		"make": errOf(b.Make(t.Context(), "x", Scope{}, "")), "rotate": errOf(b.Rotate(t.Context(), "billing", 0)),
 		"revoke": b.Revoke(t.Context(), "billing"),
 	} {
 		if !errors.Is(err, understudy.ErrNotStored) {
@@ -136,7 +136,7 @@ func TestMadeOnce(t *testing.T) {
 	made := 0
 	for range 20 {
 		wg.Go(func() {
-			if _, err := b.Make(t.Context(), "billing", Scope{Source: "twilio", Role: "support"}); err == nil {
+			if _, err := b.Make(t.Context(), "billing", Scope{Source: "twilio", Role: "support"}, ""); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				made++
@@ -157,5 +157,42 @@ func TestNames(t *testing.T) {
 		if err := CheckName(name); (err == nil) != want {
 			t.Errorf("%q: %v", name, err)
 		}
+	}
+}
+
+// A second click on the button of a form gets what the first made, for a minute.
+func TestMadeOnceByAForm(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	b, err := Open(t.Context(), storetest.Open(t, store.Options{}), form, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := Scope{Source: "twilio", Role: "support"}
+	first, err := b.Make(t.Context(), "billing", scope, "FORM1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := b.Make(t.Context(), "billing", scope, "FORM1"); err != nil || again != first || len(b.All()[0].Secrets) != 1 {
+		t.Errorf("a second click: %+v, %v", again, err)
+	}
+	for _, once := range []string{"FORM2", ""} {
+		if _, err := b.Make(t.Context(), "billing", scope, once); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("another form %q: %v", once, err)
+		}
+	}
+	if other, err := b.Make(t.Context(), "other", scope, "FORM1"); err != nil || other.Secret == first.Secret {
+		t.Errorf("another name: %+v, %v", other, err)
+	}
+	now = now.Add(time.Minute)
+	if _, err := b.Make(t.Context(), "billing", scope, "FORM1"); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("a minute later: %v", err)
+	}
+	if err := b.Revoke(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	if anew, err := b.Make(t.Context(), "other", scope, "FORM1"); err != nil || anew.Secret == first.Secret {
+		t.Errorf("after it was revoked: %+v, %v", anew, err)
+	} else if again, err := b.Make(t.Context(), "other", scope, "FORM1"); err != nil || again != anew {
+		t.Errorf("a second click on that: %+v, %v", again, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // when it returns. Errors are those of credentials.Book.
 type Credentials interface {
 	All() []credentials.Credential
-	Make(ctx context.Context, name string, s credentials.Scope) (credentials.Shown, error)
+	Make(ctx context.Context, name string, s credentials.Scope, once string) (credentials.Shown, error)
 	Rotate(ctx context.Context, name string, overlap time.Duration) (credentials.Shown, error)
 	Revoke(ctx context.Context, name string) error
 }
@@ -60,7 +60,7 @@ func (d *Diagnostics) makeCredential(r *http.Request) (any, error) {
 	if err := d.audit(r, credentialEntry("make", m.Name, m.Source)); err != nil {
 		return nil, err
 	}
-	return d.o.Credentials.Make(r.Context(), m.Name, m.Scope)
+	return d.o.Credentials.Make(r.Context(), m.Name, m.Scope, "")
 }
 
 func (d *Diagnostics) rotateCredential(r *http.Request) (any, error) {

@@ -280,7 +280,7 @@ type Jobs interface {
 // is in force when it returns. Errors are those of credentials.Book.
 type Credentials interface {
 	All() []credentials.Credential
-	Make(ctx context.Context, name string, s credentials.Scope) (credentials.Shown, error)
+	Make(ctx context.Context, name string, s credentials.Scope, once string) (credentials.Shown, error)
 	Rotate(ctx context.Context, name string, overlap time.Duration) (credentials.Shown, error)
 	Revoke(ctx context.Context, name string) error
 }

@@ -4,6 +4,7 @@
 package programs
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -62,6 +63,7 @@ func audit(q *page.Exchange, what, name string) error {
 type allPage struct {
 	Made, Configured []credentialView
 	Form             form
+	Once             string // names the form that is shown
 	Sources, Roles   []page.Option
 }
 
@@ -80,7 +82,7 @@ func serveAll(q *page.Exchange) error {
 }
 
 func showAll(q *page.Exchange, status int, f form) error {
-	p := allPage{Form: f}
+	p := allPage{Form: f, Once: rand.Text()}
 	for _, c := range q.V.Programs.All() {
 		p.Made = append(p.Made, viewOf(q, c, false))
 	}
@@ -117,7 +119,7 @@ func makeOne(q *page.Exchange) error {
 	}
 	var shown credentials.Shown
 	if err == nil {
-		shown, err = q.V.Programs.Make(q.Ctx, f.Name, scope)
+		shown, err = q.V.Programs.Make(q.Ctx, f.Name, scope, value("once"))
 	}
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
