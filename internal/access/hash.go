@@ -141,11 +141,12 @@ func (h *Hasher) stream(tag [tagSize]byte, number [sealedSize]byte) [sealedSize]
 // number is the number of a hash, as ReadPhone reads it; "" of a hash of a text or of
 // another installation.
 func (h *Hasher) number(text string) string {
-	if len(text) != len(hashPrefix)+numberHash {
+	letters, ok := strings.CutPrefix(text, hashPrefix)
+	if !ok || len(letters) != numberHash {
 		return ""
 	}
 	var raw [tagSize + sealedSize]byte
-	if n, err := hashLetters.Decode(raw[:], []byte(text[len(hashPrefix):])); err != nil || n != len(raw) {
+	if n, err := hashLetters.Decode(raw[:], []byte(letters)); err != nil || n != len(raw) {
 		return ""
 	}
 	tag := [tagSize]byte(raw[:tagSize])
