@@ -4,6 +4,7 @@ package request
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"understudy"
@@ -83,4 +84,5 @@ type Write struct {
 	Method      string
 	Body        []byte
 	ContentType string
+	Header      http.Header // beside that, what the spec passes on (spec.Headers.Write); nil: nothing
 }

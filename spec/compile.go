@@ -57,6 +57,9 @@ func (s *Spec) check() error {
 	if !slices.Contains([]string{"basic", "bearer", "none"}, s.Auth.Style) {
 		return fmt.Errorf("auth.style %q: want basic, bearer or none", s.Auth.Style)
 	}
+	if err := s.Headers.check(); err != nil {
+		return err
+	}
 	if err := s.Hook.check(); err != nil {
 		return err
 	}

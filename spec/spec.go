@@ -10,13 +10,15 @@ import "time"
 // classes. Package upstream reads it from a YAML file and compiles it. After Compile it
 // never changes and is safe for concurrent use.
 type Spec struct {
-	Name   string `yaml:"name"`
-	Title  string `yaml:"title"`
-	Docs   string `yaml:"docs"`
-	Port   int    `yaml:"port"` // default drop-in port
-	Hosts  []Host `yaml:"hosts"`
-	Auth   Auth   `yaml:"auth"`
-	Paging Paging `yaml:"paging"`
+	Name  string `yaml:"name"`
+	Title string `yaml:"title"`
+	Docs  string `yaml:"docs"`
+	Port  int    `yaml:"port"` // default drop-in port
+	Hosts []Host `yaml:"hosts"`
+	Auth  Auth   `yaml:"auth"`
+	// Headers are the header fields that mean something to this API.
+	Headers Headers `yaml:"headers"`
+	Paging  Paging  `yaml:"paging"`
 	// Pagings are other ways in which this API cuts lists, by name; a list names its own.
 	Pagings map[string]*Paging `yaml:"pagings"`
 	Errors  Errors             `yaml:"errors"`

@@ -196,6 +196,11 @@ func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
 	if away {
 		return c.media.outside.RoundTrip(req)
 	}
+	for name, value := range c.o.Source.Spec.Headers.Send {
+		if name != "Accept" { // a content has another type
+			h.Set(name, value)
+		}
+	}
 	c.credential.sign(req)
 	return c.connections.transport().RoundTrip(req)
 }

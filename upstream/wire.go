@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -49,6 +50,7 @@ type httpRequest struct {
 	uri         string // as the key says
 	body        []byte
 	contentType string
+	header      http.Header // more of it, by the spec; may be nil
 	reason      request.Reason
 	weigh       func(context.Context, int64) error // of a Fetch; may be nil
 	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
@@ -168,6 +170,10 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	req.Header.Set("Accept-Encoding", body.AcceptEncoding)
 	req.Header.Set("User-Agent", c.o.UserAgent)
 	req.Header.Set("Via", via)
+	for name, value := range c.o.Source.Spec.Headers.Send {
+		req.Header.Set(name, value)
+	}
+	maps.Copy(req.Header, e.header)
 	if e.contentType != "" {
 		req.Header.Set("Content-Type", e.contentType)
 	}

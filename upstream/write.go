@@ -39,7 +39,8 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	if refused != nil {
 		return nil, refused
 	}
-	a, failed, err := c.round(ctx, request.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType})
+	a, failed, err := c.round(ctx, request.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body,
+		contentType: w.ContentType, header: w.Header})
 	c.budget.Release()
 	unknown := func(err error) error {
 		return fmt.Errorf("upstream: %s %s: %w: %w", understudy.Clip(w.Method), understudy.Clip(g.key), understudy.ErrUnknownOutcome, err)

@@ -214,3 +214,30 @@ func TestWriteSecretsStay(t *testing.T) {
 		}
 	}
 }
+
+// What the spec names goes upstream: with a write the caller's own fields, with every request
+// what the API demands.
+func TestHeadersOfTheSpec(t *testing.T) {
+	var all []http.Header
+	s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
+		all = append(all, r.Header.Clone())
+		return reply(200, `{"sid":"CA7"}`), nil
+	}}
+	client := scripted(t, s, func(o *Options) {
+		o.Source.Spec = builtInSpec(t, "twilio")
+		o.Source.Spec.Headers.Send = map[string]string{"X-Api-Version": "3", "Accept": "application/vnd.x+json"}
+	})
+	_, err := client.Write(t.Context(), request.Write{Target: target(t, client, callsPath), Method: "POST",
+		Header: http.Header{"Idempotency-Key": {"k1"}}})
+	if err == nil {
+		_, err = client.Fetch(t.Context(), request.Fetch{Target: target(t, client, call(7))})
+	}
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%v, %d requests", err, len(all))
+	}
+	for i, key := range []string{"k1", ""} {
+		if h := all[i]; h.Get("Idempotency-Key") != key || h.Get("X-Api-Version") != "3" || h.Get("Accept") != "application/vnd.x+json" {
+			t.Errorf("request %d: %v", i, h)
+		}
+	}
+}
