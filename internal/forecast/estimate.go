@@ -77,6 +77,9 @@ const (
 	farthest    = 3650 // days a date may lie ahead
 	leastTried  = 3    // forecasts of a back-test that says something
 	backtestCut = 8    // parts of history, of which a back-test looks one ahead
+	// A back-test begins after the first of so many parts, so that none of its forecasts looks
+	// farther ahead than back.
+	backtestFrom = 4
 )
 
 // estimate answers a question from samples, oldest first. The same samples and time give
@@ -210,6 +213,7 @@ func (m *measure) resample(steps touch.Series, at time.Time) {
 	block = max(min(block, len(steps)/8), 1)
 	rnd := rand.New(rand.NewPCG(uint64(len(steps)), uint64(at.UnixNano())))
 	steps.Bootstrap(rnd, resamples, block, func(w touch.Walk) float64 {
+		w.Span = 0 // how unsure the drift is shows in how the others differ
 		m.others = append(m.others, w)
 		return 0
 	})
@@ -268,7 +272,7 @@ func backtest(f *Forecast, q Question, steps touch.Series, below bool) {
 		points = append(points, touch.Point{At: last.At + s.Over, Value: last.Value + s.Change})
 	}
 	horizon := min(q.Within.Hours()/24, points[len(points)-1].At/backtestCut)
-	tried := touch.Backtest(points, leastSteps+1, q.Percent, horizon, below)
+	tried := touch.Backtest(points, max(leastSteps+1, len(points)/backtestFrom), q.Percent, horizon, below)
 	if tried.Forecasts >= leastTried {
 		f.Backtest, f.BacktestWithin = &tried, spanText(horizon)
 	}

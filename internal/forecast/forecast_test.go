@@ -314,6 +314,20 @@ func TestTheFiguresAreThoseOfTheWalk(t *testing.T) {
 	}
 }
 
+// TestLookingBack: of numbers that wander as many levels were reached as was said.
+func TestLookingBack(t *testing.T) {
+	rnd, tried, reached := rand.New(rand.NewPCG(9, 9)), 0, 0
+	for range 60 {
+		samples := walk(rnd, 1000, touch.Walk{Drift: -2, Sigma: 3}, 600)
+		f := estimate(question(t, "", "3d", "0.9"), samples, samples[len(samples)-1].At)
+		tried, reached = tried+f.Backtest.Forecasts, reached+f.Backtest.Touched
+	}
+	share, off := float64(reached)/float64(tried), 3*math.Sqrt(0.9*0.1/float64(tried))
+	if math.Abs(share-0.9) > off+0.02 {
+		t.Errorf("%.3f of %d levels with 90 %% were reached", share, tried)
+	}
+}
+
 // TestPaymentsAreLeftOut: a balance that is paid up now and then falls as one that is not.
 func TestPaymentsAreLeftOut(t *testing.T) {
 	samples := walk(rand.New(rand.NewPCG(3, 3)), 400, touch.Walk{Drift: -12, Sigma: 2}, 24*20)

@@ -32,7 +32,7 @@ func ExampleSeries() {
 	fmt.Println(touch.Backtest(points, 4, 0.5, 2, true).Forecasts, "forecasts to look back at")
 	// Output:
 	// drift -1.97, deviation 0.43
-	// reaches 0 within 21 days: 32 %
+	// reaches 0 within 21 days: 40 %
 	// as likely as not by day 21.5, at most 24
 	// 2 forecasts to look back at
 }

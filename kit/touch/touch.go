@@ -16,6 +16,10 @@ import "math"
 type Walk struct {
 	Drift float64 // the mean change in one unit of time
 	Sigma float64 // the standard deviation of that change; 0: none, the number moves evenly
+	// Span is the time over which Drift was estimated: then it is not sure, and every
+	// answer is the mean over a normal distribution around it of variance Sigma^2 / Span.
+	// 0: Drift is known.
+	Span float64
 }
 
 // Probability is the chance that a number which is at from reaches level within a time:
@@ -47,9 +51,12 @@ func (w Walk) toward(below bool) float64 {
 
 // reach is the chance to get a distance ahead within a time, both positive:
 //
-//	N((m t - d) / s)  +  exp(2 m d / s^2) N((-m t - d) / s),  s = sigma sqrt(t)
+//	N((m t - d) / s)  +  exp(E) N((-M t - d) / s)
 //
-// The second term is written with erfcx where exp would overflow.
+// For a known drift s = sigma sqrt(t), M = m and E = 2 m d / sigma^2. The mean over a drift
+// that was estimated over a time T has the same form with s = sigma sqrt(t + t^2 / T),
+// M = m + 2 d / T and E = 2 m d / sigma^2 + 2 d^2 / (sigma^2 T). The second term is written
+// with erfcx where exp would overflow.
 func (w Walk) reach(distance, m, within float64) float64 {
 	if w.Sigma == 0 {
 		if m*within >= distance {
@@ -57,21 +64,35 @@ func (w Walk) reach(distance, m, within float64) float64 {
 		}
 		return 0
 	}
-	s := w.Sigma * math.Sqrt(within) * math.Sqrt2
-	near, far := (distance-m*within)/s, (distance+m*within)/s
-	if far < 0 {
-		return clamp(math.Erfc(near)/2 + math.Exp(2*m*distance/(w.Sigma*w.Sigma))*math.Erfc(far)/2)
+	s, far := w.Sigma*math.Sqrt(within)*math.Sqrt2, distance+m*within
+	if w.Span > 0 {
+		s, far = s*math.Sqrt(1+within/w.Span), far+2*distance*within/w.Span
 	}
-	return clamp(math.Erfc(near)/2 + math.Exp(-near*near)*erfcx(far)/2)
+	return w.both((distance-m*within)/s, far/s, distance, m)
+}
+
+// both is the sum of the two terms.
+func (w Walk) both(near, far, distance, m float64) float64 {
+	if far >= 0 { // far^2 - near^2 = E
+		return clamp(math.Erfc(near)/2 + math.Exp(-near*near)*erfcx(far)/2)
+	}
+	e := 2 * m * distance
+	if w.Span > 0 {
+		e += 2 * distance * distance / w.Span
+	}
+	return clamp(math.Erfc(near)/2 + math.Exp(e/(w.Sigma*w.Sigma))*math.Erfc(far)/2)
 }
 
 // ever is the chance to get a distance ahead at all.
 func (w Walk) ever(distance, m float64) float64 {
 	switch {
-	case m > 0 || m == 0 && w.Sigma > 0:
-		return 1
-	case w.Sigma == 0:
+	case w.Sigma == 0 && m <= 0:
 		return 0
+	case w.Sigma > 0 && w.Span > 0:
+		by := math.Sqrt(w.Span/2) / w.Sigma
+		return w.both(-m*by, (m+2*distance/w.Span)*by, distance, m)
+	case m >= 0:
+		return 1
 	}
 	return math.Exp(2 * m * distance / (w.Sigma * w.Sigma))
 }
@@ -108,7 +129,7 @@ func (w Walk) distance(p, m, within float64) float64 {
 	switch {
 	case w.Sigma == 0:
 		return max(m*within, 0)
-	case m == 0:
+	case m == 0 && w.Span == 0:
 		return s * math.Sqrt2 * math.Erfcinv(p)
 	}
 	return bisect(s, func(d float64) bool { return w.reach(d, m, within) <= p })
