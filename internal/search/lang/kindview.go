@@ -204,14 +204,19 @@ func (s *KindView) See(c *Candidate, r *understudy.Record) bool {
 	return true
 }
 
-// value is the value of a field that is fully seen; false when it is absent, null
-// or empty.
-func (c *Candidate) value(name string) (query.Value, bool) {
+// find is the value of a field as the record has it.
+func (c *Candidate) find(name string) query.Value {
 	typ := ""
 	if f := c.View.Kind.Field(name); f != nil {
 		typ = f.Type
 	}
-	v := query.Find(c.Body, c.doc, query.Field{Name: name, Type: typ})
+	return query.Find(c.Body, c.doc, query.Field{Name: name, Type: typ})
+}
+
+// value is the value of a field that is fully seen; false when it is absent, null
+// or empty.
+func (c *Candidate) value(name string) (query.Value, bool) {
+	v := c.find(name)
 	if !v.Nested() {
 		return v, query.Present{}.Holds(v)
 	}
