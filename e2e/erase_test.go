@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -169,10 +170,16 @@ func (w *erasure) receipts() diagnostics.Receipts {
 func (w *erasure) bytesHold(texts ...string) (found []string) {
 	w.Helper()
 	err := filepath.WalkDir(filepath.Join(w.dir, dataFolder), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+		if err == nil && d.IsDir() {
+			return nil
 		}
-		data, err := os.ReadFile(path)
+		var data []byte
+		if err == nil {
+			data, err = os.ReadFile(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // a file that was renamed, or removed, meanwhile
+			return nil
+		}
 		for _, text := range texts {
 			if bytes.Contains(data, []byte(text)) || bytes.Contains(data, []byte(strings.TrimPrefix(text, "+"))) {
 				found = append(found, filepath.Base(path)+": "+text)
