@@ -76,9 +76,15 @@ func TestFindByHash(t *testing.T) {
 			t.Errorf("number:%s finds %v for the analyst, want those of %v", hash, got, same)
 		}
 	}
+	texts := map[string][]string{}
 	for id, hash := range r.shown("analyst", "messages", "body") {
-		if hash != "" && !slices.Contains(ids("analyst", "kind:messages body:"+hash), id) {
-			t.Errorf("the hash %s of a text does not find %s", hash, id)
+		texts[hash] = append(texts[hash], id)
+	}
+	often := slices.SortedFunc(maps.Keys(texts), func(a, b string) int { return len(texts[b]) - len(texts[a]) })
+	for _, hash := range often[:12] { // the empty text is among them
+		slices.Sort(texts[hash])
+		if got := ids("analyst", "kind:messages body:"+hash); !slices.Equal(got, texts[hash]) {
+			t.Errorf("the hash %s of a text finds %v, want %v", hash, got, texts[hash])
 		}
 	}
 }
