@@ -257,3 +257,34 @@ func TestIndexIsFilledAgain(t *testing.T) {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }
+
+// A file of the first schema is migrated, and what it holds is there.
+func TestAFileOfTheFirstSchema(t *testing.T) {
+	path := storetest.File(t)
+	db, err := store.Open(t.Context(), store.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.SetValue(t.Context(), "walk/calls", []byte("page 7")), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file := raw(t, path)
+	for _, s := range []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DELETE FROM goose_db_version WHERE version_id > 1"} {
+		if _, err := file.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = store.Open(t.Context(), store.Options{Path: path}); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if value, err := db.Value(t.Context(), "walk/calls"); err != nil || string(value) != "page 7" {
+		t.Errorf("%q, %v", value, err)
+	}
+	if all := db.Annotations("twilio", "calls"); len(all) > 0 {
+		t.Errorf("annotations: %v", all)
+	}
+}
