@@ -138,7 +138,7 @@ var imports = map[string]string{
 	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
 		"mirror/warm mirror/writes request spec",
 	"mirror/cache":               ".",
-	"mirror/compose":             ". internal/query kit/jsonspan request spec",
+	"mirror/compose":             ". internal/query kit/jsonspan request spec spec/paging",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"mirror/hints":               "spec",
 	"mirror/media":               ". request spec",
@@ -146,7 +146,8 @@ var imports = map[string]string{
 	"mirror/warm":                ". spec",
 	"mirror/writes":              ".",
 	"request":                    ". internal/query spec",
-	"spec":                       ". kit/jsonspan",
+	"spec":                       ". kit/jsonspan spec/paging",
+	"spec/paging":                ". kit/jsonspan",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
 		"upstream/throttle",
 	"upstream/body":     ". kit/semaphore",

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 func ExampleSpec_Target() {
 	s := &spec.Spec{
 		Name: "example", Hosts: []spec.Host{{URL: "https://api.example.com"}}, Auth: spec.Auth{Style: "none"},
-		Paging: spec.Paging{Style: "body", Next: "next", Size: "size", Default: 50},
+		Paging: spec.Paging{Rules: paging.Rules{Style: "body", Next: "next", Size: "size", Default: 50}},
 		Kinds: []*spec.Kind{{
 			Name: "calls", ID: []string{"sid"}, Fields: []*spec.Field{{Name: "sid"}},
 			Lists:     []*spec.List{{Path: "/{Account}/calls", Key: "calls"}},

@@ -1,5 +1,4 @@
-// Paging: how lists are cut into pages, and the table of the styles in which APIs
-// lead from one page to the next. A style is one type in one file.
+// Paging: how lists are cut into pages, and what request leads to the next one.
 
 package spec
 
@@ -7,131 +6,31 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec/paging"
 )
 
-// Paging says how lists are cut into pages.
+// Paging says how lists are cut into pages, and what a list answer has beside its records.
 type Paging struct {
-	Style    string   `yaml:"style"`        // a name of pagingStyles
-	Next     string   `yaml:"next"`         // dotted path of what says in a body that there is more
-	Cursor   string   `yaml:"cursor"`       // style cursor: the query parameter that takes the last id
-	Size     string   `yaml:"size"`         // query parameter of the page size
-	Default  int      `yaml:"default_size"` // what upstream takes when it is absent
-	Max      int      `yaml:"max_size"`     // the largest it accepts
-	Page     string   `yaml:"page"`         // query parameter of the page number, which counts from First
-	First    int      `yaml:"first_page"`
-	Tokens   []string `yaml:"tokens"`   // query parameters that move on from the newest page
+	paging.Rules
 	Envelope []*Field `yaml:"envelope"` // fields of a list answer beside the records
-	// Template is a list answer as upstream writes it, for lists made from
-	// records; Token the token of the page after a record. See docs/specs.md.
-	Template string `yaml:"answer"`
-	Token    string `yaml:"token"`
-}
-
-// pagingStyle is one way in which an API leads from a page of a list to the page
-// after it.
-type pagingStyle interface {
-	// check checks and completes the settings. Its error begins with a setting.
-	check(p *Paging) error
-	// checkTemplate checks what p.Template says at p.Next: followed is the value
-	// when a page comes after this one, last the value on the last page.
-	checkTemplate(p *Paging, followed, last any) error
-	// next is the page after an answer, zero after the last page. The error says
-	// why a page that has a successor has none that can be asked for.
-	next(p *Paging, a *ListAnswer) (understudy.Key, error)
-	// tokenParam is the query parameter whose values have the form of p.Token;
-	// "" when there is none.
-	tokenParam(p *Paging) string
-}
-
-// headerStyle is a paging style that leads on in a header of the answer, so that
-// answers of the mirror need the header, too.
-type headerStyle interface {
-	// nextHeader is the header of an answer whose next page is at an absolute link.
-	nextHeader(link string) (name, value string)
-}
-
-// pagingStyles are the styles by the names that spec files give them.
-var pagingStyles = []struct {
-	name string
-	pagingStyle
-}{
-	{"body", bodyLink{}},
-	{"header", headerLink{}},
-	{"cursor", cursor{}},
-	{"none", onePage{}},
-}
-
-// style finds the paging's style; nil when no style has that name.
-func (p *Paging) style() pagingStyle {
-	for _, s := range pagingStyles {
-		if s.name == p.Style {
-			return s.pagingStyle
-		}
-	}
-	return nil
 }
 
 // check completes and checks one way of paging; name is its place in the spec.
 func (p *Paging) check(name string) error {
-	if p.Style == "" {
-		p.Style = "none"
-	}
-	style := p.style()
-	if style == nil {
-		var names []string
-		for _, s := range pagingStyles {
-			names = append(names, s.name)
-		}
-		last := len(names) - 1
-		return fmt.Errorf("%s.style %q: want %s or %s", name, p.Style, strings.Join(names[:last], ", "), names[last])
-	}
-	if err := style.check(p); err != nil {
-		return fmt.Errorf("%s.%w", name, err)
-	}
-	if err := p.checkAnswer(style); err != nil {
+	if err := p.Check(); err != nil {
 		return fmt.Errorf("%s.%w", name, err)
 	}
 	return checkFields(p.Envelope)
 }
 
-// OnePage reports whether lists have one page, whatever page or size is asked for.
-func (p *Paging) OnePage() bool { return p.style() == onePage{} }
-
-// TokenParam is the query parameter whose values have the form of Token, "" when
-// there is none. What the other parameters of Tokens hold is not known.
-func (p *Paging) TokenParam() string {
-	if style := p.style(); style != nil {
-		return style.tokenParam(p)
-	}
-	return p.firstToken()
-}
-
-// firstToken is the token parameter of a style without one of its own.
-func (p *Paging) firstToken() string {
-	if len(p.Tokens) > 0 {
-		return p.Tokens[0]
-	}
-	return ""
-}
-
-// InHeader reports whether answers lead on in a header (NextHeader).
-func (p *Paging) InHeader() bool {
-	_, ok := p.style().(headerStyle)
-	return ok
-}
-
-// NextHeader is the header of an answer whose next page is at an absolute link;
-// an empty name where answers lead on in their bodies.
-func (p *Paging) NextHeader(link string) (name, value string) {
-	if style, ok := p.style().(headerStyle); ok {
-		return style.nextHeader(link)
-	}
-	return "", ""
+// TokenForm is the form of the page tokens of a kind's lists; a nil kind has ids
+// of one part.
+func (p *Paging) TokenForm(k *Kind) paging.TokenForm {
+	return p.Rules.TokenForm(k == nil || len(k.ID) == 1)
 }
 
 // ListAnswer is an answer to a list request, as its paging style reads it.
@@ -149,7 +48,16 @@ type ListAnswer struct {
 // The error says why a page that has a successor has none that can be asked for.
 func (a *ListAnswer) NextPage() (understudy.Key, error) {
 	p := a.Target.Spec.PagingOf(a.Target.List)
-	return p.style().next(p, a)
+	to, err := p.After(&paging.Answer{Header: a.Header, Body: a.Body, Next: a.Next, Rows: a.Rows})
+	switch {
+	case err != nil:
+		return understudy.Key{}, err
+	case to.Link != "":
+		return a.follow(to.Link)
+	case to.Param.Name != "":
+		return a.nextQuery(p, to.Param)
+	}
+	return understudy.Key{}, nil
 }
 
 // follow is the key a link leads to. Its host is never looked at, so a link
@@ -200,9 +108,7 @@ func (t *Target) absolutePath(link string) (string, error) {
 // that say where a page stands.
 func (a *ListAnswer) nextQuery(p *Paging, param understudy.Param) (understudy.Key, error) {
 	t := a.Target
-	query := t.Query.Without(func(q understudy.Param) bool {
-		return slices.Contains(p.Tokens, q.Name) || p.Page != "" && q.Name == p.Page
-	})
+	query := t.Query.Without(func(q understudy.Param) bool { return p.Position(q.Name) })
 	next, err := t.Spec.Target(t.Key.Source, t.Key.Path(), append(query, param).String())
 	if err != nil {
 		return understudy.Key{}, fmt.Errorf("the next page: %w", err)

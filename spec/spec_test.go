@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/spec/paging"
 )
 
 func TestCompileFillsIn(t *testing.T) {
 	s := &Spec{
 		Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"},
-		Paging: Paging{Style: "cursor", Next: "more", Cursor: "after"},
+		Paging: Paging{Rules: paging.Rules{Style: "cursor", Next: "more", Cursor: "after"}},
 		Kinds: []*Kind{{
 			Name: "phone_numbers", ID: []string{"a"}, Fields: []*Field{{Name: "a"}, {Name: "b.c", Title: "C"}},
 			Lists: []*List{{Path: "/a", Filters: []*Filter{{Name: "q"}}}}, Instances: []*Instance{{Path: "/a/{A}", ID: []string{"A"}}},
@@ -56,7 +57,7 @@ func TestCompileRefuses(t *testing.T) {
 		"paging.style":                 func(s *Spec) { s.Paging.Style = "odd" },
 		`paging "odd" is not among`:    func(s *Spec) { s.Kinds[0].Lists[0].Paging = "odd" },
 		"pagings.odd is empty":         func(s *Spec) { s.Pagings = map[string]*Paging{"odd": nil} },
-		"pagings.odd.next":             func(s *Spec) { s.Pagings = map[string]*Paging{"odd": {Style: "body"}} },
+		"pagings.odd.next":             func(s *Spec) { s.Pagings = map[string]*Paging{"odd": {Rules: paging.Rules{Style: "body"}}} },
 		"is not a field of type media": func(s *Spec) { s.Kinds[0].Media = []*Media{{Path: "/m/{Sid}", ID: []string{"Sid"}, Field: "sid"}} },
 		"paging.next":                  func(s *Spec) { s.Paging.Next = "" },
 		"paging.cursor":                func(s *Spec) { s.Paging.Style = "cursor" },
@@ -178,8 +179,8 @@ func TestSpellID(t *testing.T) {
 func TestMediaAndPagings(t *testing.T) {
 	s := &Spec{
 		Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"},
-		Paging:  Paging{Style: "body", Next: "next", Page: "Page", Tokens: []string{"Token"}},
-		Pagings: map[string]*Paging{"other": {Style: "body", Next: "meta.next", Page: "page"}},
+		Paging:  Paging{Rules: paging.Rules{Style: "body", Next: "next", Page: "Page", Tokens: []string{"Token"}}},
+		Pagings: map[string]*Paging{"other": {Rules: paging.Rules{Style: "body", Next: "meta.next", Page: "page"}}},
 		Kinds: []*Kind{{
 			Name: "sounds", ID: []string{"sid"}, Fields: []*Field{{Name: "sid"}, {Name: "audio", Type: TypeMedia}},
 			Lists:     []*List{{Path: "/sounds"}, {Path: "/v1/sounds", Paging: "other"}},
@@ -241,7 +242,7 @@ func TestTokenForm(t *testing.T) {
 		{"after~X1", "", one, "X1", false},
 		{"", "", one, "", false},
 	} {
-		form := (&Paging{Token: test.rule}).TokenForm(test.kind)
+		form := (&Paging{Rules: paging.Rules{Token: test.rule}}).TokenForm(test.kind)
 		id, back, ok := form.ID(test.token)
 		if ok != (test.id != "") || ok && (id != test.id || back != test.back) {
 			t.Errorf("%q by %q: %q, %v, %v", test.token, test.rule, id, back, ok)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/spec/paging"
 )
 
 const calls = "/1/AC1/Calls.json"
@@ -21,8 +22,9 @@ func exampleSpec(t testing.TB) *Spec {
 		Name: "example",
 		Hosts: []Host{{URL: "https://api.example.com", Prefixes: []string{"/1"}},
 			{URL: "https://monitor.example.com/", Prefixes: []string{"/v1/", "/v2"}}},
-		Auth:   Auth{Style: "basic"},
-		Paging: Paging{Style: "body", Next: "next", Size: "PageSize", Default: 50, Max: 1000, Page: "Page", Tokens: []string{"PageToken"}},
+		Auth: Auth{Style: "basic"},
+		Paging: Paging{Rules: paging.Rules{Style: "body", Next: "next", Size: "PageSize", Default: 50, Max: 1000, Page: "Page",
+			Tokens: []string{"PageToken"}}},
 		Kinds: []*Kind{{
 			Name: "calls", ID: []string{"sid"}, Prefixes: []string{"CA"},
 			Fields: []*Field{{Name: "sid"}, {Name: "to", Class: ClassPhone}, {Name: "to_formatted", From: "to"}, {Name: "start", Type: TypeRFC2822}},

@@ -125,7 +125,7 @@ func (r *specReader) fields(n *yaml.Node, v reflect.Value, where string) error {
 			name := understudy.Clip(key.Value)
 			return lineError(key, "unknown key %q in %s%s", name, orFile(where), suggest.Hint(name, names))
 		}
-		return r.value(value, v.Field(known[i].index), join(where, key.Value))
+		return r.value(value, v.FieldByIndex(known[i].index), join(where, key.Value))
 	})
 }
 
@@ -202,15 +202,15 @@ func (r *specReader) scalar(n *yaml.Node, v reflect.Value, where string) error {
 // specKey is one key a spec file may have: a yaml tag of one of the spec's structs.
 type specKey struct {
 	name  string
-	index int // of the struct's field
+	index []int // of the struct's field, as reflect counts through embedded structs
 }
 
 // keysOf lists what a spec file may say in a struct of that type.
 func keysOf(t reflect.Type) []specKey {
 	var keys []specKey
-	for i := range t.NumField() {
-		if name := t.Field(i).Tag.Get("yaml"); name != "" {
-			keys = append(keys, specKey{name, i})
+	for _, f := range reflect.VisibleFields(t) {
+		if name := f.Tag.Get("yaml"); name != "" {
+			keys = append(keys, specKey{name, f.Index})
 		}
 	}
 	return keys

@@ -185,7 +185,7 @@ func TestEverySpecStructHasKeys(t *testing.T) {
 			}
 			seen[typ] = true
 			for _, k := range keysOf(typ) {
-				visit(typ.Field(k.index).Type)
+				visit(typ.FieldByIndex(k.index).Type)
 			}
 		}
 	}

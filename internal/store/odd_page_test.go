@@ -15,6 +15,7 @@ import (
 	"understudy/internal/store/storetest"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 // itemsSpec is an API whose records may all be of one second.
@@ -22,7 +23,7 @@ func itemsSpec(t testing.TB) *spec.Spec {
 	t.Helper()
 	sp := &spec.Spec{
 		Name: "items", Hosts: []spec.Host{{URL: "https://items.example"}}, Auth: spec.Auth{Style: "none"},
-		Paging: spec.Paging{Style: "body", Next: "next", Size: "limit", Tokens: []string{"after"}},
+		Paging: spec.Paging{Rules: paging.Rules{Style: "body", Next: "next", Size: "limit", Tokens: []string{"after"}}},
 		Kinds: []*spec.Kind{{Name: "items", ID: []string{"id"}, Clock: "at",
 			Lists:  []*spec.List{{Path: "/v1/items", Key: "items"}},
 			Fields: []*spec.Field{{Name: "id"}, {Name: "at", Type: "iso8601"}}}},

@@ -11,7 +11,7 @@ import (
 
 	"understudy"
 	"understudy/kit/jsonspan"
-	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 // Page is the answer. at is how old it says it is. ErrInvalid: the page goes
@@ -56,7 +56,7 @@ func sum(body []byte) [16]byte {
 func (l *List) write(p *understudy.Page, links links) {
 	body := make([]byte, 0, int64(512+len(l.paging.Template)+4*len(links.own)+len(links.next)+len(links.previous)+len(l.rows))+l.bytes)
 	for rest := l.paging.Template; ; {
-		before, word, after, found := spec.CutWord(rest)
+		before, word, after, found := paging.CutWord(rest)
 		body = append(body, before...)
 		switch {
 		case !found:

@@ -21,6 +21,7 @@ import (
 	"understudy/internal/query"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 // Options are what composing needs to know besides the request. The zero value
@@ -83,7 +84,7 @@ type position struct {
 	token      string // as the request gave it
 	start      string // the record the token names
 	back       bool   // the page ends before it
-	form       spec.TokenForm
+	form       paging.TokenForm
 	stop       query.OrderKey
 }
 

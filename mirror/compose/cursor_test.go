@@ -17,6 +17,7 @@ import (
 	"understudy/internal/query"
 	"understudy/mirror/compose"
 	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 // till is an API of charges, numbered from 1.
@@ -35,11 +36,13 @@ func newTill(t *testing.T) *till {
 	}
 	s := &spec.Spec{
 		Name: "till", Hosts: []spec.Host{{URL: "https://till.example"}}, Auth: spec.Auth{Style: "bearer"},
-		Paging: spec.Paging{
+		Paging: spec.Paging{Rules: paging.Rules{
 			Style: "cursor", Next: "has_more", Cursor: "starting_after", Size: "limit", Default: 10, Max: 100, Tokens: []string{"ending_before"},
 			Template: `{"object":"list","data":{rows},"has_more":{more},"url":"/v1/charges"}`,
+		}},
+		Pagings: map[string]*spec.Paging{
+			"numbers": {Rules: paging.Rules{Style: "header", Size: "per_page", Default: 30, Page: "page", First: 1, Template: "{rows}"}},
 		},
-		Pagings: map[string]*spec.Paging{"numbers": {Style: "header", Size: "per_page", Default: 30, Page: "page", First: 1, Template: "{rows}"}},
 		Errors: spec.Errors{ContentType: "application/json", Template: `{"error":{message}}`,
 			Messages: map[string]string{"date": "Invalid time"}},
 		Kinds: []*spec.Kind{{
@@ -206,12 +209,12 @@ func TestAnswersSayHowTheyGoOn(t *testing.T) {
 	for next, ok := range map[string]bool{"{next}": true, "{next_url}": true, "null": false, `"{next}"`: false, "{first}": false} {
 		s := newTill(t).spec
 		body := &spec.Spec{Name: "till", Hosts: s.Hosts, Auth: s.Auth,
-			Paging: spec.Paging{Style: "body", Next: "links.next", Template: `{"data":{rows},"links":{"next":` + next + `}}`}}
+			Paging: spec.Paging{Rules: paging.Rules{Style: "body", Next: "links.next", Template: `{"data":{rows},"links":{"next":` + next + `}}`}}}
 		if err := body.Compile(); (err == nil) != ok {
 			t.Errorf("%s: %v", next, err)
 		}
 	}
-	if words := spec.EnvelopeWords(); !slices.Contains(words, "more") {
+	if words := paging.EnvelopeWords(); !slices.Contains(words, "more") {
 		t.Error(words)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"understudy/internal/query"
 	"understudy/mirror/compose"
 	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 // charges is a store of three records; the first is the newest.
@@ -31,10 +32,10 @@ func (charges) PlaceOf(context.Context, string, string, string) (query.OrderKey,
 func ExampleNew() {
 	s := &spec.Spec{
 		Name: "till", Hosts: []spec.Host{{URL: "https://till.example"}}, Auth: spec.Auth{Style: "bearer"},
-		Paging: spec.Paging{
+		Paging: spec.Paging{Rules: paging.Rules{
 			Style: "cursor", Next: "has_more", Cursor: "after", Size: "limit", Default: 10,
 			Template: `{"data":{rows},"has_more":{more}}`,
-		},
+		}},
 		Kinds: []*spec.Kind{{
 			Name: "charges", ID: []string{"id"}, Fields: []*spec.Field{{Name: "id"}},
 			Lists: []*spec.List{{Path: "/charges", Key: "data"}},

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 func FuzzFollowed(f *testing.F) {
@@ -26,13 +27,16 @@ func FuzzFollowed(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2])
 	}
 	f.Fuzz(func(t *testing.T, form, query, token string) {
-		said := (&spec.Paging{Token: form}).TokenForm(nil)
+		said := (&paging.Rules{Token: form}).TokenForm(true)
 		if id, back, ok := said.ID(token); ok && !back && said.After+id+said.Tail != token {
 			t.Errorf("%q in the form %q = %q", token, form, id)
 		}
 		for _, style := range []string{"", "cursor"} {
-			paging := spec.Paging{Style: style, Token: form, Tokens: []string{"PageToken", "after"}}
-			sp := &spec.Spec{Paging: paging, Pagings: map[string]*spec.Paging{"other": {Token: "PA{id}", Tokens: paging.Tokens}}}
+			tokens := []string{"PageToken", "after"}
+			sp := &spec.Spec{
+				Paging:  spec.Paging{Rules: paging.Rules{Style: style, Token: form, Tokens: tokens}},
+				Pagings: map[string]*spec.Paging{"other": {Rules: paging.Rules{Token: "PA{id}", Tokens: tokens}}},
+			}
 			got := FollowedBy(sp, understudy.Key{Source: "s", URI: "/list?" + query})
 			if got.ID != "" && !got.After || got.Up && got.ID == "" {
 				t.Errorf("followed(%q, %q) = %+v", form, query, got)
@@ -42,7 +46,7 @@ func FuzzFollowed(f *testing.F) {
 				t.Errorf("followed(%q, %q) = %+v, though it is no query: %v", form, query, got, err)
 			}
 			in := false
-			for _, name := range paging.Tokens {
+			for _, name := range tokens {
 				value, _ := params.Get(name)
 				in = in || strings.Contains(value, got.ID)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"understudy"
 	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 // TestFollowed: only the parameter that takes the spec's tokens tells where a page
@@ -14,8 +15,10 @@ import (
 func TestFollowed(t *testing.T) {
 	sp := &spec.Spec{
 		Name: "till", Hosts: []spec.Host{{URL: "https://till.example"}}, Auth: spec.Auth{Style: "none"},
-		Paging:  spec.Paging{Style: "cursor", Next: "more", Cursor: "starting_after", Tokens: []string{"ending_before"}},
-		Pagings: map[string]*spec.Paging{"links": {Style: "body", Next: "next", Tokens: []string{"PageToken", "Before"}, Token: "PA{id}"}},
+		Paging: spec.Paging{Rules: paging.Rules{Style: "cursor", Next: "more", Cursor: "starting_after", Tokens: []string{"ending_before"}}},
+		Pagings: map[string]*spec.Paging{
+			"links": {Rules: paging.Rules{Style: "body", Next: "next", Tokens: []string{"PageToken", "Before"}, Token: "PA{id}"}},
+		},
 	}
 	if err := sp.Compile(); err != nil {
 		t.Fatal(err)

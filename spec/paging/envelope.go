@@ -1,6 +1,6 @@
 // Envelope: how a spec describes a list answer.
 
-package spec
+package paging
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"understudy"
 )
 
-// EnvelopeWords are the words that Paging.Template may hold in braces:
+// EnvelopeWords are the words that Rules.Template may hold in braces:
 //
 //	{start} {end} {page} {size}                  numbers
 //	{more}                                       true when a page comes after this one, else false
@@ -47,18 +47,18 @@ func CutWord(form string) (before, word, after string, found bool) {
 }
 
 // checkAnswer checks the template and the token of a paging.
-func (p *Paging) checkAnswer(style pagingStyle) error {
-	if p.Token != "" && strings.Count(p.Token, "{id}") != 1 {
-		return fmt.Errorf("token %q: want {id} in it, once", p.Token)
+func (r *Rules) checkAnswer(style style) error {
+	if r.Token != "" && strings.Count(r.Token, "{id}") != 1 {
+		return fmt.Errorf("token %q: want {id} in it, once", r.Token)
 	}
-	rows := p.Template == ""
-	for rest := p.Template; ; {
+	rows := r.Template == ""
+	for rest := r.Template; ; {
 		_, word, after, found := CutWord(rest)
 		switch {
 		case !found && !rows:
 			return fmt.Errorf("answer: want {rows} in it")
 		case !found:
-			return p.tryAnswer(style)
+			return r.tryAnswer(style)
 		case !slices.Contains(EnvelopeWords(), word):
 			return fmt.Errorf("answer: {%s} is not known; there is {%s}", word, strings.Join(EnvelopeWords(), "}, {"))
 		}
@@ -70,39 +70,39 @@ func (p *Paging) checkAnswer(style pagingStyle) error {
 // tryAnswer makes sure that a template makes JSON, and that the JSON says where
 // upstream does whether a page comes after it. Without that a program would take the
 // first page for the whole list.
-func (p *Paging) tryAnswer(style pagingStyle) error {
-	if p.Template == "" {
+func (r *Rules) tryAnswer(style style) error {
+	if r.Template == "" {
 		return nil
 	}
-	ends, err := p.sample("null", "false")
+	ends, err := r.sample("null", "false")
 	if err != nil {
 		return err
 	}
-	goes, err := p.sample(`"/next"`, "true")
+	goes, err := r.sample(`"/next"`, "true")
 	if err != nil {
 		return err
 	}
-	if err := style.checkTemplate(p, goes, ends); err != nil {
+	if err := style.checkTemplate(r, goes, ends); err != nil {
 		return err
 	}
-	head, _, _ := strings.Cut(p.Token, "{id}")
-	if strings.Contains(p.Template, "{previous") && len(p.Tokens) > 0 && p.Token != "" && !strings.Contains(head, "A") {
-		return fmt.Errorf("answer: {previous}: nobody can tell the token %q from that of the page before", p.Token)
+	head, _, _ := strings.Cut(r.Token, "{id}")
+	if strings.Contains(r.Template, "{previous") && len(r.Tokens) > 0 && r.Token != "" && !strings.Contains(head, "A") {
+		return fmt.Errorf("answer: {previous}: nobody can tell the token %q from that of the page before", r.Token)
 	}
 	return nil
 }
 
 // sample is the value at Next of an answer made by the template.
-func (p *Paging) sample(next, more string) (value any, err error) {
+func (r *Rules) sample(next, more string) (value any, err error) {
 	var body []byte
-	for rest := p.Template; ; {
+	for rest := r.Template; ; {
 		before, word, after, found := CutWord(rest)
 		body = append(body, before...)
 		switch rest = after; {
 		case !found && json.Unmarshal(body, &value) != nil:
 			return nil, fmt.Errorf("answer: it makes no JSON: %s", understudy.Clip(string(body)))
 		case !found:
-			return inside(value, p.Next), nil
+			return inside(value, r.Next), nil
 		case word == "rows":
 			body = append(body, "[]"...)
 		case word == "start" || word == "end" || word == "page" || word == "size":

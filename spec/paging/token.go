@@ -1,6 +1,6 @@
 // Token: the record that a page token names, by the spec's rule.
 
-package spec
+package paging
 
 import "strings"
 
@@ -18,14 +18,14 @@ type TokenForm struct {
 	Own                 bool // the spec gives no rule; upstream does not know this form
 }
 
-// TokenForm is the form of the page tokens of a kind's lists; a nil kind has ids
-// of one part. It is the spec's form. In the token of the page before a record
-// its first A is a B, as upstreams of that form write it.
-func (p *Paging) TokenForm(k *Kind) TokenForm {
-	if p.Token == "" || k != nil && len(k.ID) > 1 {
+// TokenForm is the form of page tokens. It is the spec's form where ids have one part.
+// In the token of the page before a record its first A is a B, as upstreams of that
+// form write it.
+func (r *Rules) TokenForm(onePart bool) TokenForm {
+	if r.Token == "" || !onePart {
 		return TokenForm{After: ownAfter, Before: ownBefore, Own: true}
 	}
-	head, tail, _ := strings.Cut(p.Token, "{id}")
+	head, tail, _ := strings.Cut(r.Token, "{id}")
 	return TokenForm{After: head, Before: strings.Replace(head, "A", "B", 1), Tail: tail}
 }
 

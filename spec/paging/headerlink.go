@@ -1,31 +1,26 @@
 // Header link: the link to the next page stands in a Link header (RFC 8288).
 
-package spec
+package paging
 
 import (
 	"slices"
 	"strings"
-
-	"understudy"
 )
 
 // headerLink is the paging style header: the link has the relation "next", and
 // the last page has no such link.
 type headerLink struct{}
 
-func (headerLink) check(*Paging) error { return nil }
+func (headerLink) check(*Rules) error { return nil }
 
-func (headerLink) checkTemplate(*Paging, any, any) error { return nil }
+func (headerLink) checkTemplate(*Rules, any, any) error { return nil }
 
-func (headerLink) next(_ *Paging, a *ListAnswer) (understudy.Key, error) {
-	link, ok := nextLink(a.Header["Link"])
-	if !ok {
-		return understudy.Key{}, nil
-	}
-	return a.follow(link)
+func (headerLink) next(_ *Rules, a *Answer) (Step, error) {
+	link, _ := nextLink(a.Header["Link"])
+	return Step{Link: link}, nil
 }
 
-func (headerLink) tokenParam(p *Paging) string { return p.firstToken() }
+func (headerLink) tokenParam(r *Rules) string { return r.firstToken() }
 
 func (headerLink) nextHeader(link string) (name, value string) {
 	return "Link", "<" + link + `>; rel="next"`
