@@ -9,14 +9,20 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+
+	"understudy/e2e/binary"
 )
 
 const shopSpec = `name: shop
 hosts: [{url: "https://shop.example.com"}]
 auth: {style: bearer}
-headers: {write: [Idempotency-Key], send: {Shop-Version: "2026-01"}}
+headers:
+  key: {Shop-Account: [], Shop-Version: [], Accept: ["application/json", "*/*"]}
+  write: [Idempotency-Key]
+  send: {Shop-Version: "2026-01"}
 kinds:
   - name: orders
     id: [id]
@@ -40,7 +46,12 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.headers = append(s.headers, r.Header.Clone())
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method == http.MethodGet {
-		fmt.Fprint(w, `{"data":[]}`)
+		account := r.Header.Get("Shop-Account") + r.Header.Get("Shop-Version")
+		if one, ok := strings.CutPrefix(r.URL.Path, "/v1/orders/"); ok {
+			fmt.Fprintf(w, `{"id":%q,"total":%q}`, one, account)
+			return
+		}
+		fmt.Fprintf(w, `{"data":[{"id":"or_9","total":%q}]}`, account)
 		return
 	}
 	key := r.Header.Get("Idempotency-Key")
@@ -58,27 +69,36 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"id":%q,"total":5}`, id)
 }
 
-// A caller that got no answer sends its write again with the same key, and nothing is made twice.
-func TestIdempotencyKeyArrives(t *testing.T) {
-	t.Parallel()
+// openShop starts a shop and Understudy in front of it.
+func openShop(t *testing.T) (*shop, *binary.Server) {
+	t.Helper()
 	s := &shop{byKey: map[string]string{}}
 	up := httptest.NewServer(s)
-	defer up.Close()
+	t.Cleanup(up.Close)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"shop.yaml": shopSpec, "shop.token": "upstreamtoken-1234", "till.secret": "a-token-of-the-till-567", "understudy.yml": `data: ./data
+	for name, text := range map[string]string{"shop.yaml": shopSpec, "shop.token": "upstreamtoken-1234", "till.secret": "a-token-of-the-till-567",
+		"few.secret": "a-token-of-the-few-8901", "understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
   shop: {spec: ./shop.yaml, upstream: "` + up.URL + `", secret: "file:shop.token", listen: "127.0.0.1:0", polls: []}
+roles:
+  few: {shop: {"*": see, rows: {orders: {where: {id: or_1}}}}}
 credentials:
   - {name: till, source: shop, secret: "file:till.secret", role: all, allow: ["POST /v1/orders"]}
+  - {name: few, source: shop, secret: "file:few.secret", role: few}
 `} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	house := start(t, dir, "serve")
-	headers := []string{"Authorization", "Bearer a-token-of-the-till-567", "Content-Type", "application/json", "Idempotency-Key", "k1",
-		"X-Http-Method-Override", "DELETE", "Shop-Version", "1999-01"}
+	return s, start(t, dir, "serve")
+}
+
+// A caller that got no answer sends its write again with the same key, and nothing is made twice.
+func TestIdempotencyKeyArrives(t *testing.T) {
+	t.Parallel()
+	s, house := openShop(t)
+	headers := []string{"Authorization", "Bearer a-token-of-the-till-567", "Content-Type", "application/json", "Idempotency-Key", "k1"}
 	order := func() reply {
 		r, err := ask(http.MethodPost, "", house.URL("shop")+"/v1/orders", `{"total":5}`, headers...)
 		if err != nil {
@@ -110,5 +130,66 @@ credentials:
 			h.Get("Authorization") != "Bearer upstreamtoken-1234" {
 			t.Errorf("request %d came with %v", i, h)
 		}
+	}
+}
+
+// What a header asks for is part of the question: another account's orders, or the same in
+// another version, are never given for each other, and no record is made of them.
+func TestHeadersArePartOfTheKey(t *testing.T) {
+	t.Parallel()
+	s, house := openShop(t)
+	get := func(path string, headers ...string) reply {
+		t.Helper()
+		r, err := ask(http.MethodGet, "", house.URL("shop")+path, "", append(headers, "Authorization", "Bearer a-token-of-the-till-567")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	const list, one = "/v1/orders", "/v1/orders/or_9"
+	for range 2 { // cold, then from memory
+		for _, c := range []struct{ name, value, total string }{
+			{"Shop-Account", "", "2026-01"}, {"Shop-Account", "ac_1", "ac_12026-01"}, {"Shop-Account", "ac_2", "ac_22026-01"},
+			{"Shop-Version", "2026-01", "2026-01"}, {"Shop-Version", "2020-01", "2020-01"},
+		} {
+			if r := get(list, c.name, c.value); string(r.body) != `{"data":[{"id":"or_9","total":"`+c.total+`"}]}` {
+				t.Errorf("%s %s: the list is %s", c.name, c.value, r.body)
+			} else if vary := r.header.Get("Vary"); !strings.Contains(vary, "Shop-Account") || !strings.Contains(vary, "Shop-Version") {
+				t.Errorf("Vary: %s", vary)
+			}
+			if r := get(one, c.name, c.value); string(r.body) != `{"id":"or_9","total":"`+c.total+`"}` {
+				t.Errorf("%s %s: the order is %s", c.name, c.value, r.body)
+			}
+		}
+	}
+	s.mu.Lock()
+	asked := len(s.headers)
+	s.mu.Unlock()
+	if asked != 7 { // four lists and four orders, of which one was in its list
+		t.Errorf("upstream was asked %d times", asked)
+	}
+	for _, c := range []struct {
+		path, token string
+		headers     []string
+		status      int
+		says        string
+	}{
+		{list, "till", []string{"X-Sudo", "root"}, http.StatusBadRequest, "X-Sudo"},
+		{list, "till", []string{"X-Http-Method-Override", "DELETE"}, http.StatusBadRequest, "use the method itself"},
+		{list, "till", []string{"Accept", "application/vnd.shop.full+json"}, http.StatusOK, "data"},
+		{list + "?understudy.order=asc", "till", []string{"Shop-Account", "ac_1"}, http.StatusBadRequest, "without the header Shop-Account"},
+		{list + "?understudy.as_of=2026-01-01", "till", []string{"Shop-Account", "ac_1"}, http.StatusBadRequest, "nothing is remembered"},
+		{list, "few", []string{"Shop-Account", "ac_1"}, http.StatusForbidden, "is not known"},
+		{one, "few", []string{"Shop-Account", "ac_1"}, http.StatusForbidden, "is not known"},
+	} {
+		token := map[string]string{"till": "a-token-of-the-till-567", "few": "a-token-of-the-few-8901"}[c.token]
+		r, err := ask(http.MethodGet, "", house.URL("shop")+c.path, "", append(c.headers, "Authorization", "Bearer "+token)...)
+		if err != nil || r.status != c.status || !strings.Contains(string(r.body), c.says) {
+			t.Errorf("%s of %s with %q: %v, %d %s", c.path, c.token, c.headers, err, r.status, r.body)
+		}
+	}
+	r, err := ask(http.MethodGet, "", house.URL("viewer")+"/-/search?q=or_9", "")
+	if err != nil || strings.Contains(string(r.body), "ac_1") {
+		t.Errorf("a search finds %v %s", err, r.body)
 	}
 }

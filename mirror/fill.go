@@ -258,7 +258,7 @@ func (pf *prefetcher) run() {
 }
 
 func (pf *prefetcher) prefetchOne(h candidate) {
-	t, err := h.source.Spec.Target(h.source.Name, h.next.Path(), h.next.Query())
+	t, err := h.source.Spec.TargetOf(h.next)
 	if err != nil {
 		return // upstream's next page is no page of ours
 	}

@@ -181,7 +181,7 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, 
 		}
 		hs.reads(t.Key.String(), err)
 	}
-	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 {
+	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 && !t.Apart() {
 		h, ok = hs.compose(ctx, t, k, h, ok, pending)
 	}
 	if !ok {

@@ -260,7 +260,7 @@ func (rd *reader) asOf(ctx context.Context, s *source, k *kind, a *request.Reque
 		return nil, fmt.Errorf("mirror: %w: this store keeps no history", understudy.ErrInvalid)
 	case at.After(begin.Add(time.Second)): // clocks differ a little
 		return nil, fmt.Errorf("mirror: %w: %s lies in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
-	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil:
+	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil || a.Target.Apart():
 		return nil, fmt.Errorf("mirror: %w: nothing is remembered of this path", understudy.ErrInvalid)
 	case a.Local != nil && (a.Local.Up || a.Local.Since != 0 || a.Local.Text != nil):
 		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)

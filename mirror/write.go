@@ -193,7 +193,7 @@ func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
 // version is what a write's answer shows of a record, as a page without a key;
 // nil when it shows nothing.
 func version(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
-	if k.name == "" || p == nil || p.NotStored != "" {
+	if k.name == "" || p == nil || p.NotStored != "" || w.Target.Apart() {
 		return nil
 	}
 	v := *p

@@ -30,6 +30,62 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// What a request's header asks for, and what is refused.
+func TestHeadersOfAKey(t *testing.T) {
+	s := one(Headers{
+		Key:  map[string][]string{"shop-account": nil, "accept": {"application/json", "application/vnd.shop*json"}, "Shop-Version": nil},
+		Send: map[string]string{"Shop-Version": "2026-01"}, Write: []string{"Idempotency-Key", "If-Match"}, Ignore: []string{"X-Shop-Client*"},
+	})
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Headers.Vary(); got != ", Accept, Shop-Account, Shop-Version" {
+		t.Errorf("Vary: %s", got)
+	}
+	for _, c := range []struct{ method, header, key, says string }{
+		{"GET", "", "", ""},
+		{"GET", "Shop-Account: ac_1", "Shop-Account=ac_1", ""},
+		{"GET", "Shop-Account: ac_1|Accept: text/html|Shop-Version: 2026-01", "Accept=text%2Fhtml&Shop-Account=ac_1", ""},
+		{"GET", "Shop-Account: ", "", ""},
+		{"GET", "Shop-Version: 2025-01", "Shop-Version=2025-01", ""},
+		{"GET", "Accept: application/vnd.shop.v3+json, application/json;q=0.9", "", ""},
+		{"GET", "Accept: application/vnd.shop.v3+xml", "Accept=application%2Fvnd.shop.v3%2Bxml", ""},
+		{"GET", "Accept: application/json|Accept: text/csv", "Accept=application%2Fjson%2C+text%2Fcsv", ""},
+		{"GET", "Shop-Account: a\x01", "", "printable"},
+		{"GET", "Shop-Account: " + strings.Repeat("a", 501), "", "at most 500"},
+		{"GET", "X-Shop-Client-Telemetry: {}|Traceparent: 00-1|Sec-Fetch-Mode: cors|X-Forwarded-For: 1.2.3.4|User-Agent: x", "", ""},
+		{"GET", "X-Http-Method-Override: DELETE", "", "use the method itself"},
+		{"GET", "X-Method-Override: DELETE", "", "use the method itself"},
+		{"GET", "X-Sudo: root", "", "X-Sudo: it is not known what it asks for"},
+		{"GET", "If-Match: x|If-Unmodified-Since: x|Idempotency-Key: x", "", ""},
+		{"POST", "If-Match: x|Idempotency-Key: x", "", ""},
+		{"POST", "If-Unmodified-Since: x", "", "it is not known"},
+	} {
+		given := http.Header{}
+		for field := range strings.SplitSeq(c.header, "|") {
+			if name, value, ok := strings.Cut(field, ": "); ok {
+				given.Add(name, value)
+			}
+		}
+		key, err := s.Headers.Read(c.method, given)
+		if got := key.String(); got != c.key || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s %q: %q, %v; want %q, %q", c.method, c.header, got, err, c.key, c.says)
+		}
+	}
+	if err := s.Headers.Add(map[string]string{"shop-version": "2025-01"}, []string{"X-Team"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"2025-01": true, "2024-01": false} {
+		if key, err := s.Headers.Read("GET", http.Header{"Shop-Version": {name}, "X-Team": {"a"}}); err != nil || (len(key) == 0) != want {
+			t.Errorf("a source that sends 2025-01, asked with %s: %v, %v", name, key, err)
+		}
+	}
+	// A fetch names a vendor's type that the spec says nothing of.
+	if _, err := one(Headers{}).Headers.Read("GET", http.Header{"Accept": {"application/vnd.x.full+json"}}); err == nil {
+		t.Error("a vendor's media type passed")
+	}
+}
+
 func TestHeadersThatCannotBeNamed(t *testing.T) {
 	many := make([]string, 21)
 	for i := range many {
@@ -48,6 +104,9 @@ func TestHeadersThatCannotBeNamed(t *testing.T) {
 		{Headers{Send: map[string]string{"X-A": ""}}, "1 to 1000 printable"},
 		{Headers{Send: map[string]string{"X-A": "a\r\nX-B: b"}}, "1 to 1000 printable"},
 		{Headers{Write: many}, "more than 20"},
+		{Headers{Key: map[string][]string{"Cookie": nil}}, "headers.key"},
+		{Headers{Key: map[string][]string{"A": nil}, Write: []string{"A"}}, "in key and in write"},
+		{Headers{Ignore: []string{"a b*"}}, "headers.ignore"},
 	} {
 		if err := one(c.h).Compile(); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) {
 			t.Errorf("%+v: %v, want %q", c.h, err, c.says)

@@ -306,13 +306,13 @@ func (s *Spec) checkLinks() error {
 // that is not empty.
 func (s *Spec) URL(k understudy.Key, base string) (string, error) {
 	if base != "" {
-		return strings.TrimSuffix(base, "/") + k.URI, nil
+		return strings.TrimSuffix(base, "/") + k.Asked(), nil
 	}
 	for _, h := range s.Hosts {
 		for _, prefix := range h.Prefixes {
 			rest, ok := strings.CutPrefix(k.Path(), prefix)
 			if ok && (strings.HasSuffix(prefix, "/") || rest == "" || rest[0] == '/') {
-				return strings.TrimSuffix(h.URL, "/") + k.URI, nil
+				return strings.TrimSuffix(h.URL, "/") + k.Asked(), nil
 			}
 		}
 	}

@@ -73,6 +73,19 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	return t, nil
 }
 
+// TargetOf is the target of a key.
+func (s *Spec) TargetOf(k understudy.Key) (*Target, error) {
+	t, err := s.Target(k.Source, k.Path(), k.Query())
+	if err != nil {
+		return nil, err
+	}
+	header, err := understudy.ParseQuery(k.Header())
+	if err != nil {
+		return nil, err
+	}
+	return t.With(header)
+}
+
 // Follow is the target of a link found in an answer: a URI reference with a path of its
 // own. Its host, if any, does not count.
 func (s *Spec) Follow(source, link string) (*Target, error) {

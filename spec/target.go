@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ type Target struct {
 	ID       string             // the record an instance or media path names
 	Query    understudy.Query   // canonical, as in Key
 	Own      understudy.Query   // understudy.* parameters
+	Header   understudy.Query   // the header fields that are part of the key, by name
 	First    bool               // a list asked without a page or token: its newest page
 	PageSize int                // asked or default; 0 when unpaged or not a number
 	NearMiss bool               // no kind, but the path would have one if case, empty segments and ;parameters did not count
@@ -36,6 +38,35 @@ func (t *Target) Shape() string {
 	}
 	return ""
 }
+
+// With is the target asked with header fields that are part of the key (Headers.Read).
+// The error is ErrInvalid: they are too long.
+func (t *Target) With(header understudy.Query) (*Target, error) {
+	if len(header) == 0 {
+		return t, nil
+	}
+	with := *t
+	with.Header = header
+	with.Key = t.Key.With(header.String())
+	if len(with.Key.URI) > MaxURI {
+		return nil, fmt.Errorf("%w: request target and header fields longer than %d bytes", understudy.ErrInvalid, MaxURI)
+	}
+	return &with, nil
+}
+
+// Plain is the target without header fields.
+func (t *Target) Plain() *Target {
+	if len(t.Header) == 0 {
+		return t
+	}
+	plain := *t
+	plain.Header, plain.Key.URI = nil, t.Key.Asked()
+	return &plain
+}
+
+// Apart reports whether the answer stays in memory and its records are not kept: a header
+// field says that it is about another account, or in another form.
+func (t *Target) Apart() bool { return len(t.Header) > 0 }
 
 // Widened reports whether the request makes upstream show more than usual, such as
 // deleted records: a filter with op widen, of any list of the kind, has a value that is

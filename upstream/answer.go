@@ -128,7 +128,7 @@ func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) 
 	case d.why != "":
 	case t.Kind == nil && !empty(a.status):
 		page.NotStored = "the spec names no kind for this path"
-	case a.status != http.StatusNotFound && a.status != http.StatusGone:
+	case a.status != http.StatusNotFound && a.status != http.StatusGone || t.Apart():
 		page.NotStored = "status " + strconv.Itoa(a.status)
 	}
 	return page, nil
@@ -155,10 +155,11 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	if t.List != nil {
 		f = readList(p, t.List, t.Spec.PagingOf(t.List), d.body, d.doc, t.PageSize)
 		var nextErr error
-		list := spec.ListAnswer{Target: t, Header: a.header, Body: d.body, Next: f.next, Rows: f.rows, Local: b.origins().local}
+		list := spec.ListAnswer{Target: t.Plain(), Header: a.header, Body: d.body, Next: f.next, Rows: f.rows, Local: b.origins().local}
 		if page.Next, nextErr = list.NextPage(); nextErr != nil && f.why == "" {
 			f.why = nextErr.Error()
 		}
+		page.Next = page.Next.With(t.Key.Header())
 	} else {
 		f = readOne(p, d.body, d.doc)
 	}
@@ -168,6 +169,8 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 			page.NotStored = "the spec does not name the parameter " + understudy.Clip(name)
 		} else if t.Widened() {
 			page.NotStored = "it was asked to show what is deleted, too"
+		} else if t.Apart() {
+			page.NotStored = "it was asked with the header " + t.Header[0].Name
 		}
 	}
 	return page, nil

@@ -149,7 +149,12 @@ func wantsBody(status int) bool {
 
 // request carries the key's URI exactly, and our credential.
 func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, error) {
-	to, err := c.o.Source.Spec.URL(understudy.Key{Source: c.o.Source.Name, URI: e.uri}, c.o.Base)
+	key := understudy.Key{Source: c.o.Source.Name, URI: e.uri}
+	to, err := c.o.Source.Spec.URL(key, c.o.Base)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := understudy.ParseQuery(key.Header())
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +177,9 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	req.Header.Set("Via", via)
 	for name, value := range c.o.Source.Spec.Headers.Send {
 		req.Header.Set(name, value)
+	}
+	for _, field := range fields {
+		req.Header.Set(field.Name, field.Value)
 	}
 	maps.Copy(req.Header, e.header)
 	if e.contentType != "" {

@@ -55,6 +55,9 @@ func (g *Gate) Page(ctx context.Context, c understudy.Caller, a request.Request,
 	if r == nil {
 		return ask(ctx, a)
 	}
+	if err := apart(c, a.Target); err != nil {
+		return nil, err
+	}
 	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
 		return nil, err
 	}
@@ -88,6 +91,9 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 	if r == nil {
 		return nil
 	}
+	if err := apart(c, t); err != nil {
+		return err
+	}
 	a := request.Request{Target: t, Flow: c.Flow}
 	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
 		return err
@@ -106,6 +112,14 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 	a.Target = at
 	_, err := g.lookups.seek(ctx, c, f, a, ask)
 	return err
+}
+
+// apart refuses what no records are kept of to a caller that finds some records alone.
+func apart(c understudy.Caller, t *spec.Target) error {
+	if !t.Apart() {
+		return nil
+	}
+	return refuse("role %s finds some records alone, and which there are under the header %s is not known", c.Grant.Role, t.Header[0].Name)
 }
 
 // Shows reports whether a caller may see the one record of an answer: it may

@@ -173,7 +173,7 @@ func (p *plan) cut(page *understudy.Page) *spec.Paging {
 		return nil
 	}
 	if len(p.lists) > 1 {
-		t, err := p.spec.Follow(page.Key.Source, page.Key.URI)
+		t, err := p.spec.TargetOf(page.Key)
 		if err != nil || t.List == nil {
 			return nil
 		}

@@ -82,6 +82,13 @@ type Source struct {
 	Checks  float64       `yaml:"checks"`  // lists made from records that are asked upstream, too, a minute; default 6
 
 	Timeouts timeoutsConfig `yaml:"timeouts"`
+	Headers  headersConfig  `yaml:"headers"`
+}
+
+// headersConfig adds to the header fields that the spec names.
+type headersConfig struct {
+	Send   map[string]string `yaml:"send"`   // sent with every request, in place of the spec's of that name
+	Ignore []string          `yaml:"ignore"` // of requests: they mean nothing to the API
 }
 
 // timeoutsConfig bounds one try of upstream.

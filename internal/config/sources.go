@@ -52,6 +52,9 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
+		if err := sp.Headers.Add(s.Headers.Send, s.Headers.Ignore); err != nil {
+			return nil, fmt.Errorf("sources.%s.%w", name, err)
+		}
 		if s.Listen == "" {
 			if sp.Port == 0 {
 				return nil, fmt.Errorf("sources.%s.listen: spec %s names no port; write HOST:PORT", name, sp.Name)

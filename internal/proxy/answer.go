@@ -19,7 +19,6 @@ import (
 // slices. An append never writes into them, because they have no spare capacity.
 var (
 	private = []string{"private"}
-	varies  = []string{"Authorization, Accept-Encoding"}
 	nosniff = []string{"nosniff"}
 	sandbox = []string{"sandbox"}
 )
@@ -87,10 +86,10 @@ func (v *exchange) next(p *understudy.Page) (name, value string) {
 	if t.List == nil || p.Next.Zero() || !t.Spec.PagingOf(t.List).InHeader() || !v.o.Gate.Named(v.caller, v.o.Source.Name, t.Kind) {
 		return "", ""
 	}
-	link := append([]byte(v.o.Source.PublicURL), p.Next.URI...)
+	link := append([]byte(v.o.Source.PublicURL), p.Next.Asked()...)
 	if len(t.Own) > 0 {
 		sign := byte('?')
-		if strings.IndexByte(p.Next.URI, '?') >= 0 {
+		if strings.IndexByte(p.Next.Asked(), '?') >= 0 {
 			sign = '&'
 		}
 		link = t.Own.AppendTo(append(link, sign))
@@ -104,7 +103,7 @@ func (v *exchange) start(a *request.Response) {
 	v.line.How, v.line.Upstream = a.Outcome.String(), a.Upstream
 	h := v.w.Header()
 	h["Cache-Control"] = private
-	h["Vary"] = varies
+	h["Vary"] = v.varies
 	// One string holds all values that differ from request to request, one
 	// array all their slices: two allocations.
 	var buf [256]byte

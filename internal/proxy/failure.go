@@ -44,7 +44,7 @@ func (v *exchange) fail(err error) {
 	body, contentType := access.Error(v.o.Source.Spec, f)
 	h := v.w.Header()
 	h["Cache-Control"] = private
-	h["Vary"] = varies
+	h["Vary"] = v.varies
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
@@ -191,7 +191,7 @@ func (v *exchange) allowed() string {
 	list := "GET, HEAD"
 	if v.target == nil {
 		var err error
-		if v.target, err = v.aim(); err != nil {
+		if v.target, err = v.aim(nil); err != nil {
 			return list
 		}
 	}

@@ -103,6 +103,7 @@ type Proxy struct {
 	o               Options
 	ids             *accesslog.IDs
 	challenge       []string                  // WWW-Authenticate
+	varies          []string                  // Vary
 	targets         *lru.Cache[string, aimed] // by request line
 	representations *lru.Cache[representationKey, *representation]
 	fresh           *freshLimiter
@@ -152,6 +153,7 @@ func New(o Options) (*Proxy, error) {
 		o:               o,
 		ids:             accesslog.NewIDs(),
 		challenge:       []string{challenge(o.Source.Spec)},
+		varies:          []string{"Authorization, Accept-Encoding" + o.Source.Spec.Headers.Vary()},
 		targets:         lru.New[string, aimed](maxTargets),
 		representations: lru.New[representationKey, *representation](max(o.Cache, 0)),
 		fresh:           newFreshLimiter(),
@@ -250,7 +252,11 @@ func (v *exchange) serve() (err error) {
 		v.odd = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
-	if v.target, err = v.aim(); err != nil {
+	header, err := v.o.Source.Spec.Headers.Read(v.r.Method, v.r.Header)
+	if err != nil {
+		return fmt.Errorf("proxy: %w", err)
+	}
+	if v.target, err = v.aim(header); err != nil {
 		v.odd = true
 		return err
 	}
@@ -277,10 +283,15 @@ type aimed struct {
 	written string
 }
 
-// aim is the request's target, remembered by the request line.
-func (v *exchange) aim() (*spec.Target, error) {
+// aim is the request's target, remembered by the request line and the header fields that
+// are part of the key.
+func (v *exchange) aim(header understudy.Query) (*spec.Target, error) {
 	uri := v.r.RequestURI
-	if a, ok := v.targets.Get(uri); ok {
+	key := uri
+	if len(header) > 0 {
+		key += " " + header.String()
+	}
+	if a, ok := v.targets.Get(key); ok {
 		v.line.Written = a.written
 		return a.target, nil
 	}
@@ -289,10 +300,25 @@ func (v *exchange) aim() (*spec.Target, error) {
 		path, params = v.r.URL.EscapedPath(), v.r.URL.RawQuery
 	}
 	t, err := v.o.Source.Spec.Target(v.o.Source.Name, path, params)
+	if err == nil {
+		t, err = withHeader(t, header)
+	}
 	if err != nil {
 		return nil, err
 	}
 	v.line.Written = string(v.o.Log.AppendTarget(nil, uri))
-	v.targets.Put(strings.Clone(uri), aimed{t, v.line.Written}, int64(5*len(uri)+targetWeight))
+	v.targets.Put(strings.Clone(key), aimed{t, v.line.Written}, int64(5*len(key)+targetWeight))
 	return t, nil
+}
+
+// withHeader is a target asked with header fields. A content is of one type, whatever is
+// accepted.
+func withHeader(t *spec.Target, header understudy.Query) (*spec.Target, error) {
+	if t.Media != nil {
+		header = header.Without(func(p understudy.Param) bool { return p.Name == "Accept" })
+		if len(header) > 0 {
+			return nil, fmt.Errorf("proxy: %w: contents are not asked for with the header %s", understudy.ErrInvalid, header[0].Name)
+		}
+	}
+	return t.With(header)
 }

@@ -115,10 +115,12 @@ func (v *exchange) asWritten() (*spec.Target, error) {
 	}
 	q = q.Without(func(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 	target := *v.target
+	header := target.Key.Header()
 	target.Key.URI = target.Key.Path()
 	if len(q) > 0 {
 		target.Key.URI += "?" + q.String()
 	}
+	target.Key = target.Key.With(header)
 	return &target, nil
 }
 

@@ -104,6 +104,9 @@ const MaxBytes = 64 << 20
 // with the reason in words: a kind without records, a parameter the spec does
 // not name, a value or a parent of which it is not known what upstream says.
 func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
+	if t.Apart() {
+		return nil, fmt.Errorf("%w: records are kept as they are without the header %s", understudy.ErrInvalid, t.Header[0].Name)
+	}
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
 		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)
 	}
