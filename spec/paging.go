@@ -15,8 +15,8 @@ import (
 
 // Paging says how lists are cut into pages, and what a list answer has beside its records.
 type Paging struct {
-	paging.Rules
-	Envelope []*Field `yaml:"envelope"` // fields of a list answer beside the records
+	paging.Rules `yaml:",inline"`
+	Envelope     []*Field `yaml:"envelope"` // fields of a list answer beside the records
 }
 
 // check completes and checks one way of paging; name is its place in the spec.

@@ -209,7 +209,7 @@ type specKey struct {
 func keysOf(t reflect.Type) []specKey {
 	var keys []specKey
 	for _, f := range reflect.VisibleFields(t) {
-		if name := f.Tag.Get("yaml"); name != "" {
+		if name := f.Tag.Get("yaml"); name != "" && name != ",inline" {
 			keys = append(keys, specKey{name, f.Index})
 		}
 	}
