@@ -103,6 +103,16 @@ func (q Query) Get(name string) (value string, ok bool) {
 	return "", false
 }
 
+// Count is how many parameters have that name.
+func (q Query) Count(name string) (n int) {
+	for _, p := range q {
+		if p.Name == name {
+			n++
+		}
+	}
+	return n
+}
+
 // Without is q without the parameters that drop reports. q itself does not change.
 func (q Query) Without(drop func(Param) bool) Query {
 	return slices.DeleteFunc(slices.Clone(q), drop)

@@ -113,6 +113,12 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		if l.Whole == nil {
 			l.Whole = &s.WholeLists
 		}
+		if _, ok := l.Everything(); !ok {
+			if *l.Whole && l.Whole != &s.WholeLists {
+				return fmt.Errorf("list %s: whole: a filter leaves records out by its default, and no value of it narrows nothing (none)", l.Path)
+			}
+			l.Whole = new(bool)
+		}
 		if l.Paging != "" && s.Pagings[l.Paging] == nil {
 			return fmt.Errorf("list %s: paging %q is not among the spec's pagings", l.Path, l.Paging)
 		}

@@ -183,6 +183,9 @@ func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
 	}
 	first := strconv.Itoa(p.First)
 	q = q.Without(func(x understudy.Param) bool {
+		if f := t.List.Filter(x.Name); f != nil && f.Plain(x.Value) && q.Count(x.Name) == 1 {
+			return true
+		}
 		return p.Page != "" && !moved && pages == 1 && x.Name == p.Page && x.Value == first
 	})
 	if !hasSize {

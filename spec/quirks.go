@@ -26,14 +26,6 @@ const (
 	QuirkCounts  = "counts"
 )
 
-// FilterOps are the ways in which a filter tests its field. The field is the value. Its
-// time lies within the day (month, year, second) given, at its beginning or later, up
-// to it, or before it. Its text contains the value, also with a star for any digit.
-// With widen, true makes the list show what it otherwise leaves out.
-func FilterOps() []string {
-	return []string{"is", "day", "since", "until", "before", "contains", "digits", "widen"}
-}
-
 // check fills in defaults and refuses unknown values.
 func (o *Quirks) check() error {
 	for _, one := range []struct {
@@ -52,21 +44,6 @@ func (o *Quirks) check() error {
 		if !slices.Contains(one.ways, *one.value) {
 			return fmt.Errorf("odd.%s %q: want %s or %s", one.name, *one.value, one.ways[0], one.ways[1])
 		}
-	}
-	return nil
-}
-
-// check makes sure that a filter has a known operator and a fitting type.
-func (f *Filter) check() error {
-	switch edge := f.Op == "since" || f.Op == "until"; {
-	case !slices.Contains(FilterOps(), f.Op):
-		return fmt.Errorf("filter %s: op %q: want one of %v", f.Name, f.Op, FilterOps())
-	case f.Open && !edge:
-		return fmt.Errorf("filter %s: open: the op must be since or until", f.Name)
-	case f.Back < 0 || f.Longest < 0:
-		return fmt.Errorf("filter %s: back and longest are days, 0 or more", f.Name)
-	case f.Longest > 0 && f.Op != "since":
-		return fmt.Errorf("filter %s: longest: the op must be since", f.Name)
 	}
 	return nil
 }

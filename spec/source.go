@@ -35,7 +35,8 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 		}
 		for _, l := range k.Lists {
 			if path, ok := s.FillPath(l.Template()); ok {
-				return s.Spec.Target(s.Name, path, "")
+				everything, _ := l.Everything()
+				return s.Spec.Target(s.Name, path, everything.String())
 			}
 		}
 		return nil, fmt.Errorf("%w: %q has no list that can be asked for without a record's id", understudy.ErrInvalid, understudy.Clip(entry))
@@ -114,13 +115,18 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 	return t, nil
 }
 
-// Whole reports whether a target is a whole list, without a filter.
+// Whole reports whether a target is a whole list: no filter narrows it, nor does one that is
+// absent by its default.
 func (t *Target) Whole() bool {
-	if t.List == nil {
+	if t.List == nil || t.Reordered() {
 		return false
 	}
-	for _, p := range t.Query {
-		if t.List.Filter(p.Name) != nil {
+	for _, f := range t.List.Filters {
+		value, there := t.Query.Get(f.Name)
+		if !there {
+			value = f.Default
+		}
+		if (there || value != "") && f.Op != opOrder && (value == "" || f.Narrows(value)) {
 			return false
 		}
 	}

@@ -148,27 +148,6 @@ type Field struct {
 	every time.Duration
 }
 
-// Filter is one query parameter by which a list selects records.
-type Filter struct {
-	Name  string `yaml:"name"`  // as upstream spells it, operator included: StartTime>
-	Field string `yaml:"field"` // what it looks at; "" when no field shows it
-	Op    string `yaml:"op"`    // one of FilterOps; default is
-	Type  string `yaml:"type"`  // input type: text, rfc2822, date, bool, select, int
-	// Values are the choices of a select.
-	Values []string `yaml:"values"`
-	Title  string   `yaml:"title"`
-	// Whole: with op until a day, month or year counts up to its end, not to
-	// its beginning.
-	Whole bool `yaml:"whole"`
-	// Open: with op since or until the edge itself is excluded.
-	Open bool `yaml:"open"`
-	// Back is how many days back from now a time may lie. Longest, with op since, is how
-	// many days may lie between it and the list's until on the same field, or now without
-	// that. More is refused. 0 = any.
-	Back    int `yaml:"back"`
-	Longest int `yaml:"longest"`
-}
-
 // List is one path that lists records of a kind.
 type List struct {
 	Path    string    `yaml:"path"`

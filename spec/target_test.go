@@ -46,6 +46,45 @@ func exampleSpec(t testing.TB) *Spec {
 	return s
 }
 
+// A filter's default is left out of the key, and a list is whole when nothing narrows it.
+func TestFilterDefaults(t *testing.T) {
+	s := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}, WholeLists: true, Kinds: []*Kind{{
+		Name: "tickets", ID: []string{"id"}, Fields: []*Field{{Name: "id"}, {Name: "state"}, {Name: "owner"}},
+		Lists: []*List{{Path: "/t", Filters: []*Filter{
+			{Name: "state", Field: "state", Meaning: Meaning{Default: "open", None: []string{"all"}}}, {Name: "owner", Field: "owner"},
+			{Name: "sort", Op: "order", Meaning: Meaning{Default: "created"}},
+		}}, {Path: "/mine", Filters: []*Filter{{Name: "owner", Field: "owner", Meaning: Meaning{Default: "me"}}}}},
+	}}}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		query, key       string
+		whole, reordered bool
+	}{
+		{"", "/t", false, false}, {"state=open", "/t", false, false}, {"state=all", "/t?state=all", true, false},
+		{"sort=created&state=all", "/t?state=all", true, false}, {"sort=updated&state=all", "/t?state=all&sort=updated", false, true},
+		{"state=all&owner=a", "/t?state=all&owner=a", false, false}, {"state=open&state=all", "/t?state=open&state=all", false, false},
+	} {
+		got, err := s.Target("x", "/t", c.query)
+		if err != nil || got.Key.URI != c.key || got.Whole() != c.whole || got.Reordered() != c.reordered {
+			t.Errorf("%s: %v, %s, whole %v, reordered %v", c.query, err, got.Key.URI, got.Whole(), got.Reordered())
+		}
+	}
+	polled, err := (&Source{Name: "x", Spec: s}).PollTarget("tickets")
+	if err != nil || !polled.Whole() || polled.Key.URI != "/t?state=all" {
+		t.Errorf("polled: %v, %v", polled, err)
+	}
+	if lists := s.Kinds[0].Lists; !lists[0].Shows() || lists[1].Shows() {
+		t.Errorf("whole: %v, and %v where nothing takes the default away", lists[0].Shows(), lists[1].Shows())
+	}
+	whole := true
+	s.Kinds[0].Lists[1].Whole = &whole
+	if err := s.Compile(); err == nil || !strings.Contains(err.Error(), "list /mine: whole") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestOneKey(t *testing.T) {
 	s := exampleSpec(t)
 	for _, c := range []struct {

@@ -126,7 +126,7 @@ func (p *plan) page(list int, parent string, s interval, size int) (*spec.Target
 		return nil, fmt.Errorf("walk: %s: %w: path %s of %q", p.name(), understudy.ErrInvalid, l.Path, parent)
 	}
 	paging := p.source.Spec.PagingOf(l)
-	var q understudy.Query
+	q, _ := l.Everything()
 	if s.From != early && p.since != nil {
 		q = append(q, understudy.Param{Name: p.since[list].Name, Value: bound(p.since[list], s.From, false)})
 	}
@@ -165,7 +165,8 @@ func (p *plan) newest() (*spec.Target, error) {
 	if !ok || p.parentKind != nil {
 		return nil, fmt.Errorf("walk: %s: %w: no newest page", p.name(), understudy.ErrInvalid)
 	}
-	return p.source.Spec.Target(p.source.Name, path, "")
+	everything, _ := p.lists[0].Everything()
+	return p.source.Spec.Target(p.source.Name, path, everything.String())
 }
 
 // instance is the path that shows a record in one shape ("": in any); nil when
@@ -235,6 +236,9 @@ func (p *plan) print() string {
 		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)
 		way := p.source.Spec.PagingOf(l) // one that led nowhere ended every walk after a page
 		fmt.Fprintf(h, " on by %q %q %q %q %q", way.Style, way.Next, way.Cursor, way.Page, way.Tokens)
+		if everything, _ := l.Everything(); len(everything) > 0 {
+			fmt.Fprintf(h, " with %q", everything.String())
+		}
 		if slices.ContainsFunc(l.Template().Vars(), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
 			fmt.Fprintf(h, " of %q", p.source.User)
 		}

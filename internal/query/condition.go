@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/kit/jsonspan"
 )
 
 // Test is a condition on a value. It is safe for concurrent use. A missing value
@@ -136,4 +137,44 @@ func (t Any) Holds(v Value) bool {
 		}
 	}
 	return false
+}
+
+// Elements wants one of some texts, or all of them, among the elements of an array. Of
+// elements that are objects, the member of the dotted name Inside counts; a value that is
+// no array is its own element. No text is empty.
+type Elements struct {
+	Inside string
+	Texts  []string
+	All    bool
+}
+
+// Holds looks at every element.
+func (t Elements) Holds(v Value) bool {
+	found := 0
+	for _, want := range t.Texts {
+		if v.has(t.Inside, want) {
+			found++
+		}
+	}
+	return found > 0 && (!t.All || found == len(t.Texts))
+}
+
+// has reports whether the value, or an element of it, has a text at a dotted name.
+func (v Value) has(inside, want string) (found bool) {
+	at := jsonspan.Value{Kind: v.kind, End: len(v.raw)}
+	switch v.kind {
+	case jsonspan.Array:
+		jsonspan.Elements(v.raw, at, func(e jsonspan.Value) bool {
+			found = Of(v.raw, e, v.typ).has(inside, want)
+			return !found
+		})
+	case jsonspan.Object:
+		if in, ok := jsonspan.Find(v.raw, at, inside); ok && inside != "" {
+			found = Of(v.raw, in, v.typ).has("", want)
+		}
+	case jsonspan.None:
+	default:
+		found = inside == "" && v.Is(want)
+	}
+	return found
 }

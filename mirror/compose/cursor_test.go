@@ -47,8 +47,10 @@ func newTill(t *testing.T) *till {
 			Messages: map[string]string{"date": "Invalid time"}},
 		Kinds: []*spec.Kind{{
 			Name: "charges", ID: []string{"id"}, Clock: "created",
-			Fields: []*spec.Field{{Name: "id"}, {Name: "created", Type: spec.TypeEpoch}, {Name: "customer"}},
-			Lists:  []*spec.List{{Path: "/v1/charges", Key: "data", Filters: filters}, {Path: "/charges", Filters: filters[:1], Paging: "numbers"}},
+			Fields: []*spec.Field{{Name: "id"}, {Name: "created", Type: spec.TypeEpoch}, {Name: "customer"}, {Name: "state"},
+				{Name: "labels"}, {Name: "labels.name"}},
+			Lists: []*spec.List{{Path: "/v1/tickets", Key: "data", Filters: ticketFilters()},
+				{Path: "/v1/charges", Key: "data", Filters: filters}, {Path: "/charges", Filters: filters[:1], Paging: "numbers"}},
 		}},
 	}
 	if err := s.Compile(); err != nil {
@@ -58,7 +60,9 @@ func newTill(t *testing.T) *till {
 }
 
 func (x *till) charge(i int) string {
-	return fmt.Sprintf(`{"id":"ch_%d","created":%d,"customer":"cus_%d"}`, i, 1_700_000_000+i*60, i%3)
+	state := []string{"open", "closed"}[i%2]
+	return fmt.Sprintf(`{"id":"ch_%d","created":%d,"customer":"cus_%d","state":%q,"labels":[{"name":"l%d"},{"name":"m%d"}]}`, i,
+		1_700_000_000+i*60, i%3, state, i%2, i%5)
 }
 
 // Seek hands out the charges, the newest first.

@@ -16,8 +16,14 @@ import (
 // filter takes one of the list's filters in, if it was given. One that is bare
 // or empty narrows nothing.
 func (l *List) filter(f *spec.Filter) error {
-	p, _ := l.given(f.Name)
-	if p.Value == "" {
+	p, there := l.given(f.Name)
+	switch {
+	case there && p.Value == "" && f.Default != "":
+		return fmt.Errorf("%w: what upstream makes of an empty %s nobody knows", understudy.ErrInvalid, f.Name)
+	case !there:
+		p.Value = f.Default
+	}
+	if p.Value == "" || !f.Narrows(p.Value) {
 		return nil
 	}
 	if f.Op == "widen" {
@@ -65,12 +71,25 @@ func (l *List) filterIs(f *spec.Filter, value string) error {
 		}
 		value = strconv.FormatBool(asked)
 	}
+	if f.Many != "" {
+		l.many(f, strings.Split(value, ","))
+		return nil
+	}
 	if l.scanned(f.Field) {
 		l.test(f.Field, same(value))
 		return nil
 	}
 	l.is(f.Field, value)
 	return nil
+}
+
+// many asks for one, or for all, of several values.
+func (l *List) many(f *spec.Filter, values []string) {
+	if f.Many == "one" && l.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") && !l.scanned(f.Field) {
+		l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: f.Field, Any: values})
+	}
+	head, rest, _ := strings.Cut(f.Field, ".")
+	l.test(head, query.Elements{Inside: rest, Texts: values, All: f.Many == "all"})
 }
 
 // equal takes in a filter whose value stands for another one (LocalQuery.Equal).

@@ -155,7 +155,7 @@ func printOf(s *spec.Spec, list *spec.List, k *spec.Kind) string {
 	p, e := s.PagingOf(list), &s.Errors
 	fmt.Fprintf(h, "%q %q %q %v %v", list.Path, list.Key, list.Shape, list.Only, list.Rows)
 	for _, f := range list.Filters {
-		fmt.Fprintf(h, " %q %q %q %q %v %v %d %d", f.Name, f.Field, f.Op, f.Type, f.Whole, f.Open, f.Back, f.Longest)
+		fmt.Fprintf(h, " %q %q %q %q %v %v %d %d %v", f.Name, f.Field, f.Op, f.Type, f.Whole, f.Open, f.Back, f.Longest, f.Meaning)
 	}
 	fmt.Fprintf(h, " %q %q %q %q %d %d %q %d %q %q %q", p.Style, p.Next, p.Cursor, p.Size, p.Default, p.Max, p.Page, p.First, p.Tokens,
 		p.Template, p.Token)

@@ -1,0 +1,109 @@
+// Filter: a query parameter by which a list selects or orders its records.
+
+package spec
+
+import (
+	"fmt"
+	"slices"
+
+	"understudy"
+)
+
+// Filter is one query parameter by which a list selects records.
+type Filter struct {
+	Name  string `yaml:"name"`  // as upstream spells it, operator included: StartTime>
+	Field string `yaml:"field"` // what it looks at; "" when no field shows it
+	Op    string `yaml:"op"`    // one of FilterOps; default is
+	Type  string `yaml:"type"`  // input type: text, rfc2822, date, bool, select, int
+	// Values are the choices of a select.
+	Values []string `yaml:"values"`
+	Title  string   `yaml:"title"`
+	// Whole: with op until a day, month or year counts up to its end, not to
+	// its beginning.
+	Whole bool `yaml:"whole"`
+	// Open: with op since or until the edge itself is excluded.
+	Open bool `yaml:"open"`
+	// Back is how many days back from now a time may lie. Longest, with op since, is how
+	// many days may lie between it and the list's until on the same field, or now without
+	// that. More is refused. 0 = any.
+	Back    int `yaml:"back"`
+	Longest int `yaml:"longest"`
+
+	Meaning `yaml:",inline"`
+}
+
+// Meaning is what values of a filter mean to the API.
+type Meaning struct {
+	// Default is the value that it takes when the parameter is absent; "": it narrows nothing.
+	Default string `yaml:"default"`
+	// None are the values that narrow nothing: all, *.
+	None []string `yaml:"none"`
+	// Many, with op is, says that a value is a list with commas in it: of which the field
+	// has "one", or "all".
+	Many string `yaml:"many"`
+}
+
+// Plain reports whether a value of the filter is left out when upstream is asked, as it
+// means the same.
+func (f *Filter) Plain(value string) bool { return f.Default != "" && value == f.Default }
+
+// Narrows reports whether a value selects fewer records than there are.
+func (f *Filter) Narrows(value string) bool {
+	return f.Op != opOrder && value != "" && !slices.Contains(f.None, value)
+}
+
+// opOrder is the op of a parameter that says in which order records come.
+const opOrder = "order"
+
+// Everything are the parameters with which upstream leaves out no record of the list: of
+// each filter with a default, a value that narrows nothing. ok is false when one has none.
+func (l *List) Everything() (q understudy.Query, ok bool) {
+	for _, f := range l.Filters {
+		switch {
+		case f.Default == "" || f.Op == opOrder:
+		case len(f.None) == 0:
+			return nil, false
+		default:
+			q = append(q, understudy.Param{Name: f.Name, Value: f.None[0]})
+		}
+	}
+	return q, true
+}
+
+// Reordered reports whether a list is asked for in another order than its usual one.
+func (t *Target) Reordered() bool {
+	return t.List != nil && slices.ContainsFunc(t.Query, func(p understudy.Param) bool {
+		f := t.List.Filter(p.Name)
+		return f != nil && f.Op == opOrder && p.Value != f.Default
+	})
+}
+
+// FilterOps are the ways in which a filter tests its field. The field is the value. Its
+// time lies within the day (month, year, second) given, at its beginning or later, up
+// to it, or before it. Its text contains the value, also with a star for any digit.
+// With widen, true makes the list show what it otherwise leaves out. With order, the
+// parameter selects nothing: it says in which order records come.
+func FilterOps() []string {
+	return []string{"is", "day", "since", "until", "before", "contains", "digits", "widen", opOrder}
+}
+
+// check makes sure that a filter has a known operator and a fitting type.
+func (f *Filter) check() error {
+	switch edge := f.Op == "since" || f.Op == "until"; {
+	case !slices.Contains(FilterOps(), f.Op):
+		return fmt.Errorf("filter %s: op %q: want one of %v", f.Name, f.Op, FilterOps())
+	case f.Open && !edge:
+		return fmt.Errorf("filter %s: open: the op must be since or until", f.Name)
+	case f.Back < 0 || f.Longest < 0:
+		return fmt.Errorf("filter %s: back and longest are days, 0 or more", f.Name)
+	case f.Longest > 0 && f.Op != "since":
+		return fmt.Errorf("filter %s: longest: the op must be since", f.Name)
+	case f.Op == opOrder && (f.Default == "" || f.Field != "" || len(f.None) > 0):
+		return fmt.Errorf("filter %s: an order wants its default, the usual one, and looks at no field", f.Name)
+	case f.Many != "" && (f.Op != "is" || f.Many != "one" && f.Many != "all"):
+		return fmt.Errorf("filter %s: many: want one or all, and the op is", f.Name)
+	case slices.Contains(f.None, "") || f.Default != "" && slices.Contains(f.None, f.Default):
+		return fmt.Errorf("filter %s: none: want values other than the default, none empty", f.Name)
+	}
+	return nil
+}
