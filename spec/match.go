@@ -202,7 +202,7 @@ func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
 		switch {
 		case param.Name == p.Size:
 			t.PageSize, _ = strconv.Atoi(param.Value)
-		case p.Page != "" && param.Name == p.Page, slices.Contains(p.Tokens, param.Name):
+		case p.Position(param.Name):
 			t.First = false
 		}
 	}

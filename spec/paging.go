@@ -38,8 +38,10 @@ type ListAnswer struct {
 	Target *Target
 	Header http.Header
 	Body   []byte
-	Next   jsonspan.Value   // the value of Body at Paging.Next
+	Doc    jsonspan.Value   // all of Body
+	Next   jsonspan.Value   // the value of Body at Paging.Next, where it was found already
 	Rows   []understudy.Row // the records of Body
+	Count  int              // how many rows it has, records or not
 	// Local makes a link to a host of the API a path.
 	Local func(link string) string
 }
@@ -48,7 +50,9 @@ type ListAnswer struct {
 // The error says why a page that has a successor has none that can be asked for.
 func (a *ListAnswer) NextPage() (understudy.Key, error) {
 	p := a.Target.Spec.PagingOf(a.Target.List)
-	to, err := p.After(&paging.Answer{Header: a.Header, Body: a.Body, Next: a.Next, Rows: a.Rows})
+	to, err := p.After(&paging.Answer{
+		Query: a.Target.Query, Header: a.Header, Body: a.Body, Doc: a.Doc, Next: a.Next, Rows: a.Rows, Count: a.Count,
+	})
 	switch {
 	case err != nil:
 		return understudy.Key{}, err

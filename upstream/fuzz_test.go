@@ -63,7 +63,8 @@ func FuzzNextKey(f *testing.F) {
 		body, doc = redaction{p.secrets, p.absolute[target.List], at}.clean(body, doc)
 		found := readList(p, target.List, sp.PagingOf(target.List), body, doc, 0)
 		list := spec.ListAnswer{
-			Target: target, Header: http.Header{"Link": {link}}, Body: body, Next: found.next, Rows: found.rows, Local: at.local,
+			Target: target, Header: http.Header{"Link": {link}}, Body: body, Doc: doc, Next: found.next, Rows: found.rows,
+			Count: found.count, Local: at.local,
 		}
 		key, err := list.NextPage()
 		if err != nil || key.Zero() {

@@ -12,7 +12,8 @@ import (
 )
 
 func TestNextKey(t *testing.T) {
-	twilio, shelf, links := builtInSpec(t, "twilio"), specFile(t, "shelf"), specFile(t, "links")
+	twilio, shelf := builtInSpec(t, "twilio"), specFile(t, "shelf")
+	links, counted := specFile(t, "links"), specFile(t, "counted")
 	const calls = "/2010-04-01/Accounts/AC1/Calls.json"
 	for _, c := range []struct {
 		spec       *spec.Spec
@@ -44,6 +45,16 @@ func TestNextKey(t *testing.T) {
 		{links, "/events", "", `[]`, `<https://links.example/events?page=2&per_page=30>; rel="next"`, "/events?per_page=30&page=2", ""},
 		{links, "/events", "", `[]`, `<https://links.example/events?page=1&per_page=30>; rel="next"`, "", ""},
 		{links, "/events", "", `[]`, `</events?page=9>; rel="prev"`, "", ""},
+		{counted, "/numbers", "", `{"data":[{"id":1},{"id":2}],"meta":{"total":3}}`, "", "/numbers?limit=2&page=2", ""},
+		{counted, "/numbers", "page=2", `{"data":[{"id":3}],"meta":{"total":3}}`, "", "", ""},
+		{counted, "/numbers", "page=2", `{"data":[{"id":3}]}`, "", "", "no number of rows at meta.total"},
+		{counted, "/offsets", "start=2", `{"data":[{"id":3},{"id":4}]}`, "", "/offsets?limit=2&start=4", ""},
+		{counted, "/offsets", "start=2", `{"data":[{"id":3}]}`, "", "", ""},
+		{counted, "/totals", "", `{"data":[1,{}]}`, "", "/totals?limit=2&start=2", ""}, // no records, and rows all the same
+		{counted, "/tokens", "limit=5", `[{"id":1}]`, "a+b", "/tokens?limit=5&from=a%2Bb", ""},
+		{counted, "/tokens", "from=a", `[{"id":1}]`, "a", "", "this page again"},
+		{counted, "/tokens", "from=a", `[{"id":1}]`, "", "", ""},
+		{counted, "/cursors", "before=9", `{"data":[{"id":7},{"id":8}],"more":true}`, "", "/cursors?before=7", ""},
 	} {
 		target, err := c.spec.Target("s", c.path, c.ask)
 		if err != nil {
@@ -53,7 +64,9 @@ func TestNextKey(t *testing.T) {
 		f := readList(newPlan(c.spec, target.Kind), target.List, c.spec.PagingOf(target.List), body, document1(t, body), 0)
 		at := newOrigins(&spec.Source{Spec: c.spec, PublicURL: "http://127.0.0.1:4115"}, "")
 		list := spec.ListAnswer{
-			Target: target, Header: http.Header{"Link": {c.link}}, Body: body, Next: f.next, Rows: f.rows, Local: at.local,
+			Target: target, Header: http.Header{"Link": {c.link}, "X-Next": {c.link}}, Body: body,
+			Doc: document1(t, body), Next: f.next, Rows: f.rows,
+			Count: f.count, Local: at.local,
 		}
 		key, err := list.NextPage()
 		if c.why != "" {

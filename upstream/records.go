@@ -14,9 +14,10 @@ import (
 
 // found is what the record reader found in a body.
 type found struct {
-	rows []understudy.Row
-	next jsonspan.Value // the value at the spec's paging.next; None when absent
-	why  string         // why the body holds no records we can keep; "" when it does
+	rows  []understudy.Row
+	count int            // of rows, also of such as are no records
+	next  jsonspan.Value // the value at the spec's paging.next; None when absent
+	why   string         // why the body holds no records we can keep; "" when it does
 }
 
 // rowsBefore is how many rows a page is expected to have when nothing is known.
@@ -131,13 +132,14 @@ func (r *rowReader) result() found {
 // rows reads the array that c stands before. When a list key comes twice the last
 // counts.
 func (r *rowReader) rows(c *jsonspan.Cursor) {
-	r.found.rows = r.found.rows[:0]
-	if len(r.plan.id) == 0 {
-		c.Skip()
-		return
-	}
+	r.found.rows, r.count = r.found.rows[:0], 0
 	c.Enter()
 	for c.More() {
+		r.count++
+		if len(r.plan.id) == 0 {
+			c.Skip()
+			continue
+		}
 		if c.Kind() != jsonspan.Object {
 			c.Skip()
 			r.why = "a record is not an object"

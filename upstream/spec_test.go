@@ -162,7 +162,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		spec.TypeText, spec.TypeInt, spec.TypeDecimal, spec.TypeBool, spec.TypeRFC2822, spec.TypeISO,
 		spec.TypeEpoch, spec.TypeDate, spec.TypeSelect, spec.TypeMap, spec.TypeCode, spec.TypeMedia, spec.ClassPhone, spec.ClassBody,
 		spec.ClassPrice, spec.ClassURL, spec.ClassName, spec.ClassSecret,
-		"body", "header", "cursor", "none", "basic", "bearer",
+		"body", "header", "cursor", "token", "number", "offset", "none", "basic", "bearer",
 		spec.QuirkIgnored, spec.QuirkRefused, spec.QuirkDefault, spec.QuirkLargest, spec.QuirkCounts, spec.EncodingForm, spec.EncodingJSON,
 	} {
 		if !strings.Contains(string(data), "`"+word+"`") {

@@ -207,7 +207,7 @@ func (p *plan) param(t *spec.Target, given understudy.Param) error {
 		return fmt.Errorf("it is not known to be safe")
 	}
 	paging := t.Spec.PagingOf(t.List)
-	if name != "" && (name == paging.Size || name == paging.Page || slices.Contains(paging.Tokens, name)) {
+	if name != "" && (name == paging.Size || paging.Position(name)) {
 		return nil
 	}
 	f := t.List.Filter(name)

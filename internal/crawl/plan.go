@@ -239,6 +239,9 @@ func (p *plan) print() string {
 		if everything, _ := l.Everything(); len(everything) > 0 {
 			fmt.Fprintf(h, " with %q", everything.String())
 		}
+		if way.More+way.Total != "" {
+			fmt.Fprintf(h, " %q %q", way.More, way.Total)
+		}
 		if slices.ContainsFunc(l.Template().Vars(), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
 			fmt.Fprintf(h, " of %q", p.source.User)
 		}

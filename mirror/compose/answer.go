@@ -18,11 +18,14 @@ import (
 // on, and what upstream would call the next one is not known. ErrNotMirrored:
 // a row of it is not known as this list shows it.
 func (l *List) Page(at time.Time) (*understudy.Page, error) {
-	if l.more && len(l.rows) > 0 && (l.paging.OnePage() || l.paging.TokenParam() == "") {
+	if l.goesOn() && len(l.rows) > 0 && (l.paging.OnePage() || l.paging.TokenParam() == "") {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
 	}
 	if err := l.retell(); err != nil {
 		return nil, err
+	}
+	if strings.Contains(l.paging.Template, "{total}") && (l.more || l.page > 0 || l.token != "") {
+		return nil, fmt.Errorf("%w: how many rows there are in all is not known", understudy.ErrInvalid)
 	}
 	links := l.links()
 	if l.form.Own && !l.o.OwnTokens && links.next+links.previous != "" {
@@ -104,8 +107,15 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 		return strconv.AppendInt(body, l.page+int64(l.paging.First), 10)
 	case "size":
 		return strconv.AppendInt(body, l.size, 10)
+	case "total": // of a list of one page
+		return strconv.AppendInt(body, int64(len(l.rows)), 10)
 	case "more":
 		return strconv.AppendBool(body, links.next != "")
+	case "next_token":
+		if links.token == "" {
+			return append(body, "null"...)
+		}
+		return jsonspan.Quote(body, links.token)
 	case "key":
 		key := l.target.List.Key
 		return jsonspan.Quote(body, key[strings.LastIndexByte(key, '.')+1:])
@@ -128,23 +138,28 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 }
 
 // links are where this page and those around it stand; "": there is none.
-type links struct{ own, first, next, previous string }
+// token is that of next.
+type links struct{ own, first, next, previous, token string }
 
 func (l *List) links() links {
 	base := l.base()
-	out := links{first: l.link(base, 0, "")}
+	param := l.paging.TokenParam()
+	out := links{first: l.link(base, 0, "", "")}
 	out.own = out.first
 	if l.page > 0 {
-		out.own = l.link(base, l.page, l.token)
+		out.own = l.link(base, l.page, param, l.token)
 	}
 	if len(l.rows) == 0 {
 		return out
 	}
-	if l.more {
-		out.next = l.link(base, l.page+1, l.form.After+l.rows[len(l.rows)-1].ID+l.form.Tail)
+	if l.goesOn() {
+		if out.token = l.form.After + l.rows[len(l.rows)-1].ID + l.form.Tail; l.upward {
+			param, out.token = l.paging.Back, l.rows[0].ID
+		}
+		out.next = l.link(base, l.page+1, param, out.token)
 	}
 	if l.page > 0 {
-		out.previous = l.link(base, l.page-1, l.form.Before+l.rows[0].ID+l.form.Tail)
+		out.previous = l.link(base, l.page-1, param, l.form.Before+l.rows[0].ID+l.form.Tail)
 	}
 	return out
 }
@@ -168,15 +183,15 @@ func (l *List) base() string {
 	return string(base)
 }
 
-// link is a page of the list: its number, its token, and what is asked of us
-// alone.
-func (l *listRequest) link(base string, page int64, token string) string {
+// link is a page of the list: its number, its token in a parameter, and what is asked
+// of us alone.
+func (l *listRequest) link(base string, page int64, param, token string) string {
 	q := make(understudy.Query, 0, 2+len(l.target.Own))
 	if l.paging.Page != "" && !l.paging.OnePage() {
 		q = append(q, understudy.Param{Name: l.paging.Page, Value: strconv.FormatInt(page+int64(l.paging.First), 10)})
 	}
-	if name := l.paging.TokenParam(); token != "" && name != "" {
-		q = append(q, understudy.Param{Name: name, Value: token})
+	if token != "" && param != "" {
+		q = append(q, understudy.Param{Name: param, Value: token})
 	}
 	q = append(q, l.target.Own...)
 	out := q.AppendTo(append(make([]byte, 0, len(base)+128), base...))

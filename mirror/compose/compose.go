@@ -84,6 +84,8 @@ type position struct {
 	token      string // as the request gave it
 	start      string // the record the token names
 	back       bool   // the page ends before it
+	upward     bool   // and the list goes on above it (paging.Rules.Back)
+	cut        bool   // of an upward page read downward: rows come before the first one
 	form       paging.TokenForm
 	stop       query.OrderKey
 }
@@ -224,7 +226,7 @@ func (l *List) Take(f query.Hit) bool {
 		return true
 	case l.stop != 0 && int64(len(l.rows)) == l.size: // downwards to a token: the last ones count
 		l.bytes -= int64(len(l.rows[0].Body))
-		l.rows = slices.Delete(l.rows, 0, 1)
+		l.rows, l.cut = slices.Delete(l.rows, 0, 1), true
 	}
 	if int64(len(l.rows)) == l.size || l.bytes+int64(len(f.Body)) > MaxBytes {
 		l.done, l.more = true, true
@@ -235,6 +237,14 @@ func (l *List) Take(f query.Hit) bool {
 	return true
 }
 
+// goesOn reports whether the list goes on behind this page, the way it is walked.
+func (l *List) goesOn() bool {
+	if l.upward && l.o.Downward {
+		return l.cut
+	}
+	return l.more
+}
+
 // Again reports whether Seek asks something else now that all of it was handed
 // in: a page before a token is read backwards, and then whether any record
 // comes after it must be found out.
@@ -243,6 +253,9 @@ func (l *List) Again() bool {
 		return false
 	}
 	slices.Reverse(l.rows)
+	if l.upward {
+		return false // what was found is what the answer tells of
+	}
 	l.asking, l.done, l.more = forMore, false, false
 	l.seek.Up = !l.seek.Up
 	if len(l.rows) == 0 {

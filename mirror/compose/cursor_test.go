@@ -65,10 +65,14 @@ func (x *till) charge(i int) string {
 		1_700_000_000+i*60, i%3, state, i%2, i%5)
 }
 
-// Seek hands out the charges, the newest first.
+// Seek hands out the charges, the newest first, or upward from Below.
 func (x *till) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
-	for i := x.n; i > 0; i-- {
-		if q.Below != 0 && query.OrderKey(i) >= q.Below {
+	for n := range x.n {
+		i, at := x.n-n, query.OrderKey(x.n-n)
+		if q.Up {
+			i, at = n+1, query.OrderKey(n+1)
+		}
+		if q.Below != 0 && (!q.Up && at >= q.Below || q.Up && at <= q.Below) {
 			continue
 		}
 		if !yield(query.Hit{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Order: query.OrderKey(i),
@@ -86,6 +90,16 @@ func (x *till) PlaceOf(_ context.Context, _, _, id string) (query.OrderKey, erro
 		return 0, understudy.ErrNotFound
 	}
 	return query.OrderKey(i), nil
+}
+
+// back is what the API itself answers to a list of charges before one.
+func (x *till) back(before, limit int) string {
+	rows, n := []string{}, 0
+	for i := min(before+limit, x.n); i > before; i-- {
+		rows = append(rows, x.charge(i))
+		n++
+	}
+	return fmt.Sprintf(`{"object":"list","data":[%s],"has_more":%v,"url":"/v1/charges"}`, strings.Join(rows, ","), before+n < x.n)
 }
 
 // says is what the API itself answers to a list of charges.
@@ -170,6 +184,43 @@ func TestCursors(t *testing.T) {
 		if p, err := x.list("/v1/charges?" + params); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) {
 			t.Errorf("%s: %+v, %v", params, p, err)
 		}
+	}
+}
+
+// TestCursorsBothWays: pages asked for by the record they end before are composed too,
+// and lead on upward: to the page before their first record.
+func TestCursorsBothWays(t *testing.T) {
+	x := newTill(t)
+	x.spec.Paging.Back, x.spec.Paging.Tokens = "ending_before", nil
+	if err := x.spec.Paging.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int{1, 7, 10, 55, 56, 57, 100} {
+		for from := 1; from <= x.n; from += 8 {
+			params, last := fmt.Sprintf("limit=%d&ending_before=ch_%d", limit, from), from
+			for {
+				p, err := x.list("/v1/charges?" + params)
+				if err != nil {
+					t.Fatalf("%s: %v", params, err)
+				}
+				if want := x.back(last, limit); string(p.Body) != want {
+					t.Fatalf("%s:\n%s\nwant\n%s", params, p.Body, want)
+				}
+				last += len(p.Rows)
+				if p.Next.Zero() {
+					break
+				}
+				if params = p.Next.Query(); params != fmt.Sprintf("limit=%d&ending_before=ch_%d", limit, last) {
+					t.Fatalf("leads on by %s", params)
+				}
+			}
+			if last != x.n {
+				t.Fatalf("limit=%d from ch_%d: ends at ch_%d", limit, from, last)
+			}
+		}
+	}
+	if p, err := x.list("/v1/charges?ending_before=ch_20&starting_after=ch_40"); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("both: %+v, %v", p, err)
 	}
 }
 

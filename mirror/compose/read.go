@@ -5,7 +5,6 @@ package compose
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 func (l *listRequest) known() error {
 	p := l.paging
 	for _, one := range l.target.Query {
-		if one.Name == "" || one.Name != p.Size && one.Name != p.Page && !slices.Contains(p.Tokens, one.Name) &&
+		if one.Name == "" || one.Name != p.Size && !p.Position(one.Name) &&
 			l.target.List.Filter(one.Name) == nil {
 			return fmt.Errorf("%w: %q is not a filter of this list", understudy.ErrInvalid, clip(one.Name))
 		}
@@ -124,10 +123,12 @@ func (l *List) readPlace() error {
 	for _, name := range p.Tokens {
 		switch one, _ := l.given(name); {
 		case one.Value == "":
-		case name != p.TokenParam():
+		case name != p.TokenParam() && name != p.Back:
 			return fmt.Errorf("%w: where %s leads nobody knows", understudy.ErrInvalid, clip(name))
+		case l.token != "":
+			return fmt.Errorf("%w: which of two page tokens counts nobody knows", understudy.ErrInvalid)
 		default:
-			l.token = one.Value
+			l.token, l.upward = one.Value, name == p.Back
 		}
 	}
 	if l.token != "" {
@@ -187,7 +188,7 @@ func number(text string) (int64, bool) {
 // upstreams of that form write it.
 func (l *List) readToken() error {
 	id, back, ok := l.form.ID(l.token)
-	l.back = back
+	l.back = back || l.upward
 	switch k := l.target.Kind; {
 	case l.form.Own && !ok:
 		return fmt.Errorf("%w: the page token is one of upstream's own", understudy.ErrInvalid)

@@ -159,6 +159,9 @@ func printOf(s *spec.Spec, list *spec.List, k *spec.Kind) string {
 	}
 	fmt.Fprintf(h, " %q %q %q %q %d %d %q %d %q %q %q", p.Style, p.Next, p.Cursor, p.Size, p.Default, p.Max, p.Page, p.First, p.Tokens,
 		p.Template, p.Token)
+	if p.More+p.Back+p.Total != "" {
+		fmt.Fprintf(h, " %q %q %q", p.More, p.Back, p.Total)
+	}
 	fmt.Fprintf(h, " %q %q %v %v %v %v %v", e.ContentType, e.Template, e.Codes, e.Messages, s.Quirks, s.Shown, s.Vars)
 	fmt.Fprintf(h, " %q %q %q %q %q %v", k.ID, k.Prefixes, k.Clock, k.Order, k.Parent, k.Retention)
 	for _, f := range k.Fields {

@@ -1,16 +1,19 @@
-// Cursor: the next page is asked for with the id of the last record.
+// Cursor: the next page is asked for with the id of the last record, the page before
+// with that of the first.
 
 package paging
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 
 	"understudy"
+	"understudy/kit/jsonspan"
 )
 
-// cursor is the paging style cursor: the boolean at Rules.Next says that there
-// is more, and the parameter Rules.Cursor takes the last id.
+// cursor is the paging style cursor: the boolean at Rules.Next says that there is more,
+// and the parameter Rules.Cursor takes the last id. A page asked for with Rules.Back
+// leads on that way: there is more before it, and the next request has its first id.
 type cursor struct{}
 
 func (cursor) check(r *Rules) error {
@@ -23,9 +26,10 @@ func (cursor) check(r *Rules) error {
 	if r.Token == "" {
 		r.Token = "{id}"
 	}
-	if !slices.Contains(r.Tokens, r.Cursor) {
-		r.Tokens = append(r.Tokens, r.Cursor)
+	if r.Back != "" && r.Token != "{id}" {
+		return fmt.Errorf("token: with back it is {id}")
 	}
+	r.moves(r.Cursor, r.Back)
 	return nil
 }
 
@@ -38,10 +42,13 @@ func (cursor) checkTemplate(r *Rules, followed, last any) error {
 
 func (cursor) next(r *Rules, a *Answer) (Step, error) {
 	switch {
-	case string(a.Next.Of(a.Body)) != "true":
+	case r.valueAtNext(a).Kind == jsonspan.String || !strings.EqualFold(r.atNext(a), "true"):
 		return Step{}, nil
 	case len(a.Rows) == 0:
-		return Step{}, fmt.Errorf("there is more, but no record to go on from")
+		return Step{}, errNoRow
+	}
+	if before, _ := a.Query.Get(r.Back); r.Back != "" && before != "" {
+		return Step{Param: understudy.Param{Name: r.Back, Value: a.Rows[0].ID}}, nil
 	}
 	return Step{Param: understudy.Param{Name: r.Cursor, Value: a.Rows[len(a.Rows)-1].ID}}, nil
 }

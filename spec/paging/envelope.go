@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"understudy"
@@ -14,14 +15,16 @@ import (
 // EnvelopeWords are the words that Rules.Template may hold in braces:
 //
 //	{start} {end} {page} {size}                  numbers
+//	{total}                                      how many rows all pages have
 //	{more}                                       true when a page comes after this one, else false
+//	{next_token}                                 the token of the page after, or null
 //	{key}                                        the list's key, as a string
 //	{rows}                                       the records, between brackets
 //	{uri} {first} {next} {previous}              relative links; the last two may be null
 //	{url} {first_url} {next_url} {previous_url}  the same, absolute
 func EnvelopeWords() []string {
 	return []string{
-		"start", "end", "page", "size", "more", "key", "rows", "uri", "first", "next", "previous",
+		"start", "end", "page", "size", "total", "more", "next_token", "key", "rows", "uri", "first", "next", "previous",
 		"url", "first_url", "next_url", "previous_url",
 	}
 }
@@ -74,26 +77,43 @@ func (r *Rules) tryAnswer(style style) error {
 	if r.Template == "" {
 		return nil
 	}
-	ends, err := r.sample("null", "false")
+	ends, err := r.sample(r.Next, false)
 	if err != nil {
 		return err
 	}
-	goes, err := r.sample(`"/next"`, "true")
+	goes, err := r.sample(r.Next, true)
 	if err != nil {
 		return err
+	}
+	if strings.HasPrefix(r.Next, inHeader) { // NextHeader makes it
+		ends, goes = nil, nil
 	}
 	if err := style.checkTemplate(r, goes, ends); err != nil {
 		return err
 	}
 	head, _, _ := strings.Cut(r.Token, "{id}")
-	if strings.Contains(r.Template, "{previous") && len(r.Tokens) > 0 && r.Token != "" && !strings.Contains(head, "A") {
+	if strings.Contains(r.Template, "{previous") && len(r.Tokens) > 0 && r.Token != "" && r.Back == "" && !strings.Contains(head, "A") {
 		return fmt.Errorf("answer: {previous}: nobody can tell the token %q from that of the page before", r.Token)
 	}
 	return nil
 }
 
-// sample is the value at Next of an answer made by the template.
-func (r *Rules) sample(next, more string) (value any, err error) {
+// wants makes sure that a template has a word at a place of the body, where an answer
+// on the last page has value. Nothing is wanted at no place; a header is not made.
+func (r *Rules) wants(place, word string, value any) error {
+	if place == "" {
+		return nil
+	}
+	last, err := r.sample(place, false)
+	if err == nil && (last != value || !strings.Contains(r.Template, "{"+word+"}")) {
+		err = fmt.Errorf("answer: want {%s} at %s", word, place)
+	}
+	return err
+}
+
+// sample is the value at a place of an answer made by the template, of one that a page
+// comes after or of the last one.
+func (r *Rules) sample(place string, goes bool) (value any, err error) {
 	var body []byte
 	for rest := r.Template; ; {
 		before, word, after, found := CutWord(rest)
@@ -102,15 +122,19 @@ func (r *Rules) sample(next, more string) (value any, err error) {
 		case !found && json.Unmarshal(body, &value) != nil:
 			return nil, fmt.Errorf("answer: it makes no JSON: %s", understudy.Clip(string(body)))
 		case !found:
-			return inside(value, r.Next), nil
+			return inside(value, place), nil
 		case word == "rows":
 			body = append(body, "[]"...)
-		case word == "start" || word == "end" || word == "page" || word == "size":
+		case slices.Contains([]string{"start", "end", "page", "size", "total"}, word):
 			body = append(body, '0')
 		case word == "more":
-			body = append(body, more...)
-		case word == "next" || word == "next_url":
-			body = append(body, next...)
+			body = strconv.AppendBool(body, goes)
+		case goes && word == "next_token":
+			body = append(body, `"/token"`...)
+		case goes && (word == "next" || word == "next_url"):
+			body = append(body, `"/next"`...)
+		case word == "next", word == "next_url", word == "next_token":
+			body = append(body, "null"...)
 		default:
 			body = append(body, `""`...)
 		}

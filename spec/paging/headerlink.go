@@ -22,10 +22,6 @@ func (headerLink) next(_ *Rules, a *Answer) (Step, error) {
 
 func (headerLink) tokenParam(r *Rules) string { return r.firstToken() }
 
-func (headerLink) nextHeader(link string) (name, value string) {
-	return "Link", "<" + link + `>; rel="next"`
-}
-
 // maxLink bounds how much of a Link header is read, in bytes.
 const maxLink = 16 << 10
 

@@ -19,12 +19,15 @@ import (
 // After Check they never change and are safe for concurrent use.
 type Rules struct {
 	Style   string   `yaml:"style"`        // a name of styles
-	Next    string   `yaml:"next"`         // dotted path of what says in a body that there is more
-	Cursor  string   `yaml:"cursor"`       // style cursor: the query parameter that takes the last id
+	Next    string   `yaml:"next"`         // where an answer says that there is more, or leads on (see Answer.at)
+	More    string   `yaml:"more"`         // style token: where it says whether there is more
+	Total   string   `yaml:"total"`        // styles number and offset: where it says how many rows all pages have
+	Cursor  string   `yaml:"cursor"`       // query parameter that takes the last id, or the token
+	Back    string   `yaml:"back"`         // style cursor: the one that takes the first id, for the page before
 	Size    string   `yaml:"size"`         // query parameter of the page size
 	Default int      `yaml:"default_size"` // what upstream takes when it is absent
 	Max     int      `yaml:"max_size"`     // the largest it accepts
-	Page    string   `yaml:"page"`         // query parameter of the page number, which counts from First
+	Page    string   `yaml:"page"`         // query parameter of the page number, or of the offset, which counts from First
 	First   int      `yaml:"first_page"`
 	Tokens  []string `yaml:"tokens"` // query parameters that move on from the newest page
 	// Template is a list answer as upstream writes it, for lists made from
@@ -35,10 +38,56 @@ type Rules struct {
 
 // Answer is an answer to a list request.
 type Answer struct {
+	Query  understudy.Query // of the request
 	Header http.Header
 	Body   []byte
-	Next   jsonspan.Value   // the value of Body at Rules.Next
+	Doc    jsonspan.Value   // all of Body
+	Next   jsonspan.Value   // the value of Body at Rules.Next, where it was found already
 	Rows   []understudy.Row // the records of Body
+	Count  int              // how many rows it has, records or not
+}
+
+// inHeader begins the name of a place that is a header of the answer.
+const inHeader = "header:"
+
+// at is what an answer says at a place: a dotted name of its body, or "header:" and
+// the name of a header. It is "" for nothing, null, false and an empty text.
+func (a *Answer) at(place string) string {
+	if name, ok := strings.CutPrefix(place, inHeader); ok {
+		text := strings.TrimSpace(a.Header.Get(name))
+		if strings.EqualFold(text, "false") {
+			return ""
+		}
+		return text
+	}
+	v, _ := jsonspan.Find(a.Body, a.Doc, place)
+	return a.text(v)
+}
+
+func (a *Answer) text(v jsonspan.Value) string {
+	switch v.Kind {
+	case jsonspan.String, jsonspan.Number:
+		return jsonspan.Text(a.Body, v)
+	case jsonspan.Bool:
+		return strings.TrimSuffix(string(v.Of(a.Body)), "false")
+	}
+	return ""
+}
+
+// atNext is what an answer says at Next.
+func (r *Rules) atNext(a *Answer) string {
+	if strings.HasPrefix(r.Next, inHeader) {
+		return a.at(r.Next)
+	}
+	return a.text(r.valueAtNext(a))
+}
+
+func (r *Rules) valueAtNext(a *Answer) jsonspan.Value {
+	if a.Next.Kind != jsonspan.None {
+		return a.Next
+	}
+	v, _ := jsonspan.Find(a.Body, a.Doc, r.Next)
+	return v
 }
 
 // Step leads from a page to the page after it, by one of its fields. The zero Step is
@@ -52,8 +101,8 @@ type Step struct {
 type style interface {
 	// check checks and completes the settings. Its error begins with a setting.
 	check(r *Rules) error
-	// checkTemplate checks what r.Template says at r.Next: followed is the value
-	// when a page comes after this one, last the value on the last page.
+	// checkTemplate checks what r.Template says at r.Next, where that is in the body:
+	// followed is the value when a page comes after this one, last that on the last page.
 	checkTemplate(r *Rules, followed, last any) error
 	// next is the step behind an answer. The error says why a page that has a
 	// successor has none that can be asked for.
@@ -61,13 +110,6 @@ type style interface {
 	// tokenParam is the query parameter whose values have the form of r.Token;
 	// "" when there is none.
 	tokenParam(r *Rules) string
-}
-
-// headerStyle is a paging style that leads on in a header of the answer, so that
-// answers of the mirror need the header, too.
-type headerStyle interface {
-	// nextHeader is the header of an answer whose next page is at an absolute link.
-	nextHeader(link string) (name, value string)
 }
 
 // styles are the styles by the names that spec files give them.
@@ -78,6 +120,9 @@ var styles = []struct {
 	{"body", bodyLink{}},
 	{"header", headerLink{}},
 	{"cursor", cursor{}},
+	{"token", token{}},
+	{"number", number{}},
+	{"offset", offset{}},
 	{"none", onePage{}},
 }
 
@@ -109,6 +154,13 @@ func (r *Rules) Check() error {
 	if err := style.check(r); err != nil {
 		return err
 	}
+	for _, key := range []struct{ name, value, of string }{
+		{"more", r.More, "token"}, {"back", r.Back, "cursor"}, {"total", r.Total, "number offset"},
+	} {
+		if key.value != "" && !slices.Contains(strings.Fields(key.of), r.Style) {
+			return fmt.Errorf("%s: style %s has no use for it", key.name, r.Style)
+		}
+	}
 	return r.checkAnswer(style)
 }
 
@@ -119,6 +171,15 @@ func (r *Rules) After(a *Answer) (Step, error) { return r.style().next(r, a) }
 // Position reports whether a query parameter of that name says where a page stands.
 func (r *Rules) Position(name string) bool {
 	return slices.Contains(r.Tokens, name) || r.Page != "" && name == r.Page
+}
+
+// moves adds query parameters to Tokens, as far as they are not there.
+func (r *Rules) moves(names ...string) {
+	for _, name := range names {
+		if name != "" && !slices.Contains(r.Tokens, name) {
+			r.Tokens = append(r.Tokens, name)
+		}
+	}
 }
 
 // OnePage reports whether lists have one page, whatever page or size is asked for.
@@ -143,15 +204,35 @@ func (r *Rules) firstToken() string {
 
 // InHeader reports whether answers lead on in a header (NextHeader).
 func (r *Rules) InHeader() bool {
-	_, ok := r.style().(headerStyle)
-	return ok
+	return r.Style == "header" || strings.HasPrefix(r.Next, inHeader)
 }
 
 // NextHeader is the header of an answer whose next page is at an absolute link;
 // an empty name where answers lead on in their bodies.
 func (r *Rules) NextHeader(link string) (name, value string) {
-	if style, ok := r.style().(headerStyle); ok {
-		return style.nextHeader(link)
+	name, ok := strings.CutPrefix(r.Next, inHeader)
+	if r.Style == "header" {
+		return "Link", "<" + link + `>; rel="next"`
 	}
-	return "", ""
+	if !ok || link == "" {
+		return "", ""
+	}
+	if r.Style == "cursor" {
+		return name, "true"
+	}
+	_, raw, _ := strings.Cut(link, "?")
+	query, err := understudy.ParseQuery(raw)
+	if err != nil {
+		return "", ""
+	}
+	value, _ = query.Get(r.leads())
+	return name, value
+}
+
+// leads is the query parameter that leads on to the next page, as far as it is one.
+func (r *Rules) leads() string {
+	if r.Style == "token" {
+		return r.Cursor
+	}
+	return r.Page
 }

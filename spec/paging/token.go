@@ -1,44 +1,46 @@
-// Token: the record that a page token names, by the spec's rule.
+// Token: the next page is asked for with a token that upstream makes.
 
 package paging
 
-import "strings"
+import (
+	"errors"
+	"fmt"
 
-// Tokens of our own form, where the spec gives no rule.
-const (
-	ownAfter  = "after~"
-	ownBefore = "before~"
+	"understudy"
 )
 
-// TokenForm is how the page tokens of a list name a record. After stands before its id
-// in the token of the page after it, Before in that of the page before it. Tail stands
-// behind the id in both.
-type TokenForm struct {
-	After, Before, Tail string
-	Own                 bool // the spec gives no rule; upstream does not know this form
+// token is the paging style token: the parameter Rules.Cursor takes what stands at
+// Rules.Next. The list ends where Rules.More says so; without that, where there is no
+// token.
+type token struct{}
+
+func (token) check(r *Rules) error {
+	switch {
+	case r.Next == "":
+		return fmt.Errorf("next: style token needs it")
+	case r.Cursor == "":
+		return fmt.Errorf("cursor: style token needs it")
+	}
+	r.moves(r.Cursor)
+	return nil
 }
 
-// TokenForm is the form of page tokens. It is the spec's form where ids have one part.
-// In the token of the page before a record its first A is a B, as upstreams of that
-// form write it.
-func (r *Rules) TokenForm(onePart bool) TokenForm {
-	if r.Token == "" || !onePart {
-		return TokenForm{After: ownAfter, Before: ownBefore, Own: true}
+func (token) checkTemplate(r *Rules, followed, last any) error {
+	if followed != "/token" || last != nil {
+		return fmt.Errorf("answer: want {next_token} at %s", r.Next)
 	}
-	head, tail, _ := strings.Cut(r.Token, "{id}")
-	return TokenForm{After: head, Before: strings.Replace(head, "A", "B", 1), Tail: tail}
+	return r.wants(r.More, "more", false)
 }
 
-// ID is the id in a token, and whether the page ends before that record; not ok
-// when the token is not of this form.
-func (f TokenForm) ID(token string) (id string, back, ok bool) {
-	id, ok = strings.CutPrefix(token, f.After)
-	if !ok {
-		id, ok = strings.CutPrefix(token, f.Before)
-		back = ok
+func (token) next(r *Rules, a *Answer) (Step, error) {
+	value := r.atNext(a)
+	switch {
+	case r.More != "" && a.at(r.More) == "", r.More == "" && value == "":
+		return Step{}, nil
+	case value == "":
+		return Step{}, errors.New("there is more, but no token to go on with")
 	}
-	if ok {
-		id, ok = strings.CutSuffix(id, f.Tail)
-	}
-	return id, back, ok && id != ""
+	return Step{Param: understudy.Param{Name: r.Cursor, Value: value}}, nil
 }
+
+func (token) tokenParam(r *Rules) string { return r.Cursor }

@@ -17,6 +17,7 @@ func TestFollowed(t *testing.T) {
 		Name: "till", Hosts: []spec.Host{{URL: "https://till.example"}}, Auth: spec.Auth{Style: "none"},
 		Paging: spec.Paging{Rules: paging.Rules{Style: "cursor", Next: "more", Cursor: "starting_after", Tokens: []string{"ending_before"}}},
 		Pagings: map[string]*spec.Paging{
+			"ways":  {Rules: paging.Rules{Style: "cursor", Next: "more", Cursor: "below", Back: "above"}},
 			"links": {Rules: paging.Rules{Style: "body", Next: "next", Tokens: []string{"PageToken", "Before"}, Token: "PA{id}"}},
 		},
 	}
@@ -27,6 +28,8 @@ func TestFollowed(t *testing.T) {
 		"":                                  {},
 		"starting_after=ch_1":               {ID: "ch_1", After: true},
 		"ending_before=ch_1":                {After: true},
+		"above=ch_1":                        {ID: "ch_1", After: true, Up: true},
+		"below=ch_1":                        {ID: "ch_1", After: true},
 		"PageToken=PAch_1":                  {ID: "ch_1", After: true},
 		"PageToken=PBch_1":                  {ID: "ch_1", After: true, Up: true},
 		"Before=PAch_1":                     {After: true},

@@ -126,6 +126,10 @@ func followedBy(p *spec.Paging, params understudy.Query) (f Follows) {
 			continue
 		}
 		f.After = true
+		if name == p.Back && !form.Own {
+			f.ID, f.Up = token, true
+			return f
+		}
 		if name != p.TokenParam() || form.Own {
 			continue // it is not known where it leads
 		}

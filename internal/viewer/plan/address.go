@@ -128,7 +128,7 @@ func ByName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) 
 
 // IsPosition reports the parameters that say which page of a list is meant.
 func IsPosition(p *spec.Paging, name string) bool {
-	return name != "" && (name == p.Page || slices.Contains(p.Tokens, name))
+	return name != "" && p.Position(name)
 }
 
 // PathTo is upstream's path of a record: the parts of its id, the parameters of

@@ -1,0 +1,32 @@
+package paging
+
+import "testing"
+
+func TestCursor(t *testing.T) {
+	both := Rules{Style: "cursor", Next: "more", Cursor: "after", Back: "before", Tokens: []string{"page"}}
+	follow(t, both, []answered{
+		{body: `{"rows":["a","b"],"more":true}`, want: "after=b"},
+		{ask: "after=b", body: `{"rows":["c"],"more":true}`, want: "after=c"},
+		{ask: "before=c", body: `{"rows":["a","b"],"more":true}`, want: "before=a"},
+		{ask: "before=a", body: `{"rows":[],"more":false}`},
+		{ask: "before=c", body: `{"rows":[],"more":true}`, why: "no record to go on from"},
+		{ask: "before=&after=b", body: `{"rows":["c"],"more":true}`, want: "after=c"},
+		{ask: "before=c", body: `{"rows":["a"],"more":"true"}`},
+		{ask: "before=c", body: `{"rows":["a"]}`},
+	})
+	// Without back, a page asked for by another parameter leads on the usual way.
+	follow(t, Rules{Style: "cursor", Next: "more", Cursor: "after", Tokens: []string{"before"}}, []answered{
+		{ask: "before=c", body: `{"rows":["a","b"],"more":true}`, want: "after=b"},
+	})
+	follow(t, Rules{Style: "cursor", Next: "header:X-More", Cursor: "after"}, []answered{
+		{body: `["a","b"]`, header: "X-More: True", want: "after=b"},
+		{body: `["a","b"]`, header: "X-More: false"},
+		{body: `["a","b"]`},
+	})
+	refused(t, map[string]Rules{
+		"token: with back it is {id}":      {Style: "cursor", Next: "more", Cursor: "after", Back: "before", Token: "PA{id}"},
+		"back: style body has no use":      {Style: "body", Next: "next", Back: "before"},
+		"more: style cursor has no use":    {Style: "cursor", Next: "more", Cursor: "after", More: "more"},
+		"want body, header, cursor, token": {Style: "page"},
+	})
+}

@@ -1,0 +1,113 @@
+// Number: the next page is asked for with its number.
+
+package paging
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"understudy"
+)
+
+// number is the paging style number: the parameter Rules.Page takes the number of the
+// page.
+type number struct{}
+
+func (number) check(r *Rules) error { return r.checkCount() }
+
+func (number) checkTemplate(r *Rules, followed, last any) error {
+	return r.checkCounted(followed, last)
+}
+
+func (number) next(r *Rules, a *Answer) (Step, error) {
+	at, size, err := r.stands(a)
+	if err != nil {
+		return Step{}, err
+	}
+	before := int64(-1)
+	if pages := at - int64(r.First); size > 0 && pages < math.MaxInt32 {
+		before = pages * size
+	}
+	if ends, err := r.ends(a, before, size); ends || err != nil {
+		return Step{}, err
+	}
+	return r.to(at + 1), nil
+}
+
+func (number) tokenParam(*Rules) string { return "" }
+
+// checkCount checks the rules of a style that counts.
+func (r *Rules) checkCount() error {
+	switch {
+	case r.Page == "":
+		return fmt.Errorf("page: style %s needs it", r.Style)
+	case len(r.Tokens) > 0:
+		return fmt.Errorf("tokens: style %s has none", r.Style)
+	}
+	return nil
+}
+
+// checkCounted checks what a template says of the end of the list.
+func (r *Rules) checkCounted(followed, last any) error {
+	if r.Next != "" && (followed != true || last != false) {
+		return fmt.Errorf("answer: want {more} at %s", r.Next)
+	}
+	return r.wants(r.Total, "total", float64(0))
+}
+
+// stands is where the page of an answer begins, and how many rows upstream gives in a
+// full one, 0 where that is not known: upstream may give fewer than it is asked for.
+func (r *Rules) stands(a *Answer) (at, size int64, err error) {
+	at = int64(r.First)
+	if text, there := a.Query.Get(r.Page); there {
+		if at, err = strconv.ParseInt(text, 10, 64); err != nil || at < 0 || at > math.MaxInt64/2 {
+			return 0, 0, fmt.Errorf("%s %q is no number", r.Page, understudy.Clip(text))
+		}
+	}
+	most := int64(r.Max)
+	text, there := a.Query.Get(r.Size)
+	switch asked, err := strconv.ParseInt(text, 10, 32); {
+	case r.Size == "", !there:
+		return at, int64(r.Default), nil
+	case err != nil || asked <= 0:
+		return at, 0, nil
+	case most == 0 && asked > int64(r.Default):
+		return at, 0, nil
+	case most == 0 || asked < most:
+		most = asked
+	}
+	return at, most, nil
+}
+
+// ends reports whether an answer is the last page of its list. before is how many rows
+// stand on the pages before it, -1: that is not known. What upstream says counts, else
+// a page that is not full, and where the size of a full one is not known one without
+// rows.
+func (r *Rules) ends(a *Answer, before, size int64) (bool, error) {
+	goes := false
+	switch {
+	case r.Next != "":
+		goes = r.atNext(a) != ""
+	case r.Total != "" && before >= 0:
+		total, err := strconv.ParseInt(a.at(r.Total), 10, 64)
+		if err != nil {
+			return false, fmt.Errorf("no number of rows at %s", r.Total)
+		}
+		goes = before+int64(a.Count) < total
+	default:
+		return a.Count == 0 || int64(a.Count) < size, nil
+	}
+	if goes && a.Count == 0 {
+		return false, errNoRow
+	}
+	return !goes, nil
+}
+
+var errNoRow = errors.New("there is more, but no record to go on from")
+
+// to is the step to where a page begins.
+func (r *Rules) to(at int64) Step {
+	return Step{Param: understudy.Param{Name: r.Page, Value: strconv.FormatInt(at, 10)}}
+}

@@ -1,0 +1,36 @@
+package paging
+
+import "testing"
+
+func TestOffset(t *testing.T) {
+	follow(t, Rules{Style: "offset", Page: "start", Size: "size", Default: 3, Max: 4}, []answered{
+		{ask: "", body: `{"rows":[1,2,3]}`, want: "start=3"},
+		{ask: "start=3", body: `{"rows":[1,2,3]}`, want: "start=6"},
+		{ask: "start=6", body: `{"rows":[1]}`},
+		{ask: "start=6", body: `{"rows":[]}`},
+		{ask: "start=1&size=9", body: `{"rows":[1,2,3,4]}`, want: "start=5"},
+		{ask: "start=x", body: `{"rows":[1]}`, why: `start "x" is no number`},
+	})
+	// Upstream gives fewer rows than it is asked for, without a word: the total tells.
+	follow(t, Rules{Style: "offset", Page: "start", Size: "size", Total: "total"}, []answered{
+		{ask: "size=1000", body: `{"rows":[1,2],"total":5}`, want: "start=2"},
+		{ask: "size=1000&start=2", body: `{"rows":[1,2],"total":5}`, want: "start=4"},
+		{ask: "size=1000&start=4", body: `{"rows":[1],"total":5}`},
+		{ask: "size=1000&start=2", body: `{"rows":[],"total":5}`, why: "no record to go on from"},
+		{ask: "start=2", body: `{"rows":[1,2]}`, why: "no number of rows at total"},
+	})
+	// The first row has the number 1.
+	follow(t, Rules{Style: "offset", Page: "startIndex", First: 1, Size: "count", Total: "totalResults"}, []answered{
+		{ask: "", body: `{"rows":[1,2],"totalResults":4}`, want: "startIndex=3"},
+		{ask: "startIndex=3", body: `{"rows":[1,2],"totalResults":4}`},
+	})
+	follow(t, Rules{Style: "offset", Page: "start", Total: "header:X-Total"}, []answered{
+		{ask: "", body: `[1,2]`, header: "X-Total: 3", want: "start=2"},
+		{ask: "start=2", body: `[1]`, header: "X-Total: 3"},
+		{ask: "start=2", body: `[1]`, why: "no number of rows at header:X-Total"},
+	})
+	refused(t, map[string]Rules{
+		"page: style offset needs it": {Style: "offset"},
+		"more: style offset has":      {Style: "offset", Page: "start", More: "more"},
+	})
+}

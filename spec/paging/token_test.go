@@ -1,0 +1,40 @@
+package paging
+
+import "testing"
+
+func TestToken(t *testing.T) {
+	follow(t, Rules{Style: "token", Next: "meta.next", Cursor: "cursor"}, []answered{
+		{body: `{"rows":[1],"meta":{"next":"a b"}}`, want: "cursor=a b"},
+		{body: `{"rows":[],"meta":{"next":"x"}}`, want: "cursor=x"}, // all rows of the page were left out
+		{body: `{"rows":[1],"meta":{"next":7}}`, want: "cursor=7"},
+		{body: `{"rows":[1],"meta":{"next":null}}`},
+		{body: `{"rows":[1],"meta":{"next":""}}`},
+		{body: `{"rows":[1],"meta":{"next":false}}`},
+		{body: `{"rows":[1],"meta":{}}`},
+		{body: `{"rows":[1]}`},
+	})
+	follow(t, Rules{Style: "token", Next: "next", More: "more", Cursor: "cursor"}, []answered{
+		{body: `{"rows":[1],"next":"x","more":true}`, want: "cursor=x"},
+		{body: `{"rows":[1],"next":"x","more":false}`},
+		{body: `{"rows":[1],"next":"x"}`},
+		{body: `{"rows":[1],"next":null,"more":true}`, why: "no token to go on with"},
+	})
+	follow(t, Rules{Style: "token", Next: "header:X-Next", Cursor: "cursor"}, []answered{
+		{body: `[1]`, header: "X-Next: abc", want: "cursor=abc"},
+		{body: `[1]`, header: "X-Next: "},
+		{body: `[1]`},
+	})
+	refused(t, map[string]Rules{
+		"next: style token needs it":             {Style: "token", Cursor: "cursor"},
+		"cursor: style token needs it":           {Style: "token", Next: "next"},
+		"answer: want {next_token} at next":      {Style: "token", Next: "next", Cursor: "c", Template: `{"rows":{rows},"next":{next}}`},
+		"answer: want {next_token} at meta.next": {Style: "token", Next: "meta.next", Cursor: "c", Template: `{"rows":{rows}}`},
+		"answer: want {more} at more": {Style: "token", Next: "next", More: "more", Cursor: "c",
+			Template: `{"rows":{rows},"next":{next_token},"more":false}`},
+	})
+	whole := Rules{Style: "token", Next: "next", More: "more", Cursor: "c", Token: "t-{id}",
+		Template: `{"rows":{rows},"next":{next_token},"more":{more}}`}
+	if err := whole.Check(); err != nil || whole.TokenParam() != "c" || !whole.Position("c") {
+		t.Errorf("%v %q", err, whole.TokenParam())
+	}
+}
