@@ -146,8 +146,8 @@ var imports = map[string]string{
 	"mirror/warm":                ". spec",
 	"mirror/writes":              ".",
 	"request":                    ". internal/query spec",
-	"spec":                       ". kit/jsonspan spec/paging",
-	"spec/paging":                ". kit/jsonspan",
+	"spec":                       ". kit/jsonspan kit/suggest spec/paging",
+	"spec/paging":                ". kit/jsonspan kit/suggest",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
 		"upstream/throttle",
 	"upstream/body":     ". kit/semaphore",

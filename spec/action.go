@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"understudy/kit/suggest"
 )
 
 // Action is one request that changes something upstream, as people may send it.
@@ -99,10 +101,10 @@ func (a *Action) Form(filled, set map[string]string) (body []byte, contentType s
 func (k *Kind) compileActions() error {
 	for i, a := range k.Actions {
 		if slices.ContainsFunc(k.Actions[:i], func(b *Action) bool { return b.Name == a.Name }) {
-			return fmt.Errorf("action %s is there twice", a.Name)
+			return in(fmt.Errorf("action %s is there twice", a.Name), "actions", i, "name")
 		}
 		if err := a.compile(k); err != nil {
-			return fmt.Errorf("action %s: %w", a.Name, err)
+			return in(fmt.Errorf("action %s: %w", a.Name, err), "actions", i)
 		}
 	}
 	return nil
@@ -148,7 +150,11 @@ func (a *Action) place(k *Kind) error {
 	i := slices.IndexFunc(k.Lists, func(l *List) bool { return l.Path == a.Path })
 	switch {
 	case i < 0:
-		return fmt.Errorf("path %s is none of the kind's lists", a.Path)
+		var known []string
+		for _, l := range k.Lists {
+			known = append(known, l.Path)
+		}
+		return in(fmt.Errorf("path %s is none of the kind's lists%s", a.Path, suggest.Hint(a.Path, known)), "path")
 	case a.Method != http.MethodPost && a.Method != http.MethodPut:
 		return fmt.Errorf("path: a record is made by POST or PUT, not by %s", a.Method)
 	case len(a.Cases) > 1 || len(a.Cases) == 1 && a.Cases[0].When.Field != "":
@@ -167,15 +173,15 @@ func (a *Action) checkFields(k *Kind) error {
 		case f.Name == "" || slices.ContainsFunc(a.Fields[:i], func(g *ActionField) bool { return g.Name == f.Name }):
 			return fmt.Errorf("field %q: empty or there twice", f.Name)
 		case k.fields[f.Field] == nil:
-			return fmt.Errorf("field %s: %q is not among the kind's fields", f.Name, f.Field)
+			return in(fmt.Errorf("field %s: %w", f.Name, none(f.Field, "among the kind's fields", k.fieldNames())), "fields", i, "field")
 		case f.Own && k.fields[f.Field].Class != ClassPhone:
 			return fmt.Errorf("field %s: own: %s is not of class phone", f.Name, f.Field)
 		}
 	}
-	for _, c := range a.Cases {
+	for i, c := range a.Cases {
 		for _, name := range append(slices.Clone(c.When.Set), c.When.Field) {
 			if name != "" && k.fields[name] == nil {
-				return fmt.Errorf("cases: %q is not among the kind's fields", name)
+				return in(fmt.Errorf("cases: %w", none(name, "among the kind's fields", k.fieldNames())), "cases", i)
 			}
 		}
 		if a.Method == http.MethodDelete && len(c.Set) > 0 {

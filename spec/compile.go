@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/kit/suggest"
 )
 
 // Compile fills in defaults and checks that every name in the spec refers to something.
@@ -20,13 +21,13 @@ func (s *Spec) Compile() error {
 		return fmt.Errorf("spec %s: %w", s.Name, err)
 	}
 	s.kinds = make(map[string]*Kind, len(s.Kinds))
-	for _, k := range s.Kinds {
+	for i, k := range s.Kinds {
 		if s.kinds[k.Name] != nil {
-			return fmt.Errorf("spec %s: kind %s is there twice", s.Name, k.Name)
+			return in(fmt.Errorf("spec %s: kind %s is there twice", s.Name, k.Name), "kinds", i, "name")
 		}
 		s.kinds[k.Name] = k
 		if err := s.compileKind(k); err != nil {
-			return fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err)
+			return in(fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err), "kinds", i)
 		}
 	}
 	if err := s.checkSearches(); err != nil {
@@ -34,6 +35,9 @@ func (s *Spec) Compile() error {
 	}
 	return s.checkLinks()
 }
+
+// authStyles are the styles in which requests name their caller.
+var authStyles = []string{"basic", "bearer", "none"}
 
 func (s *Spec) check() error {
 	if s.Name == "" || strings.ContainsFunc(s.Name, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-') }) {
@@ -54,8 +58,8 @@ func (s *Spec) check() error {
 			s.Hosts[i].Prefixes = []string{"/"}
 		}
 	}
-	if !slices.Contains([]string{"basic", "bearer", "none"}, s.Auth.Style) {
-		return fmt.Errorf("auth.style %q: want basic, bearer or none", s.Auth.Style)
+	if !slices.Contains(authStyles, s.Auth.Style) {
+		return fmt.Errorf("auth.style %q: want basic, bearer or none%s", s.Auth.Style, suggest.Hint(s.Auth.Style, authStyles))
 	}
 	if err := s.Headers.check(); err != nil {
 		return err
@@ -70,14 +74,15 @@ func (s *Spec) check() error {
 		return err
 	}
 	if err := s.Paging.check("paging"); err != nil {
-		return err
+		return in(err, "paging")
 	}
-	for name, p := range s.Pagings {
+	for _, name := range slices.Sorted(maps.Keys(s.Pagings)) {
+		p := s.Pagings[name]
 		if p == nil {
 			return fmt.Errorf("pagings.%s is empty", name)
 		}
 		if err := p.check("pagings." + name); err != nil {
-			return err
+			return in(err, "pagings", name)
 		}
 	}
 	return nil
@@ -94,7 +99,7 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		k.One = strings.TrimSuffix(k.Title, "s")
 	}
 	if err := checkFields(k.Fields); err != nil {
-		return err
+		return in(err, "fields")
 	}
 	k.fields = make(map[string]*Field, len(k.Fields))
 	for _, f := range k.Fields {
@@ -106,7 +111,7 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 	if err := k.checkSamples(); err != nil {
 		return err
 	}
-	for _, l := range k.Lists {
+	for i, l := range k.Lists {
 		if l.Shape == "" {
 			l.Shape = k.Name
 		}
@@ -120,25 +125,27 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 			l.Whole = new(bool)
 		}
 		if l.Paging != "" && s.Pagings[l.Paging] == nil {
-			return fmt.Errorf("list %s: paging %q is not among the spec's pagings", l.Path, l.Paging)
+			known := slices.Sorted(maps.Keys(s.Pagings))
+			return in(fmt.Errorf("list %s: paging %w", l.Path, none(l.Paging, "among the spec's pagings", known)), "lists", i, "paging")
 		}
 		if l.template, err = s.addRoute(l.Path, route{kind: k, list: l}); err != nil {
-			return err
+			return in(err, "lists", i, "path")
 		}
 	}
 	if err := k.checkRows(); err != nil {
 		return err
 	}
 	s.findUnscopedVar(k)
-	for _, in := range k.Instances {
-		if in.Shape == "" {
-			in.Shape = k.Name
+	for i, one := range k.Instances {
+		if one.Shape == "" {
+			one.Shape = k.Name
 		}
-		if len(in.ID) != len(k.ID) {
-			return fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", in.Path, len(in.ID), len(k.ID))
+		if len(one.ID) != len(k.ID) {
+			return in(fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", one.Path, len(one.ID), len(k.ID)),
+				"instances", i)
 		}
-		if in.template, err = s.addRoute(in.Path, route{kind: k, instance: in}); err != nil {
-			return err
+		if one.template, err = s.addRoute(one.Path, route{kind: k, instance: one}); err != nil {
+			return in(err, "instances", i)
 		}
 	}
 	if err := k.compileActions(); err != nil {
@@ -149,15 +156,15 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 
 // compileMedia adds a kind's media paths.
 func (s *Spec) compileMedia(k *Kind) (err error) {
-	for _, m := range k.Media {
+	for i, m := range k.Media {
 		if f := k.fields[m.Field]; f == nil || f.Type != TypeMedia {
-			return fmt.Errorf("media %s: %q is not a field of type media", m.Path, m.Field)
+			return in(fmt.Errorf("media %s: %w", m.Path, none(m.Field, "a field of type media", k.fieldNames())), "media", i, "field")
 		}
 		if len(m.ID) != len(k.ID) || len(m.ID) == 0 {
-			return fmt.Errorf("media %s: id names %d path variables, the kind's id has %d fields", m.Path, len(m.ID), len(k.ID))
+			return in(fmt.Errorf("media %s: id names %d path variables, the kind's id has %d fields", m.Path, len(m.ID), len(k.ID)), "media", i)
 		}
 		if m.template, err = s.addRoute(m.Path, route{kind: k, media: m}); err != nil {
-			return err
+			return in(err, "media", i)
 		}
 	}
 	return nil
@@ -173,67 +180,31 @@ var (
 
 func checkFields(fields []*Field) error {
 	seen := map[string]bool{}
-	for _, f := range fields {
+	for i, f := range fields {
 		if f.Name == "" || seen[f.Name] {
-			return fmt.Errorf("field %q: empty or there twice", f.Name)
+			return in(fmt.Errorf("field %q: empty or there twice", f.Name), i, "name")
 		}
 		seen[f.Name] = true
 		if f.Type == "" {
 			f.Type = TypeText
 		}
 		if !slices.Contains(fieldTypes, f.Type) {
-			return fmt.Errorf("field %s: unknown type %q", f.Name, f.Type)
+			return in(fmt.Errorf("field %s: unknown type %q%s", f.Name, f.Type, suggest.Hint(f.Type, fieldTypes)), i, "type")
 		}
 		if !slices.Contains(fieldClasses, f.Class) {
-			return fmt.Errorf("field %s: unknown class %q", f.Name, f.Class)
+			return in(fmt.Errorf("field %s: unknown class %q%s", f.Name, f.Class, suggest.Hint(f.Class, fieldClasses)), i, "class")
 		}
 	}
-	for _, f := range fields {
+	known := slices.Sorted(maps.Keys(seen))
+	for i, f := range fields {
 		if f.From != "" && !seen[f.From] {
-			return fmt.Errorf("field %s: from %q is not a field", f.Name, f.From)
+			return in(fmt.Errorf("field %s: from %w", f.Name, none(f.From, "a field", known)), i, "from")
 		}
 		if f.Tells != "" && !seen[f.Tells] {
-			return fmt.Errorf("field %s: tells %q is not a field", f.Name, f.Tells)
+			return in(fmt.Errorf("field %s: tells %w", f.Name, none(f.Tells, "a field", known)), i, "tells")
 		}
 	}
 	return nil
-}
-
-// checkNames makes sure that a kind names only fields that it has.
-func (k *Kind) checkNames() error {
-	names := slices.Concat(k.ID, k.Columns)
-	for _, st := range slices.Concat(k.Final, k.Failed) {
-		names = append(append(names, st.Field), st.Set...)
-	}
-	for _, l := range k.Lists {
-		for _, f := range l.Filters {
-			if f.Type == "" {
-				f.Type = TypeText
-			}
-			if f.Op == "" {
-				f.Op = "is"
-			}
-			if err := f.check(); err != nil {
-				return err
-			}
-			names = append(names, f.Field)
-		}
-		names = slices.AppendSeq(names, maps.Keys(l.Only))
-	}
-	for _, name := range append(names, k.Clock, k.Own, k.Rollup, k.Parent) {
-		if name != "" && k.fields[name] == nil {
-			return fmt.Errorf("%q is not among its fields", name)
-		}
-	}
-	for _, f := range k.Fields {
-		if f.Redacts && (f.Class == ClassSecret || f.Type == TypeMedia || f.Name == k.Clock || slices.Contains(k.ID, f.Name)) {
-			return fmt.Errorf("field %s: redacts: it is never emptied to take back what it said", f.Name)
-		}
-	}
-	if err := k.checkSums(); err != nil {
-		return err
-	}
-	return k.checkForgets()
 }
 
 // checkForgets makes sure that the spec says how to find the records that upstream
@@ -294,13 +265,14 @@ func (s *Spec) addRoute(path string, r route) (t Template, err error) {
 func (s *Spec) checkLinks() error {
 	for variable, field := range s.Shown {
 		if !slices.ContainsFunc(s.Kinds, func(k *Kind) bool { return k.fields[field] != nil }) {
-			return fmt.Errorf("spec %s: shown.%s: no kind has a field %q", s.Name, variable, field)
+			return in(fmt.Errorf("spec %s: shown.%s: no kind has a field %q", s.Name, variable, field), "shown", variable)
 		}
 	}
-	for _, k := range s.Kinds {
-		for _, f := range k.Fields {
+	for i, k := range s.Kinds {
+		for j, f := range k.Fields {
 			if f.Link != "" && f.Link != AnyKind && s.kinds[f.Link] == nil {
-				return fmt.Errorf("spec %s: kind %s: field %s: link %q is not a kind", s.Name, k.Name, f.Name, f.Link)
+				return in(fmt.Errorf("spec %s: kind %s: field %s: link %w", s.Name, k.Name, f.Name, none(f.Link, "a kind", s.kindNames())),
+					"kinds", i, "fields", j, "link")
 			}
 		}
 	}

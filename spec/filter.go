@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/kit/suggest"
 )
 
 // Filter is one query parameter by which a list selects records.
@@ -91,7 +92,7 @@ func FilterOps() []string {
 func (f *Filter) check() error {
 	switch edge := f.Op == "since" || f.Op == "until"; {
 	case !slices.Contains(FilterOps(), f.Op):
-		return fmt.Errorf("filter %s: op %q: want one of %v", f.Name, f.Op, FilterOps())
+		return in(fmt.Errorf("filter %s: op %q: want one of %v%s", f.Name, f.Op, FilterOps(), suggest.Hint(f.Op, FilterOps())), "op")
 	case f.Open && !edge:
 		return fmt.Errorf("filter %s: open: the op must be since or until", f.Name)
 	case f.Back < 0 || f.Longest < 0:

@@ -4,10 +4,12 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"understudy"
+	"understudy/kit/suggest"
 )
 
 // Kind is a sort of record: calls, messages. Like its Spec it is never changed
@@ -169,17 +171,93 @@ func (k *Kind) IsUnit(name string) bool {
 	return slices.ContainsFunc(k.Fields, func(f *Field) bool { return f.Unit == name })
 }
 
+// use is a place of a kind that names one of its fields.
+type use struct {
+	name string
+	at   []any
+}
+
+// uses are the places that name fields.
+func (k *Kind) uses() []use {
+	all := []use{
+		{k.Clock, []any{"clock"}}, {k.Order, []any{"order"}}, {k.Own, []any{"own"}}, {k.Rollup, []any{"rollup"}}, {k.Parent, []any{"parent"}},
+	}
+	for i, name := range k.ID {
+		all = append(all, use{name, []any{"id", i}})
+	}
+	for i, name := range k.Columns {
+		all = append(all, use{name, []any{"columns", i}})
+	}
+	for _, of := range []struct {
+		key    string
+		states []State
+	}{{"final", k.Final}, {"failed", k.Failed}} {
+		for i, st := range of.states {
+			all = append(all, use{st.Field, []any{of.key, i, "field"}})
+			for j, name := range st.Set {
+				all = append(all, use{name, []any{of.key, i, "set", j}})
+			}
+		}
+	}
+	for i, l := range k.Lists {
+		for j, f := range l.Filters {
+			all = append(all, use{f.Field, []any{"lists", i, "filters", j, "field"}})
+		}
+		for _, name := range sortedNames(l.Only) {
+			all = append(all, use{name, []any{"lists", i, "only", name}})
+		}
+	}
+	return all
+}
+
+// checkNames makes sure that a kind names only fields that it has.
+func (k *Kind) checkNames() error {
+	for i, l := range k.Lists {
+		for j, f := range l.Filters {
+			if f.Type == "" {
+				f.Type = TypeText
+			}
+			if f.Op == "" {
+				f.Op = "is"
+			}
+			if err := f.check(); err != nil {
+				return in(err, "lists", i, "filters", j)
+			}
+		}
+	}
+	for _, u := range k.uses() {
+		if u.name != "" && k.fields[u.name] == nil {
+			return in(fmt.Errorf("%s: %w", u.at[0], none(u.name, "among its fields", k.fieldNames())), u.at...)
+		}
+	}
+	for i, f := range k.Fields {
+		if f.Redacts && (f.Class == ClassSecret || f.Type == TypeMedia || f.Name == k.Clock || slices.Contains(k.ID, f.Name)) {
+			return in(fmt.Errorf("field %s: redacts: it is never emptied to take back what it said", f.Name), "fields", i, "redacts")
+		}
+	}
+	if err := k.checkSums(); err != nil {
+		return err
+	}
+	return k.checkForgets()
+}
+
+// fieldNames are the names of its fields, sorted.
+func (k *Kind) fieldNames() []string { return slices.Sorted(maps.Keys(k.fields)) }
+
+// kindNames are the names of the spec's kinds, sorted.
+func (s *Spec) kindNames() []string { return slices.Sorted(maps.Keys(s.kinds)) }
+
 // checkSums checks what is summed up: units and elapsed times.
 func (k *Kind) checkSums() error {
-	for _, f := range k.Fields {
+	for i, f := range k.Fields {
 		if f.Unit != "" && k.fields[f.Unit] == nil {
-			return fmt.Errorf("field %s: unit %q is not a field", f.Name, f.Unit)
+			return in(fmt.Errorf("field %s: unit %w", f.Name, none(f.Unit, "a field", k.fieldNames())), "fields", i, "unit")
 		}
 	}
 	for i, e := range k.Elapsed {
 		for _, name := range []string{e.From, e.To} {
 			if f := k.fields[name]; f == nil || !f.tells() {
-				return fmt.Errorf("elapsed[%d]: %q is not a field that tells a time", i, name)
+				return in(fmt.Errorf("elapsed[%d]: %w", i, none(name, "a field that tells a time", k.fieldNames())), "elapsed", i)
 			}
 		}
 		if e.Title == "" {
@@ -202,13 +280,14 @@ func (f *Field) tells() bool {
 
 // checkSearches checks the kinds that ready searches and own numbers name.
 func (s *Spec) checkSearches() error {
-	for _, k := range s.Kinds {
-		for _, name := range k.Used {
+	for i, k := range s.Kinds {
+		for j, name := range k.Used {
 			switch other := s.kinds[name]; {
 			case k.Own == "":
-				return fmt.Errorf("kind %s: used: the kind has no numbers of our own (own)", k.Name)
+				return in(fmt.Errorf("kind %s: used: the kind has no numbers of our own (own)", k.Name), "kinds", i, "used")
 			case other == nil || other.Clock == "" || !slices.ContainsFunc(other.Fields, func(f *Field) bool { return f.Class == ClassPhone }):
-				return fmt.Errorf("kind %s: used: %q is not a kind with a clock and phone numbers", k.Name, name)
+				return in(fmt.Errorf("kind %s: used: %w", k.Name, none(name, "a kind with a clock and phone numbers", s.kindNames())),
+					"kinds", i, "used", j)
 			}
 		}
 	}
@@ -221,7 +300,7 @@ func (s *Spec) checkSearches() error {
 		}
 		for _, name := range one.Kinds {
 			if s.kinds[name] == nil {
-				return fmt.Errorf("search %s: there is no kind %q", one.Name, name)
+				return in(fmt.Errorf("search %s: there is no kind %q%s", one.Name, name, suggest.Hint(name, s.kindNames())), "searches", i, "kinds")
 			}
 		}
 		if one.Sum == "" && len(one.By) > 0 {

@@ -31,12 +31,12 @@ func (f *RowMapping) Fill(text string, value func(name string) (string, bool)) (
 
 // checkRows makes sure that row mappings name shapes, fields and variables that exist.
 func (k *Kind) checkRows() error {
-	for _, l := range k.Lists {
+	for i, l := range k.Lists {
 		if l.Rows == nil {
 			continue
 		}
 		if err := k.checkRow(l); err != nil {
-			return fmt.Errorf("list %s: rows: %w", l.Path, err)
+			return in(fmt.Errorf("list %s: rows: %w", l.Path, err), "lists", i, "rows")
 		}
 	}
 	return nil

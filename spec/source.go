@@ -184,18 +184,19 @@ const (
 
 // checkSamples reads how often fields are looked at.
 func (k *Kind) checkSamples() error {
-	for _, f := range k.Fields {
+	for i, f := range k.Fields {
 		if f.Sample == "" {
 			continue
 		}
 		every, err := time.ParseDuration(f.Sample)
 		switch {
 		case err != nil || every < leastSample || every > mostSample:
-			return fmt.Errorf("field %s: sample: %q: want a duration from %v to %v, as 1h", f.Name, f.Sample, leastSample, mostSample)
+			return in(fmt.Errorf("field %s: sample: %q: want a duration from %v to %v, as 1h", f.Name, f.Sample, leastSample, mostSample),
+				"fields", i)
 		case len(k.ID) > 0 || len(k.Instances) == 0:
-			return fmt.Errorf("field %s: sample: it is for a kind without an id that has an instance", f.Name)
+			return in(fmt.Errorf("field %s: sample: it is for a kind without an id that has an instance", f.Name), "fields", i)
 		case f.Type != TypeDecimal && f.Type != TypeInt || f.Class == ClassSecret:
-			return fmt.Errorf("field %s: sample: it is for fields of type decimal or int that are no secret", f.Name)
+			return in(fmt.Errorf("field %s: sample: it is for fields of type decimal or int that are no secret", f.Name), "fields", i)
 		}
 		f.every = every
 	}

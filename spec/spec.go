@@ -71,14 +71,15 @@ type Auth struct {
 }
 
 // Errors says what upstream's error bodies look like. Template holds {code},
-// {status} and {message}; the values are JSON-escaped when they are put in.
+// {status} and {message}; the values are JSON-escaped when they are put in, a text with
+// its quotes.
 type Errors struct {
 	ContentType string `yaml:"content_type"`
 	Template    string `yaml:"template"`
 	// Codes are by our word: unauthorized, forbidden, not_found, method, invalid,
 	// limited, server; or of a parameter: date, bool,
 	// retention, range, size, size_above, page, token.
-	Codes    map[string]int    `yaml:"codes"`
+	Codes    map[string]string `yaml:"codes"`    // a whole number, or a word
 	Messages map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
 	// Link is the page that explains an error code, {code} in it. Meanings explain a code
 	// in few words. Both are for people.

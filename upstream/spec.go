@@ -57,7 +57,7 @@ func BuiltIn(name string) (*spec.Spec, error) {
 
 // ReadSpec reads a spec file and compiles it. file is its name for errors. An unknown
 // key, or one that comes twice, is an error that names file, line and the nearest known
-// key. docs/specs.md explains every key.
+// key; so does one about a name that refers to nothing. docs/specs.md explains every key.
 func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	if len(data) > maxSpec {
 		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, maxSpec)
@@ -75,7 +75,7 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 		return nil, fmt.Errorf("upstream: spec %s:%w", file, err)
 	}
 	if err := sp.Compile(); err != nil {
-		return nil, fmt.Errorf("upstream: %s: %w", file, err)
+		return nil, fmt.Errorf("upstream: spec %s:%d: %s", file, lineOf(&doc, err), strings.TrimPrefix(err.Error(), "spec "+sp.Name+": "))
 	}
 	return sp, nil
 }

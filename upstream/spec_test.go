@@ -70,6 +70,18 @@ func TestEveryBuiltInSpecCompiles(t *testing.T) {
 	}
 }
 
+// twoKinds is a spec of 12 lines.
+const twoKinds = leastSpec + `pagings:
+  pages: {style: header}
+kinds:
+  - name: a
+    fields: [{name: id, link: b}]
+  - name: b
+    fields:
+      - name: id
+      - {name: born, type: iso8601}
+`
+
 const leastSpec = "name: x\nhosts: [{url: http://x}]\nauth: {style: none}\n"
 
 func TestReadSpecIsStrict(t *testing.T) {
@@ -97,7 +109,35 @@ func TestReadSpecIsStrict(t *testing.T) {
 		{leastSpec + "vars: {? [a] : b}\n", `x.yaml:4: vars: want a word as key`},
 		{leastSpec + "<<: {title: x}\n", `x.yaml:4: unknown key "<<"`},
 		{leastSpec + "paging: {style: bodyy}\n", "paging.style"},
-		{leastSpec + "kinds:\n  - {name: a, id: [b]}\n", `kind a: "b" is not among its fields`},
+		{leastSpec + "kinds:\n  - {name: a, id: [b]}\n", `x.yaml:5: kind a: id: "b" is not among its fields`},
+		{leastSpec + "title: \"a\\\\b\"\nauth2: x\n", `x.yaml:5: unknown key "auth2"`},
+		{"name: X\nhosts: [{url: http://x}]\nauth: {style: none}\n", `x.yaml:1: name "X": want lower-case`},
+		{"name: x\nhosts:\n  - url: http://x\n  - url: ftp://x\nauth: {style: none}\n", `x.yaml:4: hosts[1]: url "ftp://x"`},
+		{"name: x\nhosts: [{url: http://x}]\nauth:\n  realm: x\n  style: baerer\n", `x.yaml:5: auth.style "baerer": want`},
+		{"name: x\nhosts: [{url: http://x}]\nauth:\n  realm: x\n  style: baerer\n", `did you mean "bearer"?`},
+		{leastSpec + "paging:\n  size: n\n  style: heder\n", `x.yaml:6: paging.style "heder": want`},
+		{leastSpec + "paging:\n  size: n\n  style: heder\n", `did you mean "header"?`},
+		{leastSpec + "pagings:\n  a: {style: none}\n  b: {style: body}\n", `x.yaml:6: pagings.b.next`},
+		{leastSpec + "headers:\n  send:\n    Host: x\n", `x.yaml:6: headers.send: Host is written by this server`},
+		{twoKinds + "    clock: bron\n", `x.yaml:13: kind b: clock: "bron" is not among its fields; did you mean "born"?`},
+		{twoKinds + "    order: bron\n", `x.yaml:13: kind b: order: "bron" is not among its fields; did you mean "born"?`},
+		{twoKinds + "    columns:\n      - id\n      - di\n", `x.yaml:15: kind b: columns: "di" is not among its fields; did you mean "id"?`},
+		{twoKinds + "    final:\n      - field: id\n        set: [brn]\n",
+			`x.yaml:15: kind b: final: "brn" is not among its fields; did you mean "born"?`},
+		{twoKinds + "    lists:\n      - path: /b\n        paging: pges\n",
+			`x.yaml:15: kind b: list /b: paging "pges" is not among the spec's pagings; ` +
+				`did you mean "pages"?`},
+		{twoKinds + "    lists:\n      - path: /b\n      - path: b\n", `x.yaml:15: kind b: path "b" does not begin with a slash`},
+		{twoKinds + "    lists:\n      - path: /b\n        filters:\n          - name: q\n            op: snice\n",
+			`x.yaml:17: kind b: filter q: op "snice"`},
+		{twoKinds + "    lists:\n      - path: /b\n        filters:\n          - {name: q}\n          - name: r\n            field: brn\n",
+			`x.yaml:18: kind b: lists: "brn" is not among its fields; did you mean "born"?`},
+		{twoKinds + "    instances:\n      - {path: /b/x, id: [id]}\n", `x.yaml:14: kind b: instance /b/x: id names 1 path`},
+		{twoKinds + "    fields: [{name: x}]\n", `x.yaml:13: key "fields" in kinds[1] is there twice`},
+		{strings.Replace(twoKinds, "iso8601", "iso8610", 1), `x.yaml:12: kind b: field born: unknown type "iso8610"; did you mean "iso8601"?`},
+		{strings.Replace(twoKinds, "link: b", "link: bb", 1), `x.yaml:8: kind a: field id: link "bb" is not a kind; did you mean "b"?`},
+		{leastSpec + "shown: {a: b}\n", `x.yaml:4: shown.a: no kind has a field "b"`},
+		{twoKinds + "searches:\n  - name: s\n    kinds: [a, c]\n", `x.yaml:15: search s: there is no kind "c"; did you mean "a"?`},
 		{strings.Repeat("#", maxSpec+1), "longer than"},
 		{leastSpec + bomb(), "aliases make this file too large"},
 	} {

@@ -26,7 +26,7 @@ const (
 type Failure struct {
 	Word    string // what codes and messages are found by
 	Status  int
-	Code    int    // 0: the spec's code for Word, else Status
+	Code    string // as JSON; "": the spec's code for Word, else Status
 	Message string // "": the spec's message for Word, else the status's usual words
 	Path    string // stands for {path} in the spec's message
 }
@@ -43,11 +43,11 @@ func Error(s *spec.Spec, f Failure) (body []byte, contentType string) {
 	if contentType == "" {
 		contentType = "application/json"
 	}
-	if f.Code == 0 {
-		f.Code = s.Errors.Codes[f.Word]
+	if f.Code == "" {
+		f.Code = s.Errors.Code(f.Word)
 	}
-	if f.Code == 0 {
-		f.Code = f.Status
+	if f.Code == "" {
+		f.Code = strconv.Itoa(f.Status)
 	}
 	return fill(template, f.Code, f.Status, message(s, f)), contentType
 }
@@ -65,7 +65,7 @@ func message(s *spec.Spec, f Failure) string {
 
 // fill puts values into a template in one pass, so that text in a value never
 // counts as a placeholder.
-func fill(template string, code, status int, message string) []byte {
+func fill(template, code string, status int, message string) []byte {
 	out := make([]byte, 0, len(template)+len(message)+32)
 	for {
 		before, rest, found := strings.Cut(template, "{")
@@ -76,7 +76,7 @@ func fill(template string, code, status int, message string) []byte {
 		word, after, closed := strings.Cut(rest, "}")
 		switch {
 		case closed && word == "code":
-			out = strconv.AppendInt(out, int64(code), 10)
+			out = append(out, code...)
 		case closed && word == "status":
 			out = strconv.AppendInt(out, int64(status), 10)
 		case closed && word == "message":
@@ -108,11 +108,14 @@ func word(status int) string {
 	return Invalid
 }
 
-// errorShape is where a spec's errors keep their numeric code; "" = nowhere.
-type errorShape struct{ code string }
+// errorShape is where a spec's errors keep their code; "" = nowhere.
+type errorShape struct {
+	code string
+	of   *spec.Errors
+}
 
 // probe is a placeholder code, used to find where the code is in the body.
-const probe = 918273645
+const probe = "918273645"
 
 func newErrorShape(s *spec.Spec) errorShape {
 	body := fill(s.Errors.Template, probe, 0, "")
@@ -120,13 +123,13 @@ func newErrorShape(s *spec.Spec) errorShape {
 	if err != nil {
 		return errorShape{}
 	}
-	return errorShape{findProbe(body, doc, "")}
+	return errorShape{findProbe(body, doc, ""), &s.Errors}
 }
 
 func findProbe(body []byte, v jsonspan.Value, prefix string) (place string) {
 	jsonspan.Members(body, v, func(name []byte, v jsonspan.Value) bool {
 		dotted := prefix + jsonspan.Name(name)
-		if v.Kind == jsonspan.Number && string(v.Of(body)) == strconv.Itoa(probe) {
+		if v.Kind == jsonspan.Number && string(v.Of(body)) == probe {
 			place = dotted
 		} else {
 			place = findProbe(body, v, dotted+".")
@@ -136,26 +139,23 @@ func findProbe(body []byte, v jsonspan.Value, prefix string) (place string) {
 	return place
 }
 
-// ErrorCode returns the numeric code in the body of an error of a source's upstream,
-// 0 when there is none of plausible size. Every caller that gets the error may know it.
-func (g *Gate) ErrorCode(source string, body []byte) int {
-	return g.views.errors[g.specs[source]].read(body)
-}
-
-// read returns the numeric code in an error body from upstream, or 0 if the body
-// has no code of plausible size. Nothing else of the body may be repeated.
-func (e errorShape) read(body []byte) int {
-	doc, err := jsonspan.Document(body)
-	if err != nil || e.code == "" {
-		return 0
-	}
-	v, ok := jsonspan.Find(body, doc, e.code)
-	if !ok || v.Kind != jsonspan.Number || v.End-v.Start > 6 {
-		return 0
-	}
-	code, err := strconv.Atoi(string(v.Of(body)))
-	if err != nil || code < 0 {
-		return 0
+// ErrorCode is the code in the body of an error of a source's upstream, "" when there is
+// none that may be repeated. Every caller that gets the error may know it.
+func (g *Gate) ErrorCode(source string, body []byte) string {
+	code := g.views.errors[g.specs[source]].read(body)
+	if word, err := strconv.Unquote(code); err == nil {
+		return word
 	}
 	return code
+}
+
+// read is the code in an error body from upstream, as JSON, or "" if the body has none
+// that may be repeated. Nothing else of the body may be.
+func (e errorShape) read(body []byte) string {
+	doc, err := jsonspan.Document(body)
+	if err != nil || e.code == "" {
+		return ""
+	}
+	v, _ := jsonspan.Find(body, doc, e.code)
+	return e.of.Known(body, v)
 }

@@ -132,4 +132,30 @@ func TestErrorShape(t *testing.T) {
 	if string(body) != `{"code":403,"message":"Forbidden","status":403}` || contentType != "application/json" {
 		t.Errorf("a spec that says nothing: %s", body)
 	}
+	words := &spec.Spec{Errors: spec.Errors{
+		Template: `{"error":{"code":{code},"message":{message}}}`, Codes: map[string]string{NotFound: `resource "missing"`, Limited: "29"},
+		Meanings: map[string]string{"card_declined": "The card was declined"},
+	}}
+	shape := newErrorShape(words)
+	for of, want := range map[string]string{
+		`{"error":{"code":"card_declined"}}`:        `"card_declined"`,
+		`{"error":{"code":"resource \"missing\""}}`: `"resource \"missing\""`,
+		`{"error":{"code":"john_smith"}}`:           "", // it may be a record's
+		`{"error":{"code":402}}`:                    "402",
+		`{"error":{"code":15005550001}}`:            "",
+		`{"error":{"code":4.5}}`:                    "",
+		`{"error":{}}`:                              "",
+	} {
+		if got := shape.read([]byte(of)); got != want {
+			t.Errorf("%s: code %s, want %s", of, got, want)
+		}
+	}
+	for word, want := range map[string]string{
+		NotFound: `{"error":{"code":"resource \"missing\"","message":"Forbidden"}}`, Limited: `{"error":{"code":29,"message":"Forbidden"}}`,
+		Server: `{"error":{"code":403,"message":"Forbidden"}}`,
+	} {
+		if body, _ := Error(words, Failure{Word: word, Status: 403}); string(body) != want {
+			t.Errorf("%s: %s, want %s", word, body, want)
+		}
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -140,8 +139,8 @@ func (r *refusal) Error() string {
 // retention reports whether the refusal says that what was asked for is older
 // than what upstream keeps.
 func (r *refusal) retention() bool {
-	code := r.spec.Errors.Codes["retention"]
-	return code != 0 && r.page.Status == http.StatusBadRequest && strings.Contains(string(r.page.Body), strconv.Itoa(code))
+	code := r.spec.Errors.Code("retention")
+	return code != "" && r.page.Status == http.StatusBadRequest && strings.Contains(string(r.page.Body), code)
 }
 
 // maxEmpty is how many pages without a record may follow each other.

@@ -55,13 +55,13 @@ func refusal(t *spec.Target, word string, status int) error {
 		return fmt.Errorf("%w: the spec does not say what upstream answers to a bad %s", understudy.ErrInvalid,
 			strings.ReplaceAll(word, "_", " "))
 	}
-	code, ok := e.Codes[word]
-	if !ok {
-		code = e.Codes["invalid"]
+	code := e.Code(word, "invalid")
+	if code == "" {
+		code = "0"
 	}
 	message = strings.ReplaceAll(message, "{path}", t.Key.Path())
 	body := strings.NewReplacer(
-		"{code}", strconv.Itoa(code),
+		"{code}", code,
 		"{status}", strconv.Itoa(status),
 		"{message}", string(jsonspan.Quote(nil, message)),
 	).Replace(e.Template)

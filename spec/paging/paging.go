@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/kit/suggest"
 )
 
 // Rules say how lists are cut into pages. The yaml tags are the names in a spec file.
@@ -149,7 +150,7 @@ func (r *Rules) Check() error {
 			names = append(names, s.name)
 		}
 		last := len(names) - 1
-		return fmt.Errorf("style %q: want %s or %s", r.Style, strings.Join(names[:last], ", "), names[last])
+		return fmt.Errorf("style %q: want %s or %s%s", r.Style, strings.Join(names[:last], ", "), names[last], suggest.Hint(r.Style, names))
 	}
 	if err := style.check(r); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"understudy"
@@ -316,10 +315,10 @@ func ReasonOf(q *Exchange, err error) *plan.Reason {
 // reasonIn is the error code in the body of an error; nil: there is none.
 func reasonIn(q *Exchange, body []byte) *plan.Reason {
 	code := q.Gate.ErrorCode(q.Source.Name, body)
-	if code == 0 {
+	if code == "" {
 		return nil
 	}
-	return q.Source.Reason(strconv.Itoa(code))
+	return q.Source.Reason(code)
 }
 
 // NoSuch says that there is no such record: it was never seen, or it is hidden

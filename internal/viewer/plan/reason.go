@@ -2,7 +2,10 @@
 
 package plan
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
 // Reason is what an error code of upstream's means, for people.
 type Reason struct {
@@ -27,9 +30,10 @@ func (r *Reason) String() string {
 // CodeDocs is upstream's page about an error code, "" when the text is no code or
 // the spec has no such page.
 func (s *Source) CodeDocs(text string) string {
-	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) ||
-		!strings.HasPrefix(s.ErrorDocs, "https://") {
+	_, word := s.Spec.Errors.Meanings[text]
+	number := text != "" && len(text) <= 12 && !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if !number && !word || !strings.HasPrefix(s.ErrorDocs, "https://") {
 		return ""
 	}
-	return strings.ReplaceAll(s.ErrorDocs, "{code}", text)
+	return strings.ReplaceAll(s.ErrorDocs, "{code}", url.PathEscape(text))
 }

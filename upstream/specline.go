@@ -1,0 +1,91 @@
+// Spec line: where in a spec file the thing stands that an error is about.
+
+package upstream
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"understudy/spec"
+)
+
+// Parts of an error's text that name a place: keys joined by dots at its beginning, and a
+// value in quotes.
+var (
+	keysOfText = regexp.MustCompile(`^(?:spec [\w-]*: )?((?:[a-z_]+(?:\[\d+\]|\.[\w-]+)*)?)`)
+	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+)
+
+// lineOf is the line of a file that an error of its spec is about, as near as the error
+// says it: its path, then the keys with which its text begins, then the value that it
+// quotes.
+func lineOf(doc *yaml.Node, err error) int {
+	n := doc.Content[0]
+	var fault *spec.Fault
+	for cause := err; errors.As(cause, &fault); cause = fault.Unwrap() {
+		if cause == err {
+			for _, step := range fault.Path {
+				n = below(n, step)
+			}
+		}
+		err = fault.Unwrap()
+	}
+	text := err.Error()
+	dots := func(r rune) bool { return strings.ContainsRune(".[]", r) }
+	for _, key := range strings.FieldsFunc(keysOfText.FindStringSubmatch(text)[1], dots) {
+		if i, err := strconv.Atoi(key); err == nil {
+			n = below(n, i)
+		} else {
+			n = below(n, key)
+		}
+	}
+	if value, err := strconv.Unquote(quotedText.FindString(text)); err == nil && value != "" {
+		if found := scalar(n, value, 0); found != nil {
+			return found.Line
+		}
+	}
+	return n.Line
+}
+
+// below is what a node has under a key or at a place, else the node itself.
+func below(n *yaml.Node, step any) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch step := step.(type) {
+	case int:
+		if n.Kind == yaml.SequenceNode && step < len(n.Content) {
+			return n.Content[step]
+		}
+	case string:
+		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == step {
+				return n.Content[i+1]
+			}
+		}
+	}
+	return n
+}
+
+// maxNested bounds how deep a value is looked for.
+const maxNested = 20
+
+// scalar is the first key or value of that text at a node or below; nil when there is none.
+func scalar(n *yaml.Node, text string, depth int) *yaml.Node {
+	if n.Kind == yaml.ScalarNode && n.Value == text {
+		return n
+	}
+	for _, one := range n.Content {
+		if depth == maxNested {
+			return nil
+		}
+		if found := scalar(one, text, depth+1); found != nil {
+			return found
+		}
+	}
+	return nil
+}
