@@ -17,6 +17,7 @@ type Page struct {
 	ContentType string
 	Body        []byte // as received, byte for byte (secrets emptied, URLs rewritten), but in UTF-8 where Charset is set
 	Charset     string // how upstream encoded the body, by the names of kit/charset; "" = Body is what it sent
+	Header      string // of upstream's answer, as a query: its ETag, and what the spec passes back
 	Rows        []Row  // the records in Body, in order; one for an instance
 	Next        Key    // the list's next page; zero when this is the last
 
@@ -33,6 +34,24 @@ type Page struct {
 	Changed   Names
 	NotStored string        // why it must not be saved ("invalid UTF-8 …"), "" when it may
 	Took      time.Duration // upstream's own time for the answer; 0 when it came from the store
+}
+
+// Field is a field of upstream's header that is kept; "": none.
+func (p *Page) Field(name string) string {
+	if p.Header == "" {
+		return ""
+	}
+	q, _ := ParseQuery(p.Header) // made by Query.String
+	value, _ := q.Get(name)
+	return value
+}
+
+// Confirmed is the page as upstream has just said that it still is (RFC 9110, 15.4.5).
+func (p *Page) Confirmed(at time.Time, took time.Duration) *Page {
+	again := *p
+	again.At, again.Took, again.InitialAge, again.Version = at, took, 0, 0
+	again.Superseded, again.Changed = false, ""
+	return &again
 }
 
 // OfWrite reports whether the page is the answer to a write. It is kept for its records

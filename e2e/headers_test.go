@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"understudy/e2e/binary"
 )
@@ -23,6 +24,7 @@ headers:
   key: {Shop-Account: [], Shop-Version: [], Accept: ["application/json", "*/*"]}
   write: [Idempotency-Key]
   send: {Shop-Version: "2026-01"}
+  back: [Shop-Trace]
 kinds:
   - name: orders
     id: [id]
@@ -38,6 +40,9 @@ type shop struct {
 	byKey   map[string]string
 	headers []http.Header
 	lost    bool
+
+	etag      string
+	unchanged int // answers of 304
 }
 
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,6 +52,15 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method == http.MethodGet {
 		account := r.Header.Get("Shop-Account") + r.Header.Get("Shop-Version")
+		w.Header().Set("Shop-Trace", fmt.Sprint("trace-", len(s.headers)))
+		if strings.HasSuffix(r.URL.Path, "/orders") {
+			w.Header().Set("ETag", fmt.Sprintf("%q", s.etag))
+			if s.etag != "" && r.Header.Get("If-None-Match") == fmt.Sprintf("%q", s.etag) {
+				s.unchanged++
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+		}
 		if one, ok := strings.CutPrefix(r.URL.Path, "/v1/orders/"); ok {
 			fmt.Fprintf(w, `{"id":%q,"total":%q}`, one, account)
 			return
@@ -77,15 +91,18 @@ func openShop(t *testing.T) (*shop, *binary.Server) {
 	t.Cleanup(up.Close)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"shop.yaml": shopSpec, "shop.token": "upstreamtoken-1234", "till.secret": "a-token-of-the-till-567",
-		"few.secret": "a-token-of-the-few-8901", "understudy.yml": `data: ./data
+		"few.secret":  "a-token-of-the-few-8901",
+		"part.secret": "a-token-of-a-part-8901", "understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
   shop: {spec: ./shop.yaml, upstream: "` + up.URL + `", secret: "file:shop.token", listen: "127.0.0.1:0", polls: []}
 roles:
+  part: {shop: {"*": see, orders.total: hide}}
   few: {shop: {"*": see, rows: {orders: {where: {id: or_1}}}}}
 credentials:
   - {name: till, source: shop, secret: "file:till.secret", role: all, allow: ["POST /v1/orders"]}
   - {name: few, source: shop, secret: "file:few.secret", role: few}
+  - {name: part, source: shop, secret: "file:part.secret", role: part}
 `} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -191,5 +208,59 @@ func TestHeadersArePartOfTheKey(t *testing.T) {
 	r, err := ask(http.MethodGet, "", house.URL("viewer")+"/-/search?q=or_9", "")
 	if err != nil || strings.Contains(string(r.body), "ac_1") {
 		t.Errorf("a search finds %v %s", err, r.body)
+	}
+}
+
+// Upstream is asked whether a page has changed. When it has not, the page is as new as one
+// that came, also from the store of a server that was started again.
+func TestUnchangedPagesAreConfirmed(t *testing.T) {
+	t.Parallel()
+	s, house := openShop(t)
+	s.etag = "v1"
+	get := func(token string, headers ...string) reply {
+		t.Helper()
+		r, err := ask(http.MethodGet, "", house.URL("shop")+"/v1/orders", "", append(headers, "Authorization", "Bearer "+token)...)
+		if err != nil || r.status != http.StatusOK {
+			t.Fatalf("%v, %d %s", err, r.status, r.body)
+		}
+		return r
+	}
+	const till, part = "a-token-of-the-till-567", "a-token-of-a-part-8901"
+	first := get(till)
+	if trace := first.header.Get("Shop-Trace"); trace != "trace-1" {
+		t.Errorf("passed back: %q", trace)
+	}
+	// One credential has one key asked for once a second.
+	told := func(enough func() bool) (r reply) {
+		for end := time.Now().Add(patience); time.Now().Before(end); {
+			r = get(till, "Cache-Control", "max-age=0")
+			s.mu.Lock()
+			done := enough()
+			s.mu.Unlock()
+			if done {
+				return r
+			}
+		}
+		t.Fatal("upstream was not asked")
+		return r
+	}
+	again := told(func() bool { return s.unchanged == 2 })
+	if string(again.body) != string(first.body) || again.header.Get("Age") != "0" || again.header.Get("Shop-Trace") != "trace-1" {
+		t.Errorf("confirmed: %s, %v", again.body, again.header)
+	}
+	s.mu.Lock()
+	if len(s.headers) != 3 {
+		t.Errorf("of %d requests %d were answered with 304", len(s.headers), s.unchanged)
+	}
+	s.etag = "v2"
+	s.mu.Unlock()
+	if r := told(func() bool { return len(s.headers) == 4 }); r.header.Get("Shop-Trace") != "trace-4" {
+		t.Errorf("a page that has changed: %v", r.header)
+	}
+	if r := get(part); r.header.Get("Shop-Trace") != "" || strings.Contains(string(r.body), "2026-01") {
+		t.Errorf("who does not see everything gets %v %s", r.header, r.body)
+	}
+	if r := get(till); r.header.Get("Etag") == `"v2"` {
+		t.Error("upstream's validator was passed on") // ours says what this role sees
 	}
 }

@@ -5,6 +5,7 @@ package mirror
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -47,6 +48,9 @@ func (fs *flights) runFlight(f *flight) {
 		err = errors.New("upstream gave neither a page nor an error")
 	}
 	f.source.outage.heard(err)
+	if p != nil && p.Field("Etag") != "" {
+		f.source.validates.Store(true)
+	}
 	if err != nil {
 		f.complete(nil, fs.failedFor(f, err))
 		return
@@ -61,6 +65,9 @@ func (fs *flights) fetchFor(f *flight) request.Fetch {
 		Flow: f.flow, Queue: fs.ages().Wait, By: f.deadline,
 		Tried: f.failed,
 	}
+	if f.source.validates.Load() && f.kind.name != "" && !f.recordsOnly {
+		e.Held = fs.validated(f)
+	}
 	if f.reservation != nil {
 		e.Reserve = f.reservation.reserve
 	}
@@ -68,6 +75,22 @@ func (fs *flights) fetchFor(f *flight) request.Fetch {
 		e.Retry = fs.ages().Wait
 	}
 	return e
+}
+
+// validated is the page that is held of a flight's target with upstream's ETag; nil: none.
+func (fs *flights) validated(f *flight) *understudy.Page {
+	good := func(p *understudy.Page, err error) bool {
+		return err == nil && p.Key == f.target.Key && p.Status == http.StatusOK && p.Field("Etag") != ""
+	}
+	if e := fs.hot.Find(f.target.Key); e != nil {
+		if p, err := fs.hot.Unpack(e); good(p, err) {
+			return p
+		}
+	}
+	if p, err := fs.store.Page(f.ctx, f.target.Key); good(p, err) {
+		return p
+	}
+	return nil
 }
 
 // waits reports whether it waits while the source is down, and notes when not.

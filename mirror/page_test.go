@@ -40,6 +40,65 @@ func TestColdThenWarm(t *testing.T) {
 	})
 }
 
+// Until the answer is there, upstream says 202: each reader asks again, and what was held
+// before is not replaced by it.
+func TestNotYetIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		asked := 0
+		s.script(func() {
+			s.page = func(f request.Fetch) *understudy.Page {
+				asked++
+				if asked > 2 {
+					return nil // as it is
+				}
+				p := page(f.Target, http.StatusAccepted, `{}`)
+				p.NotStored = "status 202"
+				return p
+			}
+		})
+		for _, status := range []int{http.StatusAccepted, http.StatusAccepted, http.StatusOK, http.StatusOK} {
+			if a := s.get(t, s.call(t, sid(1))); a.Page.Status != status {
+				t.Errorf("%d, want %d", a.Page.Status, status)
+			}
+		}
+		if asked != 3 {
+			t.Errorf("upstream was asked %d times", asked)
+		}
+	})
+}
+
+// What upstream confirms is as new as what came, and has the body that is held.
+func TestHeldPagesAreConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		var held []*understudy.Page
+		s.script(func() {
+			s.page = func(f request.Fetch) *understudy.Page {
+				held = append(held, f.Held)
+				if f.Held != nil {
+					return f.Held.Confirmed(time.Now(), time.Second)
+				}
+				p := s.list(f.Target)
+				p.Header = "Etag=v1"
+				return p
+			}
+		})
+		first := s.get(t, s.newest(t))
+		for range 2 {
+			time.Sleep(time.Hour)
+			a := s.get(t, s.newest(t))
+			if a.Outcome != request.Cold || a.Age != 0 || !a.Stored || !bytes.Equal(a.Page.Body, first.Page.Body) || a.Page.Header != "Etag=v1" {
+				t.Errorf("confirmed: %+v, %+v", a, a.Page)
+			}
+			want(t, s.get(t, s.newest(t)), request.Warm, "")
+		}
+		if len(held) != 3 || held[0] != nil || held[1] == nil || held[2] == nil {
+			t.Errorf("upstream was asked with %v", held)
+		}
+	})
+}
+
 // TestAges: the fresh and stale times, as docs/mirror.md has them.
 func TestAges(t *testing.T) {
 	open400 := func(w *world) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"understudy"
@@ -202,6 +203,9 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	fl.flights.Unlock()
 	if f.recordsOnly || f.filled && readers == 0 && !fl.wanted(p.Key, f.source) {
 		return
+	}
+	if p.Status == http.StatusAccepted {
+		return // not yet: the next reader asks again
 	}
 	h := held{page: p, fresh: fl.ages().fresh(f.target, p), stored: f.stored}
 	e := fl.entryOf(f.kind, f.target, &h)

@@ -30,6 +30,7 @@ type source struct {
 	outage     outage
 	counts     counts
 	lists      *shadow.Lists
+	validates  atomic.Bool // an answer had an ETag since the start
 }
 
 // counters of a kind tell what came before what. They only rise.

@@ -42,6 +42,9 @@ type Fetch struct {
 	// Promote, when closed, makes the reason Waiting: a reader joined the fetch. May be
 	// nil.
 	Promote <-chan struct{}
+	// Held is the page that is held of the target, with an ETag: when upstream says that it
+	// has not changed, the fetch returns it as confirmed. nil: none.
+	Held *understudy.Page
 	// Patient reports whether the fetch, while the source is down, waits for the next probe
 	// that is due within Retry and the context, instead of failing at once: its reader has
 	// no other answer. With Retry 0 the context alone bounds the wait. It is called only

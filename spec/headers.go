@@ -23,6 +23,8 @@ type Headers struct {
 	Write []string `yaml:"write"`
 	// Send are sent with every request, where the API demands them: Notion-Version.
 	Send map[string]string `yaml:"send"`
+	// Back are those of answers that are kept, and passed on to who sees all of the answer.
+	Back []string `yaml:"back"`
 	// Ignore are those of requests that mean nothing to it (patterns with *).
 	Ignore []string `yaml:"ignore"`
 
@@ -71,7 +73,7 @@ func names(others ...string) map[string]bool {
 
 // check reads the names in their canonical form.
 func (h *Headers) check() error {
-	if len(h.Key)+len(h.Write)+len(h.Send)+len(h.Ignore) > maxHeaders {
+	if len(h.Key)+len(h.Write)+len(h.Send)+len(h.Back)+len(h.Ignore) > maxHeaders {
 		return fmt.Errorf("headers: more than %d", maxHeaders)
 	}
 	for i, name := range h.Write {
@@ -79,6 +81,14 @@ func (h *Headers) check() error {
 			return err
 		}
 		h.Write[i] = http.CanonicalHeaderKey(name)
+	}
+	for i, name := range h.Back {
+		if err := checkHeader("headers.back", name); err != nil {
+			return err
+		}
+		if h.Back[i] = http.CanonicalHeaderKey(name); ofOurAnswers[h.Back[i]] {
+			return fmt.Errorf("headers.back: %s is written by this server", name)
+		}
 	}
 	sent := make(map[string]string, len(h.Send))
 	for _, name := range slices.Sorted(maps.Keys(h.Send)) {
@@ -208,6 +218,11 @@ func (h *Headers) refuse(method, name string, values []string) error {
 	return fmt.Errorf("%w: header %s: it is not known what it asks for; leave it out, or have the spec name it under headers",
 		understudy.ErrInvalid, understudy.Clip(name))
 }
+
+// ofOurAnswers are the fields of answers that this server writes itself, beside ours.
+var ofOurAnswers = names("Accept-Ranges", "Age", "Allow", "Cache-Control", "Cache-Status", "Content-Disposition", "Content-Range",
+	"Content-Security-Policy", "Etag", "Last-Modified", "Link", "Location", "Retry-After", "Server-Timing", "Set-Cookie",
+	"Strict-Transport-Security", "Vary", "Www-Authenticate", "X-Content-Type-Options", "X-Request-Id")
 
 func checkHeader(where, name string) error {
 	odd := func(r rune) bool {

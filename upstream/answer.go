@@ -231,7 +231,7 @@ func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy
 	p := &understudy.Page{
 		Key: t.Key, Shape: t.KeptAs(b.source.User), List: t.List != nil, ID: t.ID,
 		Status: a.status, ContentType: a.contentType(), Body: d.body, Charset: d.charset, At: a.at, InitialAge: initialAge(a.header),
-		Took: a.took,
+		Took: a.took, Header: b.kept(a.header),
 	}
 	if t.Kind != nil {
 		p.Kind = t.Kind.Name
@@ -239,6 +239,24 @@ func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy
 	sum := sha256.Sum256(d.body)
 	copy(p.Sum[:], sum[:])
 	return p
+}
+
+// maxKept bounds a field of upstream's header that is kept, in bytes.
+const maxKept = 1000
+
+// kept is what is kept of a header, as a query. A field that holds our credential, or what
+// no header may hold, is left out.
+func (b *pageBuilder) kept(h http.Header) string {
+	var q understudy.Query
+	for _, name := range append([]string{"Etag"}, b.source.Spec.Headers.Back...) {
+		value := strings.Join(h[name], ", ")
+		odd := strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+		if value == "" || len(value) > maxKept || odd || len(takeOut([]byte(value), b.credential.needles())) != len(value) {
+			continue
+		}
+		q = append(q, understudy.Param{Name: name, Value: value})
+	}
+	return q.String()
 }
 
 // written builds the page of a write's answer: no key, no list, at most the one record

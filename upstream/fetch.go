@@ -266,14 +266,18 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	g.tries++
 	credential, began, limits := c.credential.replaced.Load(), c.o.Now(), g.limits(probe)
 	a, failed, err := g.round(ctx, httpRequest{
-		method: http.MethodGet, uri: g.key, weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits,
+		method: http.MethodGet, uri: g.key, header: g.condition(), weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits,
 	})
 	probe = probe && !decided.Swap(true)
 	if err != nil {
 		return nil, nil, err
 	}
 	var page *understudy.Page
-	if failed == nil {
+	switch {
+	case failed != nil:
+	case a.status == http.StatusNotModified && g.f.Held != nil:
+		page = g.f.Held.Confirmed(a.at, a.took)
+	default:
 		page, failed = c.pages.judge(g.f.Target, a)
 	}
 	if ctx.Err() != nil && failed != nil {
@@ -298,6 +302,15 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	c.pace.answered(g.f.Target, g.reason, a)
 	c.breaker.Succeeded(g.key, probe)
 	return page, nil, nil
+}
+
+// condition has upstream send the page only if it is another one than what is held (RFC
+// 9110, 13.1.2).
+func (g *attempt) condition() http.Header {
+	if g.f.Held == nil {
+		return nil
+	}
+	return http.Header{"If-None-Match": {g.f.Held.Field("Etag")}}
 }
 
 // failed counts a body that was too large and tells the breaker of a failed try.

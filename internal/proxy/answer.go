@@ -37,6 +37,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 	if name, value := v.next(a.Page); name != "" {
 		h[name] = []string{value}
 	}
+	v.passBack(a, view)
 	if len(view.Body) == 0 {
 		v.send(status, nil)
 		return
@@ -57,6 +58,19 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 		h["Content-Encoding"] = codings[in]
 	}
 	v.send(status, body)
+}
+
+// passBack passes on the fields of upstream's header that the spec names, to a caller that
+// sees all of the answer: nobody knows what they tell.
+func (v *exchange) passBack(a *request.Response, view *access.View) {
+	if a.Page.Header == "" || !view.Whole || !v.o.Gate.Whole(v.caller, v.o.Source.Name) {
+		return
+	}
+	for _, name := range v.o.Source.Spec.Headers.Back {
+		if value := a.Page.Field(name); value != "" {
+			v.w.Header()[name] = []string{value}
+		}
+	}
 }
 
 // encoded is a view in the bytes that a program would have got from upstream.

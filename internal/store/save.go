@@ -232,8 +232,8 @@ func (s *saving) oldPage() (old oldPage, err error) {
 // skeleton is what is packed of the page.
 func (s *saving) skeleton() codec.Skeleton {
 	sk := codec.Skeleton{
-		URI: s.p.Key.URI, ContentType: s.p.ContentType, Charset: s.p.Charset, InitialAge: s.p.InitialAge, ID: s.p.ID, Next: codec.NextOf(s.p),
-		Gaps: s.gaps, Outside: s.outside,
+		URI: s.p.Key.URI, ContentType: s.p.ContentType, Charset: s.p.Charset, InitialAge: s.p.InitialAge, Kept: s.p.Header, ID: s.p.ID,
+		Next: codec.NextOf(s.p), Gaps: s.gaps, Outside: s.outside,
 	}
 	sk.Versions = make([]int64, len(s.rows))
 	for i := range s.rows {

@@ -105,7 +105,7 @@ func (h *Tier) dropReady(r *Encoded) {
 func (h *Tier) Encode(p *understudy.Page) *Encoded {
 	r := &Encoded{Page: p, Gzip: h.codecs.gzipped(p.Body)}
 	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.Gzip)) +
-		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID))
+		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID)+len(p.Header))
 	for i := range p.Rows {
 		r.cost += int64(len(p.Rows[i].ID))
 	}

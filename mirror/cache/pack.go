@@ -50,7 +50,7 @@ func appendHead(dst []byte, p *understudy.Page) (head, ids []byte) {
 	dst = binary.AppendVarint(dst, p.Version)
 	dst = binary.AppendUvarint(dst, uint64(p.InitialAge/time.Second))
 	dst = append(dst, p.Sum[:]...)
-	for _, s := range []string{p.Key.Source, p.Key.URI, p.ID, p.ContentType, p.Charset, p.NotStored, p.Next.Source, p.Next.URI} {
+	for _, s := range []string{p.Key.Source, p.Key.URI, p.ID, p.ContentType, p.Charset, p.Header, p.NotStored, p.Next.Source, p.Next.URI} {
 		dst = appendText(dst, s)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.Body)))
@@ -234,7 +234,8 @@ func readHead(data, ids []byte) (p *understudy.Page, text []byte, size int, err 
 	p.Generation, p.Version = r.int(), r.int()
 	p.InitialAge = time.Duration(r.size(1<<32)) * time.Second
 	copy(p.Sum[:], r.bytes(len(p.Sum)))
-	for _, s := range []*string{&p.Key.Source, &p.Key.URI, &p.ID, &p.ContentType, &p.Charset, &p.NotStored, &p.Next.Source, &p.Next.URI} {
+	for _, s := range []*string{&p.Key.Source, &p.Key.URI, &p.ID, &p.ContentType, &p.Charset, &p.Header, &p.NotStored, &p.Next.Source,
+		&p.Next.URI} {
 		*s = r.text()
 	}
 	size = r.size(maxBody)

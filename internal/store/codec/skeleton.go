@@ -19,6 +19,7 @@ type Skeleton struct {
 	ContentType string
 	Charset     string
 	InitialAge  time.Duration // whole seconds
+	Kept        string        // the page's Header
 	ID          string        // the record an instance path names
 	Next        string        // URI of the next page, "" when there is none; after assemble
 	nextPlace   place         // from parseSkeleton: where it lies in outside
@@ -91,10 +92,12 @@ func (s *Skeleton) AppendTo(dst []byte, first, last string) []byte {
 	return append(dst, outside...)
 }
 
-// header is what upstream's header said: content type, charset and age, with a
-// NUL between, which no header holds. What is empty at its end is left out.
+// header is what upstream's header said: content type, charset, age and the rest, with
+// a NUL between, which no header holds. What is empty at its end is left out.
 func (s *Skeleton) header() string {
 	switch {
+	case s.Kept != "":
+		return s.ContentType + "\x00" + s.Charset + "\x00" + strconv.FormatInt(int64(s.InitialAge/time.Second), 10) + "\x00" + s.Kept
 	case s.InitialAge > 0:
 		return s.ContentType + "\x00" + s.Charset + "\x00" + strconv.FormatInt(int64(s.InitialAge/time.Second), 10)
 	case s.Charset != "":
@@ -107,6 +110,7 @@ func (s *Skeleton) header() string {
 func (s *Skeleton) setHeader(text string) {
 	s.ContentType, text, _ = strings.Cut(text, "\x00")
 	s.Charset, text, _ = strings.Cut(text, "\x00")
+	text, s.Kept, _ = strings.Cut(text, "\x00")
 	seconds, _ := strconv.ParseUint(text, 10, 32) // none: 0
 	s.InitialAge = time.Duration(seconds) * time.Second
 }

@@ -16,9 +16,11 @@ func TestSkeletonHeader(t *testing.T) {
 		"text/plain\x00windows-1252":      {ContentType: "text/plain", Charset: "windows-1252"},
 		"text/plain\x00windows-1252\x009": {ContentType: "text/plain", Charset: "windows-1252", InitialAge: 9 * time.Second},
 		"a/b\x00\x0086400":                {ContentType: "a/b", InitialAge: 24 * time.Hour},
+		"a/b\x00\x000\x00Etag=%22v1%22":   {ContentType: "a/b", Kept: "Etag=%22v1%22"},
 	} {
 		var got Skeleton
-		if got.setHeader(text); got.ContentType != want.ContentType || got.Charset != want.Charset || got.InitialAge != want.InitialAge {
+		if got.setHeader(text); got.ContentType != want.ContentType || got.Charset != want.Charset || got.InitialAge != want.InitialAge ||
+			got.Kept != want.Kept {
 			t.Errorf("%q is %+v", text, got)
 		}
 		if back := want.header(); back != text {

@@ -184,7 +184,7 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 	}
 	return &understudy.Page{Key: understudy.Key{URI: sk.URI}, Kind: row.Kind.name, Shape: row.shape.name, List: row.List, ID: sk.ID,
 		Status:      row.status,
-		ContentType: sk.ContentType, Charset: sk.Charset, Body: body, Rows: rows, Next: understudy.Key{URI: sk.Next},
+		ContentType: sk.ContentType, Charset: sk.Charset, Header: sk.Kept, Body: body, Rows: rows, Next: understudy.Key{URI: sk.Next},
 		At: time.Unix(0, row.at).UTC(), InitialAge: sk.InitialAge, Generation: row.generation, Version: row.version, Sum: row.sum}, nil
 }
 
