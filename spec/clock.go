@@ -32,6 +32,18 @@ func ParseInstant(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", understudy.ErrInvalid, understudy.Clip(text))
 }
 
+// IsTime reports whether fields of a type tell a moment or a day.
+func IsTime(typ string) bool {
+	switch typ {
+	case TypeRFC2822, TypeISO, TypeEpoch, TypeMillis, TypeDate:
+		return true
+	}
+	return false
+}
+
+// InNumbers reports whether a type writes times as numbers.
+func InNumbers(typ string) bool { return typ == TypeEpoch || typ == TypeMillis }
+
 // maxClock bounds a text that may be a time, in bytes.
 const maxClock = 64
 
@@ -48,11 +60,14 @@ func Unix(typ string, text []byte) int64 {
 		return parseTime(text, isoForms)
 	case TypeDate:
 		return parseTime(text, dateForms)
-	case TypeEpoch:
+	case TypeEpoch, TypeMillis:
 		whole, _, _ := bytes.Cut(text, []byte("."))
 		n, err := strconv.ParseInt(string(whole), 10, 64)
 		if err != nil {
 			return 0
+		}
+		if typ == TypeMillis {
+			n /= 1000
 		}
 		return n
 	}

@@ -173,7 +173,7 @@ func (s *Spec) compileMedia(k *Kind) (err error) {
 // The types and classes that a field may have.
 var (
 	fieldTypes = []string{
-		TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeDate, TypeSelect, TypeMap, TypeCode, TypeMedia,
+		TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeMillis, TypeDate, TypeSelect, TypeMap, TypeCode, TypeMedia,
 	}
 	fieldClasses = []string{"", ClassPhone, ClassBody, ClassPrice, ClassURL, ClassName, ClassSecret}
 )

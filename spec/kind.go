@@ -256,7 +256,7 @@ func (k *Kind) checkSums() error {
 	}
 	for i, e := range k.Elapsed {
 		for _, name := range []string{e.From, e.To} {
-			if f := k.fields[name]; f == nil || !f.tells() {
+			if f := k.fields[name]; f == nil || !IsTime(f.Type) {
 				return in(fmt.Errorf("elapsed[%d]: %w", i, none(name, "a field that tells a time", k.fieldNames())), "elapsed", i)
 			}
 		}
@@ -271,11 +271,6 @@ func (k *Kind) checkSums() error {
 		}
 	}
 	return nil
-}
-
-// tells reports whether a field tells a time.
-func (f *Field) tells() bool {
-	return slices.Contains([]string{TypeRFC2822, TypeISO, TypeEpoch, TypeDate}, f.Type)
 }
 
 // checkSearches checks the kinds that ready searches and own numbers name.

@@ -95,8 +95,9 @@ const (
 	TypeBool    = "bool"
 	TypeRFC2822 = "rfc2822" // Fri, 18 Oct 2019 17:00:00 +0000
 	TypeISO     = "iso8601"
-	TypeEpoch   = "epoch" // Unix seconds
-	TypeDate    = "date"  // 2006-01-02
+	TypeEpoch   = "epoch"    // Unix seconds, decimals and digits in a string too
+	TypeMillis  = "epoch_ms" // Unix milliseconds
+	TypeDate    = "date"     // 2006-01-02
 	TypeSelect  = "select"
 	TypeMap     = "map"   // an object; its own fields are named with dots
 	TypeCode    = "code"  // an error code of the API (Errors.Meanings), a JSON number or digits in a string

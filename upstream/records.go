@@ -236,7 +236,7 @@ func unix(body []byte, v jsonspan.Value, typ string) int64 {
 	switch {
 	case v.Kind == jsonspan.String:
 		text = text[1 : len(text)-1]
-	case v.Kind != jsonspan.Number || typ != spec.TypeEpoch:
+	case v.Kind != jsonspan.Number || !spec.InNumbers(typ):
 		return 0
 	}
 	return spec.Unix(typ, text)

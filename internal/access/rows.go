@@ -176,7 +176,7 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 // textual reports types whose values come as JSON strings.
 func textual(kind string) bool {
 	switch kind {
-	case spec.TypeInt, spec.TypeDecimal, spec.TypeBool, spec.TypeEpoch, spec.TypeMap, spec.TypeCode:
+	case spec.TypeInt, spec.TypeDecimal, spec.TypeBool, spec.TypeEpoch, spec.TypeMillis, spec.TypeMap, spec.TypeCode:
 		return false
 	}
 	return true

@@ -154,6 +154,8 @@ func bound(f *spec.Filter, clock int64, last bool) string {
 		return t.Format(time.DateOnly)
 	case spec.TypeEpoch, spec.TypeInt:
 		return strconv.FormatInt(clock, 10)
+	case spec.TypeMillis:
+		return strconv.FormatInt(clock*1000, 10)
 	}
 	return t.Format("2006-01-02T15:04:05Z")
 }

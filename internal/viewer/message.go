@@ -10,6 +10,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 type party struct {
@@ -132,7 +133,7 @@ func (q conversationView) messageCell(t *message, s *page.CellContext, c *plan.C
 // anyTime is the first time a record has.
 func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 	for _, f := range k.Fields {
-		if v := row.Field(f.Name); plan.IsDate(f.Type) && v.State == access.Seen {
+		if v := row.Field(f.Name); spec.IsTime(f.Type) && v.State == access.Seen {
 			if t, dateOnly, ok := page.ParseDate(f.Type, v.Text); ok && !dateOnly {
 				return t, true
 			}

@@ -131,6 +131,9 @@ func (l *List) clock(f *spec.Filter, value string) error {
 		}
 		return l.refuse("date")
 	}
+	if f.Type == spec.TypeMillis {
+		return fmt.Errorf("%w: times of records are known to the second, and %s takes milliseconds", understudy.ErrInvalid, f.Name)
+	}
 	asked, ok := spanOf(f, value)
 	switch _, err := strconv.ParseFloat(value, 64); {
 	case ok:

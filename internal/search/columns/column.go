@@ -51,13 +51,14 @@ type oddValue struct {
 
 // sortOf is the sort of column of a field; ok is false for a field that has none.
 func sortOf(k *spec.Kind, f *spec.Field) (s Sort, ok bool) {
+	if spec.IsTime(f.Type) {
+		return Time, f.Class != spec.ClassSecret
+	}
 	switch f.Type {
 	case spec.TypeSelect, spec.TypeBool, spec.TypeCode:
 		return Word, f.Class != spec.ClassSecret
 	case spec.TypeInt, spec.TypeDecimal:
 		return Number, f.Class != spec.ClassSecret
-	case spec.TypeRFC2822, spec.TypeISO, spec.TypeEpoch, spec.TypeDate:
-		return Time, f.Class != spec.ClassSecret
 	}
 	return Word, f.Class == spec.ClassPhone && f.Type != spec.TypeMap || k.IsUnit(f.Name)
 }

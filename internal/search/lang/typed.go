@@ -27,11 +27,12 @@ const (
 
 // SortOf is the sort of a kind's field.
 func SortOf(k *spec.Kind, f *spec.Field) Sort {
+	if spec.IsTime(f.Type) {
+		return SortTime
+	}
 	switch f.Type {
 	case spec.TypeInt, spec.TypeDecimal, spec.TypeCode:
 		return SortNumber
-	case spec.TypeRFC2822, spec.TypeISO, spec.TypeEpoch, spec.TypeDate:
-		return SortTime
 	case spec.TypeBool:
 		return sortBool
 	case spec.TypeSelect:

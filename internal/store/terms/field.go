@@ -4,7 +4,6 @@
 package terms
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +48,7 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 		}
 		one := Field{name: f.Name, typ: f.Type}
 		switch {
-		case isTime(f.Type):
+		case spec.IsTime(f.Type):
 			one.way, one.near = byTime, nearName(f.Name)
 		case f.Class == spec.ClassPhone:
 			one.way = byNumber
@@ -57,11 +56,6 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 		fields = append(fields, one)
 	}
 	return fields
-}
-
-// isTime reports whether a field of a type tells a time.
-func isTime(typ string) bool {
-	return slices.Contains([]string{spec.TypeRFC2822, spec.TypeISO, spec.TypeEpoch, spec.TypeDate}, typ)
 }
 
 // Fingerprint says what tokens a kind's records have; another one means that they are

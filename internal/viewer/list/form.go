@@ -142,7 +142,7 @@ func (q filterForm) input(f *spec.Filter, value string) input {
 		in.Type, in.Options = "select", choices(f.Values, f.Values, value)
 	case f.Type == spec.TypeBool:
 		in.Type, in.Options = "select", choices([]string{"true", "false"}, []string{"yes", "no"}, value)
-	case plan.IsDate(f.Type):
+	case spec.IsTime(f.Type):
 		q.dateInput(f, &in)
 	case f.Type == spec.TypeInt:
 		in.Type = "number"
@@ -198,7 +198,7 @@ func (q filterForm) chipText(f *spec.Filter, in input, value string) string {
 			return o.Text
 		}
 	}
-	if plan.IsDate(f.Type) {
+	if spec.IsTime(f.Type) {
 		if t, dateOnly, ok := page.ParseDate(f.Type, value); ok && dateOnly {
 			return t.Format("2 Jan 2006") + " (UTC)"
 		} else if ok {

@@ -127,7 +127,7 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 		ask.tidy = false
 		return nil
 	}
-	if f != nil && plan.IsDate(f.Type) {
+	if f != nil && spec.IsTime(f.Type) {
 		if t, ok := page.ParseLocal(p.Value, q.Zone); ok {
 			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
 		}
@@ -177,7 +177,7 @@ func (q queryParser) unknownParam(ask *listQuery, name string) error {
 func (q queryParser) turnDay(ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Filter(p.Name)
-		if f == nil || f.Op != "day" || !plan.IsDate(f.Type) || f.Type == spec.TypeDate {
+		if f == nil || f.Op != "day" || !spec.IsTime(f.Type) || f.Type == spec.TypeDate {
 			continue
 		}
 		day, err := time.ParseInLocation(time.DateOnly, p.Value, q.Zone)

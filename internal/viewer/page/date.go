@@ -25,9 +25,9 @@ func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 		if err == nil {
 			return t, false, true
 		}
-	case spec.TypeEpoch:
-		sec, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || sec < -1<<40 || sec > 1<<40 {
+	case spec.TypeEpoch, spec.TypeMillis:
+		sec := spec.Unix(kind, []byte(text))
+		if (sec == 0 && text != "0") || sec < -1<<40 || sec > 1<<40 {
 			return time.Time{}, false, false
 		}
 		return time.Unix(sec, 0).UTC(), false, true
@@ -121,6 +121,8 @@ func WriteDate(kind string, t time.Time) string {
 		return t.UTC().Format(time.DateOnly)
 	case spec.TypeEpoch:
 		return strconv.FormatInt(t.Unix(), 10)
+	case spec.TypeMillis:
+		return strconv.FormatInt(t.UnixMilli(), 10)
 	}
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }

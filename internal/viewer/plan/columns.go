@@ -65,7 +65,7 @@ func (k *Kind) column(f *spec.Field) *Column {
 		c.Unit = u.Name
 	}
 	switch {
-	case IsDate(f.Type):
+	case spec.IsTime(f.Type):
 		c.Shape, c.CellClass = Moment, "when"
 	case f.Type == spec.TypeBool:
 		c.Shape, c.CellClass = YesNo, "flag"
@@ -87,15 +87,6 @@ func (k *Kind) column(f *spec.Field) *Column {
 		c.Shape, c.CellClass = Code, "code"
 	}
 	return c
-}
-
-// IsDate reports whether a type of field holds a moment or a day.
-func IsDate(t string) bool {
-	switch t {
-	case spec.TypeRFC2822, spec.TypeISO, spec.TypeEpoch, spec.TypeDate:
-		return true
-	}
-	return false
 }
 
 // group sorts the fields of a record under headings: what its table shows,
