@@ -36,9 +36,6 @@ func (s *Spec) Compile() error {
 	return s.checkLinks()
 }
 
-// authStyles are the styles in which requests name their caller.
-var authStyles = []string{"basic", "bearer", "none"}
-
 func (s *Spec) check() error {
 	if s.Name == "" || strings.ContainsFunc(s.Name, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-') }) {
 		return fmt.Errorf("name %q: want lower-case letters, digits and dashes", s.Name)
@@ -58,12 +55,13 @@ func (s *Spec) check() error {
 			s.Hosts[i].Prefixes = []string{"/"}
 		}
 	}
-	if !slices.Contains(authStyles, s.Auth.Style) {
-		return fmt.Errorf("auth.style %q: want basic, bearer or none%s", s.Auth.Style, suggest.Hint(s.Auth.Style, authStyles))
-	}
 	if err := s.Headers.check(); err != nil {
 		return err
 	}
+	if err := s.Auth.check(&s.Headers); err != nil {
+		return err
+	}
+	s.keys = s.Auth.keys()
 	if err := s.Hook.check(); err != nil {
 		return err
 	}

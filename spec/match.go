@@ -48,6 +48,9 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(s.keys) > 0 { // a link may repeat what it was asked with
+		q = q.Without(func(p understudy.Param) bool { return slices.Contains(s.keys, p.Name) })
+	}
 	t := &Target{Spec: s}
 	if slices.ContainsFunc(q, isOwn) {
 		t.Own = q.Without(func(p understudy.Param) bool { return !isOwn(p) })

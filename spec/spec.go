@@ -43,6 +43,7 @@ type Spec struct {
 
 	routes []route
 	kinds  map[string]*Kind
+	keys   []string // the parameters of queries that carry credentials
 }
 
 // Host is one of the API's hosts and the path prefixes that belong to it.
@@ -59,15 +60,6 @@ type Hook struct {
 	Style  string   `yaml:"style"`
 	Header string   `yaml:"header"` // where the signature stands
 	IDs    []string `yaml:"ids"`    // parameters that may name a record; its prefix says of which kind
-}
-
-// Auth says how requests name their caller: to upstream, and to the drop-in port.
-type Auth struct {
-	Style string `yaml:"style"` // basic, bearer, none
-	Realm string `yaml:"realm"` // of the WWW-Authenticate challenge
-	// Prefix begins what we make for programs, as upstream's own do: the user, or the
-	// token where the style is bearer.
-	Prefix string `yaml:"prefix"`
 }
 
 // Errors says what upstream's error bodies look like. Template holds {code},

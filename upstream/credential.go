@@ -4,7 +4,6 @@
 package upstream
 
 import (
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,12 +11,13 @@ import (
 	"sync/atomic"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // credential authenticates requests to upstream. It is safe for concurrent use.
 type credential struct {
-	style    string       // of the spec's auth: basic, bearer or ""
-	replaced atomic.Int64 // how often
+	schemes  []spec.Scheme // in which requests carry it
+	replaced atomic.Int64  // how often
 
 	mu     sync.RWMutex
 	user   string
@@ -26,15 +26,16 @@ type credential struct {
 }
 
 func (c *credential) set(user string, secret understudy.Secret) {
-	wire := base64.RawStdEncoding.EncodeToString([]byte(user + ":" + secret.Reveal()))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.user, c.secret, c.traces = user, secret, nil
 	if distinct(secret.Reveal()) {
 		c.traces = append(c.traces, []byte(secret.Reveal()))
 	}
-	if !secret.Empty() && c.style == "basic" && len(wire) >= 8 {
-		c.traces = append(c.traces, []byte(wire))
+	for _, s := range c.schemes {
+		if wire := s.Wire(user, secret.Reveal()); !secret.Empty() && len(wire) >= 8 && wire != secret.Reveal() {
+			c.traces = append(c.traces, []byte(wire))
+		}
 	}
 }
 
@@ -53,11 +54,9 @@ func (c *credential) needles() [][]byte {
 
 // sign adds the credential to a request.
 func (c *credential) sign(req *http.Request) {
-	switch user, secret := c.get(); c.style {
-	case "basic":
-		req.SetBasicAuth(user, secret.Reveal())
-	case "bearer":
-		req.Header.Set("Authorization", "Bearer "+secret.Reveal())
+	user, secret := c.get()
+	for _, s := range c.schemes {
+		s.Sign(req, user, secret.Reveal())
 	}
 }
 

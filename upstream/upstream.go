@@ -122,7 +122,11 @@ func New(o Options) (*Client, error) {
 	if o.Base != "" && !isBase(o.Base) {
 		return nil, fmt.Errorf("upstream: source %s: want its upstream as http(s)://host[:port], without user or query", o.Source.Name)
 	}
-	cred := &credential{style: o.Source.Spec.Auth.Style}
+	schemes, err := o.Source.Spec.Auth.Sent()
+	if err != nil {
+		return nil, fmt.Errorf("upstream: source %s: auth: %w", o.Source.Name, err)
+	}
+	cred := &credential{schemes: schemes}
 	cred.set(o.User, o.Secret)
 	return &Client{
 		o: o, credential: cred, connections: newConnections(&o),

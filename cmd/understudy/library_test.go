@@ -51,7 +51,7 @@ func newLibrary() http.Handler {
 	mux.HandleFunc("GET /v3/branches/{branch}/loans/{number}", serveLoan)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if r.Header.Get("Authorization") != "Bearer librarytoken" {
+		if r.Header.Get("Authorization") != "Bearer librarytoken" && r.URL.Query().Get("api_key") != "librarytoken" {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"problem":"who?","status":401}`)
 			return
@@ -96,7 +96,9 @@ func serveLoans(w http.ResponseWriter, r *http.Request) {
 	}
 	var next any
 	if 5*page < allLoans {
-		next = fmt.Sprintf("http://%s%s?page=%d", r.Host, r.URL.Path, page+1)
+		query := r.URL.Query() // it repeats what it was asked with, a key too
+		query.Set("page", strconv.Itoa(page+1))
+		next = fmt.Sprintf("http://%s%s?%s", r.Host, r.URL.Path, query.Encode())
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"loans": loans}, "links": map[string]any{"next": next}})
 }

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/credentials"
+	"understudy/spec"
 )
 
 // issuer makes credentials and puts them in force.
@@ -24,9 +25,10 @@ func (h issuer) open(ctx context.Context) (err error) {
 // form is how users and secrets of a source begin.
 func (h issuer) form(source string) (user, secret string) {
 	for _, src := range h.sources {
+		taken, err := src.Spec.Auth.Taken()
 		switch {
 		case src.Name != source:
-		case src.Spec.Auth.Style == "bearer":
+		case err == nil && !spec.HasUser(taken):
 			return "", src.Spec.Auth.Prefix
 		default:
 			return src.Spec.Auth.Prefix, ""

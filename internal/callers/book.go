@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"net/http"
@@ -22,11 +20,11 @@ import (
 )
 
 // Credential lets a program ask one source as upstream would let it: with a
-// user and a secret, or with the secret alone where the spec says bearer.
+// user and a secret, or with the secret alone where its credentials have no user.
 type Credential struct {
 	Name   string // "reports": for the access log and for errors
 	Source string
-	User   string // what callers give as their user; not looked at where the spec says bearer
+	User   string // what callers give as their user; not looked at where credentials have none (spec.HasUser)
 	Secret understudy.Secret
 	Digest []byte // SHA-256 of the secret, in place of Secret
 	Grant  understudy.Grant
@@ -81,7 +79,7 @@ type People interface {
 // safe for concurrent use.
 type Book struct {
 	now    func() time.Time
-	styles map[string]string // auth style by source
+	taken  map[string][]spec.Scheme // what requests may carry, by source
 	salt   [sha256.Size]byte
 	known  map[digest]*entry // by source, user and secret
 	people map[digest]*entry // by user and secret
@@ -103,13 +101,13 @@ type entry struct {
 	pace   *pace // nil: no bound
 }
 
-// maxHeader bounds the Authorization header read, in bytes.
-const maxHeader = 1 << 10
+// maxHeader bounds what is read of a credential, in bytes.
+const maxHeader = spec.MaxCredential
 
 // New makes the book. A credential without a name, a secret or a known source,
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
-	b := &Book{now: o.Now, styles: map[string]string{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind,
+	b := &Book{now: o.Now, taken: map[string][]spec.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind,
 		role: o.Narrowest, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	if b.now == nil {
 		b.now = time.Now
@@ -126,7 +124,11 @@ func New(o Options) (*Book, error) {
 		b.Guesses = NewGuesses(b.salt, b.now)
 	}
 	for _, s := range o.Sources {
-		b.styles[s.Name] = s.Spec.Auth.Style
+		taken, err := s.Spec.Auth.Taken()
+		if err != nil {
+			return nil, fmt.Errorf("callers: source %s: auth: %w", s.Name, err)
+		}
+		b.taken[s.Name] = taken
 	}
 	b.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback}
 	for i := range o.Credentials {
@@ -138,9 +140,9 @@ func New(o Options) (*Book, error) {
 }
 
 func (b *Book) add(c *Credential) error {
-	style, ok := b.styles[c.Source]
-	user := c.User
-	if style == bearer {
+	taken, ok := b.taken[c.Source]
+	user, hasUser := c.User, spec.HasUser(taken)
+	if !hasUser {
 		user = ""
 	}
 	secret := c.Secret.Reveal()
@@ -156,7 +158,7 @@ func (b *Book) add(c *Credential) error {
 		return fmt.Errorf("callers: credential %s: no source %q", c.Name, c.Source)
 	case secret == "" && c.Digest == nil || len(of) != sha256.Size:
 		return fmt.Errorf("callers: credential %s: empty secret", c.Name)
-	case style != bearer && (user == "" || strings.Contains(user, ":")):
+	case hasUser && (user == "" || strings.Contains(user, ":")):
 		return fmt.Errorf("callers: credential %s: user %q: want one without a colon", c.Name, user)
 	case len(user)+len(secret) > maxHeader/2:
 		return fmt.Errorf("callers: credential %s: user and secret together are longer than %d bytes", c.Name, maxHeader/2)
@@ -170,6 +172,13 @@ func (b *Book) add(c *Credential) error {
 		return fmt.Errorf("callers: credential %s: same user and secret as %s", c.Name, other.caller.Name)
 	}
 	b.known[e.digest] = e
+	if hasUser && len(taken) > 1 { // another scheme gives the secret alone
+		alone := sum(&b.salt, c.Source, nil, of)
+		if other := b.known[alone]; other != nil {
+			return fmt.Errorf("callers: credential %s: same secret as %s, and requests may carry the secret alone", c.Name, other.caller.Name)
+		}
+		b.known[alone] = e
+	}
 	if d := sum(&b.salt, "", []byte(user), of); b.people[d] == nil {
 		person := *e
 		person.digest = d
@@ -178,56 +187,108 @@ func (b *Book) add(c *Credential) error {
 	return nil
 }
 
-// Caller returns the caller of a request to source, by the credential in its one
-// Authorization header. The scheme is HTTP Basic (RFC 7617), or a bearer token
-// (RFC 6750) if the spec says bearer. Any other request gets ErrUnauthorized.
+// Caller returns the caller of a request to source, by the credential that it carries in
+// one of the spec's schemes. Several are permitted when all are of one caller. Any other
+// request gets ErrUnauthorized.
 // Neither its text nor its timing reveals whether the user was correct. After
 // too many wrong secrets for one user the error is also ErrTooMany, for a while.
 func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error) {
-	return b.find(r, b.known, source, b.styles[source])
+	return b.find(r, b.known, source, b.taken[source])
 }
 
 // find checks the request's credential. It computes a digest for each request.
 // This costs less than a cache of decisions by header, which also needs a limit.
-func (b *Book) find(r *http.Request, known map[digest]*entry, source, style string) (understudy.Caller, error) {
-	header := r.Header["Authorization"]
-	if len(header) == 0 {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential", understudy.ErrUnauthorized)
-	}
-	if len(header) > 1 || len(header[0]) > maxHeader {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: want one Authorization header of at most %d bytes", understudy.ErrUnauthorized,
-			maxHeader)
-	}
-	var buf [maxHeader]byte
-	user, secret, ok := parse(buf[:], header[0], style)
-	if !ok {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: unreadable Authorization header", understudy.ErrUnauthorized)
-	}
-	if source == "" && style == bearer { // a token has no colon (RFC 6750, 2.1): a credential of another scheme
-		if u, s, ok := bytes.Cut(secret, []byte(":")); ok {
-			user, secret = u, s
+func (b *Book) find(r *http.Request, known map[digest]*entry, source string, taken []spec.Scheme) (understudy.Caller, error) {
+	var e *entry
+	for i, s := range taken {
+		if slices.ContainsFunc(taken[:i], s.Beside) {
+			continue // an earlier scheme has the same place
 		}
+		value, err := valueOf(r, s)
+		if err != nil {
+			return understudy.Caller{}, err
+		}
+		if value == "" {
+			continue
+		}
+		found, err := b.look(r, known, source, value, taken[i:])
+		switch {
+		case err != nil:
+			return understudy.Caller{}, err
+		case e != nil && e != found:
+			return understudy.Caller{}, fmt.Errorf("callers: %w: two credentials that are not of one caller", understudy.ErrUnauthorized)
+		}
+		e = found
 	}
-	if b.Refused(r, user) {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized,
-			understudy.ErrTooMany)
-	}
-	of := sha256.Sum256(secret)
-	d := sum(&b.salt, source, user, of[:])
-	e := known[d]
-	if e == nil || subtle.ConstantTimeCompare(e.digest[:], d[:]) != 1 || !e.comesFrom(r) {
-		b.Wrong(r, user)
-		return understudy.Caller{}, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
-	}
-	if !e.caller.Grant.Live(b.now()) {
+	switch {
+	case e == nil:
+		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential", understudy.ErrUnauthorized)
+	case !e.caller.Grant.Live(b.now()):
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
-	}
-	if !e.pace.take(b.now()) {
+	case !e.pace.take(b.now()):
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: more requests than the credential %s may send", understudy.ErrUnauthorized,
 			understudy.ErrTooMany, e.caller.Name)
 	}
 	b.told(r, e.caller)
 	return e.caller, nil
+}
+
+// valueOf is the one value that stands where a scheme has its credential; "": none.
+func valueOf(r *http.Request, s spec.Scheme) (string, error) {
+	values := r.Header[s.Header]
+	if s.Query != "" {
+		values = s.Values(r.URL.RawQuery)
+	}
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1 || len(values[0]) > maxHeader:
+		return "", fmt.Errorf("callers: %w: want one credential of at most %d bytes in %s", understudy.ErrUnauthorized, maxHeader,
+			s.Header+s.Query)
+	case values[0] == "":
+		return "", fmt.Errorf("callers: %w: unreadable credential in %s", understudy.ErrUnauthorized, s.Header)
+	}
+	return values[0], nil
+}
+
+// look finds who has a credential, as the first of some schemes, and those with the same
+// place, may read its value.
+func (b *Book) look(r *http.Request, known map[digest]*entry, source, value string, taken []spec.Scheme) (*entry, error) {
+	var buf [maxHeader]byte
+	var guessed []byte
+	readable := false
+	for _, s := range taken {
+		if !s.Beside(taken[0]) {
+			continue
+		}
+		user, secret, ok := s.Read(buf[:], value)
+		if !ok {
+			continue
+		}
+		if source != "" && !spec.HasUser(b.taken[source]) {
+			user = nil
+		}
+		alone := user == nil
+		if source == "" { // a token has no colon (RFC 6750, 2.1): a credential of another scheme
+			if u, s, ok := bytes.Cut(secret, []byte(":")); ok && user == nil {
+				user, secret = u, s
+			}
+		}
+		if b.Refused(r, user) {
+			return nil, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized, understudy.ErrTooMany)
+		}
+		of := sha256.Sum256(secret)
+		d := sum(&b.salt, source, user, of[:])
+		if e := known[d]; e != nil && e.comesFrom(r) && (alone || len(user) > 0 || source == "") {
+			return e, nil
+		}
+		guessed, readable = append([]byte{}, user...), true
+	}
+	if !readable {
+		return nil, fmt.Errorf("callers: %w: unreadable credential in %s", understudy.ErrUnauthorized, taken[0].Header+taken[0].Query)
+	}
+	b.Wrong(r, guessed)
+	return nil, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
 }
 
 // comesFrom reports whether a request comes from where its credential may be used. If
@@ -250,36 +311,4 @@ func sum(salt *[sha256.Size]byte, source string, user, secret []byte) digest {
 	text = append(append(text, source...), 0)
 	text = append(append(text, user...), 0)
 	return sha256.Sum256(append(text, secret...))
-}
-
-// The auth styles of a spec.
-const (
-	basic  = "basic"
-	bearer = "bearer"
-)
-
-// parse splits an Authorization header. Where upstream takes no credential
-// (style none) ours come by Basic. The results point into buf.
-func parse(buf []byte, header, style string) (user, secret []byte, ok bool) {
-	scheme, rest, ok := strings.Cut(header, " ")
-	rest = strings.Trim(rest, " ")
-	if !ok || rest == "" {
-		return nil, nil, false
-	}
-	if style == bearer {
-		return nil, buf[:copy(buf, rest)], strings.EqualFold(scheme, bearer)
-	}
-	if !strings.EqualFold(scheme, basic) {
-		return nil, nil, false
-	}
-	text, err := base64.StdEncoding.AppendDecode(buf[:0], []byte(rest))
-	if err != nil {
-		return nil, nil, false
-	}
-	for i, c := range text {
-		if c == ':' {
-			return text[:i], text[i+1:], true
-		}
-	}
-	return nil, nil, false
 }

@@ -12,6 +12,7 @@ import (
 
 	"understudy"
 	"understudy/kit/accesslog"
+	"understudy/spec"
 )
 
 // Person returns the caller of the viewer or of /-/. If the request has a
@@ -48,7 +49,7 @@ func (b *Book) person(r *http.Request) (understudy.Caller, error) {
 		}
 		return c, err
 	}
-	c, err := b.find(r, b.people, "", personStyle(r.Header["Authorization"][0]))
+	c, err := b.find(r, b.people, "", personSchemes)
 	if err != nil {
 		return understudy.Caller{}, err
 	}
@@ -59,14 +60,12 @@ func (b *Book) person(r *http.Request) (understudy.Caller, error) {
 	return c, nil
 }
 
-// personStyle accepts either scheme: a person may use a credential of any source. Clients
+// personSchemes are Basic and Bearer: a person may use a credential of any source. Clients
 // that can only send a bearer token send USER:SECRET as one.
-func personStyle(header string) string {
-	if len(header) > len(bearer) && strings.EqualFold(header[:len(bearer)], bearer) {
-		return bearer
-	}
-	return basic
-}
+var personSchemes = func() []spec.Scheme {
+	all, _ := (&spec.Auth{Callers: []string{"basic", "bearer"}}).Taken() // it has no error
+	return all
+}()
 
 func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
 	if b.behind {

@@ -21,7 +21,7 @@ func scoped(t *testing.T, now *time.Time, c Credential) *Book {
 	c.Name, c.Source, c.User, c.Grant = "billing", "twilio", "SK1", understudy.Grant{Role: "support"}
 	b, err := New(Options{
 		Credentials: []Credential{c}, Now: func() time.Time { return *now },
-		Sources: []*spec.Source{{Name: "twilio", Spec: &spec.Spec{Auth: spec.Auth{Style: basic}}}},
+		Sources: []*spec.Source{{Name: "twilio", Spec: &spec.Spec{Auth: spec.Auth{Style: "basic"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)

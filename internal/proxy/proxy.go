@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -103,6 +104,7 @@ type Proxy struct {
 	o               Options
 	ids             *accesslog.IDs
 	challenge       []string                  // WWW-Authenticate
+	carriers        spec.Carriers             // where credentials stand in requests
 	varies          []string                  // Vary
 	targets         *lru.Cache[string, aimed] // by request line
 	representations *lru.Cache[representationKey, *representation]
@@ -149,11 +151,20 @@ func New(o Options) (*Proxy, error) {
 	if o.Took == nil {
 		o.Took = func(time.Duration) {}
 	}
+	taken, err := o.Source.Spec.Auth.Taken()
+	if err != nil {
+		return nil, fmt.Errorf("proxy: source %s: auth: %w", o.Source.Name, err)
+	}
+	carriers, vary := spec.CarriersOf(taken), o.Source.Spec.Headers.Vary()
+	for _, name := range carriers.Headers {
+		vary += ", " + name
+	}
 	return &Proxy{
 		o:               o,
 		ids:             accesslog.NewIDs(),
-		challenge:       []string{challenge(o.Source.Spec)},
-		varies:          []string{"Authorization, Accept-Encoding" + o.Source.Spec.Headers.Vary()},
+		challenge:       challenges(o.Source.Spec, taken),
+		carriers:        carriers,
+		varies:          []string{"Authorization, Accept-Encoding" + vary},
 		targets:         lru.New[string, aimed](maxTargets),
 		representations: lru.New[representationKey, *representation](max(o.Cache, 0)),
 		fresh:           newFreshLimiter(),
@@ -162,23 +173,26 @@ func New(o Options) (*Proxy, error) {
 	}, nil
 }
 
-// challenge is the WWW-Authenticate header of a spec's auth style.
-func challenge(s *spec.Spec) string {
-	scheme, realm := "Basic", s.Auth.Realm
-	if s.Auth.Style == "bearer" {
-		scheme = "Bearer"
-	}
+// challenges are the WWW-Authenticate headers that name some schemes.
+func challenges(s *spec.Spec, taken []spec.Scheme) (all []string) {
+	realm := s.Auth.Realm
 	if realm == "" {
 		realm = s.Title
 	}
-	return fmt.Sprintf("%s realm=%q", scheme, realm)
+	for _, scheme := range taken {
+		if c := scheme.Challenge(realm); !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // exchange is one request on its way.
 type exchange struct {
 	*Proxy
 	w      http.ResponseWriter
-	r      *http.Request
+	r      *http.Request // without the credentials that carriers name
+	came   *http.Request // with them
 	caller understudy.Caller
 	target *spec.Target
 	line   accesslog.Line
@@ -189,8 +203,8 @@ type exchange struct {
 
 // ServeHTTP answers one request, whatever happens, and logs it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := exchange{Proxy: p, w: w, r: r}
-	v.line.At, v.line.Method, v.line.Target = p.o.Now(), r.Method, r.RequestURI
+	v := exchange{Proxy: p, w: w, r: p.carriers.Without(r), came: r}
+	v.line.At, v.line.Method, v.line.Target = p.o.Now(), r.Method, v.r.RequestURI
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.ValidID(given[0]) {
 		v.line.ID = given[0]
 	}
@@ -240,7 +254,7 @@ func (v *exchange) serve() (err error) {
 	if strings.HasPrefix(v.r.RequestURI, "/-/") {
 		return v.own()
 	}
-	if v.caller, err = v.o.Callers.Caller(v.r, v.o.Source.Name); err != nil {
+	if v.caller, err = v.o.Callers.Caller(v.came, v.o.Source.Name); err != nil {
 		return err
 	}
 	v.line.Caller = v.caller.Name

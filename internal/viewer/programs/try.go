@@ -44,7 +44,11 @@ func tryOne(q *page.Exchange) error {
 		return err
 	}
 	var p onePage
-	if p.Tried, err = ask(q, dropIn, t, authorization(q.V.ByName[c.Source].Spec, user, secret)); err != nil {
+	taken, err := q.V.ByName[c.Source].Spec.Auth.Taken()
+	if err != nil {
+		return err
+	}
+	if p.Tried, err = ask(q, dropIn, t, func(r *http.Request) { taken[0].Sign(r, user, secret) }); err != nil {
 		return err
 	}
 	if q.R.PostFormValue("shown") != "" { // it was just made: the page goes on showing it
@@ -53,26 +57,16 @@ func tryOne(q *page.Exchange) error {
 	return showOne(q, name, p)
 }
 
-// authorization is the header by which a program of a source names itself.
-func authorization(s *spec.Spec, user, secret string) string {
-	if s.Auth.Style == "bearer" {
-		return "Bearer " + secret
-	}
-	r := http.Request{Header: http.Header{}}
-	r.SetBasicAuth(user, secret)
-	return r.Header.Get("Authorization")
-}
-
-// ask sends a request to a drop-in frontend, from the reader's address.
-func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, authorization string) (*tried, error) {
+// ask sends a request with a credential to a drop-in frontend, from the reader's address.
+func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.Request)) (*tried, error) {
 	ctx, cancel := context.WithTimeout(q.Ctx, tryTime)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.Key.URI, nil)
 	if err != nil {
 		return nil, fmt.Errorf("viewer: try %s: %w", t.Key, err)
 	}
-	r.RequestURI, r.RemoteAddr = t.Key.URI, q.R.RemoteAddr
-	r.Header.Set("Authorization", authorization)
+	sign(r)
+	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), q.R.RemoteAddr
 	w := &answer{header: http.Header{}, status: http.StatusOK}
 	began := q.V.Now()
 	dropIn.ServeHTTP(w, r)

@@ -1,0 +1,152 @@
+// Auth: where requests carry credentials, and that they do not stay there.
+
+package spec
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAuthStyles(t *testing.T) {
+	for _, c := range []struct {
+		style, header, value, query, user string // user is what Read gives
+	}{
+		{"basic", "Authorization", "Basic bWU6c2stMTIz", "", "me"},
+		{"basic {secret}:", "Authorization", "Basic c2stMTIzOg==", "", ""},
+		{"basic {secret}:api_token", "Authorization", "Basic c2stMTIzOmFwaV90b2tlbg==", "", ""},
+		{"basic api:{secret}", "Authorization", "Basic YXBpOnNrLTEyMw==", "", ""},
+		{"bearer", "Authorization", "Bearer sk-123", "", ""},
+		{"token", "Authorization", "token sk-123", "", ""},
+		{"header Authorization", "Authorization", "sk-123", "", ""},
+		{"header authorization GenieKey", "Authorization", "GenieKey sk-123", "", ""},
+		{"header x-api-key", "X-Api-Key", "sk-123", "", ""},
+		{"query api_key", "", "", "api_key=sk-123", ""},
+	} {
+		a := Auth{Style: c.style}
+		sent, err := a.Sent()
+		if err != nil || len(sent) != 1 {
+			t.Fatalf("%s: %v, %v", c.style, sent, err)
+		}
+		r := httptest.NewRequest("GET", "/x", nil)
+		sent[0].Sign(r, "me", "sk-123")
+		sent[0].Sign(r, "me", "sk-123") // in place of the first
+		value := c.value
+		if got := r.Header.Get(c.header); got != c.value || r.URL.RawQuery != c.query {
+			t.Errorf("%s: header %q, query %q", c.style, got, r.URL.RawQuery)
+		}
+		if c.query != "" {
+			value = sent[0].Values(r.URL.RawQuery)[0]
+		}
+		user, secret, ok := sent[0].Read(make([]byte, MaxCredential), value)
+		if !ok || string(user) != c.user || string(secret) != "sk-123" {
+			t.Errorf("%s: read %q, %q, %v", c.style, user, secret, ok)
+		}
+	}
+	for style, want := range map[string]string{
+		"":                           "want basic, bearer",
+		"baerer":                     `did you mean "bearer"?`,
+		"bearer x":                   "want basic",
+		"basic x":                    "behind basic want",
+		"basic {secret}:{secret}":    "behind basic want",
+		"header":                     "want the name of a header",
+		"header Cookie":              "is written by this server",
+		"header Authorization Basic": "want another word",
+		"query":                      "want basic",
+		"query a b":                  "want basic",
+		"query understudy.since":     "want basic",
+		"bearer + magic":             "want basic",
+	} {
+		a := Auth{Style: style}
+		if err := a.check(&Headers{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", style, err)
+		}
+	}
+	a := Auth{Style: "bearer", Callers: []string{"bearer", "header X-Key"}}
+	if err := a.check(&Headers{Write: []string{"X-Key"}}); err == nil || !strings.Contains(err.Error(), "carries a credential") {
+		t.Errorf("a header with two meanings: %v", err)
+	}
+	a = Auth{Style: "header apikey + bearer"}
+	if sent, err := a.Sent(); err != nil || len(sent) != 2 || sent[0].Header != "Apikey" || sent[1].Header != "Authorization" {
+		t.Errorf("two at once: %+v, %v", sent, err)
+	}
+}
+
+func TestChallenges(t *testing.T) {
+	a := Auth{Style: "bearer", Callers: []string{"bearer", "basic {secret}:", "token", "header X-Api-Key", "query key"}}
+	taken, err := a.Taken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range taken {
+		got = append(got, s.Challenge("Town"))
+	}
+	want := []string{`Bearer realm="Town"`, `Basic realm="Town"`, `token realm="Town"`, `ApiKey realm="Town", in="header", name="X-Api-Key"`,
+		`ApiKey realm="Town", in="query", name="key"`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestRequestsWithoutCarriers(t *testing.T) {
+	c := Carriers{Headers: []string{"X-Api-Key"}, Params: []string{"api_key"}}
+	for uri, want := range map[string]string{
+		"/a":                                  "/a",
+		"/a?b=1&c":                            "/a?b=1&c",
+		"/a?api_key=k":                        "/a",
+		"/a?b=%41&api%5Fkey=k&c=+&api_key=l&": "/a?b=%41&c=+&",
+		"/a?API_KEY=k&b=1":                    "/a?b=1",
+		"/a?api_key=%zz":                      "/a",
+		"/a?api_keys=k":                       "/a?api_keys=k",
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		path, raw, _ := strings.Cut(uri, "?")
+		r.RequestURI, r.URL = uri, &url.URL{Path: path, RawQuery: raw}
+		out := c.Without(r)
+		if out.RequestURI != want || out.URL.RequestURI() != strings.TrimSuffix(want, "?") {
+			t.Errorf("%s: %s, %s; want %s", uri, out.RequestURI, out.URL.RequestURI(), want)
+		}
+		if (out == r) != (uri == want) {
+			t.Errorf("%s: a copy without need, or none", uri)
+		}
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("X-Api-Key", "k")
+	if out := c.Without(r); out.Header.Get("X-Api-Key") != "" || r.Header.Get("X-Api-Key") != "k" {
+		t.Error("the header stays, or is taken from the request itself")
+	}
+}
+
+// FuzzWithout: no parameter that could be read as a key stays, and no other goes.
+func FuzzWithout(f *testing.F) {
+	for _, seed := range []string{"", "key=1", "a=1&key=2&b", "%6bey=x&&=", "key", "k%65y=%zz&;key=1", "KEY=1"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		c := Carriers{Params: []string{"key"}}
+		out := c.Without(&http.Request{URL: &url.URL{Path: "/", RawQuery: raw}, RequestURI: "/?" + raw})
+		if s := (Scheme{Query: "key"}); len(s.Values(out.URL.RawQuery)) > 0 {
+			t.Fatalf("%q leaves %q", raw, out.URL.RawQuery)
+		}
+		for piece := range strings.SplitSeq(raw, "&") {
+			if !strings.EqualFold(paramName(piece), "key") && !strings.Contains("&"+out.URL.RawQuery+"&", "&"+piece+"&") {
+				t.Fatalf("%q loses %q: %q", raw, piece, out.URL.RawQuery)
+			}
+		}
+	})
+}
+
+func TestTargetsHaveNoKey(t *testing.T) {
+	s := &Spec{Name: "x", Hosts: []Host{{URL: "https://x.example"}}, Auth: Auth{Style: "query api_key"}}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Follow("x", "https://x.example/a?b=1&api_key=sk-123")
+	if err != nil || got.Key.URI != "/a?b=1" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
