@@ -36,6 +36,10 @@ type Page struct {
 	Took      time.Duration // upstream's own time for the answer; 0 when it came from the store
 }
 
+// NotStoredError is why an answer is not kept that upstream calls an error though its status
+// is 200.
+const NotStoredError = "upstream says that it is an error"
+
 // Field is a field of upstream's header that is kept; "": none.
 func (p *Page) Field(name string) string {
 	if p.Header == "" {

@@ -91,6 +91,7 @@ func TestHeldPagesAreConfirmed(t *testing.T) {
 			if a.Outcome != request.Cold || a.Age != 0 || !a.Stored || !bytes.Equal(a.Page.Body, first.Page.Body) || a.Page.Header != "Etag=v1" {
 				t.Errorf("confirmed: %+v, %+v", a, a.Page)
 			}
+			synctest.Wait() // until it is in memory
 			want(t, s.get(t, s.newest(t)), request.Warm, "")
 		}
 		if len(held) != 3 || held[0] != nil || held[1] == nil || held[2] == nil {

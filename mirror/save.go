@@ -204,7 +204,7 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	if f.recordsOnly || f.filled && readers == 0 && !fl.wanted(p.Key, f.source) {
 		return
 	}
-	if p.Status == http.StatusAccepted {
+	if p.Status == http.StatusAccepted || p.NotStored == understudy.NotStoredError {
 		return // not yet: the next reader asks again
 	}
 	h := held{page: p, fresh: fl.ages().fresh(f.target, p), stored: f.stored}

@@ -126,7 +126,10 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 			known := slices.Sorted(maps.Keys(s.Pagings))
 			return in(fmt.Errorf("list %s: paging %w", l.Path, none(l.Paging, "among the spec's pagings", known)), "lists", i, "paging")
 		}
-		if l.template, err = s.addRoute(l.Path, route{kind: k, list: l}); err != nil {
+		if err := l.Posted.check(l.Path); err != nil {
+			return in(err, "lists", i)
+		}
+		if l.template, err = s.addPosted(l.Path, route{kind: k, list: l}); err != nil {
 			return in(err, "lists", i, "path")
 		}
 	}
@@ -142,9 +145,15 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 			return in(fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", one.Path, len(one.ID), len(k.ID)),
 				"instances", i)
 		}
-		if one.template, err = s.addRoute(one.Path, route{kind: k, instance: one}); err != nil {
+		if err := one.Posted.check(one.Path); err != nil {
 			return in(err, "instances", i)
 		}
+		if one.template, err = s.addPosted(one.Path, route{kind: k, instance: one}); err != nil {
+			return in(err, "instances", i)
+		}
+	}
+	if err := k.Changed.compile(); err != nil {
+		return in(err, "writes")
 	}
 	if err := k.compileActions(); err != nil {
 		return err

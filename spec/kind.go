@@ -38,9 +38,46 @@ type Kind struct {
 	Media     []*Media    `yaml:"media"`
 	Fields    []*Field    `yaml:"fields"`
 	Actions   []*Action   `yaml:"actions"` // what people do with them
+	Changed   `yaml:",inline"`
 
 	fields      map[string]*Field
 	unscopedVar string
+}
+
+// Changed are the writes that change records of a kind, beside those to the paths of its
+// lists and instances.
+type Changed struct {
+	Writes    []string `yaml:"writes"`    // paths, with {Variables}
+	Mutations []string `yaml:"mutations"` // names of GraphQL operations
+
+	writes []Template
+}
+
+// compile reads the paths.
+func (c *Changed) compile() error {
+	c.writes = nil
+	for _, path := range c.Writes {
+		t, err := ParseTemplate(path)
+		if err != nil {
+			return err
+		}
+		c.writes = append(c.writes, t)
+	}
+	return nil
+}
+
+// Changes is the kind whose records a write to a path changes, where the path is none of
+// its lists and instances; nil: none.
+func (s *Spec) Changes(path string) *Kind {
+	segments, err := understudy.SplitPath(path)
+	for _, k := range s.Kinds {
+		for _, t := range k.writes {
+			if _, ok := t.match(segments); ok && err == nil {
+				return k
+			}
+		}
+	}
+	return nil
 }
 
 // UpstreamRetention says when upstream forgets records of a kind by itself.

@@ -17,6 +17,7 @@ const MaxURI = 8 << 10
 // route is one path of the spec.
 type route struct {
 	template Template
+	base     Template // of a posted read: the path itself
 	kind     *Kind
 	list     *List
 	instance *Instance
@@ -56,6 +57,7 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 		t.Own = q.Without(func(p understudy.Param) bool { return !isOwn(p) })
 		q = q.Without(isOwn)
 	}
+	segments, q = s.move(segments, q)
 	if s.route(t, segments); t.Kind == nil {
 		t.NearMiss = s.nearMiss(segments)
 	}

@@ -73,6 +73,9 @@ type Errors struct {
 	// retention, range, size, size_above, page, token.
 	Codes    map[string]string `yaml:"codes"`    // a whole number, or a word
 	Messages map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
+	// Bodies are conditions on the body of an answer with a good status that is an error all
+	// the same: one of them holds. The fields are dotted.
+	Bodies []State `yaml:"bodies"`
 	// Link is the page that explains an error code, {code} in it. Meanings explain a code
 	// in few words. Both are for people.
 	Link     string            `yaml:"link"`
@@ -162,6 +165,7 @@ type List struct {
 	// 0 there the list needs no request.
 	Count string `yaml:"count"`
 
+	Posted   `yaml:",inline"`
 	template Template
 }
 
@@ -169,8 +173,9 @@ type List struct {
 type Instance struct {
 	Path  string   `yaml:"path"`
 	Shape string   `yaml:"shape"` // default: the kind's name
-	ID    []string `yaml:"id"`    // the path variables that name the record, in the kind's id order
+	ID    []string `yaml:"id"`    // the path variables that name the record, in the kind's id order; of a posted read also parameters
 
+	Posted   `yaml:",inline"`
 	template Template
 }
 

@@ -151,6 +151,10 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	if page.NotStored = d.why; d.why != "" {
 		return page, nil
 	}
+	if b.source.Spec.Errors.In(d.body, d.doc) {
+		page.NotStored = understudy.NotStoredError
+		return page, nil
+	}
 	var f found
 	if t.List != nil {
 		f = readList(p, t.List, t.Spec.PagingOf(t.List), d.body, d.doc, t.PageSize)
@@ -276,7 +280,7 @@ func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, erro
 	}
 	page := b.newPage(t, a, d)
 	page.Key, page.List, page.NotStored = understudy.Key{}, false, d.why
-	if t.Kind == nil || a.status >= 300 || len(d.body) == 0 || d.why != "" {
+	if t.List == nil && t.Instance == nil || a.status >= 300 || len(d.body) == 0 || d.why != "" {
 		return page, nil
 	}
 	if t.List != nil {

@@ -265,8 +265,10 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	g.sent = true
 	g.tries++
 	credential, began, limits := c.credential.replaced.Load(), c.o.Now(), g.limits(probe)
+	method, uri, content, contentType := g.f.Target.Request()
 	a, failed, err := g.round(ctx, httpRequest{
-		method: http.MethodGet, uri: g.key, header: g.condition(), weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits,
+		method: method, uri: uri, body: content, contentType: contentType, header: g.condition(),
+		weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits,
 	})
 	probe = probe && !decided.Swap(true)
 	if err != nil {

@@ -45,7 +45,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 	view = encoded(view)
 	l := v.representation(view)
 	body, length, in := v.formed(a, view, l)
-	if status == http.StatusOK && a.Fwd != fwdMethod {
+	if status == http.StatusOK && a.Fwd != fwdMethod && v.r.Method != http.MethodPost {
 		h["Etag"] = l.etags[in]
 		if match := v.r.Header["If-None-Match"]; match != nil && noneMatch(match, l.tag) {
 			v.send(http.StatusNotModified, nil)

@@ -270,6 +270,9 @@ func (v *exchange) serve() (err error) {
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
+	if path, _, _ := strings.Cut(v.r.RequestURI, "?"); v.r.Method == http.MethodPost && v.o.Source.Spec.Posts(path) {
+		return v.posted(header)
+	}
 	if v.target, err = v.aim(header); err != nil {
 		v.odd = true
 		return err

@@ -115,6 +115,9 @@ func (v *exchange) asWritten() (*spec.Target, error) {
 	}
 	q = q.Without(func(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 	target := *v.target
+	if target.Kind == nil {
+		target.Kind = v.o.Source.Spec.Changes(target.Key.Path())
+	}
 	header := target.Key.Header()
 	target.Key.URI = target.Key.Path()
 	if len(q) > 0 {
