@@ -113,8 +113,8 @@ const (
 	FailUnreachable         // refused, reset, timed out: no answer at all
 	FailUnusable            // a 2xx that is no complete document: HTML, cut, empty, wrong length
 	FailServer              // 5xx
-	FailLimited             // 429
-	FailCredential          // 401 or 403: our own credential
+	FailLimited             // 429, or what the spec says is one
+	FailCredential          // 401, or what the spec says: our own credential
 	FailDown                // the source is down and no probe is due; nothing was sent
 	FailBusy                // a limit of our own: too many wait already; nothing was sent
 )

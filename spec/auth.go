@@ -28,7 +28,9 @@ type Auth struct {
 	// Callers are the styles that the drop-in port takes. Default: that of Style, and basic
 	// where upstream takes none.
 	Callers []string `yaml:"callers"`
-	Realm   string   `yaml:"realm"` // of the WWW-Authenticate challenge
+	// Refused are the statuses by which upstream refuses the credential itself. Default: 401.
+	Refused []int  `yaml:"refused"`
+	Realm   string `yaml:"realm"` // of the WWW-Authenticate challenge
 	// Prefix begins what we make for programs, as upstream's own do: the user, or the secret
 	// where credentials have no user (HasUser).
 	Prefix string `yaml:"prefix"`
@@ -112,6 +114,11 @@ func (a *Auth) check(h *Headers) error {
 	if err != nil {
 		return fmt.Errorf("auth.callers: %w", err)
 	}
+	for _, status := range a.Refused {
+		if status < 400 || status > 499 || status == http.StatusTooManyRequests {
+			return fmt.Errorf("auth.refused: %d: want statuses from 400 to 499, and not 429", status)
+		}
+	}
 	for _, s := range slices.Concat(sent, taken) {
 		_, key := h.Key[s.Header]
 		if key || h.Send[s.Header] != "" || slices.Contains(h.Write, s.Header) || slices.Contains(h.Back, s.Header) {
@@ -119,6 +126,15 @@ func (a *Auth) check(h *Headers) error {
 		}
 	}
 	return nil
+}
+
+// Refuses reports whether a status says that upstream refuses the credential itself. Any
+// other refusal is about the request.
+func (a *Auth) Refuses(status int) bool {
+	if len(a.Refused) == 0 {
+		return status == http.StatusUnauthorized
+	}
+	return slices.Contains(a.Refused, status)
 }
 
 // Sent are the schemes in which requests to upstream carry the source's credential.

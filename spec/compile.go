@@ -61,6 +61,9 @@ func (s *Spec) check() error {
 	if err := s.Auth.check(&s.Headers); err != nil {
 		return err
 	}
+	if err := s.Limits.check(); err != nil {
+		return err
+	}
 	s.keys = s.Auth.keys()
 	if err := s.Hook.check(); err != nil {
 		return err

@@ -18,7 +18,9 @@ type Spec struct {
 	Auth  Auth   `yaml:"auth"`
 	// Headers are the header fields that mean something to this API.
 	Headers Headers `yaml:"headers"`
-	Paging  Paging  `yaml:"paging"`
+	// Limits says how it tells that it takes no more requests for a while.
+	Limits Limits `yaml:"limits"`
+	Paging Paging `yaml:"paging"`
 	// Pagings are other ways in which this API cuts lists, by name; a list names its own.
 	Pagings map[string]*Paging `yaml:"pagings"`
 	Errors  Errors             `yaml:"errors"`

@@ -56,18 +56,15 @@ func newPageBuilder(o *Options, c *credential) *pageBuilder {
 
 // judge turns the answer to a GET into a page or the failure it is.
 func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
+	decision, wait := decision(b.source.Spec, a.status, a.header, a.body, a.at)
 	fail := func(why understudy.Failure, err error) *understudy.UpstreamError {
-		return &understudy.UpstreamError{Why: why, Status: a.status, RetryAfter: retryAfter(a.header, a.at), Err: err}
+		return &understudy.UpstreamError{Why: why, Status: a.status, RetryAfter: wait, Err: err}
 	}
 	switch {
-	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
-		return nil, fail(understudy.FailCredential, nil)
-	case a.status == http.StatusTooManyRequests:
-		e := fail(understudy.FailLimited, nil)
-		e.Page = b.passing(t, a)
-		return nil, e
-	case a.status >= 500:
-		e := fail(understudy.FailServer, nil)
+	case decision == understudy.FailCredential:
+		return nil, fail(decision, nil)
+	case decision != understudy.FailNone:
+		e := fail(decision, nil)
 		e.Page = b.passing(t, a)
 		return nil, e
 	case a.status < 200 || a.status >= 300 && a.status < 400:

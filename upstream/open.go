@@ -207,8 +207,9 @@ func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
 
 // medium turns an answer into what readers get, or the failure it is.
 func (s *stream) medium(resp *http.Response) (*request.MediaResponse, *understudy.UpstreamError) {
+	decision, wait := decision(s.c.o.Source.Spec, resp.StatusCode, resp.Header, nil, s.c.o.Now())
 	fail := func(why understudy.Failure, err error) (*request.MediaResponse, *understudy.UpstreamError) {
-		return nil, &understudy.UpstreamError{Why: why, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header, s.c.o.Now()), Err: err}
+		return nil, &understudy.UpstreamError{Why: why, Status: resp.StatusCode, RetryAfter: wait, Err: err}
 	}
 	m := &request.MediaResponse{
 		ReadCloser: s, Status: resp.StatusCode, Size: resp.ContentLength, Outcome: request.Cold,
@@ -227,12 +228,8 @@ func (s *stream) medium(resp *http.Response) (*request.MediaResponse, *understud
 		m.ReadCloser, m.Size, m.ContentType = http.NoBody, 0, ""
 		s.Close()
 		return m, nil
-	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && !s.away:
-		return fail(understudy.FailCredential, nil)
-	case status == http.StatusTooManyRequests:
-		return fail(understudy.FailLimited, nil)
-	case status >= 500:
-		return fail(understudy.FailServer, nil)
+	case decision != understudy.FailNone && !(decision == understudy.FailCredential && s.away):
+		return fail(decision, nil)
 	}
 	return fail(understudy.FailUnusable, errors.New("no content"))
 }

@@ -102,7 +102,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	c.connections.came.set(now)
 	a.first, a.silence = now.Sub(began), now.Sub(connected.since(began))
 	waited := time.Duration(0) // for memory; it does not count against upstream
-	if wantsBody(resp.StatusCode) {
+	if c.wantsBody(resp.StatusCode) {
 		s := &body.Quota{Ctx: ctx, Park: e.park, Length: resp.ContentLength, Most: c.o.MaxBody}
 		s.Pause = func() func() {
 			at := c.o.Now()
@@ -142,9 +142,10 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 }
 
 // wantsBody is false for answers whose body is not used.
-func wantsBody(status int) bool {
+func (c *Client) wantsBody(status int) bool {
+	s := c.o.Source.Spec
 	return status >= 200 && status != http.StatusNoContent && (status < 300 || status >= 400) &&
-		status != http.StatusUnauthorized && status != http.StatusForbidden
+		(!s.Auth.Refuses(status) || slices.Contains(s.Limits.Statuses, status))
 }
 
 // request carries the key's URI exactly, and our credential.

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"understudy"
 	"understudy/request"
+	"understudy/spec"
 )
 
 // writeQueue is how long a write may wait for budget. SDKs give up at ten seconds, and
@@ -46,7 +46,7 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 		return fmt.Errorf("upstream: %s %s: %w: %w", understudy.Clip(w.Method), understudy.Clip(g.key), understudy.ErrUnknownOutcome, err)
 	}
 	if err == nil && failed == nil && a.broken == nil {
-		failed = verdictOf(a)
+		failed = decisionOf(c.o.Source.Spec, a)
 	}
 	c.note(g.key, a, failed, probe)
 	var maybe maybeSent
@@ -73,21 +73,14 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	return page, nil
 }
 
-// verdictOf is what an answer to a write says of upstream's health: nil when upstream
+// decisionOf is what an answer to a write says of upstream's health: nil when upstream
 // is well.
-func verdictOf(a *answer) *understudy.UpstreamError {
-	e := &understudy.UpstreamError{Status: a.status, RetryAfter: retryAfter(a.header, a.at)}
-	switch {
-	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
-		e.Why = understudy.FailCredential
-	case a.status == http.StatusTooManyRequests:
-		e.Why = understudy.FailLimited
-	case a.status >= 500:
-		e.Why = understudy.FailServer
-	default:
+func decisionOf(s *spec.Spec, a *answer) *understudy.UpstreamError {
+	why, wait := decision(s, a.status, a.header, a.body, a.at)
+	if why == understudy.FailNone {
 		return nil
 	}
-	return e
+	return &understudy.UpstreamError{Why: why, Status: a.status, RetryAfter: wait}
 }
 
 // note tells breaker and counters how a write went. A write without an answer and

@@ -26,7 +26,7 @@ const (
 //	5 keys in a row failed    -> shut: down; probes only, 1 s, 2 s, … 60 s apart
 //	10 tries in a row failed  -> shut, narrow: the same, but a key that failed is no probe
 //	401                       -> shut: credential; the same
-//	429 or 503, Retry-After   -> held until then
+//	a limit, or 503, and a time to wait -> held until then
 //	a good answer             -> open, for all keys
 //
 // Beside shut there is unwell, which changes only health and the probes of Client.Run: 403, or failures of too few
@@ -180,7 +180,7 @@ func (g *Breaker) Failed(key string, e *understudy.UpstreamError, probe bool) {
 			g.becomeUnwell(understudy.FailCredential, now)
 		}
 	}
-	if e.RetryAfter > 0 && (e.Status == 429 || e.Status == 503) {
+	if e.RetryAfter > 0 && (e.Why == understudy.FailLimited || e.Status == 503) {
 		if until := now.Add(e.RetryAfter); until.After(g.hold.until) {
 			g.hold.until, g.hold.by = until, &last
 			g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status)

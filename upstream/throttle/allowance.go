@@ -1,0 +1,143 @@
+// Allowance: how many requests upstream says that it still takes.
+
+package throttle
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Allowance is what an answer says of the requests that upstream still takes.
+type Allowance struct {
+	Limit     int64         // in the whole window; 0: not told
+	Remaining int64         // until the window ends
+	Reset     time.Duration // until it ends; 0: now, or not told
+}
+
+// maxReset bounds how long a window is believed to be.
+const maxReset = 31 * 24 * time.Hour
+
+// Fields are the names of header fields that tell an Allowance, in their canonical form.
+type Fields struct{ Limit, Remaining, Reset string }
+
+// Read finds an allowance in an answer's header: in the fields of those names, in RateLimit
+// and RateLimit-Policy (IETF draft httpapi-ratelimit-headers), or in RateLimit-Limit and its
+// like (earlier drafts). ok is false when none says how much remains. Of several limits the
+// one that has the least left counts. at is when the answer came; times of the day are
+// compared with the answer's own Date.
+func (f Fields) Read(h http.Header, at time.Time) (a Allowance, ok bool) {
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		at = date
+	}
+	for _, names := range [...]Fields{f, {"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"}} {
+		if a.Remaining, ok = leadingNumber(field(h, names.Remaining)); ok {
+			a.Limit, _ = leadingNumber(field(h, names.Limit))
+			a.Reset = readReset(field(h, names.Reset), at)
+			return a, true
+		}
+	}
+	return readRateLimit(strings.Join(h["Ratelimit"], ","), strings.Join(h["Ratelimit-Policy"], ","))
+}
+
+func field(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return strings.TrimSpace(values[0])
+	}
+	return ""
+}
+
+// leadingNumber is the whole number that a text begins with: 100, "100;w=60", 4.5.
+func leadingNumber(text string) (int64, bool) {
+	n := 0
+	for n < len(text) && n < 18 && '0' <= text[n] && text[n] <= '9' {
+		n++
+	}
+	number, err := strconv.ParseInt(text[:n], 10, 64)
+	return number, err == nil
+}
+
+// Numbers that are no seconds from now on, but since 1970, are at least these.
+const (
+	epochSeconds = 5e8
+	epochMillis  = 1e12
+)
+
+// readReset reads when a window ends: seconds from now or since 1970, also in milliseconds,
+// a duration (6m0s), a date of RFC 3339 or of HTTP. It is 0 for what is past or malformed.
+func readReset(text string, at time.Time) time.Duration {
+	var left time.Duration
+	if number, err := strconv.ParseFloat(text, 64); err == nil {
+		switch {
+		case !(number >= 0 && number < 1e15):
+			return 0
+		case number >= epochMillis:
+			left = time.UnixMilli(int64(number)).Sub(at)
+		case number >= epochSeconds:
+			left = time.Unix(int64(number), 0).Sub(at)
+		default:
+			left = time.Duration(min(number, maxReset.Seconds()) * float64(time.Second))
+		}
+	} else if left, err = time.ParseDuration(text); err != nil {
+		end, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			end, err = http.ParseTime(text)
+		}
+		if err != nil {
+			return 0
+		}
+		left = end.Sub(at)
+	}
+	return max(0, min(left, maxReset))
+}
+
+// readRateLimit reads the RateLimit field: "name";r=50;t=30, several with commas between
+// them, or limit=100, remaining=50, reset=30 of an earlier draft. The policy has limits (q)
+// by the same names.
+func readRateLimit(text, policy string) (a Allowance, ok bool) {
+	const most = 16 // limits that are looked at
+	whole := map[string]int64{}
+	for i, item := range strings.SplitN(policy, ",", most+1) {
+		name, params := readItem(item)
+		if q, told := params["q"]; told && i < most {
+			whole[name] = q
+		}
+	}
+	old := map[string]int64{}
+	for i, item := range strings.SplitN(text, ",", most+1) {
+		name, params := readItem(item)
+		r, told := params["r"]
+		switch key, value, dictionary := strings.Cut(name, "="); {
+		case i == most:
+		case told && (!ok || r < a.Remaining):
+			a, ok = Allowance{Limit: whole[name], Remaining: r, Reset: seconds(params["t"])}, true
+		case dictionary:
+			if n, number := leadingNumber(strings.TrimSpace(value)); number {
+				old[strings.TrimSpace(key)] = n
+			}
+		}
+	}
+	if r, told := old["remaining"]; told && !ok {
+		return Allowance{Limit: old["limit"], Remaining: r, Reset: seconds(old["reset"])}, true
+	}
+	return a, ok
+}
+
+func seconds(n int64) time.Duration {
+	return time.Duration(min(n, int64(maxReset/time.Second))) * time.Second
+}
+
+// readItem reads a structured item (RFC 9651, 3.3): a name and its parameters that are whole
+// numbers.
+func readItem(item string) (name string, params map[string]int64) {
+	name, rest, _ := strings.Cut(item, ";")
+	params = map[string]int64{}
+	for part := range strings.SplitSeq(rest, ";") {
+		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		if n, ok := leadingNumber(value); ok && len(params) < 8 {
+			params[key] = n
+		}
+	}
+	return strings.Trim(strings.TrimSpace(name), `"`), params
+}
