@@ -81,7 +81,7 @@ var testSupport = []string{"internal/sample", "internal/store/storetest", "mirro
 // onlyStandard are the folders that use the standard library alone, beside kit;
 // systemCalls those of kit that may use golang.org/x/sys too.
 var (
-	onlyStandard = []string{".", "spec", "spec/paging", "request", "internal/query", "internal/slowapi", "follow"}
+	onlyStandard = []string{".", "spec", "spec/auth", "spec/paging", "request", "internal/query", "internal/slowapi", "follow"}
 	systemCalls  = []string{"kit/wal", "kit/pidfile"}
 )
 

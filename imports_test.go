@@ -29,11 +29,11 @@ var imports = map[string]string{
 		"internal/export internal/feed internal/forecast internal/frontend internal/jobs internal/proxy internal/query " +
 		"internal/search internal/search/columns internal/signin internal/store internal/store/contents internal/store/erase " +
 		"internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch kit/limiter " +
-		"kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle",
+		"kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle spec/auth",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/webhook kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
-	"internal/callers":     ". kit/accesslog spec",
+	"internal/callers":     ". kit/accesslog spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/credentials " +
 		"internal/datadir internal/feed " +
 		"internal/signin internal/watch internal/webhook " +
@@ -52,7 +52,7 @@ var imports = map[string]string{
 	"internal/forecast": ". internal/access internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch request spec",
 	"internal/jobs":     ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/limiter kit/lru " +
-		"kit/suggest request spec",
+		"kit/suggest request spec spec/auth",
 	"internal/query":  ". kit/jsonspan spec",
 	"internal/sample": "",
 	"internal/search": ". internal/export internal/query internal/search/aggregate internal/search/columns internal/search/lang " +
@@ -146,10 +146,11 @@ var imports = map[string]string{
 	"mirror/warm":                ". spec",
 	"mirror/writes":              ".",
 	"request":                    ". internal/query spec",
-	"spec":                       ". kit/jsonspan kit/suggest spec/paging",
+	"spec":                       ". kit/jsonspan kit/suggest spec/paging spec/auth",
+	"spec/auth":                  ". kit/suggest",
 	"spec/paging":                ". kit/jsonspan kit/suggest",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
-		"upstream/throttle",
+		"upstream/throttle spec/auth",
 	"upstream/body":     ". kit/semaphore",
 	"upstream/throttle": ". kit/touch request",
 }

@@ -58,13 +58,12 @@ func (s *Spec) check() error {
 	if err := s.Headers.check(); err != nil {
 		return err
 	}
-	if err := s.Auth.check(&s.Headers); err != nil {
+	if err := s.checkAuth(); err != nil {
 		return err
 	}
 	if err := s.Limits.check(); err != nil {
 		return err
 	}
-	s.keys = s.Auth.keys()
 	if err := s.Hook.check(); err != nil {
 		return err
 	}
@@ -84,6 +83,25 @@ func (s *Spec) check() error {
 		}
 		if err := p.check("pagings." + name); err != nil {
 			return in(err, "pagings", name)
+		}
+	}
+	return nil
+}
+
+// checkAuth makes sure that no header field with a credential has another meaning.
+func (s *Spec) checkAuth() error {
+	carriers, err := s.Auth.Check()
+	if err != nil {
+		return err
+	}
+	s.keys = carriers.Params
+	h := &s.Headers
+	for _, name := range carriers.Headers {
+		if err := checkHeader("auth", name); err != nil {
+			return err
+		}
+		if _, key := h.Key[name]; key || h.Send[name] != "" || slices.Contains(h.Write, name) || slices.Contains(h.Back, name) {
+			return fmt.Errorf("auth: the header %s carries a credential and cannot be in headers, too", name)
 		}
 	}
 	return nil

@@ -113,3 +113,23 @@ func TestHeadersThatCannotBeNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestTargetsHaveNoKey(t *testing.T) {
+	s := &Spec{Name: "x", Hosts: []Host{{URL: "https://x.example"}}, Auth: Auth{Style: "query api_key"}}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Follow("x", "https://x.example/a?b=1&api_key=sk-123")
+	if err != nil || got.Key.URI != "/a?b=1" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestHeadersOfCredentialsHaveNoOtherMeaning(t *testing.T) {
+	for style, want := range map[string]string{"header X-Key": "carries a credential", "header Cookie": "is written by this server"} {
+		s := &Spec{Name: "x", Hosts: []Host{{URL: "https://x.example"}}, Auth: Auth{Style: style}, Headers: Headers{Write: []string{"X-Key"}}}
+		if err := s.Compile(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", style, err)
+		}
+	}
+}

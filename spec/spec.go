@@ -4,7 +4,11 @@
 // and errors, read from a file; and what one request means under it.
 package spec
 
-import "time"
+import (
+	"time"
+
+	"understudy/spec/auth"
+)
 
 // Spec says what an API looks like: hosts, kinds, shapes, paths, paging, filters, field
 // classes. Package upstream reads it from a YAML file and compiles it. After Compile it
@@ -47,6 +51,9 @@ type Spec struct {
 	kinds  map[string]*Kind
 	keys   []string // the parameters of queries that carry credentials
 }
+
+// Auth says how requests carry a credential.
+type Auth = auth.Auth
 
 // Host is one of the API's hosts and the path prefixes that belong to it.
 type Host struct {

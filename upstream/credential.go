@@ -11,12 +11,12 @@ import (
 	"sync/atomic"
 
 	"understudy"
-	"understudy/spec"
+	"understudy/spec/auth"
 )
 
 // credential authenticates requests to upstream. It is safe for concurrent use.
 type credential struct {
-	schemes  []spec.Scheme // in which requests carry it
+	schemes  []auth.Scheme // in which requests carry it
 	replaced atomic.Int64  // how often
 
 	mu     sync.RWMutex

@@ -10,7 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/credentials"
-	"understudy/spec"
+	"understudy/spec/auth"
 )
 
 // issuer makes credentials and puts them in force.
@@ -28,7 +28,7 @@ func (h issuer) form(source string) (user, secret string) {
 		taken, err := src.Spec.Auth.Taken()
 		switch {
 		case src.Name != source:
-		case err == nil && !spec.HasUser(taken):
+		case err == nil && !auth.HasUser(taken):
 			return "", src.Spec.Auth.Prefix
 		default:
 			return src.Spec.Auth.Prefix, ""

@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/spec"
+	"understudy/spec/auth"
 )
 
 // Credential lets a program ask one source as upstream would let it: with a
@@ -24,7 +25,7 @@ import (
 type Credential struct {
 	Name   string // "reports": for the access log and for errors
 	Source string
-	User   string // what callers give as their user; not looked at where credentials have none (spec.HasUser)
+	User   string // what callers give as their user; not looked at where credentials have none (auth.HasUser)
 	Secret understudy.Secret
 	Digest []byte // SHA-256 of the secret, in place of Secret
 	Grant  understudy.Grant
@@ -79,7 +80,7 @@ type People interface {
 // safe for concurrent use.
 type Book struct {
 	now    func() time.Time
-	taken  map[string][]spec.Scheme // what requests may carry, by source
+	taken  map[string][]auth.Scheme // what requests may carry, by source
 	salt   [sha256.Size]byte
 	known  map[digest]*entry // by source, user and secret
 	people map[digest]*entry // by user and secret
@@ -102,12 +103,12 @@ type entry struct {
 }
 
 // maxHeader bounds what is read of a credential, in bytes.
-const maxHeader = spec.MaxCredential
+const maxHeader = auth.MaxCredential
 
 // New makes the book. A credential without a name, a secret or a known source,
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
-	b := &Book{now: o.Now, taken: map[string][]spec.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind,
+	b := &Book{now: o.Now, taken: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind,
 		role: o.Narrowest, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	if b.now == nil {
 		b.now = time.Now
@@ -141,7 +142,7 @@ func New(o Options) (*Book, error) {
 
 func (b *Book) add(c *Credential) error {
 	taken, ok := b.taken[c.Source]
-	user, hasUser := c.User, spec.HasUser(taken)
+	user, hasUser := c.User, auth.HasUser(taken)
 	if !hasUser {
 		user = ""
 	}
@@ -198,7 +199,7 @@ func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error)
 
 // find checks the request's credential. It computes a digest for each request.
 // This costs less than a cache of decisions by header, which also needs a limit.
-func (b *Book) find(r *http.Request, known map[digest]*entry, source string, taken []spec.Scheme) (understudy.Caller, error) {
+func (b *Book) find(r *http.Request, known map[digest]*entry, source string, taken []auth.Scheme) (understudy.Caller, error) {
 	var e *entry
 	for i, s := range taken {
 		if slices.ContainsFunc(taken[:i], s.Beside) {
@@ -234,7 +235,7 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source string, tak
 }
 
 // valueOf is the one value that stands where a scheme has its credential; "": none.
-func valueOf(r *http.Request, s spec.Scheme) (string, error) {
+func valueOf(r *http.Request, s auth.Scheme) (string, error) {
 	values := r.Header[s.Header]
 	if s.Query != "" {
 		values = s.Values(r.URL.RawQuery)
@@ -253,7 +254,7 @@ func valueOf(r *http.Request, s spec.Scheme) (string, error) {
 
 // look finds who has a credential, as the first of some schemes, and those with the same
 // place, may read its value.
-func (b *Book) look(r *http.Request, known map[digest]*entry, source, value string, taken []spec.Scheme) (*entry, error) {
+func (b *Book) look(r *http.Request, known map[digest]*entry, source, value string, taken []auth.Scheme) (*entry, error) {
 	var buf [maxHeader]byte
 	var guessed []byte
 	readable := false
@@ -265,7 +266,7 @@ func (b *Book) look(r *http.Request, known map[digest]*entry, source, value stri
 		if !ok {
 			continue
 		}
-		if source != "" && !spec.HasUser(b.taken[source]) {
+		if source != "" && !auth.HasUser(b.taken[source]) {
 			user = nil
 		}
 		alone := user == nil

@@ -12,7 +12,7 @@ import (
 
 	"understudy"
 	"understudy/kit/accesslog"
-	"understudy/spec"
+	"understudy/spec/auth"
 )
 
 // Person returns the caller of the viewer or of /-/. If the request has a
@@ -62,8 +62,8 @@ func (b *Book) person(r *http.Request) (understudy.Caller, error) {
 
 // personSchemes are Basic and Bearer: a person may use a credential of any source. Clients
 // that can only send a bearer token send USER:SECRET as one.
-var personSchemes = func() []spec.Scheme {
-	all, _ := (&spec.Auth{Callers: []string{"basic", "bearer"}}).Taken() // it has no error
+var personSchemes = func() []auth.Scheme {
+	all, _ := (&auth.Auth{Callers: []string{"basic", "bearer"}}).Taken() // it has no error
 	return all
 }()
 

@@ -31,6 +31,7 @@ import (
 	"understudy/kit/lru"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/spec/auth"
 )
 
 // Mirror answers for upstream.
@@ -104,7 +105,7 @@ type Proxy struct {
 	o               Options
 	ids             *accesslog.IDs
 	challenge       []string                  // WWW-Authenticate
-	carriers        spec.Carriers             // where credentials stand in requests
+	carriers        auth.Carriers             // where credentials stand in requests
 	varies          []string                  // Vary
 	targets         *lru.Cache[string, aimed] // by request line
 	representations *lru.Cache[representationKey, *representation]
@@ -155,7 +156,7 @@ func New(o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: source %s: auth: %w", o.Source.Name, err)
 	}
-	carriers, vary := spec.CarriersOf(taken), o.Source.Spec.Headers.Vary()
+	carriers, vary := auth.CarriersOf(taken), o.Source.Spec.Headers.Vary()
 	for _, name := range carriers.Headers {
 		vary += ", " + name
 	}
@@ -174,7 +175,7 @@ func New(o Options) (*Proxy, error) {
 }
 
 // challenges are the WWW-Authenticate headers that name some schemes.
-func challenges(s *spec.Spec, taken []spec.Scheme) (all []string) {
+func challenges(s *spec.Spec, taken []auth.Scheme) (all []string) {
 	realm := s.Auth.Realm
 	if realm == "" {
 		realm = s.Title

@@ -1,6 +1,8 @@
 // Auth: how requests carry a credential, to upstream and to the drop-in port.
 
-package spec
+// Package auth says how requests carry a credential: it reads the styles of a spec, signs
+// requests, finds the credentials in them and takes them out.
+package auth
 
 import (
 	"encoding/base64"
@@ -67,8 +69,8 @@ func readScheme(style string) (Scheme, error) {
 		return Scheme{Header: authorization, word: map[string]string{"bearer": "Bearer ", "token": "token "}[word]}, nil
 	case word == "header":
 		name, before, _ := strings.Cut(rest, " ")
-		if err := checkHeader("header", name); err != nil && !strings.EqualFold(name, authorization) {
-			return Scheme{}, err
+		if name == "" || strings.ContainsFunc(name, noToken) {
+			return Scheme{}, fmt.Errorf("%q: want the name of a header", name)
 		}
 		if before != "" {
 			before += " "
@@ -77,7 +79,7 @@ func readScheme(style string) (Scheme, error) {
 			return Scheme{}, fmt.Errorf("%q: want another word before the secret", before)
 		}
 		return Scheme{Header: textproto.CanonicalMIMEHeaderKey(name), word: before}, nil
-	case word == "query" && rest != "" && !strings.ContainsAny(rest, " &=") && !isOwn(understudy.Param{Name: rest}):
+	case word == "query" && rest != "" && !strings.ContainsAny(rest, " &=") && !strings.HasPrefix(rest, understudy.OwnPrefix):
 		return Scheme{Query: rest}, nil
 	}
 	return Scheme{}, fmt.Errorf("want basic, bearer, token, header NAME, query NAME or none%s", suggest.Hint(word, authStyles))
@@ -101,31 +103,30 @@ func basicOf(form string) (Scheme, error) {
 	return s, nil
 }
 
-// check reads every style, and makes sure that no header field has two meanings.
-func (a *Auth) check(h *Headers) error {
+func noToken(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+}
+
+// Check reads every style and returns where credentials stand, beside Authorization.
+func (a *Auth) Check() (Carriers, error) {
+	var none Carriers
 	if a.Style == "" {
-		return fmt.Errorf("auth.style %q: want basic, bearer, token, header NAME, query NAME or none", a.Style)
+		return none, fmt.Errorf("auth.style %q: want basic, bearer, token, header NAME, query NAME or none", a.Style)
 	}
 	sent, err := a.Sent()
 	if err != nil {
-		return fmt.Errorf("auth.style %q: %w", a.Style, err)
+		return none, fmt.Errorf("auth.style %q: %w", a.Style, err)
 	}
 	taken, err := a.Taken()
 	if err != nil {
-		return fmt.Errorf("auth.callers: %w", err)
+		return none, fmt.Errorf("auth.callers: %w", err)
 	}
 	for _, status := range a.Refused {
 		if status < 400 || status > 499 || status == http.StatusTooManyRequests {
-			return fmt.Errorf("auth.refused: %d: want statuses from 400 to 499, and not 429", status)
+			return none, fmt.Errorf("auth.refused: %d: want statuses from 400 to 499, and not 429", status)
 		}
 	}
-	for _, s := range slices.Concat(sent, taken) {
-		_, key := h.Key[s.Header]
-		if key || h.Send[s.Header] != "" || slices.Contains(h.Write, s.Header) || slices.Contains(h.Back, s.Header) {
-			return fmt.Errorf("auth: the header %s carries a credential and cannot be in headers, too", s.Header)
-		}
-	}
-	return nil
+	return CarriersOf(slices.Concat(sent, taken)), nil
 }
 
 // Refuses reports whether a status says that upstream refuses the credential itself. Any
@@ -345,11 +346,4 @@ func (s Scheme) Values(raw string) (all []string) {
 		}
 	}
 	return all
-}
-
-// keys are the parameters of queries that carry credentials.
-func (a *Auth) keys() []string {
-	sent, _ := a.Sent() // check has read both
-	taken, _ := a.Taken()
-	return CarriersOf(slices.Concat(sent, taken)).Params
 }
