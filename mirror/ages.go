@@ -64,7 +64,7 @@ func termOf(t *spec.Target, p *understudy.Page) cache.Term {
 	switch {
 	case p.Status >= 400:
 		return cache.TermNotFound
-	case t.List != nil && t.First:
+	case t.List != nil && (t.First || t.Sliding() != ""): // pages by number grow old together
 		return cache.TermNewest
 	case t.List != nil:
 		return cache.TermOlder

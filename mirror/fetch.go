@@ -27,6 +27,7 @@ type fetchOptions struct {
 
 	// Of Fill: begun for a walk, for its records only, weighed.
 	fill, recordsOnly bool
+	alone             bool
 	reservation       *reservation
 }
 
@@ -133,7 +134,7 @@ func (f *flight) complete(p *understudy.Page, err error) {
 	if f.completed() {
 		return
 	}
-	f.page, f.err = p, err
+	f.page, f.err = f.shown(p), err
 	close(f.done)
 }
 
@@ -141,7 +142,7 @@ func (f *flight) complete(p *understudy.Page, err error) {
 // to save, as one that is not stored. What it returns says that the save is over.
 func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	early := time.AfterFunc(readerTime, func() {
-		f.unsaved = p
+		f.unsaved = f.shown(p)
 		close(f.offered)
 	})
 	return func() { early.Stop() }

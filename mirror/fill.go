@@ -296,6 +296,7 @@ func (pf *prefetcher) freshFor(t *spec.Target, k *kind) time.Duration {
 	if err != nil || !ok {
 		return 0
 	}
+	pf.together(t, &h, now)
 	if v, age := pf.ages().decide(&h, pf.ages().usual(), now); v == fresh {
 		return h.fresh - age
 	}

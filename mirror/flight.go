@@ -14,11 +14,13 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"understudy"
+	"understudy/mirror/slide"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -66,6 +68,7 @@ type origin struct {
 	patient     func() bool
 	filled      bool         // begun by Fill
 	recordsOnly bool         // for its records only: it is on no list and no reader joins it
+	alone       bool         // fetched for the page after it: the one before it is not looked at
 	reservation *reservation // nil: what it brings is not weighed
 }
 
@@ -105,6 +108,7 @@ type waiting struct {
 type result struct {
 	page      *understudy.Page
 	err       error
+	behind    []slide.Row // rows of a list that have moved away from the page: its waiters get them too
 	stored    bool
 	restSaved bool  // an invalidated list's records that were not written meanwhile are saved
 	saveErr   error // why a page that brought something is not stored
@@ -125,7 +129,7 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	f = fs.running[t.Key]
-	if f == nil && want.reason == request.Waiting && !want.blind && fs.freshSince(t.Key, k, want.since) {
+	if f == nil && want.reason == request.Waiting && !want.blind && fs.freshSince(t, k, want.since) {
 		return nil, false, errCompleted
 	}
 	// Of one that has completed only its page is for others: not its error, and
@@ -160,7 +164,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 		origin: origin{
 			target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
 			generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
-			filled: want.fill, recordsOnly: want.recordsOnly, reservation: want.reservation,
+			filled: want.fill, recordsOnly: want.recordsOnly, alone: want.alone, reservation: want.reservation,
 		},
 		signals: signals{
 			promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),
@@ -246,7 +250,7 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, why reque
 		return nil
 	case remaining(fs.now(), fs.cooling[t.Key], coolTime) > 0:
 		return nil
-	case why == request.Prefetch && fs.freshSince(t.Key, k, time.Time{}):
+	case why == request.Prefetch && fs.freshSince(t, k, time.Time{}):
 		return nil // it completed a moment ago
 	}
 	return fs.begin(t, s, k, fetchOptions{reason: why})
@@ -263,9 +267,13 @@ func (fs *flights) shut() {
 // freshSince reports whether a fresh page newer than since is in the hot tier.
 // A flight puts its page there before it leaves the list, so the holder of the
 // list's lock and finds neither may begin one.
-func (es *entries) freshSince(key understudy.Key, k *kind, since time.Time) bool {
-	e := es.hot.Find(key)
+func (es *entries) freshSince(t *spec.Target, k *kind, since time.Time) bool {
+	e := es.hot.Find(t.Key)
 	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.generation.Load() {
+		return false
+	}
+	h := held{page: &understudy.Page{At: e.At, Status: http.StatusOK}}
+	if es.together(t, &h, es.now()); h.state != current {
 		return false
 	}
 	age, sane := es.ages().age(es.now(), e.At)

@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/mirror/cache"
 	"understudy/mirror/compose"
+	"understudy/mirror/slide"
 	"understudy/spec"
 )
 
@@ -18,6 +19,7 @@ import (
 type entries struct {
 	*env
 	hot        *cache.Tier
+	slides     *slide.Lists        // of pages that are named by numbers
 	recordWent func(*kind, string) // tells the keeper of contents of a record that went
 }
 

@@ -21,6 +21,7 @@ import (
 	"understudy/mirror/hints"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
+	"understudy/mirror/slide"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -160,7 +161,7 @@ func newParts(o *Options) *Mirror {
 		parts: parts{env: &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}},
 	}
 	m.env.ctx, m.close = context.WithCancel(context.Background())
-	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), recordWent: func(k *kind, id string) {
+	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), slides: slide.New(), recordWent: func(k *kind, id string) {
 		m.media.Forget(k.source.Name, k.name, id)
 	}}
 	m.flights = &flights{

@@ -82,8 +82,7 @@ func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response
 	}
 	e := m.hot.Find(a.Target.Key)
 	if h, ok := m.remembered(e, a.Target.Key, k, now); ok {
-		m.ages().asFor(&a, k, &h)
-		if v, age := m.ages().decide(&h, m.ages().bounds(&a), now); v == fresh {
+		if v, age := m.judge(&a, k, &h, now); v == fresh {
 			return m.hit(&h, &a, s, age, now), nil
 		}
 	}
@@ -132,8 +131,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	}
 	v, age := spent, time.Duration(0)
 	if ok {
-		rd.ages().asFor(&r.Request, r.kind, &h)
-		v, age = rd.ages().decide(&h, rd.ages().bounds(&r.Request), r.now)
+		v, age = rd.judge(&r.Request, r.kind, &h, r.now)
 	}
 	if v == fresh {
 		return rd.hit(&h, &r.Request, r.source, age, r.now), nil

@@ -17,6 +17,7 @@ import (
 
 // fill keeps a flight's page as far as it may be kept, and completes the flight.
 func (fl *filler) fill(f *flight, p *understudy.Page) {
+	fl.moved(f, p)
 	switch {
 	case f.kind.name == "":
 		f.complete(p, nil) // for its waiters only

@@ -3,10 +3,15 @@
 package mirror
 
 import (
+	"net/http"
 	"slices"
+	"time"
 
 	"understudy"
 	"understudy/mirror/cache"
+	"understudy/mirror/slide"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // news is a set of changes, ready to be looked up by a page's records.
@@ -126,4 +131,100 @@ func (n *news) concerns(e *cache.Entry) bool {
 func (es *entries) isSuperseded(p *poll) bool {
 	e := es.hot.Find(p.Target.Key)
 	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.generation.Load())
+}
+
+// together makes what is held of a page that is named by a number outdated, where the
+// list has moved since: it would stand with a gap beside the pages that were fetched anew.
+func (es *entries) together(t *spec.Target, h *held, now time.Time) {
+	name := t.Sliding()
+	if name == "" || h.composed || h.page.Status != http.StatusOK {
+		return
+	}
+	if !es.slides.Together(name, t.Key, h.page.At, now) {
+		h.state = outdated
+	}
+}
+
+// judge decides what one request may get of what is held for it.
+func (es *entries) judge(ask *request.Request, k *kind, h *held, now time.Time) (decision, time.Duration) {
+	es.ages().asFor(ask, k, h)
+	es.together(ask.Target, h, now)
+	return es.ages().decide(h, es.ages().bounds(ask), now)
+}
+
+// mostBefore bounds how many pages before one are looked at for rows that have moved.
+const mostBefore = 4
+
+// moved notes a page that is named by a number. A reader may go on here from the page
+// before as it was a while ago: what has moved from this page into that one since is
+// looked up there, now that this one is fetched, and given with it.
+func (fl *filler) moved(f *flight, p *understudy.Page) {
+	name := f.target.Sliding()
+	if name == "" || f.recordsOnly || p.Status != http.StatusOK {
+		return
+	}
+	fl.slides.Fetched(name, p, p.At.Add(-p.Took-p.InitialAge))
+	if f.alone {
+		return
+	}
+	key, given, at := fl.slides.Before(name, f.target.Key, fl.now())
+	next, rows := fl.slides.Rows(p), []slide.Row(nil)
+	for n := 0; n < mostBefore && !key.Zero() && key != f.target.Key; n++ {
+		b := fl.asItIs(f, key, at)
+		if b == nil {
+			break
+		}
+		now, from, all := fl.slides.Rows(b), len(b.Rows), true
+		for _, g := range given {
+			at, known := slide.Missing(g, now, next)
+			from, all = min(from, at), all && known
+		}
+		if rows = append(slide.RowsFrom(b, min(from, len(b.Rows))), rows...); all {
+			break
+		}
+		key, _, at = fl.slides.Before(name, key, fl.now())
+	}
+	f.behind = slices.DeleteFunc(rows, func(r slide.Row) bool {
+		return slices.ContainsFunc(p.Rows, func(has understudy.Row) bool { return has.ID == r.ID })
+	})
+}
+
+// asItIs is a page that was fetched then, as upstream gives it now; nil when it does not.
+func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time) *understudy.Page {
+	t, err := f.source.Spec.TargetOf(key)
+	if err != nil {
+		return nil
+	}
+	if now := fl.now(); now.Sub(at) <= slide.Soon {
+		if h, ok, err := fl.find(f.ctx, t, f.kind, now); err == nil && ok && !h.page.At.Before(at) {
+			return h.page
+		}
+	}
+	want := fetchOptions{reason: f.reason, direct: true, blind: true, alone: true, flow: f.flow}
+	b, _, err := fl.join(t, f.source, f.kind, want)
+	if err != nil {
+		return nil
+	}
+	if f.reason == request.Waiting {
+		defer fl.releaseReader(b, f.flow, true)
+	} else {
+		defer fl.release(b, true)
+	}
+	select {
+	case <-b.done:
+	case <-f.ctx.Done():
+		return nil
+	}
+	if b.err != nil || b.page.Status != http.StatusOK {
+		return nil
+	}
+	return b.page
+}
+
+// shown is a flight's page as its waiters get it.
+func (f *flight) shown(p *understudy.Page) *understudy.Page {
+	if p == nil || len(f.behind) == 0 || p.Status != http.StatusOK {
+		return p
+	}
+	return slide.Splice(p, f.target.List.Key, f.behind)
 }

@@ -122,3 +122,12 @@ func (a *ListAnswer) nextQuery(p *Paging, param understudy.Param) (understudy.Ke
 	}
 	return next.Key, nil
 }
+
+// Sliding is the name of the list that a request's page is cut from by number or offset,
+// the same for all its pages; "" for any other request.
+func (t *Target) Sliding() string {
+	if t.List == nil || !t.Spec.PagingOf(t.List).Slides() {
+		return ""
+	}
+	return t.Key.Source + " " + t.Key.Path() + "?" + t.Spec.PagingOf(t.List).Whole(t.Query).String() + " " + t.Header.String()
+}

@@ -1,0 +1,191 @@
+// Slide: what is remembered of lists whose pages are named by numbers.
+
+// Package slide keeps pages together that are cut by number or by offset. Every row that
+// comes or goes moves the rows behind it, across the borders of pages: a page held from
+// before that stands beside one from after it with a gap or with rows twice.
+//
+// Pages of a list stand together as long as each that is fetched anew has the rows that
+// it had. When one has others, the list has moved: what was fetched before is not given
+// any more. A reader who was given a page shortly before goes on with the page after it;
+// the rows that have moved from that one into the page that the reader has are told by
+// Missing.
+package slide
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy"
+	"understudy/kit/lru"
+)
+
+const (
+	// Soon is how far apart two pages may be fetched and still stand together: a walk
+	// that asks upstream itself waits as long.
+	Soon = 2 * time.Second
+	// window is how long a reader may take from a page to the page after it.
+	window = time.Minute
+	// most bounds the rows that are remembered, at 8 bytes each.
+	most = 1 << 21
+	// mostOlder bounds what is remembered of one page from before the list moved.
+	mostOlder = 4
+)
+
+// Lists remember the pages of lists by number, in memory alone: after a start every page
+// is asked for anew once. Many goroutines may use it at once.
+type Lists struct {
+	seed maphash.Seed
+
+	mu    sync.Mutex
+	lists *lru.Cache[string, *list]
+}
+
+// list is one list: a path with filters and a page size.
+type list struct {
+	moved int64 // when it was last known to have moved, in Unix nanoseconds
+	pages map[understudy.Key]*page
+	from  map[understudy.Key]understudy.Key // the page before, by the page that it leads to
+	rows  int64                             // remembered
+}
+
+// page is a page as upstream last gave it.
+type page struct {
+	began, at int64 // of its fetch
+	rows      Rows
+	older     []older
+}
+
+// older are the rows of a page before the list moved.
+type older struct {
+	rows  Rows
+	until int64 // when nobody goes on from it any more
+}
+
+// Rows are a page's rows by their ids, in order.
+type Rows []uint64
+
+// New makes an empty one.
+func New() *Lists { return &Lists{seed: maphash.MakeSeed(), lists: lru.New[string, *list](most)} }
+
+// Rows are those of a page. What has no records is one row: its body.
+func (l *Lists) Rows(p *understudy.Page) Rows {
+	if len(p.Rows) == 0 && len(p.Body) > 0 {
+		return Rows{maphash.Bytes(l.seed, p.Sum[:])}
+	}
+	rows := make(Rows, len(p.Rows))
+	for i := range p.Rows {
+		rows[i] = maphash.String(l.seed, p.Rows[i].ID)
+	}
+	return rows
+}
+
+// Fetched notes a page that upstream gave, whose fetch began then. It reports whether
+// the list has moved since the page was fetched before.
+func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time) (moved bool) {
+	rows, at := l.Rows(p), p.At.UnixNano()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	li, ok := l.lists.Get(name)
+	if !ok {
+		li = &list{pages: map[understudy.Key]*page{}, from: map[understudy.Key]understudy.Key{}}
+	}
+	have := li.pages[p.Key]
+	if have == nil {
+		have = &page{rows: rows}
+		li.pages[p.Key] = have
+		li.rows += int64(len(rows)) + 16
+	}
+	if at < have.at {
+		return false // an answer that was overtaken
+	}
+	if moved = !have.rows.begin(rows); moved {
+		li.moved = at
+		for _, other := range li.pages {
+			other.replaced(at)
+		}
+	}
+	li.rows += int64(len(rows) - len(have.rows))
+	have.began, have.at, have.rows = began.UnixNano(), at, rows
+	if !p.Next.Zero() {
+		li.from[p.Next] = p.Key
+	}
+	l.lists.Put(name, li, li.rows)
+	return moved
+}
+
+// begin reports whether other rows are the same, or these and then more: what is added
+// at the end moves nothing.
+func (r Rows) begin(other Rows) bool { return len(other) >= len(r) && slices.Equal(r, other[:len(r)]) }
+
+// replaced notes that what a page had may no longer stand beside what is fetched now.
+func (p *page) replaced(at int64) {
+	if n := len(p.older); n > 0 && slices.Equal(p.older[n-1].rows, p.rows) {
+		p.older[n-1].until = at + int64(window)
+		return
+	}
+	p.older = append(p.older, older{p.rows, at + int64(window)})
+	p.older = p.older[max(0, len(p.older)-mostOlder):]
+}
+
+// Together reports whether a page held since upstream gave it then may be given: the list
+// has not moved since, and nobody may go on here from a page before it that has.
+func (l *Lists) Together(name string, key understudy.Key, at, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	li, ok := l.lists.Get(name)
+	if !ok {
+		return false
+	}
+	p := li.pages[key]
+	if p == nil || at.UnixNano() < p.at || p.began < li.moved && p.at != li.moved {
+		return false
+	}
+	b := li.pages[li.from[key]]
+	return b == nil || !b.since(now)
+}
+
+// since reports whether a reader may still go on from the page as it was.
+func (p *page) since(now time.Time) bool {
+	p.older = slices.DeleteFunc(p.older, func(o older) bool { return o.until < now.UnixNano() })
+	return len(p.older) > 0
+}
+
+// Before is the page from which readers go on to one: what they may have of it, and when
+// it was fetched last. The zero key: nobody was given it.
+func (l *Lists) Before(name string, key understudy.Key, now time.Time) (before understudy.Key, given []Rows, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	li, ok := l.lists.Get(name)
+	if !ok || li.pages[li.from[key]] == nil {
+		return before, nil, at
+	}
+	before = li.from[key]
+	p := li.pages[before]
+	p.since(now)
+	for _, o := range p.older {
+		given = append(given, o.rows)
+	}
+	return before, append(given, p.rows), time.Unix(0, p.at)
+}
+
+// Missing are the rows that a reader would miss who has a page as it was given and goes
+// on with next: those of the pages before next, as they are now, behind the last one that
+// the reader has. They are counted from the first row of now. It is not known (false)
+// where none of what was given is left in now or next.
+func Missing(given, now, next Rows) (from int, known bool) {
+	has := make(map[uint64]bool, len(given))
+	for _, id := range given {
+		has[id] = true
+	}
+	if slices.ContainsFunc(next, func(id uint64) bool { return has[id] }) || len(given) == 0 {
+		return len(now), true
+	}
+	for i := len(now) - 1; i >= 0; i-- {
+		if has[now[i]] {
+			return i + 1, true
+		}
+	}
+	return 0, false
+}

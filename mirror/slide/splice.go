@@ -1,0 +1,67 @@
+// Splice: rows put before the first row of a page.
+
+package slide
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// Row is a row of a page, with its bytes.
+type Row struct {
+	understudy.Row
+	Body []byte
+}
+
+// RowsFrom are the rows of a page from one on.
+func RowsFrom(p *understudy.Page, from int) []Row {
+	rows := make([]Row, 0, len(p.Rows)-from)
+	for _, r := range p.Rows[from:] {
+		rows = append(rows, Row{r, p.Body[r.Start:r.End]})
+	}
+	return rows
+}
+
+// Splice is a page of a list under a key ("": the body is the list) with more rows before
+// its own. Such a page is not kept. Where the list is not found it is the page itself.
+func Splice(p *understudy.Page, key string, rows []Row) *understudy.Page {
+	doc, err := jsonspan.Document(p.Body)
+	if err != nil || len(rows) == 0 {
+		return p
+	}
+	if key != "" {
+		doc, _ = jsonspan.Find(p.Body, doc, key)
+	}
+	if doc.Kind != jsonspan.Array {
+		return p
+	}
+	out := *p
+	at := doc.Start + 1
+	out.Body = slices.Clone(p.Body[:at])
+	out.Rows = make([]understudy.Row, 0, len(rows)+len(p.Rows))
+	for i, r := range rows {
+		if i > 0 {
+			out.Body = append(out.Body, ',')
+		}
+		r.Start = len(out.Body)
+		out.Body = append(out.Body, r.Body...)
+		r.End = len(out.Body)
+		out.Rows = append(out.Rows, r.Row)
+	}
+	if len(p.Rows) > 0 {
+		out.Body = append(out.Body, ',')
+	}
+	by := len(out.Body) - at
+	for _, r := range p.Rows {
+		r.Start, r.End = r.Start+by, r.End+by
+		out.Rows = append(out.Rows, r)
+	}
+	out.Body = append(out.Body, p.Body[at:]...)
+	sum := sha256.Sum256(out.Body)
+	out.Version, out.NotStored = 0, "it also has rows that have moved into the page before"
+	copy(out.Sum[:], sum[:])
+	return &out
+}
