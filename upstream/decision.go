@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -42,6 +43,21 @@ func decision(s *spec.Spec, status int, h http.Header, body []byte, at time.Time
 		return understudy.FailServer, wait
 	}
 	return understudy.FailNone, wait
+}
+
+// noteLimits takes over what an answer says of upstream's limits. When nothing remains the next
+// request would be refused: none goes out until the window ends.
+func (c *Client) noteLimits(a *answer) {
+	s := c.o.Source.Spec
+	left, told := allowance(s, a.header, a.at)
+	why, _ := decision(s, a.status, a.header, a.body, a.at)
+	if told && c.budget.Told(left) && why == understudy.FailNone {
+		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter),
+			Err: errors.New("nothing remains of what it takes")})
+	}
+	if limited := why == understudy.FailLimited; !limited || !told || left.Remaining > 0 {
+		c.budget.Crowded(limited, a.at.Add(-a.took))
+	}
 }
 
 // allowance is what an answer says of the requests that upstream still takes.

@@ -3,8 +3,10 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 // forge is an API that tells of its limits as GitHub does.
@@ -55,7 +58,7 @@ func TestLimitsAreWaitedFor(t *testing.T) {
 		"a draft's field":      {reply(429, primary, "RateLimit", `"core";r=0;t=3`), 3 * time.Second},
 		"a refusal":            {reply(403, `{"message":"Must have admin rights"}`, "X-RateLimit-Remaining", "50", "X-RateLimit-Reset", "60"), 0},
 		"a refusal, no JSON":   {reply(403, `no`, "Content-Type", "text/plain"), 0},
-		"another kind of fail": {reply(404, `{"message":"Not Found"}`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "60"), 0},
+		"another kind of fail": {reply(404, `{"message":"Not Found"}`, "X-RateLimit-Remaining", "7", "X-RateLimit-Reset", "60"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // it begins at 2000-01-01, 946684800
@@ -123,5 +126,101 @@ func TestRefusedWrites(t *testing.T) {
 		if e := failure(t, second(c.Write(t.Context(), w))); e.RetryAfter != 5*time.Second || s.count() != 2 {
 			t.Errorf("%+v after %d requests", e, s.count())
 		}
+	})
+}
+
+// A good answer after which nothing remains is the last one until the window ends, unless it
+// is of a lesser limit.
+func TestTheLastRequestOfAWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		header := []string{"X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "1", "X-RateLimit-Reset", "30", "X-RateLimit-Resource", "core"}
+		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, `{"number":1}`, header...), nil }}
+		c := forged(t, s)
+		ask := func() error { return second(get(t, c, "/issues/1")) }
+		if err := ask(); err != nil || c.Health().State != "ok" {
+			t.Fatal(err, c.Health())
+		}
+		header = []string{"X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "9", "X-RateLimit-Resource", "search"}
+		if err := ask(); err != nil || c.Health().State != "ok" {
+			t.Fatal(err, c.Health())
+		}
+		header = []string{"X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "30", "X-RateLimit-Resource", "core"}
+		if err := ask(); err != nil || c.Health().State != "limited" {
+			t.Fatal(err, c.Health())
+		}
+		if e := failure(t, ask()); e.RetryAfter != 30*time.Second || s.count() != 3 {
+			t.Errorf("%+v after %d requests", e, s.count())
+		}
+		header[3] = "59"
+		time.Sleep(30 * time.Second)
+		if err := ask(); err != nil || c.Health().State != "ok" {
+			t.Error(err, c.Health())
+		}
+	})
+}
+
+// The upstream of this test takes so many requests at once and refuses more. Nobody has told
+// us how many; soon nearly as many are sent, and few more.
+func TestConcurrencyFindsTheKnee(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const took = 100 * time.Millisecond
+		var mu sync.Mutex
+		var now, knee, good, refused int
+		knee = 7
+		s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			over := now >= knee
+			if over {
+				refused++
+			} else {
+				now++
+			}
+			mu.Unlock()
+			if over {
+				return reply(429, `{}`), nil
+			}
+			if err := sleep(r.Context(), took); err != nil {
+				return nil, err
+			}
+			mu.Lock()
+			now--
+			good++
+			mu.Unlock()
+			return reply(200, `{"number":1}`), nil
+		}}
+		c := forged(t, s, func(o *Options) { o.Rate, o.Concurrency = 10000, 40 })
+		ctx, end := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 60 {
+			at := target(t, c, fmt.Sprintf("/issues/%d", i))
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := c.Fetch(ctx, request.Fetch{Target: at, Retry: time.Second}); err != nil {
+						_ = sleep(ctx, throttle.KeyPause)
+					}
+				}
+			})
+		}
+		for _, takes := range []int{7, 15, 4} {
+			mu.Lock()
+			knee = takes
+			mu.Unlock()
+			time.Sleep(20 * time.Second) // to find it
+			mu.Lock()
+			good, refused = 0, 0
+			mu.Unlock()
+			time.Sleep(20 * time.Second)
+			mu.Lock()
+			most := int(20*time.Second/took) * takes
+			if good < most*8/10 || refused > good/10 {
+				t.Errorf("of %d answers at most %d came, with %d refusals; %d at once", most, good, refused, c.Queue().AtOnce)
+			}
+			mu.Unlock()
+			if n := c.Queue().AtOnce; n < takes/2 || n > takes+1 {
+				t.Errorf("%d at once where upstream takes %d", n, takes)
+			}
+		}
+		end()
+		wg.Wait()
 	})
 }

@@ -342,6 +342,7 @@ func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest
 		return nil, nil, heavy.Err
 	case err == nil:
 		c.counts.Answered(a.took)
+		c.noteLimits(a)
 		return a, nil, nil
 	case ctx.Err() != nil:
 		return nil, nil, sentError(sent, ctx.Err())

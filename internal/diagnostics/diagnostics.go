@@ -96,6 +96,7 @@ type Limit struct {
 	Dropped   int64 `json:"dropped,omitempty"`    // idle ones that made room for others
 	OldestMS  int64 `json:"oldest_ms,omitempty"`  // how long the oldest waiter has waited
 	LongestMS int64 `json:"longest_ms,omitempty"` // the longest wait so far
+	AtOnce    int   `json:"at_once,omitempty"`    // requests that upstream takes at once, as far as is known
 
 	Reserve float64 `json:"reserve,omitempty"` // tokens that other work leaves to readers
 }

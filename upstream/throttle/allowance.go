@@ -11,10 +11,14 @@ import (
 
 // Allowance is what an answer says of the requests that upstream still takes.
 type Allowance struct {
+	Of        string        // which limit it is of, where upstream has several
 	Limit     int64         // in the whole window; 0: not told
 	Remaining int64         // until the window ends
 	Reset     time.Duration // until it ends; 0: now, or not told
 }
+
+// resource says which of several limits is told, as GitHub's core and search.
+const resource = "X-Ratelimit-Resource"
 
 // maxReset bounds how long a window is believed to be.
 const maxReset = 31 * 24 * time.Hour
@@ -35,6 +39,9 @@ func (f Fields) Read(h http.Header, at time.Time) (a Allowance, ok bool) {
 		if a.Remaining, ok = leadingNumber(field(h, names.Remaining)); ok {
 			a.Limit, _ = leadingNumber(field(h, names.Limit))
 			a.Reset = readReset(field(h, names.Reset), at)
+			if a.Of = field(h, resource); len(a.Of) > 100 {
+				a.Of = ""
+			}
 			return a, true
 		}
 	}

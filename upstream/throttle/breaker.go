@@ -181,16 +181,28 @@ func (g *Breaker) Failed(key string, e *understudy.UpstreamError, probe bool) {
 		}
 	}
 	if e.RetryAfter > 0 && (e.Why == understudy.FailLimited || e.Status == 503) {
-		if until := now.Add(e.RetryAfter); until.After(g.hold.until) {
-			g.hold.until, g.hold.by = until, &last
-			g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status)
-		}
+		g.wait(&last, now)
 	}
 	if probe {
 		g.probes.running = false
 		g.probes.schedule(now)
 	}
 	g.signal()
+}
+
+// Hold lets no request out for as long as e says. It is no failure.
+func (g *Breaker) Hold(e *understudy.UpstreamError) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wait(e, g.now())
+	g.signal()
+}
+
+func (g *Breaker) wait(e *understudy.UpstreamError, now time.Time) {
+	if until := now.Add(e.RetryAfter); until.After(g.hold.until) {
+		g.hold.until, g.hold.by = until, e
+		g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status)
+	}
 }
 
 // shutFor shuts the breaker, which counts anew to the first probe.

@@ -12,7 +12,9 @@ import (
 )
 
 // Budget shares out the requests to a source: rate a second (a bucket that holds those of one second, at least one) and
-// slots at once.
+// slots at once. Fewer slots are used while upstream refuses that many (slots.refused), and
+// other work than readers' gets less while little remains of what upstream says it takes
+// (share).
 //
 // Requests of reason Waiting take what is left, and go first. Other reasons leave them a reserve of tokens, Prefetch twice
 // as many. Its size follows from how readers came of late: at most one reader in twenty finds the bucket empty, as far as
@@ -31,6 +33,7 @@ type Budget struct {
 	bucket  bucket
 	reserve reserve
 	slots   slots
+	share   share
 	queues  queues
 	timer   *time.Timer // set while tokens are waited for
 	closed  bool
@@ -171,7 +174,7 @@ func (b *Budget) enter(p *waiter) error {
 		return err
 	}
 	// The newest prefetches are the likeliest to be read: no more of them wait than slots.
-	if prefetches := &b.queues.of[request.Prefetch]; prefetches.count > b.slots.total {
+	if prefetches := &b.queues.of[request.Prefetch]; prefetches.count > b.slots.usable() {
 		oldest := prefetches.first()
 		b.remove(oldest)
 		oldest.err = ErrPrefetchDropped
@@ -206,10 +209,11 @@ func (b *Budget) wait(ahead int) time.Duration {
 	if lacking := float64(ahead+1) - b.bucket.tokens; lacking > 0 {
 		wait = time.Duration(lacking / b.bucket.rate * float64(time.Second))
 	}
-	if lacking := ahead + 1 - b.slots.free; lacking > 0 {
+	if lacking := ahead + 1 - b.slots.open(); lacking > 0 {
 		// A stalled upstream gives no slot back: held shows it.
-		hold := max(b.slots.hold, b.slots.held/time.Duration(b.slots.total))
-		wait = max(wait, hold*time.Duration(lacking)/time.Duration(b.slots.total))
+		usable := time.Duration(b.slots.usable())
+		hold := max(b.slots.hold, b.slots.held/usable)
+		wait = max(wait, hold*time.Duration(lacking)/usable)
 	}
 	return wait
 }
@@ -246,10 +250,36 @@ func (b *Budget) Refund(reason request.Reason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.slots.free++
+	b.share.left++
 	b.bucket.tokens = min(b.bucket.burst, b.bucket.tokens+1)
 	if reason == request.Check {
 		b.bucket.checks = 1
 	}
+	b.grant()
+}
+
+// Told notes what an answer says of the requests that upstream still takes. It reports
+// whether nothing remains in a window whose end is known.
+func (b *Budget) Told(a Allowance) (nothing bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pass(b.now())
+	b.share.told(a, b.at, b.slots.total-b.slots.free <= 1)
+	b.grant()
+	return a.Of == b.share.of && b.share.left == 0 && a.Remaining == 0 && a.Reset > 0
+}
+
+// Crowded notes whether upstream refused a request that began then because there were too
+// many. How many go out at once follows.
+func (b *Budget) Crowded(refused bool, began time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pass(b.now())
+	if refused {
+		b.slots.refused(began, b.at)
+		return
+	}
+	b.slots.answered()
 	b.grant()
 }
 
@@ -267,6 +297,9 @@ func (b *Budget) Stats() Queue {
 	b.pass(b.now())
 	q := b.counts
 	q.Limit, q.Now, q.Reserve = b.queues.limit, b.queues.count, b.reserve.tokens
+	if q.AtOnce = b.slots.usable(); b.share.current(b.at) {
+		q.Window, q.Left, q.WindowEnds = int64(b.share.limit), int64(b.share.left), b.share.end
+	}
 	for i := range b.queues.of {
 		if since := b.queues.of[i].oldest(); !since.IsZero() {
 			q.Oldest = max(q.Oldest, b.now().Sub(since))

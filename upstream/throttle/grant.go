@@ -39,8 +39,7 @@ func (b *Budget) grant() {
 		for b.queues.of[r].count > 0 && b.lacks(r) == 0 {
 			p := b.queues.of[r].first()
 			b.remove(p)
-			b.slots.free--
-			b.bucket.tokens--
+			b.send(r)
 			if r == request.Check {
 				b.bucket.checks--
 			}
@@ -67,9 +66,15 @@ func (b *Budget) TryTake(r request.Reason) bool {
 	if b.closed || b.queues.of[request.Waiting].count > 0 || b.lacks(r) != 0 {
 		return false
 	}
+	b.send(r)
+	return true
+}
+
+// send takes what a request needs.
+func (b *Budget) send(r request.Reason) {
 	b.slots.free--
 	b.bucket.tokens--
-	return true
+	b.share.sent(r != request.Waiting)
 }
 
 // pass brings bucket, reserve and slots up to date.
@@ -77,6 +82,7 @@ func (b *Budget) pass(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.bucket.pass(d)
 		b.slots.pass(d)
+		b.share.pass(d, now, b.reserve.perSecond(now))
 	}
 	b.at = now
 	b.reserve.size(now, b.bucket)
@@ -92,7 +98,7 @@ func (b *Budget) lacks(r request.Reason) time.Duration {
 	case request.Prefetch:
 		share, reserve = 0.5, 2*reserve
 	}
-	if need := max(1, share*float64(b.slots.total)); float64(b.slots.free) < need {
+	if need := max(1, share*float64(b.slots.usable())); float64(b.slots.open()) < need {
 		return -1
 	}
 	// A hair less than a token counts as one: sums of fractions fall short.
@@ -101,10 +107,14 @@ func (b *Budget) lacks(r request.Reason) time.Duration {
 	if r == request.Check {
 		wait = max(wait, (1-hair-b.bucket.checks)/(b.bucket.rate*checkShare))
 	}
-	if wait <= 0 {
-		return 0
+	var lacks time.Duration
+	if wait > 0 {
+		lacks = time.Duration(wait*float64(time.Second)) + time.Microsecond
 	}
-	return time.Duration(wait*float64(time.Second)) + time.Microsecond
+	if r != request.Waiting {
+		lacks = max(lacks, b.share.lacks(b.at, b.reserve.perSecond(b.at)))
+	}
+	return lacks
 }
 
 // wake sets the timer, or stops it when after is negative.

@@ -32,6 +32,11 @@ type Queue struct {
 	Oldest  time.Duration // how long the oldest request has waited
 	Longest time.Duration // the longest wait of a request with a reader, since New
 	Reserve float64       // tokens that other work leaves to readers
+	AtOnce  int           // requests that upstream takes at once, as far as is known
+	// Of upstream's own limit, as its answers tell of it: the requests of a window, those
+	// left of them, and when it ends. Zero: nothing is told.
+	Window, Left int64
+	WindowEnds   time.Time
 }
 
 // MinRetry is the shortest Retry-After of a request that is refused.

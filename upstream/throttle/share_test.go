@@ -1,0 +1,116 @@
+// Share: background work while upstream's own allowance shrinks.
+
+package throttle
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy/request"
+)
+
+// An upstream takes 600 requests a window of ten minutes. A crawl takes what it gets, and
+// a reader comes every ten seconds.
+func TestOtherWorkIsSlowedWhileLittleRemains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, window = 600, 10 * time.Minute
+		b := NewBudget(Options{Rate: 10, Concurrency: 20, Queue: 100, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		var mu sync.Mutex // of left and end
+		left, end := limit, time.Now().Add(window)
+		ask := func(ctx context.Context, r request.Reason) error {
+			if _, err := b.Take(ctx, Claim{Reason: r}); err != nil {
+				return err
+			}
+			defer b.Release()
+			mu.Lock()
+			defer mu.Unlock()
+			for !time.Now().Before(end) {
+				left, end = limit, end.Add(window)
+			}
+			if left--; left < 0 {
+				return errors.New("refused")
+			}
+			b.Told(Allowance{Limit: limit, Remaining: int64(left), Reset: time.Until(end)})
+			return nil
+		}
+		var spans [6]int // of the crawl, for each 100 s of a window
+		ctx, stop := context.WithTimeout(t.Context(), 2*window-time.Second)
+		defer stop()
+		ended := make(chan struct{})
+		began := time.Now()
+		go func() {
+			defer close(ended)
+			for ctx.Err() == nil {
+				if err := ask(ctx, request.Sync); err != nil && ctx.Err() == nil {
+					t.Error("the crawl was", err)
+					return
+				}
+				spans[int(time.Since(began)%window/(100*time.Second))]++
+			}
+		}()
+		for ctx.Err() == nil {
+			at := time.Now()
+			if err := ask(ctx, request.Waiting); err != nil && ctx.Err() == nil {
+				t.Fatalf("a reader was %v after %v", err, time.Since(began))
+			}
+			if waited := time.Since(at); waited > 0 {
+				t.Errorf("a reader waited %v after %v", waited, time.Since(began))
+			}
+			time.Sleep(10 * time.Second)
+		}
+		stop()
+		<-ended
+		all := 0
+		for _, n := range spans {
+			all += n
+		}
+		// Half at once, most of the rest evenly; a tenth and what readers need is left.
+		if spans[0] < 2*limit/2 || spans[5] < 20 || spans[5] > 2*60 || all < 2*limit*7/10 || all > 2*limit*9/10 {
+			t.Errorf("the crawl sent %v of %d", spans, 2*limit)
+		}
+	})
+}
+
+func TestSharesOfOddAnswers(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	var s share
+	if got := s.lacks(now, 5); got != 0 {
+		t.Errorf("nothing told: %v", got)
+	}
+	// Answers overtake each other: within a window less counts, unless nothing is under way.
+	s.told(Allowance{Limit: 100, Remaining: 40, Reset: time.Minute}, now, false)
+	s.told(Allowance{Limit: 100, Remaining: 41, Reset: time.Minute - time.Second}, now.Add(time.Second), false)
+	if s.left != 40 {
+		t.Errorf("%v left", s.left)
+	}
+	s.told(Allowance{Limit: 100, Remaining: 41, Reset: time.Minute}, now, true)
+	if s.left != 41 {
+		t.Errorf("%v left when nothing is under way", s.left)
+	}
+	// A new window.
+	s.told(Allowance{Limit: 100, Remaining: 99, Reset: time.Minute}, now.Add(time.Minute), false)
+	if s.left != 99 || s.lacks(now.Add(time.Minute), 0) != 0 {
+		t.Errorf("%+v", s)
+	}
+	// Neither limit nor end are told: a bucket that leaks.
+	s = share{}
+	s.told(Allowance{Remaining: 30}, now, true)
+	s.told(Allowance{Remaining: 3}, now, true)
+	if rate, ok := s.rate(now, 0); !ok || rate > 30.0/60 {
+		t.Errorf("%v, %v", rate, ok)
+	}
+	// Readers need all that is left: other work waits for the end.
+	s = share{}
+	s.told(Allowance{Limit: 100, Remaining: 40, Reset: time.Minute}, now, true)
+	if got := s.lacks(now, 5); got != time.Minute {
+		t.Errorf("%v", got)
+	}
+	if got := s.lacks(now.Add(time.Minute), 5); got != 0 {
+		t.Errorf("after the end: %v", got)
+	}
+}
