@@ -39,9 +39,11 @@ var imports = map[string]string{
 		"internal/signin internal/watch internal/webhook " +
 		"kit/suggest mirror mirror/shadow " +
 		"spec upstream",
-	"internal/crawl":       ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
-	"internal/credentials": ".",
-	"internal/datadir":     "",
+	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
+		"kit/jsonspan kit/suggest request spec",
+	"internal/crawl/overlap": ".",
+	"internal/credentials":   ".",
+	"internal/datadir":       "",
 	"internal/diagnostics": ". internal/access internal/audit internal/credentials internal/diagnostics/profile kit/accesslog kit/jsonhttp " +
 		"request",
 	"internal/diagnostics/profile": ".",

@@ -131,3 +131,35 @@ func (t *Target) Sliding() string {
 	}
 	return t.Key.Source + " " + t.Key.Path() + "?" + t.Spec.PagingOf(t.List).Whole(t.Query).String() + " " + t.Header.String()
 }
+
+// Overlapping is the page that begins with the last row of a page by number or offset
+// with so many rows, or a little before it; nil where there is none
+// (paging.Rules.Overlapping). first is the page that the walk began with.
+func (t *Target) Overlapping(first *Target, rows int) *Target {
+	if t.Sliding() == "" {
+		return nil
+	}
+	return t.sliding(t.Spec.PagingOf(t.List).Overlapping(first.Query, t.Query, rows))
+}
+
+// Earlier is the page before one by number or offset; nil where there is none.
+func (t *Target) Earlier() *Target {
+	if t.Sliding() == "" {
+		return nil
+	}
+	return t.sliding(t.Spec.PagingOf(t.List).Earlier(t.Query))
+}
+
+func (t *Target) sliding(query understudy.Query, ok bool) *Target {
+	if !ok {
+		return nil
+	}
+	to, err := t.Spec.Target(t.Key.Source, t.Key.Path(), query.String())
+	if err == nil {
+		to, err = to.With(t.Header)
+	}
+	if err != nil || to.Key == t.Key {
+		return nil
+	}
+	return to
+}

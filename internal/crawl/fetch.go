@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/crawl/overlap"
 	"understudy/kit/cycle"
 	"understudy/request"
 	"understudy/spec"
@@ -148,32 +149,71 @@ const maxEmpty = 100
 
 // position is where a walk over one list goes on.
 type position struct {
-	List int    `json:"list,omitempty"`
-	Next string `json:"next,omitempty"` // the link; "" = the first page
+	List  int      `json:"list,omitempty"`
+	Next  string   `json:"next,omitempty"`  // the link; "" = the first page
+	Last  []string `json:"last,omitempty"`  // of pages by number: the last rows before it
+	Apart bool     `json:"apart,omitempty"` // of those: it does not begin with one of these rows
+	Plain string   `json:"plain,omitempty"` // of those that do: upstream's own link
+	Fixed bool     `json:"fixed,omitempty"` // upstream refuses other page sizes, so that pages cannot overlap
 
 	Pages cycle.Pages `json:"pages,omitzero"` // those before it
 }
 
+// onward is the position after a page. Pages by number or offset overlap, where they can.
+func (at position) onward(first, target *spec.Target, page *understudy.Page) position {
+	at.Next, at.Last, at.Apart, at.Plain = page.Next.URI, nil, false, ""
+	if at.Next == "" || target.Sliding() == "" {
+		return at
+	}
+	ids := every(page)
+	at.Last, at.Apart = ids[max(0, len(ids)-10):], true
+	if next := target.Overlapping(first, len(ids)); next != nil && !at.Fixed {
+		at.Next, at.Apart, at.Plain = next.Key.URI, false, at.Next
+	}
+	return at
+}
+
 // forEachPage walks one list from a position to its end. It calls see with each
 // page and the position after it. At the end the link of that position is "".
+// Of pages by number or offset see gets the rows that are new.
 func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, at position,
 	see func(*understudy.Page, position) error) error {
-	target, empty := first, 0
-	if at.Next != "" {
-		var err error
-		if target, err = p.source.Spec.Follow(p.source.Name, at.Next); err != nil {
-			return err
-		}
-	} else {
-		at.Pages = cycle.Pages{}
+	target, empty, trail := first, 0, overlap.Trail{}
+	follow := func(link string) (err error) {
+		target, err = p.source.Spec.Follow(p.source.Name, link)
+		return err
 	}
+	if at.Next == "" {
+		at = position{List: at.List}
+	} else if err := follow(at.Next); err != nil {
+		return err
+	}
+	if first == nil {
+		first = target
+	}
+	trail.Saw(at.Last)
 	for {
 		page, err := t.fetch(ctx, target)
 		if err != nil {
 			return err
 		}
 		if page.Status != http.StatusOK {
-			return &refusal{page, p.source.Spec}
+			if at.Plain == "" || page.Status != http.StatusBadRequest && page.Status != http.StatusUnprocessableEntity {
+				return &refusal{page, p.source.Spec}
+			}
+			at.Next, at.Apart, at.Plain, at.Fixed = at.Plain, true, "", true
+			if err := follow(at.Next); err != nil {
+				return err
+			}
+			continue
+		}
+		back, err := t.slid(ctx, target, page, at, &trail, see)
+		if err != nil {
+			return err
+		}
+		if back != nil {
+			target, at.Pages = back, cycle.Pages{}
+			continue
 		}
 		if empty++; len(page.Rows) > 0 {
 			empty = 0
@@ -181,17 +221,54 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		if empty > maxEmpty || page.Next == page.Key {
 			return fmt.Errorf("walk: %s: upstream's next links lead nowhere", page.Key)
 		}
-		at.Next = page.Next.URI
+		at = at.onward(first, target, page)
 		if at.Pages.Circle(at.Next, slices.Values(every(page))) {
 			return fmt.Errorf("walk: %s: upstream's next links go in a circle: pages come again, and the list has no end", page.Key)
 		}
-		if err := see(page, at); err != nil || at.Next == "" {
+		seen := page
+		if target.Sliding() != "" {
+			seen = trail.New(page)
+			trail.Saw(every(page))
+		}
+		if err := see(seen, at); err != nil || at.Next == "" {
 			return err
 		}
-		if target, err = p.source.Spec.Follow(p.source.Name, at.Next); err != nil {
+		if err := follow(at.Next); err != nil {
 			return err
 		}
 	}
+}
+
+// slid is the page to go back to, when rows have moved so that a page does not follow
+// what was seen; nil: it does. Where pages do not overlap the page before is looked at
+// again: it must be what it was.
+func (t *jobRun) slid(ctx context.Context, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail,
+	see func(*understudy.Page, position) error) (*spec.Target, error) {
+	earlier := target.Earlier()
+	switch {
+	case earlier == nil || !at.Apart && trail.Joins(page.Rows):
+		return nil, nil
+	case !at.Apart:
+		return earlier, trail.Back(page.Key)
+	}
+	again, err := t.fetch(ctx, earlier)
+	if err != nil {
+		return nil, err
+	}
+	joins, same := trail.Joins(again.Rows), trail.Same(every(again))
+	if !trail.Resumed() {
+		if err := see(trail.New(again), at); err != nil {
+			return nil, err
+		}
+	}
+	trail.Saw(every(again))
+	switch {
+	case same:
+		return nil, nil
+	case joins:
+		return target, trail.Back(page.Key)
+	}
+	return earlier, trail.Back(page.Key)
 }
 
 // each runs do for every item, some beside each other; the first error ends

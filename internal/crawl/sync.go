@@ -185,7 +185,7 @@ func (s *syncRun) head(ctx context.Context) error {
 	}
 	return s.keep(ctx, func(m *mark) {
 		m.Headed, m.Top, m.Whole = true, top(page), int64(len(page.Rows))
-		m.Rest, m.Ended = s.x.following(position{Next: page.Next.URI})
+		m.Rest, m.Ended = s.x.following(position{}.onward(first, first, page))
 	})
 }
 

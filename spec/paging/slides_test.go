@@ -1,0 +1,78 @@
+package paging
+
+import (
+	"strconv"
+	"testing"
+
+	"understudy"
+)
+
+// A walk by overlapping pages sees every row, each page has the last row of the one
+// before it or one before that, and it costs few pages more.
+func TestOverlapping(t *testing.T) {
+	for _, r := range []Rules{
+		{Style: "number", Page: "page", First: 1, Size: "size", Max: 1000}, {Style: "header", Page: "page", Size: "size", Max: 1000},
+		{Style: "offset", Page: "start", Size: "size", Max: 1000}, {Style: "offset", Page: "start", First: 1, Size: "size"},
+	} {
+		if err := r.Check(); err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int64{10, 17, 100, 1000} {
+			q := understudy.Query{{Name: "q", Value: "x"}, {Name: "size", Value: strconv.FormatInt(size, 10)}}
+			const rows = 5000
+			first, end, pages, alone := q, int64(0), 0, 0
+			for end < rows {
+				at, n, err := r.stands(&Answer{Query: q})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n == 0 { // of an offset
+					n = size
+				}
+				from := at - int64(r.First)
+				if r.Style != "offset" {
+					from *= n
+				}
+				if from >= end && end > 0 || from+n <= end || from < end-size {
+					t.Fatalf("%s %d: after %d comes %s, rows %d to %d", r.Style, size, end, q, from, from+n)
+				}
+				end = from + n
+				pages++
+				before := q
+				next, ok := r.Overlapping(first, q, int(n))
+				if !ok { // no page of such a size has that row and more
+					alone++
+					next, end = r.at(q, at+1), end+1
+				}
+				if q = next; !has(q, "q", "x") {
+					t.Fatalf("%s lost its filter", q)
+				}
+				if earlier, ok := r.Earlier(q); !ok || !has(earlier, "q", "x") || earlier.String() == q.String() {
+					t.Fatalf("before %s: %s", q, earlier)
+				}
+				if _, ok := r.Earlier(before); ok != (pages > 1) {
+					t.Fatalf("before %s: %v", before, ok)
+				}
+			}
+			if pages > 2*rows/int(size)+2 || alone > pages/4 {
+				t.Errorf("%s: %d pages of %d for %d rows, %d without the row before", r.Style, pages, size, rows, alone)
+			}
+		}
+	}
+	for _, r := range []Rules{
+		{Style: "number", Page: "page"}, {Style: "cursor", Next: "more", Cursor: "after"},
+		{Style: "header", Page: "page", Tokens: []string{"after"}},
+	} {
+		if err := r.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if q, ok := r.Overlapping(nil, nil, 5); ok {
+			t.Errorf("%+v: %s", r, q)
+		}
+	}
+}
+
+func has(q understudy.Query, name, value string) bool {
+	got, _ := q.Get(name)
+	return got == value
+}
