@@ -1,9 +1,10 @@
-// An API made up for one story: books and loans, bearer tokens, three ways of
+// An API made up for stories: books and loans, bearer tokens, every way of
 // paging, covers.
 
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -47,6 +48,7 @@ func newLibrary() http.Handler {
 	mux.HandleFunc("GET /v3/books", serveBooks)
 	mux.HandleFunc("GET /v3/books/{id}/cover", serveCover)
 	mux.HandleFunc("GET /v3/shelves", serveShelves)
+	mux.HandleFunc("GET /v3/cards/{way}", serveCards)
 	mux.HandleFunc("GET /v3/branches/{branch}/loans", serveLoans)
 	mux.HandleFunc("GET /v3/branches/{branch}/loans/{number}", serveLoan)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,6 +113,51 @@ func serveShelves(w http.ResponseWriter, r *http.Request) {
 			page+1))
 	}
 	fmt.Fprintf(w, `[{"id":"shelf-%d"},{"id":"shelf-%d"}]`, 2*page-1, 2*page)
+}
+
+const allCards = 43
+
+// serveCards cuts one list in the way that is asked for, in pages of ten or fewer.
+func serveCards(w http.ResponseWriter, r *http.Request) {
+	size, from, way := min(number(r, "size", 10), 10), 0, r.PathValue("way")
+	switch way {
+	case "numbers":
+		from = (number(r, "page", 1) - 1) * size
+	case "offsets":
+		from = number(r, "start", 0)
+	case "tokens", "headers":
+		token, _ := base64.URLEncoding.DecodeString(r.URL.Query().Get("token"))
+		from, _ = strconv.Atoi(string(token))
+	case "cursors":
+		from = number(r, "after", 0)
+		if before := number(r, "before", 0); before > 0 {
+			from = max(0, before-1-size)
+			size = before - 1 - from
+		}
+	}
+	cards := []map[string]int{}
+	for n := from + 1; n <= min(from+size, allCards); n++ {
+		cards = append(cards, map[string]int{"id": n})
+	}
+	more, token := from+size < allCards, ""
+	if number(r, "before", 0) > 0 {
+		more = from > 0
+	}
+	if more {
+		token = base64.URLEncoding.EncodeToString([]byte(strconv.Itoa(from + size)))
+	}
+	body := any(cards)
+	switch way {
+	case "headers":
+		w.Header().Set("X-Next", token)
+	case "offsets":
+		body = map[string]any{"cards": cards, "total": allCards}
+	case "tokens":
+		body = map[string]any{"cards": cards, "page": map[string]any{"next": token}}
+	case "cursors":
+		body = map[string]any{"cards": cards, "more": more}
+	}
+	_ = json.NewEncoder(w).Encode(body)
 }
 
 // serveLoan knows a loan by its number, and the first of them as "oldest".
