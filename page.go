@@ -40,6 +40,9 @@ type Page struct {
 // is 200.
 const NotStoredError = "upstream says that it is an error"
 
+// NotStoredDeleted is why an answer is not kept that shows what is left of a deleted record.
+const NotStoredDeleted = "upstream says that the record is deleted"
+
 // Field is a field of upstream's header that is kept; "": none.
 func (p *Page) Field(name string) string {
 	if p.Header == "" {

@@ -28,9 +28,10 @@ headers:
 kinds:
   - name: orders
     id: [id]
+    deleted: deleted
     lists: [{path: /v1/orders, key: data}]
     instances: [{path: "/v1/orders/{Order}", id: [Order]}]
-    fields: [{name: id}, {name: total}]
+    fields: [{name: id}, {name: total}, {name: deleted, type: bool}]
 `
 
 // shop makes one order for each idempotency key, and loses its first answer.
@@ -41,6 +42,7 @@ type shop struct {
 	headers []http.Header
 	lost    bool
 
+	deleted   bool
 	etag      string
 	unchanged int // answers of 304
 }
@@ -61,11 +63,19 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		if one, ok := strings.CutPrefix(r.URL.Path, "/v1/orders/"); ok {
+		if one, ok := strings.CutPrefix(r.URL.Path, "/v1/orders/"); ok && s.deleted {
+			fmt.Fprintf(w, `{"id":%q,"deleted":true}`, one)
+			return
+		} else if ok {
 			fmt.Fprintf(w, `{"id":%q,"total":%q}`, one, account)
 			return
 		}
 		fmt.Fprintf(w, `{"data":[{"id":"or_9","total":%q}]}`, account)
+		return
+	}
+	if r.Method == http.MethodDelete {
+		s.deleted = true
+		fmt.Fprintf(w, `{"id":%q,"deleted":true}`, strings.TrimPrefix(r.URL.Path, "/v1/orders/"))
 		return
 	}
 	key := r.Header.Get("Idempotency-Key")
@@ -100,7 +110,7 @@ roles:
   part: {shop: {"*": see, orders.total: hide}}
   few: {shop: {"*": see, rows: {orders: {where: {id: or_1}}}}}
 credentials:
-  - {name: till, source: shop, secret: "file:till.secret", role: all, allow: ["POST /v1/orders"]}
+  - {name: till, source: shop, secret: "file:till.secret", role: all, allow: ["POST /v1/orders", "DELETE /v1/orders/*"]}
   - {name: few, source: shop, secret: "file:few.secret", role: few}
   - {name: part, source: shop, secret: "file:part.secret", role: part}
 `} {
@@ -205,8 +215,8 @@ func TestHeadersArePartOfTheKey(t *testing.T) {
 			t.Errorf("%s of %s with %q: %v, %d %s", c.path, c.token, c.headers, err, r.status, r.body)
 		}
 	}
-	r, err := ask(http.MethodGet, "", house.URL("viewer")+"/-/search?q=or_9", "")
-	if err != nil || strings.Contains(string(r.body), "ac_1") {
+	r, err := ask(http.MethodGet, "", house.URL("viewer")+"/-/search?q=has:id", "")
+	if err != nil || strings.Contains(string(r.body), "ac_1") || !strings.Contains(string(r.body), "or_9") {
 		t.Errorf("a search finds %v %s", err, r.body)
 	}
 }
@@ -262,5 +272,44 @@ func TestUnchangedPagesAreConfirmed(t *testing.T) {
 	}
 	if r := get(till); r.header.Get("Etag") == `"v2"` {
 		t.Error("upstream's validator was passed on") // ours says what this role sees
+	}
+}
+
+// An API that goes on answering for a record that was deleted: the record is gone here, by
+// the answer to the write as by that to a read.
+func TestDeletedRecordsGo(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"a write", "a read"} {
+		s, house := openShop(t)
+		till := []string{"Authorization", "Bearer a-token-of-the-till-567", "Cache-Control", "max-age=0"}
+		send := func(method, path string) reply {
+			t.Helper()
+			r, err := ask(method, "", house.URL("shop")+path, "", till...)
+			if err != nil || r.status != http.StatusOK {
+				t.Fatalf("%s %s: %v, %d %s", method, path, err, r.status, r.body)
+			}
+			return r
+		}
+		found := func() bool {
+			r := get(t, "", house.URL("viewer")+"/-/search?q=has:id")
+			return r.status == http.StatusOK && strings.Contains(string(r.body), `"id":"or_9"`)
+		}
+		send(http.MethodGet, "/v1/orders")
+		if !found() {
+			t.Fatalf("the record is not held: %s", get(t, "", house.URL("viewer")+"/-/search?q=has:id").body)
+		}
+		if by == "a write" {
+			send(http.MethodDelete, "/v1/orders/or_9")
+		} else {
+			s.mu.Lock()
+			s.deleted = true
+			s.mu.Unlock()
+			if r := send(http.MethodGet, "/v1/orders/or_9"); string(r.body) != `{"id":"or_9","deleted":true}` {
+				t.Errorf("the deleted one: %s", r.body)
+			}
+		}
+		if found() {
+			t.Errorf("found after %s told that it is deleted", by)
+		}
 	}
 }

@@ -177,21 +177,28 @@ func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 		return fmt.Errorf("mirror: remove %s/%s: %w: no kind of a source", source, kind, understudy.ErrInvalid)
 	}
 	k := s.kinds[kind]
-	m.recordWent(k, id)
+	if err := m.recordDeleted(ctx, k, &understudy.Page{Kind: kind, Shape: kind, ID: id, At: m.now()}); err != nil {
+		return fmt.Errorf("mirror: remove %s/%s: %w", source, kind, err)
+	}
+	return nil
+}
+
+// recordDeleted saves that the record of a page went.
+func (wr *writer) recordDeleted(ctx context.Context, k *kind, p *understudy.Page) error {
+	wr.recordWent(k, p.ID)
 	if err := k.lock(ctx); err != nil {
 		return err
 	}
 	defer k.unlock()
-	gone := &understudy.Page{
-		Key: understudy.Key{Source: source}, Kind: kind, Shape: kind, ID: id, Status: http.StatusGone, At: m.now(),
+	saved, err := wr.save(ctx, k, &understudy.Page{
+		Key: understudy.Key{Source: k.source.Name}, Kind: p.Kind, Shape: p.Shape, ID: p.ID, Status: http.StatusGone, At: p.At,
 		Generation: k.generation.Load(),
-	}
-	saved, err := m.save(ctx, k, gone)
+	})
 	if err != nil {
-		return fmt.Errorf("mirror: remove %s/%s: %w", source, kind, unkept(err))
+		return unkept(err)
 	}
-	m.news(k, saved)
-	m.touched(k, id)
+	wr.news(k, saved)
+	wr.touched(k, p.ID)
 	return nil
 }
 

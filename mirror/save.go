@@ -37,6 +37,11 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(fl.ctx), saveTime)
 	defer cancel()
 	defer f.offerUnsaved(p)()
+	if p.NotStored == understudy.NotStoredDeleted {
+		if err := fl.recordDeleted(ctx, f.kind, p); err != nil {
+			fl.log.Warn("mirror: a record that upstream deleted cannot be removed", "key", p.Key.String(), "error", err)
+		}
+	}
 	if !fl.storable(ctx, f, p) {
 		if p.NotStored != "" && p.Status < 400 {
 			f.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)

@@ -193,12 +193,15 @@ func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
 // version is what a write's answer shows of a record, as a page without a key;
 // nil when it shows nothing.
 func version(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
-	if k.name == "" || p == nil || p.NotStored != "" || w.Target.Apart() {
+	if k.name == "" || p == nil || p.NotStored != "" && p.NotStored != understudy.NotStoredDeleted || w.Target.Apart() {
 		return nil
 	}
 	v := *p
 	v.Key, v.Of, v.Next = understudy.Key{Source: k.source.Name}, understudy.Key{}, understudy.Key{}
 	switch {
+	case p.NotStored == understudy.NotStoredDeleted:
+		v.Status, v.Rows, v.NotStored = 410, nil, ""
+		return &v
 	case p.Status == 204 && w.Method == "DELETE" && w.Target.ID != "":
 		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.KeptAs(k.source.User), w.Target.ID, nil
 		return &v

@@ -5,6 +5,7 @@ package spec
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"understudy"
 	"understudy/kit/suggest"
@@ -36,6 +37,7 @@ type Filter struct {
 // Meaning is what values of a filter mean to the API.
 type Meaning struct {
 	// Default is the value that it takes when the parameter is absent; "": it narrows nothing.
+	// "!x": then all but x.
 	Default string `yaml:"default"`
 	// None are the values that narrow nothing: all, *.
 	None []string `yaml:"none"`
@@ -46,7 +48,19 @@ type Meaning struct {
 
 // Plain reports whether a value of the filter is left out when upstream is asked, as it
 // means the same.
-func (f *Filter) Plain(value string) bool { return f.Default != "" && value == f.Default }
+func (f *Filter) Plain(value string) bool {
+	return f.Default != "" && value == f.Default && !strings.HasPrefix(value, "!")
+}
+
+// AllBut is the value of which a list without the parameter shows no record; "": there is
+// none.
+func (f *Filter) AllBut() string {
+	but, _ := strings.CutPrefix(f.Default, "!")
+	if but == f.Default {
+		return ""
+	}
+	return but
+}
 
 // Narrows reports whether a value selects fewer records than there are.
 func (f *Filter) Narrows(value string) bool {

@@ -38,6 +38,7 @@ type Kind struct {
 	Media     []*Media    `yaml:"media"`
 	Fields    []*Field    `yaml:"fields"`
 	Actions   []*Action   `yaml:"actions"` // what people do with them
+	Deleted   string      `yaml:"deleted"` // a field that is true in what upstream shows of a deleted record
 	Changed   `yaml:",inline"`
 
 	fields      map[string]*Field
@@ -218,6 +219,7 @@ type use struct {
 func (k *Kind) uses() []use {
 	all := []use{
 		{k.Clock, []any{"clock"}}, {k.Order, []any{"order"}}, {k.Own, []any{"own"}}, {k.Rollup, []any{"rollup"}}, {k.Parent, []any{"parent"}},
+		{k.Deleted, []any{"deleted"}},
 	}
 	for i, name := range k.ID {
 		all = append(all, use{name, []any{"id", i}})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/jsonspan"
 	"understudy/spec"
 	"understudy/upstream/throttle"
 )
@@ -168,7 +169,9 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	}
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
-		if name := t.Unnamed(); name != "" {
+		if deleted(page, t.Kind) && !t.Apart() {
+			page.NotStored = understudy.NotStoredDeleted
+		} else if name := t.Unnamed(); name != "" {
 			page.NotStored = "the spec does not name the parameter " + understudy.Clip(name)
 		} else if t.Widened() {
 			page.NotStored = "it was asked to show what is deleted, too"
@@ -289,8 +292,21 @@ func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, erro
 	f := readOne(b.plans[t.Kind], d.body, d.doc)
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
+		if deleted(page, t.Kind) {
+			page.NotStored = understudy.NotStoredDeleted
+		}
 	}
 	return page, nil
+}
+
+// deleted reports whether a page of one record shows what is left of it.
+func deleted(page *understudy.Page, k *spec.Kind) bool {
+	if page.List || k.Deleted == "" || len(page.Rows) != 1 {
+		return false
+	}
+	r := page.Rows[0]
+	v, ok := jsonspan.Find(page.Body, jsonspan.Value{Kind: jsonspan.Object, Start: r.Start, End: r.End}, k.Deleted)
+	return ok && string(v.Of(page.Body)) == "true"
 }
 
 // shownAs is the shape of one record answered under a list's path: the list's

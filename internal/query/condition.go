@@ -178,3 +178,9 @@ func (v Value) has(inside, want string) (found bool) {
 	}
 	return found
 }
+
+// Not wants what another test does not; a missing value, too.
+type Not struct{ Test Test }
+
+// Holds is the other's opposite.
+func (t Not) Holds(v Value) bool { return !t.Test.Holds(v) }

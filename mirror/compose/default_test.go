@@ -19,6 +19,7 @@ func ticketFilters() []*spec.Filter {
 		{Name: "state", Field: "state", Meaning: spec.Meaning{Default: "open", None: []string{"all"}}},
 		{Name: "customer", Field: "customer", Meaning: spec.Meaning{Many: "one", None: []string{"*"}}},
 		{Name: "labels", Field: "labels.name", Meaning: spec.Meaning{Many: "all"}},
+		{Name: "kind", Field: "customer", Meaning: spec.Meaning{Default: "!cus_0", None: []string{"all"}}},
 		{Name: "sort", Op: "order", Meaning: spec.Meaning{Default: "created"}},
 	}
 }
@@ -31,6 +32,8 @@ func TestFiltersWithDefaults(t *testing.T) {
 		"state=closed":                       func(i int) bool { return i%2 == 1 },
 		"state=all":                          func(int) bool { return true },
 		"state=all&sort=created":             func(int) bool { return true },
+		"kind=cus_2&state=all":               func(i int) bool { return i%3 == 2 },
+		"state=all&":                         func(i int) bool { return i%3 != 0 },
 		"state=none":                         func(int) bool { return false },
 		"customer=cus_1":                     func(i int) bool { return i%2 == 0 && i%3 == 1 },
 		"customer=cus_1,cus_2&state=all":     func(i int) bool { return i%3 != 0 },
@@ -41,7 +44,11 @@ func TestFiltersWithDefaults(t *testing.T) {
 		"labels=l0,m4&customer=cus_1,cus_0":  func(i int) bool { return i%2 == 0 && i%5 == 4 && i%3 != 2 },
 		"state=all&labels=m3&customer=cus_2": func(i int) bool { return i%5 == 3 && i%3 == 2 },
 	} {
-		p, err := x.list("/v1/tickets?limit=100&" + params)
+		all := "limit=100&kind=all&"
+		if strings.Contains(params, "kind=") || strings.HasSuffix(params, "&") {
+			all = "limit=100&"
+		}
+		p, err := x.list("/v1/tickets?" + all + params)
 		if err != nil {
 			t.Fatalf("%s: %v", params, err)
 		}

@@ -20,6 +20,9 @@ func (l *List) filter(f *spec.Filter) error {
 	switch {
 	case there && p.Value == "" && f.Default != "":
 		return fmt.Errorf("%w: what upstream makes of an empty %s nobody knows", understudy.ErrInvalid, f.Name)
+	case !there && f.AllBut() != "":
+		l.test(f.Field, query.Not{Test: same(f.AllBut())})
+		return nil
 	case !there:
 		p.Value = f.Default
 	}
