@@ -295,7 +295,7 @@ func (w *walks) target(uri string) *spec.Target {
 // that has been gone for so long.
 func TestAWalkMissesNothing(t *testing.T) {
 	seed := sample.Seed(t)
-	rounds := 40
+	rounds := 15
 	if sample.Whole() {
 		rounds = 400
 	}
