@@ -49,9 +49,7 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.keys) > 0 { // a link may repeat what it was asked with
-		q = q.Without(func(p understudy.Param) bool { return slices.Contains(s.keys, p.Name) })
-	}
+	q = s.withoutKeys(q)
 	t := &Target{Spec: s}
 	if slices.ContainsFunc(q, isOwn) {
 		t.Own = q.Without(func(p understudy.Param) bool { return !isOwn(p) })
@@ -76,6 +74,15 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	}
 	t.Key = understudy.Key{Source: source, URI: string(uri)}
 	return t, nil
+}
+
+// withoutKeys is a query without the parameters that carry credentials: a link may repeat
+// what it was asked with.
+func (s *Spec) withoutKeys(q understudy.Query) understudy.Query {
+	if len(s.keys) == 0 {
+		return q
+	}
+	return q.Without(func(p understudy.Param) bool { return slices.Contains(s.keys, p.Name) })
 }
 
 // TargetOf is the target of a key.

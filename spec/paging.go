@@ -64,10 +64,47 @@ func (a *ListAnswer) NextPage() (understudy.Key, error) {
 	return understudy.Key{}, nil
 }
 
-// follow is the key a link leads to. Its host is never looked at, so a link
-// cannot lead requests, or the credential, elsewhere. A link to the page itself
-// ends the list.
+// Related says where the links of the answer's header lead, beside the next page: the
+// paths and queries of other pages of the list, by paging.RelationField. The queries are as
+// upstream wrote them: a client reads the number of the page there, of the first one too. A
+// link that leads to no list of the kind is left out.
+func (a *ListAnswer) Related() (q understudy.Query) {
+	if a.Target.Spec.PagingOf(a.Target.List).Style != "header" {
+		return nil
+	}
+	for _, relation := range paging.Relations {
+		link := paging.Related(a.Header["Link"], relation)
+		if link == "" {
+			continue
+		}
+		to, err := a.leads(link)
+		if err != nil {
+			continue
+		}
+		link, _, _ = strings.Cut(link, "#")
+		_, raw, _ := strings.Cut(link, "?")
+		asked, _ := understudy.ParseQuery(raw) // read by leads
+		uri := to.Path()
+		if asked = a.Target.Spec.withoutKeys(asked); len(asked) > 0 {
+			uri += "?" + asked.String()
+		}
+		q = append(q, understudy.Param{Name: paging.RelationField(relation), Value: uri})
+	}
+	return q
+}
+
+// follow is the key of the next page. A link to the page itself ends the list.
 func (a *ListAnswer) follow(link string) (understudy.Key, error) {
+	next, err := a.leads(link)
+	if err != nil || next == a.Target.Key {
+		return understudy.Key{}, err
+	}
+	return next, nil
+}
+
+// leads is the key a link leads to. Its host is never looked at, so a link
+// cannot lead requests, or the credential, elsewhere.
+func (a *ListAnswer) leads(link string) (understudy.Key, error) {
 	t := a.Target
 	link, err := t.absolutePath(a.Local(link))
 	if err != nil {
@@ -79,9 +116,6 @@ func (a *ListAnswer) follow(link string) (understudy.Key, error) {
 	}
 	if next.List == nil || next.Kind != t.Kind {
 		return understudy.Key{}, fmt.Errorf("link %q leads to no list of %s", understudy.Clip(link), t.Kind.Name)
-	}
-	if next.Key == t.Key {
-		return understudy.Key{}, nil
 	}
 	return next.Key, nil
 }

@@ -164,6 +164,10 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 			f.why = nextErr.Error()
 		}
 		page.Next = page.Next.With(t.Key.Header())
+		if related := list.Related(); related != nil {
+			kept, _ := understudy.ParseQuery(page.Header) // made by Query.String
+			page.Header = append(kept, related...).String()
+		}
 	} else {
 		f = readOne(p, d.body, d.doc)
 	}

@@ -108,10 +108,14 @@ func serveLoans(w http.ResponseWriter, r *http.Request) {
 // serveShelves says in a header where its list goes on, not in the body.
 func serveShelves(w http.ResponseWriter, r *http.Request) {
 	page := number(r, "page", 1)
+	links := fmt.Sprintf(`<http://%s/v3/shelves?page=1>; rel="first", <http://%[1]s/v3/shelves?page=3>; rel="last"`, r.Host)
 	if page < 3 {
-		w.Header().Set("Link", fmt.Sprintf(`<http://%s/v3/shelves?page=1>; rel="first", <http://%[1]s/v3/shelves?page=%d>; rel="next"`, r.Host,
-			page+1))
+		links = fmt.Sprintf(`<http://%s/v3/shelves?page=%d>; rel="next", `, r.Host, page+1) + links
 	}
+	if page > 1 {
+		links = fmt.Sprintf(`<http://%s/v3/shelves?page=%d>; rel="prev", `, r.Host, page-1) + links
+	}
+	w.Header().Set("Link", links)
 	fmt.Fprintf(w, `[{"id":"shelf-%d"},{"id":"shelf-%d"}]`, 2*page-1, 2*page)
 }
 

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/access"
 	"understudy/kit/charset"
 	"understudy/request"
+	"understudy/spec/paging"
 )
 
 // Header values that are the same for every answer. Header maps share these
@@ -34,7 +35,7 @@ func (v *exchange) confine() {
 func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.start(a)
 	status, h := a.Page.Status, v.w.Header()
-	if name, value := v.next(a.Page); name != "" {
+	if name, value := v.links(a.Page); name != "" {
 		h[name] = []string{value}
 	}
 	v.passBack(a, view)
@@ -91,24 +92,46 @@ func encoded(view *access.View) *access.View {
 	return &out
 }
 
-// next is the header that leads to the page after, where upstream's lists go on
-// by one; else the body leads there. The parameters of our own in the request are
-// part of the link. Page tokens are made of ids: a caller that does not see those
-// has no link, as in a body.
-func (v *exchange) next(p *understudy.Page) (name, value string) {
+// links is the header that leads to the page after, where upstream's lists go on by
+// one; else the body leads there. Page tokens are made of ids: a caller that does not see
+// those has no link, as in a body. A Link header has upstream's other relations too, for a
+// caller that may know how many records there are.
+func (v *exchange) links(p *understudy.Page) (name, value string) {
 	t := v.target
-	if t.List == nil || p.Next.Zero() || !t.Spec.PagingOf(t.List).InHeader() || !v.o.Gate.Named(v.caller, v.o.Source.Name, t.Kind) {
+	if t.List == nil || p.Next.Zero() && p.Header == "" || !v.o.Gate.Named(v.caller, v.o.Source.Name, t.Kind) {
 		return "", ""
 	}
-	link := append([]byte(v.o.Source.PublicURL), p.Next.Asked()...)
-	if len(t.Own) > 0 {
+	paged, base := t.Spec.PagingOf(t.List), v.o.Source.PublicURL
+	if !paged.InHeader() {
+		return "", ""
+	}
+	if !p.Next.Zero() {
+		name, value = paged.NextHeader(linkTo(base, p.Next.Asked(), t.Own))
+	}
+	if paged.Style != "header" || p.Header == "" || !v.o.Gate.Counts(v.caller, v.o.Source.Name, t.Kind.Name) {
+		return name, value
+	}
+	kept, _ := understudy.ParseQuery(p.Header) // made by Query.String
+	for _, relation := range paging.Relations {
+		if uri, there := kept.Get(paging.RelationField(relation)); there {
+			name, value = "Link", paging.AppendLink(value, linkTo(base, uri, t.Own), relation)
+		}
+	}
+	return name, value
+}
+
+// linkTo is a page of a list at base, this port. The parameters of our own in the request
+// are part of it.
+func linkTo(base, uri string, own understudy.Query) string {
+	link := append([]byte(base), uri...)
+	if len(own) > 0 {
 		sign := byte('?')
-		if strings.IndexByte(p.Next.Asked(), '?') >= 0 {
+		if strings.IndexByte(uri, '?') >= 0 {
 			sign = '&'
 		}
-		link = t.Own.AppendTo(append(link, sign))
+		link = own.AppendTo(append(link, sign))
 	}
-	return t.Spec.PagingOf(t.List).NextHeader(string(link))
+	return string(link)
 }
 
 // start sets the headers that say how the answer came.

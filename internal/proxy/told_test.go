@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/spec/paging"
 )
 
 // M4: the Link to the page after is made of ids, and goes with them.
@@ -24,6 +25,31 @@ func TestLinkGoesWithTheIDs(t *testing.T) {
 		if link := w.Header().Get("Link"); link != "" || w.Code != 200 {
 			t.Errorf("%s: %d, Link: %s", target, w.Code, link)
 		}
+	}
+}
+
+// The links to other pages than the next one lead to this port, and go with the ids too.
+func TestRelationsGoWithTheIDs(t *testing.T) {
+	b := newBed(t)
+	list := b.o.Source.Spec.Kind("calls").Lists[0]
+	b.o.Source.Spec.PagingOf(list).Style = "header"
+	at := understudy.Query{}
+	for _, relation := range paging.Relations {
+		at = append(at, understudy.Param{Name: paging.RelationField(relation), Value: root + "/Calls.json?Page=" + relation})
+	}
+	p := page("calls", true, 200, `{"calls":[{"sid":"CA00000000000000000000000000000001","status":"busy"}]}`)
+	p.Next, p.Header = understudy.Key{Source: "twilio", URI: root + "/Calls.json?Page=next"}, at.String()
+	b.answers(p)
+	next := `</2010-04-01/Accounts/` + account + `/Calls.json?Page=next>; rel="next"`
+	all := next
+	for _, relation := range paging.Relations {
+		all += `, <` + root + `/Calls.json?Page=` + relation + `>; rel="` + relation + `"`
+	}
+	if link := b.ask("GET", root+"/Calls.json", demo).Header().Get("Link"); link != all {
+		t.Errorf("Link: %s, want %s", link, all)
+	}
+	if w := b.ask("GET", root+"/Calls.json", blind); w.Header().Get("Link") != "" || w.Code != 200 {
+		t.Errorf("who sees no ids: %d, Link: %s", w.Code, w.Header().Get("Link"))
 	}
 }
 

@@ -1,4 +1,4 @@
-// Header link: the link to the next page stands in a Link header (RFC 8288).
+// Header link: the links to other pages stand in a Link header (RFC 8288).
 
 package paging
 
@@ -16,18 +16,32 @@ func (headerLink) check(*Rules) error { return nil }
 func (headerLink) checkTemplate(*Rules, any, any) error { return nil }
 
 func (headerLink) next(_ *Rules, a *Answer) (Step, error) {
-	link, _ := nextLink(a.Header["Link"])
-	return Step{Link: link}, nil
+	return Step{Link: Related(a.Header["Link"], "next")}, nil
 }
 
 func (headerLink) tokenParam(r *Rules) string { return r.firstToken() }
 
+// Relations are those of links to other pages of a list than the next one.
+var Relations = []string{"prev", "first", "last"}
+
+// RelationField is the name under which a page keeps where a relation leads. No field of
+// a header has such a name.
+func RelationField(relation string) string { return "Link;" + relation }
+
+// AppendLink appends a link to the value of a Link header.
+func AppendLink(value, link, relation string) string {
+	if value != "" {
+		value += ", "
+	}
+	return value + "<" + link + `>; rel="` + relation + `"`
+}
+
 // maxLink bounds how much of a Link header is read, in bytes.
 const maxLink = 16 << 10
 
-// nextLink is the target of the first link with the relation "next" in Link
-// header fields (RFC 8288, section 3).
-func nextLink(fields []string) (string, bool) {
+// Related is the target of the first link with a relation in Link header fields
+// (RFC 8288, section 3); "": there is none.
+func Related(fields []string, relation string) string {
 	for _, rest := range fields {
 		rest = rest[:min(len(rest), maxLink)]
 		for {
@@ -39,27 +53,27 @@ func nextLink(fields []string) (string, bool) {
 			if !ok {
 				break
 			}
-			var next bool
-			if next, rest = relNext(params); next {
-				return strings.TrimSpace(target), true
+			var related bool
+			if related, rest = hasRelation(params, relation); related {
+				return strings.TrimSpace(target)
 			}
 		}
 	}
-	return "", false
+	return ""
 }
 
-// relNext reads a link's parameters up to the comma that ends them. Of several
+// hasRelation reads a link's parameters up to the comma that ends them. Of several
 // "rel" the first counts (RFC 8288, section 3.3).
-func relNext(s string) (next bool, rest string) {
+func hasRelation(s, relation string) (has bool, rest string) {
 	seen := false
 	for {
 		s = strings.TrimLeft(s, " \t;")
 		if s == "" || s[0] == ',' {
-			return next, s
+			return has, s
 		}
 		end := strings.IndexAny(s, "=;,")
 		if end < 0 {
-			return next, ""
+			return has, ""
 		}
 		name := strings.TrimSpace(s[:end])
 		s = s[end:]
@@ -70,7 +84,7 @@ func relNext(s string) (next bool, rest string) {
 		value, s = paramValue(strings.TrimLeft(s[1:], " \t"))
 		if strings.EqualFold(name, "rel") && !seen {
 			seen = true
-			next = slices.ContainsFunc(strings.Fields(value), func(rel string) bool { return strings.EqualFold(rel, "next") })
+			has = slices.ContainsFunc(strings.Fields(value), func(rel string) bool { return strings.EqualFold(rel, relation) })
 		}
 	}
 }

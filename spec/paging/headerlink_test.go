@@ -27,9 +27,20 @@ func TestNextLink(t *testing.T) {
 		{[]string{`</a>`}, ""},
 		{[]string{`,,;;<>;rel=next`}, ""},
 	} {
-		got, ok := nextLink(c.fields)
-		if got != c.want || ok != (c.want != "" || strings.Contains(strings.Join(c.fields, ""), "<>")) {
-			t.Errorf("%q: %q %v, want %q", c.fields, got, ok, c.want)
+		if got := Related(c.fields, "next"); got != c.want {
+			t.Errorf("%q: %q, want %q", c.fields, got, c.want)
+		}
+	}
+}
+
+func TestEveryRelationIsRead(t *testing.T) {
+	value := ""
+	for _, relation := range append([]string{"next"}, Relations...) {
+		value = AppendLink(value, "https://x/a?page="+relation, relation)
+	}
+	for _, relation := range append([]string{"next"}, Relations...) {
+		if got := Related([]string{value}, relation); got != "https://x/a?page="+relation {
+			t.Errorf("%s of %s: %q", relation, value, got)
 		}
 	}
 }
@@ -39,7 +50,7 @@ func FuzzNextLink(f *testing.F) {
 	f.Add(`<>;;=,<`)
 	f.Add(`<a>;rel="next`)
 	f.Fuzz(func(t *testing.T, link string) {
-		if to, ok := nextLink([]string{link}); ok && (!strings.Contains(link, "<"+to) && !strings.Contains(link, to)) {
+		if to := Related([]string{link}, "next"); to != "" && (!strings.Contains(link, "<"+to) && !strings.Contains(link, to)) {
 			t.Fatalf("%q comes from nowhere in %q", to, link)
 		}
 	})

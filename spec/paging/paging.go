@@ -213,7 +213,7 @@ func (r *Rules) InHeader() bool {
 func (r *Rules) NextHeader(link string) (name, value string) {
 	name, ok := strings.CutPrefix(r.Next, inHeader)
 	if r.Style == "header" {
-		return "Link", "<" + link + `>; rel="next"`
+		return "Link", AppendLink("", link, "next")
 	}
 	if !ok || link == "" {
 		return "", ""
