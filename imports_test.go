@@ -64,12 +64,15 @@ var imports = map[string]string{
 	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan spec",
 	"internal/search/lang":      ". internal/query kit/e164 kit/jsonspan kit/suggest kit/tokenizer spec",
 	"internal/signin":           ". kit/accesslog kit/token",
-	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds " +
-		"internal/slowapi/world",
+	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/github " +
+		"internal/slowapi/kinds internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
 	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/world",
 	"internal/slowapi/fake":     "",
 	"internal/slowapi/format":   "",
 	"internal/slowapi/kinds":    "internal/slowapi/fake internal/slowapi/format internal/slowapi/world",
+	"internal/slowapi/github":   "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
+	"internal/slowapi/stripe":   "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
+	"internal/slowapi/table":    "internal/slowapi/fake internal/slowapi/format",
 	"internal/slowapi/world":    "internal/slowapi/fake internal/slowapi/format",
 	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
 		"internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index internal/store/jobs " +

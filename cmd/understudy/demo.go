@@ -116,10 +116,10 @@ func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 	return kept, nil
 }
 
-// open makes the simulated API of a world.
-func (f worldFlags) open(w world, journal string, now func() time.Time, log *slog.Logger) (*slowapi.Server, error) {
+// open makes the simulated API of a world; shape is whose API it is, "" Twilio's.
+func (f worldFlags) open(w world, shape, journal string, now func() time.Time, log *slog.Logger) (*slowapi.Server, error) {
 	return slowapi.New(slowapi.Options{
-		Latency: f.Latency, Records: w.Records, Seed: w.Seed, Epoch: w.Epoch, Cap: f.Cap,
+		Shape: shape, Latency: f.Latency, Records: w.Records, Seed: w.Seed, Epoch: w.Epoch, Cap: f.Cap,
 		Arrivals: f.Arrivals, Quirks: f.Quirks, Journal: journal, Now: now, Logger: log,
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"understudy/internal/slowapi"
 )
 
 // Exit codes scripts depend on.
@@ -70,6 +72,7 @@ func run(p process) int {
 		kong.Description("A fast, permissioned, always-on stand-in for slow APIs. Try: understudy serve --demo"),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(c int) { code = c }),
+		kong.Vars{"shape": slowapi.Shape, "shapes": slowapi.Shapes},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {

@@ -136,7 +136,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	api, err := c.open(w, filepath.Join(dir.Path, "slowapi.journal"), time.Now, log)
+	api, err := c.open(w, "", filepath.Join(dir.Path, "slowapi.journal"), time.Now, log)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // control answers a request under /-/. These paths take no credentials and are
 // neither slow, nor counted, nor ever at fault.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, cdnPath) {
+	if s.api == nil && strings.HasPrefix(r.URL.Path, cdnPath) {
 		s.serveCDN(w, r)
 		return
 	}
@@ -37,10 +37,18 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		"/-/token":   {http.MethodPost, s.replaceTokens},
 		"/-/stats":   {http.MethodGet, func([]byte) (any, error) { return s.counts.read(), nil }},
 	}
+	more := " and what /-/cdn/ signed"
+	if s.api != nil {
+		more = " and /-/limits"
+		for _, path := range []string{"/-/advance", "/-/edit", "/-/limits"} {
+			way := at[path]
+			way.method, way.do = http.MethodPost, func(raw []byte) (any, error) { return s.api.Control(path, raw) }
+			at[path] = way
+		}
+	}
 	way, known := at[r.URL.Path]
 	if !known {
-		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats and what " +
-			"/-/cdn/ signed"})
+		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats" + more})
 		return
 	}
 	if r.Method != way.method && (r.Method != http.MethodHead || way.method != http.MethodGet) {

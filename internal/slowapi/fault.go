@@ -150,7 +150,7 @@ func (r *rule) check() error {
 // instead is what the fault answers in place of the real answer, if it does. A
 // write it answers for is never carried out; one whose answer is only delayed,
 // cut or lost is.
-func (f *fault) instead(r *http.Request) (format.Answer, bool) {
+func (f *fault) instead(r *http.Request, refuse func(status int) format.Answer) (format.Answer, bool) {
 	switch {
 	case f.Redirect != nil:
 		to := *f.Redirect
@@ -172,7 +172,7 @@ func (f *fault) instead(r *http.Request) (format.Answer, bool) {
 		}
 		return a, true
 	case f.Status != nil && *f.Status >= 300:
-		return format.RefusalFor(*f.Status).Answer(), true
+		return refuse(*f.Status), true
 	case f.Status != nil && *f.Status == http.StatusNoContent:
 		return format.Answer{Status: http.StatusNoContent}, true
 	}

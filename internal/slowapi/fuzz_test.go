@@ -116,7 +116,7 @@ func FuzzRules(f *testing.F) {
 			return
 		}
 		for _, one := range rules {
-			one.instead(httptest.NewRequest("GET", "/x", nil))
+			one.instead(httptest.NewRequest("GET", "/x", nil), (&Server{}).refuse)
 			a := format.Answer{Status: 200, Body: []byte("{}")}
 			one.apply(&a)
 			if one.left != nil && !one.take() {

@@ -93,7 +93,7 @@ func fileRouteOf(path string) (*route, []string) {
 	name, ending := splitEnding(path)
 	for i := range fileRoutes {
 		r := &fileRoutes[i]
-		if sids, ok := r.match(name); ok && slices.Contains(r.endings, ending) {
+		if sids, ok := format.Match(r.pattern, name); ok && slices.Contains(r.endings, ending) {
 			return r, sids
 		}
 	}

@@ -78,33 +78,11 @@ func routeOf(path string) (*route, []string) {
 		return nil, nil
 	}
 	for i := range all {
-		if sids, ok := all[i].match(rest); ok {
+		if sids, ok := format.Match(all[i].pattern, rest); ok {
 			return &all[i], sids
 		}
 	}
 	return nil, nil
-}
-
-// match compares a path with the pattern, part by part.
-func (r *route) match(path string) ([]string, bool) {
-	var sids []string
-	pattern := r.pattern
-	for {
-		want, laterWant, moreWant := strings.Cut(pattern, "/")
-		have, laterHave, moreHave := strings.Cut(path, "/")
-		if want == "*" && have != "" {
-			sids = append(sids, have)
-		} else if want != have {
-			return nil, false
-		}
-		if moreWant != moreHave {
-			return nil, false
-		}
-		if !moreWant {
-			return sids, true
-		}
-		pattern, path = laterWant, laterHave
-	}
 }
 
 // allow is what may be done at a route, as an Allow header has it.

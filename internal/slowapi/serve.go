@@ -45,13 +45,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.busy.Add(-1)
 	out := reply{w: w, r: r, began: began, busy: busy, s: s}
 	if busy > int64(s.cap) {
-		out.send(format.RefusalFor(http.StatusTooManyRequests).Answer())
+		out.send(s.refuse(http.StatusTooManyRequests))
 		return
 	}
 	out.fault = s.faults.pick(asked)
 	a, err := s.answer(r, out.fault)
 	if errors.Is(err, errClosing) {
-		a, err = format.RefusalFor(http.StatusServiceUnavailable).Answer(), nil
+		a, err = s.refuse(http.StatusServiceUnavailable), nil
 	}
 	if err != nil {
 		return
@@ -62,20 +62,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer finds what a request gets. The form is read before any waiting: only
 // then does net/http notice when the client leaves.
 func (s *Server) answer(r *http.Request, f *fault) (format.Answer, error) {
-	form, refused := readForm(r)
-	path := r.URL.EscapedPath()
-	at, sids := routeOf(path)
-	if err := s.wait(r.Context(), s.delay(at, r.Method)); err != nil {
+	raw, tooLong, err := readBody(r)
+	if err := s.wait(r.Context(), s.delay(r)); err != nil {
 		return format.Answer{}, err
 	}
 	if f != nil {
 		if err := s.wait(r.Context(), f.delay); err != nil {
 			return format.Answer{}, err
 		}
-		if a, instead := f.instead(r); instead {
+		if a, instead := f.instead(r, s.refuse); instead {
 			return a, nil
 		}
 	}
+	switch {
+	case tooLong && s.api != nil:
+		return s.refuse(http.StatusRequestEntityTooLarge), nil
+	case err != nil && s.api != nil:
+		return s.refuse(http.StatusBadRequest), nil
+	case s.api != nil:
+		return s.api.Answer(r, raw, s.absolute(r, "")), nil
+	}
+	form, refused := readForm(raw, tooLong, err)
+	path := r.URL.EscapedPath()
+	at, sids := routeOf(path)
 	if !s.knows(r) {
 		refused := format.RefusalFor(http.StatusUnauthorized)
 		refused.Header = map[string]string{"WWW-Authenticate": `Basic realm="Twilio API"`}
@@ -136,16 +145,21 @@ func (s *Server) instance(t target) format.Answer {
 	return format.Answer{Status: http.StatusOK, Body: one.Append(nil, w)}
 }
 
-// readForm reads the form of a write.
-func readForm(r *http.Request) (url.Values, *format.Refusal) {
+// readBody reads the body of a write.
+func readBody(r *http.Request) (raw []byte, tooLong bool, err error) {
 	if r.Body == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return nil, nil
+		return nil, false, nil
 	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
+	raw, err = io.ReadAll(io.LimitReader(r.Body, maxForm+1))
+	return raw, len(raw) > maxForm, err
+}
+
+// readForm reads the form in the body of a write.
+func readForm(raw []byte, tooLong bool, err error) (url.Values, *format.Refusal) {
 	if err != nil {
 		return nil, format.Refuse(http.StatusBadRequest, 20001, "The request body could not be read")
 	}
-	if len(raw) > maxForm {
+	if tooLong {
 		return nil, format.Refuse(http.StatusRequestEntityTooLarge, 20413, "The request body is longer than "+strconv.Itoa(maxForm)+" bytes")
 	}
 	form, err := url.ParseQuery(string(raw))
@@ -165,9 +179,9 @@ func (s *Server) knows(r *http.Request) bool {
 
 // delay is how long an answer takes: lists the latency give or take a fifth,
 // anything else 0.3 of that.
-func (s *Server) delay(r *route, method string) time.Duration {
+func (s *Server) delay(r *http.Request) time.Duration {
 	d := time.Duration(float64(s.latency) * (0.8 + 0.4*rand.Float64()))
-	if r != nil && !r.instance && (method == http.MethodGet || method == http.MethodHead) {
+	if s.isList(r) {
 		return d
 	}
 	return d * 3 / 10

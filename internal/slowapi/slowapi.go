@@ -1,7 +1,7 @@
 // The slow API itself: its options, how it starts and how it ends.
 
-// Package slowapi is a faithful, slow, faulty Twilio over real HTTP, for the
-// demo, for tests and for benchmarks.
+// Package slowapi is a faithful, slow, faulty API over real HTTP, for the demo, for
+// tests and for benchmarks: Twilio's, or in another shape GitHub's or Stripe's.
 package slowapi
 
 import (
@@ -22,6 +22,8 @@ import (
 // Options say what the world is like and how it behaves. The zero Options are a
 // world of 5000 calls that answers at once and stands still.
 type Options struct {
+	// Shape is the API: twilio, which "" means too, github or stripe.
+	Shape string
 	// Latency is what a list takes, give or take a fifth; anything else takes
 	// 0.3 of that. 0 means no wait.
 	Latency time.Duration
@@ -42,7 +44,8 @@ type Options struct {
 	// restart. "" keeps them in memory.
 	Journal string
 	// Account and Token are the credentials of the main account, by default
-	// AC00000000000000000000000000000001 and slowapitoken.
+	// AC00000000000000000000000000000001 and slowapitoken; docs/slowapi.md has those
+	// of the other shapes.
 	Account, Token string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -52,7 +55,8 @@ type Options struct {
 
 // Server is the slow API, an http.Handler for any number of callers at once.
 type Server struct {
-	world   *world.World
+	api     shape        // nil: Twilio's
+	world   *world.World // Twilio's; nil in another shape
 	counts  counts
 	tokens  tokens
 	cdn     *cdn
@@ -87,6 +91,9 @@ type lifetime struct {
 // Errors: a setting out of its bounds, an unknown quirk, a journal that cannot
 // be read or belongs to another world.
 func New(o Options) (*Server, error) {
+	if o.Shape != "" && o.Shape != twilio {
+		return newShape(o)
+	}
 	o = o.withDefaults()
 	on, err := world.ReadQuirks(o.Quirks)
 	if err != nil {
@@ -131,8 +138,13 @@ func (o Options) withDefaults() Options {
 	if o.Cap == 0 {
 		o.Cap = 200
 	}
-	if o.Account == "" {
+	if other, known := shapes[o.Shape]; o.Account == "" && known {
+		o.Account = other.account
+	} else if o.Account == "" {
 		o.Account = "AC00000000000000000000000000000001"
+	}
+	if o.Token == "" {
+		o.Token = shapes[o.Shape].token
 	}
 	if o.Token == "" {
 		o.Token = "slowapitoken"
@@ -157,7 +169,7 @@ func (o Options) check() error {
 		return fmt.Errorf("slowapi: cap %d is negative", o.Cap)
 	case o.Arrivals < 0 || o.Arrivals > 60000 || math.IsNaN(o.Arrivals):
 		return fmt.Errorf("slowapi: arrivals %v is not 0 to 60000 calls a minute", o.Arrivals)
-	case !format.IsSID(o.Account, "AC"):
+	case shapes[o.Shape].open == nil && !format.IsSID(o.Account, "AC"):
 		return fmt.Errorf("slowapi: account %q is not AC and 32 hexadecimal digits", o.Account)
 	case o.Epoch.Unix() < 0 || o.Epoch.Year() > 9000:
 		return errors.New("slowapi: epoch must lie between 1970 and 9000")
@@ -172,6 +184,9 @@ func (s *Server) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
 		s.running.Wait()
+		if s.api != nil {
+			return
+		}
 		s.world.Writing.Lock()
 		defer s.world.Writing.Unlock()
 		s.ended = s.journal.Close()

@@ -78,14 +78,9 @@ func (o *reply) send(a format.Answer) {
 func (o *reply) header(a format.Answer, packed bool) {
 	h := o.w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, "+
-		"If-Unmodified-Since")
-	h.Set("Access-Control-Allow-Credentials", "true")
-	h.Set("Access-Control-Expose-Headers", "ETag, Twilio-Request-Id")
-	h.Set("Twilio-Concurrent-Requests", strconv.FormatInt(o.busy, 10))
-	h.Set("Twilio-Request-Duration", fmt.Sprintf("%.3f", o.s.now().Sub(o.began).Seconds()))
-	h.Set("Twilio-Request-Id", requestID())
+	if o.s.api == nil {
+		o.twilio(h)
+	}
 	h.Set("Vary", "Accept-Encoding")
 	if a.Status != http.StatusNoContent {
 		h.Set("Content-Type", "application/json")
@@ -96,6 +91,18 @@ func (o *reply) header(a format.Answer, packed bool) {
 	for name, value := range a.Header {
 		h.Set(name, value)
 	}
+}
+
+// twilio sets what every answer of Twilio carries.
+func (o *reply) twilio(h http.Header) {
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, "+
+		"If-Unmodified-Since")
+	h.Set("Access-Control-Allow-Credentials", "true")
+	h.Set("Access-Control-Expose-Headers", "ETag, Twilio-Request-Id")
+	h.Set("Twilio-Concurrent-Requests", strconv.FormatInt(o.busy, 10))
+	h.Set("Twilio-Request-Duration", fmt.Sprintf("%.3f", o.s.now().Sub(o.began).Seconds()))
+	h.Set("Twilio-Request-Id", requestID())
 }
 
 // breaks tells whether the fault goes below what net/http lets a handler do.

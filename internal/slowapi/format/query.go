@@ -75,3 +75,25 @@ func Strict(raw []byte, into any) error {
 	}
 	return nil
 }
+
+// Match compares a path with a pattern, part by part. A star in the pattern stands
+// for any part but an empty one; what it stands for comes back.
+func Match(pattern, path string) ([]string, bool) {
+	var found []string
+	for {
+		want, laterWant, moreWant := strings.Cut(pattern, "/")
+		have, laterHave, moreHave := strings.Cut(path, "/")
+		if want == "*" && have != "" {
+			found = append(found, have)
+		} else if want != have {
+			return nil, false
+		}
+		if moreWant != moreHave {
+			return nil, false
+		}
+		if !moreWant {
+			return found, true
+		}
+		pattern, path = laterWant, laterHave
+	}
+}

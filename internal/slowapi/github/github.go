@@ -1,0 +1,198 @@
+// GitHub: the API as a whole: credentials, limits, versions, conditions.
+
+// Package github is a made-up part of GitHub's REST API: repositories with issues,
+// pull requests, comments, labels, commits and releases.
+package github
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
+)
+
+//go:embed shapes
+var files embed.FS
+
+// API is GitHub's API over one world.
+type API struct {
+	world
+	table.Routes
+	knows  func(token string) bool
+	limits limits
+	asked  sync.Map // repositories whose statistics were asked for: they are there now
+}
+
+// New makes a world of so many issues. knows tells whether a token is the account's.
+func New(o table.Options, knows func(token string) bool) *API {
+	a := &API{
+		world: world{
+			World:  table.NewWorld(o, "users", "repos", "labels", "issues", "comments", "commits", "releases"),
+			shapes: table.ParseAll(files, "shapes"), numbers: map[string]int{}, heads: map[string]string{},
+		},
+		knows: knows, limits: limits{bounds: usual, now: o.Now},
+	}
+	a.Routes = a.routes()
+	a.seed()
+	next := o.Records
+	a.Come["issues"] = func(now int64) { a.issue(next, now); next++ }
+	a.Come["commits"] = func(now int64) { a.commit(next, now); next++ }
+	a.Change = writer{a}.edit
+	return a
+}
+
+// Answer answers one request.
+func (a *API) Answer(r *http.Request, body []byte, here string) format.Answer {
+	token, _ := credential(r)
+	if !a.knows(token) {
+		return a.Refuse(http.StatusUnauthorized)
+	}
+	if refused := a.limits.take(); refused != nil {
+		return a.signed(*refused)
+	}
+	if v := r.Header.Get("X-Github-Api-Version"); v != "" && v != apiVersion && v != "2026-03-10" {
+		return a.signed(refuse(http.StatusBadRequest, "API version "+strconv.Quote(v)+" is not supported", ""))
+	}
+	at, vars := a.Find(r.URL.EscapedPath())
+	if at == nil {
+		return a.Refuse(http.StatusNotFound)
+	}
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	do := at.Do[method]
+	if do == nil {
+		return a.Refuse(http.StatusNotFound) // what GitHub says of a method that a path does not take
+	}
+	answer := do(&table.Request{
+		Method: r.Method, Path: r.URL.EscapedPath(), Vars: vars, Query: r.URL.Query(), Header: r.Header, Body: body, Here: here,
+	})
+	if method == http.MethodGet && answer.Status == http.StatusOK {
+		sum := sha256.Sum256(answer.Body)
+		answer = with(answer, "Etag", `W/"`+hex.EncodeToString(sum[:])+`"`)
+		if matches(r.Header.Get("If-None-Match"), answer.Header["Etag"]) {
+			a.limits.back() // a 304 costs nothing
+			answer.Status, answer.Body = http.StatusNotModified, nil
+		}
+	}
+	return a.signed(answer)
+}
+
+const apiVersion = "2022-11-28"
+
+// credential is the token of a request: Authorization with token or Bearer, or
+// Basic, with the token as password or as user without one.
+func credential(r *http.Request) (token string, ok bool) {
+	if user, password, basic := r.BasicAuth(); basic {
+		if password == "" || password == "x-oauth-basic" {
+			return user, true
+		}
+		return password, true
+	}
+	sort, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !ok || !strings.EqualFold(sort, "token") && !strings.EqualFold(sort, "bearer") {
+		return "", false
+	}
+	return strings.TrimSpace(token), true
+}
+
+// matches compares weakly, as RFC 9110 wants for If-None-Match.
+func matches(asked, tag string) bool {
+	for one := range strings.SplitSeq(asked, ",") {
+		one = strings.TrimSpace(one)
+		if one == "*" || one != "" && strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+			return true
+		}
+	}
+	return false
+}
+
+// with is an answer with one more header field.
+func with(a format.Answer, name, value string) format.Answer {
+	header := map[string]string{}
+	maps.Copy(header, a.Header)
+	header[name] = value
+	a.Header = header
+	return a
+}
+
+// signed adds what every answer of GitHub carries.
+func (a *API) signed(answer format.Answer) format.Answer {
+	header := a.limits.header()
+	if answer.Status != http.StatusNoContent {
+		header["Content-Type"] = "application/json; charset=utf-8"
+	}
+	header["X-Github-Media-Type"] = "github.v3; format=json"
+	header["X-Github-Api-Version-Selected"] = apiVersion
+	header["X-Github-Request-Id"] = a.requestID()
+	header["Cache-Control"] = "private, max-age=60, s-maxage=60"
+	header["Vary"] = "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With"
+	maps.Copy(header, answer.Header)
+	answer.Header = header
+	return answer
+}
+
+func (a *API) requestID() string {
+	d := fake.Rng(a.Now().UnixNano())
+	return strings.ToUpper(string(d.Hex(nil, 2))) + ":" + strings.ToUpper(string(d.Hex(nil, 8)))
+}
+
+// refuse is an error in GitHub's form. Errors are members of "errors".
+func refuse(status int, message, about string, errors ...map[string]string) format.Answer {
+	if about == "" {
+		about = "https://docs.github.com/rest"
+	}
+	body := map[string]any{"message": message, "documentation_url": about, "status": strconv.Itoa(status)}
+	if len(errors) > 0 {
+		body["errors"] = errors
+	}
+	raw, _ := json.Marshal(body) // of texts: never fails
+	return format.Answer{Status: status, Body: raw}
+}
+
+// invalid is the error of a parameter, in GitHub's form.
+func invalid(resource, field, code string) format.Answer {
+	return refuse(http.StatusUnprocessableEntity, "Validation Failed", "", map[string]string{"resource": resource, "field": field,
+		"code": code})
+}
+
+// Refuse is GitHub's error for a status.
+func (a *API) Refuse(status int) format.Answer {
+	message, known := map[int]string{
+		http.StatusUnauthorized: "Bad credentials", http.StatusNotFound: "Not Found", http.StatusForbidden: "Resource not accessible",
+		http.StatusBadRequest: "Problems parsing JSON", http.StatusTooManyRequests: secondaryText, http.StatusInternalServerError: "Server Error",
+	}[status]
+	if !known {
+		message = http.StatusText(status)
+	}
+	answer := refuse(status, message, "")
+	if status == http.StatusTooManyRequests {
+		answer = with(answer, "Retry-After", "1")
+	}
+	return a.signed(answer)
+}
+
+// Control is that of the world, and /-/limits.
+func (a *API) Control(path string, raw []byte) (any, error) {
+	if path == "/-/limits" {
+		return a.limits.replace(raw)
+	}
+	return a.World.Control(path, raw)
+}
+
+// link is an address of the API with other parameters, as Link has it.
+func link(here, path string, q url.Values, page int, rel string) string {
+	q.Set("page", strconv.Itoa(page))
+	return "<" + here + path + "?" + q.Encode() + `>; rel="` + rel + `"`
+}

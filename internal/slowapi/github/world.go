@@ -1,0 +1,289 @@
+// World: the made-up repositories, and what is in them.
+
+package github
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/table"
+)
+
+// Tags of the draws, one for each sort of thing.
+const (
+	tagIssue = iota + 0x6769740000
+	tagComment
+	tagCommit
+	tagRelease
+	tagNode
+)
+
+// repositories are those of a world: how many of 100 issues each has. The moved
+// name leads to the second.
+var repositories = []struct {
+	name, about, language string
+	share                 int
+}{
+	{"acme/tracker", "Where work is tracked", "Go", 70},
+	{"acme/website", "The site of Acme", "TypeScript", 20},
+	{"acme/api", "One API for all", "Python", 8},
+	{"robin/notes", "Notes of mine", "Shell", 2},
+}
+
+const movedName = "acme/site"
+
+var labels = [][3]string{
+	{"bug", "d73a4a", "Something isn't working"}, {"documentation", "0075ca", "Improvements or additions to documentation"},
+	{"duplicate", "cfd3d7", "This issue or pull request already exists"}, {"enhancement", "a2eeef", "New feature or request"},
+	{"good first issue", "7057ff", "Good for newcomers"}, {"help wanted", "008672", "Extra attention is needed"},
+	{"ui", "ededed", ""}, {"wontfix", "ffffff", "This will not be worked on"},
+}
+
+// days are how many of the world's issues are spread over.
+const days = 700
+
+// world is the records, and what the next of them are made of.
+type world struct {
+	*table.World
+	shapes   map[string]*table.Template
+	people   []*table.Row
+	numbers  map[string]int    // the newest issue of each repository
+	heads    map[string]string // the newest commit of each
+	comments int
+}
+
+// seed fills the world.
+func (a *world) seed() {
+	a.person(a.Account, "User")
+	a.person("acme", "Organization")
+	for _, name := range fake.Names {
+		a.person(plainLogin(name), "User")
+	}
+	a.people = a.Kinds["users"].Rows()[2:]
+	end := a.Epoch.Unix()
+	for n, r := range repositories {
+		id := int64(530_000_000 + 7919*n)
+		owner, name, _ := strings.Cut(r.name, "/")
+		of := a.Kinds["users"].Find(owner)
+		v := table.Values{
+			"id": id, "node_id": nodeID("R_", id), "name": name, "full_name": r.name, "owner": a.user(owner), "description": r.about,
+			"created": table.Stamp(end - (days+30)*86400), "updated": table.Stamp(end), "pushed": table.Stamp(end), "size": int64(4096),
+			"stars": int64(80 + n), "language": r.language, "forks": int64(9), "open_issues": int64(0),
+		}
+		if of.Text("type") == "Organization" {
+			v["organization"] = v["owner"]
+		}
+		a.Kinds["repos"].Add(r.name, v)
+		for i, l := range labels {
+			a.label(r.name, l[0], l[1], l[2], int64(i+1), true)
+		}
+	}
+	for i := range a.Records {
+		at := end - int64(a.Records-1-i)*days*86400/int64(max(a.Records, 1))
+		a.issue(i, at)
+	}
+	for i := range a.Records / 2 {
+		a.commit(i, end-int64(a.Records/2-1-i)*days*86400/int64(max(a.Records/2, 1)))
+	}
+	for i := range max(a.Records/50, 1) {
+		a.release(i, end-int64(max(a.Records/50, 1)-i)*86400)
+	}
+}
+
+// plainLogin makes a login of a name: letters of ASCII.
+func plainLogin(name string) string {
+	name = strings.NewReplacer("é", "e", "á", "a", "í", "i", "ø", "o", "ë", "e", "'", "").Replace(strings.ToLower(name))
+	return name + "-dev"
+}
+
+func nodeID(prefix string, id int64) string {
+	d := fake.RngFor(0, tagNode, id)
+	return prefix + "kgDO" + string(d.Hex(nil, 6))
+}
+
+// person adds a user or an organization.
+func (a *world) person(login, sort string) {
+	if a.Kinds["users"].Find(login) != nil {
+		return
+	}
+	id := int64(1_000_000 + 4099*len(a.Kinds["users"].Rows()))
+	a.Kinds["users"].Add(login, table.Values{
+		"login": login, "id": id, "node_id": nodeID("U_", id), "type": sort, "name": login, "location": "Bern",
+		"email": login + "@example.com", "created": table.Stamp(a.Epoch.Unix() - 2000*86400),
+	})
+}
+
+// user is a person as other records show it; nil for nobody.
+func (a *world) user(login string) any {
+	if r := a.Kinds["users"].Find(login); r != nil {
+		return table.Part{T: a.shapes["user"], V: r.V}
+	}
+	return nil
+}
+
+// label adds a label to a repository.
+func (a *world) label(repo, name, color, about string, number int64, standard bool) *table.Row {
+	id := a.Kinds["repos"].Find(repo).Number("id")*100 + number
+	v := table.Values{"id": id, "node_id": nodeID("LA_", id), "repo": repo, "path": url.PathEscape(name), "name": name, "color": color,
+		"default": standard, "description": nil}
+	if about != "" {
+		v["description"] = about
+	}
+	return a.Kinds["labels"].Add(repo+"/labels/"+strings.ToLower(name), v)
+}
+
+// labelled are the labels of a repository with these names; names that it has not
+// are made, as GitHub makes them.
+func (a *world) labelled(repo string, names []string) []table.Part {
+	parts := []table.Part{}
+	for _, name := range names {
+		r := a.Kinds["labels"].Find(repo + "/labels/" + strings.ToLower(name))
+		if r == nil {
+			r = a.label(repo, name, "ededed", "", int64(len(a.Kinds["labels"].Rows())), false)
+		}
+		parts = append(parts, table.Part{T: a.shapes["label"], V: r.V})
+	}
+	return parts
+}
+
+// add adds an issue to a repository under its next number.
+func (a *world) add(repo string, v table.Values) *table.Row {
+	a.numbers[repo]++
+	n := int64(a.numbers[repo])
+	id := 2_000_000_000 + 37*int64(len(a.Kinds["issues"].Rows())) + n
+	all := table.Values{
+		"repo": repo, "number": n, "id": id, "node_id": nodeID("I_", id), "place": "issues", "state": "open", "closed": table.Stamp(0),
+		"state_reason": nil, "comments": int64(0), "association": "MEMBER", "milestone": nil, "assignee": nil, "assignees": []table.Part{},
+		"labels": []table.Part{}, "body": nil,
+		"reactions": table.Part{T: a.shapes["reactions"], V: table.Values{"repo": repo, "of": "issues/" + strconv.FormatInt(n, 10),
+			"total": int64(0)}},
+	}
+	maps.Copy(all, v)
+	return a.Kinds["issues"].Add(fmt.Sprintf("%s#%d", repo, n), all)
+}
+
+// issue makes the next issue, one in four of them a pull request, with its comments.
+func (a *world) issue(i int, at int64) {
+	d := a.Draw(tagIssue, i)
+	repo, share := repositories[0].name, d.Below(100)
+	for _, r := range repositories {
+		if repo = r.name; share < r.share {
+			break
+		}
+		share -= r.share
+	}
+	author := a.people[d.Below(len(a.people))].ID
+	v := table.Values{
+		"user": a.user(author), "login": author, "title": strings.ToUpper(verbs[d.Below(len(verbs))]) + " " + strconv.Itoa(100+d.Below(900)),
+		"body": fake.Body(d, false), "created": table.Stamp(at), "updated": table.Stamp(at + int64(d.Below(3*86400))),
+	}
+	v["updated"] = min(v["updated"].(table.Stamp), table.Stamp(max(a.Epoch.Unix(), at)))
+	if d.Below(3) == 0 {
+		who := a.people[d.Below(len(a.people))].ID
+		v["assignee"], v["assignees"] = a.user(who), []table.Part{a.user(who).(table.Part)}
+	}
+	var names []string
+	for range d.Below(3) {
+		if name := labels[d.Below(len(labels))][0]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	v["labels"] = a.labelled(repo, names)
+	if d.Below(6) == 0 {
+		number := int64(1 + d.Below(2))
+		v["milestone"] = table.Part{T: a.shapes["milestone"], V: table.Values{"repo": repo, "number": number, "id": 9_000_000 + number,
+			"node_id": nodeID("MI_", number), "title": "v" + strconv.FormatInt(number, 10), "creator": a.user(author),
+			"created": table.Stamp(a.Epoch.Unix() - days*86400)}}
+	}
+	if d.Below(5) < 3 {
+		v["state"], v["closed"], v["state_reason"] = "closed", v["updated"], "completed"
+	}
+	r := a.add(repo, v)
+	if d.Below(4) == 0 {
+		a.makePull(r, &d)
+	}
+	for n := range d.Below(4) {
+		a.comment(r, author, fake.Body(a.Draw(tagComment, 4*i+n), false), min(at+int64(60*(n+1)), max(a.Epoch.Unix(), at)))
+	}
+	r.V["updated"] = max(r.V["updated"].(table.Stamp), table.Stamp(at))
+}
+
+// makePull makes a pull request of an issue.
+func (a *world) makePull(r *table.Row, d *fake.Rng) {
+	repo, number := r.Text("repo"), r.Number("number")
+	id, merged := 1_500_000_000+31*r.Number("id")%400_000_000, table.Stamp(0)
+	sha := func() string { return string(d.Hex(nil, 20)) }
+	if r.Text("state") == "closed" {
+		merged = r.V["closed"].(table.Stamp)
+	}
+	head := sha()
+	owner, _, _ := strings.Cut(repo, "/")
+	repository := table.Part{T: a.shapes["repository"], V: a.Kinds["repos"].Find(repo).V}
+	branch := func(ref, sha string) table.Part {
+		return table.Part{T: a.shapes["branch"], V: table.Values{"login": owner, "ref": ref, "sha": sha, "owner": a.user(owner),
+			"repository": repository}}
+	}
+	maps.Copy(r.V, table.Values{
+		"place": "pull", "draft": d.Below(10) == 0, "state_reason": nil, "pull_id": id, "pull_node_id": nodeID("PR_",
+			id), "merged": merged, "was_merged": merged != 0,
+		"merge_sha": sha(), "sha": head, "head": branch("change-"+strconv.FormatInt(number, 10), head), "base": branch("main", sha()),
+		"mergeable": nil, "mergeable_state": "unknown", "merged_by": nil, "commits": int64(1 + d.Below(4)), "additions": int64(d.Below(400)),
+		"deletions": int64(d.Below(90)), "files": int64(1 + d.Below(9)),
+		"pull_request": table.Part{T: a.shapes["issue_pull"], V: table.Values{"repo": repo, "number": number, "merged": merged}},
+	})
+	if merged == 0 {
+		r.V["mergeable"], r.V["mergeable_state"] = true, "clean"
+	} else {
+		r.V["merged_by"] = r.V["user"]
+	}
+}
+
+// comment adds a comment to an issue.
+func (a *world) comment(issue *table.Row, login, body string, at int64) *table.Row {
+	a.comments++
+	id, repo := 1_700_000_000+int64(a.comments), issue.Text("repo")
+	of := "issues/comments/" + strconv.FormatInt(id, 10)
+	issue.V = issue.V.With(table.Values{"comments": issue.Number("comments") + 1, "updated": max(table.Stamp(at),
+		issue.V["updated"].(table.Stamp))})
+	return a.Kinds["comments"].Add(strconv.FormatInt(id, 10), table.Values{
+		"repo": repo, "number": issue.Number("number"), "id": id, "node_id": nodeID("IC_",
+			id), "user": a.user(login), "login": login, "body": body,
+		"created": table.Stamp(at), "updated": table.Stamp(at), "association": "MEMBER",
+		"reactions": table.Part{T: a.shapes["reactions"], V: table.Values{"repo": repo, "of": of, "total": int64(0)}},
+	})
+}
+
+// commit adds a commit to a repository.
+func (a *world) commit(i int, at int64) {
+	d := a.Draw(tagCommit, i)
+	repo := repositories[d.Below(len(repositories))].name
+	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), a.people[d.Below(len(a.people))].ID
+	parents := []table.Part{}
+	if last := a.heads[repo]; last != "" {
+		parents = append(parents, table.Part{T: a.shapes["parent"], V: table.Values{"repo": repo, "sha": last}})
+	}
+	a.heads[repo] = sha
+	a.Kinds["commits"].Add(sha, table.Values{
+		"sha": sha, "node_id": nodeID("C_", int64(i)), "repo": repo, "tree": tree, "user": a.user(who), "login": who, "name": who,
+		"email": who + "@users.noreply.example.com", "created": table.Stamp(at), "message": fake.Body(d, false), "parents": parents,
+	})
+}
+
+// release adds a release to a repository.
+func (a *world) release(i int, at int64) {
+	d := a.Draw(tagRelease, i)
+	id, tag := int64(90_000_000+i), fmt.Sprintf("v%d.%d.0", 1+i/10, i%10)
+	a.Kinds["releases"].Add(strconv.FormatInt(id, 10), table.Values{
+		"repo": repositories[i%2].name, "id": id, "node_id": nodeID("RE_", id), "tag": tag, "name": tag, "user": a.user(a.Account),
+		"prerelease": i%7 == 6, "created": table.Stamp(at), "body": fake.Body(d, false),
+	})
+}
+
+// verbs begin titles.
+var verbs = []string{"crash at line", "add a page for case", "slow answer of job", "typo in chapter", "support format",
+	"wrong total in report"}

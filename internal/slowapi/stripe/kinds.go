@@ -1,0 +1,95 @@
+// Kinds: the sorts of records, their paths, filters and parameters.
+
+package stripe
+
+import (
+	"net/http"
+
+	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
+)
+
+// kind is one sort of record.
+type kind struct {
+	name   string // of its list, as in its path
+	one    string // the object's name, and its template's
+	prefix string // of ids
+	// filters are the parameters that compare with a value of the record; created
+	// is one of every list but those of the items of a subscription.
+	filters []string
+	// takes are the texts that a write may set.
+	takes  []string
+	create func(a *API, q *table.Request, p params) format.Answer
+	delete func(a *API, q *table.Request, r *table.Row) format.Answer
+	search bool
+}
+
+var (
+	customers = &kind{name: "customers", one: "customer", prefix: "cus", filters: []string{"email"},
+		takes: []string{"name", "email", "phone", "description"}, search: true}
+	charges = &kind{name: "charges", one: "charge", prefix: "ch", filters: []string{"customer", "payment_intent"},
+		takes: []string{"description"}, search: true}
+	paymentIntents = &kind{name: "payment_intents", one: "payment_intent", prefix: "pi", filters: []string{"customer"},
+		takes: []string{"description"}, search: true}
+	refunds  = &kind{name: "refunds", one: "refund", prefix: "re", filters: []string{"charge", "payment_intent"}, takes: []string{}}
+	products = &kind{name: "products", one: "product", prefix: "prod", filters: []string{"active"}, takes: []string{"name",
+		"description"}, search: true}
+	prices = &kind{name: "prices", one: "price", prefix: "price", filters: []string{"active", "currency", "product", "type"},
+		takes: []string{"lookup_key"}, search: true}
+	subscriptions = &kind{name: "subscriptions", one: "subscription", prefix: "sub", filters: []string{"customer", "collection_method",
+		"status"},
+		takes: []string{"description"}, search: true}
+	subscriptionItems = &kind{name: "subscription_items", one: "subscription_item", prefix: "si", filters: []string{"subscription"}}
+	invoices          = &kind{name: "invoices", one: "invoice", prefix: "in",
+		filters: []string{"customer", "collection_method", "status", "subscription"}, takes: []string{"description"}, search: true}
+	events = &kind{name: "events", one: "event", prefix: "evt", filters: []string{"type"}}
+)
+
+// kinds are all of them; filled by init, as their functions name them.
+var kinds []*kind
+
+func init() {
+	customers.create, customers.delete = createCustomer, deleteCustomer
+	refunds.create = createRefund
+	subscriptions.create, subscriptions.delete = createSubscription, cancelSubscription
+	kinds = []*kind{customers, charges, paymentIntents, refunds, products, prices, subscriptions, subscriptionItems, invoices, events}
+}
+
+// routes are all paths.
+func (a *API) routes() table.Routes {
+	all := table.Routes{
+		{Pattern: "/v1/balance", Do: map[string]func(*table.Request) format.Answer{http.MethodGet: a.balance}},
+		{Pattern: "/v2/core/events", List: true, Do: map[string]func(*table.Request) format.Answer{http.MethodGet: a.v2Events}},
+		{Pattern: "/v2/core/events/*", Do: map[string]func(*table.Request) format.Answer{http.MethodGet: a.v2Event}},
+		{Pattern: "/v1/invoices/*/lines", List: true, Do: map[string]func(*table.Request) format.Answer{http.MethodGet: a.lines}},
+	}
+	for _, k := range kinds {
+		list := map[string]func(*table.Request) format.Answer{http.MethodGet: func(q *table.Request) format.Answer { return a.list(k, q) }}
+		one := map[string]func(*table.Request) format.Answer{http.MethodGet: func(q *table.Request) format.Answer { return a.retrieve(k, q) }}
+		if k.create != nil {
+			list[http.MethodPost] = func(q *table.Request) format.Answer { return a.write(k, q, k.create) }
+		}
+		if k.takes != nil {
+			one[http.MethodPost] = func(q *table.Request) format.Answer { return a.write(k, q, update(k)) }
+		}
+		if k.delete != nil {
+			one[http.MethodDelete] = func(q *table.Request) format.Answer { return a.remove(k, q) }
+		}
+		if k.search {
+			all = append(all, table.Route{Pattern: "/v1/" + k.name + "/search", List: true,
+				Do: map[string]func(*table.Request) format.Answer{http.MethodGet: func(q *table.Request) format.Answer { return a.search(k, q) }}})
+		}
+		all = append(all, table.Route{Pattern: "/v1/" + k.name, List: true, Do: list}, table.Route{Pattern: "/v1/" + k.name + "/*", Do: one})
+	}
+	return all
+}
+
+// kindOf is the kind of an id, nil for none.
+func kindOf(id string) *kind {
+	for _, k := range kinds {
+		if len(id) > len(k.prefix) && id[:len(k.prefix)+1] == k.prefix+"_" {
+			return k
+		}
+	}
+	return nil
+}

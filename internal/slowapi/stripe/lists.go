@@ -1,0 +1,294 @@
+// Lists: filters, cursors in both directions, searches, and the pages of v2.
+
+package stripe
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
+)
+
+// Pages: what Stripe takes when nothing is asked, and at most.
+const (
+	usualPage = 10
+	maxPage   = 100
+)
+
+// size reads limit.
+func size(q *table.Request) (int, *format.Answer) {
+	text := q.Query.Get("limit")
+	if text == "" {
+		return usualPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxPage {
+		a := refuse(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", "limit", "Invalid integer: "+text)
+		return 0, &a
+	}
+	return n, nil
+}
+
+// list is a page of a kind's records, the newest first.
+func (a *API) list(k *kind, q *table.Request) format.Answer {
+	limit, refused := size(q)
+	if refused != nil {
+		return *refused
+	}
+	passes, refused := k.filter(q)
+	if refused != nil {
+		return *refused
+	}
+	if k == subscriptionItems && q.Query.Get("subscription") == "" {
+		return refuse(http.StatusBadRequest, "invalid_request_error", "parameter_missing", "subscription",
+			"Missing required param: subscription.")
+	}
+	a.Mu.RLock()
+	defer a.Mu.RUnlock()
+	rows := a.Kinds[k.name].Select(passes, "", false)
+	after, before := q.Query.Get("starting_after"), q.Query.Get("ending_before")
+	page, more := cut(rows, limit)
+	if after != "" && before != "" {
+		return refuse(http.StatusBadRequest, "invalid_request_error", "", "ending_before",
+			"You may only specify one of these parameters: starting_after, ending_before.")
+	}
+	for param, id := range map[string]string{"starting_after": after, "ending_before": before} {
+		if id == "" {
+			continue
+		}
+		if a.find(q, k, id) == nil {
+			return missing(http.StatusBadRequest, k.one, id, param)
+		}
+		newer, older := a.around(k, rows, id)
+		if page, more = cut(older, limit); param == "ending_before" {
+			page, more = newer[max(len(newer)-limit, 0):], len(newer) > limit
+		}
+	}
+	return a.answer(q, k, page, func(data []byte) []byte {
+		out := append([]byte(`{"object":"list","data":`), data...)
+		out = append(out, `,"has_more":`...)
+		out = strconv.AppendBool(out, more)
+		return append(out, `,"url":"/v1/`+k.name+`"}`...)
+	})
+}
+
+func cut(rows []*table.Row, limit int) ([]*table.Row, bool) {
+	return rows[:min(limit, len(rows))], len(rows) > limit
+}
+
+// around are the rows that are newer than a record, which need not be one of them,
+// and those that are older. The caller holds Mu.
+func (a *API) around(k *kind, rows []*table.Row, id string) (newer, older []*table.Row) {
+	at := 0
+	for _, r := range slices.Backward(a.Kinds[k.name].Rows()) {
+		there := at < len(rows) && rows[at] == r
+		if r.ID == id {
+			older = rows[at:]
+			if there {
+				older = rows[at+1:]
+			}
+			return rows[:at], older
+		}
+		if there {
+			at++
+		}
+	}
+	return rows, nil
+}
+
+// answer writes records with what is to be expanded in them; whole puts the list
+// around them.
+func (a *API) answer(q *table.Request, k *kind, rows []*table.Row, whole func([]byte) []byte) format.Answer {
+	parts := make([]table.Part, len(rows))
+	for i, r := range rows {
+		parts[i] = a.part(k, r, q)
+	}
+	return a.expand(q, whole(table.AppendList(nil, parts, q.Here)))
+}
+
+// part is a record as the version of the request shows it: payment intents have a
+// list of their charges before 2022-11-15.
+func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
+	v := r.V
+	if k == paymentIntents && version(q.Header) < "2022-11-15" {
+		var list []table.Part
+		if c := a.Kinds["charges"].Find(r.Text("latest_charge")); c != nil {
+			list = append(list, table.Part{T: a.shapes["charge"], V: c.V})
+		}
+		v = v.With(table.Values{"charges": listOf{list, "/v1/charges?payment_intent=" + r.ID}.part(a)})
+	}
+	return table.Part{T: a.shapes[k.one], V: v}
+}
+
+// listOf is a list inside a record.
+type listOf struct {
+	rows []table.Part
+	url  string
+}
+
+func (l listOf) part(a *API) table.Part {
+	return table.Part{T: a.shapes["list"], V: table.Values{"data": l.rows, "count": len(l.rows), "url": l.url}}
+}
+
+// filter reads the filters of a list.
+func (k *kind) filter(q *table.Request) (func(*table.Row) bool, *format.Answer) {
+	account := q.Header.Get("Stripe-Account")
+	tests := []func(*table.Row) bool{func(r *table.Row) bool { return r.Text("account") == account }}
+	if k == subscriptions && q.Query.Get("status") == "" {
+		tests = append(tests, func(r *table.Row) bool { return r.Text("status") != "canceled" })
+	}
+	for name, values := range q.Query {
+		value := values[0]
+		base, op, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+		switch {
+		case slices.Contains([]string{"limit", "starting_after", "ending_before", "expand"}, base):
+		case name == "status" && value == "all" && k == subscriptions:
+		case slices.Contains(k.filters, name):
+			tests = append(tests, func(r *table.Row) bool { return r.Text(name) == value })
+		case k == prices && name == "lookup_keys[]":
+			tests = append(tests, func(r *table.Row) bool { return slices.Contains(values, r.Text("lookup_key")) })
+		case k == events && base == "types":
+			tests = append(tests, func(r *table.Row) bool { return slices.Contains(values, r.Text("type")) })
+		case base == "created" && k != subscriptionItems:
+			n, err := strconv.ParseInt(value, 10, 64)
+			compare, known := comparisons[op]
+			if err != nil || !known {
+				a := refuse(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", name, "Invalid integer: "+value)
+				return nil, &a
+			}
+			tests = append(tests, func(r *table.Row) bool { return compare(r.Number("created"), n) })
+		default:
+			a := unknown(name)
+			return nil, &a
+		}
+	}
+	return func(r *table.Row) bool {
+		for _, test := range tests {
+			if !test(r) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+var comparisons = map[string]func(a, b int64) bool{
+	"":    func(a, b int64) bool { return a == b },
+	"gt":  func(a, b int64) bool { return a > b },
+	"gte": func(a, b int64) bool { return a >= b },
+	"lt":  func(a, b int64) bool { return a < b },
+	"lte": func(a, b int64) bool { return a <= b },
+}
+
+// lines are those of an invoice.
+func (a *API) lines(q *table.Request) format.Answer {
+	a.Mu.RLock()
+	defer a.Mu.RUnlock()
+	r := a.find(q, invoices, q.Vars[0])
+	if r == nil {
+		return missing(http.StatusNotFound, invoices.one, q.Vars[0], "invoice")
+	}
+	rows, _ := r.V["lines"].([]table.Part)
+	p := listOf{rows, "/v1/invoices/" + r.ID + "/lines"}.part(a)
+	return format.Answer{Status: http.StatusOK, Body: p.T.Append(nil, p.V, q.Here)}
+}
+
+// token hides how many records are before a page.
+func token(n int) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("at:" + strconv.Itoa(n)))
+}
+
+// readToken is the number in a token; "" is 0.
+func readToken(text string) (int, bool) {
+	if text == "" {
+		return 0, true
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	digits, ok := strings.CutPrefix(string(raw), "at:")
+	n, bad := strconv.Atoi(digits)
+	return n, err == nil && ok && bad == nil && n >= 0
+}
+
+// search finds records by a query.
+func (a *API) search(k *kind, q *table.Request) format.Answer {
+	limit, refused := size(q)
+	if refused != nil {
+		return *refused
+	}
+	at, ok := readToken(q.Query.Get("page"))
+	if !ok {
+		return refuse(http.StatusBadRequest, "invalid_request_error", "", "page", "Invalid page token.")
+	}
+	for name := range q.Query {
+		if !slices.Contains([]string{"limit", "page", "query", "expand[]", "expand[0]", "expand[1]"}, name) {
+			return unknown(name)
+		}
+	}
+	passes, err := readSearch(q.Query.Get("query"))
+	if err != nil {
+		return refuse(http.StatusBadRequest, "invalid_request_error", "", "query", err.Error())
+	}
+	account := q.Header.Get("Stripe-Account")
+	a.Mu.RLock()
+	defer a.Mu.RUnlock()
+	rows := a.Kinds[k.name].Select(func(r *table.Row) bool { return r.Text("account") == account && passes(r) }, "", false)
+	page, more := cut(rows[min(at, len(rows)):], limit)
+	return a.answer(q, k, page, func(data []byte) []byte {
+		out := append([]byte(`{"object":"search_result","data":`), data...)
+		out = strconv.AppendBool(append(out, `,"has_more":`...), more)
+		next := "null"
+		if more {
+			next = strconv.Quote(token(at + limit))
+		}
+		return append(out, `,"next_page":`+next+`,"url":"/v1/`+k.name+`/search"}`...)
+	})
+}
+
+// v2Events is a page of events as v2 has them: links lead on.
+func (a *API) v2Events(q *table.Request) format.Answer {
+	limit, refused := size(q)
+	at, ok := readToken(q.Query.Get("page"))
+	if refused != nil || !ok {
+		return refuse(http.StatusBadRequest, "invalid_request_error", "", "page", "Invalid limit or page.")
+	}
+	account, of := q.Header.Get("Stripe-Account"), q.Query.Get("object_id")
+	a.Mu.RLock()
+	defer a.Mu.RUnlock()
+	rows := a.Kinds["events"].Select(func(r *table.Row) bool {
+		return r.Text("account") == account && (of == "" ||
+			r.Text("of_id") == of)
+	}, "", false)
+	page, more := cut(rows[min(at, len(rows)):], limit)
+	parts := make([]table.Part, len(page))
+	for i, r := range page {
+		parts[i] = table.Part{T: a.shapes["v2_event"], V: r.V}
+	}
+	link := func(there bool, n int) string {
+		if !there {
+			return "null"
+		}
+		query := url.Values{"limit": {strconv.Itoa(limit)}, "page": {token(n)}}
+		if of != "" {
+			query.Set("object_id", of)
+		}
+		return strconv.Quote("/v2/core/events?" + query.Encode())
+	}
+	body := table.AppendList([]byte(`{"data":`), parts, q.Here)
+	body = append(body, `,"next_page_url":`+link(more, at+limit)+`,"previous_page_url":`+link(at > 0, max(at-limit, 0))+`}`...)
+	return format.Answer{Status: http.StatusOK, Body: body}
+}
+
+func (a *API) v2Event(q *table.Request) format.Answer {
+	a.Mu.RLock()
+	defer a.Mu.RUnlock()
+	r := a.find(q, events, q.Vars[0])
+	if r == nil {
+		return missing(http.StatusNotFound, events.one, q.Vars[0], "id")
+	}
+	return format.Answer{Status: http.StatusOK, Body: a.shapes["v2_event"].Append(nil, r.V, q.Here)}
+}

@@ -1,0 +1,189 @@
+// Records: single ones, what is expanded in them, the balance, and what a search
+// asks for.
+
+package stripe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
+)
+
+// find is a record of the account that is asked; nil for none. The caller holds Mu.
+func (a *API) find(q *table.Request, k *kind, id string) *table.Row {
+	if r := a.Kinds[k.name].Find(id); r != nil && r.Text("account") == q.Header.Get("Stripe-Account") {
+		return r
+	}
+	return nil
+}
+
+// retrieve shows one record.
+func (a *API) retrieve(k *kind, q *table.Request) format.Answer {
+	for name := range q.Query {
+		if !strings.HasPrefix(name, "expand[") && name != "expand" {
+			return unknown(name)
+		}
+	}
+	a.Mu.RLock()
+	defer a.Mu.RUnlock()
+	r := a.find(q, k, q.Vars[0])
+	if r == nil {
+		return missing(http.StatusNotFound, k.one, q.Vars[0], "id")
+	}
+	return a.show(k, q, r)
+}
+
+// show is the answer of one record. The caller holds Mu.
+func (a *API) show(k *kind, q *table.Request, r *table.Row) format.Answer {
+	p := a.part(k, r, q)
+	return a.expand(q, p.T.Append(nil, p.V, q.Here))
+}
+
+// expand puts records in place of their ids where the request wants it. The
+// stored record never changes. The caller holds Mu.
+func (a *API) expand(q *table.Request, body []byte) format.Answer {
+	asked := expansions(q)
+	if len(asked) == 0 {
+		return format.Answer{Status: http.StatusOK, Body: body}
+	}
+	var whole any
+	d := json.NewDecoder(strings.NewReader(string(body)))
+	d.UseNumber()
+	if err := d.Decode(&whole); err != nil {
+		return a.Refuse(http.StatusInternalServerError)
+	}
+	for _, path := range asked {
+		if !a.expandAt(q, &whole, strings.Split(path, ".")) {
+			return refuse(http.StatusBadRequest, "invalid_request_error", "", "expand", "This property cannot be expanded ("+path+").")
+		}
+	}
+	raw, err := json.Marshal(whole)
+	if err != nil {
+		return a.Refuse(http.StatusInternalServerError)
+	}
+	return format.Answer{Status: http.StatusOK, Body: raw}
+}
+
+// expansions are the paths that a request wants expanded, in its query or form.
+func expansions(q *table.Request) []string {
+	all := maps.Clone(q.Query)
+	if form, err := readForm(q.Body); err == nil {
+		maps.Copy(all, form.flat)
+	}
+	var paths []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasPrefix(name, "expand[") {
+			paths = append(paths, all[name]...)
+		}
+	}
+	return paths
+}
+
+// expandAt goes along a path; false where nothing has such a member.
+func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
+	if id, isText := (*at).(string); isText {
+		k := kindOf(id)
+		if k == nil {
+			return false
+		}
+		r := a.find(q, k, id)
+		if r == nil {
+			return true
+		}
+		p := a.part(k, r, q)
+		d := json.NewDecoder(strings.NewReader(string(p.T.Append(nil, p.V, q.Here))))
+		d.UseNumber()
+		_ = d.Decode(at) // it was written here
+	}
+	if len(path) == 0 {
+		return true
+	}
+	switch value := (*at).(type) {
+	case []any:
+		for i := range value {
+			if !a.expandAt(q, &value[i], path) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		inner, there := value[path[0]]
+		if !there {
+			return false
+		}
+		ok := a.expandAt(q, &inner, path[1:])
+		value[path[0]] = inner
+		return ok
+	}
+	return *at == nil
+}
+
+// balance adds up the charges and what was given back.
+func (a *API) balance(q *table.Request) format.Answer {
+	a.Mu.RLock()
+	defer a.Mu.RUnlock()
+	sum := int64(0)
+	for _, r := range a.Kinds["charges"].Rows() {
+		if r.Text("account") == q.Header.Get("Stripe-Account") {
+			sum += r.Number("amount_captured") - r.Number("amount_refunded")
+		}
+	}
+	amount := func(n int64) string {
+		return `[{"amount":` + strconv.FormatInt(n, 10) + `,"currency":"usd","source_types":{"card":` + strconv.FormatInt(n, 10) + `}}]`
+	}
+	return format.Answer{Status: http.StatusOK,
+		Body: []byte(`{"object":"balance","available":` + amount(sum) + `,"livemode":false,"pending":` + amount(0) +
+			`,"refund_and_dispute_prefunding":{"available":` + amount(0) + `,"pending":` + amount(0) + `}}`)}
+}
+
+// clause is one condition of a search: field:"text", field~"part", created>123,
+// metadata["key"]:"value", with a minus in front for its opposite.
+var clause = regexp.MustCompile(`^(-?)([a-z_0-9]+|metadata\["[^"]+"\])(:|~|>=|<=|>|<)` +
+	`("[^"]*"|'[^']*'|[0-9]+|null)(\s+(?i:and)\s+|\s*$|\s+)`)
+
+// readSearch reads a search; its conditions are joined by AND.
+func readSearch(text string) (func(*table.Row) bool, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, errors.New("We need a query to search for.")
+	}
+	var tests []func(*table.Row) bool
+	for rest := strings.TrimSpace(text); rest != ""; {
+		m := clause.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, fmt.Errorf("We were unable to parse your search query. Try using the format `metadata[\"key\"]:\"value\"`")
+		}
+		rest = rest[len(m[0]):]
+		tests = append(tests, condition(m[1] == "-", m[2], m[3], strings.Trim(m[4], `"'`)))
+	}
+	return func(r *table.Row) bool {
+		return !slices.ContainsFunc(tests, func(t func(*table.Row) bool) bool { return !t(r) })
+	}, nil
+}
+
+// condition is one condition of a search.
+func condition(not bool, field, op, want string) func(*table.Row) bool {
+	return func(r *table.Row) bool {
+		have := r.Text(field)
+		if key, ok := strings.CutPrefix(field, `metadata["`); ok {
+			metadata, _ := r.V["metadata"].(map[string]string)
+			have = metadata[strings.TrimSuffix(key, `"]`)]
+		}
+		holds := strings.EqualFold(have, want)
+		if op == "~" {
+			holds = strings.Contains(strings.ToLower(have), strings.ToLower(want))
+		} else if compare, numeric := comparisons[map[string]string{">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}[op]]; numeric && op != ":" {
+			n, err := strconv.ParseInt(want, 10, 64)
+			holds = err == nil && compare(r.Number(field), n)
+		}
+		return holds != not
+	}
+}

@@ -1,0 +1,211 @@
+// World: the made-up customers, and what they pay.
+
+package stripe
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/table"
+)
+
+// Tags of the draws, one for each sort of thing.
+const (
+	tagID = iota + 0x7374720000
+	tagCustomer
+	tagPrice
+)
+
+// connected is an account of a platform: it is asked with Stripe-Account.
+const connected = "acct_1SlowapiConnect1"
+
+// days are how many of the world's customers are spread over.
+const days = 400
+
+// seed fills the world: its own account, and a smaller one below it.
+func (a *API) seed() {
+	end := a.Epoch.Unix()
+	for n, account := range []string{a.Account, connected} {
+		for i := range 10 {
+			a.product(account, n*10+i, end-days*86400)
+		}
+		count := a.Records
+		if n > 0 {
+			count = max(a.Records/20, 3)
+		}
+		for i := range count {
+			a.customer(account, end-int64(count-1-i)*days*86400/int64(count))
+		}
+	}
+}
+
+// id makes the next id with a prefix.
+func (a *API) id(prefix string) string {
+	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	a.made++
+	d := a.Draw(tagID, a.made)
+	size := 14
+	if prefix != "cus" && prefix != "prod" {
+		size = 24
+	}
+	out := []byte(prefix + "_")
+	for range size {
+		out = append(out, letters[d.Below(len(letters))])
+	}
+	return string(out)
+}
+
+// add adds a record; every one has these values.
+func (a *API) add(kind *kind, account string, at int64, v table.Values) *table.Row {
+	id := a.id(kind.prefix)
+	all := table.Values{"id": id, "account": account, "created": at, "metadata": map[string]string{}, "description": nil}
+	maps.Copy(all, v)
+	return a.Kinds[kind.name].Add(id, all)
+}
+
+func (a *API) product(account string, i int, at int64) {
+	name := []string{"Basic", "Team", "Business", "Support", "Storage"}[i%5] + " " + strconv.Itoa(1+i/5)
+	product := a.add(products, account, at, table.Values{"active": true, "name": name, "default_price": nil})
+	for n, interval := range []string{"month", "year"} {
+		d := a.Draw(tagPrice, 2*i+n)
+		price := a.add(prices, account, at, table.Values{
+			"active": true, "lookup_key": nil, "product": product.ID, "interval": interval, "type": "recurring", "currency": "usd",
+			"unit_amount": int64(500+100*d.Below(90)) * int64(1+9*n),
+		})
+		if n == 0 {
+			product.V = product.V.With(table.Values{"default_price": price.ID})
+		}
+	}
+}
+
+// customer makes a customer with a payment, and one in five with a subscription.
+func (a *API) customer(account string, at int64) {
+	n := len(a.Kinds["customers"].Rows())
+	d := a.Draw(tagCustomer, n)
+	name := fake.Names[d.Below(len(fake.Names))] + " " + fake.Names[d.Below(len(fake.Names))]
+	email := fmt.Sprintf("customer%d@example.com", n)
+	v := table.Values{
+		"name": name, "email": email, "currency": "usd", "invoice_prefix": strings.ToUpper(string(d.Hex(nil, 4))), "phone": nil,
+		"address": table.Part{T: a.shapes["address"], V: table.Values{"city": "Bern", "country": "CH",
+			"line1":       "Street " + strconv.Itoa(1+d.Below(99)),
+			"postal_code": strconv.Itoa(3000 + d.Below(99))}},
+		"metadata": map[string]string{"number": strconv.Itoa(n), "tier": []string{"free", "pro"}[d.Below(2)]},
+	}
+	if d.Below(2) == 0 {
+		v["phone"] = string(fake.AppendPerson(nil, a.Seed, int64(n)))
+	}
+	if d.Below(3) == 0 {
+		v["description"] = fake.Body(d, false)
+	}
+	c := a.add(customers, account, at, v)
+	a.event(c, "customer.created", at, "customer", nil)
+	a.payment(c, &d, at+60)
+	if d.Below(5) == 0 {
+		a.subscribe(c, at+120, a.somePrices(account, &d), nil)
+	}
+}
+
+// somePrices are one or two prices of an account.
+func (a *API) somePrices(account string, d *fake.Rng) []item {
+	all := a.Kinds["prices"].Select(func(r *table.Row) bool { return r.Text("account") == account }, "", true)
+	at := d.Below(len(all))
+	items := []item{{all[at], int64(1 + d.Below(3))}}
+	if d.Below(3) == 0 {
+		items = append(items, item{all[(at+2)%len(all)], 1})
+	}
+	return items
+}
+
+// payment is a payment intent with its charge; one in ten fails, one in twenty is
+// given back.
+func (a *API) payment(c *table.Row, d *fake.Rng, at int64) {
+	v := table.Values{
+		"amount": int64(500 + d.Below(90000)), "amount_refunded": int64(0), "currency": "usd", "customer": c.ID, "name": c.V["name"],
+		"email": c.V["email"], "phone": c.V["phone"], "address": c.V["address"], "payment_method": a.id("pm"),
+		"fingerprint": string(d.Hex(nil, 8)),
+		"last4":       strconv.Itoa(1000 + d.Below(9000)), "risk": int64(d.Below(60)), "paid": true, "refunded": false, "status": "succeeded",
+		"intent_status": "succeeded", "failure_code": nil, "failure_message": nil, "network_status": "approved_by_network",
+		"outcome": "authorized", "seller_message": "Payment complete.", "balance_transaction": a.id("txn"), "last_error": nil,
+	}
+	v["amount_captured"] = v["amount"]
+	if d.Below(10) == 0 {
+		maps.Copy(v, table.Values{
+			"amount_captured": int64(0), "paid": false, "status": "failed", "intent_status": "requires_payment_method",
+			"failure_code": "card_declined", "failure_message": "Your card was declined.", "network_status": "declined_by_network",
+			"outcome": "issuer_declined", "seller_message": "The bank did not say why it declined.", "balance_transaction": nil,
+			"last_error": map[string]string{"code": "card_declined", "message": "Your card was declined.", "type": "card_error"},
+		})
+	}
+	account := c.Text("account")
+	intent := a.add(paymentIntents, account, at, v)
+	charge := a.add(charges, account, at, v.With(table.Values{"payment_intent": intent.ID}))
+	intent.V = intent.V.With(table.Values{"latest_charge": charge.ID})
+	a.event(charge, "charge."+charge.Text("status"), at, "charge", nil)
+	if d.Below(20) == 0 && charge.V["paid"] == true {
+		a.refund(charge, charge.Number("amount"), "requested_by_customer", at+86400)
+	}
+}
+
+// refund gives a charge's money back.
+func (a *API) refund(charge *table.Row, amount int64, reason any, at int64) *table.Row {
+	back := charge.Number("amount_refunded") + amount
+	charge.V = charge.V.With(table.Values{"amount_refunded": back, "refunded": back == charge.Number("amount")})
+	return a.add(refunds, charge.Text("account"), at, table.Values{
+		"amount": amount, "charge": charge.ID, "currency": "usd", "customer": charge.V["customer"], "payment_intent": charge.V["payment_intent"],
+		"payment_method": charge.V["payment_method"], "reason": reason, "balance_transaction": a.id("txn"),
+	})
+}
+
+// item is a price that is subscribed to.
+type item struct {
+	price    *table.Row
+	quantity int64
+}
+
+// subscribe makes a subscription with its invoice.
+func (a *API) subscribe(c *table.Row, at int64, items []item, metadata map[string]string) *table.Row {
+	account, total := c.Text("account"), int64(0)
+	sub := a.add(subscriptions, account, at, table.Values{
+		"customer": c.ID, "currency": "usd", "status": "active", "canceled_at": nil, "cancel_reason": nil,
+		"collection_method": "charge_automatically",
+	})
+	if metadata != nil {
+		sub.V = sub.V.With(table.Values{"metadata": metadata})
+	}
+	invoice := a.add(invoices, account, at, table.Values{"customer": c.ID, "subscription": sub.ID,
+		"collection_method": "charge_automatically"})
+	var shown, lines []table.Part
+	for _, one := range items {
+		v := table.Values{
+			"period_start": at, "period_end": at + 30*86400, "price": table.Part{T: a.shapes["price"], V: one.price.V},
+			"quantity": one.quantity, "subscription": sub.ID,
+		}
+		r := a.add(subscriptionItems, account, at, v)
+		amount := one.price.Number("unit_amount") * one.quantity
+		total += amount
+		shown = append(shown, table.Part{T: a.shapes["subscription_item"], V: r.V})
+		lines = append(lines, table.Part{T: a.shapes["line_item"], V: v.With(table.Values{
+			"id": a.id("il"), "amount": amount, "invoice": invoice.ID, "subscription_item": r.ID, "price": one.price.ID,
+			"product": one.price.V["product"], "unit_amount": one.price.V["unit_amount"], "description": nil, "metadata": map[string]string{},
+		})})
+	}
+	invoice.V = invoice.V.With(table.Values{
+		"status": "paid", "total": total, "paid": total, "remaining": int64(0), "paid_at": at, "lines": lines, "line_count": len(lines),
+		"number": c.Text("invoice_prefix") + "-0001", "address": c.V["address"], "email": c.V["email"],
+		"name": c.V["name"], "phone": c.V["phone"],
+	})
+	sub.V = sub.V.With(table.Values{"items": shown, "item_count": len(shown), "latest_invoice": invoice.ID})
+	a.event(sub, "customer.subscription.created", at, "subscription", nil)
+	return sub
+}
+
+// event tells of a record as it is now.
+func (a *API) event(of *table.Row, sort string, at int64, shape string, key any) {
+	a.add(events, of.Text("account"), at, table.Values{
+		"type": sort, "version": apiVersion, "request": nil, "idempotency_key": key, "of": table.Part{T: a.shapes[shape], V: of.V},
+		"of_id": of.ID, "of_type": shape, "of_kind": shape + "s", "created_at": table.Stamp(at),
+	})
+}

@@ -1,0 +1,145 @@
+// Rows: the records of a world, by kind.
+
+package table
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"understudy/internal/slowapi/fake"
+)
+
+// Row is one record.
+type Row struct {
+	ID string // unique within its kind
+	V  Values
+}
+
+// Text is a value as text, "" for none. Numbers are digits.
+func (r *Row) Text(name string) string {
+	switch v := r.V[name].(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return ""
+}
+
+// Number is a value as a number: of a Stamp its seconds. 0 stands for none.
+func (r *Row) Number(name string) int64 {
+	switch v := r.V[name].(type) {
+	case int64:
+		return v
+	case Stamp:
+		return int64(v)
+	}
+	return 0
+}
+
+// With is the values with others in their place. A nil stays: it shows as null.
+func (v Values) With(changes Values) Values {
+	all := maps.Clone(v)
+	maps.Copy(all, changes)
+	return all
+}
+
+// Kind is the records of one sort, the oldest first.
+type Kind struct {
+	rows []*Row
+	byID map[string]*Row
+}
+
+// Rows are all records, the oldest first. The caller holds Mu and changes none.
+func (k *Kind) Rows() []*Row { return k.rows }
+
+// Find is the record with an id, nil for none.
+func (k *Kind) Find(id string) *Row { return k.byID[id] }
+
+// Add appends a record.
+func (k *Kind) Add(id string, v Values) *Row {
+	r := &Row{ID: id, V: v}
+	k.rows = append(k.rows, r)
+	k.byID[id] = r
+	return r
+}
+
+// Delete takes a record out; false when there is none.
+func (k *Kind) Delete(id string) bool {
+	r := k.byID[id]
+	if r == nil {
+		return false
+	}
+	delete(k.byID, id)
+	k.rows = slices.DeleteFunc(slices.Clone(k.rows), func(one *Row) bool { return one == r })
+	return true
+}
+
+// Select are the records that pass, the newest first, or in the order of a value:
+// of those that have the same, the newest first.
+func (k *Kind) Select(passes func(*Row) bool, by string, ascending bool) []*Row {
+	var found []*Row
+	for _, r := range slices.Backward(k.rows) {
+		if passes(r) {
+			found = append(found, r)
+		}
+	}
+	if by != "" {
+		slices.SortStableFunc(found, func(a, b *Row) int { return cmp.Compare(b.Number(by), a.Number(by)) })
+	}
+	if ascending {
+		slices.Reverse(found)
+	}
+	return found
+}
+
+// Options say what a world is made of.
+type Options struct {
+	Records        int
+	Seed           uint64
+	Epoch          time.Time // the newest record's time
+	Account, Token string
+	Flows          bool // the clock runs in real time
+	Now            func() time.Time
+}
+
+// World is the records and the clock of one API. Reads hold Mu for reading,
+// changes for writing.
+type World struct {
+	Options
+	Mu    sync.RWMutex
+	Kinds map[string]*Kind
+	// Come makes new records of a kind that arrives; Change makes changes from
+	// outside true for a record. The caller holds Mu.
+	Come   map[string]func(now int64)
+	Change func(kind string, r *Row, set Values) (Values, error)
+	moved  time.Duration
+	began  time.Time
+}
+
+// NewWorld makes a world without records.
+func NewWorld(o Options, kinds ...string) *World {
+	w := &World{Options: o, Kinds: map[string]*Kind{}, Come: map[string]func(int64){}, began: o.Now()}
+	for _, name := range kinds {
+		w.Kinds[name] = &Kind{byID: map[string]*Row{}}
+	}
+	return w
+}
+
+// Clock is the world's time in Unix seconds. The caller holds Mu.
+func (w *World) Clock() int64 {
+	at := w.Epoch.Add(w.moved)
+	if w.Flows {
+		at = at.Add(max(w.Now().Sub(w.began), 0))
+	}
+	return at.Unix()
+}
+
+// Draw begins the stream of numbers of one thing.
+func (w *World) Draw(tag uint64, index int) fake.Rng { return fake.RngFor(w.Seed, tag, int64(index)) }
