@@ -38,7 +38,7 @@ var imports = map[string]string{
 		"internal/datadir internal/feed " +
 		"internal/signin internal/watch internal/webhook " +
 		"kit/suggest mirror mirror/shadow " +
-		"spec upstream",
+		"spec upstream upstream/tokens",
 	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
 		"kit/jsonspan kit/suggest request spec",
 	"internal/crawl/overlap": ".",
@@ -156,9 +156,10 @@ var imports = map[string]string{
 	"spec/auth":                  ". kit/suggest",
 	"spec/paging":                ". kit/jsonspan kit/suggest",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
-		"upstream/throttle spec/auth",
+		"upstream/throttle upstream/tokens spec/auth",
 	"upstream/body":     ". kit/semaphore",
 	"upstream/throttle": ". kit/touch request",
+	"upstream/tokens":   ".",
 }
 
 func TestTheTableOfImports(t *testing.T) {

@@ -28,6 +28,7 @@ type answer struct {
 	took   time.Duration // from the sending to the last byte
 
 	first   time.Duration // from the sending to the head
+	by      signature     // of its request
 	silence time.Duration // the longest wait on its connection, for the head or between two reads
 }
 

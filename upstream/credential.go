@@ -1,48 +1,109 @@
-// Credential: how requests authenticate to upstream, and how the credential is kept out
-// of answers.
+// Credential: what requests to upstream are signed with, and how it is kept out of answers.
 
 package upstream
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"understudy"
 	"understudy/spec/auth"
+	"understudy/upstream/throttle"
+	"understudy/upstream/tokens"
 )
 
-// credential authenticates requests to upstream. It is safe for concurrent use.
-type credential struct {
-	schemes  []auth.Scheme // in which requests carry it
-	replaced atomic.Int64  // how often
-
-	mu     sync.RWMutex
-	user   string
-	secret understudy.Secret
-	traces [][]byte // the forms in which it must not come back in a body
+// Tokens exchanges a secret for the token that is sent in its place; tokens.Issuer does.
+type Tokens interface {
+	// Token returns a token and when it ends; a zero time: not known.
+	Token(ctx context.Context, secret understudy.Secret) (token understudy.Secret, ends time.Time, err error)
 }
 
-func (c *credential) set(user string, secret understudy.Secret) {
+// credential authenticates requests to upstream. It has one secret, or several whose limits
+// add up. It is safe for concurrent use.
+type credential struct {
+	schemes []auth.Scheme // in which requests carry it
+	tokens  Tokens        // nil: the secrets themselves are sent
+	now     func() time.Time
+	log     *slog.Logger
+	life    context.Context // the client's
+
+	mu      sync.RWMutex
+	user    string
+	members []*member
+	next    int      // the member whose turn it is
+	traces  [][]byte // the forms in which it must not come back in a body
+}
+
+// member is one secret; the credential's lock guards it.
+type member struct {
+	secret understudy.Secret
+	token  understudy.Secret // what is sent; empty: none has been made
+	made   time.Time
+	ends   time.Time     // of the token; zero: not known
+	making chan struct{} // closed when a token that is being made is there, or is not; nil: none is
+	err    error         // why none was made
+	held   time.Time     // until then others are used: its limit is reached, or it was refused
+	left   throttle.Allowance
+	until  time.Time // left holds
+}
+
+// signature is what one request is signed with.
+type signature struct {
+	c     *credential
+	of    *member
+	user  string
+	token understudy.Secret
+}
+
+const (
+	early     = 5 * time.Minute // before it ends a token is replaced, or a tenth of its life if that is less
+	lastUse   = 5 * time.Second // before it ends it is not used any more
+	makeTime  = 30 * time.Second
+	makePause = time.Second      // after a token could not be made
+	youngest  = 10 * time.Second // a token that was refused so soon is not at fault
+	refusedIn = 5 * time.Minute  // until a refused secret is tried again, while others work
+)
+
+// set replaces the user ("" keeps it) and the secrets. What upstream told of them, and the
+// tokens, begin anew.
+func (c *credential) set(user string, secrets []understudy.Secret) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.user, c.secret, c.traces = user, secret, nil
-	if distinct(secret.Reveal()) {
-		c.traces = append(c.traces, []byte(secret.Reveal()))
+	if user != "" {
+		c.user = user
 	}
-	for _, s := range c.schemes {
-		if wire := s.Wire(user, secret.Reveal()); !secret.Empty() && len(wire) >= 8 && wire != secret.Reveal() {
-			c.traces = append(c.traces, []byte(wire))
-		}
+	var members []*member
+	for _, secret := range secrets {
+		members = append(members, &member{secret: secret})
 	}
+	c.members, c.next = members, 0
+	c.trace()
 }
 
-func (c *credential) get() (user string, secret understudy.Secret) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.user, c.secret
+// trace notes the forms of what is sent. The lock is held.
+func (c *credential) trace() {
+	c.traces = nil
+	for _, m := range c.members {
+		for _, secret := range []understudy.Secret{m.secret, m.token} {
+			if secret.Empty() {
+				continue
+			}
+			if distinct(secret.Reveal()) {
+				c.traces = append(c.traces, []byte(secret.Reveal()))
+			}
+			for _, s := range c.schemes {
+				if wire := s.Wire(c.user, secret.Reveal()); len(wire) >= 8 && wire != secret.Reveal() {
+					c.traces = append(c.traces, []byte(wire))
+				}
+			}
+		}
+	}
 }
 
 // needles are the forms of the credential that must not come back in a body.
@@ -52,21 +113,206 @@ func (c *credential) needles() [][]byte {
 	return c.traces
 }
 
-// sign adds the credential to a request.
-func (c *credential) sign(req *http.Request) {
-	user, secret := c.get()
-	for _, s := range c.schemes {
-		s.Sign(req, user, secret.Reveal())
+// choose is the member for the next request: of those that are not held, the one with the
+// most left, else the one that is free first. The lock is held.
+func (c *credential) choose() *member {
+	best, now := (*member)(nil), c.now()
+	for i := range c.members {
+		m := c.members[(c.next+i)%len(c.members)]
+		if best == nil || m.before(best, now) {
+			best = m
+		}
 	}
+	c.next++
+	best.left.Remaining = max(0, best.left.Remaining-1)
+	return best
+}
+
+// before reports whether a member is to be used rather than another.
+func (m *member) before(other *member, now time.Time) bool {
+	free, otherFree := !now.Before(m.held), !now.Before(other.held)
+	switch {
+	case free != otherFree:
+		return free
+	case !free:
+		return m.held.Before(other.held)
+	}
+	told, otherTold := now.Before(m.until), now.Before(other.until)
+	return otherTold && (!told || m.left.Remaining > other.left.Remaining)
+}
+
+// take is what a request is signed with. It waits for a token where one has to be made. The
+// error is an *understudy.UpstreamError, or the context's.
+func (c *credential) take(ctx context.Context) (signature, error) {
+	c.mu.Lock()
+	m := c.choose()
+	for {
+		now := c.now()
+		if c.tokens == nil {
+			m.token = m.secret
+		} else if m.stale(now) && m.making == nil && !(m.err != nil && now.Before(m.made.Add(makePause))) {
+			m.making = make(chan struct{})
+			go c.make(m)
+		}
+		s := signature{c: c, of: m, user: c.user, token: m.token}
+		making, err, usable := m.making, m.err, c.tokens == nil || m.usable(now)
+		c.mu.Unlock()
+		switch {
+		case usable:
+			return s, nil
+		case making == nil:
+			return s, noToken(err)
+		}
+		select {
+		case <-making:
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+		c.mu.Lock()
+	}
+}
+
+// stale reports that another token has to be made.
+func (m *member) stale(now time.Time) bool {
+	if m.token.Empty() {
+		return true
+	}
+	return !m.ends.IsZero() && !now.Before(m.ends.Add(-min(early, m.ends.Sub(m.made)/10)))
+}
+
+// usable reports that the token may be sent.
+func (m *member) usable(now time.Time) bool {
+	return !m.token.Empty() && (m.ends.IsZero() || now.Before(m.ends.Add(-min(lastUse, m.ends.Sub(m.made)/10))))
+}
+
+// make makes a member's token, for all who want it.
+func (c *credential) make(m *member) {
+	ctx, cancel := context.WithTimeout(c.life, makeTime)
+	defer cancel()
+	token, ends, err := c.tokens.Token(ctx, m.secret)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.made, m.err = c.now(), err; err == nil {
+		m.token, m.ends = token, ends
+		c.trace()
+	} else {
+		c.log.Warn("no token for upstream", "err", err)
+	}
+	close(m.making)
+	m.making = nil
+}
+
+// noToken is the failure of a request for which there is no token.
+func noToken(err error) error {
+	var refused *tokens.RefusedError
+	e := &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(err.Error())} // of no other kind
+	if errors.As(err, &refused) {
+		e.Why, e.Status = understudy.FailCredential, http.StatusUnauthorized
+	}
+	return e
+}
+
+// sign adds the credential to a request.
+func (s signature) sign(req *http.Request) {
+	for _, scheme := range s.c.schemes {
+		scheme.Sign(req, s.user, s.token.Reveal())
+	}
+}
+
+// again reports whether a request that failed so may be sent once more: what it was signed
+// with has been replaced since, or another secret is free. Otherwise, when every secret's
+// limit is reached, the failure says when the first of them is free.
+func (s signature) again(failed *understudy.UpstreamError) bool {
+	c := s.c
+	if c == nil || failed.Why != understudy.FailCredential && failed.Why != understudy.FailLimited {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, m, current := c.now(), s.of, false
+	first := time.Time{}
+	for _, other := range c.members {
+		current = current || other == m
+	}
+	if failed.Why == understudy.FailCredential {
+		switch {
+		case !current || !m.token.Is(s.token.Reveal()):
+			return true
+		case c.tokens != nil && now.Sub(m.made) >= youngest:
+			m.token = understudy.Secret{} // it was revoked before its end
+			return true
+		}
+	}
+	if !current || len(c.members) == 1 {
+		return false
+	}
+	wait := failed.RetryAfter
+	if failed.Why == understudy.FailCredential {
+		wait = refusedIn
+		c.log.Warn("one of the source's secrets is refused", "status", failed.Status)
+	} else if wait == 0 {
+		return false // too many at once; another secret may help, but nobody says so
+	}
+	if until := now.Add(wait); until.After(m.held) {
+		m.held = until
+	}
+	for _, other := range c.members {
+		if !now.Before(other.held) {
+			return true
+		}
+		if first.IsZero() || other.held.Before(first) {
+			first = other.held
+		}
+	}
+	if failed.Why == understudy.FailLimited {
+		failed.RetryAfter = min(failed.RetryAfter, first.Sub(now))
+	}
+	return false
+}
+
+// told notes what an answer says of the limit of the secret that its request was signed
+// with, and returns that of all secrets together. Of those that have not been told the limit
+// is taken to be the same, and whole.
+func (s signature) told(a throttle.Allowance) throttle.Allowance {
+	c := s.c
+	if c == nil {
+		return a
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	if len(c.members) == 1 || now.Before(s.of.until) && a.Of != s.of.left.Of && a.Limit <= s.of.left.Limit {
+		return a // of a lesser limit
+	}
+	s.of.left, s.of.until = a, now.Add(max(a.Reset, time.Second))
+	if a.Remaining == 0 && a.Reset > 0 {
+		s.of.held = now.Add(min(a.Reset, maxRetryAfter))
+	}
+	sum := throttle.Allowance{Of: a.Of, Reset: a.Reset}
+	for _, m := range c.members {
+		left, reset := throttle.Allowance{Limit: a.Limit, Remaining: max(a.Limit, a.Remaining)}, a.Reset
+		if now.Before(m.until) {
+			left, reset = m.left, m.until.Sub(now)
+		}
+		sum.Limit += left.Limit
+		sum.Remaining += left.Remaining
+		sum.Reset = max(sum.Reset, reset)
+	}
+	return sum
 }
 
 // clean is err, unless its text holds the credential.
 func (c *credential) clean(err error) error {
-	_, secret := c.get()
 	text := err.Error()
-	if len(secret.Reveal()) >= 4 {
-		text = strings.ReplaceAll(text, secret.Reveal(), "[redacted]")
+	c.mu.RLock()
+	for _, m := range c.members {
+		for _, secret := range []understudy.Secret{m.secret, m.token} {
+			if len(secret.Reveal()) >= 4 {
+				text = strings.ReplaceAll(text, secret.Reveal(), fmt.Sprint(secret))
+			}
+		}
 	}
+	c.mu.RUnlock()
 	text = string(takeOut([]byte(text), c.needles()))
 	if text == err.Error() {
 		return err

@@ -51,6 +51,9 @@ func (c *Client) noteLimits(a *answer) {
 	s := c.o.Source.Spec
 	left, told := allowance(s, a.header, a.at)
 	why, _ := decision(s, a.status, a.header, a.body, a.at)
+	if told {
+		left = a.by.told(left)
+	}
 	if told && c.budget.Told(left) && why == understudy.FailNone {
 		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter),
 			Err: errors.New("nothing remains of what it takes")})

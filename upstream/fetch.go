@@ -72,8 +72,8 @@ type attempt struct {
 	key    string
 	sent   bool
 	end    time.Time // of the time in which tries may begin
-	// replaced: the last try was refused with a credential that has been replaced since.
-	// The refusal does not count.
+	// replaced: the last try was refused with a credential that has been replaced since, or
+	// beside which another is free. The refusal does not count.
 	replaced bool
 	tries    int // sent
 	silent   int // tries that ended in silence
@@ -264,7 +264,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	}
 	g.sent = true
 	g.tries++
-	credential, began, limits := c.credential.replaced.Load(), c.o.Now(), g.limits(probe)
+	began, limits := c.o.Now(), g.limits(probe)
 	method, uri, content, contentType := g.f.Target.Request()
 	a, failed, err := g.round(ctx, httpRequest{
 		method: method, uri: uri, body: content, contentType: contentType, header: g.condition(),
@@ -286,7 +286,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 		return nil, nil, ctx.Err() // its reader left: no failure of upstream
 	}
 	told = true
-	if failed != nil && failed.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
+	if a != nil && failed != nil && a.by.again(failed) {
 		g.replaced = true
 		c.counts.Failed(c.o.Now())
 		if probe {
@@ -337,6 +337,7 @@ func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest
 	e.reason = reason
 	a, sent, err := c.send(ctx, e)
 	var heavy *body.WeighError
+	var failed *understudy.UpstreamError
 	switch {
 	case errors.As(err, &heavy):
 		return nil, nil, heavy.Err
@@ -348,6 +349,8 @@ func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest
 		return nil, nil, sentError(sent, ctx.Err())
 	case errors.Is(err, understudy.ErrInvalid):
 		return nil, nil, err
+	case errors.As(err, &failed):
+		return nil, failed, nil // there is no token
 	}
 	return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: sentError(sent, err)}, nil
 }

@@ -80,9 +80,9 @@ func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, erro
 func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	defer c.budget.Release()
-	began, credential := c.o.Now(), c.credential.replaced.Load()
+	began := c.o.Now()
 	c.counts.Sent(g.reason, c.o.Now())
-	resp, away, failure := s.follow(g.key)
+	resp, by, away, failure := s.follow(g.key)
 	took := c.o.Now().Sub(began)
 	var m *request.MediaResponse
 	if failure == nil {
@@ -105,7 +105,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 		return nil, nil, s.ctx.Err()
 	}
 	c.counts.Failed(c.o.Now())
-	if failure.Why == understudy.FailCredential && c.credential.replaced.Load() != credential {
+	if !away && by.again(failure) {
 		g.replaced = true
 		if probe {
 			c.breaker.ProbeUnused()
@@ -125,30 +125,36 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 const maxRedirects = 5
 
 // follow sends the request to uri and to the targets of redirects. away says that the
-// failure or the answer comes from another host than the source's.
-func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *understudy.UpstreamError) {
+// failure or the answer comes from another host than the source's; by is what was signed with.
+func (s *stream) follow(uri string) (resp *http.Response, by signature, away bool, failure *understudy.UpstreamError) {
 	c := s.c
 	total := time.AfterFunc(c.o.Total, func() { s.cancel(&throttle.LateError{What: "no answer began", After: c.o.Total}) })
 	defer total.Stop()
 	defer s.quiet.Stop()
 	to, err := c.o.Source.Spec.URL(understudy.Key{Source: c.o.Source.Name, URI: uri}, c.o.Base)
 	if err != nil {
-		return nil, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
+		return nil, by, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
 	}
 	at, err := url.Parse(to)
 	if err != nil {
-		return nil, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be read")}
+		return nil, by, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be read")}
+	}
+	if by, err = c.credential.take(s.ctx); err != nil {
+		if !errors.As(err, &failure) {
+			failure = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: err}
+		}
+		return nil, by, false, failure
 	}
 	for hops := 0; ; hops++ {
 		// A redirect to another host never gets the credential again: that host decides where
 		// the next redirect leads.
 		away = away || !c.media.isHome(at)
-		resp, err := s.roundTrip(at, away)
+		resp, err := s.roundTrip(at, by, away)
 		if err != nil {
-			return nil, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.credential.clean(throttle.CauseOf(s.ctx, err))}
+			return nil, by, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.credential.clean(throttle.CauseOf(s.ctx, err))}
 		}
 		if !isRedirect(resp.StatusCode) {
-			return resp, away, nil
+			return resp, by, away, nil
 		}
 		next, err := c.media.next(at, resp.Header.Get("Location"))
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection serves again
@@ -157,7 +163,7 @@ func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *un
 			err = fmt.Errorf("more than %d redirects", maxRedirects)
 		}
 		if err != nil {
-			return nil, true, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
+			return nil, by, true, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
 		}
 		at = next
 	}
@@ -168,7 +174,7 @@ func isRedirect(status int) bool {
 }
 
 // roundTrip asks one host.
-func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
+func (s *stream) roundTrip(at *url.URL, by signature, away bool) (*http.Response, error) {
 	c := s.c
 	s.quiet.Next(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
 	ctx := httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{
@@ -201,7 +207,7 @@ func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
 			h.Set(name, value)
 		}
 	}
-	c.credential.sign(req)
+	by.sign(req)
 	return c.connections.transport().RoundTrip(req)
 }
 

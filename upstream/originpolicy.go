@@ -221,7 +221,7 @@ func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline)
 		quiet.Reset(e.limits.first)
 		req = req.Clone(req.Context())
 		req.URL, req.Host = to, ""
-		c.credential.sign(req) // a key in the query is not in the link
+		e.by.sign(req) // a key in the query is not in the link
 	}
 }
 

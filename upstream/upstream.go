@@ -29,6 +29,9 @@ type Options struct {
 	Base   string            // upstream's URL; "" = the spec's hosts
 	User   string            // of Basic auth; "" = the source's user
 	Secret understudy.Secret // password or bearer token
+	// Pool are more secrets of the same account, used beside Secret: their limits add up.
+	Pool   []understudy.Secret
+	Tokens Tokens // nil: the secrets themselves are sent
 
 	Rate        float64 // requests a second: 10
 	Concurrency int     // requests at once: 20
@@ -126,12 +129,13 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upstream: source %s: auth: %w", o.Source.Name, err)
 	}
-	cred := &credential{schemes: schemes}
-	cred.set(o.User, o.Secret)
+	life := newLifetime()
+	cred := &credential{schemes: schemes, tokens: o.Tokens, life: life.ctx, now: o.Now, log: o.Logger.With("source", o.Source.Name)}
+	cred.set(o.User, append([]understudy.Secret{o.Secret}, o.Pool...))
 	return &Client{
 		o: o, credential: cred, connections: newConnections(&o),
 		bodies: body.NewReader(o.Source.Name, o.MaxBody), pages: newPageBuilder(&o, cred),
-		media: newOriginPolicy(&o), budget: throttle.NewBudget(o.throttle()), breaker: throttle.NewBreaker(o.throttle()), life: newLifetime(),
+		media: newOriginPolicy(&o), budget: throttle.NewBudget(o.throttle()), breaker: throttle.NewBreaker(o.throttle()), life: life,
 	}, nil
 }
 
@@ -141,15 +145,11 @@ func isBase(base string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
-// SetCredential replaces user and secret ("" keeps the user). A source that
+// SetCredential replaces user ("" keeps it) and secrets. A source that
 // refused the former ones is probed at once; a request they were refused for
 // after they were replaced is sent again.
-func (c *Client) SetCredential(user string, secret understudy.Secret) {
-	if user == "" {
-		user, _ = c.credential.get()
-	}
-	c.credential.set(user, secret)
-	c.credential.replaced.Add(1)
+func (c *Client) SetCredential(user string, secret understudy.Secret, pool ...understudy.Secret) {
+	c.credential.set(user, append([]understudy.Secret{secret}, pool...))
 	c.breaker.CredentialReplaced()
 }
 

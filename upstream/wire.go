@@ -56,6 +56,7 @@ type httpRequest struct {
 	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
 	like        string                             // bodies of the same are about as long
 	limits      limits                             // zero: the settings'
+	by          signature                          // what it is signed with
 	came        *moment                            // noted at its answer; nil: not noted
 }
 
@@ -84,6 +85,10 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		GotConn:      func(httptrace.GotConnInfo) { connected.set(c.o.Now()); quiet.Reset(e.limits.first) },
 		WroteHeaders: func() { wrote.Store(true) },
 	})
+	if e.by, err = c.credential.take(ctx); err != nil {
+		return nil, false, throttle.CauseOf(ctx, err)
+	}
+	quiet.Reset(c.o.Connect + e.limits.first) // a token may have been made
 	req, err := c.request(ctx, e)
 	if err != nil {
 		return nil, false, err
@@ -96,7 +101,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	}
 	defer resp.Body.Close()
 	quiet.Next(&throttle.LateError{What: "the answer stalled: nothing more", After: e.limits.stall}, e.limits.stall)
-	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray}
+	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray, by: e.by}
 	now := c.o.Now()
 	e.came.set(now)
 	c.connections.came.set(now)
@@ -186,7 +191,7 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	if e.contentType != "" {
 		req.Header.Set("Content-Type", e.contentType)
 	}
-	c.credential.sign(req)
+	e.by.sign(req)
 	return req, nil
 }
 

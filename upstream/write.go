@@ -32,23 +32,10 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	f := request.Fetch{Target: w.Target, Reason: request.Waiting, Queue: writeQueue}
 	f.By, _ = ctx.Deadline()
 	g := &attempt{c: c, f: &f, reason: request.Waiting, key: w.Target.Key.URI}
-	probe, refused, err := g.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("upstream: %s %s: %w", understudy.Clip(w.Method), understudy.Clip(g.key), endOf(ctx, err))
-	}
-	if refused != nil {
-		return nil, refused
-	}
-	a, failed, err := c.round(ctx, request.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body,
-		contentType: w.ContentType, header: w.Header})
-	c.budget.Release()
+	a, failed, err := g.write(ctx, w)
 	unknown := func(err error) error {
 		return fmt.Errorf("upstream: %s %s: %w: %w", understudy.Clip(w.Method), understudy.Clip(g.key), understudy.ErrUnknownOutcome, err)
 	}
-	if err == nil && failed == nil && a.broken == nil {
-		failed = decisionOf(c.o.Source.Spec, a)
-	}
-	c.note(g.key, a, failed, probe)
 	var maybe maybeSent
 	switch {
 	case err != nil && errors.As(err, &maybe):
@@ -71,6 +58,32 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 		return nil, unknown(fmt.Errorf("status %d, but %w", a.status, err))
 	}
 	return page, nil
+}
+
+// write sends a write, once more when what it was signed with was refused and there is
+// another: upstream has done nothing then.
+func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *understudy.UpstreamError, error) {
+	c := g.c
+	for {
+		probe, refused, err := g.enter(ctx)
+		if err != nil || refused != nil {
+			return nil, refused, err
+		}
+		a, failed, err := c.round(ctx, request.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body,
+			contentType: w.ContentType, header: w.Header})
+		c.budget.Release()
+		if err == nil && failed == nil && a.broken == nil {
+			failed = decisionOf(c.o.Source.Spec, a)
+		}
+		if a == nil || failed == nil || !a.by.again(failed) {
+			c.note(g.key, a, failed, probe)
+			return a, failed, err
+		}
+		c.counts.Failed(c.o.Now())
+		if probe {
+			c.breaker.ProbeUnused()
+		}
+	}
 }
 
 // decisionOf is what an answer to a write says of upstream's health: nil when upstream

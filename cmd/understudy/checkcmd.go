@@ -34,8 +34,17 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	specs := map[string]*spec.Spec{}
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
-		if _, err := checkSecret(ctx, cfg.Sources[src.Name].Secret, folder); err != nil && src.Spec.Auth.Style != "none" {
-			return fmt.Errorf("%s: sources.%s.secret: %w", c.Config, src.Name, err)
+		read := func(ctx context.Context, setting string) (understudy.Secret, error) {
+			return checkSecret(ctx, setting, folder)
+		}
+		s := cfg.Sources[src.Name]
+		if _, err := s.ReadSecrets(ctx, read); err != nil && src.Spec.Auth.Style != "none" {
+			return fmt.Errorf("%s: sources.%s.%w", c.Config, src.Name, err)
+		}
+		if s.Token.Secret != "" {
+			if _, err := read(ctx, s.Token.Secret); err != nil {
+				return fmt.Errorf("%s: sources.%s.token.secret: %w", c.Config, src.Name, err)
+			}
 		}
 	}
 	var creds []callers.Credential

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -51,8 +52,19 @@ func newLibrary() http.Handler {
 	mux.HandleFunc("GET /v3/cards/{way}", serveCards)
 	mux.HandleFunc("GET /v3/branches/{branch}/loans", serveLoans)
 	mux.HandleFunc("GET /v3/branches/{branch}/loans/{number}", serveLoan)
+	var refresh atomic.Int64 // exchanges; each refresh token is good for one
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/oauth/token" {
+			user, pass, _ := r.BasicAuth()
+			if n := refresh.Load(); r.PostFormValue("refresh_token") != fmt.Sprintf("refresh-%d", n) || user != "front" || pass != "clientsecret" {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprint(w, `{"error":"invalid_grant"}`)
+				return
+			}
+			fmt.Fprintf(w, `{"access_token":"librarytoken","expires_in":3600,"refresh_token":"refresh-%d"}`, refresh.Add(1))
+			return
+		}
 		if r.Header.Get("Authorization") != "Bearer librarytoken" && r.URL.Query().Get("api_key") != "librarytoken" {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"problem":"who?","status":401}`)

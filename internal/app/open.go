@@ -110,16 +110,23 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 	together := semaphore.New(semaphore.Options{Limit: bodies})
 	for _, src := range h.sources {
 		s := b.Settings.Sources[src.Name]
-		var secret understudy.Secret
+		secrets, issuer := []understudy.Secret{{}}, upstream.Tokens(nil)
 		if src.Spec.Auth.Style != "none" && !b.Offline {
 			var err error
-			if secret, err = b.Secrets(ctx, s.Secret); err != nil {
-				return fmt.Errorf("sources.%s.secret: %w", src.Name, err)
+			if secrets, err = s.ReadSecrets(ctx, b.Secrets); err != nil {
+				return fmt.Errorf("sources.%s.%w", src.Name, err)
+			}
+			made, err := s.Issuer(ctx, src, b.Secrets, h.db)
+			if err != nil {
+				return fmt.Errorf("sources.%s.%w", src.Name, err)
+			}
+			if made != nil {
+				issuer = made
 			}
 		}
-		h.signatures.set(src.Name, secret)
+		h.signatures.set(src.Name, secrets[0])
 		client, err := upstream.New(upstream.Options{
-			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secret,
+			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secrets[0], Pool: secrets[1:], Tokens: issuer,
 			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.Settings.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia),
 			Now:     time.Now,
 			Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),

@@ -68,12 +68,13 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 	if _, err = cfg.ReadSources(h.opts.Folder); err != nil {
 		return nil, nil, err
 	}
-	secrets, polls := map[string]understudy.Secret{}, map[string][]string{}
+	secrets, polls := map[string][]understudy.Secret{}, map[string][]string{}
 	for _, src := range h.sources {
 		s := cfg.Sources[src.Name]
+		secrets[src.Name] = []understudy.Secret{{}}
 		if src.Spec.Auth.Style != "none" {
-			if secrets[src.Name], err = h.opts.Secrets(ctx, s.Secret); err != nil {
-				return nil, nil, fmt.Errorf("sources.%s.secret: %w", src.Name, err)
+			if secrets[src.Name], err = s.ReadSecrets(ctx, h.opts.Secrets); err != nil {
+				return nil, nil, fmt.Errorf("sources.%s.%w", src.Name, err)
 			}
 		}
 		polled := &spec.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls} // the spec in use
@@ -133,7 +134,7 @@ func (h reloader) poll(polls map[string][]string) error {
 }
 
 // apply hands the packages what they take while they run.
-func (h reloader) apply(cfg *config.Settings, secrets map[string]understudy.Secret) {
+func (h reloader) apply(cfg *config.Settings, secrets map[string][]understudy.Secret) {
 	for _, src := range h.sources {
 		s, c := cfg.Sources[src.Name], h.clients[src.Name]
 		c.SetBudget(s.Rate, s.Concurrency)
@@ -145,8 +146,8 @@ func (h reloader) apply(cfg *config.Settings, secrets map[string]understudy.Secr
 		}
 		c.SetQueue(cfg.Limits.Queue)
 		// Also when it is the same: what refused it may have changed its mind.
-		c.SetCredential("", secrets[src.Name])
-		h.signatures.set(src.Name, secrets[src.Name])
+		c.SetCredential("", secrets[src.Name][0], secrets[src.Name][1:]...)
+		h.signatures.set(src.Name, secrets[src.Name][0])
 	}
 	h.mirror.SetAges(config.Ages(&cfg.Mirror))
 	h.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))

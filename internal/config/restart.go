@@ -14,7 +14,7 @@ var live = []string{
 	"credentials", "roles", "webhooks", "forecasts", "watches", "mail", "search", "viewer.role", "viewer.sign_in", "viewer.users",
 	"viewer.header", "viewer.oidc", "viewer.public_url",
 	"viewer.export_rows", "viewer.export_time", "viewer.exports", "viewer.exports_each",
-	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls", "sources.NAME.answers",
+	"sources.NAME.secret", "sources.NAME.pool", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls", "sources.NAME.answers",
 	"sources.NAME.checks",
 	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.records", "mirror.stale", "mirror.hard",
 	"mirror.wait", "mirror.try",

@@ -68,6 +68,7 @@ type Source struct {
 	User        string   `yaml:"user"`
 	Login       string   `yaml:"login"`  // the name sent with the secret; default the user
 	Secret      string   `yaml:"secret"` // file:PATH or cmd:COMMAND
+	Pool        []string `yaml:"pool"`   // more secrets of the account, whose limits add up
 	Listen      string   `yaml:"listen"` // default 127.0.0.1 and the spec's port
 	PublicURL   string   `yaml:"public_url"`
 	Rate        float64  `yaml:"rate"`        // requests a second, default 10
@@ -81,6 +82,7 @@ type Source struct {
 	Answers answersConfig `yaml:"answers"` // what lists are answered from first: auto, upstream, records; also by kind
 	Checks  float64       `yaml:"checks"`  // lists made from records that are asked upstream, too, a minute; default 6
 
+	Token    tokenConfig    `yaml:"token"` // what the secrets are exchanged for
 	Timeouts timeoutsConfig `yaml:"timeouts"`
 	Headers  headersConfig  `yaml:"headers"`
 }

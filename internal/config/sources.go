@@ -64,6 +64,9 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		if s.User == "" && slices.Contains(slices.Collect(maps.Values(sp.Vars)), "user") {
 			return nil, fmt.Errorf("sources.%s.user: spec %s needs it", name, sp.Name)
 		}
+		if err := s.checkTokens(sp); err != nil {
+			return nil, fmt.Errorf("sources.%s.%w", name, err)
+		}
 		src := &spec.Source{Name: name, Spec: sp, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media}
 		if err := CheckPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)

@@ -43,6 +43,9 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 	}
 	for _, src := range sources {
 		s := c.Sources[src.Name]
+		if strings.HasPrefix(s.Token.URL, "http://") && !loopbackURL(s.Token.URL) {
+			warn("sources.%s.token.url: %s is sent the secret without encryption; write https", src.Name, s.Token.URL)
+		}
 		if openToNetwork(s.Listen) {
 			warn("sources.%s.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", src.Name, s.Listen)
 		}
@@ -50,7 +53,9 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 			warn("sources.%s.upstream: %s sends the secret and every record without encryption; write https", src.Name, s.Upstream)
 		}
 		if src.Spec.Auth.Style != "none" {
-			all = append(all, openSecret("sources."+src.Name, s.Secret, folder)...)
+			for _, setting := range append([]string{s.Secret, s.Token.Secret}, s.Pool...) {
+				all = append(all, openSecret("sources."+src.Name, setting, folder)...)
+			}
 		}
 	}
 	for _, cred := range c.Credentials {

@@ -1,0 +1,105 @@
+// Tokens: the secrets of a source, and how they are exchanged for tokens.
+
+package config
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/suggest"
+	"understudy/spec"
+	"understudy/upstream/tokens"
+)
+
+// tokenConfig says how a source's secret is exchanged for a token that ends soon.
+type tokenConfig struct {
+	Kind         string `yaml:"kind"`         // client_credentials, refresh_token, app_installation; "": the secret itself is sent
+	URL          string `yaml:"url"`          // where tokens are asked for
+	Client       string `yaml:"client"`       // its id; default the login, else the user
+	Secret       string `yaml:"secret"`       // of the client, where the source's secret is a refresh token
+	Scope        string `yaml:"scope"`        // default: what the client may do
+	Installation string `yaml:"installation"` // of a GitHub App
+}
+
+// maxPool bounds the secrets of one source beside the first.
+const maxPool = 63
+
+// ReadSecrets fetches the secrets of a source, the first one first. Errors name the setting.
+func (s *Source) ReadSecrets(ctx context.Context, read Secrets) ([]understudy.Secret, error) {
+	first, err := read(ctx, s.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	all := []understudy.Secret{first}
+	for i, setting := range s.Pool {
+		secret, err := read(ctx, setting)
+		if err != nil {
+			return nil, fmt.Errorf("pool[%d]: %w", i, err)
+		}
+		if slices.ContainsFunc(all, func(other understudy.Secret) bool { return !secret.Empty() && other.Is(secret.Reveal()) }) {
+			return nil, fmt.Errorf("pool[%d]: this secret is there twice; its limit counts once", i)
+		}
+		all = append(all, secret)
+	}
+	return all, nil
+}
+
+// checkTokens makes sure that pool and token can work for a source of that spec.
+func (s *Source) checkTokens(sp *spec.Spec) error {
+	t := &s.Token
+	switch {
+	case len(s.Pool) > maxPool:
+		return fmt.Errorf("pool: %d secrets, at most %d", len(s.Pool), maxPool)
+	case t.Kind == "" && *t != tokenConfig{}:
+		return fmt.Errorf("token.kind: want one of %s", strings.Join(tokens.Kinds, ", "))
+	case t.Kind == "":
+		return nil
+	case sp.Auth.Style == "none":
+		return fmt.Errorf("token: spec %s sends no credential", sp.Name)
+	case !slices.Contains(tokens.Kinds, t.Kind):
+		return fmt.Errorf("token.kind: %q: want one of %s%s", t.Kind, strings.Join(tokens.Kinds, ", "), suggest.Hint(t.Kind, tokens.Kinds))
+	case t.Secret != "" && t.Kind != tokens.RefreshToken:
+		return fmt.Errorf("token.secret: it is for %s; elsewhere the source's secret is the client's", tokens.RefreshToken)
+	case (t.Installation != "") != (t.Kind == tokens.AppInstallation):
+		return fmt.Errorf("token.installation: %s needs it, and no other kind has it", tokens.AppInstallation)
+	}
+	_, err := tokens.New(s.tokenOptions("", sp, noKV{}))
+	if err != nil {
+		return fmt.Errorf("token.%w", err)
+	}
+	return nil
+}
+
+// noKV is for checks, which exchange nothing.
+type noKV struct{ tokens.KV }
+
+func (s *Source) tokenOptions(name string, sp *spec.Spec, kv tokens.KV) tokens.Options {
+	t := &s.Token
+	o := tokens.Options{Kind: t.Kind, Source: name, URL: t.URL, Client: cmp.Or(t.Client, s.Login, s.User), Scope: t.Scope, KV: kv}
+	if t.Kind == tokens.AppInstallation && o.URL == "" {
+		base := strings.TrimSuffix(cmp.Or(s.Upstream, sp.Hosts[0].URL), "/")
+		o.URL = base + "/app/installations/" + url.PathEscape(t.Installation) + "/access_tokens"
+	}
+	return o
+}
+
+// Issuer exchanges a source's secrets for tokens. It is nil when the secrets themselves are
+// sent.
+func (s *Source) Issuer(ctx context.Context, src *spec.Source, read Secrets, kv tokens.KV) (*tokens.Issuer, error) {
+	if s.Token.Kind == "" {
+		return nil, nil
+	}
+	o := s.tokenOptions(src.Name, src.Spec, kv)
+	if s.Token.Secret != "" {
+		var err error
+		if o.Secret, err = read(ctx, s.Token.Secret); err != nil {
+			return nil, fmt.Errorf("token.secret: %w", err)
+		}
+	}
+	return tokens.New(o)
+}

@@ -1,0 +1,81 @@
+// Refresh: refresh tokens that are replaced when they are used.
+
+package tokens
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"understudy"
+)
+
+// refresh uses the newest refresh token that replaced the first. One that replaces it in
+// turn is on the disk before the token is used: the former one may be void by then.
+//
+// What is kept is sealed by a key made from the first one, which only the settings point
+// to, and has a name made from it, too. Another first one in the settings begins anew.
+func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understudy.Secret, time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fail := func(err error) (understudy.Secret, time.Time, error) { return understudy.Secret{}, time.Time{}, err }
+	seal, name, err := s.sealOf(first)
+	if err != nil {
+		return fail(err)
+	}
+	kept, err := s.o.KV.Value(ctx, name)
+	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+		return fail(fmt.Errorf("no token: what is kept cannot be read: %w", err))
+	}
+	newest := first.Reveal()
+	if len(kept) > 0 {
+		n := seal.NonceSize()
+		if len(kept) < n {
+			return fail(errors.New("no token: the refresh token that is kept is damaged"))
+		}
+		text, err := seal.Open(nil, kept[:n], kept[n:], []byte(name))
+		if err != nil {
+			return fail(errors.New("no token: the refresh token that is kept is damaged"))
+		}
+		newest = string(text)
+	}
+	a, err := s.grant(ctx, url.Values{"grant_type": {RefreshToken}, "refresh_token": {newest}}, s.o.Secret)
+	if err != nil {
+		return fail(err)
+	}
+	if a.Refresh != "" && a.Refresh != newest {
+		nonce := make([]byte, seal.NonceSize())
+		_, _ = rand.Read(nonce) // it never fails
+		// Also when the one who asked has left: there is no other copy.
+		if err := s.o.KV.SetValue(context.WithoutCancel(ctx), name, seal.Seal(nonce, nonce, []byte(a.Refresh), []byte(name))); err != nil {
+			return fail(fmt.Errorf("no token: its refresh token cannot be kept: %w", err))
+		}
+	}
+	return a.token(), a.ends, nil
+}
+
+// sealOf is what seals the tokens that replace a first one, and the name they are kept under.
+func (s *Issuer) sealOf(first understudy.Secret) (cipher.AEAD, string, error) {
+	key, err := hkdf.Key(sha256.New, []byte(first.Reveal()), nil, "understudy refresh token "+s.o.Source, 32)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := hkdf.Key(sha256.New, []byte(first.Reveal()), nil, "understudy refresh token name "+s.o.Source, 8)
+	if err != nil {
+		return nil, "", err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, "", err
+	}
+	seal, err := cipher.NewGCM(block)
+	return seal, "upstream/refresh/" + s.o.Source + "/" + hex.EncodeToString(id), err
+}
