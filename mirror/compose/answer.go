@@ -119,6 +119,8 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 	case "key":
 		key := l.target.List.Key
 		return jsonspan.Quote(body, key[strings.LastIndexByte(key, '.')+1:])
+	case "path":
+		link, _, _ = strings.Cut(links.own, "?")
 	case "uri":
 		link = links.own
 	case "first":

@@ -20,11 +20,12 @@ import (
 //	{next_token}                                 the token of the page after, or null
 //	{key}                                        the list's key, as a string
 //	{rows}                                       the records, between brackets
+//	{path}                                       the path of {uri}
 //	{uri} {first} {next} {previous}              relative links; the last two may be null
 //	{url} {first_url} {next_url} {previous_url}  the same, absolute
 func EnvelopeWords() []string {
 	return []string{
-		"start", "end", "page", "size", "total", "more", "next_token", "key", "rows", "uri", "first", "next", "previous",
+		"start", "end", "page", "size", "total", "more", "next_token", "key", "rows", "path", "uri", "first", "next", "previous",
 		"url", "first_url", "next_url", "previous_url",
 	}
 }
