@@ -2,6 +2,8 @@
 
 package understudy
 
+import "time"
+
 // Caller is a person or a program, named by its credential. Frontends get it from
 // package callers and hand it to the gate. The mirror never gets one.
 type Caller struct {
@@ -9,6 +11,13 @@ type Caller struct {
 	Source string // the one source it may ask; "" = every source (people in the viewer)
 	Grant  *Grant // what it may do; nil = nothing
 	Flow   uint64 // identifies it where callers are not known: see request.Request
+}
+
+// Rate is what a credential may send: Limit requests in a span of time, of which Remaining
+// are left. After Reset without a request all of them are.
+type Rate struct {
+	Limit, Remaining int64
+	Reset            time.Duration
 }
 
 // CommandCaller is who sends a command with the token of a data folder.

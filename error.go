@@ -53,6 +53,17 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
+// RateError: a credential sent more requests than it may. It comes with ErrTooMany.
+type RateError struct {
+	Rate
+	Wait time.Duration // until it may send the next
+}
+
+// Error says when the next request may come.
+func (e *RateError) Error() string {
+	return fmt.Sprintf("more requests than this credential may send; the next may come in %v", e.Wait.Round(time.Second))
+}
+
 // statuses is the map of error kinds to statuses. An error of several kinds has
 // the status of the first in this order.
 var statuses = []struct {

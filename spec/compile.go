@@ -61,7 +61,7 @@ func (s *Spec) check() error {
 	if err := s.checkAuth(); err != nil {
 		return err
 	}
-	if err := s.Limits.check(); err != nil {
+	if err := s.Limits.check(&s.Headers); err != nil {
 		return err
 	}
 	if err := s.Hook.check(); err != nil {

@@ -20,10 +20,19 @@ type Limits struct {
 	Limit     string `yaml:"limit"`
 	Remaining string `yaml:"remaining"`
 	Reset     string `yaml:"reset"`
+	// ResetAs is how our own answers write Reset, when they tell a caller of the rate of its
+	// credential: epoch (the default) or seconds.
+	ResetAs string `yaml:"reset_as"`
 }
 
+// The forms of a reset.
+const (
+	ResetEpoch   = "epoch"   // Unix seconds
+	ResetSeconds = "seconds" // from now
+)
+
 // check reads the names in their canonical form.
-func (l *Limits) check() error {
+func (l *Limits) check(h *Headers) error {
 	for _, status := range l.Statuses {
 		if status < 400 || status > 599 || status == http.StatusUnauthorized {
 			return fmt.Errorf("limits.statuses: %d: want statuses from 400 to 599, and not 401", status)
@@ -42,7 +51,16 @@ func (l *Limits) check() error {
 		if err := checkHeader("limits."+strings.ToLower(name), *f); err != nil {
 			return err
 		}
-		*f = http.CanonicalHeaderKey(*f)
+		if *f = http.CanonicalHeaderKey(*f); slices.Contains(h.Back, *f) {
+			return fmt.Errorf("headers.back: %s tells of upstream's limit, which all callers share; our answers tell of the caller's own rate", *f)
+		}
+	}
+	switch l.ResetAs {
+	case "":
+		l.ResetAs = ResetEpoch
+	case ResetEpoch, ResetSeconds:
+	default:
+		return fmt.Errorf("limits.reset_as %q: want epoch or seconds", l.ResetAs)
 	}
 	return nil
 }

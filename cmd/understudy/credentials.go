@@ -123,8 +123,8 @@ func boundsOf(s credentials.Scope) string {
 	if s.MaxStale != "" {
 		all = append(all, "at most "+s.MaxStale+" stale")
 	}
-	if s.Rate > 0 {
-		all = append(all, fmt.Sprintf("%g requests a second", s.Rate))
+	if rate := s.RateText(); rate != "" {
+		all = append(all, rate)
 	}
 	if len(s.Addresses) > 0 {
 		all = append(all, "from "+strings.Join(s.Addresses, ", "))

@@ -30,7 +30,8 @@ type Credential struct {
 	Digest []byte // SHA-256 of the secret, in place of Secret
 	Grant  understudy.Grant
 	From   []netip.Prefix // where it may come from; none: everywhere
-	Rate   float64        // requests a second, with as many at once; 0: no bound
+	Rate   float64        // requests in Per, with as many at once; 0: no bound
+	Per    time.Duration  // 0: a second
 }
 
 // Options are what a Book is made of.
@@ -84,13 +85,19 @@ type Book struct {
 	salt   [sha256.Size]byte
 	known  map[digest]*entry // by source, user and secret
 	people map[digest]*entry // by user and secret
-	local  understudy.Caller
+	paces  map[uint64]*pace  // by the Flow of their callers
 	told   func(*http.Request, understudy.Caller)
-	behind bool // a proxy passes requests on: no caller is on this machine
-	role   string
 	signed People
 	viewAs ViewAs
+	machine
 	*Guesses
+}
+
+// machine is who asks from this machine without a credential.
+type machine struct {
+	local  understudy.Caller
+	behind bool   // a proxy passes requests on: no caller is on this machine
+	role   string // that errors recommend
 }
 
 type digest = [sha256.Size]byte
@@ -108,8 +115,8 @@ const maxHeader = auth.MaxCredential
 // New makes the book. A credential without a name, a secret or a known source,
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
-	b := &Book{now: o.Now, taken: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind,
-		role: o.Narrowest, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
+	b := &Book{now: o.Now, taken: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
+		paces: map[uint64]*pace{}, machine: machine{behind: o.Behind, role: o.Narrowest}, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	if b.now == nil {
 		b.now = time.Now
 	}
@@ -166,13 +173,14 @@ func (b *Book) add(c *Credential) error {
 	}
 	grant := c.Grant
 	e := &entry{digest: sum(&b.salt, c.Source, []byte(user), of), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant},
-		from: c.From, pace: newPace(c.Rate)}
+		from: c.From, pace: newPace(c.Rate, c.Per)}
 	// Flow is part of the salted digest, so it does not reveal the credential.
 	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])
 	if other := b.known[e.digest]; other != nil {
 		return fmt.Errorf("callers: credential %s: same user and secret as %s", c.Name, other.caller.Name)
 	}
 	b.known[e.digest] = e
+	b.paces[e.caller.Flow] = e.pace
 	if hasUser && len(taken) > 1 { // another scheme gives the secret alone
 		alone := sum(&b.salt, c.Source, nil, of)
 		if other := b.known[alone]; other != nil {
@@ -226,9 +234,10 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source string, tak
 		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential", understudy.ErrUnauthorized)
 	case !e.caller.Grant.Live(b.now()):
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
-	case !e.pace.take(b.now()):
-		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: more requests than the credential %s may send", understudy.ErrUnauthorized,
-			understudy.ErrTooMany, e.caller.Name)
+	}
+	if over := e.pace.take(b.now()); over != nil {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: credential %s: %w", understudy.ErrUnauthorized, understudy.ErrTooMany,
+			e.caller.Name, over)
 	}
 	b.told(r, e.caller)
 	return e.caller, nil

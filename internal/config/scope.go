@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy"
@@ -20,10 +21,25 @@ func (cred *credentialConfig) scope() credentials.Scope {
 	if at := time.Time(cred.Expires); !at.IsZero() {
 		s.Expires = &at
 	}
+	if cred.Per > 0 {
+		s.Per = short(cred.Per.Std())
+	}
 	if cred.MaxStale != nil {
 		s.MaxStale = cred.MaxStale.Std().String()
 	}
 	return s
+}
+
+// short is a duration without zeros at its end: 1h for 1h0m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // ScopeOf is a credential of a scope, without name, user and secret. The error says what
@@ -41,7 +57,11 @@ func (c *Settings) ScopeOf(s credentials.Scope, by string) (one callers.Credenti
 	if s.Rate < 0 {
 		return one, fmt.Errorf("rate: %g is less than nothing", s.Rate)
 	}
-	one = callers.Credential{Source: s.Source, Rate: s.Rate, Grant: understudy.Grant{Role: s.Role, By: by}}
+	per, err := s.Span()
+	if err != nil {
+		return one, err
+	}
+	one = callers.Credential{Source: s.Source, Rate: s.Rate, Per: per, Grant: understudy.Grant{Role: s.Role, By: by}}
 	if s.Expires != nil {
 		one.Grant.Expires = *s.Expires
 	}

@@ -110,7 +110,8 @@ type credentialConfig struct {
 	Allow    []string  `yaml:"allow"` // "POST /2010-04-01/Accounts/*/Messages.json"
 	MaxStale *Duration `yaml:"max_stale"`
 	Expires  date      `yaml:"expires"`
-	Rate     float64   `yaml:"rate"`      // requests a second; default: no bound
+	Rate     float64   `yaml:"rate"`      // requests in per; default: no bound
+	Per      Duration  `yaml:"per"`       // default 1s
 	From     []string  `yaml:"addresses"` // where it may come from; default: everywhere
 }
 

@@ -44,8 +44,33 @@ type Scope struct {
 	Allow     []string   `json:"allow,omitempty"`     // "POST /path/*/x.json"
 	MaxStale  string     `json:"max_stale,omitempty"` // a Go duration; "": the mirror's
 	Expires   *time.Time `json:"expires,omitempty"`   // nil: never
-	Rate      float64    `json:"rate,omitempty"`      // requests a second; 0: no bound
+	Rate      float64    `json:"rate,omitempty"`      // requests in Per; 0: no bound
+	Per       string     `json:"per,omitempty"`       // a Go duration from 1s to 24h; "": 1s
 	Addresses []string   `json:"addresses,omitempty"` // blocks it may come from; none: all
+}
+
+// Span is Per, read. The error says what is wrong with it.
+func (s *Scope) Span() (time.Duration, error) {
+	if s.Per == "" {
+		return time.Second, nil
+	}
+	d, err := time.ParseDuration(s.Per)
+	if err != nil || d < time.Second || d > 24*time.Hour {
+		return 0, fmt.Errorf("per: %q: want a duration from 1s to 24h, as 1h", s.Per)
+	}
+	return d, nil
+}
+
+// RateText is the rate in words, "" without one.
+func (s *Scope) RateText() string {
+	switch per, err := s.Span(); {
+	case s.Rate <= 0 || err != nil:
+		return ""
+	case per == time.Second:
+		return fmt.Sprintf("%g requests a second", s.Rate)
+	default:
+		return fmt.Sprintf("%g requests in %s", s.Rate, s.Per)
+	}
 }
 
 // Credential is one that was made.

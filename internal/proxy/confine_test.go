@@ -4,11 +4,16 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // L10: JSON called text/html, or an HTML 404, with a script in it ran in the
@@ -54,5 +59,44 @@ func TestARefusedSenderIsNamed(t *testing.T) {
 	}
 	if text := b.text(t); strings.Count(text, " peer=192.0.2.1 ") != 21 {
 		t.Errorf("logged %s", text)
+	}
+}
+
+// Answers tell a caller of the rate of its own credential, in upstream's fields, whatever
+// other callers ask and whatever upstream says of its own.
+func TestAnswersTellTheCallersOwnRate(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("messages", true, 200, `{"messages":[]}`))
+	told := func(h http.Header) string {
+		return strings.Join([]string{h.Get("X-RateLimit-Limit"), h.Get("X-RateLimit-Remaining"), h.Get("X-RateLimit-Reset")}, " ")
+	}
+	ask := func(secret string, headers ...string) *httptest.ResponseRecorder {
+		return b.ask("GET", root+"/Messages.json", secret, headers...)
+	}
+	end := func(after time.Duration) string { return strconv.FormatInt(start.Add(after).Unix(), 10) }
+	etag := ask(demo).Header().Get("Etag")
+	for i := range 3 {
+		if got := told(ask(demo).Header()); got != "  " {
+			t.Errorf("a caller without a bound is told %q", got)
+		}
+		w := ask(paced, "If-None-Match", etag)
+		if got, want := told(w.Header()), fmt.Sprintf("3 %d %s", 2-i, end(time.Duration(i+1)*20*time.Minute)); w.Code != 304 || got != want {
+			t.Errorf("%d: %q, want %q", w.Code, got, want)
+		}
+	}
+	w := ask(paced)
+	if w.Code != 429 || told(w.Header()) != "3 0 "+end(time.Hour) || w.Header().Get("Retry-After") != "1200" ||
+		!strings.Contains(w.Body.String(), "more requests than this credential may send") {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	b.now = b.now.Add(20 * time.Minute)
+	b.fails(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 7 * time.Second})
+	if w := ask(paced); w.Code != 503 || told(w.Header()) != "3 0 "+end(80*time.Minute) || w.Header().Get("Retry-After") != "7" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	b.o.Source.Spec.Limits.ResetAs = spec.ResetSeconds
+	b.now = b.now.Add(40 * time.Minute)
+	if got := told(ask(paced).Header()); got != "3 1 2400" {
+		t.Errorf("in seconds: %q", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/request"
+	"understudy/spec"
 )
 
 // retryAfter is what a 503 says when upstream said nothing.
@@ -55,6 +56,10 @@ func (v *exchange) fail(err error) {
 		h["Allow"] = []string{v.allowed()}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		wait := upstreamWait(upstream)
+		if over := (*understudy.RateError)(nil); errors.As(err, &over) {
+			wait = over.Wait
+			tellRate(h, &v.o.Source.Spec.Limits, v.o.Now(), over.Rate)
+		}
 		if errors.Is(err, understudy.ErrNotMirrored) || errors.Is(err, understudy.ErrIndexing) {
 			wait = mirrorAfter
 		}
@@ -79,6 +84,18 @@ func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 	}
 	v.answer(a, view)
 	return true
+}
+
+// tellRate tells what the caller's own credential may send, in the fields in which the API
+// tells of its limit. Nothing in them comes from upstream or from other callers.
+func tellRate(h http.Header, l *spec.Limits, now time.Time, r understudy.Rate) {
+	reset := r.Reset
+	if l.ResetAs != spec.ResetSeconds {
+		reset = time.Duration(now.Add(reset).Unix()) * time.Second
+	}
+	for name, n := range map[string]int64{l.Limit: r.Limit, l.Remaining: r.Remaining, l.Reset: int64(math.Ceil(reset.Seconds()))} {
+		h[name] = []string{strconv.FormatInt(n, 10)}
+	}
 }
 
 // words are what codes and messages of errors are found by, for each status.
@@ -137,6 +154,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 // status. The order of kinds is that of understudy.Status.
 func message(err error) string {
 	var upstream *understudy.UpstreamError
+	var over *understudy.RateError
 	switch {
 	case errors.Is(err, understudy.ErrUnknownOutcome):
 		return "outcome unknown: the write was sent and its answer never came; look before sending it again"
@@ -146,6 +164,8 @@ func message(err error) string {
 		return withReason(err, understudy.ErrIndexing)
 	case errors.Is(err, understudy.ErrNotHeld):
 		return "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
+	case errors.As(err, &over):
+		return over.Error()
 	case errors.Is(err, understudy.ErrTooMany):
 		return "too many wrong credentials; wait a second"
 	}

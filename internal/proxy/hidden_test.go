@@ -25,6 +25,8 @@ import (
 // asRole names a caller by its role.
 type asRole struct{ role string }
 
+func (asRole) Rate(understudy.Caller) (understudy.Rate, bool) { return understudy.Rate{}, false }
+
 func (a asRole) Caller(*http.Request, string) (understudy.Caller, error) {
 	var allow []understudy.Allow
 	for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {

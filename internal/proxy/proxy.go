@@ -55,6 +55,8 @@ type Media interface {
 type Callers interface {
 	// Caller names the program that asks source; ErrUnauthorized.
 	Caller(r *http.Request, source string) (understudy.Caller, error)
+	// Rate is what the caller's credential may send; ok is false where nothing bounds it.
+	Rate(c understudy.Caller) (r understudy.Rate, ok bool)
 }
 
 // Auditor keeps audit entries; audit.Log fills it.
@@ -259,6 +261,9 @@ func (v *exchange) serve() (err error) {
 		return err
 	}
 	v.line.Caller = v.caller.Name
+	if rate, ok := v.o.Callers.Rate(v.caller); ok {
+		tellRate(v.w.Header(), &v.o.Source.Spec.Limits, v.o.Now(), rate)
+	}
 	if err := expectation(v.r); err != nil {
 		return err
 	}

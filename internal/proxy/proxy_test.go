@@ -34,6 +34,7 @@ const (
 	masked  = "understudymaskedtoken"
 	reader  = "understudyreadertoken"
 	blind   = "understudyblindtoken"
+	paced   = "understudypacedtoken"
 )
 
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -129,6 +130,8 @@ func newBed(t testing.TB) *bed {
 			{Name: "reader", Source: "twilio", User: account, Secret: understudy.NewSecret(reader),
 				Grant: understudy.Grant{Role: "reader", MaxStale: &stale}},
 			{Name: "blind", Source: "twilio", User: account, Secret: understudy.NewSecret(blind), Grant: understudy.Grant{Role: "blind"}},
+			{Name: "paced", Source: "twilio", User: account, Secret: understudy.NewSecret(paced), Grant: understudy.Grant{Role: "all"}, Rate: 3,
+				Per: time.Hour},
 		},
 		Now: func() time.Time { return b.now },
 	})

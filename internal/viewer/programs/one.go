@@ -4,7 +4,6 @@ package programs
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -98,8 +97,8 @@ func boundsOf(s credentials.Scope) (all []string) {
 	if s.MaxStale != "" {
 		all = append(all, "takes answers up to "+s.MaxStale+" past fresh")
 	}
-	if s.Rate > 0 {
-		all = append(all, fmt.Sprintf("%g requests a second at most", s.Rate))
+	if rate := s.RateText(); rate != "" {
+		all = append(all, rate+" at most")
 	}
 	if len(s.Addresses) > 0 {
 		all = append(all, "from "+strings.Join(s.Addresses, ", ")+" alone")
