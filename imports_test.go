@@ -12,11 +12,15 @@ import (
 // new import is a new line here. Packages of kit import none.
 var imports = map[string]string{
 	".": "",
-	"cmd/understudy": ". cmd/understudy/terminal follow internal/access internal/app internal/app/gctune internal/audit " +
+	"cmd/understudy": ". cmd/understudy/specs cmd/understudy/terminal follow internal/access internal/app internal/app/gctune " +
+		"internal/audit " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/store internal/webhook kit/touch request spec",
+	"cmd/understudy/specs":       ". cmd/understudy/terminal internal/infer internal/openapi request spec upstream",
 	"cmd/understudy/terminal":    "",
+	"internal/infer":             ". internal/openapi spec spec/paging",
+	"internal/openapi":           "",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lru kit/suggest kit/token request spec",
 	"internal/access/accesstest": ". internal/access request spec",

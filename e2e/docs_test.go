@@ -128,6 +128,7 @@ type desk struct {
 	t    *testing.T
 	dir  string
 	demo *binary.Server
+	api  string // the simulated API that the settings lead to
 }
 
 func (d *desk) run(command string) {
@@ -144,7 +145,7 @@ func (d *desk) run(command string) {
 		start(d.t, d.dir, append(strings.Fields(args), "--listen", "127.0.0.1:0")...)
 	case ours:
 		d.settle()
-		d.shell(command)
+		d.shell(strings.ReplaceAll(command, "http://127.0.0.1:4116", d.api))
 	default:
 		d.t.Errorf("no test runs %q: teach desk.run how, or say in elsewhere which test does", command)
 	}
@@ -207,6 +208,7 @@ func (d *desk) settle() {
 		return
 	}
 	up := startAPI(d.t, "--latency", "10ms", "--records", "50").URL("slowapi")
+	d.api = up
 	text := ""
 	for _, b := range blocks(d.t, "../README.md") {
 		if b.language == "yaml" {
@@ -217,7 +219,13 @@ func (d *desk) settle() {
 	if redirected == text {
 		d.t.Fatalf("the README's settings have no source to redirect:\n%s", text)
 	}
-	for name, text := range map[string]string{path: redirected, filepath.Join(d.dir, "twilio.token"): apiToken, filepath.Join(d.dir, "reports.secret"): "reportssecret1234"} {
+	document := ""
+	for _, b := range blocks(d.t, "../docs/spec-from.md") {
+		if b.language == "yaml" {
+			document = strings.Join(b.lines, "\n") + "\n"
+		}
+	}
+	for name, text := range map[string]string{path: redirected, filepath.Join(d.dir, "calls.yaml"): document, filepath.Join(d.dir, "twilio.token"): apiToken, filepath.Join(d.dir, "reports.secret"): "reportssecret1234"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			d.t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-// The check command: it reads settings, specs and roles, and starts nothing.
+// The check and spec commands: they read settings, specs and documents, and start no server.
 
 package main
 
@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"understudy"
+	"understudy/cmd/understudy/specs"
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/config"
@@ -174,4 +175,67 @@ func checkSecret(ctx context.Context, setting, folder string) (understudy.Secret
 		return understudy.Secret{}, nil
 	}
 	return config.ReadSecret(ctx, setting, folder)
+}
+
+// specCmd has the commands about one spec.
+type specCmd struct {
+	From specFromCmd `cmd:"" help:"Write a spec from an OpenAPI document, or from what lists of an API answer."`
+	Try  specTryCmd  `cmd:"" help:"Walk two pages of each list of a spec, compare, and say what is otherwise."`
+}
+
+// asCaller is how requests to an API name their caller.
+type asCaller struct {
+	User   string `placeholder:"USER" help:"User of Basic authentication; without it the secret is a bearer token."`
+	Secret string `placeholder:"file:PATH" help:"Where the secret is: file:PATH or cmd:COMMAND."`
+}
+
+func (c *asCaller) read(ctx context.Context) (specs.Caller, error) {
+	as := specs.Caller{User: c.User}
+	if c.Secret == "" {
+		return as, nil
+	}
+	secret, err := config.ReadSecret(ctx, c.Secret, ".")
+	if err != nil {
+		return as, usageError{fmt.Errorf("--secret: %w", err)}
+	}
+	as.Secret = secret
+	return as, nil
+}
+
+type specFromCmd struct {
+	From []string `arg:"" name:"file|url" help:"An OpenAPI document (JSON or YAML), or the URLs of an API's lists."`
+	Auth string   `placeholder:"STYLE" help:"How the secret is sent, as in a spec: header X-Api-Key (default: basic or bearer)."`
+	asCaller
+}
+
+// Run writes the spec to standard output and what is doubtful to standard error.
+func (c *specFromCmd) Run(ctx context.Context, p *process) error {
+	as, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	as.Auth = c.Auth
+	return specs.From(ctx, c.From, as, p.stdout, p.stderr)
+}
+
+type specTryCmd struct {
+	Spec     string `arg:"" help:"A spec file, or the name of a built-in spec."`
+	Upstream string `placeholder:"URL" help:"The API's URL (default: what the spec says)."`
+	asCaller
+	Var  []string `placeholder:"NAME=VALUE" sep:"none" help:"What fills a variable of the paths; may be given again."`
+	Rate float64  `default:"5" help:"Requests a second."`
+}
+
+// Run prints a table, one line a list.
+func (c *specTryCmd) Run(ctx context.Context, p *process) error {
+	as, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	vars, err := specs.ReadVars(c.Var)
+	if err != nil {
+		return usageError{err}
+	}
+	trial := specs.Trial{Spec: c.Spec, Upstream: c.Upstream, As: as, Vars: vars, Rate: c.Rate}
+	return specs.Try(ctx, trial, p.stdout)
 }

@@ -39,6 +39,7 @@ type commands struct {
 	Serve       serveCmd       `cmd:"" help:"Stand in for the configured APIs."`
 	Slowapi     slowapiCmd     `cmd:"" name:"slowapi" help:"Run the simulated slow API alone."`
 	Check       checkCmd       `cmd:"" help:"Check the settings file and print what it means."`
+	Spec        specCmd        `cmd:"" help:"Draw a spec from an API's document or answers, and try one."`
 	Explain     explainCmd     `cmd:"" help:"Say what a role sees of a kind, and by which line of the settings."`
 	Store       storeCmd       `cmd:"" help:"Look at the database of a data folder."`
 	Purge       purgeCmd       `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`

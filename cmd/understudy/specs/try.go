@@ -1,0 +1,449 @@
+// Try: two pages of each list of a spec, as the API gives them now.
+
+package specs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"understudy"
+	"understudy/cmd/understudy/terminal"
+	"understudy/request"
+	"understudy/spec"
+	"understudy/upstream"
+)
+
+// Trial is what is tried.
+type Trial struct {
+	Spec     string // a spec file, or the name of a built-in one
+	Upstream string // the API's URL; "" = the spec's hosts
+	As       Caller
+	Vars     map[string]string // values of path variables
+	Rate     float64           // requests a second
+}
+
+// tryTime bounds a request with its tries.
+const tryTime = 60 * time.Second
+
+// trial is one run.
+type trial struct {
+	Trial
+	spec   *spec.Spec
+	client *upstream.Client
+	seen   map[string]string // the id of a record by the path of a list that has it, see listPath
+}
+
+// Try walks two pages of each list of a spec, compares them and one record with what the
+// spec says, and writes a table. The error says how many lists are otherwise.
+func Try(ctx context.Context, o Trial, out io.Writer) error {
+	sp, err := readSpec(o.Spec)
+	if err != nil {
+		return err
+	}
+	client, err := upstream.New(upstream.Options{
+		Source: &spec.Source{Name: "try", Spec: sp, User: o.As.User}, Base: o.Upstream, Secret: o.As.Secret, Rate: o.Rate,
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	t := &trial{o, sp, client, map[string]string{}}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KIND\tLIST\tPAGES\tROWS\tCLOCK\tRECORD\tRESULT")
+	bad, tried, left := 0, 0, 0
+	for _, one := range t.order() {
+		r := t.list(ctx, one.kind, one.list)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		switch {
+		case r.left:
+			left++
+		default:
+			tried++
+		}
+		if len(r.wrong) > 0 {
+			bad++
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.kind.Name, one.list.Path, r.pages, r.rows, r.clock, r.record,
+			terminal.Printable(r.String()))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d lists tried, %d not as the spec says, %d left out\n", tried, bad, left)
+	switch {
+	case bad > 0:
+		return fmt.Errorf("%d of %d lists are not as the spec says", bad, tried)
+	case tried == 0:
+		return errors.New("no list could be tried: give the path variables with --var NAME=VALUE")
+	}
+	return nil
+}
+
+// readSpec reads a built-in spec, or a file.
+func readSpec(name string) (*spec.Spec, error) {
+	if ext := filepath.Ext(name); ext != ".yaml" && ext != ".yml" {
+		return upstream.BuiltIn(name)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	sp, err := upstream.ReadSpec(name, data)
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "upstream: "))
+	}
+	return sp, nil
+}
+
+type listOf struct {
+	kind *spec.Kind
+	list *spec.List
+}
+
+// order are the lists, those with fewer path variables first: their records fill the
+// variables of the others.
+func (t *trial) order() (all []listOf) {
+	for _, k := range t.spec.Kinds {
+		for _, l := range k.Lists {
+			all = append(all, listOf{k, l})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b listOf) int { return len(a.list.Template().Vars()) - len(b.list.Template().Vars()) })
+	return all
+}
+
+// result is a line of the table.
+type result struct {
+	pages, rows, clock, record string
+	wrong                      []string
+	left                       bool
+	note                       string
+}
+
+func (r *result) String() string {
+	switch {
+	case len(r.wrong) > 0:
+		return strings.Join(r.wrong, "; ")
+	case r.note != "":
+		return r.note
+	}
+	return "ok"
+}
+
+func (r *result) bad(format string, args ...any) {
+	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+}
+
+// listPath is a path without the names of its variables and the ending of its last segment.
+func listPath(segments []spec.Segment) string {
+	var b strings.Builder
+	for i, s := range segments {
+		text := s.Head
+		if s.Name != "" {
+			text += "{}" + s.Tail
+		}
+		if i == len(segments)-1 {
+			text, _, _ = strings.Cut(text, ".")
+		}
+		b.WriteString("/" + text)
+	}
+	return b.String()
+}
+
+// fill puts values in place of a path's variables: those given, those of the command line,
+// the user, and else the id of a record of the list at the path before the variable.
+// missing is one that is not known.
+func (t *trial) fill(template spec.Template, also map[string]string) (path, missing string) {
+	at := -1
+	path, _ = template.FillEscaped(func(name string) (string, bool) {
+		for at++; template.Segments()[at].Name == ""; at++ {
+		}
+		values := []string{also[name], t.Vars[name], "", t.seen[listPath(template.Segments()[:at])]}
+		if t.spec.Vars[name] == "user" {
+			values[2] = t.As.User
+		}
+		if i := slices.IndexFunc(values, func(v string) bool { return v != "" }); i >= 0 {
+			return values[i], true
+		}
+		missing = name
+		return "", false
+	})
+	return path, missing
+}
+
+// list tries one list.
+func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
+	r := &result{pages: "-", rows: "-", clock: "-", record: "-"}
+	path, missing := t.fill(l.Template(), nil)
+	if missing != "" {
+		r.left, r.note = true, fmt.Sprintf("left out: {%s} is not known; give --var %s=VALUE", missing, missing)
+		return r
+	}
+	first, err := t.page(ctx, path, "")
+	if err != nil {
+		r.bad("%s", err)
+		return r
+	}
+	r.pages, r.rows = "1", strconv.Itoa(len(first.Rows))
+	if len(first.Rows) > 0 {
+		t.seen[listPath(l.Template().Segments())] = first.Rows[0].ID
+	}
+	if len(k.ID) == 0 {
+		r.note = "ok, kept as whole pages"
+	}
+	rows := first.Rows
+	if second := t.second(ctx, r, k, l, path, first); second != nil {
+		r.pages, r.rows = "2", fmt.Sprintf("%d+%d", len(first.Rows), len(second.Rows))
+		rows = slices.Concat(rows, second.Rows)
+	}
+	if k.Clock != "" && len(rows) > 0 {
+		r.clock = clockOf(r, k, rows)
+	}
+	if len(first.Rows) > 0 && len(k.ID) > 0 {
+		t.instance(ctx, r, k, l, path, first)
+	}
+	t.names(r, k, first)
+	return r
+}
+
+// page asks for one page.
+func (t *trial) page(ctx context.Context, path, query string) (*understudy.Page, error) {
+	target, err := t.spec.Target("try", path, query)
+	if err != nil {
+		return nil, err
+	}
+	return t.fetch(ctx, target)
+}
+
+func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	page, err := t.client.Fetch(ctx, request.Fetch{Target: target, Retry: tryTime / 2})
+	var up *understudy.UpstreamError
+	switch {
+	case errors.As(err, &up) && up.Page != nil:
+		return nil, fmt.Errorf("status %d", up.Page.Status)
+	case err != nil:
+		return nil, errors.New(understudy.Clip(err.Error()))
+	case page.Status != 200:
+		return nil, fmt.Errorf("status %d", page.Status)
+	case page.NotStored != "":
+		return nil, errors.New(page.NotStored)
+	}
+	return page, nil
+}
+
+// second is the page after the first, compared with it. Where the first is the only one
+// and has several rows, half of them are asked for, so that there is another.
+func (t *trial) second(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path string, first *understudy.Page) *understudy.Page {
+	paging := t.spec.PagingOf(l)
+	if !first.Next.Zero() {
+		second, err := t.follow(ctx, first)
+		if err != nil {
+			r.bad("the second page: %s", err)
+			return nil
+		}
+		for _, row := range second.Rows {
+			if slices.ContainsFunc(first.Rows, func(o understudy.Row) bool { return o.ID == row.ID && row.ID != "" }) {
+				r.bad("%s is on the first page and on the second", understudy.Clip(row.ID))
+				break
+			}
+		}
+		return second
+	}
+	if paging.Size == "" || len(first.Rows) < 2 || paging.OnePage() {
+		if paging.OnePage() && paging.Size != "" {
+			r.note = "ok, one page as the spec says; it takes " + paging.Size
+		}
+		return nil
+	}
+	half := (len(first.Rows) + 1) / 2
+	less, err := t.page(ctx, path, paging.Size+"="+strconv.Itoa(half))
+	switch {
+	case err != nil:
+		r.bad("with %s=%d: %s", paging.Size, half, err)
+	case len(less.Rows) > half:
+		r.bad("%s=%d gives %d rows", paging.Size, half, len(less.Rows))
+	case less.Next.Zero() && len(less.Rows) < len(first.Rows):
+		r.bad("%s=%d gives %d of %d rows and no next page", paging.Size, half, len(less.Rows), len(first.Rows))
+	default:
+		t.halves(ctx, r, k, first, less)
+	}
+	return nil
+}
+
+// halves compares two pages of half the size with the whole one.
+func (t *trial) halves(ctx context.Context, r *result, k *spec.Kind, whole, less *understudy.Page) {
+	rest, err := t.follow(ctx, less)
+	if err != nil {
+		r.bad("the second page: %s", err)
+		return
+	}
+	r.pages, r.rows = "2", fmt.Sprintf("%d+%d", len(less.Rows), len(rest.Rows))
+	both := slices.Concat(less.Rows, rest.Rows)
+	for i, row := range whole.Rows {
+		if len(k.ID) > 0 && (i >= len(both) || both[i].ID != row.ID) {
+			r.bad("row %d of the whole page is %s, of two halves it is another", i+1, understudy.Clip(row.ID))
+			return
+		}
+	}
+}
+
+// follow is the page after a page.
+func (t *trial) follow(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
+	target, err := t.spec.Follow(p.Next.Source, p.Next.URI)
+	if err != nil {
+		return nil, err
+	}
+	return t.fetch(ctx, target)
+}
+
+// clockOf says of how many rows the clock is a time, and how they are ordered by it.
+func clockOf(r *result, k *spec.Kind, rows []understudy.Row) string {
+	timed, up, down := 0, true, true
+	for i, row := range rows {
+		if row.Clock != 0 {
+			timed++
+		}
+		if i > 0 && row.Clock != rows[i-1].Clock {
+			up, down = up && row.Clock > rows[i-1].Clock, down && row.Clock < rows[i-1].Clock
+		}
+	}
+	said := fmt.Sprintf("%d of %d", timed, len(rows))
+	switch {
+	case timed == 0:
+		r.bad("%s is a time in no row", k.Clock)
+	case down:
+		said += ", newest first"
+	case up:
+		said += ", oldest first"
+	default:
+		said += ", in no order"
+	}
+	return said
+}
+
+// instance asks for the first row's record by its own path, and compares the two.
+func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path string, first *understudy.Page) {
+	target, err := t.spec.Target("try", path, "")
+	if err != nil {
+		return
+	}
+	vars := map[string]string{}
+	for _, v := range target.Vars {
+		vars[v.Name] = v.Value
+	}
+	for _, in := range k.Instances {
+		parts := strings.Split(first.Rows[0].ID, spec.IDSeparator)
+		if len(k.ID) == 1 {
+			parts = []string{first.Rows[0].ID}
+		}
+		for i, name := range in.ID {
+			if i < len(parts) {
+				vars[name] = parts[i]
+			}
+		}
+		to, missing := t.fill(in.Template(), vars)
+		if missing != "" || to == "" {
+			continue
+		}
+		one, err := t.page(ctx, to, "")
+		if err != nil {
+			r.bad("%s: %s", in.Path, err)
+			return
+		}
+		t.compare(r, in, l, first, one)
+		return
+	}
+}
+
+// compare says how a record differs from its row.
+func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *understudy.Page) {
+	if one.ID != first.Rows[0].ID {
+		r.bad("%s shows another record than %s", in.Path, understudy.Clip(first.Rows[0].ID))
+		return
+	}
+	var row, record map[string]any
+	_ = json.Unmarshal(first.Body[first.Rows[0].Start:first.Rows[0].End], &row)
+	_ = json.Unmarshal(one.Body, &record)
+	var other []string
+	for name := range row {
+		if value, ok := record[name]; !ok || !reflect.DeepEqual(value, row[name]) {
+			other = append(other, name)
+		}
+	}
+	for name := range record {
+		if _, ok := row[name]; !ok {
+			other = append(other, name)
+		}
+	}
+	slices.Sort(other)
+	switch {
+	case len(other) == 0:
+		r.record = "as its row"
+	case in.Shape != l.Shape:
+		r.record = "of its own shape"
+	default:
+		r.record = "differs"
+		r.bad("%s differs from its row in %s: give it a shape of its own", in.Path, few(other))
+	}
+}
+
+// names notes the members of a row that the spec does not name: roles do not see them.
+func (t *trial) names(r *result, k *spec.Kind, first *understudy.Page) {
+	if len(first.Rows) == 0 {
+		return
+	}
+	var row map[string]any
+	if json.Unmarshal(first.Body[first.Rows[0].Start:first.Rows[0].End], &row) != nil {
+		return
+	}
+	var unnamed []string
+	for _, name := range slices.Sorted(maps.Keys(row)) {
+		if k.Field(name) == nil {
+			unnamed = append(unnamed, name)
+		}
+	}
+	if len(unnamed) > 0 && r.note == "" {
+		r.note = "ok, but the spec does not name " + few(unnamed)
+	}
+}
+
+// few are the first of some names.
+func few(names []string) string {
+	const shown = 3
+	for i, name := range names {
+		names[i] = understudy.Clip(name)
+	}
+	if len(names) > shown {
+		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", len(names)-shown)
+	}
+	return strings.Join(names, ", ")
+}
+
+// ReadVars reads NAME=VALUE.
+func ReadVars(texts []string) (map[string]string, error) {
+	vars := map[string]string{}
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" || value == "" {
+			return nil, fmt.Errorf("--var %q: want NAME=VALUE", text)
+		}
+		vars[name] = value
+	}
+	return vars, nil
+}

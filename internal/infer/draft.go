@@ -1,0 +1,252 @@
+// Draft: a spec drawn from a document, with its reasons and what is not sure.
+
+// Package infer draws a spec from what an API's document, or its answers, show: kinds,
+// lists, paging, ids, clocks, classes of fields, headers. What it cannot tell it leaves out
+// and says so.
+package infer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"understudy/internal/openapi"
+)
+
+// Draft is a spec drawn from a document.
+type Draft struct {
+	// YAML is the spec file, its reasons as comments.
+	YAML []byte
+	// Unsure are sentences: what was left out, and what may be otherwise.
+	Unsure []string
+	// Lists are the lists that were found.
+	Lists []List
+}
+
+// List is one list of a draft.
+type List struct {
+	Path  string
+	Style string // of its paging
+	Sure  bool   // nothing is unsure about its paging and its rows
+}
+
+// api is what was found out of an API.
+type api struct {
+	doc    *openapi.Document
+	kinds  []*kind
+	lists  []*list
+	notes  []unsure
+	levels int // of fields
+}
+
+// unsure is one sentence about one place, what is not sure there.
+type unsure struct{ where, text string }
+
+func (a *api) unsure(where, format string, args ...any) {
+	a.notes = append(a.notes, unsure{where, fmt.Sprintf(format, args...)})
+}
+
+// FromDocument draws a spec from a document. from is where it is from, for the file's first
+// line. The error says why there is nothing to draw.
+func FromDocument(doc *openapi.Document, from string) (*Draft, error) {
+	a := &api{doc: doc, levels: maxLevels}
+	for _, op := range doc.Reads {
+		a.addList(op)
+	}
+	if len(a.lists) == 0 {
+		return nil, fmt.Errorf("no GET answers with a list: want an array of objects, or an object with one")
+	}
+	byConvention(a.lists)
+	a.kinds = group(a.lists)
+	a.addInstances()
+	a.describe()
+	d := &Draft{}
+	for d.YAML = a.write(from); (len(d.YAML) > mostYAML || a.values() > mostValues) && a.levels > 1; d.YAML = a.write(from) {
+		a.levels--
+		a.describe()
+	}
+	if a.levels < maxLevels {
+		a.unsure("", "of each kind the fields of %d levels alone are named, or the file would be too large: roles do not see what is deeper",
+			a.levels)
+	}
+	d.Unsure = a.sentences()
+	for _, l := range a.lists {
+		d.Lists = append(d.Lists, List{l.op.Path, l.cut.Style, l.cut.unsure == "" && l.env.unsure == ""})
+	}
+	return d, nil
+}
+
+// The bounds of a spec file, with room to add to it.
+const (
+	mostYAML   = 900 << 10
+	mostValues = 80_000
+)
+
+// values is about how many values the file has.
+func (a *api) values() (n int) {
+	for _, k := range a.kinds {
+		n += 10 + 4*len(k.fields) + 4*len(k.lists)
+		for _, l := range k.lists {
+			n += 8 * len(l.filters)
+		}
+	}
+	return n
+}
+
+// addList adds an operation that lists records.
+func (a *api) addList(op *openapi.Operation) {
+	env, ok := rowsOf(op)
+	if !ok {
+		if sizeParam(op) != nil && param(op, numberNames) != nil {
+			a.unsure(op.Path, "it takes a page, and its answer has no array of records that is surely its list: left out")
+		}
+		return
+	}
+	for _, s := range segments(op.Path) {
+		if strings.Count(s, "{") > 1 || strings.ContainsAny(s, "?#*") {
+			a.unsure(op.Path, "a segment of the path has more than one variable: left out")
+			return
+		}
+	}
+	if env.unsure != "" {
+		a.unsure(op.Path, "%s: the first is taken", env.unsure)
+	}
+	a.lists = append(a.lists, &list{op: op, env: env, cut: pagingOf(op, &env)})
+}
+
+// below is a list's path without its ending, to find what lies below it.
+func below(path string) string {
+	if i := strings.LastIndexByte(path, '.'); i > strings.LastIndexAny(path, "/}") {
+		return path[:i]
+	}
+	return strings.TrimSuffix(path, "/")
+}
+
+// addInstances finds the paths that show one record of a kind.
+func (a *api) addInstances() {
+	byPath, byRef := map[string]*kind{}, map[string]*kind{}
+	isListPath := map[string]bool{}
+	for _, k := range a.kinds {
+		for _, l := range k.lists {
+			isListPath[l.op.Path] = true
+			byPath[below(l.op.Path)] = k
+		}
+		if k.ref != "" {
+			byRef[k.ref] = k
+		}
+	}
+	found := map[*kind][]*openapi.Operation{}
+	for _, op := range a.doc.Reads {
+		if _, ok := lastVar(op.Path); !ok || isListPath[op.Path] || op.Answer.Type() != "object" {
+			continue
+		}
+		k := byPath[op.Path[:strings.LastIndexByte(strings.TrimSuffix(op.Path, "/"), '/')]]
+		if k == nil {
+			k = byRef[op.Answer.Name()]
+		}
+		if k != nil {
+			found[k] = append(found[k], op)
+		}
+	}
+	for _, k := range a.kinds {
+		if unsure := k.findID(found[k]); unsure != "" {
+			a.unsure("kind "+k.name, "%s", unsure)
+			continue
+		}
+		for _, op := range found[k] {
+			a.addInstance(k, op)
+		}
+	}
+}
+
+// addInstance adds a path that shows a record, if its answer is the record.
+func (a *api) addInstance(k *kind, op *openapi.Operation) {
+	for _, name := range k.id {
+		if !op.Answer.Property(name).Known() {
+			a.unsure(op.Path, "its answer has no %s where a row of the list has it, so it passes unseen: left out", name)
+			return
+		}
+	}
+	vars, unsure := k.idVars(op.Path)
+	if unsure != "" {
+		a.unsure(op.Path, "%s: left out", unsure)
+		return
+	}
+	in := &instance{op: op, vars: vars}
+	if name := op.Answer.Name(); name != k.ref || name == "" && !sameMembers(op.Answer, k.row()) {
+		if in.shape = word(name); in.shape == "" || in.shape == k.name {
+			in.shape = k.name + "_alone"
+		}
+	}
+	k.instances = append(k.instances, in)
+}
+
+// sameMembers reports whether two objects have the same members.
+func sameMembers(a, b openapi.Schema) bool {
+	x, y := a.Properties(), b.Properties()
+	return len(x) == len(y) && !slices.ContainsFunc(x, func(p openapi.Property) bool { return !b.Property(p.Name).Known() })
+}
+
+// describe finds fields, clocks, columns and filters, as deep as a.levels says.
+func (a *api) describe() {
+	a.notes = slices.DeleteFunc(a.notes, func(d unsure) bool { return strings.Contains(d.text, "orders its records") })
+	for _, k := range a.kinds {
+		schemas := []openapi.Schema{k.row()}
+		for _, l := range k.lists[1:] {
+			if l.env.row.Name() == "" {
+				schemas = append(schemas, l.env.row)
+			}
+		}
+		for _, in := range k.instances {
+			if in.shape != "" {
+				schemas = append(schemas, in.op.Answer)
+			}
+		}
+		k.fields, k.columns, k.clock = fieldsOf(schemas, a.levels), nil, ""
+		k.keepID()
+		if unsure := k.findClock(); unsure != "" {
+			a.unsure("kind "+k.name, "%s", unsure)
+		}
+		k.findColumns()
+		k.findPrefixes()
+		for _, l := range k.lists {
+			l.filters = nil
+			filtersOf(l, k)
+		}
+	}
+}
+
+// keepID makes sure that what names a record is no secret.
+func (k *kind) keepID() {
+	for _, f := range k.fields {
+		if slices.Contains(k.id, f.Name) {
+			f.Class, f.why = "", ""
+		}
+	}
+}
+
+// sentences are what is not sure, the same text about several places as one.
+func (a *api) sentences() (all []string) {
+	const shown = 3
+	where := map[string][]string{}
+	var order []string
+	for _, d := range a.notes {
+		if where[d.text] == nil {
+			order = append(order, d.text)
+		}
+		where[d.text] = append(where[d.text], d.where)
+	}
+	for _, text := range order {
+		paths := where[text]
+		if paths[0] == "" {
+			all = append(all, text)
+			continue
+		}
+		head := strings.Join(paths[:min(shown, len(paths))], ", ")
+		if len(paths) > shown {
+			head += fmt.Sprintf(" and %d more", len(paths)-shown)
+		}
+		all = append(all, head+": "+text)
+	}
+	return all
+}

@@ -1,0 +1,182 @@
+// Fields: the fields of a kind's records, with their types and classes.
+
+package infer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"understudy/internal/openapi"
+	"understudy/spec"
+)
+
+// field is one field of a kind.
+type field struct {
+	spec.Field
+	why    string
+	schema openapi.Schema
+	enum   []string
+}
+
+// Bounds of a kind's fields.
+const (
+	maxLevels = 3
+	maxFields = 150
+	maxFound  = 4000 // looked at
+)
+
+// fieldsOf lists the fields of a record in one or more schemas, outer ones first.
+func fieldsOf(schemas []openapi.Schema, levels int) (all []*field) {
+	seen := map[string]bool{}
+	type level struct {
+		prefix string
+		schema openapi.Schema
+		depth  int
+	}
+	var queue []level
+	for _, s := range schemas {
+		queue = append(queue, level{"", s, 1})
+	}
+	for looked := 0; len(queue) > 0 && looked < maxFound; {
+		at := queue[0]
+		queue = queue[1:]
+		for _, p := range at.schema.Properties() {
+			looked++
+			name := at.prefix + p.Name
+			if seen[name] || strings.ContainsAny(p.Name, ".\x00") || p.Name == "" {
+				continue
+			}
+			seen[name] = true
+			f := &field{schema: p.Schema}
+			f.Name = name
+			f.describe(p.Name)
+			inner := p.Schema
+			if inner.Type() == "array" {
+				inner = inner.Items()
+			}
+			// A secret counts at any depth; of the rest a table needs few.
+			if len(all) < maxFields || f.Class == spec.ClassSecret {
+				all = append(all, f)
+			}
+			if at.depth < levels && inner.Type() == "object" && f.Class != spec.ClassSecret {
+				queue = append(queue, level{name + ".", inner, at.depth + 1})
+			}
+		}
+	}
+	return all
+}
+
+// describe finds a field's type and class.
+func (f *field) describe(name string) {
+	s := f.schema
+	typ, format := s.Type(), s.Format()
+	example := s.Example()
+	f.enum = s.Enum()
+	switch {
+	case typ == "object":
+		f.Type = spec.TypeMap
+	case typ == "boolean":
+		f.Type = spec.TypeBool
+	case format == "date-time-rfc-2822" || typ == "string" && example != nil && rfc2822.MatchString(example.Text):
+		f.Type = spec.TypeRFC2822
+	case format == "date-time" || typ == "string" && example != nil && iso8601.MatchString(example.Text):
+		f.Type = spec.TypeISO
+	case format == "date" || typ == "string" && example != nil && isoDate.MatchString(example.Text):
+		f.Type = spec.TypeDate
+	case typ == "integer" && (slices.Contains([]string{"unix-time", "timestamp", "unix-timestamp", "epoch"}, format) || f.isEpoch(name)):
+		f.Type = spec.TypeEpoch
+	case typ == "integer" && f.isMillis(name):
+		f.Type = spec.TypeMillis
+	case typ == "integer":
+		f.Type = spec.TypeInt
+	case typ == "number":
+		f.Type = spec.TypeDecimal
+	case typ == "string" && len(f.enum) > 1:
+		f.Type = spec.TypeSelect
+	}
+	if typ != "boolean" {
+		f.classify(name, typ, format)
+	}
+}
+
+// How texts write times, and what looks like an address.
+var (
+	rfc2822  = regexp.MustCompile(`^[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}$`)
+	iso8601  = regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d`)
+	isoDate  = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
+	e164     = regexp.MustCompile(`^\+[1-9]\d{6,14}$`)
+	webURL   = regexp.MustCompile(`^https?://`)
+	mailbox  = regexp.MustCompile(`^[^@\s]+@[^@\s]+\.[^@\s]+$`)
+	epochNow = regexp.MustCompile(`^1[0-9]{9}$`)
+
+	epochMillis = regexp.MustCompile(`^1[0-9]{12}$`)
+)
+
+// isEpoch reports whether an integer tells a time in seconds.
+func (f *field) isEpoch(name string) bool {
+	example := f.schema.Example()
+	text := strings.ToLower(f.schema.Description())
+	said := strings.Contains(text, "unix") || strings.Contains(text, "epoch")
+	if strings.Contains(text, "millisecond") || has(name, "ms", "millis") {
+		return false
+	}
+	timely := is(name, clockFields...) || has(name, "at", "time", "timestamp", "created", "updated", "expires")
+	return said && timely || timely && example != nil && epochNow.MatchString(example.Text)
+}
+
+// isMillis reports whether an integer tells a time in milliseconds.
+func (f *field) isMillis(name string) bool {
+	timely := is(name, clockFields...) || has(name, "at", "timestamp", "created", "updated")
+	example := f.schema.Example()
+	return timely && (strings.Contains(strings.ToLower(f.schema.Description()), "millisecond") || example != nil &&
+		epochMillis.MatchString(example.Text))
+}
+
+// classify finds the class of a field by its name, its format and its example.
+func (f *field) classify(name, typ, format string) {
+	example := ""
+	if x := f.schema.Example(); x != nil && x.Kind == openapi.String {
+		example = x.Text
+	}
+	text := typ == "string" || typ == ""
+	inside := typ == "object" || typ == "array"
+	secret := is(name, "password", "secret", "clientsecret", "apikey", "apisecret", "secretkey", "privatekey", "accesstoken", "refreshtoken",
+		"authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token", "pin", "cvc", "cvv",
+		"ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
+		has(name, "password", "passwd", "secret", "passphrase") && !has(name, "secrets", "url", "type", "count", "scanning", "alert", "alerts",
+			"status")
+	switch {
+	case format == "password" || f.schema.WriteOnly() && text:
+		f.class(spec.ClassSecret, "its format says so")
+	case secret && text:
+		f.class(spec.ClassSecret, "by its name")
+	case inside:
+	case format == "phone" || format == "phone-number" || format == "e164" || e164.MatchString(example):
+		f.class(spec.ClassPhone, "by its format or example")
+	case text && (has(name, "phone", "mobile", "msisdn", "telephone", "fax") || is(name, "callerid", "phonenumber")) && !has(name, "id",
+		"type", "country", "sid"):
+		f.class(spec.ClassPhone, "by its name")
+	case format == "email" || mailbox.MatchString(example):
+		f.class(spec.ClassName, "an address of a person")
+	case text && has(name, "email", "mail", "mailbox"):
+		f.class(spec.ClassName, "an address of a person, by its name")
+	case slices.Contains([]string{"uri", "url", "uri-template", "iri"}, format) || webURL.MatchString(example):
+		f.class(spec.ClassURL, "by its format or example")
+	case text && has(name, "url", "uri", "href", "link"):
+		f.class(spec.ClassURL, "by its name")
+	case text && len(f.enum) == 0 && (is(name, "name", "fullname", "firstname", "lastname", "surname", "givenname", "familyname", "middlename",
+		"displayname", "nickname", "realname", "username", "login", "screenname", "author", "address", "street", "line1", "line2", "postalcode",
+		"zip", "zipcode", "birthdate", "dateofbirth", "dob", "ip", "ipaddress")):
+		f.class(spec.ClassName, "may name a person")
+	case text && len(f.enum) == 0 && is(name, "body", "text", "message", "content", "comment", "note", "notes", "bodytext", "bodyhtml", "html",
+		"subject", "transcript"):
+		f.class(spec.ClassBody, "what people wrote, by its name")
+	case has(name, "price", "amount", "cost", "fee", "salary", "balance", "total", "subtotal") && (typ == "number" || typ == "integer" &&
+		!has(name, "count") ||
+		typ == "string" && f.schema.Format() == "decimal"):
+		f.class(spec.ClassPrice, "by its name")
+	}
+}
+
+func (f *field) class(class, why string) { f.Class, f.why = class, "class: "+why }

@@ -1,0 +1,120 @@
+// Filters: the parameters of a list that select by a field of its records.
+
+package infer
+
+import (
+	"slices"
+	"strings"
+
+	"understudy/internal/openapi"
+	"understudy/spec"
+)
+
+// filter is one parameter of a list.
+type filter struct {
+	spec.Filter
+	why string
+}
+
+// edges are how APIs spell the edges of a range behind a field's name, and what they mean.
+var edges = []struct {
+	words []string
+	op    string
+	open  bool
+}{
+	{[]string{"gte", "ge", "min", "since", "from", "start"}, "since", false},
+	{[]string{"gt", "after"}, "since", true},
+	{[]string{"lte", "le", "max", "until", "to", "end"}, "until", false},
+	{[]string{"lt", "before"}, "before", false},
+}
+
+// anyValue are values that usually narrow nothing.
+var anyValue = []string{"all", "any"}
+
+// filtersOf finds the parameters of a list that select by a field, and those that order.
+func filtersOf(l *list, k *kind) {
+	at := func(name string) *field {
+		for _, f := range k.fields {
+			if !strings.Contains(f.Name, ".") && plain(f.Name) == plain(name) && f.Class != spec.ClassSecret {
+				return f
+			}
+		}
+		return nil
+	}
+	for _, p := range l.op.Params {
+		if p.In != "query" || p.Name == l.cut.Size || p.Name == l.cut.Page || slices.Contains(l.cut.Tokens, p.Name) || p.Name == l.cut.Cursor {
+			continue
+		}
+		if is(p.Name, "sort", "order", "orderby", "sortby", "direction", "sortorder", "sortdirection", "dir") && p.Schema.Default() != "" {
+			l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "order", Meaning: spec.Meaning{Default: p.Schema.Default()}},
+				"its name, its default"})
+			continue
+		}
+		l.addFilter(p.Name, p.Schema, at)
+		if p.Schema.Type() == "object" {
+			for _, member := range p.Schema.Properties() {
+				l.addFilter(p.Name+"["+member.Name+"]", member.Schema, at)
+			}
+		}
+	}
+}
+
+// addFilter adds the filter that a parameter is, if it is one.
+func (l *list) addFilter(name string, s openapi.Schema, at func(string) *field) {
+	f := &filter{Filter: spec.Filter{Name: name}}
+	field := at(name)
+	if field != nil {
+		if s.Type() == "array" || s.Type() == "object" || !isScalar(field.schema) && field.Type != spec.TypeBool {
+			return
+		}
+		f.why = "a field has its name"
+	} else if field = f.edge(name, at); field == nil {
+		return
+	}
+	f.Field, f.Type = field.Name, field.Type
+	if f.Op == "" {
+		f.values(s)
+	}
+	l.filters = append(l.filters, f)
+}
+
+// edge reads a name that ends with the edge of a range: created[gte], created_after.
+func (f *filter) edge(name string, at func(string) *field) *field {
+	all := words(name)
+	if len(all) < 2 {
+		return nil
+	}
+	for _, e := range edges {
+		if !slices.Contains(e.words, all[len(all)-1]) {
+			continue
+		}
+		stem := strings.Join(all[:len(all)-1], "_")
+		for _, name := range []string{stem, stem + "_at", "date_" + stem} {
+			if field := at(name); field != nil && slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeRFC2822, spec.TypeDate},
+				field.Type) {
+				f.Op, f.Open, f.why = e.op, e.open, "an edge of a field's time, by its name"
+				return field
+			}
+		}
+	}
+	return nil
+}
+
+// values notes the choices of a filter, its default, and the values that narrow nothing.
+func (f *filter) values(s openapi.Schema) {
+	enum := s.Enum()
+	if len(enum) > 1 && len(enum) <= 30 {
+		f.Type = spec.TypeSelect
+	}
+	for _, v := range enum {
+		if slices.Contains(anyValue, strings.ToLower(v)) {
+			f.None = append(f.None, v)
+		} else if f.Type == spec.TypeSelect {
+			f.Values = append(f.Values, v)
+		}
+	}
+	if d := s.Default(); d != "" && !slices.Contains(f.None, d) && f.Type != spec.TypeBool {
+		f.Default = d
+		f.why += ", its default"
+	}
+}

@@ -1,0 +1,159 @@
+// Drafts: the whole text of one, what is doubted, and that every document leads to a spec
+// that compiles.
+
+package infer_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"understudy/internal/infer"
+	"understudy/internal/openapi"
+	"understudy/spec"
+	"understudy/upstream"
+)
+
+func drafted(t *testing.T, text string) *infer.Draft {
+	t.Helper()
+	doc, err := openapi.Read([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft, err := infer.FromDocument(doc, "shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := upstream.ReadSpec("draft.yaml", draft.YAML); err != nil {
+		t.Errorf("%v\n%s", err, draft.YAML)
+	}
+	return draft
+}
+
+func TestDraft(t *testing.T) {
+	text, err := os.ReadFile("testdata/shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/shop.spec.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft := drafted(t, string(text))
+	got := string(draft.YAML)
+	for _, one := range draft.Unsure {
+		got += "# doubt: " + one + "\n"
+	}
+	if got != string(want) {
+		t.Errorf("the draft is\n%s", got)
+	}
+}
+
+func TestNothingToDraw(t *testing.T) {
+	doc, err := openapi.Read([]byte("openapi: 3.0.0\npaths:\n  /a:\n    get:\n      " +
+		"responses: {\"200\": {content: {application/json: {schema: {}}}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := infer.FromDocument(doc, "x"); err == nil || !strings.Contains(err.Error(), "no GET answers with a list") {
+		t.Error(err)
+	}
+}
+
+// ask sends a request as the drawn API wants it.
+func (a *drawnAPI) ask(ctx context.Context, address string) (*infer.Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	auth := spec.Auth{Style: a.auth}
+	schemes, err := auth.Sent()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range schemes {
+		s.Sign(req, "me", "secret1")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return &infer.Answer{Header: resp.Header, Body: body}, err
+}
+
+// Specs drawn from what random APIs answer walk what these have. Answers do not show a
+// secret's name in a document, a demanded header or an empty list.
+func TestSpecsOfAnswers(t *testing.T) {
+	checked := 0
+	for seed := range seeds() / 2 {
+		a := draw(seed)
+		if a.version = ""; len(a.rows) <= a.full {
+			continue
+		}
+		checked++
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			srv := httptest.NewServer(a)
+			defer srv.Close()
+			a.server = srv.URL
+			address := srv.URL + a.base + "/" + a.kind
+			if a.style == "number" || a.style == "offset" {
+				address += "?" + url.Values{a.page: {strconv.Itoa(a.first)}, a.size: {strconv.Itoa(a.full)}}.Encode() // no answer names them
+			}
+			draft, err := infer.FromAnswers(t.Context(), []string{address}, a.auth, "", a.ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sp, err := upstream.ReadSpec("draft.yaml", draft.YAML)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids, _, _ := walk(t, a.client(t, sp), sp, sp.Kinds[0].Lists[0].Path)
+			if len(ids) != len(a.rows) || len(sp.Kinds[0].Instances) != 1 || sp.Kinds[0].Clock != a.clock {
+				t.Errorf("style %s, page %q, size %q, next %q, more %q, total %q: %d of %d rows\n%s%s", a.style, a.page, a.size, a.next, a.more,
+					a.total,
+					len(ids), len(a.rows), draft.YAML, strings.Join(draft.Unsure, "\n"))
+			}
+		})
+	}
+	if checked < 20 {
+		t.Errorf("only %d lists of several pages", checked)
+	}
+}
+
+func FuzzDraft(f *testing.F) {
+	shop, err := os.ReadFile("testdata/shop.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(shop)
+	for seed := range uint64(10) {
+		a := draw(seed)
+		a.server = "http://127.0.0.1:1"
+		f.Add(a.document(f))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		doc, err := openapi.Read(data)
+		if err != nil {
+			return
+		}
+		draft, err := infer.FromDocument(doc, "fuzz")
+		if err != nil {
+			return
+		}
+		if _, err := upstream.ReadSpec("draft.yaml", draft.YAML); err != nil {
+			t.Fatalf("%v\n%s", err, draft.YAML)
+		}
+	})
+}

@@ -1,0 +1,335 @@
+// Kinds: lists grouped by what their rows are, and what names and orders a record.
+
+package infer
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"understudy/internal/openapi"
+	"understudy/spec"
+)
+
+// list is one path that lists records.
+type list struct {
+	op      *openapi.Operation
+	env     envelope
+	cut     *cut
+	paging  string // the name of its paging; "" = the spec's
+	filters []*filter
+}
+
+// instance is one path that shows a record.
+type instance struct {
+	op    *openapi.Operation
+	vars  []string
+	shape string // "" = the kind's
+}
+
+// kind is a sort of record.
+type kind struct {
+	name, ref string
+	lists     []*list
+	instances []*instance
+	fields    []*field
+	id        []string
+	clock     string
+	columns   []string
+	prefixes  []string
+	why       map[string]string // by key of the spec
+}
+
+// group sorts lists by what their rows are: by the name of their schema, else by the last
+// word of their path and the members they have.
+func group(lists []*list) (kinds []*kind) {
+	byRow := map[string]*kind{}
+	for _, l := range lists {
+		ref := l.env.row.Name()
+		key := "schema " + ref
+		if ref == "" {
+			key = "path " + lastName(l.op.Path)
+			for _, p := range l.env.row.Properties() {
+				key += " " + p.Name
+			}
+		}
+		k := byRow[key]
+		if k == nil {
+			k = &kind{ref: ref, why: map[string]string{}}
+			byRow[key] = k
+			kinds = append(kinds, k)
+		}
+		k.lists = append(k.lists, l)
+	}
+	nameKinds(kinds)
+	return kinds
+}
+
+// shortest is the list with the fewest path segments.
+func (k *kind) shortest() *list {
+	return slices.MinFunc(k.lists, func(a, b *list) int { return len(segments(a.op.Path)) - len(segments(b.op.Path)) })
+}
+
+// maxKindName bounds the name of a schema that becomes the name of a kind.
+const maxKindName = 30
+
+// nameKinds names each by the last word of its shortest list; where another has the name,
+// by its schema or by the word before it.
+func nameKinds(kinds []*kind) {
+	order := slices.Clone(kinds)
+	slices.SortStableFunc(order, func(a, b *kind) int { return len(segments(a.shortest().op.Path)) - len(segments(b.shortest().op.Path)) })
+	taken := map[string]bool{"": true, "number": true, "search": true, "jobs": true}
+	for _, k := range order {
+		path := k.shortest().op.Path
+		last := word(lastName(path))
+		wish := []string{last}
+		if k.ref != "" && len(k.ref) <= maxKindName {
+			wish = append(wish, plural(word(k.ref)), word(k.ref))
+		}
+		before := ""
+		for _, s := range segments(path) {
+			s, _, _ = strings.Cut(s, ".")
+			if !strings.Contains(s, "{") && word(s) != last {
+				before = word(s)
+			}
+		}
+		wish = append(wish, before+"_"+last)
+		i := slices.IndexFunc(wish, func(name string) bool { return !taken[name] })
+		for n := 2; i < 0; n++ {
+			if name := fmt.Sprintf("%s_%d", last, n); !taken[name] {
+				wish, i = []string{name}, 0
+			}
+		}
+		k.name = wish[i]
+		taken[k.name] = true
+		k.why["name"] = "the last word of its shortest path"
+		if k.name != last {
+			k.why["name"] = "another kind is called " + last
+		}
+	}
+}
+
+// row is the schema of a record in the kind's lists.
+func (k *kind) row() openapi.Schema { return k.lists[0].env.row }
+
+func isScalar(s openapi.Schema) bool {
+	return slices.Contains([]string{"string", "integer", "number", ""}, s.Type())
+}
+
+// findID finds the field that names a record. paths are the paths below the kind's lists
+// that show one record.
+func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
+	one := plain(singular(k.name))
+	props := slices.DeleteFunc(k.row().Properties(), func(p openapi.Property) bool {
+		return !isScalar(p.Schema) || strings.Contains(p.Name,
+			".")
+	})
+	pick := func(names ...string) string {
+		for _, name := range names {
+			for _, p := range props {
+				if plain(p.Name) == plain(name) {
+					return p.Name
+				}
+			}
+		}
+		return ""
+	}
+	if name := pick(idFields...); name != "" {
+		k.id, k.why["id"] = []string{name}, "the field is called so"
+		return ""
+	}
+	if name := pick(one+"id", plain(singular(k.ref))+"id", one+"uuid", one+"sid", one+"key"); name != "" {
+		k.id, k.why["id"] = []string{name}, "the kind's name with id"
+		return ""
+	}
+	for _, op := range paths {
+		v, _ := lastVar(op.Path)
+		rest, _ := strings.CutPrefix(plain(v), one)
+		name := pick(v, rest)
+		if name == "" && plain(v) == one {
+			name = pick("name", "code", "slug", "number")
+		}
+		if name == "" {
+			continue
+		}
+		if unsure := k.idUnder(op.Path, name, pick); unsure == "" {
+			return ""
+		}
+	}
+	return "no field surely names a record, so that it is kept as whole pages; give it an id"
+}
+
+// idUnder makes an id of a field that a path's last variable names. It is a name below the
+// records that the path's other variables name, so these are part of the id.
+func (k *kind) idUnder(path, name string, pick func(...string) string) (unsure string) {
+	vars := varsOf(path)
+	var id []string
+	for _, v := range vars[:len(vars)-1] {
+		field := pick(v, strings.TrimSuffix(plain(v), "id"))
+		if field == "" {
+			return "no field shows {" + v + "}"
+		}
+		id = append(id, field)
+	}
+	k.id = append(id, name)
+	k.why["id"] = "{" + vars[len(vars)-1] + "} of " + path
+	return ""
+}
+
+// varsOf are the variables of a path, in order.
+func varsOf(path string) (vars []string) {
+	for _, s := range segments(path) {
+		if _, rest, ok := strings.Cut(s, "{"); ok {
+			name, _, _ := strings.Cut(rest, "}")
+			vars = append(vars, name)
+		}
+	}
+	return vars
+}
+
+// idVars are the variables of an instance's path that name the record; the unsure says why
+// none do.
+func (k *kind) idVars(path string) (vars []string, unsure string) {
+	all := varsOf(path)
+	one := plain(singular(k.name))
+	last := all[len(all)-1]
+	if len(k.id) == 1 {
+		name, ends := plain(last), words(last)
+		id := plain(k.id[0])
+		other := k.row().Property(ends[len(ends)-1])
+		switch {
+		case strings.HasSuffix(plain(singular(lastName(path))), name):
+		case name == id, name == one, name == one+id, name == plain(singular(k.ref)), name == plain(singular(k.ref))+id:
+		case slices.Contains(idFields, id) && (slices.Contains(idFields, name) || slices.Contains(idFields, plain(ends[len(ends)-1]))):
+		case !other.Known() && (name == "id" || name == one+"id"):
+		case other.Known() && isScalar(other):
+			return nil, "{" + last + "} is the record's " + ends[len(ends)-1] + " and not its " + k.id[0]
+		default:
+			return nil, "nothing says that {" + last + "} is the record's " + k.id[0]
+		}
+		return []string{last}, ""
+	}
+	for i, field := range k.id {
+		at := slices.IndexFunc(all, func(v string) bool {
+			return plain(v) == plain(field) || strings.TrimSuffix(plain(v), "id") == plain(field)
+		})
+		if i == len(k.id)-1 {
+			at = len(all) - 1
+		}
+		if at < 0 {
+			return nil, "no variable is the record's " + field
+		}
+		vars = append(vars, all[at])
+	}
+	return vars, ""
+}
+
+// findClock finds the field that orders records in time.
+func (k *kind) findClock() (unsure string) {
+	timely := func(f *field) bool {
+		return !strings.Contains(f.Name, ".") && slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822,
+			spec.TypeDate}, f.Type)
+	}
+	var times []string
+	for _, f := range k.fields {
+		if timely(f) {
+			times = append(times, f.Name)
+		}
+	}
+	for _, name := range clockFields {
+		for _, at := range times {
+			if plain(at) == name {
+				k.clock, k.why["clock"] = at, "a time, by its name that of creation"
+				return ""
+			}
+		}
+	}
+	for _, at := range times {
+		if has(at, "created", "creation") {
+			k.clock, k.why["clock"] = at, "a time, by its name that of creation"
+			return ""
+		}
+	}
+	if len(times) > 0 {
+		return "which of the times orders its records is not clear: " + strings.Join(times[:min(3, len(times))], ", ")
+	}
+	return ""
+}
+
+// maxColumns bounds the columns of a table.
+const maxColumns = 6
+
+// findColumns chooses what a table of the kind shows.
+func (k *kind) findColumns() {
+	add := func(name string) {
+		if name != "" && len(k.columns) < maxColumns && !slices.Contains(k.columns, name) {
+			k.columns = append(k.columns, name)
+		}
+	}
+	for _, name := range k.id {
+		add(name)
+	}
+	for _, likely := range []string{"number", "name", "title", "fullname", "email", "description", "status", "state", "type", "from", "to",
+		"amount", "currency"} {
+		for _, f := range k.fields {
+			if plain(f.Name) == likely && isScalar(f.schema) && f.Class != spec.ClassSecret {
+				add(f.Name)
+			}
+		}
+	}
+	for _, f := range k.fields {
+		if len(k.columns) < 4 && isScalar(f.schema) && f.Class == "" && f.Name != k.clock && !strings.Contains(f.Name, ".") {
+			add(f.Name)
+		}
+	}
+	if k.clock != "" && len(k.columns) == maxColumns {
+		k.columns = k.columns[:maxColumns-1]
+	}
+	add(k.clock)
+}
+
+// What ids begin with, as examples and patterns show it.
+var (
+	idExample = regexp.MustCompile(`^([A-Za-z]{1,12}[_-])[A-Za-z0-9]{4,}$|^([A-Z]{2})[0-9a-z]{32}$`)
+	idPattern = regexp.MustCompile(`^\^?([A-Z]{2})\[0-9a-fA-F\]\{32\}\$?$`)
+)
+
+// findPrefixes finds what the kind's ids begin with.
+func (k *kind) findPrefixes() {
+	if len(k.id) != 1 {
+		return
+	}
+	s := k.row().Property(k.id[0])
+	var examples []string
+	if x := s.Example(); x != nil {
+		examples = append(examples, x.Text)
+	}
+	for _, l := range k.lists {
+		rows := l.op.Example
+		for part := range strings.SplitSeq(l.env.key, ".") {
+			if part != "" {
+				rows = rows.Get(part)
+			}
+		}
+		for i := 0; rows != nil && rows.Kind == openapi.Array && i < len(rows.Items); i++ {
+			examples = append(examples, rows.Items[i].Of(k.id[0]))
+		}
+	}
+	prefix := ""
+	for i, text := range examples {
+		m := idExample.FindStringSubmatch(text)
+		if m == nil || i > 0 && m[1]+m[2] != prefix {
+			prefix = ""
+			break
+		}
+		prefix = m[1] + m[2]
+	}
+	k.why["prefixes"] = "its ids in examples"
+	if m := idPattern.FindStringSubmatch(s.Pattern()); m != nil {
+		prefix, k.why["prefixes"] = m[1], "its id's pattern"
+	}
+	if prefix != "" {
+		k.prefixes = []string{prefix}
+	}
+}

@@ -1,0 +1,294 @@
+// Paging: how a list leads to its next page, by its parameters and its answer.
+
+package infer
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy/internal/openapi"
+	"understudy/spec/paging"
+)
+
+// cut is how a list is cut into pages.
+type cut struct {
+	paging.Rules
+	why    map[string]string // by key of the spec
+	unsure string            // why it may be otherwise; "" = sure
+	// hinted: it takes a page's number or size, and its answer does not say how to go on.
+	hinted bool
+}
+
+// pagingOf says how a list is cut.
+func pagingOf(op *openapi.Operation, e *envelope) *cut {
+	c := &cut{why: map[string]string{}}
+	c.size(op)
+	number := param(op, numberNames, "integer", "number", "")
+	if number != nil {
+		c.number(number)
+	}
+	for _, name := range slices.Concat(idNames, backNames, tokenNames) {
+		if p := param(op, []string{name}, "string", "integer", ""); p != nil && p != number && !slices.Contains(c.Tokens, p.Name) {
+			c.Tokens = append(c.Tokens, p.Name)
+		}
+	}
+	defer func() {
+		c.Tokens = slices.DeleteFunc(c.Tokens, func(name string) bool { return name == c.Cursor || name == c.Back })
+	}()
+	if c.why["first_page"] == unsaid && (slices.ContainsFunc(op.Headers, isLink) || e.find("string", linkNames...) != nil) {
+		c.First, c.why["first_page"] = 0, "nothing says it; links lead on all the same"
+	}
+	for _, way := range []func(*openapi.Operation, *envelope) bool{c.header, c.link, c.token, c.cursor, c.offset, c.page} {
+		if way(op, e) {
+			if (c.Style == "header" || c.Style == "body") && c.Page == "" && len(c.Tokens) == 0 {
+				c.unsure = "its links have parameters that nothing names: name them in tokens, or its further pages are not kept"
+			}
+			return c
+		}
+	}
+	c.none(op, "neither its parameters nor its answer lead to a next page")
+	if c.Size != "" || len(c.Tokens) > 0 {
+		c.unsure, c.hinted = "it takes "+strings.Join(slices.Concat(c.Tokens, []string{c.Size}), ", ")+
+			", and its answer does not say how it goes on: taken as one page", true
+	}
+	return c
+}
+
+// none makes it a list of one page.
+func (c *cut) none(_ *openapi.Operation, why string) {
+	c.Style, c.why["style"] = "none", why
+	c.Page, c.First = "", 0
+}
+
+func (c *cut) by(style, why string) bool {
+	c.Style, c.why["style"] = style, why
+	return true
+}
+
+// header: the answer declares a Link header.
+func (c *cut) header(op *openapi.Operation, _ *envelope) bool {
+	return slices.ContainsFunc(op.Headers, isLink) && c.by("header", "the answer has a Link header")
+}
+
+func isLink(name string) bool { return strings.EqualFold(name, "Link") }
+
+// link: the body has a link to the next page.
+func (c *cut) link(_ *openapi.Operation, e *envelope) bool {
+	for _, name := range linkNames {
+		p := e.find("string", name)
+		if p == nil || strings.Contains(p.path[strings.LastIndexByte(p.path, '.')+1:], "@") {
+			continue
+		}
+		if !isURL(p) {
+			continue
+		}
+		c.Next, c.why["next"] = p.path, "a link to the next page"
+		return c.by("body", "the answer has a link to the next page")
+	}
+	return false
+}
+
+// isURL reports whether a place holds a link: by its format, its name, or an example.
+func isURL(p *place) bool {
+	if slices.Contains([]string{"uri", "url", "uri-reference", "iri"}, p.schema.Format()) {
+		return true
+	}
+	if has(p.path, "url", "uri", "href", "link", "links") {
+		return true
+	}
+	if x := p.schema.Example(); x != nil && x.Kind == openapi.String {
+		return strings.HasPrefix(x.Text, "/") || strings.HasPrefix(x.Text, "http") || strings.HasPrefix(x.Text, "?")
+	}
+	return regexp.MustCompile(`(?i)\b(url|uri|link)\b`).MatchString(p.schema.Description())
+}
+
+// token: the body, or a header, has a token that a parameter takes.
+func (c *cut) token(op *openapi.Operation, e *envelope) bool {
+	takes := param(op, tokenNames, "string", "")
+	if takes == nil {
+		return false
+	}
+	at := ""
+	if name := tokenHeader(op.Headers); name != "" {
+		at = "header:" + name
+	} else {
+		p := e.find("string", append([]string{"next" + plain(takes.Name), plain(takes.Name)}, nextTokenNames...)...)
+		if p == nil {
+			return false
+		}
+		at = p.path
+	}
+	c.Next, c.why["next"] = at, "the token of the next page"
+	c.Cursor, c.why["cursor"] = takes.Name, "the parameter that takes it"
+	if more := e.find("boolean", moreNames...); more != nil {
+		c.More, c.why["more"] = more.path, "says whether there is more"
+	}
+	return c.by("token", "the answer has a token that "+takes.Name+" takes")
+}
+
+// tokenHeader is the header field with the token of the next page; "" = none.
+func tokenHeader(names []string) string {
+	for _, name := range names {
+		if has(name, "next", "continuation") && has(name, "cursor", "token", "continuation") {
+			return name
+		}
+	}
+	return ""
+}
+
+// cursor: the body says that there is more, and a parameter takes the last id.
+func (c *cut) cursor(op *openapi.Operation, e *envelope) bool {
+	more, takes := e.find("boolean", moreNames...), param(op, idNames, "string", "integer", "")
+	if more == nil || takes == nil {
+		return false
+	}
+	c.Next, c.why["next"] = more.path, "says whether there is more"
+	c.Cursor, c.why["cursor"] = takes.Name, "takes the last id"
+	if back := param(op, backNames, "string", "integer", ""); back != nil {
+		c.Back, c.why["back"] = back.Name, "takes the first id, for the page before"
+	}
+	return c.by("cursor", "the answer says whether there is more, and "+takes.Name+" takes the last id")
+}
+
+// offset: a parameter takes the number of rows before the page.
+func (c *cut) offset(op *openapi.Operation, e *envelope) bool {
+	takes := param(op, offsetNames, "integer", "number")
+	if takes == nil || c.Size == "" {
+		return false
+	}
+	c.Page, c.why["page"] = takes.Name, "the number of rows before the page"
+	c.First = 0
+	delete(c.why, "first_page")
+	if least, _, ok, _ := takes.Schema.Bounds(); ok && least == 1 || takes.Schema.Default() == "1" {
+		c.First, c.why["first_page"] = 1, "it counts from 1"
+	}
+	c.end(op, e)
+	c.Tokens = nil
+	return c.by("offset", takes.Name+" takes the number of rows before the page")
+}
+
+// page: a parameter takes the number of the page.
+func (c *cut) page(op *openapi.Operation, e *envelope) bool {
+	if c.Page == "" {
+		return false
+	}
+	c.end(op, e)
+	c.Tokens, c.hinted = nil, true
+	return c.by("number", c.Page+" takes the number of the page")
+}
+
+// end says how a list by number or offset ends.
+func (c *cut) end(op *openapi.Operation, e *envelope) {
+	if p := e.find("integer", totalNames...); p != nil {
+		c.Total, c.why["total"] = p.path, "how many rows all pages have"
+	}
+	if p := e.find("boolean", moreNames...); p != nil {
+		c.Next, c.why["next"] = p.path, "says whether there is more"
+	} else if p := e.find("integer", "nextpage", "pagingnextpage", "next", "nextoffset"); p != nil {
+		c.Next, c.why["next"] = p.path, "the next page's number"
+	}
+	for _, name := range op.Headers {
+		switch {
+		case c.Total == "" && is(name, "xtotalcount", "xtotal", "totalcount", "xtotalresults", "xpaginationtotalcount"):
+			c.Total, c.why["total"] = "header:"+name, "how many rows all pages have"
+		case c.Next == "" && is(name, "xnextpage", "nextpage", "xnextoffset", "xhasmore"):
+			c.Next, c.why["next"] = "header:"+name, "says whether there is more"
+		}
+	}
+	if c.Total == "" && c.Next == "" && c.Default == 0 {
+		c.unsure = "nothing says how many rows a full page has, so a list ends with a page without rows"
+	}
+}
+
+// unsaid is why a list's pages count from 1 where nothing says it.
+const unsaid = "nothing says it: usual"
+
+// number notes the parameter with the page's number, and where it begins.
+func (c *cut) number(p *openapi.Param) {
+	c.Page, c.why["page"] = p.Name, "the number of the page"
+	least, _, hasLeast, _ := p.Schema.Bounds()
+	first, err := strconv.Atoi(p.Schema.Default())
+	text := strings.ToLower(p.Description + " " + p.Schema.Description())
+	switch {
+	case err == nil && (first == 0 || first == 1):
+		c.First, c.why["first_page"] = first, "its default"
+	case hasLeast && (least == 0 || least == 1):
+		c.First, c.why["first_page"] = least, "its minimum"
+	case strings.Contains(text, "zero-based") || strings.Contains(text, "0-based") || strings.Contains(text, "from 0") ||
+		strings.Contains(text, "at 0"):
+		c.First, c.why["first_page"] = 0, "its description"
+	default:
+		c.First, c.why["first_page"] = 1, unsaid
+	}
+}
+
+// What descriptions say of a page's size.
+var (
+	mostText = regexp.MustCompile(`(?i)(?:\bmax(?:imum)?(?:\s+(?:value|number|page size|limit|allowed|size))?` +
+		`(?:\s+(?:of|is|are))?|\bup to|between \d+ and|no more than|at most|\bmax:)[^\d.]{0,12}(\d{1,5})\b`)
+	defaultText = regexp.MustCompile(`(?i)\bdefaults?(?:\s+(?:value|page size|limit|to|is|of))*[^\d.]{0,12}(\d{1,5})\b`)
+)
+
+// size notes the parameter with the page's size, its default and its largest.
+func (c *cut) size(op *openapi.Operation) {
+	p := sizeParam(op)
+	if p == nil {
+		return
+	}
+	c.Size, c.why["size"] = p.Name, "the size of a page"
+	text := p.Description + " " + p.Schema.Description()
+	if n, err := strconv.Atoi(p.Schema.Default()); err == nil && n > 0 {
+		c.Default, c.why["default_size"] = n, "its default"
+	} else if m := defaultText.FindStringSubmatch(text); m != nil {
+		c.Default, _ = strconv.Atoi(m[1])
+		c.why["default_size"] = "its description"
+	}
+	if _, most, _, ok := p.Schema.Bounds(); ok && most > 0 && most < 1_000_000 {
+		c.Max, c.why["max_size"] = most, "its maximum"
+	} else if m := mostText.FindStringSubmatch(text); m != nil {
+		c.Max, _ = strconv.Atoi(m[1])
+		c.why["max_size"] = "its description"
+	}
+	if c.Max > 0 && c.Default > c.Max {
+		c.Default = 0
+	}
+}
+
+// same is what makes two lists cut alike, as one text.
+func (c *cut) same() string {
+	r := c.Rules
+	return fmt.Sprint(r.Style, "|", r.Next, "|", r.More, "|", r.Total, "|", r.Cursor, "|", r.Back, "|", r.Size, "|", r.Default, "|", r.Max,
+		"|", r.Page,
+		"|", r.First, "|", r.Tokens)
+}
+
+// byConvention makes lists that take a page's number, and whose answer says nothing, go on
+// as most lists of this API do that take the same parameter: by a Link header.
+func byConvention(all []*list) {
+	linked, others := map[string]int{}, map[string]int{}
+	for _, l := range all {
+		of := others
+		if l.cut.Style == "header" {
+			of = linked
+		} else if !l.cut.hinted {
+			continue
+		}
+		of[l.cut.Page]++
+		if l.cut.Size != l.cut.Page {
+			of[l.cut.Size]++
+		}
+	}
+	for _, l := range all {
+		if p := cmp.Or(l.cut.Page, l.cut.Size); l.cut.hinted && p != "" && linked[p] > others[p] {
+			c := l.cut
+			c.Total, c.Next, c.unsure = "", "", ""
+			delete(c.why, "total")
+			delete(c.why, "next")
+			c.by("header", fmt.Sprintf("%d lists that take %s have a Link header", linked[p], p))
+		}
+	}
+}

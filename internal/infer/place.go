@@ -1,0 +1,163 @@
+// Place: where an answer has its rows, and the values beside them.
+
+package infer
+
+import (
+	"slices"
+	"strings"
+
+	"understudy/internal/openapi"
+)
+
+// place is a value of an answer beside its rows.
+type place struct {
+	path   string // dotted
+	schema openapi.Schema
+}
+
+// envelope is the answer of a list: where its rows are, and what stands beside them.
+type envelope struct {
+	key    string // dotted; "" = the answer is the array
+	row    openapi.Schema
+	beside []place // scalars and objects, in the document's order
+	why    string
+	unsure string // why the rows may be elsewhere; "" = sure
+}
+
+// maxBeside bounds what is looked at beside the rows.
+const maxBeside = 200
+
+// isRow reports whether a schema is that of a record: an object with members.
+func isRow(s openapi.Schema) bool { return s.Type() == "object" && len(s.Properties()) > 0 }
+
+// rowsOf finds the array of records in an answer; ok is false when it is none.
+func rowsOf(op *openapi.Operation) (e envelope, ok bool) {
+	answer := op.Answer
+	if answer.Type() == "array" {
+		e.row, e.why = answer.Items(), "the answer is the array"
+		return e, isRow(e.row)
+	}
+	var arrays []place
+	e.collect(&arrays, answer, "", 0)
+	last := lastName(op.Path)
+	rank := func(p place) int {
+		name := p.path[strings.LastIndexByte(p.path, '.')+1:]
+		switch {
+		case plain(name) == plain(last):
+			return 0
+		case slices.Contains(rowNames, plain(name)):
+			return 1 + slices.Index(rowNames, plain(name))
+		}
+		return len(rowNames) + 1
+	}
+	if len(arrays) == 0 {
+		return e, false
+	}
+	slices.SortStableFunc(arrays, func(a, b place) int { return rank(a) - rank(b) })
+	first := arrays[0]
+	e.key, e.row = first.path, first.schema.Items()
+	e.why = "the array of records"
+	if len(arrays) > 1 && rank(first) > len(rowNames) {
+		e.unsure = "there are several arrays of objects, " + first.path + " and " + arrays[1].path
+	}
+	return e, e.isList(op, len(arrays))
+}
+
+// isList tells a list from a record that has an array.
+func (e *envelope) isList(op *openapi.Operation, arrays int) bool {
+	record := false
+	for _, p := range e.beside {
+		record = record || !strings.Contains(p.path, ".") && slices.Contains(idFields, plain(p.path)) && p.schema.Type() != "object"
+	}
+	_, byID := lastVar(op.Path)
+	name := plain(e.key[strings.LastIndexByte(e.key, '.')+1:])
+	named := name == plain(lastName(op.Path)) || slices.Contains(rowNames, name)
+	switch {
+	case record || byID:
+		return sizeParam(op) != nil && (named || arrays == 1)
+	case named:
+		return true
+	}
+	return arrays == 1 && (sizeParam(op) != nil || len(e.beside) <= 4 || e.find("integer", totalNames...) != nil)
+}
+
+// collect looks through an answer's objects for arrays of records and for what is beside
+// them.
+func (e *envelope) collect(arrays *[]place, s openapi.Schema, prefix string, depth int) {
+	for _, p := range s.Properties() {
+		if len(e.beside) == maxBeside {
+			return
+		}
+		at := place{prefix + p.Name, p.Schema}
+		switch typ := p.Schema.Type(); {
+		case strings.Contains(p.Name, "."):
+			if typ == "string" {
+				e.beside = append(e.beside, at) // @odata.nextLink: no dotted name leads there
+			}
+		case typ == "array":
+			if isRow(p.Schema.Items()) && !is(p.Name, "errors", "warnings", "links", "included", "facets") {
+				*arrays = append(*arrays, at)
+			}
+		case typ == "object" && depth < 2:
+			e.beside = append(e.beside, at)
+			e.collect(arrays, p.Schema, at.path+".", depth+1)
+		default:
+			e.beside = append(e.beside, at)
+		}
+	}
+}
+
+// find is the place beside the rows that has one of the names, the likely ones first, and
+// the type.
+func (e *envelope) find(typ string, names ...string) *place {
+	for _, name := range names {
+		for i, p := range e.beside {
+			t := p.schema.Type()
+			last := p.path[strings.LastIndexByte(p.path, '.')+1:]
+			if (plain(last) == name || plain(p.path) == name) && (t == typ || t == "" || typ == "integer" && t == "number") {
+				return &e.beside[i]
+			}
+		}
+	}
+	return nil
+}
+
+// segments are the parts of a path.
+func segments(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }
+
+// lastVar is the variable in a path's last segment.
+func lastVar(path string) (name string, ok bool) {
+	all := segments(path)
+	_, rest, _ := strings.Cut(all[len(all)-1], "{")
+	name, _, ok = strings.Cut(rest, "}")
+	return name, ok
+}
+
+// lastName is the last segment without a variable, without its ending.
+func lastName(path string) string {
+	all := segments(path)
+	for i := len(all) - 1; i >= 0; i-- {
+		if !strings.Contains(all[i], "{") {
+			name, _, _ := strings.Cut(all[i], ".")
+			name, _, _ = strings.Cut(name, ":")
+			return name
+		}
+	}
+	return "records"
+}
+
+// param is the query parameter that has one of the names, the likely ones first.
+func param(op *openapi.Operation, names []string, types ...string) *openapi.Param {
+	for _, name := range names {
+		for i, p := range op.Params {
+			if p.In == "query" && plain(p.Name) == name && (len(types) == 0 || slices.Contains(types, p.Schema.Type())) {
+				return &op.Params[i]
+			}
+		}
+	}
+	return nil
+}
+
+func sizeParam(op *openapi.Operation) *openapi.Param {
+	return param(op, sizeNames, "integer", "number", "string", "")
+}

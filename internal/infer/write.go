@@ -1,0 +1,378 @@
+// Write: the draft as the text of a spec file, each reason behind its line.
+
+package infer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"understudy"
+	"understudy/internal/openapi"
+	"understudy/spec"
+)
+
+// bare is a text that YAML reads as itself without quotes, in a list or alone.
+var bare = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./-]*$`)
+
+// yamlWords are read as something else than a text.
+var yamlWords = []string{"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+
+// quote is a text as JSON, which is YAML, too.
+func quote(text string) string {
+	out, _ := json.Marshal(strings.ToValidUTF8(text, "\uFFFD")) // a string always marshals
+	return string(out)
+}
+
+// scalar is a text as YAML.
+func scalar(text string) string {
+	if bare.MatchString(text) && !slices.Contains(yamlWords, strings.ToLower(text)) {
+		return text
+	}
+	return quote(text)
+}
+
+func sequence(all []string) string {
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = scalar(one)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// writer writes lines.
+type writer struct{ bytes.Buffer }
+
+// line writes one line, with its reason behind it.
+func (w *writer) line(indent int, text, why string) {
+	w.WriteString(strings.Repeat("  ", indent) + text)
+	if why != "" {
+		w.WriteString(" # " + strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 || r == 0xfeff {
+				return ' '
+			}
+			return r
+		}, strings.ToValidUTF8(why, "\uFFFD")))
+	}
+	w.WriteByte('\n')
+}
+
+// flow is a mapping in braces.
+type flow struct{ parts []string }
+
+func (f *flow) add(key, value string) {
+	if value != "" {
+		f.parts = append(f.parts, key+": "+value)
+	}
+}
+
+func (f *flow) text(key, value string) {
+	if value != "" {
+		f.add(key, scalar(value))
+	}
+}
+
+func (f *flow) String() string { return "{" + strings.Join(f.parts, ", ") + "}" }
+
+// write is the spec file.
+func (a *api) write(from string) []byte {
+	w := &writer{}
+	w.line(0, "# A spec drawn from "+understudy.Clip(from)+". Behind a line stands why it is so. What could not be told is left out.", "")
+	w.line(0, "# Try it: understudy spec try FILE --upstream URL --user U --secret file:PATH", "")
+	name, why := a.name()
+	w.line(0, "name: "+scalar(name), why)
+	if a.doc.Title != "" {
+		w.line(0, "title: "+quote(understudy.Clip(a.doc.Title)), "")
+	}
+	if strings.HasPrefix(a.doc.Docs, "https://") {
+		w.line(0, "docs: "+quote(a.doc.Docs), "")
+	}
+	w.line(0, "hosts:", "")
+	if len(a.doc.Servers) == 0 {
+		a.once("", "hosts: the document names no server: write the API's address")
+		w.line(1, `- {url: "https://api.example"}`, "a place holder: the document names no server")
+	} else {
+		w.line(1, "- {url: "+quote(a.doc.Servers[0])+"}", "the document's first server")
+	}
+	sent, callers, why := a.auth()
+	auth := &flow{}
+	auth.text("style", sent)
+	if len(callers) > 0 {
+		auth.add("callers", sequence(callers))
+	}
+	w.line(0, "auth: "+auth.String(), why)
+	a.writeHeaders(w, sent)
+	a.link()
+	if v := a.userVar(sent); v != "" {
+		w.line(0, "vars: {"+scalar(v)+": user}", "most lists lie below it, and callers name themselves by user and secret")
+	}
+	shown := &flow{}
+	for v, field := range sorted(a.shown()) {
+		shown.add(scalar(v), scalar(field))
+	}
+	if len(shown.parts) > 0 {
+		w.line(0, "shown: "+shown.String(), "fields with the variables' names, in every kind whose lists have them")
+	}
+	a.once("", "whole_lists: no document says whether a list shows all records of its kind: set it when that is known")
+	a.writePagings(w)
+	if template, contentType := a.errorTemplate(); template != "" {
+		w.line(0, "errors:", "")
+		if contentType != "" && contentType != "application/json" {
+			w.line(1, "content_type: "+quote(contentType), "")
+		}
+		w.line(1, "template: "+quote(template), "the error that most operations declare")
+	}
+	w.line(0, "kinds:", "")
+	for _, k := range a.kinds {
+		a.writeKind(w, k)
+	}
+	return w.Bytes()
+}
+
+// name is a word for the API: of its host, else of its title.
+func (a *api) name() (name, why string) {
+	labels := []string{}
+	if len(a.doc.Servers) > 0 {
+		if u, err := url.Parse(a.doc.Servers[0]); err == nil {
+			labels = strings.Split(u.Hostname(), ".")
+		}
+	}
+	tidy := func(text string) string {
+		return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(text), "-"), "-")
+	}
+	if n := len(labels); n > 1 && tidy(labels[n-2]) != "" && strings.ContainsFunc(labels[n-1], unicode.IsLetter) {
+		return tidy(labels[n-2]), "of its host"
+	}
+	if title := tidy(a.doc.Title); title != "" && (len(a.doc.Servers) == 0 || !strings.HasSuffix(a.doc.Servers[0], a.doc.Title)) {
+		return strings.Trim(title[:min(30, len(title))], "-"), "of the document's title"
+	}
+	return "api", ""
+}
+
+// sorted goes through a map in the order of its keys.
+func sorted(m map[string]string) func(yield func(string, string) bool) {
+	return func(yield func(string, string) bool) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if !yield(key, m[key]) {
+				return
+			}
+		}
+	}
+}
+
+// once adds a unsure that is not there yet.
+func (a *api) once(where, text string) {
+	if !slices.Contains(a.notes, unsure{where, text}) {
+		a.unsure(where, "%s", text)
+	}
+}
+
+func (a *api) writeHeaders(w *writer, auth string) {
+	write, key, send := a.headers(auth)
+	if len(write)+len(key)+len(send) == 0 {
+		return
+	}
+	w.line(0, "headers:", "")
+	if len(key) > 0 {
+		f := &flow{}
+		for _, name := range key {
+			f.add(name, "[]")
+		}
+		w.line(1, "key: "+f.String(), "lists or records are asked for with them")
+	}
+	if len(write) > 0 {
+		w.line(1, "write: "+sequence(write), "writes take them")
+	}
+	if len(send) > 0 {
+		f := &flow{}
+		for name, value := range sorted(send) {
+			f.add(name, quote(value))
+		}
+		w.line(1, "send: "+f.String(), "required, with one value")
+	}
+}
+
+// writePagings writes the most frequent way of paging as the spec's, the others by name.
+func (a *api) writePagings(w *writer) {
+	count, of := map[string]int{}, map[string]*cut{}
+	var order []string
+	for _, l := range a.lists {
+		key := l.cut.same()
+		if count[key]++; count[key] == 1 {
+			order, of[key] = append(order, key), l.cut
+		}
+	}
+	slices.SortStableFunc(order, func(x, y string) int { return count[y] - count[x] })
+	names, used := map[string]string{}, map[string]int{}
+	for i, key := range order {
+		style := of[key].Style
+		if used[style]++; i > 0 {
+			names[key] = style
+			if used[style] > 1 {
+				names[key] = style + strconv.Itoa(used[style])
+			}
+		}
+	}
+	for _, l := range a.lists {
+		l.paging = names[l.cut.same()]
+		if l.cut.unsure != "" {
+			a.once(l.op.Path, l.cut.unsure)
+		}
+	}
+	for i, key := range order {
+		indent, head := 1, "paging:"
+		if i == 1 {
+			w.line(0, "pagings:", "")
+		}
+		if i > 0 {
+			indent, head = 2, "  "+scalar(names[key])+":"
+		}
+		w.line(0, head, fmt.Sprintf("%d of %d lists", count[key], len(a.lists)))
+		a.writePaging(w, indent, of[key], key)
+	}
+}
+
+func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
+	put := func(key, value string) {
+		if value != "" {
+			w.line(indent, key+": "+scalar(value), c.why[key])
+		}
+	}
+	count := func(key string, n int) {
+		if n != 0 || key == "first_page" && c.Page != "" && c.why[key] != "" {
+			w.line(indent, key+": "+strconv.Itoa(n), c.why[key])
+		}
+	}
+	put("style", c.Style)
+	put("next", c.Next)
+	put("more", c.More)
+	put("total", c.Total)
+	put("cursor", c.Cursor)
+	put("back", c.Back)
+	put("size", c.Size)
+	count("default_size", c.Default)
+	count("max_size", c.Max)
+	put("page", c.Page)
+	count("first_page", c.First)
+	if len(c.Tokens) > 0 {
+		w.line(indent, "tokens: "+sequence(c.Tokens), "they say where a page stands")
+	}
+	var beside []place
+	for _, l := range a.lists {
+		if l.cut.same() != same {
+			continue
+		}
+		for _, p := range l.env.beside {
+			if len(beside) < 30 && !slices.ContainsFunc(beside, func(q place) bool { return q.path == p.path }) && !inRow(p.path, a.lists, same) {
+				beside = append(beside, p)
+			}
+		}
+	}
+	for i, p := range beside {
+		if i == 0 {
+			w.line(indent, "envelope:", "what stands beside the rows")
+		}
+		f := &field{schema: p.schema}
+		f.describe(p.path)
+		out := &flow{}
+		out.text("name", p.path)
+		out.text("type", f.Type)
+		if f.Class == spec.ClassURL {
+			out.add("absolute", "true")
+		}
+		w.line(indent+1, "- "+out.String(), "")
+	}
+}
+
+// inRow reports whether a place is that of the rows of a list with the same paging.
+func inRow(path string, lists []*list, same string) bool {
+	return strings.Contains(path, "\n") || slices.ContainsFunc(lists, func(l *list) bool { return l.env.key == path && l.cut.same() == same })
+}
+
+func (a *api) writeKind(w *writer, k *kind) {
+	w.line(1, "- name: "+scalar(k.name), k.why["name"])
+	if len(k.id) > 0 {
+		w.line(2, "id: "+sequence(k.id), k.why["id"])
+	}
+	if len(k.prefixes) > 0 {
+		w.line(2, "prefixes: "+sequence(k.prefixes), k.why["prefixes"])
+	}
+	if k.clock != "" {
+		w.line(2, "clock: "+scalar(k.clock), k.why["clock"])
+	}
+	if len(k.columns) > 0 {
+		w.line(2, "columns: "+sequence(k.columns), "")
+	}
+	w.line(2, "lists:", "")
+	for _, l := range k.lists {
+		w.line(3, "- path: "+scalar(l.op.Path), "")
+		w.line(4, "key: "+quote(l.env.key), l.env.why)
+		if l.paging != "" {
+			w.line(4, "paging: "+scalar(l.paging), l.cut.why["style"])
+		}
+		for i, f := range l.filters {
+			if i == 0 {
+				w.line(4, "filters:", "")
+			}
+			w.line(5, "- "+f.flow(), f.why)
+		}
+	}
+	for i, in := range k.instances {
+		if i == 0 {
+			w.line(2, "instances:", "")
+		}
+		f := &flow{}
+		f.text("path", in.op.Path)
+		f.text("shape", in.shape)
+		f.add("id", sequence(in.vars))
+		why := ""
+		if in.shape != "" {
+			why = "its answer has other members than a row of the lists"
+		}
+		w.line(3, "- "+f.String(), why)
+	}
+	w.line(2, "fields:", "")
+	for _, one := range k.fields {
+		f := &flow{}
+		f.text("name", one.Name)
+		f.text("type", one.Type)
+		f.text("class", one.Class)
+		f.text("link", one.Link)
+		if one.Class == spec.ClassURL && a.ownURL(one.schema) {
+			f.add("absolute", "true")
+		}
+		w.line(3, "- "+f.String(), one.why)
+	}
+}
+
+// ownURL reports whether the example of a value is a URL of the API itself.
+func (a *api) ownURL(s openapi.Schema) bool {
+	x := s.Example()
+	return x != nil && slices.ContainsFunc(a.doc.Servers, func(host string) bool { return strings.HasPrefix(x.Text, host) })
+}
+
+func (f *filter) flow() string {
+	out := &flow{}
+	out.text("name", f.Name)
+	out.text("field", f.Field)
+	out.text("op", f.Op)
+	out.text("type", f.Type)
+	if len(f.Values) > 0 {
+		out.add("values", sequence(f.Values))
+	}
+	if f.Open {
+		out.add("open", "true")
+	}
+	out.text("default", f.Default)
+	if len(f.None) > 0 {
+		out.add("none", sequence(f.None))
+	}
+	return out.String()
+}

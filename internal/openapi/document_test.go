@@ -1,0 +1,139 @@
+// Documents: what is read of the three versions, and what is refused.
+
+package openapi
+
+import (
+	"strings"
+	"testing"
+)
+
+const three = `{
+  "openapi": "3.0.3", "info": {"title": "Shop"}, 
+  "servers": [{"url": "https://{where}.example/v1/", "variables": {"where": {"default": "eu"}}}],
+  "security": [{"b": []}],
+  "paths": {
+    "/items": {
+      "parameters": [{"name": "X-Version", "in": "header", "required": true, "schema": {"enum": ["7"]}}],
+      "get": {"operationId": "list", "parameters": [{"$ref": "#/components/parameters/page"}, {"name": "page", "in": "query"}],
+        "responses": {"200": {"$ref": "#/components/responses/Items"}, "401": {}, "404": {"content": {"application/problem+json": {"schema":
+        {"properties": {"title": {"type": "string"}}}}}}}},
+      "post": {"parameters": [{"name": "idempotency-key", "in": "header"}], "responses": {"201": {}}}
+    },
+    "/picture": {"get": {"responses": {"200": {"content": {"image/png": {}}}}}}
+  },
+  "components": {
+    "parameters": {"page": {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 9, "default": 2}}},
+    "responses": {"Items": {"headers": {"Link": {}}, "content": {"text/html": {}, "application/json; charset=utf-8": {
+      "schema": {"type": "array", "items": {"$ref": "#/components/schemas/a~1b"}}, "examples": {"x": {"value": [{"id": "i1"}]}}}}}},
+    "schemas": {"a/b": {"allOf": [{"$ref": "#/components/schemas/c"}, {"properties": {"id": {"type": "string", "format": "uuid"}}}]},
+      "c": {"properties": {"self": {"$ref": "#/components/schemas/a~1b"}, "kind": {"oneOf": [{"type": "null"}, {"enum": ["p", "q"]}]}}}},
+    "securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "X-Key"}, "b": {"type": "http", "scheme": "Basic"}}
+  }
+}`
+
+const two = `
+swagger: "2.0"
+info: {title: Shop}
+host: api.example
+basePath: /v1
+securityDefinitions: {k: {type: apiKey, in: header, name: Authorization}}
+paths:
+  /items:
+    get:
+      parameters: [{name: page, in: query, type: integer, minimum: 1, maximum: 9, default: 2}]
+      responses:
+        "200": {description: ok, headers: {Link: {type: string}}, schema: {type: array, items: {$ref: "#/definitions/item"}}}
+definitions:
+  item: {type: object, properties: {id: {type: string, format: uuid}}}
+`
+
+func TestRead(t *testing.T) {
+	d, err := Read([]byte(three))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Title != "Shop" || len(d.Servers) != 1 || d.Servers[0] != "https://eu.example" || !d.Refuses || len(d.Reads) != 1 {
+		t.Fatalf("%+v", d)
+	}
+	if d.Schemes[0] != (Scheme{Type: "basic"}) || d.Schemes[1] != (Scheme{Type: "key", In: "header", Name: "X-Key"}) {
+		t.Errorf("schemes %+v", d.Schemes)
+	}
+	if h := d.Wanted["X-Version"]; h == nil || h.Reads != 1 || h.Writes != 1 || h.Required != 2 || len(h.Values) != 1 || h.Values[0] != "7" {
+		t.Errorf("header %+v", h)
+	}
+	if h := d.Wanted["Idempotency-Key"]; h == nil || h.Writes != 1 || h.Required != 0 {
+		t.Errorf("header %+v", h)
+	}
+	op := d.Reads[0]
+	if op.Path != "/v1/items" || op.ID != "list" || op.Headers[0] != "Link" || op.ErrorType != "application/problem+json" ||
+		op.Errors.Property("title").Type() != "string" || op.Example.Items[0].Of("id") != "i1" {
+		t.Errorf("%+v", op)
+	}
+	row := op.Answer.Items()
+	if row.Name() != "a/b" || row.Type() != "object" || row.Property("id").Format() != "uuid" || len(row.Properties()) != 3 {
+		t.Errorf("row %q %q %v", row.Name(), row.Type(), row.Properties())
+	}
+	if deep := row.Property("self").Property("self").Property("kind"); strings.Join(deep.Enum(), "") != "pq" || deep.Type() != "string" {
+		t.Errorf("a schema in itself: %v", deep.Enum())
+	}
+	page(t, op)
+}
+
+// page checks the parameter page, which both documents describe alike.
+func page(t *testing.T, op *Operation) {
+	t.Helper()
+	p := op.Params[0]
+	if least, most, ok, has := p.Schema.Bounds(); p.Name != "page" || p.Schema.Default() != "2" || least != 1 || most != 9 || !ok || !has {
+		t.Errorf("page: %+v %d %d", p, least, most)
+	}
+}
+
+func TestReadSwagger(t *testing.T) {
+	d, err := Read([]byte(two))
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := d.Reads[0]
+	if d.Servers[0] != "https://api.example" || op.Path != "/v1/items" || d.Schemes[0].Type != "bearer" || op.Headers[0] != "Link" {
+		t.Fatalf("%+v %+v", d, op)
+	}
+	if row := op.Answer.Items(); row.Name() != "item" || row.Property("id").Format() != "uuid" {
+		t.Errorf("row %+v", row)
+	}
+	page(t, op)
+}
+
+func TestReadRefuses(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, maxDepth+2) + "1" + strings.Repeat("}", maxDepth+2)
+	for text, want := range map[string]string{
+		"":                        "no documents",
+		"a: 1":                    "want openapi: 3.x",
+		"{":                       "not JSON at byte",
+		"{} {}":                   "there is more behind the value",
+		"a: [":                    "neither JSON nor YAML",
+		"a: 1\n---\nb: 2\n":       "neither JSON nor YAML",
+		"[1]":                     "no OpenAPI document",
+		`{"openapi": "3.0.0"}`:    "no GET with an answer in JSON",
+		deep:                      "deeper than",
+		`{"a": "` + "\x01" + `"}`: "not JSON at byte",
+		"a: &a [*a]\n":            "",
+	} {
+		_, err := Read([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+	}
+	// References that lead in a circle, out of the document or nowhere say nothing.
+	d, err := Read([]byte(`{"openapi":"3.0.0",
+		"components":{"schemas":{"a":{"$ref":"#/components/schemas/b"},"b":{"$ref":"#/components/schemas/a"}}},
+		"paths":{"/a":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"object","properties":{
+		"a":{"$ref":"#/components/schemas/a"},"b":{"$ref":"other.yaml#/x"},"c":{"$ref":"#/nowhere"}}}}}}}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.Reads[0].Answer.Properties() {
+		if p.Schema.Known() || p.Schema.Type() != "" || len(p.Schema.Properties()) != 0 {
+			t.Errorf("%s: %+v", p.Name, p.Schema)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// Schema: what a document says of one value.
+
+package openapi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Schema is what a document says of a value. References are followed when they are asked
+// for, so that schemas may contain themselves. The zero Schema says nothing.
+type Schema struct {
+	d *Document
+	v *Value
+}
+
+// Property is a member of an object.
+type Property struct {
+	Name   string
+	Schema Schema
+}
+
+// maxParts bounds of how many schemas one is put together.
+const maxParts = 64
+
+// parts are the schemas that all hold: the schema itself, those of allOf, and of anyOf and
+// oneOf the first that is not null.
+func (s Schema) parts() []*Value {
+	var all []*Value
+	var add func(v *Value, depth int)
+	add = func(v *Value, depth int) {
+		v = s.d.resolve(v)
+		if v == nil || depth > 8 || len(all) == maxParts || slices.Contains(all, v) {
+			return
+		}
+		all = append(all, v)
+		if list := v.Get("allOf"); list != nil {
+			for _, one := range list.Items {
+				add(one, depth+1)
+			}
+		}
+		for _, key := range []string{"anyOf", "oneOf"} {
+			list := v.Get(key)
+			if list == nil {
+				continue
+			}
+			for _, one := range list.Items {
+				if r := s.d.resolve(one); r != nil && r.Of("type") != "null" {
+					add(one, depth+1)
+					break
+				}
+			}
+		}
+	}
+	if s.d != nil {
+		add(s.v, 0)
+	}
+	return all
+}
+
+// get is the first value that a part has under a key.
+func (s Schema) get(key string) *Value {
+	for _, part := range s.parts() {
+		if v := part.Get(key); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+func (s Schema) text(key string) string {
+	if v := s.get(key); v != nil && v.Kind != Array && v.Kind != Object {
+		return v.Text
+	}
+	return ""
+}
+
+// Known reports whether the document says anything of the value.
+func (s Schema) Known() bool { return len(s.parts()) > 0 }
+
+// Type is string, integer, number, boolean, array or object; "" when nothing says it.
+func (s Schema) Type() string {
+	if t := s.get("type"); t != nil {
+		if t.Kind == String {
+			return t.Text
+		}
+		for _, one := range t.Items {
+			if one.Text != "null" {
+				return one.Text
+			}
+		}
+	}
+	switch {
+	case s.get("properties") != nil:
+		return "object"
+	case s.get("items") != nil:
+		return "array"
+	case len(s.Enum()) > 0:
+		return "string"
+	}
+	return ""
+}
+
+// Name is the last part of the first reference that the schema is made of: customer of
+// #/components/schemas/customer; "" when it stands in the document in place.
+func (s Schema) Name() string {
+	for v, hops := s.v, 0; v != nil && hops < maxHops; hops++ {
+		if ref := v.Of("$ref"); ref != "" {
+			return unescape(ref[strings.LastIndexByte(ref, '/')+1:])
+		}
+		one := v.Get("allOf")
+		if one == nil || len(one.Items) != 1 {
+			return ""
+		}
+		v = one.Items[0]
+	}
+	return ""
+}
+
+// Properties are the members of an object, in the document's order.
+func (s Schema) Properties() []Property {
+	var all []Property
+	seen := map[string]bool{}
+	for _, part := range s.parts() {
+		part.Get("properties").Each(func(name string, v *Value) {
+			if !seen[name] {
+				seen[name] = true
+				all = append(all, Property{name, Schema{s.d, v}})
+			}
+		})
+	}
+	return all
+}
+
+// Property is the member of that name; the zero Schema when there is none.
+func (s Schema) Property(name string) Schema {
+	for _, part := range s.parts() {
+		if v := part.Get("properties").Get(name); v != nil {
+			return Schema{s.d, v}
+		}
+	}
+	return Schema{}
+}
+
+// Items is the schema of an array's elements.
+func (s Schema) Items() Schema {
+	if v := s.get("items"); v != nil {
+		return Schema{s.d, v}
+	}
+	return Schema{}
+}
+
+// Format is the schema's format: date-time, uri.
+func (s Schema) Format() string { return s.text("format") }
+
+// Description is the schema's description.
+func (s Schema) Description() string { return s.text("description") }
+
+// Default is the default as text, "" when there is none.
+func (s Schema) Default() string { return s.text("default") }
+
+// WriteOnly reports whether the value is never in an answer.
+func (s Schema) WriteOnly() bool { return s.text("writeOnly") == "true" }
+
+// Bounds are the least and the largest number; ok says which there are.
+func (s Schema) Bounds() (least, most int, hasLeast, hasMost bool) {
+	least, err := strconv.Atoi(s.text("minimum"))
+	hasLeast = err == nil
+	most, err = strconv.Atoi(s.text("maximum"))
+	return least, most, hasLeast, err == nil
+}
+
+// Enum are the values that a scalar may have.
+func (s Schema) Enum() (values []string) {
+	if list := s.get("enum"); list != nil {
+		for _, one := range list.Items {
+			if one.Kind != Null && one.Kind != Array && one.Kind != Object {
+				values = append(values, one.Text)
+			}
+		}
+	}
+	return values
+}
+
+// Example is an example of the value; nil: the document has none.
+func (s Schema) Example() *Value {
+	if v := s.get("example"); v != nil {
+		return v
+	}
+	if list := s.get("examples"); list != nil && list.Kind == Array && len(list.Items) > 0 {
+		return list.Items[0]
+	}
+	return nil
+}
+
+// Pattern is the regular expression that a text matches.
+func (s Schema) Pattern() string { return s.text("pattern") }
+
+// Refs are the names of the schemas that a value may have by anyOf or oneOf.
+func (s Schema) Refs() (names []string) {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		list := s.d.resolve(s.v).Get(key)
+		for i := 0; list != nil && i < len(list.Items); i++ {
+			if name := (Schema{s.d, list.Items[i]}).Name(); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
