@@ -153,8 +153,9 @@ func refuse(status int, message, about string, errors ...map[string]string) form
 	if about == "" {
 		about = "https://docs.github.com/rest"
 	}
-	body := map[string]any{"message": message, "documentation_url": about, "status": strconv.Itoa(status)}
-	if len(errors) > 0 {
+	body := map[string]any{"message": message, "documentation_url": about}
+	if body["status"] = strconv.Itoa(status); len(errors) > 0 {
+		delete(body, "status") // as the document has validation errors
 		body["errors"] = errors
 	}
 	raw, _ := json.Marshal(body) // of texts: never fails

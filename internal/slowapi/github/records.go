@@ -14,7 +14,8 @@ import (
 func (a *API) me(q *table.Request) format.Answer {
 	a.Mu.RLock()
 	defer a.Mu.RUnlock()
-	return a.show(q, "private_user", a.Kinds["users"].Find(a.Account))
+	me := a.Kinds["users"].Find(a.Account)
+	return a.show(q, "private_user", &table.Row{ID: me.ID, V: me.V.With(table.Values{"view": "private"})})
 }
 
 func (a *API) oneUser(q *table.Request) format.Answer {
@@ -188,7 +189,7 @@ func (a *API) search(q *table.Request) format.Answer {
 		parts[i] = a.part("issue", &table.Row{ID: r.ID, V: r.V.With(table.Values{"score": 1})}, q)
 	}
 	body := table.AppendValue([]byte(`{"total_count":`), total, "")
-	body = append(table.AppendList(append(body, `,"incomplete_results":false,"items":`...), parts, q.Here), '}')
+	body = append(table.AppendList(append(body, `,"incomplete_results":false,"search_type":"lexical","items":`...), parts, q.Here), '}')
 	answer := format.Answer{Status: http.StatusOK, Body: body}
 	if links != "" {
 		answer = with(answer, "Link", links)

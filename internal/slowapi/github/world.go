@@ -113,7 +113,7 @@ func (a *world) person(login, sort string) {
 	}
 	id := int64(1_000_000 + 4099*len(a.Kinds["users"].Rows()))
 	a.Kinds["users"].Add(login, table.Values{
-		"login": login, "id": id, "node_id": nodeID("U_", id), "type": sort, "name": login, "location": "Bern",
+		"login": login, "id": id, "node_id": nodeID("U_", id), "type": sort, "name": login, "location": "Bern", "view": "public",
 		"email": login + "@example.com", "created": table.Stamp(a.Epoch.Unix() - 2000*86400),
 	})
 }

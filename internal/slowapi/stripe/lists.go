@@ -132,7 +132,7 @@ type listOf struct {
 }
 
 func (l listOf) part(a *API) table.Part {
-	return table.Part{T: a.shapes["list"], V: table.Values{"data": l.rows, "count": len(l.rows), "url": l.url}}
+	return table.Part{T: a.shapes["list"], V: table.Values{"data": l.rows, "url": l.url}}
 }
 
 // filter reads the filters of a list.

@@ -193,11 +193,11 @@ func (a *API) subscribe(c *table.Row, at int64, items []item, metadata map[strin
 		})})
 	}
 	invoice.V = invoice.V.With(table.Values{
-		"status": "paid", "total": total, "paid": total, "remaining": int64(0), "paid_at": at, "lines": lines, "line_count": len(lines),
+		"status": "paid", "total": total, "paid": total, "remaining": int64(0), "paid_at": at, "lines": lines,
 		"number": c.Text("invoice_prefix") + "-0001", "address": c.V["address"], "email": c.V["email"],
 		"name": c.V["name"], "phone": c.V["phone"],
 	})
-	sub.V = sub.V.With(table.Values{"items": shown, "item_count": len(shown), "latest_invoice": invoice.ID})
+	sub.V = sub.V.With(table.Values{"items": shown, "latest_invoice": invoice.ID})
 	a.event(sub, "customer.subscription.created", at, "subscription", nil)
 	return sub
 }
