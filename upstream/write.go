@@ -19,7 +19,8 @@ const writeQueue = 8 * time.Second
 
 // Write passes a write on, once, and returns whatever upstream answered: a page without
 // a key, with the record it shows when its body is one, secrets emptied. It waits in
-// the queue of readers and is never tried again.
+// the queue of readers. It is tried again, once, only where its answer was lost and it has
+// an Idempotency-Key, so that upstream does it once.
 //
 // When the request may have reached upstream and no whole answer came (none,
 // one that was cut, a redirect), the error is ErrUnknownOutcome; the write may
@@ -60,6 +61,22 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	return page, nil
 }
 
+// idempotencyKey is the field with which the same write is done once, however often it is
+// sent (IETF draft httpapi-idempotency-key-header).
+const idempotencyKey = "Idempotency-Key"
+
+// lost reports whether a write may have reached upstream and no whole answer came.
+func lost(ctx context.Context, a *answer, failed *understudy.UpstreamError, err error) bool {
+	var maybe maybeSent
+	switch {
+	case ctx.Err() != nil || err != nil:
+		return false
+	case a != nil:
+		return a.broken != nil && a.status < 300
+	}
+	return failed != nil && errors.As(failed.Err, &maybe)
+}
+
 // write sends a write, once more when what it was signed with was refused and there is
 // another: upstream has done nothing then.
 func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *understudy.UpstreamError, error) {
@@ -69,8 +86,12 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 		if err != nil || refused != nil {
 			return nil, refused, err
 		}
-		a, failed, err := c.round(ctx, request.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body,
-			contentType: w.ContentType, header: w.Header})
+		e := httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType, header: w.Header}
+		a, failed, err := c.round(ctx, request.Waiting, e)
+		if w.Header.Get(idempotencyKey) != "" && lost(ctx, a, failed, err) && sleep(ctx, backOffMin) == nil {
+			c.counts.Retried(request.Waiting)
+			a, failed, err = c.round(ctx, request.Waiting, e)
+		}
 		c.budget.Release()
 		if err == nil && failed == nil && a.broken == nil {
 			failed = decisionOf(c.o.Source.Spec, a)

@@ -1,0 +1,34 @@
+// Stripe: walks lists with npm stripe, there and back, and makes a customer; prints what it was given.
+import Stripe from 'stripe';
+
+const [address, key, does] = process.argv.slice(2);
+const { protocol, hostname, port } = new URL(address);
+const stripe = new Stripe(key, { protocol: protocol.slice(0, -1), host: hostname, port });
+const out = {};
+const all = async (list) => {
+  const rows = [];
+  for await (const row of list) rows.push(row);
+  return rows;
+};
+if (does === 'version') {
+  console.log(Stripe.API_VERSION);
+} else if (does === 'create') {
+  const made = await stripe.customers.create({ name: 'Lost', metadata: { of: 'node', deep: 'a=b&c' } });
+  console.log(JSON.stringify({ made: [await stripe.customers.retrieve(made.id)] }));
+} else {
+  for (const name of ['customers', 'charges', 'paymentIntents', 'refunds', 'products', 'prices', 'subscriptions', 'invoices', 'events']) {
+    out[name] = await all(stripe[name].list({ limit: 7 }));
+  }
+  const last = out.customers[out.customers.length - 1].id;
+  out.back = await all(stripe.customers.list({ limit: 4, ending_before: last }));
+  out.mail = await all(stripe.customers.list({ email: out.customers[3].email }));
+  out.since = await all(stripe.charges.list({ created: { gte: out.charges[9].created }, limit: 5 }));
+  out.found = await all(stripe.customers.search({ query: `email:"${out.customers[3].email}"` }));
+  out.canceled = await all(stripe.subscriptions.list({ status: 'all', limit: 5 }));
+  const charge = out.charges[0].id;
+  out.expanded = [await stripe.charges.retrieve(charge, { expand: ['customer'] })];
+  out.plain = [await stripe.charges.retrieve(charge)];
+  out.connected = await all(stripe.customers.list({ limit: 5 }, { stripeAccount: 'acct_1SlowapiConnect1' }));
+  out.v2 = await all(stripe.v2.core.events.list({ object_id: out.customers[0].id, limit: 2 }));
+  console.log(JSON.stringify(out));
+}

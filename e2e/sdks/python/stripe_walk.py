@@ -1,0 +1,38 @@
+"""Stripe: walks lists with PyPI stripe, there and back, and makes a customer; prints what it was given."""
+import json
+import sys
+
+import stripe
+
+address, key, does = sys.argv[1:4]
+client = stripe.StripeClient(key, base_addresses={"api": address})
+
+
+def rows(found):
+    return [json.loads(str(row)) for row in found.auto_paging_iter()]
+
+
+def one(row):
+    return [json.loads(str(row))]
+
+
+if does == "version":
+    print(stripe.api_version)
+elif does == "create":
+    made = client.v1.customers.create({"name": "Lost", "metadata": {"of": "python", "deep": "a=b&c"}})
+    print(json.dumps({"made": one(client.v1.customers.retrieve(made.id))}))
+else:
+    v1, out = client.v1, {}
+    for name in ["customers", "charges", "payment_intents", "refunds", "products", "prices", "subscriptions", "invoices", "events"]:
+        out[name] = rows(getattr(v1, name).list({"limit": 7}))
+    out["back"] = rows(v1.customers.list({"limit": 4, "ending_before": out["customers"][-1]["id"]}))
+    out["mail"] = rows(v1.customers.list({"email": out["customers"][3]["email"]}))
+    out["since"] = rows(v1.charges.list({"created": {"gte": out["charges"][9]["created"]}, "limit": 5}))
+    out["found"] = rows(v1.customers.search({"query": 'email:"%s"' % out["customers"][3]["email"]}))
+    out["canceled"] = rows(v1.subscriptions.list({"status": "all", "limit": 5}))
+    charge = out["charges"][0]["id"]
+    out["expanded"] = one(v1.charges.retrieve(charge, {"expand": ["customer"]}))
+    out["plain"] = one(v1.charges.retrieve(charge))
+    out["connected"] = rows(v1.customers.list({"limit": 5}, {"stripe_account": "acct_1SlowapiConnect1"}))
+    out["v2"] = rows(client.v2.core.events.list({"object_id": out["customers"][0]["id"], "limit": 2}))
+    print(json.dumps(out))

@@ -1,0 +1,252 @@
+// Stripe walks: npm stripe, PyPI stripe and stripe-go read every list, directly and through
+// Understudy, and get the same.
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stripe/stripe-go/v85"
+)
+
+const stripeKey = "sk_test_slowapitoken"
+
+// stripeWalk is what an SDK gives: for each list its records.
+type stripeWalk map[string][]json.RawMessage
+
+// stripeSDKs walk, make a customer ("create"), or say which version of the API they send.
+var stripeSDKs = map[string]func(ctx context.Context, address, key, does string) ([]byte, error){
+	"npm stripe":  stripeScript("sdks/node", "node", "stripe.mjs"),
+	"PyPI stripe": stripeScript("sdks/python", filepath.Join(".venv", "bin", "python"), "stripe_walk.py"),
+	"stripe-go":   stripeGo,
+}
+
+func stripeScript(dir, program, script string) func(ctx context.Context, address, key, does string) ([]byte, error) {
+	return func(ctx context.Context, address, key, does string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, program, script, address, key, does)
+		cmd.Dir, cmd.Env = dir, withoutProxies(os.Environ())
+		out, err := cmd.Output()
+		var exit *exec.ExitError
+		if ok := err != nil && asExit(err, &exit); ok {
+			err = fmt.Errorf("%w: %.2000s", err, exit.Stderr)
+		}
+		return out, err
+	}
+}
+
+func asExit(err error, exit **exec.ExitError) (ok bool) {
+	*exit, ok = err.(*exec.ExitError)
+	return ok
+}
+
+func stripeGo(ctx context.Context, address, key, does string) ([]byte, error) {
+	if does == "version" {
+		return []byte(stripe.APIVersion), nil
+	}
+	quiet := &stripe.LeveledLogger{Level: stripe.LevelNull}
+	client := stripe.NewClient(key, stripe.WithBackends(stripe.NewBackendsWithConfig(&stripe.BackendConfig{URL: &address, LeveledLogger: quiet})))
+	if does == "create" {
+		made, err := client.V1Customers.Create(ctx, &stripe.CustomerCreateParams{Name: stripe.String("Lost"),
+			Metadata: map[string]string{"of": "go", "deep": "a=b&c"}})
+		if err == nil {
+			made, err = client.V1Customers.Retrieve(ctx, made.ID, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(map[string]any{"made": []any{made}})
+	}
+	out, err := map[string][]any{}, error(nil)
+	page := stripe.ListParams{Limit: stripe.Int64(7)}
+	for name, list := range map[string]iter.Seq2[any, error]{
+		"customers":       anyOf(client.V1Customers.List(ctx, &stripe.CustomerListParams{ListParams: page}).All(ctx)),
+		"charges":         anyOf(client.V1Charges.List(ctx, &stripe.ChargeListParams{ListParams: page}).All(ctx)),
+		"payment_intents": anyOf(client.V1PaymentIntents.List(ctx, &stripe.PaymentIntentListParams{ListParams: page}).All(ctx)),
+		"refunds":         anyOf(client.V1Refunds.List(ctx, &stripe.RefundListParams{ListParams: page}).All(ctx)),
+		"products":        anyOf(client.V1Products.List(ctx, &stripe.ProductListParams{ListParams: page}).All(ctx)),
+		"prices":          anyOf(client.V1Prices.List(ctx, &stripe.PriceListParams{ListParams: page}).All(ctx)),
+		"subscriptions":   anyOf(client.V1Subscriptions.List(ctx, &stripe.SubscriptionListParams{ListParams: page}).All(ctx)),
+		"invoices":        anyOf(client.V1Invoices.List(ctx, &stripe.InvoiceListParams{ListParams: page}).All(ctx)),
+		"events":          anyOf(client.V1Events.List(ctx, &stripe.EventListParams{ListParams: page}).All(ctx)),
+	} {
+		for row, listErr := range list {
+			if listErr != nil {
+				err = fmt.Errorf("%s: %w", name, listErr)
+				break
+			}
+			out[name] = append(out[name], row)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(out)
+}
+
+func anyOf[T any](of stripe.Seq2[T, error]) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		for row, err := range of {
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// stripeHouse is Understudy in front of a Stripe, in the version that an SDK sends.
+func stripeHouse(t *testing.T, up, version string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"stripe.token": stripeKey, "till.secret": stripeToken, "understudy.yml": `data: ./data
+viewer: {listen: "127.0.0.1:0", role: all}
+sources:
+  stripe: {spec: stripe, user: acct_1, secret: "file:stripe.token", upstream: "` + up + `", listen: "127.0.0.1:0", rate: 500, headers: {send: {Stripe-Version: "` + version + `"}}}
+credentials:
+  - {name: till, source: stripe, secret: "file:till.secret", role: all, allow: ["POST /v1/*", "POST /v1/*/*", "DELETE /v1/*/*"]}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return start(t, dir, "serve").URL("stripe")
+}
+
+func TestEveryStripePackageWalksEveryList(t *testing.T) {
+	t.Parallel()
+	api := startAPI(t, "--shape", "stripe", "--latency", "0s", "--records", "60")
+	for name, sdk := range stripeSDKs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			var down atomic.Bool
+			up := between(t, api.URL("slowapi"), func(*http.Request) bool { asked.Add(1); return !down.Load() })
+			version, err := sdk(t.Context(), up, stripeKey, "version")
+			if err != nil {
+				t.Fatal(err)
+			}
+			drop := stripeHouse(t, up, strings.TrimSpace(string(version)))
+			walk := func(address, key string) stripeWalk {
+				t.Helper()
+				text, err := sdk(t.Context(), address, key, "walk")
+				var out stripeWalk
+				if err != nil || json.Unmarshal(text, &out) != nil {
+					t.Fatalf("%v: %.500s", err, text)
+				}
+				return out
+			}
+			want := walk(up, stripeKey)
+			if len(want) < 9 || len(want["customers"]) < 60 || len(want["events"]) == 0 {
+				t.Fatalf("%d lists, %d customers, %d events", len(want), len(want["customers"]), len(want["events"]))
+			}
+			same(t, "cold", walk(drop, stripeToken), want)
+			before := asked.Load()
+			same(t, "warm", walk(drop, stripeToken), want)
+			if again := asked.Load() - before; again > 2 { // what is expanded is not kept
+				t.Errorf("%d requests upstream for a warm walk", again)
+			}
+			down.Store(true)
+			if name != "stripe-go" { // the others read what is expanded, too
+				return
+			}
+			same(t, "in an outage", walk(drop, stripeToken), want)
+		})
+	}
+}
+
+func same(t *testing.T, when string, got, want stripeWalk) {
+	t.Helper()
+	for name, rows := range want {
+		if !slices.EqualFunc(got[name], rows, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
+			t.Errorf("%s: %d %s, want %d: %.300s\nwant %.300s", when, len(got[name]), name, len(rows), got[name], rows)
+		}
+	}
+}
+
+// between passes requests on to an API, as long as pass allows it; else the API is down.
+func between(t *testing.T, api string, pass func(*http.Request) bool) string {
+	t.Helper()
+	to, err := url.Parse(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !pass(r) {
+			http.Error(w, `{"error":{"message":"down"}}`, http.StatusServiceUnavailable)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// The first answer to a write is lost; the SDK sends it again with the same key, and one
+// customer is made (D1).
+func TestStripeMakesOneCustomer(t *testing.T) {
+	t.Parallel()
+	api := startAPI(t, "--shape", "stripe", "--latency", "0s", "--records", "5")
+	to, err := url.Parse(api.URL("slowapi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, sdk := range stripeSDKs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var posts atomic.Int64
+			forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+			up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost && posts.Add(1) == 1 {
+					forward.ServeHTTP(httptest.NewRecorder(), r) // it is done
+					panic(http.ErrAbortHandler)
+				}
+				forward.ServeHTTP(w, r)
+			}))
+			defer up.Close()
+			drop := stripeHouse(t, up.URL, "2026-10-28.endive")
+			text, err := sdk(t.Context(), drop, stripeToken, "create")
+			var out struct {
+				Made []struct {
+					ID, Name string
+					Metadata map[string]string
+				}
+			}
+			if err != nil || json.Unmarshal(text, &out) != nil || len(out.Made) != 1 || out.Made[0].Metadata["deep"] != "a=b&c" {
+				t.Fatalf("%v: %s", err, text)
+			}
+			made := 0
+			r, err := ask(http.MethodGet, "", api.URL("slowapi")+"/v1/customers?limit=100", "", "Authorization", "Bearer "+stripeKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var list struct {
+				Data []struct{ Metadata map[string]string }
+			}
+			if err := json.Unmarshal(r.body, &list); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range list.Data {
+				if c.Metadata["of"] == out.Made[0].Metadata["of"] {
+					made++
+				}
+			}
+			if made != 1 || posts.Load() != 2 {
+				t.Errorf("%d customers were made by %d requests", made, posts.Load())
+			}
+		})
+	}
+}
