@@ -93,6 +93,8 @@ func (unused) Caller(*http.Request, string) (understudy.Caller, error) {
 	return understudy.Caller{}, understudy.ErrUnauthorized
 }
 
+func (unused) Rate(understudy.Caller) (understudy.Rate, bool) { return understudy.Rate{}, false }
+
 func (unused) Person(*http.Request) (understudy.Caller, error) {
 	return understudy.Caller{}, understudy.ErrUnauthorized
 }
