@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -277,16 +276,7 @@ func TestStripeConnectLines(t *testing.T) {
 	}
 	for _, s := range sp.Connect {
 		code := spec.Connection{Address: drop, Secret: stripeToken, Account: "acct_1"}.Fill(s)
-		dir, args := "sdks/python", []string{filepath.Join(".venv", "bin", "python"), "-c", code}
-		switch s.Language {
-		case "js":
-			dir, args = "sdks/node", []string{"node", "--input-type=module", "-e", code}
-		case "sh":
-			dir, args = ".", []string{"sh", "-c", code}
-		}
-		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-		cmd.Dir, cmd.Env = dir, withoutProxies(os.Environ())
-		out, err := cmd.CombinedOutput()
+		out, err := runLines(t, s.Language, code)
 		if err != nil || !strings.Contains(string(out), "cus_") {
 			t.Errorf("%s: %v\n%s", s.Title, err, out)
 		}

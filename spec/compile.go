@@ -162,7 +162,16 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		if one.Shape == "" {
 			one.Shape = k.Name
 		}
-		if len(one.ID) != len(k.ID) {
+		switch f := k.fields[one.Address]; {
+		case one.Address == "":
+		case f == nil || len(k.ID) == 0:
+			return in(fmt.Errorf("instance %s: address: %w", one.Path, none(one.Address, "a field of a kind with an id", k.fieldNames())),
+				"instances", i, "address")
+		case !f.Absolute:
+			return in(fmt.Errorf("instance %s: address: field %s is no address of the API (absolute: true)", one.Path, f.Name), "instances", i,
+				"address")
+		}
+		if len(one.ID) != len(k.ID) && (one.Address == "" || len(one.ID) > 0) {
 			return in(fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", one.Path, len(one.ID), len(k.ID)),
 				"instances", i)
 		}

@@ -182,15 +182,15 @@ func (h *Headers) Read(method string, given http.Header) (key understudy.Query, 
 func matchesAll(patterns []string, list string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		one, _, _ = strings.Cut(strings.TrimSpace(one), ";") // a weight or a charset (RFC 9110, 12.5.1)
-		if one = strings.TrimSpace(one); one != "" && !slices.ContainsFunc(patterns, func(p string) bool { return glob(p, one) }) {
+		if one = strings.TrimSpace(one); one != "" && !slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, one) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// glob reports whether a pattern, in which one * stands for any text, is the whole text.
-func glob(pattern, text string) bool {
+// Glob reports whether a pattern, in which one * stands for any text, is the whole text.
+func Glob(pattern, text string) bool {
 	head, tail, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == text
@@ -212,7 +212,7 @@ func (h *Headers) refuse(method, name string, values []string) error {
 	case slices.ContainsFunc(overrides, func(p string) bool { return strings.HasPrefix(name, p) }):
 		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
 	case slices.ContainsFunc(meaninglessPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }),
-		slices.ContainsFunc(h.Ignore, func(p string) bool { return glob(p, name) }):
+		slices.ContainsFunc(h.Ignore, func(p string) bool { return Glob(p, name) }):
 		return nil
 	}
 	return fmt.Errorf("%w: header %s: it is not known what it asks for; leave it out, or have the spec name it under headers",

@@ -124,7 +124,7 @@ func (s *Spec) route(t *Target, segments []string) {
 			continue
 		}
 		t.Kind, t.List, t.Instance, t.Media, t.Vars = r.kind, r.list, r.instance, r.media, vars
-		if ids := r.ids(); ids != nil {
+		if ids := r.ids(); len(ids) > 0 {
 			parts := make([]string, len(ids))
 			for i, name := range ids {
 				parts[i] = t.Var(name)

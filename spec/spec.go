@@ -38,6 +38,9 @@ type Spec struct {
 	// record) from its first page to its last. Without WholeLists a list may have a filter
 	// of its own, or more pages than it tells of.
 	WholeLists bool `yaml:"whole_lists"`
+	// Absolute are names (patterns with *) of fields of any answer, at any depth, whose values may
+	// be absolute URLs of the API.
+	Absolute []string `yaml:"absolute"`
 	// Quirks says what the API does with list requests that are not quite right.
 	Quirks Quirks  `yaml:"odd"`
 	Kinds  []*Kind `yaml:"kinds"`
@@ -183,6 +186,9 @@ type Instance struct {
 	Path  string   `yaml:"path"`
 	Shape string   `yaml:"shape"` // default: the kind's name
 	ID    []string `yaml:"id"`    // the path variables that name the record, in the kind's id order; of a posted read also parameters
+	// Address is the field of a record that has its own address, a URL of this path. With it
+	// the path may name the record by something else than its id.
+	Address string `yaml:"address"`
 
 	Posted   `yaml:",inline"`
 	template Template

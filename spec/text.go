@@ -44,7 +44,7 @@ func LooksLikeTime(text string) bool {
 
 // Termed reports whether a store has an index of a field's values. It has one of the
 // fields that the kind's lists filter by, its own time, fields of few values, links,
-// numbers, and the variables of every path.
+// numbers, the variables of every path, and addresses that records are found by.
 func (s *Spec) Termed(k *Kind, f *Field) bool {
 	switch {
 	case f.Class == ClassSecret, f.Type == TypeMap, f.Type == TypeMedia:
@@ -59,6 +59,9 @@ func (s *Spec) Termed(k *Kind, f *Field) bool {
 				return true
 			}
 		}
+	}
+	if slices.ContainsFunc(k.Instances, func(in *Instance) bool { return in.Address == f.Name && len(in.ID) == 0 }) {
+		return true
 	}
 	for name := range s.Vars {
 		if snake(name) == f.Name {

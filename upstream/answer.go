@@ -115,7 +115,7 @@ func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) 
 	if a.status < 300 && t.Kind != nil && !empty(a.status) {
 		return b.recordPage(t, a)
 	}
-	d, err := b.verbatim(a, redaction{secrets: b.secrets})
+	d, err := b.verbatim(a, b.everywhere())
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +133,11 @@ func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) 
 	return page, nil
 }
 
+// everywhere is what is changed in every answer, whatever its path.
+func (b *pageBuilder) everywhere() redaction {
+	return redaction{secrets: b.secrets, named: b.source.Spec.Absolute, origins: b.origins()}
+}
+
 // empty reports good answers without a record: 202, where it is not there yet (RFC
 // 9110, 15.3.3), and 204, which has no content. They pass unchanged.
 func empty(status int) bool {
@@ -142,7 +147,8 @@ func empty(status int) bool {
 // recordPage builds the page of a good answer about a kind.
 func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
 	p := b.plans[t.Kind]
-	d, err := readDocument(a.contentType(), a.body, redaction{p.secrets, p.absolute[t.List], b.origins()}, b.credential.needles())
+	clean := redaction{p.secrets, p.absolute[t.List], b.source.Spec.Absolute, b.origins()}
+	d, err := readDocument(a.contentType(), a.body, clean, b.credential.needles())
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +278,7 @@ func (b *pageBuilder) kept(h http.Header) string {
 // it shows. Its body is the answer's, with secrets emptied. A body whose secret cannot
 // be located is left out.
 func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, error) {
-	s := redaction{secrets: b.secrets, origins: b.origins()}
+	s := b.everywhere()
 	if t.Kind != nil && a.status < 300 {
 		s.absolute = b.plans[t.Kind].absolute[nil]
 	}

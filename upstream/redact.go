@@ -59,6 +59,7 @@ func secretsFor(s *spec.Spec, k *spec.Kind) []secret {
 type redaction struct {
 	secrets  []secret    // emptied, at any depth
 	absolute []fieldPath // URLs in which origins are replaced
+	named    []string    // the same, by patterns of names, at any depth
 	origins  *origins    // nil when nothing is
 }
 
@@ -67,9 +68,9 @@ type redaction struct {
 // along. body itself never changes; a body with neither is returned unchanged.
 func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
 	if s.origins == nil || s.origins.ours == "" {
-		s.absolute = nil
+		s.absolute, s.named = nil, nil
 	}
-	if len(s.secrets)+len(s.absolute) == 0 {
+	if len(s.secrets)+len(s.absolute)+len(s.named) == 0 {
 		return body, doc
 	}
 	w := redactor{redaction: s, body: body}
@@ -138,8 +139,8 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 			w.depth--
 		}
 	default:
-		if v := c.Skip(); v.Kind == jsonspan.String && w.isAbsolute() {
-			if n := w.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 {
+		if v := c.Skip(); v.Kind == jsonspan.String && len(w.absolute)+len(w.named) > 0 {
+			if n := w.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && w.isAbsolute() {
 				w.cut(v.Start+1, v.Start+1+n, w.origins.text)
 			}
 		}
@@ -148,7 +149,8 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 
 // isAbsolute reports whether the open members are where an absolute URL stands.
 func (w *redactor) isAbsolute() bool {
-	return slices.ContainsFunc(w.absolute, func(f fieldPath) bool { return f.is(w.path[:w.depth]) })
+	return slices.ContainsFunc(w.absolute, func(f fieldPath) bool { return f.is(w.path[:w.depth]) }) ||
+		w.depth > 0 && slices.ContainsFunc(w.named, func(pattern string) bool { return spec.Glob(pattern, string(w.path[w.depth-1])) })
 }
 
 // isSecret reports whether the open members end in the name of a secret.

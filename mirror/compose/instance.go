@@ -4,9 +4,12 @@ package compose
 
 import (
 	"bytes"
+	"context"
 	"slices"
 
 	"understudy"
+	"understudy/internal/query"
+	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
 
@@ -24,8 +27,16 @@ func Instance(t *spec.Target, rec *understudy.Record) *understudy.Page {
 // Belongs reports whether a record is what upstream would show under the
 // target's path: each path variable that is not part of the id (the account)
 // must stand in the record as a string. Else one account's record would be
-// answered under another's path.
+// answered under another's path. A record that has its own address says it there.
 func Belongs(t *spec.Target, body []byte) bool {
+	if t.Instance.Address != "" {
+		v, _ := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, t.Instance.Address)
+		if v.Kind != jsonspan.String {
+			return false
+		}
+		to, err := t.Spec.Follow(t.Key.Source, jsonspan.Text(body, v))
+		return err == nil && to.Key.Path() == t.Key.Path()
+	}
 	quoted := make([]byte, 0, 64)
 	for _, v := range t.Vars {
 		if slices.Contains(t.Instance.ID, v.Name) {
@@ -37,4 +48,20 @@ func Belongs(t *spec.Target, body []byte) bool {
 		}
 	}
 	return true
+}
+
+// IDAt is the id of the record whose own address an instance path is; "": none is known.
+func IDAt(ctx context.Context, s *spec.Source, t *spec.Target, records Store) (id string) {
+	q := query.RecordQuery{Source: s.Name, Kinds: []string{t.Kind.Name}, Shape: t.KeptAs(s.User),
+		Predicates: []query.Predicate{{Field: t.Instance.Address, Any: []string{s.PublicURL + t.Key.Path()}}}}
+	err := records.Seek(ctx, q, func(h query.Hit) bool {
+		if Belongs(t, h.Body) {
+			id = h.ID
+		}
+		return id == ""
+	})
+	if err != nil {
+		return ""
+	}
+	return id
 }

@@ -1,0 +1,242 @@
+// GitHub: the SDKs of three languages walk the lists of a repository directly and through the
+// drop-in, and must find the same: cold, held, and in an outage.
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-github/v88/github"
+
+	"understudy/e2e/binary"
+	"understudy/spec"
+	"understudy/upstream"
+)
+
+// githubSDK is one package. It walks every list it knows at an address.
+type githubSDK struct {
+	walker
+	walk func(t *testing.T, address, token string) found
+}
+
+func TestGitHubPackagesWalkEveryList(t *testing.T) {
+	t.Parallel()
+	up := startAPI(t, "--shape", "github", "--records", "120", "--latency", "1ms").URL("slowapi")
+	through := startGitHub(t, up).URL("github")
+	script := func(dir, program, script string) func(*testing.T, string, string) found {
+		return func(t *testing.T, address, token string) found {
+			return runScript(t, dir, program, script, address, token, parents{})
+		}
+	}
+	packages := []githubSDK{
+		{walker{name: "google/go-github"}, walkWithGoGitHub},
+		{walker{name: "@octokit/rest"}, script("sdks/node", "node", "github.mjs")},
+		{walker{name: "PyGithub"}, script("sdks/python", filepath.Join(".venv", "bin", "python"), "repositories.py")},
+	}
+	direct := map[string]found{}
+	for _, w := range packages {
+		t.Run(w.name, func(t *testing.T) {
+			direct[w.name] = w.walk(t, up, apiToken)
+			for _, round := range []string{"cold", "held"} {
+				w.compare(t, round, direct[w.name], w.walk(t, through, programSecret), up, through)
+			}
+			t.Logf("%d lists, %d records each way", len(direct[w.name]), direct[w.name].records())
+		})
+	}
+	control(t, up, "/-/faults", `{"rules":[{"match":"","reset":true}]}`)
+	for _, w := range packages {
+		t.Run(w.name+" in an outage", func(t *testing.T) {
+			held := w.walk(t, through, programSecret)
+			for _, never := range []string{"search", "issues_html", "issues_closed"} { // never kept: searches, other forms, other orders
+				delete(held, never)
+				delete(direct[w.name], never)
+			}
+			w.compare(t, "outage", direct[w.name], held, up, through)
+		})
+	}
+}
+
+const programSecret = "githubprogramsecret"
+
+// startGitHub runs a server in front of an address that speaks as GitHub does.
+func startGitHub(t testing.TB, up string) *binary.Server {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"token": apiToken, "program": programSecret,
+		"understudy.yml": fmt.Sprintf(`data: ./data
+viewer: {listen: "127.0.0.1:0", sign_in: none}
+sources:
+  github: {spec: github, upstream: %q, user: robin, secret: "file:token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50}
+credentials:
+  - {name: program, source: github, secret: "file:program", role: all, allow: ["POST /repos/*/*/issues"]}
+`, up),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return start(t, dir, "serve")
+}
+
+// everyPage walks a list to its end by the numbers that go-github reads in Link.
+func everyPage[T any](list func(github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
+	all, o := []T{}, github.ListOptions{PerPage: 20}
+	for {
+		rows, r, err := list(o)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, rows...); r.NextPage == 0 {
+			return all, nil
+		}
+		o.Page = r.NextPage
+	}
+}
+
+// alone makes a list of one record.
+func alone[T any](one T, _ *github.Response, err error) ([]T, error) { return []T{one}, err }
+
+func walkWithGoGitHub(t *testing.T, address, token string) found {
+	plain := &http.Transport{}
+	defer plain.CloseIdleConnections()
+	base := address + "/"
+	c, err := github.NewClient(github.WithTransport(plain), github.WithAuthToken(token), github.WithURLs(&base, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, owner, repo := t.Context(), "acme", "tracker"
+	issues := func(state string, labels ...string) ([]*github.Issue, error) {
+		return everyPage(func(o github.ListOptions) ([]*github.Issue, *github.Response, error) {
+			return c.Issues.ListByRepo(ctx, owner, repo, &github.IssueListByRepoOptions{State: state, Labels: labels, ListOptions: o})
+		})
+	}
+	ends := func(page int) ([]int, error) {
+		_, r, err := c.Issues.ListByRepo(ctx, owner, repo, &github.IssueListByRepoOptions{ListOptions: github.ListOptions{Page: page, PerPage: 20}})
+		if err != nil {
+			return nil, err
+		}
+		return []int{r.FirstPage, r.PrevPage, r.NextPage, r.LastPage}, nil
+	}
+	return found{
+		"account":   collect(alone(c.Users.Get(ctx, ""))),
+		"user":      collect(alone(c.Users.Get(ctx, owner))),
+		"repo":      collect(alone(c.Repositories.Get(ctx, owner, repo))),
+		"moved":     collect(alone(c.Repositories.Get(ctx, owner, "site"))),
+		"ends":      collect(ends(1)),
+		"ends_2":    collect(ends(2)),
+		"issues":    collect(issues("")),
+		"all":       collect(issues("all")),
+		"labels_of": collect(issues("all", "bug", "ui")),
+		"issue":     collect(alone(c.Issues.Get(ctx, owner, repo, 3))),
+		"label":     collect(alone(c.Issues.GetLabel(ctx, owner, repo, "good first issue"))),
+		"repos": collect(everyPage(func(o github.ListOptions) ([]*github.Repository, *github.Response, error) {
+			return c.Repositories.ListByAuthenticatedUser(ctx, &github.RepositoryListByAuthenticatedUserOptions{ListOptions: o})
+		})),
+		"comments": collect(everyPage(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
+			return c.Issues.ListComments(ctx, owner, repo, 0, &github.IssueListCommentsOptions{ListOptions: o})
+		})),
+		"labels": collect(everyPage(func(o github.ListOptions) ([]*github.Label, *github.Response, error) {
+			return c.Issues.ListLabels(ctx, owner, repo, &o)
+		})),
+		"pulls": collect(everyPage(func(o github.ListOptions) ([]*github.PullRequest, *github.Response, error) {
+			return c.PullRequests.List(ctx, owner, repo, &github.PullRequestListOptions{State: "all", ListOptions: o})
+		})),
+		"commits": collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryCommit, *github.Response, error) {
+			return c.Repositories.ListCommits(ctx, owner, repo, &github.CommitsListOptions{ListOptions: o})
+		})),
+		"releases": collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryRelease, *github.Response, error) {
+			return c.Repositories.ListReleases(ctx, owner, repo, &o)
+		})),
+	}
+}
+
+// The spec's list rows answer for one record whose path has its name, not its id, and only
+// where the record says that it is there.
+func TestGitHubRecordsAreFoundByTheirAddress(t *testing.T) {
+	t.Parallel()
+	up := startAPI(t, "--shape", "github", "--records", "60", "--latency", "1ms").URL("slowapi")
+	through := startGitHub(t, up).URL("github")
+	ask := func(path string) (status int, how string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, through+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "token "+programSecret)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode, resp.Header.Get("Cache-Status")
+	}
+	composed := `understudy; hit; detail="composed"`
+	ask("/repos/acme/tracker/labels?per_page=100")
+	for path, want := range map[string]bool{
+		"/repos/acme/tracker/labels/bug":                    true,
+		"/repos/acme/tracker/labels/good%20first%20issue":   true,
+		"/repos/acme/website/labels/bug":                    false, // another repository's
+		"/repos/acme/tracker/labels/no-such":                false,
+		"/repositories/530000000/issues/1?per_page=nothing": false,
+	} {
+		if status, how := ask(path); (how == composed) != want {
+			t.Errorf("%s: %d %s", path, status, how)
+		}
+	}
+	for path, want := range map[string]int{"/repos/acme/tracker/issues/1": 200, "/repos/acme/tracker/issues/99999": 404,
+		"/repos/acme/tracker/labels/no-such": 404, "/repos/acme/website/labels/bug": 200} {
+		if status, how := ask(path); status != want {
+			t.Errorf("%s: %d %s", path, status, how)
+		}
+	}
+}
+
+// The lines that the spec gives each client run as they are.
+func TestGitHubConnectLines(t *testing.T) {
+	t.Parallel()
+	up := startAPI(t, "--shape", "github", "--records", "60", "--latency", "1ms").URL("slowapi")
+	through := startGitHub(t, up).URL("github")
+	sp, err := upstream.BuiltIn("github")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sp.Connect {
+		code := spec.Connection{Address: through, Secret: programSecret, Account: "robin"}.Fill(s)
+		if out, err := runLines(t, s.Language, code); err != nil || !strings.Contains(string(out), "acme/tracker") {
+			t.Errorf("%s: %v\n%s", s.Title, err, out)
+		}
+	}
+}
+
+// Every media type that the SDKs ask for by themselves means the usual form, and is kept; one
+// that asks for another form is not.
+func TestGitHubMediaTypes(t *testing.T) {
+	t.Parallel()
+	sp, err := upstream.BuiltIn("github")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for accept, usual := range map[string]bool{
+		"application/vnd.github.v3+json": true, "application/vnd.github+json": true, "*/*": true, "application/json": true,
+		"application/vnd.github.v3+json, application/vnd.github.squirrel-girl-preview+json": true,
+		"application/vnd.github.mercy-preview+json,application/vnd.github.nebula-preview":   true,
+		"application/vnd.github.full+json":                                                  false,
+		"application/vnd.github.v3.full+json":                                               false, "application/vnd.github.v3.diff": false, "application/vnd.github.star.v3+json": false,
+		"application/vnd.github.squirrel-girl-preview.html+json": false, "application/vnd.github.raw": false,
+	} {
+		header := http.Header{
+			"Accept": {accept}, "X-Github-Api-Version": {"2022-11-28"}, "X-Github-Next-Global-Id": {"1"}, "X-Octokit-Request-Id": {"1"},
+			"User-Agent": {"x"}, "Authorization": {"token x"}, "Content-Type": {"application/json"}, "If-None-Match": {`W/"1"`},
+			"If-Modified-Since": {"Thu, 05 Jul 2012 15:31:30 GMT"},
+		}
+		if key, err := sp.Headers.Read(http.MethodGet, header); err != nil || (len(key) == 0) != usual {
+			t.Errorf("%s: key %v, error %v", accept, key, err)
+		}
+	}
+}
