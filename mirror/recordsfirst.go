@@ -233,7 +233,7 @@ func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 			return nil
 		}
 	}
-	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() }) {
+	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() && !l.Demands() }) {
 		return nil // a list may filter by itself
 	}
 	c, whole := co.coverage.Covered(s.Name, r.kind.name, "", 0, 0)

@@ -139,7 +139,7 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		}
 		if _, ok := l.Everything(); !ok {
 			if *l.Whole && l.Whole != &s.WholeLists {
-				return fmt.Errorf("list %s: whole: a filter leaves records out by its default, and no value of it narrows nothing (none)", l.Path)
+				return fmt.Errorf("list %s: whole: a filter is required, or its default leaves records out and no value takes that away (none)", l.Path)
 			}
 			l.Whole = new(bool)
 		}

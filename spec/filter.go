@@ -44,6 +44,8 @@ type Meaning struct {
 	// Many, with op is, says that a value is a list with commas in it: of which the field
 	// has "one", or "all".
 	Many string `yaml:"many"`
+	// Required: upstream refuses the list without the parameter.
+	Required bool `yaml:"required"`
 }
 
 // Plain reports whether a value of the filter is left out when upstream is asked, as it
@@ -71,10 +73,13 @@ func (f *Filter) Narrows(value string) bool {
 const opOrder = "order"
 
 // Everything are the parameters with which upstream leaves out no record of the list: of
-// each filter with a default, a value that narrows nothing. ok is false when one has none.
+// each filter with a default, a value that narrows nothing. ok is false when one has none,
+// or is required.
 func (l *List) Everything() (q understudy.Query, ok bool) {
 	for _, f := range l.Filters {
 		switch {
+		case f.Required:
+			return nil, false
 		case f.Default == "" || f.Op == opOrder:
 		case len(f.None) == 0:
 			return nil, false
@@ -83,6 +88,12 @@ func (l *List) Everything() (q understudy.Query, ok bool) {
 		}
 	}
 	return q, true
+}
+
+// Demands reports whether upstream refuses the list without one of its filters: it is not
+// asked for by itself.
+func (l *List) Demands() bool {
+	return slices.ContainsFunc(l.Filters, func(f *Filter) bool { return f.Required })
 }
 
 // Reordered reports whether a list is asked for in another order than its usual one.
@@ -115,6 +126,8 @@ func (f *Filter) check() error {
 		return fmt.Errorf("filter %s: longest: the op must be since", f.Name)
 	case f.Op == opOrder && (f.Default == "" || f.Field != "" || len(f.None) > 0):
 		return fmt.Errorf("filter %s: an order wants its default, the usual one, and looks at no field", f.Name)
+	case f.Required && (f.Default != "" || f.Op == opOrder):
+		return fmt.Errorf("filter %s: required: it has no default then, and is no order", f.Name)
 	case f.Many != "" && (f.Op != "is" || f.Many != "one" && f.Many != "all"):
 		return fmt.Errorf("filter %s: many: want one or all, and the op is", f.Name)
 	case slices.Contains(f.None, "") || f.Default != "" && slices.Contains(f.None, f.Default):

@@ -34,7 +34,7 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 			return nil, fmt.Errorf("%w: spec %s has no list of %q", understudy.ErrInvalid, s.Spec.Name, understudy.Clip(entry))
 		}
 		for _, l := range k.Lists {
-			if path, ok := s.FillPath(l.Template()); ok {
+			if path, ok := s.FillPath(l.Template()); ok && !l.Demands() {
 				everything, _ := l.Everything()
 				return s.Spec.Target(s.Name, path, everything.String())
 			}
@@ -79,7 +79,7 @@ func (s *Source) PollPaths() []string {
 	var paths []string
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
-			if path, ok := s.FillPath(l.Template()); ok {
+			if path, ok := s.FillPath(l.Template()); ok && !l.Demands() {
 				paths = append(paths, path)
 			}
 		}
@@ -118,7 +118,7 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 // Whole reports whether a target is a whole list: no filter narrows it, nor does one that is
 // absent by its default.
 func (t *Target) Whole() bool {
-	if t.List == nil || t.Reordered() {
+	if t.List == nil || t.List.Demands() || t.Reordered() {
 		return false
 	}
 	for _, f := range t.List.Filters {

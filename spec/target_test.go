@@ -53,7 +53,8 @@ func TestFilterDefaults(t *testing.T) {
 		Lists: []*List{{Path: "/t", Filters: []*Filter{
 			{Name: "state", Field: "state", Meaning: Meaning{Default: "open", None: []string{"all"}}}, {Name: "owner", Field: "owner"},
 			{Name: "sort", Op: "order", Meaning: Meaning{Default: "created"}},
-		}}, {Path: "/mine", Filters: []*Filter{{Name: "owner", Field: "owner", Meaning: Meaning{Default: "me"}}}}},
+		}}, {Path: "/mine", Filters: []*Filter{{Name: "owner", Field: "owner", Meaning: Meaning{Default: "me"}}}},
+			{Path: "/found", Filters: []*Filter{{Name: "query", Meaning: Meaning{Required: true}}}}},
 	}}}
 	if err := s.Compile(); err != nil {
 		t.Fatal(err)
@@ -74,6 +75,13 @@ func TestFilterDefaults(t *testing.T) {
 	polled, err := (&Source{Name: "x", Spec: s}).PollTarget("tickets")
 	if err != nil || !polled.Whole() || polled.Key.URI != "/t?state=all" {
 		t.Errorf("polled: %v, %v", polled, err)
+	}
+	found, err := s.Target("x", "/found", "")
+	if err != nil || found.Whole() || found.List.Shows() || !found.List.Demands() {
+		t.Errorf("a list that wants a filter: %v, whole %v", err, found.Whole())
+	}
+	if paths := (&Source{Name: "x", Spec: s}).PollPaths(); len(paths) != 2 {
+		t.Errorf("polled are %v", paths)
 	}
 	if lists := s.Kinds[0].Lists; !lists[0].Shows() || lists[1].Shows() {
 		t.Errorf("whole: %v, and %v where nothing takes the default away", lists[0].Shows(), lists[1].Shows())

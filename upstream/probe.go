@@ -67,7 +67,7 @@ func (c *Client) probe(ctx context.Context) {
 func cheapest(s *spec.Source) (*spec.Target, error) {
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
-			if path, ok := l.Template().FillEscaped(s.PathVar); ok {
+			if path, ok := l.Template().FillEscaped(s.PathVar); ok && !l.Demands() {
 				query := ""
 				if p := s.Spec.PagingOf(l); p.Size != "" {
 					query = url.QueryEscape(p.Size) + "=" + strconv.Itoa(1)

@@ -37,7 +37,7 @@ func planOf(src *spec.Source, k *spec.Kind) (*plan, error) {
 		return nil, fmt.Errorf("%s have no ids; they are kept as whole pages and cannot be synced", k.Title)
 	}
 	for _, l := range k.Lists {
-		if free := p.free(l.Template()); len(free) == 0 {
+		if free := p.free(l.Template()); len(free) == 0 && !l.Demands() {
 			p.lists = append(p.lists, l)
 		}
 	}
@@ -62,7 +62,7 @@ func (p *plan) nest() error {
 		p.parentKind = p.source.Spec.Kind(f.Link)
 	}
 	for _, l := range k.Lists {
-		if free := p.free(l.Template()); p.parentKind != nil && len(free) == 1 {
+		if free := p.free(l.Template()); p.parentKind != nil && len(free) == 1 && !l.Demands() {
 			p.lists, p.by = append(p.lists, l), append(p.by, free[0])
 		}
 	}
