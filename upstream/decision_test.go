@@ -224,3 +224,23 @@ func TestConcurrencyFindsTheKnee(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// A content costs of the limit what a page does.
+func TestContentsTellOfLimits(t *testing.T) {
+	var s seen
+	srv := s.serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "audio/x-wav")
+		w.Header().Set("X-RateLimit-Limit", "60")
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.Header().Set("X-RateLimit-Reset", "30")
+	})
+	c := scripted(t, nil, at(srv.URL))
+	m, err := openAudio(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Close()
+	if q, h := c.Queue(), c.Health(); h.State != "limited" || q.Window != 60 || q.Left != 0 {
+		t.Errorf("%+v, %+v", h, q)
+	}
+}

@@ -88,6 +88,9 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	if failure == nil {
 		c.counts.Answered(took)
 		s.body, s.away = resp.Body, away
+		if !away { // another host's limits are not the source's
+			c.noteLimits(&answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, by: by})
+		}
 		if m, failure = s.medium(resp); m != nil {
 			m.Upstream = took
 		} else {
