@@ -25,7 +25,8 @@ type Source struct {
 
 // PollTarget is the newest page that an entry of Polls names. An entry is a kind, for
 // its first list that needs only the source's settings. Or it is such a list's path,
-// whole or its end, with filters of the list ("/Calls.json?Status=failed"). Errors wrap
+// whole or its end, with filters of the list ("/Calls.json?Status=failed"), or the path of
+// any list with its variables written out ("/repos/acme/tracker/issues"). Errors wrap
 // ErrInvalid and say what is wrong with the entry.
 func (s *Source) PollTarget(entry string) (*Target, error) {
 	if !strings.HasPrefix(entry, "/") {
@@ -55,11 +56,23 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 			found = full
 		}
 	}
+	if t, err := s.Spec.Target(s.Name, path, ""); found == "" && err == nil && t.List != nil && s.owns(t) {
+		return s.pollOf(path, query)
+	}
 	if found == "" {
 		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id",
 			understudy.ErrInvalid, s.Spec.Name, understudy.Clip(path))
 	}
 	return s.pollOf(found, query)
+}
+
+// owns reports whether the variables of a path that the source's settings fill have those
+// values.
+func (s *Source) owns(t *Target) bool {
+	return !slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
+		own, filled := s.PathVar(v.Name)
+		return filled && own != v.Value
+	})
 }
 
 // SampleTarget is the page on which a kind's sampled numbers stand: its first instance
