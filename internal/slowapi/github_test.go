@@ -125,6 +125,9 @@ func TestGitHubFilters(t *testing.T) {
 		last = at
 		return ok
 	})
+	if _, raw := r.call("GET", "/search/issues?q=is:pr", ""); strings.Index(raw, `"search_type"`) < strings.Index(raw, `"items"`) {
+		t.Errorf("a search has a member before its list that SDKs take for it: %.100s", raw)
+	}
 	if resp, raw := r.call("GET", "/repos/acme/tracker/issues?state=none", ""); resp.StatusCode != 422 || !strings.Contains(raw,
 		`"Validation Failed"`) {
 		t.Errorf("a wrong state: %d %s", resp.StatusCode, raw)

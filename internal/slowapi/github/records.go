@@ -189,7 +189,8 @@ func (a *API) search(q *table.Request) format.Answer {
 		parts[i] = a.part("issue", &table.Row{ID: r.ID, V: r.V.With(table.Values{"score": 1})}, q)
 	}
 	body := table.AppendValue([]byte(`{"total_count":`), total, "")
-	body = append(table.AppendList(append(body, `,"incomplete_results":false,"search_type":"lexical","items":`...), parts, q.Here), '}')
+	// Octokit takes the first member that it does not know for the list.
+	body = append(table.AppendList(append(body, `,"incomplete_results":false,"items":`...), parts, q.Here), `,"search_type":"lexical"}`...)
 	answer := format.Answer{Status: http.StatusOK, Body: body}
 	if links != "" {
 		answer = with(answer, "Link", links)
