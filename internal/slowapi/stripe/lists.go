@@ -229,9 +229,9 @@ func (a *API) search(k *kind, q *table.Request) format.Answer {
 			return unknown(name)
 		}
 	}
-	passes, err := readSearch(q.Query.Get("query"))
-	if err != nil {
-		return refuse(http.StatusBadRequest, "invalid_request_error", "", "query", err.Error())
+	passes, refusal := readSearch(q.Query.Get("query"))
+	if refusal != "" {
+		return refuse(http.StatusBadRequest, "invalid_request_error", "", "query", refusal)
 	}
 	account := q.Header.Get("Stripe-Account")
 	a.Mu.RLock()

@@ -5,8 +5,6 @@ package stripe
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"regexp"
@@ -150,23 +148,24 @@ func (a *API) balance(q *table.Request) format.Answer {
 var clause = regexp.MustCompile(`^(-?)([a-z_0-9]+|metadata\["[^"]+"\])(:|~|>=|<=|>|<)` +
 	`("[^"]*"|'[^']*'|[0-9]+|null)(\s+(?i:and)\s+|\s*$|\s+)`)
 
-// readSearch reads a search; its conditions are joined by AND.
-func readSearch(text string) (func(*table.Row) bool, error) {
+// readSearch reads a search; its conditions are joined by AND. refusal is Stripe's text for
+// one that cannot be read; "": it was.
+func readSearch(text string) (finds func(*table.Row) bool, refusal string) {
 	if strings.TrimSpace(text) == "" {
-		return nil, errors.New("We need a query to search for.")
+		return nil, "We need a query to search for."
 	}
 	var tests []func(*table.Row) bool
 	for rest := strings.TrimSpace(text); rest != ""; {
 		m := clause.FindStringSubmatch(rest)
 		if m == nil {
-			return nil, fmt.Errorf("We were unable to parse your search query. Try using the format `metadata[\"key\"]:\"value\"`")
+			return nil, "We were unable to parse your search query. Try using the format `metadata[\"key\"]:\"value\"`"
 		}
 		rest = rest[len(m[0]):]
 		tests = append(tests, condition(m[1] == "-", m[2], m[3], strings.Trim(m[4], `"'`)))
 	}
 	return func(r *table.Row) bool {
 		return !slices.ContainsFunc(tests, func(t func(*table.Row) bool) bool { return !t(r) })
-	}, nil
+	}, ""
 }
 
 // condition is one condition of a search.
