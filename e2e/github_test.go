@@ -63,10 +63,17 @@ func TestGitHubPackagesWalkEveryList(t *testing.T) {
 
 const programSecret = "githubprogramsecret"
 
-// startGitHub runs a server in front of an address that speaks as GitHub does.
-func startGitHub(t testing.TB, up string) *binary.Server {
+// startGitHub runs a server in front of an address that speaks as GitHub does. It knows a
+// program, and others by these names; the secret of each of those begins with its name.
+func startGitHub(t testing.TB, up string, others ...string) *binary.Server {
 	t.Helper()
-	dir := t.TempDir()
+	dir, more := t.TempDir(), ""
+	for _, name := range others {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name+programSecret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		more += fmt.Sprintf("  - {name: %s, source: github, secret: \"file:%s\", role: all}\n", name, name)
+	}
 	for name, text := range map[string]string{
 		"token": apiToken, "program": programSecret,
 		"understudy.yml": fmt.Sprintf(`data: ./data
@@ -75,7 +82,7 @@ sources:
   github: {spec: github, upstream: %q, user: robin, secret: "file:token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50}
 credentials:
   - {name: program, source: github, secret: "file:program", role: all, allow: ["POST /repos/*/*/issues"]}
-`, up),
+%s`, up, more),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -26,16 +26,17 @@ func (f firstAnew) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAGitHubWalkDuringArrivalsLosesNothing(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--shape", "github", "--records", "300", "--latency", "0s").URL("slowapi")
-	through := startGitHub(t, up).URL("github")
+	// A program may want the same page from upstream once a second: each walk is of another one.
+	programs := []string{"first", "second", "third", "fourth"}
+	base := startGitHub(t, up, programs...).URL("github") + "/"
 	plain := &http.Transport{}
 	defer plain.CloseIdleConnections()
-	base := through + "/"
-	c, err := github.NewClient(github.WithTransport(firstAnew{plain}), github.WithAuthToken(programSecret), github.WithURLs(&base, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
 	newest := 0
-	for walk := range 4 {
+	for walk, name := range programs {
+		c, err := github.NewClient(github.WithTransport(firstAnew{plain}), github.WithAuthToken(name+programSecret), github.WithURLs(&base, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
 		numbers, err := everyPage(func(o github.ListOptions) ([]int, *github.Response, error) {
 			rows, r, err := c.Issues.ListByRepo(t.Context(), "acme", "tracker", &github.IssueListByRepoOptions{State: "all", ListOptions: o})
 			control(t, up, "/-/advance", `{"issues":4}`)
