@@ -3,6 +3,7 @@ module understudy/bench
 go 1.26.0
 
 require (
+	github.com/google/go-github/v88 v88.0.0
 	github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 	github.com/tidwall/wal v1.2.1
 	github.com/twilio/twilio-go v1.31.0
@@ -15,6 +16,7 @@ require (
 	github.com/andybalholm/brotli v1.2.8 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/golang/mock v1.6.0 // indirect
+	github.com/google/go-querystring v1.2.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
