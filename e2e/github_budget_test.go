@@ -76,7 +76,7 @@ credentials:
 	asked.Store(0)
 	unchanged.Store(0)
 	before := remaining()
-	again := walk(other) // one credential has a key asked for once a second
+	again := walk(other)                       // one credential has a key asked for once a second
 	if left := remaining(); left != before-1 { // this question itself
 		t.Errorf("%d requests of the rate are left, and %d were", left, before)
 	}
