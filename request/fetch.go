@@ -80,8 +80,8 @@ type Fill struct {
 	Reserve     func(ctx context.Context, bytes int64) error // see Fetch
 }
 
-// Write is a request that changes something upstream, passed on once and never
-// retried.
+// Write is a request that changes something upstream. It is passed on once, and once more
+// when its answer was lost and it has an Idempotency-Key.
 type Write struct {
 	Target      *spec.Target
 	Method      string

@@ -25,7 +25,7 @@ func readSpec(setting, folder string) (*spec.Spec, error) {
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
 		sp, err := upstream.BuiltIn(setting)
 		if err != nil {
-			return nil, fmt.Errorf("spec: %w%s", err, suggest.Hint(setting, upstream.Names()))
+			return nil, fmt.Errorf("spec: %w", err)
 		}
 		return sp, nil
 	}
