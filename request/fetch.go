@@ -52,8 +52,8 @@ type Fetch struct {
 	Patient func() bool
 	// Retry is how long after the start another try may begin; 0 = one try.
 	Retry time.Duration
-	// Flow is an opaque tag. Waiting fetches of different flows take turns, so that many of
-	// one flow do not delay another.
+	// Flow is an opaque tag of the reader. Waiting fetches of different flows take turns, so
+	// that many of one flow do not delay another, and are counted by it.
 	Flow uint64
 	// Queue is how long the fetch may wait for budget while a reader waits for it; 0 = as
 	// long as the context. A fetch whose turn would come later (or later than By, when that
@@ -87,5 +87,6 @@ type Write struct {
 	Method      string
 	Body        []byte
 	ContentType string
+	Flow        uint64      // of its caller, as in Fetch
 	Header      http.Header // beside that, what the spec passes on (spec.Headers.Write); nil: nothing
 }

@@ -14,7 +14,24 @@ const (
 type Spending struct {
 	From     time.Time // a multiple of SpendingStep
 	ByReason [Reasons]int64
+	// ByCaller are those of reason Waiting, by the name of the caller; "": of others, as
+	// there are too many, or no caller that is known began it.
+	ByCaller map[string]int64
 	Failed   int64 // those of them that failed
+}
+
+// Add adds what another counts.
+func (s *Spending) Add(o *Spending) {
+	for r, n := range o.ByReason {
+		s.ByReason[r] += n
+	}
+	if s.ByCaller == nil {
+		s.ByCaller = map[string]int64{}
+	}
+	for name, n := range o.ByCaller {
+		s.ByCaller[name] += n
+	}
+	s.Failed += o.Failed
 }
 
 // Sent is how many requests were sent.

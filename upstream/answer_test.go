@@ -271,6 +271,7 @@ func TestRecentKeepsTheLast(t *testing.T) {
 // What was sent is counted by five minutes, for a day.
 func TestSpending(t *testing.T) {
 	var c throttle.Counts
+	unknown := func(uint64) string { return "" }
 	begin := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 3 * 24 * 60 { // a request a minute, every third of a sync, every fifth fails
 		now := begin.Add(time.Duration(i) * time.Minute)
@@ -278,12 +279,12 @@ func TestSpending(t *testing.T) {
 		if i%3 == 0 {
 			reason = request.Sync
 		}
-		if c.Sent(reason, now); i%5 == 0 {
+		if c.Sent(reason, 0, now); i%5 == 0 {
 			c.Failed(now)
 		}
 	}
 	end := begin.Add(3*24*time.Hour - time.Minute)
-	all := c.Spending(end)
+	all := c.Spending(end, unknown)
 	var sum request.Spending
 	for i, s := range all {
 		if want := begin.Add(2*24*time.Hour + time.Duration(i)*request.SpendingStep); !s.From.Equal(want) || s.Sent() != 5 {
@@ -295,13 +296,50 @@ func TestSpending(t *testing.T) {
 	if len(all) != 288 || sum.Failed != 288 || sum.ByReason[request.Sync] != 480 {
 		t.Errorf("%d spans, %+v", len(all), sum)
 	}
-	if later := c.Spending(end.Add(23*time.Hour + 55*time.Minute)); len(later) != 1 {
+	if later := c.Spending(end.Add(23*time.Hour+55*time.Minute), unknown); len(later) != 1 {
 		t.Errorf("a day later: %d spans", len(later))
 	}
-	if never := new(throttle.Counts).Spending(time.Time{}); len(never) != 0 {
+	if never := new(throttle.Counts).Spending(time.Time{}, unknown); len(never) != 0 {
 		t.Errorf("nothing was sent: %v", never)
 	}
-	new(throttle.Counts).Sent(request.Poll, time.Time{}) // a clock that was not set
+	new(throttle.Counts).Sent(request.Poll, 0, time.Time{}) // a clock that was not set
+}
+
+// Of more callers than are kept, those that spend the most stand by their names, and all
+// numbers add up.
+func TestSpendingByCaller(t *testing.T) {
+	var c throttle.Counts
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	const big, small = 5, 200
+	for i := range 100 {
+		for flow := range uint64(big) {
+			c.Sent(request.Waiting, 1+flow, now)
+		}
+		c.Sent(request.Waiting, 100+uint64(i*2%small), now)
+		c.Sent(request.Waiting, 0, now) // of a fetch that a reader joined
+		c.Sent(request.Poll, 1, now)
+	}
+	all := c.Spending(now, func(flow uint64) string {
+		if flow == 0 || flow == big { // one is not known any more
+			return ""
+		}
+		return fmt.Sprint("caller ", flow)
+	})
+	if len(all) != 1 || all[0].ByReason[request.Waiting] != 700 {
+		t.Fatalf("%+v", all)
+	}
+	var sum int64
+	for _, n := range all[0].ByCaller {
+		sum += n
+	}
+	if named := len(all[0].ByCaller); sum != 700 || named > 33 {
+		t.Errorf("%d requests under %d names", sum, named)
+	}
+	for flow := 1; flow < big; flow++ {
+		if n := all[0].ByCaller[fmt.Sprint("caller ", flow)]; n < 95 {
+			t.Errorf("caller %d: %d of 100", flow, n)
+		}
+	}
 }
 
 // What upstream shows because it was asked for what is deleted, too, is

@@ -81,7 +81,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	c := s.c
 	defer c.budget.Release()
 	began := c.o.Now()
-	c.counts.Sent(g.reason, c.o.Now())
+	c.counts.Sent(g.reason, g.f.Flow, c.o.Now())
 	resp, by, away, failure := s.follow(g.key)
 	took := c.o.Now().Sub(began)
 	var m *request.MediaResponse

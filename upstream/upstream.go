@@ -207,8 +207,11 @@ func (c *Client) SetQueue(limit int) {
 // Stats are the counters now.
 func (c *Client) Stats() throttle.Stats { return c.counts.Stats() }
 
-// Spending is what was sent lately, in spans.
-func (c *Client) Spending() []request.Spending { return c.counts.Spending(c.o.Now()) }
+// Spending is what was sent lately, in spans. name is the name of a flow's caller, "" when
+// it is not known.
+func (c *Client) Spending(name func(flow uint64) string) []request.Spending {
+	return c.counts.Spending(c.o.Now(), name)
+}
 
 // Health is the state now.
 func (c *Client) Health() Health {

@@ -51,13 +51,19 @@ type httpRequest struct {
 	body        []byte
 	contentType string
 	header      http.Header // more of it, by the spec; may be nil
-	reason      request.Reason
-	weigh       func(context.Context, int64) error // of a Fetch; may be nil
-	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
-	like        string                             // bodies of the same are about as long
-	limits      limits                             // zero: the settings'
-	by          signature                          // what it is signed with
-	came        *moment                            // noted at its answer; nil: not noted
+	purpose
+	weigh  func(context.Context, int64) error // of a Fetch; may be nil
+	park   func()                             // gives the place in the budget back; may be called from another goroutine, and twice
+	like   string                             // bodies of the same are about as long
+	limits limits                             // zero: the settings'
+	by     signature                          // what it is signed with
+	came   *moment                            // noted at its answer; nil: not noted
+}
+
+// purpose is why a request is sent, and for whom.
+type purpose struct {
+	reason request.Reason
+	flow   uint64
 }
 
 // send does one request. An error means that no answer came; sent tells

@@ -30,7 +30,7 @@ const writeQueue = 8 * time.Second
 func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, error) {
 	ctx, done := c.life.until(ctx)
 	defer done()
-	f := request.Fetch{Target: w.Target, Reason: request.Waiting, Queue: writeQueue}
+	f := request.Fetch{Target: w.Target, Reason: request.Waiting, Flow: w.Flow, Queue: writeQueue}
 	f.By, _ = ctx.Deadline()
 	g := &attempt{c: c, f: &f, reason: request.Waiting, key: w.Target.Key.URI}
 	a, failed, err := g.write(ctx, w)
@@ -86,7 +86,8 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 		if err != nil || refused != nil {
 			return nil, refused, err
 		}
-		e := httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType, header: w.Header}
+		e := httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType, header: w.Header,
+			purpose: purpose{flow: g.f.Flow}}
 		a, failed, err := c.round(ctx, request.Waiting, e)
 		if w.Header.Get(idempotencyKey) != "" && lost(ctx, a, failed, err) && sleep(ctx, backOffMin) == nil {
 			c.counts.Retried(request.Waiting)

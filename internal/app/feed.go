@@ -95,6 +95,7 @@ func (h watchers) kind() jobs.Kind {
 // known is told of every request whose caller was found: what an owner may do is known
 // from then.
 func (h watchers) known(r *http.Request, c understudy.Caller) {
+	h.names.Note(c)
 	h.profiles.Known(r, c)
 	h.watches.Seen(c)
 }

@@ -69,7 +69,7 @@ type administration struct{ *App }
 
 // Spending is what a source was sent lately.
 func (h administration) Spending(source string) []request.Spending {
-	return h.clients[source].Spending()
+	return h.clients[source].Spending(h.names.Of)
 }
 
 // Webhooks are the receivers of changes.

@@ -22,6 +22,7 @@ import (
 type visitors struct {
 	salt     []byte // of the credentials we issued
 	guesses  *callers.Guesses
+	names    *callers.Names // of callers, by their flows
 	sessions *signin.Sessions
 	cookies  *signin.Cookies
 	hashes   *access.Hasher // for every policy
@@ -29,7 +30,8 @@ type visitors struct {
 
 func newVisitors() (v visitors, err error) {
 	salt := []byte(rand.Text())
-	v = visitors{salt: salt, guesses: callers.NewGuesses(sha256.Sum256(salt), time.Now), sessions: signin.NewSessions(time.Now)}
+	v = visitors{salt: salt, guesses: callers.NewGuesses(sha256.Sum256(salt), time.Now), names: &callers.Names{},
+		sessions: signin.NewSessions(time.Now)}
 	if v.cookies, err = signin.NewCookies(time.Now); err != nil {
 		return v, err
 	}

@@ -86,7 +86,7 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 		s.Sources[src.Name] = diagnostics.Source{
 			State: health.State, Why: health.Why, Since: known(health.Since), NextProbe: known(health.NextProbe), Kinds: held,
-			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Traffic: traffic,
+			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Spent: h.spent(src.Name), Traffic: traffic,
 		}
 	}
 	s.Media = h.mediaStats()
@@ -269,6 +269,32 @@ func (h figures) times(source string) []diagnostics.Times {
 			Kind: t.Kind, Reason: t.Reason.String(), Answers: t.Whole.Count, Lost: t.Lost, First: spread(t.First), Whole: spread(t.Whole),
 		})
 	}
+	return out
+}
+
+// spent is what a source was sent in the last day, by hour.
+func (h figures) spent(source string) (out []diagnostics.Spent) {
+	var hour request.Spending
+	end := func() {
+		if hour.Sent() == 0 {
+			return
+		}
+		s := diagnostics.Spent{From: hour.From.UTC(), Failed: hour.Failed, ByReason: map[string]int64{}, ByCaller: hour.ByCaller}
+		for r, n := range hour.ByReason {
+			if n > 0 {
+				s.ByReason[request.Reason(r).String()] = n
+			}
+		}
+		out = append(out, s)
+	}
+	for _, one := range h.clients[source].Spending(h.names.Of) {
+		if from := one.From.Truncate(time.Hour); !from.Equal(hour.From) {
+			end()
+			hour = request.Spending{From: from}
+		}
+		hour.Add(&one)
+	}
+	end()
 	return out
 }
 

@@ -109,6 +109,9 @@ type entry struct {
 	pace   *pace // nil: no bound
 }
 
+// localFlow is the flow of who is on this machine without a credential.
+const localFlow = 1
+
 // maxHeader bounds what is read of a credential, in bytes.
 const maxHeader = auth.MaxCredential
 
@@ -138,7 +141,7 @@ func New(o Options) (*Book, error) {
 		}
 		b.taken[s.Name] = taken
 	}
-	b.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback}
+	b.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback, Flow: localFlow}
 	for i := range o.Credentials {
 		if err := b.add(&o.Credentials[i]); err != nil {
 			return nil, err

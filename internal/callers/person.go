@@ -107,7 +107,7 @@ func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 }
 
 func (b *Book) again(c understudy.Caller) (now understudy.Caller, ok bool) {
-	if c.Flow == 0 && c.Source == "" && c.Name == b.local.Name {
+	if c.Flow == localFlow && c.Source == "" && c.Name == b.local.Name {
 		return b.local, b.local.Role() != "" && !b.behind && b.signed == nil
 	}
 	if c.Source == "" && b.signed != nil {

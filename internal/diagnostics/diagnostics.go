@@ -165,6 +165,14 @@ type Times struct {
 	Whole   Spread `json:"whole"`      // to the last byte
 }
 
+// Spent is what was sent upstream in one hour of the last day.
+type Spent struct {
+	From     time.Time        `json:"from"` // a whole hour
+	Failed   int64            `json:"failed"`
+	ByReason map[string]int64 `json:"by_reason"`
+	ByCaller map[string]int64 `json:"by_caller"` // of reason waiting; "": others
+}
+
 // Spread is how long something took, in milliseconds.
 type Spread struct {
 	Mean      float64 `json:"mean_ms"`
@@ -205,6 +213,7 @@ type Source struct {
 
 	Limits map[string]Limit `json:"limits"`
 	Times  []Times          `json:"times,omitempty"` // by kind and reason; only for callers that see everything
+	Spent  []Spent          `json:"spent,omitempty"` // by hour; likewise
 
 	// Traffic replaces the traffic of all sources for a caller of this source alone.
 	Traffic Traffic `json:"-"`

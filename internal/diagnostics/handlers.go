@@ -119,7 +119,7 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 				kinds[kind] = k
 			}
 		}
-		src.Kinds, src.Times = kinds, nil // a time tells what others asked for
+		src.Kinds, src.Times, src.Spent = kinds, nil, nil // they tell what others asked for, and who they are
 		if caller.Source == "" || caller.Source == name {
 			sources[name] = src
 		}

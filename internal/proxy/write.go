@@ -81,7 +81,7 @@ func (v *exchange) pass() (*request.Response, error) {
 	defer done()
 	a, err := v.o.Mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
-		Header: v.o.Source.Spec.Headers.OfWrite(v.r.Header),
+		Header: v.o.Source.Spec.Headers.OfWrite(v.r.Header), Flow: v.caller.Flow,
 	})
 	if err == nil && action == understudy.ActionSend && v.target.ID == "" {
 		v.auditMade(a.Page)

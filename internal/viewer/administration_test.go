@@ -70,7 +70,10 @@ func busyDay() (all []request.Spending) {
 		}
 		s := request.Spending{From: from.Add(time.Duration(i) * request.SpendingStep)}
 		s.ByReason[request.Waiting], s.ByReason[request.Poll], s.ByReason[request.Sync] = i%7, 4, max(i-200, 0)/4
-		s.Failed = i % 2
+		s.Failed, s.ByCaller = i%2, map[string]int64{"": i % 7 / 6}
+		for k := range i%7 - i%7/6 { // some of few callers, and of many with little
+			s.ByCaller[[]string{"reports", "billing", "anna", fmt.Sprint("program-", i%29)}[(i+k)%4]]++
+		}
 		all = append(all, s)
 	}
 	return all
@@ -99,7 +102,8 @@ func TestAdministration(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Upstream limits our rate", "next probe", page.Thousands(total) + " in all", page.Thousands(failed) + " failed", "4,711 requests",
-		"410 Gone", "31 behind", `href="/-/connect"`, `href="/-/roles"`, `href="/jobs"`,
+		"410 Gone", "31 behind", `<th scope="row">reports</th>`, `<th scope="row">Others</th>`,
+		`href="/-/connect"`, `href="/-/roles"`, `href="/jobs"`,
 	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the page lacks %q", want)

@@ -1,4 +1,4 @@
-// Counts: what was sent, and what the answers took.
+// Counts: what was sent, for whom, and what the answers took.
 
 package throttle
 
@@ -24,31 +24,63 @@ type Stats struct {
 type Counts struct {
 	mu    sync.Mutex
 	stats Stats
-	spent [request.SpendingKept / request.SpendingStep]request.Spending // a ring, by the time
+	spent [request.SpendingKept / request.SpendingStep]span // a ring, by the time
 	took  [120]time.Duration
 	n     int // answers ever
 }
 
+// span is what was sent in a span of time.
+type span struct {
+	request.Spending
+	flows map[uint64]int64 // of reason Waiting; 0: others
+}
+
+// mostFlows bounds the flows of a span. Those with the least are counted as others then.
+const mostFlows = 32
+
+// sent counts a request of a flow.
+func (s *span) sent(flow uint64) {
+	if s.flows == nil {
+		s.flows = map[uint64]int64{}
+	}
+	if _, known := s.flows[flow]; flow != 0 && !known && len(s.flows) > mostFlows {
+		least := uint64(0)
+		for other, n := range s.flows {
+			if other != 0 && (least == 0 || n < s.flows[least]) {
+				least = other
+			}
+		}
+		s.flows[0] += s.flows[least]
+		delete(s.flows, least)
+	}
+	s.flows[flow]++
+}
+
 // spending is the span that a moment is in. The caller holds mu.
-func (c *Counts) spending(now time.Time) *request.Spending {
+func (c *Counts) spending(now time.Time) *span {
 	from := now.Truncate(request.SpendingStep)
 	s := &c.spent[uint64(from.Unix())/uint64(request.SpendingStep/time.Second)%uint64(len(c.spent))]
 	if !s.From.Equal(from) {
-		*s = request.Spending{From: from}
+		*s = span{Spending: request.Spending{From: from}}
 	}
 	return s
 }
 
 // Spending are the spans of the last SpendingKept in which something was sent, oldest
-// first.
-func (c *Counts) Spending(now time.Time) []request.Spending {
+// first. name is the name of a flow's caller, "" when it is not known.
+func (c *Counts) Spending(now time.Time, name func(flow uint64) string) []request.Spending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []request.Spending
 	for _, s := range c.spent {
-		if age := now.Sub(s.From); !s.From.IsZero() && age >= 0 && age < request.SpendingKept {
-			all = append(all, s)
+		if age := now.Sub(s.From); s.From.IsZero() || age < 0 || age >= request.SpendingKept {
+			continue
 		}
+		s.ByCaller = make(map[string]int64, len(s.flows))
+		for flow, n := range s.flows {
+			s.ByCaller[name(flow)] += n
+		}
+		all = append(all, s.Spending)
 	}
 	slices.SortFunc(all, func(a, b request.Spending) int { return a.From.Compare(b.From) })
 	return all
@@ -61,13 +93,16 @@ func (c *Counts) Stats() Stats {
 	return c.stats
 }
 
-// Sent counts a request that is sent now.
-func (c *Counts) Sent(r request.Reason, now time.Time) {
+// Sent counts a request that is sent now, of a reader with that flow.
+func (c *Counts) Sent(r request.Reason, flow uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Requests++
 	c.stats.ByReason[r]++
-	c.spending(now).ByReason[r]++
+	s := c.spending(now)
+	if s.ByReason[r]++; r == request.Waiting {
+		s.sent(flow)
+	}
 }
 
 // Retried counts a try after the first of a fetch.

@@ -163,7 +163,7 @@ func (u upstream) Prepare(t *task) work {
 			return notSent(q, err)
 		}
 		body, contentType := u.action.Form(t.values, c.Set)
-		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType}
+		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType, Flow: q.Caller.Flow}
 		answer, err := q.V.Actions.Mirror.Write(ctx, w)
 		if err == nil && u.action.Makes() != nil && answer.Page.Made() != "" {
 			done.IDs, done.Status = []string{answer.Page.Made()}, answer.Page.Status

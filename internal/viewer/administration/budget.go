@@ -1,9 +1,13 @@
-// Budget: what upstream was sent over the last day, by reason, drawn as stacked bars.
+// Budget: what upstream was sent over the last day, by reason, drawn as stacked bars, and by
+// caller.
 
 package administration
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"understudy/internal/viewer/page"
@@ -31,9 +35,11 @@ type budget struct {
 	Hours []tick
 	Rows  []reasonRow
 	Each  []hourRow // the table beside the picture
-	Total int64
-	Most  int64 // of one bar
-	Label string
+	// Callers are what Readers who wait has cost each, and Others those beyond.
+	Callers []reasonRow
+	Total   int64
+	Most    int64 // of one bar
+	Label   string
 }
 
 // rect is a part of a bar, Tall high.
@@ -54,10 +60,35 @@ type tick struct {
 	Text string
 }
 
-// reasonRow is what one reason has cost.
+// reasonRow is what one reason has cost, or one caller.
 type reasonRow struct {
 	Class, Word, Share string
 	Hour, Day          int64
+	Others             bool // Word is no name
+}
+
+// mostCallers is how many are shown by name.
+const mostCallers = 8
+
+// callers are those who spent the most, and the others together. The callers add up to what
+// readers spent.
+func callers(day, hour *request.Spending) (rows []reasonRow) {
+	all := day.ByReason[request.Waiting]
+	others := reasonRow{Word: "Others", Day: all, Hour: hour.ByReason[request.Waiting], Others: true}
+	names := slices.SortedFunc(maps.Keys(day.ByCaller), func(a, b string) int {
+		return cmp.Or(cmp.Compare(day.ByCaller[b], day.ByCaller[a]), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		if n := day.ByCaller[name]; name != "" && len(rows) < mostCallers {
+			rows = append(rows, reasonRow{Word: name, Day: n, Hour: hour.ByCaller[name], Share: percent(n, all)})
+			others.Day, others.Hour = others.Day-n, others.Hour-hour.ByCaller[name]
+		}
+	}
+	if others.Day > 0 {
+		others.Share = percent(others.Day, all)
+		rows = append(rows, others)
+	}
+	return rows
 }
 
 // hourRow is what one hour has cost.
@@ -65,6 +96,8 @@ type hourRow struct {
 	When  page.When
 	Parts []int64 // by the reasons of Rows
 	Sent  int64
+
+	Callers []int64 // as in budget
 }
 
 // perHour are the bars of an hour.
@@ -85,7 +118,7 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 		if spent[i].From.Before(begin) || at >= bars {
 			continue
 		}
-		add(&each[at], &spent[i])
+		each[at].Add(&spent[i])
 	}
 	for i := range each {
 		b.Most = max(b.Most, each[i].Sent())
@@ -96,14 +129,6 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 	b.Label = "Requests sent upstream in the last 24 hours, by reason: " + page.Thousands(total) + " in all, " + page.Thousands(b.Most) +
 		" at most in 15 minutes"
 	return b
-}
-
-// add adds one span to another.
-func add(to, s *request.Spending) {
-	for r, n := range s.ByReason {
-		to.ByReason[r] += n
-	}
-	to.Failed += s.Failed
 }
 
 // totals are what was sent and what failed in the last spans.
@@ -153,13 +178,13 @@ func (b *budget) axes(q *page.Exchange, end time.Time) {
 func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]request.Spending, begin time.Time) {
 	var day request.Spending
 	for i := range each {
-		add(&day, &each[i])
+		day.Add(&each[i])
 	}
 	since := q.Start.Truncate(request.SpendingStep).Add(-time.Duration(hourSpans-1) * request.SpendingStep)
 	var hour request.Spending
 	for i := range spent {
 		if !spent[i].From.Before(since) {
-			add(&hour, &spent[i])
+			hour.Add(&spent[i])
 		}
 	}
 	var reasons []int
@@ -171,10 +196,11 @@ func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]
 		b.Rows = append(b.Rows, reasonRow{Class: request.Reason(r).String(), Word: reasonWords[r], Share: percent(n, b.Total),
 			Hour: hour.ByReason[r], Day: n})
 	}
+	b.Callers = callers(&day, &hour)
 	for h := 23; h >= 0; h-- {
 		var sum request.Spending
 		for i := h * perHour; i < (h+1)*perHour; i++ {
-			add(&sum, &each[i])
+			sum.Add(&each[i])
 		}
 		if sum.Sent() == 0 {
 			continue
@@ -182,6 +208,14 @@ func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]
 		row := hourRow{When: page.Say(begin.Add(time.Duration(h)*time.Hour), q.Start, q.Zone, false), Sent: sum.Sent()}
 		for _, r := range reasons {
 			row.Parts = append(row.Parts, sum.ByReason[r])
+		}
+		rest := sum.ByReason[request.Waiting]
+		for i := range b.Callers {
+			n := sum.ByCaller[b.Callers[i].Word]
+			if b.Callers[i].Others {
+				n = rest
+			}
+			row.Callers, rest = append(row.Callers, n), rest-n
 		}
 		b.Each = append(b.Each, row)
 	}
