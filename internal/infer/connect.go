@@ -1,15 +1,13 @@
-// Connect: how callers name themselves, header fields, errors, and what links records.
+// Connect: how callers name themselves, and what links records.
 
 package infer
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	"understudy/internal/openapi"
-	"understudy/spec"
 )
 
 // style is how a scheme sends a credential, as a spec writes it; "" when no style does.
@@ -71,76 +69,6 @@ func (a *api) userVar(sent string) string {
 		}
 	}
 	return ""
-}
-
-// plainHeaders are fields that change no answer, or that every server reads by itself.
-var plainHeaders = []string{"Accept", "Accept-Language", "Cache-Control", "If-Modified-Since", "If-None-Match", "Traceparent",
-	"X-Correlation-Id", "X-Request-Id"}
-
-// compiles reports whether a spec may have the style and name the header fields.
-func compiles(auth string, names []string) bool {
-	sp := spec.Spec{Name: "x", Hosts: []spec.Host{{URL: "http://x"}}, Auth: spec.Auth{Style: auth}, Headers: spec.Headers{Write: names}}
-	return sp.Compile() == nil
-}
-
-// headers sorts the header fields that operations take: those that are passed on with
-// writes, those that are part of the question, and those that are always sent.
-func (a *api) headers(auth string) (write, key []string, send map[string]string) {
-	send = map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(a.doc.Wanted)) {
-		h := a.doc.Wanted[name]
-		switch {
-		case slices.Contains(plainHeaders, name) || !compiles(auth, []string{name}):
-		case h.Required > 0 && len(h.Values) == 1:
-			send[name] = h.Values[0]
-		case h.Reads > 0 && len(key) < 8:
-			key = append(key, name)
-		case h.Writes > 0 && len(write) < 8:
-			write = append(write, name)
-		}
-	}
-	return write, key, send
-}
-
-// errorTemplate is the form of the API's errors: the body most of its operations answer
-// with.
-func (a *api) errorTemplate() (template, contentType string) {
-	count, kinds := map[string]int{}, map[string]string{}
-	for _, op := range a.doc.Reads {
-		if text, ok := errorBody(op.Errors, 0); ok && strings.Contains(text, "{message}") {
-			count[text]++
-			kinds[text] = op.ErrorType
-		}
-	}
-	if len(count) == 0 {
-		return "", ""
-	}
-	template = slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(x, y string) int { return cmp.Compare(count[x], count[y]) })
-	return template, kinds[template]
-}
-
-// errorBody writes an error of a schema, {message}, {code} and {status} in their places.
-func errorBody(s openapi.Schema, depth int) (text string, ok bool) {
-	var parts []string
-	said := false
-	for _, p := range s.Properties() {
-		value := ""
-		switch typ := p.Schema.Type(); {
-		case typ == "string" && !said && is(p.Name, "message", "detail", "errormessage", "msg", "error", "description", "title",
-			"errordescription"):
-			value, said = "{message}", true
-		case (typ == "integer" || typ == "number") && is(p.Name, "status", "statuscode", "httpstatus", "code"):
-			value = "{status}"
-		case typ == "object" && is(p.Name, "error", "errors", "fault", "meta") && depth < 2:
-			if inner, ok := errorBody(p.Schema, depth+1); ok {
-				value, said = inner, true
-			}
-		}
-		if value != "" {
-			parts = append(parts, quote(p.Name)+":"+value)
-		}
-	}
-	return "{" + strings.Join(parts, ",") + "}", said
 }
 
 // idEnds are how names end that hold the id of a record of another kind.

@@ -105,7 +105,10 @@ func nameKinds(kinds []*kind) {
 		taken[k.name] = true
 		k.why["name"] = "the last word of its shortest path"
 		if k.name != last {
-			k.why["name"] = "another kind is called " + last
+			k.why["name"] = "its path has no word"
+			if last != "" {
+				k.why["name"] = "another kind is called " + last
+			}
 		}
 	}
 }

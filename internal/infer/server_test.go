@@ -15,6 +15,9 @@ import (
 // ServeHTTP is the API.
 func (a *drawnAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, basic := r.BasicAuth()
+	if a.refuses(w) {
+		return
+	}
 	switch {
 	case a.auth == "basic" && (!basic || user != "me" || password != "secret1"),
 		strings.HasPrefix(a.auth, "bearer") && r.Header.Get("Authorization") != "Bearer secret1",
@@ -23,11 +26,13 @@ func (a *drawnAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		strings.HasSuffix(a.auth, " X-App") && r.Header.Get("X-App") != "secret1":
 		w.WriteHeader(http.StatusUnauthorized)
 		return
-	case a.version != "" && r.Header.Get("X-Api-Version") != a.version:
-		http.Error(w, `{"message":"version"}`, http.StatusBadRequest)
+	case a.version != "" && r.Header.Get("X-Api-Version") != a.version,
+		a.told.media != "application/json" && r.Header.Get("Accept") != a.told.media:
+		a.fail(w, http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", a.told.media)
+	w.Header().Set(a.told.request, "r1")
 	path := strings.TrimPrefix(r.URL.Path, a.base+"/"+a.kind)
 	if id, ok := strings.CutPrefix(path, "/"); ok {
 		for _, row := range a.rows {
@@ -38,7 +43,7 @@ func (a *drawnAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if path != "" {
-		w.WriteHeader(http.StatusNotFound)
+		a.fail(w, http.StatusNotFound)
 		return
 	}
 	a.list(w, r.URL.Query())
@@ -77,7 +82,9 @@ func (a *drawnAPI) list(w http.ResponseWriter, query url.Values) {
 		link = a.server + link
 	}
 	envelope := object{}
-	put(envelope, "ok", true)
+	if a.told.good != "" {
+		put(envelope, a.told.good, a.goodValue(true))
+	}
 	token := any("tok" + strconv.Itoa(to))
 	if last {
 		token = ""

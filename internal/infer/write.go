@@ -31,6 +31,14 @@ func quote(text string) string {
 	return string(out)
 }
 
+// single is a text in single quotes, where that is shorter to read: for JSON.
+func single(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return quote(text)
+	}
+	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+}
+
 // scalar is a text as YAML.
 func scalar(text string) string {
 	if bare.MatchString(text) && !slices.Contains(yamlWords, strings.ToLower(text)) {
@@ -109,6 +117,7 @@ func (a *api) write(from string) []byte {
 	}
 	w.line(0, "auth: "+auth.String(), why)
 	a.writeHeaders(w, sent)
+	a.writeLimits(w)
 	a.link()
 	if v := a.userVar(sent); v != "" {
 		w.line(0, "vars: {"+scalar(v)+": user}", "most lists lie below it, and callers name themselves by user and secret")
@@ -122,13 +131,7 @@ func (a *api) write(from string) []byte {
 	}
 	a.once("", "whole_lists: no document says whether a list shows all records of its kind: set it when that is known")
 	a.writePagings(w)
-	if template, contentType := a.errorTemplate(); template != "" {
-		w.line(0, "errors:", "")
-		if contentType != "" && contentType != "application/json" {
-			w.line(1, "content_type: "+quote(contentType), "")
-		}
-		w.line(1, "template: "+quote(template), "the error that most operations declare")
-	}
+	a.writeErrors(w)
 	w.line(0, "kinds:", "")
 	for _, k := range a.kinds {
 		a.writeKind(w, k)
@@ -171,31 +174,6 @@ func sorted(m map[string]string) func(yield func(string, string) bool) {
 func (a *api) once(where, text string) {
 	if !slices.Contains(a.notes, unsure{where, text}) {
 		a.unsure(where, "%s", text)
-	}
-}
-
-func (a *api) writeHeaders(w *writer, auth string) {
-	write, key, send := a.headers(auth)
-	if len(write)+len(key)+len(send) == 0 {
-		return
-	}
-	w.line(0, "headers:", "")
-	if len(key) > 0 {
-		f := &flow{}
-		for _, name := range key {
-			f.add(name, "[]")
-		}
-		w.line(1, "key: "+f.String(), "lists or records are asked for with them")
-	}
-	if len(write) > 0 {
-		w.line(1, "write: "+sequence(write), "writes take them")
-	}
-	if len(send) > 0 {
-		f := &flow{}
-		for name, value := range sorted(send) {
-			f.add(name, quote(value))
-		}
-		w.line(1, "send: "+f.String(), "required, with one value")
 	}
 }
 
@@ -338,8 +316,10 @@ func (a *api) writeKind(w *writer, k *kind) {
 		}
 		w.line(3, "- "+f.String(), why)
 	}
-	w.line(2, "fields:", "")
-	for _, one := range k.fields {
+	for i, one := range k.fields {
+		if i == 0 {
+			w.line(2, "fields:", "")
+		}
 		f := &flow{}
 		f.text("name", one.Name)
 		f.text("type", one.Type)

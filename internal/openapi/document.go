@@ -21,9 +21,14 @@ type Document struct {
 	// Together are the schemes that every request uses at once: more than one, or none.
 	Together []Scheme
 	Reads    []*Operation
+	Writes   int  // how many operations are of other methods than GET
 	Refuses  bool // an operation has an answer 401
 	// Wanted are the header fields that operations of any method take, by name.
 	Wanted map[string]*Header
+	// Told are those that answers have, Refusals what is said of answers with a status from
+	// 400, by it.
+	Told     map[string]*Told
+	Refusals map[string]*Refusal
 
 	root *Value
 }
@@ -35,20 +40,13 @@ type Scheme struct {
 	Name string // of the header or parameter with the key
 }
 
-// Header is a header field of requests.
-type Header struct {
-	Writes   int // how many operations other than GET take it
-	Reads    int // how many GETs
-	Required int // of how many of them it is required
-	Values   []string
-}
-
 // Operation is one GET with an answer in JSON.
 type Operation struct {
 	Path    string // with the path of the document's server, and {Variables}
 	ID      string // operationId
 	Params  []Param
 	Answer  Schema   // of the first status 2xx
+	Type    string   // its media type
 	Example *Value   // such an answer; nil: the document has none
 	Headers []string // of the answer, as written
 	Errors  Schema   // of a 4xx, or of the default answer
@@ -78,7 +76,7 @@ func New(root *Value) (*Document, error) {
 	if !strings.HasPrefix(version, "3.") && !strings.HasPrefix(version, "2") {
 		return nil, fmt.Errorf("no OpenAPI document: want openapi: 3.x or swagger: 2.0 at its beginning")
 	}
-	d := &Document{root: root, Wanted: map[string]*Header{}}
+	d := &Document{root: root, Wanted: map[string]*Header{}, Told: map[string]*Told{}, Refusals: map[string]*Refusal{}}
 	d.Title = root.Get("info").Of("title")
 	d.Docs = root.Get("externalDocs").Of("url")
 	base := d.readServers()
@@ -179,6 +177,10 @@ func (d *Document) readOperation(path, method string, op, item *Value) {
 			d.readParam(o, d.resolve(list.Items[i]), method)
 		}
 	}
+	d.readTold(op.Get("responses"))
+	if method != http.MethodGet {
+		d.Writes++
+	}
 	if method == http.MethodGet && d.readAnswers(o, op.Get("responses")) {
 		d.Reads = append(d.Reads, o)
 	}
@@ -193,28 +195,10 @@ func (d *Document) readParam(o *Operation, v *Value, method string) {
 	if p.Name == "" || slices.ContainsFunc(o.Params, func(q Param) bool { return q.Name == p.Name && q.In == p.In }) {
 		return
 	}
-	if p.In != "header" {
-		o.Params = append(o.Params, p)
-		return
-	}
-	name := http.CanonicalHeaderKey(p.Name)
-	h := d.Wanted[name]
-	if h == nil {
-		h = &Header{}
-		d.Wanted[name] = h
-	}
-	if method == http.MethodGet {
-		h.Reads++
+	if p.In == "header" {
+		d.want(&p, v, method)
 	} else {
-		h.Writes++
-	}
-	if p.Required {
-		h.Required++
-	}
-	for _, value := range append(p.Schema.Enum(), p.Schema.Default()) {
-		if value != "" && !slices.Contains(h.Values, value) {
-			h.Values = append(h.Values, value)
-		}
+		o.Params = append(o.Params, p)
 	}
 }
 
@@ -229,7 +213,7 @@ func (d *Document) readAnswers(o *Operation, responses *Value) bool {
 		switch {
 		case strings.HasPrefix(status, "2") && !found && content != nil:
 			found = true
-			o.Answer, o.Example = Schema{d: d, v: content}, example
+			o.Answer, o.Type, o.Example = Schema{d: d, v: content}, mediaType, example
 			answer.Get("headers").Each(func(name string, _ *Value) { o.Headers = append(o.Headers, name) })
 		case (strings.HasPrefix(status, "4") || status == "default") && o.Errors.v == nil && content != nil:
 			o.Errors, o.ErrorType = Schema{d: d, v: content}, mediaType
@@ -256,6 +240,9 @@ func (d *Document) content(answer *Value) (schema *Value, mediaType string, exam
 	})
 	if schema == nil && answer.Get("schema") != nil { // Swagger 2
 		schema, mediaType = answer.Get("schema"), "application/json"
+		if produces := d.root.Get("produces"); produces != nil && len(produces.Items) == 1 && strings.Contains(produces.Items[0].Text, "json") {
+			mediaType = produces.Items[0].Text
+		}
 		example = answer.Get("examples").Get(mediaType)
 	}
 	return schema, mediaType, example

@@ -15,7 +15,8 @@ const three = `{
     "/items": {
       "parameters": [{"name": "X-Version", "in": "header", "required": true, "schema": {"enum": ["7"]}}],
       "get": {"operationId": "list", "parameters": [{"$ref": "#/components/parameters/page"}, {"name": "page", "in": "query"}],
-        "responses": {"200": {"$ref": "#/components/responses/Items"}, "401": {}, "404": {"content": {"application/problem+json": {"schema":
+        "responses": {"200": {"$ref": "#/components/responses/Items"}, "401": {},
+        "429": {"$ref": "#/components/responses/Slow"}, "404": {"content": {"application/problem+json": {"schema":
         {"properties": {"title": {"type": "string"}}}}}}}},
       "post": {"parameters": [{"name": "idempotency-key", "in": "header"}], "responses": {"201": {}}}
     },
@@ -23,8 +24,11 @@ const three = `{
   },
   "components": {
     "parameters": {"page": {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 9, "default": 2}}},
-    "responses": {"Items": {"headers": {"Link": {}}, "content": {"text/html": {}, "application/json; charset=utf-8": {
-      "schema": {"type": "array", "items": {"$ref": "#/components/schemas/a~1b"}}, "examples": {"x": {"value": [{"id": "i1"}]}}}}}},
+    "responses": {"Items": {"headers": {"Link": {}, "x-left": {"description": "How many.", "schema": {"example": 7}}},
+      "content": {"text/html": {}, "application/json; charset=utf-8": {
+      "schema": {"type": "array", "items": {"$ref": "#/components/schemas/a~1b"}}, "examples": {"x": {"value": [{"id": "i1"}]}}}}},
+      "Slow": {"description": "Too many", "headers": {"Retry-After": {"schema": {"type": "integer"}}},
+        "content": {"application/json": {"example": {"e": 1}}}}},
     "schemas": {"a/b": {"allOf": [{"$ref": "#/components/schemas/c"}, {"properties": {"id": {"type": "string", "format": "uuid"}}}]},
       "c": {"properties": {"self": {"$ref": "#/components/schemas/a~1b"}, "kind": {"oneOf": [{"type": "null"}, {"enum": ["p", "q"]}]}}}},
     "securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "X-Key"}, "b": {"type": "http", "scheme": "Basic"}}
@@ -64,8 +68,17 @@ func TestRead(t *testing.T) {
 	if h := d.Wanted["Idempotency-Key"]; h == nil || h.Writes != 1 || h.Required != 0 {
 		t.Errorf("header %+v", h)
 	}
+	if told := d.Told["X-Left"]; told == nil || told.Name != "x-left" || told.Answers != 1 || told.Text != "How many." ||
+		told.Example != "7" || told.Statuses[0] != "200" {
+		t.Errorf("told: %+v", told)
+	}
+	if r := d.Refusals["429"]; r == nil || r.Answers != 1 || r.Texts[0] != "Too many" || r.Headers[0] != "Retry-After" ||
+		r.Examples[0].Of("e") != "1" || d.Refusals["200"] != nil || d.Writes != 1 {
+		t.Errorf("refusals: %+v", r)
+	}
 	op := d.Reads[0]
-	if op.Path != "/v1/items" || op.ID != "list" || op.Headers[0] != "Link" || op.ErrorType != "application/problem+json" ||
+	if op.Type != "application/json; charset=utf-8" || op.Path != "/v1/items" || op.ID != "list" || op.Headers[0] != "Link" ||
+		op.ErrorType != "application/problem+json" ||
 		op.Errors.Property("title").Type() != "string" || op.Example.Items[0].Of("id") != "i1" {
 		t.Errorf("%+v", op)
 	}

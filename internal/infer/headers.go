@@ -1,0 +1,212 @@
+// Headers: the header fields that mean something to an API, and those of its answers that
+// a client would miss.
+
+package infer
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"understudy/internal/openapi"
+	"understudy/spec"
+)
+
+// plainHeaders are fields that change no answer, or that every server reads by itself.
+var plainHeaders = []string{"Accept", "Accept-Language", "Cache-Control", "If-Modified-Since", "If-None-Match", "Traceparent",
+	"X-Correlation-Id", "X-Request-Id"}
+
+// bareSpec is a spec that compiles, to try a name in.
+func bareSpec() *spec.Spec {
+	return &spec.Spec{Name: "x", Hosts: []spec.Host{{URL: "http://x"}}, Auth: spec.Auth{Style: "none"}}
+}
+
+// compiles reports whether a spec may have the style and name the header fields.
+func compiles(auth string, names []string) bool {
+	sp := bareSpec()
+	sp.Auth.Style, sp.Headers.Write = auth, names
+	return sp.Compile() == nil
+}
+
+// The most fields of each sort; a spec may have 20.
+const (
+	maxKey   = 6
+	maxWrite = 4
+	maxSend  = 4
+	maxBack  = 6
+)
+
+// asked are the header fields that operations take.
+type asked struct {
+	write []string            // passed on with writes
+	key   map[string][]string // part of the question, with the value that means the same as none
+	send  map[string]string   // always sent
+}
+
+// ofWrites reports whether a field means something to writes alone.
+func ofWrites(name string) bool {
+	return strings.Contains(plain(name), "idempoten") || name == "If-Match" || name == "If-Unmodified-Since"
+}
+
+// headers sorts the header fields that operations take.
+func (a *api) headers(auth string) (h asked) {
+	h.key, h.send = map[string][]string{}, map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(a.doc.Wanted)) {
+		w := a.doc.Wanted[name]
+		if slices.Contains(plainHeaders, name) || !compiles(auth, []string{name}) {
+			continue
+		}
+		value := usualValue(w)
+		demanded := w.Required > 0 && !ofWrites(name)
+		if demanded && value != "" && sendable(name, value) && len(h.send) < maxSend {
+			h.send[name] = value
+			if len(w.Values) == 1 {
+				continue
+			}
+			a.once("", "headers: "+name+" is demanded, and may have several values: "+quote(value)+" is sent")
+		} else if demanded {
+			a.once("", "headers: "+name+" is demanded, and nothing says with which value: write it to headers.send, or lists are refused")
+		}
+		switch {
+		case w.Reads > 0 && !ofWrites(name):
+			if len(h.key) < maxKey {
+				h.key[name] = nil
+				if w.Default != "" && w.Required == 0 && sendable(name, w.Default) && !strings.Contains(w.Default, "*") {
+					h.key[name] = []string{w.Default}
+				}
+			}
+		case w.Writes > 0 && len(h.write) < maxWrite:
+			h.write = append(h.write, name)
+		}
+	}
+	if media := a.media(); media != "" {
+		h.send["Accept"] = media
+	}
+	return h
+}
+
+// usualValue is the value to send: the default, the only one, or where they are dates or
+// numbers the newest.
+func usualValue(w *openapi.Header) string {
+	switch {
+	case w.Default != "" || len(w.Values) == 0:
+		return w.Default
+	case !slices.ContainsFunc(w.Values, func(v string) bool { return v[0] < '0' || v[0] > '9' }):
+		return slices.Max(w.Values)
+	}
+	return w.Values[0]
+}
+
+// sendable reports whether a spec may send a field with a value.
+func sendable(name, value string) bool {
+	sp := bareSpec()
+	sp.Headers.Send = map[string]string{name: value}
+	return sp.Compile() == nil
+}
+
+// media is the vendor's media type that all lists answer with; "" = they do with another.
+func (a *api) media() string {
+	first, _, _ := strings.Cut(a.lists[0].op.Type, ";")
+	for _, l := range a.lists {
+		if one, _, _ := strings.Cut(l.op.Type, ";"); one != first || !strings.Contains(one, "/vnd.") {
+			return ""
+		}
+	}
+	if !sendable("Accept", first) {
+		return ""
+	}
+	return first
+}
+
+// ofServers are the fields that servers and networks add to every answer, and what begins
+// the names of others.
+var (
+	ofServers = []string{"Alt-Svc", "Authorization", "Expires", "Nel", "Origin-Agent-Cluster", "Pragma", "Referrer-Policy", "Report-To",
+		"Reporting-Endpoints", "Server", "X-Powered-By", "X-Served-By", "X-Timer", "X-Runtime", "X-Frame-Options", "X-Xss-Protection",
+		"X-Download-Options", "X-Permitted-Cross-Domain-Policies", "X-Dns-Prefetch-Control", "X-Robots-Tag", "X-Varnish", "X-Ua-Compatible",
+		"Permissions-Policy", "Feature-Policy", "Timing-Allow-Origin", "P3p"}
+	ofServersPrefixes = []string{"Access-Control-", "Content-", "Cf-", "X-Cache", "X-Amz-Cf-", "X-Envoy-", "X-Aspnet", "Cross-Origin-",
+		"X-Content-", "Digest", "Ratelimit", "Fastly-", "X-Fastly-", "X-Azure-Ref", "X-Akamai-"}
+)
+
+// missed reports whether a client would miss a field of answers that is not passed on.
+func missed(name string) bool {
+	canonical := http.CanonicalHeaderKey(name)
+	if slices.Contains(ofServers, canonical) || isLimit(name) || has(name, "cookie", "token", "secret", "session", "auth") ||
+		slices.ContainsFunc(ofServersPrefixes, func(p string) bool { return strings.HasPrefix(canonical, p) }) {
+		return false
+	}
+	sp := bareSpec()
+	sp.Headers.Back = []string{name}
+	return sp.Compile() == nil
+}
+
+// missedIfSeen reports the same of a field that an answer has and no document names: of a
+// request's id, of a version, of what is beside the page, of what a caller is warned of.
+func missedIfSeen(name string) bool {
+	return missed(name) && (has(name, "id") && has(name, "request", "trace", "transaction", "correlation", "log") || has(name, "requestid") ||
+		has(name, "version", "total", "count", "pages", "page", "deprecation", "deprecated", "sunset", "warning", "scopes", "scope"))
+}
+
+// rare is among how many reads a field that one answer has means nothing to most clients.
+const rare = 20
+
+// back are the fields of good answers that are passed on, the frequent ones first.
+func (a *api) back() (names []string) {
+	leads := map[string]bool{} // to the next page: our own answers write them
+	for _, l := range a.lists {
+		if name, ok := strings.CutPrefix(l.cut.Next, "header:"); ok {
+			leads[http.CanonicalHeaderKey(name)] = true
+		}
+	}
+	var all []*openapi.Told
+	for _, key := range slices.Sorted(maps.Keys(a.doc.Told)) {
+		t := a.doc.Told[key]
+		good := slices.ContainsFunc(t.Statuses, func(s string) bool { return strings.HasPrefix(s, "2") || s == "default" })
+		if good && !leads[key] && missed(t.Name) && t.Answers*rare >= len(a.doc.Reads) {
+			all = append(all, t)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y *openapi.Told) int { return y.Answers - x.Answers })
+	for _, t := range all[:min(len(all), maxBack)] {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func (a *api) writeHeaders(w *writer, auth string) {
+	h, back := a.headers(auth), a.back()
+	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.Writes > 0 {
+		a.once("", "headers: no field of a request is named: one that means something to the API (Idempotency-Key, an account, a version) is "+
+			"refused until it stands under headers")
+	}
+	if len(h.write)+len(h.key)+len(h.send)+len(back) == 0 {
+		return
+	}
+	w.line(0, "headers:", "")
+	if len(h.key) > 0 {
+		f := &flow{}
+		for _, name := range slices.Sorted(maps.Keys(h.key)) {
+			f.add(name, sequence(h.key[name]))
+		}
+		w.line(1, "key: "+f.String(), "lists or records are asked for with them")
+	}
+	if len(h.write) > 0 {
+		w.line(1, "write: "+sequence(h.write), "writes take them")
+	}
+	if len(h.send) > 0 {
+		f := &flow{}
+		for name, value := range sorted(h.send) {
+			f.add(name, quote(value))
+		}
+		why := "demanded"
+		if h.send["Accept"] != "" {
+			why = "demanded, or the type of its answers"
+		}
+		w.line(1, "send: "+f.String(), why)
+	}
+	if len(back) > 0 {
+		w.line(1, "back: "+sequence(back), "fields of answers, for callers that see everything")
+	}
+}

@@ -1,0 +1,221 @@
+// Limits: how an API tells that it takes no more requests for a while.
+
+package infer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy/internal/openapi"
+	"understudy/spec"
+)
+
+// limits is what a document tells of the API's limits: the spec's keys that are not their
+// defaults, with a reason for each.
+type limits struct {
+	spec.Limits
+	why   map[string]string
+	usual []string // fields that are read without being named
+}
+
+// What texts say of a limit, and of the form of a time.
+var (
+	limitText = regexp.MustCompile(`(?i)rate[ _-]?limit\w*|too many requests|throttl\w+|quota (?:is )?(?:exceeded|reached)|secondary rate`)
+	fromNow   = regexp.MustCompile(`(?i)\bseconds\s+(?:until|till|left|remaining|before|to|from now|in which|after which)|` +
+		`\bin how many seconds|number of (?:\w+ )?seconds|remaining seconds|delta[- ]seconds`)
+	sinceEpoch = regexp.MustCompile(`(?i)\bepoch|\bunix|\bUTC\b|timestamp|since 1970`)
+)
+
+// isLimit reports whether a header field tells of a limit that all callers of upstream share.
+func isLimit(name string) bool {
+	return strings.Contains(plain(name), "ratelimit") || strings.Contains(plain(name), "requestlimit") || has(name, "quota", "throttle") ||
+		has(name, "retry") || has(name, "limit", "calls", "requests", "credits") && has(name, "remaining", "reset", "used")
+}
+
+// findLimits finds the fields that tell of a limit, and the statuses beside 429 that mean one.
+func (a *api) findLimits() *limits {
+	l := &limits{why: map[string]string{}}
+	a.findRate(l)
+	for _, text := range slices.Sorted(maps.Keys(a.doc.Refusals)) {
+		status, err := strconv.Atoi(text)
+		if err != nil || status == http.StatusUnauthorized || status == http.StatusTooManyRequests || status > 599 {
+			continue
+		}
+		if why, words := means(text, a.doc.Refusals[text], l.Remaining); why != "" {
+			l.Statuses = append(l.Statuses, status)
+			l.why["statuses"] = cmp.Or(l.why["statuses"], why)
+			for _, one := range words {
+				if !slices.Contains(l.Words, one) && len(l.Words) < 5 {
+					l.Words = append(l.Words, one)
+				}
+			}
+		}
+	}
+	l.why["words"] = "of examples of such answers"
+	forbidden, many := a.doc.Refusals["403"], a.doc.Refusals["429"]
+	rate := l.Remaining != "" || len(l.usual) > 0
+	switch {
+	case many == nil && len(l.Statuses) == 0 && !rate:
+		a.once("", "limits: nothing says how the API tells that it takes no more requests for a while: a 429 is taken for it")
+	case rate && forbidden != nil && !slices.Contains(l.Statuses, http.StatusForbidden) && (many == nil || many.Answers < forbidden.Answers):
+		a.once("", "limits: nothing says whether a 403 is a limit, too: if it is, name it in limits.statuses")
+	}
+	return l
+}
+
+// means says why answers with a status mean that a limit is reached; "" = they do not. words
+// are texts of such an answer.
+func means(status string, r *openapi.Refusal, remaining string) (why string, words []string) {
+	for _, x := range r.Examples {
+		eachText(x, func(text string) {
+			if m := limitText.FindString(text); m != "" {
+				words, why = append(words, strings.ToLower(m)), "an example of an answer "+status
+			}
+		})
+	}
+	for _, text := range r.Texts {
+		if limitText.MatchString(text) {
+			why = "how an answer " + status + " is described"
+		}
+	}
+	for _, name := range r.Headers {
+		told := remaining != "" && strings.EqualFold(name, remaining) || has(name, "remaining") && isLimit(name)
+		if status[0] == '4' && (told || strings.EqualFold(name, "Retry-After")) {
+			why = "an answer " + status + " has " + name
+		}
+	}
+	return why, words
+}
+
+// eachText calls do with the texts of a value, a few levels deep.
+func eachText(v *openapi.Value, do func(string)) {
+	var walk func(v *openapi.Value, depth int)
+	walk = func(v *openapi.Value, depth int) {
+		if v == nil || depth > 4 {
+			return
+		}
+		if v.Kind == openapi.String {
+			do(v.Text)
+		}
+		for _, one := range v.Items[:min(len(v.Items), 50)] {
+			walk(one, depth+1)
+		}
+	}
+	walk(v, 0)
+}
+
+// findRate finds the three fields that tell how much a window has, how much remains of it and
+// when it ends: by the one with remaining in its name.
+func (a *api) findRate(l *limits) {
+	var remaining []*openapi.Told
+	for _, name := range slices.Sorted(maps.Keys(a.doc.Told)) {
+		if t := a.doc.Told[name]; isLimit(t.Name) && has(t.Name, "remaining") && compilesLimit(t.Name) {
+			remaining = append(remaining, t)
+		}
+	}
+	for _, name := range []string{"Ratelimit", "Ratelimit-Policy"} {
+		if t := a.doc.Told[name]; t != nil {
+			l.usual = append(l.usual, t.Name)
+		}
+	}
+	if len(remaining) == 0 {
+		return
+	}
+	first := slices.MaxFunc(remaining, func(x, y *openapi.Told) int { return cmp.Compare(x.Answers, y.Answers) })
+	l.Remaining = first.Name
+	stem := strings.ReplaceAll(plain(first.Name), "remaining", "")
+	for _, name := range slices.Sorted(maps.Keys(a.doc.Told)) {
+		t := a.doc.Told[name]
+		switch {
+		case t == first || !compilesLimit(t.Name):
+		case l.Limit == "" && (plain(t.Name) == stem+"limit" || plain(t.Name) == stem):
+			l.Limit = t.Name
+		case l.Reset == "" && plain(t.Name) == stem+"reset":
+			l.Reset = t.Name
+			if resetsIn(t) {
+				l.ResetAs, l.why["reset_as"] = spec.ResetSeconds, "its description or example"
+			}
+		}
+	}
+	if len(remaining) > 1 {
+		a.once("", fmt.Sprintf("limits: there are several, and one is read: %s; the others are %s", first.Name, names(remaining, first)))
+	}
+	usual := true
+	for field, value := range map[string]string{"Limit": l.Limit, "Remaining": l.Remaining, "Reset": l.Reset} {
+		usual = usual && (value == "" || strings.EqualFold(value, "X-RateLimit-"+field))
+	}
+	if usual {
+		for _, one := range []string{l.Limit, l.Remaining, l.Reset} {
+			if one != "" {
+				l.usual = append(l.usual, one)
+			}
+		}
+		l.Limit, l.Remaining, l.Reset = "", "", ""
+	}
+	l.why["limit"], l.why["remaining"], l.why["reset"] = "how many requests a window has", "how many of them are left", "when it ends"
+}
+
+// names are the names of fields other than one.
+func names(all []*openapi.Told, but *openapi.Told) string {
+	var out []string
+	for _, t := range all {
+		if t != but && len(out) < 3 {
+			out = append(out, t.Name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// resetsIn reports whether a field says in how many seconds a window ends.
+func resetsIn(t *openapi.Told) bool {
+	const longest = 366 * 24 * 3600
+	if n, err := strconv.ParseFloat(t.Example, 64); err == nil {
+		return n >= 0 && n < longest
+	}
+	return fromNow.MatchString(t.Text) && !sinceEpoch.MatchString(t.Text) || plain(t.Name) == "ratelimitreset"
+}
+
+// compilesLimit reports whether a spec may name a field as that of a limit.
+func compilesLimit(name string) bool {
+	sp := bareSpec()
+	sp.Limits.Remaining = name
+	return sp.Compile() == nil
+}
+
+func (a *api) writeLimits(w *writer) {
+	l := a.findLimits()
+	if len(l.usual) > 0 {
+		w.line(0, "# "+strings.Join(l.usual, ", ")+" of its answers tell of its limits; they are read without being named.", "")
+	}
+	if len(l.Statuses) == 0 && l.Limit+l.Remaining+l.Reset+l.ResetAs == "" {
+		return
+	}
+	w.line(0, "limits:", "")
+	if len(l.Statuses) > 0 {
+		w.line(1, "statuses: "+numbers(l.Statuses), l.why["statuses"])
+	}
+	if len(l.Words) > 0 {
+		w.line(1, "words: "+sequence(l.Words), l.why["words"])
+	}
+	for _, one := range []struct{ key, value string }{
+		{"limit", l.Limit}, {"remaining", l.Remaining}, {"reset", l.Reset}, {"reset_as", l.ResetAs},
+	} {
+		if one.value != "" {
+			w.line(1, one.key+": "+scalar(one.value), l.why[one.key])
+		}
+	}
+}
+
+func numbers(all []int) string {
+	out := make([]string, len(all))
+	for i, n := range all {
+		out[i] = strconv.Itoa(n)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}

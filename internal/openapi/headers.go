@@ -1,0 +1,130 @@
+// Headers: the header fields that a document names, of requests and of answers.
+
+package openapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Header is a header field of requests.
+type Header struct {
+	Writes   int // how many operations other than GET take it
+	Reads    int // how many GETs
+	Required int // of how many of them it is required
+	Values   []string
+	Default  string // of the document, or the example of a required one; "" = neither
+}
+
+// Told is a header field of answers.
+type Told struct {
+	Name     string   // as written
+	Answers  int      // how many answers have it
+	Statuses []string // of which statuses
+	Text     string   // how it is described
+	Example  string
+}
+
+// Refusal is what a document says of the answers with one status from 400.
+type Refusal struct {
+	Answers  int
+	Texts    []string // how they are described, each once
+	Headers  []string // their fields, as written
+	Examples []*Value // of their bodies
+}
+
+// Bounds of what is kept of a field, and of the answers of a status.
+const (
+	maxValuesOf = 30
+	maxTexts    = 20
+	maxText     = 2000 // bytes
+)
+
+// want counts a header field that an operation takes.
+func (d *Document) want(p *Param, v *Value, method string) {
+	name := http.CanonicalHeaderKey(p.Name)
+	h := d.Wanted[name]
+	if h == nil {
+		h = &Header{}
+		d.Wanted[name] = h
+	}
+	if method == http.MethodGet {
+		h.Reads++
+	} else {
+		h.Writes++
+	}
+	if p.Required {
+		h.Required++
+	}
+	example := v.Of("example")
+	if x := p.Schema.Example(); example == "" && x != nil {
+		example = x.Text
+	}
+	for _, value := range append(p.Schema.Enum(), p.Schema.Default()) {
+		if value != "" && len(h.Values) < maxValuesOf && !slices.Contains(h.Values, value) {
+			h.Values = append(h.Values, value)
+		}
+	}
+	if h.Default = p.Schema.Default(); h.Default == "" && p.Required {
+		h.Default = example
+	}
+}
+
+// readTold notes the header fields of an operation's answers, and what is said of its
+// refusals.
+func (d *Document) readTold(responses *Value) {
+	responses.Each(func(status string, answer *Value) {
+		answer = d.resolve(answer)
+		r := &Refusal{}
+		if strings.HasPrefix(status, "4") || strings.HasPrefix(status, "5") {
+			if d.Refusals[status] == nil {
+				d.Refusals[status] = r
+			}
+			r = d.Refusals[status]
+			r.Answers++
+			if text := clipped(answer.Of("description")); text != "" && len(r.Texts) < maxTexts && !slices.Contains(r.Texts, text) {
+				r.Texts = append(r.Texts, text)
+			}
+			if _, _, example := d.content(answer); example != nil && len(r.Examples) < maxTexts {
+				r.Examples = append(r.Examples, example)
+			}
+		}
+		answer.Get("headers").Each(func(name string, v *Value) {
+			d.tell(name, status, d.resolve(v))
+			if !slices.Contains(r.Headers, name) && len(r.Headers) < maxTexts {
+				r.Headers = append(r.Headers, name)
+			}
+		})
+	})
+}
+
+// tell notes a header field of an answer.
+func (d *Document) tell(name, status string, v *Value) {
+	key := http.CanonicalHeaderKey(name)
+	t := d.Told[key]
+	if t == nil {
+		t = &Told{Name: name}
+		d.Told[key] = t
+	}
+	t.Answers++
+	if !slices.Contains(t.Statuses, status) {
+		t.Statuses = append(t.Statuses, status)
+	}
+	schema := Schema{d: d, v: v} // Swagger 2: the header is its own schema
+	if inner := v.Get("schema"); inner != nil {
+		schema.v = inner
+	}
+	if t.Text == "" {
+		t.Text = clipped(strings.TrimSpace(v.Of("description") + " " + schema.Description()))
+	}
+	if t.Example = v.Of("example"); t.Example == "" {
+		if x := schema.Example(); x != nil {
+			t.Example = x.Text
+		}
+	}
+	t.Example = clipped(t.Example)
+}
+
+// clipped is the beginning of a text.
+func clipped(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "") }
