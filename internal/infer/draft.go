@@ -60,6 +60,7 @@ func FromDocument(doc *openapi.Document, from string) (*Draft, error) {
 	a.kinds = group(a.lists)
 	a.addInstances()
 	a.describe()
+	a.answers()
 	d := &Draft{}
 	for d.YAML = a.write(from); (len(d.YAML) > mostYAML || a.values() > mostValues) && a.levels > 1; d.YAML = a.write(from) {
 		a.levels--

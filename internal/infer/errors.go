@@ -235,6 +235,8 @@ var (
 	badWords   = []string{"error", "errors", "fail", "failed", "failure", "fault"}
 )
 
+func isGood(word string) bool { return slices.Contains(goodWords, strings.ToLower(word)) }
+
 // errorBodies are the conditions by which a good answer is an error: most lists have the
 // member beside their rows, and no record has it.
 func (a *api) errorBodies() (conditions []string) {
@@ -270,7 +272,7 @@ func errorState(p place) string {
 			bad = append(bad, word)
 		}
 	}
-	good := slices.ContainsFunc(p.schema.Enum(), func(word string) bool { return slices.Contains(goodWords, strings.ToLower(word)) })
+	good := slices.ContainsFunc(p.schema.Enum(), isGood)
 	switch typ := p.schema.Type(); {
 	case strings.Contains(p.path, "."):
 		return ""

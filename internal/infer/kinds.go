@@ -18,6 +18,7 @@ type list struct {
 	env     envelope
 	cut     *cut
 	paging  string // the name of its paging; "" = the spec's
+	form    string // of its answer; "" = not known
 	filters []*filter
 }
 

@@ -263,7 +263,7 @@ func (c *cut) same() string {
 	r := c.Rules
 	return fmt.Sprint(r.Style, "|", r.Next, "|", r.More, "|", r.Total, "|", r.Cursor, "|", r.Back, "|", r.Size, "|", r.Default, "|", r.Max,
 		"|", r.Page,
-		"|", r.First, "|", r.Tokens)
+		"|", r.First, "|", r.Tokens, "|", r.Template)
 }
 
 // byConvention makes lists that take a page's number, and whose answer says nothing, go on

@@ -237,6 +237,9 @@ func (a *drawnAPI) document(t testing.TB) []byte {
 		if a.told.good != "" {
 			put(envelope, a.told.good, a.goodSchema())
 		}
+		if a.told.object {
+			put(envelope, "object", object{"type": "string", "enum": []string{"list"}})
+		}
 		answer = properties(envelope)
 	}
 	headers := a.toldHeaders(swagger)
@@ -411,8 +414,9 @@ func TestSpecsOfRandomAPIs(t *testing.T) {
 			}
 		})
 	}
-	if len(styles) != 8 {
-		t.Errorf("not every style was drawn: %v", styles)
+	t.Logf("styles %v, lists made from records %v", styles, composed)
+	if len(styles) != 8 || composed["cursor"] == 0 || composed["none"] == 0 || composed["number"] == 0 {
+		t.Errorf("not every style was drawn: %v, made from records %v", styles, composed)
 	}
 }
 

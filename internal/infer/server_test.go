@@ -85,6 +85,9 @@ func (a *drawnAPI) list(w http.ResponseWriter, query url.Values) {
 	if a.told.good != "" {
 		put(envelope, a.told.good, a.goodValue(true))
 	}
+	if a.told.object {
+		put(envelope, "object", "list")
+	}
 	token := any("tok" + strconv.Itoa(to))
 	if last {
 		token = ""

@@ -19,6 +19,8 @@ import (
 
 	"understudy"
 	"understudy/internal/infer"
+	"understudy/internal/query"
+	"understudy/mirror/compose"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
@@ -35,6 +37,7 @@ type told struct {
 	media   string // of its answers
 	account bool   // a field says whose data are asked for
 	errors  string // the form of errors
+	object  bool   // lists say what they are
 	good    string // the member by which an answer says that it is none; "" = errors have their own status
 
 	enforced bool // the limit
@@ -69,6 +72,7 @@ func (a *drawnAPI) drawTold() {
 	t.request = a.one("X-Request-Id", "Shop-Request-Id", "Request-Id", "X-Trace-Id")
 	t.media = a.one("application/json", "application/json", "application/vnd.shop.v2+json")
 	t.account = a.IntN(2) == 0
+	t.object = a.IntN(2) == 0
 	t.errors = a.one("flat", "nested", "list", "")
 	if a.key != "" && a.IntN(3) == 0 {
 		t.good = a.one("ok", "success", "status", "error")
@@ -286,6 +290,11 @@ func (a *drawnAPI) checkTold(t *testing.T, draft *infer.Draft) {
 		}
 	}
 	a.checkErrors(t, sp)
+	if known := sp.Paging.Template != ""; known {
+		a.checkComposed(t, sp)
+	} else if a.style == "cursor" || a.style == "none" {
+		t.Errorf("it is not known how a list is written")
+	}
 	if told.limit != 0 {
 		synctest.Test(t, func(t *testing.T) { a.walkLimited(t, sp) })
 	}
@@ -315,6 +324,75 @@ func (a *drawnAPI) checkErrors(t *testing.T, sp *spec.Spec) {
 		t.Errorf("messages: %v", sp.Errors.Messages)
 	}
 }
+
+// records are the rows of a list, in its order.
+type records []*understudy.Record
+
+func (r records) Seek(_ context.Context, _ query.RecordQuery, yield func(query.Hit) bool) error {
+	for i, rec := range r {
+		if !yield(query.Hit{Record: rec, Order: query.OrderKey(len(r) - i)}) {
+			break
+		}
+	}
+	return nil
+}
+
+func (records) PlaceOf(context.Context, string, string, string) (query.OrderKey, error) {
+	return 0, understudy.ErrNotFound
+}
+
+// checkComposed compares the list's first page, made from records, with that of the API.
+// Lists by number are made when they have one page.
+func (a *drawnAPI) checkComposed(t *testing.T, sp *spec.Spec) {
+	target, err := sp.Target("x", sp.Kinds[0].Lists[0].Path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := a.client(t, sp)
+	var all records
+	var first *understudy.Page
+	for at := target; ; {
+		page, err := c.Fetch(context.Background(), request.Fetch{Target: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = page
+		}
+		for _, row := range page.Rows {
+			all = append(all, &understudy.Record{ID: row.ID, Body: page.Body[row.Start:row.End]})
+		}
+		if page.Next.Zero() {
+			break
+		}
+		if at, err = sp.Follow("x", page.Next.URI); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := compose.New(&spec.Source{Name: "x", Spec: sp, User: "me"}, target, compose.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := list.Fill(context.Background(), all); err != nil {
+		t.Fatal(err)
+	}
+	page, err := list.Page(time.Now())
+	switch {
+	case errors.Is(err, understudy.ErrInvalid) && a.style != "cursor" && a.style != "none" && len(all) > 0:
+		return // it has several pages
+	case err != nil:
+		t.Fatal(err)
+	}
+	var got, want any
+	_, _ = json.Unmarshal(page.Body, &got), json.Unmarshal(first.Body, &want)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("made from records: %.300s\nwant %.300s", page.Body, first.Body)
+	}
+	composed[a.style]++
+}
+
+// composed counts the lists that were compared, by style.
+var composed = map[string]int{}
 
 // walkLimited walks the list while the API enforces its limit. Nothing is asked before the
 // time that was told, and where the API says what remains it never has to refuse.

@@ -242,6 +242,9 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 	if len(c.Tokens) > 0 {
 		w.line(indent, "tokens: "+sequence(c.Tokens), "they say where a page stands")
 	}
+	if c.Template != "" {
+		w.line(indent, "answer: "+single(c.Template), c.why["answer"])
+	}
 	var beside []place
 	for _, l := range a.lists {
 		if l.cut.same() != same {

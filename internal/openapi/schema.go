@@ -163,6 +163,15 @@ func (s Schema) Default() string { return s.text("default") }
 // WriteOnly reports whether the value is never in an answer.
 func (s Schema) WriteOnly() bool { return s.text("writeOnly") == "true" }
 
+// Nullable reports whether the value may be null.
+func (s Schema) Nullable() bool {
+	if s.text("nullable") == "true" || s.text("x-nullable") == "true" {
+		return true
+	}
+	t := s.get("type")
+	return t != nil && slices.ContainsFunc(t.Items, func(one *Value) bool { return one.Text == "null" })
+}
+
 // Bounds are the least and the largest number; ok says which there are.
 func (s Schema) Bounds() (least, most int, hasLeast, hasMost bool) {
 	least, err := strconv.Atoi(s.text("minimum"))

@@ -86,6 +86,9 @@ func (v *Value) Of(key string) string {
 	return ""
 }
 
+// IsText reports whether a value is that string.
+func (v *Value) IsText(text string) bool { return v != nil && v.Kind == String && v.Text == text }
+
 // Each calls do with the pairs of an object.
 func (v *Value) Each(do func(key string, value *Value)) {
 	if v == nil || v.Kind != Object {

@@ -1,0 +1,149 @@
+// Answer: how an API writes a list's answer, for lists that are made from records.
+
+package infer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"understudy/internal/openapi"
+)
+
+// answers finds the form of every list's answer, and says of which it is not known. A form
+// that few lists have makes no paging of its own.
+func (a *api) answers() {
+	forms := map[string]map[string]int{} // how many lists have a form, by what is the same of their paging
+	for _, l := range a.lists {
+		base := l.cut.same()
+		if forms[base] == nil {
+			forms[base] = map[string]int{}
+		}
+		form, missing := l.answer()
+		if missing != "" {
+			a.unsure(l.op.Path, "answer: %s: the list is not made from records", missing)
+		}
+		l.form = form
+		forms[base][form]++
+	}
+	for _, l := range a.lists {
+		of := forms[l.cut.same()]
+		most := 0
+		for _, n := range of {
+			most = max(most, n)
+		}
+		if n := of[l.form]; n < most && n < 3 {
+			l.form = ""
+		}
+	}
+	for _, l := range a.lists {
+		l.cut.Template = l.form
+		l.cut.why["answer"] = "its members, as the document has them"
+	}
+}
+
+// answer is the form of a list's answer; missing says why it is not known.
+func (l *list) answer() (form, missing string) {
+	c := l.cut
+	switch {
+	case c.Style == "token":
+		return "", "its tokens are the API's own"
+	case strings.HasPrefix(c.Next, "header:") || strings.HasPrefix(c.Total, "header:"):
+		return "", "a header tells of the other pages"
+	case l.env.key == "":
+		form = "{rows}"
+	default:
+		form, missing = l.object(l.op.Answer, l.op.Example, "")
+	}
+	if missing != "" {
+		return "", missing
+	}
+	rules := c.Rules
+	rules.Tokens = slices.Clone(rules.Tokens)
+	if rules.Template = form; rules.Check() != nil {
+		return "", "it does not lead on as the paging says"
+	}
+	return form, ""
+}
+
+// object writes an object around the rows, its members in the order of the example.
+func (l *list) object(s openapi.Schema, example *openapi.Value, inside string) (form, missing string) {
+	props := s.Properties()
+	if example != nil && example.Kind == openapi.Object {
+		at := func(p openapi.Property) int { return slices.Index(example.Keys, p.Name) }
+		if !slices.ContainsFunc(props, func(p openapi.Property) bool { return at(p) < 0 }) {
+			slices.SortFunc(props, func(x, y openapi.Property) int { return at(x) - at(y) })
+		}
+	}
+	var parts []string
+	for _, p := range props {
+		value, why := l.member(place{inside + p.Name, p.Schema}, example.Get(p.Name))
+		if why != "" {
+			return "", why
+		}
+		name := quote(p.Name)
+		if inside+p.Name == l.env.key {
+			name = "{key}"
+		}
+		parts = append(parts, name+":"+value)
+	}
+	return "{" + strings.Join(parts, ",") + "}", ""
+}
+
+// ofList is how an address is described that is the list's own.
+var ofList = regexp.MustCompile(`(?i)\bur[li]\b.*\bthis (?:list|collection)\b`)
+
+// member writes one member beside the rows, or the rows.
+func (l *list) member(p place, example *openapi.Value) (value, missing string) {
+	c, typ, enum := l.cut, p.schema.Type(), p.schema.Enum()
+	name := p.path[strings.LastIndexByte(p.path, '.')+1:]
+	switch {
+	case p.path == l.env.key:
+		return "{rows}", ""
+	case p.path == c.Next && c.Style == "body" && (p.schema.Nullable() || example != nil && example.Kind == openapi.Null):
+		return l.link(p, example, "next")
+	case p.path == c.Next && typ == "boolean", p.path == c.More:
+		return "{more}", ""
+	case p.path == c.Total:
+		return "{total}", ""
+	case typ == "object" && len(p.schema.Properties()) > 0 && strings.Count(p.path, ".") < 3:
+		return l.object(p.schema, example, p.path+".")
+	case typ == "string" && len(enum) == 1:
+		return quote(enum[0]), ""
+	case typ == "boolean" && is(name, goodNames...):
+		return "true", ""
+	case is(name, stateNames...) && errorState(place{name, p.schema}) != "":
+		return quote(enum[slices.IndexFunc(enum, isGood)]), ""
+	case is(name, "error") && p.schema.Nullable():
+		return "null", ""
+	case typ == "integer" && is(name, totalNames...) && c.Style != "cursor":
+		return "{total}", ""
+	case typ == "integer" && is(name, numberNames...) && c.Style != "offset":
+		return "{page}", ""
+	case typ == "integer" && is(name, "perpage", "pagesize", "limit", "itemsperpage", "resultsperpage"):
+		return "{size}", ""
+	case is(name, "url", "uri", "self", "href") && (strings.HasPrefix(p.schema.Pattern(), "^/") || example.IsText(l.op.Path) ||
+		ofList.MatchString(p.schema.Description())):
+		return "{path}", ""
+	case typ == "string" && is(name, "first", "firstpage", "firstpageuri", "firstpageurl", "firsturl"):
+		return l.link(p, example, "first")
+	case typ == "string" && is(name, "previous", "prev", "previouspage", "previouspageuri", "previouspageurl", "prevurl", "previousurl"):
+		return l.link(p, example, "previous")
+	}
+	return "", "nothing says what stands at " + p.path
+}
+
+// link writes a link to another page: relative or absolute, as an example has it.
+func (l *list) link(p place, example *openapi.Value, word string) (value, missing string) {
+	if example == nil || example.Kind != openapi.String {
+		example = p.schema.Example()
+	}
+	switch {
+	case example == nil || example.Kind != openapi.String:
+	case strings.HasPrefix(example.Text, "/"):
+		return "{" + word + "}", ""
+	case strings.HasPrefix(example.Text, "http"):
+		return "{" + word + "_url}", ""
+	}
+	return "", "nothing says whether the links at " + p.path + " are absolute"
+}
