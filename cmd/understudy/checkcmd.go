@@ -206,6 +206,7 @@ type specFromCmd struct {
 	From []string `arg:"" name:"file|url" help:"An OpenAPI document (JSON or YAML), or the URLs of an API's lists."`
 	Auth string   `placeholder:"STYLE" help:"How the secret is sent, as in a spec: header X-Api-Key (default: basic or bearer)."`
 	asCaller
+	Header []string `placeholder:"NAME:VALUE" sep:"none" help:"A header field that the API demands, as its version; may be given again."`
 }
 
 // Run writes the spec to standard output and what is doubtful to standard error.
@@ -215,6 +216,9 @@ func (c *specFromCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	as.Auth = c.Auth
+	if as.Send, err = specs.ReadHeaders(c.Header); err != nil {
+		return usageError{err}
+	}
 	return specs.From(ctx, c.From, as, p.stdout, p.stderr)
 }
 

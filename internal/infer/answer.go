@@ -50,6 +50,8 @@ func (l *list) answer() (form, missing string) {
 		return "", "its tokens are the API's own"
 	case strings.HasPrefix(c.Next, "header:") || strings.HasPrefix(c.Total, "header:"):
 		return "", "a header tells of the other pages"
+	case c.Style != "none" && c.Default == 0:
+		return "", "nothing says how many rows a page has"
 	case l.env.key == "":
 		form = "{rows}"
 	default:
@@ -110,6 +112,8 @@ func (l *list) member(p place, example *openapi.Value) (value, missing string) {
 		return l.object(p.schema, example, p.path+".")
 	case typ == "string" && len(enum) == 1:
 		return quote(enum[0]), ""
+	case is(name, "object", "type", "kind") && slices.ContainsFunc([]string{"list", "collection", "page"}, example.IsText):
+		return quote(example.Text), ""
 	case typ == "boolean" && is(name, goodNames...):
 		return "true", ""
 	case is(name, stateNames...) && errorState(place{name, p.schema}) != "":

@@ -140,7 +140,7 @@ func (a *api) examples(place []string, least int) map[string]string {
 		}
 	}
 	maps.DeleteFunc(all, func(word, text string) bool {
-		return count[word] < least || text == "" || len(text) > 200 || strings.ContainsAny(text, "{}\n\r")
+		return count[word] < least || text == "" || strings.Contains(text, nowhere) || len(text) > 200 || strings.ContainsAny(text, "{}\n\r")
 	})
 	return all
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,25 +82,37 @@ func (a *drawnAPI) ask(ctx context.Context, address string) (*infer.Answer, erro
 	for _, s := range schemes {
 		s.Sign(req, "me", "secret1")
 	}
+	for name, value := range a.send() {
+		req.Header.Set(name, value)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", resp.StatusCode)
-	}
-	return &infer.Answer{Header: resp.Header, Body: body}, err
+	return &infer.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}, err
 }
 
-// Specs drawn from what random APIs answer walk what these have. Answers do not show a
-// secret's name in a document, a demanded header or an empty list.
+// send are the header fields that the API demands.
+func (a *drawnAPI) send() map[string]string {
+	send := map[string]string{}
+	if a.version != "" {
+		send["X-Api-Version"] = a.version
+	}
+	if a.told.media != "application/json" {
+		send["Accept"] = a.told.media
+	}
+	return send
+}
+
+// Specs drawn from what random APIs answer walk what these have. A list has to have several
+// pages, and a parameter with an unusual name has to be in its address.
 func TestSpecsOfAnswers(t *testing.T) {
-	checked := 0
+	checked, found := 0, map[string]int{}
 	for seed := range seeds() / 2 {
 		a := draw(seed)
-		if a.version, a.told.media = "", "application/json"; len(a.rows) <= a.full {
+		if len(a.rows) <= a.full {
 			continue
 		}
 		checked++
@@ -108,10 +121,16 @@ func TestSpecsOfAnswers(t *testing.T) {
 			defer srv.Close()
 			a.server = srv.URL
 			address := srv.URL + a.base + "/" + a.kind
-			if a.style == "number" || a.style == "offset" {
+			usual := slices.Contains([]string{"page", "offset", "skip"}, a.page) && slices.Contains([]string{"per_page", "limit", "page_size",
+				"pageSize"}, a.size)
+			if usual {
+				found[a.style]++
+			} else if a.style == "number" || a.style == "offset" {
 				address += "?" + url.Values{a.page: {strconv.Itoa(a.first)}, a.size: {strconv.Itoa(a.full)}}.Encode() // no answer names them
 			}
-			draft, err := infer.FromAnswers(t.Context(), []string{address}, a.auth, "", a.ask)
+			a.told.window = 1000
+			draft, err := infer.FromAnswers(t.Context(), []string{address}, infer.Live{Ask: a.ask, Auth: a.auth, Send: a.send()})
+			a.told.window = 0
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,10 +144,11 @@ func TestSpecsOfAnswers(t *testing.T) {
 					a.total,
 					len(ids), len(a.rows), draft.YAML, strings.Join(draft.Unsure, "\n"))
 			}
+			a.checkSeen(t, sp)
 		})
 	}
-	if checked < 20 {
-		t.Errorf("only %d lists of several pages", checked)
+	if checked < 20 || found["number"] == 0 || found["offset"] == 0 {
+		t.Errorf("only %d lists of several pages, %v without a parameter in their address", checked, found)
 	}
 }
 

@@ -190,6 +190,9 @@ func compilesLimit(name string) bool {
 
 func (a *api) writeLimits(w *writer) {
 	l := a.findLimits()
+	if a.doc.Told["Etag"] != nil {
+		w.line(0, "# Its answers have an ETag: a page that is held is asked for with If-None-Match, without being named.", "")
+	}
 	if len(l.usual) > 0 {
 		w.line(0, "# "+strings.Join(l.usual, ", ")+" of its answers tell of its limits; they are read without being named.", "")
 	}

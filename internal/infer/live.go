@@ -4,6 +4,7 @@
 package infer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,22 +17,29 @@ import (
 	"understudy/internal/openapi"
 )
 
-// Answer is an answer of the API with status 200.
+// Answer is an answer of the API.
 type Answer struct {
+	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Ask sends one GET. An answer with another status than 200 is an error.
-type Ask func(ctx context.Context, address string) (*Answer, error)
+// Live asks an API.
+type Live struct {
+	// Ask sends one GET. An answer with any status is none of its errors, but one that
+	// refuses the next requests, too: then nothing more is asked.
+	Ask  func(ctx context.Context, address string) (*Answer, error)
+	Auth string            // the style in which Ask names its caller
+	User string            // its user, if there is one
+	Send map[string]string // header fields that Ask sends
+}
 
 // mostTries bounds the requests that find out how one list goes on.
-const mostTries = 12
+const mostTries = 16
 
-// FromAnswers draws a spec from what the lists at the addresses answer. A path segment that
-// is the user becomes a variable. The addresses are of one API; auth is the style in which
-// ask names its caller, and user its user, if there is one.
-func FromAnswers(ctx context.Context, addresses []string, auth, user string, ask Ask) (*Draft, error) {
+// FromAnswers draws a spec from what the lists at the addresses answer, which are of one API.
+// A path segment that is the user becomes a variable.
+func FromAnswers(ctx context.Context, addresses []string, api Live) (*Draft, error) {
 	doc := object().Set("openapi", openapi.Text("3.1.0"))
 	paths := object()
 	host := ""
@@ -46,13 +54,13 @@ func FromAnswers(ctx context.Context, addresses []string, auth, user string, ask
 		if at.Scheme+"://"+at.Host != host {
 			return nil, fmt.Errorf("%s is another API than %s: ask for one at a time", address, host)
 		}
-		l := &liveList{at: at, ask: ask, user: user}
+		l := &liveList{Live: api, at: at}
 		if err := l.look(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
 		paths.Set(l.path(at), l.operation(l.answer, l.params))
 		if l.one != nil {
-			paths.Set(l.path(at)+"/{id}", l.operation(l.one, []liveParam{{name: "id", value: openapi.Text("x"), in: "path"}}))
+			paths.Set(l.below("{id}"), l.operation(l.one, []liveParam{{name: "id", value: openapi.Text("x"), in: "path"}}))
 		}
 	}
 	doc.Set("info", object().Set("title", openapi.Text(host[strings.Index(host, "://")+3:])))
@@ -61,7 +69,10 @@ func FromAnswers(ctx context.Context, addresses []string, auth, user string, ask
 	if err != nil {
 		return nil, err
 	}
-	for one := range strings.SplitSeq(auth, " + ") {
+	for name, value := range api.Send {
+		read.Wanted[http.CanonicalHeaderKey(name)] = &openapi.Header{Reads: 1, Required: 1, Values: []string{value}}
+	}
+	for one := range strings.SplitSeq(api.Auth, " + ") {
 		scheme := openapi.Scheme{Type: one}
 		if in, name, ok := strings.Cut(one, " "); ok {
 			scheme = openapi.Scheme{Type: "key", In: in, Name: name}
@@ -89,38 +100,59 @@ type liveParam struct {
 
 // liveList is one list while it is looked at.
 type liveList struct {
+	Live
 	at     *url.URL
-	ask    Ask
-	user   string
 	answer *seen
 	one    *seen // one record, by its id
+	none   *seen // what it answers where there is no record
 	params []liveParam
 	tries  int
+	failed error // why nothing more can be asked
 }
 
 // seen is an answer that was read.
 type seen struct {
+	status int
 	header http.Header
 	body   *openapi.Value
 }
 
+// get asks, and reads what has status 200.
 func (l *liveList) get(ctx context.Context, at *url.URL) (*seen, error) {
-	a, err := l.ask(ctx, at.String())
+	s, err := l.any(ctx, at)
+	if err == nil && s.status != http.StatusOK {
+		err = fmt.Errorf("status %d", s.status)
+	}
+	return s, err
+}
+
+// any asks, and reads an answer with any status.
+func (l *liveList) any(ctx context.Context, at *url.URL) (*seen, error) {
+	if l.failed != nil {
+		return nil, l.failed
+	}
+	a, err := l.Ask(ctx, at.String())
 	if err != nil {
+		l.failed = err
 		return nil, err
 	}
 	body, err := openapi.Parse(a.Body)
-	if err != nil {
+	if err != nil && a.Status == http.StatusOK {
 		return nil, fmt.Errorf("the answer: %w", err)
 	}
-	return &seen{a.Header, body}, nil
+	return &seen{a.Status, a.Header, body}, nil
+}
+
+// below is the path of something below the list.
+func (l *liveList) below(name string) string {
+	return strings.TrimSuffix(l.path(l.at), "/") + "/" + name
 }
 
 // path is an address's path as a spec has it.
 func (l *liveList) path(at *url.URL) string {
 	all := strings.Split(at.EscapedPath(), "/")
 	for i, s := range all {
-		if s == l.user && s != "" {
+		if s == l.User && s != "" {
 			all[i] = "{user}"
 		}
 	}
@@ -129,10 +161,10 @@ func (l *liveList) path(at *url.URL) string {
 
 // look asks for the list, then finds out how it goes on, and for one record.
 func (l *liveList) look(ctx context.Context) (err error) {
-	if l.answer, err = l.get(ctx, l.at); err != nil {
+	l.note(l.at)
+	if err := l.first(ctx); err != nil {
 		return err
 	}
-	l.note(l.at)
 	for _, link := range l.links(l.answer) {
 		l.note(link)
 	}
@@ -150,8 +182,26 @@ func (l *liveList) look(ctx context.Context) (err error) {
 		return fmt.Errorf("the list is empty: nothing can be told from it")
 	}
 	l.goOn(ctx, op, &env, rows)
-	l.findOne(ctx, &env, rows)
-	return nil
+	l.findOne(ctx, rows)
+	return l.failed
+}
+
+// first asks for the list without a size, to see how many rows a page has then, and with it
+// where that is refused.
+func (l *liveList) first(ctx context.Context) (err error) {
+	given, query := *l.at, l.at.Query()
+	for i, p := range l.params {
+		if is(p.name, sizeNames...) {
+			l.params[i].value = &openapi.Value{} // known when the page is a full one
+			query.Del(p.name)
+			l.at.RawQuery = query.Encode()
+		}
+	}
+	if l.answer, err = l.get(ctx, l.at); err != nil && l.at.RawQuery != given.RawQuery {
+		l.at = &given
+		l.answer, err = l.get(ctx, l.at)
+	}
+	return err
 }
 
 // count finds out from which number pages count: the address names one, or a link names the
@@ -236,13 +286,36 @@ func (l *liveList) links(s *seen) (all []*url.URL) {
 	return all
 }
 
-// goOn finds the parameter that leads to the next page, where no link shows it: it asks for
-// the list with the usual ones, until the answer has other rows.
+// goOn finds the parameters that lead to the next page and say how many rows it has, where
+// no link shows them: it asks for the list with the usual ones, until the answer has other
+// rows.
 func (l *liveList) goOn(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) {
 	c := pagingOf(op, e)
-	if c.Style != "none" && !c.hinted {
+	if c.Style == "none" || c.hinted {
+		if len(rows.Items) < 2 || !l.findNext(ctx, op, e, rows) {
+			return
+		}
+	} else if !l.leadsOn(c) {
 		return
 	}
+	l.findSize(ctx, e, rows)
+}
+
+// leadsOn reports whether the answer says that a page comes after it.
+func (l *liveList) leadsOn(c *cut) bool {
+	if c.Style == "header" {
+		return strings.Contains(l.answer.header.Get("Link"), "next")
+	}
+	place := cmp.Or(c.More, c.Next)
+	if name, ok := strings.CutPrefix(place, "header:"); ok {
+		return l.answer.header.Get(name) != ""
+	}
+	v := at(l.answer.body, place)
+	return v != nil && v.Text != "" && v.Text != "false" && v.Text != "0"
+}
+
+// findNext finds the parameter that leads on.
+func (l *liveList) findNext(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
 	var names []string
 	value := ""
 	token := e.find("string", nextTokenNames...)
@@ -254,21 +327,12 @@ func (l *liveList) goOn(ctx context.Context, op *openapi.Operation, e *envelope,
 		names, value = spellings(tokenNames, l.params), at(l.answer.body, token.path).Text
 	case e.find("boolean", moreNames...) != nil && l.idOf(last) != "":
 		names, value = []string{"starting_after", "after", "after_id", "startingAfter", "since_id"}, l.idOf(last)
-	default:
-		if len(rows.Items) < 2 {
-			return
-		}
-		if l.leads(ctx, rows, "page", "2") || l.leads(ctx, rows, "offset", strconv.Itoa(len(rows.Items))) ||
-			l.leads(ctx, rows, "skip", strconv.Itoa(len(rows.Items))) {
-			l.findSize(ctx, e, rows)
-		}
-		return
 	}
-	for _, name := range names {
-		if l.leads(ctx, rows, name, value) {
-			return
-		}
+	if slices.ContainsFunc(names, func(name string) bool { return l.leads(ctx, rows, name, value) }) {
+		return true
 	}
+	before := strconv.Itoa(len(rows.Items))
+	return l.leads(ctx, rows, "page", "2") || l.leads(ctx, rows, "offset", before) || l.leads(ctx, rows, "skip", before)
 }
 
 // spellings are the usual names of a token's parameter, those that were seen first.
@@ -309,7 +373,13 @@ func (l *liveList) leads(ctx context.Context, rows *openapi.Value, name, value s
 	}
 	first := ""
 	if is(name, numberNames...) && value == "2" {
-		first = "1"
+		query.Set(name, "1")
+		to.RawQuery, first = query.Encode(), "1"
+		if one, err := l.get(ctx, &to); err == nil {
+			if same := at(one.body, e.key); same != nil && len(same.Items) > 0 && l.idOf(same.Items[0]) != l.idOf(rows.Items[0]) {
+				first = "0"
+			}
+		}
 	}
 	l.params = append(l.params, liveParam{name: name, value: kindOf(value), in: "query", first: first})
 	return true
@@ -323,8 +393,14 @@ func kindOf(value string) *openapi.Value {
 	return v
 }
 
-// findSize finds the parameter of a page's size.
+// findSize finds the parameter of a page's size. The page is a full one.
 func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Value) {
+	seen := func(p liveParam) bool { return is(p.name, sizeNames...) }
+	full := kindOf(strconv.Itoa(len(rows.Items)))
+	if i := slices.IndexFunc(l.params, seen); i >= 0 {
+		l.params[i].value = full
+		return
+	}
 	for _, name := range []string{"per_page", "limit", "page_size", "pageSize"} {
 		if l.tries++; l.tries > mostTries {
 			return
@@ -335,15 +411,18 @@ func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Valu
 		to.RawQuery = query.Encode()
 		if got, err := l.get(ctx, &to); err == nil {
 			if less := at(got.body, e.key); less != nil && len(less.Items) == 1 && len(rows.Items) > 1 {
-				l.params = append(l.params, liveParam{name: name, value: kindOf(strconv.Itoa(len(rows.Items))), in: "query"})
+				l.params = append(l.params, liveParam{name: name, value: full, in: "query"})
 				return
 			}
 		}
 	}
 }
 
-// findOne asks for the first record by its id.
-func (l *liveList) findOne(ctx context.Context, _ *envelope, rows *openapi.Value) {
+// nowhere is no record's id.
+const nowhere = "no-such-record"
+
+// findOne asks for the first record by its id, and for one that does not exist.
+func (l *liveList) findOne(ctx context.Context, rows *openapi.Value) {
 	id := l.idOf(rows.Items[0])
 	if id == "" {
 		return
@@ -352,6 +431,10 @@ func (l *liveList) findOne(ctx context.Context, _ *envelope, rows *openapi.Value
 	to.Path, to.RawPath, to.RawQuery = strings.TrimSuffix(l.at.Path, "/")+"/"+id, "", ""
 	if one, err := l.get(ctx, &to); err == nil && l.idOf(one.body) == id {
 		l.one = one
+		to.Path = strings.TrimSuffix(l.at.Path, "/") + "/" + nowhere
+		if none, err := l.any(ctx, &to); err == nil && none.status >= 400 && none.body != nil {
+			l.none = none
+		}
 	}
 }
 
@@ -365,119 +448,4 @@ func (l *liveList) idOf(record *openapi.Value) (id string) {
 		})
 	}
 	return id
-}
-
-// read is an answer as an operation of a document.
-func (l *liveList) read(s *seen) (*openapi.Operation, error) {
-	doc, err := openapi.New(object().Set("openapi", openapi.Text("3.1.0")).
-		Set("paths", object().Set(l.path(l.at), l.operation(s, l.params))))
-	if err != nil {
-		return nil, err
-	}
-	return doc.Reads[0], nil
-}
-
-// operation is an answer as a path of a document.
-func (l *liveList) operation(s *seen, params []liveParam) *openapi.Value {
-	all := array()
-	for _, p := range params {
-		schema := schemaOf(p.value, 0)
-		if is(p.name, sizeNames...) {
-			schema.Set("default", p.value)
-		} else if p.first != "" {
-			schema.Set("default", &openapi.Value{Kind: openapi.Number, Text: p.first})
-		}
-		all.Items = append(all.Items, object().Set("name", openapi.Text(p.name)).Set("in", openapi.Text(p.in)).Set("schema", schema))
-	}
-	headers := object()
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range s.header {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
-		headers.Set(name, object())
-	}
-	answer := object().Set("headers", headers).Set("content", object().Set("application/json",
-		object().Set("schema", schemaOf(s.body, 0)).Set("example", s.body)))
-	return object().Set("get", object().Set("parameters", all).Set("responses", object().Set("200", answer)))
-}
-
-// Bounds of what a schema is made of.
-const (
-	maxRows    = 50
-	maxLooking = 12
-)
-
-// schemaOf is a schema of a value: that of an array has the members of all its first rows.
-func schemaOf(v *openapi.Value, depth int) *openapi.Value {
-	s := object()
-	if v == nil || depth > maxLooking {
-		return s
-	}
-	switch v.Kind {
-	case openapi.Object:
-		members := object()
-		v.Each(func(name string, one *openapi.Value) { members.Set(name, schemaOf(one, depth+1)) })
-		return s.Set("type", openapi.Text("object")).Set("properties", members)
-	case openapi.Array:
-		var items *openapi.Value
-		for _, one := range v.Items[:min(maxRows, len(v.Items))] {
-			items = merge(items, schemaOf(one, depth+1))
-		}
-		s.Set("type", openapi.Text("array"))
-		if items != nil {
-			s.Set("items", items)
-		}
-		return s
-	case openapi.Number:
-		typ := "integer"
-		if strings.ContainsAny(v.Text, ".eE") {
-			typ = "number"
-		}
-		return s.Set("type", openapi.Text(typ)).Set("example", v)
-	case openapi.Bool:
-		return s.Set("type", openapi.Text("boolean"))
-	case openapi.String:
-		return s.Set("type", openapi.Text("string")).Set("example", v)
-	}
-	return s // null: anything
-}
-
-// merge is the schema of values that either schema describes.
-func merge(a, b *openapi.Value) *openapi.Value {
-	switch {
-	case a == nil || a.Of("type") == "":
-		return b
-	case b == nil || b.Of("type") == "" || a.Of("type") != b.Of("type"):
-		if b != nil && a.Of("type") == "integer" && b.Of("type") == "number" {
-			return b
-		}
-		return a
-	}
-	switch a.Of("type") {
-	case "object":
-		x, y := a.Get("properties"), b.Get("properties")
-		members := object()
-		x.Each(func(name string, one *openapi.Value) {
-			if other := y.Get(name); other != nil {
-				one = merge(one, other)
-			}
-			members.Set(name, one)
-		})
-		y.Each(func(name string, one *openapi.Value) {
-			if x.Get(name) == nil {
-				members.Set(name, one)
-			}
-		})
-		return object().Set("type", openapi.Text("object")).Set("properties", members)
-	case "array":
-		out := object().Set("type", openapi.Text("array"))
-		if items := merge(a.Get("items"), b.Get("items")); items != nil {
-			out.Set("items", items)
-		}
-		return out
-	}
-	return a
 }

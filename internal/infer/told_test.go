@@ -40,11 +40,11 @@ type told struct {
 	object  bool   // lists say what they are
 	good    string // the member by which an answer says that it is none; "" = errors have their own status
 
-	enforced bool // the limit
-	left     int
-	ends     time.Time
-	refused  int // requests that were refused
-	early    int // requests that came before the time that a refusal told
+	window  int // requests that it takes in windowTime; 0: its limit is not enforced
+	left    int
+	ends    time.Time
+	refused int // requests that were refused
+	early   int // requests that came before the time that a refusal told
 }
 
 // The window of a limit.
@@ -154,12 +154,12 @@ func (a *drawnAPI) failureSchema() object {
 // refuses reports whether the limit is reached, after it has answered so.
 func (a *drawnAPI) refuses(w http.ResponseWriter) bool {
 	t := &a.told
-	if t.limit == 0 || !t.enforced {
+	if t.limit == 0 || t.window == 0 {
 		return false
 	}
 	now := time.Now()
 	if !now.Before(t.ends) {
-		t.left, t.ends = windowRequests, now.Add(windowTime)
+		t.left, t.ends = t.window, now.Add(windowTime)
 	}
 	over := t.left <= 0
 	if !over {
@@ -170,7 +170,7 @@ func (a *drawnAPI) refuses(w http.ResponseWriter) bool {
 		if !t.seconds {
 			reset = t.ends.Unix()
 		}
-		w.Header()[http.CanonicalHeaderKey(t.rate+"Limit")] = []string{strconv.Itoa(windowRequests)}
+		w.Header()[http.CanonicalHeaderKey(t.rate+"Limit")] = []string{strconv.Itoa(t.window)}
 		w.Header()[http.CanonicalHeaderKey(t.rate+"Remaining")] = []string{strconv.Itoa(max(0, t.left))}
 		w.Header()[http.CanonicalHeaderKey(t.rate+"Reset")] = []string{strconv.FormatInt(reset, 10)}
 	}
@@ -300,6 +300,32 @@ func (a *drawnAPI) checkTold(t *testing.T, draft *infer.Draft) {
 	}
 }
 
+// checkSeen compares what a spec that was drawn from answers says with the API.
+func (a *drawnAPI) checkSeen(t *testing.T, sp *spec.Spec) {
+	var back []string
+	if a.told.request != "X-Request-Id" {
+		back = []string{http.CanonicalHeaderKey(a.told.request)}
+	}
+	if name, ok := strings.CutPrefix(a.total, "header:"); ok {
+		back = append(back, name)
+	}
+	slices.Sort(sp.Headers.Back)
+	slices.Sort(back)
+	if !slices.Equal(sp.Headers.Back, back) || !maps.Equal(sp.Headers.Send, a.send()) {
+		t.Errorf("headers: %+v, want back %v and send %v", sp.Headers, back, a.send())
+	}
+	want := http.CanonicalHeaderKey(a.told.rate + "Remaining")
+	if a.told.rate != "" && (sp.Limits.Remaining != want || (sp.Limits.ResetAs == spec.ResetSeconds) != a.told.seconds) {
+		t.Errorf("limits: %+v, want %s, seconds %v", sp.Limits, want, a.told.seconds)
+	}
+	if a.told.good == "" && a.told.errors != "nested" && sp.Errors.Messages["not_found"] != "It failed" {
+		t.Errorf("errors: %+v", sp.Errors)
+	}
+	if sp.Paging.Template != "" {
+		a.checkComposed(t, sp)
+	}
+}
+
 // checkErrors fetches a record that does not exist, and compares the form of our errors with
 // that of the API.
 func (a *drawnAPI) checkErrors(t *testing.T, sp *spec.Spec) {
@@ -403,8 +429,8 @@ func (a *drawnAPI) walkLimited(t *testing.T, sp *spec.Spec) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	a.told.enforced = true
-	defer func() { a.told.enforced = false }()
+	a.told.window, a.told.ends = windowRequests, time.Time{}
+	defer func() { a.told.window = 0 }()
 	target, err := sp.Target("x", sp.Kinds[0].Lists[0].Path, "")
 	rows, waits := 0, 0
 	for pages := 0; pages < 200; pages++ {

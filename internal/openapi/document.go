@@ -5,6 +5,7 @@
 package openapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -61,6 +62,9 @@ type Param struct {
 	Schema                Schema
 }
 
+// ErrNoDocument is what is JSON or YAML, and no OpenAPI document.
+var ErrNoDocument = errors.New("no OpenAPI document")
+
 // Read reads a document. The error says what is wrong with it.
 func Read(data []byte) (*Document, error) {
 	root, err := Parse(data)
@@ -74,7 +78,7 @@ func Read(data []byte) (*Document, error) {
 func New(root *Value) (*Document, error) {
 	version := root.Of("openapi") + root.Of("swagger")
 	if !strings.HasPrefix(version, "3.") && !strings.HasPrefix(version, "2") {
-		return nil, fmt.Errorf("no OpenAPI document: want openapi: 3.x or swagger: 2.0 at its beginning")
+		return nil, fmt.Errorf("%w: want openapi: 3.x or swagger: 2.0 at its beginning", ErrNoDocument)
 	}
 	d := &Document{root: root, Wanted: map[string]*Header{}, Told: map[string]*Told{}, Refusals: map[string]*Refusal{}}
 	d.Title = root.Get("info").Of("title")

@@ -4,6 +4,7 @@
 package specs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +30,24 @@ type Caller struct {
 	Auth   string // the style, as a spec writes it; "" = basic with a user, else bearer
 	User   string
 	Secret understudy.Secret
+	Send   map[string]string // header fields that the API demands
+}
+
+// ReadHeaders reads NAME: VALUE.
+func ReadHeaders(texts []string) (map[string]string, error) {
+	send := map[string]string{}
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, ":")
+		send[name] = strings.TrimSpace(value)
+		if !ok || value == "" {
+			return nil, fmt.Errorf("--header %q: want NAME: VALUE", text)
+		}
+	}
+	h := spec.Headers{}
+	if err := h.Add(send, nil); err != nil {
+		return nil, fmt.Errorf("--header: %w", err)
+	}
+	return h.Send, nil
 }
 
 // style is how the credential is sent.
@@ -41,8 +61,13 @@ func (c Caller) style() string {
 	return "bearer"
 }
 
-// askTime bounds one request.
-const askTime = 30 * time.Second
+// askTime bounds one request; longestWait is how long it waits at a limit of the API, and
+// mostWaits how often.
+const (
+	askTime     = 30 * time.Second
+	longestWait = 90 * time.Second
+	mostWaits   = 3
+)
 
 // From draws a spec from a document, which is a file or at a URL, or from the answers of
 // lists at URLs. It writes the spec to out and what it doubts to doubts. The spec compiles.
@@ -81,14 +106,43 @@ func drawn(ctx context.Context, what []string, as Caller) (*infer.Draft, error) 
 		return infer.FromDocument(doc, what[0])
 	}
 	first, err := as.ask(ctx, what[0])
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case first.Status != http.StatusOK:
+		return nil, fmt.Errorf("%s: status %d%s", understudy.Clip(what[0]), first.Status, as.hint(first))
+	case isPage(first):
+		return nil, fmt.Errorf("%s: it is a page for people, in HTML: give the address of the document itself, or of a list of the API",
+			understudy.Clip(what[0]))
 	}
 	doc, err := openapi.Read(first.Body)
-	if err == nil && len(what) == 1 {
+	if isDocument := doc != nil || !errors.Is(err, openapi.ErrNoDocument); isDocument && len(what) == 1 {
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", understudy.Clip(what[0]), err)
+		}
 		return infer.FromDocument(doc, what[0])
 	}
-	return infer.FromAnswers(ctx, what, as.style(), as.User, as.ask)
+	return infer.FromAnswers(ctx, what, infer.Live{Ask: as.ask, Auth: as.style(), User: as.User, Send: as.Send})
+}
+
+// hint says what a refusal may want.
+func (c Caller) hint(a *infer.Answer) string {
+	switch {
+	case a.Status == http.StatusUnauthorized && c.Secret.Empty():
+		return ": it wants a credential; give --secret, and --user or --auth where it is no bearer token"
+	case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
+		return ": it refuses the credential, which was sent as " + c.style()
+	case a.Status == http.StatusBadRequest || a.Status == http.StatusNotAcceptable:
+		return ": if it demands a header field, give --header 'NAME: VALUE'"
+	}
+	return ""
+}
+
+// isPage reports whether an answer is a page for people.
+func isPage(a *infer.Answer) bool {
+	begin := bytes.ToLower(bytes.TrimSpace(a.Body[:min(len(a.Body), 500)]))
+	return strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") || bytes.HasPrefix(begin, []byte("<!doctype html")) ||
+		bytes.HasPrefix(begin, []byte("<html"))
 }
 
 func readFile(path string) ([]byte, error) {
@@ -97,21 +151,63 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return bounded(f)
+	data, err := bounded(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if isPage(&infer.Answer{Body: data}) {
+		return nil, fmt.Errorf("%s: it is a page for people, in HTML, and no OpenAPI document", path)
+	}
+	return data, nil
 }
 
 // bounded reads what a document may have at most, and refuses more.
 func bounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, openapi.MaxSize+1))
 	if err == nil && len(data) > openapi.MaxSize {
-		err = fmt.Errorf("larger than %d MiB", openapi.MaxSize>>20)
+		err = fmt.Errorf("larger than %d MiB, the most that is read of a document", openapi.MaxSize>>20)
 	}
 	return data, err
 }
 
-// ask sends one GET. A redirect to another host is not followed: it would get the
-// credential.
+// ask sends one GET, again where the API asked to wait and that is not long.
 func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) {
+	for waits := 0; ; waits++ {
+		a, err := c.once(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		wait, limited := limitOf(a)
+		if !limited {
+			return a, nil
+		}
+		if wait > longestWait || waits == mostWaits {
+			return nil, fmt.Errorf("%s: status %d: it takes no more requests for %s: try again then", understudy.Clip(address), a.Status, wait)
+		}
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// limitOf says how long an answer asks to wait, if it does.
+func limitOf(a *infer.Answer) (wait time.Duration, limited bool) {
+	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
+	told := err == nil && seconds >= 0 && seconds < 1e6
+	if !told {
+		seconds = 5
+	}
+	limited = a.Status == http.StatusTooManyRequests || told && (a.Status == http.StatusForbidden || a.Status == http.StatusServiceUnavailable)
+	return time.Duration(seconds) * time.Second, limited
+}
+
+// once sends one GET. A redirect to another host is not followed: it would get the
+// credential.
+func (c Caller) once(ctx context.Context, address string) (*infer.Answer, error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" {
 		return nil, fmt.Errorf("%q is no URL", understudy.Clip(address))
@@ -127,6 +223,9 @@ func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) 
 	schemes, err := auth.Sent()
 	if err != nil {
 		return nil, fmt.Errorf("--auth: %w", err)
+	}
+	for name, value := range c.Send {
+		req.Header.Set(name, value)
 	}
 	for _, s := range schemes {
 		s.Sign(req, c.User, c.Secret.Reveal())
@@ -146,8 +245,5 @@ func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: status %d", address, resp.StatusCode)
-	}
-	return &infer.Answer{Header: resp.Header, Body: body}, nil
+	return &infer.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
