@@ -79,6 +79,9 @@ func (l *list) object(s openapi.Schema, example *openapi.Value, inside string) (
 	}
 	var parts []string
 	for _, p := range props {
+		if p.Name == "" || strings.Contains(p.Name, ".") {
+			return "", "no name leads to " + quote(p.Name)
+		}
 		value, why := l.member(place{inside + p.Name, p.Schema}, example.Get(p.Name))
 		if why != "" {
 			return "", why

@@ -174,16 +174,26 @@ func (l *liveList) look(ctx context.Context) (err error) {
 		return err
 	}
 	env, ok := rowsOf(op)
-	if !ok {
+	switch {
+	case ok && len(at(l.answer.body, env.key).Items) > 0:
+	case hasEmpty(l.answer.body, 0):
+		return fmt.Errorf("the list is empty, so that nothing can be told from it: give one that has records")
+	default:
 		return fmt.Errorf("the answer has no array of objects")
 	}
 	rows := at(l.answer.body, env.key)
-	if len(rows.Items) == 0 {
-		return fmt.Errorf("the list is empty: nothing can be told from it")
-	}
 	l.goOn(ctx, op, &env, rows)
 	l.findOne(ctx, rows)
 	return l.failed
+}
+
+// hasEmpty reports whether a value is an empty array, or an object with one.
+func hasEmpty(v *openapi.Value, depth int) bool {
+	if v == nil || v.Kind == openapi.Array {
+		return v != nil && len(v.Items) == 0
+	}
+	inside := func(one *openapi.Value) bool { return hasEmpty(one, depth+1) }
+	return v.Kind == openapi.Object && depth < 3 && slices.ContainsFunc(v.Items, inside)
 }
 
 // first asks for the list without a size, to see how many rows a page has then, and with it

@@ -90,6 +90,7 @@ func (e *envelope) collect(arrays *[]place, s openapi.Schema, prefix string, dep
 		}
 		at := place{prefix + p.Name, p.Schema}
 		switch typ := p.Schema.Type(); {
+		case p.Name == "": // no dotted name leads there
 		case strings.Contains(p.Name, "."):
 			if typ == "string" {
 				e.beside = append(e.beside, at) // @odata.nextLink: no dotted name leads there

@@ -1,0 +1,179 @@
+// From: documents and answers of every sort, and what is said of those that are wrong.
+
+package specs
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"understudy"
+	"understudy/upstream"
+)
+
+const paths = `paths: {/things: {get: {responses: {"200": {content: {application/json: {schema: {type: array,
+  items: {$ref: "#/components/schemas/a"}}}}}}}}}
+`
+
+// documents are read, each with a list of things.
+var documents = map[string]string{
+	"three.yaml": "openapi: 3.0.0\n" + paths + "components: {schemas: {a: {type: object, properties: {id: {type: string}}}}}",
+	"two.json": `{"swagger": "2.0", "host": "x.example", "paths": {"/things": {"get": {"responses": {"200": {"schema":
+		{"type": "array", "items": {"$ref": "#/definitions/a"}}}}}}}, "definitions": {"a": {"properties": {"id": {"type": "string"}}}}}`,
+	"circle.yaml": "openapi: 3.1.0\n" + paths + `components: {schemas: {a: {allOf: [{$ref: "#/components/schemas/a"}], type: object,
+  properties: {id: {type: string}, inside: {$ref: "#/components/schemas/b"}}}, b: {properties: {back: {$ref: "#/components/schemas/a"}}}}}`,
+}
+
+func draw(t *testing.T, as Caller, what ...string) (text, doubts string, err error) {
+	t.Helper()
+	var out, errs strings.Builder
+	err = From(t.Context(), what, as, &out, &errs)
+	return out.String(), errs.String(), err
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFromReads(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, documents[strings.TrimPrefix(r.URL.Path, "/")])
+	}))
+	defer srv.Close()
+	for name, text := range documents {
+		for _, what := range []string{write(t, name, text), srv.URL + "/" + name} {
+			drawn, doubts, err := draw(t, Caller{}, what)
+			if err != nil || !strings.Contains(drawn, "path: /things") || !strings.Contains(doubts, "doubt: whole_lists: ") {
+				t.Errorf("%s: %v\n%s%s", what, err, drawn, doubts)
+			}
+			if _, err := upstream.ReadSpec("drawn", []byte(drawn)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestFromSaysWhatIsWrong(t *testing.T) {
+	var strayed atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
+	defer other.Close()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/elsewhere":
+			http.Redirect(w, r, other.URL+"/spec.json", http.StatusFound)
+		case "/round":
+			http.Redirect(w, r, "/round", http.StatusFound)
+		case "/people":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, "<!DOCTYPE html><title>Docs</title>")
+		case "/endless":
+			for chunk := bytes.Repeat([]byte(" "), 1<<20); ; {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		case "/empty":
+			fmt.Fprint(w, `{"data": []}`)
+		case "/one":
+			fmt.Fprint(w, `{"id": 1}`)
+		case "/broken":
+			fmt.Fprint(w, `{"data": [`)
+		case "/busy":
+			w.Header().Set("Retry-After", "9999")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case "/closed":
+			w.WriteHeader(http.StatusUnauthorized)
+		case "/versioned":
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	defer srv.Close()
+	big := write(t, "big.json", "")
+	if err := os.Truncate(big, 200<<20); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct{ what, want string }{
+		{"nowhere.yaml", "nowhere.yaml: no such file"},
+		{t.TempDir(), "is a directory"},
+		{big, "big.json: larger than 48 MiB"},
+		{write(t, "page.html", "\n<HTML><body>"), "page.html: it is a page for people, in HTML"},
+		{write(t, "words.txt", "some words"), "no OpenAPI document"},
+		{write(t, "half.json", `{"openapi": `), "not JSON at byte 11"},
+		{write(t, "tab.yaml", "a: [\n"), "neither JSON nor YAML"},
+		{write(t, "old.json", `{"swaggerVersion": "1.2", "apis": []}`), "want openapi: 3.x or swagger: 2.0"},
+		{write(t, "none.yaml", "openapi: 3.0.0\npaths: {}\n"), "the document has no GET with an answer in JSON"},
+		{write(t, "writes.yaml", "openapi: 3.0.0\npaths: {/a: {post: {responses: {}}}}\n"), "the document has no GET with an answer in JSON"},
+		{write(t, "one.yaml", `{"openapi": "3.0.0", "paths": {"/a": {"get": {"responses": {"200": {"content": {"application/json":
+			{"schema": {"type": "object", "properties": {"id": {"type": "string"}}}}}}}}}}}`), "no GET answers with a list"},
+		{srv.URL + "/elsewhere", "it redirects to " + other.URL + ": ask there"},
+		{srv.URL + "/round", "redirects"},
+		{srv.URL + "/people", "it is a page for people, in HTML: give the address of the document itself"},
+		{srv.URL + "/endless", "larger than 48 MiB"},
+		{srv.URL + "/empty", "the list is empty"},
+		{srv.URL + "/one", "the answer has no array of objects"},
+		{srv.URL + "/broken", "not JSON at byte"},
+		{srv.URL + "/busy", "status 429: it takes no more requests for 2h46m39s"},
+		{srv.URL + "/closed", "status 401: it refuses the credential, which was sent as bearer"},
+		{srv.URL + "/versioned", "status 400: if it demands a header field, give --header"},
+		{"http://127.0.0.1:1/spec.json", "connection refused"},
+		{"http://", "is no URL"},
+	} {
+		drawn, _, err := draw(t, Caller{Secret: understudy.NewSecret("hunter2")}, one.what)
+		if err == nil || !strings.Contains(err.Error(), one.want) || strings.Contains(err.Error(), "hunter2") || drawn != "" {
+			t.Errorf("%s: %v, want %q", one.what, err, one.want)
+		}
+	}
+	if strayed.Load() > 0 {
+		t.Error("another host was asked")
+	}
+	if _, _, err := draw(t, Caller{}, write(t, "a.yaml", ""), "b.yaml"); err == nil || !strings.Contains(err.Error(), "one document") {
+		t.Error(err)
+	}
+	if _, _, err := draw(t, Caller{}, srv.URL+"/closed"); err == nil || !strings.Contains(err.Error(), "it wants a credential; give --") {
+		t.Error(err)
+	}
+}
+
+// A field that the API demands is sent with every request, and stands in the spec. A limit
+// that ends soon is waited for.
+func TestFromSendsAndWaits(t *testing.T) {
+	var asked atomic.Int32
+	s := &shelf{rows: 25}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Shelf-Version") != "7":
+			w.WriteHeader(http.StatusBadRequest)
+		case asked.Add(1)%3 == 0:
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			s.ServeHTTP(w, r)
+		}
+	}))
+	defer srv.Close()
+	send, err := ReadHeaders([]string{"shelf-version: 7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := Caller{Secret: understudy.NewSecret("key"), Send: send}
+	drawn, _, err := draw(t, as, srv.URL+"/number?page=1&n=10", srv.URL+"/cursor", srv.URL+"/token")
+	if err != nil || !strings.Contains(drawn, `send: {Shelf-Version: "7"}`) || !strings.Contains(drawn, "style: ") {
+		t.Fatalf("%v\n%s", err, drawn)
+	}
+	for _, text := range []string{"x", "x:", ":1", "Authorization: Bearer x", "a b: c"} {
+		if _, err := ReadHeaders([]string{text}); err == nil {
+			t.Errorf("--header %s is taken", text)
+		}
+	}
+}

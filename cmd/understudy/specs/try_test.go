@@ -1,0 +1,193 @@
+// Try: two pages of a list in every style, and what is found out of lists that are otherwise.
+
+package specs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+// styles are ways to go on, as a spec writes them.
+var styles = map[string]string{
+	"body":        "{style: body, next: links.next, tokens: [from], size: n, default_size: 10}",
+	"header":      "{style: header, tokens: [from], size: n, default_size: 10}",
+	"cursor":      "{style: cursor, next: more, cursor: after, size: n, default_size: 10}",
+	"token":       "{style: token, next: token, cursor: from, size: n, default_size: 10}",
+	"tokenheader": "{style: token, next: 'header:X-Next', cursor: from, size: n, default_size: 10}",
+	"number":      "{style: number, page: page, first_page: 1, total: total, size: n, default_size: 10}",
+	"offset":      "{style: offset, page: from, next: more, size: n, default_size: 10}",
+	"none":        "{style: none}",
+}
+
+// shelf is an API whose lists are at /STYLE, of so many rows, with something wrong.
+type shelf struct {
+	rows  int
+	wrong string
+}
+
+func (s *shelf) row(i int) map[string]any {
+	row := map[string]any{"id": fmt.Sprintf("b%03d", i), "made": fmt.Sprintf("2024-01-%02dT00:00:00Z", 28-i%28), "title": "T"}
+	if s.wrong == "clock" {
+		row["made"] = "yesterday"
+	}
+	return row
+}
+
+func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	style, id, one := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case styles[style] == "", r.Header.Get("Authorization") != "Bearer key":
+		http.Error(w, `{"message":"no"}`, http.StatusNotFound)
+		return
+	case one:
+		i, _ := strconv.Atoi(strings.TrimPrefix(id, "b"))
+		row := s.row(i)
+		switch s.wrong {
+		case "record":
+			row["title"] = "another"
+		case "other":
+			row = s.row(i + 1)
+		}
+		_ = json.NewEncoder(w).Encode(row)
+		return
+	}
+	q := r.URL.Query()
+	n, err := strconv.Atoi(q.Get("n"))
+	if err != nil || style == "none" {
+		n = 10
+	}
+	from, _ := strconv.Atoi(strings.TrimPrefix(q.Get("from"), "t"))
+	if page, err := strconv.Atoi(q.Get("page")); err == nil {
+		from = (page - 1) * n
+	}
+	if after := strings.TrimPrefix(q.Get("after"), "b"); after != "" {
+		from, _ = strconv.Atoi(after)
+		from++
+	}
+	if s.wrong == "repeats" && from > 0 {
+		from--
+	}
+	to := min(from+n, s.rows)
+	rows := []any{}
+	for i := from; i < to; i++ {
+		rows = append(rows, s.row(i))
+	}
+	body := map[string]any{"rows": rows}
+	if goes := to < s.rows && s.wrong != "ends"; goes {
+		link := fmt.Sprintf("/%s?from=t%d&n=%d", style, to, n)
+		body["more"], body["token"], body["links"] = true, fmt.Sprint("t", to), map[string]any{"next": link}
+		w.Header().Set("Link", "<"+link+`>; rel="next"`)
+		w.Header().Set("X-Next", fmt.Sprint("t", to))
+	}
+	if body["total"] = s.rows; s.wrong == "ends" {
+		body["total"] = to
+	}
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// tried is what Try prints of one style.
+func (s *shelf) tried(t *testing.T, style string) (line string, err error) {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	file := filepath.Join(t.TempDir(), "shelf.yaml")
+	text := fmt.Sprintf(`
+name: shelf
+hosts: [{url: "https://shelf.example"}]
+auth: {style: bearer}
+paging: %s
+kinds:
+  - name: books
+    id: [id]
+    clock: made
+    lists: [{path: /%s, key: rows}]
+    instances: [{path: "/%s/{book}", id: [book]}]
+    fields: [{name: id}, {name: made, type: iso8601}, {name: title}]
+`, styles[style], style, style)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err = Try(t.Context(), Trial{Spec: file, Upstream: srv.URL, As: Caller{Secret: understudy.NewSecret("key")}, Rate: 10_000}, &out)
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) < 2 {
+		t.Fatalf("%s: %v", style, err)
+	}
+	return regexp.MustCompile(` {2,}`).ReplaceAllString(lines[1], "|"), err
+}
+
+func TestTryFollowsEveryStyle(t *testing.T) {
+	for style := range styles {
+		two, halves := "2|10+10", "2|2+2"
+		repeats, ends := "b009 is on the first page and on the second", "n=2 gives 2 of 4 rows and no next page"
+		if style == "none" {
+			two, halves, repeats, ends = "1|10", "1|4", "", ""
+		}
+		for _, one := range []struct {
+			name  string
+			s     shelf
+			want  string
+			wrong string
+		}{
+			{"two pages", shelf{rows: 25}, "books|/" + style + "|" + two + "|", ""},
+			{"two halves", shelf{rows: 4}, "books|/" + style + "|" + halves + "|4 of 4, newest first|as its row|ok", ""},
+			{"repeats", shelf{rows: 25, wrong: "repeats"}, "", repeats},
+			{"ends early", shelf{rows: 4, wrong: "ends"}, "", ends},
+			{"no times", shelf{rows: 25, wrong: "clock"}, "", "made is a time in no row"},
+			{"a record differs", shelf{rows: 25, wrong: "record"}, "", "differs from its row in title: give it a shape of its own"},
+			{"another record", shelf{rows: 25, wrong: "other"}, "", "shows another record than b000"},
+		} {
+			line, err := one.s.tried(t, style)
+			if !strings.Contains(line, one.want) || !strings.Contains(line, one.wrong) || (one.wrong == "") != (err == nil) {
+				t.Errorf("%s, %s: %v: %s", style, one.name, err, line)
+			}
+		}
+	}
+}
+
+func TestTrySaysWhatIsWrong(t *testing.T) {
+	trial := func(spec, upstream string) error {
+		return Try(t.Context(), Trial{Spec: spec, Upstream: upstream, Rate: 1000}, &strings.Builder{})
+	}
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("name: x\nkindz: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	deep := filepath.Join(t.TempDir(), "deep.yaml")
+	if err := os.WriteFile(deep, []byte("name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\nkinds:\n  - {name: books, "+
+		"lists: [{path: \"/shelves/{shelf}/books\"}], fields: [{name: id}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct{ spec, upstream, want string }{
+		{"nowhere.yaml", "", "nowhere.yaml: no such file"},
+		{"gitub", "", "github"},
+		{bad, "", "bad.yaml:2: "},
+		{"github", "not a url", "upstream"},
+		{deep, "http://127.0.0.1:1", "no list could be tried: give the path variables"},
+	} {
+		if err := trial(one.spec, one.upstream); err == nil || !strings.Contains(err.Error(), one.want) {
+			t.Errorf("%s %s: %v, want %q", one.spec, one.upstream, err, one.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Try(ctx, Trial{Spec: "stripe", Upstream: "http://127.0.0.1:1", Rate: 1000}, &strings.Builder{}); err == nil {
+		t.Error("a run that was called off has no error")
+	}
+	for _, text := range []string{"x", "=1", "x="} {
+		if _, err := ReadVars([]string{text}); err == nil {
+			t.Errorf("--var %s is taken", text)
+		}
+	}
+}
