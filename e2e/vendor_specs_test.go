@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -95,6 +97,47 @@ func TestPagingOfStripesDocument(t *testing.T) {
 			if want := sp.PagingOf(l).Style; k.Name != "v2_events" && styles[l.Path] != want {
 				t.Errorf("%s: %q, want %q", l.Path, styles[l.Path], want)
 			}
+		}
+	}
+}
+
+// The drafts of both vendors' documents are tried as a person does it, against slowapi in
+// their shape. Of GitHub's the tool names the paths that the document lacks.
+func TestSpecsOfVendorsAreTried(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	try := func(name, secret string, draft []byte, args ...string) (string, error) {
+		file, token := filepath.Join(dir, name+".yaml"), filepath.Join(dir, name+".token")
+		for path, data := range map[string][]byte{file: draft, token: []byte(secret)} {
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		args = append([]string{"spec", "try", file, "--secret", "file:" + token, "--rate", "1000", "--upstream", serveShape(t, name).URL}, args...)
+		out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+		return string(out), err
+	}
+	out, err := try("stripe", "sk_test_slowapitoken", drawn(t, "stripe", embedded.OpenAPISpec).YAML)
+	for _, list := range []string{"charges", "customers", "events", "invoices", "payment_intents", "prices", "products", "refunds", "subscriptions"} {
+		if err != nil || !regexp.MustCompile(`(?m)/v1/`+list+` +2 .* newest first +as its row +ok *$`).MatchString(out) {
+			t.Errorf("%s: %v\n%s", list, err, out)
+		}
+	}
+	document := nodePackage(t, "@octokit", "openapi", "generated", "api.github.com.json")
+	text := string(drawn(t, "github", document).YAML)
+	vars := []string{"--var", "owner=acme", "--var", "repo=tracker", "--var", "org=acme", "--var", "username=robin"}
+	if out, err = try("github", "slowapitoken", []byte(text), vars...); err == nil {
+		t.Errorf("links lead nowhere, and that is not said:\n%s", out)
+	}
+	elsewhere := regexp.MustCompile(`/repos/\{owner\}/\{repo\}/(\S+) .*link "/repositories/.* name its path among the lists of the kind`)
+	for _, m := range elsewhere.FindAllStringSubmatch(out, -1) {
+		entry := regexp.MustCompile(`( +- path: "/)repos/\{owner\}/\{repo\}(/` + m[1] + `"\n(?: {8}.*\n)*)`)
+		text = entry.ReplaceAllString(text, "$0${1}repositories/{repository_id}$2")
+	}
+	out, err = try("github", "slowapitoken", []byte(text), vars...)
+	for _, list := range []string{"issues", "pulls", "issues/comments", "labels", "commits"} {
+		if err != nil || !regexp.MustCompile(`(?m)\{repo\}/`+list+` +2 .* ok *$`).MatchString(out) {
+			t.Errorf("%s: %v\n%s", list, err, out)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (a *api) userVar(sent string) string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(first)) {
-		if 2*first[name] > len(a.lists) {
+		if 2*first[name] > len(a.lists) && has(name, "account", "user", "owner", "tenant", "org", "organization", "workspace", "company") {
 			return name
 		}
 	}
@@ -112,7 +112,7 @@ func (a *api) shown() map[string]string {
 		for _, l := range k.lists {
 			for _, v := range varsOf(l.op.Path) {
 				i := slices.IndexFunc(k.fields, func(f *field) bool {
-					return plain(f.Name) == plain(v) && (f.Link != "" || slices.Contains(k.id, f.Name))
+					return plain(f.Name) == plain(v) && (f.Link != "" || slices.Contains(k.id, f.Name) && len(k.id) > 1)
 				})
 				if i < 0 || found[v] != "" && found[v] != k.fields[i].Name {
 					not[v] = true

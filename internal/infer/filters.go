@@ -51,11 +51,25 @@ func filtersOf(l *list, k *kind) {
 			continue
 		}
 		l.addFilter(p.Name, p.Schema, at)
+		if p.Required {
+			l.demand(p.Name)
+		}
 		if p.Schema.Type() == "object" {
 			for _, member := range p.Schema.Properties() {
 				l.addFilter(p.Name+"["+member.Name+"]", member.Schema, at)
 			}
 		}
+	}
+}
+
+// demand makes a parameter required: the list is not walked without it.
+func (l *list) demand(name string) {
+	i := slices.IndexFunc(l.filters, func(f *filter) bool { return f.Name == name })
+	if i < 0 {
+		i, l.filters = len(l.filters), append(l.filters, &filter{Filter: spec.Filter{Name: name}})
+	}
+	if f := l.filters[i]; f.Op != "order" {
+		f.Required, f.Default, f.why = true, "", "the document requires it"
 	}
 }
 

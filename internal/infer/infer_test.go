@@ -152,6 +152,66 @@ func TestSpecsOfAnswers(t *testing.T) {
 	}
 }
 
+// A list whose links lead to another path of its own is followed there.
+func TestSpecsOfLinksElsewhere(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+		page = max(page, 1)
+		if page < 3 {
+			w.Header().Set("Link", fmt.Sprintf(`<http://%s/racks/7000/books?page=%d&per_page=2>; rel="next"`, r.Host, page+1))
+		}
+		if r.URL.Path != "/shelf/own/books" && r.URL.Path != "/racks/7000/books" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprintf(w, `[{"id":"b%d"},{"id":"c%d"}]`, page, page)
+	}))
+	defer srv.Close()
+	a := &drawnAPI{auth: "none", server: srv.URL}
+	a.told.media = "application/json"
+	draft, err := infer.FromAnswers(t.Context(), []string{srv.URL + "/shelf/own/books"}, infer.Live{Ask: a.ask, Auth: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp, err := upstream.ReadSpec("draft.yaml", draft.YAML)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, draft.YAML)
+	}
+	ids, _, _ := walk(t, a.client(t, sp), sp, "/shelf/own/books")
+	if strings.Join(ids, " ") != "b1 c1 b2 c2 b3 c3" || !strings.Contains(string(draft.YAML), "/racks/{rack_id}/books") {
+		t.Errorf("%v\n%s", ids, draft.YAML)
+	}
+}
+
+// FuzzAnswers gives a list, its next page and a record any bodies and header fields.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte(`{"data":[{"id":1,"at":"2024-01-01T00:00:00Z"},{"id":2}],"has_more":true}`), []byte(`{"id":1}`), "X-RateLimit-Remaining", "7")
+	f.Add([]byte(`[{"id":"a"},{"id":"b"}]`), []byte(`{"message":"none"}`), "Link", `</a?page=2>; rel="next"`)
+	f.Add([]byte(`{"items":[{"sid":"x"},{"sid":"y"}],"next_cursor":"t"}`), []byte(`{"error":{"code":"x","message":"y"}}`), "Etag", "x")
+	f.Fuzz(func(t *testing.T, list, one []byte, name, value string) {
+		asked := 0
+		ask := func(_ context.Context, address string) (*infer.Answer, error) {
+			if asked++; asked > 40 {
+				t.Fatal("it asks without end")
+			}
+			a := &infer.Answer{Status: http.StatusOK, Header: http.Header{http.CanonicalHeaderKey(name): {value}}, Body: list}
+			if strings.Contains(address, "?") || strings.Count(address, "/") > 3 {
+				a.Body = one
+			}
+			if strings.Contains(address, "no-such") {
+				a.Status = http.StatusNotFound
+			}
+			return a, nil
+		}
+		draft, err := infer.FromAnswers(t.Context(), []string{"http://127.0.0.1:1/a"}, infer.Live{Ask: ask, Auth: "bearer"})
+		if err != nil {
+			return
+		}
+		if _, err := upstream.ReadSpec("draft.yaml", draft.YAML); err != nil {
+			t.Fatalf("%v\n%s", err, draft.YAML)
+		}
+	})
+}
+
 func FuzzDraft(f *testing.F) {
 	shop, err := os.ReadFile("testdata/shop.yaml")
 	if err != nil {

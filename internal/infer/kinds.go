@@ -192,6 +192,11 @@ func varsOf(path string) (vars []string) {
 	return vars
 }
 
+// listed reports whether one of the kind's lists has a path that ends with the name.
+func (k *kind) listed(name string) bool {
+	return slices.ContainsFunc(k.lists, func(l *list) bool { return lastName(l.op.Path) == name })
+}
+
 // idVars are the variables of an instance's path that name the record; the unsure says why
 // none do.
 func (k *kind) idVars(path string) (vars []string, unsure string) {
@@ -203,7 +208,7 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 		id := plain(k.id[0])
 		other := k.row().Property(ends[len(ends)-1])
 		switch {
-		case strings.HasSuffix(plain(singular(lastName(path))), name):
+		case strings.HasSuffix(plain(singular(lastName(path))), name) && k.listed(lastName(path)):
 		case name == id, name == one, name == one+id, name == plain(singular(k.ref)), name == plain(singular(k.ref))+id:
 		case slices.Contains(idFields, id) && (slices.Contains(idFields, name) || slices.Contains(idFields, plain(ends[len(ends)-1]))):
 		case !other.Known() && (name == "id" || name == one+"id"):

@@ -59,6 +59,9 @@ func FromAnswers(ctx context.Context, addresses []string, api Live) (*Draft, err
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
 		paths.Set(l.path(at), l.operation(l.answer, l.params))
+		if l.elsewhere != "" && paths.Get(l.elsewhere) == nil {
+			paths.Set(l.elsewhere, l.operation(l.answer, append(pathParams(l.elsewhere), l.params...)))
+		}
 		if l.one != nil {
 			paths.Set(l.below("{id}"), l.operation(l.one, []liveParam{{name: "id", value: openapi.Text("x"), in: "path"}}))
 		}
@@ -106,8 +109,11 @@ type liveList struct {
 	one    *seen // one record, by its id
 	none   *seen // what it answers where there is no record
 	params []liveParam
-	tries  int
-	failed error // why nothing more can be asked
+	// elsewhere is the path, as a spec has it, to which the list's own links lead; "" = they
+	// lead to the list's path.
+	elsewhere string
+	tries     int
+	failed    error // why nothing more can be asked
 }
 
 // seen is an answer that was read.
@@ -289,9 +295,33 @@ func (l *liveList) links(s *seen) (all []*url.URL) {
 	}
 	walk(s.body, "", 0)
 	for _, text := range texts {
-		if to, err := l.at.Parse(text); err == nil && to.Path == l.at.Path {
+		to, err := l.at.Parse(text)
+		switch {
+		case err != nil || to.Host != l.at.Host:
+		case to.Path == l.at.Path:
 			all = append(all, to)
+		case lastName(to.Path) == lastName(l.at.Path) && len(to.Query()) > 0:
+			all, l.elsewhere = append(all, to), numbered(to.EscapedPath())
 		}
+	}
+	return all
+}
+
+// numbered is a path in which numbers are variables: /repositories/{repository_id}/issues.
+func numbered(path string) string {
+	all := strings.Split(path, "/")
+	for i, s := range all {
+		if _, err := strconv.ParseUint(s, 10, 64); err == nil && i > 0 {
+			all[i] = "{" + cmp.Or(word(singular(all[i-1])), "record") + "_id}"
+		}
+	}
+	return strings.Join(all, "/")
+}
+
+// pathParams are the variables of a path as parameters.
+func pathParams(path string) (all []liveParam) {
+	for _, name := range varsOf(path) {
+		all = append(all, liveParam{name: name, value: openapi.Text("x"), in: "path"})
 	}
 	return all
 }

@@ -246,11 +246,23 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 		w.line(indent, "answer: "+single(c.Template), c.why["answer"])
 	}
 	var beside []place
+	lists, have := 0, map[string]int{}
+	for _, l := range a.lists {
+		if l.cut.same() == same {
+			lists++
+			for _, p := range l.env.beside {
+				have[p.path]++
+			}
+		}
+	}
 	for _, l := range a.lists {
 		if l.cut.same() != same {
 			continue
 		}
 		for _, p := range l.env.beside {
+			if have[p.path] == 1 && lists > 1 {
+				continue // of one list alone: it is no part of this way of paging
+			}
 			if len(beside) < 30 && !slices.ContainsFunc(beside, func(q place) bool { return q.path == p.path }) && !inRow(p.path, a.lists, same) {
 				beside = append(beside, p)
 			}
@@ -354,6 +366,9 @@ func (f *filter) flow() string {
 		out.add("open", "true")
 	}
 	out.text("default", f.Default)
+	if f.Required {
+		out.add("required", "true")
+	}
 	if len(f.None) > 0 {
 		out.add("none", sequence(f.None))
 	}

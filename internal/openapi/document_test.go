@@ -150,3 +150,38 @@ func TestReadRefuses(t *testing.T) {
 		}
 	}
 }
+
+// FuzzRead reads any document, and all that it says of its operations.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(three))
+	f.Add([]byte(two))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := Read(data)
+		if err != nil {
+			return
+		}
+		var look func(s Schema, depth int)
+		look = func(s Schema, depth int) {
+			_, _, _, _ = s.Type(), s.Name(), s.Enum(), s.Nullable()
+			_, _, _, _ = s.Bounds()
+			_, _ = s.Example(), s.Refs()
+			props := s.Properties()
+			for _, p := range props[:min(len(props), 5)] {
+				if p.Schema != s.Property(p.Name) {
+					t.Fatalf("%q is one schema in its object and another by its name", p.Name)
+				}
+				if depth < 4 {
+					look(p.Schema, depth+1)
+				}
+			}
+			if items := s.Items(); depth < 4 && items.Known() {
+				look(items, depth+1)
+			}
+		}
+		for _, op := range d.Reads[:min(len(d.Reads), 20)] {
+			look(op.Answer, 0)
+			look(op.Errors, 0)
+		}
+	})
+}

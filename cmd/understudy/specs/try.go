@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -62,7 +63,7 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	t := &trial{o, sp, client, map[string]string{}}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KIND\tLIST\tPAGES\tROWS\tCLOCK\tRECORD\tRESULT")
-	bad, tried, left := 0, 0, 0
+	bad, tried, left, refused := 0, 0, 0, 0
 	for _, one := range t.order() {
 		r := t.list(ctx, one.kind, one.list)
 		if ctx.Err() != nil {
@@ -71,6 +72,8 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 		switch {
 		case r.left:
 			left++
+		case r.refused:
+			refused++
 		default:
 			tried++
 		}
@@ -83,10 +86,12 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d lists tried, %d not as the spec says, %d left out\n", tried, bad, left)
+	fmt.Fprintf(out, "%d lists tried, %d not as the spec says, %d refused, %d left out\n", tried, bad, refused, left)
 	switch {
 	case bad > 0:
 		return fmt.Errorf("%d of %d lists are not as the spec says", bad, tried)
+	case refused > 0 && tried == 0:
+		return fmt.Errorf("the API refused each of %d lists: see the statuses above; look at --upstream, --user and --secret", refused)
 	case tried == 0:
 		return errors.New("no list could be tried: give the path variables with --var NAME=VALUE")
 	}
@@ -130,7 +135,8 @@ func (t *trial) order() (all []listOf) {
 type result struct {
 	pages, rows, clock, record string
 	wrong                      []string
-	left                       bool
+	left                       bool // it was not asked for
+	refused                    bool // the API does not give it to this caller
 	note                       string
 }
 
@@ -148,43 +154,6 @@ func (r *result) bad(format string, args ...any) {
 	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
 }
 
-// listPath is a path without the names of its variables and the ending of its last segment.
-func listPath(segments []spec.Segment) string {
-	var b strings.Builder
-	for i, s := range segments {
-		text := s.Head
-		if s.Name != "" {
-			text += "{}" + s.Tail
-		}
-		if i == len(segments)-1 {
-			text, _, _ = strings.Cut(text, ".")
-		}
-		b.WriteString("/" + text)
-	}
-	return b.String()
-}
-
-// fill puts values in place of a path's variables: those given, those of the command line,
-// the user, and else the id of a record of the list at the path before the variable.
-// missing is one that is not known.
-func (t *trial) fill(template spec.Template, also map[string]string) (path, missing string) {
-	at := -1
-	path, _ = template.FillEscaped(func(name string) (string, bool) {
-		for at++; template.Segments()[at].Name == ""; at++ {
-		}
-		values := []string{also[name], t.Vars[name], "", t.seen[listPath(template.Segments()[:at])]}
-		if t.spec.Vars[name] == "user" {
-			values[2] = t.As.User
-		}
-		if i := slices.IndexFunc(values, func(v string) bool { return v != "" }); i >= 0 {
-			return values[i], true
-		}
-		missing = name
-		return "", false
-	})
-	return path, missing
-}
-
 // list tries one list.
 func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	r := &result{pages: "-", rows: "-", clock: "-", record: "-"}
@@ -193,8 +162,18 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 		r.left, r.note = true, fmt.Sprintf("left out: {%s} is not known; give --var %s=VALUE", missing, missing)
 		return r
 	}
-	first, err := t.page(ctx, path, "")
-	if err != nil {
+	query, missing := t.demanded(l)
+	if missing != "" {
+		r.left, r.note = true, fmt.Sprintf("left out: it wants the parameter %s; give --var %s=VALUE", missing, missing)
+		return r
+	}
+	first, err := t.page(ctx, path, query)
+	var refused statusError
+	switch {
+	case errors.As(err, &refused) && (refused < 300 || refused >= 400 && refused < 500):
+		r.refused, r.note = true, "the API does not give it: "+err.Error()
+		return r
+	case err != nil:
 		r.bad("%s", err)
 		return r
 	}
@@ -206,7 +185,7 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 		r.note = "ok, kept as whole pages"
 	}
 	rows := first.Rows
-	if second := t.second(ctx, r, k, l, path, first); second != nil {
+	if second := t.second(ctx, r, k, l, path, query, first); second != nil {
 		r.pages, r.rows = "2", fmt.Sprintf("%d+%d", len(first.Rows), len(second.Rows))
 		rows = slices.Concat(rows, second.Rows)
 	}
@@ -219,6 +198,11 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	t.names(r, k, first)
 	return r
 }
+
+// statusError is an answer's status that is none of a page.
+type statusError int
+
+func (e statusError) Error() string { return "status " + strconv.Itoa(int(e)) }
 
 // page asks for one page.
 func (t *trial) page(ctx context.Context, path, query string) (*understudy.Page, error) {
@@ -236,11 +220,13 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 	var up *understudy.UpstreamError
 	switch {
 	case errors.As(err, &up) && up.Page != nil:
-		return nil, fmt.Errorf("status %d", up.Page.Status)
+		return nil, statusError(up.Page.Status)
 	case err != nil:
 		return nil, errors.New(understudy.Clip(err.Error()))
 	case page.Status != 200:
-		return nil, fmt.Errorf("status %d", page.Status)
+		return nil, statusError(page.Status)
+	case strings.Contains(page.NotStored, "leads to no list"):
+		return nil, errors.New(page.NotStored + ": name its path among the lists of the kind, too")
 	case page.NotStored != "":
 		return nil, errors.New(page.NotStored)
 	}
@@ -249,7 +235,9 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 
 // second is the page after the first, compared with it. Where the first is the only one
 // and has several rows, half of them are asked for, so that there is another.
-func (t *trial) second(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path string, first *understudy.Page) *understudy.Page {
+func (t *trial) second(
+	ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page,
+) *understudy.Page {
 	paging := t.spec.PagingOf(l)
 	if !first.Next.Zero() {
 		second, err := t.follow(ctx, first)
@@ -272,7 +260,7 @@ func (t *trial) second(ctx context.Context, r *result, k *spec.Kind, l *spec.Lis
 		return nil
 	}
 	half := (len(first.Rows) + 1) / 2
-	less, err := t.page(ctx, path, paging.Size+"="+strconv.Itoa(half))
+	less, err := t.page(ctx, path, strings.TrimPrefix(query+"&"+url.Values{paging.Size: {strconv.Itoa(half)}}.Encode(), "&"))
 	switch {
 	case err != nil:
 		r.bad("with %s=%d: %s", paging.Size, half, err)
@@ -347,7 +335,18 @@ func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.L
 	for _, v := range target.Vars {
 		vars[v.Name] = v.Value
 	}
-	for _, in := range k.Instances {
+	// A path below the list first, then one with few variables that are of other records.
+	others := func(in *spec.Instance) (n int) {
+		for _, name := range in.Template().Vars() {
+			if vars[name] == "" && !slices.Contains(in.ID, name) {
+				n++
+			}
+		}
+		return n
+	}
+	all := slices.Clone(k.Instances)
+	slices.SortStableFunc(all, func(a, b *spec.Instance) int { return others(a) - others(b) })
+	for _, in := range all {
 		parts := strings.Split(first.Rows[0].ID, spec.IDSeparator)
 		if len(k.ID) == 1 {
 			parts = []string{first.Rows[0].ID}
@@ -433,17 +432,4 @@ func few(names []string) string {
 		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", len(names)-shown)
 	}
 	return strings.Join(names, ", ")
-}
-
-// ReadVars reads NAME=VALUE.
-func ReadVars(texts []string) (map[string]string, error) {
-	vars := map[string]string{}
-	for _, text := range texts {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" || value == "" {
-			return nil, fmt.Errorf("--var %q: want NAME=VALUE", text)
-		}
-		vars[name] = value
-	}
-	return vars, nil
 }

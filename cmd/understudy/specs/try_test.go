@@ -156,6 +156,52 @@ func TestTryFollowsEveryStyle(t *testing.T) {
 	}
 }
 
+// A list that the API does not give, or that wants a parameter, is counted and is no fault of
+// the spec. Where it gives none, that is one.
+func TestTryCountsWhatIsRefused(t *testing.T) {
+	var wanted string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/closed":
+			w.WriteHeader(http.StatusForbidden)
+		case r.URL.Path == "/later":
+			w.WriteHeader(http.StatusAccepted)
+			fmt.Fprint(w, "{}")
+		case strings.HasPrefix(r.URL.Path, "/loans/") && r.URL.Path != "/loans/l1":
+			w.WriteHeader(http.StatusNotFound) // it is below another shelf
+		case r.URL.Path == "/loans/l1":
+			fmt.Fprint(w, `{"id":"l1"}`)
+		default:
+			wanted = r.URL.Query().Get("of")
+			fmt.Fprint(w, `[{"id":"l1"}]`)
+		}
+	}))
+	defer srv.Close()
+	try := func(lists string, vars map[string]string) (string, error) {
+		file := filepath.Join(t.TempDir(), "x.yaml")
+		text := "name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\nkinds:\n  - {name: loans, id: [id], lists: [" + lists +
+			"], instances: [{path: \"/loans/of/{shelf}/{loan}\", id: [loan]}, {path: \"/loans/{loan}\", id: [loan]}], fields: [{name: id}]}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		err := Try(t.Context(), Trial{Spec: file, Upstream: srv.URL, Rate: 1000, Vars: vars}, &out)
+		return out.String(), err
+	}
+	const all = `{path: /all}, {path: /closed}, {path: /later}, {path: /some, filters: [{name: of, required: true}]}`
+	out, err := try(all, map[string]string{"shelf": "s1"})
+	if err != nil || !strings.Contains(out, "1 lists tried, 0 not as the spec says, 2 refused, 1 left out") ||
+		!strings.Contains(out, "it wants the parameter of; give --var of=VALUE") || !strings.Contains(out, "as its row") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err = try(all, map[string]string{"of": "a&b"}); err != nil || wanted != "a&b" || !strings.Contains(out, "2 lists tried") {
+		t.Errorf("%v %q\n%s", err, wanted, out)
+	}
+	if out, err = try("{path: /closed}, {path: /later}", nil); err == nil || !strings.Contains(err.Error(), "refused each of 2 lists") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestTrySaysWhatIsWrong(t *testing.T) {
 	trial := func(spec, upstream string) error {
 		return Try(t.Context(), Trial{Spec: spec, Upstream: upstream, Rate: 1000}, &strings.Builder{})

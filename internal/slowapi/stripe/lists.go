@@ -120,7 +120,7 @@ func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
 		if c := a.Kinds["charges"].Find(r.Text("latest_charge")); c != nil {
 			list = append(list, table.Part{T: a.shapes["charge"], V: c.V})
 		}
-		v = v.With(table.Values{"charges": listOf{list, "/v1/charges?payment_intent=" + r.ID}.part(a)})
+		v = v.With(table.Values{"charges": listOf{rows: list, url: "/v1/charges?payment_intent=" + r.ID}.part(a)})
 	}
 	return table.Part{T: a.shapes[k.one], V: v}
 }
@@ -129,10 +129,11 @@ func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
 type listOf struct {
 	rows []table.Part
 	url  string
+	more bool
 }
 
 func (l listOf) part(a *API) table.Part {
-	return table.Part{T: a.shapes["list"], V: table.Values{"data": l.rows, "url": l.url}}
+	return table.Part{T: a.shapes["list"], V: table.Values{"data": l.rows, "url": l.url, "more": l.more}}
 }
 
 // filter reads the filters of a list.
@@ -187,6 +188,10 @@ var comparisons = map[string]func(a, b int64) bool{
 
 // lines are those of an invoice.
 func (a *API) lines(q *table.Request) format.Answer {
+	limit, refused := size(q)
+	if refused != nil {
+		return *refused
+	}
 	a.Mu.RLock()
 	defer a.Mu.RUnlock()
 	r := a.find(q, invoices, q.Vars[0])
@@ -194,7 +199,15 @@ func (a *API) lines(q *table.Request) format.Answer {
 		return missing(http.StatusNotFound, invoices.one, q.Vars[0], "invoice")
 	}
 	rows, _ := r.V["lines"].([]table.Part)
-	p := listOf{rows, "/v1/invoices/" + r.ID + "/lines"}.part(a)
+	named := func(id string) int { return slices.IndexFunc(rows, func(p table.Part) bool { return p.V["id"] == id }) }
+	more := false
+	if before := named(q.Query.Get("ending_before")); before >= 0 {
+		rows, more = rows[max(before-limit, 0):before], before > limit
+	} else {
+		rows = rows[named(q.Query.Get("starting_after"))+1:]
+		rows, more = rows[:min(limit, len(rows))], len(rows) > limit
+	}
+	p := listOf{rows, "/v1/invoices/" + r.ID + "/lines", more}.part(a)
 	return format.Answer{Status: http.StatusOK, Body: p.T.Append(nil, p.V, q.Here)}
 }
 
