@@ -163,11 +163,12 @@ func (f *field) classify(name, typ, format string) {
 		f.class(spec.ClassName, "an address of a person, by its name")
 	case slices.Contains([]string{"uri", "url", "uri-template", "iri"}, format) || webURL.MatchString(example):
 		f.class(spec.ClassURL, "by its format or example")
-	case text && has(name, "url", "uri", "href", "link"):
+	case text && len(f.enum) == 0 && has(name, "url", "uri", "href", "link"):
 		f.class(spec.ClassURL, "by its name")
 	case text && len(f.enum) == 0 && (is(name, "name", "fullname", "firstname", "lastname", "surname", "givenname", "familyname", "middlename",
 		"displayname", "nickname", "realname", "username", "login", "screenname", "author", "address", "street", "line1", "line2", "postalcode",
-		"zip", "zipcode", "birthdate", "dateofbirth", "dob", "ip", "ipaddress")):
+		"zip", "zipcode", "birthdate", "dateofbirth", "dob", "ip", "ipaddress") ||
+		has(name, "ip") && has(name, "address", "client", "source", "remote")):
 		f.class(spec.ClassName, "may name a person")
 	case text && len(f.enum) == 0 && is(name, "body", "text", "message", "content", "comment", "note", "notes", "bodytext", "bodyhtml", "html",
 		"subject", "transcript"):

@@ -255,6 +255,12 @@ func (k *kind) findClock() (unsure string) {
 		}
 	}
 	for _, at := range times {
+		if one := plain(singular(k.name)); is(at, one+"date", one+"time", one+"at") {
+			k.clock, k.why["clock"] = at, "a time, with the kind's name"
+			return ""
+		}
+	}
+	for _, at := range times {
 		if has(at, "created", "creation") {
 			k.clock, k.why["clock"] = at, "a time, by its name that of creation"
 			return ""
