@@ -40,6 +40,8 @@ func (a *api) auth() (sent string, callers []string, why string) {
 		return strings.Join(together, " + "), nil, "the document wants both at once"
 	case slices.Contains(styles, "bearer") && slices.Contains(styles, "basic"):
 		return "bearer", []string{"bearer", "basic {secret}:"}, "the document has both: clients mostly send a bearer token"
+	case len(styles) > 0 && a.seen:
+		return styles[0], nil, "as it was asked"
 	case len(styles) > 0:
 		return styles[0], nil, "the document's security scheme"
 	case len(a.doc.Schemes) > 0:

@@ -33,6 +33,7 @@ type List struct {
 // api is what was found out of an API.
 type api struct {
 	doc    *openapi.Document
+	seen   bool // the document was made of answers
 	kinds  []*kind
 	lists  []*list
 	notes  []unsure
@@ -49,7 +50,12 @@ func (a *api) unsure(where, format string, args ...any) {
 // FromDocument draws a spec from a document. from is where it is from, for the file's first
 // line. The error says why there is nothing to draw.
 func FromDocument(doc *openapi.Document, from string) (*Draft, error) {
-	a := &api{doc: doc, levels: maxLevels}
+	return (&api{doc: doc, levels: maxLevels}).draw(from)
+}
+
+// draw draws the spec.
+func (a *api) draw(from string) (*Draft, error) {
+	doc := a.doc
 	for _, op := range doc.Reads {
 		a.addList(op)
 	}
@@ -57,6 +63,9 @@ func FromDocument(doc *openapi.Document, from string) (*Draft, error) {
 		return nil, fmt.Errorf("no GET answers with a list: want an array of objects, or an object with one")
 	}
 	byConvention(a.lists)
+	if a.seen {
+		likeOthers(a.lists)
+	}
 	a.kinds = group(a.lists)
 	a.addInstances()
 	a.describe()

@@ -202,7 +202,11 @@ func (a *api) writeErrors(w *writer) {
 				a.once("", "errors: which code stands for which error is not known: our own have none; name them in errors.codes")
 			}
 		}
-		w.line(1, "template: "+single(f.template), "the error that most operations declare")
+		why := "the error that most operations declare"
+		if a.seen {
+			why = "what it answers where there is no record"
+		}
+		w.line(1, "template: "+single(f.template), why)
 		a.writeWords(w, "codes", codes, "its codes, by their names or in examples")
 		a.writeWords(w, "messages", a.examples(f.said, 2), "of examples")
 	}

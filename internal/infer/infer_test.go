@@ -182,6 +182,41 @@ func TestSpecsOfLinksElsewhere(t *testing.T) {
 	}
 }
 
+// A list that fits on one page goes on as others of the API do, or is doubted.
+func TestSpecsOfOnePage(t *testing.T) {
+	linked := true
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/many" && linked {
+			w.Header().Set("Link", `</many?page=2&per_page=2>; rel="next"`)
+		}
+		if r.URL.Path != "/many" && r.URL.Path != "/few" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprint(w, `[{"id":"b1"},{"id":"c1"}]`)
+	}))
+	defer srv.Close()
+	a := &drawnAPI{auth: "none"}
+	a.told.media = "application/json"
+	draw := func() *infer.Draft {
+		draft, err := infer.FromAnswers(t.Context(), []string{srv.URL + "/many", srv.URL + "/few"}, infer.Live{Ask: a.ask, Auth: "none"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return draft
+	}
+	for _, l := range draw().Lists {
+		if l.Style != "header" {
+			t.Errorf("%+v", l)
+		}
+	}
+	linked = false
+	draft := draw()
+	if doubts := strings.Join(draft.Unsure, "\n"); draft.Lists[1].Style != "none" || draft.Lists[1].Sure ||
+		!strings.Contains(doubts, "all of its rows were on one page") {
+		t.Errorf("%+v\n%s", draft.Lists, doubts)
+	}
+}
+
 // FuzzAnswers gives a list, its next page and a record any bodies and header fields.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"data":[{"id":1,"at":"2024-01-01T00:00:00Z"},{"id":2}],"has_more":true}`), []byte(`{"id":1}`), "X-RateLimit-Remaining", "7")

@@ -39,7 +39,7 @@ const mostTries = 16
 
 // FromAnswers draws a spec from what the lists at the addresses answer, which are of one API.
 // A path segment that is the user becomes a variable.
-func FromAnswers(ctx context.Context, addresses []string, api Live) (*Draft, error) {
+func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, error) {
 	doc := object().Set("openapi", openapi.Text("3.1.0"))
 	paths := object()
 	host := ""
@@ -54,7 +54,7 @@ func FromAnswers(ctx context.Context, addresses []string, api Live) (*Draft, err
 		if at.Scheme+"://"+at.Host != host {
 			return nil, fmt.Errorf("%s is another API than %s: ask for one at a time", address, host)
 		}
-		l := &liveList{Live: api, at: at}
+		l := &liveList{Live: live, at: at}
 		if err := l.look(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
@@ -72,10 +72,10 @@ func FromAnswers(ctx context.Context, addresses []string, api Live) (*Draft, err
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range api.Send {
+	for name, value := range live.Send {
 		read.Wanted[http.CanonicalHeaderKey(name)] = &openapi.Header{Reads: 1, Required: 1, Values: []string{value}}
 	}
-	for one := range strings.SplitSeq(api.Auth, " + ") {
+	for one := range strings.SplitSeq(live.Auth, " + ") {
 		scheme := openapi.Scheme{Type: one}
 		if in, name, ok := strings.Cut(one, " "); ok {
 			scheme = openapi.Scheme{Type: "key", In: in, Name: name}
@@ -84,7 +84,7 @@ func FromAnswers(ctx context.Context, addresses []string, api Live) (*Draft, err
 			read.Schemes, read.Together = append(read.Schemes, scheme), append(read.Together, scheme)
 		}
 	}
-	return FromDocument(read, strings.Join(addresses, ", "))
+	return (&api{doc: read, seen: true, levels: maxLevels}).draw(strings.Join(addresses, ", "))
 }
 
 func object() *openapi.Value { return &openapi.Value{Kind: openapi.Object} }

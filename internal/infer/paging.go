@@ -5,6 +5,7 @@ package infer
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -264,6 +265,29 @@ func (c *cut) same() string {
 	return fmt.Sprint(r.Style, "|", r.Next, "|", r.More, "|", r.Total, "|", r.Cursor, "|", r.Back, "|", r.Size, "|", r.Default, "|", r.Max,
 		"|", r.Page,
 		"|", r.First, "|", r.Tokens, "|", r.Template)
+}
+
+// likeOthers makes lists whose answers do not show how they go on, as all of their rows were on
+// one page, go on as others do, where these have links: a list without one ends all the same.
+func likeOthers(all []*list) {
+	var linked *cut
+	for _, l := range all {
+		if l.cut.Style == "header" && linked == nil {
+			linked = l.cut
+		}
+	}
+	for _, l := range all {
+		switch {
+		case l.cut.Style != "none":
+		case linked == nil:
+			l.cut.unsure = "all of its rows were on one page, and nothing shows how it goes on: taken as one page; ask for it when it has more"
+		default:
+			c := *linked
+			c.why = maps.Clone(linked.why)
+			c.why["style"] = "another list has a Link header, and this one was on one page"
+			l.cut = &c
+		}
+	}
 }
 
 // byConvention makes lists that take a page's number, and whose answer says nothing, go on

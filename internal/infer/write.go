@@ -107,7 +107,11 @@ func (a *api) write(from string) []byte {
 		a.once("", "hosts: the document names no server: write the API's address")
 		w.line(1, `- {url: "https://api.example"}`, "a place holder: the document names no server")
 	} else {
-		w.line(1, "- {url: "+quote(a.doc.Servers[0])+"}", "the document's first server")
+		why := "the document's first server"
+		if a.seen {
+			why = "where it was asked"
+		}
+		w.line(1, "- {url: "+quote(a.doc.Servers[0])+"}", why)
 	}
 	sent, callers, why := a.auth()
 	auth := &flow{}
@@ -129,7 +133,7 @@ func (a *api) write(from string) []byte {
 	if len(shown.parts) > 0 {
 		w.line(0, "shown: "+shown.String(), "fields with the variables' names, in every kind whose lists have them")
 	}
-	a.once("", "whole_lists: no document says whether a list shows all records of its kind: set it when that is known")
+	a.once("", "whole_lists: nothing says whether a list shows all records of its kind: set it when that is known")
 	a.writePagings(w)
 	a.writeErrors(w)
 	w.line(0, "kinds:", "")
