@@ -157,6 +157,7 @@ type UpstreamError struct {
 	Why        Failure
 	Status     int           // upstream's status, 0 when there was none
 	RetryAfter time.Duration // what upstream asked for, 0 when it did not
+	Of         string        // the lesser limit of upstream's that is reached, while most requests go on; "": none
 	Page       *Page         // the body of a 429 or 5xx that may pass verbatim when nothing is held; else nil
 	Err        error         // the cause, may be nil
 }
@@ -166,6 +167,9 @@ func (e *UpstreamError) Error() string {
 	s := "upstream " + e.Why.String()
 	if e.Status != 0 {
 		s = fmt.Sprintf("%s (status %d)", s, e.Status)
+	}
+	if e.Of != "" {
+		s += ", its limit of " + e.Of
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()

@@ -1,16 +1,16 @@
-// GitHub's budget: what has not changed costs none of it.
+// GitHub's budget: what has not changed costs none of it, and searches have one of their own.
 
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -18,7 +18,7 @@ import (
 // A hundred held pages that are asked for anew cost a hundred 304, and nothing of the rate.
 func TestRevalidatingCostsNoBudget(t *testing.T) {
 	t.Parallel()
-	const pages, token, other = 100, "a-token-of-the-bot-567", "a-token-of-another-678"
+	const pages, token, other = 100, programSecret, "other" + programSecret
 	api := startAPI(t, "--shape", "github", "--latency", "0s", "--records", "600")
 	to, err := url.Parse(api.URL("slowapi"))
 	if err != nil {
@@ -36,20 +36,7 @@ func TestRevalidatingCostsNoBudget(t *testing.T) {
 	}
 	up := httptest.NewServer(forward)
 	defer up.Close()
-	dir := t.TempDir()
-	for name, text := range map[string]string{"github.token": "slowapitoken", "bot.secret": token, "other.secret": other, "understudy.yml": `data: ./data
-viewer: {listen: "127.0.0.1:0", role: all}
-sources:
-  github: {spec: github, user: robin, secret: "file:github.token", upstream: "` + up.URL + `", listen: "127.0.0.1:0", rate: 500}
-credentials:
-  - {name: bot, source: github, secret: "file:bot.secret", role: all}
-  - {name: other, source: github, secret: "file:other.secret", role: all}
-`} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	drop := start(t, dir, "serve").URL("github")
+	drop := startGitHub(t, up.URL, "other").URL("github")
 	walk := func(token string) (bodies [pages]string) {
 		for i := range pages {
 			r, err := ask(http.MethodGet, "", fmt.Sprintf("%s/repos/acme/tracker/issues?state=all&per_page=5&page=%d", drop, i+1), "",
@@ -82,5 +69,79 @@ credentials:
 	}
 	if again != first || asked.Load() != unchanged.Load() || unchanged.Load() < pages {
 		t.Errorf("%d requests, %d of them 304; the same pages: %v", asked.Load(), unchanged.Load(), again == first)
+	}
+}
+
+// When GitHub takes no more searches, everything else goes on, and a search is told how long
+// that lasts.
+func TestSearchesHaveTheirOwnLimit(t *testing.T) {
+	t.Parallel()
+	const searches = 5
+	api := startAPI(t, "--shape", "github", "--latency", "0s", "--records", "200")
+	if r, err := ask(http.MethodPost, "", api.URL("slowapi")+"/-/limits", `{"limit":5000,"searches":5}`); err != nil || r.status != http.StatusOK {
+		t.Fatalf("%v, %d %s", err, r.status, r.body)
+	}
+	house := startGitHub(t, api.URL("slowapi"))
+	drop, web := house.URL("github"), house.URL("viewer")
+	read := func(path string) reply {
+		t.Helper()
+		r, err := ask(http.MethodGet, "", drop+path, "", "Authorization", "token "+programSecret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	// What finds nothing has no next page that is fetched ahead.
+	search := func(n int) reply { return read("/search/issues?q=nothing" + strconv.Itoa(n)) }
+	core := func(n int) {
+		t.Helper()
+		if r := read("/repos/acme/tracker/issues?per_page=5&page=" + strconv.Itoa(n)); r.status != http.StatusOK {
+			t.Fatalf("page %d of a list: %d %s", n, r.status, r.body)
+		}
+	}
+	core(1)
+	for n := range searches {
+		if r := search(n); r.status != http.StatusOK {
+			t.Fatalf("search %d: %d %s", n, r.status, r.body)
+		}
+	}
+	for n := range 10 {
+		r := search(searches + n)
+		wait, err := strconv.Atoi(r.header.Get("Retry-After"))
+		if r.status < 400 || err != nil || wait < 30 || wait > 60 {
+			t.Fatalf("a search too many: %d, wait %q, %s", r.status, r.header.Get("Retry-After"), r.body)
+		}
+		core(2 + n)
+	}
+	if r := search(0); r.status != http.StatusOK {
+		t.Errorf("a search that is held: %d %s", r.status, r.body)
+	}
+	if h := get(t, "", web+"/-/health"); !strings.Contains(string(h.body), `"status":"ok"`) {
+		t.Errorf("health: %s", h.body)
+	}
+	var told struct {
+		Sources map[string]struct {
+			Limits map[string]struct{ Limit, Now int64 }
+		}
+	}
+	stats, err := ask(http.MethodGet, "", web+"/-/stats", "", "Authorization", "Bearer "+programSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(stats.body, &told); err != nil {
+		t.Fatal(err)
+	}
+	limits := told.Sources["github"].Limits
+	if s, all := limits["upstream.search"], limits["upstream"]; s.Limit != searches || s.Now != 0 || all.Limit != 5000 || all.Now > 4990 {
+		t.Errorf("stats: %+v", limits)
+	}
+	var came struct {
+		ByPath map[string]int64 `json:"by_path"`
+	}
+	if err := json.Unmarshal(get(t, "", api.URL("slowapi")+"/-/stats").body, &came); err != nil {
+		t.Fatal(err)
+	}
+	if n := came.ByPath["/search/issues"]; n != searches {
+		t.Errorf("%d searches went upstream, which takes %d", n, searches)
 	}
 }

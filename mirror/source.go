@@ -173,7 +173,7 @@ func (o *outage) heard(err error) {
 			o.fails.Store(0)
 			o.why.Store(nil)
 		}
-	case !errors.As(err, &why) || why.Why == understudy.FailBusy:
+	case !errors.As(err, &why) || why.Why == understudy.FailBusy || why.Of != "": // the rest of upstream goes on
 	case why.Why == understudy.FailDown || why.Why == understudy.FailCredential:
 		o.fails.Store(outageAfter)
 		o.why.Store(why)

@@ -20,6 +20,9 @@ type Limits struct {
 	Limit     string `yaml:"limit"`
 	Remaining string `yaml:"remaining"`
 	Reset     string `yaml:"reset"`
+	// Resource is the header field that says for which of several limits a request has
+	// counted: those are kept apart. Default: X-RateLimit-Resource.
+	Resource string `yaml:"resource"`
 	// ResetAs is how our own answers write Reset, when they tell a caller of the rate of its
 	// credential: epoch (the default) or seconds.
 	ResetAs string `yaml:"reset_as"`
@@ -44,7 +47,7 @@ func (l *Limits) check(h *Headers) error {
 	for i, words := range l.Words {
 		l.Words[i] = strings.ToLower(words)
 	}
-	for name, f := range map[string]*string{"Limit": &l.Limit, "Remaining": &l.Remaining, "Reset": &l.Reset} {
+	for name, f := range map[string]*string{"Limit": &l.Limit, "Remaining": &l.Remaining, "Reset": &l.Reset, "Resource": &l.Resource} {
 		if *f == "" {
 			*f = "X-RateLimit-" + name
 		}

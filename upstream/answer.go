@@ -27,6 +27,9 @@ type answer struct {
 	at     time.Time     // when it was complete
 	took   time.Duration // from the sending to the last byte
 
+	left throttle.Allowance // what it says of upstream's limit
+	told bool               // left is there
+
 	first   time.Duration // from the sending to the head
 	by      signature     // of its request
 	silence time.Duration // the longest wait on its connection, for the head or between two reads
@@ -58,17 +61,18 @@ func newPageBuilder(o *Options, c *credential) *pageBuilder {
 
 // judge turns the answer to a GET into a page or the failure it is.
 func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
-	decision, wait := decision(b.source.Spec, a.status, a.header, a.body, a.at)
+	decided := decision(b.source.Spec, a)
 	fail := func(why understudy.Failure, err error) *understudy.UpstreamError {
-		return &understudy.UpstreamError{Why: why, Status: a.status, RetryAfter: wait, Err: err}
+		e := decided
+		e.Why, e.Err = why, err
+		return &e
 	}
 	switch {
-	case decision == understudy.FailCredential:
-		return nil, fail(decision, nil)
-	case decision != understudy.FailNone:
-		e := fail(decision, nil)
-		e.Page = b.passing(t, a)
-		return nil, e
+	case decided.Why == understudy.FailCredential:
+		return nil, &decided
+	case decided.Why != understudy.FailNone:
+		decided.Page = b.passing(t, a)
+		return nil, &decided
 	case a.status < 200 || a.status >= 300 && a.status < 400:
 		if a.broken == nil {
 			a.broken = redirect(a.header)

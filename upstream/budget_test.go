@@ -404,13 +404,16 @@ func TestBudgetIsChanged(t *testing.T) {
 	})
 }
 
+// aReader is what a reader's request wants.
+var aReader = throttle.Claim{Reason: request.Waiting}
+
 // freeSlots is how many slots are free at a rate of one a second: it takes them all, and gives them back.
 func freeSlots(c *Client) (n int) {
-	for time.Sleep(time.Second); c.budget.TryTake(request.Waiting); time.Sleep(time.Second) {
+	for time.Sleep(time.Second); c.budget.TryTake(aReader); time.Sleep(time.Second) {
 		n++
 	}
 	for range n {
-		c.budget.Refund(request.Waiting)
+		c.budget.Refund(aReader)
 	}
 	return n
 }
@@ -433,12 +436,12 @@ func TestLeavingTheQueue(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if !c.budget.TryTake(request.Waiting) {
+		if !c.budget.TryTake(aReader) {
 			t.Error("no token is left")
-		} else if c.budget.TryTake(request.Waiting) {
+		} else if c.budget.TryTake(aReader) {
 			t.Error("more than one token is left")
 		}
-		c.budget.Refund(request.Waiting)
+		c.budget.Refund(aReader)
 		if slots, queued := freeSlots(c), c.Queue().Now; slots != 2 || queued != 0 {
 			t.Errorf("left: %d slots, %d queued", slots, queued)
 		}

@@ -49,8 +49,35 @@ type member struct {
 	making chan struct{} // closed when a token that is being made is there, or is not; nil: none is
 	err    error         // why none was made
 	held   time.Time     // until then others are used: its limit is reached, or it was refused
-	left   throttle.Allowance
-	until  time.Time // left holds
+	quotas map[string]*quota
+}
+
+// quota is what upstream has told of one of its limits for a secret.
+type quota struct {
+	held  time.Time // until then others are used: nothing remains
+	left  throttle.Allowance
+	until time.Time // left holds
+}
+
+// quota is that of a limit.
+func (m *member) quota(of string) *quota {
+	q := m.quotas[of]
+	if q == nil {
+		if m.quotas == nil {
+			m.quotas = map[string]*quota{}
+		}
+		q = &quota{}
+		m.quotas[of] = q
+	}
+	return q
+}
+
+// heldFor is until when others are used for a request that counts for a limit.
+func (m *member) heldFor(of string) time.Time {
+	if q := m.quota(of); q.held.After(m.held) {
+		return q.held
+	}
+	return m.held
 }
 
 // signature is what one request is signed with.
@@ -113,39 +140,42 @@ func (c *credential) needles() [][]byte {
 	return c.traces
 }
 
-// choose is the member for the next request: of those that are not held, the one with the
+// choose is the member for the next request, that counts for a limit: of those that are not held, the one with the
 // most left, else the one that is free first. The lock is held.
-func (c *credential) choose() *member {
+func (c *credential) choose(of string) *member {
 	best, now := (*member)(nil), c.now()
 	for i := range c.members {
 		m := c.members[(c.next+i)%len(c.members)]
-		if best == nil || m.before(best, now) {
+		if best == nil || m.before(best, of, now) {
 			best = m
 		}
 	}
 	c.next++
-	best.left.Remaining = max(0, best.left.Remaining-1)
+	left := &best.quota(of).left
+	left.Remaining = max(0, left.Remaining-1)
 	return best
 }
 
 // before reports whether a member is to be used rather than another.
-func (m *member) before(other *member, now time.Time) bool {
-	free, otherFree := !now.Before(m.held), !now.Before(other.held)
+func (m *member) before(other *member, of string, now time.Time) bool {
+	held, otherHeld := m.heldFor(of), other.heldFor(of)
+	free, otherFree := !now.Before(held), !now.Before(otherHeld)
 	switch {
 	case free != otherFree:
 		return free
 	case !free:
-		return m.held.Before(other.held)
+		return held.Before(otherHeld)
 	}
-	told, otherTold := now.Before(m.until), now.Before(other.until)
-	return otherTold && (!told || m.left.Remaining > other.left.Remaining)
+	q, otherQ := m.quota(of), other.quota(of)
+	told, otherTold := now.Before(q.until), now.Before(otherQ.until)
+	return otherTold && (!told || q.left.Remaining > otherQ.left.Remaining)
 }
 
-// take is what a request is signed with. It waits for a token where one has to be made. The
+// take is what a request is signed with, that counts for a limit of upstream's. It waits for a token where one has to be made. The
 // error is an *understudy.UpstreamError, or the context's.
-func (c *credential) take(ctx context.Context) (signature, error) {
+func (c *credential) take(ctx context.Context, of string) (signature, error) {
 	c.mu.Lock()
-	m := c.choose()
+	m := c.choose(of)
 	for {
 		now := c.now()
 		if c.tokens == nil {
@@ -253,15 +283,20 @@ func (s signature) again(failed *understudy.UpstreamError) bool {
 	} else if wait == 0 {
 		return false // too many at once; another secret may help, but nobody says so
 	}
-	if until := now.Add(wait); until.After(m.held) {
-		m.held = until
+	held := &m.held
+	if failed.Of != "" {
+		held = &m.quota(failed.Of).held
+	}
+	if until := now.Add(wait); until.After(*held) {
+		*held = until
 	}
 	for _, other := range c.members {
-		if !now.Before(other.held) {
+		until := other.heldFor(failed.Of)
+		if !now.Before(until) {
 			return true
 		}
-		if first.IsZero() || other.held.Before(first) {
-			first = other.held
+		if first.IsZero() || until.Before(first) {
+			first = until
 		}
 	}
 	if failed.Why == understudy.FailLimited {
@@ -281,18 +316,19 @@ func (s signature) told(a throttle.Allowance) throttle.Allowance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if len(c.members) == 1 || now.Before(s.of.until) && a.Of != s.of.left.Of && a.Limit <= s.of.left.Limit {
-		return a // of a lesser limit
+	if len(c.members) == 1 {
+		return a
 	}
-	s.of.left, s.of.until = a, now.Add(max(a.Reset, time.Second))
+	q := s.of.quota(a.Of)
+	q.left, q.until = a, now.Add(max(a.Reset, time.Second))
 	if a.Remaining == 0 && a.Reset > 0 {
-		s.of.held = now.Add(min(a.Reset, maxRetryAfter))
+		q.held = now.Add(min(a.Reset, maxRetryAfter))
 	}
 	sum := throttle.Allowance{Of: a.Of, Reset: a.Reset}
 	for _, m := range c.members {
 		left, reset := throttle.Allowance{Limit: a.Limit, Remaining: max(a.Limit, a.Remaining)}, a.Reset
-		if now.Before(m.until) {
-			left, reset = m.left, m.until.Sub(now)
+		if of := m.quota(a.Of); now.Before(of.until) {
+			left, reset = of.left, of.until.Sub(now)
 		}
 		sum.Limit += left.Limit
 		sum.Remaining += left.Remaining

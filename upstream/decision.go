@@ -1,4 +1,4 @@
-// Decision: what the status and the header of an answer say of upstream.
+// Decision: what the status and the header of an answer say of upstream and of its limits.
 
 package upstream
 
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"understudy"
@@ -18,54 +19,138 @@ import (
 // not until when. GitHub asks for a minute.
 const blindWait = time.Minute
 
-// decision is what an answer says of upstream: FailNone when it is about the request alone.
-// wait is how long upstream wants no request; 0: it does not say.
-func decision(s *spec.Spec, status int, h http.Header, body []byte, at time.Time) (why understudy.Failure, wait time.Duration) {
-	wait = retryAfter(h, at)
-	if listed := slices.Contains(s.Limits.Statuses, status); listed || status == http.StatusTooManyRequests {
-		a, told := allowance(s, h, at)
-		if over := told && a.Remaining == 0; over {
-			wait = max(wait, min(a.Reset, maxRetryAfter))
-		} else if listed && wait == 0 && !holdsOneOf(body, s.Limits.Words) {
+// decision is what an answer says of upstream: Why is FailNone when it is about the request
+// alone. RetryAfter is how long upstream wants no request; 0: it does not say. Of is the one
+// limit that is used up, where upstream has several.
+func decision(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
+	e.Status, e.RetryAfter = a.status, retryAfter(a.header, a.at)
+	if listed := slices.Contains(s.Limits.Statuses, a.status); listed || a.status == http.StatusTooManyRequests {
+		if over := a.told && a.left.Remaining == 0; over {
+			e.Of, e.RetryAfter = a.left.Of, max(e.RetryAfter, min(a.left.Reset, maxRetryAfter))
+		} else if listed && e.RetryAfter == 0 && !holdsOneOf(a.body, s.Limits.Words) {
 			listed = false
 		}
-		if listed && wait == 0 {
-			wait = blindWait
+		if listed && e.RetryAfter == 0 {
+			e.RetryAfter = blindWait
 		}
-		if listed || status == http.StatusTooManyRequests {
-			return understudy.FailLimited, wait
+		if listed || a.status == http.StatusTooManyRequests {
+			e.Why = understudy.FailLimited
+			return e
 		}
 	}
-	switch {
-	case s.Auth.Refuses(status):
-		return understudy.FailCredential, wait
-	case status >= 500:
-		return understudy.FailServer, wait
+	switch e.Of = ""; {
+	case s.Auth.Refuses(a.status):
+		e.Why = understudy.FailCredential
+	case a.status >= 500:
+		e.Why = understudy.FailServer
 	}
-	return understudy.FailNone, wait
+	return e
 }
 
 // noteLimits takes over what an answer says of upstream's limits. When nothing remains the next
 // request would be refused: none goes out until the window ends.
 func (c *Client) noteLimits(a *answer) {
-	s := c.o.Source.Spec
-	left, told := allowance(s, a.header, a.at)
-	why, _ := decision(s, a.status, a.header, a.body, a.at)
-	if told {
+	why, left := decision(c.o.Source.Spec, a).Why, a.left
+	if a.told {
 		left = a.by.told(left)
 	}
-	if told && c.budget.Told(left) && why == understudy.FailNone {
-		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter),
+	if a.told && c.budget.Told(left) && why == understudy.FailNone {
+		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter), Of: left.Of,
 			Err: errors.New("nothing remains of what it takes")})
 	}
-	if limited := why == understudy.FailLimited; !limited || !told || left.Remaining > 0 {
+	if limited := why == understudy.FailLimited; !limited || !a.told || left.Remaining > 0 {
 		c.budget.Crowded(limited, a.at.Add(-a.took))
 	}
 }
 
-// allowance is what an answer says of the requests that upstream still takes.
-func allowance(s *spec.Spec, h http.Header, at time.Time) (throttle.Allowance, bool) {
-	return throttle.Fields{Limit: s.Limits.Limit, Remaining: s.Limits.Remaining, Reset: s.Limits.Reset}.Read(h, at)
+// readLimits reads what an answer to a request of a place says of the requests that upstream
+// still takes.
+func (c *Client) readLimits(a *answer, place string) {
+	l := &c.o.Source.Spec.Limits
+	fields := throttle.Fields{Limit: l.Limit, Remaining: l.Remaining, Reset: l.Reset, Resource: l.Resource}
+	if a.left, a.told = fields.Read(a.header, a.at); a.told {
+		a.left.Of = c.resources.learn(place, a.left)
+	}
+}
+
+// resources are the limits of an upstream that has several, and which requests count for
+// which: answers tell it. Its zero value works. It is safe for concurrent use.
+type resources struct {
+	mu     sync.Mutex
+	places map[string]string // their limits
+	sizes  map[string]int64
+	main   string // the largest of them
+}
+
+// mostPlaces bounds the places whose limit is remembered.
+const mostPlaces = 1024
+
+// placeOf names the requests that count for the same limit as far as is known: those of one
+// template of the spec, or of one path.
+func placeOf(t *spec.Target) string {
+	switch {
+	case t == nil:
+		return ""
+	case t.List != nil:
+		return t.List.Path
+	case t.Instance != nil:
+		return t.Instance.Path
+	case t.Media != nil:
+		return t.Media.Path
+	}
+	return t.Key.Path()
+}
+
+// learn notes for which limit a request of a place has counted, and returns its name.
+func (r *resources) learn(place string, a throttle.Allowance) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a.Of == "" {
+		return ""
+	}
+	if r.sizes == nil {
+		r.places, r.sizes = map[string]string{}, map[string]int64{}
+	}
+	if _, known := r.sizes[a.Of]; !known && len(r.sizes) >= throttle.MostLimits {
+		return ""
+	}
+	r.sizes[a.Of] = max(a.Limit, r.sizes[a.Of])
+	if r.main == "" || a.Limit > r.sizes[r.main] {
+		r.main = a.Of
+	}
+	if _, known := r.places[place]; !known && len(r.places) >= mostPlaces {
+		for other := range r.places { // any of them: it is learned again
+			delete(r.places, other)
+			break
+		}
+	}
+	r.places[place] = a.Of
+	return a.Of
+}
+
+// outward is a failure as others than upstream's client see it: that a limit is reached for
+// which few requests count does not mean that the source is down.
+func (r *resources) outward(e *understudy.UpstreamError) *understudy.UpstreamError {
+	if e.Of == "" {
+		return e
+	}
+	out := *e
+	if out.Of == r.of("") {
+		out.Of = ""
+	} else if out.Why == understudy.FailDown {
+		out.Why = understudy.FailLimited
+	}
+	return &out
+}
+
+// of is the limit that a request of a place counts for: the largest where it is not known.
+func (r *resources) of(place string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of, known := r.places[place]; known {
+		return of
+	}
+	return r.main
 }
 
 // mostWorded is how much of a body is looked at for words, in bytes.

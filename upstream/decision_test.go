@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,6 +31,10 @@ kinds:
     id: [number]
     lists: [{path: /issues}]
     instances: [{path: "/issues/{n}", id: [n]}]
+    fields: [{name: number, type: int}]
+  - name: finds
+    id: [number]
+    lists: [{path: /search}]
     fields: [{name: number, type: int}]
 `))
 	if err != nil {
@@ -129,8 +135,8 @@ func TestRefusedWrites(t *testing.T) {
 	})
 }
 
-// A good answer after which nothing remains is the last one until the window ends, unless it
-// is of a lesser limit.
+// A good answer after which nothing remains is the last one until the window ends, of those
+// that count for the same limit.
 func TestTheLastRequestOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		header := []string{"X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "1", "X-RateLimit-Reset", "30", "X-RateLimit-Resource", "core"}
@@ -141,7 +147,7 @@ func TestTheLastRequestOfAWindow(t *testing.T) {
 			t.Fatal(err, c.Health())
 		}
 		header = []string{"X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "9", "X-RateLimit-Resource", "search"}
-		if err := ask(); err != nil || c.Health().State != "ok" {
+		if err := second(get(t, c, "/issues")); err != nil || c.Health().State != "ok" {
 			t.Fatal(err, c.Health())
 		}
 		header = []string{"X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "30", "X-RateLimit-Resource", "core"}
@@ -155,6 +161,171 @@ func TestTheLastRequestOfAWindow(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		if err := ask(); err != nil || c.Health().State != "ok" {
 			t.Error(err, c.Health())
+		}
+	})
+}
+
+// resourceful is an upstream with a limit for searches and another for all else, each of so
+// many requests a minute.
+type resourceful struct {
+	mu     sync.Mutex
+	limits map[string]int
+	left   map[string]int // by limit and secret
+	end    time.Time
+	over   map[string]int // refused
+	used   string         // this limit is used up by others
+}
+
+func (q *resourceful) do(_ int, r *http.Request) (*http.Response, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := time.Now(); !now.Before(q.end) {
+		q.left, q.end = map[string]int{}, now.Add(time.Minute)
+	}
+	of := "core"
+	if strings.HasPrefix(r.URL.Path, "/search") || strings.HasPrefix(r.URL.Path, "/nobody/names") {
+		of = "search"
+	}
+	key := of + r.Header.Get("Authorization")
+	if q.used == of {
+		q.left[key] = 0
+	} else if _, known := q.left[key]; !known {
+		q.left[key] = q.limits[of]
+	}
+	status, body := 200, `{"number":1}`
+	if q.left[key]--; q.left[key] < 0 {
+		q.left[key], status, body = 0, 403, `{"message":"API rate limit exceeded"}`
+		q.over[of]++
+	}
+	return reply(status, body, "X-RateLimit-Limit", strconv.Itoa(q.limits[of]), "X-RateLimit-Remaining", strconv.Itoa(q.left[key]),
+		"X-RateLimit-Reset", strconv.FormatInt(q.end.Unix(), 10), "X-RateLimit-Resource", of), nil
+}
+
+// A limit that is used up holds the requests that count for it, which answers have told, and
+// no others: not of readers, writes or background work. So it is with a pool of secrets.
+func TestLimitsOfResources(t *testing.T) {
+	for _, pool := range []int{1, 3} {
+		t.Run(strconv.Itoa(pool), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const searches = 10
+				up := &resourceful{limits: map[string]int{"core": 500, "search": searches}, over: map[string]int{}}
+				s := &script{do: up.do}
+				c := forged(t, s, func(o *Options) {
+					for i := 1; i < pool; i++ {
+						o.Pool = append(o.Pool, understudy.NewSecret(fmt.Sprint("another-secret-", i)))
+					}
+					o.Rate = 1000
+				})
+				if _, err := get(t, c, "/issues/1"); err != nil {
+					t.Fatal(err)
+				}
+				for i := range pool * searches { // of paths that the spec names and that it does not
+					if _, err := get(t, c, []string{"/search?q=1", "/nobody/names"}[i%2]); err != nil {
+						t.Fatalf("search %d: %v", i, err)
+					}
+				}
+				time.Sleep(20 * time.Second)
+				sent := s.count()
+				for _, path := range []string{"/search?q=2", "/nobody/names"} {
+					e := failure(t, second(get(t, c, path)))
+					if e.Why != understudy.FailLimited || e.RetryAfter != 40*time.Second || e.Of != "search" || s.count() != sent {
+						t.Fatalf("%s: %+v after %d requests, want a wait of 40 s", path, e, s.count())
+					}
+					_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, path), Reason: request.Poll})
+					_ = failure(t, err)
+				}
+				for i := range 50 {
+					if _, err := get(t, c, fmt.Sprint("/issues/", i)); err != nil {
+						t.Fatalf("issue %d: %v", i, err)
+					}
+					if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, "/issues"), Reason: request.Poll}); err != nil {
+						t.Fatalf("poll %d: %v", i, err)
+					}
+				}
+				if _, err := c.Write(t.Context(), request.Write{Method: "POST", Target: target(t, c, "/issues")}); err != nil {
+					t.Fatal(err)
+				}
+				q, h := c.Queue().Windows, c.Health()
+				if len(q) != 2 || q[0].Of != "core" || q[1].Of != "search" || q[1].Left != 0 || q[0].Limit != int64(500*pool) || h.State != "ok" {
+					t.Errorf("%+v, %+v", q, h)
+				}
+				time.Sleep(40 * time.Second)
+				if _, err := get(t, c, "/search?q=3"); err != nil {
+					t.Error("in the next minute:", err)
+				}
+				if up.over["search"]+up.over["core"] != 0 {
+					t.Errorf("%v were sent in vain", up.over)
+				}
+				// The other way round: with core used up, searches go on, and health says it.
+				up.mu.Lock()
+				up.used = "core"
+				up.mu.Unlock()
+				for range pool {
+					_ = failure(t, second(get(t, c, "/issues/1")))
+					time.Sleep(time.Second)
+				}
+				if _, err := get(t, c, "/search?q=4"); err != nil || c.Health().State != "limited" {
+					t.Error(err, c.Health())
+				}
+				if e := failure(t, second(get(t, c, "/issues/2"))); e.Why != understudy.FailDown || e.Of != "" {
+					t.Errorf("%+v", e)
+				}
+			})
+		})
+	}
+}
+
+// Background work of a limit of which little remains waits, and that of others goes past it.
+func TestSharesOfResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &resourceful{limits: map[string]int{"core": 500, "search": 30}, over: map[string]int{}}
+		c := forged(t, &script{do: up.do}, func(o *Options) { o.Rate = 5 })
+		poll := func(path string) error {
+			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, path), Reason: request.Poll})
+			return err
+		}
+		var wg sync.WaitGroup
+		var searched, listed int
+		began := time.Now()
+		wg.Go(func() {
+			for time.Since(began) < time.Minute-time.Second {
+				if err := poll("/search?q=1"); err != nil {
+					t.Error(err)
+				}
+				searched++
+			}
+		})
+		wg.Go(func() {
+			for time.Since(began) < time.Minute-time.Second {
+				if err := poll("/issues"); err != nil {
+					t.Error(err)
+				}
+				listed++
+			}
+		})
+		wg.Wait()
+		// At 5 a second 290 go out, and searches get 27 of 30.
+		if searched < 24 || searched > 28 || listed < 230 || up.over["search"]+up.over["core"] > 0 {
+			t.Errorf("%d searches and %d lists in a minute, %v in vain", searched, listed, up.over)
+		}
+	})
+}
+
+// An upstream that tells of ever new limits is no burden, and each of them is heeded.
+func TestManyResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: func(n int, _ *http.Request) (*http.Response, error) {
+			return reply(200, `{"number":1}`, "X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "5", "X-RateLimit-Reset", "9",
+				"X-RateLimit-Resource", fmt.Sprint("limit-", n)), nil
+		}}
+		c := forged(t, s, func(o *Options) { o.Rate = 1e6 })
+		for i := range 3000 {
+			if _, err := get(t, c, fmt.Sprint("/nobody/names/", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if windows, places := len(c.Queue().Windows), len(c.resources.places); windows > throttle.MostLimits+1 || places > mostPlaces {
+			t.Errorf("%d limits of %d places are kept", windows, places)
 		}
 	})
 }
@@ -240,7 +411,7 @@ func TestContentsTellOfLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = m.Close()
-	if q, h := c.Queue(), c.Health(); h.State != "limited" || q.Window != 60 || q.Left != 0 {
+	if q, h := c.Queue(), c.Health(); h.State != "limited" || len(q.Windows) != 1 || q.Windows[0].Limit != 60 || q.Windows[0].Left != 0 {
 		t.Errorf("%+v, %+v", h, q)
 	}
 }

@@ -50,7 +50,7 @@ func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, 
 		if g.sent {
 			c.breaker.Pause(g.key, failure)
 		}
-		return nil, failure
+		return nil, c.resources.outward(failure)
 	}
 	page.Generation = f.Generation
 	return page, nil
@@ -159,7 +159,8 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 		if err != nil || refused != nil {
 			return false, refused, err
 		}
-		g.reason, err = g.c.budget.Take(ctx, throttle.Claim{Reason: g.reason, Flow: g.f.Flow, Queue: g.f.Queue, By: g.f.By, Promote: g.f.Promote})
+		claim := g.claim()
+		g.reason, err = g.c.budget.Take(ctx, claim)
 		if err != nil {
 			if probe {
 				g.c.breaker.ProbeUnused()
@@ -170,14 +171,28 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 			return false, nil, err
 		}
 		// The breaker may have closed while the fetch was in the queue.
-		if g.c.breaker.StillOpen(g.key, probe) {
+		if g.c.breaker.StillOpen(g.key, claim.Of, probe) {
 			return probe, nil, nil
 		}
 		if probe {
 			g.c.breaker.ProbeUnused()
 		}
-		g.c.budget.Refund(g.reason)
+		claim.Reason = g.reason
+		g.c.budget.Refund(claim)
 	}
+}
+
+// claim is what the fetch wants of the budget.
+func (g *attempt) claim() throttle.Claim {
+	return throttle.Claim{Reason: g.reason, Flow: g.f.Flow, Of: g.limit(), Queue: g.f.Queue, By: g.f.By, Promote: g.f.Promote}
+}
+
+// limit is which of upstream's limits the fetch counts for.
+func (g *attempt) limit() string { return g.c.resources.of(placeOf(g.f.Target)) }
+
+// purpose is whom the request is for.
+func (g *attempt) purpose() purpose {
+	return purpose{reason: g.reason, flow: g.f.Flow, place: placeOf(g.f.Target)}
 }
 
 // pass asks the breaker until it admits the fetch, or for as long as the fetch may
@@ -189,7 +204,7 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 		}
 		g.promoted()
 		waiting := g.reason == request.Waiting
-		v := g.c.breaker.Admit(g.key, waiting)
+		v := g.c.breaker.Admit(g.key, g.limit(), waiting)
 		if v.Err == nil {
 			return v.Probe, nil, nil
 		}
@@ -268,7 +283,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	method, uri, content, contentType := g.f.Target.Request()
 	a, failed, err := g.round(ctx, httpRequest{
 		method: method, uri: uri, body: content, contentType: contentType, header: g.condition(),
-		weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits, purpose: purpose{flow: g.f.Flow},
+		weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits, purpose: g.purpose(),
 	})
 	probe = probe && !decided.Swap(true)
 	if err != nil {

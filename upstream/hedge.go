@@ -77,7 +77,7 @@ func (g *attempt) round(ctx context.Context, e httpRequest) (*answer, *understud
 			switch short := e.limits.hedge / 4; {
 			case silent < short:
 				late.Reset(short - silent) // something comes
-			case g.c.breaker.StillOpen(g.key, false) && g.c.budget.TryTake(g.reason):
+			case g.c.breaker.StillOpen(g.key, g.limit(), false) && g.c.budget.TryTake(g.claim()):
 				g.c.counts.Hedged(g.reason)
 				g.c.connections.forsake(began)
 				running++

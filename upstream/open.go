@@ -45,7 +45,7 @@ func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	}
 	defer s.Close()
 	if failure != nil {
-		return nil, failure
+		return nil, c.resources.outward(failure)
 	}
 	return nil, fmt.Errorf("upstream: open %s: %w", understudy.Clip(a.Target.Key.String()), endOf(ctx, err))
 }
@@ -88,10 +88,12 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	if failure == nil {
 		c.counts.Answered(took)
 		s.body, s.away = resp.Body, away
+		a := &answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, by: by}
 		if !away { // another host's limits are not the source's
-			c.noteLimits(&answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, by: by})
+			c.readLimits(a, placeOf(s.ask.Target))
+			c.noteLimits(a)
 		}
-		if m, failure = s.medium(resp); m != nil {
+		if m, failure = s.medium(resp, a); m != nil {
 			m.Upstream = took
 		} else {
 			_ = resp.Body.Close()
@@ -142,7 +144,7 @@ func (s *stream) follow(uri string) (resp *http.Response, by signature, away boo
 	if err != nil {
 		return nil, by, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be read")}
 	}
-	if by, err = c.credential.take(s.ctx); err != nil {
+	if by, err = c.credential.take(s.ctx, c.resources.of(placeOf(s.ask.Target))); err != nil {
 		if !errors.As(err, &failure) {
 			failure = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: err}
 		}
@@ -215,10 +217,12 @@ func (s *stream) roundTrip(at *url.URL, by signature, away bool) (*http.Response
 }
 
 // medium turns an answer into what readers get, or the failure it is.
-func (s *stream) medium(resp *http.Response) (*request.MediaResponse, *understudy.UpstreamError) {
-	decision, wait := decision(s.c.o.Source.Spec, resp.StatusCode, resp.Header, nil, s.c.o.Now())
+func (s *stream) medium(resp *http.Response, a *answer) (*request.MediaResponse, *understudy.UpstreamError) {
+	decided := decision(s.c.o.Source.Spec, a)
 	fail := func(why understudy.Failure, err error) (*request.MediaResponse, *understudy.UpstreamError) {
-		return nil, &understudy.UpstreamError{Why: why, Status: resp.StatusCode, RetryAfter: wait, Err: err}
+		e := decided
+		e.Why, e.Err = why, err
+		return nil, &e
 	}
 	m := &request.MediaResponse{
 		ReadCloser: s, Status: resp.StatusCode, Size: resp.ContentLength, Outcome: request.Cold,
@@ -237,8 +241,8 @@ func (s *stream) medium(resp *http.Response) (*request.MediaResponse, *understud
 		m.ReadCloser, m.Size, m.ContentType = http.NoBody, 0, ""
 		s.Close()
 		return m, nil
-	case decision != understudy.FailNone && !(decision == understudy.FailCredential && s.away):
-		return fail(decision, nil)
+	case decided.Why != understudy.FailNone && !(decided.Why == understudy.FailCredential && s.away):
+		return nil, &decided
 	}
 	return fail(understudy.FailUnusable, errors.New("no content"))
 }

@@ -10,7 +10,6 @@ import (
 
 	"understudy/request"
 	"understudy/spec"
-	"understudy/upstream/throttle"
 )
 
 // Run probes while the source is down or refuses our credential: 1 s after
@@ -21,11 +20,13 @@ func (c *Client) Run(ctx context.Context) error {
 	ctx, done := c.life.until(ctx)
 	defer done()
 	for ctx.Err() == nil {
-		if c.breaker.TakeProbe() {
+		t, _ := cheapest(c.o.Source)
+		limit := c.resources.of(placeOf(t))
+		if c.breaker.TakeProbe(limit) {
 			c.probe(ctx)
 			continue
 		}
-		at, changed := c.breaker.NextProbe()
+		at, changed := c.breaker.NextProbe(limit)
 		var timer *time.Timer
 		var tick <-chan time.Time
 		if !at.IsZero() {
@@ -53,7 +54,7 @@ func (c *Client) probe(ctx context.Context) {
 		return
 	}
 	g := &attempt{c: c, f: &request.Fetch{Target: t}, reason: request.Waiting, key: t.Key.URI}
-	if _, err := c.budget.Take(ctx, throttle.Claim{Reason: request.Waiting}); err != nil {
+	if _, err := c.budget.Take(ctx, g.claim()); err != nil {
 		c.breaker.ProbeAbandoned()
 		return
 	}

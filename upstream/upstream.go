@@ -112,6 +112,7 @@ type Client struct {
 	media       *originPolicy
 	budget      *throttle.Budget
 	breaker     *throttle.Breaker
+	resources   resources
 	counts      throttle.Counts
 	life        lifetime
 }
@@ -216,7 +217,7 @@ func (c *Client) Spending(name func(flow uint64) string) []request.Spending {
 // Health is the state now.
 func (c *Client) Health() Health {
 	var h Health
-	h.State, h.Why, h.Since, h.NextProbe = c.breaker.State()
+	h.State, h.Why, h.Since, h.NextProbe = c.breaker.State(c.resources.of(""))
 	h.Recent = c.counts.Recent()
 	return h
 }

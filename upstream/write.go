@@ -46,7 +46,7 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	case a == nil && errors.As(failed.Err, &maybe):
 		return nil, unknown(maybe.error)
 	case a == nil:
-		return nil, failed
+		return nil, c.resources.outward(failed)
 	case failed != nil && failed.Why == understudy.FailCredential:
 		return nil, failed
 	case a.broken != nil:
@@ -87,7 +87,7 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 			return nil, refused, err
 		}
 		e := httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType, header: w.Header,
-			purpose: purpose{flow: g.f.Flow}}
+			purpose: g.purpose()}
 		a, failed, err := c.round(ctx, request.Waiting, e)
 		if w.Header.Get(idempotencyKey) != "" && lost(ctx, a, failed, err) && sleep(ctx, backOffMin) == nil {
 			c.counts.Retried(request.Waiting)
@@ -111,11 +111,10 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 // decisionOf is what an answer to a write says of upstream's health: nil when upstream
 // is well.
 func decisionOf(s *spec.Spec, a *answer) *understudy.UpstreamError {
-	why, wait := decision(s, a.status, a.header, a.body, a.at)
-	if why == understudy.FailNone {
-		return nil
+	if e := decision(s, a); e.Why != understudy.FailNone {
+		return &e
 	}
-	return &understudy.UpstreamError{Why: why, Status: a.status, RetryAfter: wait}
+	return nil
 }
 
 // note tells breaker and counters how a write went. A write without an answer and

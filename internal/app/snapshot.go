@@ -140,13 +140,21 @@ func (h figures) sourceLimits(name string, c throttle.Stats) map[string]diagnost
 	if p := h.proxies.Load(); p != nil {
 		writes = (*p)[name].Writes()
 	}
-	return map[string]diagnostics.Limit{
+	limits := map[string]diagnostics.Limit{
+		"upstream": {},
 		"queue": {Limit: int64(q.Limit), Now: int64(q.Now), Refused: q.Refused,
 			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds(), Reserve: math.Round(q.Reserve*100) / 100, AtOnce: q.AtOnce},
-		"upstream": {Limit: q.Window, Now: q.Left},
 		"max_body": {Limit: h.maxBody(name), Refused: c.TooLarge},
 		"writes":   {Limit: int64(h.live.Load().Limits.Writes), Now: int64(writes), Refused: h.noPlace[name].Load()},
 	}
+	for i, w := range q.Windows {
+		key := "upstream"
+		if i > 0 {
+			key += "." + w.Of
+		}
+		limits[key] = diagnostics.Limit{Limit: w.Limit, Now: w.Left}
+	}
+	return limits
 }
 
 // maxBody is a source's limit on upstream's bodies, which its room knows the

@@ -163,6 +163,17 @@ func TestGitHubAnswersConditionsLimitsAndMoves(t *testing.T) {
 			t.Errorf("request %d: %s, not %s: %s", i, got, want, raw)
 		}
 	}
+	r.call("POST", "/-/limits", `{"limit":3,"searches":1}`)
+	for i, c := range []struct{ path, want string }{
+		{"/search/issues?q=a", "200 search 1 0"}, {"/search/issues?q=a", "403 search 1 0"}, {"/user", "200 core 3 2"},
+		{"/search/nothing", "403 search 1 0"}, {"/rate_limit", "200 core 3 2"},
+	} {
+		resp, raw := r.call("GET", c.path, "")
+		of := func(name string) string { return resp.Header.Get("X-Ratelimit-" + name) }
+		if got := fmt.Sprint(resp.StatusCode, " ", of("Resource"), " ", of("Limit"), " ", of("Remaining")); got != c.want {
+			t.Errorf("request %d: %s, not %s: %s", i, got, c.want, raw)
+		}
+	}
 	r.call("POST", "/-/limits", `{"limit":5000,"burst":1,"retry_after":7}`)
 	r.call("GET", "/user", "")
 	resp, raw := r.call("GET", "/user", "")

@@ -17,14 +17,12 @@ type Allowance struct {
 	Reset     time.Duration // until it ends; 0: now, or not told
 }
 
-// resource says which of several limits is told, as GitHub's core and search.
-const resource = "X-Ratelimit-Resource"
-
 // maxReset bounds how long a window is believed to be.
 const maxReset = 31 * 24 * time.Hour
 
 // Fields are the names of header fields that tell an Allowance, in their canonical form.
-type Fields struct{ Limit, Remaining, Reset string }
+// Resource says which of several limits is told, as GitHub's core and search.
+type Fields struct{ Limit, Remaining, Reset, Resource string }
 
 // Read finds an allowance in an answer's header: in the fields of those names, in RateLimit
 // and RateLimit-Policy (IETF draft httpapi-ratelimit-headers), or in RateLimit-Limit and its
@@ -35,12 +33,12 @@ func (f Fields) Read(h http.Header, at time.Time) (a Allowance, ok bool) {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		at = date
 	}
-	for _, names := range [...]Fields{f, {"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"}} {
+	for _, names := range [...]Fields{f, {"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", ""}} {
 		if a.Remaining, ok = leadingNumber(field(h, names.Remaining)); ok {
 			a.Limit, _ = leadingNumber(field(h, names.Limit))
 			a.Reset = readReset(field(h, names.Reset), at)
-			if a.Of = field(h, resource); len(a.Of) > 100 {
-				a.Of = ""
+			if of := field(h, f.Resource); isWord(of) {
+				a.Of = of
 			}
 			return a, true
 		}
@@ -53,6 +51,13 @@ func field(h http.Header, name string) string {
 		return strings.TrimSpace(values[0])
 	}
 	return ""
+}
+
+// isWord reports a text of letters, digits, - and _ that is not long.
+func isWord(text string) bool {
+	return len(text) <= 40 && !strings.ContainsFunc(text, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+	})
 }
 
 // leadingNumber is the whole number that a text begins with: 100, "100;w=60", 4.5.

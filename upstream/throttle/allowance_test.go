@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-var xRateLimit = Fields{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+var xRateLimit = Fields{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Resource"}
 
 func TestAllowances(t *testing.T) {
 	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC) // 1780315200
-	openAI := Fields{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
+	openAI := Fields{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", ""}
 	for _, c := range []struct {
 		header string
 		names  Fields

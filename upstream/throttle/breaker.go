@@ -41,13 +41,13 @@ type Breaker struct {
 	recent    recent
 	condition condition
 	probes    probes
-	hold      hold
+	holds     holds
 }
 
 // NewBreaker makes a breaker that is open.
 func NewBreaker(o Options) *Breaker {
 	return &Breaker{
-		now: o.Now, log: o.Logger.With("source", o.Source), changed: make(chan struct{}), pauses: map[string]pause{},
+		now: o.Now, log: o.Logger.With("source", o.Source), changed: make(chan struct{}), pauses: map[string]pause{}, holds: holds{},
 		recent: recent{keys: map[string]struct{}{}}, condition: condition{since: o.Now()},
 	}
 }
@@ -61,15 +61,17 @@ type Admission struct {
 	Changed <-chan struct{}
 }
 
-// Admit says whether a request may go. A request for which a reader is waiting may be the probe.
-func (g *Breaker) Admit(key string, waiting bool) Admission {
+// Admit says whether a request may go, that counts for the limit of upstream's that is named. A request for which a
+// reader is waiting may be the probe.
+func (g *Breaker) Admit(key, limit string, waiting bool) Admission {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
 	v := Admission{Changed: g.changed}
+	held := g.holds.of(limit)
 	switch p, paused := g.pauses[key]; {
-	case now.Before(g.hold.until):
-		v.Until, v.Err = g.hold.until, g.refusal(understudy.FailDown, g.hold.by, g.hold.until.Sub(now))
+	case now.Before(held.until):
+		v.Until, v.Err = held.until, g.refusal(understudy.FailDown, held.by, held.until.Sub(now))
 	case g.condition.shut != understudy.FailNone && g.probes.running:
 		v.Err = g.refusal(g.condition.shut, g.recent.last, 0)
 	case g.condition.shut != understudy.FailNone && (now.Before(g.probes.next) || !waiting || g.suspect(key)):
@@ -90,28 +92,28 @@ func (g *Breaker) suspect(key string) bool {
 
 // StillOpen reports whether a request that was admitted and then queued may go. The probe may: all requests wait for
 // its answer.
-func (g *Breaker) StillOpen(key string, probe bool) bool {
+func (g *Breaker) StillOpen(key, limit string, probe bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	return !now.Before(g.hold.until) && (probe || g.condition.shut == understudy.FailNone && !now.Before(g.pauses[key].until))
+	return !now.Before(g.holds.of(limit).until) && (probe || g.condition.shut == understudy.FailNone && !now.Before(g.pauses[key].until))
 }
 
 // refusal is the error of a request that is not sent.
 func (g *Breaker) refusal(why understudy.Failure, last *understudy.UpstreamError, left time.Duration) *understudy.UpstreamError {
 	e := &understudy.UpstreamError{Why: why, RetryAfter: max(0, left)}
 	if last != nil {
-		e.Status, e.Err = last.Status, errors.New("after "+last.Error())
+		e.Status, e.Of, e.Err = last.Status, last.Of, errors.New("after "+last.Error())
 	}
 	return e
 }
 
-// TakeProbe admits the probe of Client.Run when one is due and none is under way.
-func (g *Breaker) TakeProbe() bool {
+// TakeProbe admits the probe of Client.Run, that counts for a limit of upstream's, when one is due and none is under way.
+func (g *Breaker) TakeProbe(limit string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	if g.condition.unwell == understudy.FailNone || g.probes.running || now.Before(g.probes.next) || now.Before(g.hold.until) {
+	if g.condition.unwell == understudy.FailNone || g.probes.running || now.Before(g.probes.next) || now.Before(g.holds.of(limit).until) {
 		return false
 	}
 	g.probes.running = true
@@ -119,14 +121,14 @@ func (g *Breaker) TakeProbe() bool {
 }
 
 // NextProbe is when the next probe is due. Zero: not before something changes.
-func (g *Breaker) NextProbe() (at time.Time, changed <-chan struct{}) {
+func (g *Breaker) NextProbe(limit string) (at time.Time, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.condition.unwell == understudy.FailNone || g.probes.running {
 		return time.Time{}, g.changed
 	}
-	if g.hold.until.After(g.probes.next) {
-		return g.hold.until, g.changed
+	if held := g.holds.of(limit); held.until.After(g.probes.next) {
+		return held.until, g.changed
 	}
 	return g.probes.next, g.changed
 }
@@ -190,7 +192,7 @@ func (g *Breaker) Failed(key string, e *understudy.UpstreamError, probe bool) {
 	g.signal()
 }
 
-// Hold lets no request out for as long as e says. It is no failure.
+// Hold lets no request out for as long as e says, of those that count for e.Of. It is no failure.
 func (g *Breaker) Hold(e *understudy.UpstreamError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,9 +201,8 @@ func (g *Breaker) Hold(e *understudy.UpstreamError) {
 }
 
 func (g *Breaker) wait(e *understudy.UpstreamError, now time.Time) {
-	if until := now.Add(e.RetryAfter); until.After(g.hold.until) {
-		g.hold.until, g.hold.by = until, e
-		g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status)
+	if g.holds.wait(e, now) {
+		g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status, "limit", e.Of)
 	}
 }
 

@@ -33,7 +33,7 @@ type Budget struct {
 	bucket  bucket
 	reserve reserve
 	slots   slots
-	share   share
+	shares  shares
 	queues  queues
 	timer   *time.Timer // set while tokens are waited for
 	closed  bool
@@ -51,6 +51,7 @@ type queues struct {
 type Claim struct {
 	Reason  request.Reason
 	Flow    uint64
+	Of      string          // which of upstream's limits it counts for, where that has several
 	Queue   time.Duration   // the longest wait as Waiting; 0: as long as its context
 	By      time.Time       // when its caller leaves; zero: unknown
 	Promote <-chan struct{} // when closed, the reason becomes Waiting
@@ -125,7 +126,7 @@ func (b *Budget) Take(ctx context.Context, c Claim) (request.Reason, error) {
 			patience = nil
 		case <-ctx.Done():
 			if !b.withdraw(p) && p.err == nil {
-				b.Refund(p.Reason)
+				b.Refund(p.Claim)
 			}
 			return p.Reason, ctx.Err()
 		}
@@ -245,14 +246,14 @@ func (b *Budget) Release() {
 	b.grant()
 }
 
-// Refund gives slot and token back: nothing was sent.
-func (b *Budget) Refund(reason request.Reason) {
+// Refund gives slot and token back: nothing was sent. The claim's Reason is that of Take.
+func (b *Budget) Refund(c Claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.slots.free++
-	b.share.left++
+	b.shares.of(c.Of).left++
 	b.bucket.tokens = min(b.bucket.burst, b.bucket.tokens+1)
-	if reason == request.Check {
+	if c.Reason == request.Check {
 		b.bucket.checks = 1
 	}
 	b.grant()
@@ -264,9 +265,10 @@ func (b *Budget) Told(a Allowance) (nothing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	b.share.told(a, b.at, b.slots.total-b.slots.free <= 1)
+	s := b.shares.of(a.Of)
+	s.told(a, b.at, b.slots.total-b.slots.free <= 1)
 	b.grant()
-	return a.Of == b.share.of && b.share.left == 0 && a.Remaining == 0 && a.Reset > 0
+	return s.left == 0 && a.Remaining == 0 && a.Reset > 0
 }
 
 // Crowded notes whether upstream refused a request that began then because there were too
@@ -297,9 +299,7 @@ func (b *Budget) Stats() Queue {
 	b.pass(b.now())
 	q := b.counts
 	q.Limit, q.Now, q.Reserve = b.queues.limit, b.queues.count, b.reserve.tokens
-	if q.AtOnce = b.slots.usable(); b.share.current(b.at) {
-		q.Window, q.Left, q.WindowEnds = int64(b.share.limit), int64(b.share.left), b.share.end
-	}
+	q.AtOnce, q.Windows = b.slots.usable(), b.shares.windows(b.at)
 	for i := range b.queues.of {
 		if since := b.queues.of[i].oldest(); !since.IsZero() {
 			q.Oldest = max(q.Oldest, b.now().Sub(since))

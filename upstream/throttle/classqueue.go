@@ -5,6 +5,8 @@ package throttle
 import (
 	"slices"
 	"time"
+
+	"understudy/request"
 )
 
 // classQueue is a queue in which flows take turns. Within a flow, requests go in the order in which they came.
@@ -15,29 +17,50 @@ type classQueue struct {
 
 // flow has the requests with one tag. It is in the queue while it has any.
 type flow struct {
-	id      uint64
+	id      flowTag
 	waiters []*waiter
+}
+
+// flowTag is what a flow is told apart by. Requests without a reader also are by upstream's
+// limit, so that one that is used up does not delay others.
+type flowTag struct {
+	flow uint64
+	of   string
+}
+
+func (p *waiter) tag() flowTag {
+	if p.Reason == request.Waiting {
+		return flowTag{flow: p.Flow}
+	}
+	return flowTag{p.Flow, p.Of}
 }
 
 // push puts p at the end of its flow.
 func (l *classQueue) push(p *waiter) {
 	l.count++
 	for _, t := range l.flows {
-		if t.id == p.Flow {
+		if t.id == p.tag() {
 			t.waiters = append(t.waiters, p)
 			return
 		}
 	}
-	l.flows = append(l.flows, &flow{p.Flow, []*waiter{p}})
+	l.flows = append(l.flows, &flow{p.tag(), []*waiter{p}})
 }
 
 // first is the request whose turn it is. The queue must not be empty.
 func (l *classQueue) first() *waiter { return l.flows[0].waiters[0] }
 
+// toFront makes the flow at i the one that goes next.
+func (l *classQueue) toFront(i int) {
+	t := l.flows[i]
+	copy(l.flows[1:], l.flows[:i])
+	l.flows[0] = t
+}
+
 // remove takes p out. It is false when p is not there. When it was the turn of p, the next flow is first.
 func (l *classQueue) remove(p *waiter) bool {
 	for i, t := range l.flows {
-		if t.id != p.Flow {
+		if t.id != p.tag() {
 			continue
 		}
 		j := slices.Index(t.waiters, p)
@@ -61,7 +84,7 @@ func (l *classQueue) remove(p *waiter) bool {
 func (l *classQueue) ahead(p *waiter) int {
 	var mine *flow
 	for _, t := range l.flows {
-		if t.id == p.Flow {
+		if t.id == p.tag() {
 			mine = t
 		}
 	}

@@ -80,19 +80,43 @@ type hold struct {
 	by    *understudy.UpstreamError // its answer
 }
 
-// State is what health shows.
-func (g *Breaker) State() (state, why string, since, next time.Time) {
+// holds are those waits, by the limit of upstream's that is reached; "": everything waits.
+type holds map[string]hold
+
+// of is the wait of a request that counts for a limit.
+func (all holds) of(limit string) hold {
+	h := all[""]
+	if one := all[limit]; one.until.After(h.until) {
+		h = one
+	}
+	return h
+}
+
+// wait begins one. It is false when a longer one is under way.
+func (all holds) wait(e *understudy.UpstreamError, now time.Time) bool {
+	until := now.Add(e.RetryAfter)
+	if !until.After(all[e.Of].until) {
+		return false
+	}
+	all[e.Of] = hold{until, e}
+	return true
+}
+
+// State is what health shows. A wait counts when it is of everything, or of the limit that
+// is named.
+func (g *Breaker) State(limit string) (state, why string, since, next time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	held := g.now().Before(g.hold.until)
+	hold := g.holds.of(limit)
+	held := g.now().Before(hold.until)
 	switch {
 	case g.condition.unwell == understudy.FailCredential:
 		return "credential", describe(g.recent.last), g.condition.since, g.probes.next
 	case g.condition.unwell != understudy.FailNone:
 		return "down", describe(g.recent.last), g.condition.since, g.probes.next
 	case held:
-		why = fmt.Sprintf("%v; held until %s", g.hold.by, g.hold.until.UTC().Format(time.TimeOnly))
-		return "limited", why, g.hold.until.Add(-g.hold.by.RetryAfter), g.hold.until
+		why = fmt.Sprintf("%v; held until %s", hold.by, hold.until.UTC().Format(time.TimeOnly))
+		return "limited", why, hold.until.Add(-hold.by.RetryAfter), hold.until
 	}
 	return "ok", "", g.condition.since, time.Time{}
 }

@@ -22,7 +22,7 @@ func ExampleBudget() {
 	defer b.Close()
 	reason, err := b.Take(context.Background(), throttle.Claim{Reason: request.Waiting})
 	fmt.Println(reason, err)
-	fmt.Println(b.TryTake(request.Poll)) // one request at once is under way
+	fmt.Println(b.TryTake(throttle.Claim{Reason: request.Poll})) // one request at once is under way
 	b.Release()
 	// Output:
 	// waiting <nil>
@@ -36,9 +36,9 @@ func ExampleBreaker() {
 		b.Failed(key, failed, false)
 		b.Pause(key, failed)
 	}
-	state, _, _, _ := b.State()
+	state, _, _, _ := b.State("")
 	fmt.Println(state)
-	fmt.Println(b.Admit("/f", false).Err != nil)
+	fmt.Println(b.Admit("/f", "", false).Err != nil)
 	// Output:
 	// down
 	// true

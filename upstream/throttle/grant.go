@@ -15,6 +15,7 @@ func (b *Budget) push(p *waiter) {
 	b.queues.count++
 	if p.Reason == request.Waiting {
 		b.reserve.came(p.since, b.bucket)
+		b.shares.of(p.Of).came(p.since)
 	}
 }
 
@@ -36,10 +37,20 @@ func (b *Budget) grant() {
 	next := time.Duration(-1)
 	for reason := range b.queues.of {
 		r := request.Reason(reason)
-		for b.queues.of[r].count > 0 && b.lacks(r) == 0 {
+		for b.queues.of[r].count > 0 {
+			wait := b.lacks(r)
+			if wait == 0 {
+				wait = b.foremost(r)
+			}
+			if wait != 0 {
+				if wait > 0 && (next < 0 || wait < next) {
+					next = wait
+				}
+				break
+			}
 			p := b.queues.of[r].first()
 			b.remove(p)
-			b.send(r)
+			b.send(p.Claim)
 			if r == request.Check {
 				b.bucket.checks--
 			}
@@ -48,9 +59,6 @@ func (b *Budget) grant() {
 		if b.queues.of[r].count == 0 {
 			continue
 		}
-		if wait := b.lacks(r); wait > 0 && (next < 0 || wait < next) {
-			next = wait
-		}
 		if r == request.Waiting {
 			break // no other reason goes before a waiting reader
 		}
@@ -58,23 +66,47 @@ func (b *Budget) grant() {
 	b.wake(next)
 }
 
+// foremost puts a flow first whose request upstream's own limit lets go now. Otherwise it is how long until there is one.
+func (b *Budget) foremost(r request.Reason) time.Duration {
+	least := time.Duration(-1)
+	for i, t := range b.queues.of[r].flows {
+		wait := b.shareLacks(t.waiters[0].Claim)
+		if wait == 0 {
+			b.queues.of[r].toFront(i)
+			return 0
+		}
+		if least < 0 || wait < least {
+			least = wait
+		}
+	}
+	return least
+}
+
+// shareLacks is how long upstream's own limit delays a request.
+func (b *Budget) shareLacks(c Claim) time.Duration {
+	if c.Reason == request.Waiting {
+		return 0
+	}
+	return b.shares.of(c.Of).lacks(b.at)
+}
+
 // TryTake takes slot and token when both are there now and no reader waits for them. Release gives the slot back.
-func (b *Budget) TryTake(r request.Reason) bool {
+func (b *Budget) TryTake(c Claim) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	if b.closed || b.queues.of[request.Waiting].count > 0 || b.lacks(r) != 0 {
+	if b.closed || b.queues.of[request.Waiting].count > 0 || b.lacks(c.Reason) != 0 || b.shareLacks(c) != 0 {
 		return false
 	}
-	b.send(r)
+	b.send(c)
 	return true
 }
 
 // send takes what a request needs.
-func (b *Budget) send(r request.Reason) {
+func (b *Budget) send(c Claim) {
 	b.slots.free--
 	b.bucket.tokens--
-	b.share.sent(r != request.Waiting)
+	b.shares.of(c.Of).sent(c.Reason != request.Waiting)
 }
 
 // pass brings bucket, reserve and slots up to date.
@@ -82,14 +114,15 @@ func (b *Budget) pass(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.bucket.pass(d)
 		b.slots.pass(d)
-		b.share.pass(d, now, b.reserve.perSecond(now))
+		for _, s := range b.shares {
+			s.pass(d, now)
+		}
 	}
 	b.at = now
 	b.reserve.size(now, b.bucket)
 }
 
-// lacks is how long until there are enough tokens for a request of the reason. It is 0 when the request may go now, -1
-// when slots lack.
+// lacks is how long until there are enough tokens for a request of the reason. It is 0 when there are, -1 when slots lack.
 func (b *Budget) lacks(r request.Reason) time.Duration {
 	share, reserve := 0.25, b.reserve.tokens
 	switch r {
@@ -107,14 +140,10 @@ func (b *Budget) lacks(r request.Reason) time.Duration {
 	if r == request.Check {
 		wait = max(wait, (1-hair-b.bucket.checks)/(b.bucket.rate*checkShare))
 	}
-	var lacks time.Duration
 	if wait > 0 {
-		lacks = time.Duration(wait*float64(time.Second)) + time.Microsecond
+		return time.Duration(wait*float64(time.Second)) + time.Microsecond
 	}
-	if r != request.Waiting {
-		lacks = max(lacks, b.share.lacks(b.at, b.reserve.perSecond(b.at)))
-	}
-	return lacks
+	return 0
 }
 
 // wake sets the timer, or stops it when after is negative.

@@ -49,11 +49,6 @@ func (r *reserve) kept(now time.Time) float64 {
 	return math.Exp(-now.Sub(r.at).Seconds() / forget.Seconds())
 }
 
-// perSecond is how many readers came in a second of late.
-func (r *reserve) perSecond(now time.Time) float64 {
-	return r.weight * r.kept(now) / forget.Seconds()
-}
-
 // size sizes the reserve, when it is time to. During a burst, the draw is taken for a Brownian motion that at the end has
 // the mean and the variance of the draws that were noted.
 func (r *reserve) size(now time.Time, b bucket) {

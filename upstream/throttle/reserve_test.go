@@ -135,7 +135,7 @@ func TestQuietSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(Options{Rate: 10, Concurrency: 100, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		take := func() (n int) {
-			for b.TryTake(request.Refresh) {
+			for b.TryTake(Claim{Reason: request.Refresh}) {
 				n++
 			}
 			return n

@@ -2,7 +2,12 @@
 
 package throttle
 
-import "time"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
 
 const (
 	plenty    = 0.5             // of a window: while more is left, other work is not slowed
@@ -19,6 +24,8 @@ const (
 // then, as they came of late, and a tenth of the window.
 type share struct {
 	of     string    // which of upstream's limits, where it has several
+	weight float64   // of the readers that came, the old ones forgotten
+	at     time.Time // of the last of them
 	limit  float64   // of the window; where it is not told, the most that was left
 	left   float64   // of it, less what was sent since
 	end    time.Time // of the window; zero: nothing is told
@@ -28,15 +35,12 @@ type share struct {
 // told takes over what an answer says. idle means that no other request is under way, so
 // that nothing sent since is missing in it.
 func (s *share) told(a Allowance, now time.Time, idle bool) {
-	if s.current(now) && a.Of != s.of && float64(a.Limit) <= s.limit {
-		return // of a lesser limit: a search's
-	}
 	span := a.Reset
 	if span == 0 {
 		span = blindSpan
 	}
 	end, remaining := now.Add(span), float64(a.Remaining)
-	same := s.current(now) && a.Of == s.of && (a.Reset == 0 || end.Sub(s.end).Abs() < sameEnd)
+	same := s.current(now) && (a.Reset == 0 || end.Sub(s.end).Abs() < sameEnd)
 	if same && !idle {
 		remaining = min(remaining, s.left) // answers overtake each other
 	}
@@ -46,24 +50,34 @@ func (s *share) told(a Allowance, now time.Time, idle bool) {
 			s.limit = max(s.limit, s.left)
 		}
 	}
-	s.of, s.left, s.end = a.Of, remaining, end
+	s.left, s.end = remaining, end
+}
+
+// came notes a reader.
+func (s *share) came(now time.Time) {
+	s.weight, s.at = s.weight*math.Exp(-now.Sub(s.at).Seconds()/forget.Seconds())+1, now
+}
+
+// perSecond is how many readers came in a second of late.
+func (s *share) perSecond(now time.Time) float64 {
+	return s.weight * math.Exp(-now.Sub(s.at).Seconds()/forget.Seconds()) / forget.Seconds()
 }
 
 func (s *share) current(now time.Time) bool { return now.Before(s.end) }
 
 // rate is how many requests a second other work may send. ok is false when nothing bounds
-// it. readers is how many of theirs come in a second.
-func (s *share) rate(now time.Time, readers float64) (rate float64, ok bool) {
+// it.
+func (s *share) rate(now time.Time) (rate float64, ok bool) {
 	if !s.current(now) || s.left > plenty*s.limit {
 		return 0, false
 	}
 	rest := s.end.Sub(now).Seconds()
-	return max(0, s.left-max(kept*s.limit, readers*rest)) / rest, true
+	return max(0, s.left-max(kept*s.limit, s.perSecond(now)*rest)) / rest, true
 }
 
 // pass adds the tokens of a time.
-func (s *share) pass(d time.Duration, now time.Time, readers float64) {
-	if rate, ok := s.rate(now, readers); ok {
+func (s *share) pass(d time.Duration, now time.Time) {
+	if rate, ok := s.rate(now); ok {
 		s.tokens = min(1, s.tokens+d.Seconds()*rate)
 	} else {
 		s.tokens = 1
@@ -71,9 +85,9 @@ func (s *share) pass(d time.Duration, now time.Time, readers float64) {
 }
 
 // lacks is how long other work waits for its next request.
-func (s *share) lacks(now time.Time, readers float64) time.Duration {
+func (s *share) lacks(now time.Time) time.Duration {
 	const hair = 1e-6
-	rate, ok := s.rate(now, readers)
+	rate, ok := s.rate(now)
 	rest := s.end.Sub(now)
 	switch {
 	case !ok || s.tokens >= 1-hair:
@@ -90,4 +104,44 @@ func (s *share) sent(other bool) {
 	if other {
 		s.tokens = max(0, s.tokens-1)
 	}
+}
+
+// shares are those of each of upstream's limits.
+type shares []*share
+
+// MostLimits bounds how many of upstream's limits are told apart.
+const MostLimits = 16
+
+// of is that of one limit. Beyond MostLimits there is one for all.
+func (all *shares) of(name string) *share {
+	for _, s := range *all {
+		if s.of == name {
+			return s
+		}
+	}
+	if len(*all) > MostLimits {
+		return (*all)[0]
+	}
+	s := &share{of: name}
+	*all = append(*all, s)
+	return s
+}
+
+// Window is one of upstream's own limits, as its answers tell of it.
+type Window struct {
+	Of    string    // which; "": it tells of one alone
+	Limit int64     // requests in the whole window
+	Left  int64     // of them
+	Ends  time.Time // of the window
+}
+
+// windows are those that are told, the largest first.
+func (all shares) windows(now time.Time) (out []Window) {
+	for _, s := range all {
+		if s.current(now) {
+			out = append(out, Window{s.of, int64(s.limit), int64(s.left), s.end})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Window) int { return cmp.Compare(b.Limit, a.Limit) })
+	return out
 }

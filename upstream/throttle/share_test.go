@@ -78,11 +78,13 @@ func TestOtherWorkIsSlowedWhileLittleRemains(t *testing.T) {
 
 func TestSharesOfOddAnswers(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	var s share
-	if got := s.lacks(now, 5); got != 0 {
+	five := share{weight: 5 * forget.Seconds(), at: now} // readers a second
+	s := five
+	if got := s.lacks(now); got != 0 {
 		t.Errorf("nothing told: %v", got)
 	}
 	// Answers overtake each other: within a window less counts, unless nothing is under way.
+	s = share{}
 	s.told(Allowance{Limit: 100, Remaining: 40, Reset: time.Minute}, now, false)
 	s.told(Allowance{Limit: 100, Remaining: 41, Reset: time.Minute - time.Second}, now.Add(time.Second), false)
 	if s.left != 40 {
@@ -94,23 +96,23 @@ func TestSharesOfOddAnswers(t *testing.T) {
 	}
 	// A new window.
 	s.told(Allowance{Limit: 100, Remaining: 99, Reset: time.Minute}, now.Add(time.Minute), false)
-	if s.left != 99 || s.lacks(now.Add(time.Minute), 0) != 0 {
+	if s.left != 99 || s.lacks(now.Add(time.Minute)) != 0 {
 		t.Errorf("%+v", s)
 	}
 	// Neither limit nor end are told: a bucket that leaks.
 	s = share{}
 	s.told(Allowance{Remaining: 30}, now, true)
 	s.told(Allowance{Remaining: 3}, now, true)
-	if rate, ok := s.rate(now, 0); !ok || rate > 30.0/60 {
+	if rate, ok := s.rate(now); !ok || rate > 30.0/60 {
 		t.Errorf("%v, %v", rate, ok)
 	}
 	// Readers need all that is left: other work waits for the end.
-	s = share{}
+	s = five
 	s.told(Allowance{Limit: 100, Remaining: 40, Reset: time.Minute}, now, true)
-	if got := s.lacks(now, 5); got != time.Minute {
+	if got := s.lacks(now); got != time.Minute {
 		t.Errorf("%v", got)
 	}
-	if got := s.lacks(now.Add(time.Minute), 5); got != 0 {
+	if got := s.lacks(now.Add(time.Minute)); got != 0 {
 		t.Errorf("after the end: %v", got)
 	}
 }

@@ -33,10 +33,7 @@ type Queue struct {
 	Longest time.Duration // the longest wait of a request with a reader, since New
 	Reserve float64       // tokens that other work leaves to readers
 	AtOnce  int           // requests that upstream takes at once, as far as is known
-	// Of upstream's own limit, as its answers tell of it: the requests of a window, those
-	// left of them, and when it ends. Zero: nothing is told.
-	Window, Left int64
-	WindowEnds   time.Time
+	Windows []Window      // of upstream's own limits, the largest first
 }
 
 // MinRetry is the shortest Retry-After of a request that is refused.

@@ -57,11 +57,12 @@ func (a *API) Answer(r *http.Request, body []byte, here string) format.Answer {
 	if !a.knows(token) {
 		return a.Refuse(http.StatusUnauthorized)
 	}
-	if refused := a.limits.take(); refused != nil {
-		return a.signed(*refused)
+	path := r.URL.Path
+	if refused := a.limits.take(path); refused != nil {
+		return a.signed(*refused, path)
 	}
 	if v := r.Header.Get("X-Github-Api-Version"); v != "" && v != apiVersion && v != "2026-03-10" {
-		return a.signed(refuse(http.StatusBadRequest, "API version "+strconv.Quote(v)+" is not supported", ""))
+		return a.signed(refuse(http.StatusBadRequest, "API version "+strconv.Quote(v)+" is not supported", ""), path)
 	}
 	at, vars := a.Find(r.URL.EscapedPath())
 	if at == nil {
@@ -82,11 +83,11 @@ func (a *API) Answer(r *http.Request, body []byte, here string) format.Answer {
 		sum := sha256.Sum256(answer.Body)
 		answer = with(answer, "Etag", `W/"`+hex.EncodeToString(sum[:])+`"`)
 		if matches(r.Header.Get("If-None-Match"), answer.Header["Etag"]) {
-			a.limits.back() // a 304 costs nothing
+			a.limits.back(path) // a 304 costs nothing
 			answer.Status, answer.Body = http.StatusNotModified, nil
 		}
 	}
-	return a.signed(answer)
+	return a.signed(answer, path)
 }
 
 const apiVersion = "2022-11-28"
@@ -127,9 +128,9 @@ func with(a format.Answer, name, value string) format.Answer {
 	return a
 }
 
-// signed adds what every answer of GitHub carries.
-func (a *API) signed(answer format.Answer) format.Answer {
-	header := a.limits.header()
+// signed adds what every answer of GitHub carries to that of a path.
+func (a *API) signed(answer format.Answer, path string) format.Answer {
+	header := map[string]string{}
 	if answer.Status != http.StatusNoContent {
 		header["Content-Type"] = "application/json; charset=utf-8"
 	}
@@ -139,6 +140,7 @@ func (a *API) signed(answer format.Answer) format.Answer {
 	header["Cache-Control"] = "private, max-age=60, s-maxage=60"
 	header["Vary"] = "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With"
 	maps.Copy(header, answer.Header)
+	maps.Copy(header, a.limits.header(path))
 	answer.Header = header
 	return answer
 }
@@ -181,7 +183,7 @@ func (a *API) Refuse(status int) format.Answer {
 	if status == http.StatusTooManyRequests {
 		answer = with(answer, "Retry-After", "1")
 	}
-	return a.signed(answer)
+	return a.signed(answer, "")
 }
 
 // Control is that of the world, and /-/limits.

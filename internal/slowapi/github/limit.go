@@ -1,4 +1,4 @@
-// Limits: the primary limit of requests an hour, and the secondary one.
+// Limits: the primary limits of requests an hour, of searches a minute, and the secondary one.
 
 package github
 
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,43 +15,58 @@ import (
 
 const secondaryText = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
-// limits count requests. The primary limit is a number in a window that begins
-// with a request; the secondary one, when there is one, a number a second.
+// limits count requests. A primary limit is a number in a window that begins
+// with a request; searches have one of their own. The secondary limit, when there is one, is
+// a number a second, of all.
 type limits struct {
 	bounds
-	mu     sync.Mutex
-	now    func() time.Time
-	used   int
-	ends   time.Time // of the window
-	second time.Time // of the secondary limit
-	within int
-	until  time.Time // refused so long
+	mu           sync.Mutex
+	now          func() time.Time
+	core, search window
+	second       time.Time // of the secondary limit
+	within       int
+	until        time.Time // refused so long
 }
 
 // bounds are what POST /-/limits sets.
 type bounds struct {
 	Limit      int `json:"limit"`
 	Seconds    int `json:"seconds"`
+	Searches   int `json:"searches"`    // in a minute
 	Burst      int `json:"burst"`       // requests a second; 0: no secondary limit
 	RetryAfter int `json:"retry_after"` // seconds, of a refusal by it
 }
 
-// usual are GitHub's own.
-var usual = bounds{Limit: 5000, Seconds: 3600}
+// usual are GitHub's own ("Rate limits for the REST API", "REST API endpoints for search").
+var usual = bounds{Limit: 5000, Seconds: 3600, Searches: 30}
 
-// window begins a new window when the last is over. The caller holds mu.
-func (l *limits) window(now time.Time) {
-	if !now.Before(l.ends) {
-		l.used, l.ends = 0, now.Add(time.Duration(l.Seconds)*time.Second)
+// window is one primary limit.
+type window struct {
+	resource string
+	limit    int
+	lasts    time.Duration
+	used     int
+	ends     time.Time
+}
+
+// of is the window of a path, begun anew when the last one is over. The caller holds mu.
+func (l *limits) of(path string) *window {
+	w := &l.core
+	if w.resource, w.limit, w.lasts = "core", l.Limit, time.Duration(l.Seconds)*time.Second; strings.HasPrefix(path, "/search/") {
+		w = &l.search
+		w.resource, w.limit, w.lasts = "search", l.Searches, time.Minute
 	}
+	if now := l.now(); !now.Before(w.ends) {
+		w.used, w.ends = 0, now.Add(w.lasts)
+	}
+	return w
 }
 
 // take counts a request; the error is that of a limit that is reached.
-func (l *limits) take() *format.Answer {
+func (l *limits) take(path string) *format.Answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
-	l.window(now)
+	now, w := l.now(), l.of(path)
 	if l.Burst > 0 {
 		if now.Sub(l.second) >= time.Second {
 			l.second, l.within = now, 0
@@ -65,41 +81,45 @@ func (l *limits) take() *format.Answer {
 			return &a
 		}
 	}
-	if l.used >= l.Limit {
+	if w.used >= w.limit {
 		a := refuse(http.StatusForbidden, "API rate limit exceeded for user ID 1000000.",
 			"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api")
 		return &a
 	}
-	l.used++
+	w.used++
 	return nil
 }
 
 // back takes back the last request.
-func (l *limits) back() {
+func (l *limits) back(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.used = max(l.used-1, 0)
+	w := l.of(path)
+	w.used = max(w.used-1, 0)
 }
 
-// header tells the state of the primary limit.
-func (l *limits) header() map[string]string {
+// header tells the state of the primary limit of a path.
+func (l *limits) header(path string) map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.window(l.now())
+	w := l.of(path)
 	return map[string]string{
-		"X-Ratelimit-Limit": strconv.Itoa(l.Limit), "X-Ratelimit-Remaining": strconv.Itoa(l.Limit - l.used),
-		"X-Ratelimit-Used": strconv.Itoa(l.used), "X-Ratelimit-Reset": strconv.FormatInt(l.ends.Unix(), 10), "X-Ratelimit-Resource": "core",
+		"X-Ratelimit-Limit": strconv.Itoa(w.limit), "X-Ratelimit-Remaining": strconv.Itoa(w.limit - w.used),
+		"X-Ratelimit-Used": strconv.Itoa(w.used), "X-Ratelimit-Reset": strconv.FormatInt(w.ends.Unix(), 10),
+		"X-Ratelimit-Resource": w.resource,
 	}
 }
 
 // show is the answer of /rate_limit, which costs nothing.
-func (l *limits) show() format.Answer {
-	l.back()
-	h := l.header()
-	rate := fmt.Sprintf(`{"limit":%s,"used":%s,"remaining":%s,"reset":%s}`, h["X-Ratelimit-Limit"], h["X-Ratelimit-Used"],
-		h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"])
+func (l *limits) show(path string) format.Answer {
+	l.back(path)
+	rate := func(path string) string {
+		h := l.header(path)
+		return fmt.Sprintf(`{"limit":%s,"used":%s,"remaining":%s,"reset":%s}`, h["X-Ratelimit-Limit"], h["X-Ratelimit-Used"],
+			h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"])
+	}
 	return format.Answer{Status: http.StatusOK,
-		Body: []byte(`{"resources":{"core":` + rate + `,"search":` + rate + `},"rate":` + rate + `}`)}
+		Body: []byte(`{"resources":{"core":` + rate(path) + `,"search":` + rate("/search/") + `},"rate":` + rate(path) + `}`)}
 }
 
 // replace is POST /-/limits: other limits, and a new window.
@@ -108,7 +128,8 @@ func (l *limits) replace(raw []byte) (any, error) {
 	if err := format.Strict(raw, &in); err != nil {
 		return nil, err
 	}
-	for name, n := range map[string]int{"limit": in.Limit, "seconds": in.Seconds, "burst": in.Burst, "retry_after": in.RetryAfter} {
+	for name, n := range map[string]int{"limit": in.Limit, "seconds": in.Seconds, "searches": in.Searches, "burst": in.Burst,
+		"retry_after": in.RetryAfter} {
 		if n < 0 || n > 1e9 {
 			return nil, fmt.Errorf("%s must be 0 to 10^9", name)
 		}
@@ -116,6 +137,6 @@ func (l *limits) replace(raw []byte) (any, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bounds = in
-	l.ends, l.until = time.Time{}, time.Time{}
+	l.core, l.search, l.until = window{}, window{}, time.Time{}
 	return in, nil
 }

@@ -25,7 +25,7 @@ func (a *API) routes() table.Routes {
 	all := table.Routes{
 		{Pattern: "/user", Do: get(a.me)},
 		{Pattern: "/users/*", Do: get(a.oneUser)},
-		{Pattern: "/rate_limit", Do: get(func(*table.Request) format.Answer { return a.limits.show() })},
+		{Pattern: "/rate_limit", Do: get(func(q *table.Request) format.Answer { return a.limits.show(q.Path) })},
 		{Pattern: "/user/repos", List: true, Do: get(a.myRepos)},
 		{Pattern: "/users/*/repos", List: true, Do: get(a.reposOf)},
 		{Pattern: "/orgs/*/repos", List: true, Do: get(a.reposOf)},
