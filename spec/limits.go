@@ -23,6 +23,9 @@ type Limits struct {
 	// Resource is the header field that says for which of several limits a request has
 	// counted: those are kept apart. Default: X-RateLimit-Resource.
 	Resource string `yaml:"resource"`
+	// Concurrent is the header field that says how many requests upstream has counted at
+	// once, that of the answer with them; "": none.
+	Concurrent string `yaml:"concurrent"`
 	// ResetAs is how our own answers write Reset, when they tell a caller of the rate of its
 	// credential: epoch (the default) or seconds.
 	ResetAs string `yaml:"reset_as"`
@@ -56,6 +59,14 @@ func (l *Limits) check(h *Headers) error {
 		}
 		if *f = http.CanonicalHeaderKey(*f); slices.Contains(h.Back, *f) {
 			return fmt.Errorf("headers.back: %s tells of upstream's limit, which all callers share; our answers tell of the caller's own rate", *f)
+		}
+	}
+	if l.Concurrent != "" {
+		if err := checkHeader("limits.concurrent", l.Concurrent); err != nil {
+			return err
+		}
+		if l.Concurrent = http.CanonicalHeaderKey(l.Concurrent); slices.Contains(h.Back, l.Concurrent) {
+			return fmt.Errorf("headers.back: %s tells of requests of all callers", l.Concurrent)
 		}
 	}
 	switch l.ResetAs {

@@ -59,7 +59,7 @@ func (c *Client) noteLimits(a *answer) {
 			Err: errors.New("nothing remains of what it takes")})
 	}
 	if limited := why == understudy.FailLimited; !limited || !a.told || left.Remaining > 0 {
-		c.budget.Crowded(limited, a.at.Add(-a.took))
+		c.budget.Crowded(limited, a.at.Add(-a.took), throttle.Count(a.header, c.o.Source.Spec.Limits.Concurrent))
 	}
 }
 

@@ -53,6 +53,12 @@ func field(h http.Header, name string) string {
 	return ""
 }
 
+// Count is the whole number in a field of a header, 0 when there is none.
+func Count(h http.Header, name string) int64 {
+	n, _ := leadingNumber(field(h, name))
+	return n
+}
+
 // isWord reports a text of letters, digits, - and _ that is not long.
 func isWord(text string) bool {
 	return len(text) <= 40 && !strings.ContainsFunc(text, func(r rune) bool {

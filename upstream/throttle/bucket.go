@@ -56,12 +56,18 @@ const (
 
 // refused notes that upstream took a request for one too many. Of those that were under
 // way together, one counts: additive increase, multiplicative decrease (D. Chiu, R. Jain,
-// 1989).
-func (s *slots) refused(began, now time.Time) {
+// 1989). Where upstream tells how many it has counted, and those are ours alone, the number is
+// known: one less.
+func (s *slots) refused(began, now time.Time, counted int64) {
 	if began.Before(s.since) {
 		return
 	}
-	s.most, s.since = max(1, fewer*min(float64(s.usable()), float64(s.total-s.free))), now
+	ours := min(float64(s.usable()), float64(s.total-s.free))
+	most := fewer * ours
+	if c := float64(counted); c > 0 && c <= ours {
+		most = c - 1
+	}
+	s.most, s.since = max(1, most), now
 }
 
 // answered notes an answer that came while most of the slots were in use: there may be room

@@ -272,13 +272,13 @@ func (b *Budget) Told(a Allowance) (nothing bool) {
 }
 
 // Crowded notes whether upstream refused a request that began then because there were too
-// many. How many go out at once follows.
-func (b *Budget) Crowded(refused bool, began time.Time) {
+// many, and how many it has counted at once, that one with them; 0: not told. How many go out at once follows.
+func (b *Budget) Crowded(refused bool, began time.Time, counted int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
 	if refused {
-		b.slots.refused(began, b.at)
+		b.slots.refused(began, b.at, counted)
 		return
 	}
 	b.slots.answered()
