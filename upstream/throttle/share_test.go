@@ -116,3 +116,59 @@ func TestSharesOfOddAnswers(t *testing.T) {
 		t.Errorf("after the end: %v", got)
 	}
 }
+
+// The less upstream's window still has, the longer a poll waits for its turn, and the more so
+// while readers come. A poll a second is due here.
+func TestPollsGetDearerAsTheWindowShrinks(t *testing.T) {
+	const limit, window = 600, 10 * time.Minute
+	polls := func(left int64, readersEach time.Duration) (n int) {
+		synctest.Test(t, func(t *testing.T) {
+			b := NewBudget(Options{Rate: 100, Concurrency: 20, Queue: 100, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+			defer b.Close()
+			take := func(r request.Reason) {
+				if _, err := b.Take(t.Context(), Claim{Reason: r}); err != nil {
+					t.Error(err)
+				}
+				b.Release()
+			}
+			end := time.Now().Add(20 * time.Minute) // readers are known by then
+			for ; readersEach > 0 && time.Now().Before(end); time.Sleep(readersEach) {
+				take(request.Waiting)
+			}
+			b.Told(Allowance{Limit: limit, Remaining: left, Reset: window})
+			began := time.Now()
+			for due := began; due.Sub(began) < window-time.Second; due = due.Add(time.Second) {
+				time.Sleep(time.Until(due))
+				if readersEach > 0 && due.Sub(began)%readersEach == 0 {
+					take(request.Waiting)
+				}
+				if b.TryTake(Claim{Reason: request.Poll}) {
+					b.Release()
+					n++
+				}
+			}
+		})
+		return n
+	}
+	last := limit
+	for _, c := range []struct {
+		left          int64
+		readersEach   time.Duration
+		least, atMost int
+	}{
+		{420, 0, 300, 362}, // to a half as they come, and most of the rest evenly
+		{300, 0, 230, 242},
+		{180, 0, 110, 122},
+		{180, 6 * time.Second, 20, 80}, // readers ask for a hundred of them
+		{90, 0, 25, 32},
+		{90, 6 * time.Second, 0, 1},
+		{60, 0, 0, 1},
+	} {
+		n := polls(c.left, c.readersEach)
+		if n < c.least || n > c.atMost || n > last {
+			t.Errorf("with %d of %d left and a reader each %v, %d polls went out, want %d to %d, and not more than %d", c.left, limit,
+				c.readersEach, n, c.least, c.atMost, last)
+		}
+		last = n
+	}
+}
