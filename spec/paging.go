@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -93,13 +94,21 @@ func (a *ListAnswer) Related() (q understudy.Query) {
 	return q
 }
 
-// follow is the key of the next page. A link to the page itself ends the list.
+var errItself = errors.New("the next page is this page again")
+
+// follow is the key of the next page. A page without rows that links to itself is the
+// last one.
 func (a *ListAnswer) follow(link string) (understudy.Key, error) {
 	next, err := a.leads(link)
-	if err != nil || next == a.Target.Key {
+	switch {
+	case err != nil:
 		return understudy.Key{}, err
+	case next != a.Target.Key:
+		return next, nil
+	case a.Count > 0:
+		return understudy.Key{}, errItself
 	}
-	return next, nil
+	return understudy.Key{}, nil
 }
 
 // leads is the key a link leads to. Its host is never looked at, so a link
@@ -152,7 +161,7 @@ func (a *ListAnswer) nextQuery(p *Paging, param understudy.Param) (understudy.Ke
 		return understudy.Key{}, fmt.Errorf("the next page: %w", err)
 	}
 	if next.Key == t.Key {
-		return understudy.Key{}, fmt.Errorf("the next page is this page again")
+		return understudy.Key{}, errItself
 	}
 	return next.Key, nil
 }

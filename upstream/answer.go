@@ -151,7 +151,7 @@ func empty(status int) bool {
 // recordPage builds the page of a good answer about a kind.
 func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
 	p := b.plans[t.Kind]
-	clean := redaction{p.secrets, p.absolute[t.List], b.source.Spec.Absolute, b.origins()}
+	clean := redaction{p.secrets, p.absolute[t.List], b.source.Spec.Absolute, p.next[t.List], b.origins()}
 	d, err := readDocument(a.contentType(), a.body, clean, b.credential.needles())
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -366,8 +367,16 @@ func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest
 		return nil, nil, err
 	case errors.As(err, &failed):
 		return nil, failed, nil // there is no token
+	case headTooLong(err):
+		return nil, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}, nil
 	}
 	return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: sentError(sent, err)}, nil
+}
+
+// headTooLong reports whether upstream answered with more header than is read: to ask again
+// gets the same. The error of net/http has no name.
+func headTooLong(err error) bool {
+	return strings.Contains(err.Error(), "response headers exceeded") || strings.Contains(err.Error(), "response header list larger")
 }
 
 // maybeSent marks an error of a request that may have reached upstream.

@@ -60,7 +60,10 @@ func FuzzNextKey(f *testing.F) {
 		const base = "http://10.0.0.1:4116/twilio"
 		at := newOrigins(source, base)
 		p := newPlan(sp, target.Kind)
-		body, doc = redaction{p.secrets, p.absolute[target.List], nil, at}.clean(body, doc)
+		body, doc = redaction{p.secrets, p.absolute[target.List], nil, p.next[target.List], at}.clean(body, doc)
+		if err := jsonspan.Faithful(body); err != nil {
+			t.Fatalf("%q: the body became %s: %v", link, body, err)
+		}
 		found := readList(p, target.List, sp.PagingOf(target.List), body, doc, 0)
 		list := spec.ListAnswer{
 			Target: target, Header: http.Header{"Link": {link}}, Body: body, Doc: doc, Next: found.next, Rows: found.rows,

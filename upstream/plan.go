@@ -23,6 +23,7 @@ type plan struct {
 	secrets []secret // what to empty in pages of this kind
 
 	absolute map[*spec.List][]fieldPath // where absolute URLs stand; nil: in an instance
+	next     map[*spec.List]fieldPath   // where the link to the next page stands in the body
 }
 
 // want is a field by its dotted name, cut at the first dot.
@@ -36,9 +37,13 @@ type state struct {
 }
 
 func newPlan(s *spec.Spec, k *spec.Kind) *plan {
-	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*spec.List][]fieldPath{nil: absoluteIn(s, k, nil)}}
+	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*spec.List][]fieldPath{nil: absoluteIn(s, k, nil)},
+		next: map[*spec.List]fieldPath{}}
 	for _, l := range k.Lists {
 		p.absolute[l] = absoluteIn(s, k, l)
+		if way := s.PagingOf(l); way.Style == "body" {
+			p.next[l] = strings.Split(way.Next, ".")
+		}
 	}
 	for _, name := range k.ID {
 		p.id = append(p.id, p.want(name))

@@ -60,6 +60,7 @@ type redaction struct {
 	secrets  []secret    // emptied, at any depth
 	absolute []fieldPath // URLs in which origins are replaced
 	named    []string    // the same, by patterns of names, at any depth
+	next     fieldPath   // the link to the next page, in which any origin is: readers follow it with their credential
 	origins  *origins    // nil when nothing is
 }
 
@@ -68,9 +69,9 @@ type redaction struct {
 // along. body itself never changes; a body with neither is returned unchanged.
 func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
 	if s.origins == nil || s.origins.ours == "" {
-		s.absolute, s.named = nil, nil
+		s.absolute, s.named, s.next = nil, nil, nil
 	}
-	if len(s.secrets)+len(s.absolute)+len(s.named) == 0 {
+	if len(s.secrets)+len(s.absolute)+len(s.named)+len(s.next) == 0 {
 		return body, doc
 	}
 	w := redactor{redaction: s, body: body}
@@ -139,9 +140,16 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 			w.depth--
 		}
 	default:
-		if v := c.Skip(); v.Kind == jsonspan.String && len(w.absolute)+len(w.named) > 0 {
-			if n := w.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && w.isAbsolute() {
-				w.cut(v.Start+1, v.Start+1+n, w.origins.text)
+		v := c.Skip()
+		if v.Kind != jsonspan.String || len(w.absolute)+len(w.named)+len(w.next) == 0 {
+			return
+		}
+		next := w.next != nil && w.next.is(w.path[:w.depth])
+		if n := w.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
+			w.cut(v.Start+1, v.Start+1+n, w.origins.text)
+		} else if next {
+			if link := w.origins.home(jsonspan.Text(w.body, v)); link != "" {
+				w.cut(v.Start, v.End, jsonText(link))
 			}
 		}
 	}

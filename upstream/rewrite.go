@@ -29,17 +29,47 @@ type origin struct{ host, path string }
 // when that is not empty, and the hosts of its spec.
 func newOrigins(s *spec.Source, base string) *origins {
 	p := &origins{ours: strings.TrimSuffix(s.PublicURL, "/")}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(p.ours) == nil {
-		p.text = bytes.Trim(b.Bytes(), "\"\n")
-	}
+	p.text = bytes.Trim(jsonText(p.ours), `"`)
 	p.add(base)
 	for _, h := range s.Spec.Hosts {
 		p.add(h.URL)
 	}
 	return p
+}
+
+// jsonText is a text as a JSON string.
+func jsonText(text string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(text) != nil {
+		return noText
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// home is a link to another host as a link to us, "" for any other: whoever follows the
+// link to the next page does so with the credential it has for us. It is read as
+// generously as a client may: a backslash is a slash, control characters do not count.
+func (p *origins) home(link string) string {
+	link = strings.Map(func(r rune) rune {
+		switch {
+		case r <= ' ':
+			return -1
+		case r == '\\':
+			return '/'
+		}
+		return r
+	}, link)
+	scheme, rest, ok := strings.Cut(link, "//")
+	if !ok || strings.ContainsAny(scheme, "/?#") || scheme != "" && !strings.HasSuffix(scheme, ":") || p.local(link) != link {
+		return ""
+	}
+	path := strings.IndexAny(rest, "/?#")
+	if path < 0 {
+		return p.ours + "/"
+	}
+	return p.ours + "/" + strings.TrimPrefix(rest[path:], "/")
 }
 
 // add notes an address, with and without the port its scheme implies.

@@ -15,6 +15,38 @@ import (
 
 const ourURL = "http://127.0.0.1:4115"
 
+// TestNextLinksLeadHome: whatever host the link to the next page names, in whatever spelling
+// a client takes for a host, ours leads to us. Other URLs stay.
+func TestNextLinksLeadHome(t *testing.T) {
+	o := newOrigins(&spec.Source{Spec: builtInSpec(t, "twilio"), PublicURL: ourURL}, "http://slow.example:4116/twilio/")
+	for _, c := range []struct{ link, want string }{
+		{"https://evil.example/a?b=1#c", ourURL + "/a?b=1#c"},
+		{"http://evil.example:81", ourURL + "/"},
+		{"http://evil.example?a=1", ourURL + "/?a=1"},
+		{"//evil.example/a", ourURL + "/a"},
+		{`\\\\evil.example\\a`, ourURL + "/a"},
+		{`/\\evil.example/a`, ourURL + "/a"},
+		{`ht\ntps:\t//evil.example/a`, ourURL + "/a"},
+		{`https:\/\/evil.example\/a`, ourURL + "/a"},
+		{" https://evil.example/a", ourURL + "/a"},
+		{"https://api.twilio.com@evil.example/a", ourURL + "/a"},
+		{"ftp://169.254.169.254/a", ourURL + "/a"},
+		{"https://evil.example/a//b", ourURL + "/a//b"},
+		{"https://api.twilio.com/a", ourURL + "/a"},
+		{ourURL + "/a", ourURL + "/a"},
+		{"/a//b", "/a//b"},
+		{"/a?to=https://evil.example/", "/a?to=https://evil.example/"},
+		{"a", "a"},
+		{"", ""},
+	} {
+		body := []byte(`{"meta":{"next":"` + c.link + `"},"next":"https://evil.example/a"}`)
+		got, _ := redaction{next: fieldPath{"meta", "next"}, origins: o}.clean(body, document1(t, body))
+		if want := `{"meta":{"next":"` + c.want + `"},"next":"https://evil.example/a"}`; string(got) != want {
+			t.Errorf("%s became %s", c.link, got)
+		}
+	}
+}
+
 func TestOrigins(t *testing.T) {
 	o := newOrigins(&spec.Source{Spec: builtInSpec(t, "twilio"), PublicURL: ourURL}, "http://slow.example:4116/twilio/")
 	for _, c := range []struct{ raw, want string }{

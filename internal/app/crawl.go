@@ -20,7 +20,7 @@ func (h *App) openWalker() (err error) {
 		Retention: h.cfg.Retained(),
 		Settings: crawl.Settings{
 			Horizon: c.Horizon.Std(), Sweep: c.Sweep.Std(), Window: c.Window.Std(), Slice: c.Slice.Std(), Overlap: c.Overlap.Std(),
-			Slices: c.Slices, Page: c.Page,
+			Slices: c.Slices, Page: c.Page, Pages: c.Pages,
 		},
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: h.log,
 	})

@@ -92,6 +92,7 @@ type syncConfig struct {
 	Overlap Duration `yaml:"overlap"` // of stretches, default 24h
 	Slices  int      `yaml:"slices"`  // walked beside each other, default 4
 	Page    int      `yaml:"page"`    // records asked for at once, default the most upstream gives
+	Pages   int      `yaml:"pages"`   // of one walk over one list, default 100000
 }
 
 // mostSlices bounds what a sync has under way: where each goes on is in one mark.
@@ -103,6 +104,8 @@ func (s *syncConfig) check() error {
 		return fmt.Errorf("slices: %d; write a number from 1 to %d", s.Slices, mostSlices)
 	case s.Page < 0:
 		return fmt.Errorf("page: %d is negative", s.Page)
+	case s.Pages < 0:
+		return fmt.Errorf("pages: %d is negative", s.Pages)
 	case s.Slice != 0 && s.Slice.Std() < time.Hour:
 		return fmt.Errorf("slice: %v is too short; write at least 1h", s.Slice.Std())
 	case s.Sweep != 0 && s.Sweep.Std() < 10*time.Second:

@@ -4,7 +4,9 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -88,6 +90,92 @@ func TestACircleOverManyRuns(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		t.Errorf("%d pages, and nobody noticed", pages)
+	})
+}
+
+// A list of ever new records without an end is walked as far as sync.pages, also over many
+// runs, and then left alone for twice as long each time: in a month it costs what a
+// healthy list of that length does.
+func TestAListWithoutAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 30
+		w := newWorld(t)
+		w.things["tags"] = []thing{{id: "t"}}
+		pages, broken := 0, 0
+		w.change = func(p *understudy.Page) {
+			pages++
+			p.Rows = []understudy.Row{{ID: fmt.Sprint("new", pages)}}
+			p.Next.Source, p.Next.URI = "post", fmt.Sprint("/me/tags?size=10&after=new", pages)
+		}
+		w.before = func(*spec.Target) error {
+			if broken++; broken%7 == 0 {
+				return &understudy.UpstreamError{Why: understudy.FailDown}
+			}
+			return nil
+		}
+		x := w.walker(Settings{Pages: most})
+		keepKind(t, x, "tags")
+		begun := time.Now()
+		walks, rests := 0, []time.Duration{}
+		for ended := begun; time.Since(begun) < 30*24*time.Hour; {
+			err := w.work(t.Context(), x)
+			switch {
+			case err != nil && strings.Contains(err.Error(), "raise sync.pages"):
+				if !errors.Is(err, understudy.ErrInvalid) {
+					t.Fatalf("the job is tried again: %v", err)
+				}
+				walks++
+				w.jobs = nil                // the runner has given up
+				if pages > walks*(most+1) { // the newest page comes before the walk
+					t.Fatalf("%d pages in %d walks", pages, walks)
+				}
+				if s := state(t, x, "tags"); !s.Failed || s.Complete || !strings.Contains(s.Why, "/me/tags") {
+					t.Fatalf("state %+v", s)
+				}
+				ended = time.Now()
+			case err != nil:
+				time.Sleep(5 * time.Second)
+				continue
+			}
+			for len(w.jobs) == 0 {
+				time.Sleep(time.Minute)
+				if err := x.due(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rests = append(rests, time.Since(ended).Truncate(time.Minute))
+		}
+		if want := []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour}; len(rests) < 10 || !slices.Equal(rests[:3], want) ||
+			rests[len(rests)-1] != 24*time.Hour || walks > 40 {
+			t.Errorf("%d walks, rests %v", walks, rests)
+		}
+	})
+}
+
+// A page that can never be kept, as one whose next link leads elsewhere, is asked for less
+// and less often, and is told meanwhile.
+func TestAPageThatIsNeverKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.things["tags"] = []thing{{id: "t"}}
+		w.before = func(*spec.Target) error {
+			return fmt.Errorf("%w: it leads to no list of tags", understudy.ErrNotStored)
+		}
+		x := w.walker(Settings{})
+		keepKind(t, x, "tags")
+		for begun := time.Now(); time.Since(begun) < 24*time.Hour; {
+			var later *understudy.Snooze
+			if err := w.work(t.Context(), x); !errors.As(err, &later) || later.Wait > failedRest {
+				t.Fatalf("error %v", err)
+			}
+			if s := state(t, x, "tags"); s.Stuck.IsZero() || s.Complete || !strings.Contains(s.Why, "leads to no list") {
+				t.Fatalf("state %+v", s)
+			}
+			time.Sleep(later.Wait)
+		}
+		if n := len(w.asked); n > 400 {
+			t.Errorf("asked %d times in a day", n)
+		}
 	})
 }
 

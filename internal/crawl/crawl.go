@@ -75,6 +75,7 @@ type Settings struct {
 	Overlap time.Duration // by which stretches overlap; default 24 h
 	Slices  int           // walked beside each other; default 4
 	Page    int           // records asked for at once; 0 = the most that upstream gives
+	Pages   int           // of one walk over one list; one with more has no end; default 100,000
 }
 
 func (s Settings) withDefaults() Settings {
@@ -89,6 +90,9 @@ func (s Settings) withDefaults() Settings {
 	or(&s.Overlap, 24*time.Hour)
 	if s.Slices <= 0 {
 		s.Slices = 4
+	}
+	if s.Pages <= 0 {
+		s.Pages = 100_000
 	}
 	return s
 }

@@ -87,11 +87,17 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 			return nil, err
 		}
 		var failed *understudy.UpstreamError
-		if errors.As(err, &failed) && (failed.RetryAfter > 0 || failed.Why == understudy.FailDown || failed.Why == understudy.FailCredential) {
+		if errors.As(err, &failed) && (failed.RetryAfter > 0 || failed.Why == understudy.FailUnusable || waits(failed)) {
 			return nil, &understudy.Snooze{Wait: max(failed.RetryAfter, 5*time.Second), Err: err}
 		}
 	}
 	return nil, &understudy.Snooze{Wait: 5 * time.Second, Err: err}
+}
+
+// waits reports whether nothing is asked while what failed lasts: coming back costs no
+// request then.
+func waits(e *understudy.UpstreamError) bool {
+	return e.Why == understudy.FailDown || e.Why == understudy.FailCredential
 }
 
 // once is one attempt. A page that does not fit into memory beside others waits.
@@ -144,8 +150,18 @@ func (r *refusal) retention() bool {
 	return code != "" && r.page.Status == http.StatusBadRequest && strings.Contains(string(r.page.Body), code)
 }
 
-// maxEmpty is how many pages without a record may follow each other.
-const maxEmpty = 100
+// endlessError ends a walk over a list without an end. It fails the job at once: to go
+// on would find the same.
+type endlessError struct {
+	key understudy.Key
+	why string
+}
+
+// Error says which list it is, and how that was noticed.
+func (e *endlessError) Error() string { return fmt.Sprintf("walk: %s: upstream's %s", e.key, e.why) }
+
+// Is has the job fail.
+func (e *endlessError) Is(target error) bool { return target == understudy.ErrInvalid }
 
 // position is where a walk over one list goes on.
 type position struct {
@@ -178,7 +194,7 @@ func (at position) onward(first, target *spec.Target, page *understudy.Page) pos
 // Of pages by number or offset see gets the rows that are new.
 func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, at position,
 	see func(*understudy.Page, position) error) error {
-	target, empty, trail := first, 0, overlap.Trail{}
+	target, trail := first, overlap.Trail{}
 	follow := func(link string) (err error) {
 		target, err = p.source.Spec.Follow(p.source.Name, link)
 		return err
@@ -193,6 +209,10 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 	}
 	trail.Saw(at.Last)
 	for {
+		if most := int64(t.w.o.Pages); at.Pages.Count >= most {
+			return &endlessError{target.Key, fmt.Sprintf(
+				"list goes on after %d pages, and is taken for one without an end; raise sync.pages if it has one", most)}
+		}
 		page, err := t.fetch(ctx, target)
 		if err != nil {
 			return err
@@ -212,18 +232,13 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			return err
 		}
 		if back != nil {
-			target, at.Pages = back, cycle.Pages{}
+			target = back
+			at.Pages.Back()
 			continue
 		}
-		if empty++; len(page.Rows) > 0 {
-			empty = 0
-		}
-		if empty > maxEmpty || page.Next == page.Key {
-			return fmt.Errorf("walk: %s: upstream's next links lead nowhere", page.Key)
-		}
 		at = at.onward(first, target, page)
-		if at.Pages.Circle(at.Next, slices.Values(every(page))) {
-			return fmt.Errorf("walk: %s: upstream's next links go in a circle: pages come again, and the list has no end", page.Key)
+		if why := at.Pages.Endless(at.Next, slices.Values(every(page))); why != "" {
+			return &endlessError{page.Key, why}
 		}
 		seen := page
 		if target.Sliding() != "" {

@@ -70,6 +70,8 @@ type failure struct {
 	Part int64  `json:"part,omitempty"` // where its stretch ends; whole, tip
 	Why  string `json:"why"`
 	At   int64  `json:"at"`
+	// Endless counts the walks in a row that found no end of a list.
+	Endless int `json:"endless,omitempty"`
 }
 
 // Parts that are no intervals.
@@ -85,9 +87,18 @@ const (
 )
 
 // fails notes why a part failed; it is so until its next walk ends well.
-func (m *kindState) fails(part int64, why string, at int64) {
-	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part == part })
-	m.Failures = append(m.Failures, failure{part, strings.ToValidUTF8(why[:min(len(why), maxWhy)], ""), at})
+func (m *kindState) fails(part int64, why string, at int64, endless bool) {
+	times := 0
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {
+		if f.Part == part && endless {
+			times = f.Endless
+		}
+		return f.Part == part
+	})
+	if endless {
+		times++
+	}
+	m.Failures = append(m.Failures, failure{part, strings.ToValidUTF8(why[:min(len(why), maxWhy)], ""), at, times})
 	m.Failures = m.Failures[max(len(m.Failures)-maxFailures, 0):]
 }
 
@@ -106,10 +117,12 @@ func (m *kindState) failed() string {
 	return ""
 }
 
-// rests reports whether a part failed so lately that it is not tried yet.
+// rests reports whether a part failed so lately that it is not tried yet. A list without
+// an end costs a whole walk each time: it rests twice as long after each, up to a day.
 func (m *kindState) rests(part, now int64) bool {
 	return slices.ContainsFunc(m.Failures, func(f failure) bool {
-		return f.Part == part && now >= f.At && now-f.At < int64(failedRest/time.Second)
+		rest := min(failedRest<<min(max(f.Endless-1, 0), 10), 24*time.Hour)
+		return f.Part == part && now >= f.At && now-f.At < int64(rest/time.Second)
 	})
 }
 

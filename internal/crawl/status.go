@@ -39,15 +39,16 @@ type stall struct {
 	why   string
 }
 
-// stuck notes that a walk has to come back later. One that moved meanwhile is
-// stuck only since now.
-func (x *kindCrawl) stalled(now time.Time, why string, moved bool) {
+// stalled notes that a walk has to come back later, and returns for how long that has
+// been so. One that moved meanwhile is stuck only since now.
+func (x *kindCrawl) stalled(now time.Time, why string, moved bool) time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if moved || x.stall.since.IsZero() {
 		x.stall.since = now
 	}
 	x.stall.why = why
+	return now.Sub(x.stall.since)
 }
 
 // resumed notes that a walk came to an end.

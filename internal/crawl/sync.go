@@ -119,11 +119,19 @@ func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64
 		return nil
 	case comesBack(err):
 		// A sweep begins anew: what it has brought is no progress.
-		x.stalled(w.o.Now(), err.Error(), t.moved() && len(t.run.Job().Mark) > 0)
+		stuck := x.stalled(w.o.Now(), err.Error(), t.moved() && len(t.run.Job().Mark) > 0)
+		var later *understudy.Snooze
+		var failed *understudy.UpstreamError
+		if errors.As(err, &later) && !(errors.As(err, &failed) && waits(failed)) {
+			later.Wait = max(later.Wait, min(stuck/4, failedRest))
+		}
 		return err
 	}
 	x.resumed()
-	return errors.Join(err, w.change(ctx, x, func(m *kindState) { m.fails(part, err.Error(), w.clock()) }))
+	var endless *endlessError
+	return errors.Join(err, w.change(ctx, x, func(m *kindState) {
+		m.fails(part, err.Error(), w.clock(), errors.As(err, &endless))
+	}))
 }
 
 // comesBack reports whether the job continues by itself from its position when the

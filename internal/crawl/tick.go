@@ -191,8 +191,8 @@ func (w *Crawler) fillGap(ctx context.Context, t *jobRun, x *kindCrawl, e *paylo
 		return err
 	}
 	at := position{Next: e.Next}
-	if mark := run.Job().Mark; len(mark) > 0 {
-		at.Next = string(mark)
+	if mark := run.Job().Mark; len(mark) > 0 && json.Unmarshal(mark, &at) != nil {
+		at = position{Next: string(mark)} // of an earlier release
 	}
 	seen := int64(len(e.Top))
 	err = t.forEachPage(ctx, x.plan, nil, at, func(page *understudy.Page, next position) error {
@@ -201,7 +201,11 @@ func (w *Crawler) fillGap(ctx context.Context, t *jobRun, x *kindCrawl, e *paylo
 		if overlaps(every(page), m.Top) || w.past(page, m.CaughtUp-int64(w.o.Overlap/time.Second)) {
 			return errEnough
 		}
-		return run.SetMark(ctx, []byte(next.Next))
+		mark, err := json.Marshal(next)
+		if err != nil {
+			return err
+		}
+		return run.SetMark(ctx, mark)
 	})
 	if err != nil && err != errEnough {
 		return err

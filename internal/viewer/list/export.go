@@ -298,8 +298,11 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		switch {
 		case next.Zero():
 			return "", nil
-		case next == t.Key, pages.Circle(next.URI, idsOf(page)):
-			return "upstream's next links go in a circle: the list has no end, and its rows come again", nil
+		case next == t.Key:
+			return "upstream's next link leads to its own page", nil
+		}
+		if why := pages.Endless(next.URI, idsOf(page)); why != "" {
+			return "upstream's " + why, nil
 		}
 		if t, err = q.Source.Spec.Target(q.Source.Name, next.Path(), next.Query()); err != nil {
 			return "", err
