@@ -98,7 +98,13 @@ func (s *stripeStage) learn(since time.Time) {
 			s.rows[kind], more = append(s.rows[kind], list.Data...), list.More
 		}
 	}
-	await(s.T, func() string {
+	awaitSwept(s.T, s.viewer, "stripe", s.kinds, since)
+}
+
+// awaitSwept waits until all records of kinds are held, and were looked at after a time.
+func awaitSwept(t testing.TB, viewer, source string, kinds []string, since time.Time) {
+	t.Helper()
+	await(t, func() string {
 		var stats struct {
 			Sources map[string]struct {
 				Kinds map[string]struct {
@@ -108,11 +114,11 @@ func (s *stripeStage) learn(since time.Time) {
 				}
 			}
 		}
-		if err := json.Unmarshal(get(s.T, "", s.viewer+"/-/stats").body, &stats); err != nil {
-			s.Fatal(err)
+		if err := json.Unmarshal(get(t, "", viewer+"/-/stats").body, &stats); err != nil {
+			t.Fatal(err)
 		}
-		for _, name := range s.kinds {
-			if k := stats.Sources["stripe"].Kinds[name]; !k.Complete || k.Swept.Before(since) {
+		for _, name := range kinds {
+			if k := stats.Sources[source].Kinds[name]; !k.Complete || k.Swept.Before(since) {
 				return fmt.Sprintf("%s: complete %v (%s), swept %v", name, k.Complete, k.Why, k.Swept)
 			}
 		}

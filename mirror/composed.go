@@ -63,10 +63,8 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	case t.List == nil || k.name == "":
 		return nil, fmt.Errorf("%w: only lists of records are made from records", understudy.ErrInvalid)
 	}
-	for _, v := range t.Vars {
-		if _, own := t.Spec.Vars[v.Name]; own && v.Value != s.User {
-			return nil, &compose.Uncovered{Why: "only the records of " + s.User + " are walked"}
-		}
+	if !s.Reaches(t) {
+		return nil, &compose.Uncovered{Why: "only the records of " + s.User + " are walked"}
 	}
 	if wish == nil && len(t.Own) > 0 { // nothing of ours stands in upstream's links
 		bare := *t
@@ -125,7 +123,7 @@ func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.Date
 func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 	q := p.list.Seek()
 	from, to := clocks(&q, p.target.Kind.Clock)
-	c, ok := co.coverage.Covered(p.source.Name, p.kind.name, q.Parent, from, to)
+	c, ok := co.coverage.Covered(p.source.Name, p.kind.name, p.target.Root(), q.Parent, from, to)
 	switch {
 	case !ok && (c.From == 0 || c.Above != "" || q.Up):
 		return c, &compose.Uncovered{Why: p.kind.name + ": " + c.Why}
@@ -136,7 +134,7 @@ func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 		// A row rule's bound leaves in what has no clock. Walks of the whole list
 		// alone see that: it is what an empty window rests on.
 		now := co.now().Unix()
-		rest, known := co.coverage.Covered(p.source.Name, p.kind.name, q.Parent, now, now)
+		rest, known := co.coverage.Covered(p.source.Name, p.kind.name, p.target.Root(), q.Parent, now, now)
 		if !known {
 			return rest, &compose.Uncovered{Why: p.kind.name + ": " + rest.Why}
 		}

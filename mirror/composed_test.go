@@ -36,7 +36,7 @@ type claims struct {
 	rest    time.Time // when what has no clock was walked; zero = with all else
 }
 
-func (c *claims) Covered(_, kind, _ string, from, to int64) (request.Coverage, bool) {
+func (c *claims) Covered(_, kind, _, _ string, from, to int64) (request.Coverage, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked++; c.asked > 1 && c.after != nil {

@@ -235,7 +235,7 @@ type Coverage interface {
 	// [from, to), 0 = open, is held, under one record or (parent "") under any;
 	// of an empty one (from = to), whether what has no clock is.
 	// It is called for every list that may be composed and must be cheap.
-	Covered(source, kind, parent string, from, to int64) (request.Coverage, bool)
+	Covered(source, kind, root, parent string, from, to int64) (request.Coverage, bool)
 	// Recheck says that records with a clock in [from, to), 0 = open, may not be
 	// what was walked. It returns at once.
 	Recheck(source, kind string, from, to int64)

@@ -228,15 +228,13 @@ func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 		sp.Retention.WithParent {
 		return nil
 	}
-	for _, v := range t.Vars {
-		if _, own := t.Spec.Vars[v.Name]; own && v.Value != s.User {
-			return nil
-		}
+	if !s.Reaches(t) {
+		return nil
 	}
 	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() && !l.Demands() }) {
 		return nil // a list may filter by itself
 	}
-	c, whole := co.coverage.Covered(s.Name, r.kind.name, "", 0, 0)
+	c, whole := co.coverage.Covered(s.Name, r.kind.name, t.Root(), "", 0, 0)
 	if age, sane := co.ages().age(co.now(), c.At); !whole || c.From != 0 || !sane || age >= co.ages().Hard || co.wroteSince(ctx, r.kind, &c) {
 		return nil
 	}

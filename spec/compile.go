@@ -30,6 +30,9 @@ func (s *Spec) Compile() error {
 			return in(fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err), "kinds", i)
 		}
 	}
+	if err := s.Roots.check(s); err != nil {
+		return in(fmt.Errorf("spec %s: roots: %w", s.Name, err), "roots")
+	}
 	if err := s.checkSearches(); err != nil {
 		return fmt.Errorf("spec %s: %w", s.Name, err)
 	}

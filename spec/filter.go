@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,6 +42,13 @@ type Meaning struct {
 	Default string `yaml:"default"`
 	// None are the values that narrow nothing: all, *.
 	None []string `yaml:"none"`
+	// Special are the values that mean something else than a value of the field: none.
+	Special []string `yaml:"special"`
+	// Fold, with op is: upper and lower case are the same.
+	Fold bool `yaml:"fold"`
+	// Newest, with op order, is the value with which the newest records come first, where
+	// they do not without the parameter.
+	Newest string `yaml:"newest"`
 	// Many, with op is, says that a value is a list with commas in it: of which the field
 	// has "one", or "all".
 	Many string `yaml:"many"`
@@ -73,13 +81,16 @@ func (f *Filter) Narrows(value string) bool {
 const opOrder = "order"
 
 // Everything are the parameters with which upstream leaves out no record of the list: of
-// each filter with a default, a value that narrows nothing. ok is false when one has none,
-// or is required.
+// each filter with a default, a value that narrows nothing. The newest records come first,
+// where the list can show them so. ok is false when a filter has no such value, or is
+// required.
 func (l *List) Everything() (q understudy.Query, ok bool) {
 	for _, f := range l.Filters {
 		switch {
 		case f.Required:
 			return nil, false
+		case f.Op == opOrder && f.Newest != "":
+			q = append(q, understudy.Param{Name: f.Name, Value: f.Newest})
 		case f.Default == "" || f.Op == opOrder:
 		case len(f.None) == 0:
 			return nil, false
@@ -96,11 +107,23 @@ func (l *List) Demands() bool {
 	return slices.ContainsFunc(l.Filters, func(f *Filter) bool { return f.Required })
 }
 
-// Reordered reports whether a list is asked for in another order than its usual one.
+// Reordered reports whether a list is asked for in another order than its usual one and
+// than the newest first.
 func (t *Target) Reordered() bool {
-	return t.List != nil && slices.ContainsFunc(t.Query, func(p understudy.Param) bool {
+	return t.List != nil && !t.NewestFirst() && slices.ContainsFunc(t.Query, func(p understudy.Param) bool {
 		f := t.List.Filter(p.Name)
 		return f != nil && f.Op == opOrder && p.Value != f.Default
+	})
+}
+
+// NewestFirst reports whether the rows of a list come newest first, as records are kept.
+func (t *Target) NewestFirst() bool {
+	return t.List != nil && !t.List.Unordered && !slices.ContainsFunc(t.List.Filters, func(f *Filter) bool {
+		value, there := t.Query.Get(f.Name)
+		if !there {
+			value = f.Default
+		}
+		return f.Op == opOrder && value != cmp.Or(f.Newest, f.Default)
 	})
 }
 
@@ -126,6 +149,10 @@ func (f *Filter) check() error {
 		return fmt.Errorf("filter %s: longest: the op must be since", f.Name)
 	case f.Op == opOrder && (f.Default == "" || f.Field != "" || len(f.None) > 0):
 		return fmt.Errorf("filter %s: an order wants its default, the usual one, and looks at no field", f.Name)
+	case f.Fold && (f.Op != "is" || f.Type == TypeBool), len(f.Special) > 0 && f.Op != "is":
+		return fmt.Errorf("filter %s: fold and special: the op must be is, of a text", f.Name)
+	case f.Newest != "" && (f.Op != opOrder || f.Newest == f.Default):
+		return fmt.Errorf("filter %s: newest: the op must be order, and the value another than the default", f.Name)
 	case f.Required && (f.Default != "" || f.Op == opOrder):
 		return fmt.Errorf("filter %s: required: it has no default then, and is no order", f.Name)
 	case f.Many != "" && (f.Op != "is" || f.Many != "one" && f.Many != "all"):

@@ -31,6 +31,7 @@ type Kind struct {
 	Group     string            `yaml:"group"`    // the heading under which people find it; "": one of the API's main kinds
 	Rollup    string            `yaml:"rollup"`   // a field by whose values the newest records are counted over time
 	Parent    string            `yaml:"parent"`   // the field that names the record this one lies under, for kinds without a list of their own
+	Root      string            `yaml:"root"`     // the field with the record's address, which names the root, where no other field does
 	Retention UpstreamRetention `yaml:"forgets"`  // what upstream forgets by itself; a record that is missing for that reason was not deleted
 
 	Lists     []*List     `yaml:"lists"`
@@ -43,6 +44,7 @@ type Kind struct {
 
 	fields      map[string]*Field
 	unscopedVar string
+	rootPath    string // the path of a root's record, with variables; with Root
 }
 
 // Changed are the writes that change records of a kind, beside those to the paths of its
@@ -102,6 +104,14 @@ const IDSeparator = "~"
 // Field is the kind's field of that dotted name, nil when the spec does not
 // name it.
 func (k *Kind) Field(name string) *Field { return k.fields[name] }
+
+// Orders reports whether a list of the kind may show records in another order than the
+// newest first.
+func (k *Kind) Orders() bool {
+	return slices.ContainsFunc(k.Lists, func(l *List) bool {
+		return l.Unordered || slices.ContainsFunc(l.Filters, func(f *Filter) bool { return f.Newest != "" })
+	})
+}
 
 // IDOf joins the parts of an id.
 func (k *Kind) IDOf(parts []string) string { return strings.Join(parts, IDSeparator) }

@@ -21,6 +21,119 @@ type Source struct {
 	PublicURL string   // what absolute URLs of upstream are rewritten to, no trailing slash
 	Polls     []string // lists whose newest page is kept warm (PollTarget)
 	Media     []string // kinds whose contents (audio, images) are kept
+	Roots     []string // roots besides that of the user: ids of their records, AllRoots, AskedRoots
+}
+
+// Words in Source.Roots.
+const (
+	AllRoots   = "all"   // every record of the roots' kind that upstream shows
+	AskedRoots = "asked" // those that callers ask for
+)
+
+// Roots are the records under which most lists of an API lie: a source may cover many. A
+// root's id fills path variables.
+type Roots struct {
+	Kind string   `yaml:"kind"` // the kind of these records
+	Vars []string `yaml:"vars"` // the path variables that name one, one for each part of its id
+}
+
+// check makes sure that the kind's records name the variables.
+func (r *Roots) check(s *Spec) error {
+	if r.Kind == "" && len(r.Vars) == 0 {
+		return nil
+	}
+	k := s.kinds[r.Kind]
+	if k == nil {
+		return fmt.Errorf("kind %w", none(r.Kind, "a kind", s.kindNames()))
+	}
+	if len(r.Vars) == 0 || len(r.Vars) != len(k.ID) {
+		return fmt.Errorf("vars names %d path variables, the id of %s has %d fields", len(r.Vars), k.Name, len(k.ID))
+	}
+	for i, one := range s.Kinds {
+		for _, in := range k.Instances {
+			if one.Root != "" && len(in.ID) > 0 && slices.Equal(in.ID, in.template.Vars()) {
+				one.rootPath = in.Path
+			}
+		}
+		if f := one.fields[one.Root]; one.Root != "" && (f == nil || !f.Absolute || one.Parent != "" || one.rootPath == "") {
+			return in(fmt.Errorf("kind %s: root: want a field that is an address of the API (absolute: true), of a kind without a parent; "+
+				"%s need a path of their own", one.Name, k.Title), "kinds", i, "root")
+		}
+	}
+	return nil
+}
+
+// Root is the id of the root under which the target lies, "" when its path names none.
+func (t *Target) Root() string {
+	parts := make([]string, 0, 2)
+	for _, name := range t.Spec.Roots.Vars {
+		if value := t.Var(name); value != "" {
+			parts = append(parts, value)
+		}
+	}
+	if len(parts) == 0 || len(parts) < len(t.Spec.Roots.Vars) {
+		return ""
+	}
+	return strings.Join(parts, IDSeparator)
+}
+
+// RootField is the field whose value is the id of a record's root; "": no single field
+// shows it.
+func (s *Spec) RootField(k *Kind) string {
+	if len(s.Roots.Vars) != 1 {
+		return ""
+	}
+	if field := s.Shown[s.Roots.Vars[0]]; k.fields[field] != nil {
+		return field
+	}
+	return ""
+}
+
+// ParentRule is where the id of the record stands that a record of the kind lies under, as
+// ParentIn takes it; "" when it lies under none.
+func (k *Kind) ParentRule() string {
+	if k.rootPath != "" {
+		return k.Root + " " + k.rootPath
+	}
+	return k.Parent
+}
+
+// ParentIn reads a rule of ParentRule: the field, and how the id is read from its value.
+func ParentIn(rule string) (field string, id func(value string) string) {
+	field, template, address := strings.Cut(rule, " ")
+	if !address {
+		return field, func(value string) string { return value }
+	}
+	return field, func(value string) string { return idAt(template, value) }
+}
+
+// idAt is the id that an address has in the places of a template's variables. The address
+// may go on behind it, and has another host.
+func idAt(template, address string) string {
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		at := strings.IndexByte(rest, '/')
+		address = rest[max(at, 0):]
+	}
+	var parts []string
+	for want := range strings.SplitSeq(template, "/") {
+		var have string
+		have, address, _ = strings.Cut(address, "/")
+		switch value, err := url.PathUnescape(have); {
+		case strings.HasPrefix(want, "{") && strings.HasSuffix(want, "}") && value != "" && err == nil:
+			parts = append(parts, value)
+		case want != have:
+			return ""
+		}
+	}
+	return strings.Join(parts, IDSeparator)
+}
+
+// Covers reports whether the source has a root, among others perhaps: that of its user,
+// one that is named, or any when Roots has a word.
+func (s *Source) Covers(root string) bool {
+	return root == "" || root == s.User || slices.ContainsFunc(s.Roots, func(one string) bool {
+		return one == AllRoots || one == AskedRoots || one == root
+	})
 }
 
 // PollTarget is the newest page that an entry of Polls names. An entry is a kind, for
@@ -56,7 +169,7 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 			found = full
 		}
 	}
-	if t, err := s.Spec.Target(s.Name, path, ""); found == "" && err == nil && t.List != nil && s.owns(t) {
+	if t, err := s.Spec.Target(s.Name, path, ""); found == "" && err == nil && t.List != nil && s.Reaches(t) {
 		return s.pollOf(path, query)
 	}
 	if found == "" {
@@ -66,12 +179,13 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 	return s.pollOf(found, query)
 }
 
-// owns reports whether the variables of a path that the source's settings fill have those
-// values.
-func (s *Source) owns(t *Target) bool {
+// Reaches reports whether the variables of a path that the source's settings fill have
+// those values, or name a root that the source covers.
+func (s *Source) Reaches(t *Target) bool {
+	root := t.Root()
 	return !slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
-		own, filled := s.PathVar(v.Name)
-		return filled && own != v.Value
+		_, own := s.Spec.Vars[v.Name]
+		return own && v.Value != s.User && !(slices.Contains(s.Spec.Roots.Vars, v.Name) && s.Covers(root))
 	})
 }
 

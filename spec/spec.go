@@ -34,6 +34,8 @@ type Spec struct {
 	// Shown says which field of a record shows a path variable, for kinds that
 	// have such a field; the field's link says what the variable names.
 	Shown map[string]string `yaml:"shown"`
+	// Roots are the records under which most lists lie: accounts, repositories.
+	Roots Roots `yaml:"roots"`
 	// WholeLists: every list without filters shows all records of its kind (below its
 	// record) from its first page to its last. Without WholeLists a list may have a filter
 	// of its own, or more pages than it tells of.
@@ -173,6 +175,9 @@ type List struct {
 	// Rows, for a list under a record, says how its rows are made from those of a list of
 	// all records; nil: they come only from this list.
 	Rows *RowMapping `yaml:"rows"`
+	// Unordered: its rows do not stand newest first, whatever is asked (but by name, or
+	// oldest first). Such a list is held as pages, and its newest page tells of no new record.
+	Unordered bool `yaml:"unordered"`
 	// Count is, for a list under a record, the record's field with the number of rows. With
 	// 0 there the list needs no request.
 	Count string `yaml:"count"`

@@ -76,6 +76,7 @@ type Source struct {
 	Polls       []string `yaml:"polls"`       // lists kept warm: kinds, or paths with a query; default calls, messages, conferences
 	MaxBody     size     `yaml:"max_body"`    // an answer's size, default 64MiB
 	Sync        []string `yaml:"sync"`        // kinds kept whole; default none
+	Roots       []string `yaml:"roots"`       // accounts or repositories besides the user's: their names, all, asked; default none
 	Media       []string `yaml:"media"`       // kinds whose contents are kept; default none
 	MaxMedia    size     `yaml:"max_media"`   // a content's size, default 1GiB
 

@@ -68,6 +68,9 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
 		src := &spec.Source{Name: name, Spec: sp, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media}
+		if src.Roots, err = readRoots(sp, s.Roots); err != nil {
+			return nil, fmt.Errorf("sources.%s.roots: %w", name, err)
+		}
 		if err := CheckPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
 		}
@@ -148,6 +151,25 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// readRoots reads the names of roots: the parts of an id with slashes between them.
+func readRoots(sp *spec.Spec, names []string) ([]string, error) {
+	var roots []string
+	vars := sp.Roots.Vars
+	for _, name := range names {
+		switch parts := strings.Split(name, "/"); {
+		case len(vars) == 0:
+			return nil, fmt.Errorf("spec %s names none: its lists lie under no account or repository", sp.Name)
+		case name == spec.AllRoots, name == spec.AskedRoots:
+			roots = append(roots, name)
+		case len(parts) != len(vars) || slices.Contains(parts, "") || strings.ContainsAny(name, spec.IDSeparator+"{}%?#"):
+			return nil, fmt.Errorf("%q: want {%s}, %s or %s", understudy.Clip(name), strings.Join(vars, "}/{"), spec.AllRoots, spec.AskedRoots)
+		default:
+			roots = append(roots, strings.Join(parts, spec.IDSeparator))
+		}
+	}
+	return roots, nil
 }
 
 // checkSync refuses a kind in sources.*.sync that the spec does not have.

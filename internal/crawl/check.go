@@ -49,7 +49,7 @@ type checks struct{ *Crawler }
 func (w checks) check(ctx context.Context, run Run) error {
 	t, x, _, err := w.begin(run)
 	if err != nil {
-		return err
+		return begun(err)
 	}
 	for _, shape := range x.shapes() {
 		dues, err := w.dues(ctx, x, shape)
@@ -66,7 +66,7 @@ func (w checks) check(ctx context.Context, run Run) error {
 // dues are the records of the window whose time has come, the newest first.
 func (w checks) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
 	now := w.o.Now()
-	q := query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Open: true, Limit: maxOpen}
+	q := query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Parent: x.parentOf(), Open: true, Limit: maxOpen}
 	q.From = now.Add(-w.o.Window).Unix()
 	rows, err := w.o.Store.Rows(ctx, q)
 	if err != nil {
@@ -105,10 +105,11 @@ func (w checks) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, er
 
 // ranks finds the places of dues among the newest records that are held.
 func (w checks) ranks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
-	if len(dues) < 2 || x.plan.parentKind != nil {
+	if len(dues) < 2 || x.plan.parentKind != nil || x.parentOf() != x.root {
 		return nil // alone it costs one request either way
 	}
-	rows, err := w.o.Store.Rows(ctx, query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Limit: maxOpen})
+	rows, err := w.o.Store.Rows(ctx, query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Parent: x.parentOf(),
+		Limit: maxOpen})
 	if err != nil {
 		return err
 	}

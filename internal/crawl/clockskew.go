@@ -97,10 +97,10 @@ func (w clockSteps) checkClockSteps(ctx context.Context) error {
 	w.o.Logger.Warn("walk: the clock was set back", "by", back.Round(time.Second))
 	by := int64((back + time.Second - 1) / time.Second)
 	var errs []error
-	for _, name := range w.names {
-		m, err := w.read(ctx, w.walks[name])
+	for x := range (rooting{w.Crawler}).each() {
+		m, err := w.read(ctx, x)
 		if err == nil && m.latest() != 0 {
-			err = w.change(ctx, w.walks[name], func(m *kindState) { m.shift(by) })
+			err = w.change(ctx, x, func(m *kindState) { m.shift(by) })
 		}
 		errs = append(errs, err)
 	}

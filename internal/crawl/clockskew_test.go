@@ -38,12 +38,12 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 			if from == 1 {
 				to = time.Now().Unix() - 50*60*60
 			}
-			if c, ok := x.Covered("post", "letters", "", from, to); ok {
+			if c, ok := x.Covered("post", "letters", "", "", from, to); ok {
 				t.Errorf("%s is covered since tomorrow: %+v", name, c)
 			}
 			w.arrive(7)
 			w.poll(x, "letters")
-			if c, ok := x.Covered("post", "letters", "", 0, 0); ok {
+			if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
 				t.Errorf("a page that leaves a gap was not looked at: %+v", c)
 			}
 			if err := x.due(t.Context()); err != nil {
@@ -52,7 +52,7 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 			if err := w.work(t.Context(), x); err != nil {
 				t.Fatal(err)
 			}
-			if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || c.At.After(time.Now()) || time.Since(c.At) > time.Minute {
+			if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || c.At.After(time.Now()) || time.Since(c.At) > time.Minute {
 				t.Errorf("walked again: %+v, %v", c, ok)
 			}
 			complete(t, x, "letters")
@@ -82,7 +82,7 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 				w.poll(x, "letters")
 				if !running {
 					time.Sleep(time.Second)
-					if c, _ := x.Covered("post", "letters", "", 0, 0); c.Newest.Unix() != time.Now().Unix()-1 {
+					if c, _ := x.Covered("post", "letters", "", "", 0, 0); c.Newest.Unix() != time.Now().Unix()-1 {
 						t.Fatalf("%+v", c)
 					}
 				}
@@ -104,7 +104,7 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 						t.Errorf("walked %v ago, it says %v", time.Since(begun), age)
 					}
 				}
-				c, ok := x.Covered("post", "letters", "", 0, 0)
+				c, ok := x.Covered("post", "letters", "", "", 0, 0)
 				if age := x.o.Now().Sub(c.At); ok && age < least {
 					t.Errorf("covered: %v, walked %v ago", age, time.Since(begun))
 				}
@@ -133,7 +133,7 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 				if err := x.Load(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
-				if c, ok := x.Covered("post", "letters", "", 0, 0); !ok {
+				if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
 					t.Fatalf("after a restart: %+v", c)
 				}
 				change(w)
@@ -141,7 +141,7 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 				if err := x.Load(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
-				if c, ok := x.Covered("post", "letters", "", 0, 0); ok {
+				if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
 					t.Errorf("what was walked otherwise is covered: %+v", c)
 				}
 				if err := x.due(t.Context()); err != nil || w.jobNames() != "sync letters" {
@@ -176,7 +176,7 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 		if err := x.Load(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok := x.Covered("post", "letters", "", 0, 0); ok {
+		if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("it covers %+v", c)
 		}
 		if s, err := x.State(t.Context(), "post", "letters"); err != nil || !s.Kept || s.Complete {
@@ -189,7 +189,7 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 			t.Fatal(err)
 		}
 		complete(t, x, "letters")
-		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok {
+		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
 			t.Errorf("walked anew: %+v", c)
 		}
 		asked := len(w.take())

@@ -31,11 +31,18 @@ import (
 // now the future. Before the horizon nothing is covered: From is where the covered
 // part of a window begins.
 //
+// It is about the records in one root of the source, "" for that of its user.
+//
 // Covered reads only memory: what Load has read and what came since.
-func (w *Crawler) Covered(source, kind, parent string, from, to int64) (request.Coverage, bool) {
+func (w *Crawler) Covered(source, kind, root, parent string, from, to int64) (request.Coverage, bool) {
 	x := w.walks[source+"/"+kind]
 	if x == nil {
 		return missing("they cannot be synced")
+	}
+	if x.plan.parentKind == nil {
+		if x = x.in(root); x == nil || x.bare {
+			return missing("those of " + spelled(root) + " are not synced; add it to the source's roots")
+		}
 	}
 	m := x.seen.Load()
 	switch {
@@ -189,7 +196,7 @@ func (m *kindState) ended() int64 {
 // so new, or changed so recently, that it is not followed yet. The children of
 // parents older than the horizon were not walked: From is the clock of the horizon.
 func (w coverage) coveredUnder(x *kindCrawl, m *kindState, parent string) (request.Coverage, bool) {
-	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
+	above := x.above
 	at := min(m.Rest, m.CaughtUp)
 	switch {
 	case m.CaughtUp == 0:
@@ -208,12 +215,14 @@ func (w coverage) coveredUnder(x *kindCrawl, m *kindState, parent string) (reque
 	if parent != "" {
 		return c, true
 	}
-	over, ok := w.Covered(x.source.Name, above.kind.Name, "", 0, 0)
-	if !ok {
-		return missing(above.kind.Title + ": " + over.Why)
-	}
-	if over.At.Before(c.At) {
-		c.At = over.At
+	for one := range above.each() {
+		over, ok := w.Covered(x.source.Name, above.kind.Name, one.root, "", 0, 0)
+		if !ok {
+			return missing(above.kind.Title + ": " + over.Why)
+		}
+		if over.At.Before(c.At) {
+			c.At = over.At
+		}
 	}
 	return c, true
 }

@@ -15,7 +15,7 @@ func BenchmarkCovered(b *testing.B) {
 	x.walks["post/letters"].seen.Store(&m)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := x.Covered("post", "letters", "", 0, 0); !ok {
+		if _, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
 			b.Fatal("not covered")
 		}
 	}

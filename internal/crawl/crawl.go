@@ -21,6 +21,7 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/suggest"
+	"understudy/request"
 	"understudy/spec"
 )
 
@@ -38,6 +39,21 @@ type Store interface {
 // page of a list after a restart.
 type Pages interface {
 	Page(context.Context, understudy.Key) (*understudy.Page, error)
+}
+
+// Source is what the crawler needs of package mirror. It is the counterpart of
+// mirror.Coverage, which the crawler fills.
+type Source interface {
+	// Fill fetches a page and saves it. A refusal is a page with its status; a
+	// 404 or 410 of an instance removes the record. Errors: ErrUnavailable,
+	// ErrNotStored, ErrOutdated (come back later); that of Weigh; the context's.
+	Fill(context.Context, request.Fill) (request.PageSaved, error)
+	// PollSynced gets the lists of a source whose newest page has to stay warm, as in
+	// Source.Polls, besides those that are polled anyway.
+	PollSynced(source string, entries []string) error
+	// Remove removes a record that upstream shows no more and that has no path of
+	// its own.
+	Remove(ctx context.Context, source, kind, id string) error
 }
 
 // KV keeps small named values. ErrNotFound: the name has no value.
@@ -129,10 +145,11 @@ type Crawler struct {
 	wake  chan struct{}
 
 	mu       sync.Mutex
-	unread   map[string]*head     // newest pages that were not looked at yet
-	changed  map[string]bool      // kinds under which something may have changed
-	rechecks map[string]intervals // stretches that are walked again at once; From 0: the whole lists
-	clocks   clockReading         // by the clocks, when they were last looked at
+	unread   map[*kindCrawl]*head             // newest pages that were not looked at yet
+	asked    map[*spec.Source]map[string]bool // roots that callers asked for, not covered yet
+	changed  map[string]bool                  // kinds under which something may have changed
+	rechecks map[string]intervals             // stretches that are walked again at once; From 0: the whole lists
+	clocks   clockReading                     // by the clocks, when they were last looked at
 }
 
 // kindCrawl is one kind that can be walked.
@@ -140,7 +157,10 @@ type kindCrawl struct {
 	*plan
 	tip      understudy.Key // of its newest page as it is polled
 	shown    []string       // the shapes its lists show
+	above    *kindCrawl     // the kind it lies under, in the root of the source's user; nil: none
 	children []*kindCrawl   // kinds that lie under it
+	// roots are its walks in other roots than the user's; nil: it is walked in no other.
+	roots atomic.Pointer[map[string]*kindCrawl]
 
 	covering
 
@@ -176,17 +196,18 @@ func New(o Options) (*Crawler, error) {
 	o.Settings = o.Settings.withDefaults()
 	w := &Crawler{
 		o: o, walks: map[string]*kindCrawl{}, wake: make(chan struct{}, 1),
-		unread: map[string]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{},
+		unread: map[*kindCrawl]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{},
+		asked: map[*spec.Source]map[string]bool{},
 	}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
-			p, err := planOf(src, k)
+			p, err := planOf(src, k, "")
 			if err != nil {
 				continue // Keep says why
 			}
-			x := &kindCrawl{plan: p, shown: p.shapes()}
-			if t, err := p.newest(); err == nil {
-				x.tip = t.Key
+			x := newCrawl(p)
+			if p.rooted() && len(src.Roots) > 0 {
+				x.roots.Store(&map[string]*kindCrawl{})
 			}
 			w.walks[p.name()] = x
 			w.names = append(w.names, p.name())
@@ -194,11 +215,20 @@ func New(o Options) (*Crawler, error) {
 	}
 	for _, x := range w.walks {
 		if x.plan.parentKind != nil {
-			above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
-			above.children = append(above.children, x)
+			x.above = w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
+			x.above.children = append(x.above.children, x)
 		}
 	}
 	return w, nil
+}
+
+// newCrawl is a walk of a plan, of which nothing is known yet.
+func newCrawl(p *plan) *kindCrawl {
+	x := &kindCrawl{plan: p, shown: p.shapes()}
+	if t, err := p.newest(); err == nil {
+		x.tip = t.Key
+	}
+	return x
 }
 
 // find returns a kind by its source and name. The error wraps ErrInvalid and says
@@ -219,7 +249,7 @@ func (w *Crawler) find(source, kind string) (*kindCrawl, error) {
 			}
 			return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind, suggest.Hint(kind, known))
 		}
-		if _, err := planOf(src, k); err != nil {
+		if _, err := planOf(src, k, ""); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNever, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
 
@@ -32,8 +33,8 @@ const batch = 1000
 
 // nested fills up a kind that lies under another.
 func (s *syncRun) nested(ctx context.Context) error {
-	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.parentKind.Name]
-	why, _, err := status{s.w}.lacks(ctx, above)
+	above := s.x.above
+	why, _, err := status{s.w}.allLack(ctx, above)
 	if err != nil {
 		return err
 	}
@@ -192,6 +193,11 @@ func (t *jobRun) forEachPageUnder(ctx context.Context, p *plan, above *kindCrawl
 	if p.kind.Retention.WithParent && parent.Final {
 		return nil
 	}
+	root, err := nesting{t.w}.rootOf(ctx, above, parent)
+	if err != nil {
+		return err
+	}
+	p = p.under(root)
 	for i, l := range p.lists {
 		none, err := nesting{t.w}.none(ctx, above, l, parent.ID)
 		if err != nil || none {
@@ -217,6 +223,29 @@ func (t *jobRun) forEachPageUnder(ctx context.Context, p *plan, above *kindCrawl
 		}
 	}
 	return nil
+}
+
+// rootOf is the root that a record lies under, "" for that of the source's user.
+func (w nesting) rootOf(ctx context.Context, above *kindCrawl, row understudy.Row) (string, error) {
+	if len(above.source.Roots) == 0 {
+		return "", nil
+	}
+	if above.kind.Root != "" {
+		return row.Parent, nil
+	}
+	rec, err := w.o.Store.Record(ctx, above.source.Name, above.kind.Name, above.shapes()[0], row.ID)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	field := above.source.Spec.RootField(above.kind)
+	v, _ := jsonspan.Find(rec.Body, jsonspan.Value{Kind: jsonspan.Object, End: len(rec.Body)}, field)
+	if v.Kind != jsonspan.String {
+		return "", nil
+	}
+	return jsonspan.Text(rec.Body, v), nil
 }
 
 // none reports whether a record says of itself that a list under it is empty.
@@ -274,7 +303,7 @@ func (w nesting) follow(ctx context.Context, t *jobRun, x *kindCrawl) error {
 	if err != nil || m.Rest == 0 {
 		return err
 	}
-	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
+	above := x.above
 	for after := m.After; ; {
 		began := w.clock()
 		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)

@@ -3,6 +3,7 @@
 package crawl
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -20,6 +21,10 @@ type plan struct {
 	source *spec.Source
 	kind   *spec.Kind
 	lists  []*spec.List
+	// root is the root its lists lie under, "" for that of the source's user. bare: they
+	// lie under roots alone, and none is given.
+	root string
+	bare bool
 	// under is the kind its records lie under, when no list of its own can be
 	// asked for; by is the path variable that names one of them.
 	parentKind *spec.Kind
@@ -29,20 +34,25 @@ type plan struct {
 	since, until []*spec.Filter
 }
 
-// planOf says how a kind is walked; the error says, to a person, why it cannot
-// be.
-func planOf(src *spec.Source, k *spec.Kind) (*plan, error) {
-	p := &plan{source: src, kind: k}
+// planOf says how a kind is walked in a root ("": that of the source's user); the error
+// says, to a person, why it cannot be.
+func planOf(src *spec.Source, k *spec.Kind, root string) (*plan, error) {
+	p := &plan{source: src, kind: k, root: root}
 	if len(k.ID) == 0 {
 		return nil, fmt.Errorf("%s have no ids; they are kept as whole pages and cannot be synced", k.Title)
 	}
 	for _, l := range k.Lists {
-		if free := p.free(l.Template()); len(free) == 0 && !l.Demands() {
+		if free := p.free(l.Template()); len(free) == 0 && !l.Demands() && (root == "" || p.hasRoot(l)) {
 			p.lists = append(p.lists, l)
 		}
 	}
 	if len(p.lists) == 0 {
-		return p, p.nest()
+		if err := p.underRoots(); err != nil {
+			return p, err
+		}
+		if len(p.lists) == 0 {
+			return p, p.nest()
+		}
 	}
 	for _, l := range p.lists {
 		s, u := filterOn(l, k.Clock, "since"), filterOn(l, k.Clock, "until")
@@ -53,6 +63,60 @@ func planOf(src *spec.Source, k *spec.Kind) (*plan, error) {
 		p.since, p.until = append(p.since, s), append(p.until, u)
 	}
 	return p, nil
+}
+
+// underRoots finds the lists that lie under roots alone.
+func (p *plan) underRoots() error {
+	roots := &p.source.Spec.Roots
+	for _, l := range p.kind.Lists {
+		outside := slices.DeleteFunc(p.free(l.Template()), func(name string) bool { return slices.Contains(roots.Vars, name) })
+		if len(outside) == 0 && !l.Demands() {
+			p.lists, p.bare = append(p.lists, l), true
+		}
+	}
+	switch {
+	case !p.bare:
+		return nil
+	case !p.rooted():
+		return fmt.Errorf("the spec does not say which of the %s %s lie under (root)", roots.Kind, p.kind.Title)
+	case len(p.source.Roots) == 0:
+		return fmt.Errorf("%s lie under %s, and the source names none: set its roots", p.kind.Title, p.source.Spec.Kind(roots.Kind).Title)
+	}
+	return nil
+}
+
+// hasRoot reports whether a list lies under a root.
+func (p *plan) hasRoot(l *spec.List) bool {
+	return slices.ContainsFunc(p.source.Spec.Roots.Vars, l.Template().Has)
+}
+
+// rooted reports whether the kind's records tell which root they lie under, so that those
+// of each root can be walked.
+func (p *plan) rooted() bool {
+	return p.parentKind == nil && (p.kind.Root != "" || p.source.Spec.RootField(p.kind) != "") && slices.ContainsFunc(p.lists, p.hasRoot)
+}
+
+// parentOf is the record that those of the walk lie under, where each tells it; "" = any.
+func (p *plan) parentOf() string {
+	if p.kind.Root != "" {
+		return p.root
+	}
+	return ""
+}
+
+// under is the plan in the root of a record of the kind above.
+func (p *plan) under(root string) *plan {
+	in := *p
+	in.root = root
+	return &in
+}
+
+// value fills a path variable: with a part of the root, or with the source's setting.
+func (p *plan) value(name string) (string, bool) {
+	if i := slices.Index(p.source.Spec.Roots.Vars, name); i >= 0 && p.root != "" {
+		return strings.Split(p.root, spec.IDSeparator)[i], true
+	}
+	return p.source.PathVar(name)
 }
 
 // nest finds the kind that the lists lie under.
@@ -69,7 +133,7 @@ func (p *plan) nest() error {
 	if len(p.lists) == 0 {
 		return fmt.Errorf("no list of %s can be asked for: the spec does not say under which records they lie", k.Title)
 	}
-	if above, err := planOf(p.source, p.parentKind); err != nil || above.parentKind != nil {
+	if above, err := planOf(p.source, p.parentKind, ""); err != nil || above.parentKind != nil {
 		return fmt.Errorf("%s lie under %s, which cannot be synced", k.Title, p.parentKind.Title)
 	}
 	return nil
@@ -79,7 +143,7 @@ func (p *plan) nest() error {
 func (p *plan) free(path spec.Template) []string {
 	var names []string
 	for _, name := range path.Vars() {
-		if _, ok := p.source.PathVar(name); !ok {
+		if _, ok := p.value(name); !ok {
 			names = append(names, name)
 		}
 	}
@@ -95,8 +159,14 @@ func filterOn(l *spec.List, field, op string) *spec.Filter {
 	return nil
 }
 
-// name is the source and kind, as commands write them.
-func (p *plan) name() string { return p.source.Name + "/" + p.kind.Name }
+// name is the source and kind, as commands write them, and the root.
+func (p *plan) name() string {
+	name := p.source.Name + "/" + p.kind.Name
+	if p.root != "" {
+		name += " of " + spelled(p.root)
+	}
+	return name
+}
 
 // sliced reports whether every list can be asked for a stretch of time.
 func (p *plan) sliced() bool { return p.since != nil }
@@ -107,7 +177,7 @@ func (p *plan) fill(path spec.Template, values map[string]string) (string, bool)
 	return path.Fill(func(name string) (string, bool) {
 		value, given := values[name]
 		if !given {
-			value, _ = p.source.PathVar(name)
+			value, _ = p.value(name)
 		}
 		return value, value != "" && !strings.ContainsAny(value, "{}/%?#")
 	})
@@ -164,7 +234,7 @@ func bound(f *spec.Filter, clock int64, last bool) string {
 // usual size.
 func (p *plan) newest() (*spec.Target, error) {
 	path, ok := p.fill(p.lists[0].Template(), nil)
-	if !ok || p.parentKind != nil {
+	if !ok || p.parentKind != nil || p.bare || p.lists[0].Unordered {
 		return nil, fmt.Errorf("walk: %s: %w: no newest page", p.name(), understudy.ErrInvalid)
 	}
 	everything, _ := p.lists[0].Everything()
@@ -197,17 +267,20 @@ func (p *plan) instance(id, parent, shape string) *spec.Target {
 	return nil
 }
 
-// another reports whether a record belongs to a different user than the one whose
-// lists are walked. A caller read it under the path of the walked user. In this
-// walk it does not count as missing and is not fetched.
+// another reports whether a record belongs to a different user or root than the one
+// whose lists are walked. A caller read it under the path of the walked user, or another
+// walk did. In this walk it does not count as missing and is not fetched.
 func (p *plan) another(body []byte) bool {
+	if p.parentKind != nil && len(p.source.Roots) > 0 {
+		return false // it is walked in all roots
+	}
 	for name, from := range p.source.Spec.Vars {
 		field := p.source.Spec.Shown[name]
 		if from != "user" || p.kind.Field(field) == nil || !p.lists[0].Template().Has(name) {
 			continue
 		}
 		v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, field)
-		if ok && v.Kind == jsonspan.String && jsonspan.Text(body, v) != p.source.User {
+		if ok && v.Kind == jsonspan.String && jsonspan.Text(body, v) != cmp.Or(p.root, p.source.User) {
 			return true
 		}
 	}
@@ -244,7 +317,7 @@ func (p *plan) print() string {
 		if way.More+way.Total != "" {
 			fmt.Fprintf(h, " %q %q", way.More, way.Total)
 		}
-		if slices.ContainsFunc(l.Template().Vars(), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
+		if p.root == "" && slices.ContainsFunc(l.Template().Vars(), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
 			fmt.Fprintf(h, " of %q", p.source.User)
 		}
 		if p.sliced() {

@@ -30,10 +30,7 @@ func (w *Crawler) Recheck(source, kind string, from, to int64) {
 	}
 	w.rechecks[name] = append(w.rechecks[name], interval{From: from, To: to})
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	rouse(w.wake)
 }
 
 // recheck promises sweeps of what is doubted.
@@ -72,9 +69,14 @@ func (w *Crawler) Forgot(ctx context.Context, source, kind string) error {
 	if err != nil {
 		return err
 	}
-	m, err := w.read(ctx, x)
-	if err != nil || m.Rest == 0 {
-		return err
+	for one := range x.each() {
+		m, err := w.read(ctx, one)
+		if err == nil && m.Rest != 0 {
+			err = w.change(ctx, one, func(m *kindState) { m.Lost = w.clock() })
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return w.change(ctx, x, func(m *kindState) { m.Lost = w.clock() })
+	return nil
 }

@@ -67,6 +67,9 @@ func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error
 // to kinds) and has all kinds polled that are kept up. The error wraps ErrInvalid
 // if a given kind does not exist or cannot be synced.
 func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
+	if err := (rooting{w}).load(ctx); err != nil {
+		return err
+	}
 	for source, kinds := range given {
 		for _, kind := range kinds {
 			if err := w.keep(ctx, source, kind); err != nil {
@@ -74,8 +77,8 @@ func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 			}
 		}
 	}
-	for _, name := range w.names {
-		if err := (coverage{w}).recall(ctx, w.walks[name]); err != nil {
+	for x := range (rooting{w}).each() {
+		if err := (coverage{w}).recall(ctx, x); err != nil {
 			return err
 		}
 	}
@@ -85,21 +88,23 @@ func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 // polls has the mirror poll what is kept up.
 func (w *Crawler) polls(ctx context.Context) error {
 	for _, src := range w.o.Sources {
-		var kinds []string
-		for _, name := range w.names {
-			x := w.walks[name]
-			if x.source != src || x.plan.parentKind != nil {
+		var entries []string
+		for x := range (rooting{w}).each() {
+			if x.source != src || x.tip.Zero() {
 				continue
 			}
 			m, err := w.read(ctx, x)
 			if err != nil {
 				return err
 			}
-			if m.Keep {
-				kinds = append(kinds, x.kind.Name)
+			switch {
+			case m.Keep && x.root != "":
+				entries = append(entries, x.tip.URI)
+			case m.Keep:
+				entries = append(entries, x.kind.Name)
 			}
 		}
-		if err := w.o.Mirror.PollSynced(src.Name, kinds); err != nil {
+		if err := w.o.Mirror.PollSynced(src.Name, entries); err != nil {
 			return fmt.Errorf("walk: polls: %w", err)
 		}
 	}
@@ -129,6 +134,21 @@ func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 			return err
 		}
 	}
+	if x.bare { // it says that each root's walk is kept up
+		if err := x.keep(ctx, w); err != nil {
+			return err
+		}
+	}
+	for one := range x.each() {
+		if err := one.keep(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep notes that one walk is kept up.
+func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
 	m, err := w.read(ctx, x)
 	if err != nil || m.Keep && len(m.Failures) == 0 {
 		return err
@@ -156,13 +176,19 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 		if y != x && (y.source != x.source || y.plan.parentKind != x.kind) {
 			continue
 		}
-		err := w.change(ctx, y, func(m *kindState) {
-			if m.Keep = false; m.Rest != 0 {
-				m.behind(w.clock()) // the newest page is not followed from now on
+		ends := slices.Collect(y.each())
+		if y.bare {
+			ends = append(ends, y)
+		}
+		for _, one := range ends {
+			err := w.change(ctx, one, func(m *kindState) {
+				if m.Keep = false; m.Rest != 0 {
+					m.behind(w.clock()) // the newest page is not followed from now on
+				}
+			})
+			if err != nil {
+				return err
 			}
-		})
-		if err != nil {
-			return err
 		}
 	}
 	return w.polls(ctx)
@@ -171,8 +197,7 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 // due adds jobs for the due work of every kind that is kept up.
 func (w *Crawler) due(ctx context.Context) error {
 	errs := []error{clockSteps{w}.checkClockSteps(ctx)}
-	for _, name := range w.names {
-		x := w.walks[name]
+	for x := range (rooting{w}).each() {
 		err := clockSteps{w}.checkClock(ctx, x)
 		m, rerr := w.read(ctx, x)
 		if err = cmp.Or(err, rerr); err != nil {

@@ -3,6 +3,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -68,7 +69,7 @@ func (w status) stallOf(x *kindCrawl) stall {
 	s := x.stall
 	x.mu.Unlock()
 	if s.since.IsZero() && x.plan.parentKind != nil {
-		return w.stallOf(w.walks[x.source.Name+"/"+x.plan.parentKind.Name])
+		return w.stallOf(x.above)
 	}
 	return s
 }
@@ -82,22 +83,91 @@ func rowsOf(list int, rows int64) int64 {
 	return rows
 }
 
-// State is how complete a kind is now. ErrInvalid: no such kind; an error that
-// Never knows: it cannot be synced.
+// State is how complete a kind is now, in all roots together. ErrInvalid: no such kind;
+// an error that Never knows: it cannot be synced.
 func (w *Crawler) State(ctx context.Context, source, kind string) (State, error) {
 	x, err := w.find(source, kind)
 	if err != nil {
 		return State{}, err
 	}
+	var all []State
+	for one := range x.each() {
+		s, err := status{w}.of(ctx, one)
+		if err != nil {
+			return s, err
+		}
+		if one.root != "" && s.Why != "" {
+			s.Why = spelled(one.root) + ": " + s.Why
+		}
+		all = append(all, s)
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	s := together(all)
+	if len(all) == 0 {
+		m, err := w.read(ctx, x)
+		if err != nil {
+			return s, err
+		}
+		s.Kept, s.Why = m.Keep, "none of the "+x.source.Spec.Kind(x.source.Spec.Roots.Kind).Title+" they lie under is known yet"
+		return s, nil
+	}
+	if s.Kept && w.o.Count != nil {
+		if s.Done, err = w.o.Count(ctx, source, kind); err != nil {
+			return s, fmt.Errorf("walk: %s: %w", x.name(), err)
+		}
+		if s.Complete {
+			s.Total = s.Done
+		}
+	}
+	return s, nil
+}
+
+// together is how complete a kind is of which several walks are known: as complete as the
+// one that lacks most, and as old as the oldest.
+func together(all []State) State {
+	sum := State{Complete: len(all) > 0}
+	lacking := 0
+	for i, s := range all {
+		sum.Done += s.Done
+		sum.Kept, sum.Running, sum.Complete = sum.Kept || s.Kept, sum.Running || s.Running, sum.Complete && s.Complete
+		sum.Down, sum.Ended = cmp.Or(sum.Down, s.Down), cmp.Or(sum.Ended, s.Ended)
+		sum.ETA = max(sum.ETA, s.ETA)
+		if !s.Complete {
+			lacking++
+		}
+		if s.Why != "" && (sum.Why == "" || s.Failed && !sum.Failed) {
+			sum.Why, sum.Failed = s.Why, s.Failed
+		}
+		if !s.Stuck.IsZero() && (sum.Stuck.IsZero() || s.Stuck.Before(sum.Stuck)) {
+			sum.Stuck = s.Stuck
+		}
+		if i == 0 || s.CaughtUp.Before(sum.CaughtUp) {
+			sum.CaughtUp = s.CaughtUp
+		}
+		if i == 0 || s.Swept.Before(sum.Swept) {
+			sum.Swept = s.Swept
+		}
+	}
+	if lacking > 1 {
+		sum.Why = fmt.Sprintf("%d of %d are not complete; %s", lacking, len(all), sum.Why)
+	}
+	sum.Total = unknown
+	return sum
+}
+
+// of is how complete one walk is.
+func (w status) of(ctx context.Context, x *kindCrawl) (State, error) {
 	m, err := w.read(ctx, x)
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Kept: m.Keep, Ended: m.Ended, Down: w.o.Down(source), WalkProgress: WalkProgress{Done: m.Records, Total: unknown}}
+	s := State{Kept: m.Keep, Ended: m.Ended, Down: w.o.Down(x.source.Name), WalkProgress: WalkProgress{Done: m.Records, Total: unknown}}
 	if m.CaughtUp > 0 {
 		s.CaughtUp = time.Unix(m.CaughtUp, 0)
 	}
-	if at := (status{w}).swept(x, &m); at > early && at > 0 {
+	if at := w.swept(x, &m); at > early && at > 0 {
 		s.Swept = time.Unix(at, 0)
 	}
 	x.mu.Lock()
@@ -107,15 +177,15 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 		s.Running, s.Done, s.Total, s.Walk, s.ETA = true, p.done, p.total, p.walk, p.eta(w.o.Now())
 	}
 	if !s.Running && s.Kept && w.o.Count != nil {
-		if s.Done, err = w.o.Count(ctx, source, kind); err != nil {
+		if s.Done, err = w.o.Count(ctx, x.source.Name, x.kind.Name); err != nil {
 			return s, fmt.Errorf("walk: %s: %w", x.name(), err)
 		}
 	}
 	if s.Kept {
-		s.Why, s.Failed, err = status{w}.lacks(ctx, x)
+		s.Why, s.Failed, err = w.lacks(ctx, x)
 		s.Complete = s.Why == "" && err == nil
 	}
-	if s.Complete && !(status{w}).whole(x) {
+	if s.Complete && !w.whole(x) {
 		s.Complete, s.Failed = false, true
 		s.Why = fmt.Sprintf("walked to its end, but the spec does not say that this is all: write whole_lists: true in it, "+
 			"or whole: true at the list, where lists without filters show every %s", x.kind.One)
@@ -123,7 +193,7 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 	if s.Complete && !s.Running {
 		s.Total = s.Done
 	}
-	if stop := (status{w}).stallOf(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
+	if stop := w.stallOf(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
 		s.Stuck, s.Why = stop.since, s.Why+": "+stop.why
 	}
 	return s, err
@@ -137,7 +207,7 @@ func (w status) whole(x *kindCrawl) bool {
 			return false
 		}
 	}
-	return x.plan.parentKind == nil || w.whole(w.walks[x.source.Name+"/"+x.plan.parentKind.Name])
+	return x.plan.parentKind == nil || w.whole(x.above)
 }
 
 // swept is since when every part of a kind was walked, 0 when one never was.
@@ -160,12 +230,22 @@ func (w status) lacks(ctx context.Context, x *kindCrawl) (why string, failed boo
 	if x.plan.parentKind == nil || failed {
 		return why, failed, nil
 	}
-	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
-	first, failed, err := w.lacks(ctx, above)
+	above := x.above
+	first, failed, err := w.allLack(ctx, above)
 	if first != "" && (failed || why == "") {
 		why = above.kind.Title + ": " + first
 	}
 	return why, failed, err
+}
+
+// allLack is lacks of a kind in every root.
+func (w status) allLack(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
+	for one := range x.each() {
+		if why, failed, err = w.lacks(ctx, one); why != "" || err != nil {
+			return why, failed, err
+		}
+	}
+	return "", false, nil
 }
 
 // lacking is what a kind lacks by itself.

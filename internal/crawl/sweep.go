@@ -19,7 +19,7 @@ import (
 func (w *Crawler) sweep(ctx context.Context, run Run) error {
 	t, x, e, err := w.begin(run)
 	if err != nil {
-		return err
+		return begun(err)
 	}
 	s := &sweepRun{jobRun: t, x: x, began: w.clock()}
 	if e.From != 0 || e.To != 0 {
@@ -105,7 +105,7 @@ func (s *sweepRun) all(ctx context.Context) error {
 
 // windows are the held records the sweep can tell missing.
 func (s *sweepRun) windows() []query.RangeScan {
-	q := query.RangeScan{Source: s.x.source.Name, Kind: s.x.kind.Name, Limit: 10 * batch}
+	q := query.RangeScan{Source: s.x.source.Name, Kind: s.x.kind.Name, Parent: s.x.parentOf(), Limit: 10 * batch}
 	floor := s.w.floor(s.x, s.began)
 	if floor != early {
 		q.From = floor
@@ -213,7 +213,7 @@ func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page)
 
 // beneathAll walks under every record of the kind above.
 func (s *sweepRun) beneathAll(ctx context.Context, see func(*understudy.Page) error) error {
-	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.parentKind.Name]
+	above := s.x.above
 	for at := (childPosition{}); !at.Ended; {
 		rows, next, err := nesting{s.w}.parents(ctx, above, at)
 		if err != nil {

@@ -114,7 +114,7 @@ func unixOf(k *spec.Kind, name string, body []byte) int64 {
 // over reports whether a record that others lie under is final or gone, so that
 // upstream forgets them. One that was not final when last seen is asked for.
 func (s *sweepRun) over(ctx context.Context, id string) (bool, error) {
-	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.parentKind.Name]
+	above := s.x.above
 	rec, err := s.w.o.Store.Record(ctx, above.source.Name, above.kind.Name, above.shapes()[0], id)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):

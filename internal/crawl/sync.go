@@ -64,6 +64,7 @@ type syncRun struct {
 type payload struct {
 	Source string   `json:"source"`
 	Kind   string   `json:"kind"`
+	Root   string   `json:"root,omitempty"`
 	From   int64    `json:"from,omitempty"` // of a sweep: its stretch
 	To     int64    `json:"to,omitempty"`
 	Next   string   `json:"next,omitempty"` // of a catch-up: where it begins
@@ -81,14 +82,25 @@ func (w *Crawler) begin(run Run) (*jobRun, *kindCrawl, payload, error) {
 	if err != nil {
 		return nil, nil, e, fmt.Errorf("walk: %s: %w", run.Job().Kind, err)
 	}
+	if x = x.in(e.Root); x == nil || x.bare {
+		return nil, nil, e, errGone
+	}
 	return &jobRun{w: w, run: run}, x, e, nil
+}
+
+// begun is the end of a job that could not begin: one of a root that is gone is done.
+func begun(err error) error {
+	if errors.Is(err, errGone) {
+		return nil
+	}
+	return err
 }
 
 // sync is the job "sync KIND".
 func (w *Crawler) sync(ctx context.Context, run Run) error {
 	t, x, _, err := w.begin(run)
 	if err != nil {
-		return err
+		return begun(err)
 	}
 	s := &syncRun{jobRun: t, x: x}
 	if raw := run.Job().Mark; len(raw) > 0 {

@@ -134,7 +134,7 @@ func (t *jobRun) forEachPageIn(ctx context.Context, p *plan, list int, c interva
 			return err
 		}
 	}
-	return t.w.noteEnd(ctx, t.w.walks[p.name()], c.To)
+	return t.w.noteEnd(ctx, t.w.walks[p.source.Name+"/"+p.kind.Name].in(p.root), c.To)
 }
 
 // noteEnd notes that upstream keeps nothing that is older.

@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/spec"
 )
 
 // head is a saved newest page: its records, the link to the next page, its time.
@@ -32,8 +33,7 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 	if l.Page == nil {
 		return
 	}
-	name := l.Page.Key.Source + "/" + l.Page.Kind
-	x := w.walks[name]
+	x := rooting{w}.saved(l)
 	if x == nil {
 		return
 	}
@@ -53,14 +53,19 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 		} else {
 			x.joined.Store(h)
 		}
-		w.unread[name] = h
+		w.unread[x] = h
 	}
 	if stirs {
-		w.changed[name] = true
+		w.changed[l.Page.Key.Source+"/"+l.Page.Kind] = true
 	}
 	w.mu.Unlock()
+	rouse(w.wake)
+}
+
+// rouse has Run look at what was noted.
+func rouse(wake chan<- struct{}) {
 	select {
-	case w.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
@@ -71,20 +76,25 @@ func (w *Crawler) look(ctx context.Context) error {
 		return err
 	}
 	w.mu.Lock()
-	heads, stirs := w.unread, w.changed
-	w.unread, w.changed = map[string]*head{}, map[string]bool{}
+	heads, stirs, asked := w.unread, w.changed, w.asked
+	w.unread, w.changed, w.asked = map[*kindCrawl]*head{}, map[string]bool{}, map[*spec.Source]map[string]bool{}
 	doubts := w.rechecks
 	w.rechecks = map[string]intervals{}
 	w.mu.Unlock()
 	for name, all := range doubts {
-		if err := w.recheck(ctx, w.walks[name], all); err != nil {
+		for x := range w.walks[name].each() {
+			if err := w.recheck(ctx, x, all); err != nil {
+				return err
+			}
+		}
+	}
+	for x, h := range heads {
+		if err := w.tick(ctx, x, h); err != nil {
 			return err
 		}
 	}
-	for name, h := range heads {
-		if err := w.tick(ctx, w.walks[name], h); err != nil {
-			return err
-		}
+	if err := (rooting{w}).look(ctx, stirs, asked); err != nil {
+		return err
 	}
 	for _, name := range w.names {
 		x := w.walks[name]
@@ -175,7 +185,7 @@ func overlaps(ids, known []string) bool {
 func (w *Crawler) catchUp(ctx context.Context, run Run) error {
 	t, x, e, err := w.begin(run)
 	if err != nil {
-		return err
+		return begun(err)
 	}
 	if x.plan.parentKind != nil {
 		return nesting{w}.follow(ctx, t, x)
@@ -225,7 +235,7 @@ func every(page *understudy.Page) []string {
 
 // promise enqueues a job of a kind; at most one with the same key is live.
 func (w *Crawler) enqueue(ctx context.Context, x *kindCrawl, verb string, lane understudy.Priority, e payload, part string) error {
-	e.Source, e.Kind = x.source.Name, x.kind.Name
+	e.Source, e.Kind, e.Root = x.source.Name, x.kind.Name, x.root
 	payload, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)

@@ -47,7 +47,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		}
 		ends := func(at time.Time, ids ...string) {
 			t.Helper()
-			if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Head, ids) || !c.Newest.Equal(at) {
+			if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || !slices.Equal(c.Head, ids) || !c.Newest.Equal(at) {
 				t.Errorf("%+v, %v; want it to end at %v of %v", c, ok, ids, at)
 			}
 		}
@@ -60,7 +60,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends(began, "L000020", "L000019", "L000018")
-		if c, ok := x.Covered("post", "letters", "", 1, began.Add(-25*time.Hour).Unix()); !ok || c.Head != nil {
+		if c, ok := x.Covered("post", "letters", "", "", 1, began.Add(-25*time.Hour).Unix()); !ok || c.Head != nil {
 			t.Errorf("what does not reach the newest page ends at %v, %v", c.Head, ok)
 		}
 		all := w.things["letters"]
@@ -68,7 +68,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		ends(began.Add(time.Minute), all[0].id, all[1].id, all[2].id)
 		w.arrive(7)
 		land(letters.newest())
-		if c, ok := x.Covered("post", "letters", "", 0, 0); ok {
+		if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("it leaves a gap, and all is covered: %+v", c)
 		}
 		if err := errors.Join(x.look(t.Context()), w.work(t.Context(), x)); err != nil {
@@ -81,7 +81,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		if err := errors.Join(x.Keep(t.Context(), "post", "boxes"), w.work(t.Context(), x)); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok := x.Covered("post", "boxes", "", 0, 0); !ok || c.Head == nil || len(c.Head) > 0 {
+		if c, ok := x.Covered("post", "boxes", "", "", 0, 0); !ok || c.Head == nil || len(c.Head) > 0 {
 			t.Errorf("an empty list: %+v, %v", c, ok)
 		}
 	})
@@ -99,7 +99,7 @@ func TestSweepIsCaughtUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := w.things["letters"]
-		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}) ||
+		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || !slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}) ||
 			c.Newest.Before(began) || c.At.Before(began) {
 			t.Errorf("%+v, %v: it ends before %s, which the sweep has seen", c, ok, all[0].id)
 		}

@@ -40,7 +40,7 @@ func TestRecordsThatDoNotTellAreTheUsers(t *testing.T) {
 		}
 		check := func(kind string, want bool) {
 			t.Helper()
-			if c, ok := x.Covered("post", kind, "", 0, 0); ok != want {
+			if c, ok := x.Covered("post", kind, "", "", 0, 0); ok != want {
 				t.Errorf("%s: covered %v: %+v", kind, ok, c)
 			}
 		}

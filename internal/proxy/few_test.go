@@ -37,7 +37,7 @@ type covered struct {
 	all   *spec.Spec
 }
 
-func (c covered) Covered(_, kind, _ string, from, to int64) (request.Coverage, bool) {
+func (c covered) Covered(_, kind, _, _ string, from, to int64) (request.Coverage, bool) {
 	if from == 0 || from != to { // an empty one asks for what has no clock
 		c.asked.Store(kind, from)
 	}

@@ -146,13 +146,14 @@ type Elements struct {
 	Inside string
 	Texts  []string
 	All    bool
+	Fold   bool // upper and lower case are the same
 }
 
 // Holds looks at every element.
 func (t Elements) Holds(v Value) bool {
 	found := 0
 	for _, want := range t.Texts {
-		if v.has(t.Inside, want) {
+		if v.has(t.Inside, want, t.Fold) {
 			found++
 		}
 	}
@@ -160,21 +161,21 @@ func (t Elements) Holds(v Value) bool {
 }
 
 // has reports whether the value, or an element of it, has a text at a dotted name.
-func (v Value) has(inside, want string) (found bool) {
+func (v Value) has(inside, want string, fold bool) (found bool) {
 	at := jsonspan.Value{Kind: v.kind, End: len(v.raw)}
 	switch v.kind {
 	case jsonspan.Array:
 		jsonspan.Elements(v.raw, at, func(e jsonspan.Value) bool {
-			found = Of(v.raw, e, v.typ).has(inside, want)
+			found = Of(v.raw, e, v.typ).has(inside, want, fold)
 			return !found
 		})
 	case jsonspan.Object:
 		if in, ok := jsonspan.Find(v.raw, at, inside); ok && inside != "" {
-			found = Of(v.raw, in, v.typ).has("", want)
+			found = Of(v.raw, in, v.typ).has("", want, fold)
 		}
 	case jsonspan.None:
 	default:
-		found = inside == "" && v.Is(want)
+		found = inside == "" && (v.Is(want) || fold && strings.EqualFold(v.Text(), want))
 	}
 	return found
 }

@@ -59,7 +59,7 @@ func (s placing) placeRows(sights []observation) error {
 			return err
 		}
 	}
-	if !s.p.List || s.p.Asked().Zero() {
+	if !s.p.List || s.p.Asked().Zero() || s.otherOrder() {
 		return s.placeAlone(g, sights, all)
 	}
 	page, err := s.placedPage(g, all)
@@ -70,6 +70,17 @@ func (s placing) placeRows(sights []observation) error {
 		sights[n].to = order.Position{At: rows[i].At, Shown: true}
 	}
 	return err
+}
+
+// otherOrder reports whether the page's list does not show the newest records first, so that
+// it does not tell where they stand.
+func (s placing) otherOrder() bool {
+	sp := s.db.o.Specs[s.p.Key.Source]
+	if sp == nil || s.kind.Spec == nil || !s.kind.Spec.Orders() {
+		return false
+	}
+	t, err := sp.TargetOf(s.p.Asked())
+	return err == nil && t.List != nil && !t.NewestFirst()
 }
 
 // placeAlone places those of the rows that stand nowhere yet, by their clocks:

@@ -109,8 +109,8 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if t.Apart() {
 		return nil, fmt.Errorf("%w: records are kept as they are without the header %s", understudy.ErrInvalid, t.Header[0].Name)
 	}
-	if t.Reordered() {
-		return nil, fmt.Errorf("%w: records are kept in the list's usual order alone", understudy.ErrInvalid)
+	if t.List != nil && !t.NewestFirst() {
+		return nil, fmt.Errorf("%w: records are kept newest first, and this list has another order", understudy.ErrInvalid)
 	}
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
 		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)

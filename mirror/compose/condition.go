@@ -27,6 +27,12 @@ func (l *List) passes(f query.Hit) bool {
 	if !l.match.MatchObject(f.Body, whole(f.Body)) {
 		return false
 	}
+	if k := l.target.Kind; k.Root != "" && l.seek.Parent != "" {
+		field, id := spec.ParentIn(k.ParentRule())
+		if id(find(k, f.Body, field).Text()) != l.seek.Parent {
+			return false
+		}
+	}
 	only := l.only()
 	return only == nil || only(f.Record)
 }

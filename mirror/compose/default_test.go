@@ -65,7 +65,7 @@ func TestFiltersWithDefaults(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", params, strings.Join(got, " "), strings.Join(want, " "))
 		}
 	}
-	for params, says := range map[string]string{"sort=updated": "usual order", "state=": "nobody knows"} {
+	for params, says := range map[string]string{"sort=updated": "newest first", "state=": "nobody knows"} {
 		if _, err := x.list("/v1/tickets?" + params); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", params, err, says)
 		}

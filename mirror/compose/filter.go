@@ -5,6 +5,7 @@ package compose
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,9 @@ func (l *List) filter(f *spec.Filter) error {
 	if l.o.Local != nil && l.o.Local.Equal[f.Name].Test != nil {
 		l.equal(f, l.o.Local.Equal[f.Name])
 		return nil
+	}
+	if slices.Contains(f.Special, p.Value) {
+		return fmt.Errorf("%w: what upstream shows of %s %s is not told by one value", understudy.ErrInvalid, f.Name, p.Value)
 	}
 	if f.Field == "" {
 		return fmt.Errorf("%w: no field of a record shows what %s looks at", understudy.ErrInvalid, f.Name)
@@ -78,6 +82,10 @@ func (l *List) filterIs(f *spec.Filter, value string) error {
 		l.many(f, strings.Split(value, ","))
 		return nil
 	}
+	if f.Fold {
+		l.test(f.Field, query.Elements{Texts: []string{value}, Fold: true})
+		return nil
+	}
 	if l.scanned(f.Field) {
 		l.test(f.Field, same(value))
 		return nil
@@ -88,11 +96,11 @@ func (l *List) filterIs(f *spec.Filter, value string) error {
 
 // many asks for one, or for all, of several values.
 func (l *List) many(f *spec.Filter, values []string) {
-	if f.Many == "one" && l.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") && !l.scanned(f.Field) {
+	if f.Many == "one" && l.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") && !l.scanned(f.Field) && !f.Fold {
 		l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: f.Field, Any: values})
 	}
 	head, rest, _ := strings.Cut(f.Field, ".")
-	l.test(head, query.Elements{Inside: rest, Texts: values, All: f.Many == "all"})
+	l.test(head, query.Elements{Inside: rest, Texts: values, All: f.Many == "all", Fold: f.Fold})
 }
 
 // equal takes in a filter whose value stands for another one (LocalQuery.Equal).

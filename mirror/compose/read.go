@@ -5,6 +5,7 @@ package compose
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +43,11 @@ func (l *List) under(i int) error {
 	_, own := t.Spec.Vars[v.Name]
 	user := own && v.Value == l.src.User
 	f := t.Kind.Field(name)
+	root := slices.Contains(t.Spec.Roots.Vars, v.Name) && l.src.Covers(t.Root())
 	switch {
+	case root && t.Kind.Root != "":
+		l.seek.Parent = t.Root()
+		return nil
 	case f != nil && user:
 		l.test(f.Name, same(v.Value)) // nearly all that is held: no use in looking it up
 	case f != nil:
@@ -54,7 +59,7 @@ func (l *List) under(i int) error {
 	if f != nil && f.Name == t.Kind.Parent {
 		l.seek.Parent = v.Value
 	}
-	if user {
+	if user || root { // that it is there is known by the walks of its lists
 		return nil
 	}
 	return l.above(i, f)

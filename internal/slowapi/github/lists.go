@@ -3,6 +3,7 @@
 package github
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -288,8 +289,17 @@ func (a *API) reposOf(q *table.Request) format.Answer {
 func (a *API) repos(q *table.Request, prefix string) format.Answer {
 	a.Mu.RLock()
 	defer a.Mu.RUnlock()
-	rows := a.Kinds["repos"].Select(func(r *table.Row) bool { return strings.HasPrefix(r.ID, prefix) }, "", true)
-	slices.SortFunc(rows, func(x, y *table.Row) int { return strings.Compare(x.ID, y.ID) })
+	rows := a.Kinds["repos"].Select(func(r *table.Row) bool { return strings.HasPrefix(r.ID, prefix) }, "", false)
+	direction := q.Query.Get("direction")
+	if by := q.Query.Get("sort"); slices.Contains([]string{"created", "updated", "pushed"}, by) {
+		slices.SortStableFunc(rows, func(x, y *table.Row) int { return cmp.Compare(y.Number(by), x.Number(by)) })
+		direction = cmp.Or(direction, "desc")
+	} else {
+		slices.SortFunc(rows, func(x, y *table.Row) int { return strings.Compare(y.ID, x.ID) })
+	}
+	if direction != "desc" {
+		slices.Reverse(rows)
+	}
 	for i, r := range rows {
 		rows[i] = a.counted(r)
 	}

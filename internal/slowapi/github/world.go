@@ -155,7 +155,7 @@ func (a *world) labelled(repo string, names []string) []table.Part {
 func (a *world) add(repo string, v table.Values) *table.Row {
 	a.numbers[repo]++
 	n := int64(a.numbers[repo])
-	id := 2_000_000_000 + 37*int64(len(a.Kinds["issues"].Rows())) + n
+	id := 2_000_000_000 + 37*int64(len(a.Kinds["issues"].Rows()))
 	all := table.Values{
 		"repo": repo, "number": n, "id": id, "node_id": nodeID("I_", id), "place": "issues", "state": "open", "closed": table.Stamp(0),
 		"state_reason": nil, "comments": int64(0), "association": "MEMBER", "milestone": nil, "assignee": nil, "assignees": []table.Part{},

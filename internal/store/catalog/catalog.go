@@ -241,26 +241,27 @@ func (x *Catalog) KindsOfShapes() map[int64]*Kind {
 	return kinds
 }
 
-// ParentField is the field that the parents of a kind's records are taken from.
+// ParentField is the rule by which the parents of a kind's records are found (spec.ParentRule).
 func (k *Kind) ParentField() string {
 	if k == nil || k.Spec == nil {
 		return ""
 	}
-	return k.Spec.Parent
+	return k.Spec.ParentRule()
 }
 
-// ParentOf is what a body says its parent is, "" when there is no field for it.
-func ParentOf(field string, body []byte) string {
-	if field == "" {
+// ParentOf is what a body says its parent is by a rule of the spec, "" when there is none.
+func ParentOf(rule string, body []byte) string {
+	if rule == "" {
 		return ""
 	}
+	field, id := spec.ParentIn(rule)
 	doc, err := jsonspan.Document(body)
 	if err != nil {
 		return ""
 	}
 	switch v, ok := jsonspan.Find(body, doc, field); {
 	case ok && v.Kind == jsonspan.String:
-		return jsonspan.Text(body, v)
+		return id(jsonspan.Text(body, v))
 	case ok && v.Kind == jsonspan.Number:
 		return string(v.Of(body))
 	}

@@ -1,0 +1,238 @@
+// GitHub lists: random list requests over all repositories of an account, answered from
+// records by Understudy and by the simulated GitHub itself, compared byte for byte.
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy/internal/sample"
+)
+
+// githubStage is a simulated GitHub and Understudy in front of it, which holds what lies in
+// each repository.
+type githubStage struct {
+	*testing.T
+	api, drop, viewer string
+	rng               *rand.Rand
+	repos             []string
+	issues            map[string][]map[string]any // of each repository
+
+	moved                 time.Time // when the world last went on
+	asked, composed, held int
+	others                map[string]int // how the others came
+}
+
+// githubKinds are the kinds that are synced.
+var githubKinds = []string{"repos", "issues", "comments", "labels", "pulls", "releases"}
+
+func newGitHubStage(t *testing.T, roots string) *githubStage {
+	t.Helper()
+	s := &githubStage{T: t, rng: random(t), others: map[string]int{},
+		api: startAPI(t, "--shape", "github", "--latency", "0s", "--records", "150", "--arrivals", "0").URL("slowapi")}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"token": apiToken, "program": programSecret, "understudy.yml": `data: ./data
+viewer: {listen: "127.0.0.1:0", role: all}
+sources:
+  github: {spec: github, user: robin, secret: "file:token", upstream: "` + s.api + `", listen: "127.0.0.1:0", rate: 2000, concurrency: 50,
+    roots: ` + roots + `, polls: [], answers: records, sync: [` + strings.Join(githubKinds, ", ") + `]}
+credentials:
+  - {name: program, source: github, secret: "file:program", role: all, rate: 2000}
+mirror: {newest: 1s}
+sync: {sweep: 10s}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	house := start(t, dir, "serve")
+	s.drop, s.viewer = house.URL("github"), house.URL("viewer")
+	return s
+}
+
+// learn reads the issues of every repository from the simulated GitHub, and waits until
+// Understudy has looked at them all after a time.
+func (s *githubStage) learn(since time.Time) {
+	s.Helper()
+	s.repos, s.issues = nil, map[string][]map[string]any{}
+	for _, repo := range s.direct("/user/repos?per_page=100") {
+		name := repo["full_name"].(string)
+		s.repos = append(s.repos, name)
+		for page := 1; page == 1 || len(s.issues[name]) == (page-1)*100; page++ {
+			s.issues[name] = append(s.issues[name], s.direct(fmt.Sprintf("/repos/%s/issues?state=all&per_page=100&page=%d", name, page))...)
+		}
+	}
+	awaitSwept(s.T, s.viewer, "github", githubKinds, since)
+}
+
+// direct is a page of the simulated GitHub.
+func (s *githubStage) direct(target string) (rows []map[string]any) {
+	s.Helper()
+	r := get(s.T, "", s.api+target, "Authorization", "token "+apiToken)
+	if err := json.Unmarshal(r.body, &rows); err != nil || r.status != http.StatusOK {
+		s.Fatalf("%s: %d %s", target, r.status, r.body)
+	}
+	return rows
+}
+
+// inside is a text in a record, "" where there is none.
+func inside(row map[string]any, path ...string) string {
+	var v any = row
+	for _, name := range path {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[name]
+		case []any:
+			if v = nil; len(in) > 0 {
+				v = in[0].(map[string]any)[name]
+			}
+		}
+	}
+	switch v := v.(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+// request draws a list request.
+func (s *githubStage) request() (path string, q url.Values) {
+	repo, q := s.repos[s.rng.IntN(len(s.repos))], url.Values{}
+	one := func(chance int) bool { return s.rng.IntN(chance) == 0 }
+	row := map[string]any{}
+	if all := s.issues[repo]; len(all) > 0 {
+		row = all[s.rng.IntN(len(all))]
+	}
+	set := func(chance int, name string, values ...string) {
+		if v := values[s.rng.IntN(len(values))]; one(chance) && v != "" {
+			q.Set(name, v)
+		}
+	}
+	path = []string{"issues", "issues", "issues", "pulls", "comments", "labels", "releases"}[s.rng.IntN(7)]
+	switch path {
+	case "issues":
+		set(2, "state", "open", "closed", "all")
+		label := inside(row, "labels", "name")
+		set(3, "labels", label, strings.ToUpper(label), label+",bug", "bug", "none such")
+		set(3, "creator", inside(row, "user", "login"), "nobody")
+		set(4, "assignee", inside(row, "assignee", "login"), "none", "*")
+		set(4, "milestone", inside(row, "milestone", "number"), "*", "none")
+		set(4, "since", inside(row, "updated_at"))
+		set(8, "sort", "created", "updated", "comments")
+		set(8, "direction", "asc", "desc")
+	case "pulls":
+		set(2, "state", "open", "closed", "all")
+		set(8, "sort", "created", "updated")
+	case "comments":
+		path = "issues/comments"
+		set(3, "since", inside(row, "updated_at"))
+		set(2, "sort", "created", "updated")
+		set(2, "direction", "desc", "asc")
+	}
+	set(2, "per_page", "1", "7", "30", "99", "100", "100", "100", "101")
+	set(10, "page", "1", "2", "3")
+	return "/repos/" + repo + "/" + path, q
+}
+
+// compare asks both. Addresses in our answer are ours.
+func (s *githubStage) compare(path string, q url.Values) {
+	s.Helper()
+	s.asked++
+	target := path + "?" + q.Encode()
+	want := get(s.T, "", s.api+target, "Authorization", "token "+apiToken)
+	headers := []string{"Authorization", "token " + programSecret}
+	if !s.moved.IsZero() { // what is held may be as old as the world is still
+		headers = append(headers, "Cache-Control", "max-age="+strconv.Itoa(int(time.Since(s.moved).Seconds())))
+	}
+	r := get(s.T, "", s.drop+target, headers...)
+	how := r.header.Get("Cache-Status")
+	body := bytes.ReplaceAll(r.body, []byte(s.drop), []byte(s.api))
+	if r.status != want.status || !bytes.Equal(body, want.body) {
+		s.Fatalf("%s: %d, want %d (%s)\n%s\n%d requests were equal", target, r.status, want.status, how, firstDifference(want.body, body), s.asked-1)
+	}
+	switch {
+	case strings.Contains(how, "composed"):
+		s.composed++
+		if link := want.header.Get("Link"); link != "" {
+			s.Fatalf("%s: made from records, and upstream goes on: %s", target, link)
+		}
+	case strings.Contains(how, "hit;"):
+		s.held++
+	default:
+		s.others[how]++
+	}
+}
+
+// move lets the world go on: people write, and change what they wrote.
+func (s *githubStage) move() {
+	s.Helper()
+	control(s.T, s.api, "/-/advance", `{"issues":6,"seconds":90}`)
+	s.moved = time.Now()
+	s.learn(s.moved)
+}
+
+// Every list of every repository equals GitHub's byte for byte, before and after changes.
+func TestGitHubListsFromRecords(t *testing.T) {
+	t.Parallel()
+	worlds, n := 1, 300
+	if sample.Whole() {
+		worlds, n = 5, 1000 // one world answers 5,000 requests in an hour
+	}
+	for range worlds {
+		s := newGitHubStage(t, "[all]")
+		s.learn(time.Time{})
+		for range n / 2 {
+			s.compare(s.request())
+		}
+		s.move()
+		for range n / 2 {
+			s.compare(s.request())
+		}
+		t.Logf("%d requests the same, %d of them composed, %d held; the others: %v", s.asked, s.composed, s.held, s.others)
+		if s.composed < s.asked/5 {
+			t.Errorf("only %d of %d were made from records: %v", s.composed, s.asked, s.others)
+		}
+	}
+}
+
+// Repositories are covered that are named, that the account has, or that callers ask for; and
+// what is not, is not said to be complete.
+func TestRepositoriesAreCovered(t *testing.T) {
+	t.Parallel()
+	for roots, want := range map[string][]string{"[acme/tracker]": {"acme/tracker"}, "[acme/website, asked]": {"acme/website", "acme/api"}} {
+		t.Run(roots, func(t *testing.T) {
+			t.Parallel()
+			s := newGitHubStage(t, roots)
+			s.learn(time.Time{})
+			path := func(repo string) string {
+				return s.drop + "/repos/" + repo + "/issues?state=all&per_page=100&labels=bug"
+			}
+			auth := []string{"Authorization", "token " + programSecret}
+			get(t, "", path("acme/api"), auth...)
+			for _, repo := range s.repos {
+				covered := slices.Contains(want, repo)
+				await(t, func() string {
+					how := get(t, "", path(repo)+"&since=2020-01-01T00:00:00Z", auth...).header.Get("Cache-Status")
+					if strings.Contains(how, "composed") != covered {
+						return fmt.Sprintf("%s: %s, want composed %v", repo, how, covered)
+					}
+					return ""
+				})
+			}
+		})
+	}
+}
