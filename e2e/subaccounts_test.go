@@ -1,0 +1,81 @@
+// Subaccounts: one source covers every account below its user.
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Lists of the user's account and of those below it are made from records, new records are
+// seen in both, an account that is made later is covered, too, and a search finds all.
+func TestSubaccountsAreCovered(t *testing.T) {
+	t.Parallel()
+	api := startAPI(t, "--latency", "0s", "--records", "100", "--arrivals", "0").URL("slowapi")
+	send := func(path, form string) (sid string) {
+		t.Helper()
+		r, err := ask(http.MethodPost, account+":"+apiToken, api+path, form, "Content-Type", "application/x-www-form-urlencoded")
+		var made struct{ SID string }
+		if err != nil || r.status != http.StatusCreated || json.Unmarshal(r.body, &made) != nil {
+			t.Fatalf("%s: %v %d %s", path, err, r.status, r.body)
+		}
+		return made.SID
+	}
+	messages := func(of string) string { return "/2010-04-01/Accounts/" + of + "/Messages.json" }
+	text := func(of, body string) { send(messages(of), "To=%2B15550000001&From=%2B15550000009&Body="+body) }
+	below := send("/2010-04-01/Accounts.json", "FriendlyName=Branch")
+	text(below, "one")
+
+	dir := t.TempDir()
+	for name, text := range map[string]string{"token": apiToken, "program": programSecret, "understudy.yml": `data: ./data
+viewer: {listen: "127.0.0.1:0", role: all}
+sources:
+  twilio: {spec: twilio, user: ` + account + `, secret: "file:token", upstream: "` + api + `", listen: "127.0.0.1:0", rate: 2000, concurrency: 50,
+    roots: [all], polls: [], answers: records, sync: [messages]}
+credentials:
+  - {name: program, user: ` + account + `, source: twilio, secret: "file:program", role: all, rate: 2000}
+mirror: {newest: 1s}
+sync: {sweep: 10s}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	house := start(t, dir, "serve")
+	same := func(of string) {
+		t.Helper()
+		await(t, func() string {
+			path := messages(of) + "?PageSize=20"
+			want := get(t, account+":"+apiToken, api+path)
+			r := get(t, account+":"+programSecret, house.URL("twilio")+path)
+			if how := r.header.Get("Cache-Status"); !bytes.Equal(r.body, want.body) || !strings.Contains(how, "composed") {
+				return fmt.Sprintf("%s: %s\n%s", path, how, firstDifference(want.body, r.body))
+			}
+			return ""
+		})
+	}
+	awaitSwept(t, house.URL("viewer"), "twilio", []string{"accounts", "messages"}, time.Time{})
+	same(account)
+	same(below)
+	text(below, "two")
+	text(account, "three")
+	same(account)
+	same(below)
+	later := send("/2010-04-01/Accounts.json", "FriendlyName=Later")
+	text(later, "four")
+	same(later)
+	for of, want := range map[string]int{below: 2, later: 1} {
+		var found struct{ Hits []any }
+		r := get(t, "", house.URL("viewer")+"/-/search?q=kind:messages+account_sid:"+of)
+		if err := json.Unmarshal(r.body, &found); err != nil || len(found.Hits) != want {
+			t.Errorf("%s: %d found, want %d: %v %s", of, len(found.Hits), want, err, r.body)
+		}
+	}
+}
