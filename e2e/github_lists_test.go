@@ -195,6 +195,13 @@ func TestGitHubListsFromRecords(t *testing.T) {
 	for range worlds {
 		s := newGitHubStage(t, "[all]")
 		s.learn(time.Time{})
+		rows := 0
+		for _, all := range s.issues {
+			rows += len(all)
+		}
+		if list := get(t, "", s.viewer+"/github/issues.csv").body; bytes.Count(list, []byte("\n")) != rows+1 {
+			t.Errorf("the viewer's list of all repositories has %d lines, want %d", bytes.Count(list, []byte("\n")), rows+1)
+		}
 		for range n / 2 {
 			s.compare(s.request())
 		}

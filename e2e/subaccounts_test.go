@@ -71,6 +71,14 @@ sync: {sweep: 10s}
 	later := send("/2010-04-01/Accounts.json", "FriendlyName=Later")
 	text(later, "four")
 	same(later)
+	if list := get(t, "", house.URL("viewer")+"/twilio/messages.csv?understudy.columns=account_sid,body").body; !bytes.Contains(list, []byte(below)) ||
+		!bytes.Contains(list, []byte(later)) || !bytes.Contains(list, []byte(account)) {
+		t.Errorf("the viewer's list has not all accounts: %.300s", list)
+	}
+	one := get(t, "", house.URL("viewer")+"/twilio/messages.csv?understudy.AccountSid="+below+"&understudy.columns=account_sid,body").body
+	if n := bytes.Count(one, []byte(below)); n != 2 || bytes.Contains(one, []byte(account)) {
+		t.Errorf("the list of one account has %d of its 2 messages: %.300s", n, one)
+	}
 	for of, want := range map[string]int{below: 2, later: 1} {
 		var found struct{ Hits []any }
 		r := get(t, "", house.URL("viewer")+"/-/search?q=kind:messages+account_sid:"+of)

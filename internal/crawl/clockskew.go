@@ -97,7 +97,7 @@ func (w clockSteps) checkClockSteps(ctx context.Context) error {
 	w.o.Logger.Warn("walk: the clock was set back", "by", back.Round(time.Second))
 	by := int64((back + time.Second - 1) / time.Second)
 	var errs []error
-	for x := range (rooting{w.Crawler}).each() {
+	for x := range rooting(w).each() {
 		m, err := w.read(ctx, x)
 		if err == nil && m.latest() != 0 {
 			err = w.change(ctx, x, func(m *kindState) { m.shift(by) })

@@ -159,7 +159,7 @@ func (w rooting) discover(ctx context.Context, src *spec.Source, roots map[strin
 		return nil
 	}
 	for at := (childPosition{}); !at.Ended; {
-		rows, next, err := nesting{w.Crawler}.parents(ctx, base, at)
+		rows, next, err := nesting(w).parents(ctx, base, at)
 		if err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (w rooting) replace(ctx context.Context, base *kindCrawl, roots map[string]
 		return err
 	}
 	for _, x := range begun {
-		if err := (coverage{w.Crawler}).recall(ctx, x); err != nil {
+		if err := coverage(w).recall(ctx, x); err != nil {
 			return err
 		}
 		if err := w.change(ctx, x, func(m *kindState) { m.Keep = kept.Keep }); err != nil {

@@ -118,7 +118,7 @@ func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	if !q.Findable() || !q.AsOf.At.IsZero() || !k.Remembered() {
 		return nil
 	}
-	where, ok := q.ListConditions(a.list, a.target)
+	where, ok := q.ListConditions(a.list, a.target, false)
 	if !ok {
 		return nil
 	}

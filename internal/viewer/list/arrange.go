@@ -38,6 +38,8 @@ type arrangement struct {
 	narrow  []string // conditions that facets added
 	cursor  string
 	form    string // the form that stands open; no address of ours keeps it
+	// everywhere: the list is that of all roots of the source, of which upstream has none.
+	everywhere bool
 }
 
 // mostNarrow bounds how many conditions facets add.
@@ -45,7 +47,9 @@ const mostNarrow = 20
 
 // searched reports whether upstream has no such list: it is found by searching
 // the records that are held.
-func (a arrangement) searched() bool { return a.sort != nil || a.text != "" || len(a.narrow) > 0 }
+func (a arrangement) searched() bool {
+	return a.sort != nil || a.text != "" || len(a.narrow) > 0 || a.everywhere
+}
 
 // params are an arrangement in an address.
 func (a arrangement) params() understudy.Query {

@@ -195,7 +195,7 @@ func (q listing) listFrame() *listPage {
 		listOrigin: listOrigin{Then: !q.AsOf.At.IsZero()},
 	}
 	of := q.ask.list.Under
-	if id := of.Id(q.ask.value(q.Source)); id != "" && q.SeesKind(of.Kind) {
+	if id := of.Id(q.ask.value(q.Source)); id != "" && !q.ask.everywhere && q.SeesKind(of.Kind) {
 		p.Scope = &page.Link{Href: q.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(q.ask.vars))),
 			Text: of.Kind.One + " " + page.ShortID(id)}
 	}

@@ -5,6 +5,7 @@ package list
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"understudy"
@@ -53,8 +54,9 @@ func (q queryParser) listQuery() (*listQuery, error) {
 	if q.Data == "" {
 		q.turnDay(ask)
 	}
+	ask.everywhere = q.everywhere(ask)
 	for _, name := range ask.list.Needs {
-		if !plan.Has(ask.vars, name) {
+		if !plan.Has(ask.vars, name) && !(ask.everywhere && q.isRoot(name)) {
 			ask.lacks = append(ask.lacks, name)
 		}
 	}
@@ -84,9 +86,25 @@ func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 		if v, ok := ask.vars.Get(understudy.OwnPrefix + name); ok {
 			return v, true
 		}
-		return s.PathVar(name)
+		if own, ok := s.PathVar(name); ok || !ask.everywhere {
+			return own, ok
+		}
+		return anyRoot, slices.Contains(s.Spec.Roots.Vars, name)
 	}
 }
+
+// anyRoot stands in a path for the roots of the source.
+const anyRoot = "any"
+
+// everywhere reports whether a list that names no root is that of all the source has.
+func (q queryParser) everywhere(ask *listQuery) bool {
+	return ask.list.Everywhere() && q.Findable() && ask.asOf.At.IsZero() && !slices.ContainsFunc(ask.vars, func(p understudy.Param) bool {
+		return q.isRoot(strings.TrimPrefix(p.Name, understudy.OwnPrefix))
+	})
+}
+
+// isRoot reports whether a path variable names a root.
+func (q queryParser) isRoot(name string) bool { return slices.Contains(q.Source.Spec.Roots.Vars, name) }
 
 func (q queryParser) noList(slug string) error {
 	var known []string

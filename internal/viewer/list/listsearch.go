@@ -30,7 +30,7 @@ func (q listing) conditions() (ask query.SearchRequest, ok bool) {
 	if ask.Text = q.ask.text; len(q.ask.narrow) > 0 {
 		ask.Text = strings.Join(texts, " ")
 	}
-	if ask.Where, ok = q.ListConditions(q.ask.list, q.ask.target); !ok {
+	if ask.Where, ok = q.ListConditions(q.ask.list, q.ask.target, q.ask.everywhere); !ok {
 		return ask, false
 	}
 	for _, p := range q.ask.query {

@@ -85,10 +85,13 @@ func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchReq
 }
 
 // ListConditions are what the path of a list asks of its records: the variables of
-// a target, and the fields that are the same in all of them. ok is false when the
-// role does not see one of the variables.
-func (q *Exchange) ListConditions(l *plan.List, t *spec.Target) (all []query.FieldCondition, ok bool) {
+// a target, less those of its root where records everywhere are meant, and the fields that
+// are the same in all of them. ok is false when the role does not see one of the variables.
+func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
 	for _, v := range t.Vars {
+		if everywhere && slices.Contains(t.Spec.Roots.Vars, v.Name) {
+			continue
+		}
 		f := l.Kind.Field(plan.Words(v.Name))
 		seen := f != nil && q.Level(l.Kind, f.Name) == access.See
 		fill, own := q.Source.PathVar(v.Name)

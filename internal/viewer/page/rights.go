@@ -42,7 +42,7 @@ func (r *Rights) Readable(s *plan.Source) []*plan.Kind {
 	}
 	var kinds []*plan.Kind
 	for _, k := range s.Kinds {
-		if (k.Browsable() || k.Single() || k.Orphaned()) && r.SeesKind(k) {
+		if (k.Browsable() || k.Single() || k.Orphaned() || k.Everywhere()) && r.SeesKind(k) {
 			kinds = append(kinds, k)
 		}
 	}

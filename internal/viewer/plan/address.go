@@ -88,7 +88,7 @@ func (k *Kind) Pick(slug string, params understudy.Query) *List {
 	}
 	var given *List
 	for _, l := range k.PlannedLists {
-		if slices.ContainsFunc(l.Needs, func(name string) bool { return !Has(params, name) }) {
+		if l.Lacks(params) {
 			continue
 		}
 		if !slices.ContainsFunc(params, func(p understudy.Param) bool { return !l.knows(p.Name) }) {
@@ -102,6 +102,15 @@ func (k *Kind) Pick(slug string, params understudy.Query) *List {
 		return k.PlannedLists[0]
 	}
 	return given
+}
+
+// Lacks reports whether parameters leave out a record that the list lies under, or a filter
+// without which upstream refuses it. Of a list that is shown everywhere no root has to be
+// given.
+func (l *List) Lacks(params understudy.Query) bool {
+	return slices.ContainsFunc(l.Needs, func(name string) bool {
+		return !Has(params, name) && !(l.Everywhere() && slices.Contains(l.Kind.Source.Spec.Roots.Vars, name))
+	}) || slices.ContainsFunc(l.Filters, func(f *spec.Filter) bool { return f.Required && !Has(params, f.Name) })
 }
 
 // knows reports whether a parameter means something to a list.

@@ -27,7 +27,7 @@ type Source struct {
 type Kind struct {
 	*spec.Kind
 	Source           *Source
-	PlannedLists     []*List // those whose path variables the source can fill come first
+	PlannedLists     []*List // those that can be shown by themselves come first
 	PlannedInstances []*Instance
 	Shown            []*Column // those a table shows by default
 	Every            []*Column // those it can show
@@ -107,6 +107,15 @@ func New(src *spec.Source) (*Source, error) {
 	return p, nil
 }
 
+// wants is 0 for a list that can be shown by itself, 1 for one that lies under a record,
+// 2 for one that upstream refuses without a filter.
+func (l *List) wants() int {
+	if l.Demands() {
+		return 2
+	}
+	return min(len(l.Needs), 1)
+}
+
 func (k *Kind) planLists() error {
 	for _, l := range k.Lists {
 		lp := &List{List: l, Kind: k, PagingStyle: k.Source.Spec.PagingOf(l)}
@@ -123,7 +132,7 @@ func (k *Kind) planLists() error {
 		}
 		k.PlannedLists = append(k.PlannedLists, lp)
 	}
-	slices.SortStableFunc(k.PlannedLists, func(a, b *List) int { return min(len(a.Needs), 1) - min(len(b.Needs), 1) })
+	slices.SortStableFunc(k.PlannedLists, func(a, b *List) int { return a.wants() - b.wants() })
 	for i, lp := range k.PlannedLists {
 		lp.TabTitle = listTitle(lp, i)
 		lp.Slug = slug(lp.TabTitle)
@@ -214,6 +223,17 @@ func (k *Kind) list(slug string) *List {
 	}
 	return nil
 }
+
+// Everywhere reports whether a list lies under roots of which the source covers others than
+// its user's, so that the records of all of them can be shown together.
+func (l *List) Everywhere() bool {
+	k, roots := l.Kind, l.Kind.Source.Spec.Roots.Vars
+	return len(k.Source.Roots) > 0 && (k.Root != "" || k.Source.Spec.RootField(k.Kind) != "") &&
+		slices.ContainsFunc(roots, l.Template().Has)
+}
+
+// Everywhere reports whether a list of the kind is shown of all roots together.
+func (k *Kind) Everywhere() bool { return slices.ContainsFunc(k.PlannedLists, (*List).Everywhere) }
 
 // Browsable reports whether the kind has a page of its own: a list that needs
 // nothing but the source.
