@@ -47,3 +47,57 @@ func TestPollTarget(t *testing.T) {
 		}
 	}
 }
+
+// A record lies under the root that its address names, or a field; a source reaches the roots
+// that it covers.
+func TestRoots(t *testing.T) {
+	github, err := upstream.BuiltIn("github")
+	if err != nil {
+		t.Fatal(err)
+	}
+	field, id := spec.ParentIn(github.Kind("labels").ParentRule())
+	for address, want := range map[string]string{
+		"https://api.github.com/repos/acme/tracker/labels/bug":  "acme~tracker",
+		"http://127.0.0.1:4118/repos/a%20b/tracker.js/issues/7": "a b~tracker.js",
+		"/repos/acme/tracker":                                     "acme~tracker",
+		"https://api.github.com/repos/acme":                       "",
+		"https://api.github.com/repos//tracker/labels/bug":        "",
+		"https://api.github.com/users/acme/tracker":               "",
+		"https://api.github.com":                                  "",
+		"":                                                        "",
+		"https://api.github.com/repos/acme/%zz/labels/bug":        "",
+		"https://api.github.com/repositories/530000000/labels/ui": "",
+	} {
+		if got := id(address); got != want || field != "url" {
+			t.Errorf("%s: %q of %s, want %q", address, got, field, want)
+		}
+	}
+	if field, id := spec.ParentIn("conference_sid"); field != "conference_sid" || id("CF1") != "CF1" {
+		t.Error("a parent that a field names is its value")
+	}
+	twilio, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		source spec.Source
+		path   string
+		want   bool
+	}{
+		{spec.Source{Spec: twilio, User: "AC1"}, "/2010-04-01/Accounts/AC1/Calls.json", true},
+		{spec.Source{Spec: twilio, User: "AC1"}, "/2010-04-01/Accounts/AC2/Calls.json", false},
+		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{"AC2"}}, "/2010-04-01/Accounts/AC2/Calls.json", true},
+		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{"AC2"}}, "/2010-04-01/Accounts/AC3/Calls.json", false},
+		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{spec.AskedRoots}}, "/2010-04-01/Accounts/AC3/Calls.json", true},
+		{spec.Source{Spec: twilio, User: "AC1"}, "/2010-04-01/Accounts.json", true},
+		{spec.Source{Spec: github}, "/repos/acme/tracker/issues", true},
+	} {
+		target, err := one.source.Spec.Target("s", one.path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := one.source.Reaches(target); got != one.want {
+			t.Errorf("%v %s: reached %v", one.source.Roots, one.path, got)
+		}
+	}
+}

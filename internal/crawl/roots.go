@@ -21,7 +21,8 @@ import (
 // Bounds of the roots of one source.
 const (
 	maxRoots = 10_000
-	maxAsked = 1000 // of them, those that callers asked for
+	maxAsked = 500 // beyond so many, those that callers ask for are not covered
+	maxName  = 120 // bytes of the name of one that a caller asks for: all have to fit into a value
 )
 
 // errGone: a job is about a root that the source no longer covers.
@@ -243,7 +244,7 @@ func (w rooting) saved(l request.PageSaved) *kindCrawl {
 	}
 	root := t.Root()
 	x := base.in(root)
-	if x == nil && remembers(base.source) && l.Page.Status == 200 {
+	if x == nil && remembers(base.source) && l.Page.Status == 200 && len(root) <= maxName && len(*base.roots.Load()) < maxAsked {
 		w.mu.Lock()
 		if w.asked[base.source] == nil {
 			w.asked[base.source] = map[string]bool{}
