@@ -230,8 +230,13 @@ credentials:
 			after = strconv.Quote(in.PageInfo.EndCursor)
 		}
 	}
-	if n := asked() - before; !slices.Equal(seen, []string{"I_1", "I_2", "I_3", "I_4", "I_5"}) || n != 3 {
-		t.Errorf("a walk saw %v in %d requests", seen, n)
+	c.mu.Lock()
+	queries := slices.Clone(c.asked[before:])
+	c.mu.Unlock()
+	// What the channel that was renamed has made old may be asked for again meanwhile.
+	queries = slices.DeleteFunc(queries, func(asked string) bool { return !strings.HasPrefix(asked, "/graphql ") })
+	if !slices.Equal(seen, []string{"I_1", "I_2", "I_3", "I_4", "I_5"}) || len(queries) != 3 {
+		t.Errorf("a walk saw %v by %q", seen, queries)
 	}
 	if r := graph("mutation Retitle($title: String) { retitle(title: $title) { id } }", `{"title":"new"}`); r.status != http.StatusOK {
 		t.Errorf("a mutation: %d %s", r.status, r.body)
