@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/request"
@@ -129,5 +131,61 @@ func TestABodyThatStandsOften(t *testing.T) {
 	}
 	if n := len(saved.Changes); n != 1 {
 		t.Errorf("%d changes, want one", n)
+	}
+}
+
+// A spec that says later under which root its records lie finds those that were saved before.
+func TestRootsAreFoundInOldRecords(t *testing.T) {
+	t.Parallel()
+	path := storetest.File(t)
+	open := func(root string) *store.DB {
+		t.Helper()
+		sp := itemsSpec(t)
+		sp.Roots = spec.Roots{Kind: "shops", Vars: []string{"shop"}}
+		sp.Kinds = append(sp.Kinds, &spec.Kind{Name: "shops", ID: []string{"name"}, Fields: []*spec.Field{{Name: "name"}},
+			Instances: []*spec.Instance{{Path: "/v1/shops/{shop}", ID: []string{"shop"}}}})
+		items := sp.Kinds[0]
+		items.Root, items.Fields = root, append(items.Fields, &spec.Field{Name: "url", Absolute: true})
+		if err := sp.Compile(); err != nil {
+			t.Fatal(err)
+		}
+		db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"items": sp}, SaveTime: store.Patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	under := func(db *store.DB, parent string) (ids []string) {
+		t.Helper()
+		if err := db.Index(t.Context(), func(int64, int64) {}); err != nil {
+			t.Fatal(err)
+		}
+		q := query.RecordQuery{Source: "items", Kinds: []string{"items"}, Parent: parent}
+		if err := db.Seek(t.Context(), q, func(h query.Hit) bool { ids = append(ids, h.ID); return true }); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	db := open("")
+	p := &understudy.Page{Key: understudy.Key{Source: "items", URI: "/v1/items"}, Kind: "items", Shape: "items", List: true, Status: 200,
+		At: time.Unix(1780000000, 0)}
+	for i, shop := range []string{"north", "south", "north"} {
+		start := len(p.Body)
+		p.Body = fmt.Appendf(p.Body, `{"id":"i%d","at":null,"url":"https://items.example/v1/shops/%s/items/%d"}`, i, shop, i)
+		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprint("i", i), Start: start, End: len(p.Body)})
+	}
+	if _, err := db.Save(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if ids := under(db, "north"); len(ids) > 0 {
+		t.Errorf("without a root: %v", ids)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = open("url")
+	defer func() { _ = db.Close() }()
+	if ids := under(db, "north"); !slices.Equal(ids, []string{"i0", "i2"}) {
+		t.Errorf("with a root: %v", ids)
 	}
 }

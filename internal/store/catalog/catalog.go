@@ -194,7 +194,7 @@ func (x *Catalog) Enter(ctx context.Context, c *sqlite.Conn, source, kind, shape
 		err := c.Exec(insertSource, 0, source)
 		if err == nil && kind != "" {
 			err = c.Exec(insertKind, 0, kind, usualPrefix(sp), (&Kind{Spec: sp}).ParentField(),
-				terms.Fingerprint(terms.Fields(x.specs[source], sp)), words.RuleOf(sp).Form(), source)
+				terms.Fingerprint(sp, terms.Fields(x.specs[source], sp)), words.RuleOf(sp).Form(), source)
 		}
 		if err == nil && shape != "" {
 			if err = x.checkShapes(); err == nil {

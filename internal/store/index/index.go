@@ -92,6 +92,15 @@ func (x *Index) Builder() Builder { return Builder{x} }
 // Built is up to which records the indexes are built.
 func (x *Index) Built() Progress { return x.built.load() }
 
+// termForm says what tokens a kind's records have: by the spec or, when the program was not
+// told it, as they were made.
+func termForm(k *catalog.Kind) string {
+	if k.Spec == nil {
+		return k.TermForm
+	}
+	return terms.Fingerprint(k.Spec, k.Terms.Fields)
+}
+
 // checkIndexes is part of opening: it empties the index of words when a spec has
 // changed which fields are text, and that of terms when it has changed which
 // fields can be asked for. Index fills them.
@@ -99,7 +108,7 @@ func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	var newWords, newTerms []*catalog.Kind
 	u := x.built.load()
 	for _, k := range x.catalog.Kinds() {
-		otherWords, otherTerms := k.WordForm != k.Words.Rule.Form(), k.TermForm != terms.Fingerprint(k.Terms.Fields)
+		otherWords, otherTerms := k.WordForm != k.Words.Rule.Form(), k.TermForm != termForm(k)
 		if !otherWords && !otherTerms {
 			continue
 		}
@@ -150,7 +159,7 @@ func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWor
 			}
 		}
 		for _, k := range newTerms {
-			if err := c.Exec(updateTermsOf, 0, terms.Fingerprint(k.Terms.Fields), k.Number); err != nil {
+			if err := c.Exec(updateTermsOf, 0, termForm(k), k.Number); err != nil {
 				return err
 			}
 		}
@@ -171,7 +180,7 @@ func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWor
 			k.WordForm = k.Words.Rule.Form()
 		}
 		for _, k := range newTerms {
-			k.TermForm = terms.Fingerprint(k.Terms.Fields)
+			k.TermForm = termForm(k)
 		}
 		x.built.store(u)
 	}

@@ -60,11 +60,14 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 
 // Fingerprint says what tokens a kind's records have; another one means that they are
 // made anew.
-func Fingerprint(fields []Field) string {
+func Fingerprint(kind *spec.Kind, fields []Field) string {
 	var b strings.Builder
 	b.WriteString("4")
 	for _, f := range fields {
 		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
+	}
+	if kind != nil && kind.Root != "" { // ReadFields passes over it
+		b.WriteString(" " + kind.ParentRule())
 	}
 	return b.String()
 }
