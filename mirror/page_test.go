@@ -61,6 +61,7 @@ func TestNotYetIsNotKept(t *testing.T) {
 			if a := s.get(t, s.call(t, sid(1))); a.Page.Status != status {
 				t.Errorf("%d, want %d", a.Page.Status, status)
 			}
+			synctest.Wait() // a reader who comes before the flight has ended shares it
 		}
 		if asked != 3 {
 			t.Errorf("upstream was asked %d times", asked)

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -269,7 +270,8 @@ func TestCacheControlOverHTTP(t *testing.T) {
 	ask("only-if-cached, max-stale=60", 504, "")
 	ask("only-if-cached, max-stale=1200", 200, `understudy; hit; ttl=-1[12]\d\d`)
 	ask("only-if-cached, max-stale", 200, `understudy; hit; ttl=-1[12]\d\d`)
-	if asked := c.journal.take(); len(asked) != 0 {
+	asked := slices.DeleteFunc(c.journal.take(), func(one string) bool { return strings.Contains(one, "PageToken=") })
+	if len(asked) != 0 { // a prefetch of the page after it, begun before, may come late
 		t.Errorf("upstream was asked %q", asked)
 	}
 	ask("max-stale", 200, `understudy; hit; ttl=-1[12]\d\d`)
