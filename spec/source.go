@@ -63,11 +63,12 @@ func (r *Roots) check(s *Spec) error {
 	return nil
 }
 
-// Root is the id of the root under which the target lies, "" when its path names none.
+// Root is the id of the root under which the target lies, "" when its path names none, or one
+// whose parts nobody could tell apart.
 func (t *Target) Root() string {
 	parts := make([]string, 0, 2)
 	for _, name := range t.Spec.Roots.Vars {
-		if value := t.Var(name); value != "" {
+		if value := t.Var(name); value != "" && !strings.Contains(value, IDSeparator) {
 			parts = append(parts, value)
 		}
 	}
@@ -119,7 +120,7 @@ func idAt(template, address string) string {
 		var have string
 		have, address, _ = strings.Cut(address, "/")
 		switch value, err := url.PathUnescape(have); {
-		case strings.HasPrefix(want, "{") && strings.HasSuffix(want, "}") && value != "" && err == nil:
+		case strings.HasPrefix(want, "{") && strings.HasSuffix(want, "}") && value != "" && err == nil && !strings.Contains(value, IDSeparator):
 			parts = append(parts, value)
 		case want != have:
 			return ""
@@ -185,7 +186,7 @@ func (s *Source) Reaches(t *Target) bool {
 	root := t.Root()
 	return !slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
 		_, own := s.Spec.Vars[v.Name]
-		return own && v.Value != s.User && !(slices.Contains(s.Spec.Roots.Vars, v.Name) && s.Covers(root))
+		return own && v.Value != s.User && !(slices.Contains(s.Spec.Roots.Vars, v.Name) && root != "" && s.Covers(root))
 	})
 }
 

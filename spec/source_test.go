@@ -61,6 +61,7 @@ func TestRoots(t *testing.T) {
 		"http://127.0.0.1:4118/repos/a%20b/tracker.js/issues/7": "a b~tracker.js",
 		"/repos/acme/tracker":                                     "acme~tracker",
 		"https://api.github.com/repos/acme":                       "",
+		"https://api.github.com/repos/ac~me/tracker/labels/bug":   "",
 		"https://api.github.com/repos//tracker/labels/bug":        "",
 		"https://api.github.com/users/acme/tracker":               "",
 		"https://api.github.com":                                  "",
@@ -91,6 +92,7 @@ func TestRoots(t *testing.T) {
 		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{spec.AskedRoots}}, "/2010-04-01/Accounts/AC3/Calls.json", true},
 		{spec.Source{Spec: twilio, User: "AC1"}, "/2010-04-01/Accounts.json", true},
 		{spec.Source{Spec: github}, "/repos/acme/tracker/issues", true},
+		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{spec.AskedRoots}}, "/2010-04-01/Accounts/AC2~AC3/Calls.json", false},
 	} {
 		target, err := one.source.Spec.Target("s", one.path, "")
 		if err != nil {

@@ -199,7 +199,6 @@ func (w rooting) replace(ctx context.Context, base *kindCrawl, roots map[string]
 		}
 		now[root] = x
 	}
-	base.roots.Store(&now)
 	kept, err := w.read(ctx, base)
 	if err != nil {
 		return err
@@ -212,6 +211,7 @@ func (w rooting) replace(ctx context.Context, base *kindCrawl, roots map[string]
 			return err
 		}
 	}
+	base.roots.Store(&now)
 	return nil
 }
 
