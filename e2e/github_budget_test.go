@@ -13,6 +13,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-github/v88/github"
 )
 
 // A hundred held pages that are asked for anew cost a hundred 304, and nothing of the rate.
@@ -143,5 +146,88 @@ func TestSearchesHaveTheirOwnLimit(t *testing.T) {
 	}
 	if n := came.ByPath["/search/issues"]; n != searches {
 		t.Errorf("%d searches went upstream, which takes %d", n, searches)
+	}
+}
+
+// The SDKs ask for the rate of their own credential: it is what the headers of our answers
+// say, told also when nothing is left, and neither upstream nor other callers count.
+func TestRateLimitIsTheCallersOwn(t *testing.T) {
+	t.Parallel()
+	const limit = 6
+	api := startAPI(t, "--shape", "github", "--latency", "0s", "--records", "60")
+	var upstream atomic.Int64
+	up := between(t, api.URL("slowapi"), func(r *http.Request) bool {
+		if r.URL.Path == "/rate_limit" {
+			upstream.Add(1)
+		}
+		return true
+	})
+	drop := startGitHub(t, up, "go, rate: 6, per: 24h", "node, rate: 6, per: 24h", "python, rate: 6, per: 24h", "busy, rate: 9, per: 24h").URL("github")
+	header := func(name, path string) reply {
+		t.Helper()
+		r, err := ask(http.MethodGet, "", drop+path, "", "Authorization", "Bearer "+name+programSecret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	type rate struct{ Limit, Used, Remaining, Reset int64 }
+	rates := func(t *testing.T, sdk, secret string) (all []rate) {
+		t.Helper()
+		found := githubFinds(t, sdk, drop, secret, "rate")["rate"]
+		if sdk != "google/go-github" {
+			if err := json.Unmarshal(found, &all); err != nil {
+				t.Fatalf("%v: %s", err, found)
+			}
+			return all
+		}
+		var written []github.Rate // the end is a time there
+		if err := json.Unmarshal(found, &written); err != nil {
+			t.Fatalf("%v: %s", err, found)
+		}
+		for _, r := range written {
+			all = append(all, rate{int64(r.Limit), int64(r.Used), int64(r.Remaining), r.Reset.Unix()})
+		}
+		return all
+	}
+	t.Run("", func(t *testing.T) {
+		for sdk, name := range map[string]string{"google/go-github": "go", "@octokit/rest": "node", "PyGithub": "python"} {
+			t.Run(sdk, func(t *testing.T) {
+				t.Parallel()
+				told := func(left int64) {
+					t.Helper()
+					found := rates(t, sdk, name+programSecret)
+					for _, r := range found {
+						end := time.Until(time.Unix(r.Reset, 0))
+						if r.Limit != limit || r.Remaining != left || r.Used != limit-left || end < time.Hour || end > 24*time.Hour+time.Minute {
+							t.Errorf("%d left: %+v", left, r)
+						}
+					}
+					if len(found) != 3 {
+						t.Errorf("told %+v", found)
+					}
+				}
+				told(limit - 1) // asking is a request, too
+				header(name, "/user")
+				header("busy", "/user")
+				told(limit - 3)
+				for header(name, "/user").status == http.StatusOK {
+				}
+				told(0)
+				if r := header(name, "/rate_limit"); r.status != http.StatusOK || r.header.Get("X-Ratelimit-Remaining") != "0" ||
+					!strings.Contains(string(r.body), `"reset":`+r.header.Get("X-Ratelimit-Reset")+"}") {
+					t.Errorf("%d %v %s", r.status, r.header, r.body)
+				}
+				if r := githubFinds(t, sdk, drop, programSecret, "rate")["rate"]; !strings.Contains(string(r), "no rate bounds this credential") {
+					t.Errorf("without a bound: %s", r)
+				}
+			})
+		}
+	})
+	if r := header("nobody", "/rate_limit"); r.status != http.StatusUnauthorized || r.header.Get("X-Ratelimit-Limit") != "" {
+		t.Errorf("a stranger: %d %s", r.status, r.body)
+	}
+	if upstream.Load() != 0 {
+		t.Errorf("%d requests went upstream", upstream.Load())
 	}
 }

@@ -4,10 +4,14 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,45 +22,46 @@ import (
 	"understudy/upstream"
 )
 
-// githubSDK is one package. It walks every list it knows at an address.
-type githubSDK struct {
-	walker
-	walk func(t *testing.T, address, token string) found
+// githubSDKs walk every list they know at an address ("walk"), or ask for their rate ("rate").
+var githubSDKs = map[string]func(ctx context.Context, address, token, does string) ([]byte, error){
+	"google/go-github": goGitHub,
+	"@octokit/rest":    vendorScript("sdks/node", "node", "github.mjs"),
+	"PyGithub":         vendorScript("sdks/python", filepath.Join(".venv", "bin", "python"), "repositories.py"),
+}
+
+// githubFinds is what a package finds.
+func githubFinds(t *testing.T, sdk, address, token, does string) (f found) {
+	t.Helper()
+	out, err := githubSDKs[sdk](t.Context(), address, token, does)
+	if err != nil || json.Unmarshal(out, &f) != nil {
+		t.Fatalf("%s: %v: %.300s", sdk, err, out)
+	}
+	return f
 }
 
 func TestGitHubPackagesWalkEveryList(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--shape", "github", "--records", "120", "--latency", "1ms").URL("slowapi")
 	through := startGitHub(t, up).URL("github")
-	script := func(dir, program, script string) func(*testing.T, string, string) found {
-		return func(t *testing.T, address, token string) found {
-			return runScript(t, dir, program, script, address, token, parents{})
-		}
-	}
-	packages := []githubSDK{
-		{walker{name: "google/go-github"}, walkWithGoGitHub},
-		{walker{name: "@octokit/rest"}, script("sdks/node", "node", "github.mjs")},
-		{walker{name: "PyGithub"}, script("sdks/python", filepath.Join(".venv", "bin", "python"), "repositories.py")},
-	}
 	direct := map[string]found{}
-	for _, w := range packages {
-		t.Run(w.name, func(t *testing.T) {
-			direct[w.name] = w.walk(t, up, apiToken)
+	for _, sdk := range slices.Sorted(maps.Keys(githubSDKs)) {
+		t.Run(sdk, func(t *testing.T) {
+			direct[sdk] = githubFinds(t, sdk, up, apiToken, "walk")
 			for _, round := range []string{"cold", "held"} {
-				w.compare(t, round, direct[w.name], w.walk(t, through, programSecret), up, through)
+				walker{name: sdk}.compare(t, round, direct[sdk], githubFinds(t, sdk, through, programSecret, "walk"), up, through)
 			}
-			t.Logf("%d lists, %d records each way", len(direct[w.name]), direct[w.name].records())
+			t.Logf("%d lists, %d records each way", len(direct[sdk]), direct[sdk].records())
 		})
 	}
 	control(t, up, "/-/faults", `{"rules":[{"match":"","reset":true}]}`)
-	for _, w := range packages {
-		t.Run(w.name+" in an outage", func(t *testing.T) {
-			held := w.walk(t, through, programSecret)
+	for sdk, direct := range direct {
+		t.Run(sdk+" in an outage", func(t *testing.T) {
+			held := githubFinds(t, sdk, through, programSecret, "walk")
 			for _, never := range []string{"search", "issues_html", "issues_closed"} { // never kept: searches, other forms, other orders
 				delete(held, never)
-				delete(direct[w.name], never)
+				delete(direct, never)
 			}
-			w.compare(t, "outage", direct[w.name], held, up, through)
+			walker{name: sdk}.compare(t, "outage", direct, held, up, through)
 		})
 	}
 }
@@ -64,15 +69,17 @@ func TestGitHubPackagesWalkEveryList(t *testing.T) {
 const programSecret = "githubprogramsecret"
 
 // startGitHub runs a server in front of an address that speaks as GitHub does. It knows a
-// program, and others by these names; the secret of each of those begins with its name.
+// program, and others by these names, settings behind a comma; the secret of each of those
+// begins with its name.
 func startGitHub(t testing.TB, up string, others ...string) *binary.Server {
 	t.Helper()
 	dir, more := t.TempDir(), ""
-	for _, name := range others {
+	for _, other := range others {
+		name, settings, _ := strings.Cut(other, ",")
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name+programSecret), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		more += fmt.Sprintf("  - {name: %s, source: github, secret: \"file:%s\", role: all}\n", name, name)
+		more += fmt.Sprintf("  - {name: %s, source: github, secret: \"file:%s\", role: all,%s}\n", name, name, settings)
 	}
 	for name, text := range map[string]string{
 		"token": apiToken, "program": programSecret,
@@ -109,15 +116,26 @@ func everyPage[T any](list func(github.ListOptions) ([]T, *github.Response, erro
 // alone makes a list of one record.
 func alone[T any](one T, _ *github.Response, err error) ([]T, error) { return []T{one}, err }
 
-func walkWithGoGitHub(t *testing.T, address, token string) found {
+func goGitHub(ctx context.Context, address, token, does string) ([]byte, error) {
 	plain := &http.Transport{}
 	defer plain.CloseIdleConnections()
 	base := address + "/"
 	c, err := github.NewClient(github.WithTransport(plain), github.WithAuthToken(token), github.WithURLs(&base, nil))
-	if err != nil {
-		t.Fatal(err)
+	switch {
+	case err != nil:
+		return nil, err
+	case does == "rate":
+		told, _, err := c.RateLimit.Get(ctx)
+		if err != nil {
+			return json.Marshal(found{"rate": collect[any](nil, err)})
+		}
+		return json.Marshal(map[string]any{"rate": []*github.Rate{told.Core, told.Search, told.Core}})
 	}
-	ctx, owner, repo := t.Context(), "acme", "tracker"
+	return json.Marshal(walkWithGoGitHub(ctx, c))
+}
+
+func walkWithGoGitHub(ctx context.Context, c *github.Client) found {
+	owner, repo := "acme", "tracker"
 	issues := func(state string, labels ...string) ([]*github.Issue, error) {
 		return everyPage(func(o github.ListOptions) ([]*github.Issue, *github.Response, error) {
 			return c.Issues.ListByRepo(ctx, owner, repo, &github.IssueListByRepoOptions{State: state, Labels: labels, ListOptions: o})

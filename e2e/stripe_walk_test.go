@@ -30,12 +30,13 @@ type stripeWalk map[string][]json.RawMessage
 
 // stripeSDKs walk, make a customer ("create"), or say which version of the API they send.
 var stripeSDKs = map[string]func(ctx context.Context, address, key, does string) ([]byte, error){
-	"npm stripe":  stripeScript("sdks/node", "node", "stripe.mjs"),
-	"PyPI stripe": stripeScript("sdks/python", filepath.Join(".venv", "bin", "python"), "stripe_walk.py"),
+	"npm stripe":  vendorScript("sdks/node", "node", "stripe.mjs"),
+	"PyPI stripe": vendorScript("sdks/python", filepath.Join(".venv", "bin", "python"), "stripe_walk.py"),
 	"stripe-go":   stripeGo,
 }
 
-func stripeScript(dir, program, script string) func(ctx context.Context, address, key, does string) ([]byte, error) {
+// vendorScript runs a script in another language with an address, a secret and what it does.
+func vendorScript(dir, program, script string) func(ctx context.Context, address, key, does string) ([]byte, error) {
 	return func(ctx context.Context, address, key, does string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, program, script, address, key, does)
 		cmd.Dir, cmd.Env = dir, withoutProxies(os.Environ())

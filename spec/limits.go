@@ -3,10 +3,16 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"understudy"
 )
 
 // Limits says how the API tells of its limits. A 429 always means that one is reached.
@@ -29,6 +35,10 @@ type Limits struct {
 	// ResetAs is how our own answers write Reset, when they tell a caller of the rate of its
 	// credential: epoch (the default) or seconds.
 	ResetAs string `yaml:"reset_as"`
+	// Path is where the API tells a caller of its rate, and Answer what is told there, with
+	// {limit}, {used}, {remaining} and {reset} of the caller's own credential; "": nowhere.
+	Path   string `yaml:"path"`
+	Answer string `yaml:"answer"`
 }
 
 // The forms of a reset.
@@ -69,6 +79,12 @@ func (l *Limits) check(h *Headers) error {
 			return fmt.Errorf("headers.back: %s tells of requests of all callers", l.Concurrent)
 		}
 	}
+	if l.Answer != "" && !json.Valid(l.Tell(understudy.Rate{}, time.Time{})) {
+		return fmt.Errorf("limits.answer: it makes no JSON: want {limit}, {used}, {remaining} and {reset} where the numbers stand")
+	}
+	if (l.Path == "") != (l.Answer == "") || l.Path != "" && (!strings.HasPrefix(l.Path, "/") || strings.ContainsAny(l.Path, "{}?#")) {
+		return fmt.Errorf("limits.path %q: want a path without variables, and limits.answer beside it", l.Path)
+	}
 	switch l.ResetAs {
 	case "":
 		l.ResetAs = ResetEpoch
@@ -77,4 +93,21 @@ func (l *Limits) check(h *Headers) error {
 		return fmt.Errorf("limits.reset_as %q: want epoch or seconds", l.ResetAs)
 	}
 	return nil
+}
+
+// Numbers are a rate as our answers write it: how many requests, how many are used and left,
+// and when all are left again, as ResetAs says.
+func (l *Limits) Numbers(r understudy.Rate, now time.Time) (limit, used, remaining, reset string) {
+	end := r.Reset
+	if l.ResetAs != ResetSeconds {
+		end = time.Duration(now.Add(end).Unix()) * time.Second
+	}
+	text := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return text(r.Limit), text(r.Limit - r.Remaining), text(r.Remaining), text(int64(math.Ceil(end.Seconds())))
+}
+
+// Tell is Answer with a rate in it.
+func (l *Limits) Tell(r understudy.Rate, now time.Time) []byte {
+	limit, used, remaining, reset := l.Numbers(r, now)
+	return []byte(strings.NewReplacer("{limit}", limit, "{used}", used, "{remaining}", remaining, "{reset}", reset).Replace(l.Answer))
 }

@@ -94,6 +94,24 @@ func TestAnswersTellTheCallersOwnRate(t *testing.T) {
 	if w := ask(paced); w.Code != 503 || told(w.Header()) != "3 0 "+end(80*time.Minute) || w.Header().Get("Retry-After") != "7" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
+	all := `{"all":3,"used":3,"left":0,"end":` + end(80*time.Minute) + "}"
+	if w := b.ask("GET", "/rate?x=1", paced); w.Code != 200 || w.Body.String() != all || told(w.Header()) != "3 0 "+end(80*time.Minute) {
+		t.Errorf("asked for when nothing is left: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w := b.ask("HEAD", "/rate", paced); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "0" {
+		t.Errorf("HEAD: %d %v", w.Code, w.Header())
+	}
+	for secret, status := range map[string]int{demo: 404, "wrong": 401, "": 401} {
+		if w := b.ask("GET", "/rate", secret); w.Code != status || told(w.Header()) != "  " {
+			t.Errorf("%q: %d %v %s", secret, w.Code, w.Header(), w.Body)
+		}
+	}
+	if w := b.ask("POST", "/rate", demo); w.Code != 405 {
+		t.Errorf("POST: %d", w.Code)
+	}
+	if last := b.script.asked[len(b.script.asked)-1]; last.Target.Key.Path() == "/rate" {
+		t.Error("the mirror was asked for a rate")
+	}
 	b.o.Source.Spec.Limits.ResetAs = spec.ResetSeconds
 	b.now = b.now.Add(40 * time.Minute)
 	if got := told(ask(paced).Header()); got != "3 1 2400" {

@@ -89,13 +89,8 @@ func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 // tellRate tells what the caller's own credential may send, in the fields in which the API
 // tells of its limit. Nothing in them comes from upstream or from other callers.
 func tellRate(h http.Header, l *spec.Limits, now time.Time, r understudy.Rate) {
-	reset := r.Reset
-	if l.ResetAs != spec.ResetSeconds {
-		reset = time.Duration(now.Add(reset).Unix()) * time.Second
-	}
-	for name, n := range map[string]int64{l.Limit: r.Limit, l.Remaining: r.Remaining, l.Reset: int64(math.Ceil(reset.Seconds()))} {
-		h[name] = []string{strconv.FormatInt(n, 10)}
-	}
+	limit, _, remaining, reset := l.Numbers(r, now)
+	h[l.Limit], h[l.Remaining], h[l.Reset] = []string{limit}, []string{remaining}, []string{reset}
 }
 
 // words are what codes and messages of errors are found by, for each status.
@@ -166,6 +161,8 @@ func message(err error) string {
 		return "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
 	case errors.As(err, &over):
 		return over.Error()
+	case errors.Is(err, errUnbounded):
+		return errUnbounded.Error()
 	case errors.Is(err, understudy.ErrTooMany):
 		return "too many wrong credentials; wait a second"
 	}

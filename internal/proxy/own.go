@@ -1,10 +1,12 @@
-// Own: what this port answers in its own name, under /-/.
+// Own: what this port answers in its own name: under /-/, and of a caller's rate.
 
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"understudy"
@@ -24,6 +26,26 @@ func (v *exchange) own() error {
 	v.w.Header()["X-Request-Id"] = []string{v.id()}
 	rec := &recorder{ResponseWriter: v.w, exchange: v}
 	v.o.Health.ServeHTTP(rec, v.r)
+	return nil
+}
+
+var errUnbounded = errors.New("no rate bounds this credential")
+
+// ownRate tells the caller of the rate of its own credential, where the API tells of its
+// limits. It is told also when nothing of it is left. Upstream is not asked.
+func ownRate(v *exchange, r understudy.Rate, bound bool) error {
+	if !bound {
+		return fmt.Errorf("proxy: %w: %w", understudy.ErrNotFound, errUnbounded)
+	}
+	v.part()
+	body, h, l := v.o.Source.Spec.Limits.Tell(r, v.o.Now()), v.w.Header(), &v.o.Source.Spec.Limits
+	tellRate(h, l, v.o.Now(), r)
+	h["Cache-Control"] = []string{"private, no-store"}
+	h["Vary"] = v.varies
+	h["Content-Type"] = []string{"application/json; charset=utf-8"}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	h["X-Request-Id"] = []string{v.id()}
+	v.send(http.StatusOK, body)
 	return nil
 }
 

@@ -257,12 +257,19 @@ func (v *exchange) serve() (err error) {
 	if strings.HasPrefix(v.r.RequestURI, "/-/") {
 		return v.own()
 	}
+	path, _, _ := strings.Cut(v.r.RequestURI, "?")
+	limits := &v.o.Source.Spec.Limits
+	asksRate := limits.Path != "" && path == limits.Path
 	if v.caller, err = v.o.Callers.Caller(v.came, v.o.Source.Name); err != nil {
+		if over := (*understudy.RateError)(nil); asksRate && errors.As(err, &over) {
+			return ownRate(v, over.Rate, true)
+		}
 		return err
 	}
 	v.line.Caller = v.caller.Name
-	if rate, ok := v.o.Callers.Rate(v.caller); ok {
-		tellRate(v.w.Header(), &v.o.Source.Spec.Limits, v.o.Now(), rate)
+	rate, bound := v.o.Callers.Rate(v.caller)
+	if bound {
+		tellRate(v.w.Header(), limits, v.o.Now(), rate)
 	}
 	if err := expectation(v.r); err != nil {
 		return err
@@ -276,7 +283,12 @@ func (v *exchange) serve() (err error) {
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
-	if path, _, _ := strings.Cut(v.r.RequestURI, "?"); v.r.Method == http.MethodPost && v.o.Source.Spec.Posts(path) {
+	switch {
+	case asksRate && reads:
+		return ownRate(v, rate, bound)
+	case asksRate:
+		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
+	case v.r.Method == http.MethodPost && v.o.Source.Spec.Posts(path):
 		return v.posted(header)
 	}
 	if v.target, err = v.aim(header); err != nil {

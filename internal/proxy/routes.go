@@ -17,5 +17,8 @@ func (p *Proxy) Routes() []string {
 			all = append(all, "GET "+m.Path)
 		}
 	}
+	if l := p.o.Source.Spec.Limits; l.Path != "" {
+		all = append(all, "GET "+l.Path)
+	}
 	return append(all, "GET /-/health")
 }

@@ -34,6 +34,9 @@ func AllTargets(s *spec.Source, id func(kind string) string, value func(f *spec.
 			all = append(all, fill(s, k, m.Template(), &spec.Instance{ID: m.ID}, id))
 		}
 	}
+	if l := s.Spec.Limits; l.Path != "" {
+		all = append(all, l.Path)
+	}
 	return append(all, "/", "/nothing/here", "/-/health", "/-/stats", "/-/", "/%2e%2e/x")
 }
 

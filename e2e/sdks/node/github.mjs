@@ -1,18 +1,19 @@
-// Walks every list of a repository with @octokit/rest and prints what it found: one JSON
+// Walks lists of a repository with @octokit/rest and prints what it found: one JSON
 // object, list name -> records, as the package shows them.
 //
-//     node github.mjs BASE ACCOUNT TOKEN
+//     node github.mjs BASE TOKEN walk | rate
 import { Octokit } from '@octokit/rest';
 
-const [baseUrl, , auth] = process.argv.slice(2);
+const [baseUrl, auth, does] = process.argv.slice(2);
 const octokit = new Octokit({ baseUrl, auth, log: { debug() {}, info() {}, warn() {}, error() {} } });
-const { repos, issues, pulls, users } = octokit.rest;
+const { repos, issues, pulls, users, rateLimit } = octokit.rest;
 const at = { owner: 'acme', repo: 'tracker', per_page: 20 };
 const all = (method, more = {}) => octokit.paginate(method, { ...at, ...more });
-const one = async (method, more = {}) => [(await method({ ...at, ...more })).data];
+const alone = async (method, more) => [(await method(more)).data];
+const one = (method, more = {}) => alone(method, { ...at, ...more });
 const lists = {
-  account: () => one(users.getAuthenticated),
-  user: () => one(users.getByUsername, { username: 'acme' }),
+  account: () => alone(users.getAuthenticated),
+  user: () => alone(users.getByUsername, { username: 'acme' }),
   repo: () => one(repos.get),
   repos: () => octokit.paginate(repos.listForAuthenticatedUser, { per_page: 2 }),
   org_repos: () => octokit.paginate(repos.listForOrg, { org: 'acme', per_page: 2 }),
@@ -33,7 +34,11 @@ const lists = {
   moved: () => one(repos.get, { repo: 'site' }),
 };
 const found = {};
-for (const [name, list] of Object.entries(lists)) {
+const rate = async () => {
+  const { resources, rate } = (await rateLimit.get()).data;
+  return [resources.core, resources.search, rate];
+};
+for (const [name, list] of Object.entries(does === 'walk' ? lists : { rate })) {
   try {
     found[name] = await list();
   } catch (e) {

@@ -1,7 +1,7 @@
-"""Walks every list of a repository with PyGithub and prints what it found: one JSON
+"""Walks lists of a repository with PyGithub and prints what it found: one JSON
 object, list name -> records, as upstream sent them.
 
-    python repositories.py BASE ACCOUNT TOKEN
+    python repositories.py BASE TOKEN walk|rate
 """
 
 import json
@@ -9,9 +9,9 @@ import sys
 
 from github import Auth, Github, GithubException
 
-base, _, token = sys.argv[1:4]
+base, token, does = sys.argv[1:4]
 github = Github(base_url=base, auth=Auth.Token(token), per_page=20, retry=None, seconds_between_requests=None, seconds_between_writes=None)
-repo = github.get_repo("acme/tracker")
+repo = github.get_repo("acme/tracker", lazy=does == "rate")
 lists = {
     "account": lambda: [github.get_user(), github.get_user().name and github.get_user()],
     "repos": lambda: github.get_user().get_repos(),
@@ -30,8 +30,15 @@ lists = {
     "search": lambda: github.search_issues("repo:acme/tracker is:open"),
     "moved": lambda: [github.get_repo("acme/site")],
 }
+
+
+def rate():
+    told = github.get_rate_limit()
+    return [told.resources.core, told.resources.search, told.rate]
+
+
 found = {}
-for name, walk in lists.items():
+for name, walk in (lists if does == "walk" else {"rate": rate}).items():
     try:
         found[name] = [one.raw_data for one in walk()]
     except GithubException as e:
