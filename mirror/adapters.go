@@ -178,7 +178,7 @@ func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []st
 func (rd *reader) check(l *shadow.List, r *reading) {
 	l.Answered()
 	if !r.OnlyIfCached && l.CheckDue(r.now) {
-		rd.startBackground(r.Target, r.source, r.kind, request.Check)
+		rd.startBackground(r.Target, r.source, r.kind, fetchOptions{reason: request.Check})
 	}
 }
 

@@ -270,7 +270,7 @@ func (pf *prefetcher) prefetchOne(h candidate) {
 		h.until(pf, left)
 		return
 	}
-	f := pf.startBackground(t, h.source, k, request.Prefetch)
+	f := pf.startBackground(t, h.source, k, fetchOptions{reason: request.Prefetch})
 	if f == nil {
 		return
 	}

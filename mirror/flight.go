@@ -236,7 +236,7 @@ func (f *flight) completed() bool {
 
 // startBackground begins a flight without a waiter, unless one is under way, too many
 // are, or the key has just failed.
-func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, why request.Reason) *flight {
+func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
 	fs.Lock()
 	defer fs.Unlock()
 	f := fs.running[t.Key]
@@ -246,14 +246,14 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, why reque
 	case fs.background >= fs.limits.Load().Behind:
 		fs.refused.background++
 		return nil
-	case f != nil && !f.invalidated():
+	case f != nil && !f.invalidated() && (!want.direct || !f.completed()):
 		return nil
 	case remaining(fs.now(), fs.cooling[t.Key], coolTime) > 0:
 		return nil
-	case why == request.Prefetch && fs.freshSince(t, k, time.Time{}):
+	case want.reason == request.Prefetch && !want.direct && fs.freshSince(t, k, time.Time{}):
 		return nil // it completed a moment ago
 	}
-	return fs.begin(t, s, k, fetchOptions{reason: why})
+	return fs.begin(t, s, k, want)
 }
 
 // shut refuses what is new. Goroutines are only added under this lock while the

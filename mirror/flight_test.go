@@ -314,7 +314,7 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		if after, _ := s.fetches(""); after != n {
 			t.Errorf("upstream was asked %d times more", after-n)
 		}
-		if f := s.startBackground(target, src, r.kind, request.Prefetch); f != nil {
+		if f := s.startBackground(target, src, r.kind, fetchOptions{reason: request.Prefetch}); f != nil {
 			t.Error("it was prefetched again")
 		}
 	})

@@ -145,7 +145,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	switch v {
 	case stale:
 		if !r.OnlyIfCached {
-			rd.startBackground(r.Target, r.source, r.kind, request.Refresh)
+			rd.startBackground(r.Target, r.source, r.kind, fetchOptions{reason: request.Refresh})
 		}
 		return rd.answerStale(r, &h, age, ""), nil
 	case wait:
@@ -229,7 +229,7 @@ func (rd *reader) renew(h *held, t *spec.Target, s *source, age time.Duration, n
 		return
 	}
 	if rd.throttle(&h.entry.Renewed, now, renewAgain, renewAgain) {
-		rd.startBackground(t, s, s.of(t), request.Refresh)
+		rd.startBackground(t, s, s.of(t), fetchOptions{reason: request.Refresh})
 	}
 }
 

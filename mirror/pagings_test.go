@@ -29,6 +29,7 @@ type things struct {
 	gone map[string]time.Time
 
 	asked atomic.Int64
+	then  func(n int64) // if not nil: after so many answers, with the lock held
 }
 
 type madeUp struct {
@@ -177,9 +178,12 @@ func (x *things) tokened(q url.Values) (rows []madeUp, next any) {
 }
 
 func (x *things) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x.asked.Add(1)
+	n := x.asked.Add(1)
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.then != nil {
+		defer func() { x.then(n) }()
+	}
 	rows, envelope := x.way.answer(x, r.URL.Query(), w.Header())
 	rows = append([]madeUp{}, rows...)
 	w.Header().Set("Content-Type", "application/json")

@@ -163,14 +163,17 @@ func (fl *filler) moved(f *flight, p *understudy.Page) {
 	if name == "" || f.recordsOnly || p.Status != http.StatusOK {
 		return
 	}
-	fl.slides.Fetched(name, p, p.At.Add(-p.Took-p.InitialAge))
+	fl.Lock()
+	read := f.readers > 0
+	fl.Unlock()
+	fl.slides.Fetched(name, p, p.At.Add(-p.Took-p.InitialAge), read)
 	if f.alone {
 		return
 	}
 	key, given, at := fl.slides.Before(name, f.target.Key, fl.now())
 	next, rows := fl.slides.Rows(p), []slide.Row(nil)
 	for n := 0; n < mostBefore && !key.Zero() && key != f.target.Key; n++ {
-		b := fl.asItIs(f, key, at)
+		b := fl.asItIs(f, key, at, next)
 		if b == nil {
 			break
 		}
@@ -190,17 +193,24 @@ func (fl *filler) moved(f *flight, p *understudy.Page) {
 }
 
 // asItIs is a page that was fetched then, as upstream gives it now; nil when it does not.
-func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time) *understudy.Page {
+// One that has just come to a reader is taken as it came, as a walk over upstream itself takes it. It
+// stays beside the next one for long, so it is fetched once more behind the answer, where
+// the budget has room, unless the two share a row: then nothing lies between them.
+func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide.Rows) *understudy.Page {
 	t, err := f.source.Spec.TargetOf(key)
 	if err != nil {
 		return nil
 	}
+	want := fetchOptions{reason: f.reason, direct: true, blind: true, alone: true, flow: f.flow}
 	if now := fl.now(); now.Sub(at) <= slide.Soon {
 		if h, ok, err := fl.find(f.ctx, t, f.kind, now); err == nil && ok && !h.page.At.Before(at) {
+			if !fl.slides.Rows(h.page).Meet(next) {
+				want.reason = request.Prefetch
+				fl.startBackground(t, f.source, f.kind, want)
+			}
 			return h.page
 		}
 	}
-	want := fetchOptions{reason: f.reason, direct: true, blind: true, alone: true, flow: f.flow}
 	b, _, err := fl.join(t, f.source, f.kind, want)
 	if err != nil {
 		return nil

@@ -253,6 +253,33 @@ func TestPagesByNumberStandTogether(t *testing.T) {
 	})
 }
 
+// TestPagesThatCameTogetherAreChecked: rows go while a list is walked for the first time,
+// between one page and the next. Whoever walks a second later misses nothing.
+func TestPagesThatCameTogetherAreChecked(t *testing.T) {
+	for _, way := range waysOfPaging {
+		for _, after := range []int64{1, 2, 3} {
+			w := newWalks(t, way, Ages{})
+			if !w.spec.Paging.Slides() {
+				break
+			}
+			t.Run(fmt.Sprint(way.name, after), func(t *testing.T) {
+				w.T = t
+				w.add(23)
+				w.then = func(n int64) {
+					if n == after {
+						w.rows = slices.Delete(w.rows, 1, 3)
+					}
+				}
+				for k := (&walker{ask: w.through, next: "/things", ids: map[string]bool{}}); k.next != ""; {
+					w.step(k)
+				}
+				w.pass(1)
+				w.whole("the second walk", "/things")
+			})
+		}
+	}
+}
+
 // TestAReaderGoesOnFromAnOlderPage: who was given the first page before the list moved
 // goes on with the second. What has moved from that one into the first stands in it, too;
 // the page as upstream gives it is what is kept.

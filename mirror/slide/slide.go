@@ -53,6 +53,7 @@ type list struct {
 // page is a page as upstream last gave it.
 type page struct {
 	began, at int64 // of its fetch
+	read      bool  // it was given to a reader as it came
 	rows      Rows
 	older     []older
 }
@@ -81,9 +82,9 @@ func (l *Lists) Rows(p *understudy.Page) Rows {
 	return rows
 }
 
-// Fetched notes a page that upstream gave, whose fetch began then. It reports whether
-// the list has moved since the page was fetched before.
-func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time) (moved bool) {
+// Fetched notes a page that upstream gave, whose fetch began then, and whether a reader
+// waited for it. It reports whether the list has moved since the page was fetched before.
+func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read bool) (moved bool) {
 	rows, at := l.Rows(p), p.At.UnixNano()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +108,7 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time) (moved
 		}
 	}
 	li.rows += int64(len(rows) - len(have.rows))
-	have.began, have.at, have.rows = began.UnixNano(), at, rows
+	have.began, have.at, have.read, have.rows = began.UnixNano(), at, read, rows
 	if !p.Next.Zero() {
 		li.from[p.Next] = p.Key
 	}
@@ -118,6 +119,21 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time) (moved
 // begin reports whether other rows are the same, or these and then more: what is added
 // at the end moves nothing.
 func (r Rows) begin(other Rows) bool { return len(other) >= len(r) && slices.Equal(r, other[:len(r)]) }
+
+// Meet reports whether two pages of a list have a row in common: no row lies between them
+// then.
+func (r Rows) Meet(next Rows) bool {
+	has := r.set()
+	return slices.ContainsFunc(next, func(id uint64) bool { return has[id] })
+}
+
+func (r Rows) set() map[uint64]bool {
+	has := make(map[uint64]bool, len(r))
+	for _, id := range r {
+		has[id] = true
+	}
+	return has
+}
 
 // replaced notes that what a page had may no longer stand beside what is fetched now.
 func (p *page) replaced(at int64) {
@@ -153,7 +169,8 @@ func (p *page) since(now time.Time) bool {
 }
 
 // Before is the page from which readers go on to one: what they may have of it, and when
-// it was fetched last. The zero key: nobody was given it.
+// it was fetched last for one of them: the zero time when it was held for them. The zero
+// key: nobody was given it.
 func (l *Lists) Before(name string, key understudy.Key, now time.Time) (before understudy.Key, given []Rows, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +184,10 @@ func (l *Lists) Before(name string, key understudy.Key, now time.Time) (before u
 	for _, o := range p.older {
 		given = append(given, o.rows)
 	}
-	return before, append(given, p.rows), time.Unix(0, p.at)
+	if p.read {
+		at = time.Unix(0, p.at)
+	}
+	return before, append(given, p.rows), at
 }
 
 // Missing are the rows that a reader would miss who has a page as it was given and goes
@@ -175,13 +195,10 @@ func (l *Lists) Before(name string, key understudy.Key, now time.Time) (before u
 // the reader has. They are counted from the first row of now. It is not known (false)
 // where none of what was given is left in now or next.
 func Missing(given, now, next Rows) (from int, known bool) {
-	has := make(map[uint64]bool, len(given))
-	for _, id := range given {
-		has[id] = true
-	}
-	if slices.ContainsFunc(next, func(id uint64) bool { return has[id] }) || len(given) == 0 {
+	if given.Meet(next) || len(given) == 0 {
 		return len(now), true
 	}
+	has := given.set()
 	for i := len(now) - 1; i >= 0; i-- {
 		if has[now[i]] {
 			return i + 1, true

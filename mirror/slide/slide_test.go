@@ -43,7 +43,7 @@ func TestTogether(t *testing.T) {
 	}
 	together(one, at, false) // nobody knows what stands beside it
 	for _, p := range []*understudy.Page{one, two, three} {
-		if l.Fetched("list", p, p.At) {
+		if l.Fetched("list", p, p.At, true) {
 			t.Errorf("%s moves the list", p.Key)
 		}
 	}
@@ -55,7 +55,7 @@ func TestTogether(t *testing.T) {
 	}
 	later := at.Add(40 * time.Second)
 	again := pageOf("/1", "/2", later, "n", "a")
-	if !l.Fetched("list", again, later.Add(-time.Second)) {
+	if !l.Fetched("list", again, later.Add(-time.Second), true) {
 		t.Error("a new row moves nothing")
 	}
 	together(again, later, true)
@@ -68,11 +68,11 @@ func TestTogether(t *testing.T) {
 	// Begun before the list was known to have moved, it may be from before that.
 	began := later.Add(-time.Millisecond)
 	overlapping := pageOf("/2", "/3", later.Add(time.Second), "b", "c")
-	l.Fetched("list", overlapping, began)
+	l.Fetched("list", overlapping, began, true)
 	together(again, later.Add(time.Second), false)
 	anew := later.Add(2 * time.Second)
 	for _, p := range []*understudy.Page{pageOf("/1", "/2", anew, "n", "a"), pageOf("/2", "/3", anew, "b", "c")} {
-		if l.Fetched("list", p, anew) {
+		if l.Fetched("list", p, anew, true) {
 			t.Errorf("%s moves the list once more", p.Key)
 		}
 	}
@@ -81,8 +81,8 @@ func TestTogether(t *testing.T) {
 	together(second, anew.Add(2*time.Minute), true)
 	// Rows behind the last one move nothing, and of other lists it is not known.
 	last := pageOf("/3", "", anew, "e")
-	l.Fetched("list", last, anew)
-	if l.Fetched("list", pageOf("/3", "", anew.Add(time.Second), "e", "f"), anew) {
+	l.Fetched("list", last, anew, true)
+	if l.Fetched("list", pageOf("/3", "", anew.Add(time.Second), "e", "f"), anew, true) {
 		t.Error("a row at the end moves the list")
 	}
 	if l.Together("other", last.Key, last.At, anew) {
