@@ -19,7 +19,7 @@ var imports = map[string]string{
 		"internal/signin internal/slowapi internal/store internal/webhook kit/touch request spec",
 	"cmd/understudy/specs":       ". cmd/understudy/terminal internal/infer internal/openapi request spec upstream",
 	"cmd/understudy/terminal":    "",
-	"internal/infer":             ". internal/openapi spec spec/paging",
+	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
 	"internal/openapi":           "",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lru kit/suggest kit/token request spec",

@@ -207,6 +207,7 @@ type specFromCmd struct {
 	Auth string   `placeholder:"STYLE" help:"How the secret is sent, as in a spec: header X-Api-Key (default: basic or bearer)."`
 	asCaller
 	Header []string `placeholder:"NAME:VALUE" sep:"none" help:"A header field that the API demands, as its version; may be given again."`
+	Path   []string `placeholder:"PATH" sep:"none" help:"Of a document only the lists at this path and below; may be given again."`
 }
 
 // Run writes the spec to standard output and what is doubtful to standard error.
@@ -219,7 +220,7 @@ func (c *specFromCmd) Run(ctx context.Context, p *process) error {
 	if as.Send, err = specs.ReadHeaders(c.Header); err != nil {
 		return usageError{err}
 	}
-	return specs.From(ctx, c.From, as, p.stdout, p.stderr)
+	return specs.From(ctx, c.From, c.Path, as, p.stdout, p.stderr)
 }
 
 type specTryCmd struct {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"understudy/internal/openapi"
+	"understudy/kit/suggest"
 )
 
 // Draft is a spec drawn from a document.
@@ -37,7 +38,8 @@ type api struct {
 	kinds  []*kind
 	lists  []*list
 	notes  []unsure
-	levels int // of fields
+	levels int      // of fields
+	paths  []string // where the lists are that are drawn; none: anywhere
 }
 
 // unsure is one sentence about one place, what is not sure there.
@@ -48,9 +50,10 @@ func (a *api) unsure(where, format string, args ...any) {
 }
 
 // FromDocument draws a spec from a document. from is where it is from, for the file's first
-// line. The error says why there is nothing to draw.
-func FromDocument(doc *openapi.Document, from string) (*Draft, error) {
-	return (&api{doc: doc, levels: maxLevels}).draw(from)
+// line; with paths only the lists at these and below are drawn. The error says why there is
+// nothing to draw.
+func FromDocument(doc *openapi.Document, from string, paths ...string) (*Draft, error) {
+	return (&api{doc: doc, levels: maxLevels, paths: paths}).draw(from)
 }
 
 // draw draws the spec.
@@ -63,6 +66,9 @@ func (a *api) draw(from string) (*Draft, error) {
 		return nil, fmt.Errorf("no GET answers with a list: want an array of objects, or an object with one")
 	}
 	byConvention(a.lists)
+	if err := a.keepPaths(); err != nil {
+		return nil, err
+	}
 	if a.seen {
 		likeOthers(a.lists)
 	}
@@ -84,6 +90,44 @@ func (a *api) draw(from string) (*Draft, error) {
 		d.Lists = append(d.Lists, List{l.op.Path, l.cut.Style, l.cut.unsure == "" && l.env.unsure == ""})
 	}
 	return d, nil
+}
+
+// keepPaths leaves out lists that nobody asked for, with what is not sure of them. Paths
+// are written as in the document.
+func (a *api) keepPaths() error {
+	lists := a.lists
+	a.lists = nil
+	for _, path := range a.paths {
+		if !slices.ContainsFunc(lists, func(l *list) bool { return within(l.op.Path, a.doc.Base+path) }) {
+			return fmt.Errorf("no list at %q or below%s", path, suggest.Hint(path, a.pathsOf(lists)))
+		}
+	}
+	wanted := func(where string) bool {
+		return len(a.paths) == 0 || slices.ContainsFunc(a.paths, func(path string) bool { return within(where, a.doc.Base+path) })
+	}
+	for _, l := range lists {
+		if wanted(l.op.Path) {
+			a.lists = append(a.lists, l)
+		}
+	}
+	a.notes = slices.DeleteFunc(a.notes, func(n unsure) bool { return strings.HasPrefix(n.where, "/") && !wanted(n.where) })
+	return nil
+}
+
+// within reports whether a path is another, or below it. What a variable is called is no matter.
+func within(path, top string) bool {
+	have, want := segments(path), segments(top)
+	return len(have) >= len(want) && slices.EqualFunc(have[:len(want)], want, func(x, y string) bool {
+		return x == y || strings.HasPrefix(x, "{") && strings.HasPrefix(y, "{")
+	})
+}
+
+// pathsOf are the paths of lists as the document writes them.
+func (a *api) pathsOf(lists []*list) (paths []string) {
+	for _, l := range lists {
+		paths = append(paths, strings.TrimPrefix(l.op.Path, a.doc.Base))
+	}
+	return paths
 }
 
 // The bounds of a spec file, with room to add to it.

@@ -57,6 +57,47 @@ func TestDraft(t *testing.T) {
 	}
 }
 
+// TestPathsOfADocument: of a document only some lists are drawn, with what is below them, and
+// nothing is said of the others.
+func TestPathsOfADocument(t *testing.T) {
+	text, err := os.ReadFile("testdata/shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := openapi.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct{ path, lists, err string }{
+		{"/customers", "/v1/customers /v1/customers/{customer}/orders", ""},
+		{"/customers/{id}/orders/", "/v1/customers/{customer}/orders", ""},
+		{"/rates", "/v1/rates", ""},
+		{"/customer", "", `no list at "/customer" or below; did you mean "/customers"?`},
+	} {
+		draft, err := infer.FromDocument(doc, "shop.yaml", one.path)
+		if one.err != "" {
+			if err == nil || err.Error() != one.err {
+				t.Errorf("%s: %v", one.path, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", one.path, err)
+			continue
+		}
+		var lists []string
+		for _, l := range draft.Lists {
+			lists = append(lists, l.Path)
+		}
+		if got := strings.Join(lists, " "); got != one.lists {
+			t.Errorf("%s: %s", one.path, got)
+		}
+		if one.path != "/rates" && strings.Contains(strings.Join(draft.Unsure, "\n")+string(draft.YAML), "rates") {
+			t.Errorf("%s: %q\n%s", one.path, draft.Unsure, draft.YAML)
+		}
+	}
+}
+
 func TestNothingToDraw(t *testing.T) {
 	doc, err := openapi.Read([]byte("openapi: 3.0.0\npaths:\n  /a:\n    get:\n      " +
 		"responses: {\"200\": {content: {application/json: {schema: {}}}}}\n"))

@@ -21,17 +21,23 @@ type Document struct {
 	Schemes []Scheme // how callers name themselves, those that every request may use first
 	// Together are the schemes that every request uses at once: more than one, or none.
 	Together []Scheme
+	Base     string // the path of the first server, with which the paths of Reads begin; "" = none
 	Reads    []*Operation
 	Writes   int  // how many operations are of other methods than GET
 	Refuses  bool // an operation has an answer 401
-	// Wanted are the header fields that operations of any method take, by name.
+	Headers
+
+	root *Value
+}
+
+// Headers are the header fields that a document names.
+type Headers struct {
+	// Wanted are those that operations of any method take, by name.
 	Wanted map[string]*Header
 	// Told are those that answers have, Refusals what is said of answers with a status from
 	// 400, by it.
 	Told     map[string]*Told
 	Refusals map[string]*Refusal
-
-	root *Value
 }
 
 // Scheme is one way in which a request names its caller.
@@ -80,15 +86,15 @@ func New(root *Value) (*Document, error) {
 	if !strings.HasPrefix(version, "3.") && !strings.HasPrefix(version, "2") {
 		return nil, fmt.Errorf("%w: want openapi: 3.x or swagger: 2.0 at its beginning", ErrNoDocument)
 	}
-	d := &Document{root: root, Wanted: map[string]*Header{}, Told: map[string]*Told{}, Refusals: map[string]*Refusal{}}
+	d := &Document{root: root, Headers: Headers{map[string]*Header{}, map[string]*Told{}, map[string]*Refusal{}}}
 	d.Title = root.Get("info").Of("title")
 	d.Docs = root.Get("externalDocs").Of("url")
-	base := d.readServers()
+	d.Base = d.readServers()
 	d.readSchemes()
 	root.Get("paths").Each(func(path string, item *Value) {
 		item = d.resolve(item)
 		if strings.HasPrefix(path, "/") {
-			item.Each(func(method string, op *Value) { d.readOperation(base+path, method, op, item) })
+			item.Each(func(method string, op *Value) { d.readOperation(d.Base+path, method, op, item) })
 		}
 	})
 	if len(d.Reads) == 0 {

@@ -70,9 +70,10 @@ const (
 )
 
 // From draws a spec from a document, which is a file or at a URL, or from the answers of
-// lists at URLs. It writes the spec to out and what it doubts to doubts. The spec compiles.
-func From(ctx context.Context, what []string, as Caller, out, doubts io.Writer) error {
-	draft, err := drawn(ctx, what, as)
+// lists at URLs: of a document only the lists at paths and below, if there are any. It
+// writes the spec to out and what it doubts to doubts. The spec compiles.
+func From(ctx context.Context, what, paths []string, as Caller, out, doubts io.Writer) error {
+	draft, err := drawn(ctx, what, paths, as)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func From(ctx context.Context, what []string, as Caller, out, doubts io.Writer) 
 	return nil
 }
 
-func drawn(ctx context.Context, what []string, as Caller) (*infer.Draft, error) {
+func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, error) {
 	if !strings.HasPrefix(what[0], "http://") && !strings.HasPrefix(what[0], "https://") {
 		if len(what) > 1 {
 			return nil, errors.New("one document, or the URLs of an API's lists")
@@ -103,7 +104,7 @@ func drawn(ctx context.Context, what []string, as Caller) (*infer.Draft, error) 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what[0], err)
 		}
-		return infer.FromDocument(doc, what[0])
+		return infer.FromDocument(doc, what[0], paths...)
 	}
 	first, err := as.ask(ctx, what[0])
 	switch {
@@ -120,7 +121,10 @@ func drawn(ctx context.Context, what []string, as Caller) (*infer.Draft, error) 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", understudy.Clip(what[0]), err)
 		}
-		return infer.FromDocument(doc, what[0])
+		return infer.FromDocument(doc, what[0], paths...)
+	}
+	if len(paths) > 0 {
+		return nil, errors.New("--path is for a document: of answers each URL is a list that is drawn")
 	}
 	return infer.FromAnswers(ctx, what, infer.Live{Ask: as.ask, Auth: as.style(), User: as.User, Send: as.Send})
 }

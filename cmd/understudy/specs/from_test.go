@@ -5,6 +5,7 @@ package specs
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,7 +34,7 @@ var documents = map[string]string{
 func draw(t *testing.T, as Caller, what ...string) (text, doubts string, err error) {
 	t.Helper()
 	var out, errs strings.Builder
-	err = From(t.Context(), what, as, &out, &errs)
+	err = From(t.Context(), what, nil, as, &out, &errs)
 	return out.String(), errs.String(), err
 }
 
@@ -138,6 +139,10 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 		t.Error("another host was asked")
 	}
 	if _, _, err := draw(t, Caller{}, write(t, "a.yaml", ""), "b.yaml"); err == nil || !strings.Contains(err.Error(), "one document") {
+		t.Error(err)
+	}
+	if err := From(t.Context(), []string{srv.URL + "/one"}, []string{"/one"}, Caller{}, io.Discard, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "--path is for a document") {
 		t.Error(err)
 	}
 	if _, _, err := draw(t, Caller{}, srv.URL+"/closed"); err == nil || !strings.Contains(err.Error(), "it wants a credential; give --") {
