@@ -43,14 +43,19 @@ func newGitHubStage(t *testing.T, roots string) *githubStage {
 	s := &githubStage{T: t, rng: random(t), others: map[string]int{},
 		api: startAPI(t, "--shape", "github", "--latency", "0s", "--records", "150", "--arrivals", "0").URL("slowapi")}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"token": apiToken, "program": programSecret, "understudy.yml": `data: ./data
+	for name, text := range map[string]string{"token": apiToken, "program": programSecret, "few": maskedToken, "understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
+roles:
+  few:
+    github: {"*": see, rows: {"*": {where: {repository: [acme/tracker, robin/notes]}}}}
 sources:
   github: {spec: github, user: robin, secret: "file:token", upstream: "` + s.api + `", listen: "127.0.0.1:0", rate: 2000, concurrency: 50,
     roots: ` + roots + `, polls: [], answers: records, sync: [` + strings.Join(githubKinds, ", ") + `]}
 credentials:
   - {name: program, source: github, secret: "file:program", role: all, rate: 2000}
+  - {name: few, source: github, secret: "file:few", role: few, rate: 2000}
 mirror: {newest: 1s}
+search: {count: 5s, facets: 5s}
 sync: {sweep: 10s}
 `} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

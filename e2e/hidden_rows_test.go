@@ -187,7 +187,7 @@ func (f *few) say(who string, a asking, names ...string) (status int, head, body
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, name := range []string{"Date", "X-Request-Id", "Set-Cookie", "Server-Timing"} {
+	for _, name := range []string{"Date", "X-Request-Id", "Set-Cookie", "Server-Timing", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
 		r.header.Del(name)
 	}
 	if r.status == http.StatusOK { // what is there says how old it is, and its tag is of the query it repeats
@@ -221,7 +221,7 @@ func alike(text string, names ...string) string {
 			text = strings.NewReplacer("\u00a0", " ").Replace(text)
 			text = strings.ReplaceAll(text, "1 "+n[2:5]+" "+n[5:8]+" "+n[8:], "NAME")
 		}
-		for end := len(n) - 1; end > 6 && n[0] != '+'; end-- {
+		for end := len(n) - 1; end > 6 && n[0] > '9'; end-- {
 			text = strings.ReplaceAll(text, n[:end], "NAME")
 		}
 	}

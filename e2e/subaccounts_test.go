@@ -71,13 +71,17 @@ sync: {sweep: 10s}
 	later := send("/2010-04-01/Accounts.json", "FriendlyName=Later")
 	text(later, "four")
 	same(later)
-	if list := get(t, "", house.URL("viewer")+"/twilio/messages.csv?understudy.columns=account_sid,body").body; !bytes.Contains(list, []byte(below)) ||
+	if list := get(t, "", house.URL("viewer")+"/twilio/messages.csv").body; !bytes.Contains(list, []byte(",account_sid,")) || !bytes.Contains(list, []byte(below)) ||
 		!bytes.Contains(list, []byte(later)) || !bytes.Contains(list, []byte(account)) {
 		t.Errorf("the viewer's list has not all accounts: %.300s", list)
 	}
 	one := get(t, "", house.URL("viewer")+"/twilio/messages.csv?understudy.AccountSid="+below+"&understudy.columns=account_sid,body").body
 	if n := bytes.Count(one, []byte(below)); n != 2 || bytes.Contains(one, []byte(account)) {
 		t.Errorf("the list of one account has %d of its 2 messages: %.300s", n, one)
+	}
+	if facets := get(t, "", house.URL("viewer")+"/-/search?q=kind:messages&facets=true&limit=1").body; !bytes.Contains(facets, []byte(`{"name":"account_sid","values":[`)) ||
+		!bytes.Contains(facets, []byte(`{"value":"`+below+`","n":2,`)) {
+		t.Errorf("messages are not counted by account: %s", facets)
 	}
 	for of, want := range map[string]int{below: 2, later: 1} {
 		var found struct{ Hits []any }

@@ -20,6 +20,9 @@ func (s *Spec) Compile() error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("spec %s: %w", s.Name, err)
 	}
+	if err := s.Roots.declare(s); err != nil {
+		return fmt.Errorf("spec %s: roots: %w", s.Name, err)
+	}
 	s.kinds = make(map[string]*Kind, len(s.Kinds))
 	for i, k := range s.Kinds {
 		if s.kinds[k.Name] != nil {

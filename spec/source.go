@@ -33,8 +33,28 @@ const (
 // Roots are the records under which most lists of an API lie: a source may cover many. A
 // root's id fills path variables.
 type Roots struct {
-	Kind string   `yaml:"kind"` // the kind of these records
-	Vars []string `yaml:"vars"` // the path variables that name one, one for each part of its id
+	Kind  string   `yaml:"kind"`  // the kind of these records
+	Vars  []string `yaml:"vars"`  // the path variables that name one, one for each part of its id
+	Field string   `yaml:"field"` // a field of every kind with a root: the root's name (SpellRoot)
+}
+
+// declare gives kinds with a root the field that shows its name. No record has the field:
+// its value is read from the record's address.
+func (r *Roots) declare(s *Spec) error {
+	for i, k := range s.Kinds {
+		switch {
+		case k.Root == "":
+		case r.Field == "" || strings.ContainsAny(r.Field, ". "):
+			return in(fmt.Errorf("field %q: want one word: the field that shows which of the %s a record of %s lies under",
+				r.Field, r.Kind, k.Name), "roots")
+		case slices.ContainsFunc(k.Fields, func(f *Field) bool { return f.Name == r.Field }):
+			return in(fmt.Errorf("kind %s: root: it has a field %s of its own; name another one in roots.field", k.Name, r.Field),
+				"kinds", i, "root")
+		default:
+			k.Fields = append(k.Fields, &Field{Name: r.Field, Type: TypeSelect, From: k.Root, Link: r.Kind})
+		}
+	}
+	return nil
 }
 
 // check makes sure that the kind's records name the variables.
@@ -50,12 +70,19 @@ func (r *Roots) check(s *Spec) error {
 		return fmt.Errorf("vars names %d path variables, the id of %s has %d fields", len(r.Vars), k.Name, len(k.ID))
 	}
 	for i, one := range s.Kinds {
+		path := ""
 		for _, in := range k.Instances {
-			if one.Root != "" && len(in.ID) > 0 && slices.Equal(in.ID, in.template.Vars()) {
-				one.rootPath = in.Path
+			if len(in.ID) > 0 && slices.Equal(in.ID, in.template.Vars()) {
+				path = in.Path
 			}
 		}
-		if f := one.fields[one.Root]; one.Root != "" && (f == nil || !f.Absolute || one.Parent != "" || one.rootPath == "") {
+		if one.Root == "" {
+			continue
+		}
+		if one.fields[r.Field].rootPath = path; one != k {
+			one.rootPath = path
+		}
+		if f := one.fields[one.Root]; !f.Absolute || one.Parent != "" || path == "" {
 			return in(fmt.Errorf("kind %s: root: want a field that is an address of the API (absolute: true), of a kind without a parent; "+
 				"%s need a path of their own", one.Name, k.Title), "kinds", i, "root")
 		}
@@ -78,9 +105,27 @@ func (t *Target) Root() string {
 	return strings.Join(parts, IDSeparator)
 }
 
-// RootField is the field whose value is the id of a record's root; "": no single field
-// shows it.
+// SpellRoot is the id of a root as people write it, ParseRoot the id of what they wrote.
+func SpellRoot(id string) string { return strings.ReplaceAll(id, IDSeparator, "/") }
+
+// ParseRoot is said at SpellRoot.
+func ParseRoot(text string) string { return strings.ReplaceAll(text, "/", IDSeparator) }
+
+// RootPath is the path of a root's record, with variables, for the field that shows a
+// record's root: its value is read from the address in the field From (RootAt). It is ""
+// for every other field.
+func (f *Field) RootPath() string { return f.rootPath }
+
+// RootAt is the name of the root in an address, as the field of Roots shows it; "" when the
+// address lies under none. path is the RootPath.
+func RootAt(path, address string) string { return SpellRoot(idAt(path, address)) }
+
+// RootField is the field that shows the root of the kind's records: its id, or its name; "":
+// none does.
 func (s *Spec) RootField(k *Kind) string {
+	if k.Root != "" {
+		return s.Roots.Field
+	}
 	if len(s.Roots.Vars) != 1 {
 		return ""
 	}
@@ -120,7 +165,8 @@ func idAt(template, address string) string {
 		var have string
 		have, address, _ = strings.Cut(address, "/")
 		switch value, err := url.PathUnescape(have); {
-		case strings.HasPrefix(want, "{") && strings.HasSuffix(want, "}") && value != "" && err == nil && !strings.Contains(value, IDSeparator):
+		case strings.HasPrefix(want, "{") && strings.HasSuffix(want, "}") && value != "" && err == nil &&
+			!strings.ContainsAny(value, IDSeparator+"/"):
 			parts = append(parts, value)
 		case want != have:
 			return ""

@@ -73,6 +73,13 @@ func TestRoots(t *testing.T) {
 			t.Errorf("%s: %q of %s, want %q", address, got, field, want)
 		}
 	}
+	labels, repos := github.Kind("labels"), github.Kind("repos")
+	if f := labels.Field("repository"); f == nil || f.From != "url" || f.Link != "repos" || repos.ParentRule() != "" ||
+		spec.RootAt(f.RootPath(), "https://api.github.com/repos/acme/tracker/labels/bug") != "acme/tracker" ||
+		spec.RootAt(repos.Field("repository").RootPath(), "/repos/acme/tracker") != "acme/tracker" || labels.Field("url").RootPath() != "" ||
+		spec.RootAt(f.RootPath(), "/repos/acme%2Ftracker/x/labels/bug") != "" || github.RootField(labels) != "repository" {
+		t.Errorf("the field of the root: %+v", f)
+	}
 	if field, id := spec.ParentIn("conference_sid"); field != "conference_sid" || id("CF1") != "CF1" {
 		t.Error("a parent that a field names is its value")
 	}

@@ -156,7 +156,8 @@ type Field struct {
 	// It is for kinds that are one thing of the source.
 	Sample string `yaml:"sample"`
 
-	every time.Duration
+	every    time.Duration
+	rootPath string // the path of a root's record, with variables; "": the value is a member of the record
 }
 
 // List is one path that lists records of a kind.

@@ -49,6 +49,9 @@ func balance(f *Field) *Kind {
 func TestCompileRefuses(t *testing.T) {
 	for want, wrong := range map[string]func(*Spec){
 		`name ""`:                      func(s *Spec) { s.Name = "" },
+		`field "": want one word`:      func(s *Spec) { s.Roots.Kind, s.Kinds[0].Root = "shops", "url" },
+		`field "a.b": want one word`:   func(s *Spec) { s.Roots.Field, s.Kinds[0].Root = "a.b", "url" },
+		"name another one in roots":    func(s *Spec) { s.Roots.Field, s.Kinds[0].Root = s.Kinds[0].Fields[0].Name, "url" },
 		`name "A"`:                     func(s *Spec) { s.Name = "A" },
 		"hosts":                        func(s *Spec) { s.Hosts = nil },
 		"hosts[1]: url":                func(s *Spec) { s.Hosts[1].URL = "ftp://x" },

@@ -16,6 +16,7 @@ type plan struct {
 	kind    *spec.Kind
 	wants   []want   // the fields, each once
 	id      []int    // into wants, in the kind's order
+	roots   []string // of each part of the id, where the root's name is one: its path (Field.RootPath)
 	clock   int      // into wants, -1 = none
 	parent  int      // into wants, -1 = none
 	typ     string   // of the clock field
@@ -46,6 +47,10 @@ func newPlan(s *spec.Spec, k *spec.Kind) *plan {
 		}
 	}
 	for _, name := range k.ID {
+		path := k.Field(name).RootPath()
+		if p.roots = append(p.roots, path); path != "" {
+			name = k.Field(name).From
+		}
 		p.id = append(p.id, p.want(name))
 	}
 	if k.Clock != "" {

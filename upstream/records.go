@@ -224,7 +224,13 @@ func (r *rowReader) joined(values []jsonspan.Value) string {
 func (r *rowReader) part(values []jsonspan.Value, i int) string {
 	v := values[r.plan.id[i]]
 	if (v.Kind == jsonspan.String || v.Kind == jsonspan.Number) && filled(v) {
-		return jsonspan.Text(r.body, v)
+		text := jsonspan.Text(r.body, v)
+		if path := r.plan.roots[i]; path != "" {
+			text = spec.RootAt(path, text)
+		}
+		if text != "" {
+			return text
+		}
 	}
 	r.why = "a record without " + r.plan.kind.ID[i]
 	return ""

@@ -11,7 +11,7 @@ import (
 
 // ancestorsOf are the fields of a kind that name a record it lies under: parts of
 // its id that name others, the kind's parent, what a list's path says it is of,
-// and a field that names what the record is about, whatever that is. The
+// a field that names what the record is about, whatever that is, and the root. The
 // source's own account is above everything and counts as nothing.
 func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 	paths := pathsAbove(s, k)
@@ -21,6 +21,10 @@ func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 			continue
 		}
 		p := s.Kind(f.Link)
+		if p != nil && p != k && f.RootPath() != "" {
+			all = append(all, ancestor{field: f.Name, kind: p, root: true})
+			continue
+		}
 		if p == nil || p == k || len(p.ID) != 1 {
 			continue
 		}
@@ -47,7 +51,8 @@ func pathsAbove(s *spec.Spec, k *spec.Kind) (all []*spec.Kind) {
 func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 	for _, p := range s.Kinds {
 		for _, in := range p.Instances {
-			if len(p.ID) == 1 && !ownAccount(s, in) && in.Template().Begins(l.Template()) {
+			one := len(p.ID) == 1 || p.Name == s.Roots.Kind && len(in.ID) == len(p.ID)
+			if one && !ownAccount(s, in) && in.Template().Begins(l.Template()) {
 				all = append(all, p)
 				break
 			}

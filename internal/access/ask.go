@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/request"
 	"understudy/spec"
@@ -157,10 +158,11 @@ func instanceOf(t *spec.Target) *spec.Target {
 // findOver finds the records a path lies under.
 func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
 	for _, up := range r.over(g.specs[a.Target.Key.Source], a.Target, g.users[a.Target.Key.Source]) {
-		if up.f.held(up.target.ID, g.now(), 0) {
+		found := up.f.named && up.f.holds(rootName(up.target.ID))
+		if found || !up.f.named && up.f.held(up.target.ID, g.now(), 0) {
 			continue
 		}
-		if up.f.never {
+		if up.f.never || up.f.named {
 			return fmt.Errorf("access: %w", understudy.ErrNotFound)
 		}
 		of := *a
@@ -170,6 +172,12 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 		}
 	}
 	return nil
+}
+
+// rootName is the id of a root as the field of its records that shows it.
+func rootName(id string) query.Value {
+	raw := jsonspan.Quote(nil, spec.SpellRoot(id))
+	return query.Of(raw, jsonspan.Value{Kind: jsonspan.String, End: len(raw)}, spec.TypeSelect)
 }
 
 // list asks for a list of a ruled kind.
@@ -224,13 +232,14 @@ func (f *rowFilter) only(now time.Time, then bool, also func(*understudy.Record)
 }
 
 // settled reports whether the caller may find all records of a list because it
-// may find their parent record.
+// may find their parent record, or because the rule asks for the root in the list's path.
 func (f *rowFilter) settled(t *spec.Target) bool {
 	over := listAbove(t.Spec, t.List)
 	if len(f.kind.ID) == 0 {
 		return len(over) > 0
 	}
-	if f.age > 0 || len(f.where) > 0 || len(f.phones) > 0 {
+	root := t.Root()
+	if !f.byRoot() || len(f.where) > 0 && (root == "" || !f.holds(rootName(root))) {
 		return false
 	}
 	var of *spec.Kind
@@ -247,7 +256,7 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 			return true
 		}
 	}
-	return false
+	return of == nil && len(f.where) > 0
 }
 
 // fits reports whether every record of a list may be found: whatever made it,
@@ -288,9 +297,7 @@ func (f *rowFilter) idOf(body []byte) string {
 	}
 	parts := make([]string, len(f.kind.ID))
 	for i, name := range f.kind.ID {
-		if v, ok := jsonspan.Find(body, doc, name); ok {
-			parts[i] = jsonspan.Text(body, v)
-		}
+		parts[i] = query.Find(body, doc, query.FieldOf(f.kind.Field(name))).Text()
 	}
 	return f.kind.IDOf(parts)
 }

@@ -30,7 +30,7 @@ func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Cha
 		return understudy.Change{}, false
 	}
 	for _, id := range p.kind.ID {
-		if n := p.record.at(id); n == nil || n.level < See {
+		if p.level(id) < See {
 			return understudy.Change{}, false
 		}
 	}
@@ -76,7 +76,7 @@ func (g *Gate) Whole(c understudy.Caller, source string) bool {
 		if !p.sees() || !p.whole {
 			return false
 		}
-		for _, level := range p.media {
+		for _, level := range p.apart {
 			if level < See {
 				return false
 			}

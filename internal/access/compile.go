@@ -264,6 +264,14 @@ func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 		f.need, under = true, len(pathsAbove(s, k)) > 0
 	}
 	f.never = f.never || f.need && !under
+	f.named = k.Name == s.Roots.Kind && len(f.where) > 0 && f.byRoot() && !f.never && !f.need && len(f.above) == 0
+}
+
+// byRoot reports whether a rule asks for nothing but the root, beside what lies above.
+func (f *rowFilter) byRoot() bool {
+	return f.age == 0 && len(f.phones) == 0 && !slices.ContainsFunc(f.where, func(c condition) bool {
+		return f.kind.Field(f.fields[c.field].Name).RootPath() == ""
+	})
 }
 
 // fieldFor is the field of a kind that a condition looks at: the one named or,
@@ -288,7 +296,7 @@ func fieldFor(s *spec.Spec, k *spec.Kind, name string) string {
 func (f *rowFilter) look(name string) int {
 	of := query.Field{Name: name}
 	if field := f.kind.Field(name); field != nil {
-		of.Type = field.Type
+		of = query.FieldOf(field)
 	}
 	return f.fields.Add(of)
 }

@@ -139,6 +139,9 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 			if v, ok := jsonspan.Find(shown, doc, f.Field); ok {
 				one.Value = string(v.Of(shown))
 			}
+			if of := g.specs[source].Kind(kind).Field(f.Field); of.RootPath() != "" && f.Level == See {
+				one.Value = string(query.Find(shown, doc, query.FieldOf(of)).Raw())
+			}
 		}
 		e.Fields = append(e.Fields, one)
 	}
@@ -187,7 +190,7 @@ func (f *rowFilter) reasonsAbove(values []query.Value, now time.Time) (all []Rea
 		}
 		under = true
 		if up := f.rows[k.Name]; up != nil {
-			all = append(all, Reason{"the role may find " + oneOf(k) + " " + clip(id) + ", which it lies under", up.held(id, now, 1)})
+			all = append(all, Reason{"the role may find " + oneOf(k) + " " + clip(id) + ", which it lies under", up.over(a, values[a.at], now, 0)})
 		}
 	}
 	if f.need && !under {

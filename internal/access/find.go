@@ -3,6 +3,7 @@
 package access
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -150,12 +151,30 @@ func (f *rowFilter) under(values []query.Value, now time.Time, depth int) bool {
 		if k == nil {
 			continue // it names nothing there are records of
 		}
-		if up := f.rows[k.Name]; up != nil && (depth == deepest || !up.held(id, now, depth+1)) {
+		if up := f.rows[k.Name]; up != nil && !up.over(a, values[a.at], now, depth) {
 			return false
 		}
 		found = true
 	}
 	return found || !f.need
+}
+
+// over reports whether the record that a value names, as an ancestor's field has it, may be
+// found. A root is found by its name where the rule asks for nothing else.
+func (f *rowFilter) over(a ancestor, value query.Value, now time.Time, depth int) bool {
+	id := value.Text()
+	if a.root {
+		if f.named {
+			return f.holds(value)
+		}
+		id = spec.ParseRoot(id)
+	}
+	return depth < deepest && f.held(id, now, depth+1)
+}
+
+// holds reports whether a root of that name may be found, where the name alone tells.
+func (f *rowFilter) holds(name query.Value) bool {
+	return !slices.ContainsFunc(f.where, func(c condition) bool { return !c.test.Holds(name) })
 }
 
 // kindOf is the kind an id is of by its prefix; of several the one with a rule.

@@ -122,13 +122,7 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 		}
 		return See
 	}
-	if level, ok := p.media[field]; ok {
-		return level
-	}
-	if n := p.record.at(field); n != nil && field != "" {
-		return n.level
-	}
-	return Hide
+	return p.level(field)
 }
 
 // Named reports whether a caller sees the ids of a kind's records. It does if it
@@ -190,7 +184,7 @@ func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
 		return err
 	case all:
 		return nil
-	case p.media[t.Media.Field] < See:
+	case p.apart[t.Media.Field] < See:
 		return refuse("role %s may not have %s.%s", c.Grant.Role, t.Kind.Name, t.Media.Field)
 	case len(t.Query) > 0:
 		return refuse("role %s may not use the parameter %s: it is not known to be safe", c.Grant.Role, clip(t.Query[0].Name))

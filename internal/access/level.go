@@ -183,6 +183,9 @@ func (r rules) bounded(k *spec.Kind, name string, chain int) decision {
 		}
 		return v.level > Hide
 	})
+	if f := k.Field(name); f != nil && f.RootPath() != "" && v.level < See {
+		v.level = Hide // it stands in no body, where it could be masked
+	}
 	return v
 }
 

@@ -70,7 +70,7 @@ type plan struct {
 	spec   *spec.Spec
 	kind   *spec.Kind // nil: a path the spec does not name
 	record *node
-	media  map[string]Level // fields of type media, which stand in no body
+	apart  map[string]Level // fields that stand in no body: those of type media, and the root
 	// lists are the bodies of lists, records and envelope, by the way they are
 	// cut into pages.
 	lists  map[*spec.Paging]*node
@@ -91,12 +91,12 @@ func nothing(s *spec.Spec) *plan {
 func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 	p := &plan{
 		spec: s, kind: k, record: &node{named: map[string]*node{}}, whole: true,
-		media: map[string]Level{}, lists: map[*spec.Paging]*node{},
+		apart: map[string]Level{}, lists: map[*spec.Paging]*node{},
 	}
 	for _, f := range k.Fields {
 		level := r.field(k, f.Name).level
-		if f.Type == spec.TypeMedia {
-			p.media[f.Name] = level
+		if f.Type == spec.TypeMedia || f.RootPath() != "" {
+			p.apart[f.Name] = level
 			continue
 		}
 		p.record.put(f.Name, level)
@@ -107,8 +107,7 @@ func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 	p.shown = p.record.names
 	p.final = !slices.ContainsFunc(k.Final, func(s spec.State) bool {
 		return slices.ContainsFunc(append([]string{s.Field}, s.Set...), func(field string) bool {
-			n := p.record.at(field)
-			return field != "" && (n == nil || n.level < See)
+			return field != "" && p.level(field) < See
 		})
 	})
 	if !p.record.open {
@@ -159,11 +158,22 @@ func (p *plan) envelope(f *spec.Field, r rules) Level {
 		return level
 	}
 	for _, id := range p.kind.ID {
-		if n := p.record.at(id); n == nil || n.level < See {
+		if p.level(id) < See {
 			return Hide
 		}
 	}
 	return level
+}
+
+// level is how much of a field is shown.
+func (p *plan) level(field string) Level {
+	if level, ok := p.apart[field]; ok {
+		return level
+	}
+	if n := p.record.at(field); n != nil && field != "" {
+		return n.level
+	}
+	return Hide
 }
 
 // cut is how the list a page is of is cut into pages: the kind's one way, or,

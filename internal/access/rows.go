@@ -101,6 +101,9 @@ func (r Row) span() jsonspan.Value {
 // Field is the value of a field by its dotted name.
 func (r Row) Field(name string) Value {
 	v := Value{Name: name, Field: r.view.kind.Field(name)}
+	if v.Field != nil && v.Field.RootPath() != "" {
+		return r.root(v)
+	}
 	at, ok := jsonspan.Find(r.view.Body, r.span(), name)
 	if !ok {
 		// An object that is hidden whole hides what the spec names in it.
@@ -113,6 +116,25 @@ func (r Row) Field(name string) Value {
 	return v
 }
 
+// root fills in the root that the record lies under, as far as its address is shown.
+func (r Row) root(v Value) Value {
+	if p := r.view.plan; p != nil && p.level(v.Name) < See {
+		v.State = Hidden
+		return v
+	}
+	switch of := r.Field(v.Field.From); of.State {
+	case Seen:
+		if v.Text = spec.RootAt(v.Field.RootPath(), of.Text); v.Text != "" {
+			v.State = Seen
+		}
+	case Masked:
+		v.State = Hidden
+	default:
+		v.State = of.State
+	}
+	return v
+}
+
 func cutLast(dotted string) (outer, name string, ok bool) {
 	i := strings.LastIndexByte(dotted, '.')
 	if i < 0 {
@@ -122,9 +144,15 @@ func cutLast(dotted string) (outer, name string, ok bool) {
 }
 
 // Fields are all values of the row in the order of its body, those inside
-// objects under dotted names.
+// objects under dotted names, and the root it lies under.
 func (r Row) Fields() []Value {
-	return r.fields(make([]Value, 0, len(r.view.kind.Fields)), r.span(), "")
+	all := r.fields(make([]Value, 0, len(r.view.kind.Fields)), r.span(), "")
+	for _, f := range r.view.kind.Fields {
+		if f.RootPath() != "" {
+			all = append(all, r.Field(f.Name))
+		}
+	}
+	return all
 }
 
 func (r Row) fields(all []Value, object jsonspan.Value, prefix string) []Value {

@@ -53,6 +53,7 @@ var ruleWords = []string{FindAll, FindNone, FindParent}
 type ancestor struct {
 	field string
 	kind  *spec.Kind // nil: any, told by the id's prefix
+	root  bool       // the field has the name of a root
 	at    int        // the field's place among those a finder looks at
 }
 
@@ -70,6 +71,7 @@ type rowFilter struct {
 	above []ancestor
 	need  bool // it must lie under a record, not only under none that is hidden
 	never bool
+	named bool // of the roots' kind: its name tells whether a record is found
 }
 
 // ageRule is how young a record must be.

@@ -93,7 +93,7 @@ func (p *plan) hasRoot(l *spec.List) bool {
 // rooted reports whether the kind's records tell which root they lie under, so that those
 // of each root can be walked.
 func (p *plan) rooted() bool {
-	return p.parentKind == nil && (p.kind.Root != "" || p.source.Spec.RootField(p.kind) != "") && slices.ContainsFunc(p.lists, p.hasRoot)
+	return p.parentKind == nil && p.source.Spec.RootField(p.kind) != "" && slices.ContainsFunc(p.lists, p.hasRoot)
 }
 
 // parentOf is the record that those of the walk lie under, where each tells it; "" = any.

@@ -74,7 +74,7 @@ func (q *RecordQuery) Matcher(kind *spec.Kind) *Matcher {
 
 // condition is the predicate for a kind. A field that the kind does not have fulfils none.
 func (t *Predicate) condition(kind *spec.Kind) (c Condition) {
-	add := func(f *spec.Field) { c.Fields = append(c.Fields, Field{Name: f.Name, Type: f.Type}) }
+	add := func(f *spec.Field) { c.Fields = append(c.Fields, FieldOf(f)) }
 	switch {
 	case len(t.Any) > 0:
 		c.Test = OneOf{Texts: t.Any}

@@ -13,6 +13,43 @@ import (
 type Field struct {
 	Name string // dotted
 	Type string // one of spec's types; it says how a time is read
+	rooting
+}
+
+// rooting says how the root of a record is read from its address; the zero value: the field
+// is a member of the record.
+type rooting struct{ from, path string }
+
+// FieldOf is a field of a spec, or with its root the field that shows it.
+func FieldOf(f *spec.Field) Field {
+	one := Field{Name: f.Name, Type: f.Type}
+	if f.RootPath() != "" {
+		one.rooting = rooting{f.From, f.RootPath()}
+	}
+	return one
+}
+
+// member is the dotted name of the member that the value is read from.
+func (f *Field) member() string {
+	if f.path != "" {
+		return f.from
+	}
+	return f.Name
+}
+
+// of is the value of the field, v being that of its member.
+func (f *Field) of(body []byte, v jsonspan.Value) Value {
+	if f.path == "" || v.Kind == jsonspan.None {
+		return Of(body, v, f.Type)
+	}
+	root := ""
+	if v.Kind == jsonspan.String {
+		root = spec.RootAt(f.path, jsonspan.Text(body, v))
+	}
+	if root == "" {
+		return Value{}
+	}
+	return Value{raw: jsonspan.Quote(nil, root), kind: jsonspan.String, typ: f.Type}
 }
 
 // Value is the value of a field in one body. The zero value is null or absent.
@@ -93,8 +130,8 @@ func (v Value) plain() (raw []byte, ok bool) {
 // Find is one field of an object in a body. Of a name there twice the last
 // counts.
 func Find(body []byte, object jsonspan.Value, f Field) Value {
-	v, _ := jsonspan.Find(body, object, f.Name)
-	return Of(body, v, f.Type)
+	v, _ := jsonspan.Find(body, object, f.member())
+	return f.of(body, v)
 }
 
 // Fields are the fields some conditions look at.
@@ -128,13 +165,13 @@ func (fs Fields) Read(values []Value, body []byte, object jsonspan.Value) []Valu
 		name := c.Name()
 		v := c.Skip()
 		for i := range fs {
-			if jsonspan.NameIs(name, fs[i].Name) {
-				here[i] = Of(body, v, fs[i].Type)
+			if jsonspan.NameIs(name, fs[i].member()) {
+				here[i] = fs[i].of(body, v)
 			}
 		}
 	}
 	for i := range fs {
-		if strings.Contains(fs[i].Name, ".") {
+		if strings.Contains(fs[i].member(), ".") {
 			here[i] = Find(body, object, fs[i])
 		}
 	}

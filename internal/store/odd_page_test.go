@@ -141,7 +141,7 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 	open := func(root string) *store.DB {
 		t.Helper()
 		sp := itemsSpec(t)
-		sp.Roots = spec.Roots{Kind: "shops", Vars: []string{"shop"}}
+		sp.Roots = spec.Roots{Kind: "shops", Vars: []string{"shop"}, Field: "shop"}
 		sp.Kinds = append(sp.Kinds, &spec.Kind{Name: "shops", ID: []string{"name"}, Fields: []*spec.Field{{Name: "name"}},
 			Instances: []*spec.Instance{{Path: "/v1/shops/{shop}", ID: []string{"shop"}}}})
 		items := sp.Kinds[0]
@@ -155,17 +155,18 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 		}
 		return db
 	}
-	under := func(db *store.DB, parent string) (ids []string) {
+	ask := func(db *store.DB, q query.RecordQuery) (ids []string) {
 		t.Helper()
 		if err := db.Index(t.Context(), func(int64, int64) {}); err != nil {
 			t.Fatal(err)
 		}
-		q := query.RecordQuery{Source: "items", Kinds: []string{"items"}, Parent: parent}
+		q.Source, q.Kinds = "items", []string{"items"}
 		if err := db.Seek(t.Context(), q, func(h query.Hit) bool { ids = append(ids, h.ID); return true }); err != nil {
 			t.Fatal(err)
 		}
 		return ids
 	}
+	under := func(db *store.DB, parent string) []string { return ask(db, query.RecordQuery{Parent: parent}) }
 	db := open("")
 	p := &understudy.Page{Key: understudy.Key{Source: "items", URI: "/v1/items"}, Kind: "items", Shape: "items", List: true, Status: 200,
 		At: time.Unix(1780000000, 0)}
@@ -187,5 +188,11 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	if ids := under(db, "north"); !slices.Equal(ids, []string{"i0", "i2"}) {
 		t.Errorf("with a root: %v", ids)
+	}
+	for value, want := range map[string][]string{"north": {"i0", "i2"}, "south": {"i1"}, "north~": nil} {
+		q := query.RecordQuery{Predicates: []query.Predicate{{Field: "shop", Any: []string{value}}}}
+		if ids := ask(db, q); !slices.Equal(ids, want) {
+			t.Errorf("of the root %s, by the field that shows it: %v, want %v", value, ids, want)
+		}
 	}
 }

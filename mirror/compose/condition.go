@@ -16,7 +16,7 @@ func (l *List) test(name string, holds query.Test) {
 // fieldOf is a kind's field; a field that the spec does not name is text.
 func fieldOf(k *spec.Kind, name string) query.Field {
 	if f := k.Field(name); f != nil {
-		return query.Field{Name: name, Type: f.Type}
+		return query.FieldOf(f)
 	}
 	return query.Field{Name: name, Type: spec.TypeText}
 }

@@ -82,7 +82,7 @@ func newTable(source string, k *spec.Kind) *Table {
 		c := &Column{Field: f, Sort: s}
 		t.columns = append(t.columns, c)
 		t.byField[f.Name] = c
-		t.fields.Add(query.Field{Name: f.Name, Type: f.Type})
+		t.fields.Add(query.FieldOf(f))
 	}
 	return t
 }

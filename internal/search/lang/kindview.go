@@ -38,7 +38,7 @@ type KindView struct {
 	Whole   bool              // every field is
 	Rule    *query.RowRule
 	texts   TextRule
-	Counted []string // the fields whose values are counted: choices, codes, what is true or false
+	Counted []string // the fields whose values are counted: choices, codes, what is true or false, the root
 	textClasses
 	phoneFields
 	Lookups
@@ -108,6 +108,10 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 			switch f.Type {
 			case spec.TypeSelect, spec.TypeBool, spec.TypeCode:
 				s.Counted = append(s.Counted, f.Name)
+			default:
+				if len(src.Roots) > 0 && f.Name == src.Spec.RootField(k) {
+					s.Counted = append(s.Counted, f.Name)
+				}
 			}
 		case f.Class != spec.ClassSecret:
 			s.Whole = false
@@ -206,11 +210,11 @@ func (s *KindView) See(c *Candidate, r *understudy.Record) bool {
 
 // find is the value of a field as the record has it.
 func (c *Candidate) find(name string) query.Value {
-	typ := ""
+	of := query.Field{Name: name}
 	if f := c.View.Kind.Field(name); f != nil {
-		typ = f.Type
+		of = query.FieldOf(f)
 	}
-	return query.Find(c.Body, c.doc, query.Field{Name: name, Type: typ})
+	return query.Find(c.Body, c.doc, of)
 }
 
 // value is the value of a field that is fully seen; false when it is absent, null

@@ -43,7 +43,7 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 		return nil
 	}
 	for _, f := range kind.Fields {
-		if f.Name == kind.Parent || !sp.Termed(kind, f) {
+		if f.Name == kind.Parent || f.RootPath() != "" || !sp.Termed(kind, f) {
 			continue
 		}
 		one := Field{name: f.Name, typ: f.Type}

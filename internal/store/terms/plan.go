@@ -5,11 +5,13 @@ package terms
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"understudy/internal/query"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
+	"understudy/spec"
 )
 
 // Plan is what predicates say of records in a shape: every part holds.
@@ -114,6 +116,14 @@ func (k *Kind) part(shape int64, t *query.Predicate) (says part, exact, none boo
 	if k.Spec != nil && t.Field == k.Spec.Parent && len(t.Any) > 0 {
 		for _, value := range t.Any {
 			add(parentField, value)
+		}
+		return says, true, false
+	}
+	if k.Spec != nil && k.Spec.ParentRule() != "" && k.Spec.Field(t.Field).RootPath() != "" && len(t.Any) > 0 {
+		for _, value := range t.Any {
+			if !strings.Contains(value, spec.IDSeparator) { // no name of a root has it
+				add(parentField, spec.ParseRoot(value))
+			}
 		}
 		return says, true, false
 	}

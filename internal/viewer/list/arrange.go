@@ -226,10 +226,15 @@ func (q listing) sortable(t *page.Table) {
 }
 
 // chosen are the columns of a list: those that were chosen or else the kind's,
-// less those the role does not show.
+// less those the role does not show. A list of all roots shows which one a row lies under.
 func (q listing) chosen() []*plan.Column {
-	if len(q.ask.columns) == 0 {
-		return q.ColumnsOf(q.Kind)
+	if len(q.ask.columns) > 0 {
+		return q.Visible(q.Kind, q.ask.columns)
 	}
-	return q.Visible(q.Kind, q.ask.columns)
+	all := q.ColumnsOf(q.Kind)
+	root := q.Kind.ByField[q.Source.Spec.RootField(q.Kind.Kind)]
+	if root == nil || !q.ask.everywhere || slices.Contains(all, root) {
+		return all
+	}
+	return slices.Insert(slices.Clone(all), min(1, len(all)), q.Visible(q.Kind, []*plan.Column{root})...)
 }

@@ -108,7 +108,11 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 	doc, err := jsonspan.Document(raw)
 	for _, c := range columns {
 		value := []byte("null")
-		if v, ok := jsonspan.Find(raw, doc, c.Name); err == nil && ok {
+		if c.RootPath() != "" {
+			if v := row.Field(c.Name); v.State == access.Seen {
+				value = jsonspan.Quote(nil, v.Text)
+			}
+		} else if v, ok := jsonspan.Find(raw, doc, c.Name); err == nil && ok {
 			value = flat(raw[v.Start:v.End])
 		} else if w.kinds {
 			continue

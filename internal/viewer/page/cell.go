@@ -193,6 +193,9 @@ func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) string {
 	var found *plan.Kind
 	for _, k := range s.linked {
+		if c.RootPath() != "" && c.Link == k.Name {
+			return s.asOf.Keep(k.Href + "/" + url.PathEscape(spec.ParseRoot(raw)))
+		}
 		if len(k.ID) != 1 {
 			continue
 		}

@@ -88,8 +88,13 @@ func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchReq
 // a target, less those of its root where records everywhere are meant, and the fields that
 // are the same in all of them. ok is false when the role does not see one of the variables.
 func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
+	root := l.Kind.Field(t.Spec.RootField(l.Kind.Kind))
+	named := !everywhere && t.Root() != "" && root != nil && root.RootPath() != "" && q.Level(l.Kind, root.Name) == access.See
+	if named {
+		all = append(all, query.FieldCondition{Field: root.Name, Comparison: query.CompareSame, Value: spec.SpellRoot(t.Root())})
+	}
 	for _, v := range t.Vars {
-		if everywhere && slices.Contains(t.Spec.Roots.Vars, v.Name) {
+		if (everywhere || named) && slices.Contains(t.Spec.Roots.Vars, v.Name) {
 			continue
 		}
 		f := l.Kind.Field(plan.Words(v.Name))

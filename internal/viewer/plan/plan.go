@@ -228,8 +228,7 @@ func (k *Kind) list(slug string) *List {
 // its user's, so that the records of all of them can be shown together.
 func (l *List) Everywhere() bool {
 	k, roots := l.Kind, l.Kind.Source.Spec.Roots.Vars
-	return len(k.Source.Roots) > 0 && (k.Root != "" || k.Source.Spec.RootField(k.Kind) != "") &&
-		slices.ContainsFunc(roots, l.Template().Has)
+	return len(k.Source.Roots) > 0 && k.Source.Spec.RootField(k.Kind) != "" && slices.ContainsFunc(roots, l.Template().Has)
 }
 
 // Everywhere reports whether a list of the kind is shown of all roots together.
