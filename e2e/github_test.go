@@ -22,7 +22,8 @@ import (
 	"understudy/upstream"
 )
 
-// githubSDKs walk every list they know at an address ("walk"), or ask for their rate ("rate").
+// githubSDKs walk every list they know at an address ("walk"), or some ("issues,comments"), or
+// ask for their rate ("rate").
 var githubSDKs = map[string]func(ctx context.Context, address, token, does string) ([]byte, error){
 	"google/go-github": goGitHub,
 	"@octokit/rest":    vendorScript("sdks/node", "node", "github.mjs"),
@@ -131,10 +132,11 @@ func goGitHub(ctx context.Context, address, token, does string) ([]byte, error) 
 		}
 		return json.Marshal(map[string]any{"rate": []*github.Rate{told.Core, told.Search, told.Core}})
 	}
-	return json.Marshal(walkWithGoGitHub(ctx, c))
+	return json.Marshal(walkWithGoGitHub(ctx, c, does))
 }
 
-func walkWithGoGitHub(ctx context.Context, c *github.Client) found {
+// walkWithGoGitHub walks the lists that are named; "walk" means all.
+func walkWithGoGitHub(ctx context.Context, c *github.Client, does string) found {
 	owner, repo := "acme", "tracker"
 	issues := func(state string, labels ...string) ([]*github.Issue, error) {
 		return everyPage(func(o github.ListOptions) ([]*github.Issue, *github.Response, error) {
@@ -148,37 +150,58 @@ func walkWithGoGitHub(ctx context.Context, c *github.Client) found {
 		}
 		return []int{r.FirstPage, r.PrevPage, r.NextPage, r.LastPage}, nil
 	}
-	return found{
-		"account":   collect(alone(c.Users.Get(ctx, ""))),
-		"user":      collect(alone(c.Users.Get(ctx, owner))),
-		"repo":      collect(alone(c.Repositories.Get(ctx, owner, repo))),
-		"moved":     collect(alone(c.Repositories.Get(ctx, owner, "site"))),
-		"ends":      collect(ends(1)),
-		"ends_2":    collect(ends(2)),
-		"issues":    collect(issues("")),
-		"all":       collect(issues("all")),
-		"labels_of": collect(issues("all", "bug", "ui")),
-		"issue":     collect(alone(c.Issues.Get(ctx, owner, repo, 3))),
-		"label":     collect(alone(c.Issues.GetLabel(ctx, owner, repo, "good first issue"))),
-		"repos": collect(everyPage(func(o github.ListOptions) ([]*github.Repository, *github.Response, error) {
-			return c.Repositories.ListByAuthenticatedUser(ctx, &github.RepositoryListByAuthenticatedUserOptions{ListOptions: o})
-		})),
-		"comments": collect(everyPage(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
-			return c.Issues.ListComments(ctx, owner, repo, 0, &github.IssueListCommentsOptions{ListOptions: o})
-		})),
-		"labels": collect(everyPage(func(o github.ListOptions) ([]*github.Label, *github.Response, error) {
-			return c.Issues.ListLabels(ctx, owner, repo, &o)
-		})),
-		"pulls": collect(everyPage(func(o github.ListOptions) ([]*github.PullRequest, *github.Response, error) {
-			return c.PullRequests.List(ctx, owner, repo, &github.PullRequestListOptions{State: "all", ListOptions: o})
-		})),
-		"commits": collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryCommit, *github.Response, error) {
-			return c.Repositories.ListCommits(ctx, owner, repo, &github.CommitsListOptions{ListOptions: o})
-		})),
-		"releases": collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryRelease, *github.Response, error) {
-			return c.Repositories.ListReleases(ctx, owner, repo, &o)
-		})),
+	lists := map[string]func() json.RawMessage{
+		"account":   func() json.RawMessage { return collect(alone(c.Users.Get(ctx, ""))) },
+		"user":      func() json.RawMessage { return collect(alone(c.Users.Get(ctx, owner))) },
+		"repo":      func() json.RawMessage { return collect(alone(c.Repositories.Get(ctx, owner, repo))) },
+		"moved":     func() json.RawMessage { return collect(alone(c.Repositories.Get(ctx, owner, "site"))) },
+		"ends":      func() json.RawMessage { return collect(ends(1)) },
+		"ends_2":    func() json.RawMessage { return collect(ends(2)) },
+		"issues":    func() json.RawMessage { return collect(issues("")) },
+		"all":       func() json.RawMessage { return collect(issues("all")) },
+		"labels_of": func() json.RawMessage { return collect(issues("all", "bug", "ui")) },
+		"issue":     func() json.RawMessage { return collect(alone(c.Issues.Get(ctx, owner, repo, 3))) },
+		"label":     func() json.RawMessage { return collect(alone(c.Issues.GetLabel(ctx, owner, repo, "good first issue"))) },
+		"repos": func() json.RawMessage {
+			return collect(everyPage(func(o github.ListOptions) ([]*github.Repository, *github.Response, error) {
+				return c.Repositories.ListByAuthenticatedUser(ctx, &github.RepositoryListByAuthenticatedUserOptions{ListOptions: o})
+			}))
+		},
+		"comments": func() json.RawMessage {
+			return collect(everyPage(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
+				return c.Issues.ListComments(ctx, owner, repo, 0, &github.IssueListCommentsOptions{ListOptions: o})
+			}))
+		},
+		"labels": func() json.RawMessage {
+			return collect(everyPage(func(o github.ListOptions) ([]*github.Label, *github.Response, error) {
+				return c.Issues.ListLabels(ctx, owner, repo, &o)
+			}))
+		},
+		"pulls": func() json.RawMessage {
+			return collect(everyPage(func(o github.ListOptions) ([]*github.PullRequest, *github.Response, error) {
+				return c.PullRequests.List(ctx, owner, repo, &github.PullRequestListOptions{State: "all", ListOptions: o})
+			}))
+		},
+		"commits": func() json.RawMessage {
+			return collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryCommit, *github.Response, error) {
+				return c.Repositories.ListCommits(ctx, owner, repo, &github.CommitsListOptions{ListOptions: o})
+			}))
+		},
+		"releases": func() json.RawMessage {
+			return collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryRelease, *github.Response, error) {
+				return c.Repositories.ListReleases(ctx, owner, repo, &o)
+			}))
+		},
 	}
+	names := strings.Split(does, ",")
+	if does == "walk" {
+		names = slices.Collect(maps.Keys(lists))
+	}
+	f := found{}
+	for _, name := range names {
+		f[name] = lists[name]()
+	}
+	return f
 }
 
 // The spec's list rows answer for one record whose path has its name, not its id, and only

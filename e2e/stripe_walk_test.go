@@ -4,9 +4,11 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,7 +31,7 @@ const stripeKey = "sk_test_slowapitoken"
 // stripeWalk is what an SDK gives: for each list its records.
 type stripeWalk map[string][]json.RawMessage
 
-// stripeSDKs walk, make a customer ("create"), or say which version of the API they send.
+// stripeSDKs walk every list ("walk") or one ("customers"), make a customer ("create"), or say which version of the API they send.
 var stripeSDKs = map[string]func(ctx context.Context, address, key, does string) ([]byte, error){
 	"npm stripe":  vendorScript("sdks/node", "node", "stripe.mjs"),
 	"PyPI stripe": vendorScript("sdks/python", filepath.Join(".venv", "bin", "python"), "stripe_walk.py"),
@@ -73,18 +76,39 @@ func stripeGo(ctx context.Context, address, key, does string) ([]byte, error) {
 	}
 	out, err := map[string][]any{}, error(nil)
 	page := stripe.ListParams{Limit: stripe.Int64(7)}
-	for name, list := range map[string]iter.Seq2[any, error]{
-		"customers":       anyOf(client.V1Customers.List(ctx, &stripe.CustomerListParams{ListParams: page}).All(ctx)),
-		"charges":         anyOf(client.V1Charges.List(ctx, &stripe.ChargeListParams{ListParams: page}).All(ctx)),
-		"payment_intents": anyOf(client.V1PaymentIntents.List(ctx, &stripe.PaymentIntentListParams{ListParams: page}).All(ctx)),
-		"refunds":         anyOf(client.V1Refunds.List(ctx, &stripe.RefundListParams{ListParams: page}).All(ctx)),
-		"products":        anyOf(client.V1Products.List(ctx, &stripe.ProductListParams{ListParams: page}).All(ctx)),
-		"prices":          anyOf(client.V1Prices.List(ctx, &stripe.PriceListParams{ListParams: page}).All(ctx)),
-		"subscriptions":   anyOf(client.V1Subscriptions.List(ctx, &stripe.SubscriptionListParams{ListParams: page}).All(ctx)),
-		"invoices":        anyOf(client.V1Invoices.List(ctx, &stripe.InvoiceListParams{ListParams: page}).All(ctx)),
-		"events":          anyOf(client.V1Events.List(ctx, &stripe.EventListParams{ListParams: page}).All(ctx)),
+	for name, list := range map[string]func() iter.Seq2[any, error]{
+		"customers": func() iter.Seq2[any, error] {
+			return anyOf(client.V1Customers.List(ctx, &stripe.CustomerListParams{ListParams: page}).All(ctx))
+		},
+		"charges": func() iter.Seq2[any, error] {
+			return anyOf(client.V1Charges.List(ctx, &stripe.ChargeListParams{ListParams: page}).All(ctx))
+		},
+		"payment_intents": func() iter.Seq2[any, error] {
+			return anyOf(client.V1PaymentIntents.List(ctx, &stripe.PaymentIntentListParams{ListParams: page}).All(ctx))
+		},
+		"refunds": func() iter.Seq2[any, error] {
+			return anyOf(client.V1Refunds.List(ctx, &stripe.RefundListParams{ListParams: page}).All(ctx))
+		},
+		"products": func() iter.Seq2[any, error] {
+			return anyOf(client.V1Products.List(ctx, &stripe.ProductListParams{ListParams: page}).All(ctx))
+		},
+		"prices": func() iter.Seq2[any, error] {
+			return anyOf(client.V1Prices.List(ctx, &stripe.PriceListParams{ListParams: page}).All(ctx))
+		},
+		"subscriptions": func() iter.Seq2[any, error] {
+			return anyOf(client.V1Subscriptions.List(ctx, &stripe.SubscriptionListParams{ListParams: page}).All(ctx))
+		},
+		"invoices": func() iter.Seq2[any, error] {
+			return anyOf(client.V1Invoices.List(ctx, &stripe.InvoiceListParams{ListParams: page}).All(ctx))
+		},
+		"events": func() iter.Seq2[any, error] {
+			return anyOf(client.V1Events.List(ctx, &stripe.EventListParams{ListParams: page}).All(ctx))
+		},
 	} {
-		for row, listErr := range list {
+		if does != "walk" && does != "outage" && does != name {
+			continue
+		}
+		for row, listErr := range list() {
 			if listErr != nil {
 				err = fmt.Errorf("%s: %w", name, listErr)
 				break
@@ -108,17 +132,24 @@ func anyOf[T any](of stripe.Seq2[T, error]) iter.Seq2[any, error] {
 	}
 }
 
-// stripeHouse is Understudy in front of a Stripe, in the version that an SDK sends.
-func stripeHouse(t *testing.T, up, version string) string {
+// stripeHouse is Understudy in front of a Stripe, in the version that an SDK sends. It knows a
+// program, and others by these names; the secret of each of those ends with its name.
+func stripeHouse(t *testing.T, up, version string, others ...string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir, more := t.TempDir(), ""
+	for _, name := range others {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(stripeToken+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		more += fmt.Sprintf("  - {name: %s, source: stripe, secret: \"file:%s\", role: all}\n", name, name)
+	}
 	for name, text := range map[string]string{"stripe.token": stripeKey, "till.secret": stripeToken, "understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
   stripe: {spec: stripe, user: acct_1, secret: "file:stripe.token", upstream: "` + up + `", listen: "127.0.0.1:0", rate: 500, headers: {send: {Stripe-Version: "` + version + `"}}}
 credentials:
   - {name: till, source: stripe, secret: "file:till.secret", role: all, allow: ["POST /v1/*", "POST /v1/*/*", "DELETE /v1/*/*"]}
-`} {
+` + more} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -175,14 +206,29 @@ func same(t *testing.T, when string, got, want stripeWalk) {
 	}
 }
 
-// between passes requests on to an API, as long as pass allows it; else the API is down.
+// between passes requests on to an API, as long as pass allows it; else the API is down. What
+// plain answers name by its address leads here.
 func between(t *testing.T, api string, pass func(*http.Request) bool) string {
 	t.Helper()
 	to, err := url.Parse(api)
 	if err != nil {
 		t.Fatal(err)
 	}
-	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }}
+	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ModifyResponse: func(r *http.Response) error {
+			here := "http://" + r.Request.Host
+			for i, link := range r.Header["Link"] {
+				r.Header["Link"][i] = strings.ReplaceAll(link, api, here)
+			}
+			body, err := io.ReadAll(r.Body)
+			body = bytes.ReplaceAll(body, []byte(api), []byte(here))
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if r.ContentLength > 0 {
+				r.ContentLength = int64(len(body))
+				r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+			}
+			return err
+		}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !pass(r) {
 			http.Error(w, `{"error":{"message":"down"}}`, http.StatusServiceUnavailable)

@@ -126,6 +126,14 @@ func (a *ListAnswer) leads(link string) (understudy.Key, error) {
 	if next.List == nil || next.Kind != t.Kind {
 		return understudy.Key{}, fmt.Errorf("link %q leads to no list of %s", understudy.Clip(link), t.Kind.Name)
 	}
+	// Where the number of a page says which it is, our own link stays on the path that was
+	// asked: pages of one list by two names would not be known to stand together.
+	paged := t.Spec.PagingOf(t.List)
+	if next.Key.Path() != t.Key.Path() && next.List.Shape == t.List.Shape && paged.InHeader() && paged.Slides() {
+		if next, err = t.Spec.Target(t.Key.Source, t.Key.Path(), next.Query.String()); err != nil {
+			return understudy.Key{}, fmt.Errorf("link %q: %w", understudy.Clip(link), err)
+		}
+	}
 	return next.Key, nil
 }
 

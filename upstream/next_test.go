@@ -43,6 +43,8 @@ func TestNextKey(t *testing.T) {
 		{shelf, "/v3/main/books", "", `{"data":{"items":[{"id":7}]},"paging":{"more":"true"}}`, "", "", ""},
 		{shelf, "/v3/main/books", "", `{"data":{"items":[]},"paging":{"more":true}}`, "", "", "no record to go on from"},
 		{links, "/events", "", `[]`, `<https://links.example/events?page=2&per_page=30>; rel="next"`, "/events?per_page=30&page=2", ""},
+		{links, "/events", "per_page=5", `[]`, `</by-number/7/events?page=2&per_page=5>; rel="next"`, "/events?per_page=5&page=2", ""},
+		{links, "/by-number/7/events", "", `[]`, `</events?page=3>; rel="next"`, "/by-number/7/events?per_page=30&page=3", ""},
 		{links, "/events", "", `[]`, `<https://links.example/events?page=1&per_page=30>; rel="next"`, "", ""},
 		{links, "/events", "", `[]`, `</events?page=9>; rel="prev"`, "", ""},
 		{counted, "/numbers", "", `{"data":[{"id":1},{"id":2}],"meta":{"total":3}}`, "", "/numbers?limit=2&page=2", ""},

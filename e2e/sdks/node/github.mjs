@@ -1,7 +1,7 @@
 // Walks lists of a repository with @octokit/rest and prints what it found: one JSON
 // object, list name -> records, as the package shows them.
 //
-//     node github.mjs BASE TOKEN walk | rate
+//     node github.mjs BASE TOKEN walk | LIST,LIST... (rate: what is left)
 import { Octokit } from '@octokit/rest';
 
 const [baseUrl, auth, does] = process.argv.slice(2);
@@ -38,9 +38,9 @@ const rate = async () => {
   const { resources, rate } = (await rateLimit.get()).data;
   return [resources.core, resources.search, rate];
 };
-for (const [name, list] of Object.entries(does === 'walk' ? lists : { rate })) {
+for (const name of does === 'walk' ? Object.keys(lists) : does.split(',')) {
   try {
-    found[name] = await list();
+    found[name] = await { ...lists, rate }[name]();
   } catch (e) {
     found[name] = String(e);
   }

@@ -15,6 +15,8 @@ if (does === 'version') {
 } else if (does === 'create') {
   const made = await stripe.customers.create({ name: 'Lost', metadata: { of: 'node', deep: 'a=b&c' } });
   console.log(JSON.stringify({ made: [await stripe.customers.retrieve(made.id)] }));
+} else if (does === 'customers') {
+  console.log(JSON.stringify({ customers: await all(stripe.customers.list({ limit: 7 })) }));
 } else {
   for (const name of ['customers', 'charges', 'paymentIntents', 'refunds', 'products', 'prices', 'subscriptions', 'invoices', 'events']) {
     out[name] = await all(stripe[name].list({ limit: 7 }));

@@ -1,7 +1,7 @@
 """Walks lists of a repository with PyGithub and prints what it found: one JSON
 object, list name -> records, as upstream sent them.
 
-    python repositories.py BASE TOKEN walk|rate
+    python repositories.py BASE TOKEN walk|LIST,LIST... (rate: what is left)
 """
 
 import json
@@ -10,8 +10,9 @@ import sys
 from github import Auth, Github, GithubException
 
 base, token, does = sys.argv[1:4]
-github = Github(base_url=base, auth=Auth.Token(token), per_page=20, retry=None, seconds_between_requests=None, seconds_between_writes=None)
-repo = github.get_repo("acme/tracker", lazy=does == "rate")
+github = Github(base_url=base, auth=Auth.Token(token), per_page=20, retry=None, seconds_between_requests=None, seconds_between_writes=None,
+                lazy=does == "rate")
+repo = github.get_repo("acme/tracker")
 lists = {
     "account": lambda: [github.get_user(), github.get_user().name and github.get_user()],
     "repos": lambda: github.get_user().get_repos(),
@@ -38,9 +39,9 @@ def rate():
 
 
 found = {}
-for name, walk in (lists if does == "walk" else {"rate": rate}).items():
+for name in lists if does == "walk" else does.split(","):
     try:
-        found[name] = [one.raw_data for one in walk()]
+        found[name] = [one.raw_data for one in {**lists, "rate": rate}[name]()]
     except GithubException as e:
         found[name] = str(e)
 print(json.dumps(found))

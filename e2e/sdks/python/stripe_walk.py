@@ -21,6 +21,8 @@ if does == "version":
 elif does == "create":
     made = client.v1.customers.create({"name": "Lost", "metadata": {"of": "python", "deep": "a=b&c"}})
     print(json.dumps({"made": one(client.v1.customers.retrieve(made.id))}))
+elif does == "customers":
+    print(json.dumps({"customers": rows(client.v1.customers.list({"limit": 7}))}))
 else:
     v1, out = client.v1, {}
     for name in ["customers", "charges", "payment_intents", "refunds", "products", "prices", "subscriptions", "invoices", "events"]:
