@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -49,7 +50,7 @@ func decision(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
 
 // noteLimits takes over what an answer says of upstream's limits. When nothing remains the next
 // request would be refused: none goes out until the window ends.
-func (c *Client) noteLimits(a *answer) {
+func (c *Client) noteLimits(a *answer, sort throttle.Sort) {
 	why, left := decision(c.o.Source.Spec, a).Why, a.left
 	if a.told {
 		left = a.by.told(left)
@@ -58,8 +59,13 @@ func (c *Client) noteLimits(a *answer) {
 		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter), Of: left.Of,
 			Err: errors.New("nothing remains of what it takes")})
 	}
-	if limited := why == understudy.FailLimited; !limited || !a.told || left.Remaining > 0 {
-		c.budget.Crowded(limited, a.at.Add(-a.took), throttle.Count(a.header, c.o.Source.Spec.Limits.Concurrent))
+	o := throttle.Observation{Sort: sort, Began: a.at.Add(-a.took), Refused: why == understudy.FailLimited,
+		Counted: throttle.Count(a.header, c.o.Source.Spec.Limits.Concurrent)}
+	if a.status < 400 && a.broken == nil {
+		o.Took = cmp.Or(a.silence, a.took)
+	}
+	if !o.Refused || !a.told || left.Remaining > 0 {
+		c.budget.Observe(o)
 	}
 }
 
@@ -84,6 +90,14 @@ type resources struct {
 
 // mostPlaces bounds the places whose limit is remembered.
 const mostPlaces = 1024
+
+// sortOf is of the requests for a target, whose answers take about as long. Those that the spec does not name are one.
+func sortOf(method string, t *spec.Target) throttle.Sort {
+	if t.List == nil && t.Instance == nil && t.Media == nil {
+		return throttle.Sort{Method: method}
+	}
+	return throttle.Sort{Method: method, Place: placeOf(t), Size: sizeOf(t)}
+}
 
 // placeOf names the requests that count for the same limit as far as is known: those of one
 // template of the spec, or of one path.

@@ -193,7 +193,7 @@ func (g *attempt) limit() string { return g.c.resources.of(placeOf(g.f.Target)) 
 
 // purpose is whom the request is for.
 func (g *attempt) purpose() purpose {
-	return purpose{reason: g.reason, flow: g.f.Flow, place: placeOf(g.f.Target)}
+	return purpose{reason: g.reason, flow: g.f.Flow, target: g.f.Target}
 }
 
 // pass asks the breaker until it admits the fetch, or for as long as the fetch may
@@ -351,6 +351,7 @@ func likeOf(t *spec.Target) string {
 // request cannot be made.
 func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	e.reason = reason
+	began, sort := c.o.Now(), sortOf(e.method, e.target)
 	a, sent, err := c.send(ctx, e)
 	var heavy *body.WeighError
 	var failed *understudy.UpstreamError
@@ -359,8 +360,13 @@ func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest
 		return nil, nil, heavy.Err
 	case err == nil:
 		c.counts.Answered(a.took)
-		c.noteLimits(a)
+		c.noteLimits(a, sort)
 		return a, nil, nil
+	}
+	if sent { // no head came, or not before its reader left
+		c.budget.Observe(throttle.Observation{Sort: sort, Began: began, Took: c.o.Now().Sub(began), Lost: true})
+	}
+	switch {
 	case ctx.Err() != nil:
 		return nil, nil, sentError(sent, ctx.Err())
 	case errors.Is(err, understudy.ErrInvalid):

@@ -91,7 +91,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 		a := &answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, by: by}
 		if !away { // another host's limits are not the source's
 			c.readLimits(a, placeOf(s.ask.Target))
-			c.noteLimits(a)
+			c.noteLimits(a, sortOf(http.MethodGet, s.ask.Target))
 		}
 		if m, failure = s.medium(resp, a); m != nil {
 			m.Upstream = took

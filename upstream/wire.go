@@ -21,6 +21,7 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
@@ -64,7 +65,7 @@ type httpRequest struct {
 type purpose struct {
 	reason request.Reason
 	flow   uint64
-	place  string // see placeOf
+	target *spec.Target
 }
 
 // send does one request. An error means that no answer came; sent tells
@@ -92,7 +93,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		GotConn:      func(httptrace.GotConnInfo) { connected.set(c.o.Now()); quiet.Reset(e.limits.first) },
 		WroteHeaders: func() { wrote.Store(true) },
 	})
-	if e.by, err = c.credential.take(ctx, c.resources.of(e.place)); err != nil {
+	if e.by, err = c.credential.take(ctx, c.resources.of(placeOf(e.target))); err != nil {
 		return nil, false, throttle.CauseOf(ctx, err)
 	}
 	quiet.Reset(c.o.Connect + e.limits.first) // a token may have been made
@@ -150,7 +151,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	}
 	a.at = c.o.Now()
 	a.took = a.at.Sub(began) - waited
-	c.readLimits(a, e.place)
+	c.readLimits(a, placeOf(e.target))
 	return a, true, nil
 }
 

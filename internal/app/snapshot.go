@@ -143,7 +143,8 @@ func (h figures) sourceLimits(name string, c throttle.Stats) map[string]diagnost
 	limits := map[string]diagnostics.Limit{
 		"upstream": {},
 		"queue": {Limit: int64(q.Limit), Now: int64(q.Now), Refused: q.Refused,
-			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds(), Reserve: math.Round(q.Reserve*100) / 100, AtOnce: q.AtOnce},
+			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds(),
+			Reserve: math.Round(q.Reserve*100) / 100, AtOnce: q.AtOnce, Why: q.Why},
 		"max_body": {Limit: h.maxBody(name), Refused: c.TooLarge},
 		"writes":   {Limit: int64(h.live.Load().Limits.Writes), Now: int64(writes), Refused: h.noPlace[name].Load()},
 	}

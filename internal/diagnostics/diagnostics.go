@@ -96,9 +96,10 @@ type Limit struct {
 	Dropped   int64 `json:"dropped,omitempty"`    // idle ones that made room for others
 	OldestMS  int64 `json:"oldest_ms,omitempty"`  // how long the oldest waiter has waited
 	LongestMS int64 `json:"longest_ms,omitempty"` // the longest wait so far
-	AtOnce    int   `json:"at_once,omitempty"`    // requests that upstream takes at once, as far as is known
+	AtOnce    int   `json:"at_once,omitempty"`    // requests that upstream takes well at once, as far as is known
 
-	Reserve float64 `json:"reserve,omitempty"` // tokens that other work leaves to readers
+	Why     string  `json:"at_once_why,omitempty"` // they are fewer than the settings allow
+	Reserve float64 `json:"reserve,omitempty"`     // tokens that other work leaves to readers
 }
 
 // Port is one listening port.

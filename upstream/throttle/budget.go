@@ -12,7 +12,7 @@ import (
 )
 
 // Budget shares out the requests to a source: rate a second (a bucket that holds those of one second, at least one) and
-// slots at once. Fewer slots are used while upstream refuses that many (slots.refused), and
+// slots at once. Fewer slots are used while upstream refuses that many, or only gets slower by them (slots), and
 // other work than readers' gets less while little remains of what upstream says it takes
 // (share).
 //
@@ -72,7 +72,7 @@ func NewBudget(o Options) *Budget {
 		now: o.Now, prefetching: o.Prefetch, at: now,
 		bucket:  bucket{rate: o.Rate, burst: burst, tokens: burst, checks: 1},
 		reserve: reserve{since: now},
-		slots:   slots{total: o.Concurrency, free: o.Concurrency},
+		slots:   slots{total: o.Concurrency, free: o.Concurrency, knee: newKnee()},
 		queues:  queues{limit: o.Queue},
 	}
 }
@@ -85,8 +85,7 @@ func (b *Budget) SetRate(rate float64, slots int) {
 	b.bucket.rate, b.bucket.burst = rate, max(1, rate)
 	b.bucket.tokens = min(b.bucket.tokens, b.bucket.burst)
 	b.reserve.next = time.Time{}
-	b.slots.free += slots - b.slots.total
-	b.slots.total = slots
+	b.slots.resize(slots, b.at)
 	b.grant()
 }
 
@@ -271,17 +270,16 @@ func (b *Budget) Told(a Allowance) (nothing bool) {
 	return s.left == 0 && a.Remaining == 0 && a.Reset > 0
 }
 
-// Crowded notes whether upstream refused a request that began then because there were too
-// many, and how many it has counted at once, that one with them; 0: not told. How many go out at once follows.
-func (b *Budget) Crowded(refused bool, began time.Time, counted int64) {
+// Observe notes what a request shows of how many upstream takes at once. How many go out at once follows.
+func (b *Budget) Observe(o Observation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	if refused {
-		b.slots.refused(began, b.at, counted)
-		return
+	if o.Refused {
+		b.slots.refused(o, b.at)
+	} else {
+		b.slots.answered(o, b.at)
 	}
-	b.slots.answered()
 	b.grant()
 }
 
@@ -299,7 +297,7 @@ func (b *Budget) Stats() Queue {
 	b.pass(b.now())
 	q := b.counts
 	q.Limit, q.Now, q.Reserve = b.queues.limit, b.queues.count, b.reserve.tokens
-	q.AtOnce, q.Windows = b.slots.usable(), b.shares.windows(b.at)
+	q.AtOnce, q.Why, q.Windows = b.slots.found(), b.slots.why(), b.shares.windows(b.at)
 	for i := range b.queues.of {
 		if since := b.queues.of[i].oldest(); !since.IsZero() {
 			q.Oldest = max(q.Oldest, b.now().Sub(since))

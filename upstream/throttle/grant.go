@@ -63,6 +63,7 @@ func (b *Budget) grant() {
 			break // no other reason goes before a waiting reader
 		}
 	}
+	b.slots.rest(b.at)
 	b.wake(next)
 }
 

@@ -32,7 +32,8 @@ type Queue struct {
 	Oldest  time.Duration // how long the oldest request has waited
 	Longest time.Duration // the longest wait of a request with a reader, since New
 	Reserve float64       // tokens that other work leaves to readers
-	AtOnce  int           // requests that upstream takes at once, as far as is known
+	AtOnce  int           // requests that upstream takes well at once, as far as is known
+	Why     string        // AtOnce is less than Options.Concurrency; "": it is not
 	Windows []Window      // of upstream's own limits, the largest first
 }
 
