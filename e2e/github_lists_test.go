@@ -35,7 +35,8 @@ type githubStage struct {
 	others                map[string]int // how the others came
 }
 
-// githubKinds are the kinds that are synced.
+// githubKinds are the kinds that are synced and called complete. Commits are synced, too: the
+// lists show those of one branch alone.
 var githubKinds = []string{"repos", "issues", "comments", "labels", "pulls", "releases"}
 
 func newGitHubStage(t *testing.T, roots string) *githubStage {
@@ -50,7 +51,7 @@ roles:
     github: {"*": see, rows: {"*": {where: {repository: [acme/tracker, robin/notes]}}}}
 sources:
   github: {spec: github, user: robin, secret: "file:token", upstream: "` + s.api + `", listen: "127.0.0.1:0", rate: 2000, concurrency: 50,
-    roots: ` + roots + `, polls: [], answers: records, sync: [` + strings.Join(githubKinds, ", ") + `]}
+    roots: ` + roots + `, polls: [], answers: records, sync: [` + strings.Join(githubKinds, ", ") + `, commits]}
 credentials:
   - {name: program, source: github, secret: "file:program", role: all, rate: 2000}
   - {name: few, source: github, secret: "file:few", role: few, rate: 2000}
@@ -127,7 +128,7 @@ func (s *githubStage) request() (path string, q url.Values) {
 			q.Set(name, v)
 		}
 	}
-	path = []string{"issues", "issues", "issues", "pulls", "comments", "labels", "releases"}[s.rng.IntN(7)]
+	path = []string{"issues", "issues", "issues", "pulls", "comments", "labels", "releases", "commits"}[s.rng.IntN(8)]
 	switch path {
 	case "issues":
 		set(2, "state", "open", "closed", "all")
@@ -142,6 +143,9 @@ func (s *githubStage) request() (path string, q url.Values) {
 	case "pulls":
 		set(2, "state", "open", "closed", "all")
 		set(8, "sort", "created", "updated")
+	case "commits":
+		set(3, "since", inside(row, "updated_at"))
+		set(3, "until", inside(row, "created_at"))
 	case "comments":
 		path = "issues/comments"
 		set(3, "since", inside(row, "updated_at"))
@@ -246,5 +250,49 @@ func TestRepositoriesAreCovered(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// A fork has the commits of the repository it was made of: each is a record in both.
+func TestCommitsOfForks(t *testing.T) {
+	t.Parallel()
+	s := newGitHubStage(t, "[all]")
+	fork, of := s.direct("/repos/robin/tracker/commits?per_page=100"), s.direct("/repos/acme/tracker/commits?per_page=100")
+	if len(fork) < 3 || len(of) <= len(fork) || len(of) == 100 {
+		t.Fatalf("the fork has %d commits, the repository %d", len(fork), len(of))
+	}
+	lines := func(path string) int {
+		return bytes.Count(get(t, "", s.viewer+path).body, []byte("\n")) - 1
+	}
+	await(t, func() string {
+		for path, want := range map[string]int{"?owner=robin&repo=tracker&understudy.sort=sha": len(fork), "?owner=acme&repo=tracker&understudy.sort=sha": len(of),
+			"?understudy.q=repository:robin/tracker": len(fork)} {
+			if n := lines("/github/commits.csv" + path); n != want {
+				return fmt.Sprintf("%s: %d commits, want %d", path, n, want)
+			}
+		}
+		return ""
+	})
+	for _, row := range fork {
+		sha := inside(row, "sha")
+		var found struct{ Hits []struct{ ID string } }
+		r := get(t, "", s.viewer+"/-/search?q=kind:commits+sha:"+sha)
+		if err := json.Unmarshal(r.body, &found); err != nil || len(found.Hits) != 2 {
+			t.Fatalf("%s is found %d times: %v %s", sha, len(found.Hits), err, r.body)
+		}
+		for _, hit := range found.Hits {
+			repo, is, _ := strings.Cut(hit.ID, "~")
+			if is != sha || repo != "acme/tracker" && repo != "robin/tracker" {
+				t.Errorf("the id of a commit is %s", hit.ID)
+			}
+			for range 2 { // cold, then warm
+				path := "/repos/" + repo + "/commits/" + sha
+				want := get(t, "", s.api+path, "Authorization", "token "+apiToken)
+				r := get(t, "", s.drop+path, "Authorization", "token "+programSecret)
+				if body := bytes.ReplaceAll(r.body, []byte(s.drop), []byte(s.api)); !bytes.Equal(body, want.body) {
+					t.Errorf("%s: %s", path, firstDifference(want.body, body))
+				}
+			}
+		}
 	}
 }

@@ -98,16 +98,16 @@ func (a *API) labelsOfIssue(q *table.Request, repo *table.Row, vars []string) fo
 func (a *API) oneCommit(q *table.Request, repo *table.Row, vars []string) format.Answer {
 	a.Mu.RLock()
 	defer a.Mu.RUnlock()
-	r := a.of(repo, "commits", vars[0])
+	r := a.Kinds["commits"].Find(repo.ID + "/commits/" + vars[0])
 	if r == nil {
 		return a.Refuse(http.StatusNotFound)
 	}
-	sha := r.Text("tree")
+	sha, commit := r.Text("tree"), r.Text("sha")
 	file := map[string]any{
 		"sha": sha, "filename": "README.md", "status": "modified", "additions": 3, "deletions": 1, "changes": 4,
-		"blob_url":     "https://github.com/" + repo.ID + "/blob/" + r.ID + "/README.md",
-		"raw_url":      "https://github.com/" + repo.ID + "/raw/" + r.ID + "/README.md",
-		"contents_url": q.Here + "/repos/" + repo.ID + "/contents/README.md?ref=" + r.ID, "patch": "@@ -1 +1,3 @@",
+		"blob_url":     "https://github.com/" + repo.ID + "/blob/" + commit + "/README.md",
+		"raw_url":      "https://github.com/" + repo.ID + "/raw/" + commit + "/README.md",
+		"contents_url": q.Here + "/repos/" + repo.ID + "/contents/README.md?ref=" + commit, "patch": "@@ -1 +1,3 @@",
 	}
 	return a.show(q, "commit", &table.Row{ID: r.ID, V: r.V.With(table.Values{
 		"stats": map[string]int{"total": 4, "additions": 3, "deletions": 1}, "files": []any{file},

@@ -33,9 +33,13 @@ var repositories = []struct {
 	{"acme/website", "The site of Acme", "TypeScript", 20},
 	{"acme/api", "One API for all", "Python", 8},
 	{"robin/notes", "Notes of mine", "Shell", 2},
+	{forkName, "Where work is tracked", "Go", 0},
 }
 
-const movedName = "acme/site"
+const (
+	movedName = "acme/site"
+	forkName  = "robin/tracker" // a fork of the first, with the older half of its commits
+)
 
 var labels = [][3]string{
 	{"bug", "d73a4a", "Something isn't working"}, {"documentation", "0075ca", "Improvements or additions to documentation"},
@@ -73,7 +77,7 @@ func (a *world) seed() {
 		v := table.Values{
 			"id": id, "node_id": nodeID("R_", id), "name": name, "full_name": r.name, "owner": a.user(owner), "description": r.about,
 			"created": table.Stamp(end - (days+30)*86400), "updated": table.Stamp(end), "pushed": table.Stamp(end), "size": int64(4096),
-			"stars": int64(80 + n), "language": r.language, "forks": int64(9), "open_issues": int64(0),
+			"fork": r.name == forkName, "stars": int64(80 + n), "language": r.language, "forks": int64(9), "open_issues": int64(0),
 		}
 		if of.Text("type") == "Organization" {
 			v["organization"] = v["owner"]
@@ -261,17 +265,24 @@ func (a *world) comment(issue *table.Row, login, body string, at int64) *table.R
 // commit adds a commit to a repository.
 func (a *world) commit(i int, at int64) {
 	d := a.Draw(tagCommit, i)
-	repo := repositories[d.Below(len(repositories))].name
+	repo := repositories[d.Below(len(repositories)-1)].name
 	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), a.people[d.Below(len(a.people))].ID
-	parents := []table.Part{}
-	if last := a.heads[repo]; last != "" {
-		parents = append(parents, table.Part{T: a.shapes["parent"], V: table.Values{"repo": repo, "sha": last}})
-	}
+	message, last := fake.Body(d, false), a.heads[repo]
 	a.heads[repo] = sha
-	a.Kinds["commits"].Add(sha, table.Values{
-		"sha": sha, "node_id": nodeID("C_", int64(i)), "repo": repo, "tree": tree, "user": a.user(who), "login": who, "name": who,
-		"email": who + "@users.noreply.example.com", "created": table.Stamp(at), "message": fake.Body(d, false), "parents": parents,
-	})
+	in := []string{repo}
+	if repo == repositories[0].name && at < a.Epoch.Unix()-days/2*86400 {
+		in = append(in, forkName)
+	}
+	for n, repo := range in {
+		parents := []table.Part{}
+		if last != "" {
+			parents = append(parents, table.Part{T: a.shapes["parent"], V: table.Values{"repo": repo, "sha": last}})
+		}
+		a.Kinds["commits"].Add(repo+"/commits/"+sha, table.Values{
+			"sha": sha, "node_id": nodeID("C_", int64(i)+int64(n)<<32), "repo": repo, "tree": tree, "user": a.user(who), "login": who, "name": who,
+			"email": who + "@users.noreply.example.com", "created": table.Stamp(at), "message": message, "parents": parents,
+		})
+	}
 }
 
 // release adds a release to a repository.
