@@ -41,8 +41,9 @@ type madeUp struct {
 // wayOfPaging is a style: the keys of its spec, and what the API answers at a place.
 type wayOfPaging struct {
 	name, keys string
-	bare       bool // the body is the array
-	one        bool // there is one page
+	bare       bool   // the body is the array
+	one        bool   // there is one page
+	post       string // asked by POST, the parameters in its body: form or json
 	answer     func(x *things, q url.Values, h http.Header) (rows []madeUp, envelope map[string]any)
 }
 
@@ -157,10 +158,43 @@ var waysOfPaging = []wayOfPaging{
 			}
 			return rows, nil
 		}},
+	tokenInBody("form"),
+	tokenInBody("json"),
 	{name: "none", keys: "style: none", one: true,
 		answer: func(x *things, _ url.Values, _ http.Header) ([]madeUp, map[string]any) {
 			return x.rows, map[string]any{}
 		}},
+}
+
+// tokenInBody is the style token in a list that is asked by POST.
+func tokenInBody(post string) wayOfPaging {
+	return wayOfPaging{name: "token in a body of " + post, post: post, keys: "style: token, next: meta.next_cursor, cursor: token" + sized,
+		answer: func(x *things, q url.Values, _ http.Header) ([]madeUp, map[string]any) {
+			rows, token := x.tokened(q)
+			return rows, map[string]any{"meta": map[string]any{"next_cursor": token}}
+		}}
+}
+
+// asked are the parameters of a request; the error is that it is not asked as the API takes it.
+func (way *wayOfPaging) asked(r *http.Request) (url.Values, error) {
+	if way.post == "" {
+		return r.URL.Query(), nil
+	}
+	if r.Method != http.MethodPost || r.URL.RawQuery != "" {
+		return nil, fmt.Errorf("%s %s: want a POST without a query", r.Method, r.URL)
+	}
+	if way.post == "form" {
+		err := r.ParseForm()
+		return r.PostForm, err
+	}
+	body, q := map[string]any{}, url.Values{}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+	for name, value := range body {
+		q.Set(name, fmt.Sprint(value))
+	}
+	return q, nil
 }
 
 // tokened is a page at an opaque token, and the token of the one after it.
@@ -184,7 +218,12 @@ func (x *things) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.then != nil {
 		defer func() { x.then(n) }()
 	}
-	rows, envelope := x.way.answer(x, r.URL.Query(), w.Header())
+	q, err := x.way.asked(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	rows, envelope := x.way.answer(x, q, w.Header())
 	rows = append([]madeUp{}, rows...)
 	w.Header().Set("Content-Type", "application/json")
 	if x.way.bare {

@@ -46,6 +46,9 @@ func newWalks(t *testing.T, way wayOfPaging, ages Ages) *walks {
 	if way.bare {
 		key = `""`
 	}
+	if way.post != "" {
+		key += ", post: " + way.post
+	}
 	var err error
 	w.spec, err = upstream.ReadSpec("made.yaml", []byte(`name: made
 hosts: [{url: "https://made.example"}]
