@@ -20,6 +20,7 @@ type rule struct {
 	Status      *int    `json:"status"`
 	RetryAfter  *int    `json:"retry_after"`
 	DelayMS     *int64  `json:"delay_ms"`
+	Places      *int64  `json:"places"`
 	StallAfter  *int64  `json:"stall_after"`
 	Truncate    *int64  `json:"truncate"`
 	Reset       bool    `json:"reset"`
@@ -36,6 +37,7 @@ type fault struct {
 	rule
 	delay time.Duration
 	left  *atomic.Int64 // how often it may still act; nil for always
+	busy  chan struct{} // has as many places as requests are served at once; nil for all
 }
 
 // faults are the rules in force; the first that matches and has times left acts.
@@ -48,6 +50,7 @@ const (
 	maxRules   = 1000
 	maxDelayMS = 3_600_000
 	maxPadMB   = 1024
+	maxPlaces  = 10_000
 	maxBytes   = 1 << 32
 )
 
@@ -104,6 +107,9 @@ func readRules(raw []byte) ([]*fault, error) {
 		if r.DelayMS != nil {
 			f.delay = time.Duration(*r.DelayMS) * time.Millisecond
 		}
+		if r.Places != nil {
+			f.busy = make(chan struct{}, *r.Places)
+		}
 		if r.Times != nil {
 			f.left = new(atomic.Int64)
 			f.left.Store(*r.Times)
@@ -134,6 +140,7 @@ func (r *rule) check() error {
 	}{
 		{"times", r.Times, 1, maxBytes},
 		{"delay_ms", r.DelayMS, 0, maxDelayMS},
+		{"places", r.Places, 1, maxPlaces},
 		{"stall_after", r.StallAfter, 0, maxBytes},
 		{"truncate", r.Truncate, 0, maxBytes},
 		{"gzip_cut", r.GzipCut, 0, maxBytes},

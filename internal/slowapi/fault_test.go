@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -276,6 +278,7 @@ func TestBadFaultsAreRefused(t *testing.T) {
 		``, `{}`, `[]`, `{"rules":null}`, `{"rules":{}}`, `{"rules":[]} x`, `{"rule":[]}`,
 		`{"rules":[{"math":"/Calls"}]}`, `{"rules":[{"status":99}]}`, `{"rules":[{"status":"500"}]}`, `{"rules":[{"status":600}]}`,
 		`{"rules":[{"times":0}]}`, `{"rules":[{"times":-1}]}`, `{"rules":[{"times":1.5}]}`, `{"rules":[{"delay_ms":-1}]}`,
+		`{"rules":[{"places":0}]}`, `{"rules":[{"places":10001}]}`,
 		`{"rules":[{"delay_ms":3600001}]}`, `{"rules":[{"pad_mb":1025}]}`, `{"rules":[{"truncate":-1}]}`, `{"rules":[{"gzip_cut":-1}]}`,
 		`{"rules":[{"stall_after":-1}]}`, `{"rules":[{"retry_after":-1}]}`, `{"rules":[{"redirect":""}]}`, `{"rules":[{"redirect":"a\r\nb"}]}`,
 		`{"rules":[{"content_type":"a\nb"}]}`, `{"rules":[{"length":1e99}]}`,
@@ -300,4 +303,44 @@ func TestBadFaultsAreRefused(t *testing.T) {
 	r.control("/-/faults", `{"rules":[{"match":"","status":500}]}`, 200)
 	r.control("/-/advance", `{}`, 200)
 	r.control("/-/faults", fmt.Sprintf(`{"rules":[{"body":%q}]}`, strings.Repeat("x", 1<<20)), 413)
+}
+
+// With places for two, six requests take three times as long as one; who leaves while waiting takes no place.
+func TestFaultsHavePlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Options{Records: 5, Latency: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := s.replaceFaults([]byte(`{"rules":[{"match":"/Calls","places":2}]}`)); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var done sync.WaitGroup
+		for range 6 {
+			done.Go(func() {
+				if got := ask(s, root+"/Calls.json"); got.Code != 200 {
+					t.Errorf("%d", got.Code)
+				}
+			})
+		}
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", root+"/Calls.json", nil))
+		}()
+		synctest.Wait()
+		leave()
+		<-left
+		if ask(s, root+"/Messages.json"); time.Since(began) > 72*time.Second {
+			t.Errorf("what the rule does not match took %v", time.Since(began))
+		}
+		done.Wait()
+		if took := time.Since(began); took < 3*48*time.Second || took > 3*72*time.Second {
+			t.Errorf("six requests took %v", took)
+		}
+	})
 }

@@ -63,6 +63,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // then does net/http notice when the client leaves.
 func (s *Server) answer(r *http.Request, f *fault) (format.Answer, error) {
 	raw, tooLong, err := readBody(r)
+	leave, late := s.enter(r.Context(), f)
+	if late != nil {
+		return format.Answer{}, late
+	}
+	defer leave()
 	if err := s.wait(r.Context(), s.delay(r)); err != nil {
 		return format.Answer{}, err
 	}
@@ -185,6 +190,21 @@ func (s *Server) delay(r *http.Request) time.Duration {
 		return d
 	}
 	return d * 3 / 10
+}
+
+// enter waits until a fault has a place for a request: those who came first go first. It ends as wait does.
+func (s *Server) enter(ctx context.Context, f *fault) (leave func(), err error) {
+	if f == nil || f.busy == nil {
+		return func() {}, nil
+	}
+	select {
+	case f.busy <- struct{}{}:
+		return func() { <-f.busy }, nil
+	case <-ctx.Done():
+		return nil, errGone
+	case <-s.closing:
+		return nil, errClosing
+	}
 }
 
 // wait lets time pass. It ends early with an error when the client leaves or

@@ -150,6 +150,8 @@ func (s *slots) why() string {
 	switch {
 	case s.found() >= s.total:
 		return ""
+	case k.over <= s.found():
+		return "they were fewer; more go well so far"
 	case k.refused:
 		return "upstream refuses more"
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -248,6 +249,12 @@ func TestTheKneeMoves(t *testing.T) {
 				t.Errorf("after %d answers %d at once go out, for %d places", n, c.b.Stats().AtOnce, places)
 			}
 			c.wait(2000)
+			var over int
+			if q := c.b.Stats(); strings.HasPrefix(q.Why, "with") {
+				if _, err := fmt.Sscanf(q.Why, "with %d", &over); err != nil || over <= q.AtOnce {
+					t.Errorf("%d at once, because %s", q.AtOnce, q.Why)
+				}
+			}
 		}
 	})
 }
