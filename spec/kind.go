@@ -45,6 +45,7 @@ type Kind struct {
 	fields      map[string]*Field
 	unscopedVar string
 	rootPath    string // the path of a root's record, with variables; with Root
+	rootField   string // the field that shows the root, where it stands for a parent (Spec.Cover)
 }
 
 // Changed are the writes that change records of a kind, beside those to the paths of its

@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -135,13 +136,25 @@ func (s *Spec) RootField(k *Kind) string {
 	return ""
 }
 
+// Cover says that a source covers several roots. Then records lie under the root that a
+// field of theirs shows, as they do under one that their address names: what is held of each
+// root is found by itself. It is called before anything else uses the spec.
+func (s *Spec) Cover() {
+	for _, k := range s.Kinds {
+		below := func(l *List) bool { return slices.ContainsFunc(s.Roots.Vars, l.template.Has) }
+		if k.Root == "" && k.Parent == "" && k.Name != s.Roots.Kind && slices.ContainsFunc(k.Lists, below) {
+			k.rootField = s.RootField(k)
+		}
+	}
+}
+
 // ParentRule is where the id of the record stands that a record of the kind lies under, as
 // ParentIn takes it; "" when it lies under none.
 func (k *Kind) ParentRule() string {
 	if k.rootPath != "" {
 		return k.Root + " " + k.rootPath
 	}
-	return k.Parent
+	return cmp.Or(k.Parent, k.rootField)
 }
 
 // ParentIn reads a rule of ParentRule: the field, and how the id is read from its value.

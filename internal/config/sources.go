@@ -71,6 +71,9 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		if src.Roots, err = readRoots(sp, s.Roots); err != nil {
 			return nil, fmt.Errorf("sources.%s.roots: %w", name, err)
 		}
+		if len(src.Roots) > 0 {
+			sp.Cover()
+		}
 		if err := CheckPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
 		}

@@ -105,7 +105,7 @@ func (w checks) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, er
 
 // ranks finds the places of dues among the newest records that are held.
 func (w checks) ranks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
-	if len(dues) < 2 || x.plan.parentKind != nil || x.parentOf() != x.root {
+	if len(dues) < 2 || x.plan.parentKind != nil {
 		return nil // alone it costs one request either way
 	}
 	rows, err := w.o.Store.Rows(ctx, query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Parent: x.parentOf(),

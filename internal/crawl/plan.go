@@ -96,10 +96,14 @@ func (p *plan) rooted() bool {
 	return p.parentKind == nil && p.source.Spec.RootField(p.kind) != "" && slices.ContainsFunc(p.lists, p.hasRoot)
 }
 
-// parentOf is the record that those of the walk lie under, where each tells it; "" = any.
+// parentOf is the root that the records of the walk lie under, by which what is held of them
+// is found; "" = there is one alone.
 func (p *plan) parentOf() string {
-	if p.kind.Root != "" {
+	switch {
+	case p.kind.Root != "":
 		return p.root
+	case p.kind.Parent == "" && p.kind.ParentRule() != "":
+		return cmp.Or(p.root, p.source.User)
 	}
 	return ""
 }

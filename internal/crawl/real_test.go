@@ -45,6 +45,7 @@ type system struct {
 	runner *jobs.Runner
 	walker *crawl.Crawler
 	ahead  atomic.Int64 // the walker's clock is so much ahead
+	read   atomic.Int64 // rows of messages that the walker was given by the store
 	stop   func()
 }
 
@@ -59,11 +60,14 @@ func open(t *testing.T, o slowapi.Options) *system {
 	return openAt(t, web, filepath.Join(t.TempDir(), "test.db"), crawl.Settings{})
 }
 
-func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Settings) *system {
+func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Settings, roots ...string) *system {
 	t.Helper()
 	sp, err := upstream.BuiltIn("twilio")
 	must(t, err)
-	h := &system{t: t, api: web, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}}
+	if len(roots) > 0 {
+		sp.Cover()
+	}
+	h := &system{t: t, api: web, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115", Roots: roots}}
 	client, err := upstream.New(upstream.Options{Source: h.src, Base: web.URL, User: account, Secret: understudy.NewSecret("slowapitoken"),
 		Rate: 1e4, Concurrency: 50})
 	must(t, err)
@@ -76,7 +80,7 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{
-		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: h.db, KV: h.db, Jobs: enqueuer{h}, Settings: settings,
+		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: counted{h.db, &h.read}, KV: h.db, Jobs: enqueuer{h}, Settings: settings,
 		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 	})
 	must(t, err)
@@ -111,6 +115,20 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	}
 	t.Cleanup(h.stop)
 	return h
+}
+
+// counted is a store that counts the rows of messages it gives.
+type counted struct {
+	*store.DB
+	rows *atomic.Int64
+}
+
+func (c counted) Rows(ctx context.Context, q query.RangeScan) ([]understudy.Row, error) {
+	rows, err := c.DB.Rows(ctx, q)
+	if q.Kind == "messages" {
+		c.rows.Add(int64(len(rows)))
+	}
+	return rows, err
 }
 
 func must(t *testing.T, err error) {

@@ -141,13 +141,20 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 	open := func(root string) *store.DB {
 		t.Helper()
 		sp := itemsSpec(t)
-		sp.Roots = spec.Roots{Kind: "shops", Vars: []string{"shop"}, Field: "shop"}
+		sp.Roots = spec.Roots{Kind: "shops", Vars: []string{"shop"}, Field: "of"}
 		sp.Kinds = append(sp.Kinds, &spec.Kind{Name: "shops", ID: []string{"name"}, Fields: []*spec.Field{{Name: "name"}},
 			Instances: []*spec.Instance{{Path: "/v1/shops/{shop}", ID: []string{"shop"}}}})
 		items := sp.Kinds[0]
-		items.Root, items.Fields = root, append(items.Fields, &spec.Field{Name: "url", Absolute: true})
+		items.Fields = append(items.Fields, &spec.Field{Name: "url", Absolute: true}, &spec.Field{Name: "shop"})
+		if items.Root = root; root == "shop" { // a field that has its id
+			items.Root, sp.Shown = "", map[string]string{"shop": "shop"}
+			items.Lists = append(items.Lists, &spec.List{Path: "/v1/shops/{shop}/items", Key: "items"})
+		}
 		if err := sp.Compile(); err != nil {
 			t.Fatal(err)
+		}
+		if root == "shop" {
+			sp.Cover()
 		}
 		db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"items": sp}, SaveTime: store.Patience})
 		if err != nil {
@@ -172,7 +179,7 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 		At: time.Unix(1780000000, 0)}
 	for i, shop := range []string{"north", "south", "north"} {
 		start := len(p.Body)
-		p.Body = fmt.Appendf(p.Body, `{"id":"i%d","at":null,"url":"https://items.example/v1/shops/%s/items/%d"}`, i, shop, i)
+		p.Body = fmt.Appendf(p.Body, `{"id":"i%d","at":null,"url":"https://items.example/v1/shops/%s/items/%d","shop":"%[2]s"}`, i, shop, i)
 		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprint("i", i), Start: start, End: len(p.Body)})
 	}
 	if _, err := db.Save(t.Context(), p); err != nil {
@@ -181,16 +188,23 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 	if ids := under(db, "north"); len(ids) > 0 {
 		t.Errorf("without a root: %v", ids)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
+	for _, root := range []string{"shop", "", "url"} {
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db = open(root)
+		window := query.RangeScan{Source: "items", Kind: "items", Shape: "items", Parent: "north", Unclocked: true}
+		rows, err := db.Rows(t.Context(), window)
+		if ids := under(db, "north"); root != "" && (!slices.Equal(ids, []string{"i0", "i2"}) || len(rows) != 2 || err != nil) {
+			t.Errorf("with the root in %s: %v, %d rows, %v", root, ids, len(rows), err)
+		}
+		if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+			t.Errorf("with the root in %q: %v %v", root, r.Problems, err)
+		}
 	}
-	db = open("url")
 	defer func() { _ = db.Close() }()
-	if ids := under(db, "north"); !slices.Equal(ids, []string{"i0", "i2"}) {
-		t.Errorf("with a root: %v", ids)
-	}
 	for value, want := range map[string][]string{"north": {"i0", "i2"}, "south": {"i1"}, "north~": nil} {
-		q := query.RecordQuery{Predicates: []query.Predicate{{Field: "shop", Any: []string{value}}}}
+		q := query.RecordQuery{Predicates: []query.Predicate{{Field: "of", Any: []string{value}}}}
 		if ids := ask(db, q); !slices.Equal(ids, want) {
 			t.Errorf("of the root %s, by the field that shows it: %v, want %v", value, ids, want)
 		}

@@ -48,7 +48,7 @@ func (l *List) under(i int) error {
 	case root && t.Kind.Root != "":
 		l.seek.Parent = t.Root()
 		return nil
-	case f != nil && user:
+	case f != nil && user && len(l.src.Roots) == 0:
 		l.test(f.Name, same(v.Value)) // nearly all that is held: no use in looking it up
 	case f != nil:
 		l.is(f.Name, v.Value)

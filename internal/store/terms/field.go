@@ -66,7 +66,7 @@ func Fingerprint(kind *spec.Kind, fields []Field) string {
 	for _, f := range fields {
 		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
 	}
-	if kind != nil && kind.Root != "" { // ReadFields passes over it
+	if kind != nil && kind.ParentRule() != kind.Parent { // ReadFields passes over it
 		b.WriteString(" " + kind.ParentRule())
 	}
 	return b.String()
