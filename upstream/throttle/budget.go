@@ -174,7 +174,7 @@ func (b *Budget) enter(p *waiter) error {
 		return err
 	}
 	// The newest prefetches are the likeliest to be read: no more of them wait than slots.
-	if prefetches := &b.queues.of[request.Prefetch]; prefetches.count > b.slots.usable() {
+	if prefetches := &b.queues.of[request.Prefetch]; prefetches.count > b.slots.found() {
 		oldest := prefetches.first()
 		b.remove(oldest)
 		oldest.err = ErrPrefetchDropped
@@ -210,10 +210,10 @@ func (b *Budget) wait(ahead int) time.Duration {
 		wait = time.Duration(lacking / b.bucket.rate * float64(time.Second))
 	}
 	if lacking := ahead + 1 - b.slots.open(); lacking > 0 {
-		// A stalled upstream gives no slot back: held shows it.
-		usable := time.Duration(b.slots.usable())
-		hold := max(b.slots.hold, b.slots.held/usable)
-		wait = max(wait, hold*time.Duration(lacking)/usable)
+		// A stalled upstream gives no slot back: held shows it. A trial is soon over.
+		found := time.Duration(b.slots.found())
+		hold := max(b.slots.hold, b.slots.held/found)
+		wait = max(wait, hold*time.Duration(lacking)/found)
 	}
 	return wait
 }

@@ -109,8 +109,12 @@ func (k *knee) settled(s sight, total int, now time.Time) {
 		if off > math.Ln2 {
 			t.far = 2
 		}
+		pause := h.pause
+		if n := k.found(total); t.up && n < total || !t.up && n > 1 {
+			pause = min(pause, seldom*t.cost)
+		}
 		k.paces.change(h.recent)
-		*h = home{count: h.count, pause: min(h.pause, seldom*t.cost), calm: h.calm}
+		*h = home{count: h.count, pause: pause, calm: h.calm}
 		return
 	}
 	// So many that a trial of as many would show half of what is expected of it.

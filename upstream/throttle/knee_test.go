@@ -424,3 +424,39 @@ func TestATrialInVainEnds(t *testing.T) {
 		}
 	})
 }
+
+// Whatever requests show, between one and all of the slots may be used, and every number stays one.
+func FuzzSlots(f *testing.F) {
+	f.Add([]byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbccccccccccccccccddddddddddddddddeeeeeeeeeeeeeeee"), uint8(4))
+	f.Add([]byte{0, 255, 1, 254, 7, 9, 200, 100, 50}, uint8(40))
+	f.Fuzz(func(t *testing.T, steps []byte, total uint8) {
+		s := slots{total: max(1, int(total)), knee: newKnee()}
+		s.free = s.total
+		now := time.Unix(1e9, 0)
+		for i := 0; i+1 < len(steps); i++ {
+			a, b := steps[i], steps[i+1]
+			now = now.Add(time.Duration(a%16) * time.Millisecond)
+			for s.open() > 0 && a&1 == 0 {
+				s.free--
+			}
+			o := Observation{Sort: Sort{Size: int(b % 3)}, Began: now.Add(-time.Duration(b) * time.Millisecond), Lost: b%11 == 0,
+				Took: time.Duration(math.Pow(10, float64(b)/12)) * time.Duration(a%5), Counted: int64(b % 60)}
+			switch {
+			case a%29 == 0:
+				s.refused(o, now)
+			case a == 255:
+				s.resize(1+int(b), now)
+			default:
+				s.answered(o, now)
+			}
+			if s.used() > 0 {
+				s.release()
+			}
+			s.rest(now)
+			h := s.knee.home
+			if n := s.usable(); n < 1 || n > s.total || s.found() < 1 || s.found() > s.total || math.IsNaN(h.recent+h.sum+h.squares+h.used) {
+				t.Fatalf("step %d: %d of %d, %+v", i, n, s.total, s.knee)
+			}
+		}
+	})
+}
