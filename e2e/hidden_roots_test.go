@@ -156,6 +156,11 @@ func (s *githubStage) shown(f *few) {
 			}
 		}
 	}
+	one := f.dropIn + "/repos/acme/tracker/issues/" + inside(s.issues["acme/tracker"][0], "number")
+	get(s.T, f.few, one)
+	if how := get(s.T, f.few, one).header.Get("Cache-Status"); !strings.Contains(how, "hit") {
+		s.Errorf("%s again: %s", one, how)
+	}
 	csv := get(s.T, f.few, f.web+"/github/issues.csv").body
 	if n := bytes.Count(csv, []byte("\n")); n != rows+1 || !bytes.HasPrefix(csv, []byte("number,repository,title")) {
 		s.Errorf("the role's issues are %d lines, want %d: %.200s", n, rows+1, csv)

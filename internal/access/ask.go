@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"understudy"
@@ -238,8 +239,7 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 	if len(f.kind.ID) == 0 {
 		return len(over) > 0
 	}
-	root := t.Root()
-	if !f.byRoot() || len(f.where) > 0 && (root == "" || !f.holds(rootName(root))) {
+	if !f.byRoot() || len(f.where) > 0 && !f.asks(t) {
 		return false
 	}
 	var of *spec.Kind
@@ -257,6 +257,24 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 		}
 	}
 	return of == nil && len(f.where) > 0
+}
+
+// asks reports whether the rule asks for the root that a path lies under, and for no more.
+func (f *rowFilter) asks(t *spec.Target) bool {
+	root := t.Root()
+	return len(f.where) > 0 && f.byRoot() && root != "" && f.holds(rootName(root))
+}
+
+// within reports whether the path of a record tells that it may be found: all that it lies
+// under is the root, whose name decides.
+func (f *rowFilter) within(t *spec.Target) bool {
+	return f.asks(t) && !slices.ContainsFunc(f.above, func(a ancestor) bool {
+		if a.kind == nil {
+			return true
+		}
+		up := f.rows[a.kind.Name]
+		return up != nil && !(a.root && up.named && up.holds(rootName(t.Root())))
+	})
 }
 
 // fits reports whether every record of a list may be found: whatever made it,
@@ -304,7 +322,7 @@ func (f *rowFilter) idOf(body []byte) string {
 
 // instance asks for a record of a ruled kind.
 func (f *rowFilter) instance(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
-	if !f.held(a.Target.ID, f.gate.now(), 0) {
+	if !f.held(a.Target.ID, f.gate.now(), 0) && !(a.AsOf.IsZero() && f.within(a.Target)) {
 		return f.gate.lookups.seek(ctx, c, f, a, ask)
 	}
 	answer, err := ask(ctx, a)
