@@ -22,8 +22,9 @@ import (
 	"understudy/upstream"
 )
 
-// githubSDKs walk every list they know at an address ("walk"), or some ("issues,comments"), or
-// ask for their rate ("rate").
+// githubSDKs walk every list they know at an address ("walk"), or some ("issues,comments"),
+// ask for their rate ("rate"), make an issue ("create"), or write and read, also at another
+// address ("write ADDRESS").
 var githubSDKs = map[string]func(ctx context.Context, address, token, does string) ([]byte, error){
 	"google/go-github": goGitHub,
 	"@octokit/rest":    vendorScript("sdks/node", "node", "github.mjs"),
@@ -132,6 +133,18 @@ func goGitHub(ctx context.Context, address, token, does string) ([]byte, error) 
 		}
 		return json.Marshal(map[string]any{"rate": []*github.Rate{told.Core, told.Search, told.Core}})
 	}
+	if to, ok := strings.CutPrefix(does, "write "); ok {
+		to += "/"
+		other, err := github.NewClient(github.WithTransport(plain), github.WithAuthToken(apiToken), github.WithURLs(&to, nil))
+		if err != nil {
+			return nil, err
+		}
+		out, err := writeWithGoGitHub(ctx, c, other)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(out)
+	}
 	return json.Marshal(walkWithGoGitHub(ctx, c, does))
 }
 
@@ -193,9 +206,12 @@ func walkWithGoGitHub(ctx context.Context, c *github.Client, does string) found 
 			}))
 		},
 	}
-	names := strings.Split(does, ",")
-	if does == "walk" {
-		names = slices.Collect(maps.Keys(lists))
+	names := slices.Collect(maps.Keys(lists))
+	lists["create"] = func() json.RawMessage {
+		return collect(alone(c.Issues.Create(ctx, owner, repo, &github.IssueRequest{Title: new("Written")})))
+	}
+	if does != "walk" {
+		names = strings.Split(does, ",")
 	}
 	f := found{}
 	for _, name := range names {

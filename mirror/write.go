@@ -10,7 +10,9 @@ import (
 
 	"understudy"
 	"understudy/mirror/cache"
+	"understudy/mirror/compose"
 	"understudy/request"
+	"understudy/spec"
 )
 
 // invalidator makes old, and forgets, what writes and purges concern.
@@ -53,11 +55,16 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
 	}
 	s.counts.writes.Add(1)
+	w.Target = m.named(ctx, s, w.Target)
 	alone, ended := k.invalidations.Begin(w.Target.ID), m.intend(k, w.Target.ID)
+	others := m.others(ctx, s, w)
 	p, err := s.Upstream.Write(ctx, w)
 	overlapped := alone()
 	if untouched(p, err) {
 		ended()
+		for _, o := range others {
+			o.end()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, err)
 		}
@@ -84,10 +91,44 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		err := m.invalidate(ctx, k, w, id, a)
 		a.Stored = v != nil && kept && err == nil
 	}
+	for _, o := range others {
+		o.kind.recentWrites.Note(m.now(), o.id)
+		generation := o.kind.invalidations.Touch(&o.kind.generation, o.id)
+		if o.kind.pending.Add(o.id, generation, nil, func() {}); o.id == "" {
+			o.end()
+		} else {
+			m.confirm(o.kind, o.id, o.end)
+		}
+		if err := m.outdate(ctx, o.kind, o.id); err != nil {
+			a.Detail = "not stored: " + lastWords(err)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, err)
 	}
 	return a, nil
+}
+
+// named is a target with the id of the record whose own address it is, where that is held.
+func (m *Mirror) named(ctx context.Context, s *source, t *spec.Target) *spec.Target {
+	records, ok := m.store.(compose.Store)
+	if !ok || t.ID != "" || t.Instance == nil || t.Instance.Address == "" {
+		return t
+	}
+	named := *t
+	named.ID = compose.IDAt(ctx, s.Source.Source, t, records)
+	return &named
+}
+
+// others are the records, or kinds, that a write changes beside what its path is about.
+func (m *Mirror) others(ctx context.Context, s *source, w request.Write) (all []leftover) {
+	for _, t := range s.Spec.Changes(s.Name, w.Target.Key.Path()) {
+		if k := s.of(t); t.Kind != w.Target.Kind {
+			id := m.named(ctx, s, t).ID
+			all = append(all, leftover{k, id, m.intend(k, id)})
+		}
+	}
+	return all
 }
 
 // intend notes a write before it is passed on, so that a process after a crash
@@ -127,17 +168,9 @@ func untouched(p *understudy.Page, err error) bool {
 
 // invalidate tells hot tier and store of a write.
 func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write, id string, a *request.Response) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
-	defer cancel()
 	begin := iv.now()
-	iv.touched(k, id)
 	iv.contentsWritten(k, w)
-	for _, p := range k.source.polls() {
-		if p.kind == k {
-			p.Nudge()
-		}
-	}
-	err := iv.touch(ctx, k, id)
+	err := iv.outdate(ctx, k, id)
 	if err != nil {
 		k.source.counts.notStored.Add(1)
 		a.Detail = "not stored: " + lastWords(err)
@@ -146,8 +179,23 @@ func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write,
 	return err
 }
 
-// touched drops the record's instances from the hot tier; of a kind without ids,
-// every page that is no list. Lists are outdated by their generation.
+// outdate tells hot tier and store that a record, and the lists of its kind, are to be asked
+// for again.
+func (iv *invalidator) outdate(ctx context.Context, k *kind, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
+	defer cancel()
+	iv.touched(k, id)
+	for _, p := range k.source.polls() {
+		if p.kind == k {
+			p.Nudge()
+		}
+	}
+	return iv.touch(ctx, k, id)
+}
+
+// touched drops the record's instances from the hot tier, and answers that there is none
+// under an address, which may be its own; of a kind without ids, every page that is no list.
+// Lists are outdated by their generation.
 func (es *entries) touched(k *kind, id string) {
 	k.changes.Add(1)
 	spec := k.source.Spec.Kind(k.name)
@@ -158,7 +206,7 @@ func (es *entries) touched(k *kind, id string) {
 	ident := es.hot.Ident(id)
 	var gone []*cache.Entry
 	es.hot.Each(k.pages, func(e *cache.Entry) {
-		if id != "" && e.Ident == ident || whole && !e.List {
+		if id != "" && e.Ident == ident || !e.List && (whole || e.Ident == 0) {
 			gone = append(gone, e)
 		}
 	})

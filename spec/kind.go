@@ -70,18 +70,39 @@ func (c *Changed) compile() error {
 	return nil
 }
 
-// Changes is the kind whose records a write to a path changes, where the path is none of
-// its lists and instances; nil: none.
-func (s *Spec) Changes(path string) *Kind {
+// Changes are the targets of the kinds whose records a write to a path changes, where it is
+// none of their lists and instances. A target has the record's instance where the variables
+// of the path name it; without, it is not known which record it is.
+func (s *Spec) Changes(source, path string) (all []*Target) {
 	segments, err := understudy.SplitPath(path)
+	if err != nil {
+		return nil
+	}
 	for _, k := range s.Kinds {
-		for _, t := range k.writes {
-			if _, ok := t.match(segments); ok && err == nil {
-				return k
+		for _, written := range k.writes {
+			vars, ok := written.match(segments)
+			if !ok {
+				continue
 			}
+			all = append(all, s.named(source, k, vars))
+			break
 		}
 	}
-	return nil
+	return all
+}
+
+// named is the record of a kind that path variables name.
+func (s *Spec) named(source string, k *Kind, vars []understudy.Param) *Target {
+	for _, in := range k.Instances {
+		path, ok := in.template.Fill(understudy.Query(vars).Get)
+		if !ok || in.Post != "" {
+			continue
+		}
+		if t, err := s.Target(source, path, ""); err == nil && t.Kind == k && t.Instance != nil {
+			return t
+		}
+	}
+	return &Target{Spec: s, Kind: k, Key: understudy.Key{Source: source}}
 }
 
 // UpstreamRetention says when upstream forgets records of a kind by itself.

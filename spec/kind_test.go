@@ -14,3 +14,27 @@ func TestHasID(t *testing.T) {
 		}
 	}
 }
+
+// A write may change records of several kinds, and the one that its path names.
+func TestAWriteChangesOtherKinds(t *testing.T) {
+	s := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}, Kinds: []*Kind{
+		{Name: "tickets", ID: []string{"id"}, Fields: []*Field{{Name: "id"}},
+			Instances: []*Instance{{Path: "/b/{board}/t/{ticket}", ID: []string{"ticket"}}},
+			Changed:   Changed{Writes: []string{"/b/{board}/t/{ticket}/notes", "/notes/{note}"}}},
+		{Name: "boards", ID: []string{"id"}, Fields: []*Field{{Name: "id"}},
+			Instances: []*Instance{{Path: "/b/{board}", ID: []string{"board"}}},
+			Changed:   Changed{Writes: []string{"/b/{board}/t/{ticket}/notes"}}},
+	}}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/b/1/t/2/notes": "tickets 2, boards 1, ", "/notes/3": "tickets , ", "/b/1": "", "/%zz": ""} {
+		got := ""
+		for _, one := range s.Changes("x", path) {
+			got += one.Kind.Name + " " + one.ID + ", "
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

@@ -122,8 +122,9 @@ func TestReadsByPost(t *testing.T) {
 			t.Errorf("%s again: %v, %+v", got.Key, err, again)
 		}
 	}
-	if k := s.Changes("/api/channels.rename"); k == nil || k.Name != "channels" || s.Changes("/api/channels.list") != nil {
-		t.Errorf("a rename changes %v", k)
+	if all := s.Changes("chat", "/api/channels.rename"); len(all) != 1 || all[0].Kind.Name != "channels" ||
+		s.Changes("chat", "/api/channels.list") != nil {
+		t.Errorf("a rename changes %v", all)
 	}
 	for body, bad := range map[string]bool{`{"ok":false}`: true, `{"ok":true}`: false, `{}`: false, `{"errors":[]}`: true,
 		`{"errors":null}`: false} {

@@ -116,7 +116,10 @@ func (v *exchange) asWritten() (*spec.Target, error) {
 	q = q.Without(func(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 	target := *v.target
 	if target.Kind == nil {
-		target.Kind = v.o.Source.Spec.Changes(target.Key.Path())
+		for _, changed := range v.o.Source.Spec.Changes(v.o.Source.Name, target.Key.Path()) {
+			target.Kind = changed.Kind
+			break
+		}
 	}
 	header := target.Key.Header()
 	target.Key.URI = target.Key.Path()

@@ -181,9 +181,12 @@ func (a writer) uncount(comment *table.Row) {
 }
 
 func (a writer) addLabels(q *table.Request, repo *table.Row, vars []string) format.Answer {
-	f, refused := read(q)
-	if refused != nil {
-		return *refused
+	var f fields
+	if json.Unmarshal(q.Body, &f.Labels) != nil { // the names alone are taken, too
+		var refused *format.Answer
+		if f, refused = read(q); refused != nil {
+			return *refused
+		}
 	}
 	if f.Labels == nil {
 		return invalid("Label", "labels", "missing_field")
@@ -237,6 +240,13 @@ func (a writer) deleteLabel(_ *table.Request, repo *table.Row, vars []string) fo
 	defer a.Mu.Unlock()
 	if !a.Kinds["labels"].Delete(repo.ID + "/labels/" + strings.ToLower(vars[0])) {
 		return a.Refuse(http.StatusNotFound)
+	}
+	for _, issue := range a.Kinds["issues"].Rows() {
+		if issue.Text("repo") == repo.ID && hasLabels(issue, vars[:1]) {
+			issue.V = issue.V.With(table.Values{"labels": slices.DeleteFunc(slices.Clone(issue.V["labels"].([]table.Part)), func(p table.Part) bool {
+				return strings.EqualFold(p.V["name"].(string), vars[0])
+			})})
+		}
 	}
 	return format.Answer{Status: http.StatusNoContent}
 }
