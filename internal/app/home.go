@@ -21,11 +21,13 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()
 	m, c, health := h.mirror.Stats(source), h.clients[source].Stats(), h.clients[source].Health()
+	queue := h.clients[source].Queue()
 	s := page.Snapshot{
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
 		Kinds: map[string]page.Held{},
 		Answers: page.Answers{
 			Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, Upstream: c.Requests,
+			AtOnce: queue.AtOnce, AtOnceWhy: queue.Why,
 		},
 		Latencies: page.Latencies{Ours: h.recent[source].last(), Theirs: health.Recent},
 		DropIn:    h.Address(source),

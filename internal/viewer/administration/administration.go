@@ -211,6 +211,13 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 		out.Figures = append(out.Figures, f)
 	}
 	out.Figures = append(out.Figures, figure{Name: "Since the start", Value: count(snap.Upstream, "request", "requests")})
+	if snap.AtOnce > 0 {
+		at := figure{Name: "At once at most", Value: count(int64(snap.AtOnce), "request", "requests")}
+		if snap.AtOnceWhy != "" {
+			at.Value += ": " + snap.AtOnceWhy
+		}
+		out.Figures = append(out.Figures, at)
+	}
 	return out
 }
 

@@ -100,6 +100,9 @@ type Snapshot struct {
 type Answers struct {
 	// Answers so far, by how they came, and requests sent upstream.
 	Warm, Stale, Cold, Composed, Coalesced, Upstream int64
+	// AtOnce is how many of those go out at once at most, and AtOnceWhy what bounds them; "": the settings.
+	AtOnce    int
+	AtOnceWhy string
 }
 
 // Latencies are recent answer times and sums of all.
