@@ -273,9 +273,12 @@ func TestCommitsOfForks(t *testing.T) {
 		}
 		return ""
 	})
+	if list := get(t, "", s.viewer+"/github/commits").body; !bytes.Contains(list, []byte(`href="/github/commits/acme%2Ftracker~`+inside(of[0], "sha")+`"`)) {
+		t.Errorf("the list does not lead to the record of a commit: %.6000s", list)
+	}
 	for _, row := range fork {
 		sha := inside(row, "sha")
-		var found struct{ Hits []struct{ ID string } }
+		var found struct{ Hits []struct{ ID, URL string } }
 		r := get(t, "", s.viewer+"/-/search?q=kind:commits+sha:"+sha)
 		if err := json.Unmarshal(r.body, &found); err != nil || len(found.Hits) != 2 {
 			t.Fatalf("%s is found %d times: %v %s", sha, len(found.Hits), err, r.body)
@@ -284,6 +287,10 @@ func TestCommitsOfForks(t *testing.T) {
 			repo, is, _ := strings.Cut(hit.ID, "~")
 			if is != sha || repo != "acme/tracker" && repo != "robin/tracker" {
 				t.Errorf("the id of a commit is %s", hit.ID)
+			}
+			page := get(t, "", s.viewer+hit.URL)
+			if page.status != http.StatusOK || !bytes.Contains(page.body, []byte("/"+repo+"/commits/"+sha)) {
+				t.Errorf("%s: %d, its page does not say that it is of %s: %.3000s", hit.URL, page.status, repo, page.body)
 			}
 			for range 2 { // cold, then warm
 				path := "/repos/" + repo + "/commits/" + sha

@@ -161,6 +161,10 @@ func (s *githubStage) shown(f *few) {
 	if how := get(s.T, f.few, one).header.Get("Cache-Status"); !strings.Contains(how, "hit") {
 		s.Errorf("%s again: %s", one, how)
 	}
+	page := get(s.T, f.few, f.web+"/github/issues/"+inside(s.issues["acme/tracker"][0], "id"))
+	if page.status != http.StatusOK || !bytes.Contains(page.body, []byte(`href="/github/repos/acme~tracker"`)) {
+		s.Errorf("the page of an issue does not lead to its repository: %d %.3000s", page.status, page.body)
+	}
 	csv := get(s.T, f.few, f.web+"/github/issues.csv").body
 	if n := bytes.Count(csv, []byte("\n")); n != rows+1 || !bytes.HasPrefix(csv, []byte("number,repository,title")) {
 		s.Errorf("the role's issues are %d lines, want %d: %.200s", n, rows+1, csv)

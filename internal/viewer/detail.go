@@ -175,6 +175,9 @@ func (q *record) instanceTarget() (*spec.Target, error) {
 		}
 	}
 	path, ok := q.Kind.PathTo(parts, params)
+	if !ok && in.Address != "" && !slices.ContainsFunc(in.Params(), func(name string) bool { return plan.Has(params, name) }) {
+		return q.addressed(in, id)
+	}
 	if !ok {
 		return nil, page.BadRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
 	}

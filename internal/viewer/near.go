@@ -3,6 +3,7 @@
 package viewer
 
 import (
+	"errors"
 	"slices"
 
 	"understudy"
@@ -11,6 +12,30 @@ import (
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
 )
+
+// addressed is the record of an id that its path does not have: what is held of the record
+// tells its address. To a caller that may not find it, or does not see addresses, none is
+// held.
+func (q *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
+	none := page.NotFound("No "+q.Kind.One+" named "+page.Clip(id)+" is held", "Pick it from the list.", q.Kind.Href)
+	if q.V.History == nil || !q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Name, id) {
+		return nil, none
+	}
+	seen, err := q.V.History.History(q.Ctx, q.Source.Name, q.Kind.Name, id, fewVersions)
+	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+		return nil, err
+	}
+	for _, v := range seen {
+		row, err := q.Gate.Seen(q.Caller, q.Source.Name, q.Kind.Name, v.Body)
+		if err != nil || row.Field(in.Address).State != access.Seen {
+			continue // it was gone, its body is not kept, or the role does not see where it is
+		}
+		if t, err := q.Source.Spec.Follow(q.Source.Name, row.Field(in.Address).Text); err == nil && t.Instance == in.Instance {
+			return t, nil
+		}
+	}
+	return nil, none
+}
 
 // others are the fields the spec does not name. The gate shows them to the role
 // that sees everything, and to no other.

@@ -166,9 +166,13 @@ func (s *CellContext) RecordOf(row access.Row) string {
 
 // recordHref is the page of a record of the kind; what its path needs beside
 // the id comes from the record, or from the address of the list it is in.
-// "" when neither has it, or when no path can name the record.
+// "" when neither has it, or when no path can name the record. One that has its own address
+// is found by its id alone.
 func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) string {
 	in := k.PlannedInstances[0]
+	if in.Address != "" && len(in.Needs) > 0 && row.Field(in.Address).State == access.Seen {
+		return k.Href + "/" + url.PathEscape(id)
+	}
 	query := vars.Without(func(p understudy.Param) bool { return !plan.IsOwnVar(in.Template(), p.Name) })
 	for name, field := range in.Needs {
 		value, ok := vars.Get(name)
