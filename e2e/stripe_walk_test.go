@@ -31,7 +31,8 @@ const stripeKey = "sk_test_slowapitoken"
 // stripeWalk is what an SDK gives: for each list its records.
 type stripeWalk map[string][]json.RawMessage
 
-// stripeSDKs walk every list ("walk") or one ("customers"), make a customer ("create"), or say which version of the API they send.
+// stripeSDKs walk every list ("walk") or one ("customers"), make a customer ("create"), say which version of the API they
+// send, or do the calls of stripeOps.
 var stripeSDKs = map[string]func(ctx context.Context, address, key, does string) ([]byte, error){
 	"npm stripe":  vendorScript("sdks/node", "node", "stripe.mjs"),
 	"PyPI stripe": vendorScript("sdks/python", filepath.Join(".venv", "bin", "python"), "stripe_walk.py"),
@@ -63,6 +64,14 @@ func stripeGo(ctx context.Context, address, key, does string) ([]byte, error) {
 	}
 	quiet := &stripe.LeveledLogger{Level: stripe.LevelNull}
 	client := stripe.NewClient(key, stripe.WithBackends(stripe.NewBackendsWithConfig(&stripe.BackendConfig{URL: &address, LeveledLogger: quiet})))
+	if strings.HasPrefix(does, "{") {
+		var of stripeOps
+		if err := json.Unmarshal([]byte(does), &of); err != nil {
+			return nil, err
+		}
+		direct := stripe.NewClient(stripeKey, stripe.WithBackends(stripe.NewBackendsWithConfig(&stripe.BackendConfig{URL: &of.Direct, LeveledLogger: quiet})))
+		return stripeGoOps(ctx, client, direct, of.Ops)
+	}
 	if does == "create" {
 		made, err := client.V1Customers.Create(ctx, &stripe.CustomerCreateParams{Name: stripe.String("Lost"),
 			Metadata: map[string]string{"of": "go", "deep": "a=b&c"}})

@@ -250,6 +250,7 @@ func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *cache.Entry {
 		return nil
 	}
 	e.Term, e.Composed, e.Stored, e.Polled, e.List = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
+	e.Wide = t.Unnamed() != ""
 	if h.state != current || h.page.Superseded {
 		e.Superseded.Store(es.monotonic(es.now()))
 		e.Note(slices.Collect(h.page.Changed.All()))

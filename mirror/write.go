@@ -194,22 +194,21 @@ func (iv *invalidator) outdate(ctx context.Context, k *kind, id string) error {
 }
 
 // touched drops the record's instances from the hot tier, and answers that there is none
-// under an address, which may be its own; of a kind without ids, every page that is no list.
-// Lists are outdated by their generation.
+// under an address, which may be its own; of a kind without ids, every page that is no list;
+// and of every kind what may show other records, too. Lists are outdated by their generation.
 func (es *entries) touched(k *kind, id string) {
 	k.changes.Add(1)
 	spec := k.source.Spec.Kind(k.name)
 	whole := spec != nil && len(spec.ID) == 0
-	if id == "" && !whole {
-		return
-	}
 	ident := es.hot.Ident(id)
 	var gone []*cache.Entry
-	es.hot.Each(k.pages, func(e *cache.Entry) {
-		if id != "" && e.Ident == ident || !e.List && (whole || e.Ident == 0) {
-			gone = append(gone, e)
-		}
-	})
+	for _, of := range k.source.kinds {
+		es.hot.Each(of.pages, func(e *cache.Entry) {
+			if e.Wide || of == k && (id != "" && e.Ident == ident || !e.List && (whole || id != "" && e.Ident == 0)) {
+				gone = append(gone, e)
+			}
+		})
+	}
 	es.hot.DropAll(gone)
 }
 

@@ -79,6 +79,7 @@ type packed struct {
 // tags tell what a page is. They are set before it is put.
 type tags struct {
 	List, Polled, Composed, Stored bool
+	Wide                           bool // asked with what the spec does not name: it may show records of any kind
 	Term                           Term
 }
 

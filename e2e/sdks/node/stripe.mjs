@@ -2,15 +2,36 @@
 import Stripe from 'stripe';
 
 const [address, key, does] = process.argv.slice(2);
-const { protocol, hostname, port } = new URL(address);
-const stripe = new Stripe(key, { protocol: protocol.slice(0, -1), host: hostname, port });
+const client = (address, key) => {
+  const { protocol, hostname, port } = new URL(address);
+  return new Stripe(key, { protocol: protocol.slice(0, -1), host: hostname, port });
+};
+const stripe = client(address, key);
 const out = {};
 const all = async (list) => {
   const rows = [];
   for await (const row of list) rows.push(row);
   return rows;
 };
-if (does === 'version') {
+// call is what one call gives at an address: its records, or its error.
+const call = async (client, { do: what, kind, id, limit, expand, account, version, name }) => {
+  const of = client[kind === 'payment_intents' ? 'paymentIntents' : kind];
+  const options = { ...(account && { stripeAccount: account }), ...(version && { apiVersion: version }) };
+  const params = expand ? { expand } : {};
+  try {
+    if (what === 'list') return (await of.list({ limit, ...params }, options)).data;
+    return [what === 'update' ? await of.update(id, { name }, options) : await of.retrieve(id, params, options)];
+  } catch (e) {
+    return { status: e.statusCode, message: e.message };
+  }
+};
+if (does.startsWith('{')) {
+  const { direct, ops } = JSON.parse(does);
+  const other = client(direct, 'sk_test_slowapitoken');
+  for (const op of ops) {
+    for (const c of [stripe, other]) console.log(JSON.stringify(await call(c, op)));
+  }
+} else if (does === 'version') {
   console.log(Stripe.API_VERSION);
 } else if (does === 'create') {
   const made = await stripe.customers.create({ name: 'Lost', metadata: { of: 'node', deep: 'a=b&c' } });

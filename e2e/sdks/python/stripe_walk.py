@@ -16,7 +16,28 @@ def one(row):
     return [json.loads(str(row))]
 
 
-if does == "version":
+def call(client, op):
+    """What one call gives at an address: its records, or its error."""
+    of = getattr(client.v1, op["kind"])
+    options = {k: v for k, v in (("stripe_account", op["account"]), ("stripe_version", op["version"])) if v}
+    params = {"expand": op["expand"]} if op["expand"] else {}
+    try:
+        if op["do"] == "list":
+            return json.loads(str(of.list({"limit": op["limit"], **params}, options)))["data"]
+        if op["do"] == "update":
+            return one(of.update(op["id"], {"name": op["name"]}, options))
+        return one(of.retrieve(op["id"], params, options))
+    except stripe.StripeError as e:
+        return {"status": e.http_status, "message": e.user_message}
+
+
+if does.startswith("{"):
+    of = json.loads(does)
+    other = stripe.StripeClient("sk_test_slowapitoken", base_addresses={"api": of["direct"]})
+    for op in of["ops"]:
+        for one_client in (client, other):
+            print(json.dumps(call(one_client, op)))
+elif does == "version":
     print(stripe.api_version)
 elif does == "create":
     made = client.v1.customers.create({"name": "Lost", "metadata": {"of": "python", "deep": "a=b&c"}})
