@@ -23,6 +23,11 @@ func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 		p := s.Kind(f.Link)
 		if p != nil && p != k && f.RootPath() != "" {
 			all = append(all, ancestor{field: f.Name, kind: p, root: true})
+			for _, o := range paths { // comments of an issue, which they name by nothing that is an id
+				if o != p && o.Root != "" && !slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Link == o.Name }) {
+					all = append(all, ancestor{field: f.Name, kind: o, root: true, only: true})
+				}
+			}
 			continue
 		}
 		if p == nil || p == k || len(p.ID) != 1 {

@@ -245,7 +245,13 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 	var of *spec.Kind
 	for _, a := range f.above {
 		switch {
-		case a.kind == nil, of != nil && f.rows[a.kind.Name] != nil:
+		case a.kind == nil:
+			return false
+		case a.only && f.rows[a.kind.Name] != nil && f.rows[a.kind.Name].tells(a): // as the root's own rule, which is looked at
+			if root := t.Root(); root == "" || !f.rows[a.kind.Name].holds(rootName(root)) {
+				return false
+			}
+		case of != nil && f.rows[a.kind.Name] != nil:
 			return false
 		case f.rows[a.kind.Name] != nil:
 			of = a.kind
@@ -273,7 +279,7 @@ func (f *rowFilter) within(t *spec.Target) bool {
 			return true
 		}
 		up := f.rows[a.kind.Name]
-		return up != nil && !(a.root && up.named && up.holds(rootName(t.Root())))
+		return up != nil && !(a.root && up.tells(a) && up.holds(rootName(t.Root())))
 	})
 }
 

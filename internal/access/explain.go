@@ -189,8 +189,12 @@ func (f *rowFilter) reasonsAbove(values []query.Value, now time.Time) (all []Rea
 			continue
 		}
 		under = true
+		words := "the role may find " + oneOf(k) + " " + clip(id) + ", which it lies under"
+		if a.only {
+			words = "the role may find every " + oneOf(k) + " of " + clip(id) + ", as nothing tells which one it lies under"
+		}
 		if up := f.rows[k.Name]; up != nil {
-			all = append(all, Reason{"the role may find " + oneOf(k) + " " + clip(id) + ", which it lies under", up.over(a, values[a.at], now, 0)})
+			all = append(all, Reason{words, up.over(a, values[a.at], now, 0)})
 		}
 	}
 	if f.need && !under {

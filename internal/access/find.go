@@ -160,21 +160,26 @@ func (f *rowFilter) under(values []query.Value, now time.Time, depth int) bool {
 }
 
 // over reports whether the record that a value names, as an ancestor's field has it, may be
-// found. A root is found by its name where the rule asks for nothing else.
+// found. A root is found by its name where the rule asks for nothing else; a record that no
+// field names may be found when its rule asks for nothing but the root.
 func (f *rowFilter) over(a ancestor, value query.Value, now time.Time, depth int) bool {
 	id := value.Text()
 	if a.root {
-		if f.named {
-			return f.holds(value)
+		if f.tells(a) || a.only {
+			return f.tells(a) && f.holds(value)
 		}
 		id = spec.ParseRoot(id)
 	}
 	return depth < deepest && f.held(id, now, depth+1)
 }
 
+// tells reports whether the name of the root alone tells that what lies under a record may
+// be found: the rule of that record asks for nothing else.
+func (f *rowFilter) tells(a ancestor) bool { return f.named || a.only && f.byRoot() }
+
 // holds reports whether a root of that name may be found, where the name alone tells.
 func (f *rowFilter) holds(name query.Value) bool {
-	return !slices.ContainsFunc(f.where, func(c condition) bool { return !c.test.Holds(name) })
+	return !f.never && !slices.ContainsFunc(f.where, func(c condition) bool { return !c.test.Holds(name) })
 }
 
 // kindOf is the kind an id is of by its prefix; of several the one with a rule.

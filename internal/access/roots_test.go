@@ -33,6 +33,7 @@ func TestRootsInRowRules(t *testing.T) {
 	common := RowRules{Everything: tracker}
 	open := RowRules{"repos": {Where: map[string]Match{"private": {In: []string{"false"}}}}}
 	both := RowRules{"repos": open["repos"], "issues": tracker, "labels": {Word: FindAll}}
+	some := RowRules{"issues": {Where: map[string]Match{"state": {In: []string{"open"}}}}, "labels": {Word: FindAll}}
 	owner := RowRules{Everything: {Where: map[string]Match{"repository": {Prefix: "acme/"}}}}
 	held := shelf{{"repos", "acme~tracker"}: `{"private":false}`, {"repos", "acme~secret"}: `{"private":true}`}
 	for name, test := range map[string]struct {
@@ -53,13 +54,20 @@ func TestRootsInRowRules(t *testing.T) {
 		"a prefix":                    {owner, "pulls", at("/repos/acme/x/pulls/1"), true},
 		"another prefix":              {owner, "pulls", at("/repos/acmeister/x/pulls/1"), false},
 		"no repository at all":        {common, "users", at("/users/robin"), false},
-		"of one kind alone":           {RowRules{"issues": tracker}, "labels", at("/repos/acme/secret/labels/bug"), true},
+		"of one kind alone":           {RowRules{"issues": tracker}, "pulls", at("/repos/acme/secret/pulls/1"), true},
 		"under a repository it finds": {open, "issues", at("/repos/acme/tracker/issues/7"), true},
 		"under a hidden one":          {open, "issues", at("/repos/acme/secret/issues/7"), false},
 		"under one that is not held":  {open, "issues", at("/repos/acme/new/issues/7"), false},
 		"its own rule and that":       {both, "issues", at("/repos/acme/secret/issues/7"), false},
 		"opened again":                {both, "labels", at("/repos/acme/secret/labels/bug"), true},
 		"as whole pages":              {common, "contributors", `[]`, false},
+		"a comment":                   {common, "comments", at("/repos/acme/tracker/issues/comments/1"), true},
+		"a comment of another":        {common, "comments", at("/repos/acme/secret/issues/comments/1"), false},
+		"a comment on what issue":     {some, "comments", at("/repos/acme/tracker/issues/comments/1"), false},
+		"all comments":                {some, "labels", at("/repos/acme/tracker/labels/bug"), true},
+		"by the root of its issue":    {RowRules{"issues": tracker}, "comments", at("/repos/acme/tracker/issues/comments/1"), true},
+		"not by that":                 {RowRules{"issues": tracker}, "comments", at("/repos/acme/secret/issues/comments/1"), false},
+		"no issues":                   {RowRules{"issues": {Word: FindNone}}, "comments", at("/repos/acme/tracker/issues/comments/1"), false},
 	} {
 		g := githubGate(t, map[string]string{"*": "see"}, test.rules, held)
 		only := g.Only(as("r"), "github", test.kind)

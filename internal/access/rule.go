@@ -54,6 +54,7 @@ type ancestor struct {
 	field string
 	kind  *spec.Kind // nil: any, told by the id's prefix
 	root  bool       // the field has the name of a root
+	only  bool       // with root: no field names the record, a list's path alone
 	at    int        // the field's place among those a finder looks at
 }
 
