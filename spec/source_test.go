@@ -110,3 +110,23 @@ func TestRoots(t *testing.T) {
 		}
 	}
 }
+
+// A root is read from any address, and its name is one that people can write.
+func FuzzRootAt(f *testing.F) {
+	for _, address := range []string{"https://api.github.com/repos/acme/tracker/issues/7", "/repos/a%2Fb/c", "http://x/repos/%7E/~",
+		"repos//", "://"} {
+		f.Add("/repos/{owner}/{repo}", address)
+	}
+	f.Fuzz(func(t *testing.T, path, address string) {
+		root := spec.RootAt(path, address)
+		if root == "" {
+			return
+		}
+		if id := spec.ParseRoot(root); strings.Contains(root, spec.IDSeparator) || spec.SpellRoot(id) != root {
+			t.Errorf("%q at %q: %q is no name of %q", address, path, root, id)
+		}
+		if strings.Count(root, "/") >= max(strings.Count(path, "{"), 1) {
+			t.Errorf("%q at %q: %q has more parts than the path has variables", address, path, root)
+		}
+	})
+}
