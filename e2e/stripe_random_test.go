@@ -81,24 +81,30 @@ func TestStripeSDKsAtRandom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids := map[string][]string{}
+			ids, paid := map[string][]string{}, map[string]string{} // who has paid, by payment
 			for _, account := range []string{"", stripeConnected} {
 				for kind := range expands {
 					headers := []string{"Authorization", "Bearer " + stripeKey}
 					if account != "" {
 						headers = append(headers, "Stripe-Account", account)
 					}
-					var list struct{ Data []struct{ ID string } }
+					var list struct {
+						Data []struct{ ID, Customer string }
+					}
 					r, err := ask(http.MethodGet, "", api+"/v1/"+kind+"?limit=10", "", headers...)
 					if err != nil || json.Unmarshal(r.body, &list) != nil || len(list.Data) == 0 {
 						t.Fatalf("%s of %q: %v, %d %s", kind, account, err, r.status, r.body)
 					}
 					for _, row := range list.Data {
 						ids[account+kind] = append(ids[account+kind], row.ID)
+						paid[row.ID] = row.Customer
 					}
 				}
 			}
 			ops := stripeOps{Direct: api, Ops: randomStripeOps(rand.New(rand.NewPCG(seed, 4)), n, ids)}
+			// What shows a record inside another is old when that is changed.
+			inside := stripeOp{Do: "retrieve", Kind: "payment_intents", ID: ids["payment_intents"][0], Expand: []string{"customer"}}
+			ops.Ops[0], ops.Ops[1], ops.Ops[2] = inside, stripeOp{Do: "update", Kind: "customers", ID: paid[inside.ID], Name: "Another"}, inside
 			does, err := json.Marshal(ops)
 			if err != nil {
 				t.Fatal(err)
