@@ -144,7 +144,7 @@ var imports = map[string]string{
 	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch",
 	"internal/watch":           ". internal/query internal/webhook spec",
 	"internal/webhook":         ".",
-	"mirror": ". internal/query kit/jsonspan mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
+	"mirror": ". internal/query kit/jsonspan kit/lru mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
 		"mirror/slide mirror/warm mirror/writes request spec",
 	"mirror/cache":               ".",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec spec/paging",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/lru"
 	"understudy/mirror/cache"
 	"understudy/mirror/compose"
 	"understudy/mirror/slide"
@@ -19,8 +20,9 @@ import (
 type entries struct {
 	*env
 	hot        *cache.Tier
-	slides     *slide.Lists        // of pages that are named by numbers
-	recordWent func(*kind, string) // tells the keeper of contents of a record that went
+	slides     *slide.Lists                               // of pages that are named by numbers
+	leads      *lru.Cache[understudy.Key, understudy.Key] // the page before one, of lists that go on after an id
+	recordWent func(*kind, string)                        // tells the keeper of contents of a record that went
 }
 
 // holdings are what is held of a key anywhere: in memory, on its way there, in the store.

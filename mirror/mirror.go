@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/lru"
 	"understudy/mirror/cache"
 	"understudy/mirror/compose"
 	"understudy/mirror/hints"
@@ -161,9 +162,8 @@ func newParts(o *Options) *Mirror {
 		parts: parts{env: &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}},
 	}
 	m.env.ctx, m.close = context.WithCancel(context.Background())
-	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), slides: slide.New(), recordWent: func(k *kind, id string) {
-		m.media.Forget(k.source.Name, k.name, id)
-	}}
+	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), slides: slide.New(), leads: lru.New[understudy.Key, understudy.Key](mostLeads),
+		recordWent: func(k *kind, id string) { m.media.Forget(k.source.Name, k.name, id) }}
 	m.flights = &flights{
 		entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
 		keep: func(f *flight, p *understudy.Page) {

@@ -30,6 +30,8 @@ type things struct {
 
 	asked atomic.Int64
 	then  func(n int64) // if not nil: after so many answers, with the lock held
+
+	strict bool // a page after a thing that is not there is refused
 }
 
 type madeUp struct {
@@ -221,6 +223,11 @@ func (x *things) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, err := x.way.asked(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	after := r.URL.Query().Get("after")
+	if x.strict && after != "" && !slices.ContainsFunc(x.rows, func(t madeUp) bool { return t.ID == after }) {
+		http.Error(w, `{"error": "no such thing"}`, http.StatusBadRequest)
 		return
 	}
 	rows, envelope := x.way.answer(x, q, w.Header())

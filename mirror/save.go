@@ -18,6 +18,7 @@ import (
 // fill keeps a flight's page as far as it may be kept, and completes the flight.
 func (fl *filler) fill(f *flight, p *understudy.Page) {
 	fl.moved(f, p)
+	p = fl.pastGone(f, p)
 	switch {
 	case f.kind.name == "":
 		f.complete(p, nil) // for its waiters only

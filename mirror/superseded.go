@@ -152,8 +152,10 @@ func (es *entries) judge(ask *request.Request, k *kind, h *held, now time.Time) 
 	return es.ages().decide(h, es.ages().bounds(ask), now)
 }
 
-// mostBefore bounds how many pages before one are looked at for rows that have moved.
-const mostBefore = 4
+const (
+	mostBefore = 4      // pages before one that are looked at for rows that have moved, or rows before one that is gone
+	mostLeads  = 10_000 // pages of which it is known which one leads to them
+)
 
 // moved notes a page that is named by a number. A reader may go on here from the page
 // before as it was a while ago: what has moved from this page into that one since is
@@ -211,6 +213,11 @@ func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide
 			return h.page
 		}
 	}
+	return fl.beside(f, t, want)
+}
+
+// beside is a page that a flight needs besides its own; nil when upstream does not give it.
+func (fl *filler) beside(f *flight, t *spec.Target, want fetchOptions) *understudy.Page {
 	b, _, err := fl.join(t, f.source, f.kind, want)
 	if err != nil {
 		return nil
@@ -229,6 +236,48 @@ func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide
 		return nil
 	}
 	return b.page
+}
+
+// pastGone is the page of a list that goes on after a record which upstream does not have any
+// more. The reader was given that record as the last of a held page: the rows after the last
+// one before it that is still there are those after it. Else it is the page itself.
+func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
+	name := f.target.After()
+	if name == "" || f.alone {
+		return p
+	}
+	if p.Status == http.StatusOK {
+		if !p.Next.Zero() {
+			fl.leads.Put(p.Next, p.Key, 1)
+		}
+		return p
+	}
+	key, ok := fl.leads.Get(f.target.Key)
+	if !ok || p.Status != http.StatusBadRequest && p.Status != http.StatusNotFound {
+		return p
+	}
+	t, err := f.source.Spec.TargetOf(key)
+	if err != nil {
+		return p
+	}
+	h, ok, err := fl.find(f.ctx, t, f.kind, fl.now())
+	if err != nil || !ok {
+		return p
+	}
+	rows := h.page.Rows
+	for i := len(rows) - 2; i >= max(0, len(rows)-1-mostBefore); i-- {
+		t, err := f.target.WithParam(name, rows[i].ID)
+		if err != nil {
+			return p
+		}
+		want := fetchOptions{reason: f.reason, direct: true, blind: true, alone: true, flow: f.flow}
+		if b := fl.beside(f, t, want); b != nil {
+			out := *b
+			out.Key, out.Version, out.NotStored = p.Key, 0, "it goes on after a record that is gone"
+			return &out
+		}
+	}
+	return p
 }
 
 // shown is a flight's page as its waiters get it.

@@ -283,6 +283,38 @@ func TestPagesThatCameTogetherAreChecked(t *testing.T) {
 	}
 }
 
+// TestAWalkGoesOnAfterWhatIsGone: the last rows of a held page have gone, and upstream
+// refuses to go on after them. The reader who was given them goes on all the same.
+func TestAWalkGoesOnAfterWhatIsGone(t *testing.T) {
+	i := slices.IndexFunc(waysOfPaging, func(w wayOfPaging) bool { return w.name == "cursor" })
+	for gone := 1; gone <= 5; gone++ {
+		w := newWalks(t, waysOfPaging[i], Ages{})
+		w.strict = true
+		w.add(23)
+		k := &walker{ask: w.through, next: "/things?limit=6", ids: map[string]bool{}}
+		w.step(k) // 23 to 18
+		w.pass(1) // the page after it is there, too
+		w.remove(6-gone, 6)
+		w.pass(1000)
+		if gone == 5 { // more than is looked at
+			if p, _, err := w.through(w.target(k.next)); err != nil || p.Status != 400 {
+				t.Errorf("all but one gone: %v %+v", err, p)
+			}
+			continue
+		}
+		for k.next != "" {
+			w.step(k)
+		}
+		for n := 1; n <= 23; n++ {
+			if !k.ids[strconv.Itoa(n)] {
+				t.Errorf("%d are gone: %d is missing: %v", gone, n, k.took)
+			}
+		}
+		w.pass(1000)
+		w.whole("a later walk", "/things?limit=6")
+	}
+}
+
 // TestAReaderGoesOnFromAnOlderPage: who was given the first page before the list moved
 // goes on with the second. What has moved from that one into the first stands in it, too;
 // the page as upstream gives it is what is kept.

@@ -183,6 +183,29 @@ func (t *Target) Sliding() string {
 	return t.Key.Source + " " + t.Key.Path() + "?" + t.Spec.PagingOf(t.List).Whole(t.Query).String() + " " + t.Header.String()
 }
 
+// After is the parameter with the id of the record that a page of a list goes on after; ""
+// when it goes on otherwise, or is the first.
+func (t *Target) After() string {
+	if t.List == nil {
+		return ""
+	}
+	rules := t.Spec.PagingOf(t.List)
+	if rules.Style != "cursor" || rules.Token != "{id}" {
+		return ""
+	}
+	return rules.Cursor
+}
+
+// WithParam is the target with another value of a parameter that it has.
+func (t *Target) WithParam(name, value string) (*Target, error) {
+	query := t.Query.Without(func(p understudy.Param) bool { return p.Name == name })
+	out, err := t.Spec.Target(t.Key.Source, t.Key.Path(), append(query, understudy.Param{Name: name, Value: value}).String())
+	if err != nil {
+		return nil, err
+	}
+	return out.With(t.Header)
+}
+
 // Overlapping is the page that begins with the last row of a page by number or offset
 // with so many rows, or a little before it; nil where there is none
 // (paging.Rules.Overlapping). first is the page that the walk began with.
