@@ -54,7 +54,7 @@ var imports = map[string]string{
 	"internal/export":              ". kit/limiter",
 	"internal/feed": ". internal/access internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
-	"internal/frontend": "internal/config",
+	"internal/frontend": "internal/config kit/lru",
 	"internal/forecast": ". internal/access internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch request spec",
 	"internal/jobs":     ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/limiter kit/lru " +

@@ -89,6 +89,26 @@ func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response
 	return m.search(ctx, &reading{Request: a, source: s, kind: k, now: now, entry: e})
 }
 
+// Ready reports whether Page would answer a target at once, from memory and as fresh. It
+// counts nothing.
+func (m *Mirror) Ready(t *spec.Target) bool {
+	s := m.sources[t.Key.Source]
+	if s == nil || m.closed.Load() {
+		return false
+	}
+	k := s.of(t)
+	if k == nil || k.name == "" {
+		return false
+	}
+	now := m.now()
+	h, ok := m.remembered(m.hot.Find(t.Key), t.Key, k, now)
+	if !ok {
+		return false
+	}
+	v, _ := m.judge(&request.Request{Target: t}, k, &h, now)
+	return v == fresh
+}
+
 // reader answers requests, from what is held and from upstream.
 type reader struct {
 	*composer

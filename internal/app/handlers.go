@@ -82,7 +82,7 @@ func (h *App) openCommands(ctx context.Context) error {
 		mux.Handle(path, d)
 	}
 	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token, audits{h}.auditor()))
-	h.servers[0].SetHandler(mux, nil)
+	h.servers[0].SetHandler(mux, nil, nil)
 	return nil
 }
 
@@ -99,7 +99,11 @@ func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 		return err
 	}
 	h.closers = append(h.closers, frontend.CloseListener(l))
-	h.servers = append(h.servers, frontend.NewServer(name, l, nil, &h.cfg.Limits, refusal, h.log))
+	f := frontend.NewServer(name, l, nil, &h.cfg.Limits, refusal, h.log)
+	if bytes := int64(*h.cfg.Limits.Express); bytes > 0 && len(h.servers) > 0 { // the first has people, the others programs
+		f.Express(bytes)
+	}
+	h.servers = append(h.servers, f)
 	return nil
 }
 
@@ -107,6 +111,7 @@ func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 // Gate, callers and every view in memory go when it is replaced.
 type handlerSet struct {
 	handlers []http.Handler
+	ready    []func(*http.Request) func() bool // see frontend.Server.SetHandler
 	policy   policy
 	viewer   *viewer.Viewer
 	search   *search.Searcher
@@ -155,11 +160,12 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return nil, err
 	}
 	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{}, watches: watchers{h}.policy(cfg, p, found),
-		handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}}
+		handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}, ready: []func(*http.Request) func() bool{nil}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
-			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), LastChange: h.db.LastChange,
-			Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
+			Source: src, Mirror: h.mirror, Ready: h.mirror.Ready, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found),
+			LastChange: h.db.LastChange,
+			Health:     diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
 			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
 			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Audit: audits{h}.auditor(), Logger: h.log,
 			Now: time.Now,
@@ -167,7 +173,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		if err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
-		d.handlers = append(d.handlers, h.profiles.Handler(px))
+		d.handlers, d.ready = append(d.handlers, h.profiles.Handler(px)), append(d.ready, px.Ready)
 		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
 	return d, nil
@@ -191,7 +197,7 @@ func (h *App) install(d *handlerSet) {
 				}
 			}
 		}
-		f.SetHandler(d.handlers[i], end)
+		f.SetHandler(d.handlers[i], d.ready[i], end)
 	}
 	people{h}.endGone(d.policy.people)
 	h.watches.SetPolicy(d.watches)

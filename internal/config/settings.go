@@ -144,6 +144,7 @@ type Limits struct {
 	Queue       int      `yaml:"queue"`        // waiting for one source's budget, default 1000
 	Writes      int      `yaml:"writes"`       // under way to one source, half of them of one credential, default 64
 	Connections int      `yaml:"connections"`  // of one port, default 4096
+	Express     *size    `yaml:"express"`      // requests that one drop-in remembers, default 64MiB; 0: it has no express lane
 	Headers     size     `yaml:"headers"`      // a request's head, default 32KiB
 	RequestBody size     `yaml:"request_body"` // a write's body, default 1MiB
 	HeadTime    Duration `yaml:"head_time"`    // for a request's head to come, default 10s
@@ -156,6 +157,10 @@ type Limits struct {
 func (l *Limits) Defaults() {
 	l.Writes = cmp.Or(l.Writes, 64)
 	l.Connections = cmp.Or(l.Connections, 4096)
+	if l.Express == nil {
+		l.Express = new(size)
+		*l.Express = 64 << 20
+	}
 	l.Headers = cmp.Or(l.Headers, 32<<10)
 	l.RequestBody = cmp.Or(l.RequestBody, 1<<20)
 	l.HeadTime = cmp.Or(l.HeadTime, Duration(10*time.Second))

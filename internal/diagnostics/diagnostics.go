@@ -104,7 +104,8 @@ type Limit struct {
 
 // Port is one listening port.
 type Port struct {
-	Limits map[string]Limit `json:"limits"`
+	Limits  map[string]Limit `json:"limits"`
+	Express int64            `json:"express,omitempty"` // answers of the express lane
 }
 
 // Process is what the process holds.

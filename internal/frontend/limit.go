@@ -168,11 +168,16 @@ type conn struct {
 	begun    atomic.Bool  // part of a request has come
 	deadline atomic.Int64 // of reading
 	closed   atomic.Bool
+	lane     *lane // nil: net/http alone reads
 }
 
 // Read notes when a request did not come in time.
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.TCPConn.Read(p)
+	read := c.TCPConn.Read
+	if c.lane != nil {
+		read = c.lane.give
+	}
+	n, err := read(p)
 	if n > 0 && !c.begun.Load() {
 		c.begun.Store(true)
 	}
@@ -186,6 +191,9 @@ func (c *conn) Read(p []byte) (int, error) {
 // SetReadDeadline remembers what it sets.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.deadline.Store(t.UnixNano())
+	if c.lane != nil {
+		c.lane.deadline(t)
+	}
 	return c.TCPConn.SetReadDeadline(t)
 }
 
@@ -207,6 +215,9 @@ func (c *conn) Write(p []byte) (int, error) {
 // Close closes it and gives its place back.
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
+		if c.lane != nil {
+			c.lane.close()
+		}
 		c.b.mu.Lock()
 		delete(c.b.conns, c)
 		c.b.mu.Unlock()

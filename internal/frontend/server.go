@@ -22,6 +22,7 @@ type Server struct {
 	listener *limitListener
 	handler  *swapHandler
 	server   *http.Server
+	express  *express // nil: net/http answers all
 }
 
 // Listen binds an address; a taken port is one sentence that names the flag.
@@ -44,10 +45,10 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limits, refusal []byte, log *slog.Logger) *Server {
 	f := &Server{Name: name, listener: newLimitListener(l, limits.Connections, refusal), handler: &swapHandler{}}
 	if h != nil {
-		f.handler.set(h, nil)
+		f.handler.set(h, nil, nil)
 	}
 	f.server = &http.Server{
-		Handler: f.handler,
+		Handler: f,
 		// OPTIONS * is for the handler to refuse as it does every other.
 		DisableGeneralOptionsHandler: true,
 		ConnState:                    f.listener.state,
@@ -59,6 +60,14 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 		ErrorLog:                     stdlog.New(serverLog{log.With("face", name)}, "", 0),
 	}
 	return f
+}
+
+// Express has requests that were answered before answered without net/http, where the
+// handler says that they are ready (SetHandler). What is remembered of them takes up to so
+// many bytes. It is called before the server runs.
+func (f *Server) Express(bytes int64) {
+	f.express = newExpress(f, bytes)
+	f.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
 }
 
 // serverLog takes what net/http says of connections: a panic of a handler is an
@@ -94,26 +103,41 @@ func (f *Server) URL() string { return "http://" + f.listener.Addr().String() }
 type Load struct {
 	Limit, Now, Refused, Dropped int64 // connections
 	LargeHeads, SlowHeads        int64 // requests
+	Express                      int64 // answers without net/http
 }
 
 // Load counts connections and heads of requests.
 func (f *Server) Load() Load {
 	l := f.listener
-	return Load{
+	load := Load{
 		Limit: l.limit.Load(), Now: l.count(), Refused: l.refused.Load(), Dropped: l.dropped.Load(),
 		LargeHeads: l.heads.Load(), SlowHeads: l.slow.Load(),
 	}
+	if f.express != nil {
+		load.Express = f.express.answered.Load()
+	}
+	return load
 }
 
 // SetLimit bounds the connections from now on.
 func (f *Server) SetLimit(connections int) { f.listener.limit.Store(int64(connections)) }
 
-// SetHandler replaces the handler. end is called once the last request of this
-// one has ended after it was replaced; nil: nothing is.
-func (f *Server) SetHandler(h http.Handler, end func()) { f.handler.set(h, end) }
+// SetHandler replaces the handler. ready gives, for a request that the handler has answered,
+// whether one like it would be answered from memory at once; nil: never. end is called once the last request of this
+// handler has ended after it was replaced; nil: nothing is.
+func (f *Server) SetHandler(h http.Handler, ready func(*http.Request) func() bool, end func()) {
+	f.handler.set(h, ready, end)
+}
 
 // ServeHTTP answers by the handler set last.
-func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.handler.ServeHTTP(w, r) }
+func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := f.handler.enter()
+	defer h.leave()
+	h.ServeHTTP(w, r)
+	if f.express != nil {
+		f.express.learn(r, h)
+	}
+}
 
 // OnShutdown has a function called when shutdown begins.
 func (f *Server) OnShutdown(end func()) { f.server.RegisterOnShutdown(end) }
@@ -123,7 +147,12 @@ func (f *Server) Addr() net.Addr { return f.listener.Addr() }
 
 // serve runs until shutdown is called.
 func (f *Server) serve() error {
-	if err := f.server.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
+	l := net.Listener(f.listener)
+	if f.express != nil {
+		l = f.express
+		go f.express.listen()
+	}
+	if err := f.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	return nil
@@ -132,7 +161,11 @@ func (f *Server) serve() error {
 // shutdown stops accepting and waits for running answers; when ctx ends first
 // it cuts them off.
 func (f *Server) shutdown(ctx context.Context) error {
-	if err := f.server.Shutdown(ctx); err != nil {
+	err := f.server.Shutdown(ctx)
+	if f.express != nil {
+		err = errors.Join(err, f.express.wait(ctx))
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("%s: answers were cut off: %w", f.Name, err), f.server.Close())
 	}
 	return nil

@@ -15,6 +15,7 @@ type swapHandler struct{ now atomic.Pointer[served] }
 // served is a handler with the requests it is at work on.
 type served struct {
 	http.Handler
+	ready   func(*http.Request) func() bool // see SetHandler
 	running atomic.Int64
 	retired atomic.Bool
 	end     func() // called once, when it is retired and at rest
@@ -23,18 +24,11 @@ type served struct {
 
 // set replaces the handler. Once the last request of this one has ended, after
 // it is replaced, end is called; nil: nothing is.
-func (s *swapHandler) set(h http.Handler, end func()) {
-	if old := s.now.Swap(&served{Handler: h, end: end}); old != nil {
+func (s *swapHandler) set(h http.Handler, ready func(*http.Request) func() bool, end func()) {
+	if old := s.now.Swap(&served{Handler: h, ready: ready, end: end}); old != nil {
 		old.retired.Store(true)
 		old.rest()
 	}
-}
-
-// ServeHTTP serves one request. A handler must be set.
-func (s *swapHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := s.enter()
-	defer h.leave()
-	h.ServeHTTP(w, r)
 }
 
 func (s *swapHandler) enter() *served {
@@ -58,4 +52,11 @@ func (h *served) rest() {
 	if h.retired.Load() && h.running.Load() == 0 && h.end != nil {
 		h.once.Do(h.end)
 	}
+}
+
+// ServeHTTP serves one request. A handler must be set.
+func (s *swapHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := s.enter()
+	defer h.leave()
+	h.ServeHTTP(w, r)
 }

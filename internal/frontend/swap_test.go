@@ -23,12 +23,12 @@ func TestSwap(t *testing.T) {
 			t.Error("ended while at work")
 		}
 		w.WriteHeader(201)
-	}), func() { ended.Add(1) })
+	}), nil, func() { ended.Add(1) })
 	first := httptest.NewRecorder()
 	done := make(chan struct{})
 	go func() { defer close(done); s.ServeHTTP(first, httptest.NewRequest("GET", "/", nil)) }()
 	<-inside
-	s.set(http.NotFoundHandler(), func() { t.Error("the one in use has ended") })
+	s.set(http.NotFoundHandler(), nil, func() { t.Error("the one in use has ended") })
 	second := httptest.NewRecorder()
 	s.ServeHTTP(second, httptest.NewRequest("GET", "/", nil))
 	if second.Code != 404 || ended.Load() != 0 {
@@ -51,7 +51,7 @@ func TestSwapUnderLoad(t *testing.T) {
 			if over.Load() {
 				t.Error("served after its end")
 			}
-		}), func() { over.Store(true); ended.Add(1) })
+		}), nil, func() { over.Store(true); ended.Add(1) })
 	}
 	set()
 	var wg sync.WaitGroup

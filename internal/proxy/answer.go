@@ -98,11 +98,11 @@ func encoded(view *access.View) *access.View {
 // caller that may know how many records there are.
 func (v *exchange) links(p *understudy.Page) (name, value string) {
 	t := v.target
-	if t.List == nil || p.Next.Zero() && p.Header == "" || !v.o.Gate.Named(v.caller, v.o.Source.Name, t.Kind) {
+	if t.List == nil || p.Next.Zero() && p.Header == "" {
 		return "", ""
 	}
 	paged, base := t.Spec.PagingOf(t.List), v.o.Source.PublicURL
-	if !paged.InHeader() {
+	if !paged.InHeader() || !v.o.Gate.Named(v.caller, v.o.Source.Name, t.Kind) {
 		return "", ""
 	}
 	if !p.Next.Zero() {

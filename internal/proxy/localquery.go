@@ -14,6 +14,9 @@ import (
 // localQuery takes over our own parameters: order, since and q. They are for lists;
 // with any of them a list is made from records.
 func (v *exchange) localQuery(ask *request.Request) error {
+	if len(v.target.Own) == 0 {
+		return nil
+	}
 	var w request.LocalQuery
 	wished := false
 	given := map[string]bool{}

@@ -73,7 +73,9 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	Media   Media // contents of records; nil: media paths are 404
+	// Ready reports whether the mirror would answer a target from memory now; nil: never.
+	Ready func(*spec.Target) bool
+	Media Media // contents of records; nil: media paths are 404
 	// Audit lists what callers do, before they are answered, and counts the rest; nil:
 	// neither.
 	Audit Auditor
@@ -216,6 +218,26 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := v.serve(); err != nil {
 		v.fail(err)
 	}
+}
+
+// Ready is whether a request like this one, which was answered, would be answered from
+// memory now, without a wait; nil: it never is. ServeHTTP decides all else, of every
+// request.
+func (p *Proxy) Ready(r *http.Request) func() bool {
+	h := r.Header
+	if p.o.Ready == nil || strings.HasPrefix(r.RequestURI, "/-/") || h["Cache-Control"] != nil || h["Pragma"] != nil {
+		return nil
+	}
+	header, err := p.o.Source.Spec.Headers.Read(r.Method, h)
+	if err != nil {
+		return nil
+	}
+	v := exchange{Proxy: p, r: p.carriers.Without(r)}
+	t, err := v.aim(header)
+	if err != nil || t.Media != nil || len(t.Own) > 0 || !p.o.Ready(t) {
+		return nil
+	}
+	return func() bool { return p.o.Ready(t) }
 }
 
 // end logs the request, a panic included. A panic is answered like any failure,

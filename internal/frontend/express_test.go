@@ -1,0 +1,268 @@
+// The express lane beside net/http: what comes back is the same, byte streams of any kind
+// included.
+
+package frontend
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"understudy/internal/config"
+	"understudy/internal/sample"
+)
+
+// lanes are two servers with one handler; one of them never has anything ready.
+type lanes struct {
+	testing.TB
+	fast, plain *Server
+	asked       atomic.Int64
+}
+
+// ServeHTTP answers with what it was asked.
+func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.asked.Add(1)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "no body", http.StatusBadRequest)
+		return
+	}
+	text := fmt.Sprintf("%s %s %s %v %q", r.Method, r.RequestURI, r.Host, r.Header, body)
+	if n, err := strconv.Atoi(r.URL.Query().Get("long")); err == nil {
+		text += strings.Repeat("x", min(n, 1<<20))
+	}
+	w.Header()["X-Of"] = []string{"this", "and\r\nthat: x"}
+	w.Header().Set("Content-Type", "text/plain")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	if r.URL.Path == "/warm/304" {
+		w.Header().Del("Content-Length")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+func newLanes(t testing.TB) *lanes {
+	l := &lanes{TB: t}
+	ready := func(r *http.Request) func() bool {
+		if strings.HasPrefix(r.URL.Path, "/warm") {
+			return func() bool { return true }
+		}
+		return nil
+	}
+	l.fast, l.plain = l.serve(ready), l.serve(nil)
+	return l
+}
+
+func (l *lanes) serve(ready func(*http.Request) func() bool) *Server {
+	nl, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		l.Fatal(err)
+	}
+	limits := config.Limits{}
+	limits.Defaults()
+	s := NewServer("test", nl, nil, &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
+	s.SetHandler(l, ready, nil)
+	if ready != nil {
+		s.Express(1 << 20)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.serve() }()
+	l.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.shutdown(ctx); err != nil {
+			l.Error(err)
+		}
+		if err := <-done; err != nil {
+			l.Error(err)
+		}
+	})
+	return s
+}
+
+// got is one answer.
+type got struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// ask sends bytes in pieces, then no more, and reads what comes back until the end.
+func (l *lanes) ask(s *Server, pieces ...[]byte) (all []got, rest string) {
+	l.Helper()
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	methods := make(chan []byte, 1)
+	go func() {
+		for _, p := range pieces {
+			if _, err := c.Write(p); err != nil {
+				break
+			}
+			runtime.Gosched() // so that it may come by itself
+		}
+		_ = c.(*net.TCPConn).CloseWrite()
+		methods <- nil
+	}()
+	in := bufio.NewReader(c)
+	asked := bytes.Join(pieces, nil)
+	for {
+		if _, err := in.Peek(1); err != nil {
+			<-methods
+			return all, "" // an end, or a reset after an error answer
+		}
+		method := "GET"
+		if i := len(all); i < bytes.Count(asked, []byte(" HTTP/1.1\r\n")) &&
+			bytes.HasPrefix(bytes.SplitN(asked, crlf2, i+2)[i], []byte("HEAD ")) {
+			method = "HEAD"
+		}
+		r, err := http.ReadResponse(in, &http.Request{Method: method})
+		if err != nil {
+			text, _ := io.ReadAll(in)
+			return all, err.Error() + string(text)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return all, err.Error()
+		}
+		r.Header.Del("Date")
+		all = append(all, got{r.StatusCode, r.Header, string(body)})
+	}
+}
+
+// same asks both servers, and wants what the plain one says from the other.
+func (l *lanes) same(pieces ...[]byte) []got {
+	l.Helper()
+	want, end := l.ask(l.plain, pieces...)
+	have, ended := l.ask(l.fast, pieces...)
+	if end != "" || ended != "" {
+		// Where a connection ends with bytes unread, the last answer may be lost.
+		end, ended = "", ""
+		refused := func(all []got) bool { return len(all) > 0 && all[len(all)-1].Status == http.StatusBadRequest }
+		if refused(want) && !refused(have) {
+			want = want[:len(want)-1]
+		} else if refused(have) && !refused(want) {
+			have = have[:len(have)-1]
+		}
+	}
+	if (len(have) > 0 || len(want) > 0) && !reflect.DeepEqual(have, want) || ended != end {
+		l.Errorf("%q\nby the lane %+v %q\nby net/http %+v %q", pieces, have, ended, want, end)
+	}
+	return have
+}
+
+const host = " HTTP/1.1\r\nHost: x\r\n"
+
+// TestExpressAnswersWhatItHasSeen: the second request with a head is answered by the lane,
+// as net/http would have answered it.
+func TestExpressAnswersWhatItHasSeen(t *testing.T) {
+	l := newLanes(t)
+	for _, one := range []struct {
+		request string
+		lane    bool
+	}{
+		{"GET /warm/a" + host + "\r\n", true},
+		{"HEAD /warm/a" + host + "\r\n", true},
+		{"GET /warm/a?b=%20" + host + "Accept: */*\r\nConnection: keep-alive\r\n\r\n", true},
+		{"GET /warm/304" + host + "\r\n", true},
+		{"GET /warm/a?long=200000" + host + "\r\n", true},
+		{"GET /cold/a" + host + "\r\n", false},
+		{"POST /warm/a" + host + "\r\n", false},
+		{"POST /warm/a" + host + "Content-Length: 2\r\n\r\nhi", false},
+		{"GET /warm/a" + host + "Content-Length: 0\r\n\r\n", false},
+		{"GET /warm/a" + host + "Connection: close\r\n\r\n", false},
+		{"GET /warm/a HTTP/1.0\r\nHost: x\r\n\r\n", false},
+		{"GET http://x/warm/a" + host + "\r\n", false},
+		{"GET /warm/a" + host + "Long: " + strings.Repeat("x", 5000) + "\r\n\r\n", false},
+		{"GET /warm/a" + host + " folded\r\n\r\n", false},
+		{"GET /warm/a HTTP/1.1\nHost: x\n\n", false},
+		{"GET /warm/a" + host + "X: a\x00b\r\n\r\n", false},
+		{"GET /warm/a" + host + "X: a\rb\r\n\r\n", false},
+		{"GET /warm/a HTTP/1.1\r\n\r\n", false},
+		{"GET /warm/a" + host + "Host: y\r\n\r\n", false},
+		{"GET /warm/a" + host + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false},
+		{"GET /warm/a" + host + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", false},
+		{"OPTIONS *" + host + "\r\n", false},
+		{"GET /warm/a" + host + "Expect: 100-continue\r\n\r\n", false},
+	} {
+		l.same([]byte(one.request))
+		before := l.fast.express.answered.Load()
+		l.same([]byte(one.request))
+		l.same([]byte(one.request + "GET /warm/after" + host + "\r\n"))
+		if n := l.fast.express.answered.Load() - before; (n >= 2) != one.lane {
+			t.Errorf("%q: %d by the lane, want it %v", one.request, n, one.lane)
+		}
+	}
+}
+
+// TestExpressKeepsTheOrder: requests that come together are answered in their order,
+// whoever answers each; a connection that net/http has had comes back to the lane.
+func TestExpressKeepsTheOrder(t *testing.T) {
+	l := newLanes(t)
+	warm, cold := "GET /warm/a"+host+"\r\n", "GET /cold/a"+host+"\r\n"
+	l.same([]byte(warm))
+	all := []byte(warm + cold + warm + warm + cold + cold + warm)
+	for range 20 {
+		before := l.fast.express.answered.Load()
+		l.same(all)
+		if n := l.fast.express.answered.Load() - before; n != 4 {
+			t.Errorf("%d by the lane, want the 4 warm ones", n)
+		}
+	}
+	for cut := 1; cut < len(all); cut += 7 {
+		l.same(all[:cut], all[cut:])
+	}
+}
+
+// TestExpressOverRandomStreams: requests and half requests of many kinds, in pieces of any
+// size: the answers are those of net/http alone.
+func TestExpressOverRandomStreams(t *testing.T) {
+	l := newLanes(t)
+	rng := rand.New(rand.NewPCG(sample.Seed(t), 0))
+	rounds := 150
+	if sample.Whole() {
+		rounds = 10_000
+	}
+	parts := []string{
+		"GET /warm/a" + host + "\r\n", "GET /warm/b" + host + "\r\n", "HEAD /warm/a" + host + "\r\n", "GET /cold" + host + "\r\n",
+		"POST /x" + host + "Content-Length: 3\r\n\r\nabc", "POST /x" + host + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+		"GET /warm/a HTTP/1.1\nHost: x\n\n", "\r\n", "GET /warm/a" + host + "Connection: close\r\n\r\n", "GET /warm/a" + host, "\x00", "G",
+		"GET /warm/a" + host + "X: \xff\r\n\r\n", "GET /warm/b?long=40000" + host + "\r\n",
+	}
+	for range rounds {
+		var all []byte
+		for range 1 + rng.IntN(8) {
+			i := rng.IntN(len(parts))
+			if rng.IntN(2) == 0 {
+				i = rng.IntN(3)
+			}
+			all = append(all, parts[i]...)
+		}
+		var pieces [][]byte
+		for rng.IntN(3) > 0 && len(all) > 1 {
+			n := 1 + rng.IntN(len(all)-1)
+			pieces, all = append(pieces, all[:n]), all[n:]
+		}
+		l.same(append(pieces, all)...)
+	}
+	if l.fast.express.answered.Load() == 0 {
+		t.Error("the lane answered nothing")
+	}
+}

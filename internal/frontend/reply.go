@@ -1,0 +1,157 @@
+// Reply: the answers of the express lane.
+
+package frontend
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// reply is an http.ResponseWriter for answers whose Content-Length the handler knows.
+// Several answers to requests that came together go out in one write. Its zero value is
+// ready for begin.
+type reply struct {
+	to     io.Writer
+	now    time.Time
+	header http.Header
+	names  []string
+	out    []byte
+	broken error
+
+	head, begun, closes bool
+}
+
+// What is written goes out when it is more than this, at the latest.
+const maxReply = 64 << 10
+
+func (w *reply) begin(to io.Writer, now time.Time, head bool) {
+	if w.header == nil {
+		w.header = http.Header{}
+	}
+	clear(w.header)
+	w.to, w.now, w.head, w.begun = to, now, head, false
+}
+
+// Header is that of the answer.
+func (w *reply) Header() http.Header { return w.header }
+
+// WriteHeader writes the header.
+func (w *reply) WriteHeader(status int) {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	w.out = append(w.out, "HTTP/1.1 "...)
+	w.out = strconv.AppendInt(w.out, int64(status), 10)
+	w.out = append(append(append(w.out, ' '), http.StatusText(status)...), "\r\n"...)
+	if w.header["Date"] == nil {
+		w.out = append(append(append(w.out, "Date: "...), dateOf(w.now)...), "\r\n"...)
+	}
+	w.closes = w.closes || w.header["Connection"] != nil
+	if w.header["Content-Length"] == nil && status != http.StatusNotModified && status != http.StatusNoContent {
+		w.closes, w.header["Connection"] = true, []string{"close"} // its end is the connection's
+	}
+	w.order()
+	for _, name := range w.names {
+		if status == http.StatusNotModified && (name == "Content-Type" || name == "Content-Length") {
+			continue // as net/http does
+		}
+		for _, value := range w.header[name] {
+			w.out = append(append(w.out, name...), ": "...)
+			w.out = append(appendValue(w.out, value), "\r\n"...)
+		}
+	}
+	w.out = append(w.out, "\r\n"...)
+}
+
+// order puts the fields' names in order. Most answers of a connection have those of the one
+// before.
+func (w *reply) order() {
+	if len(w.names) == len(w.header) && !slices.ContainsFunc(w.names, func(name string) bool { return w.header[name] == nil }) {
+		return
+	}
+	w.names = w.names[:0]
+	for name, values := range w.header {
+		if values != nil {
+			w.names = append(w.names, name)
+		}
+	}
+	slices.Sort(w.names)
+}
+
+// appendValue appends a field's value: no value begins another field.
+func appendValue(dst []byte, value string) []byte {
+	if strings.IndexByte(value, '\n') < 0 && strings.IndexByte(value, '\r') < 0 {
+		return append(dst, value...)
+	}
+	for i := range len(value) {
+		if c := value[i]; c == '\n' || c == '\r' {
+			dst = append(dst, ' ')
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// Write writes a part of the body.
+func (w *reply) Write(p []byte) (int, error) {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	switch {
+	case w.broken != nil:
+		return 0, w.broken
+	case w.head:
+		return len(p), nil
+	case len(w.out)+len(p) <= maxReply/2:
+		w.out = append(w.out, p...)
+		return len(p), nil
+	}
+	both := net.Buffers{w.out, p}
+	n, err := both.WriteTo(w.to)
+	n -= int64(len(w.out))
+	w.out, w.broken = w.out[:0], err
+	return max(int(n), 0), err
+}
+
+// end is the end of one answer.
+func (w *reply) end() {
+	if !w.begun {
+		w.header["Content-Length"] = []string{"0"}
+		w.WriteHeader(http.StatusOK)
+	}
+	if len(w.out) > maxReply {
+		_ = w.flush()
+	}
+}
+
+func (w *reply) flush() error {
+	if len(w.out) > 0 && w.broken == nil {
+		_, w.broken = w.to.Write(w.out)
+	}
+	w.out = w.out[:0]
+	return w.broken
+}
+
+// dates is the value of Date, made once a second.
+var dates struct {
+	sync.Mutex
+	at   int64
+	text string
+}
+
+func dateOf(now time.Time) string {
+	dates.Lock()
+	defer dates.Unlock()
+	if at := now.Unix(); at != dates.at {
+		dates.at, dates.text = at, now.UTC().Format(http.TimeFormat)
+	}
+	return dates.text
+}
