@@ -132,6 +132,14 @@ func (w *reply) end() {
 	}
 }
 
+// contain ends the connection of a handler that panics: of its answer, which began in out
+// there, nothing more is sent.
+func (w *reply) contain(from int) {
+	if why := recover(); why != nil {
+		w.closes, w.out = true, w.out[:min(from, len(w.out))]
+	}
+}
+
 func (w *reply) flush() error {
 	if len(w.out) > 0 && w.broken == nil {
 		_, w.broken = w.to.Write(w.out)

@@ -1,0 +1,257 @@
+// Lane: a connection on the express lane, and how net/http is given it.
+
+package frontend
+
+import (
+	"bytes"
+	"errors"
+	"hash/maphash"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lane is one connection's part of the express lane. Its own goroutine uses it, or that of
+// net/http which reads.
+type lane struct {
+	x      *express
+	c      *conn
+	remote string
+	own    atomic.Bool // net/http does not know the connection
+	begun  bool        // a request has been answered: less than 4 bytes are none, as net/http has it
+	buf    []byte      // has come and is not yet read
+
+	handover
+	pipeline
+
+	mu      sync.Mutex // held while an answer goes out
+	request http.Request
+	reply   reply
+	at      time.Time // when the deadlines were set
+}
+
+// handover is what net/http is given of a connection.
+type handover struct {
+	head  []byte        // of its request
+	left  int           // so much of buf is still to be given
+	lost  bool          // net/http reads everything from now on
+	abort chan struct{} // net/http ends its look whether the client is still there
+}
+
+// run answers until there is something for net/http, or the connection ends.
+func (l *lane) run() {
+	l.own.Store(true)
+	_ = l.c.TCPConn.SetReadDeadline(l.x.server.listener.now().Add(l.x.server.server.ReadHeaderTimeout))
+	err := l.answer()
+	l.own.Store(false)
+	if err != nil {
+		_ = l.c.Close()
+		return
+	}
+	l.begin()
+	l.x.hand(l.c)
+}
+
+// answer answers requests until one has come, or a part of one, that is for net/http.
+func (l *lane) answer() error {
+	for {
+		end := bytes.Index(l.buf, crlf2)
+		switch {
+		case end >= 0 && (l.next() || l.warm(l.buf[:end+4])):
+			l.buf = l.buf[:copy(l.buf, l.buf[end+4:])]
+			if l.reply.closes {
+				_ = l.flush()
+				return net.ErrClosed
+			}
+			continue
+		case len(l.buf) >= 4 || len(l.buf) > 0 && !l.begun:
+			return l.flush()
+		}
+		if err := l.flush(); err != nil {
+			return err
+		}
+		if err := l.read(); err != nil {
+			return err
+		}
+	}
+}
+
+var crlf2 = []byte("\r\n\r\n")
+
+// read waits for bytes.
+func (l *lane) read() error {
+	switch {
+	case len(l.buf) == cap(l.buf):
+		l.buf = append(make([]byte, 0, max(firstRead, 2*len(l.buf))), l.buf...)
+	case len(l.buf) == 0 && cap(l.buf) > 2*maxHead:
+		l.buf = make([]byte, 0, firstRead)
+	}
+	if l.own.Load() {
+		select {
+		case <-l.x.ended:
+			return net.ErrClosed
+		default:
+		}
+	}
+	n, err := l.c.TCPConn.Read(l.buf[len(l.buf):cap(l.buf)])
+	l.buf = l.buf[:len(l.buf)+n]
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// warm answers a request that is known and whose answer is in memory.
+func (l *lane) warm(head []byte) bool {
+	s, ok := l.x.heads.Get(maphash.Bytes(l.x.seed, head))
+	if !ok || s.head != string(head) {
+		return false
+	}
+	h := l.x.server.handler.enter()
+	defer h.leave()
+	if s.by != h || !s.ready() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.c.idle.Store(0)
+	now := l.x.server.listener.now()
+	l.extend(now)
+	l.request = *s.request
+	l.request.RemoteAddr = l.remote
+	l.reply.begin(l.c.TCPConn, now, s.request.Method == http.MethodHead)
+	l.x.answered.Add(1)
+	defer l.reply.contain(len(l.reply.out))
+	h.ServeHTTP(&l.reply, &l.request)
+	l.reply.end()
+	l.begun = true
+	l.c.idle.Store(now.UnixNano())
+	return true
+}
+
+// extend sets the connection's deadlines anew, once in a while.
+func (l *lane) extend(now time.Time) {
+	if now.Sub(l.at) < deadlines {
+		return
+	}
+	l.at = now
+	_ = l.c.TCPConn.SetWriteDeadline(now.Add(l.x.server.server.WriteTimeout))
+	_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.IdleTimeout))
+}
+
+// flush sends what is written.
+func (l *lane) flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reply.flush()
+}
+
+// begin has net/http take the request at the beginning of buf: its head and no more, if
+// that is a whole one that is written plainly and has no body. Else net/http reads all that
+// comes on this connection.
+func (l *lane) begin() {
+	end := bytes.Index(l.buf, crlf2)
+	if end < 0 || end > maxHead || !plain(l.buf[:end+4]) {
+		l.lost, l.head = true, nil
+		return
+	}
+	l.left, l.head = end+4, append(l.head[:0], l.buf[:end+4]...)
+	l.ahead()
+}
+
+// plain reports whether a head is of a request without a body, in HTTP/1.1, with nothing
+// in it that two readers might read differently.
+func plain(head []byte) bool {
+	line, rest, _ := bytes.Cut(head, crlf2[:2])
+	if !bytes.HasSuffix(line, []byte(" HTTP/1.1")) || !bytes.HasPrefix(line, []byte("GET /")) && !bytes.HasPrefix(line, []byte("HEAD /")) {
+		return false
+	}
+	for len(rest) > 2 {
+		line, rest, _ = bytes.Cut(rest, crlf2[:2])
+		name, _, ok := bytes.Cut(line, []byte(":"))
+		if !ok || len(name) == 0 {
+			return false
+		}
+		switch strings.ToLower(string(name)) {
+		case "content-length", "transfer-encoding", "expect", "upgrade", "connection", "trailer", "te":
+			if !strings.EqualFold(string(line), "connection: keep-alive") {
+				return false
+			}
+		}
+	}
+	return !bytes.ContainsFunc(bytes.ReplaceAll(head, crlf2[:2], nil), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// give is a Read of net/http.
+func (l *lane) give(p []byte) (int, error) {
+	switch {
+	case len(p) == 0:
+		return 0, nil
+	case l.lost:
+		if len(l.buf) > 0 {
+			n := copy(p, l.buf)
+			l.buf = l.buf[n:]
+			return n, nil
+		}
+		return l.c.TCPConn.Read(p)
+	case l.left == 0 && l.c.idle.Load() == 0:
+		return 0, l.watch()
+	case l.left == 0:
+		if err := l.answer(); err != nil {
+			return 0, err
+		}
+		l.begin()
+		return l.give(p)
+	}
+	n := copy(p, l.buf[:l.left])
+	l.buf = l.buf[:copy(l.buf, l.buf[n:])]
+	l.left -= n
+	return n, nil
+}
+
+// watch waits until the client is gone, or net/http does not look any more. What comes
+// meanwhile is of the next request.
+func (l *lane) watch() error {
+	for len(l.buf) < maxHead {
+		if err := l.read(); err != nil {
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				l.end()
+			}
+			return err
+		}
+		l.ahead()
+	}
+	<-l.abort
+	return os.ErrDeadlineExceeded
+}
+
+// deadline notes what net/http sets.
+func (l *lane) deadline(t time.Time) {
+	if !t.IsZero() && t.Unix() < 2 { // long ago: the look is to end
+		select {
+		case l.abort <- struct{}{}:
+		default:
+		}
+		return
+	}
+	select {
+	case <-l.abort:
+	default:
+	}
+}
+
+// close waits for an answer under way. A look that waits is over.
+func (l *lane) close() {
+	select {
+	case l.abort <- struct{}{}:
+	default:
+	}
+	l.end()
+	close(l.closed)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+}

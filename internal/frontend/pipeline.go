@@ -1,0 +1,137 @@
+// Pipeline: requests that came together are worked on together.
+
+package frontend
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"hash/maphash"
+	"net"
+	"net/http"
+)
+
+// mostAhead is how many requests of a connection are worked on before their turn, beside
+// the one whose turn it is.
+const mostAhead = 15
+
+// pipeline are requests that a connection has sent before the one under way was answered:
+// each is begun at once and answered in its turn (RFC 9112, 9.3.2). They are reads alone: a
+// request with a body, or one that is not plain, waits until all before it are answered, and
+// those behind it wait for it.
+type pipeline struct {
+	queue  []*early
+	gone   context.Context // of their requests: it ends when the client sends no more
+	end    context.CancelFunc
+	closed chan struct{} // with the connection
+}
+
+// early is a request that is worked on before its turn.
+type early struct {
+	length int  // of its head
+	ready  bool // it is not begun: it is answered from memory in its turn
+	reply  reply
+	due    chan struct{} // closed when it is its turn
+	done   chan struct{} // closed when it is answered
+	hold   *hold
+}
+
+// hold lets nothing out before its turn.
+type hold struct {
+	to          net.Conn
+	due, closed <-chan struct{}
+}
+
+// Write waits for the turn.
+func (h *hold) Write(p []byte) (int, error) {
+	select {
+	case <-h.due:
+		return h.to.Write(p)
+	case <-h.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+// ahead begins the reads that have come behind the request net/http is given.
+func (l *lane) ahead() {
+	at := l.left
+	for _, e := range l.queue {
+		at += e.length
+	}
+	for len(l.queue) < mostAhead && at <= len(l.buf) {
+		n := bytes.Index(l.buf[at:], crlf2) + 4
+		if n < 4 || n > maxHead {
+			return
+		}
+		e := l.early(l.buf[at : at+n])
+		if e == nil {
+			return
+		}
+		l.queue = append(l.queue, e)
+		at += n
+	}
+}
+
+// early begins one request; nil when it is none that may.
+func (l *lane) early(head []byte) *early {
+	if !plain(head) {
+		return nil
+	}
+	h := l.x.server.handler.enter()
+	var r *http.Request
+	s, ok := l.x.heads.Get(maphash.Bytes(l.x.seed, head))
+	switch ok = ok && s.head == string(head); {
+	case ok && s.by == h && s.ready():
+		h.leave()
+		return &early{length: len(head), ready: true}
+	case ok:
+		r = s.request
+	default:
+		read, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
+		if err != nil || read.Host == "" || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {
+			h.leave()
+			return nil // net/http says what is wrong with it
+		}
+		r = read
+	}
+	r = r.WithContext(l.gone)
+	r.RemoteAddr = l.remote
+	e := &early{length: len(head), due: make(chan struct{}), done: make(chan struct{})}
+	e.hold = &hold{l.c.TCPConn, e.due, l.closed}
+	e.reply.begin(e.hold, l.x.server.listener.now(), r.Method == http.MethodHead)
+	go func() {
+		defer close(e.done)
+		defer h.leave()
+		defer e.reply.contain(0)
+		h.ServeHTTP(&e.reply, r)
+		e.reply.end()
+	}()
+	return e
+}
+
+// next sends the answer of the request at the beginning of buf, if it has been begun.
+func (l *lane) next() bool {
+	if len(l.queue) == 0 {
+		return false
+	}
+	e := l.queue[0]
+	if l.queue = l.queue[1:]; e.ready {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.c.idle.Store(0)
+	if l.reply.flush() != nil {
+		l.reply.closes = true
+		return true
+	}
+	l.x.answered.Add(1)
+	close(e.due)
+	<-e.done
+	l.extend(l.x.server.listener.now())
+	l.reply.to, l.reply.out = l.c.TCPConn, append(l.reply.out, e.reply.out...)
+	l.reply.closes, l.reply.broken = e.reply.closes, e.reply.broken
+	l.begun = true
+	l.c.idle.Store(l.x.server.listener.now().UnixNano())
+	return true
+}

@@ -1,0 +1,129 @@
+// Pipelines: what comes together is begun together and answered in order.
+
+package frontend
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// gathering answers when so many requests are there at once; it notes who came and went.
+type gathering struct {
+	mu    sync.Mutex
+	want  int
+	here  int
+	ready chan struct{}
+	log   []string
+}
+
+func (g *gathering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	g.log = append(g.log, "+"+r.URL.Path)
+	if g.here++; g.here == g.want {
+		close(g.ready)
+	}
+	ready := g.ready
+	g.mu.Unlock()
+	if r.Method == http.MethodGet {
+		select {
+		case <-ready:
+		case <-r.Context().Done():
+		}
+	}
+	text := r.URL.Path
+	if n, err := strconv.Atoi(r.URL.Query().Get("long")); err == nil {
+		text += strings.Repeat("x", n)
+	}
+	g.mu.Lock()
+	g.log = append(g.log, "-"+r.URL.Path)
+	g.mu.Unlock()
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = fmt.Fprint(w, text)
+}
+
+// TestPipelinedReadsBeginTogether: eight requests that none has seen before wait for each
+// other, so all must be at work at once; the answers come in their order, long ones, too.
+func TestPipelinedReadsBeginTogether(t *testing.T) {
+	for _, long := range []int{0, 200_000} {
+		l := newLanes(t)
+		g := &gathering{want: 8, ready: make(chan struct{})}
+		l.fast.SetHandler(g, nil, nil)
+		all, want := "", []string{}
+		for n := range 8 {
+			all += fmt.Sprintf("GET /%d?long=%d%s\r\n", n, long, host)
+			want = append(want, fmt.Sprintf("/%d%s", n, strings.Repeat("x", long)))
+		}
+		got, rest := l.ask(l.fast, []byte(all))
+		bodies := []string{}
+		for _, one := range got {
+			bodies = append(bodies, one.Body)
+		}
+		if !slices.Equal(bodies, want) || rest != "" {
+			t.Errorf("%d answers, then %q", len(got), rest)
+		}
+	}
+}
+
+// TestAWriteIsABarrier: a write begins after all that came before it were answered, and what
+// comes behind it begins after its answer.
+func TestAWriteIsABarrier(t *testing.T) {
+	l := newLanes(t)
+	g := &gathering{want: 1, ready: make(chan struct{})}
+	l.fast.SetHandler(g, nil, nil)
+	get := func(path string) string { return "GET " + path + host + "\r\n" }
+	got, rest := l.ask(l.fast, []byte(get("/a")+get("/b")+"POST /w"+host+"Content-Length: 1\r\n\r\nx"+get("/c")+get("/d")))
+	if len(got) != 5 || rest != "" {
+		t.Fatalf("%+v %q", got, rest)
+	}
+	at := func(text string) int { return slices.Index(g.log, text) }
+	if at("+/w") < max(at("-/a"), at("-/b")) || min(at("+/c"), at("+/d")) < at("-/w") {
+		t.Error(g.log)
+	}
+}
+
+// TestAPipelineEndsWithItsConnection: requests of a client that is gone are given up, and
+// of one connection no more than sixteen are at work.
+func TestAPipelineEndsWithItsConnection(t *testing.T) {
+	l := newLanes(t)
+	g := &gathering{want: 100, ready: make(chan struct{})}
+	l.fast.SetHandler(g, nil, nil)
+	c, err := net.Dial("tcp", l.fast.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte(strings.Repeat("GET /a"+host+"\r\n", 40))); err != nil {
+		t.Fatal(err)
+	}
+	count := func(text string) int {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		n := 0
+		for _, one := range g.log {
+			if one == text {
+				n++
+			}
+		}
+		return n
+	}
+	until := func(text string, n int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); count(text) < n; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d of %s, want %d", count(text), text, n)
+			}
+		}
+	}
+	until("+/a", 16)
+	_ = c.Close()
+	until("-/a", 16)
+	if n := count("+/a"); n != 16 {
+		t.Errorf("%d were begun", n)
+	}
+}
