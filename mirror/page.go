@@ -105,7 +105,8 @@ func (m *Mirror) Ready(t *spec.Target) bool {
 	if !ok {
 		return false
 	}
-	v, _ := m.judge(&request.Request{Target: t}, k, &h, now)
+	m.together(t, &h, now)
+	v, _ := m.ages().decide(&h, m.ages().usual(), now)
 	return v == fresh
 }
 

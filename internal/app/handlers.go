@@ -111,7 +111,7 @@ func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 // Gate, callers and every view in memory go when it is replaced.
 type handlerSet struct {
 	handlers []http.Handler
-	ready    []func(*http.Request) func() bool // see frontend.Server.SetHandler
+	known    []frontend.Known
 	policy   policy
 	viewer   *viewer.Viewer
 	search   *search.Searcher
@@ -160,10 +160,11 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return nil, err
 	}
 	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{}, watches: watchers{h}.policy(cfg, p, found),
-		handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}, ready: []func(*http.Request) func() bool{nil}}
+		handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}, known: []frontend.Known{nil}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
-			Source: src, Mirror: h.mirror, Ready: h.mirror.Ready, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found),
+			Source: src, Mirror: h.mirror, Ready: h.mirror.Ready, Media: h.mirror, Gate: p.gate, Callers: p.book, Admit: p.book.Admit,
+			Text:       queryText(found),
 			LastChange: h.db.LastChange,
 			Health:     diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
 			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
@@ -173,7 +174,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		if err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
-		d.handlers, d.ready = append(d.handlers, h.profiles.Handler(px)), append(d.ready, px.Ready)
+		d.handlers, d.known = append(d.handlers, h.profiles.Handler(px)), append(d.known, px.Known)
 		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
 	return d, nil
@@ -197,7 +198,7 @@ func (h *App) install(d *handlerSet) {
 				}
 			}
 		}
-		f.SetHandler(d.handlers[i], d.ready[i], end)
+		f.SetHandler(d.handlers[i], d.known[i], end)
 	}
 	people{h}.endGone(d.policy.people)
 	h.watches.SetPolicy(d.watches)

@@ -208,17 +208,41 @@ func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error)
 	return b.find(r, b.known, source, b.taken[source])
 }
 
+// Admit gives the caller of later requests that carry what this one carries, byte for byte,
+// as Caller does: it looks at everything but the credential itself. nil: this request has no
+// caller.
+func (b *Book) Admit(r *http.Request, source string) func(*http.Request) (understudy.Caller, error) {
+	e, err := b.search(r, b.known, source, b.taken[source])
+	if err != nil {
+		return nil
+	}
+	return func(r *http.Request) (understudy.Caller, error) {
+		if b.some.Load() || !e.comesFrom(r) { // somebody guesses: all is looked at
+			return b.Caller(r, source)
+		}
+		return b.admit(r, e)
+	}
+}
+
 // find checks the request's credential. It computes a digest for each request.
 // This costs less than a cache of decisions by header, which also needs a limit.
 func (b *Book) find(r *http.Request, known map[digest]*entry, source string, taken []auth.Scheme) (understudy.Caller, error) {
-	var e *entry
+	e, err := b.search(r, known, source, taken)
+	if err != nil {
+		return understudy.Caller{}, err
+	}
+	return b.admit(r, e)
+}
+
+// search finds whose credential a request carries.
+func (b *Book) search(r *http.Request, known map[digest]*entry, source string, taken []auth.Scheme) (e *entry, err error) {
 	for i, s := range taken {
 		if slices.ContainsFunc(taken[:i], s.Beside) {
 			continue // an earlier scheme has the same place
 		}
 		value, err := valueOf(r, s)
 		if err != nil {
-			return understudy.Caller{}, err
+			return nil, err
 		}
 		if value == "" {
 			continue
@@ -226,16 +250,21 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source string, tak
 		found, err := b.look(r, known, source, value, taken[i:])
 		switch {
 		case err != nil:
-			return understudy.Caller{}, err
+			return nil, err
 		case e != nil && e != found:
-			return understudy.Caller{}, fmt.Errorf("callers: %w: two credentials that are not of one caller", understudy.ErrUnauthorized)
+			return nil, fmt.Errorf("callers: %w: two credentials that are not of one caller", understudy.ErrUnauthorized)
 		}
 		e = found
 	}
-	switch {
-	case e == nil:
-		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential", understudy.ErrUnauthorized)
-	case !e.caller.Grant.Live(b.now()):
+	if e == nil {
+		return nil, fmt.Errorf("callers: %w: no credential", understudy.ErrUnauthorized)
+	}
+	return e, nil
+}
+
+// admit lets a caller in whose credential is right.
+func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
+	if !e.caller.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
 	}
 	if over := e.pace.take(b.now()); over != nil {

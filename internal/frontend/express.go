@@ -161,15 +161,15 @@ func (x *express) wait(ctx context.Context) error {
 // answer is in memory now.
 func (x *express) learn(r *http.Request, h *served) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
-	if !ok || c.lane == nil || c.lane.lost || len(c.lane.head) == 0 || h.ready == nil {
+	if !ok || c.lane == nil || c.lane.lost || len(c.lane.head) == 0 || h.known == nil {
 		return
 	}
-	ready := h.ready(r)
+	ctx, ready := h.known(r)
 	if ready == nil {
 		return
 	}
 	head := string(c.lane.head)
-	kept := r.Clone(context.Background())
+	kept := r.Clone(ctx)
 	kept.Body, kept.GetBody, kept.RemoteAddr = http.NoBody, nil, ""
 	x.heads.Put(maphash.String(x.seed, head), &seen{head, kept, h, ready}, int64(3*len(head)+seenWeight))
 }

@@ -58,17 +58,17 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func newLanes(t testing.TB) *lanes {
 	l := &lanes{TB: t}
-	ready := func(r *http.Request) func() bool {
+	known := func(r *http.Request) (context.Context, func() bool) {
 		if strings.HasPrefix(r.URL.Path, "/warm") {
-			return func() bool { return true }
+			return context.Background(), func() bool { return true }
 		}
-		return nil
+		return nil, nil
 	}
-	l.fast, l.plain = l.serve(ready), l.serve(nil)
+	l.fast, l.plain = l.serve(known), l.serve(nil)
 	return l
 }
 
-func (l *lanes) serve(ready func(*http.Request) func() bool) *Server {
+func (l *lanes) serve(known Known) *Server {
 	nl, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		l.Fatal(err)
@@ -76,8 +76,8 @@ func (l *lanes) serve(ready func(*http.Request) func() bool) *Server {
 	limits := config.Limits{}
 	limits.Defaults()
 	s := NewServer("test", nl, nil, &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
-	s.SetHandler(l, ready, nil)
-	if ready != nil {
+	s.SetHandler(l, known, nil)
+	if known != nil {
 		s.Express(1 << 20)
 	}
 	done := make(chan error, 1)

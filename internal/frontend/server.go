@@ -122,11 +122,15 @@ func (f *Server) Load() Load {
 // SetLimit bounds the connections from now on.
 func (f *Server) SetLimit(connections int) { f.listener.limit.Store(int64(connections)) }
 
-// SetHandler replaces the handler. ready gives, for a request that the handler has answered,
-// whether one like it would be answered from memory at once; nil: never. end is called once the last request of this
+// Known gives, for a request that a handler has answered, whether one with the same head
+// would be answered from memory at once; nil: never. Such a request is then given to the
+// handler with the context.
+type Known func(*http.Request) (ctx context.Context, ready func() bool)
+
+// SetHandler replaces the handler. known is what it knows; nil: nothing. end is called once the last request of this
 // handler has ended after it was replaced; nil: nothing is.
-func (f *Server) SetHandler(h http.Handler, ready func(*http.Request) func() bool, end func()) {
-	f.handler.set(h, ready, end)
+func (f *Server) SetHandler(h http.Handler, known Known, end func()) {
+	f.handler.set(h, known, end)
 }
 
 // ServeHTTP answers by the handler set last.

@@ -15,7 +15,7 @@ type swapHandler struct{ now atomic.Pointer[served] }
 // served is a handler with the requests it is at work on.
 type served struct {
 	http.Handler
-	ready   func(*http.Request) func() bool // see SetHandler
+	known   Known
 	running atomic.Int64
 	retired atomic.Bool
 	end     func() // called once, when it is retired and at rest
@@ -24,8 +24,8 @@ type served struct {
 
 // set replaces the handler. Once the last request of this one has ended, after
 // it is replaced, end is called; nil: nothing is.
-func (s *swapHandler) set(h http.Handler, ready func(*http.Request) func() bool, end func()) {
-	if old := s.now.Swap(&served{Handler: h, ready: ready, end: end}); old != nil {
+func (s *swapHandler) set(h http.Handler, known Known, end func()) {
+	if old := s.now.Swap(&served{Handler: h, known: known, end: end}); old != nil {
 		old.retired.Store(true)
 		old.rest()
 	}

@@ -75,6 +75,9 @@ type Options struct {
 	Callers Callers
 	// Ready reports whether the mirror would answer a target from memory now; nil: never.
 	Ready func(*spec.Target) bool
+	// Admit gives the caller of later requests with the credential of this one, as Callers
+	// does; nil, or what it returns is nil: there is no shorter way.
+	Admit func(r *http.Request, source string) func(*http.Request) (understudy.Caller, error)
 	Media Media // contents of records; nil: media paths are 404
 	// Audit lists what callers do, before they are answered, and counts the rest; nil:
 	// neither.
@@ -220,24 +223,34 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Ready is whether a request like this one, which was answered, would be answered from
-// memory now, without a wait; nil: it never is. ServeHTTP decides all else, of every
-// request.
-func (p *Proxy) Ready(r *http.Request) func() bool {
+// known is what requests with one head have in common under one policy.
+type known struct {
+	aimed
+	admit func(*http.Request) (understudy.Caller, error)
+}
+
+type knownKey struct{}
+
+// Known gives, for a read that was answered, whether one with the same head would be answered
+// from memory now, without a wait; nil: it never is. Such a request is served sooner with the
+// context: what it asks for is not read again. All else is decided of every request.
+func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) {
 	h := r.Header
-	if p.o.Ready == nil || strings.HasPrefix(r.RequestURI, "/-/") || h["Cache-Control"] != nil || h["Pragma"] != nil {
-		return nil
+	if p.o.Ready == nil || p.o.Admit == nil || strings.HasPrefix(r.RequestURI, "/-/") || h["Cache-Control"] != nil || h["Pragma"] != nil {
+		return nil, nil
 	}
 	header, err := p.o.Source.Spec.Headers.Read(r.Method, h)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	v := exchange{Proxy: p, r: p.carriers.Without(r)}
 	t, err := v.aim(header)
-	if err != nil || t.Media != nil || len(t.Own) > 0 || !p.o.Ready(t) {
-		return nil
+	admit := p.o.Admit(r, p.o.Source.Name)
+	if err != nil || admit == nil || t.Media != nil || len(t.Own) > 0 || !p.o.Ready(t) {
+		return nil, nil
 	}
-	return func() bool { return p.o.Ready(t) }
+	k := &known{aimed{t, v.line.Written}, admit}
+	return context.WithValue(context.Background(), knownKey{}, k), func() bool { return p.o.Ready(t) }
 }
 
 // end logs the request, a panic included. A panic is answered like any failure,
@@ -282,7 +295,13 @@ func (v *exchange) serve() (err error) {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	limits := &v.o.Source.Spec.Limits
 	asksRate := limits.Path != "" && path == limits.Path
-	if v.caller, err = v.o.Callers.Caller(v.came, v.o.Source.Name); err != nil {
+	k, _ := v.came.Context().Value(knownKey{}).(*known)
+	if k != nil {
+		v.caller, err = k.admit(v.came)
+	} else {
+		v.caller, err = v.o.Callers.Caller(v.came, v.o.Source.Name)
+	}
+	if err != nil {
 		if over := (*understudy.RateError)(nil); asksRate && errors.As(err, &over) {
 			return ownRate(v, over.Rate, true)
 		}
@@ -293,11 +312,15 @@ func (v *exchange) serve() (err error) {
 	if bound {
 		tellRate(v.w.Header(), limits, v.o.Now(), rate)
 	}
+	if k != nil {
+		v.target, v.line.Written = k.target, k.written
+		return v.get()
+	}
 	if err := expectation(v.r); err != nil {
 		return err
 	}
-	reads, known := method(v.r.Method)
-	if !known {
+	reads, named := method(v.r.Method)
+	if !named {
 		v.odd = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
