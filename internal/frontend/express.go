@@ -161,7 +161,7 @@ func (x *express) wait(ctx context.Context) error {
 // answer is in memory now.
 func (x *express) learn(r *http.Request, h *served) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
-	if !ok || c.lane == nil || c.lane.lost || len(c.lane.head) == 0 || h.known == nil {
+	if !ok || c.lane == nil || c.lane.lost || c.lane.write || len(c.lane.head) == 0 || h.known == nil {
 		return
 	}
 	ctx, ready := h.known(r)

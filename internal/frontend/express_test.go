@@ -5,6 +5,7 @@ package frontend
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -191,6 +192,9 @@ func TestExpressAnswersWhatItHasSeen(t *testing.T) {
 		{"GET /warm/a?long=200000" + host + "\r\n", true},
 		{"GET /cold/a" + host + "\r\n", false},
 		{"POST /warm/a" + host + "\r\n", false},
+		{"POST /warm/a" + host + "Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi", false},
+		{"POST /warm/a" + host + "Content-Length: +2\r\n\r\nhi", false},
+		{"POST /warm/a" + host + "Content-Length: 2, 2\r\n\r\nhi", false},
 		{"POST /warm/a" + host + "Content-Length: 2\r\n\r\nhi", false},
 		{"GET /warm/a" + host + "Content-Length: 0\r\n\r\n", false},
 		{"GET /warm/a" + host + "Connection: close\r\n\r\n", false},
@@ -224,12 +228,13 @@ func TestExpressKeepsTheOrder(t *testing.T) {
 	l := newLanes(t)
 	warm, cold := "GET /warm/a"+host+"\r\n", "GET /cold/a"+host+"\r\n"
 	l.same([]byte(warm))
-	all := []byte(warm + cold + warm + warm + cold + cold + warm)
+	write := "POST /x" + host + "Content-Length: 3\r\n\r\nabc"
+	all := []byte(warm + cold + warm + write + warm + cold + cold + warm)
 	for range 20 {
 		before := l.fast.express.answered.Load()
 		l.same(all)
-		if n := l.fast.express.answered.Load() - before; n != 6 {
-			t.Errorf("%d by the lane, want the 4 warm ones, and 2 that were begun early", n)
+		if n := l.fast.express.answered.Load() - before; n != 5 {
+			t.Errorf("%d by the lane, want the 4 warm ones, and one that was begun early", n)
 		}
 	}
 	for cut := 1; cut < len(all); cut += 7 {
@@ -259,7 +264,10 @@ func TestExpressOverRandomStreams(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				i = rng.IntN(3)
 			}
-			all = append(all, parts[i]...)
+			// After a POST net/http overlooks an empty line. It has not seen what the lane answers.
+			if parts[i] != "\r\n" || !bytes.Contains(all, []byte("POST")) {
+				all = append(all, parts[i]...)
+			}
 		}
 		var pieces [][]byte
 		for rng.IntN(3) > 0 && len(all) > 1 {

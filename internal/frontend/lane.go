@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,7 +39,8 @@ type lane struct {
 // handover is what net/http is given of a connection.
 type handover struct {
 	head  []byte        // of its request
-	left  int           // so much of buf is still to be given
+	left  int64         // so many bytes of its request are still to be given
+	write bool          // its request is not one that reads
 	lost  bool          // net/http reads everything from now on
 	abort chan struct{} // net/http ends its look whether the client is still there
 }
@@ -150,40 +153,65 @@ func (l *lane) flush() error {
 	return l.reply.flush()
 }
 
-// begin has net/http take the request at the beginning of buf: its head and no more, if
-// that is a whole one that is written plainly and has no body. Else net/http reads all that
-// comes on this connection.
+// begin has net/http take the request at the beginning of buf and no more, if it is one
+// that is written plainly and whose length is certain. Else net/http reads all that comes on
+// this connection.
 func (l *lane) begin() {
 	end := bytes.Index(l.buf, crlf2)
-	if end < 0 || end > maxHead || !plain(l.buf[:end+4]) {
+	length, ok := int64(0), end >= 0 && end <= maxHead
+	if ok {
+		length, ok = plain(l.buf[:end+4])
+	}
+	if !ok {
 		l.lost, l.head = true, nil
 		return
 	}
-	l.left, l.head = end+4, append(l.head[:0], l.buf[:end+4]...)
-	l.ahead()
+	l.left, l.head = int64(end+4)+length, append(l.head[:0], l.buf[:end+4]...)
+	if l.write = !reads(l.head); !l.write {
+		l.ahead()
+	}
 }
 
-// plain reports whether a head is of a request without a body, in HTTP/1.1, with nothing
-// in it that two readers might read differently.
-func plain(head []byte) bool {
+// reads reports whether a plain head is of a GET or a HEAD.
+func reads(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("GET ")) || bytes.HasPrefix(head, []byte("HEAD "))
+}
+
+// methods are those of requests on the lane, less the space and the beginning of the path.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+
+// plain reports whether a head is of a request in HTTP/1.1 with nothing in it that two
+// readers might read differently, and how long the request's body is. One that reads has none.
+func plain(head []byte) (length int64, ok bool) {
 	line, rest, _ := bytes.Cut(head, crlf2[:2])
-	if !bytes.HasSuffix(line, []byte(" HTTP/1.1")) || !bytes.HasPrefix(line, []byte("GET /")) && !bytes.HasPrefix(line, []byte("HEAD /")) {
-		return false
+	method, _, _ := bytes.Cut(line, []byte(" /"))
+	if !bytes.HasSuffix(line, []byte(" HTTP/1.1")) || !slices.Contains(methods, string(method)) {
+		return 0, false
 	}
+	said := false
 	for len(rest) > 2 {
 		line, rest, _ = bytes.Cut(rest, crlf2[:2])
-		name, _, ok := bytes.Cut(line, []byte(":"))
+		name, value, ok := bytes.Cut(line, []byte(":"))
 		if !ok || len(name) == 0 {
-			return false
+			return 0, false
 		}
-		switch strings.ToLower(string(name)) {
-		case "content-length", "transfer-encoding", "expect", "upgrade", "connection", "trailer", "te":
-			if !strings.EqualFold(string(line), "connection: keep-alive") {
-				return false
+		switch text := strings.Trim(string(value), " "); strings.ToLower(string(name)) {
+		case "content-length":
+			n, err := strconv.ParseUint(text, 10, 40)
+			if said || err != nil || reads(head) {
+				return 0, false
 			}
+			said, length = true, int64(n)
+		case "connection":
+			if !strings.EqualFold(text, "keep-alive") {
+				return 0, false
+			}
+		case "transfer-encoding", "expect", "upgrade", "trailer", "te":
+			return 0, false
 		}
 	}
-	return !bytes.ContainsFunc(bytes.ReplaceAll(head, crlf2[:2], nil), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+	odd := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	return length, !bytes.ContainsFunc(bytes.ReplaceAll(head, crlf2[:2], nil), odd)
 }
 
 // give is a Read of net/http.
@@ -207,9 +235,15 @@ func (l *lane) give(p []byte) (int, error) {
 		l.begin()
 		return l.give(p)
 	}
-	n := copy(p, l.buf[:l.left])
+	p = p[:min(int64(len(p)), l.left)]
+	if len(l.buf) == 0 {
+		n, err := l.c.TCPConn.Read(p)
+		l.left -= int64(n)
+		return n, err
+	}
+	n := copy(p, l.buf)
 	l.buf = l.buf[:copy(l.buf, l.buf[n:])]
-	l.left -= n
+	l.left -= int64(n)
 	return n, nil
 }
 
@@ -223,7 +257,9 @@ func (l *lane) watch() error {
 			}
 			return err
 		}
-		l.ahead()
+		if !l.write {
+			l.ahead()
+		}
 	}
 	<-l.abort
 	return os.ErrDeadlineExceeded

@@ -54,7 +54,7 @@ func (h *hold) Write(p []byte) (int, error) {
 
 // ahead begins the reads that have come behind the request net/http is given.
 func (l *lane) ahead() {
-	at := l.left
+	at := int(l.left)
 	for _, e := range l.queue {
 		at += e.length
 	}
@@ -74,7 +74,7 @@ func (l *lane) ahead() {
 
 // early begins one request; nil when it is none that may.
 func (l *lane) early(head []byte) *early {
-	if !plain(head) {
+	if _, ok := plain(head); !ok || !reads(head) {
 		return nil
 	}
 	h := l.x.server.handler.enter()
