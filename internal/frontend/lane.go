@@ -30,10 +30,17 @@ type lane struct {
 	handover
 	pipeline
 
-	mu      sync.Mutex // held while an answer goes out
-	request http.Request
-	reply   reply
-	at      time.Time // when the deadlines were set
+	mu    sync.Mutex // held while an answer goes out
+	reply *reply     // nil: nothing is about to go out
+	at    time.Time  // when the deadlines were set
+}
+
+// writer is what answers are written to.
+func (l *lane) writer() *reply {
+	if l.reply == nil {
+		l.reply = replies.Get().(*reply)
+	}
+	return l.reply
 }
 
 // handover is what net/http is given of a connection.
@@ -66,7 +73,7 @@ func (l *lane) answer() error {
 		switch {
 		case end >= 0 && (l.next() || l.warm(l.buf[:end+4])):
 			l.buf = l.buf[:copy(l.buf, l.buf[end+4:])]
-			if l.reply.closes {
+			if l.reply != nil && l.reply.closes {
 				_ = l.flush()
 				return net.ErrClosed
 			}
@@ -124,13 +131,12 @@ func (l *lane) warm(head []byte) bool {
 	l.c.idle.Store(0)
 	now := l.x.server.listener.now()
 	l.extend(now)
-	l.request = *s.request
-	l.request.RemoteAddr = l.remote
-	l.reply.begin(l.c.TCPConn, now, s.request.Method == http.MethodHead)
+	w := l.writer()
+	w.request = *s.request
+	w.request.RemoteAddr = l.remote
+	w.begin(l.c.TCPConn, now, s.request.Method == http.MethodHead)
 	l.x.answered.Add(1)
-	defer l.reply.contain(len(l.reply.out))
-	h.ServeHTTP(&l.reply, &l.request)
-	l.reply.end()
+	w.serve(h, &w.request)
 	l.begun = true
 	l.c.idle.Store(now.UnixNano())
 	return true
@@ -146,11 +152,21 @@ func (l *lane) extend(now time.Time) {
 	_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.IdleTimeout))
 }
 
-// flush sends what is written.
+// flush sends what is written. A connection that waits has no memory for answers.
 func (l *lane) flush() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.reply.flush()
+	return l.send()
+}
+
+func (l *lane) send() error {
+	if l.reply == nil {
+		return nil
+	}
+	err := l.reply.flush()
+	l.reply.release()
+	l.reply = nil
+	return err
 }
 
 // begin has net/http take the request at the beginning of buf and no more, if it is one

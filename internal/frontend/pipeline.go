@@ -30,7 +30,7 @@ type pipeline struct {
 type early struct {
 	length int  // of its head
 	ready  bool // it is not begun: it is answered from memory in its turn
-	reply  reply
+	reply  *reply
 	due    chan struct{} // closed when it is its turn
 	done   chan struct{} // closed when it is answered
 	hold   *hold
@@ -96,15 +96,13 @@ func (l *lane) early(head []byte) *early {
 	}
 	r = r.WithContext(l.gone)
 	r.RemoteAddr = l.remote
-	e := &early{length: len(head), due: make(chan struct{}), done: make(chan struct{})}
+	e := &early{length: len(head), reply: replies.Get().(*reply), due: make(chan struct{}), done: make(chan struct{})}
 	e.hold = &hold{l.c.TCPConn, e.due, l.closed}
 	e.reply.begin(e.hold, l.x.server.listener.now(), r.Method == http.MethodHead)
 	go func() {
 		defer close(e.done)
 		defer h.leave()
-		defer e.reply.contain(0)
-		h.ServeHTTP(&e.reply, r)
-		e.reply.end()
+		e.reply.serve(h, r)
 	}()
 	return e
 }
@@ -121,16 +119,18 @@ func (l *lane) next() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.c.idle.Store(0)
-	if l.reply.flush() != nil {
-		l.reply.closes = true
+	if l.send() != nil {
+		l.writer().closes = true
 		return true
 	}
 	l.x.answered.Add(1)
 	close(e.due)
 	<-e.done
 	l.extend(l.x.server.listener.now())
-	l.reply.to, l.reply.out = l.c.TCPConn, append(l.reply.out, e.reply.out...)
-	l.reply.closes, l.reply.broken = e.reply.closes, e.reply.broken
+	w := l.writer()
+	w.to, w.out = l.c.TCPConn, append(w.out, e.reply.out...)
+	w.closes, w.broken = e.reply.closes, e.reply.broken
+	e.reply.release()
 	l.begun = true
 	l.c.idle.Store(l.x.server.listener.now().UnixNano())
 	return true

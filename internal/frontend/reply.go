@@ -14,15 +14,15 @@ import (
 )
 
 // reply is an http.ResponseWriter for answers whose Content-Length the handler knows.
-// Several answers to requests that came together go out in one write. Its zero value is
-// ready for begin.
+// Several answers to requests that came together go out in one write.
 type reply struct {
-	to     io.Writer
-	now    time.Time
-	header http.Header
-	names  []string
-	out    []byte
-	broken error
+	to      io.Writer
+	now     time.Time
+	request http.Request // that the answer under way is to
+	header  http.Header
+	names   []string
+	out     []byte
+	broken  error
 
 	head, begun, closes bool
 }
@@ -30,12 +30,34 @@ type reply struct {
 // What is written goes out when it is more than this, at the latest.
 const maxReply = 64 << 10
 
-func (w *reply) begin(to io.Writer, now time.Time, head bool) {
-	if w.header == nil {
-		w.header = http.Header{}
+// replies are those that no connection has.
+var replies = sync.Pool{New: func() any { return &reply{header: http.Header{}} }}
+
+// release gives a reply back. Nothing of it may be used any more.
+func (w *reply) release() {
+	if cap(w.out) <= maxReply {
+		clear(w.header)
+		*w = reply{header: w.header, names: w.names, out: w.out[:0]}
+		replies.Put(w)
 	}
+}
+
+func (w *reply) begin(to io.Writer, now time.Time, head bool) {
 	clear(w.header)
 	w.to, w.now, w.head, w.begun = to, now, head, false
+}
+
+// serve has a handler answer a request. When it panics the connection ends, and nothing more
+// of its answer is sent.
+func (w *reply) serve(h http.Handler, r *http.Request) {
+	from := len(w.out)
+	defer func() {
+		if why := recover(); why != nil {
+			w.closes, w.out = true, w.out[:min(from, len(w.out))]
+		}
+	}()
+	h.ServeHTTP(w, r)
+	w.end()
 }
 
 // Header is that of the answer.
@@ -129,14 +151,6 @@ func (w *reply) end() {
 	}
 	if len(w.out) > maxReply {
 		_ = w.flush()
-	}
-}
-
-// contain ends the connection of a handler that panics: of its answer, which began in out
-// there, nothing more is sent.
-func (w *reply) contain(from int) {
-	if why := recover(); why != nil {
-		w.closes, w.out = true, w.out[:min(from, len(w.out))]
 	}
 }
 
