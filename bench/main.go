@@ -27,6 +27,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "bare" {
 		exit(rig.Bare(ctx, os.Args[2:], os.Stdout))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "loop" {
+		exit(rig.Loop(ctx, os.Args[2:], os.Stdout))
+	}
 	if len(os.Args) > 1 && os.Args[1] == "follow" {
 		exit(inside.Follow(ctx, os.Args[2:], os.Stdout))
 	}

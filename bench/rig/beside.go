@@ -53,6 +53,15 @@ func Stored(ctx context.Context, g *Rig, uri string) (plain, zipped []byte, err 
 
 // Bare starts the bench's own binary as a bare server.
 func (r *Run) Bare(ctx context.Context, plain, zipped []byte) (*Child, error) {
+	return r.stored(ctx, "bare", plain, zipped)
+}
+
+// Loop starts it as an epoll loop.
+func (r *Run) Loop(ctx context.Context, plain, zipped []byte) (*Child, error) {
+	return r.stored(ctx, "loop", plain, zipped)
+}
+
+func (r *Run) stored(ctx context.Context, name string, plain, zipped []byte) (*Child, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -61,7 +70,7 @@ func (r *Run) Bare(ctx context.Context, plain, zipped []byte) (*Child, error) {
 	if err := errors.Join(os.WriteFile(p, plain, 0o600), os.WriteFile(z, zipped, 0o600)); err != nil {
 		return nil, err
 	}
-	return Start(ctx, r.Dir, "bare", "bare ", self, "bare", "-identity", p, "-gzip", z)
+	return Start(ctx, r.Dir, name, name+" ", self, name, "-identity", p, "-gzip", z)
 }
 
 // Beside measures two servers alternately with the same load.

@@ -32,6 +32,7 @@ type Child struct {
 	log       string // file of its standard error
 	Exited    chan struct{}
 	Err       error // of Wait, once exited is closed
+	ended     func() error
 }
 
 var addressLine = regexp.MustCompile(`^(\w[\w-]*) +(http://\S+)`)
@@ -110,29 +111,45 @@ func (c *Child) Stop() error {
 	case <-time.After(Patience):
 		c.kill()
 	}
-	if c.Err != nil {
-		return fmt.Errorf("%s ended: %w\n%s", c.name, c.Err, c.lastWords())
+	err := c.Err
+	if err != nil {
+		err = fmt.Errorf("%s ended: %w\n%s", c.name, c.Err, c.lastWords())
 	}
-	return nil
+	if c.ended != nil {
+		err = errors.Join(err, c.ended())
+	}
+	return err
 }
 
 // tick is the unit of times in /proc: Linux tells every program 100 a second.
 const tick = 10 * time.Millisecond
 
-// Cpu is the user and system time it has used so far, to a hundredth of a second.
-func (c *Child) Cpu() (time.Duration, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
+// Cpu is the user and system time it and its children have used so far, to a hundredth of a
+// second.
+func (c *Child) Cpu() (time.Duration, error) { return cpuOf(c.cmd.Process.Pid) }
+
+func cpuOf(pid int) (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
 	// The second field is the program's name in brackets and may hold anything.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc stat of %s has %d fields", c.name, len(fields))
+		return 0, fmt.Errorf("/proc stat of %d has %d fields", pid, len(fields))
 	}
 	user, err1 := strconv.ParseInt(fields[11], 10, 64)
 	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * tick, errors.Join(err1, err2)
+	all, err := time.Duration(user+system)*tick, errors.Join(err1, err2)
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(children)) {
+		if n, bad := strconv.Atoi(child); bad == nil {
+			if used, gone := cpuOf(n); gone == nil {
+				all += used
+			}
+		}
+	}
+	return all, err
 }
 
 // Resident is its resident memory in bytes.
