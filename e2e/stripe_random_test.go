@@ -167,19 +167,20 @@ func (op *stripeOp) do(ctx context.Context, c *stripe.Client) (rows []any, err e
 	if op.Version != "" {
 		p.Headers.Set("Stripe-Version", op.Version)
 	}
+	var expand []*string
 	for _, path := range op.Expand {
-		p.Expand, l.Expand = append(p.Expand, &path), append(l.Expand, &path)
+		expand = append(expand, &path)
 	}
 	if op.Do == "list" {
 		for row, err := range map[string]func() iter.Seq2[any, error]{
 			"customers": func() iter.Seq2[any, error] {
-				return anyOf(c.V1Customers.List(ctx, &stripe.CustomerListParams{ListParams: l}).All(ctx))
+				return anyOf(c.V1Customers.List(ctx, &stripe.CustomerListParams{ListParams: l, Expand: expand}).All(ctx))
 			},
 			"charges": func() iter.Seq2[any, error] {
-				return anyOf(c.V1Charges.List(ctx, &stripe.ChargeListParams{ListParams: l}).All(ctx))
+				return anyOf(c.V1Charges.List(ctx, &stripe.ChargeListParams{ListParams: l, Expand: expand}).All(ctx))
 			},
 			"payment_intents": func() iter.Seq2[any, error] {
-				return anyOf(c.V1PaymentIntents.List(ctx, &stripe.PaymentIntentListParams{ListParams: l}).All(ctx))
+				return anyOf(c.V1PaymentIntents.List(ctx, &stripe.PaymentIntentListParams{ListParams: l, Expand: expand}).All(ctx))
 			},
 		}[op.Kind]() {
 			if err != nil {
@@ -192,13 +193,13 @@ func (op *stripeOp) do(ctx context.Context, c *stripe.Client) (rows []any, err e
 	var one any
 	switch op.Do + " " + op.Kind {
 	case "update customers":
-		one, err = c.V1Customers.Update(ctx, op.ID, &stripe.CustomerUpdateParams{Params: p, Name: &op.Name})
+		one, err = c.V1Customers.Update(ctx, op.ID, &stripe.CustomerUpdateParams{Params: p, Expand: expand, Name: &op.Name})
 	case "retrieve customers":
-		one, err = c.V1Customers.Retrieve(ctx, op.ID, &stripe.CustomerRetrieveParams{Params: p})
+		one, err = c.V1Customers.Retrieve(ctx, op.ID, &stripe.CustomerRetrieveParams{Params: p, Expand: expand})
 	case "retrieve charges":
-		one, err = c.V1Charges.Retrieve(ctx, op.ID, &stripe.ChargeRetrieveParams{Params: p})
+		one, err = c.V1Charges.Retrieve(ctx, op.ID, &stripe.ChargeRetrieveParams{Params: p, Expand: expand})
 	case "retrieve payment_intents":
-		one, err = c.V1PaymentIntents.Retrieve(ctx, op.ID, &stripe.PaymentIntentRetrieveParams{Params: p})
+		one, err = c.V1PaymentIntents.Retrieve(ctx, op.ID, &stripe.PaymentIntentRetrieveParams{Params: p, Expand: expand})
 	}
 	return []any{one}, err
 }
