@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,7 +221,9 @@ func ask(method, user, url, body string, headers ...string) (reply, error) {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	if path := req.URL.Path; path == "/" || strings.HasPrefix(path, "/twilio/") || strings.HasPrefix(path, "/search") {
+	if path := req.URL.Path; path == "/" || slices.ContainsFunc([]string{"/twilio/", "/github/", "/search"}, func(part string) bool {
+		return strings.HasPrefix(path, part)
+	}) {
 		req.Header.Set("Prefer", "wait=15")
 	}
 	for i := 0; i+1 < len(headers); i += 2 {

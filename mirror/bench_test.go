@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/sample"
 	"understudy/internal/slowapi"
 	"understudy/mirror/cache"
 	"understudy/request"
@@ -107,7 +108,11 @@ func (noStore) Touch(context.Context, request.Invalidation) (int64, error) { ret
 // TestBenchPagesPacked: what 25 MiB hold, by the tier's own books, and that
 // the books are true.
 func TestBenchPagesPacked(t *testing.T) {
-	const pages, limit = 300, 25 << 20
+	const limit = 25 << 20
+	pages := 100
+	if sample.Whole() {
+		pages = 300
+	}
 	src, client := slow(t, pages*50)
 	k := benchKind(t, src, client)
 	h := cache.New(limit)

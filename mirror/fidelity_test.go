@@ -95,9 +95,9 @@ func TestChecksAreFew(t *testing.T) {
 		reads int
 		most  int64
 	}{
-		"one in a hundred":     {6 * time.Second, 600, 3000, 30},
-		"so many a minute":     {10 * time.Millisecond, 6, 6000, 7},
-		"fewer a minute by us": {10 * time.Millisecond, 1, 6000, 2},
+		"one in a hundred":     {6 * time.Second, 600, 600, 6},
+		"so many a minute":     {50 * time.Millisecond, 6, 1200, 7},
+		"fewer a minute by us": {50 * time.Millisecond, 1, 1200, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

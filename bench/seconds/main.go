@@ -29,7 +29,7 @@ func main() {
 	table := flag.Bool("table", false, "print the file as a table")
 	speed := flag.Bool("speed", false, "measure how slow the machine is now")
 	took := flag.Duration("took", 0, "with -table: how long all of it took, from its beginning to its end")
-	most := flag.Duration("most", 13*time.Minute, "with -table: how long all of it may take")
+	most := flag.Duration("most", 14*time.Minute, "with -table: how long all of it may take")
 	flag.Parse()
 	err := errors.New("-keep FILE is needed")
 	switch {

@@ -10,7 +10,7 @@ import (
 )
 
 // reference is how long sorting takes on the machine of which `make test` may
-// take 13 minutes: two cores, quiet.
+// take 14 minutes: two cores, quiet.
 const reference = 100 * time.Millisecond
 
 // slower begins the line of one measured speed.

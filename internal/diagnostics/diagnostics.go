@@ -105,7 +105,7 @@ type Limit struct {
 // Port is one listening port.
 type Port struct {
 	Limits  map[string]Limit `json:"limits"`
-	Express int64            `json:"express,omitempty"` // answers of the express lane
+	Express int64            `json:"express"` // answers of the express lane
 }
 
 // Process is what the process holds.
