@@ -202,6 +202,8 @@ func TestExpressAnswersWhatItHasSeen(t *testing.T) {
 		{"GET http://x/warm/a" + host + "\r\n", false},
 		{"GET /warm/a" + host + "Long: " + strings.Repeat("x", 5000) + "\r\n\r\n", false},
 		{"GET /warm/a" + host + " folded\r\n\r\n", false},
+		{"GET /warm/a" + host + "X: a\r\n folded: b\r\n\r\n", false},
+		{"POST /x" + host + "X: a\r\n Content-Length: 3\r\n\r\n", false},
 		{"GET /warm/a HTTP/1.1\nHost: x\n\n", false},
 		{"GET /warm/a" + host + "X: a\x00b\r\n\r\n", false},
 		{"GET /warm/a" + host + "X: a\rb\r\n\r\n", false},

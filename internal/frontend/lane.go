@@ -208,7 +208,7 @@ func plain(head []byte) (length int64, ok bool) {
 	for len(rest) > 2 {
 		line, rest, _ = bytes.Cut(rest, crlf2[:2])
 		name, value, ok := bytes.Cut(line, []byte(":"))
-		if !ok || len(name) == 0 {
+		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
 			return 0, false
 		}
 		switch text := strings.Trim(string(value), " "); strings.ToLower(string(name)) {

@@ -123,10 +123,10 @@ func (l *lane) next() bool {
 		l.writer().closes = true
 		return true
 	}
+	l.extend(l.x.server.listener.now())
 	l.x.answered.Add(1)
 	close(e.due)
 	<-e.done
-	l.extend(l.x.server.listener.now())
 	w := l.writer()
 	w.to, w.out = l.c.TCPConn, append(w.out, e.reply.out...)
 	w.closes, w.broken = e.reply.closes, e.reply.broken
