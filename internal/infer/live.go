@@ -372,7 +372,9 @@ func (l *liveList) findNext(ctx context.Context, op *openapi.Operation, e *envel
 		return true
 	}
 	before := strconv.Itoa(len(rows.Items))
-	return l.leads(ctx, rows, "page", "2") || l.leads(ctx, rows, "offset", before) || l.leads(ctx, rows, "skip", before)
+	// Of two pages that are counted from 0 the second is 1, and 2 is empty.
+	return l.leads(ctx, rows, "page", "2") || l.leads(ctx, rows, "page", "1") || l.leads(ctx, rows, "offset", before) ||
+		l.leads(ctx, rows, "skip", before)
 }
 
 // spellings are the usual names of a token's parameter, those that were seen first.
@@ -412,7 +414,10 @@ func (l *liveList) leads(ctx context.Context, rows *openapi.Value, name, value s
 		return false
 	}
 	first := ""
-	if is(name, numberNames...) && value == "2" {
+	switch numbered := is(name, numberNames...); {
+	case numbered && value == "1":
+		first = "0"
+	case numbered && value == "2":
 		query.Set(name, "1")
 		to.RawQuery, first = query.Encode(), "1"
 		if one, err := l.get(ctx, &to); err == nil {
