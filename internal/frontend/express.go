@@ -30,7 +30,8 @@ import (
 type express struct {
 	server *Server
 	seed   maphash.Seed
-	heads  *lru.Cache[uint64, *seen]
+	bytes  int64 // for heads
+	heads  atomic.Pointer[lru.Cache[uint64, *seen]]
 	handed chan net.Conn // what net/http is to serve
 	ended  chan struct{} // closed when the listener is
 	ending sync.Once
@@ -58,9 +59,14 @@ const (
 
 // newExpress makes the lane of a server; the requests it remembers take so many bytes.
 func newExpress(f *Server, bytes int64) *express {
-	return &express{server: f, seed: maphash.MakeSeed(), heads: lru.New[uint64, *seen](bytes), handed: make(chan net.Conn),
-		ended: make(chan struct{})}
+	x := &express{server: f, seed: maphash.MakeSeed(), bytes: bytes, handed: make(chan net.Conn), ended: make(chan struct{})}
+	x.forget()
+	return x
 }
+
+// forget forgets all requests: what is known of them is a former handler's, which they would
+// keep in memory.
+func (x *express) forget() { x.heads.Store(lru.New[uint64, *seen](x.bytes)) }
 
 // connKey is the context key of a request's connection.
 type connKey struct{}
@@ -171,5 +177,5 @@ func (x *express) learn(r *http.Request, h *served) {
 	head := string(c.lane.head)
 	kept := r.Clone(ctx)
 	kept.Body, kept.GetBody, kept.RemoteAddr = http.NoBody, nil, ""
-	x.heads.Put(maphash.String(x.seed, head), &seen{head, kept, h, ready}, int64(3*len(head)+seenWeight))
+	x.heads.Load().Put(maphash.String(x.seed, head), &seen{head, kept, h, ready}, int64(3*len(head)+seenWeight))
 }

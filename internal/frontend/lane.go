@@ -117,7 +117,7 @@ func (l *lane) read() error {
 
 // warm answers a request that is known and whose answer is in memory.
 func (l *lane) warm(head []byte) bool {
-	s, ok := l.x.heads.Get(maphash.Bytes(l.x.seed, head))
+	s, ok := l.x.heads.Load().Get(maphash.Bytes(l.x.seed, head))
 	if !ok || s.head != string(head) {
 		return false
 	}

@@ -131,6 +131,9 @@ type Known func(*http.Request) (ctx context.Context, ready func() bool)
 // handler has ended after it was replaced; nil: nothing is.
 func (f *Server) SetHandler(h http.Handler, known Known, end func()) {
 	f.handler.set(h, known, end)
+	if f.express != nil {
+		f.express.forget()
+	}
 }
 
 // ServeHTTP answers by the handler set last.
