@@ -36,7 +36,7 @@ var imports = map[string]string{
 		"kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle spec/auth",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/webhook kit/wal",
-	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan spec",
+	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/credentials " +
 		"internal/datadir internal/feed " +

@@ -44,17 +44,20 @@ func newGitHubStage(t *testing.T, roots string) *githubStage {
 	s := &githubStage{T: t, rng: random(t), others: map[string]int{},
 		api: startAPI(t, "--shape", "github", "--latency", "0s", "--records", "150", "--arrivals", "0").URL("slowapi")}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"token": apiToken, "program": programSecret, "few": maskedToken, "understudy.yml": `data: ./data
+	for name, text := range map[string]string{"token": apiToken, "program": programSecret, "few": maskedToken, "open": openToken, "understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
 roles:
   few:
     github: {"*": see, rows: {"*": {where: {repository: [acme/tracker, robin/notes]}}}}
+  open:
+    github: {"*": see, rows: {issues: {where: {state: [open]}}, comments: all, labels: all}}
 sources:
   github: {spec: github, user: robin, secret: "file:token", upstream: "` + s.api + `", listen: "127.0.0.1:0", rate: 2000, concurrency: 50,
     roots: ` + roots + `, polls: [], answers: records, sync: [` + strings.Join(githubKinds, ", ") + `, commits]}
 credentials:
   - {name: program, source: github, secret: "file:program", role: all, rate: 2000}
   - {name: few, source: github, secret: "file:few", role: few, rate: 2000}
+  - {name: open, source: github, secret: "file:open", role: open, rate: 2000}
 mirror: {newest: 1s}
 search: {count: 5s, facets: 5s}
 sync: {sweep: 10s}

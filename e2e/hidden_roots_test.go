@@ -19,6 +19,50 @@ import (
 // fewRepos are those of which the role few finds records.
 var fewRepos = []string{"acme/tracker", "robin/notes"}
 
+// openToken is the secret of a program that finds the open issues alone.
+const openToken = "openissuessecret0123456789"
+
+// A rule that asks for more than the repository decides about records that are found by their
+// address: those it finds are answered as they are held, and under a hidden one nothing is.
+func TestRulesOfAddresses(t *testing.T) {
+	t.Parallel()
+	s := newGitHubStage(t, "[all]")
+	s.learn(time.Time{})
+	ask := func(path string) reply { return get(t, ":"+openToken, s.drop+"/repos/acme/tracker"+path) }
+	seen := map[string]bool{}
+	for _, issue := range s.issues["acme/tracker"] {
+		state := inside(issue, "state")
+		if seen[state] {
+			continue
+		}
+		seen[state] = true
+		at, want := "/issues/"+inside(issue, "number"), http.StatusOK
+		if state != "open" {
+			want = http.StatusNotFound
+		}
+		get(t, "", s.drop+"/repos/acme/tracker"+at, "Authorization", "token "+programSecret)
+		for _, path := range []string{at, at + "/comments", at + "/labels"} {
+			r := ask(path)
+			if r.status != want {
+				t.Errorf("%s of an %s issue: %d %s, want %d", path, state, r.status, r.body, want)
+			}
+		}
+		if how := ask(at).header.Get("Cache-Status"); want == http.StatusOK && !strings.Contains(how, "hit") {
+			t.Errorf("%s again: %s", at, how)
+		}
+		then := "?understudy.as_of=" + url.QueryEscape(time.Now().UTC().Format(time.RFC3339Nano))
+		if r := ask(at + then); r.status != want {
+			t.Errorf("%s at an earlier time: %d %s, want %d", at, r.status, r.body, want)
+		}
+	}
+	if len(seen) != 2 {
+		t.Fatalf("states of issues: %v", seen)
+	}
+	if r := ask("/issues/987654/labels"); r.status != http.StatusNotFound {
+		t.Errorf("labels of no issue: %d %s", r.status, r.body)
+	}
+}
+
 // aboutRepo are requests that name a repository, by its name and by its number, an issue of it by
 // its number there and by its id.
 func aboutRepo(repo, number, issue, id string) (all []asking) {

@@ -185,12 +185,7 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, 
 		}
 		hs.reads(t.Key.String(), err)
 	}
-	if records, found := hs.store.(compose.Store); found && t.Instance != nil && t.ID == "" && t.Instance.Address != "" {
-		named := *t
-		if named.ID = compose.IDAt(ctx, k.source.Source.Source, t, records); named.ID != "" {
-			t = &named
-		}
-	}
+	t = named(ctx, hs.store, k.source, t)
 	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 && !t.Apart() {
 		h, ok = hs.compose(ctx, t, k, h, ok, pending)
 	}

@@ -286,7 +286,9 @@ func (rd *reader) asOf(ctx context.Context, s *source, k *kind, a *request.Reque
 	}
 	ctx, cancel := context.WithTimeout(ctx, rd.ages().Wait)
 	defer cancel()
-	p, err := compose.PageAt(ctx, kept, s.Source.Source, a, at)
+	asked := *a
+	asked.Target = named(ctx, rd.store, s, a.Target)
+	p, err := compose.PageAt(ctx, kept, s.Source.Source, &asked, at)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("mirror: %s as of %s: %w: that is too much to look through; narrow it by a filter on time", a.Target.Key,

@@ -55,7 +55,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
 	}
 	s.counts.writes.Add(1)
-	w.Target = m.named(ctx, s, w.Target)
+	w.Target = named(ctx, m.store, s, w.Target)
 	alone, ended := k.invalidations.Begin(w.Target.ID), m.intend(k, w.Target.ID)
 	others := m.others(ctx, s, w)
 	p, err := s.Upstream.Write(ctx, w)
@@ -110,9 +110,9 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 }
 
 // named is a target with the id of the record whose own address it is, where that is held.
-func (m *Mirror) named(ctx context.Context, s *source, t *spec.Target) *spec.Target {
-	records, ok := m.store.(compose.Store)
-	if !ok || t.ID != "" || t.Instance == nil || t.Instance.Address == "" {
+func named(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Target {
+	records, ok := store.(compose.Store)
+	if !ok || !t.Addressed() {
 		return t
 	}
 	named := *t
@@ -124,7 +124,7 @@ func (m *Mirror) named(ctx context.Context, s *source, t *spec.Target) *spec.Tar
 func (m *Mirror) others(ctx context.Context, s *source, w request.Write) (all []leftover) {
 	for _, t := range s.Spec.Changes(s.Name, w.Target.Key.Path()) {
 		if k := s.of(t); t.Kind != w.Target.Kind {
-			id := m.named(ctx, s, t).ID
+			id := named(ctx, m.store, s, t).ID
 			all = append(all, leftover{k, id, m.intend(k, id)})
 		}
 	}

@@ -111,6 +111,24 @@ func (t *Target) Unnamed() string {
 	return ""
 }
 
+// Shapes are those of a kind's lists and instances, each once.
+func (k *Kind) Shapes() (all []string) {
+	for _, l := range k.Lists {
+		all = append(all, l.Shape)
+	}
+	for _, in := range k.Instances {
+		all = append(all, in.Shape)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Addressed reports whether the target's record is found by its own address: the path does
+// not have its id.
+func (t *Target) Addressed() bool {
+	return t.Instance != nil && t.ID == "" && t.Instance.Address != ""
+}
+
 // Var is the value of a path variable, "" when there is none.
 func (t *Target) Var(name string) string {
 	v, _ := understudy.Query(t.Vars).Get(name)

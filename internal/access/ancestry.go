@@ -108,7 +108,7 @@ func (r *grants) over(s *spec.Spec, t *spec.Target, user string) (all []named) {
 				continue
 			}
 			up, err := s.Target(t.Key.Source, path, "")
-			if err != nil || up.Instance != in || up.ID == "" || ownAccount(s, in) && up.ID == user {
+			if err != nil || up.Instance != in || up.ID == "" && in.Address == "" || ownAccount(s, in) && up.ID == user {
 				continue
 			}
 			all = append(all, named{f, up})

@@ -100,11 +100,11 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
 		return err
 	}
-	if t.Kind == nil || t.ID == "" || r.rows[t.Kind.Name] == nil {
+	if t.Kind == nil || t.ID == "" && !t.Addressed() || r.rows[t.Kind.Name] == nil {
 		return nil
 	}
 	f := r.rows[t.Kind.Name]
-	if f.held(t.ID, g.now(), 0) {
+	if f.held(g.idOf(t), g.now(), 0) {
 		return nil
 	}
 	at := instanceOf(t)
@@ -159,11 +159,10 @@ func instanceOf(t *spec.Target) *spec.Target {
 // findOver finds the records a path lies under.
 func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
 	for _, up := range r.over(g.specs[a.Target.Key.Source], a.Target, g.users[a.Target.Key.Source]) {
-		found := up.f.named && up.f.holds(rootName(up.target.ID))
-		if found || !up.f.named && up.f.held(up.target.ID, g.now(), 0) {
+		if up.found() {
 			continue
 		}
-		if up.f.never || up.f.named {
+		if up.f.never || up.told() {
 			return fmt.Errorf("access: %w", understudy.ErrNotFound)
 		}
 		of := *a
@@ -173,6 +172,31 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 		}
 	}
 	return nil
+}
+
+// told reports whether a path alone tells whether the record it names may be found.
+func (n named) told() bool {
+	return n.f.named || n.target.Addressed() && n.f.byRoot() && n.target.Root() != ""
+}
+
+// found reports whether the record may be found, by the path or as it is held.
+func (n named) found() bool {
+	switch {
+	case n.f.named:
+		return n.f.holds(rootName(n.target.ID))
+	case n.told():
+		return n.f.holds(rootName(n.target.Root()))
+	}
+	return n.f.held(n.f.gate.idOf(n.target), n.f.gate.now(), 0)
+}
+
+// idOf is the id of the record that an instance path names, or whose own address it is; ""
+// when that is not held.
+func (h *held) idOf(t *spec.Target) string {
+	if h.addressed != nil && t.Addressed() {
+		return h.addressed(t)
+	}
+	return t.ID
 }
 
 // rootName is the id of a root as the field of its records that shows it.
@@ -328,14 +352,20 @@ func (f *rowFilter) idOf(body []byte) string {
 
 // instance asks for a record of a ruled kind.
 func (f *rowFilter) instance(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
-	if !f.held(a.Target.ID, f.gate.now(), 0) && !(a.AsOf.IsZero() && f.within(a.Target)) {
+	id := f.gate.idOf(a.Target)
+	if !f.held(id, f.gate.now(), 0) && !(a.AsOf.IsZero() && f.within(a.Target)) {
 		return f.gate.lookups.seek(ctx, c, f, a, ask)
 	}
 	answer, err := ask(ctx, a)
-	if err != nil || !a.AsOf.IsZero() {
-		return answer, err
+	switch {
+	case err != nil:
+		return nil, err
+	case a.AsOf.IsZero():
+		return f.decide(answer)
+	case a.Target.ID == "" && answer.Page.ID != id: // another record had the address then
+		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
-	return f.decide(answer)
+	return answer, nil
 }
 
 // decide returns the response if the caller may find its record, or if the

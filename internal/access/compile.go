@@ -36,6 +36,9 @@ type Options struct {
 	// Last is like Newest, of records that are gone the last version; a page
 	// token may name one. nil: Newest.
 	Last func(source, kind, id string) *understudy.Record
+	// Addressed is the id of the held record whose own address a path is, "" when none
+	// is; nil: none is.
+	Addressed func(*spec.Target) string
 	// Hasher makes what is shown as a hash: equal values of gates that share one have equal
 	// hashes. nil: one of this gate alone.
 	Hasher *Hasher
@@ -55,7 +58,7 @@ func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 // an error naming the nearest one that is.
 func NewWith(o Options) (*Gate, error) {
 	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{},
-		users: maps.Clone(o.Users), held: held{own: o.Own, newest: o.Newest, last: o.Last}}
+		users: maps.Clone(o.Users), held: held{own: o.Own, newest: o.Newest, last: o.Last, addressed: o.Addressed}}
 	if g.now == nil {
 		g.now = time.Now
 	}

@@ -37,6 +37,7 @@ type Gate struct {
 type held struct {
 	own          func(source, number string) bool
 	newest, last func(source, kind, id string) *understudy.Record
+	addressed    func(*spec.Target) string
 }
 
 // grants are a role's plans for one source, by kind, and for unnamed paths.

@@ -81,7 +81,7 @@ func (h gates) of(cfg *config.Settings) (*access.Gate, error) {
 	}
 	o := cfg.Policy()
 	o.Specs, o.Users, o.Now, o.Hasher = specs, users, time.Now, h.hashes
-	o.Own, o.Newest, o.Last = h.lookups.IsOwn, h.lookups.Newest, h.lookups.Last
+	o.Own, o.Newest, o.Last, o.Addressed = h.lookups.IsOwn, h.lookups.Newest, h.lookups.Last, h.lookups.Addressed
 	gate, err := access.NewWith(o)
 	if err != nil {
 		return nil, fmt.Errorf("roles: %w", err)

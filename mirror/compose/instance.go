@@ -50,18 +50,21 @@ func Belongs(t *spec.Target, body []byte) bool {
 	return true
 }
 
-// IDAt is the id of the record whose own address an instance path is; "": none is known.
+// IDAt is the id of the record whose own address an instance path is, in any shape that its
+// kind has; "": none is held.
 func IDAt(ctx context.Context, s *spec.Source, t *spec.Target, records Store) (id string) {
-	q := query.RecordQuery{Source: s.Name, Kinds: []string{t.Kind.Name}, Shape: t.KeptAs(s.User),
+	q := query.RecordQuery{Source: s.Name, Kinds: []string{t.Kind.Name},
 		Predicates: []query.Predicate{{Field: t.Instance.Address, Any: []string{s.PublicURL + t.Key.Path()}}}}
-	err := records.Seek(ctx, q, func(h query.Hit) bool {
-		if Belongs(t, h.Body) {
-			id = h.ID
+	for _, q.Shape = range t.Kind.Shapes() {
+		err := records.Seek(ctx, q, func(h query.Hit) bool {
+			if Belongs(t, h.Body) {
+				id = h.ID
+			}
+			return id == ""
+		})
+		if err != nil || id != "" {
+			return id
 		}
-		return id == ""
-	})
-	if err != nil {
-		return ""
 	}
-	return id
+	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/kit/jsonspan"
+	"understudy/mirror/compose"
 	"understudy/spec"
 )
 
@@ -94,7 +95,7 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 			if k.Own == "" {
 				continue
 			}
-			for _, shape := range shapesOf(k) {
+			for _, shape := range k.Shapes() {
 				w := query.RangeScan{Source: src.Name, Kind: k.Name, Shape: shape}
 				for _, w.Unclocked = range []bool{false, true} {
 					err := l.db.RecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
@@ -137,24 +138,6 @@ func (l *Lookups) kindOf(source, kind string) *spec.Kind {
 	return nil
 }
 
-// shapesOf are the shapes of a kind, those of lists first.
-func shapesOf(k *spec.Kind) (all []string) {
-	seen := map[string]bool{}
-	add := func(shape string) {
-		if !seen[shape] {
-			seen[shape] = true
-			all = append(all, shape)
-		}
-	}
-	for _, l := range k.Lists {
-		add(l.Shape)
-	}
-	for _, in := range k.Instances {
-		add(in.Shape)
-	}
-	return all
-}
-
 // Newest is the version of a record that upstream showed last, in whichever
 // shape; nil when none is held, it is gone, or the store cannot be read: what
 // cannot be looked up is found by no caller.
@@ -166,7 +149,7 @@ func (l *Lookups) Newest(source, kind, id string) *understudy.Record {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
 	var best *understudy.Record
-	for _, shape := range shapesOf(k) {
+	for _, shape := range k.Shapes() {
 		rec, err := l.db.Record(ctx, source, kind, shape, id)
 		switch {
 		case errors.Is(err, understudy.ErrNotFound):
@@ -178,6 +161,22 @@ func (l *Lookups) Newest(source, kind, id string) *understudy.Record {
 		}
 	}
 	return best
+}
+
+// Addressed is the id of the record whose own address a path is; "" when none is held, or
+// when the store cannot be read.
+func (l *Lookups) Addressed(t *spec.Target) string {
+	if l.db == nil || !t.Addressed() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	for _, src := range l.sources {
+		if src.Name == t.Key.Source {
+			return compose.IDAt(ctx, src, t, l.db)
+		}
+	}
+	return ""
 }
 
 // pastOf is how many versions are looked through for the last one of a record
