@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -372,6 +373,23 @@ func (g *garden) checkOutages(t *testing.T, faces []frontend, may, mayNot func(f
 // checkStrangers asks without a credential and with a wrong one.
 func (g *garden) checkStrangers(t *testing.T, faces []frontend) {
 	t.Helper()
+	await(t, func() string { // what others asked for behind their answers is not the strangers'
+		var stats struct {
+			Sources map[string]struct {
+				Limits map[string]struct{ Now int64 }
+			}
+		}
+		r := get(t, account+":"+demoToken, faces[1].url+"/-/stats")
+		if err := json.Unmarshal(r.body, &stats); err != nil || len(stats.Sources["twilio"].Limits) == 0 {
+			return fmt.Sprintf("%d %v %.300s", r.status, err, r.body)
+		}
+		for _, name := range []string{"queue", "upstream", "writes"} {
+			if n := stats.Sources["twilio"].Limits[name].Now; n > 0 {
+				return fmt.Sprintf("%d requests of %s are under way", n, name)
+			}
+		}
+		return ""
+	})
 	before := g.asks()
 	for _, user := range []string{"", account + ":wrong", "writer:" + demoToken} {
 		s := g.look(t, faces, user, func(fate) bool { return false })
@@ -384,7 +402,9 @@ func (g *garden) checkStrangers(t *testing.T, faces []frontend) {
 		}
 	}
 	if after := g.asks(); after != before {
-		t.Errorf("strangers cost %d upstream requests", after-before)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		t.Errorf("strangers cost %d upstream requests: %v", after-before, g.asked[before:after])
 	}
 }
 
