@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// nginxConfig is nginx as a cache with all that helps it: the page in memory, packed as it
+// nginxConfig is nginx as a cache with all that helps it: the page in memory (with sendfile and
+// tcp_nopush a page of 100 KB waits 20 to 40 ms for the last of its segments), packed as it
 // came, no checks of files, connections kept for good.
 const nginxConfig = `user root; worker_processes 2; daemon off; pid %[1]s/nginx.pid; error_log %[1]s/nginx.err;
 events { worker_connections 20000; }
 http {
   proxy_cache_path %[2]s levels=1:2 keys_zone=pages:10m max_size=1g;
   access_log %[3]s; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/temp;
-  sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_requests 1000000000; keepalive_timeout 600;
+  sendfile off; output_buffers 2 128k; keepalive_requests 1000000000; keepalive_timeout 600;
   open_file_cache max=10000 inactive=600s; proxy_buffers 64 16k; proxy_buffer_size 16k;
   map $http_accept_encoding $packed { default 0; ~gzip 1; }
   server {
