@@ -105,14 +105,15 @@ func (a *Ages) freshFor(ask *request.Request, p *understudy.Page, fresh time.Dur
 // asFor has what is held judged for one ask.
 func (a *Ages) asFor(ask *request.Request, k *kind, h *held) {
 	h.fresh = a.freshFor(ask, h.page, h.fresh)
-	if ask.Shown != nil && !h.page.List {
+	shown := ask.Shown // ask stays off the heap
+	if shown != nil && !h.page.List {
 		h.composed = false // that a list has shown something new of it
 	}
-	if ask.Shown == nil || h.state == current || !h.page.List || h.page.Generation < k.generation.Load() {
+	if shown == nil || h.state == current || !h.page.List || h.page.Generation < k.generation.Load() {
 		return // a write makes lists old for everybody
 	}
 	for field := range h.changed().All() {
-		if ask.Shown(field) {
+		if shown(field) {
 			return
 		}
 	}

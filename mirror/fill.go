@@ -223,7 +223,7 @@ type candidate struct {
 
 // follow queues the next page of a held page that is read. It costs a comparison
 // unless the pause is over.
-func (pf *prefetcher) follow(h *held, s *source, now time.Time) {
+func (pf *prefetcher) follow(h held, s *source, now time.Time) {
 	if h.entry == nil {
 		pf.addCandidate(h.page, s, nil)
 		return

@@ -69,7 +69,8 @@ func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.Name)
 	}
 	if !a.AsOf.IsZero() {
-		return m.asOf(ctx, s, k, &a)
+		then := a // a stays off the heap: it is on the warm path
+		return m.asOf(ctx, s, k, &then)
 	}
 	if a.Local != nil {
 		return m.recordsOnly(ctx, &reading{Request: a, source: s, kind: k, now: now})
@@ -113,7 +114,7 @@ func (m *Mirror) Ready(t *spec.Target) bool {
 // reader answers requests, from what is held and from upstream.
 type reader struct {
 	*composer
-	follow       func(*held, *source, time.Time)               // prefetches the page after one that is held
+	follow       func(held, *source, time.Time)                // prefetches the page after one that is held
 	addCandidate func(*understudy.Page, *source, *cache.Entry) // the same for one that was fetched; the entry may be nil
 }
 
@@ -197,7 +198,11 @@ func (fs *flights) flies(key understudy.Key) bool {
 // hit answers with something fresh. It is the warm path: no locks, no
 // formatting, one allocation.
 func (rd *reader) hit(h *held, ask *request.Request, s *source, age time.Duration, now time.Time) *request.Response {
-	a := &request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
+	a := ask.Into
+	if a == nil {
+		a = new(request.Response)
+	}
+	*a = request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
 	switch {
 	case h.composed:
 		a.Outcome, a.Detail = request.Composed, "composed"
@@ -212,7 +217,7 @@ func (rd *reader) hit(h *held, ask *request.Request, s *source, age time.Duratio
 	if h.entry != nil {
 		rd.renew(h, ask.Target, s, age, now)
 	}
-	rd.follow(h, s, now)
+	rd.follow(*h, s, now)
 	return a
 }
 
@@ -220,7 +225,7 @@ func (rd *reader) hit(h *held, ask *request.Request, s *source, age time.Duratio
 func (rd *reader) answerStale(r *reading, h *held, age time.Duration, detail string) *request.Response {
 	r.source.counts.stale.Add(1)
 	if !r.OnlyIfCached {
-		rd.follow(h, r.source, r.now)
+		rd.follow(*h, r.source, r.now)
 	}
 	why := r.source.outage.reason()
 	switch {

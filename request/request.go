@@ -44,6 +44,9 @@ type Request struct {
 	// ErrNotMirrored when coverage is not known.
 	Local *LocalQuery
 
+	// Into is memory for the response to a hit, which only this caller gets; nil: it is new.
+	Into *Response
+
 	// Flow is an opaque tag. Requests of different flows take turns when they wait for
 	// upstream, so that a flood of one does not starve another. It affects nothing that is
 	// kept.
@@ -71,8 +74,8 @@ func (h Outcome) String() string {
 
 var hows = [...]string{"warm", "stale", "cold", "composed"}
 
-// Response is a page and how it came. All readers of one flight share it, and it never
-// changes.
+// Response is a page and how it came. All readers of one flight share it. It never changes,
+// but for what is in a caller's own memory (Request.Into).
 type Response struct {
 	Page    *understudy.Page
 	Gzip    []byte // Page.Body compressed, when the mirror has it ready; else nil

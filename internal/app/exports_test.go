@@ -36,12 +36,12 @@ mirror: {newest: 30s}
 
 // exporting is an application that holds some records, whose settings can be changed.
 type exporting struct {
-	*testing.T
+	testing.TB
 	h        *App
 	settings string
 }
 
-func openExporting(t *testing.T) *exporting {
+func openExporting(t testing.TB) *exporting {
 	t.Helper()
 	api, err := slowapi.New(slowapi.Options{Records: 150, Now: time.Now})
 	if err != nil {
@@ -49,7 +49,7 @@ func openExporting(t *testing.T) *exporting {
 	}
 	web := httptest.NewServer(api)
 	t.Cleanup(web.Close)
-	e := &exporting{T: t, settings: strings.ReplaceAll(exportSettings, "UPSTREAM", web.URL)}
+	e := &exporting{TB: t, settings: strings.ReplaceAll(exportSettings, "UPSTREAM", web.URL)}
 	read := func() (*config.Settings, error) { return config.Parse([]byte(e.settings), noEnv) }
 	cfg, err := read()
 	if err != nil {

@@ -23,6 +23,8 @@ type reply struct {
 	names   []string
 	out     []byte
 	broken  error
+	both    net.Buffers // an answer's header and body
+	pair    [2][]byte   // memory of both
 
 	head, begun, closes bool
 }
@@ -136,8 +138,9 @@ func (w *reply) Write(p []byte) (int, error) {
 		w.out = append(w.out, p...)
 		return len(p), nil
 	}
-	both := net.Buffers{w.out, p}
-	n, err := both.WriteTo(w.to)
+	w.both = append(w.pair[:0], w.out, p)
+	n, err := w.both.WriteTo(w.to)
+	w.both, w.pair = nil, [2][]byte{}
 	n -= int64(len(w.out))
 	w.out, w.broken = w.out[:0], err
 	return max(int(n), 0), err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -141,31 +142,50 @@ func (v *exchange) start(a *request.Response) {
 	h := v.w.Header()
 	h["Cache-Control"] = private
 	h["Vary"] = v.varies
-	// One string holds all values that differ from request to request, one
-	// array all their slices: two allocations.
-	var buf [256]byte
-	text := strconv.AppendInt(buf[:0], int64(a.CurrentAge()/time.Second), 10)
-	age := len(text)
-	text = appendCacheStatus(text, a)
-	status := len(text)
-	text = appendServerTiming(text, a)
-	timing := len(text)
+	if a.Fwd != fwdMethod { // else nothing was kept
+		h["Age"] = ages.value(int64(a.CurrentAge() / time.Second))
+	}
+	if a.Outcome == request.Warm && a.Detail == "" {
+		h["Cache-Status"] = hits.value(floorSeconds(a.TTL))
+	} else {
+		h["Cache-Status"] = []string{string(appendCacheStatus(nil, a))}
+	}
+	if h["Server-Timing"] = fromMemory; a.Upstream > 0 || a.Store > 0 {
+		h["Server-Timing"] = []string{string(appendServerTiming(nil, a))}
+	}
 	if v.line.ID == "" {
-		text = v.ids.Append(text)
+		h["X-Request-Id"] = v.ids.Next()
+		v.line.ID = h["X-Request-Id"][0]
+	} else {
+		h["X-Request-Id"] = []string{v.line.ID}
 	}
-	all := string(text)
-	values := &[4]string{all[:age], all[age:status], all[status:timing], v.line.ID}
-	if v.line.ID == "" {
-		values[3] = all[timing:]
-		v.line.ID = values[3]
+}
+
+// seconds are the values of a field that ends with a number of seconds. Each is made once.
+// It is safe for concurrent use.
+type seconds struct {
+	before string
+	made   [8 << 10]atomic.Pointer[[1]string]
+}
+
+// The fields that the answers from memory differ by.
+var (
+	ages       seconds
+	hits       = seconds{before: "understudy; hit; ttl="}
+	fromMemory = []string{"store;dur=0"}
+)
+
+// value is the value with a number. It must not be changed.
+func (s *seconds) value(n int64) []string {
+	if n < 0 || n >= int64(len(s.made)) {
+		return []string{s.before + strconv.FormatInt(n, 10)}
 	}
-	h["Age"] = values[0:1:1]
-	h["Cache-Status"] = values[1:2:2]
-	h["Server-Timing"] = values[2:3:3]
-	h["X-Request-Id"] = values[3:4:4]
-	if a.Fwd == fwdMethod {
-		delete(h, "Age") // nothing was kept
+	v := s.made[n].Load()
+	if v == nil {
+		v = &[1]string{s.before + strconv.FormatInt(n, 10)}
+		s.made[n].Store(v)
 	}
+	return v[:]
 }
 
 // send sends the header and, unless the request was HEAD, the body.

@@ -204,14 +204,20 @@ type exchange struct {
 	caller understudy.Caller
 	target *spec.Target
 	line   accesslog.Line
-	sent   bool // the header has gone out
-	read   bool // the body has been read to its end
-	odd    bool // the request line is not one of this API: nothing more is read from its sender
+	// response is memory for that of a hit.
+	response request.Response
+	sent     bool // the header has gone out
+	read     bool // the body has been read to its end
+	odd      bool // the request line is not one of this API: nothing more is read from its sender
 }
+
+// exchanges are those that no request has.
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // ServeHTTP answers one request, whatever happens, and logs it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := exchange{Proxy: p, w: w, r: p.carriers.Without(r), came: r}
+	v := exchanges.Get().(*exchange)
+	v.Proxy, v.w, v.r, v.came = p, w, p.carriers.Without(r), r
 	v.line.At, v.line.Method, v.line.Target = p.o.Now(), r.Method, v.r.RequestURI
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.ValidID(given[0]) {
 		v.line.ID = given[0]
@@ -277,12 +283,14 @@ func (v *exchange) end() {
 	if why != nil {
 		panic(http.ErrAbortHandler)
 	}
+	*v = exchange{}
+	exchanges.Put(v)
 }
 
 // id is the request's id, made when first asked for.
 func (v *exchange) id() string {
 	if v.line.ID == "" {
-		v.line.ID = string(v.ids.Append(make([]byte, 0, 24)))
+		v.line.ID = v.ids.Next()[0]
 	}
 	return v.line.ID
 }

@@ -28,7 +28,7 @@ func (v *exchange) get() error {
 	if err := v.o.Gate.Read(v.caller, v.target); err != nil {
 		return v.unknown(err)
 	}
-	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
+	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, Into: &v.response}
 	v.freshen(&ask)
 	if err := v.asOf(&ask); err != nil {
 		return err

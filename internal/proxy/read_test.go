@@ -227,7 +227,7 @@ func TestFreshnessWishes(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	b.ask("GET", target, demo, "Cache-Control", "no-store")
-	if a := last(); !reflect.DeepEqual(a, request.Request{Target: a.Target, Flow: a.Flow}) {
+	if a := last(); !reflect.DeepEqual(a, request.Request{Target: a.Target, Flow: a.Flow, Into: a.Into}) {
 		t.Errorf("no-store: %+v", a)
 	}
 }

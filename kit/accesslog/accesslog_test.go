@@ -144,9 +144,13 @@ func TestValidID(t *testing.T) {
 		}
 	}
 	ids := NewIDs()
-	a, b := string(ids.Append(nil)), string(ids.Append(nil))
-	if a == b || !ValidID(a) || !ValidID(b) {
-		t.Errorf("made %q and %q", a, b)
+	seen := map[string]bool{}
+	for range 200 {
+		id := ids.Next()
+		if len(id) != 1 || cap(id) != 1 || seen[id[0]] || !ValidID(id[0]) {
+			t.Fatalf("made %q of %d", id, cap(id))
+		}
+		seen[id[0]] = true
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -17,14 +18,46 @@ import (
 type IDs struct {
 	prefix string
 	last   atomic.Uint64
+	made   sync.Pool // of *madeIDs
+}
+
+// madeIDs are ids that were made together, in one text.
+type madeIDs struct {
+	ids  [64]string
+	used int
 }
 
 // NewIDs makes a source of ids.
-func NewIDs() *IDs { return &IDs{prefix: rand.Text()[:10] + "-"} }
+func NewIDs() *IDs {
+	g := &IDs{prefix: rand.Text()[:10] + "-"}
+	g.made.New = func() any { return g.more() }
+	return g
+}
 
-// Append appends a new id.
-func (g *IDs) Append(dst []byte) []byte {
-	return strconv.AppendUint(append(dst, g.prefix...), g.last.Add(1), 36)
+func (g *IDs) more() *madeIDs {
+	m := &madeIDs{}
+	last := g.last.Add(uint64(len(m.ids)))
+	text, ends := make([]byte, 0, 24*len(m.ids)), [len(m.ids)]int{}
+	for i := range m.ids {
+		text = strconv.AppendUint(append(text, g.prefix...), last-uint64(len(m.ids)-1-i), 36)
+		ends[i] = len(text)
+	}
+	all, from := string(text), 0
+	for i, end := range ends {
+		m.ids[i], from = all[from:end], end
+	}
+	return m
+}
+
+// Next is a new id, as the value of a header field: a slice without spare capacity, which
+// must not be changed.
+func (g *IDs) Next() []string {
+	m := g.made.Get().(*madeIDs)
+	id := m.ids[m.used : m.used+1 : m.used+1]
+	if m.used++; m.used < len(m.ids) {
+		g.made.Put(m)
+	}
+	return id
 }
 
 // MaxID is how long an id given by a caller may be.
@@ -54,7 +87,7 @@ func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		line := &Line{At: now(), ID: r.Header.Get("X-Request-Id"), Method: r.Method, Target: r.RequestURI}
 		if !ValidID(line.ID) {
-			line.ID = string(ids.Append(nil))
+			line.ID = ids.Next()[0]
 		}
 		w.Header().Set("X-Request-Id", line.ID)
 		rec := &recorder{ResponseWriter: w, line: line}
