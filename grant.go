@@ -45,17 +45,21 @@ func (g *Grant) Revoked() bool {
 }
 
 // Allow names one method and path pattern: "POST
-// /2010-04-01/Accounts/*/Messages.json", "*" standing for one whole segment.
+// /2010-04-01/Accounts/*/Messages.json", "*" standing for one whole segment, and "**" at the
+// end for any. The method "*" is every method.
 type Allow struct{ Method, Path string }
 
 // Covers reports whether a request with that method and decoded path is meant.
 func (a Allow) Covers(method, path string) bool {
-	if a.Method != method {
+	if a.Method != method && a.Method != "*" {
 		return false
 	}
 	for {
 		want, wantRest, wantMore := strings.Cut(a.Path, "/")
 		have, haveRest, haveMore := strings.Cut(path, "/")
+		if want == "**" && !wantMore {
+			return true
+		}
 		if want != have && (want != "*" || have == "") || wantMore != haveMore {
 			return false
 		}

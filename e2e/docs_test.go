@@ -129,6 +129,8 @@ type desk struct {
 	dir  string
 	demo *binary.Server
 	api  string // the simulated API that the settings lead to
+
+	generic *binary.Server // before a server without a spec
 }
 
 func (d *desk) run(command string) {
@@ -170,6 +172,12 @@ func (d *desk) exists(command, where string) {
 // 400 and above is a failure.
 func (d *desk) curl(command string) {
 	d.t.Helper()
+	if d.generic != nil {
+		if out := d.shell(strings.ReplaceAll(command, "http://127.0.0.1:8006", d.generic.URL("generic"))); !strings.Contains(out, "Cache-Status: ") {
+			d.t.Errorf("%s answers %s", command, out)
+		}
+		return
+	}
 	if d.demo == nil {
 		d.demo = startDemo(d.t, "--latency", "10ms", "--records", "200")
 		rc := "fail-with-body\nsilent\nshow-error\nmax-time = 20\n"
@@ -237,6 +245,11 @@ func (d *desk) settle() {
 // serve starts the server on free ports and reads something through it.
 func (d *desk) serve(args []string) {
 	d.t.Helper()
+	if i := slices.Index(args, "--generic"); i >= 0 {
+		api := startAPI(d.t, "--latency", "10ms", "--records", "50").URL("slowapi")
+		d.generic = start(d.t, d.dir, "serve", "--generic", api, "--drop-in", "generic=127.0.0.1:0", "--viewer", "127.0.0.1:0")
+		return
+	}
 	args = append(args, "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0")
 	user := account + ":" + demoToken
 	if slices.Contains(args, "--demo") {

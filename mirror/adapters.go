@@ -1,18 +1,21 @@
-// Adapters: the mirror as its hints (mirror/hints), shadow reads (mirror/shadow) and
-// contents (mirror/media) need it.
+// Adapters: the mirror as its hints (mirror/hints), shadow reads (mirror/shadow), contents
+// (mirror/media) and the shared cache of generic sources (mirror/shared) need it.
 
 package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 
 	"understudy"
 	"understudy/mirror/hints"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
+	"understudy/mirror/shared"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -233,4 +236,119 @@ func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 		wasRead(&m.sources[a.Target.Key.Source].lastRead, m.monotonic(m.now()))
 	}
 	return m.media.Open(ctx, a)
+}
+
+// sharedMirror is the mirror as its shared cache needs it: flights, and pages without a kind.
+type sharedMirror struct{ *filler }
+
+var (
+	_ shared.Pages   = sharedMirror{}
+	_ shared.Flights = sharedMirror{}
+)
+
+// Held is a page in memory.
+func (sm sharedMirror) Held(key understudy.Key) *understudy.Page {
+	h, ok := sm.unpacked(sm.hot.Find(key), key, sm.sources[key.Source].kinds[""], sm.now())
+	if !ok {
+		return nil
+	}
+	return h.page
+}
+
+// Page is a page in memory or in the store.
+func (sm sharedMirror) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	if p := sm.Held(key); p != nil {
+		return p, nil
+	}
+	p, err := sm.store.Page(ctx, key)
+	if err == nil {
+		sm.cachePage(p)
+	}
+	return p, err
+}
+
+// cachePage puts a page into the hot tier.
+func (sm sharedMirror) cachePage(p *understudy.Page) {
+	if e := sm.hot.Pack(sm.sources[p.Key.Source].kinds[""].pages, p); e != nil {
+		sm.hot.Put(e, nil)
+		return
+	}
+	sm.hot.Forget(sm.hot.Hash(p.Key))
+}
+
+// Keep stores a page. One that the store has not is not in memory either: what a restart
+// forgets, a write before it could not make invalid.
+func (sm sharedMirror) Keep(p *understudy.Page) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(sm.ctx), saveTime)
+	defer cancel()
+	k := sm.sources[p.Key.Source].kinds[""]
+	if _, err := sm.save(ctx, k, p); err != nil {
+		sm.hot.Forget(sm.hot.Hash(p.Key))
+		return err
+	}
+	sm.cachePage(p)
+	return nil
+}
+
+// Forget forgets a page.
+func (sm sharedMirror) Forget(ctx context.Context, key understudy.Key) error {
+	sm.hot.Forget(sm.hot.Hash(key))
+	store, ok := sm.store.(Forgetter)
+	if !ok {
+		return errors.New("the store cannot forget")
+	}
+	_, err := store.ForgetPage(ctx, key)
+	return err
+}
+
+// Join waits for a flight.
+func (sm sharedMirror) Join(
+	ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch shared.Fetch,
+) (*understudy.Page, bool, error) {
+	s := sm.sources[t.Key.Source]
+	f, joined, err := sm.join(t, s, s.kinds[""], fetchOptions{reason: request.Waiting, blind: true, direct: direct, flow: flow, fetch: fetch})
+	if err != nil {
+		return nil, false, err
+	}
+	defer sm.releaseReader(f, flow, false)
+	select {
+	case <-f.done:
+		return f.page, joined, f.err
+	case <-ctx.Done():
+		return nil, joined, fmt.Errorf("mirror: %s: %w", t.Key, ctx.Err())
+	}
+}
+
+// Behind begins a flight that nobody waits for.
+func (sm sharedMirror) Behind(t *spec.Target, fetch shared.Fetch) {
+	s := sm.sources[t.Key.Source]
+	sm.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.Refresh, fetch: fetch})
+}
+
+// Enter counts a reader that waits for upstream.
+func (sm sharedMirror) Enter(flow uint64) error { return mediaMirror(sm).Enter(flow) }
+
+// Exit ends what Enter began.
+func (sm sharedMirror) Exit(flow uint64) { mediaMirror(sm).Exit(flow) }
+
+// Exchange answers a request to a generic source (shared.Cache.Do). The answer must be
+// closed. The error is ErrClosed after Run.
+func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+	s := m.sources[x.Target.Key.Source]
+	switch {
+	case m.closed.Load():
+		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
+	case s == nil || !s.Spec.Generic():
+		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
+	}
+	wasRead(&s.lastRead, m.monotonic(m.now()))
+	a, err := m.shared.Do(ctx, x)
+	s.counts.exchanged(&x, a, err)
+	return a, err
+}
+
+// ReadyFor is Ready for a request to a generic source with some header.
+func (m *Mirror) ReadyFor(t *spec.Target, h http.Header) bool {
+	s := m.sources[t.Key.Source]
+	return s != nil && s.Spec.Generic() && !m.closed.Load() && m.shared.Ready(t, h)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/shared"
 	"understudy/request"
 )
 
@@ -29,6 +30,8 @@ type fetchOptions struct {
 	fill, recordsOnly bool
 	alone             bool
 	reservation       *reservation
+
+	fetch shared.Fetch // of a generic source: what the flight does in place of a fetch
 }
 
 // errCompleted: the page came between the reader's look and its joining.
@@ -44,7 +47,7 @@ func (fs *flights) runFlight(f *flight) {
 		}
 		fs.removeFlight(f)
 	}()
-	p, err := f.source.Upstream.Fetch(f.ctx, fs.fetchFor(f))
+	p, err := fs.fetch(f)
 	if err == nil && p == nil {
 		err = errors.New("upstream gave neither a page nor an error")
 	}
@@ -57,6 +60,14 @@ func (fs *flights) runFlight(f *flight) {
 		return
 	}
 	fs.keep(f, p)
+}
+
+// fetch is what the flight is for.
+func (fs *flights) fetch(f *flight) (*understudy.Page, error) {
+	if f.fetch != nil {
+		return f.fetch(f.ctx)
+	}
+	return f.source.Upstream.Fetch(f.ctx, fs.fetchFor(f))
 }
 
 func (fs *flights) fetchFor(f *flight) request.Fetch {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/shared"
 	"understudy/mirror/slide"
 	"understudy/request"
 	"understudy/spec"
@@ -66,10 +67,16 @@ type origin struct {
 	counter     int64 // the kind's counter of changes when it began
 	forgets     int64 // likewise
 	patient     func() bool
-	filled      bool         // begun by Fill
-	recordsOnly bool         // for its records only: it is on no list and no reader joins it
-	alone       bool         // fetched for the page after it: the one before it is not looked at
+	filled      bool // begun by Fill
+	recordsOnly bool // for its records only: it is on no list and no reader joins it
+	alone       bool // fetched for the page after it: the one before it is not looked at
+	means
+}
+
+// means are how a flight fetches.
+type means struct {
 	reservation *reservation // nil: what it brings is not weighed
+	fetch       shared.Fetch // of a generic source, in place of a fetch of a page; nil: none
 }
 
 // signals tell how far a flight is, and end it.
@@ -164,7 +171,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 		origin: origin{
 			target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
 			generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
-			filled: want.fill, recordsOnly: want.recordsOnly, alone: want.alone, reservation: want.reservation,
+			filled: want.fill, recordsOnly: want.recordsOnly, alone: want.alone, means: means{want.reservation, want.fetch},
 		},
 		signals: signals{
 			promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),

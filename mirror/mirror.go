@@ -22,6 +22,7 @@ import (
 	"understudy/mirror/hints"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
+	"understudy/mirror/shared"
 	"understudy/mirror/slide"
 	"understudy/request"
 	"understudy/spec"
@@ -105,6 +106,7 @@ type Mirror struct {
 	hints    *hints.Queue
 	media    *media.Cache
 	shadow   *shadow.Reads
+	shared   *shared.Cache
 	prefetch *prefetcher
 	close    context.CancelFunc
 }
@@ -180,6 +182,7 @@ func newParts(o *Options) *Mirror {
 	m.poller = &poller{m.writer}
 	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, KV: o.KV, Now: o.Now, Logger: o.Logger})
 	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{m.filler}, Now: o.Now, Logger: o.Logger})
+	m.shared = shared.New(shared.Options{Pages: sharedMirror{m.filler}, Flights: sharedMirror{m.filler}, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{writer: m.writer, contentsWritten: func(k *kind, w request.Write) {
 		m.media.Written(k.source.Name, k.name, w)
 	}}

@@ -14,6 +14,7 @@ import (
 	"understudy/mirror/cache"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
+	"understudy/mirror/shared"
 	"understudy/mirror/warm"
 	"understudy/mirror/writes"
 	"understudy/spec"
@@ -85,6 +86,9 @@ func (m *Mirror) addSource(given Source) error {
 	contents, _ := given.Upstream.(media.Upstream)
 	if err := m.media.AddSource(given.Source, contents); err != nil {
 		return err
+	}
+	if passes, ok := given.Upstream.(shared.Upstream); ok && given.Spec.Generic() {
+		m.shared.AddSource(given.Name, passes)
 	}
 	s.lastRead.Store(m.monotonic(m.start))
 	s.addKind("")

@@ -4,11 +4,13 @@
 package mirror
 
 import (
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"understudy"
 	"understudy/mirror/media"
+	"understudy/request"
 )
 
 // counts are one source's counters; they only rise.
@@ -16,6 +18,25 @@ type counts struct {
 	warm, stale, cold, composed, failed atomic.Int64
 	coalesced, notStored, prefetched    atomic.Int64
 	writes                              atomic.Int64
+}
+
+// exchanged counts the answer of a generic source.
+func (c *counts) exchanged(x *request.Exchange, a *request.Exchanged, err error) {
+	switch {
+	case err != nil:
+		c.failed.Add(1)
+	case a.Outcome == request.Warm:
+		c.warm.Add(1)
+	case a.Outcome == request.Stale:
+		c.stale.Add(1)
+	case x.Method != http.MethodGet && x.Method != http.MethodHead:
+		c.writes.Add(1)
+	default:
+		c.cold.Add(1)
+		if a.Joined {
+			c.coalesced.Add(1)
+		}
+	}
 }
 
 // Stats is a snapshot of one source, and of the hot tier all sources share.

@@ -41,6 +41,12 @@ func (r *route) ids() []string {
 // be read as another one (dots, an encoded slash) is ErrNotFound too, because upstream
 // has nothing under such a name.
 func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
+	if s.generic {
+		if rawQuery != "" {
+			path += "?" + rawQuery
+		}
+		return s.Passed(source, path)
+	}
 	segments, err := understudy.SplitPath(path)
 	if err != nil {
 		return nil, err
@@ -74,6 +80,19 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	}
 	t.Key = understudy.Key{Source: source, URI: string(uri)}
 	return t, nil
+}
+
+// Passed is the target of a request to a generic source: its key is the request target as
+// it came. The error is ErrInvalid.
+func (s *Spec) Passed(source, uri string) (*Target, error) {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }
+	switch {
+	case !strings.HasPrefix(uri, "/") || strings.HasPrefix(uri, "//") || strings.ContainsFunc(uri, odd):
+		return nil, fmt.Errorf("%w: %s: want a path that begins with one slash", understudy.ErrInvalid, understudy.Clip(uri))
+	case len(uri) > MaxURI:
+		return nil, fmt.Errorf("%w: request target longer than %d bytes", understudy.ErrInvalid, MaxURI)
+	}
+	return &Target{Spec: s, Key: understudy.Key{Source: source, URI: uri}}, nil
 }
 
 // withoutKeys is a query without the parameters that carry credentials: a link may repeat

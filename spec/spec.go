@@ -52,9 +52,10 @@ type Spec struct {
 	// Searches are ready for people to open.
 	Searches []*Search `yaml:"searches"`
 
-	routes []route
-	kinds  map[string]*Kind
-	keys   []string // the parameters of queries that carry credentials
+	generic bool
+	routes  []route
+	kinds   map[string]*Kind
+	keys    []string // the parameters of queries that carry credentials
 }
 
 // Auth says how requests carry a credential.
@@ -242,6 +243,18 @@ func (s *Spec) PagingOf(l *List) *Paging {
 	}
 	return &s.Paging
 }
+
+// NewGeneric is the compiled spec of a source of which no spec is known. style is how
+// requests carry its credential (Auth).
+func NewGeneric(base, style string) (*Spec, error) {
+	s := &Spec{Name: "generic", Title: "HTTP", Port: 4120, Hosts: []Host{{URL: base}}, generic: true,
+		Auth: Auth{Style: style, Callers: []string{"basic"}}}
+	return s, s.Compile()
+}
+
+// Generic reports whether nothing is known of the API but HTTP. It has no kinds; every request
+// is passed on as it came, and its answers are stored by the rules of HTTP caches (RFC 9111).
+func (s *Spec) Generic() bool { return s.generic }
 
 // Kind finds a kind by name, or nil.
 func (s *Spec) Kind(name string) *Kind { return s.kinds[name] }

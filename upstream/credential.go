@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -354,4 +355,18 @@ func (c *credential) clean(err error) error {
 		return err
 	}
 	return errors.New(text)
+}
+
+// without is the header of an answer less the fields that hold the credential.
+func (c *credential) without(h http.Header) http.Header {
+	needles := c.needles()
+	for name, values := range h {
+		for _, value := range values {
+			if slices.ContainsFunc(needles, func(n []byte) bool { return strings.Contains(value, string(n)) }) {
+				delete(h, name)
+				break
+			}
+		}
+	}
+	return h
 }

@@ -17,7 +17,7 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// stream is a content under way: the io.ReadCloser of a MediaResponse. One goroutine
+// stream is a content under way: the io.ReadCloser of a MediaResponse or an Exchanged. One goroutine
 // reads; any may close.
 type stream struct {
 	c      *Client

@@ -24,6 +24,7 @@ import (
 
 type serveCmd struct {
 	Config  string   `placeholder:"FILE" help:"Settings file (default understudy.yml)."`
+	Generic string   `placeholder:"URL" help:"Serve this HTTP server through a cache, to programs on this machine; needs no settings file."`
 	Demo    bool     `help:"Serve a simulated API of our own; needs no account anywhere."`
 	Compare bool     `help:"With --demo: measure direct against through Understudy and print it."`
 	Data    string   `placeholder:"DIR" help:"Data folder (default ./understudy-data; for --demo a fresh one, removed at exit)."`
@@ -85,6 +86,15 @@ func (c *serveCmd) file(p *process) (cfg *config.Settings, folder string, secret
 	}
 	if c.Compare || c.Slowapi != "" {
 		return nil, "", nil, usageError{errors.New("--compare and --slowapi need --demo")}
+	}
+	if c.Generic != "" {
+		if c.Config != "" {
+			return nil, "", nil, usageError{errors.New("--generic needs no settings file; leave out --config, or write sources.NAME.generic there")}
+		}
+		if cfg, err = config.Generic(c.Generic); err != nil {
+			err = usageError{fmt.Errorf("--generic: %w", err)}
+		}
+		return cfg, "", config.FileSecrets("."), err
 	}
 	path := c.Config
 	if path == "" {

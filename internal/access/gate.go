@@ -148,6 +148,9 @@ func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 	if t.Media != nil {
 		return g.Media(c, t)
 	}
+	if sp := g.specs[t.Key.Source]; sp != nil && sp.Generic() {
+		return exchange(g, c, t, "GET")
+	}
 	kind := ""
 	if t.Kind != nil {
 		kind = t.Kind.Name
@@ -240,13 +243,41 @@ func (e *UnseenError) Error() string {
 
 // Write returns nil if a caller may send a request with this method to a target.
 // An allow entry of its grant has to name the request. GET and HEAD are also
-// permitted if Read permits them.
+// permitted if Read permits them. For a generic source exchange decides of every method.
 func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
+	if sp := g.specs[t.Key.Source]; sp != nil && sp.Generic() {
+		return exchange(g, c, t, method)
+	}
 	if method == "GET" || method == "HEAD" {
 		return g.Read(c, t)
 	}
 	if _, _, err := g.plan(c, t.Key.Source, ""); err != nil {
 		return err
+	}
+	if !allowed(c, method, t) {
+		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, clip(method))
+	}
+	return nil
+}
+
+// exchange returns nil if a caller may send a request with this method to a generic source.
+// Nothing is known of what its answers show: the caller needs the role all, and for a method
+// that may change something an allow entry of its grant.
+func exchange(g *Gate, c understudy.Caller, t *spec.Target, method string) error {
+	_, all, err := g.plan(c, t.Key.Source, "")
+	switch {
+	case err != nil:
+		return err
+	case !all:
+		return refuse("role %s does not see all, and what %s shows is not known", c.Grant.Role, t.Key.Source)
+	case method == "GET" || method == "HEAD" || method == "OPTIONS":
+		return nil
+	}
+	if _, err := understudy.SplitPath(t.Key.Path()); err != nil { // upstream may read another path in it
+		if !slices.Contains(c.Grant.Allow, understudy.Allow{Method: "*", Path: "/**"}) {
+			return refuse("credential %s may not %s a path that can be read in two ways", c.Name, clip(method))
+		}
+		return nil
 	}
 	if !allowed(c, method, t) {
 		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, clip(method))

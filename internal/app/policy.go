@@ -46,6 +46,7 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	}
 	from := callers.Options{
 		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.By},
+		Open:   config.Open(cfg.Sources),
 		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Guesses: h.guesses, Now: time.Now, Known: watchers{h}.known,
 		People: ways.callers(), ViewAs: signin.ViewAs{Cookies: h.cookies},
 	}

@@ -41,6 +41,9 @@ type Options struct {
 	// Loopback is what a person on this machine may do without a credential
 	// (Caller.Name "loopback"). Its zero value permits nothing.
 	Loopback understudy.Grant
+	// Open are the sources that programs on this machine may ask, for everything, without a
+	// credential (Caller.Name "loopback").
+	Open []string
 	// Behind means that requests arrive through our own proxy. Then no request
 	// gets the loopback grant.
 	Behind bool
@@ -89,6 +92,7 @@ type Book struct {
 	told   func(*http.Request, understudy.Caller)
 	signed People
 	viewAs ViewAs
+	open   map[string]*open // by source
 	machine
 	*Guesses
 }
@@ -98,6 +102,12 @@ type machine struct {
 	local  understudy.Caller
 	behind bool   // a proxy passes requests on: no caller is on this machine
 	role   string // that errors recommend
+}
+
+// open is a source that needs no credential on this machine.
+type open struct {
+	caller      understudy.Caller
+	credentials bool // there are some all the same
 }
 
 type digest = [sha256.Size]byte
@@ -119,7 +129,8 @@ const maxHeader = auth.MaxCredential
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
 	b := &Book{now: o.Now, taken: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
-		paces: map[uint64]*pace{}, machine: machine{behind: o.Behind, role: o.Narrowest}, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
+		paces: map[uint64]*pace{}, open: map[string]*open{},
+		machine: machine{behind: o.Behind, role: o.Narrowest}, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	if b.now == nil {
 		b.now = time.Now
 	}
@@ -142,7 +153,14 @@ func New(o Options) (*Book, error) {
 		b.taken[s.Name] = taken
 	}
 	b.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback, Flow: localFlow}
+	for _, name := range o.Open {
+		all := &understudy.Grant{Role: understudy.RoleAll, By: o.Loopback.By, Allow: []understudy.Allow{{Method: "*", Path: "/**"}}}
+		b.open[name] = &open{caller: understudy.Caller{Name: "loopback", Source: name, Grant: all, Flow: localFlow}}
+	}
 	for i := range o.Credentials {
+		if at := b.open[o.Credentials[i].Source]; at != nil {
+			at.credentials = true
+		}
 		if err := b.add(&o.Credentials[i]); err != nil {
 			return nil, err
 		}
@@ -205,13 +223,36 @@ func (b *Book) add(c *Credential) error {
 // Neither its text nor its timing reveals whether the user was correct. After
 // too many wrong secrets for one user the error is also ErrTooMany, for a while.
 func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error) {
-	return b.find(r, b.known, source, b.taken[source])
+	at := b.openTo(r, source)
+	if at == nil {
+		return b.find(r, b.known, source, b.taken[source])
+	}
+	if at.credentials {
+		if e, err := b.search(r, b.known, source, b.taken[source]); err == nil {
+			return b.admit(r, e)
+		}
+	}
+	b.told(r, at.caller)
+	return at.caller, nil
+}
+
+// openTo is a source that the sender of a request needs no credential for; nil: it needs
+// one. What stands where a credential would may be upstream's then.
+func (b *Book) openTo(r *http.Request, source string) *open {
+	at := b.open[source]
+	if at == nil || b.behind || notLocal(r) != "" {
+		return nil
+	}
+	return at
 }
 
 // Admit gives the caller of later requests that carry what this one carries, byte for byte,
 // as Caller does: it looks at everything but the credential itself. nil: this request has no
 // caller.
 func (b *Book) Admit(r *http.Request, source string) func(*http.Request) (understudy.Caller, error) {
+	if b.openTo(r, source) != nil {
+		return func(r *http.Request) (understudy.Caller, error) { return b.Caller(r, source) }
+	}
 	e, err := b.search(r, b.known, source, b.taken[source])
 	if err != nil {
 		return nil

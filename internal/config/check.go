@@ -89,8 +89,16 @@ func (s *Source) check(name string) error {
 		return fmt.Errorf("spec: the source is empty; it needs at least a spec")
 	case name == "number" || name == "search" || name == "jobs" || name == "-" || strings.ContainsFunc(name, notNameRune):
 		return fmt.Errorf("name: %q cannot name a source; use lower-case letters, digits and dashes", name)
+	case s.Generic != "":
+		if err := s.checkGeneric(); err != nil {
+			return err
+		}
+	case s.Loopback:
+		return fmt.Errorf("loopback: it is for generic sources; here every program needs a credential")
 	case s.Spec == "":
 		return fmt.Errorf("spec: write a built-in name or the path of a .yaml")
+	}
+	switch {
 	case s.Rate < 0:
 		return fmt.Errorf("rate: %v is negative", s.Rate)
 	case s.Checks < 0:
@@ -107,6 +115,22 @@ func (s *Source) check(name string) error {
 	if s.Listen != "" {
 		if err := CheckAddress(s.Listen); err != nil {
 			return fmt.Errorf("listen: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkGeneric refuses what a source without a spec cannot have.
+func (s *Source) checkGeneric() error {
+	if err := checkURL(s.Generic); err != nil {
+		return fmt.Errorf("generic: %w", err)
+	}
+	for name, set := range map[string]bool{
+		"spec": s.Spec != "", "upstream": s.Upstream != "", "polls": s.Polls != nil, "sync": s.Sync != nil, "roots": s.Roots != nil,
+		"media": s.Media != nil, "pool": s.Pool != nil, "token": s.Token != (tokenConfig{}), "checks": s.Checks != 0,
+	} {
+		if set {
+			return fmt.Errorf("%s: a generic source has none", name)
 		}
 	}
 	return nil
@@ -152,11 +176,11 @@ func (c *Settings) checkRole(role string) error {
 // parseAllow reads "POST /path/*/x.json".
 func parseAllow(text string) (understudy.Allow, error) {
 	method, path, ok := strings.Cut(text, " ")
-	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "*"}
 	if !ok || !slices.Contains(methods, method) || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " ?#") {
 		return understudy.Allow{}, fmt.Errorf("%q: write a method and a path, as in POST /2010-04-01/Accounts/*/Messages.json", text)
 	}
-	for segment := range strings.SplitSeq(path, "/") {
+	for segment := range strings.SplitSeq(strings.TrimSuffix(path, "/**"), "/") {
 		if strings.Contains(segment, "*") && segment != "*" {
 			return understudy.Allow{}, fmt.Errorf("%q: a * stands for a whole segment, so %s matches nothing; write * in its place", text, segment)
 		}

@@ -64,6 +64,8 @@ type viewerConfig struct {
 
 type Source struct {
 	Spec        string   `yaml:"spec"`     // a built-in name or the path of a .yaml
+	Generic     string   `yaml:"generic"`  // in place of a spec: upstream's URL
+	Loopback    bool     `yaml:"loopback"` // of a generic source: programs on this machine need no credential; default false
 	Upstream    string   `yaml:"upstream"` // "" = the spec's hosts
 	User        string   `yaml:"user"`
 	Login       string   `yaml:"login"`  // the name sent with the secret; default the user

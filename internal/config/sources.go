@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -43,12 +44,54 @@ func readSpec(setting, folder string) (*spec.Spec, error) {
 	return sp, nil
 }
 
+// readSpec is the spec of a source.
+func (s *Source) readSpec(folder string) (*spec.Spec, error) {
+	if s.Generic == "" {
+		return readSpec(s.Spec, folder)
+	}
+	style := "none"
+	switch {
+	case s.Secret != "" && s.User != "":
+		style = "basic"
+	case s.Secret != "":
+		style = "bearer"
+	}
+	s.Upstream, s.Rate, s.Concurrency = s.Generic, cmp.Or(s.Rate, genericRate), cmp.Or(s.Concurrency, genericConcurrency)
+	return spec.NewGeneric(s.Generic, style)
+}
+
+// A generic source may be sent more by default than an API with limits.
+const (
+	genericRate        = 1000
+	genericConcurrency = 256
+	genericWrites      = 512
+)
+
+// Generic are the settings of a server for one generic source, "generic", that every program
+// on this machine may ask.
+func Generic(url string) (*Settings, error) {
+	c := &Settings{Sources: map[string]*Source{"generic": {Generic: url, Loopback: true}}}
+	c.Limits.Writes = genericWrites
+	c.defaults()
+	return c, c.check()
+}
+
+// Open are the sources that programs on this machine need no credential for, by name.
+func Open(sources map[string]*Source) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		if sources[name].Loopback {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // ReadSources makes the nouns of every configured source, in name order.
 func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 	var out []*spec.Source
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		s := c.Sources[name]
-		sp, err := readSpec(s.Spec, folder)
+		sp, err := s.readSpec(folder)
 		if err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}

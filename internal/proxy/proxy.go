@@ -44,6 +44,15 @@ type Mirror interface {
 	Write(context.Context, request.Write) (*request.Response, error)
 }
 
+// Exchanger answers requests to generic sources.
+type Exchanger interface {
+	// Exchange answers a request as it came; the answer must be closed. Errors are the root
+	// package's kinds, or the context's.
+	Exchange(context.Context, request.Exchange) (*request.Exchanged, error)
+	// ReadyFor reports whether a GET with some header would be answered from memory now.
+	ReadyFor(t *spec.Target, h http.Header) bool
+}
+
 // Media opens the contents of records.
 type Media interface {
 	// Open is the content a media path names; it must be closed. Errors are the
@@ -79,6 +88,10 @@ type Options struct {
 	// does; nil, or what it returns is nil: there is no shorter way.
 	Admit func(r *http.Request, source string) func(*http.Request) (understudy.Caller, error)
 	Media Media // contents of records; nil: media paths are 404
+	// Exchanger answers for a generic source in place of Mirror; nil: the source is none.
+	Exchanger Exchanger
+	// Open: programs on this machine need no credential, and theirs are upstream's.
+	Open bool
 	// Audit lists what callers do, before they are answered, and counts the rest; nil:
 	// neither.
 	Audit Auditor
@@ -245,6 +258,9 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) 
 	if p.o.Ready == nil || p.o.Admit == nil || strings.HasPrefix(r.RequestURI, "/-/") || h["Cache-Control"] != nil || h["Pragma"] != nil {
 		return nil, nil
 	}
+	if p.o.Source.Spec.Generic() {
+		return p.knownGeneric(r)
+	}
 	header, err := p.o.Source.Spec.Headers.Read(r.Method, h)
 	if err != nil {
 		return nil, nil
@@ -322,10 +338,16 @@ func (v *exchange) serve() (err error) {
 	}
 	if k != nil {
 		v.target, v.line.Written = k.target, k.written
+		if v.o.Source.Spec.Generic() {
+			return generic{v}.serve()
+		}
 		return v.get()
 	}
 	if err := expectation(v.r); err != nil {
 		return err
+	}
+	if v.o.Source.Spec.Generic() {
+		return generic{v}.serve()
 	}
 	reads, named := method(v.r.Method)
 	if !named {

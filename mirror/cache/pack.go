@@ -141,7 +141,7 @@ func packable(p *understudy.Page) bool {
 		}
 		end = r.End
 	}
-	return bytes.IndexByte(p.Body, mark) < 0
+	return len(p.Rows) == 0 || bytes.IndexByte(p.Body, mark) < 0
 }
 
 // unmark is the body again, exactly size bytes.

@@ -1,0 +1,289 @@
+// Generic: requests to a source of which no spec is known, passed on as they came.
+
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/header"
+	"understudy/request"
+	"understudy/spec"
+)
+
+// generic is one request to such a source.
+type generic struct{ *exchange }
+
+// serve asks the gate, then the mirror, and answers with what came, its header kept.
+func (v generic) serve() (err error) {
+	if v.target == nil {
+		if v.target, err = v.passed(); err != nil {
+			v.odd = true
+			return err
+		}
+	}
+	if v.r.Method == http.MethodConnect || v.r.Method == http.MethodTrace {
+		v.odd = true
+		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
+	}
+	if err := v.o.Gate.Write(v.caller, v.target, v.r.Method); err != nil {
+		return err
+	}
+	ctx := v.r.Context()
+	x := request.Exchange{Target: v.target, Method: v.r.Method, Header: v.passable(), Host: v.r.Host, Flow: v.caller.Flow, Early: v.early}
+	action := understudy.ActionList
+	switch v.r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	default:
+		leave, err := v.writes.Take(v.caller.Name)
+		if err != nil {
+			return limitedError{}
+		}
+		defer leave()
+		var done func()
+		ctx, done = lasting(ctx, streamTime)
+		defer done()
+		if action = understudy.ActionSend; v.r.Method == http.MethodDelete {
+			action = understudy.ActionDelete
+		}
+	}
+	if v.r.ContentLength != 0 {
+		if x.Body, err = io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.o.MaxBody)); err != nil {
+			return bodyError{err}
+		}
+		v.read = true
+	}
+	if err := v.audit(action, nil, v.r.Method); err != nil {
+		return err
+	}
+	a, err := v.o.Exchanger.Exchange(ctx, x)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return v.relay(a)
+}
+
+// streamTime bounds how long the answer to a write may be read.
+const streamTime = 24 * time.Hour
+
+// passed is the target of the request line, as it is.
+func (v generic) passed() (*spec.Target, error) {
+	uri := v.r.RequestURI
+	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
+		uri = v.r.URL.RequestURI()
+	}
+	v.line.Written = string(v.o.Log.AppendTarget(nil, uri))
+	return v.o.Source.Spec.Passed(v.o.Source.Name, uri)
+}
+
+// knownGeneric is Known of a generic source.
+func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
+	v := generic{&exchange{Proxy: p, r: p.carriers.Without(r), came: r}}
+	t, err := v.passed()
+	admit := p.o.Admit(r, p.o.Source.Name)
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if err != nil || admit == nil || !reads || p.o.Open && r.Header["Authorization"] != nil {
+		return nil, nil
+	}
+	h := v.passable()
+	if !p.o.Exchanger.ReadyFor(t, h) {
+		return nil, nil
+	}
+	k := &known{aimed{t, v.line.Written}, admit}
+	return context.WithValue(context.Background(), knownKey{}, k), func() bool { return p.o.Exchanger.ReadyFor(t, h) }
+}
+
+// passable is the header that upstream and the cache may see: without the credential by which
+// we know the caller, and without cookies of this server, which browsers send to every port
+// of a host.
+func (v generic) passable() http.Header {
+	h := v.r.Header
+	if v.o.Open && v.caller.Name == loopback {
+		h = v.came.Header // it gave none to us: what it gave is upstream's
+	}
+	if !slices.ContainsFunc(h["Cookie"], ownCookie) {
+		return h
+	}
+	h = h.Clone()
+	var kept []string
+	for _, line := range h["Cookie"] {
+		for cookie := range strings.SplitSeq(line, ";") {
+			if cookie = strings.Trim(cookie, " \t"); cookie != "" && !ownCookie(cookie) {
+				kept = append(kept, cookie)
+			}
+		}
+	}
+	if delete(h, "Cookie"); len(kept) > 0 {
+		h["Cookie"] = []string{strings.Join(kept, "; ")}
+	}
+	return h
+}
+
+// loopback is the name of who is on this machine.
+const loopback = "loopback"
+
+// ownCookie reports a line with a cookie of this server.
+func ownCookie(line string) bool {
+	return strings.Contains(line, "__Host-understudy") || strings.Contains(line, "understudy_")
+}
+
+// early passes an informational answer on.
+func (v generic) early(status int, fields http.Header) {
+	if !v.r.ProtoAtLeast(1, 1) || status != http.StatusEarlyHints {
+		return
+	}
+	h := v.w.Header()
+	kept := h.Clone()
+	clear(h)
+	h["Link"] = fields["Link"]
+	v.w.WriteHeader(status)
+	clear(h)
+	for name, values := range kept {
+		h[name] = values
+	}
+}
+
+// relay sends an answer. What is whole is answered by the conditions and the range of the
+// request; a stream goes out as it comes.
+func (v generic) relay(a *request.Exchanged) error {
+	h := v.w.Header()
+	delete(h, "X-Content-Type-Options") // the header is upstream's
+	delete(h, "Content-Security-Policy")
+	for name, values := range a.Header {
+		h[name] = values
+	}
+	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, ownCookie) {
+		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), ownCookie)
+	}
+	v.told(a)
+	if a.Stream != nil {
+		return v.stream(a)
+	}
+	status, body := a.Page.Status, a.Page.Body
+	whole := status == http.StatusOK && (a.Stored || a.Outcome != request.Cold) && v.reads()
+	switch {
+	case whole && v.unchanged(h):
+		for _, name := range []string{"Content-Length", "Content-Type", "Content-Encoding"} {
+			delete(h, name)
+		}
+		v.send(http.StatusNotModified, nil)
+	case whole && v.r.Method == http.MethodGet && len(v.r.Header["Range"]) == 1:
+		v.part()
+		delete(h, "Content-Length")
+		v.sent = true
+		changed, _ := http.ParseTime(h.Get("Last-Modified"))
+		part := v.r.Clone(v.r.Context())
+		part.Header = http.Header{"Range": v.r.Header["Range"], "If-Range": v.r.Header["If-Range"]}
+		if h["Content-Type"] == nil {
+			h["Content-Type"] = nil // else it is guessed
+		}
+		http.ServeContent(&recorder{ResponseWriter: v.w, exchange: v.exchange}, part, "", changed, bytes.NewReader(body))
+	case v.r.Method == http.MethodHead && len(body) == 0, status == http.StatusNoContent, status == http.StatusNotModified:
+		v.sent, v.line.Status = true, status
+		v.w.WriteHeader(status)
+	default:
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+		v.send(status, body)
+	}
+	return nil
+}
+
+// reads reports whether the request asks for what is there.
+func (v generic) reads() bool {
+	return (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) &&
+		len(v.r.Header["If-Match"])+len(v.r.Header["If-Unmodified-Since"]) == 0
+}
+
+// told sets the fields that say how the answer came, beside those of caches before us.
+func (v generic) told(a *request.Exchanged) {
+	v.part()
+	v.line.How, v.line.Upstream = a.Outcome.String(), a.Upstream
+	h := v.w.Header()
+	h["Cache-Status"] = append(slices.Clip(a.Header["Cache-Status"]), string(appendCacheStatus(nil, &a.Response)))
+	h["Server-Timing"] = append(slices.Clip(a.Header["Server-Timing"]), string(appendServerTiming(nil, &a.Response)))
+	if h["X-Request-Id"] == nil {
+		h["X-Request-Id"] = []string{v.id()}
+	}
+	if age := a.CurrentAge(); a.Outcome != request.Cold || a.Stored && age >= time.Second {
+		h["Age"] = []string{strconv.FormatInt(int64(age/time.Second), 10)}
+	}
+}
+
+// unchanged reports whether the requester has the answer already (RFC 9111, 4.3.2).
+func (v generic) unchanged(h http.Header) bool {
+	if lines := v.r.Header["If-None-Match"]; len(lines) > 0 {
+		tag := strings.TrimPrefix(h.Get("Etag"), "W/")
+		for item := range header.Items(lines) {
+			if item == "*" || tag != "" && strings.TrimPrefix(item, "W/") == tag {
+				return true
+			}
+		}
+		return false
+	}
+	since, err := http.ParseTime(v.r.Header.Get("If-Modified-Since"))
+	if err != nil {
+		return false
+	}
+	for _, name := range []string{"Last-Modified", "Date"} {
+		if changed, err := http.ParseTime(h.Get(name)); err == nil {
+			return !changed.After(since)
+		}
+	}
+	return false
+}
+
+// stream sends a body as it comes, and the trailer behind it. When it breaks off, so does the
+// connection: the client does not take a part for all.
+func (v generic) stream(a *request.Exchanged) error {
+	h := v.w.Header()
+	if delete(h, "Content-Length"); a.Length >= 0 {
+		h["Content-Length"] = []string{strconv.FormatInt(a.Length, 10)}
+	}
+	announced := map[string]bool{}
+	for name := range a.Trailer {
+		h["Trailer"], announced[name] = append(h["Trailer"], name), true
+	}
+	v.sent, v.line.Status = true, a.Page.Status
+	v.w.WriteHeader(a.Page.Status)
+	control := http.NewResponseController(v.w)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := a.Stream.Read(buf)
+		if n > 0 {
+			// Where there are no deadlines (in tests), the server's own bound it.
+			_ = control.SetWriteDeadline(v.o.Now().Add(readTime))
+			if _, err := v.w.Write(buf[:n]); err != nil {
+				return nil // the caller has left
+			}
+			v.line.Bytes += int64(n)
+			if a.Length < 0 {
+				_ = control.Flush() // a writer that cannot sends it later
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	for name, values := range a.Trailer {
+		if !announced[name] {
+			name = http.TrailerPrefix + name
+		}
+		h[name] = values
+	}
+	return nil
+}
+
+// readTime is how long a caller may take for one piece of a stream.
+const readTime = time.Minute

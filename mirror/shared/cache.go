@@ -1,0 +1,215 @@
+// The shared cache of generic sources: requests are passed on as they came, and answers are
+// stored and reused by the RFCs.
+//
+//	request --> stored, and may be answered --> the stored answer
+//	        --> not stored, or past fresh ----> one flight brings it for all who want it,
+//	                                            or confirms what is stored
+//	        --> a part, a condition, a HEAD --> an exchange of its own
+//	        --> a write ----------------------> an exchange of its own; what it may have
+//	                                            changed is no longer stored
+//
+// What may be done is decided in mirror/httpcache. An answer that may not be stored goes to
+// the request that brought it alone, as a stream.
+
+// Package shared answers requests to generic sources as a shared HTTP cache (RFC 9111).
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"understudy"
+	"understudy/kit/lru"
+	"understudy/mirror/httpcache"
+	"understudy/request"
+	"understudy/spec"
+)
+
+// Upstream is what a cache needs of the upstream package.
+type Upstream interface {
+	// Exchange passes a request on. Errors: *understudy.UpstreamError, ErrUnknownOutcome,
+	// ErrInvalid, the context's.
+	Exchange(context.Context, request.Exchange) (*request.Exchanged, error)
+}
+
+// Pages are what is stored, in memory and in the store. The mirror fills it. All methods are
+// called from many goroutines.
+type Pages interface {
+	// Held is a page in memory; nil: it is not there.
+	Held(understudy.Key) *understudy.Page
+	// Page is a page in memory or in the store; ErrNotFound.
+	Page(context.Context, understudy.Key) (*understudy.Page, error)
+	// Keep stores a page; what it says of an error is that the store has it not.
+	Keep(*understudy.Page) error
+	// Forget forgets a page.
+	Forget(context.Context, understudy.Key) error
+}
+
+// Fetch is what a flight does. Its context ends when nobody waits any more.
+type Fetch func(context.Context) (*understudy.Page, error)
+
+// Flights are the fetches under way. The mirror fills it.
+type Flights interface {
+	// Join waits for the flight of a target's key, which begins now with fetch unless one is
+	// under way. With direct one that has brought its page already will not do.
+	Join(ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch Fetch) (p *understudy.Page, joined bool, err error)
+	// Behind begins a flight that nobody waits for, unless one is under way.
+	Behind(t *spec.Target, fetch Fetch)
+	// Enter counts a reader that waits for upstream on its own; an error turns it away.
+	Enter(flow uint64) error
+	// Exit ends what Enter began.
+	Exit(flow uint64)
+}
+
+// Options are a cache's settings. Pages and Flights must be set.
+type Options struct {
+	Pages   Pages
+	Flights Flights
+	Most    int64            // bytes of a body that is stored; 0 = 8 MiB
+	Now     func() time.Time // the clock; nil = time.Now
+	Logger  *slog.Logger     // nil = silence
+}
+
+// Cache is a shared cache. Its methods may be called by any number of goroutines.
+type Cache struct {
+	pages    Pages
+	flights  Flights
+	most     int64
+	now      func() time.Time
+	log      *slog.Logger
+	upstream map[string]Upstream
+	headers  *lru.Cache[string, http.Header] // of pages, by Page.Header
+
+	keeping sync.Mutex // held while what is stored of a URI changes
+	under   map[understudy.Key]*underway
+}
+
+// underway are the exchanges of one URI under way.
+type underway struct {
+	count   int
+	written int // writes that were answered meanwhile
+}
+
+// Bounds of what is stored and remembered.
+const (
+	defaultMost = 8 << 20
+	mostHeaders = 8 << 20
+)
+
+// New makes a cache without sources.
+func New(o Options) *Cache {
+	if o.Most == 0 {
+		o.Most = defaultMost
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Cache{pages: o.Pages, flights: o.Flights, most: o.Most, now: o.Now, log: o.Logger, upstream: map[string]Upstream{},
+		headers: lru.New[string, http.Header](mostHeaders), under: map[understudy.Key]*underway{}}
+}
+
+// AddSource adds a generic source, before the first Do.
+func (c *Cache) AddSource(name string, up Upstream) { c.upstream[name] = up }
+
+// Do answers a request, from what is stored or from upstream. The answer must be closed.
+//
+// Errors: ErrNotHeld (only-if-cached), ErrUnavailable (nearly always an
+// *understudy.UpstreamError), ErrUnknownOutcome of a write, ErrInvalid, ErrClosed, the
+// context's.
+func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+	up := c.upstream[x.Target.Key.Source]
+	if up == nil {
+		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
+	}
+	x.Header = httpcache.EndToEnd(x.Header)
+	r := &reading{Exchange: x, up: up, q: httpcache.Request{Method: x.Method, URI: x.Target.Key.URI, Header: x.Header}}
+	switch {
+	case !httpcache.Safe(x.Method):
+		return c.write(ctx, r)
+	case x.Method != http.MethodGet && x.Method != http.MethodHead || len(x.Body) > 0:
+		got, err := c.alone(ctx, r, x)
+		if err == nil {
+			got.Fwd = "method"
+		}
+		return got, err
+	}
+	if err := c.find(ctx, r); err != nil {
+		return nil, err
+	}
+	if r.held != nil {
+		r.decision = httpcache.Decide(&r.q, &r.held.Response, c.now())
+		if r.decision.Answer && !r.q.ForOrigin() {
+			if r.decision.Refresh && !r.q.OnlyIfCached() {
+				c.refresh(r)
+			}
+			return c.hit(r, ""), nil
+		}
+	}
+	switch {
+	case r.q.OnlyIfCached():
+		return nil, fmt.Errorf("mirror: %s: %w", x.Target.Key, understudy.ErrNotHeld)
+	case x.Method == http.MethodHead:
+		return c.head(ctx, r)
+	case r.q.ForOrigin() || r.held == nil && r.q.Partial():
+		return c.aside(ctx, r)
+	}
+	return c.join(ctx, r)
+}
+
+// reading is one request on its way.
+type reading struct {
+	request.Exchange
+	q        httpcache.Request
+	up       Upstream
+	held     *stored // nil: nothing
+	miss     string  // with nothing held: why (RFC 9211, 2.2)
+	decision httpcache.Decision
+}
+
+// stored is a stored answer.
+type stored struct {
+	httpcache.Response
+	page *understudy.Page
+}
+
+// fwd is why the request went upstream.
+func (r *reading) fwd() string {
+	switch {
+	case r.held == nil:
+		return r.miss
+	case r.decision.Left > 0:
+		return "request"
+	}
+	return "stale"
+}
+
+// hit answers with what is stored. detail says why, where it is past fresh.
+func (c *Cache) hit(r *reading, detail string) *request.Exchanged {
+	now := c.now()
+	a := &request.Exchanged{Response: request.Response{Page: r.held.page, Outcome: request.Warm, Stored: true, Detail: detail,
+		Age: max(0, now.Sub(r.held.page.At)), TTL: r.decision.Left}, Header: r.held.Header}
+	if r.decision.Left <= 0 {
+		a.Outcome = request.Stale
+	}
+	return a
+}
+
+// rescued is what is stored where upstream failed, if upstream permits that; else the error.
+func (c *Cache) rescued(ctx context.Context, r *reading, err error) (*request.Exchanged, error) {
+	var why *understudy.UpstreamError
+	if r.held == nil || !r.decision.Down || ctx.Err() != nil || !errors.As(err, &why) {
+		return nil, err
+	}
+	return c.hit(r, "stale: "+why.Short()), nil
+}
+
+// failed reports an answer in place of which a stale one may be given (RFC 5861, 4).
+func failed(status int) bool { return status == 500 || status >= 502 && status <= 504 }

@@ -1,0 +1,375 @@
+// The shared cache over real HTTP: what upstream is asked, and what callers get.
+
+package shared_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/mirror/shared"
+	"understudy/request"
+	"understudy/spec"
+	"understudy/upstream"
+)
+
+// bed is a cache before an upstream of one handler.
+type bed struct {
+	*memory
+	t     testing.TB
+	cache *shared.Cache
+	spec  *spec.Spec
+	mu    sync.Mutex
+	at    time.Time
+	asked []string // of upstream
+}
+
+func (b *bed) now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.at
+}
+
+func (b *bed) pass(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.at = b.at.Add(d)
+}
+
+func newBed(t testing.TB, answer http.HandlerFunc) *bed {
+	b := &bed{memory: &memory{pages: map[understudy.Key]*understudy.Page{}}, t: t, at: time.Now().Truncate(time.Second)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.mu.Lock()
+		line := r.Method + " " + r.RequestURI
+		for _, name := range []string{"If-None-Match", "If-Modified-Since", "Range"} {
+			if value := r.Header.Get(name); value != "" {
+				line += " " + name
+			}
+		}
+		b.asked = append(b.asked, line)
+		w.Header().Set("Date", b.at.UTC().Format(http.TimeFormat))
+		b.mu.Unlock()
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	var err error
+	if b.spec, err = spec.NewGeneric(server.URL, "none"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := upstream.New(upstream.Options{Source: &spec.Source{Name: "web", Spec: b.spec}, Base: server.URL, Rate: 1000, Now: b.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	b.cache = shared.New(shared.Options{Pages: b, Flights: b, Most: 1 << 10, Now: b.now})
+	b.cache.AddSource("web", c)
+	return b
+}
+
+// memory is Pages in a map, and Flights that begin with every reader.
+type memory struct {
+	lock  sync.Mutex
+	pages map[understudy.Key]*understudy.Page
+	kept  error
+}
+
+func (m *memory) Held(key understudy.Key) *understudy.Page {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	return m.pages[key]
+}
+
+func (m *memory) Page(_ context.Context, key understudy.Key) (*understudy.Page, error) {
+	if p := m.Held(key); p != nil {
+		return p, nil
+	}
+	return nil, understudy.ErrNotFound
+}
+
+func (m *memory) Keep(p *understudy.Page) error {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.kept == nil {
+		m.pages[p.Key] = p
+	}
+	return m.kept
+}
+
+func (m *memory) Forget(_ context.Context, key understudy.Key) error {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	delete(m.pages, key)
+	return nil
+}
+
+func (m *memory) Join(ctx context.Context, _ *spec.Target, _ uint64, _ bool, f shared.Fetch) (*understudy.Page, bool, error) {
+	flight, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	p, err := f(flight)
+	return p, false, err
+}
+
+func (m *memory) Behind(_ *spec.Target, f shared.Fetch) { _, _ = f(context.Background()) }
+func (m *memory) Enter(uint64) error                    { return nil }
+func (m *memory) Exit(uint64)                           {}
+
+// do sends a request, as "GET /a" and lines of its header, and reads the answer: its status, its
+// body and how it came.
+func (b *bed) do(request string, lines ...string) string {
+	b.t.Helper()
+	got, err := b.try(request, lines...)
+	if err != nil {
+		b.t.Fatalf("%s: %v", request, err)
+	}
+	return got
+}
+
+func (b *bed) try(line string, lines ...string) (string, error) {
+	b.t.Helper()
+	method, uri, _ := strings.Cut(line, " ")
+	target, err := b.spec.Passed("web", uri)
+	if err != nil {
+		return "", err
+	}
+	h := http.Header{}
+	for _, l := range lines {
+		name, value, _ := strings.Cut(l, ": ")
+		h.Add(name, value)
+	}
+	a, err := b.cache.Do(context.Background(), request.Exchange{Target: target, Method: method, Header: h})
+	if err != nil {
+		return "", err
+	}
+	defer a.Close()
+	body := a.Page.Body
+	if a.Stream != nil {
+		if body, err = io.ReadAll(a.Stream); err != nil {
+			return "", err
+		}
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s %s %s", a.Page.Status, body, a.Outcome, a.Detail)), nil
+}
+
+func (b *bed) wantAsked(want ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Equal(b.asked, want) {
+		b.t.Errorf("upstream was asked %q, want %q", b.asked, want)
+	}
+	b.asked = nil
+}
+
+func (b *bed) want(want string, line string, lines ...string) {
+	b.t.Helper()
+	if got := b.do(line, lines...); got != want {
+		b.t.Errorf("%s %v: %q, want %q", line, lines, got, want)
+	}
+}
+
+func TestStoredAndRevalidated(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60, stale-while-revalidate=10")
+		w.Header().Set("Etag", `"1"`)
+		if r.Header.Get("If-None-Match") == `"1"` {
+			w.WriteHeader(304)
+			return
+		}
+		io.WriteString(w, "hello")
+	})
+	b.want("200 hello cold", "GET /a?b=1&a=2")
+	b.want("200 hello warm", "GET /a?b=1&a=2")
+	b.want("200 hello warm", "HEAD /a?b=1&a=2")
+	b.want("200 hello cold", "GET /a?a=2&b=1")
+	b.wantAsked("GET /a?b=1&a=2", "GET /a?a=2&b=1")
+	b.pass(65 * time.Second)
+	b.want("200 hello stale", "GET /a?b=1&a=2")
+	b.want("200 hello warm", "GET /a?b=1&a=2") // it was renewed behind the answer
+	b.wantAsked("GET /a?b=1&a=2 If-None-Match")
+	b.pass(100 * time.Second)
+	b.want("200 hello cold", "GET /a?b=1&a=2", `If-None-Match: "other"`, "Range: bytes=0-1")
+	b.wantAsked("GET /a?b=1&a=2 If-None-Match")
+	b.want("200 hello cold", "GET /a?b=1&a=2", "Cache-Control: no-cache")
+	b.wantAsked("GET /a?b=1&a=2 If-None-Match")
+	if _, err := b.try("GET /new", "Cache-Control: only-if-cached"); !errors.Is(err, understudy.ErrNotHeld) {
+		t.Errorf("only-if-cached of what is not stored: %v", err)
+	}
+	b.wantAsked()
+}
+
+func TestWhatIsNotStoredPasses(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/private":
+			w.Header().Set("Cache-Control", "private, max-age=60")
+		case "/long":
+			w.Header().Set("Cache-Control", "max-age=60")
+			io.WriteString(w, strings.Repeat("x", 2000))
+			return
+		case "/moved":
+			w.Header().Set("Location", "http://elsewhere.example/")
+			w.WriteHeader(302)
+		}
+		io.WriteString(w, r.Method)
+	})
+	for _, path := range []string{"/", "/private", "/moved"} {
+		for range 2 {
+			b.do("GET " + path)
+		}
+		b.wantAsked("GET "+path, "GET "+path)
+	}
+	for range 2 {
+		if got := b.do("GET /long"); len(got) < 2000 {
+			t.Errorf("a long answer came as %d bytes", len(got))
+		}
+	}
+	b.wantAsked("GET /long", "GET /long")
+	b.want("200 OPTIONS cold", "OPTIONS /a")
+	b.want("200 PROPFIND cold", "PROPFIND /a")
+	b.want("200 GET cold", "GET /a", "If-Match: \"1\"")
+	if len(b.pages) > 0 {
+		t.Errorf("%d pages are stored", len(b.pages))
+	}
+}
+
+func TestVariantsOfAnAnswer(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Vary", "Accept-Language")
+		io.WriteString(w, r.Header.Get("Accept-Language"))
+	})
+	for range 2 {
+		for _, language := range []string{"de", "en"} {
+			b.do("GET /a", "Accept-Language: "+language)
+		}
+	}
+	b.want("200 de warm", "GET /a", "Accept-Language: de")
+	b.wantAsked("GET /a", "GET /a")
+	b.do("POST /a")
+	b.pass(time.Nanosecond)
+	b.want("200 de cold", "GET /a", "Accept-Language: de")
+	b.want("200 en cold", "GET /a", "Accept-Language: en")
+	b.want("200 en warm", "GET /a", "Accept-Language: en")
+	b.wantAsked("POST /a", "GET /a", "GET /a")
+}
+
+func TestWritesInvalidate(t *testing.T) {
+	fails := false
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		if fails {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Cache-Control", "max-age=60")
+		if r.Method == "POST" {
+			w.Header().Set("Location", "/made")
+			w.WriteHeader(201)
+		}
+		if r.URL.Path == "/bad" && r.Method != "GET" {
+			w.WriteHeader(500)
+		}
+	})
+	for _, path := range []string{"/list", "/made", "/bad"} {
+		b.do("GET " + path)
+	}
+	b.do("POST /list")
+	b.do("PUT /bad")
+	b.wantAsked("GET /list", "GET /made", "GET /bad", "POST /list", "PUT /bad")
+	b.want("200  warm", "GET /bad")
+	b.want("200  cold", "GET /list")
+	b.want("200  cold", "GET /made")
+	b.wantAsked("GET /list", "GET /made")
+	fails = true
+	if _, err := b.try("DELETE /list"); !errors.Is(err, understudy.ErrUnknownOutcome) {
+		t.Errorf("a write without an answer: %v", err)
+	}
+	fails = false
+	b.want("200  cold", "GET /list") // nobody knows what became of it
+}
+
+func TestStaleAnswersAreThoseThatMayBe(t *testing.T) {
+	status := 200
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		if status == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Cache-Control", map[string]string{"/sie": "max-age=1, stale-if-error=60", "/must": "max-age=1, must-revalidate",
+			"/plain": "max-age=1"}[r.URL.Path])
+		w.WriteHeader(status)
+	})
+	for _, path := range []string{"/sie", "/must", "/plain"} {
+		b.do("GET " + path)
+	}
+	b.pass(10 * time.Second)
+	status = 503
+	b.want("200  stale stale: upstream 503", "GET /sie")
+	b.want("200  stale stale: upstream 503", "HEAD /sie")
+	b.want("503  cold", "HEAD /plain")
+	status = 0
+	b.want("200  stale stale: upstream unreachable", "GET /sie")
+	b.want("200  stale stale: upstream unreachable", "GET /plain")
+	if _, err := b.try("GET /must"); !errors.Is(err, understudy.ErrUnavailable) {
+		t.Errorf("must-revalidate in an outage: %v", err)
+	}
+}
+
+func TestAHeadConfirmsOrEnds(t *testing.T) {
+	tag := `"1"`
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=1")
+		if r.Method == "HEAD" {
+			w.Header().Set("Cache-Control", "max-age=60")
+		}
+		w.Header().Set("Etag", tag)
+		io.WriteString(w, "hello")
+	})
+	b.do("GET /a")
+	b.pass(10 * time.Second)
+	b.want("200 hello cold", "HEAD /a")
+	b.want("200 hello warm", "GET /a")
+	b.pass(100 * time.Second)
+	tag = `"2"`
+	b.want("200  cold", "HEAD /a")
+	b.want("200 hello cold", "GET /a", "Cache-Control: max-stale")
+}
+
+func TestAPostThatIsWhatAGetGets(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Content-Location", r.RequestURI)
+		io.WriteString(w, r.Method)
+	})
+	b.want("200 POST cold", "POST /a")
+	b.want("200 POST warm", "GET /a")
+	b.wantAsked("POST /a")
+}
+
+func TestWhatCannotBeSavedIsAnsweredOnce(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Cache-Control", "max-age=60") })
+	b.kept = errors.New("disk full")
+	b.want("200  cold not stored: it could not be saved", "GET /a")
+	b.want("200  cold not stored: it could not be saved", "GET /a")
+}
+
+// Example serves one answer twice, and asks upstream once.
+func Example() {
+	b := newBed(&testing.B{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(w, "hello")
+	})
+	fmt.Println(b.do("GET /greeting"))
+	fmt.Println(b.do("GET /greeting"))
+	fmt.Println(b.asked)
+	// Output:
+	// 200 hello cold
+	// 200 hello warm
+	// [GET /greeting]
+}

@@ -1,0 +1,231 @@
+// Fetch: what is not stored, or is past fresh, comes from upstream.
+
+package shared
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"understudy"
+	"understudy/mirror/httpcache"
+	"understudy/request"
+)
+
+// join joins the flight of the answer that the request wants.
+func (c *Cache) join(ctx context.Context, r *reading) (*request.Exchanged, error) {
+	h := &handoff{}
+	p, joined, err := c.flights.Join(ctx, r.flight(), r.Flow, r.q.Forces(), c.fetch(r, h))
+	got := h.take()
+	if err != nil {
+		return c.rescued(ctx, r, err)
+	}
+	switch {
+	case got != nil && failed(got.Page.Status) && r.held != nil && r.decision.Error:
+		_ = got.Close() // the stale answer goes out in its place
+		return c.hit(r, "stale: upstream "+strconv.Itoa(got.Page.Status)), nil
+	case got != nil:
+		got.Fwd = r.fwd()
+		return got, nil
+	case joined && !c.serves(r, p):
+		return c.aside(ctx, r) // it is for another request
+	}
+	return c.fetched(r, p, joined), nil
+}
+
+// serves reports whether what a joined flight brought answers this request too.
+func (c *Cache) serves(r *reading, p *understudy.Page) bool {
+	if p.NotStored != "" {
+		return false
+	}
+	s := c.storedOf(p)
+	fields, _ := s.Vary()
+	return p.Key == variantKey(r.Target.Key, fields, r.Header) && httpcache.Decide(&r.q, &s.Response, c.now()).Answer
+}
+
+// fetched is an answer that is stored now.
+func (c *Cache) fetched(r *reading, p *understudy.Page, joined bool) *request.Exchanged {
+	s, now := c.storedOf(p), c.now()
+	life, _ := s.Lifetime()
+	return &request.Exchanged{Response: request.Response{Page: p, Outcome: request.Cold, Stored: p.NotStored == "", Joined: joined,
+		Age: max(0, now.Sub(p.At)), TTL: life - s.Age(now), Fwd: r.fwd(), Upstream: p.Took, Detail: detailOf(p)}, Header: s.Header}
+}
+
+func detailOf(p *understudy.Page) string {
+	if p.NotStored == "" {
+		return ""
+	}
+	return "not stored: " + p.NotStored
+}
+
+// refresh renews what was answered past fresh, behind the answer.
+func (c *Cache) refresh(r *reading) {
+	again := *r
+	again.Reason = request.Refresh
+	c.flights.Behind(r.flight(), c.fetch(&again, nil))
+}
+
+// fetch is one exchange, and the storing of what it brought. What may not be stored goes to
+// h; nil: nobody wants it. The page that it returns then is for nobody.
+func (c *Cache) fetch(r *reading, h *handoff) Fetch {
+	return func(flight context.Context) (*understudy.Page, error) {
+		// A stream outlives the flight; until its header has come it ends with it.
+		ctx, cancel := context.WithCancel(context.WithoutCancel(flight))
+		stop := context.AfterFunc(flight, cancel)
+		defer stop()
+		x := r.Exchange
+		x.Header = httpcache.Unconditional(r.Header)
+		if r.held != nil {
+			maps.Copy(x.Header, r.held.Conditions())
+		}
+		if h != nil {
+			x.Early = h.early(r.Early)
+		}
+		got, p, err := c.exchange(ctx, r, x)
+		switch {
+		case err != nil:
+			cancel()
+			return nil, err
+		case p != nil:
+			cancel()
+			return p, nil
+		}
+		if got.Stream != nil {
+			got.Stream = &ending{got.Stream, cancel}
+		} else {
+			defer cancel()
+		}
+		left := *got.Page
+		left.NotStored = "it is for one request"
+		if h == nil || !h.give(got) {
+			_ = got.Close() // its reader has left
+		}
+		return &left, nil
+	}
+}
+
+// exchange passes a GET on and stores its answer, where that may be stored, or the
+// confirmation of what is stored: then p is the page. Else got is the answer as it comes.
+func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (got *request.Exchanged, p *understudy.Page, err error) {
+	u := c.enter(x.Target.Key)
+	defer c.exit(x.Target.Key)
+	var came httpcache.Response
+	x.Most = c.most
+	storable := false
+	x.Whole = func(status int, h http.Header, asked, at time.Time) bool {
+		came = httpcache.Received(status, h, asked, at)
+		keepsOld := r.held != nil && r.decision.Error && failed(status) // RFC 9111, 4.3.3
+		storable = came.Storable(&r.q) && !keepsOld && len(came.Header) < understudy.MaxParams/2
+		return storable
+	}
+	if got, err = r.up.Exchange(ctx, x); err != nil {
+		return nil, nil, fmt.Errorf("mirror: fetch %s: %w", x.Target.Key, err)
+	}
+	switch {
+	case came.Status == http.StatusNotModified && r.held != nil && r.held.Conditions() != nil:
+		now := r.held.Update(&came)
+		p = c.pageOf(r, &now, r.held.page.Body, got.Page.Took)
+	case storable && got.Stream == nil:
+		p = c.pageOf(r, &came, got.Page.Body, got.Page.Took)
+	default:
+		got.Header = httpcache.EndToEnd(got.Header)
+		return got, nil, nil
+	}
+	c.keep(r, p, u)
+	return nil, p, nil
+}
+
+// aside is an exchange of this request alone, as it came. What it brings is stored where it
+// may be.
+func (c *Cache) aside(ctx context.Context, r *reading) (*request.Exchanged, error) {
+	if err := c.flights.Enter(r.Flow); err != nil {
+		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+	}
+	defer c.flights.Exit(r.Flow)
+	fwd := r.fwd()
+	plain := *r
+	plain.held = nil // its conditions are its own
+	got, p, err := c.exchange(ctx, &plain, r.Exchange)
+	if err != nil {
+		return c.rescued(ctx, r, err)
+	}
+	if p != nil {
+		a := c.fetched(r, p, false)
+		a.Fwd = fwd
+		return a, nil
+	}
+	got.Fwd = fwd
+	return got, nil
+}
+
+// alone passes a request on, and stores nothing.
+func (c *Cache) alone(ctx context.Context, r *reading, x request.Exchange) (*request.Exchanged, error) {
+	if err := c.flights.Enter(r.Flow); err != nil {
+		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+	}
+	defer c.flights.Exit(r.Flow)
+	got, err := r.up.Exchange(ctx, x)
+	if err != nil {
+		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
+	}
+	got.Header = httpcache.EndToEnd(got.Header)
+	return got, nil
+}
+
+// ending is a stream that ends its context too.
+type ending struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close ends the stream.
+func (e *ending) Close() error {
+	defer e.cancel()
+	return e.ReadCloser.Close()
+}
+
+// handoff gives the answer of a flight that is for one request alone to that request, if it
+// waits still.
+type handoff struct {
+	mu   sync.Mutex
+	left bool
+	got  *request.Exchanged
+}
+
+// give reports false when the request waits no more.
+func (h *handoff) give(got *request.Exchanged) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.left {
+		return false
+	}
+	h.got = got
+	return true
+}
+
+// take ends the wait. It is nil when nothing was given.
+func (h *handoff) take() *request.Exchanged {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left = true
+	return h.got
+}
+
+// early passes informational answers on while the request waits.
+func (h *handoff) early(to func(int, http.Header)) func(int, http.Header) {
+	if to == nil {
+		return nil
+	}
+	return func(status int, header http.Header) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if !h.left {
+			to(status, header)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+// Keep: stored answers as pages, and which of them a request is answered with.
+
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/mirror/httpcache"
+	"understudy/spec"
+)
+
+// The page under the key of a URI is the answer itself, or, where answers depend on fields of
+// requests, an index: a page of status 0, whose header lists the sets of fields and since
+// after which stored answers count. Each answer has a key of its own then.
+const (
+	fieldsName = "vary"  // one set of fields, with commas
+	sinceName  = "since" // Unix nanoseconds
+	mostSets   = 8       // of fields
+)
+
+// index is a page of status 0, read.
+type index struct {
+	sets  []string
+	since int64
+}
+
+// readIndex reads a page; ok is false for an answer.
+func readIndex(p *understudy.Page) (in index, ok bool) {
+	if p == nil || p.Status != 0 {
+		return index{}, false
+	}
+	q, _ := understudy.ParseQuery(p.Header) // made by page
+	for _, param := range q {
+		switch param.Name {
+		case fieldsName:
+			in.sets = append(in.sets, param.Value)
+		case sinceName:
+			in.since, _ = strconv.ParseInt(param.Value, 10, 64)
+		}
+	}
+	return in, true
+}
+
+// page is the index as it is stored.
+func (in *index) page(key understudy.Key, at time.Time) *understudy.Page {
+	q := understudy.Query{{Name: sinceName, Value: strconv.FormatInt(in.since, 10)}}
+	for _, set := range in.sets {
+		q = append(q, understudy.Param{Name: fieldsName, Value: set})
+	}
+	return &understudy.Page{Key: key, Header: q.String(), At: at}
+}
+
+// variantKey is where the answer to a request with some header is stored.
+func variantKey(base understudy.Key, fields []string, h http.Header) understudy.Key {
+	if v := httpcache.Variant(fields, h); v != "" {
+		return base.With("variant=" + v)
+	}
+	return base
+}
+
+// find looks for what is stored for a request: of several answers the newest (RFC 9111, 4.1).
+func (c *Cache) find(ctx context.Context, r *reading) error {
+	r.miss = "uri-miss"
+	base, err := c.load(ctx, r.Target.Key)
+	if err != nil || base == nil {
+		return err
+	}
+	in, ok := readIndex(base)
+	if !ok {
+		r.held = c.storedOf(base)
+		return nil
+	}
+	r.miss = "vary-miss"
+	for _, set := range in.sets {
+		p, err := c.load(ctx, variantKey(r.Target.Key, strings.Split(set, ","), r.Header))
+		if err != nil {
+			return err
+		}
+		if p != nil && p.At.UnixNano() > in.since && (r.held == nil || p.At.After(r.held.page.At)) {
+			r.held = c.storedOf(p)
+		}
+	}
+	return nil
+}
+
+// load is a page; nil when there is none, or when the store cannot be read.
+func (c *Cache) load(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	p, err := c.pages.Page(ctx, key)
+	switch {
+	case err == nil:
+		return p, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("mirror: %s: %w", key, ctx.Err())
+	case !errors.Is(err, understudy.ErrNotFound):
+		c.log.Warn("mirror: a stored answer cannot be read", "key", key.String(), "error", err)
+	}
+	return nil, nil
+}
+
+// Ready reports whether a request would be answered from memory now, as fresh. It counts
+// nothing.
+func (c *Cache) Ready(t *spec.Target, h http.Header) bool {
+	r := &reading{q: httpcache.Request{Method: http.MethodGet, URI: t.Key.URI, Header: h}}
+	base := c.pages.Held(t.Key)
+	if in, ok := readIndex(base); ok {
+		base = nil
+		for _, set := range in.sets {
+			p := c.pages.Held(variantKey(t.Key, strings.Split(set, ","), h))
+			if p != nil && p.At.UnixNano() > in.since && (base == nil || p.At.After(base.At)) {
+				base = p
+			}
+		}
+	}
+	if base == nil || r.q.ForOrigin() {
+		return false
+	}
+	v := httpcache.Decide(&r.q, &c.storedOf(base).Response, c.now())
+	return v.Answer && !v.Refresh
+}
+
+// storedOf is a page as a stored answer.
+func (c *Cache) storedOf(p *understudy.Page) *stored {
+	h, ok := c.headers.Get(p.Header)
+	if !ok {
+		q, _ := understudy.ParseQuery(p.Header) // made by pageOf
+		h = make(http.Header, len(q))
+		for _, f := range q {
+			h[f.Name] = append(h[f.Name], f.Value)
+		}
+		c.headers.Put(p.Header, h, int64(4*len(p.Header)+64*len(q)))
+	}
+	return &stored{httpcache.Response{Status: p.Status, Header: h, At: p.At, InitialAge: p.InitialAge}, p}
+}
+
+// pageOf is the page of an answer.
+func (c *Cache) pageOf(r *reading, a *httpcache.Response, body []byte, took time.Duration) *understudy.Page {
+	kept := a.Kept()
+	var q understudy.Query
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		for _, value := range kept[name] {
+			q = append(q, understudy.Param{Name: name, Value: value})
+		}
+	}
+	p := &understudy.Page{Status: a.Status, ContentType: kept.Get("Content-Type"), Body: body, Header: q.String(),
+		At: a.At, InitialAge: a.InitialAge, Took: took}
+	fields, ok := a.Vary()
+	p.Key = variantKey(r.Target.Key, fields, r.Header)
+	if !ok || len(q) > understudy.MaxParams {
+		p.NotStored = "its header says so"
+	}
+	return p
+}
+
+// keep stores a page, unless a write to its URI was answered while it was fetched. A page
+// that could not be stored says why.
+func (c *Cache) keep(r *reading, p *understudy.Page, u *underway) {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
+	switch {
+	case p.NotStored != "":
+		return
+	case u.written > 0 && httpcache.Safe(r.Method):
+		p.NotStored = "a write came meanwhile"
+		return
+	}
+	err := c.pages.Keep(p)
+	if err == nil && p.Key != r.Target.Key {
+		err = c.list(r, p)
+	}
+	if err != nil {
+		p.NotStored = "it could not be saved"
+	}
+}
+
+// list puts the fields that an answer depends on into the index of its URI.
+func (c *Cache) list(r *reading, p *understudy.Page) error {
+	fields, _ := c.storedOf(p).Vary()
+	set := strings.Join(fields, ",")
+	base, err := c.load(context.Background(), r.Target.Key)
+	if err != nil {
+		return err
+	}
+	in, _ := readIndex(base)
+	if len(in.sets) > 0 && in.sets[0] == set {
+		return nil
+	}
+	in.sets = append([]string{set}, slices.DeleteFunc(in.sets, func(s string) bool { return s == set })...)
+	in.sets = in.sets[:min(len(in.sets), mostSets)]
+	return c.pages.Keep(in.page(r.Target.Key, c.now()))
+}
+
+// invalidate has nothing count that is stored of a URI now.
+func (c *Cache) invalidate(ctx context.Context, key understudy.Key) {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
+	if u := c.under[key]; u != nil {
+		u.written++
+	}
+	base, err := c.load(ctx, key)
+	if err == nil && base != nil {
+		if in, ok := readIndex(base); ok {
+			in.since = c.now().UnixNano()
+			err = c.pages.Keep(in.page(key, c.now()))
+		} else {
+			err = c.pages.Forget(ctx, key)
+		}
+	}
+	if err != nil {
+		c.log.Error("mirror: what a write changed is still stored", "key", key.String(), "error", err)
+	}
+}
+
+// enter notes an exchange of a URI.
+func (c *Cache) enter(key understudy.Key) *underway {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
+	u := c.under[key]
+	if u == nil {
+		u = &underway{}
+		c.under[key] = u
+	}
+	u.count++
+	return u
+}
+
+// exit ends what enter began.
+func (c *Cache) exit(key understudy.Key) {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
+	if u := c.under[key]; u != nil {
+		if u.count--; u.count == 0 {
+			delete(c.under, key)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// Writes and HEAD: requests that are passed on, and change what is stored.
+
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/mirror/httpcache"
+	"understudy/request"
+	"understudy/spec"
+)
+
+// write passes a write on, once. What it may have changed is no longer stored when its answer
+// goes out (RFC 9111, 4.4), also when it is not known what became of it. The answer to a POST
+// that says that it is what a GET gets is stored as that (RFC 9110, 9.3.3).
+func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, error) {
+	if err := c.flights.Enter(r.Flow); err != nil {
+		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+	}
+	defer c.flights.Exit(r.Flow)
+	u := c.enter(r.Target.Key)
+	defer c.exit(r.Target.Key)
+	x := r.Exchange
+	x.Most = c.most
+	var came httpcache.Response
+	storable := false
+	x.Whole = func(status int, h http.Header, asked, at time.Time) bool {
+		came = httpcache.Received(status, h, asked, at)
+		storable = came.Storable(&r.q)
+		return storable
+	}
+	got, err := r.up.Exchange(ctx, x)
+	if errors.Is(err, understudy.ErrUnknownOutcome) {
+		c.invalidate(context.WithoutCancel(ctx), r.Target.Key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
+	}
+	for _, uri := range httpcache.Invalidated(&r.q, &came, r.hosts()...) {
+		c.invalidate(context.WithoutCancel(ctx), understudy.Key{Source: r.Target.Key.Source, URI: uri})
+	}
+	if storable && got.Stream == nil {
+		c.keep(r, c.pageOf(r, &came, got.Page.Body, got.Page.Took), u)
+	}
+	got.Header, got.Fwd = httpcache.EndToEnd(got.Header), "method"
+	return got, nil
+}
+
+// hosts are the names under which the source's own URIs stand in answers: those of upstream,
+// and as which it was asked.
+func (r *reading) hosts() []string {
+	all := []string{strings.ToLower(r.Host)}
+	for _, h := range r.Target.Spec.Hosts {
+		if _, rest, ok := strings.Cut(h.URL, "://"); ok {
+			host, _, _ := strings.Cut(rest, "/")
+			all = append(all, strings.ToLower(host))
+		}
+	}
+	return all
+}
+
+// head passes a HEAD on. Its answer confirms what is stored of the GET, or ends it (RFC 9111,
+// 4.3.5).
+func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error) {
+	fwd := r.fwd()
+	got, err := c.alone(ctx, r, r.Exchange)
+	if err != nil {
+		return c.rescued(ctx, r, err)
+	}
+	got.Fwd = fwd
+	if r.held == nil || got.Page.Status == http.StatusNotModified {
+		return got, nil
+	}
+	if failed(got.Page.Status) {
+		if r.decision.Error {
+			return c.hit(r, "stale: upstream "+strconv.Itoa(got.Page.Status)), nil
+		}
+		return got, nil
+	}
+	came := httpcache.Received(got.Page.Status, got.Header, got.Asked, got.Page.At)
+	u := c.enter(r.Target.Key)
+	defer c.exit(r.Target.Key)
+	if !r.held.SameAs(&came, strconv.Itoa(len(r.held.page.Body))) {
+		c.invalidate(ctx, r.Target.Key)
+		return got, nil
+	}
+	now := r.held.Update(&came)
+	p := c.pageOf(r, &now, r.held.page.Body, got.Page.Took)
+	c.keep(r, p, u)
+	a := c.fetched(r, p, false)
+	a.Fwd = fwd
+	return a, nil
+}
+
+// flight is the target under whose key the request's flight is: that of the stored answer
+// which it renews, else that of its URI.
+func (r *reading) flight() *spec.Target {
+	if r.held == nil || r.held.page.Key == r.Target.Key {
+		return r.Target
+	}
+	t := *r.Target
+	t.Key = r.held.page.Key
+	return &t
+}

@@ -1,0 +1,261 @@
+// Exchange: a request to a generic source, passed on as it came.
+
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/request"
+	"understudy/upstream/body"
+	"understudy/upstream/throttle"
+)
+
+// Exchange sends a request once, as it came but for our credential and Via, and returns the
+// answer as it came, whatever its status and type. Redirects are not followed. It returns
+// when the header has come, or with the body where that is wanted whole and is no longer
+// than x.Most; then it is read within the memory for bodies. The answer must be closed,
+// which ends the request. Every wait has a limit; a stream may take any time.
+//
+// Any answer means that upstream is well. An *understudy.UpstreamError says that none came,
+// ErrUnknownOutcome that none came to a request that may have changed something; other
+// errors are ErrInvalid, the context's and ErrClosed.
+func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+	s := &stream{c: c, ask: &request.MediaRequest{Target: x.Target}, left: endless}
+	ctx, s.done = c.life.until(ctx)
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	s.quiet = throttle.NewDeadline(s.cancel, nil, time.Hour)
+	s.quiet.Stop()
+	got, failure, err := s.exchange(&x)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("upstream: %s %s: %w", understudy.Clip(x.Method), understudy.Clip(x.Target.Key.URI), endOf(ctx, err))
+	case failure != nil:
+		err = c.resources.outward(failure)
+	}
+	if err != nil || got.Stream == nil {
+		_ = s.Close() // nothing more of it is read
+	}
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+// endless is more bytes than a stream will ever have.
+const endless = 1 << 62
+
+// exchange waits for breaker and budget, and sends the request. The slot is given back when
+// the head has come.
+func (s *stream) exchange(x *request.Exchange) (*request.Exchanged, *understudy.UpstreamError, error) {
+	c := s.c
+	f := request.Fetch{Target: x.Target, Reason: x.Reason, Flow: x.Flow, Queue: writeQueue}
+	f.By, _ = s.ctx.Deadline()
+	g := &attempt{c: c, f: &f, reason: f.Reason, key: x.Target.Key.URI}
+	probe, refused, err := g.enter(s.ctx)
+	if err != nil || refused != nil {
+		return nil, refused, err
+	}
+	began := c.o.Now()
+	c.counts.Sent(g.reason, f.Flow, began)
+	resp, maybe, err := s.pass(x)
+	c.budget.Release()
+	if err != nil {
+		return nil, s.unanswered(x, err, probe, maybe), s.endedBy(x, err, maybe)
+	}
+	at := c.o.Now()
+	c.counts.Answered(at.Sub(began))
+	c.breaker.Succeeded(g.key, probe)
+	s.body = resp.Body
+	got := &request.Exchanged{
+		Response: request.Response{
+			Page: &understudy.Page{Key: x.Target.Key, Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), At: at,
+				Took: at.Sub(began)},
+			Outcome: request.Cold, Upstream: at.Sub(began),
+		},
+		Header: c.credential.without(resp.Header), Stream: s, Length: resp.ContentLength, Trailer: resp.Trailer, Asked: began,
+	}
+	bare := x.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
+	whole := x.Whole != nil && x.Whole(resp.StatusCode, got.Header, began, at)
+	switch {
+	case bare:
+		got.Stream = nil
+	case whole && resp.ContentLength <= x.Most:
+		if err := s.whole(got, x.Most); err != nil {
+			return nil, &understudy.UpstreamError{Why: brokenFailure(err), Err: err}, nil
+		}
+	}
+	return got, nil, nil
+}
+
+// unanswered tells the breaker that no answer came. A connection that upstream accepted and
+// then closed says something of this request alone.
+func (s *stream) unanswered(x *request.Exchange, err error, probe, maybe bool) *understudy.UpstreamError {
+	c := s.c
+	failure := &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: err}
+	switch {
+	case errors.As(err, &failure), errors.Is(err, understudy.ErrInvalid), s.ctx.Err() != nil && !throttle.IsLate(s.ctx):
+		if probe {
+			c.breaker.ProbeAbandoned()
+		}
+	case isDial(err) || throttle.IsLate(s.ctx):
+		c.counts.Failed(c.o.Now())
+		c.failed(x.Target.Key.URI, failure, probe)
+	default:
+		c.counts.Failed(c.o.Now())
+		if probe {
+			c.breaker.ProbeAbandoned()
+		}
+	}
+	return failure
+}
+
+// endedBy is the error of an exchange that is not upstream's failure alone; nil: it is.
+func (s *stream) endedBy(x *request.Exchange, err error, maybe bool) error {
+	switch {
+	case errors.Is(err, understudy.ErrInvalid):
+		return err
+	case maybe && x.Method != http.MethodGet && x.Method != http.MethodHead:
+		return fmt.Errorf("%w: %w", understudy.ErrUnknownOutcome, err)
+	case s.ctx.Err() != nil && !throttle.IsLate(s.ctx):
+		return s.ctx.Err()
+	}
+	return nil
+}
+
+// pass sends the request. maybe says that it may have reached upstream.
+func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err error) {
+	c := s.c
+	s.quiet.Next(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	defer s.quiet.Stop()
+	var connected atomic.Bool
+	var early sync.Mutex
+	over := false
+	defer func() {
+		early.Lock()
+		over = true
+		early.Unlock()
+	}()
+	ctx := httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true); s.quiet.Reset(c.o.FirstByte) },
+		Got1xxResponse: func(status int, h textproto.MIMEHeader) error {
+			s.quiet.Reset(c.o.FirstByte)
+			early.Lock()
+			defer early.Unlock()
+			if x.Early != nil && status != http.StatusContinue && !over {
+				x.Early(status, http.Header(h))
+			}
+			return nil
+		},
+	})
+	req, err := c.passed(ctx, x)
+	if err != nil {
+		return nil, false, err
+	}
+	resp, err = c.connections.transport().RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close() // nobody asked for another protocol
+		err = errors.New("another protocol, which was not asked for")
+	}
+	if err != nil {
+		return nil, connected.Load(), c.credential.clean(throttle.CauseOf(s.ctx, err))
+	}
+	return resp, true, nil
+}
+
+// passed is the request as upstream gets it: to the source's own host alone, with its
+// credential in place of any other where it has one.
+func (c *Client) passed(ctx context.Context, x *request.Exchange) (*http.Request, error) {
+	to, err := c.o.Source.Spec.URL(x.Target.Key, c.o.Base)
+	if err != nil {
+		return nil, err
+	}
+	at, err := url.Parse(to)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.Clip(x.Target.Key.Asked()))
+	}
+	var content io.Reader
+	if len(x.Body) > 0 {
+		content = bytes.NewReader(x.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, x.Method, "http://invalid.invalid", content)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.Clip(x.Method))
+	}
+	req.URL, req.Host = at, at.Host
+	h := x.Header.Clone()
+	for _, name := range []string{"Host", "Content-Length", "Expect"} {
+		delete(h, name)
+	}
+	if h["User-Agent"] == nil {
+		h["User-Agent"] = []string{""} // net/http sends none then
+	}
+	if lines := h["Via"]; len(lines) > 0 {
+		h["Via"] = []string{strings.Join(append(lines, via), ", ")}
+	} else {
+		h["Via"] = []string{via}
+	}
+	h["Te"] = []string{"trailers"}
+	for name, value := range c.o.Source.Spec.Headers.Send {
+		h[name] = []string{value}
+	}
+	req.Header = h
+	by, err := c.credential.take(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	by.sign(req)
+	return req, nil
+}
+
+// whole reads the body of an answer within the memory for bodies. One that is longer than
+// most stays a stream.
+func (s *stream) whole(got *request.Exchanged, most int64) error {
+	weight := body.Room{All: s.c.o.Bodies}
+	defer weight.Release()
+	expected := got.Length
+	if expected < 0 {
+		expected = 32 << 10
+	}
+	var buf []byte
+	for {
+		if len(buf) == cap(buf) {
+			grown := min(max(expected+1, 2*int64(cap(buf))), most+1)
+			if int64(len(buf)) == most+1 {
+				got.Stream = &prefixed{io.MultiReader(bytes.NewReader(buf), s), s}
+				return nil
+			}
+			if err := weight.Hold(s.ctx, grown); err != nil {
+				return err
+			}
+			buf = append(make([]byte, 0, grown), buf...)
+		}
+		n, err := s.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case err == io.EOF:
+			got.Page.Body, got.Stream, got.Length = buf, nil, int64(len(buf))
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// prefixed is a stream of which a part has been read.
+type prefixed struct {
+	io.Reader
+	io.Closer
+}
