@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -253,7 +254,11 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 	defer look.Stop()
 	failing := false
 	for {
-		err := r.pull(ctx)
+		move := r.pass
+		if f.followed(r.source) {
+			move = r.pull
+		}
+		err := move(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
 			f.o.Logger.Error("feed: read changes", "source", r.source, "err", err)
 		}
@@ -269,6 +274,12 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 			return
 		}
 	}
+}
+
+// followed reports whether anybody takes a source's changes as they come: a
+// subscriber, of any source, or a webhook.
+func (f *Feed) followed(source string) bool {
+	return f.limiter.Load().Now > 0 || slices.ContainsFunc(f.hooks.all(), func(one *hook) bool { return one.Source == source })
 }
 
 // tend starts deliveries to a source's webhooks after each read of follow. It is

@@ -203,3 +203,41 @@ func TestOtherSites(t *testing.T) {
 		t.Errorf("a link is answered %d", resp.StatusCode)
 	}
 }
+
+// While nobody follows, changes are not read from the store: who comes then reads
+// those it lacks by itself, and hears of what comes after.
+func TestNobodyFollows(t *testing.T) {
+	t.Parallel()
+	r := open(t, some(), Options{Limits: Limits{Look: time.Hour}})
+	one := r.feed.readers["twilio"]
+	r.put("twilio", came("calls", "CA8"), came("calls", "CA9"))
+	if r.feed.followed("twilio") {
+		t.Fatal("somebody follows")
+	}
+	if err := one.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	reads := r.reads
+	r.mu.Unlock()
+	n, head, moved, held := one.since(8, make([]understudy.Change, 4))
+	if reads != 0 || head != 10 || held || n != 0 {
+		t.Errorf("%d reads, head %d, held %v, %d rows", reads, head, held, n)
+	}
+	if a := r.page(t, "all", "after=8"); len(a.Changes) != 2 {
+		t.Errorf("after 8: %v", a.Changes)
+	}
+	l := r.listen(t, "all", "")
+	if !r.feed.followed("twilio") {
+		t.Error("a stream does not follow")
+	}
+	r.make(came("calls", "CA10"))
+	if id, m := l.event(t); id != "11" || line(m) != "11 came calls CA10" {
+		t.Errorf("heard %s %s", id, line(m))
+	}
+	select {
+	case <-moved:
+	default:
+		t.Error("a waiting subscriber was not woken")
+	}
+}

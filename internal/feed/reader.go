@@ -71,6 +71,33 @@ func (r *reader) pull(ctx context.Context) error {
 	}
 }
 
+// pass moves on to the newest change without the rows up to it, which nobody waits
+// for: a subscriber that comes and wants them reads the store.
+func (r *reader) pass(ctx context.Context) error {
+	r.pulling.Lock()
+	defer r.pulling.Unlock()
+	last, err := r.store.LastChange(ctx, r.source)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last <= r.head {
+		return nil
+	}
+	r.head = last
+	r.empty()
+	close(r.moved)
+	r.moved = make(chan struct{})
+	return nil
+}
+
+// empty drops the rows in the ring; r.mu is held.
+func (r *reader) empty() {
+	clear(r.rows)
+	r.first, r.count, r.floor = 0, 0, r.head
+}
+
 // add puts rows into the ring, over the oldest, and wakes waiting subscribers.
 func (r *reader) add(rows []understudy.Change) {
 	r.mu.Lock()
@@ -100,8 +127,7 @@ func (r *reader) forget() {
 	defer r.pulling.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	clear(r.rows)
-	r.first, r.count, r.floor = 0, 0, r.head
+	r.empty()
 }
 
 // since copies rows above a number into out, in order. held is false when the
