@@ -67,7 +67,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		}
 		db.scratch.trim()
 		if !broken {
-			db.evictor.Maintain(c)
+			db.evictor.Maintain(c, err != nil)
 		}
 		return broken, err
 	})

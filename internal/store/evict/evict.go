@@ -65,6 +65,7 @@ type Evictor struct {
 	pool       *sqlite.Pool
 	reads      reads
 	background background
+	writes     int64 // how many may still come before it is looked how full the file is
 }
 
 // New makes an Evictor that has nothing to do yet.
@@ -89,6 +90,28 @@ func usedPages(c *sqlite.Conn) (used int64, err error) {
 	return used, err
 }
 
+// mostWritten is about how many pages of the file one save may need.
+const mostWritten = 1024
+
+// soon reports whether the next save may bring the file to where making room begins.
+// The goroutine with the writing connection asks, after each save; most often what it
+// counted before is enough. failed: the save was not made, perhaps for want of room.
+func (e *Evictor) soon(c *sqlite.Conn, failed bool) (bool, error) {
+	if e.writes--; e.writes > 0 && !failed {
+		return false, nil
+	}
+	e.writes = 0
+	if e.pool.Pages == 0 {
+		return false, nil
+	}
+	used, err := usedPages(c)
+	if err != nil {
+		return false, err
+	}
+	e.writes = max(0, (e.pool.Pages*evictAt/100-used)/mostWritten)
+	return used*100 > e.pool.Pages*evictAt, nil
+}
+
 // beyond reports whether more than per cent of the limit is in use.
 func (e *Evictor) beyond(c *sqlite.Conn, percent int64) (bool, error) {
 	if e.pool.Pages == 0 {
@@ -100,13 +123,13 @@ func (e *Evictor) beyond(c *sqlite.Conn, percent int64) (bool, error) {
 
 // Start begins to make room when that is due.
 func (e *Evictor) Start(ctx context.Context) {
-	_ = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { e.Maintain(c); return false, nil })
+	_ = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { e.Maintain(c, true); return false, nil })
 }
 
 // Maintain begins to make room in the background when that is due. The store calls
-// it after every save, with the writing connection.
-func (e *Evictor) Maintain(c *sqlite.Conn) {
-	near, err := e.beyond(c, evictAt)
+// it after every save, with the writing connection; failed: the save was not made.
+func (e *Evictor) Maintain(c *sqlite.Conn, failed bool) {
+	near, err := e.soon(c, failed)
 	if err != nil || !near || !e.background.due(e.o.Now()) {
 		return
 	}

@@ -216,7 +216,10 @@ func (c *Conn) prepare(st *Statement, n int) (driver.Stmt, error) {
 	if n > 0 {
 		text += strings.Repeat(st.Tuple+", ", n-1) + st.Tuple
 	}
-	stmt, err := c.Raw.Prepare(text + st.Tail)
+	// SQLite plans by the value of a LIMIT that is nothing but a parameter, and so
+	// prepares its statement again before each run.
+	text = strings.ReplaceAll(text+st.Tail, "LIMIT ?", "LIMIT +?")
+	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
 		return nil, err
 	}
