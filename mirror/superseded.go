@@ -37,6 +37,21 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 			es.recordWent(k, c.ID)
 		}
 	}
+	// No list held can show what just came.
+	came := !slices.ContainsFunc(changes, func(c understudy.Change) bool { return c.Type != understudy.Came })
+	if !came || !es.hot.ListsOnly(k.pages) {
+		es.makeOthersOld(k, shape, changes, except)
+	}
+	for _, p := range k.source.polls() {
+		if p.kind == k && p.Target.Key != except && es.isSuperseded(p) {
+			p.Nudge()
+		}
+	}
+	return true
+}
+
+// makeOthersOld makes every entry old that changes concern, but for that of a key.
+func (es *entries) makeOthersOld(k *kind, shape string, changes []understudy.Change, except understudy.Key) {
 	n := es.newsOf(changes, shape, understudy.NamesOf(k.source.Spec.Kind(k.name).ID...))
 	own := es.hot.Hash(except)
 	var gone []*cache.Entry
@@ -52,12 +67,6 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 		}
 	})
 	es.hot.DropAll(gone)
-	for _, p := range k.source.polls() {
-		if p.kind == k && p.Target.Key != except && es.isSuperseded(p) {
-			p.Nudge()
-		}
-	}
-	return true
 }
 
 // newsOf are changes of records in a shape. Who sees the ids sees that one went.

@@ -25,13 +25,22 @@ const (
 
 // Group is the pages of one kind of a source.
 type Group struct {
-	kind  string
-	mu    sync.Mutex
-	forms map[string]*form
+	kind   string
+	others atomic.Int64 // entries that are put and are no lists of records
+	mu     sync.Mutex
+	forms  map[string]*form
 }
 
 // NewGroup is the group of a kind; it has no pages yet.
 func NewGroup(kind string) *Group { return &Group{kind: kind, forms: map[string]*form{}} }
+
+// listOfRecords reports a list whose records have their numbers: it cannot show
+// a record that came after it.
+func (e *Entry) listOfRecords() bool { return e.List && (e.Stored || e.Composed) }
+
+// ListsOnly reports that no entry of a group can show a record that just came: all
+// are lists of records that were there before.
+func (h *Tier) ListsOnly(g *Group) bool { return g.others.Load() == 0 }
 
 // form is one shape of a kind: its pages look alike, so they share a codec.
 type form struct {

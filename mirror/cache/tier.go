@@ -191,6 +191,9 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	old := s.entries[e.Hash]
 	s.entries[e.Hash] = e
 	s.Unlock()
+	if !e.listOfRecords() {
+		e.form.group.others.Add(1)
+	}
 	switch {
 	case old != nil:
 		e.uses.Store(old.uses.Load())
@@ -245,6 +248,9 @@ func (h *Tier) remove(e *Entry) {
 func (h *Tier) unlink(e *Entry) {
 	if r := e.ready.Load(); r != nil {
 		h.dropReady(r)
+	}
+	if !e.listOfRecords() {
+		e.form.group.others.Add(-1)
 	}
 	e.queue.take(e)
 }

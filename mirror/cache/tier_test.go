@@ -209,6 +209,7 @@ func TestTheBooksAreKept(t *testing.T) {
 	for range 300 {
 		p := small(r, r.IntN(200), 1<<(10+r.IntN(11)))
 		e := h.Pack(k, p)
+		e.Stored, e.List = r.IntN(8) > 0, r.IntN(8) > 0
 		switch r.IntN(5) {
 		case 0:
 			h.Put(e, h.Encode(p))
@@ -222,6 +223,11 @@ func TestTheBooksAreKept(t *testing.T) {
 		}
 		if u := h.Usage(); u.Bytes > limit || u.ReadyBytes > limit/4 {
 			t.Fatalf("%d bytes, %d of them ready; the limit is %d", u.Bytes, u.ReadyBytes, limit)
+		}
+		lists := true
+		h.Each(k, func(e *Entry) { lists = lists && e.List && e.Stored })
+		if h.ListsOnly(k) != lists {
+			t.Fatalf("only lists of records: %v", !lists)
 		}
 	}
 	for i := range h.shards {
