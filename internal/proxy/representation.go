@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
@@ -127,10 +128,9 @@ func (v *exchange) compress(body []byte, in form) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	out.Grow(len(body) / 8)
-	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		return nil, fmt.Errorf("proxy: gzip: %w", err)
-	}
+	w := gzips.Get().(*gzip.Writer)
+	defer gzips.Put(w)
+	w.Reset(&out)
 	if _, err := w.Write(body); err != nil {
 		return nil, fmt.Errorf("proxy: gzip: %w", err)
 	}
@@ -139,6 +139,12 @@ func (v *exchange) compress(body []byte, in form) ([]byte, error) {
 	}
 	return bytes.Clone(out.Bytes()), nil
 }
+
+// gzips are encoders, of 0.7 MB each.
+var gzips = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+	return w
+}}
 
 // newZstd makes the encoder all answers share. One block at a time bounds its
 // memory (RFC 9659 wants windows of at most 8 MiB on the web).
