@@ -18,7 +18,8 @@ func TestBoundsOfStatements(t *testing.T) {
 	if err := c.Run("CREATE TABLE t (a INTEGER PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ExecMany(&Statement{Head: "INSERT INTO t VALUES ", Tuple: "(?)"}, 1, []driver.Value{int64(1), int64(2), int64(3)}); err != nil {
+	insert := &Statement{Head: "INSERT INTO t VALUES ", Tuple: "(?)"}
+	if err := c.ExecMany(insert, 1, []driver.Value{int64(1), int64(2), int64(3)}); err != nil {
 		t.Fatal(err)
 	}
 	some := &Statement{Head: "SELECT a FROM t WHERE a > ? ORDER BY a LIMIT ?"}
