@@ -45,3 +45,33 @@ func List(ctx context.Context, db *DB, source, what string) (erase.Erasure, erro
 type unmarked struct{ erasable }
 
 func (unmarked) Mark(context.Context, int64) error { return nil }
+
+// WatchSync makes the writing connection note how each row that is written to a table
+// is committed (PRAGMA synchronous: 1 NORMAL, 2 FULL). seen is what it has noted since
+// it was asked last.
+func WatchSync(db *DB, table string) (seen func() ([]int64, error), err error) {
+	ctx := context.Background()
+	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+		if err := c.Run("CREATE TEMP TABLE seen (how INTEGER)"); err != nil {
+			return false, err
+		}
+		for _, what := range []string{"INSERT", "UPDATE"} {
+			err := c.Run("CREATE TEMP TRIGGER on_" + what + " AFTER " + what + " ON main." + table +
+				" BEGIN INSERT INTO seen SELECT synchronous FROM pragma_synchronous; END")
+			if err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	})
+	return func() (all []int64, err error) {
+		err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+			err := c.Ask("SELECT how FROM seen", func(r []driver.Value) error { all = append(all, r[0].(int64)); return nil })
+			if err == nil {
+				err = c.Run("DELETE FROM seen")
+			}
+			return false, err
+		})
+		return all, err
+	}, err
+}

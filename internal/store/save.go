@@ -31,7 +31,8 @@ import (
 // race: its bytes are kept for the page, but it changes nothing.
 //
 // What the answer to a write shows is no fetch (Page.OfWrite): it is saved
-// whatever else was written or seen meanwhile, and a 204 removes its record.
+// whatever else was written or seen meanwhile, and a 204 removes its record. It is on
+// the disk when Save returns; a page may be lost, whole, in a crash of the machine.
 //
 // ErrOutdated: a write to the kind came after the fetch began, or a newer page
 // of the key is held; nothing is stored. ErrNotStored: it could not be saved;
@@ -58,7 +59,16 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 			s.kind = db.catalog.Kind(p.Key.Source, p.Kind)
 			s.shape = db.catalog.Shape(p.Key.Source, p.Kind, p.Shape)
 		}
-		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error { return c.Within(ctx, db.o.SaveTime, s.run) })
+		run := func() (bool, error) {
+			return c.Transaction(ctx, sqlite.BeginWrite, func() error { return c.Within(ctx, db.o.SaveTime, s.run) })
+		}
+		var broken bool
+		var err error
+		if p.OfWrite() {
+			broken, err = c.Durably(run)
+		} else {
+			broken, err = run()
+		}
 		if err == nil {
 			db.watchers.tell(s)
 			db.toErase(s)

@@ -25,7 +25,8 @@ var (
 // Touch notes a write: the kind's generation rises, so that lists of the kind
 // fetched before are superseded and fetches begun before are ErrOutdated when
 // they are saved; the record, if one is named, is Invalid in each shape until
-// it is saved again in that shape. It returns the new generation. Errors wrap
+// it is saved again in that shape. It returns the new generation; the touch is on the
+// disk then, also after a crash of the machine. Errors wrap
 // ErrNotStored: the caller has to keep the touch in mind by itself.
 func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int64, err error) {
 	leave, err := db.pool.Begin()
@@ -41,7 +42,7 @@ func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int
 			return false, err
 		}
 		kind := db.catalog.Kind(t.Source, t.Kind)
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		note := func() error {
 			_, err := c.One(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
 			if err != nil || t.ID == "" {
 				return err
@@ -51,7 +52,8 @@ func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int
 				return err
 			}
 			return c.Exec(updateInvalid, 0, record*records.Slots, record*records.Slots+records.Slots-1)
-		})
+		}
+		return c.Durably(func() (bool, error) { return c.Transaction(ctx, sqlite.BeginWrite, note) })
 	})
 	if err != nil {
 		return 0, sqlite.Failed(true, err, "touch %s %s", t.Source, t.Kind)

@@ -43,7 +43,7 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 	}
 	defer leave()
 	key := keyOf(name)
-	err = t.durable(ctx, func(c *sqlite.Conn) error {
+	err = t.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
 		if err := c.Exec(expireClaim, 0, now.Add(-Lasts).Unix()); err != nil {
 			return err
 		}
@@ -59,19 +59,6 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 		return err
 	})
 	return first && err == nil, at, result, sqlite.Failed(true, err, "claim an action")
-}
-
-// durable runs a transaction that a crash of the machine does not undo: the log is on the
-// disk when it returns.
-func (t *Table) durable(ctx context.Context, work func(c *sqlite.Conn) error) error {
-	return t.pool.Write(ctx, func(c *sqlite.Conn) (broken bool, err error) {
-		if err := c.Run("PRAGMA synchronous = FULL"); err != nil {
-			return false, err
-		}
-		broken, err = c.Transaction(ctx, sqlite.BeginWrite, func() error { return work(c) })
-		again := c.Run("PRAGMA synchronous = NORMAL")
-		return broken || again != nil, err
-	})
 }
 
 // SettleAction writes how an action ended. Errors: ErrInvalid for no result or more than

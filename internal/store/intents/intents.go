@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -20,9 +22,9 @@ import (
 // one before a write is passed on and one after. It works while the database is
 // locked, and what a killed process leaves is there for the next. Lines overwrite
 // empty ones that the file has from the start, so that it works on a full disk
-// too (of a file system that overwrites in place). A line is as safe as the
-// operating system is; it is not synchronized with the disk. Methods may be called
-// from many goroutines.
+// too (of a file system that overwrites in place). What Begin notes is on the disk
+// when it returns; that a write has ended may be lost in a crash of the machine, and
+// costs a look at the record. Methods may be called from many goroutines.
 type Log struct {
 	mu   sync.Mutex
 	path string
@@ -95,16 +97,29 @@ func (in *Log) Left() (numbers []int64, touched []request.Invalidation) {
 }
 
 // Begin notes a write before it is passed on. The number ends it. An error
-// means that the next process will not know of it.
+// means that the next process may not know of it.
 func (in *Log) Begin(t request.Invalidation) (n int64, err error) {
+	n, file, err := in.begin(t)
+	if err == nil {
+		// Beside others: one may have written the file anew meanwhile, and synchronized it.
+		if err = file.Sync(); errors.Is(err, fs.ErrClosed) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return n, fmt.Errorf("store: intents: %w", err)
+	}
+	return n, nil
+}
+
+// begin notes a write in the file that it returns.
+func (in *Log) begin(t request.Invalidation) (n int64, file *os.File, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.last++
 	in.open[in.last] = t
-	if err := in.append(intent{N: in.last, Source: t.Source, Kind: t.Kind, ID: t.ID}); err != nil {
-		return in.last, fmt.Errorf("store: intents: %w", err)
-	}
-	return in.last, nil
+	err = in.append(intent{N: in.last, Source: t.Source, Kind: t.Kind, ID: t.ID})
+	return in.last, in.file, err
 }
 
 // End notes that the store was told of a write, or that nothing was written. A
@@ -144,7 +159,7 @@ func (in *Log) rewrite() error {
 	}
 	size := int64(len(text))
 	text = append(text, bytes.Repeat([]byte{'\n'}, max(0, reserved-len(text)))...)
-	if err := os.WriteFile(in.path+".new", text, 0o600); err != nil {
+	if err := write(in.path+".new", text); err != nil {
 		_ = os.Remove(in.path + ".new")
 		return err
 	}
@@ -159,7 +174,34 @@ func (in *Log) rewrite() error {
 		_ = in.file.Close()
 	}
 	in.file, in.size, in.due = file, size, maxIntents
-	return nil
+	return syncFolder(filepath.Dir(in.path))
+}
+
+// write writes a file, to the disk.
+func write(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// syncFolder puts the names in a folder on the disk, where a file system can.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = folder.Sync()
+	_ = folder.Close() // nothing was written to it
+	if runtime.GOOS == "windows" {
+		return nil // folders are not synchronized there
+	}
+	return err
 }
 
 // lines are the open ones, the oldest first.

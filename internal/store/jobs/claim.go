@@ -135,7 +135,8 @@ func checkAdded(jobs []understudy.Job) error {
 	return nil
 }
 
-// AddJobs writes jobs down, all or none, at most 1,000 at once. It returns the
+// AddJobs writes jobs down, all or none, at most 1,000 at once; when it returns they
+// are on the disk. It returns the
 // number of each; for one whose Kind and Key a live job has, that job's. Of a
 // job only what it asks for counts (Kind to ExpiresAt, Mark); Attempts must be
 // set. Errors: ErrInvalid, ErrNotStored.
@@ -149,7 +150,7 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 		return nil, sqlite.Failed(true, err, "add jobs")
 	}
 	var numbers []int64
-	err = q.pool.Change(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
 		numbers = make([]int64, 0, len(jobs))
 		for i := range jobs {
 			n, err := addJob(c, now, &jobs[i])

@@ -282,6 +282,18 @@ func (c *Conn) Transaction(ctx context.Context, begin *Statement, work func() er
 	return false, err
 }
 
+// Durably runs work whose transactions are on the disk when they are committed: a
+// crash of the machine does not undo them, nor any before them. Others may be lost
+// by it, whole. It is not called inside a transaction.
+func (c *Conn) Durably(work func() (broken bool, err error)) (broken bool, err error) {
+	if err := c.Run("PRAGMA synchronous = FULL"); err != nil {
+		return false, err
+	}
+	broken, err = work()
+	again := c.Run("PRAGMA synchronous = NORMAL")
+	return broken || again != nil, err
+}
+
 // hurry makes the connection wait less for a lock that was just waited for in
 // vain, so that other writers do not wait for it one after the
 // other; once a write succeeds it is patient again.

@@ -135,6 +135,16 @@ func (p *Pool) Change(ctx context.Context, work func(c *Conn) error) error {
 	})
 }
 
+// ChangeDurably is Change for what is promised to somebody: it is on the disk when it
+// returns, also after a crash of the machine.
+func (p *Pool) ChangeDurably(ctx context.Context, work func(c *Conn) error) error {
+	return p.Write(ctx, func(c *Conn) (bool, error) {
+		return c.Durably(func() (bool, error) {
+			return c.Transaction(ctx, BeginWrite, func() error { return work(c) })
+		})
+	})
+}
+
 // ReleaseChange is Change for what ends something: it may use the reserve.
 func (p *Pool) ReleaseChange(ctx context.Context, work func(c *Conn) error) error {
 	return p.Release(ctx, func(c *Conn) (bool, error) {

@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"database/sql/driver"
+	"errors"
 	"path/filepath"
 	"testing"
 )
@@ -29,5 +30,30 @@ func TestBoundsOfStatements(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("LIMIT %d gives %d rows, %v", want, got, err)
 		}
+	}
+}
+
+// What is promised is committed with FULL, all else with NORMAL, also after an error.
+func TestDurably(t *testing.T) {
+	c, err := Dial(t.Context(), filepath.Join(t.TempDir(), "a.db"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	how := func(want int64) {
+		t.Helper()
+		if n, err := c.Integer("PRAGMA synchronous"); err != nil || n != want {
+			t.Errorf("synchronous = %d, %v, want %d", n, err, want)
+		}
+	}
+	how(1)
+	for _, end := range []error{nil, errors.New("it failed")} {
+		broken, err := c.Durably(func() (bool, error) {
+			return c.Transaction(t.Context(), BeginWrite, func() error { how(2); return end })
+		})
+		if broken || !errors.Is(err, end) {
+			t.Errorf("broken %v, %v", broken, err)
+		}
+		how(1)
 	}
 }
