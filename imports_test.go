@@ -29,8 +29,9 @@ var imports = map[string]string{
 	"internal/agents": ". internal/access internal/access/seen internal/query internal/viewer/plan kit/accesslog kit/jsonhttp " +
 		"kit/limiter kit/suggest kit/token request spec",
 	"internal/app": ". internal/access internal/actions internal/agents internal/app/lookups internal/audit internal/callers " +
-		"internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics internal/diagnostics/profile " +
-		"internal/export internal/feed internal/forecast internal/frontend internal/jobs internal/proxy internal/query " +
+		"internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
+		"internal/diagnostics/profile internal/export internal/feed internal/forecast internal/frontend internal/jobs internal/proxy " +
+		"internal/query " +
 		"internal/search internal/search/columns internal/signin internal/store internal/store/contents internal/store/erase " +
 		"internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch kit/limiter " +
 		"kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle spec/auth",
@@ -38,11 +39,12 @@ var imports = map[string]string{
 	"internal/audit":       ". internal/datadir internal/webhook kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog spec spec/auth",
-	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/credentials " +
+	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
 		"internal/datadir internal/feed " +
 		"internal/signin internal/watch internal/webhook " +
 		"kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
+	"internal/connect": "internal/datadir internal/webhook kit/accesslog kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
 		"kit/jsonspan kit/suggest request spec",
 	"internal/crawl/overlap": ".",

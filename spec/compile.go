@@ -329,13 +329,22 @@ func (s *Spec) URL(k understudy.Key, base string) (string, error) {
 	if base != "" {
 		return strings.TrimSuffix(base, "/") + k.Asked(), nil
 	}
+	if at, ok := s.HostOf(k.Path()); ok {
+		return at + k.Asked(), nil
+	}
+	return "", fmt.Errorf("%w: no host of %s serves %s", understudy.ErrInvalid, s.Name, understudy.Clip(k.Path()))
+}
+
+// HostOf is the URL of the host that serves a path, without a slash at its end; ok is false
+// when none does.
+func (s *Spec) HostOf(path string) (url string, ok bool) {
 	for _, h := range s.Hosts {
 		for _, prefix := range h.Prefixes {
-			rest, ok := strings.CutPrefix(k.Path(), prefix)
+			rest, ok := strings.CutPrefix(path, prefix)
 			if ok && (strings.HasSuffix(prefix, "/") || rest == "" || rest[0] == '/') {
-				return strings.TrimSuffix(h.URL, "/") + k.Asked(), nil
+				return strings.TrimSuffix(h.URL, "/"), true
 			}
 		}
 	}
-	return "", fmt.Errorf("%w: no host of %s serves %s", understudy.ErrInvalid, s.Name, understudy.Clip(k.Path()))
+	return "", false
 }

@@ -1,11 +1,14 @@
-// The check and spec commands: they read settings, specs and documents, and start no server.
+// The check, spec and ca commands: they read settings, specs and other files, and start no server.
 
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/config"
+	"understudy/internal/datadir"
 	"understudy/internal/feed"
 	"understudy/internal/webhook"
 	"understudy/spec"
@@ -243,4 +247,35 @@ func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 	}
 	trial := specs.Trial{Spec: c.Spec, Upstream: c.Upstream, As: as, Vars: vars, Rate: c.Rate}
 	return specs.Try(ctx, trial, p.stdout)
+}
+
+// caCmd is how the certificate of the proxy comes to where programs find it.
+type caCmd struct{ place }
+
+// Help is what --help says below the flags.
+func (c *caCmd) Help() string {
+	return "Prints the certificate to standard output and the path of its file to standard error. Programs that trust it trust the proxy " +
+		"(--connect) for the hosts of the sources, and for no other.\nIts key stays in the data folder. docs/proxy.md says more."
+}
+
+// Run prints the certificate.
+func (c *caCmd) Run(p *process) error {
+	data, err := c.data(p)
+	if err != nil {
+		return err
+	}
+	path, err := filepath.Abs(filepath.Join(data, datadir.AuthorityFile))
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not there; a server with connect in its settings, or --connect HOST:PORT, makes it when it starts", path)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stderr, path)
+	_, err = p.stdout.Write(text)
+	return err
 }

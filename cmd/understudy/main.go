@@ -53,6 +53,7 @@ type commands struct {
 	Credentials credentialsCmd `cmd:"" help:"Make, list, rotate and revoke credentials of programs."`
 	Audit       auditCmd       `cmd:"" help:"Read the audit log, and say whether it is what was written."`
 	Profile     profileCmd     `cmd:"" help:"Say where a running server spends memory and processor time."`
+	CA          caCmd          `cmd:"" name:"ca" help:"Print the certificate that programs trust the proxy by."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 

@@ -30,6 +30,7 @@ type serveCmd struct {
 	Data    string   `placeholder:"DIR" help:"Data folder (default ./understudy-data; for --demo a fresh one, removed at exit)."`
 	Viewer  string   `placeholder:"HOST:PORT" help:"Where people browse (default 127.0.0.1:4114)."`
 	DropIn  []string `name:"drop-in" placeholder:"SOURCE=HOST:PORT" help:"Where programs reach a source (repeatable)."`
+	Connect string   `placeholder:"HOST:PORT" help:"Where programs reach a proxy that answers for the sources' own hosts (default: nowhere)."`
 	Slowapi string   `placeholder:"HOST:PORT" help:"With --demo: where the simulated API listens (default 127.0.0.1:4116)."`
 	worldFlags
 }
@@ -115,6 +116,14 @@ func (c *serveCmd) apply(cfg *config.Settings) error {
 			return fmt.Errorf("--viewer: %w", err)
 		}
 		cfg.Viewer.Listen = c.Viewer
+	}
+	if c.Connect != "" {
+		if err := config.CheckAddress(c.Connect); err != nil {
+			return fmt.Errorf("--connect: %w", err)
+		}
+		if err := config.ListenConnect(cfg, c.Connect); err != nil {
+			return err
+		}
 	}
 	for _, text := range c.DropIn {
 		name, addr, ok := strings.Cut(text, "=")

@@ -111,8 +111,9 @@ type frontends struct {
 	signatures hookKeys
 	actions    *actions.Runner
 	visitors
-	ending atomic.Bool
-	audit  *audit.Log // nil: nothing is listed
+	tunnels *tunnels // nil: there are none
+	ending  atomic.Bool
+	audit   *audit.Log // nil: nothing is listed
 }
 
 // counts are figures that no package keeps itself.
@@ -221,7 +222,7 @@ func (h *App) close() error {
 // given tasks until ctx ends. first, when not nil, is served before and ended
 // with the others.
 func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend.Task) error {
-	faces := h.servers
+	faces := tunnelled{h}.serving()
 	if first != nil {
 		faces = append([]*frontend.Server{first}, faces...)
 	}

@@ -42,6 +42,9 @@ func (h *App) openPorts(ctx context.Context, p policy, b Options) (err error) {
 			src.PublicURL = publicURL(h.servers[len(h.servers)-1].Addr())
 		}
 	}
+	if err := (tunnelled{h}).open(ctx); err != nil {
+		return err
+	}
 	if p, err = h.withMade(p, h.cfg); err != nil {
 		return err
 	}
@@ -100,7 +103,7 @@ func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 	}
 	h.closers = append(h.closers, frontend.CloseListener(l))
 	f := frontend.NewServer(name, l, nil, &h.cfg.Limits, refusal, h.log)
-	if bytes := int64(*h.cfg.Limits.Express); bytes > 0 && len(h.servers) > 0 { // the first has people, the others programs
+	if bytes := int64(*h.cfg.Limits.Express); bytes > 0 && h.cfg.Sources[name] != nil { // people and tunnels have none
 		f.Express(bytes)
 	}
 	h.servers = append(h.servers, f)
@@ -117,6 +120,7 @@ type handlerSet struct {
 	search   *search.Searcher
 	proxies  map[string]*proxy.Proxy // by source
 	watches  watch.Policy
+	inside   http.Handler // of what comes in tunnels; nil: there are none
 }
 
 // Close ends what the viewer and the search do by themselves.
@@ -178,6 +182,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		d.handlers, d.known = append(d.handlers, h.profiles.Handler(px)), append(d.known, px.Known)
 		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
+	tunnelled{h}.add(p, d)
 	return d, nil
 }
 
@@ -200,6 +205,9 @@ func (h *App) install(d *handlerSet) {
 			}
 		}
 		f.SetHandler(d.handlers[i], d.known[i], end)
+	}
+	if h.tunnels != nil {
+		h.tunnels.inside.SetHandler(d.inside, nil, nil)
 	}
 	people{h}.endGone(d.policy.people)
 	h.watches.SetPolicy(d.watches)

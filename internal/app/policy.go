@@ -21,13 +21,16 @@ import (
 
 // policy is who may do what, as the settings say. It is replaced whole.
 type policy struct {
-	gate   *access.Gate
-	book   *callers.Book
-	from   callers.Options // of the book, with the credentials of the settings alone
-	people *signin.People  // who sign in by a form; nil: nobody does
-	hooks  []feed.Hook
-	alerts []forecast.Alert
-	mailer *watch.Mailer // nil: no mail is sent
+	gate *access.Gate
+	book *callers.Book
+	from callers.Options      // of the book, with the credentials of the settings alone
+	own  []callers.Credential // of callers in tunnels, beside those
+	// tunnelled knows who asks in tunnels.
+	tunnelled *callers.Book
+	people    *signin.People // who sign in by a form; nil: nobody does
+	hooks     []feed.Hook
+	alerts    []forecast.Alert
+	mailer    *watch.Mailer // nil: no mail is sent
 }
 
 // policyOf reads a policy, with the secrets of its credentials.
@@ -67,8 +70,12 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 	if err != nil {
 		return policy{}, err
 	}
+	own, err := cfg.Connect.Credentials(ctx, cfg, h.sources, b.Secrets, b.By)
+	if err != nil {
+		return policy{}, err
+	}
 	mailer, err := cfg.ReadMailer(ctx, b.Secrets)
-	return policy{gate, book, from, ways.people, hooks, alerts, mailer}, err
+	return policy{gate: gate, book: book, from: from, own: own, people: ways.people, hooks: hooks, alerts: alerts, mailer: mailer}, err
 }
 
 // gates makes gates.
@@ -115,7 +122,11 @@ func (h *App) withMade(p policy, cfg *config.Settings) (policy, error) {
 	o := p.from
 	o.Credentials = slices.Concat(o.Credentials, made)
 	var err error
-	p.book, err = callers.New(o)
+	if p.book, err = callers.New(o); err != nil {
+		return p, err
+	}
+	o.Credentials, o.NoRole = slices.Concat(o.Credentials, p.own), noRole(o.Narrowest)
+	p.tunnelled, err = callers.New(o)
 	return p, err
 }
 

@@ -1,4 +1,4 @@
-// Search: its settings, and how it is joined to the application.
+// Search: its settings, and how it and the tools of agents are joined to the application.
 
 package app
 
@@ -10,12 +10,14 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/agents"
 	"understudy/internal/config"
 	"understudy/internal/export"
 	"understudy/internal/query"
 	"understudy/internal/search"
 	"understudy/internal/search/columns"
 	"understudy/internal/store"
+	"understudy/internal/viewer/page"
 	"understudy/spec"
 )
 
@@ -98,4 +100,28 @@ func queryText(s *search.Searcher) func(c understudy.Caller, t *spec.Target, tex
 		}
 		return s.Text(c, t.Key.Source, t.Kind.Name, text)
 	}
+}
+
+// agentTools joins the tools of agents.
+type agentTools struct{ *App }
+
+// control puts their path beside the others under /-/.
+func (h agentTools) control(cfg *config.Settings, p policy, s *search.Searcher, mux *http.ServeMux) error {
+	handler, err := agents.New(agents.Options{
+		Sources: h.sources, Gate: p.gate, Callers: p.book, Mirror: h.mirror, Search: s, History: h.db, Held: figures(h).held,
+		Key: h.searching.key, PublicURL: cfg.Viewer.PublicURL, Version: h.opts.Version, Audit: audits(h).auditor(), Logger: h.log,
+		Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	mux.Handle(agents.Path, handler)
+	return nil
+}
+
+// held says how far the records of a kind are held.
+func (h figures) held(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time) {
+	held := page.Held{CaughtUp: h.mirror.Stats(source).CaughtUp[kind]}
+	h.walkHeld(ctx, source, kind, &held)
+	return held.Complete, held.CaughtUp
 }

@@ -32,6 +32,8 @@ type Credential struct {
 	From   []netip.Prefix // where it may come from; none: everywhere
 	Rate   float64        // requests in Per, with as many at once; 0: no bound
 	Per    time.Duration  // 0: a second
+	// Yields means that another credential with the same user and secret counts.
+	Yields bool
 }
 
 // Options are what a Book is made of.
@@ -57,6 +59,8 @@ type Options struct {
 	// Narrowest is the role that errors recommend to a person without a role;
 	// "" = no recommendation.
 	Narrowest string
+	// NoRole is what a credential without a role is told; "": it has its source's error.
+	NoRole string
 	// Salt makes the digests of credentials unpredictable from outside; nil: a new
 	// one. Books with the same salt know each other's callers (Again), and the
 	// Flow of a credential is the same in each. It must stay secret.
@@ -102,6 +106,7 @@ type machine struct {
 	local  understudy.Caller
 	behind bool   // a proxy passes requests on: no caller is on this machine
 	role   string // that errors recommend
+	noRole string // what a credential without a role is told
 }
 
 // open is a source that needs no credential on this machine.
@@ -130,7 +135,7 @@ const maxHeader = auth.MaxCredential
 func New(o Options) (*Book, error) {
 	b := &Book{now: o.Now, taken: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
 		paces: map[uint64]*pace{}, open: map[string]*open{},
-		machine: machine{behind: o.Behind, role: o.Narrowest}, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
+		machine: machine{behind: o.Behind, role: o.Narrowest, noRole: o.NoRole}, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	if b.now == nil {
 		b.now = time.Now
 	}
@@ -198,16 +203,22 @@ func (b *Book) add(c *Credential) error {
 	// Flow is part of the salted digest, so it does not reveal the credential.
 	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])
 	if other := b.known[e.digest]; other != nil {
+		if c.Yields {
+			return nil
+		}
 		return fmt.Errorf("callers: credential %s: same user and secret as %s", c.Name, other.caller.Name)
 	}
 	b.known[e.digest] = e
 	b.paces[e.caller.Flow] = e.pace
 	if hasUser && len(taken) > 1 { // another scheme gives the secret alone
 		alone := sum(&b.salt, c.Source, nil, of)
-		if other := b.known[alone]; other != nil {
+		other := b.known[alone]
+		if other != nil && !c.Yields {
 			return fmt.Errorf("callers: credential %s: same secret as %s, and requests may carry the secret alone", c.Name, other.caller.Name)
 		}
-		b.known[alone] = e
+		if other == nil {
+			b.known[alone] = e
+		}
 	}
 	if d := sum(&b.salt, "", []byte(user), of); b.people[d] == nil {
 		person := *e
@@ -307,6 +318,9 @@ func (b *Book) search(r *http.Request, known map[digest]*entry, source string, t
 func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
 	if !e.caller.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
+	}
+	if e.caller.Role() == "" && b.noRole != "" {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: %s", understudy.ErrForbidden, b.noRole)
 	}
 	if over := e.pace.take(b.now()); over != nil {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: credential %s: %w", understudy.ErrUnauthorized, understudy.ErrTooMany,

@@ -71,6 +71,7 @@ func (c *Settings) check() error {
 	}
 	errs = append(errs, c.checkFeed()...)
 	errs = append(errs, c.checkWatches()...)
+	errs = append(errs, c.Connect.check(c)...)
 	if err := c.Search.check(); err != nil {
 		bad("search.%w", err)
 	}

@@ -193,6 +193,8 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 			settingNames(ft.Elem().Elem(), name+".NAME.", out)
 		case ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Pointer:
 			settingNames(ft.Elem().Elem(), name+"[].", out)
+		case ft.Kind() == reflect.Pointer && ft.Elem().Kind() == reflect.Struct && !implementsUnmarshal(ft.Elem()):
+			settingNames(ft.Elem(), name+".", out)
 		case ft.Kind() == reflect.Struct && !implementsUnmarshal(ft):
 			settingNames(ft, name+".", out)
 		default:

@@ -19,7 +19,7 @@ var live = []string{
 	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.records", "mirror.stale", "mirror.hard",
 	"mirror.wait", "mirror.try",
 	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.hints", "limits.queue", "limits.writes",
-	"limits.connections", "limits.request_body", "audit.people", "audit.programs", "audit.roles",
+	"limits.connections", "limits.request_body", "connect.role", "connect.allow", "audit.people", "audit.programs", "audit.roles",
 }
 
 // needRestart names the settings that differ from those the server was started

@@ -29,6 +29,7 @@ type Settings struct {
 	Forecasts   []*forecastConfig                `yaml:"forecasts"`
 	Watches     watchesConfig                    `yaml:"watches"`
 	Mail        mailConfig                       `yaml:"mail"`
+	Connect     *connectConfig                   `yaml:"connect"` // nil: there is no proxy
 }
 
 // headerConfig says how a proxy names people.
@@ -209,6 +210,9 @@ func (c *Settings) defaults() {
 	}
 	if c.Viewer.Users == "" {
 		c.Viewer.Users = defaultUsers
+	}
+	if c.Connect != nil {
+		c.Connect.Listen = cmp.Or(c.Connect.Listen, defaultConnect)
 	}
 	c.Limits.Defaults()
 }

@@ -142,7 +142,9 @@ func (c *Settings) HeaderSignIn(now func() time.Time) *signin.Header {
 }
 
 // taken reports whether a name means somebody who is no person.
-func (c *Settings) taken(name string) bool { return reserved(name) || c.isCredential(name) }
+func (c *Settings) taken(name string) bool {
+	return reserved(name) || c.isCredential(name) || c.Connect != nil && name == connectName
+}
 
 func (c *Settings) isCredential(name string) bool {
 	return slices.ContainsFunc(c.Credentials, func(cred *credentialConfig) bool { return cred.Name == name })

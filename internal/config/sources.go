@@ -134,6 +134,9 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 	if len(out) == 0 {
 		return nil, fmt.Errorf("sources: nothing is configured; add one (docs/settings.md shows it) or try --demo")
 	}
+	if err := c.Connect.checkOrigins(c, out); err != nil {
+		return nil, err
+	}
 	return out, c.checkRetention(out)
 }
 

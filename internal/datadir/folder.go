@@ -66,7 +66,8 @@ func Open(path string, temp bool) (*Dir, error) {
 }
 
 // ownFiles are what the names of everything in a data folder begin with.
-var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName, ".new-"}
+var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
+	AuthorityFile, AuthorityKeyFile, ".new-"}
 
 // tighten takes the rights of others from a data folder that holds nothing but
 // our files. One that holds more has another use too: what is ours
@@ -169,6 +170,13 @@ const MediaFolder = "media"
 // AuditName is what the audit log's folder is called in the data folder. Its key and the
 // newest checkpoints lie beside it, in files whose names begin so.
 const AuditName = "audit"
+
+// AuthorityFile and AuthorityKeyFile are the certificate and the key of the certificate
+// authority for tunnels. The key is for nobody else to read.
+const (
+	AuthorityFile    = "ca.pem"
+	AuthorityKeyFile = "ca.key"
+)
 
 // DemoFile is where a demo's data folder remembers its world.
 const DemoFile = "demo.json"

@@ -44,7 +44,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 		v.send(status, nil)
 		return
 	}
-	view = encoded(view)
+	view = encoded(v.atOrigin(view))
 	l := v.representation(view)
 	body, length, in := v.formed(a, view, l)
 	if status == http.StatusOK && a.Fwd != fwdMethod && v.r.Method != http.MethodPost {
@@ -102,12 +102,12 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	if t.List == nil || p.Next.Zero() && p.Header == "" {
 		return "", ""
 	}
-	paged, base := t.Spec.PagingOf(t.List), v.o.Source.PublicURL
+	paged := t.Spec.PagingOf(t.List)
 	if !paged.InHeader() || !v.o.Gate.Named(v.caller, v.o.Source.Name, t.Kind) {
 		return "", ""
 	}
 	if !p.Next.Zero() {
-		name, value = paged.NextHeader(linkTo(base, p.Next.Asked(), t.Own))
+		name, value = paged.NextHeader(v.linkTo(p.Next.Asked(), t.Own))
 	}
 	if paged.Style != "header" || p.Header == "" || !v.o.Gate.Counts(v.caller, v.o.Source.Name, t.Kind.Name) {
 		return name, value
@@ -115,15 +115,19 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	kept, _ := understudy.ParseQuery(p.Header) // made by Query.String
 	for _, relation := range paging.Relations {
 		if uri, there := kept.Get(paging.RelationField(relation)); there {
-			name, value = "Link", paging.AppendLink(value, linkTo(base, uri, t.Own), relation)
+			name, value = "Link", paging.AppendLink(value, v.linkTo(uri, t.Own), relation)
 		}
 	}
 	return name, value
 }
 
-// linkTo is a page of a list at base, this port. The parameters of our own in the request
-// are part of it.
-func linkTo(base, uri string, own understudy.Query) string {
+// linkTo is a page of a list, at the address where the caller asks. The parameters of our
+// own in the request are part of it.
+func (p *Proxy) linkTo(uri string, own understudy.Query) string {
+	base := p.o.Source.PublicURL
+	if p.origin != nil {
+		base = p.origin(uri)
+	}
 	link := append([]byte(base), uri...)
 	if len(own) > 0 {
 		sign := byte('?')

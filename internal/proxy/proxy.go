@@ -132,6 +132,7 @@ type Proxy struct {
 	fresh           *freshLimiter
 	writes          *limiter.Limiter              // by caller
 	zstd            func() (*zstd.Encoder, error) // made when first asked for
+	origin          func(path string) string      // of upstream, for callers that ask there (At); nil: this port's
 }
 
 // Bounds of what is remembered between requests.

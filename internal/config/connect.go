@@ -1,0 +1,151 @@
+// Connect: the proxy for programs that keep upstream's own addresses and credential.
+
+package config
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"understudy"
+	"understudy/internal/callers"
+	"understudy/internal/connect"
+	"understudy/kit/suggest"
+	"understudy/spec"
+)
+
+// connectConfig says where programs reach the proxy, and what those may do there that send
+// a source's own credential.
+type connectConfig struct {
+	Listen       string   `yaml:"listen"`        // default 127.0.0.1:4117
+	Role         string   `yaml:"role"`          // of callers with a source's own credential; default: none
+	Allow        []string `yaml:"allow"`         // writes and other paths these may send
+	Sources      []string `yaml:"sources"`       // that are answered for; default: all
+	Tunnel       []string `yaml:"tunnel"`        // other hosts that are tunnelled; default: none
+	Tunnels      int      `yaml:"tunnels"`       // of these at once, default 64
+	AllowPrivate bool     `yaml:"allow_private"` // tunnels to private networks and this machine
+}
+
+const (
+	defaultConnect = "127.0.0.1:4117"
+	connectName    = "connect" // of callers with a source's own credential
+	mostTunnels    = 10_000
+)
+
+// ListenConnect makes the proxy one that listens at an address. The error says what is wrong
+// with it there.
+func ListenConnect(c *Settings, address string) error {
+	if c.Connect == nil {
+		c.Connect = &connectConfig{}
+	}
+	c.Connect.Listen = address
+	return errors.Join(c.Connect.check(c)...)
+}
+
+// Serves are those of some sources that the proxy answers for.
+func (o *connectConfig) Serves(all []*spec.Source) (out []*spec.Source) {
+	for _, src := range all {
+		if o != nil && (len(o.Sources) == 0 || slices.Contains(o.Sources, src.Name)) {
+			out = append(out, src)
+		}
+	}
+	return out
+}
+
+// check finds what is wrong with connect in some settings.
+func (o *connectConfig) check(c *Settings) (errs []error) {
+	if o == nil {
+		return nil
+	}
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("connect."+format, args...)) }
+	if err := CheckAddress(o.Listen); err != nil {
+		bad("listen: %w", err)
+	}
+	if err := c.checkRole(o.Role); err != nil {
+		bad("role: %w", err)
+	}
+	for _, text := range o.Allow {
+		if _, err := parseAllow(text); err != nil {
+			bad("allow: %w", err)
+		}
+	}
+	for _, name := range o.Sources {
+		if c.Sources[name] == nil {
+			bad("sources: %q is not configured%s", understudy.Clip(name), suggest.Hint(understudy.Clip(name), slices.Sorted(maps.Keys(c.Sources))))
+		}
+	}
+	for _, text := range o.Tunnel {
+		if err := connect.CheckTunnel(text); err != nil {
+			bad("tunnel: %w", err)
+		}
+	}
+	switch {
+	case o.Tunnels < 0 || o.Tunnels > mostTunnels:
+		bad("tunnels: %d; write a number from 1 to %d", o.Tunnels, mostTunnels)
+	case len(o.Tunnel) > 0 && openToNetwork(o.Listen):
+		bad("tunnel: %s is open to the network, which could send through it; listen on 127.0.0.1, or leave tunnel out", o.Listen)
+	case c.Sources[connectName] != nil:
+		bad("listen: a source is called %s, as the proxy is; give it another name", connectName)
+	case c.isCredential(connectName):
+		bad("role: a credential is called %s, as callers of the proxy are; give it another name", connectName)
+	}
+	return errs
+}
+
+// Credentials are the credentials of callers that send a source's own: its secrets, where
+// these are sent as they are.
+func (o *connectConfig) Credentials(ctx context.Context, c *Settings, sources []*spec.Source, secrets Secrets,
+	by string) ([]callers.Credential, error) {
+	if o == nil {
+		return nil, nil
+	}
+	grant := understudy.Grant{Role: o.Role, By: by}
+	for _, text := range o.Allow {
+		allow, err := parseAllow(text)
+		if err != nil {
+			return nil, fmt.Errorf("connect.allow: %w", err)
+		}
+		grant.Allow = append(grant.Allow, allow)
+	}
+	var out []callers.Credential
+	for _, src := range o.Serves(sources) {
+		s := c.Sources[src.Name]
+		if src.Spec.Auth.Style == "none" || s.Token.Kind != "" {
+			continue
+		}
+		all, err := s.ReadSecrets(ctx, secrets)
+		if err != nil {
+			return nil, fmt.Errorf("sources.%s.%w", src.Name, err)
+		}
+		for _, secret := range all {
+			out = append(out, callers.Credential{Name: connectName, Source: src.Name, User: cmp.Or(s.Login, s.User), Secret: secret,
+				Grant: grant, Yields: true})
+		}
+	}
+	return out, nil
+}
+
+// checkOrigins refuses sources whose callers cannot be told apart: inside a tunnel they name
+// a host and no source.
+func (o *connectConfig) checkOrigins(c *Settings, sources []*spec.Source) error {
+	if o == nil {
+		return nil
+	}
+	by := map[string]string{}
+	for _, src := range o.Serves(sources) {
+		for _, at := range connect.Origins(src.Spec, c.Sources[src.Name].Upstream) {
+			if other := by[at.Host]; other != "" {
+				return fmt.Errorf("connect.sources: %s and %s are both at %s, and a caller in a tunnel names a host alone; name one of them",
+					other, src.Name, at.Host)
+			}
+			by[at.Host] = src.Name
+		}
+	}
+	if len(by) == 0 {
+		return fmt.Errorf("connect.sources: none has an upstream with https and a name")
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+// Authority: a certificate authority of this machine, and certificates for the hosts it may name.
+
+package connect
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy/internal/datadir"
+)
+
+// How long certificates hold. All begin a while ago: clocks differ.
+const (
+	authorityLife = 5 * 365 * 24 * time.Hour
+	authorityLeft = 60 * 24 * time.Hour // at a start, with less of it left, its certificate is made anew
+	hostLife      = 24 * time.Hour
+	hostLeft      = 8 * time.Hour // with less of it left, that of a host is made anew
+	clockSkew     = time.Hour
+)
+
+// Authority signs certificates for some hosts and no others: its own certificate says so
+// (RFC 5280, 4.2.1.10), so that whoever trusts it trusts it for these alone. Its key is in a
+// file of the data folder and nowhere else. Certificates of hosts are in memory. Safe for
+// concurrent use.
+type Authority struct {
+	now   func() time.Time
+	cert  *x509.Certificate
+	key   *ecdsa.PrivateKey
+	path  string // of the certificate
+	hosts []string
+
+	mu   sync.Mutex
+	made map[string]*tls.Certificate // by host
+}
+
+// OpenAuthority reads the authority of a data folder for some hosts, or makes it. Its
+// certificate is made anew, by the same key, when it is not for these hosts or ends soon:
+// who trusts the former one is served as before, for the hosts that are in both. made
+// reports whether it was. It is for one server at a time.
+func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authority, made bool, err error) {
+	a = &Authority{now: now, path: filepath.Join(dir, datadir.AuthorityFile), hosts: slices.Compact(slices.Sorted(slices.Values(hosts))),
+		made: map[string]*tls.Certificate{}}
+	if len(a.hosts) == 0 {
+		return nil, false, errors.New("connect: no source has a host with https and a name")
+	}
+	if a.key, err = readKey(filepath.Join(dir, datadir.AuthorityKeyFile)); err != nil {
+		return nil, false, fmt.Errorf("connect: %w", err)
+	}
+	if a.cert, err = readCertificate(a.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, fmt.Errorf("connect: %w; remove it to have it made anew", err)
+	}
+	if a.cert != nil && a.holds() {
+		return a, false, nil
+	}
+	if err := a.renew(); err != nil {
+		return nil, false, fmt.Errorf("connect: certificate of the authority: %w", err)
+	}
+	return a, true, nil
+}
+
+// holds reports whether the certificate is of the key, for the hosts, and for a while yet.
+func (a *Authority) holds() bool {
+	now := a.now()
+	return a.key.PublicKey.Equal(a.cert.PublicKey) && a.cert.IsCA && a.cert.PermittedDNSDomainsCritical &&
+		slices.Equal(a.cert.PermittedDNSDomains, a.hosts) &&
+		!now.Before(a.cert.NotBefore) && now.Add(authorityLeft).Before(a.cert.NotAfter)
+}
+
+// renew makes the certificate of the authority and writes it.
+func (a *Authority) renew() error {
+	public, err := x509.MarshalPKIXPublicKey(&a.key.PublicKey)
+	if err != nil {
+		return err
+	}
+	id := sha256.Sum256(public)
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return err
+	}
+	everything := []*net.IPNet{{IP: make(net.IP, net.IPv4len), Mask: make(net.IPMask, net.IPv4len)},
+		{IP: make(net.IP, net.IPv6len), Mask: make(net.IPMask, net.IPv6len)}}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "Understudy of this machine " + hex.EncodeToString(id[:4])},
+		SubjectKeyId: id[:20],
+		NotBefore:    a.now().Add(-clockSkew), NotAfter: a.now().Add(authorityLife),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: a.hosts, ExcludedIPRanges: everything,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
+	if err != nil {
+		return err
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		return err
+	}
+	return datadir.WriteFile(a.path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// Path is that of the file with the certificate, which holds no key.
+func (a *Authority) Path() string { return a.path }
+
+// Certificate is that of a host, with its key. Any other host is an error.
+func (a *Authority) Certificate(host string) (*tls.Certificate, error) {
+	if !slices.Contains(a.hosts, host) {
+		return nil, fmt.Errorf("connect: no certificate for %q", host)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.made[host]; c != nil && a.now().Add(hostLeft).Before(c.Leaf.NotAfter) && !a.now().Before(c.Leaf.NotBefore) {
+		return c, nil
+	}
+	c, err := a.certify(host)
+	if err != nil {
+		return nil, fmt.Errorf("connect: certificate of %s: %w", host, err)
+	}
+	a.made[host] = c
+	return c, nil
+}
+
+func (a *Authority) certify(host string) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	now := a.now()
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: now.Add(-clockSkew), NotAfter: earlier(now.Add(hostLife), a.cert.NotAfter),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// readKey reads the key in a file, or makes one.
+func readKey(path string) (*ecdsa.PrivateKey, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeKey(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return nil, errors.Join(err, fmt.Errorf("%s: others may open it; chmod 600 it, or remove it to have a new one made", path))
+	}
+	block, rest := pem.Decode(data)
+	if block == nil || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, fmt.Errorf("%s is no key; remove it to have a new one made", path)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	ec, ok := key.(*ecdsa.PrivateKey)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("%s is no key of ours; remove it to have a new one made", path) // an error may quote the key
+	}
+	return ec, nil
+}
+
+func makeKey(path string) (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return key, datadir.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+func readCertificate(path string) (*x509.Certificate, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("%s is no certificate", path)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return cert, nil
+}

@@ -1,0 +1,181 @@
+// Tunnel: bytes that pass to and from other hosts as they are.
+
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// CheckTunnel says what is wrong with a host that is to be tunnelled: NAME, *.NAME for all
+// below it, or *, each with :PORT where it is not 443.
+func CheckTunnel(text string) error {
+	host, port := pattern(text)
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q: the port must be a number from 1 to 65535", text)
+	}
+	name := strings.TrimPrefix(host, "*.")
+	if host == "*" || net.ParseIP(name) != nil && name == host {
+		return nil
+	}
+	if name == "" || strings.ContainsAny(name, "*/ @:[]") || strings.HasPrefix(name, ".") || name != strings.ToLower(name) {
+		return fmt.Errorf("%q: write NAME, *.NAME or *, in small letters, with :PORT where it is not 443", text)
+	}
+	return nil
+}
+
+// pattern is a host that is tunnelled, and its port.
+func pattern(text string) (host, port string) {
+	if host, port, err := net.SplitHostPort(text); err == nil {
+		return host, port
+	}
+	return strings.Trim(text, "[]"), "443"
+}
+
+// tunnels reports whether a host is one of those that are tunnelled.
+func tunnels(all []string, host, port string) bool {
+	for _, text := range all {
+		name, at := pattern(text)
+		if at != port {
+			continue
+		}
+		if name == "*" || name == host || strings.HasPrefix(name, "*.") && strings.HasSuffix(host, name[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// splitAuthority reads the host and port of CONNECT (RFC 9112, 3.2.3), in one spelling.
+func splitAuthority(text string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(text)
+	if err != nil {
+		return "", "", err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return "", "", errors.New("connect: no HOST:PORT")
+	}
+	if at, err := netip.ParseAddr(host); err == nil && at.Zone() == "" {
+		return at.Unmap().String(), strconv.FormatUint(n, 10), nil
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if strings.HasSuffix(host, ".") || host == "" || strings.ContainsFunc(host, notHostRune) {
+		return "", "", errors.New("connect: no HOST:PORT")
+	}
+	return host, strconv.FormatUint(n, 10), nil
+}
+
+func notHostRune(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
+}
+
+// tunnel connects to another host and passes bytes both ways until both have ended, or
+// nothing moves. The address is looked at after its name was resolved.
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
+	p.running.Add(1)
+	defer p.running.Done()
+	leave, err := p.limiter.Take("")
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		p.refuse(w, r, http.StatusServiceUnavailable, "Too many tunnels are open (connect.tunnels).")
+		return
+	}
+	defer leave()
+	began := p.o.Now()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	far, err := p.dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		status, text := http.StatusBadGateway, "The host cannot be reached."
+		if strings.Contains(err.Error(), "address not permitted") {
+			status, text = http.StatusForbidden, "The host is inside this network; connect.allow_private permits that."
+		}
+		p.refuse(w, r, status, text)
+		return
+	}
+	defer far.Close()
+	near, err := p.hijack(w)
+	if err != nil {
+		return
+	}
+	defer near.Close()
+	p.log(r, http.StatusOK, p.pass(near, far), began)
+}
+
+// pass passes bytes both ways and returns how many came from the far end. It ends when both
+// ends have, when one fails, when nothing has moved for the idle time, and with the proxy.
+func (p *Proxy) pass(near, far net.Conn) (received int64) {
+	defer context.AfterFunc(p.ctx, func() { _ = near.Close(); _ = far.Close() })()
+	var moved atomic.Int64 // when bytes last did
+	moved.Store(p.o.Now().UnixNano())
+	var both sync.WaitGroup
+	way := func(to, from net.Conn) int64 {
+		n, err := p.move(to, from, &moved)
+		if err == nil {
+			err = closeWrite(to) // the other way may go on
+		}
+		if err != nil {
+			_, _ = near.Close(), far.Close()
+		}
+		return n
+	}
+	both.Go(func() { way(far, near) })
+	received = way(near, far)
+	both.Wait()
+	return received
+}
+
+// move copies until the end of what is sent.
+func (p *Proxy) move(to, from net.Conn, moved *atomic.Int64) (n int64, err error) {
+	buf := make([]byte, 32<<10)
+	for {
+		if err := from.SetReadDeadline(p.o.Now().Add(p.o.Idle)); err != nil {
+			return n, err
+		}
+		got, err := from.Read(buf)
+		if got > 0 {
+			moved.Store(p.o.Now().UnixNano())
+			if err := to.SetWriteDeadline(p.o.Now().Add(p.o.Idle)); err != nil {
+				return n, err
+			}
+			sent, err := to.Write(buf[:got])
+			n += int64(sent)
+			if err != nil {
+				return n, err
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return n, nil
+		case errors.Is(err, os.ErrDeadlineExceeded) && p.o.Now().Sub(time.Unix(0, moved.Load())) < p.o.Idle:
+			// The other way is at work.
+		default:
+			return n, err
+		}
+	}
+}
+
+// halfCloser is a connection of which one way can end.
+type halfCloser interface{ CloseWrite() error }
+
+// closeWrite ends what is sent on a connection, where it can.
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(halfCloser); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,77 @@
+// Origin: answers for callers that believe they ask upstream itself.
+
+package proxy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"strings"
+
+	"understudy/internal/access"
+)
+
+// At is the same frontend for callers that ask at upstream's own addresses: URLs in answers
+// begin with what origin says for their path, as upstream's do, in place of this port's.
+// What is counted, limited and remembered is so for both together. callers finds who asks
+// there.
+func (p *Proxy) At(origin func(path string) string, callers Callers) *Proxy {
+	there := *p
+	there.origin, there.o.Callers = origin, callers
+	there.o.Admit, there.o.Ready = nil, nil
+	return &there
+}
+
+// atOrigin is a view whose URLs of this port are those of upstream again. They were made from
+// such, and are the whole beginning of a JSON string.
+func (p *Proxy) atOrigin(view *access.View) *access.View {
+	if p.origin == nil || p.o.Source.PublicURL == "" {
+		return view
+	}
+	ours := []byte(`"` + p.o.Source.PublicURL)
+	if !bytes.Contains(view.Body, ours) {
+		return view
+	}
+	out := *view
+	out.Body, out.Whole = p.renamed(view.Body, ours), false // what the mirror compressed names us
+	sum := sha256.Sum256(out.Body)
+	copy(out.Sum[:], sum[:])
+	return &out
+}
+
+// renamed puts upstream's origins in place of ours, which begins with a quote.
+func (p *Proxy) renamed(body, ours []byte) []byte {
+	out := make([]byte, 0, len(body)+len(body)/16)
+	for {
+		at := bytes.Index(body, ours)
+		if at < 0 {
+			return append(out, body...)
+		}
+		rest := body[at+len(ours):]
+		out = append(out, body[:at]...)
+		path, ok := pathOf(rest)
+		if !ok || escaped(body[:at]) {
+			out = append(out, ours...)
+		} else {
+			out = append(append(out, '"'), p.origin(path)...)
+		}
+		body = rest
+	}
+}
+
+// pathOf is the path at the beginning of what is left of a JSON string with a URL; ok is
+// false when the host goes on.
+func pathOf(rest []byte) (path string, ok bool) {
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 {
+		return "", false
+	}
+	path = strings.ReplaceAll(string(rest[:end]), `\/`, "/")
+	path, _, _ = strings.Cut(path, "?")
+	return path, path == "" || path[0] == '/'
+}
+
+// escaped reports whether the quote behind a text is part of a JSON string.
+func escaped(text []byte) bool {
+	n := len(text) - len(bytes.TrimRight(text, `\`))
+	return n%2 == 1
+}
