@@ -59,8 +59,8 @@ var imports = map[string]string{
 	"internal/frontend": "internal/config kit/lru",
 	"internal/forecast": ". internal/access internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch request spec",
 	"internal/jobs":     ". kit/accesslog kit/jsonhttp kit/semaphore",
-	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/limiter kit/lru " +
-		"kit/suggest request spec spec/auth spec/paging",
+	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/jsonhttp kit/limiter " +
+		"kit/lru kit/suggest request spec spec/auth spec/paging",
 	"internal/query":  ". kit/jsonspan spec",
 	"internal/sample": "",
 	"internal/search": ". internal/export internal/query internal/search/aggregate internal/search/columns internal/search/lang " +

@@ -102,6 +102,12 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "source=twilio&kind=calls&column=price&column=to&back=%2Ftwilio%2Fcalls", nil}, {method, path, "source=twilio&kind=calls&column=nothing", nil}}
 	case method == "POST" && strings.HasPrefix(strings.TrimPrefix(path, "/-"), "/jobs/"): // of a job that is not there: those that are do their work
 		return []try{{method, strings.Replace(path, "{number}", "0", 1), "", nil}}
+	case path == "/-/batch":
+		all := `{"requests":[`
+		for _, kind := range []string{"Calls", "Messages", "IncomingPhoneNumbers"} {
+			all += `{"path":"/2010-04-01/Accounts/` + account + `/` + kind + `.json"},`
+		}
+		return []try{{method, path, all + `{"path":"/2010-04-01/Accounts/` + account + `/Nothing.json"}]}`, nil}, {method, path, "{}", nil}}
 	case path == "/-/mcp":
 		return g.agentTries(method, path)
 	case path == "/-/feed", path == "/-/feed.json":

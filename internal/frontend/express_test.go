@@ -290,7 +290,8 @@ func FuzzExpress(f *testing.F) {
 		"PUT /x" + host + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n" + warm,
 		"GET /warm/a" + host + "Content-Length: 0\r\n\r\n" + warm,
 		"GET http://x/warm/a" + host + "\r\n" + warm, "GET /warm/a" + host + "X: a\r\n folded: b\r\n\r\n" + warm, warm + "\r\n" + warm,
-		"DELETE /x" + host + "Content-Length: 1\r\nTransfer-Encoding: identity\r\n\r\n" + warm, "GET /warm/a HTTP/1.0\r\n\r\n" + warm,
+		"DELETE /x" + host + "Content-Length: 1\r\nTransfer-Encoding: identity\r\n\r\n" + warm,
+		"GET /warm/a HTTP/1.0\r\n\r\n" + warm,
 		"PATCH /x" + host + "Expect: 100-continue\r\nContent-Length: 1\r\n\r\nx" + warm,
 		warm + "GET /warm/b" + host + "Connection: close\r\n\r\n" + warm,
 	} {

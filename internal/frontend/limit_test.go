@@ -30,7 +30,15 @@ type port struct {
 // waitTime bounds every wait of these tests.
 const waitTime = 30 * time.Second
 
-func openPort(t *testing.T, change func(*config.Limits)) *port {
+// onBoth runs a test over a port without the express lane and over one on which everything but
+// /slow is answered there from the second time on.
+func onBoth(t *testing.T, change func(*config.Limits), test func(*testing.T, *port)) {
+	for _, lane := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lane %v", lane), func(t *testing.T) { test(t, openPort(t, lane, change)) })
+	}
+}
+
+func openPort(t *testing.T, lane bool, change func(*config.Limits)) *port {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,13 +48,21 @@ func openPort(t *testing.T, change func(*config.Limits)) *port {
 	change(&limits)
 	limits.Defaults()
 	p := &port{inside: make(chan struct{}, 100), release: make(chan struct{})}
-	p.Server = NewServer("test", l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			p.inside <- struct{}{}
 			<-p.release
 		}
+		w.Header().Set("Content-Length", "5")
 		_, _ = io.WriteString(w, "whole")
-	}), &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
+	})
+	p.Server = NewServer("test", l, nil, &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
+	if lane {
+		p.Express(1 << 20)
+	}
+	p.SetHandler(answer, func(r *http.Request) (context.Context, func() bool) {
+		return context.Background(), func() bool { return r.URL.Path != "/slow" }
+	}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, []*Server{p.Server}, nil) }()
@@ -124,118 +140,139 @@ func eventually(t *testing.T, what string, is func() bool) {
 // When all connections are at work a new one is answered 503 at once; when one
 // ends there is room again.
 func TestConnectionsAreRefusedWhenAllWork(t *testing.T) {
-	p := openPort(t, func(l *config.Limits) { l.Connections = 2 })
-	answers := make(chan error, 2)
-	for range 2 {
-		c := p.dial(t)
-		go func() { _, err := p.ask(c, "/slow"); answers <- err }()
-		<-p.inside
-	}
-	for range 3 {
-		resp, err := p.ask(p.dial(t), "/")
-		if err != nil || resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || !resp.Close {
-			t.Fatalf("%v %v", resp, err)
+	onBoth(t, func(l *config.Limits) { l.Connections = 2 }, func(t *testing.T, p *port) {
+		answers := make(chan error, 2)
+		for range 2 {
+			c := p.dial(t)
+			go func() { _, err := p.ask(c, "/slow"); answers <- err }()
+			<-p.inside
 		}
-	}
-	close(p.release)
-	for range 2 {
-		if err := <-answers; err != nil {
-			t.Errorf("one at work was disturbed: %v", err)
+		for range 3 {
+			resp, err := p.ask(p.dial(t), "/")
+			if err != nil || resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || !resp.Close {
+				t.Fatalf("%v %v", resp, err)
+			}
 		}
-	}
-	if n := p.listener.refused.Load(); n != 3 {
-		t.Errorf("%d refused", n)
-	}
-	// A connection is idle a moment after its answer was read.
-	eventually(t, "there is room", func() bool {
-		resp, err := p.ask(p.dial(t), "/")
-		return err == nil && resp.StatusCode == 200
+		close(p.release)
+		for range 2 {
+			if err := <-answers; err != nil {
+				t.Errorf("one at work was disturbed: %v", err)
+			}
+		}
+		if n := p.listener.refused.Load(); n != 3 {
+			t.Errorf("%d refused", n)
+		}
+		// A connection is idle a moment after its answer was read.
+		eventually(t, "there is room", func() bool {
+			resp, err := p.ask(p.dial(t), "/")
+			return err == nil && resp.StatusCode == 200
+		})
+		if n := p.listener.count(); n > 2 {
+			t.Errorf("%d open", n)
+		}
 	})
-	if n := p.listener.count(); n > 2 {
-		t.Errorf("%d open", n)
-	}
 }
 
 // Whoever is idle makes room, the longest idle first; so do those who open a
 // connection and send nothing, or half a head.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
-	p := openPort(t, func(l *config.Limits) { l.Connections = 3 })
-	silent, half, idle := p.dial(t), p.dial(t), p.dial(t)
-	if _, err := io.WriteString(half, "GET / HTTP/1.1\r\nHo"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.ask(idle, "/"); err != nil {
-		t.Fatal(err)
-	}
-	p.rest(t, 3)
-	for i, gone := range []net.Conn{silent, half, idle} {
-		if resp, err := p.ask(p.dial(t), "/"); err != nil || resp.StatusCode != 200 {
-			t.Fatalf("new one %d: %v %v", i, resp, err)
+	onBoth(t, func(l *config.Limits) { l.Connections = 3 }, func(t *testing.T, p *port) {
+		silent, half, idle := p.dial(t), p.dial(t), p.dial(t)
+		if _, err := io.WriteString(half, "GET / HTTP/1.1\r\nHo"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.ask(idle, "/"); err != nil {
+			t.Fatal(err)
 		}
 		p.rest(t, 3)
-		if n, err := gone.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("the one idle longest (%d) is still open: %d %v", i, n, err)
+		for i, gone := range []net.Conn{silent, half, idle} {
+			if resp, err := p.ask(p.dial(t), "/"); err != nil || resp.StatusCode != 200 {
+				t.Fatalf("new one %d: %v %v", i, resp, err)
+			}
+			p.rest(t, 3)
+			if n, err := gone.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the one idle longest (%d) is still open: %d %v", i, n, err)
+			}
 		}
-	}
-	if b := p.listener; b.dropped.Load() != 3 || b.refused.Load() != 0 {
-		t.Errorf("%d dropped, %d refused", b.dropped.Load(), b.refused.Load())
-	}
+		if b := p.listener; b.dropped.Load() != 3 || b.refused.Load() != 0 {
+			t.Errorf("%d dropped, %d refused", b.dropped.Load(), b.refused.Load())
+		}
+	})
 }
 
 // A head that is too large, and one that does not come, are refused and counted.
 func TestHeadsAreBounded(t *testing.T) {
-	p := openPort(t, func(l *config.Limits) { l.Headers, l.HeadTime = 8<<10, config.Duration(50*time.Millisecond) })
-	c := p.dial(t)
-	if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: x\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 20<<10)); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil || resp.StatusCode != 431 {
-		t.Fatalf("%v %v", resp, err)
-	}
-	_ = resp.Body.Close()
-	slow := p.dial(t)
-	if _, err := io.WriteString(slow, "GET / HTTP/1.1\r\nHo"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadAll(slow); err != nil {
-		t.Errorf("it was not closed: %v", err)
-	}
-	// An idle connection and one that never sent anything are no attempt.
-	for range 5 {
-		if _, err := p.ask(p.dial(t), "/"); err != nil {
+	onBoth(t, func(l *config.Limits) { l.Headers, l.HeadTime = 8<<10, config.Duration(100*time.Millisecond) }, func(t *testing.T, p *port) {
+		c := p.dial(t)
+		if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: x\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 20<<10)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	_, _ = io.ReadAll(p.dial(t))
-	eventually(t, "both are counted", func() bool { return p.listener.heads.Load() == 1 && p.listener.slow.Load() == 1 })
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != 431 {
+			t.Fatalf("%v %v", resp, err)
+		}
+		_ = resp.Body.Close()
+		slow := p.dial(t)
+		if _, err := io.WriteString(slow, "GET / HTTP/1.1\r\nHo"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(slow); err != nil {
+			t.Errorf("it was not closed: %v", err)
+		}
+		// A head may be slow on a connection that was answered before, too.
+		for range 2 {
+			slow = p.dial(t)
+			for range 3 {
+				if _, err := p.ask(slow, "/"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, b := range []byte("GET / HTTP/1.1\r\nHo") {
+				if _, err := slow.Write([]byte{b}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := io.ReadAll(slow); err != nil {
+				t.Errorf("it was not closed: %v", err)
+			}
+		}
+		// An idle connection and one that never sent anything are no attempt.
+		for range 5 {
+			if _, err := p.ask(p.dial(t), "/"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _ = io.ReadAll(p.dial(t))
+		eventually(t, "all are counted", func() bool { return p.listener.heads.Load() == 1 && p.listener.slow.Load() == 3 })
+	})
 }
 
 // Many connections come and go under a small limit; every request gets an
 // answer, the books come out even.
 func TestConnectionsComeAndGo(t *testing.T) {
-	p := openPort(t, func(l *config.Limits) { l.Connections = 8 })
-	errs := make(chan error, 64)
-	for range 64 {
-		c := p.dial(t)
-		go func() {
-			resp, err := p.ask(c, "/")
-			if err == nil && resp.StatusCode != 200 && resp.StatusCode != 503 {
-				err = fmt.Errorf("status %d", resp.StatusCode)
-			}
-			// One that was dropped before its request came sees a reset.
-			errs <- err
-			_ = c.Close()
-		}()
-	}
-	lost := 0
-	for range 64 {
-		if err := <-errs; err != nil {
-			lost++
+	onBoth(t, func(l *config.Limits) { l.Connections = 8 }, func(t *testing.T, p *port) {
+		errs := make(chan error, 64)
+		for range 64 {
+			c := p.dial(t)
+			go func() {
+				resp, err := p.ask(c, "/")
+				if err == nil && resp.StatusCode != 200 && resp.StatusCode != 503 {
+					err = fmt.Errorf("status %d", resp.StatusCode)
+				}
+				// One that was dropped before its request came sees a reset.
+				errs <- err
+				_ = c.Close()
+			}()
 		}
-	}
-	if b := p.listener; int64(lost) > b.dropped.Load() {
-		t.Errorf("%d got no answer, %d were dropped", lost, b.dropped.Load())
-	}
-	eventually(t, "all are closed", func() bool { return p.listener.count() == 0 })
+		lost := 0
+		for range 64 {
+			if err := <-errs; err != nil {
+				lost++
+			}
+		}
+		if b := p.listener; int64(lost) > b.dropped.Load() {
+			t.Errorf("%d got no answer, %d were dropped", lost, b.dropped.Load())
+		}
+		eventually(t, "all are closed", func() bool { return p.listener.count() == 0 })
+	})
 }

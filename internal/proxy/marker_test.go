@@ -93,6 +93,14 @@ func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
 			}
 		}
 	}
+	var all []string
+	for _, target := range examples[:min(len(examples), maxBatch)] {
+		all = append(all, target)
+	}
+	b.script.page = planted(t, b.o.Source.Spec, 200)
+	if body := b.batch(t, masked, all...).Body.String(); strings.Contains(body, "HIDDEN") || !strings.Contains(body, "shown") {
+		t.Errorf("a batch shows %s", body)
+	}
 	if shown < 2*len(b.Routes())-2 {
 		t.Errorf("only %d answers showed anything; the test could not fail", shown)
 	}
@@ -104,7 +112,7 @@ func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
 func TestExamplesReachEveryRoute(t *testing.T) {
 	b := newBed(t)
 	id := func(kind string) string { return exampleID(b.o.Source.Spec.Kind(kind)) }
-	reached := map[string]bool{"GET /-/health": true}
+	reached := map[string]bool{"GET /-/health": true, "POST " + batchPath: true}
 	told := "GET " + b.o.Source.Spec.Limits.Path
 	for _, target := range AllTargets(b.o.Source, id, func(*spec.Filter) string { return "x" }) {
 		path, query, _ := strings.Cut(target, "?")

@@ -12,11 +12,15 @@ import (
 	"understudy"
 )
 
-// own answers what is under /-/: health, and nothing else on this port.
+// own answers what is under /-/: health and batches, and nothing else on this port.
 func (v *exchange) own() error {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	read, _ := method(v.r.Method)
 	switch {
+	case path == batchPath && v.r.Method == http.MethodPost:
+		return batch{v}.serve()
+	case path == batchPath:
+		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
 	case path != "/-/health" || v.o.Health == nil:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrNotFound)
 	case !read:

@@ -308,6 +308,23 @@ func (c Carriers) Without(r *http.Request) *http.Request {
 	return &out
 }
 
+// Onto has a request carry the credentials in another one's query, and nothing else of it.
+func (c Carriers) Onto(to, from *http.Request) {
+	rest := strings.Split(dropParams(from.URL.RawQuery, c.Params), "&")
+	for piece := range strings.SplitSeq(from.URL.RawQuery, "&") {
+		if len(rest) > 0 && rest[0] == piece {
+			rest = rest[1:]
+			continue
+		}
+		sign := "?"
+		if to.URL.RawQuery != "" {
+			to.URL.RawQuery, sign = to.URL.RawQuery+"&", "&"
+		}
+		to.URL.RawQuery += piece
+		to.RequestURI += sign + piece
+	}
+}
+
 // dropParams is a raw query without the parameters of some names, however they are escaped
 // and in whichever case: a misspelt key is one, too.
 func dropParams(raw string, names []string) string {

@@ -1,0 +1,200 @@
+// Batch: many reads in one request, worked on together and answered in order.
+
+package proxy
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"understudy"
+	"understudy/kit/jsonhttp"
+)
+
+// batchPath takes batches: {"requests": [{"path": "/…", "headers": {"If-None-Match": "…"}}]}.
+// The answer is {"responses": [{"status", "headers", "body"}]} in the same order. Each request is
+// a GET of the batch's caller like any other: it passes the gate, counts and is logged by itself.
+const batchPath = "/-/batch"
+
+// The bounds of a batch.
+const (
+	maxBatch      = 100       // requests
+	maxBatchBody  = 256 << 10 // bytes that ask for them
+	batchAtWork   = 16        // of them at once, in memory until they are sent
+	maxBatchReply = 8 << 20   // bytes of one answer
+)
+
+type batchRequest struct {
+	Path    string            `json:"path"`
+	Headers map[string]string `json:"headers"`
+}
+
+// batchResponse is one answer. A body that is JSON stands there as it is, another one as a
+// text, or in base64 where it is not UTF-8.
+type batchResponse struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body,omitempty"`
+	Base64  string            `json:"base64,omitempty"`
+}
+
+// batch is a request that takes several.
+type batch struct{ *exchange }
+
+// serve answers a batch. What is wrong with one of its requests is that one's answer.
+func (v batch) serve() (err error) {
+	if v.caller, err = v.o.Callers.Caller(v.came, v.o.Source.Name); err != nil {
+		return err
+	}
+	v.line.Caller = v.caller.Name
+	var in struct {
+		Requests []batchRequest `json:"requests"`
+	}
+	if err := jsonhttp.Read(v.w, v.r, maxBatchBody, &in); err != nil {
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			return err
+		}
+		return fmt.Errorf("proxy: %w: want {\"requests\": [{\"path\": \"/…\"}]}: %w", understudy.ErrInvalid, err)
+	}
+	v.read = true
+	if n := len(in.Requests); n == 0 || n > maxBatch {
+		return fmt.Errorf("proxy: %w: a batch has 1 to %d requests, this one %d", understudy.ErrInvalid, maxBatch, n)
+	}
+	v.part()
+	h := v.w.Header()
+	h["Cache-Control"], h["Vary"] = []string{"private, no-store"}, v.varies
+	h["Content-Type"], h["X-Request-Id"] = []string{"application/json; charset=utf-8"}, []string{v.id()}
+	v.sent, v.line.Status = true, http.StatusOK
+	v.w.WriteHeader(http.StatusOK)
+	v.answer(in.Requests)
+	return nil
+}
+
+// answer works on the requests and sends each answer when its turn has come.
+func (v batch) answer(all []batchRequest) {
+	answers := make([]chan batchResponse, len(all))
+	begin := func(i int) {
+		if i >= len(all) {
+			return
+		}
+		answers[i] = make(chan batchResponse, 1)
+		r, err := v.request(&all[i])
+		go func() { answers[i] <- v.alone(r, err) }()
+	}
+	for i := range batchAtWork {
+		begin(i)
+	}
+	out := recorder{v.w, v.exchange} // counts what is sent
+	for i := range all {
+		one, err := json.Marshal(<-answers[i])
+		before := ","
+		if i == 0 {
+			before = `{"responses":[`
+		}
+		_, _ = out.Write(append([]byte(before), one...)) // the caller has left: its context ends what is under way
+		if err != nil {
+			panic(err) // every part was made here
+		}
+		begin(i + batchAtWork)
+	}
+	_, _ = out.Write([]byte("]}\n"))
+}
+
+// batchFields are the header fields of a batch that are not those of its requests; some of
+// them (true) each request may have, beside those that are part of the API's questions.
+var batchFields = map[string]bool{
+	"Accept": true, "Cache-Control": true, "If-None-Match": true, "Pragma": true, "Prefer": true, "X-Request-Id": true,
+	"Accept-Encoding": false, "Content-Encoding": false, "Content-Length": false, "Content-Type": false, "Expect": false, "Range": false,
+}
+
+// request is one request, with the batch's credential and what proxies have said of it.
+func (v batch) request(one *batchRequest) (*http.Request, error) {
+	if !strings.HasPrefix(one.Path, "/") || strings.HasPrefix(one.Path, "/-/") || strings.ContainsAny(one.Path, " #") {
+		return nil, fmt.Errorf("proxy: %w: path: want a path of the API, with its query", understudy.ErrInvalid)
+	}
+	u, err := url.ParseRequestURI(one.Path)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w: path: it cannot be read", understudy.ErrInvalid)
+	}
+	r := v.came.Clone(v.came.Context())
+	r.Method, r.URL, r.RequestURI, r.Body, r.ContentLength, r.TransferEncoding = http.MethodGet, u, one.Path, http.NoBody, 0, nil
+	maps.DeleteFunc(r.Header, func(name string, _ []string) bool { _, ok := batchFields[name]; return ok })
+	for name, value := range one.Headers {
+		name = http.CanonicalHeaderKey(name)
+		if _, asked := v.o.Source.Spec.Headers.Key[name]; !asked && !batchFields[name] {
+			return nil, fmt.Errorf("proxy: %w: headers: a request of a batch may not have %.40q", understudy.ErrInvalid, name)
+		}
+		r.Header[name] = []string{value}
+	}
+	v.carriers.Onto(r, v.came)
+	return r, nil
+}
+
+// alone has a request answered as if it had come alone.
+func (v batch) alone(r *http.Request, err error) (out batchResponse) {
+	w := &batchWriter{header: http.Header{}}
+	defer func() {
+		if recover() != nil { // it was logged; the answer had begun
+			out = batchResponse{Status: http.StatusInternalServerError}
+		}
+	}()
+	if err != nil {
+		one := exchange{Proxy: v.Proxy, w: w, r: v.r, came: v.came, caller: v.caller}
+		one.fail(err)
+	} else {
+		v.Proxy.ServeHTTP(w, r)
+	}
+	out = batchResponse{Status: w.status, Headers: map[string]string{}}
+	maps.DeleteFunc(w.header, func(name string, _ []string) bool { return name == "Connection" || name == "Content-Length" })
+	for name, values := range w.header {
+		out.Headers[name] = strings.Join(values, ", ")
+	}
+	kind, _, _ := mime.ParseMediaType(w.header.Get("Content-Type"))
+	switch body := w.body.Bytes(); {
+	case w.long:
+		out = batchResponse{Status: http.StatusInsufficientStorage}
+		out.Body, _ = json.Marshal(fmt.Sprintf("the answer is longer than %d bytes; ask for it alone", maxBatchReply))
+	case len(body) == 0:
+	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(body):
+		out.Body = body
+	case utf8.Valid(body):
+		out.Body, _ = json.Marshal(string(body))
+	default:
+		out.Base64 = base64.StdEncoding.EncodeToString(body)
+	}
+	return out
+}
+
+// batchWriter keeps one answer.
+type batchWriter struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	long   bool
+}
+
+func (w *batchWriter) Header() http.Header { return w.header }
+
+func (w *batchWriter) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK {
+		w.status = status
+	}
+}
+
+// Write keeps what there is room for.
+func (w *batchWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.long = w.long || w.body.Len()+len(p) > maxBatchReply; w.long {
+		w.body.Reset()
+		return 0, errors.New("proxy: the answer is too long for a batch")
+	}
+	return w.body.Write(p)
+}

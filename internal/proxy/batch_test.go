@@ -1,0 +1,143 @@
+// Batches: each request is one of its own, and the answers come in their order.
+
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"understudy"
+	"understudy/request"
+)
+
+// batch sends paths in one request.
+func (b *bed) batch(t *testing.T, secret string, paths ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	var in struct {
+		Requests []batchRequest `json:"requests"`
+	}
+	for _, path := range paths {
+		in.Requests = append(in.Requests, batchRequest{Path: path})
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.send(httptest.NewRequest("POST", batchPath, strings.NewReader(string(body))), secret)
+}
+
+// batched are the answers in the body of a batch.
+func batched(t *testing.T, w *httptest.ResponseRecorder) []batchResponse {
+	t.Helper()
+	var out struct {
+		Responses []batchResponse `json:"responses"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != 200 {
+		t.Fatalf("%d %v %s", w.Code, err, w.Body)
+	}
+	return out.Responses
+}
+
+// TestBatchAnswersAsOneByOne: the answers are those of the requests alone, in their order, what
+// is wrong with one included.
+func TestBatchAnswersAsOneByOne(t *testing.T) {
+	b := newBed(t)
+	b.script.page = func(_ context.Context, a request.Request) (*request.Response, error) {
+		if strings.Contains(a.Target.Key.URI, "PageSize=7") {
+			return nil, understudy.ErrUnavailable
+		}
+		p := page("calls", true, 200, fmt.Sprintf(`{"calls":[],"uri":%q}`, a.Target.Key.URI))
+		return &request.Response{Page: p, Outcome: request.Warm, Stored: true}, nil
+	}
+	paths := []string{}
+	for n := range 100 {
+		paths = append(paths, fmt.Sprintf("%s/Calls.json?PageSize=%d", root, n+1))
+	}
+	paths[50], paths[51], paths[52] = "/-/health", "no path", root+"/Nothing.json"
+	got := batched(t, b.batch(t, demo, paths...))
+	if len(got) != len(paths) {
+		t.Fatalf("%d answers", len(got))
+	}
+	for i, path := range paths {
+		if i == 50 || i == 51 {
+			if got[i].Status != 400 {
+				t.Errorf("%s: %+v", path, got[i])
+			}
+			continue
+		}
+		want := b.ask("GET", path, demo)
+		var mine, its any
+		if err := json.Unmarshal(got[i].Body, &mine); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(want.Body.Bytes(), &its); err != nil {
+			t.Fatal(err)
+		}
+		if got[i].Status != want.Code || fmt.Sprint(mine) != fmt.Sprint(its) || got[i].Headers["Etag"] != want.Header().Get("Etag") ||
+			got[i].Headers["Cache-Status"] != want.Header().Get("Cache-Status") || got[i].Headers["X-Request-Id"] == "" {
+			t.Errorf("%s: %+v\nalone %d %v %s", path, got[i], want.Code, want.Header(), want.Body)
+		}
+	}
+	if n := strings.Count(b.text(t), "method=GET"); n != 98+98 {
+		t.Errorf("%d requests are in the log, want each of the batch as alone", n)
+	}
+}
+
+// TestBatchBeginsTogether: sixteen are at work at once, and no more.
+func TestBatchBeginsTogether(t *testing.T) {
+	b := newBed(t)
+	var mu sync.Mutex
+	now, most := 0, 0
+	together := make(chan struct{})
+	b.Proxy.o.Mirror = still{func(ctx context.Context, _ request.Request) (*request.Response, error) {
+		mu.Lock()
+		now++
+		if most = max(most, now); now == batchAtWork && most == batchAtWork {
+			close(together)
+		}
+		mu.Unlock()
+		<-together
+		mu.Lock()
+		defer mu.Unlock()
+		now--
+		return &request.Response{Page: page("calls", true, 200, `{"calls":[]}`), Outcome: request.Cold}, nil
+	}}
+	paths := slices.Repeat([]string{root + "/Calls.json"}, batchAtWork)
+	if got := batched(t, b.batch(t, demo, paths...)); len(got) != len(paths) || got[15].Status != 200 || most != batchAtWork {
+		t.Errorf("%d answers, %d at once: %+v", len(got), most, got)
+	}
+}
+
+func TestBatchRefuses(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", true, 200, `{"calls":["`+strings.Repeat("x", maxBatchReply)+`"]}`))
+	one := `{"requests":[{"path":"` + root + `/Calls.json"}]}`
+	for _, test := range []struct {
+		method, secret, body, want string
+		status                     int
+	}{
+		{"POST", "", one, "", 401},
+		{"POST", "wrong", one, "", 401},
+		{"GET", demo, "", "", 405},
+		{"POST", demo, "", "want {", 400},
+		{"POST", demo, "{}", "1 to 100 requests, this one 0", 400},
+		{"POST", demo, `{"requests":[` + strings.Repeat(`{"path":"/"},`, 100) + `{"path":"/"}]}`, "this one 101", 400},
+		{"POST", demo, `{"requests":[{"path":"/","method":"DELETE"}]}`, "unknown field", 400},
+		{"POST", demo, one + one, "behind it", 400},
+		{"POST", demo, `{"requests":[{"path":"/","headers":{"authorization":"Basic x"}}]}`, "may not have", 200},
+		{"POST", demo, `{"requests":[{"path":"/","headers":{"X-Forwarded-For":"127.0.0.1"}}]}`, "may not have", 200},
+		{"POST", demo, one, "ask for it alone", 200},
+		{"POST", demo, `{"requests":["` + strings.Repeat("x", 2<<20) + `"]}`, "larger than", 413},
+	} {
+		w := b.send(httptest.NewRequest(test.method, batchPath, strings.NewReader(test.body)), test.secret)
+		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("%s %.60s: %d %.300s, want %d %s", test.method, test.body, w.Code, w.Body, test.status, test.want)
+		}
+	}
+}
