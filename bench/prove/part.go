@@ -168,6 +168,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "drop", "TestDroppedConnections", "PROVE_DROPS="+or("PROVE_DROPS", dropReads), `reads right, `, 5*time.Minute),
 		endToEnd(gotool, "lists", "TestListsFromRecords", "PROVE_LISTS="+or("PROVE_LISTS", listRequests), `requests the same, `, 2*time.Minute),
 		endToEnd(gotool, "lost", "TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
+		endToEnd(gotool, "full", "TestCaching", fullCounts+"=1", `passed: `, time.Minute),
 		endToEnd(gotool, "full", "TestMarkers", fullCounts+"=1", `--- PASS`, 4*time.Minute),
 		endToEnd(gotool, "full", "TestHiddenRows", fullCounts+"=1", `--- PASS`, 2*time.Minute),
 		endToEnd(gotool, "full", "TestMaskedSearch", fullCounts+"=1", `--- PASS`, time.Minute),

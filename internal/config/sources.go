@@ -68,10 +68,10 @@ const (
 )
 
 // Generic are the settings of a server for one generic source, "generic", that every program
-// on this machine may ask.
+// on this machine may ask, and people on it may look at.
 func Generic(url string) (*Settings, error) {
 	c := &Settings{Sources: map[string]*Source{"generic": {Generic: url, Loopback: true}}}
-	c.Limits.Writes = genericWrites
+	c.Limits.Writes, c.Viewer.Role = genericWrites, understudy.RoleAll
 	c.defaults()
 	return c, c.check()
 }

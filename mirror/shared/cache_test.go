@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -263,9 +264,9 @@ func TestVariantsOfAnAnswer(t *testing.T) {
 }
 
 func TestWritesInvalidate(t *testing.T) {
-	fails := false
+	var fails atomic.Bool
 	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
-		if fails {
+		if fails.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		w.Header().Set("Cache-Control", "max-age=60")
@@ -287,33 +288,34 @@ func TestWritesInvalidate(t *testing.T) {
 	b.want("200  cold", "GET /list")
 	b.want("200  cold", "GET /made")
 	b.wantAsked("GET /list", "GET /made")
-	fails = true
+	fails.Store(true)
 	if _, err := b.try("DELETE /list"); !errors.Is(err, understudy.ErrUnknownOutcome) {
 		t.Errorf("a write without an answer: %v", err)
 	}
-	fails = false
+	fails.Store(false)
 	b.want("200  cold", "GET /list") // nobody knows what became of it
 }
 
 func TestStaleAnswersAreThoseThatMayBe(t *testing.T) {
-	status := 200
+	var status atomic.Int64
+	status.Store(200)
 	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
-		if status == 0 {
+		if status.Load() == 0 {
 			panic(http.ErrAbortHandler)
 		}
 		w.Header().Set("Cache-Control", map[string]string{"/sie": "max-age=1, stale-if-error=60", "/must": "max-age=1, must-revalidate",
 			"/plain": "max-age=1"}[r.URL.Path])
-		w.WriteHeader(status)
+		w.WriteHeader(int(status.Load()))
 	})
 	for _, path := range []string{"/sie", "/must", "/plain"} {
 		b.do("GET " + path)
 	}
 	b.pass(10 * time.Second)
-	status = 503
+	status.Store(503)
 	b.want("200  stale stale: upstream 503", "GET /sie")
 	b.want("200  stale stale: upstream 503", "HEAD /sie")
 	b.want("503  cold", "HEAD /plain")
-	status = 0
+	status.Store(0)
 	b.want("200  stale stale: upstream unreachable", "GET /sie")
 	b.want("200  stale stale: upstream unreachable", "GET /plain")
 	if _, err := b.try("GET /must"); !errors.Is(err, understudy.ErrUnavailable) {
@@ -322,13 +324,14 @@ func TestStaleAnswersAreThoseThatMayBe(t *testing.T) {
 }
 
 func TestAHeadConfirmsOrEnds(t *testing.T) {
-	tag := `"1"`
+	var tag atomic.Value
+	tag.Store(`"1"`)
 	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=1")
 		if r.Method == "HEAD" {
 			w.Header().Set("Cache-Control", "max-age=60")
 		}
-		w.Header().Set("Etag", tag)
+		w.Header().Set("Etag", tag.Load().(string))
 		io.WriteString(w, "hello")
 	})
 	b.do("GET /a")
@@ -336,7 +339,7 @@ func TestAHeadConfirmsOrEnds(t *testing.T) {
 	b.want("200 hello cold", "HEAD /a")
 	b.want("200 hello warm", "GET /a")
 	b.pass(100 * time.Second)
-	tag = `"2"`
+	tag.Store(`"2"`)
 	b.want("200  cold", "HEAD /a")
 	b.want("200 hello cold", "GET /a", "Cache-Control: max-stale")
 }

@@ -1,0 +1,281 @@
+// Generic: what passes to and from a server without a spec, who may ask, and what a restart
+// keeps.
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// origin is a server of which nothing is known. It notes what it is asked.
+type origin struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked []*http.Request
+	next  chan struct{} // the rest of a stream
+}
+
+func newOrigin(t *testing.T) *origin {
+	o := &origin{next: make(chan struct{})}
+	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.mu.Lock()
+		o.asked = append(o.asked, r.Clone(r.Context()))
+		o.mu.Unlock()
+		o.answer(w, r)
+	}))
+	t.Cleanup(o.Close)
+	return o
+}
+
+func (o *origin) answer(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	switch r.URL.Path {
+	case "/kept":
+		h.Set("Cache-Control", "max-age=3600")
+		h.Set("Content-Type", "application/octet-stream")
+		h.Set("X-Own", "as it is")
+		io.WriteString(w, "0123456789\x01\x00\xff")
+	case "/early":
+		h.Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		h.Del("Link")
+		io.WriteString(w, "late")
+	case "/trailer":
+		h.Set("Trailer", "X-Sum")
+		io.WriteString(w, "body")
+		h.Set("X-Sum", "42")
+	case "/moved":
+		h.Set("Location", "http://elsewhere.example/there")
+		w.WriteHeader(http.StatusFound)
+	case "/stream":
+		io.WriteString(w, "first\n")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-o.next:
+		case <-r.Context().Done():
+		}
+		io.WriteString(w, "second\n")
+	case "/echo":
+		for name, values := range r.Header {
+			h["X-Echo-"+name] = values
+		}
+		h.Add("Set-Cookie", "__Host-understudy=stolen")
+		h.Add("Set-Cookie", "theirs=1")
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s", r.Method, body)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// last is the newest request, and how many there were.
+func (o *origin) last() (*http.Request, int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.asked) == 0 {
+		return nil, 0
+	}
+	return o.asked[len(o.asked)-1], len(o.asked)
+}
+
+func TestGenericPassesWhatComes(t *testing.T) {
+	t.Parallel()
+	o, dir := newOrigin(t), t.TempDir()
+	serve := []string{"serve", "--generic", o.URL, "--drop-in", "generic=127.0.0.1:0", "--viewer", "127.0.0.1:0"}
+	s := start(t, dir, serve...)
+	at := s.URL("generic")
+	t.Run("early hints", func(t *testing.T) {
+		hint := ""
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(status int, h textproto.MIMEHeader) error {
+			hint = fmt.Sprint(status, h.Get("Link"))
+			return nil
+		}})
+		req, _ := http.NewRequestWithContext(ctx, "GET", at+"/early", nil)
+		resp, err := plainClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if hint != "103</style.css>; rel=preload" || resp.Header.Get("Link") != "" || resp.StatusCode != 200 {
+			t.Errorf("%q, then %d %v", hint, resp.StatusCode, resp.Header)
+		}
+	})
+	t.Run("trailer", func(t *testing.T) {
+		resp, err := plainClient.Get(at + "/trailer")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || string(body) != "body" || resp.Trailer.Get("X-Sum") != "42" {
+			t.Errorf("%q %v %v", body, resp.Trailer, err)
+		}
+	})
+	t.Run("redirect", func(t *testing.T) {
+		if r := get(t, "", at+"/moved"); r.status != 302 || r.header.Get("Location") != "http://elsewhere.example/there" {
+			t.Errorf("%d %v", r.status, r.header)
+		}
+	})
+	t.Run("stream", func(t *testing.T) {
+		resp, err := plainClient.Get(at + "/stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		lines := bufio.NewReader(resp.Body)
+		if first, err := lines.ReadString('\n'); first != "first\n" {
+			t.Errorf("%q %v", first, err)
+		}
+		close(o.next) // it began before it ended
+		if second, err := lines.ReadString('\n'); second != "second\n" {
+			t.Errorf("%q %v", second, err)
+		}
+	})
+	t.Run("any method, and what is not ours", func(t *testing.T) {
+		r, err := ask("M-SEARCH", "them:their secret", at+"/echo?b=2&a=1&a", "x=1", "Cookie", "a=b; __Host-understudy=s; understudy_zone=z; c=d",
+			"Connection", "X-Hop", "X-Hop", "1", "X-End", "2", "Proxy-Authorization", "Basic x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, _ := o.last()
+		if string(r.body) != "M-SEARCH x=1" || sent.RequestURI != "/echo?b=2&a=1&a" || sent.Host != strings.TrimPrefix(o.URL, "http://") {
+			t.Errorf("%q, asked %s of %s", r.body, sent.RequestURI, sent.Host)
+		}
+		for name, want := range map[string]string{
+			"X-End": "2", "X-Hop": "", "Proxy-Authorization": "", "Cookie": "a=b; c=d", "Via": "1.1 understudy",
+		} {
+			if got := sent.Header.Get(name); got != want {
+				t.Errorf("upstream got %s: %q, want %q", name, got, want)
+			}
+		}
+		if user, _, _ := sent.BasicAuth(); user != "them" {
+			t.Errorf("upstream got the credential of %q", user)
+		}
+		if got := r.header["Set-Cookie"]; !slices.Equal(got, []string{"theirs=1"}) {
+			t.Errorf("cookies are %q", got)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		_, before := o.last()
+		for name, headers := range map[string][]string{
+			"by a proxy": {"X-Forwarded-For", "10.0.0.1"}, "through ourselves": {"Via", "1.1 understudy"},
+		} {
+			if r := get(t, "", at+"/kept", headers...); r.status != 401 {
+				t.Errorf("%s: %d", name, r.status)
+			}
+		}
+		req, _ := http.NewRequest("GET", at+"/kept", nil)
+		req.Host = "evil.example"
+		if resp, err := plainClient.Do(req); err != nil || resp.StatusCode != 401 {
+			t.Errorf("under another name: %v %v", resp, err)
+		}
+		if r, err := ask("TRACE", "", at+"/echo", ""); err != nil || r.status != 405 {
+			t.Errorf("TRACE: %d %v", r.status, err)
+		}
+		if _, after := o.last(); after != before {
+			t.Errorf("upstream was asked %d times", after-before)
+		}
+	})
+	want := get(t, "", at+"/kept")
+	for range 20 { // on the express lane from the second on
+		r := get(t, "", at+"/kept")
+		same := string(r.body) == "0123456789\x01\x00\xff" && r.header.Get("X-Own") == "as it is" &&
+			r.header.Get("Date") == want.header.Get("Date")
+		if !same || !strings.HasPrefix(r.header.Get("Cache-Status"), "understudy; hit; ttl=") ||
+			r.header.Get("Content-Security-Policy") != "" {
+			t.Fatalf("%q %v", r.body, r.header)
+		}
+	}
+	r := get(t, "", at+"/kept", "Range", "bytes=2-4")
+	if r.status != 206 || string(r.body) != "234" || r.header.Get("Content-Range") != "bytes 2-4/13" {
+		t.Errorf("a range: %d %q %v", r.status, r.body, r.header)
+	}
+	var stats struct {
+		Faces map[string]struct{ Express int64 } `json:"faces"`
+	}
+	if err := json.Unmarshal(get(t, "", s.URL("viewer")+"/-/stats").body, &stats); err == nil && stats.Faces["generic"].Express == 0 {
+		t.Errorf("the express lane answered nothing: %+v", stats)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	_, before := o.last()
+	s = start(t, dir, serve...)
+	r = get(t, "", s.URL("generic")+"/kept")
+	if string(r.body) != string(want.body) || !strings.Contains(r.header.Get("Cache-Status"), "hit") {
+		t.Errorf("after a restart: %q %v", r.body, r.header)
+	}
+	if _, after := o.last(); after != before {
+		t.Error("after a restart upstream is asked again")
+	}
+}
+
+func TestGenericCredentials(t *testing.T) {
+	t.Parallel()
+	o, dir := newOrigin(t), t.TempDir()
+	files := map[string]string{
+		"shop.secret": "shopsecret12345678", "few.secret": "fewsecret123456789", "upstream.token": "tokenofupstream1234",
+		"understudy.yml": fmt.Sprintf(`sources:
+  web: {generic: %q, secret: "file:upstream.token", listen: "127.0.0.1:0"}
+credentials:
+  - {name: shop, source: web, user: shop, secret: "file:shop.secret", role: all, allow: ["* /echo/**", "POST /echo"]}
+  - {name: few, source: web, user: few, secret: "file:few.secret", role: few}
+roles:
+  few: {web: {"*": see}}
+viewer: {listen: "127.0.0.1:0"}
+`, o.URL)}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := start(t, dir, "serve")
+	at := s.URL("web")
+	for _, c := range []struct {
+		method, user, path string
+		status             int
+	}{
+		{"GET", "", "/kept", 401},
+		{"GET", "shop:wrong", "/kept", 401},
+		{"GET", "few:fewsecret123456789", "/kept", 403},
+		{"GET", "shop:shopsecret12345678", "/kept", 200},
+		{"OPTIONS", "shop:shopsecret12345678", "/echo", 200},
+		{"POST", "shop:shopsecret12345678", "/echo", 200},
+		{"PUT", "shop:shopsecret12345678", "/echo", 403},
+		{"PURGE", "shop:shopsecret12345678", "/echo/any/thing", 404},
+		{"PUT", "shop:shopsecret12345678", "/echo/../kept", 403},
+		{"PUT", "shop:shopsecret12345678", "/echo/%2e%2e/kept", 403},
+	} {
+		_, before := o.last()
+		r, err := ask(c.method, c.user, at+c.path, "")
+		if err != nil || r.status != c.status {
+			t.Errorf("%s %s as %q: %d %v, want %d", c.method, c.path, c.user, r.status, err, c.status)
+		}
+		if _, after := o.last(); after != before && (c.status == 401 || c.status == 403) {
+			t.Errorf("%s %s as %q reached upstream", c.method, c.path, c.user)
+		}
+	}
+	r := get(t, "shop:shopsecret12345678", at+"/echo")
+	sent, _ := o.last()
+	if got := sent.Header.Get("Authorization"); got != "Bearer tokenofupstream1234" {
+		t.Errorf("upstream got %q", got)
+	}
+	for name, values := range r.header {
+		if text := strings.Join(values, " "); strings.Contains(text, "tokenofupstream") || strings.Contains(text, "shopsecret") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
