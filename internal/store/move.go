@@ -65,9 +65,12 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 			e.Old = &old
 		}
 	}
+	if s.edits == nil {
+		s.edits = make([]index.Edit, 0, len(s.rows))
+	}
 	s.edits = append(s.edits, e)
 	if s.edited == nil {
-		s.edited = map[int64]bool{}
+		s.edited = make(map[int64]bool, len(s.rows))
 	}
 	s.edited[g.number] = true
 	return nil

@@ -4,6 +4,7 @@ package store
 
 import (
 	"database/sql/driver"
+	"slices"
 	"time"
 
 	"understudy"
@@ -195,6 +196,10 @@ func (s *saving) settle(sights []observation) error {
 				return err
 			}
 			if !g.held {
+				if held == nil {
+					held = make([]driver.Value, 0, 8*(len(sights)-i))
+					s.clocks = slices.Grow(s.clocks, 5*(len(sights)-i))
+				}
 				held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, g.to.Value())
 			} else if err := s.c.Exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
 				return err
@@ -244,6 +249,9 @@ func (s *saving) change(what understudy.ChangeType, id string, record, version i
 		n.records++
 	case understudy.Went:
 		n.records--
+	}
+	if s.changes == nil {
+		s.changes = make([]understudy.Change, 0, max(1, len(s.rows)))
 	}
 	s.changes = append(s.changes, understudy.Change{N: n.change, Source: s.p.Key.Source, Kind: s.p.Kind, ID: id, Type: what,
 		Record: record, Version: version, At: time.Unix(0, s.at).UTC(), Fields: fields})

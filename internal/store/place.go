@@ -199,6 +199,9 @@ func (s placing) putPlaces(sights []observation) error {
 			if err != nil {
 				return err
 			}
+			if fresh == nil {
+				fresh = make([]driver.Value, 0, 3*len(sights))
+			}
 			fresh = append(fresh, sign, g.to.At, g.number)
 			continue
 		}

@@ -56,7 +56,7 @@ func Update(c *sqlite.Conn, writes []Write) error {
 		}
 		return 1
 	})
-	var args []driver.Value
+	args := make([]driver.Value, 0, len(writes)*(1+Columns))
 	for i := 0; i < len(writes); {
 		args = args[:0]
 		st, n := insertRow, i

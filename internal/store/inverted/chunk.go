@@ -122,9 +122,16 @@ func (c *chunk) unpack(dst []int64, group []byte) (all []int64, ok bool) {
 	return dst, true
 }
 
+// entryBytes is about how much of a body an entry takes.
+const entryBytes = 6
+
 // entries appends all entries of a chunk to dst.
 func (c *chunk) entries(dst []Entry) ([]Entry, error) {
-	var buf []int64
+	var room [64]int64
+	buf := room[:]
+	if need := len(c.body) / entryBytes; cap(dst)-len(dst) < need {
+		dst = slices.Grow(dst, max(need, len(dst)))
+	}
 	broken := false
 	err := c.groups(func(token int64, group []byte) bool {
 		all, ok := c.unpack(buf[:0], group)

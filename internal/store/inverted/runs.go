@@ -235,27 +235,41 @@ func (p *part) take(c *sqlite.Conn, number int64, bound *Entry) ([]Entry, error)
 	return p.entries[:end], writeChunks(c, number, p.entries[end:whole])
 }
 
-// merged is sorted lists as one. Of entries that are equal one is kept.
+// merged is sorted lists as one. Of entries that are equal one is kept. It uses up
+// lists.
 func merged(lists [][]Entry) []Entry {
+	lists = slices.DeleteFunc(lists, func(l []Entry) bool { return len(l) == 0 })
 	switch len(lists) {
 	case 0:
 		return nil
 	case 1:
 		return lists[0]
 	}
-	a, b := merged(lists[:len(lists)/2]), merged(lists[len(lists)/2:])
-	all := make([]Entry, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		order := Compare(a[0], b[0])
-		if order == 0 {
-			b = b[1:]
-			continue
+	n := 0
+	for _, l := range lists {
+		n += len(l)
+	}
+	all := make([]Entry, 0, n)
+	for len(lists) > 1 {
+		least := 0
+		for i := 1; i < len(lists); i++ {
+			if Compare(lists[i][0], lists[least][0]) < 0 {
+				least = i
+			}
 		}
-		if order < 0 {
-			all, a = append(all, a[0]), a[1:]
-		} else {
-			all, b = append(all, b[0]), b[1:]
+		one := lists[least][0]
+		if lists[least] = lists[least][1:]; len(lists[least]) == 0 {
+			lists = slices.Delete(lists, least, least+1)
+		}
+		if len(all) == 0 || all[len(all)-1] != one {
+			all = append(all, one)
 		}
 	}
-	return append(append(all, a...), b...)
+	for _, one := range lists[0] {
+		if len(all) > 0 && all[len(all)-1] == one {
+			continue
+		}
+		all = append(all, one)
+	}
+	return all
 }

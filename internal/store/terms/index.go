@@ -13,9 +13,13 @@ import (
 // Edit is what becomes of a record in one shape. Its facts have the parent.
 type Edit = postings.Edit[*Kind]
 
+// usualTokens is about how many tokens a record has.
+const usualTokens = 16
+
 // Update brings the index in line with edits, in the transaction of c.
 func Update(c *sqlite.Conn, r *Ranges, edits []Edit) error {
-	var out, in []inverted.Entry
+	var out []inverted.Entry
+	in := make([]inverted.Entry, 0, usualTokens*len(edits))
 	grown := growing{c: c, of: map[rangeName]timeRange{}, news: map[rangeName]bool{}}
 	var buf []int64
 	for i := range edits {

@@ -23,7 +23,8 @@ type Kind struct {
 type Edit = postings.Edit[*Kind]
 
 // writesOf are what edits come to. What stays as it is is not written.
-func (x *Cutter) writesOf(edits []Edit) (writes []fts5.Write) {
+func (x *Cutter) writesOf(edits []Edit) []fts5.Write {
+	writes := make([]fts5.Write, 0, len(edits))
 	for i := range edits {
 		e := &edits[i]
 		var old, new fts5.Row
