@@ -11,7 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -102,6 +105,15 @@ func (s *tunnelled) client(t testing.TB) *http.Client {
 	t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// relay passes requests on, as they are, through the proxy to a host. It returns its address.
+func relay(t testing.TB, s *tunnelled, host string) string {
+	t.Helper()
+	r := httptest.NewServer(&httputil.ReverseProxy{Transport: s.client(t).Transport, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", host, host }})
+	t.Cleanup(r.Close)
+	return r.URL
 }
 
 // lines are those of docs/proxy.md in a language, for this server.
@@ -291,6 +303,9 @@ func TestTheSourcesOwnCredential(t *testing.T) {
 	}
 	if status, body := asks(s.client(t), http.MethodGet, apiToken[1:]); status != 401 {
 		t.Errorf("a wrong one: %d %s", status, body)
+	}
+	if resp, err := s.client(t).Get("https://api.twilio.com/-/health"); err != nil || resp.StatusCode != 404 {
+		t.Errorf("what is our own, at upstream's host: %v, %v", resp, err)
 	}
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)

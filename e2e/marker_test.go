@@ -207,8 +207,11 @@ func TestMarkers(t *testing.T) {
 		roles: `  desk: {twilio: {"*": see, price: hide, body: hide}}
   analyst: {twilio: {"*": see, phone: hash, calls.to: country, body: hash}}
 `,
+		connect: `{listen: "127.0.0.1:0", role: support}`,
 	})
 	faces := facesOf(t, sp, house.URL("twilio"), house.URL("viewer"))
+	faces = append(faces, frontend{"tunnel", relay(t, &tunnelled{Server: house, dir: dir}, "api.twilio.com"),
+		slices.DeleteFunc(slices.Clone(faces[0].routes), func(route string) bool { return strings.Contains(route, "/-/") })})
 	support, desk, all := account+":"+maskedToken, "desk:"+maskedToken, account+":"+demoToken
 	supportMay := func(f fate) bool { return f == plain || f == prices }
 	deskMay := func(f fate) bool { return f == plain || f == phones }
@@ -225,6 +228,7 @@ func TestMarkers(t *testing.T) {
 	if run() { // hashes and countries
 		g.want(t, "analyst", g.look(t, faces, "analyst:"+maskedToken, supportMay), prices)
 	}
+	g.want(t, "upstream's own credential in a tunnel", g.look(t, faces[3:], account+":"+g.secret, supportMay), prices)
 	positive := g.look(t, faces, all, may)
 	t.Logf("support: %v", first.count)
 	t.Logf("all: %v", positive.count)

@@ -111,6 +111,7 @@ type settings struct {
 	users    string // the lines of the file of users; default: nobody signs in
 	signIn   string // how people sign in, in one line; default: sign_in: none, or users
 	search   string // the search section, in one line
+	connect  string // the connect section, in one line; default: none
 }
 
 // Names of files and folders beside the settings.
@@ -142,6 +143,9 @@ func startServer(t testing.TB, set settings) (s *binary.Server, dir string) {
 			set.signIn = "sign_in: users"
 		}
 	}
+	if set.connect != "" {
+		set.connect = "connect: " + set.connect + "\n"
+	}
 	files := map[string]string{
 		"users": set.users, "oidc.secret": "secret",
 		"twilio.token": set.secret, "demo.secret": demoToken, "masked.secret": maskedToken,
@@ -161,10 +165,10 @@ credentials:
 %[7]sroles:
   support:
     twilio: {"*": see, phone: last4, body: hide}
-%[8]smirror: %[5]s
+%[8]s%[13]smirror: %[5]s
 log: {access: %[6]s}
 `, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles, comma(set.source), set.role, set.search,
-			set.signIn),
+			set.signIn, set.connect),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

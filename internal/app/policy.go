@@ -125,6 +125,7 @@ func (h *App) withMade(p policy, cfg *config.Settings) (policy, error) {
 	if p.book, err = callers.New(o); err != nil {
 		return p, err
 	}
+	o.Open = nil // a request in a tunnel is for another host
 	o.Credentials, o.NoRole = slices.Concat(o.Credentials, p.own), noRole(o.Narrowest)
 	p.tunnelled, err = callers.New(o)
 	return p, err

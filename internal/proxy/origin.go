@@ -13,11 +13,12 @@ import (
 // At is the same frontend for callers that ask at upstream's own addresses: URLs in answers
 // begin with what origin says for their path, as upstream's do, in place of this port's.
 // What is counted, limited and remembered is so for both together. callers finds who asks
-// there.
+// there. Nothing of our own is answered.
 func (p *Proxy) At(origin func(path string) string, callers Callers) *Proxy {
 	there := *p
 	there.origin, there.o.Callers = origin, callers
-	there.o.Admit, there.o.Ready = nil, nil
+	there.o.Admit, there.o.Ready, there.o.Open = nil, nil, false
+	there.o.Health = nil // upstream has no such path
 	return &there
 }
 
