@@ -263,6 +263,30 @@ func TestVariantsOfAnAnswer(t *testing.T) {
 	b.wantAsked("POST /a", "GET /a", "GET /a")
 }
 
+// Answers that an index has listed do not come back with another index.
+func TestVariantsBeforeAWriteStayInvalid(t *testing.T) {
+	var vary atomic.Bool
+	vary.Store(true)
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		if vary.Load() {
+			w.Header().Set("Vary", "Foo")
+		}
+		io.WriteString(w, r.Header.Get("Foo"))
+	})
+	b.do("GET /a", "Foo: 1")
+	vary.Store(false)
+	b.do("GET /a", "Foo: 2") // one answer for all takes the place of the index
+	b.pass(time.Second)
+	b.do("POST /a")
+	vary.Store(true)
+	b.pass(time.Second)
+	b.want("200 3 cold", "GET /a", "Foo: 3")
+	b.want("200 1 cold", "GET /a", "Foo: 1")
+	b.want("200 1 warm", "GET /a", "Foo: 1")
+	b.want("200 3 warm", "GET /a", "Foo: 3")
+}
+
 func TestWritesInvalidate(t *testing.T) {
 	var fails atomic.Bool
 	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
