@@ -29,6 +29,14 @@ func TestAllowCovers(t *testing.T) {
 			t.Errorf("%s %s: not %v", c.method, c.path, c.want)
 		}
 	}
+	for path, want := range map[string]bool{"/a/b": true, "/a/b/c/d": true, "/a/": true, "/a": false, "/b/a": false} {
+		if (Allow{"*", "/a/**"}).Covers("M-SEARCH", path) != want {
+			t.Errorf("/a/** and %s: not %v", path, want)
+		}
+	}
+	if !(Allow{"*", "/**"}).Covers("PUT", "/") || (Allow{"GET", "/**"}).Covers("PUT", "/") || (Allow{"GET", "/**/b"}).Covers("GET", "/a/b") {
+		t.Error("two stars")
+	}
 	// A star is a whole segment or a character like any other.
 	if (Allow{"GET", "/a*"}).Covers("GET", "/ab") || !(Allow{"GET", "/*"}).Covers("GET", "/ab") || (Allow{"GET", "/*"}).Covers("GET", "/") {
 		t.Error("stars")

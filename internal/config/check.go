@@ -126,12 +126,15 @@ func (s *Source) checkGeneric() error {
 	if err := checkURL(s.Generic); err != nil {
 		return fmt.Errorf("generic: %w", err)
 	}
-	for name, set := range map[string]bool{
-		"spec": s.Spec != "", "upstream": s.Upstream != "", "polls": s.Polls != nil, "sync": s.Sync != nil, "roots": s.Roots != nil,
-		"media": s.Media != nil, "pool": s.Pool != nil, "token": s.Token != (tokenConfig{}), "checks": s.Checks != 0,
+	for _, one := range []struct {
+		name string
+		set  bool
+	}{
+		{"spec", s.Spec != ""}, {"upstream", s.Upstream != ""}, {"polls", s.Polls != nil}, {"sync", s.Sync != nil}, {"roots", s.Roots != nil},
+		{"media", s.Media != nil}, {"pool", s.Pool != nil}, {"token", s.Token != (tokenConfig{})}, {"checks", s.Checks != 0},
 	} {
-		if set {
-			return fmt.Errorf("%s: a generic source has none", name)
+		if one.set {
+			return fmt.Errorf("%s: a generic source has none", one.name)
 		}
 	}
 	return nil
