@@ -6,6 +6,7 @@ package store_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"understudy"
 	"understudy/internal/store"
@@ -61,5 +62,30 @@ func TestPromisesAreDurable(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A job that runs at most once is claimed on the disk before it is handed out.
+func TestClaimsOfJobsThatRunOnceAreDurable(t *testing.T) {
+	db := openDB(t, filepath.Join(t.TempDir(), "understudy.db"))
+	for _, once := range []bool{false, true} {
+		if _, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1, Once: once}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, err := store.WatchSync(db, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{1, 2} {
+		got, err := db.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
+			Priority: understudy.Steady, Kinds: []understudy.ClaimKind{{Name: "a", Most: 2, Lease: time.Minute}}})
+		if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Once != (want == 2) {
+			t.Fatalf("claimed %+v, %v", got.Jobs, err)
+		}
+		how, err := seen()
+		if err != nil || len(how) == 0 || how[len(how)-1] != want {
+			t.Errorf("once %v: synchronous = %d, want %d at last: %v", got.Jobs[0].Once, how, want, err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"slices"
 	"time"
 
 	"understudy"
@@ -206,10 +207,33 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 		}
 		return planned(c, &want, &got)
 	})
+	if err == nil {
+		err = q.syncClaims(ctx, got.Jobs)
+	}
 	if err != nil {
 		return understudy.Claimed{}, sqlite.Failed(true, err, "claim jobs")
 	}
 	return got, nil
+}
+
+// stampJob changes a row; twice, with 1 and -1, it writes it as it was. SQLite leaves
+// out a write that changes nothing.
+var stampJob = &sqlite.Statement{Head: "UPDATE job SET lease_end = lease_end + ? WHERE number = ?"}
+
+// syncClaims puts on the disk that jobs were claimed that run at most once: else a crash of
+// the machine could make one run again. What is committed durably takes along what was
+// committed before it; the others may run again.
+func (q *Queue) syncClaims(ctx context.Context, claimed []understudy.Job) error {
+	i := slices.IndexFunc(claimed, func(j understudy.Job) bool { return j.Once })
+	if i < 0 {
+		return nil
+	}
+	return q.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
+		if err := c.Exec(stampJob, 0, int64(1), claimed[i].Number); err != nil {
+			return err
+		}
+		return c.Exec(stampJob, 0, int64(-1), claimed[i].Number)
+	})
 }
 
 // maxKinds bounds the kinds of a claim: they are one statement's tuples.
