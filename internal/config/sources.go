@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"understudy"
 	"understudy/internal/callers"
@@ -57,11 +58,14 @@ func (s *Source) readSpec(folder string) (*spec.Spec, error) {
 		style = "bearer"
 	}
 	s.Upstream, s.Rate, s.Concurrency = s.Generic, cmp.Or(s.Rate, genericRate), cmp.Or(s.Concurrency, genericConcurrency)
+	s.Timeouts.Stall = cmp.Or(s.Timeouts.Stall, genericStall)
 	return spec.NewGeneric(s.Generic, style)
 }
 
-// A generic source may be sent more by default than an API with limits.
+// A generic source may be sent more by default than an API with limits, and its streams may
+// pause for longer.
 const (
+	genericStall       = Duration(2 * time.Minute)
 	genericRate        = 1000
 	genericConcurrency = 256
 	genericWrites      = 512
