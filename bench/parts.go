@@ -25,6 +25,7 @@ import (
 	"understudy/bench/parts/search"
 	"understudy/bench/parts/sums"
 	"understudy/bench/parts/texts"
+	"understudy/bench/parts/transport"
 	"understudy/bench/parts/wal"
 	"understudy/bench/parts/walk"
 	"understudy/bench/parts/warm"
@@ -55,6 +56,7 @@ var parts = []rig.Part{
 	{Name: "folders", About: "what differs between two listings, beside an object a row", Run: folders.Measure},
 	{Name: "xml", About: "a document of a hundred fields as XML, beside encoding/xml", Run: xml.Measure},
 	{Name: "texts", About: "queries and ids as text, beside net/url and encoding/base64", Run: texts.Measure},
+	{Name: "transport", About: "a hundred reads over one connection: one by one, pipelined, by HTTP/2", Run: transport.Measure},
 	{Name: "onlinestat", About: "numbers summarised as they come", Run: onlinestat.Measure},
 	{Name: "wal", About: "durable entries in a log, beside bbolt, SQLite and tidwall/wal", Run: wal.Measure},
 	{Name: "buffers", About: "an article's write-ahead log, with and without a buffer", Run: wal.Article},

@@ -26,6 +26,7 @@ type lane struct {
 	own    atomic.Bool // net/http does not know the connection
 	begun  bool        // a request has been answered: less than 4 bytes are none, as net/http has it
 	buf    []byte      // has come and is not yet read
+	part   int         // bytes of a head that had come when its rest was waited for; 0: none is
 
 	handover
 	pipeline
@@ -72,14 +73,17 @@ func (l *lane) answer() error {
 		end := bytes.Index(l.buf, crlf2)
 		switch {
 		case end >= 0 && (l.next() || l.warm(l.buf[:end+4])):
-			l.buf = l.buf[:copy(l.buf, l.buf[end+4:])]
+			l.part, l.buf = 0, l.buf[:copy(l.buf, l.buf[end+4:])]
 			if l.reply != nil && l.reply.closes {
 				_ = l.flush()
 				return net.ErrClosed
 			}
 			continue
 		case len(l.buf) >= 4 || len(l.buf) > 0 && !l.begun:
-			return l.flush()
+			if err := l.flush(); err != nil || end >= 0 || !l.rest() {
+				return err
+			}
+			continue
 		}
 		if err := l.flush(); err != nil {
 			return err
@@ -88,6 +92,26 @@ func (l *lane) answer() error {
 			return err
 		}
 	}
+}
+
+// rest waits for the rest of a head of which a part has come, as long as net/http would. It
+// reports whether there is more: what comes late, or may be no plain head, is for net/http.
+func (l *lane) rest() bool {
+	begins := func(method string) bool {
+		n := min(len(method)+2, len(l.buf))
+		return string(l.buf[:n]) == (method + " /")[:n]
+	}
+	bare := bytes.Count(l.buf, crlf2[1:2]) - bytes.Count(l.buf, crlf2[:2])
+	if !slices.ContainsFunc(methods, begins) || bare > 0 || len(l.buf) > maxHead {
+		return false
+	}
+	if l.part == 0 {
+		now := l.x.server.listener.now()
+		l.at = time.Time{} // the deadlines are set anew with its answer
+		_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.ReadHeaderTimeout))
+	}
+	l.part = len(l.buf)
+	return l.read() == nil
 }
 
 var crlf2 = []byte("\r\n\r\n")
@@ -182,7 +206,7 @@ func (l *lane) begin() {
 		l.lost, l.head = true, nil
 		return
 	}
-	l.left, l.head = int64(end+4)+length, append(l.head[:0], l.buf[:end+4]...)
+	l.part, l.left, l.head = 0, int64(end+4)+length, append(l.head[:0], l.buf[:end+4]...)
 	if l.write = !reads(l.head); !l.write {
 		l.ahead()
 	}

@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"net"
 	"net/http"
+	"strings"
 )
 
 // mostAhead is how many requests of a connection are worked on before their turn, beside
@@ -88,7 +89,7 @@ func (l *lane) early(head []byte) *early {
 		r = s.request
 	default:
 		read, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
-		if err != nil || read.Host == "" || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {
+		if err != nil || !sound(read) || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {
 			h.leave()
 			return nil // net/http says what is wrong with it
 		}
@@ -105,6 +106,22 @@ func (l *lane) early(head []byte) *early {
 		e.reply.serve(h, r)
 	}()
 	return e
+}
+
+// sound reports whether a request has a host, and names of fields that are tokens: a server of
+// net/http looks at these after it has read a request.
+func sound(r *http.Request) bool {
+	odd := func(more string) func(rune) bool {
+		return func(c rune) bool {
+			return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune(more, c)
+		}
+	}
+	for name := range r.Header {
+		if strings.ContainsFunc(name, odd("!#$%&'*+-.^_`|~")) {
+			return false
+		}
+	}
+	return r.Host != "" && !strings.ContainsFunc(r.Host, odd("-._:[]"))
 }
 
 // next sends the answer of the request at the beginning of buf, if it has been begun.

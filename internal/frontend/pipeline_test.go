@@ -127,3 +127,22 @@ func TestAPipelineEndsWithItsConnection(t *testing.T) {
 		t.Errorf("%d were begun", n)
 	}
 }
+
+// TestPipelinesGoOnAfterPartsOfHeads: where what came ends within a head its rest is waited for,
+// and what is behind it is begun together as well.
+func TestPipelinesGoOnAfterPartsOfHeads(t *testing.T) {
+	l := newLanes(t)
+	all := ""
+	for n := range 40 {
+		all += fmt.Sprintf("GET /cold/%d%sX: %s\r\n\r\n", n, host, strings.Repeat("x", 300))
+	}
+	for cut := 1; cut < len(all); cut += 1999 {
+		before := l.fast.express.answered.Load()
+		if got := l.same([]byte(all[:cut]), []byte(all[cut:])); len(got) != 40 {
+			t.Errorf("cut at %d: %d answers", cut, len(got))
+		}
+		if n := l.fast.express.answered.Load() - before; n < 15 {
+			t.Errorf("cut at %d: %d requests were begun early", cut, n)
+		}
+	}
+}
