@@ -94,7 +94,8 @@ func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
 		}
 	}
 	b.script.page = planted(t, b.o.Source.Spec, 200)
-	if body := b.batch(t, masked, examples[:min(len(examples), maxBatch)]...).Body.String(); strings.Contains(body, "HIDDEN") || !strings.Contains(body, "shown") {
+	body := b.batch(t, masked, examples[:min(len(examples), maxBatch)]...).Body.String()
+	if strings.Contains(body, "HIDDEN") || !strings.Contains(body, "shown") {
 		t.Errorf("a batch shows %s", body)
 	}
 	if shown < 2*len(b.Routes())-2 {

@@ -186,14 +186,14 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !e.listOfRecords() {
+		e.form.group.others.Add(1) // before anybody can find it (ListsOnly)
+	}
 	s := &h.shards[e.Hash%shardCount]
 	s.Lock()
 	old := s.entries[e.Hash]
 	s.entries[e.Hash] = e
 	s.Unlock()
-	if !e.listOfRecords() {
-		e.form.group.others.Add(1)
-	}
 	switch {
 	case old != nil:
 		e.uses.Store(old.uses.Load())

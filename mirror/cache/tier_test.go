@@ -32,7 +32,7 @@ func TestPackedPagesComeOutWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPage(t)
 		e := h.Pack(k, p)
-		if bytes.IndexByte(p.Body, mark) >= 0 {
+		if len(p.Rows) > 0 && bytes.IndexByte(p.Body, mark) >= 0 {
 			if e != nil {
 				t.Fatal("packed a body with marks in it")
 			}
