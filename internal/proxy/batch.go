@@ -94,15 +94,14 @@ func (v batch) answer(all []batchRequest) {
 	}
 	out := recorder{v.w, v.exchange} // counts what is sent
 	for i := range all {
-		one, err := json.Marshal(<-answers[i])
-		before := ","
+		one := bytes.NewBufferString(",")
 		if i == 0 {
-			before = `{"responses":[`
+			one = bytes.NewBufferString(`{"responses":[`)
 		}
-		_, _ = out.Write(append([]byte(before), one...)) // the caller has left: its context ends what is under way
-		if err != nil {
-			panic(err) // every part was made here
-		}
+		as := json.NewEncoder(one)
+		as.SetEscapeHTML(false)       // URLs in bodies stay as they are
+		_ = as.Encode(<-answers[i])   // it cannot fail: a body that is no JSON is a text
+		_, _ = out.Write(one.Bytes()) // the caller has left: its context ends what is under way
 		begin(i + batchAtWork)
 	}
 	_, _ = out.Write([]byte("]}\n"))

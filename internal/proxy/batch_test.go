@@ -57,12 +57,15 @@ func TestBatchAnswersAsOneByOne(t *testing.T) {
 	}
 	paths := []string{}
 	for n := range 100 {
-		paths = append(paths, fmt.Sprintf("%s/Calls.json?PageSize=%d", root, n+1))
+		paths = append(paths, fmt.Sprintf("%s/Calls.json?PageSize=%d&Status=busy", root, n+1))
 	}
 	paths[50], paths[51], paths[52] = "/-/health", "no path", root+"/Nothing.json"
 	got := batched(t, b.batch(t, demo, paths...))
 	if len(got) != len(paths) {
 		t.Fatalf("%d answers", len(got))
+	}
+	if body := string(got[2].Body); strings.Contains(body, `\u0026`) {
+		t.Errorf("a URL is escaped anew: %s", body)
 	}
 	for i, path := range paths {
 		if i == 50 || i == 51 {
