@@ -49,11 +49,11 @@ func (p part) detail(out []byte) string {
 	return strings.Join(strings.Fields(string(lines[len(lines)-1])), " ")
 }
 
-// Full counts: all parts together take at most two hours on two cores. With
-// more time than that they are run again, and what they took adds up. The
-// environment may say otherwise.
+// Full counts: all parts together take seven hours on two cores, half of them the
+// fuzzers'. A run goes on where the one before stopped. With more time than that parts
+// are run again, and what they took adds up. The environment may say otherwise.
 const (
-	fuzzTime     = "30s"
+	fuzzTime     = "2m"
 	races        = "20" // or as many as begin within racing
 	racing       = 30 * time.Second
 	checks       = "1000" // rapid's own default is 100
@@ -124,7 +124,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 			switch {
 			case strings.HasPrefix(name, "Fuzz"):
 				fuzz = append(fuzz, part{
-					name: "fuzz " + p.short() + " " + name, usual: 40 * time.Second, limit: 10 * time.Minute, sources: own,
+					name: "fuzz " + p.short() + " " + name, usual: 130 * time.Second, limit: 10 * time.Minute, sources: own,
 					command: test("-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+or("PROVE_FUZZ", fuzzTime)),
 					tell:    regexp.MustCompile(`(?m)^(fuzz: elapsed.*|FAIL.*|\s+--- FAIL.*)$`), ended: fuzzEnded,
 				})
