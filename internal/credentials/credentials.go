@@ -34,7 +34,7 @@ const kvStart = "credential/"
 // KV keeps small values under names; store.DB does.
 type KV interface {
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
+	SetValueDurably(ctx context.Context, name string, value []byte) error
 }
 
 // Scope is what a credential may do, as it is written in the settings and by people.
@@ -236,7 +236,7 @@ func (b *Book) Revoke(ctx context.Context, name string) error {
 	if _, err := b.find(name); err != nil {
 		return err
 	}
-	if err := b.kv.SetValue(ctx, kvStart+name, nil); err != nil {
+	if err := b.kv.SetValueDurably(ctx, kvStart+name, nil); err != nil {
 		return err
 	}
 	delete(b.all, name)
@@ -273,7 +273,7 @@ func (b *Book) save(ctx context.Context, c *Credential) error {
 	if err != nil {
 		return err
 	}
-	if err := b.kv.SetValue(ctx, kvStart+c.Name, value); err != nil {
+	if err := b.kv.SetValueDurably(ctx, kvStart+c.Name, value); err != nil {
 		return err
 	}
 	b.all[c.Name] = c

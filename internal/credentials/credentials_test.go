@@ -95,7 +95,9 @@ func errOf[T any](_ T, err error) error { return err }
 type broken struct{ of map[string][]byte }
 
 func (b broken) Values(context.Context, string) (map[string][]byte, error) { return b.of, nil }
-func (b broken) SetValue(context.Context, string, []byte) error            { return understudy.ErrNotStored }
+func (b broken) SetValueDurably(context.Context, string, []byte) error {
+	return understudy.ErrNotStored
+}
 
 // What is not in the store did not happen.
 func TestBookThatCannotBeKept(t *testing.T) {

@@ -4,6 +4,8 @@
 package store_test
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -18,26 +20,69 @@ func TestPromisesAreDurable(t *testing.T) {
 	const normal, full = 1, 2
 	w := storetest.NewWorld(5, 10)
 	page := func() *understudy.Page { p, _ := w.List(10, 0, 0, storetest.Epoch); return p }
+	addJob := func(db *store.DB) error {
+		_, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1})
+		return err
+	}
 	for _, one := range []struct {
 		name, table string
 		want        int64
 		do          func(db *store.DB) error
+		before      func(db *store.DB) error // what must be there
 	}{
-		{"a page", "page", normal, func(db *store.DB) error { _, err := db.Save(t.Context(), page()); return err }},
+		{"a page", "page", normal, func(db *store.DB) error { _, err := db.Save(t.Context(), page()); return err }, nil},
 		{"the answer to a write", "block", full, func(db *store.DB) error {
 			p := page()
 			p.Key.URI = ""
 			_, err := db.Save(t.Context(), p)
 			return err
-		}},
+		}, nil},
 		{"an invalidation", "kind", full, func(db *store.DB) error {
 			_, err := db.Touch(t.Context(), request.Invalidation{Source: storetest.Source, Kind: "calls"})
 			return err
-		}},
-		{"a job", "job", full, func(db *store.DB) error {
-			_, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1})
+		}, nil},
+		{"a job", "job", full, addJob, nil},
+		{"the end of a job that is cancelled", "job", full, func(db *store.DB) error {
+			_, err := db.CancelJob(t.Context(), 1, storetest.Epoch)
+			return err
+		}, addJob},
+		{"how far a job is", "job", normal, func(db *store.DB) error {
+			return db.MarkJob(t.Context(), 1, 1, []byte("page 7"))
+		}, func(db *store.DB) error {
+			err := addJob(db)
+			if err == nil {
+				_, err = db.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
+					Priority: understudy.Steady, Kinds: []understudy.ClaimKind{{Name: "a", Most: 1, Lease: time.Minute}}})
+			}
 			return err
 		}},
+		{"how an action ended", "claim", full, func(db *store.DB) error {
+			return db.SettleAction(t.Context(), "send", []byte("sent"))
+		}, func(db *store.DB) error {
+			_, _, _, err := db.ClaimAction(t.Context(), "send", storetest.Epoch)
+			return err
+		}},
+		{"a note", "annotation", full, func(db *store.DB) error {
+			return db.AddNote(t.Context(), storetest.Source, "calls", w.ID(3),
+				understudy.Note{By: "robin", At: storetest.Epoch, Text: "called back"})
+		}, nil},
+		{"an erasure", "erasure", full, func(db *store.DB) error {
+			var err error
+			for own := range 8 { // each call has one of them
+				_, _, one := db.EraseNumber(t.Context(), storetest.Source, fmt.Sprintf("+1415555010%d", own))
+				err = errors.Join(err, one)
+			}
+			return err
+		}, nil},
+		{"a small value", "kv", normal, func(db *store.DB) error {
+			return db.SetValue(t.Context(), "walk", []byte("page 7"))
+		}, nil},
+		{"a small value that is promised", "kv", full, func(db *store.DB) error {
+			return db.SetValueDurably(t.Context(), "credential", []byte("digest"))
+		}, nil},
+		{"the end of a small value", "kv", full, func(db *store.DB) error {
+			return db.SetValue(t.Context(), "session", nil)
+		}, func(db *store.DB) error { return db.SetValue(t.Context(), "session", []byte("open")) }},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			db := openDB(t, filepath.Join(t.TempDir(), "understudy.db"))
@@ -45,6 +90,11 @@ func TestPromisesAreDurable(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Changed[3]++
+			if one.before != nil {
+				if err := one.before(db); err != nil {
+					t.Fatal(err)
+				}
+			}
 			seen, err := store.WatchSync(db, one.table)
 			if err != nil {
 				t.Fatal(err)

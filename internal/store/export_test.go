@@ -46,8 +46,8 @@ type unmarked struct{ erasable }
 
 func (unmarked) Mark(context.Context, int64) error { return nil }
 
-// WatchSync makes the writing connection note how each row that is written to a table
-// is committed (PRAGMA synchronous: 1 NORMAL, 2 FULL). seen is what it has noted since
+// WatchSync makes the writing connection note how each row that is written to a table,
+// or taken out of it, is committed (PRAGMA synchronous: 1 NORMAL, 2 FULL). seen is what it has noted since
 // it was asked last.
 func WatchSync(db *DB, table string) (seen func() ([]int64, error), err error) {
 	ctx := context.Background()
@@ -55,7 +55,7 @@ func WatchSync(db *DB, table string) (seen func() ([]int64, error), err error) {
 		if err := c.Run("CREATE TEMP TABLE seen (how INTEGER)"); err != nil {
 			return false, err
 		}
-		for _, what := range []string{"INSERT", "UPDATE"} {
+		for _, what := range []string{"INSERT", "UPDATE", "DELETE"} {
 			err := c.Run("CREATE TEMP TRIGGER on_" + what + " AFTER " + what + " ON main." + table +
 				" BEGIN INSERT INTO seen SELECT synchronous FROM pragma_synchronous; END")
 			if err != nil {

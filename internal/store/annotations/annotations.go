@@ -218,7 +218,7 @@ func (b *Book) change(ctx context.Context, r place, what string,
 	defer b.unlock()
 	var a understudy.Annotation
 	before := int64(0)
-	err = b.pool.Change(ctx, func(c *sqlite.Conn) error {
+	err = b.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
 		a = understudy.Annotation{Source: r.source, Kind: r.kind, ID: r.id}
 		if old := b.Annotation(r.source, r.kind, r.id); old != nil {
 			a = *old

@@ -61,8 +61,8 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 	return first && err == nil, at, result, sqlite.Failed(true, err, "claim an action")
 }
 
-// SettleAction writes how an action ended. Errors: ErrInvalid for no result or more than
-// 4 KiB, ErrNotStored.
+// SettleAction writes how an action ended; when it returns that is on the disk. Errors:
+// ErrInvalid for no result or more than 4 KiB, ErrNotStored.
 func (t *Table) SettleAction(ctx context.Context, name string, result []byte) error {
 	leave, err := t.pool.Begin()
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *Table) SettleAction(ctx context.Context, name string, result []byte) er
 	if len(result) == 0 || len(result) > maxResult {
 		return sqlite.Failed(true, understudy.ErrInvalid, "settle an action")
 	}
-	err = t.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error { return c.Exec(updateClaim, 0, result, keyOf(name)) })
+	err = t.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error { return c.Exec(updateClaim, 0, result, keyOf(name)) })
 	return sqlite.Failed(true, err, "settle an action")
 }
 

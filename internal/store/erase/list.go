@@ -48,8 +48,8 @@ func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure,
 	return e, f, sqlite.Failed(false, err, "erase in %s", source)
 }
 
-// list lists all records of an erasure. Rows are all it writes: a million of them take
-// seconds, their marks would take minutes.
+// list lists all records of an erasure; when it returns they are on the disk. Rows are all
+// it writes: a million of them take seconds, their marks would take minutes.
 func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e Erasure, err error) {
 	number, _ := r.store.Source(source)
 	slices.SortFunc(all, func(a, b record) int { // one kind after the other, bodies that lie together
@@ -65,33 +65,31 @@ func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e
 			kinds[one.kind] = k.Number
 		}
 	}
-	err = r.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			seal, err := sealKey(c)
-			if err != nil {
-				return err
-			}
-			now := r.now().UnixNano()
-			if _, err := c.One(insertErasure, []driver.Value{number, int64(CauseAsked), sealed(seal, source, what), now},
-				func(row []driver.Value) { e.Number = row[0].(int64) }); err != nil {
-				return err
-			}
-			var args []driver.Value
-			for part := range slices.Chunk(all, sqlite.MaxTuples) {
-				args = args[:0]
-				for _, one := range part {
-					args = append(args, e.Number, number, kinds[one.kind], one.number, int64(CauseAsked), now, int64(stateListed))
-				}
-				if err := c.ExecMany(insertListed, 7, args); err != nil {
-					return err
-				}
-			}
-			all, err := erasuresBetween(c, e.Number-1, e.Number, 1)
-			if err == nil && len(all) == 1 {
-				e = all[0]
-			}
+	err = r.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
+		seal, err := sealKey(c)
+		if err != nil {
 			return err
-		})
+		}
+		now := r.now().UnixNano()
+		if _, err := c.One(insertErasure, []driver.Value{number, int64(CauseAsked), sealed(seal, source, what), now},
+			func(row []driver.Value) { e.Number = row[0].(int64) }); err != nil {
+			return err
+		}
+		var args []driver.Value
+		for part := range slices.Chunk(all, sqlite.MaxTuples) {
+			args = args[:0]
+			for _, one := range part {
+				args = append(args, e.Number, number, kinds[one.kind], one.number, int64(CauseAsked), now, int64(stateListed))
+			}
+			if err := c.ExecMany(insertListed, 7, args); err != nil {
+				return err
+			}
+		}
+		all, err := erasuresBetween(c, e.Number-1, e.Number, 1)
+		if err == nil && len(all) == 1 {
+			e = all[0]
+		}
+		return err
 	})
 	return e, err
 }

@@ -75,8 +75,9 @@ func (q *Queue) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]
 	return all, nil
 }
 
-// MarkJob notes where the next run of a job goes on. Errors: ErrLost,
-// ErrInvalid for a mark above MaxJobPayload, ErrNotStored.
+// MarkJob notes where the next run of a job goes on. A crash of the machine may lose the
+// last marks: then that run goes on from one before. Errors: ErrLost, ErrInvalid for a
+// mark above MaxJobPayload, ErrNotStored.
 func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -137,15 +138,15 @@ func checkEnd(e *understudy.JobResult) error {
 }
 
 // CancelJob archives a waiting job, and asks for the end of a running one. It
-// returns the job as it is then. Errors: ErrNotFound; ErrInvalid for one that
-// is archived.
+// returns the job as it is then, when that is on the disk. Errors: ErrNotFound;
+// ErrInvalid for one that is archived.
 func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
 		return j, err
 	}
 	defer leave()
-	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
 		found, err := c.One(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
 		if err != nil || found {
 			return err

@@ -55,10 +55,22 @@ func bytesOf(v driver.Value) []byte {
 	return append([]byte{}, b...)
 }
 
-// SetValue keeps a value under a name, in place of the former; nil removes it.
-// Errors: ErrInvalid for a name that is empty or above 512 bytes or a value
+// SetValue keeps a value under a name, in place of the former; nil removes it. What was
+// removed, as the session of who signs out, is not there again after a crash of the
+// machine. Errors: ErrInvalid for a name that is empty or above 512 bytes or a value
 // above 64 KiB, ErrNotStored.
 func (k *Table) SetValue(ctx context.Context, name string, value []byte) error {
+	return k.set(ctx, name, value, k.pool.Change)
+}
+
+// SetValueDurably is SetValue for what is promised to somebody: the value is on the disk
+// when it returns. The errors are those of SetValue.
+func (k *Table) SetValueDurably(ctx context.Context, name string, value []byte) error {
+	return k.set(ctx, name, value, k.pool.ChangeDurably)
+}
+
+// set sets a value by a change; it removes one durably, and may use the reserve for that.
+func (k *Table) set(ctx context.Context, name string, value []byte, change func(context.Context, func(*sqlite.Conn) error) error) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return err
@@ -68,12 +80,12 @@ func (k *Table) SetValue(ctx context.Context, name string, value []byte) error {
 		return sqlite.Failed(true, err, "value %s", understudy.Clip(name))
 	}
 	if value == nil {
-		err = k.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+		err = k.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
 			_, err := Delete(c, name)
 			return err
 		})
 	} else {
-		err = k.pool.Change(ctx, func(c *sqlite.Conn) error { return c.Exec(putValue, 0, name, value) })
+		err = change(ctx, func(c *sqlite.Conn) error { return c.Exec(putValue, 0, name, value) })
 	}
 	return sqlite.Failed(true, err, "value %s", name)
 }

@@ -152,6 +152,15 @@ func (p *Pool) ReleaseChange(ctx context.Context, work func(c *Conn) error) erro
 	})
 }
 
+// ReleaseDurably is ChangeDurably for what ends something: it may use the reserve.
+func (p *Pool) ReleaseDurably(ctx context.Context, work func(c *Conn) error) error {
+	return p.Release(ctx, func(c *Conn) (bool, error) {
+		return c.Durably(func() (bool, error) {
+			return c.Transaction(ctx, BeginWrite, func() error { return work(c) })
+		})
+	})
+}
+
 // Begin counts a call; what it returns must be called when the call ends.
 func (p *Pool) Begin() (leave func(), err error) {
 	p.mu.Lock()
