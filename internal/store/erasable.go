@@ -120,7 +120,12 @@ func deletePagesOf(c *sqlite.Conn, pages []int64) (gone int64, err error) {
 }
 
 // SanitizeIndex implements erase.Index.
-func (e erasable) SanitizeIndex(ctx context.Context) error { return fts5.Sanitize(ctx, e.db.pool) }
+func (e erasable) SanitizeIndex(ctx context.Context) error {
+	if err := e.db.index.Flush(ctx); err != nil {
+		return err
+	}
+	return fts5.Sanitize(ctx, e.db.pool)
+}
 
 // Versions implements erase.Rows.
 func (e erasable) Versions(c *sqlite.Conn) erase.Versions {

@@ -38,7 +38,7 @@ import (
 var migrations embed.FS
 
 // newest is the number of the newest migration in migrations.
-const newest = 2
+const newest = 3
 
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
@@ -129,6 +129,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, openError(path, err)
 	}
 	db.evictor.Start(ctx)
+	db.index.Settle()
 	return db, nil
 }
 

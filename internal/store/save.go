@@ -71,6 +71,9 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		}
 		if err == nil {
 			db.watchers.tell(s)
+			if s.left {
+				db.index.Settle()
+			}
 			db.toErase(s)
 		} else if s.undoReads != nil {
 			s.undoReads()
@@ -135,7 +138,8 @@ func (s *saving) run() error {
 			return err
 		}
 	}
-	if err := s.db.index.Update(s.c, s.edits); err != nil {
+	var err error
+	if s.left, err = s.db.index.Leave(s.c, s.edits); err != nil {
 		return err
 	}
 	if s.keepsPage() {
@@ -146,7 +150,6 @@ func (s *saving) run() error {
 	if err := s.putChanges(); err != nil {
 		return err
 	}
-	var err error
 	if s.undoReads, err = s.db.evictor.PutReads(s.c); err != nil {
 		return err
 	}

@@ -167,6 +167,9 @@ func TestVerifySeesPlaces(t *testing.T) {
 			if _, err := db.Save(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
+			if err := store.Flush(db); err != nil {
+				t.Fatal(err)
+			}
 			if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 				t.Fatalf("verify: %q, %v", r.Problems, err)
 			}

@@ -63,6 +63,7 @@ type indexWrites struct {
 	order  *order.Assigner
 	edits  []index.Edit
 	edited map[int64]bool // the records of the page among edits
+	left   bool           // the indexes are written later
 }
 
 // outcome is what the save has come to.

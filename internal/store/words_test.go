@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"understudy"
@@ -69,6 +70,73 @@ func wholeWords(t testing.TB, db *DB) {
 	if r, err := db.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
+}
+
+// pendingRows is how many saves have left their words and terms to be written later.
+func pendingRows(t testing.TB, db *DB) (rows int64) {
+	t.Helper()
+	err := db.pool.Read(t.Context(), func(c *sqlite.Conn) (err error) {
+		rows, err = c.Integer("SELECT count(*) FROM pending")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// What is saved is found at once, though the indexes are written with several saves, or a
+// tenth of a second later.
+func TestWrittenLaterFoundAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	synctest.Test(t, func(t *testing.T) {
+		db := openWords(t, path)
+		found := func(want int64) {
+			t.Helper()
+			if got := countText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != want {
+				t.Errorf("%d are found by a word, want %d", got, want)
+			}
+			got, err := db.Count(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"},
+				Predicates: []query.Predicate{{Field: "status", Any: []string{"delivered"}}}}, 0, time.Time{})
+			if err != nil || got.N != want {
+				t.Errorf("%d are found by a term, want %d: %v", got.N, want, err)
+			}
+			wholeWords(t, db)
+		}
+		most := int64(0)
+		for i := range 12 {
+			saveMessages(t, db, 10*i, 10)
+			most = max(most, pendingRows(t, db))
+			found(int64(10 * (i + 1)))
+		}
+		if now := pendingRows(t, db); most < 4 || now == 0 || now >= most {
+			t.Errorf("%d rows are pending, %d were at most", now, most)
+		}
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if now := pendingRows(t, db); now != 0 {
+			t.Errorf("%d rows are pending", now)
+		}
+		found(120)
+		saveMessages(t, db, 120, 10)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db = openWords(t, path)
+		if pendingRows(t, db) == 0 {
+			t.Error("nothing is pending any more")
+		}
+		found(130)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if now := pendingRows(t, db); now != 0 {
+			t.Errorf("%d rows are pending", now)
+		}
+		found(130)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // staleSeparators counts the pages of the index that are found by text that begins no

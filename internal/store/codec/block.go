@@ -166,8 +166,8 @@ func appendPlace(dst, body []byte, text string) []byte {
 // parseBlock reads the unpacked form. The bodies are parts of data. Entries
 // that rest on other versions lack what they share with them.
 func ParseBlock(data []byte) ([]Entry, error) {
-	r := reader{data: data}
-	n, form := r.count(PerBlock+newer), 0
+	r := NewReader(data)
+	n, form := r.Count(PerBlock+newer), 0
 	if n >= newer {
 		n, form = n-newer, newer
 	}
@@ -178,22 +178,22 @@ func ParseBlock(data []byte) ([]Entry, error) {
 	entries := make([]Entry, n)
 	var record int64
 	for i := range entries {
-		record += r.varint()
+		record += r.Varint()
 		entries[i].Record = record
 	}
 	for i := range entries {
-		entries[i].Clock = r.varint()
+		entries[i].Clock = r.Varint()
 	}
 	flags := make([]byte, n)
 	for i := range flags {
-		flags[i] = r.byte()
+		flags[i] = r.Byte()
 		if form == 0 && flags[i] > flagFinal || flags[i] >= flagParent<<1 {
 			r.fault("unknown flags")
 		}
 	}
 	lengths := make([]int, n)
 	for i := range lengths {
-		lengths[i] = r.count(len(data))
+		lengths[i] = r.Count(len(data))
 	}
 	ids, parents := make([]place, n), make([]place, n)
 	for i := range ids {
@@ -204,7 +204,7 @@ func ParseBlock(data []byte) ([]Entry, error) {
 	r.deltas(entries, flags, parents)
 	clock := int64(0)
 	for i := range entries {
-		e, body := &entries[i], r.take(lengths[i])
+		e, body := &entries[i], r.Take(lengths[i])
 		e.Final = flags[i]&flagFinal != 0
 		if e.Delta != nil {
 			e.Delta.Patch, e.Delta.Clock, e.Clock = body, e.Clock, 0
@@ -217,21 +217,21 @@ func ParseBlock(data []byte) ([]Entry, error) {
 			e.Parent = r.text(parents[i], body)
 		}
 	}
-	return entries, r.end()
+	return entries, r.End()
 }
 
 // rests reads the columns of the newer form.
-func (r *reader) deltas(entries []Entry, flags []byte, parents []place) {
+func (r *Reader) deltas(entries []Entry, flags []byte, parents []place) {
 	next := int64(0)
 	for i := range entries {
 		if flags[i]&flagDelta != 0 {
-			entries[i].Delta = &Delta{Base: next + r.varint()}
+			entries[i].Delta = &Delta{Base: next + r.Varint()}
 			next = entries[i].Delta.Base + 1
 		}
 	}
 	for i := range entries {
 		if flags[i]&flagDepth != 0 {
-			entries[i].Depth = r.count(MaxDepth)
+			entries[i].Depth = r.Count(MaxDepth)
 		}
 	}
 	for i := range entries {
@@ -240,7 +240,7 @@ func (r *reader) deltas(entries []Entry, flags []byte, parents []place) {
 		case rest == nil:
 			parents[i] = r.place(math.MaxInt32 - 1)
 		default:
-			text := string(r.take(r.count(math.MaxInt32)))
+			text := string(r.Take(r.Count(math.MaxInt32)))
 			rest.Parent = &text
 		}
 	}

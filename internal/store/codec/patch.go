@@ -80,14 +80,14 @@ var errPatch = errors.New("the patch of a body does not fit its base")
 
 // applyPatch makes the body that patch was made of.
 func applyPatch(base, patch []byte) ([]byte, error) {
-	r := reader{data: patch}
+	r := NewReader(patch)
 	body := make([]byte, 0, len(base)+len(patch))
 	for len(r.data) > 0 {
-		same, out, in := r.count(len(base)), r.count(len(base)), r.count(len(patch))
+		same, out, in := r.Count(len(base)), r.Count(len(base)), r.Count(len(patch))
 		if r.err != nil || same+out > len(base) {
 			return nil, errPatch
 		}
-		body = append(append(body, base[:same]...), r.take(in)...)
+		body = append(append(body, base[:same]...), r.Take(in)...)
 		base = base[same+out:]
 	}
 	if r.err != nil || len(base) > 0 {

@@ -1,4 +1,4 @@
-// The reader of a block's bytes. Its first fault stays.
+// The reader of what is packed in a row. Its first fault stays.
 
 package codec
 
@@ -8,11 +8,14 @@ import (
 	"math"
 )
 
-// reader reads numbers and bytes; after the first fault it returns zeros.
-type reader struct {
+// Reader reads numbers and bytes; after the first fault it returns zeros.
+type Reader struct {
 	data []byte
 	err  error
 }
+
+// NewReader reads data, which must not change meanwhile.
+func NewReader(data []byte) Reader { return Reader{data: data} }
 
 // place is where a text lies: at at in a body (from 1), or here.
 type place struct {
@@ -20,14 +23,15 @@ type place struct {
 	here       []byte
 }
 
-func (r *reader) fault(what string) {
+func (r *Reader) fault(what string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%s, %d bytes before the end", what, len(r.data))
 	}
 	r.data = nil
 }
 
-func (r *reader) varint() int64 {
+// Varint reads a signed number (encoding/binary).
+func (r *Reader) Varint() int64 {
 	v, n := binary.Varint(r.data)
 	if n <= 0 {
 		r.fault("broken number")
@@ -37,7 +41,8 @@ func (r *reader) varint() int64 {
 	return v
 }
 
-func (r *reader) uvarint() uint64 {
+// Uvarint reads an unsigned number (encoding/binary).
+func (r *Reader) Uvarint() uint64 {
 	v, n := binary.Uvarint(r.data)
 	if n <= 0 {
 		r.fault("broken number")
@@ -47,9 +52,9 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// count reads a number that may be at most limit.
-func (r *reader) count(limit int) int {
-	v := r.uvarint()
+// Count reads a number that may be at most limit.
+func (r *Reader) Count(limit int) int {
+	v := r.Uvarint()
 	if v > uint64(limit) || v > math.MaxInt32 {
 		r.fault("number too large")
 		return 0
@@ -57,7 +62,8 @@ func (r *reader) count(limit int) int {
 	return int(v)
 }
 
-func (r *reader) byte() byte {
+// Byte reads one.
+func (r *Reader) Byte() byte {
 	if len(r.data) == 0 {
 		r.fault("too short")
 		return 0
@@ -67,7 +73,8 @@ func (r *reader) byte() byte {
 	return b
 }
 
-func (r *reader) take(n int) []byte {
+// Take reads so many bytes; they are part of the data.
+func (r *Reader) Take(n int) []byte {
 	if n > len(r.data) {
 		r.fault("too short")
 		return nil
@@ -77,16 +84,16 @@ func (r *reader) take(n int) []byte {
 	return b
 }
 
-func (r *reader) place(limit int) place {
-	p := place{at: r.count(limit + 1)}
-	p.length = r.count(limit)
+func (r *Reader) place(limit int) place {
+	p := place{at: r.Count(limit + 1)}
+	p.length = r.Count(limit)
 	if p.at == 0 {
-		p.here = r.take(p.length)
+		p.here = r.Take(p.length)
 	}
 	return p
 }
 
-func (r *reader) text(p place, body []byte) string {
+func (r *Reader) text(p place, body []byte) string {
 	if p.at == 0 {
 		return string(p.here)
 	}
@@ -97,7 +104,11 @@ func (r *reader) text(p place, body []byte) string {
 	return string(body[p.at-1 : p.at-1+p.length])
 }
 
-func (r *reader) end() error {
+// Rest is how many bytes are not read.
+func (r *Reader) Rest() int { return len(r.data) }
+
+// End is the first fault; bytes that are left are one, too.
+func (r *Reader) End() error {
 	if r.err == nil && len(r.data) > 0 {
 		return fmt.Errorf("%d bytes too many", len(r.data))
 	}

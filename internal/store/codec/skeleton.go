@@ -137,20 +137,20 @@ func appendText(dst []byte, s string) []byte {
 
 // parseSkeleton reads the unpacked form.
 func ParseSkeleton(data []byte) (*Skeleton, error) {
-	r := reader{data: data}
+	r := NewReader(data)
 	s := &Skeleton{}
-	s.URI = string(r.take(r.count(len(data))))
-	s.setHeader(string(r.take(r.count(len(data)))))
-	s.ID = string(r.take(r.count(len(data))))
+	s.URI = string(r.Take(r.Count(len(data))))
+	s.setHeader(string(r.Take(r.Count(len(data)))))
+	s.ID = string(r.Take(r.Count(len(data))))
 	s.nextPlace = r.place(MaxUnpacked)
 	// A run takes two bytes and may stand for many records, but never for more
 	// than the body it came from could hold.
 	const maxRows = 1 << 24
-	n := r.count(maxRows)
+	n := r.Count(maxRows)
 	expected := int64(0)
 	for len(s.Versions) < n && r.err == nil {
-		first := expected + r.varint()
-		run := r.count(n - len(s.Versions))
+		first := expected + r.Varint()
+		run := r.Count(n - len(s.Versions))
 		if run == 0 {
 			r.fault("empty run")
 		}
@@ -160,8 +160,8 @@ func ParseSkeleton(data []byte) (*Skeleton, error) {
 		expected = first + int64(run)
 	}
 	for len(s.Gaps) < n && r.err == nil {
-		gap := r.count(MaxUnpacked)
-		run := r.count(n - len(s.Gaps))
+		gap := r.Count(MaxUnpacked)
+		run := r.Count(n - len(s.Gaps))
 		if run == 0 {
 			r.fault("empty run")
 		}
@@ -169,7 +169,7 @@ func ParseSkeleton(data []byte) (*Skeleton, error) {
 			s.Gaps = append(s.Gaps, gap)
 		}
 	}
-	s.marked = r.byte() == 1
+	s.marked = r.Byte() == 1
 	s.Outside = r.data
 	return s, r.err
 }
@@ -186,10 +186,10 @@ func (s *Skeleton) Assemble(entries []*Entry) ([]byte, []understudy.Row, error) 
 	}
 	body := make([]byte, 0, size)
 	rows := make([]understudy.Row, len(entries))
-	r := reader{data: s.Outside}
+	r := NewReader(s.Outside)
 	s.Next = r.text(s.nextPlace, s.Outside)
 	for i, e := range entries {
-		body = append(body, r.take(s.Gaps[i])...)
+		body = append(body, r.Take(s.Gaps[i])...)
 		start := len(body)
 		body = append(body, e.Body...)
 		rows[i] = understudy.Row{ID: e.ID, Start: start, End: len(body), Clock: e.Clock, Parent: e.Parent, Final: e.Final, Record: e.Record,

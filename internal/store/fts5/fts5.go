@@ -8,7 +8,6 @@
 package fts5
 
 import (
-	"cmp"
 	"database/sql/driver"
 	"slices"
 	"strings"
@@ -44,18 +43,8 @@ var (
 	deleteAll = &sqlite.Statement{Head: "INSERT INTO words (words) VALUES ('delete-all')"}
 )
 
-// Update makes the writes in the order of their postings, in the transaction of c;
-// a row is taken out before another of its posting is written. It sorts writes.
-func Update(c *sqlite.Conn, writes []Write) error {
-	slices.SortStableFunc(writes, func(a, b Write) int {
-		if c := cmp.Compare(a.Posting, b.Posting); c != 0 || a.Out == b.Out {
-			return c
-		}
-		if a.Out {
-			return -1
-		}
-		return 1
-	})
+// Update makes the writes, in the transaction of c.
+func Update(c *sqlite.Conn, writes Pending) error {
 	args := make([]driver.Value, 0, len(writes)*(1+Columns))
 	for i := 0; i < len(writes); {
 		args = args[:0]
@@ -145,6 +134,17 @@ type Word struct {
 	Posting int64
 	Column  int
 	At      int64
+}
+
+// Each calls yield with every word of a write's row, as the table has them.
+func (w *Write) Each(yield func(Word)) {
+	for c, text := range w.Row {
+		at := int64(0)
+		for word := range strings.FieldsSeq(text) {
+			yield(Word{word, w.Posting, c, at})
+			at++
+		}
+	}
 }
 
 var selectAll = &sqlite.Statement{Head: "SELECT term, doc, col, offset FROM word"}

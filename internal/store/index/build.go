@@ -116,9 +116,9 @@ func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err
 			return edits
 		}
 		x.members = readFacts(edits, x.members[:0])
-		err = x.indexWords(c, add(&will.Words))
+		more, err := x.changes(c, add(&will.Words), add(&will.Terms))
 		if err == nil {
-			err = x.indexTerms(c, add(&will.Terms))
+			err = x.write(c, more)
 		}
 		if err != nil {
 			return err

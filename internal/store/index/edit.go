@@ -7,7 +7,6 @@ import (
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 )
@@ -62,22 +61,6 @@ func editsFor[K any](edits []Edit, of func(*catalog.Kind) K) []postings.Edit[K] 
 	return all
 }
 
-// Update brings the indexes up to date with some edits, in a transaction.
-func (x *Index) Update(c *sqlite.Conn, edits []Edit) error {
-	if len(edits) == 0 {
-		return nil
-	}
-	x.members = readFacts(edits, x.members[:0])
-	if err := x.indexTerms(c, indexed(edits, x.built.terms.Load())); err != nil {
-		return err
-	}
-	return x.indexWords(c, indexed(edits, x.built.words.Load()))
-}
+func termsOf(k *catalog.Kind) *terms.Kind { return &k.Terms }
 
-func (x *Index) indexTerms(c *sqlite.Conn, edits []Edit) error {
-	return terms.Update(c, &x.Ranges, editsFor(edits, func(k *catalog.Kind) *terms.Kind { return &k.Terms }))
-}
-
-func (x *Index) indexWords(c *sqlite.Conn, edits []Edit) error {
-	return words.Update(c, &x.cutter, editsFor(edits, func(k *catalog.Kind) *words.Kind { return &k.Words }))
-}
+func wordsOf(k *catalog.Kind) *words.Kind { return &k.Words }

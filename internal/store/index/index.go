@@ -48,7 +48,7 @@ var (
 	updateTermsOf = &sqlite.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
 )
 
-// Index fills the indexes of terms and words and keeps them right. Searchable and
+// Index fills the indexes of terms and words and keeps them right. Searchable, Settle and
 // the ranges may be used by many goroutines at once, the rest by the one that writes.
 type Index struct {
 	pool    *sqlite.Pool
@@ -58,6 +58,9 @@ type Index struct {
 	built   built
 	cutter  words.Cutter
 	members []query.Member // of the bodies of a transaction
+	packed  []byte         // what a save leaves
+
+	settling settling
 }
 
 // New makes one of a file that Load then reads.
@@ -75,12 +78,14 @@ func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	if err == nil {
 		err = x.checkIndexes(ctx, c)
 	}
-	if err == nil {
-		for _, k := range x.catalog.Kinds() {
-			k.Words.Load(c)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	pending, broken := PendingOf(c)
+	for _, k := range x.catalog.Kinds() {
+		k.Words.Load(c, pending.Words, broken)
+	}
+	return nil
 }
 
 // Builder is what may be asked of indexes from outside the store.
@@ -163,6 +168,9 @@ func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWor
 				return err
 			}
 		}
+		if err := x.emptyPending(c, u); err != nil {
+			return err
+		}
 		if u.Words == 0 {
 			if err := fts5.Clear(c); err != nil {
 				return err
@@ -185,6 +193,15 @@ func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWor
 		x.built.store(u)
 	}
 	return err
+}
+
+// emptyPending leaves nothing pending before an index is emptied: what both are to have is
+// made anew.
+func (x *Index) emptyPending(c *sqlite.Conn, u Progress) error {
+	if u.Words == 0 && u.Terms == 0 {
+		return c.Exec(deletePending, 0)
+	}
+	return x.write(c, changes{})
 }
 
 // Indexed says how many of how many records the indexes have; when they are as

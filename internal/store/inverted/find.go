@@ -18,9 +18,9 @@ var (
 		"ORDER BY token, posting LIMIT 1"}
 )
 
-// Find gives the postings that have one of the tokens. It reads when it is first
-// advanced.
-func Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
+// find gives the postings that have one of the tokens in the tables. It reads when it is
+// first advanced.
+func find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
 	return &finder{c: c, up: up, tokens: tokens}
 }
 

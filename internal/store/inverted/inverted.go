@@ -44,21 +44,17 @@ var (
 )
 
 // Update takes entries out and puts others in, in a transaction. The index has no
-// entry twice: those put in are not in it. An entry in both lists stays as it is.
-// Both lists are sorted.
-func Update(c *sqlite.Conn, remove, add []Entry) error {
-	slices.SortFunc(remove, Compare)
-	slices.SortFunc(add, Compare)
-	remove, add = cancel(remove, add)
-	if len(remove)+len(add) == 0 {
+// entry twice: those put in are not in it.
+func Update(c *sqlite.Conn, p Pending) error {
+	if len(p.out)+len(p.in) == 0 {
 		return nil
 	}
 	runs, err := readRuns(c)
 	if err == nil {
-		err = runs.remove(c, slices.Compact(remove))
+		err = runs.remove(c, p.out)
 	}
-	if err == nil && len(add) > 0 {
-		err = runs.add(c, slices.Compact(add))
+	if err == nil && len(p.in) > 0 {
+		err = runs.add(c, p.in)
 	}
 	return err
 }

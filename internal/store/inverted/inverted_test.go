@@ -4,6 +4,7 @@ package inverted
 
 import (
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -45,6 +46,8 @@ type model struct {
 	seed uint64
 	held map[Entry]bool
 	all  []Entry // those ever put in, a few times maybe
+	// out and in are pending.
+	out, in []Entry
 }
 
 func (m *model) must(err error) {
@@ -92,14 +95,21 @@ func (m *model) update(most int) {
 			}
 		}
 	}
-	undone := m.rng.IntN(8) == 0
-	m.must(m.c.Run("BEGIN IMMEDIATE"))
-	m.must(Update(m.c, slices.Clone(out), slices.Clone(in)))
-	if undone {
+	left, undone := m.rng.IntN(3) == 0, m.rng.IntN(8) == 0
+	if !left {
+		m.must(m.c.Run("BEGIN IMMEDIATE"))
+		m.must(Update(m.c, NewPending(append(slices.Clone(m.out), out...), append(slices.Clone(m.in), in...))))
+	}
+	switch {
+	case left:
+		m.out, m.in = append(m.out, out...), append(m.in, in...)
+	case undone:
 		m.must(m.c.Run("ROLLBACK"))
 		return
+	default:
+		m.must(m.c.Run("COMMIT"))
+		m.out, m.in = nil, nil
 	}
-	m.must(m.c.Run("COMMIT"))
 	for _, e := range out {
 		delete(m.held, e)
 	}
@@ -112,15 +122,26 @@ func (m *model) update(most int) {
 // same compares all there is, and what is found of some tokens from somewhere on.
 func (m *model) same() {
 	m.Helper()
-	n := 0
+	pending := NewPending(slices.Clone(m.out), slices.Clone(m.in))
+	has := map[Entry]bool{}
 	m.must(Each(m.c, func(e Entry) error {
-		if n++; !m.held[e] {
-			m.Fatalf("seed %d: the index has %v", m.seed, e)
+		if has[e] {
+			m.Fatalf("seed %d: the index has %v twice", m.seed, e)
 		}
+		has[e] = true
 		return nil
 	}))
-	if n != len(m.held) {
-		m.Fatalf("seed %d: the index has %d entries, want %d", m.seed, n, len(m.held))
+	pending.Each(func(e Entry, out bool) {
+		if has[e] != out {
+			m.Fatalf("seed %d: %v is pending, out %v", m.seed, e, out)
+		}
+		has[e] = !out
+		if out {
+			delete(has, e)
+		}
+	})
+	if !maps.Equal(has, m.held) {
+		m.Fatalf("seed %d: the index has %d entries, want %d, or others", m.seed, len(has), len(m.held))
 	}
 	for range min(20, len(m.all)) {
 		up := m.rng.IntN(2) == 0
@@ -143,7 +164,7 @@ func (m *model) same() {
 		}
 		slices.SortFunc(want, postings.Compare(up))
 		want = slices.Compact(want)
-		found := Find(m.c, up, tokens...)
+		found := pending.Find(m.c, up, tokens...)
 		for {
 			posting, ok, err := found.Advance(from)
 			m.must(err)
@@ -156,7 +177,12 @@ func (m *model) same() {
 			}
 		}
 		if !slices.Equal(got, want) {
-			m.Fatalf("seed %d: tokens %v, up %v:\n got %v\nwant %v", m.seed, tokens, up, got, want)
+			i := 0
+			for i < min(len(got), len(want)) && got[i] == want[i] {
+				i++
+			}
+			m.Fatalf("seed %d: tokens %v, up %v: %d found, want %d; the first that differ are %v, want %v", m.seed, tokens, up, len(got),
+				len(want), got[i:min(i+3, len(got))], want[i:min(i+3, len(want))])
 		}
 	}
 }
@@ -179,7 +205,7 @@ func TestRandomUpdates(t *testing.T) {
 			}
 		}
 		m.must(Clear(m.c))
-		m.held = map[Entry]bool{}
+		m.held, m.out, m.in = map[Entry]bool{}, nil, nil
 		m.same()
 	}
 }
@@ -196,7 +222,7 @@ func TestRunsStayFew(t *testing.T) {
 			posting += 1 << postings.ShapeBits
 			in = append(in, Entry{rng.Int64N(1 << 60), posting}, Entry{rng.Int64N(5), posting})
 		}
-		if err := Update(c, nil, in); err != nil {
+		if err := Update(c, NewPending(nil, in)); err != nil {
 			t.Fatal(err)
 		}
 		rs, err := readRuns(c)

@@ -116,14 +116,20 @@ func Without(up bool, all, without Iterator) Iterator {
 type difference struct {
 	up           bool
 	all, without Iterator
+	begun        bool
+	at           int64 // when begun: where without is
 }
 
 func (d *difference) Advance(from int64) (int64, bool, error) {
+	if d.begun && Before(from, d.at, d.up) {
+		from = d.at // without has nothing more to say of what comes before
+	}
 	for {
 		spot, ok, err := d.all.Advance(from)
 		if err != nil || !ok {
 			return 0, false, err
 		}
+		d.begun, d.at = true, spot
 		other, found, err := d.without.Advance(spot)
 		if err != nil || !found || other != spot {
 			return spot, err == nil, err

@@ -29,6 +29,7 @@ func TestStreams(t *testing.T) {
 			"all":   {And(up, of(a), of(b), of(c)), func(n int64) bool { return in(a, n) && in(b, n) && in(c, n) }},
 			"any":   {Or(up, of(a), of(b)), func(n int64) bool { return in(a, n) || in(b, n) }},
 			"less":  {Without(up, of(a), Or(up, of(b), of(c))), func(n int64) bool { return in(a, n) && !in(b, n) && !in(c, n) }},
+			"but":   {Or(up, Without(up, of(a), of(b)), of(c)), func(n int64) bool { return in(a, n) && !in(b, n) || in(c, n) }},
 			"mixed": {And(up, Or(up, of(a), of(b)), of(c)), func(n int64) bool { return (in(a, n) || in(b, n)) && in(c, n) }},
 		} {
 			var want, got []int64

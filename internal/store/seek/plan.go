@@ -10,6 +10,7 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/index"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
@@ -28,7 +29,8 @@ type seekPlan struct {
 	since    recordSet // came or changed since; nil: all
 	said     bool      // a text is asked for:
 	text     *words.Plan
-	exact    bool // what the streams give is what is meant
+	pending  index.Pending // in the moment of the transaction under way
+	exact    bool          // what the streams give is what is meant
 }
 
 // kindPlan is what is asked of one kind.
@@ -110,8 +112,13 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 
 // asked is every posting at which something may stand that is asked for by parent,
 // terms and text.
-func (p *seekPlan) asked(c *sqlite.Conn) (postings.Iterator, error) {
+func (p *seekPlan) asked(c *sqlite.Conn) (s postings.Iterator, err error) {
 	up := p.q.Up
+	if p.said || p.q.Parent != "" || len(p.q.Predicates) > 0 {
+		if p.pending, err = index.PendingOf(c); err != nil {
+			return nil, err
+		}
+	}
 	if !p.said {
 		return p.termSpots(c, false), nil
 	}
@@ -119,7 +126,7 @@ func (p *seekPlan) asked(c *sqlite.Conn) (postings.Iterator, error) {
 	for i, k := range p.kinds {
 		kinds[i] = &k.Words
 	}
-	text, err := words.Find(c, p.text, kinds, up)
+	text, err := words.Find(c, p.pending.Words, p.text, kinds, up)
 	if err != nil || p.q.Parent == "" && len(p.q.Predicates) == 0 {
 		return text, err
 	}
@@ -139,7 +146,7 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 			if !joined { // the other stream names records of the kind
 				all = placeSpots(c, k.Number, k.asked[i].Shape, p.q)
 			}
-			streams = append(streams, k.asked[i].Find(c, p.ranges, p.q.Up, all))
+			streams = append(streams, k.asked[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, all))
 		}
 	}
 	if len(streams) == 0 {

@@ -1,4 +1,4 @@
-// The index: kept right by every save, with the times that are looked for.
+// The index: what edits come to in it, with the times that are looked for.
 
 package terms
 
@@ -16,10 +16,10 @@ type Edit = postings.Edit[*Kind]
 // usualTokens is about how many tokens a record has.
 const usualTokens = 16
 
-// Update brings the index in line with edits, in the transaction of c.
-func Update(c *sqlite.Conn, r *Ranges, edits []Edit) error {
-	var out []inverted.Entry
-	in := make([]inverted.Entry, 0, usualTokens*len(edits))
+// Entries are those that go out of the index and come into it with edits. The ranges grow,
+// in the transaction of c.
+func Entries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry, err error) {
+	in = make([]inverted.Entry, 0, usualTokens*len(edits))
 	grown := growing{c: c, of: map[rangeName]timeRange{}, news: map[rangeName]bool{}}
 	var buf []int64
 	for i := range edits {
@@ -37,14 +37,11 @@ func Update(c *sqlite.Conn, r *Ranges, edits []Edit) error {
 		}
 		in = appendEntries(in, buf, e.Is)
 	}
-	if err := inverted.Update(c, out, in); err != nil {
-		return err
-	}
 	if err := grown.put(); err != nil {
-		return err
+		return nil, nil, err
 	}
 	r.add(grown.of)
-	return nil
+	return out, in, nil
 }
 
 // appendEntries appends the entries of a record's tokens, each once.

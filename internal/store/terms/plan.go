@@ -223,15 +223,15 @@ func (w *asked) tokens(r *Ranges) (all []int64) {
 
 // tokens are the postings of what has the tokens of all parts, less the
 // records that have none of the times asked for; nil: no part has any.
-func (p *Plan) tokens(c *sqlite.Conn, up bool) postings.Iterator {
+func (p *Plan) tokens(c *sqlite.Conn, pending *inverted.Pending, up bool) postings.Iterator {
 	var all, none []postings.Iterator
 	for _, one := range p.parts {
 		switch len(one.windows) {
 		case 0:
-			all = append(all, inverted.Find(c, up, one.tokens...))
+			all = append(all, pending.Find(c, up, one.tokens...))
 		case 1:
 			far := one.windows[0].far
-			none = append(none, inverted.Find(c, up, tokenOf(far.shape, far.field, noTerm)))
+			none = append(none, pending.Find(c, up, tokenOf(far.shape, far.field, noTerm)))
 		}
 	}
 	switch {
@@ -243,12 +243,12 @@ func (p *Plan) tokens(c *sqlite.Conn, up bool) postings.Iterator {
 	return postings.Without(up, postings.And(up, all...), postings.Or(up, none...))
 }
 
-// Find is the postings of what may fulfil the plan; up from the least. all are those of
+// Find is the postings of what may fulfil the plan, once what is pending is written; up from the least. all are those of
 // all records of the kind, among which a time is looked for when nothing else names
 // the records; nil: the caller looks among them itself.
-func (p *Plan) Find(c *sqlite.Conn, r *Ranges, up bool, all postings.Iterator) postings.Iterator {
+func (p *Plan) Find(c *sqlite.Conn, pending *inverted.Pending, r *Ranges, up bool, all postings.Iterator) postings.Iterator {
 	var streams []postings.Iterator
-	if found := p.tokens(c, up); found != nil {
+	if found := p.tokens(c, pending, up); found != nil {
 		streams = append(streams, found)
 	} else if all != nil {
 		streams = append(streams, all)
@@ -263,7 +263,7 @@ func (p *Plan) Find(c *sqlite.Conn, r *Ranges, up bool, all postings.Iterator) p
 				either = append(either, postings.Between(up, first, last))
 			}
 			if tokens := one.windows[i].tokens(r); len(tokens) > 0 {
-				either = append(either, inverted.Find(c, up, tokens...))
+				either = append(either, pending.Find(c, up, tokens...))
 			}
 		}
 		if len(either) == 0 {

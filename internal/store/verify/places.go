@@ -113,23 +113,30 @@ func (v *verifying) terms() error {
 // them where the sums differed.
 func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	counts := map[int64]termCount{}
-	add := func(spot, token int64, kept int) {
+	add := func(spot, token int64, kept, has int) {
 		hash := maphash.Comparable(sums.seed, inverted.Entry{Token: token, Posting: spot})
 		if kept > 0 {
 			hash = -hash
 		}
 		sums.add(spot, hash)
 		if sums.looksAt(spot) {
-			counts[spot] = termCount{counts[spot].kept + kept, counts[spot].has + 1 - kept}
+			counts[spot] = termCount{counts[spot].kept + kept, counts[spot].has + has}
 		}
 	}
 	err := inverted.Each(v.c, func(e inverted.Entry) error {
-		add(e.Posting, e.Token, 1)
+		add(e.Posting, e.Token, 1, 0)
 		return sqlite.CheckContext(v.ctx)
 	})
 	if err != nil {
 		return nil, err
 	}
+	v.pending.Terms.Each(func(e inverted.Entry, out bool) {
+		if out {
+			add(e.Posting, e.Token, -1, 0)
+		} else {
+			add(e.Posting, e.Token, 1, 0)
+		}
+	})
 	var ranges terms.Ranges
 	if err := ranges.Load(v.c); err != nil {
 		return nil, err
@@ -155,7 +162,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 				v.problem("%s: a time in %s lies outside of those that are looked for; run understudy store rebuild", name(), field)
 			}
 		}) {
-			add(spot, token, 0)
+			add(spot, token, 0, 1)
 		}
 		if v.enough() {
 			return errStop

@@ -98,6 +98,16 @@ func (v *verifying) sumWords(sums *indexSums) error {
 	if err != nil {
 		return err
 	}
+	for i := range v.pending.Words {
+		one := &v.pending.Words[i]
+		one.Each(func(w fts5.Word) {
+			hash := maphash.Comparable(sums.seed, w)
+			if !one.Out {
+				hash = -hash
+			}
+			sums.add(w.Posting, hash)
+		})
+	}
 	var x words.Cutter
 	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllPlaced, 0, nil, func(r []driver.Value) error {

@@ -43,11 +43,12 @@ func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, p
 
 // verifying is one run of Verify.
 type verifying struct {
-	db     *Verifier
-	c      *sqlite.Conn
-	ctx    context.Context
-	report *Report
-	built  index.Progress
+	db      *Verifier
+	c       *sqlite.Conn
+	ctx     context.Context
+	report  *Report
+	built   index.Progress
+	pending index.Pending
 }
 
 func (v *verifying) problem(what string, args ...any) {
@@ -101,6 +102,9 @@ func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 // indexes learns how far the indexes are in what is verified: they may be filled
 // meanwhile.
 func (v *verifying) indexes() (err error) {
+	if v.pending, err = index.PendingOf(v.c); err != nil {
+		v.problem("%v", err)
+	}
 	v.built, err = index.BuiltNow(v.c)
 	return err
 }

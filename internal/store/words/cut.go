@@ -4,7 +4,6 @@ package words
 
 import (
 	"bytes"
-	"strings"
 
 	"understudy/internal/query"
 	"understudy/internal/store/fts5"
@@ -140,12 +139,6 @@ func (x *Cutter) row(k *Kind, f *query.Facts) (row fts5.Row) {
 // Each calls yield with every word of a body of a kind, as the index has it at a
 // posting.
 func (x *Cutter) Each(k *Kind, f *query.Facts, posting int64, yield func(fts5.Word)) {
-	row := x.row(k, f)
-	for c, text := range row {
-		at := int64(0)
-		for word := range strings.FieldsSeq(text) {
-			yield(fts5.Word{Text: word, Posting: posting, Column: c, At: at})
-			at++
-		}
-	}
+	w := fts5.Write{Posting: posting, Row: x.row(k, f)}
+	w.Each(yield)
 }

@@ -3,6 +3,8 @@
 package words
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -22,8 +24,9 @@ type Kind struct {
 // Edit is what becomes of a record in one shape.
 type Edit = postings.Edit[*Kind]
 
-// writesOf are what edits come to. What stays as it is is not written.
-func (x *Cutter) writesOf(edits []Edit) []fts5.Write {
+// Writes are what edits come to in the index, as fts5.NewPending takes them. What stays as
+// it is is not written. It is asked for from now on.
+func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 	writes := make([]fts5.Write, 0, len(edits))
 	for i := range edits {
 		e := &edits[i]
@@ -47,12 +50,8 @@ func (x *Cutter) writesOf(edits []Edit) []fts5.Write {
 			writes = append(writes, fts5.Write{Posting: e.Is, Row: new})
 		}
 	}
+	fts5.Sort(writes)
 	return writes
-}
-
-// Update brings the index in line with edits, in the transaction of c.
-func Update(c *sqlite.Conn, x *Cutter, edits []Edit) error {
-	return fts5.Update(c, x.writesOf(edits))
 }
 
 // said is the classes of which a kind has words in the index, or had some since
@@ -71,19 +70,22 @@ func (s *said) add(row *fts5.Row) {
 	}
 }
 
-// Load looks of which classes a kind has words in the index, when a file is opened.
-// Where the index cannot be read it may have each: the reader gets the error.
-func (k *Kind) Load(c *sqlite.Conn) {
+// Load looks of which classes a kind has words in the index, or is to have, when a file is
+// opened. Where the index or what is pending cannot be read it may have each: the reader
+// gets the error.
+func (k *Kind) Load(c *sqlite.Conn, pending fts5.Pending, broken error) {
 	for _, class := range classColumns {
 		tag := wordTag(k.Number, class)
-		if word, err := fts5.Next(c, tag); err != nil || strings.HasPrefix(word, tag) {
+		has := func(w fts5.Write) bool { return !w.Out && strings.HasPrefix(w.Row[class], tag) }
+		if word, err := fts5.Next(c, tag); errors.Join(err, broken) != nil || strings.HasPrefix(word, tag) || slices.ContainsFunc(pending, has) {
 			k.said.bits.Or(1 << class)
 		}
 	}
 }
 
-// Find is the postings of what a plan finds in some kinds; up from the least.
-func Find(c *sqlite.Conn, p *Plan, kinds []*Kind, up bool) (postings.Iterator, error) {
+// Find is the postings of what a plan finds in some kinds, once what is pending is written;
+// up from the least.
+func Find(c *sqlite.Conn, pending fts5.Pending, p *Plan, kinds []*Kind, up bool) (postings.Iterator, error) {
 	if p == nil {
 		return &postings.Slice{Up: up}, nil
 	}
@@ -91,5 +93,21 @@ func Find(c *sqlite.Conn, p *Plan, kinds []*Kind, up bool) (postings.Iterator, e
 	if err != nil {
 		return nil, err
 	}
-	return fts5.Find(c, match, up), nil
+	written := fts5.Find(c, match, up)
+	if len(pending) == 0 {
+		return written, nil
+	}
+	touched, found := &postings.Slice{Up: up}, &postings.Slice{Up: up}
+	for i := range pending {
+		w := &pending[i]
+		touched.Spots = append(touched.Spots, w.Posting)
+		if !w.Out && p.finds(&w.Row, kinds, classColumns) {
+			found.Spots = append(found.Spots, w.Posting)
+		}
+	}
+	if !up {
+		slices.Reverse(touched.Spots)
+		slices.Reverse(found.Spots)
+	}
+	return postings.Or(up, postings.Without(up, written, touched), found), nil
 }

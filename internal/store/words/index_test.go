@@ -49,7 +49,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 			if p.Empty() {
 				continue
 			}
-			s, err := Find(c, &Plan{op: query.TextPhrase, pattern: p}, kinds, false)
+			s, err := Find(c, nil, &Plan{op: query.TextPhrase, pattern: p}, kinds, false)
 			if err != nil {
 				t.Fatal(err)
 			}

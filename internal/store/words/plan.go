@@ -166,9 +166,7 @@ type matching struct {
 
 // write writes a plan of which only some classes are asked.
 func (w *matching) write(p *Plan, in []column) {
-	if p.in != nil {
-		in = slices.DeleteFunc(slices.Clone(in), func(c column) bool { return !slices.Contains(p.in, c) })
-	}
+	in = p.among(in)
 	if p.op == query.TextPhrase {
 		w.phrase(p.pattern, in)
 		return
@@ -194,14 +192,10 @@ func (w *matching) phrase(p tokenizer.Pattern, in []column) {
 			if !k.said.has(c) {
 				continue
 			}
-			all := p.Words()
-			for i := range all {
-				all[i] = wordTag(k.Number, c) + all[i]
-			}
 			if w.Len() > begun {
 				w.WriteString(" OR ")
 			}
-			w.tagged(all, p.Prefix())
+			w.tagged(k.tagged(p, c), p.Prefix())
 		}
 	}
 	if w.Len() == begun {

@@ -1,0 +1,72 @@
+// Pack: what a save leaves to the indexes, as bytes.
+
+package index
+
+import (
+	"encoding/binary"
+
+	"understudy/internal/store/codec"
+	"understudy/internal/store/fts5"
+	"understudy/internal/store/inverted"
+)
+
+// appendTo appends changes, packed. Numbers are varints (encoding/binary):
+//
+//	length, entries that go out; length, entries that come in
+//	    an entry: its posting less that of the one before, 8 bytes of its token
+//	length, rows of words
+//	    a row: its posting, 1 when it goes out, and for each column length and text
+func (a *changes) appendTo(dst []byte) []byte {
+	dst = appendEntries(appendEntries(dst, a.out), a.in)
+	dst = binary.AppendUvarint(dst, uint64(len(a.words)))
+	for i := range a.words {
+		w := &a.words[i]
+		out := byte(0)
+		if w.Out {
+			out = 1
+		}
+		dst = append(binary.AppendVarint(dst, w.Posting), out)
+		for _, text := range w.Row {
+			dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+		}
+	}
+	return dst
+}
+
+func appendEntries(dst []byte, entries []inverted.Entry) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(entries)))
+	last := int64(0)
+	for _, e := range entries {
+		dst = binary.AppendVarint(dst, e.Posting-last)
+		dst, last = binary.LittleEndian.AppendUint64(dst, uint64(e.Token)), e.Posting
+	}
+	return dst
+}
+
+// parse adds what is packed.
+func (a *changes) parse(data []byte) error {
+	r := codec.NewReader(data)
+	a.out = parseEntries(&r, a.out)
+	a.in = parseEntries(&r, a.in)
+	for range r.Count(r.Rest()) {
+		w := fts5.Write{Posting: r.Varint(), Out: r.Byte() != 0}
+		for c := range w.Row {
+			w.Row[c] = string(r.Take(r.Count(r.Rest())))
+		}
+		a.words = append(a.words, w)
+	}
+	return r.End()
+}
+
+func parseEntries(r *codec.Reader, to []inverted.Entry) []inverted.Entry {
+	posting := int64(0)
+	for range r.Count(r.Rest()) {
+		posting += r.Varint()
+		token := r.Take(8)
+		if token == nil {
+			break
+		}
+		to = append(to, inverted.Entry{Token: int64(binary.LittleEndian.Uint64(token)), Posting: posting})
+	}
+	return to
+}

@@ -1,0 +1,70 @@
+// Pending: entries that wait to be written, and are found all the same.
+
+package inverted
+
+import (
+	"slices"
+	"sort"
+
+	"understudy/internal/store/postings"
+	"understudy/internal/store/sqlite"
+)
+
+// Pending is what the next Update is to do. It is only read.
+type Pending struct{ out, in []Entry } // in order, none in both
+
+// NewPending is what several updates, one after the other, come to. It uses up both lists,
+// whose order does not matter.
+func NewPending(out, in []Entry) Pending {
+	slices.SortFunc(out, Compare)
+	slices.SortFunc(in, Compare)
+	out, in = cancel(out, in)
+	return Pending{slices.Compact(out), slices.Compact(in)}
+}
+
+// Each calls do with every entry that is to go out, and to come in.
+func (p *Pending) Each(do func(e Entry, out bool)) {
+	for _, e := range p.out {
+		do(e, true)
+	}
+	for _, e := range p.in {
+		do(e, false)
+	}
+}
+
+// of are the postings of a token in sorted entries, in the order of an iterator.
+func of(entries []Entry, up bool, token int64) (found []int64) {
+	from := sort.Search(len(entries), func(i int) bool { return entries[i].Token >= token })
+	for _, e := range entries[from:] {
+		if e.Token != token {
+			break
+		}
+		found = append(found, e.Posting)
+	}
+	if !up {
+		slices.Reverse(found)
+	}
+	return found
+}
+
+// Find gives the postings that have one of the tokens once p is written. It reads when it is
+// first advanced.
+func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
+	var written []int64 // tokens of which nothing is pending
+	var all []postings.Iterator
+	for _, token := range tokens {
+		out, in := of(p.out, up, token), of(p.in, up, token)
+		if len(out)+len(in) == 0 {
+			written = append(written, token)
+			continue
+		}
+		if len(in) > 0 {
+			all = append(all, &postings.Slice{Up: up, Spots: in})
+		}
+		all = append(all, postings.Without(up, find(c, up, token), &postings.Slice{Up: up, Spots: out}))
+	}
+	if len(written) > 0 || len(all) == 0 {
+		all = append(all, find(c, up, written...))
+	}
+	return postings.Or(up, all...)
+}

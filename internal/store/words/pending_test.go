@@ -1,0 +1,120 @@
+package words
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"understudy/internal/query"
+	"understudy/internal/store/fts5"
+	"understudy/internal/store/fts5/fts5test"
+	"understudy/internal/store/postings"
+	"understudy/kit/tokenizer"
+)
+
+// TestPendingRowsAreFoundAlike: a plan finds of rows that are pending, above others that are
+// written, what FTS5 finds once all are written.
+func TestPendingRowsAreFoundAlike(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	c := fts5test.Open(t)
+	kinds := []*Kind{tagged(1, classColumns...), tagged(2, classColumns...)}
+	words := []string{"a", "ab", "abc", "b", "bc", "long", "longer"}
+	row := func() (row fts5.Row) {
+		k := kinds[rng.IntN(2)]
+		for _, class := range classColumns {
+			for c := range row[class : class+columnsOf[class]] {
+				var all []string
+				for range rng.IntN(5) {
+					if all = append(all, wordTag(k.Number, class)+words[rng.IntN(len(words))]); rng.IntN(4) == 0 {
+						all = append(all, border)
+					}
+				}
+				row[int(class)+c] = strings.Join(all, " ")
+			}
+		}
+		return row
+	}
+	var plan func(depth int) *Plan
+	plan = func(depth int) *Plan {
+		p := &Plan{op: query.TextPhrase}
+		if depth == 0 || rng.IntN(3) == 0 {
+			text := words[rng.IntN(len(words))]
+			if rng.IntN(3) == 0 {
+				text += " " + words[rng.IntN(len(words))]
+			}
+			p.pattern = tokenizer.Phrase(rng.IntN(3) == 0, text)
+		} else {
+			p.op = []query.TextOp{query.TextAnd, query.TextOr, query.TextNot}[rng.IntN(3)]
+			p.of = []*Plan{plan(depth - 1), plan(depth - 1)}
+		}
+		if rng.IntN(3) == 0 {
+			return p.within([]column{classColumns[rng.IntN(len(classColumns))], classColumns[rng.IntN(len(classColumns))]})
+		}
+		return p
+	}
+	held := map[int64]fts5.Row{}
+	for range 10 {
+		var writes []fts5.Write
+		for range 1 + rng.IntN(4) { // some saves
+			var some []fts5.Write
+			for posting := range int64(20) {
+				is, ok := held[posting]
+				if rng.IntN(3) == 0 && ok {
+					some = append(some, fts5.Write{Posting: posting, Out: true, Row: is})
+					delete(held, posting)
+					ok = false
+				}
+				if one := row(); rng.IntN(3) == 0 && !ok && !one.Empty() {
+					some = append(some, fts5.Write{Posting: posting, Row: one})
+					held[posting] = one
+				}
+			}
+			fts5.Sort(some)
+			writes = append(writes, some...)
+		}
+		pending := fts5.NewPending(writes)
+		var plans []*Plan
+		var found [][]int64
+		for range 20 {
+			p := plan(3)
+			plans, found = append(plans, p), append(found, findAll(t, func(up bool) (postings.Iterator, error) {
+				return Find(c, pending, p, kinds[:1], up)
+			}))
+		}
+		if err := fts5.Update(c, pending); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range plans {
+			want := findAll(t, func(up bool) (postings.Iterator, error) { return Find(c, nil, p, kinds[:1], up) })
+			if !slices.Equal(found[i], want) {
+				t.Fatalf("seed %d: %+v finds %v while rows are pending, then %v", seed, p, found[i], want)
+			}
+		}
+	}
+}
+
+// findAll is all that is found, going up and then down.
+func findAll(t *testing.T, find func(up bool) (postings.Iterator, error)) (all []int64) {
+	for _, up := range []bool{true, false} {
+		from := int64(math.MaxInt64)
+		if up {
+			from = math.MinInt64
+		}
+		s, err := find(up)
+		for ok := true; err == nil && ok; {
+			var at int64
+			if at, ok, err = s.Advance(from); ok {
+				all = append(all, at)
+				from, ok = postings.Following(at, up)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
