@@ -105,6 +105,7 @@ func stopped(t *testing.T, up string) string {
 // the test ends.
 func startAgain(t *testing.T, dir string) *binary.Server {
 	t.Helper()
+	withLane(t, dir)
 	house, err := binary.Start(program, dir, "serve")
 	if err != nil {
 		t.Fatal(err)

@@ -70,6 +70,7 @@ func newWard(t *testing.T) *erasure {
 
 func (w *erasure) start() {
 	w.Helper()
+	withLane(w, w.dir)
 	house, err := binary.Start(program, w.dir, "serve")
 	if err != nil {
 		w.Fatal(err)

@@ -92,6 +92,7 @@ func newLife(t *testing.T, up string, rng *rand.Rand) *life {
 
 func (l *life) start() {
 	l.Helper()
+	withLane(l, l.dir)
 	house, err := binary.Start(program, l.dir, "serve")
 	if err != nil {
 		l.Fatal(err)

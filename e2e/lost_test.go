@@ -122,6 +122,7 @@ func newLost(t *testing.T, chance *rand.Rand, c *lostCounts) *lost {
 
 func (l *lost) start() {
 	l.Helper()
+	withLane(l, l.dir)
 	house, err := binary.Start(program, l.dir, "serve")
 	if err != nil {
 		l.Fatal(err)

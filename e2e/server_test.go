@@ -58,18 +58,22 @@ func buildThenRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	return lanes.told(m.Run())
 }
 
 // start runs the binary until the test ends; then it must end in order, with
 // exit code 0. What it wrote is shown when the test has failed.
 func start(t testing.TB, dir string, args ...string) *binary.Server {
 	t.Helper()
+	on := args[0] == "serve" && withLane(t, dir)
 	s, err := binary.Start(program, dir, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if args[0] == "serve" {
+			lanes.count(t, s, on)
+		}
 		if err := s.Stop(); err != nil {
 			t.Errorf("understudy %s: %v", args[0], err)
 		}

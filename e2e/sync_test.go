@@ -44,6 +44,7 @@ log: {access: access.log}
 	rng := random(t)
 	kills := 0
 	for {
+		withLane(t, dir)
 		s, err := binary.Start(program, dir, "serve")
 		if err != nil {
 			t.Fatal(err)

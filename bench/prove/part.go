@@ -139,7 +139,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 		if full {
 			property = append(property, part{
 				name: "full " + p.short(), usual: 5 * time.Minute, limit: 30 * time.Minute, sources: own,
-				env:     []string{fullCounts + "=1"},
+				env:     []string{fullCounts + "=1", laneOff}, // the race parts have it
 				command: test("-count=1", "-timeout=30m"), tell: ok,
 			})
 		}
@@ -168,6 +168,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "drop", "TestDroppedConnections", "PROVE_DROPS="+or("PROVE_DROPS", dropReads), `reads right, `, 5*time.Minute),
 		endToEnd(gotool, "lists", "TestListsFromRecords", "PROVE_LISTS="+or("PROVE_LISTS", listRequests), `requests the same, `, 2*time.Minute),
 		endToEnd(gotool, "lost", "TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
+		withoutLane(gotool),
 		endToEnd(gotool, "full", "TestCaching", fullCounts+"=1", `passed: `, time.Minute),
 		endToEnd(gotool, "full", "TestMarkers", fullCounts+"=1", `--- PASS`, 4*time.Minute),
 		endToEnd(gotool, "full", "TestHiddenRows", fullCounts+"=1", `--- PASS`, 2*time.Minute),
@@ -175,6 +176,15 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "full", "TestEveryPackageWalksEveryList", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestBrowserSmallScreen", fullCounts+"=1", `--- PASS`, time.Minute),
 	}
+}
+
+// withoutLane is all that asks the drop-ins of servers, SDKs and their walks included, when these
+// have no express lane.
+func withoutLane(gotool string) part {
+	p := endToEnd(gotool, "full", ".*", laneOff, `express lane: |^ok`, 4*time.Minute)
+	p.name = "full e2e without the express lane"
+	p.command = slices.Insert(p.command, len(p.command)-1, "-skip=^TestBrowser|^TestDocs|^TestSoak")
+	return p
 }
 
 // soak is answers under faults that change every second.
@@ -219,6 +229,9 @@ var killTest = regexp.MustCompile(`^TestKill([A-Z]|$)`)
 
 // fullCounts is in the tests that do more when this variable is set.
 const fullCounts = "UNDERSTUDY_PROVE"
+
+// laneOff has servers of tests run without the express lane.
+const laneOff = "UNDERSTUDY_LANE=off"
 
 // sampled is imported by the tests that run a part of their cases without it.
 const sampled = `"understudy/internal/sample"`

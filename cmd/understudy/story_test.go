@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"understudy/internal/sample"
 )
 
 func TestMain(m *testing.M) {
@@ -72,6 +74,7 @@ type serversKey struct{}
 // server is one `understudy serve` of a story.
 type server struct {
 	cmd    *exec.Cmd
+	config string // its settings; "": it is a demo
 	out    *strings.Builder
 	exited chan error
 }
@@ -96,6 +99,11 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	if slices.Contains(rest, "--demo") {
 		rest = append(rest, "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0", "--slowapi", "127.0.0.1:0")
 	}
+	config := ""
+	if i := slices.Index(rest, "--config"); i >= 0 {
+		config = ts.MkAbs(rest[i+1])
+	}
+	lane(ts, config)
 	cmd := exec.Command("understudy", append([]string{"serve"}, rest...)...)
 	path, err := exec.LookPath("understudy")
 	ts.Check(err)
@@ -107,7 +115,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	stdout, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	s := &server{cmd: cmd, out: &strings.Builder{}, exited: make(chan error, 1)}
+	s := &server{cmd: cmd, config: config, out: &strings.Builder{}, exited: make(chan error, 1)}
 	ready := make(chan error, 1)
 	go func() {
 		ready <- readAddresses(ts, name, stdout, s.out)
@@ -129,6 +137,18 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("serve %s: not ready after %v", name, patience)
 	}
 	ts.Value(serversKey{}).(map[string]*server)[name] = s
+}
+
+// lane takes the express lane out of settings in some of the stories.
+func lane(ts *testscript.TestScript, config string) {
+	if config == "" {
+		return
+	}
+	on, err := sample.Lane(ts.Name(), config)
+	ts.Check(err)
+	if !on {
+		ts.Logf("no express lane")
+	}
 }
 
 // answering is the first line of every server.
@@ -192,6 +212,7 @@ func cmdReload(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || servers[args[0]] == nil {
 		ts.Fatalf("reload: want one of %v", slices.Sorted(maps.Keys(servers)))
 	}
+	lane(ts, servers[args[0]].config)
 	ts.Check(servers[args[0]].cmd.Process.Signal(syscall.SIGHUP))
 }
 

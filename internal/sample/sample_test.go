@@ -1,6 +1,10 @@
 package sample_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"understudy/internal/sample"
@@ -26,5 +30,59 @@ func TestOneIn(t *testing.T) {
 		if !run() {
 			t.Fatal("a case is left out")
 		}
+	}
+}
+
+// About one test in ten has servers without the express lane, the same with the same seed. Its
+// settings say so once; limits of its own stay.
+func TestLane(t *testing.T) {
+	t.Setenv("UNDERSTUDY_LANE", "")
+	file := filepath.Join(t.TempDir(), "understudy.yml")
+	lane := func(seed, test, settings string) (on bool, after string) {
+		t.Helper()
+		t.Setenv("UNDERSTUDY_SEED", seed)
+		if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			var err error
+			if on, err = sample.Lane(test, file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return on, string(text)
+	}
+	const settings, limits = "data: x\n", "data: x\nlimits: {queue: 1}\n"
+	for seed := range 3 {
+		without := 0
+		for n := range 500 {
+			on, after := lane(fmt.Sprint(seed), fmt.Sprint("TestOne", n), settings)
+			if on != (after == settings) || strings.Count(after, "express: 0") > 1 {
+				t.Fatalf("on: %v, with the settings %q", on, after)
+			}
+			if !on {
+				without++
+			}
+		}
+		if without < 25 || without > 75 {
+			t.Errorf("seed %d: %d of 500 are without", seed, without)
+		}
+	}
+	t.Setenv("UNDERSTUDY_LANE", "off")
+	for _, c := range []struct {
+		test, settings string
+		on             bool
+	}{{"TestOne", settings, false}, {"TestExpressEnds", settings, true}, {"TestOne", limits, true}} {
+		if on, after := lane("", c.test, c.settings); on != c.on || on && after != c.settings {
+			t.Errorf("%s: %v, with the settings %q", c.test, on, after)
+		}
+	}
+	t.Setenv("UNDERSTUDY_LANE", "")
+	if on, _ := lane("", "TestOne", settings); !on {
+		t.Error("without a seed a test has no lane")
 	}
 }
