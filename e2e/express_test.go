@@ -4,17 +4,22 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"understudy/e2e/binary"
 )
 
 // expressAnswers is how many answers a server has given without net/http.
@@ -26,6 +31,58 @@ func expressAnswers(t *testing.T, viewer string) int64 {
 	}
 	return n
 }
+
+// pageReaders are eight clients that read one page again and again. state says what an answer must
+// be that begins and ends in it; -1: it may be anything.
+type pageReaders struct {
+	t              *testing.T
+	viewer         string
+	state, answers atomic.Int64
+}
+
+// startReaders begins to read until stop is called. right says whether an answer is right in a state.
+func startReaders(t *testing.T, house *binary.Server, user, path string, right func(state int64, r reply) bool) (c *pageReaders, stop func()) {
+	t.Helper()
+	c = &pageReaders{t: t, viewer: house.URL("viewer")}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				before := c.state.Load()
+				r, err := ask(http.MethodGet, user, house.URL("twilio")+path, "")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if c.answers.Add(1); before >= 0 && c.state.Load() == before && !right(before, r) {
+					t.Errorf("in state %d: %d %q %.300s", before, r.status, r.header.Get("Cache-Status"), r.body)
+					return
+				}
+			}
+		})
+	}
+	return c, func() { cancel(); wg.Wait() }
+}
+
+// become changes the state, and waits until the clients have been answered in the new one, so
+// often without net/http at least.
+func (c *pageReaders) become(state int64, change func(), express int64) {
+	c.t.Helper()
+	c.state.Store(-1)
+	change()
+	before, asked := expressAnswers(c.t, c.viewer), c.answers.Load()
+	c.state.Store(state)
+	await(c.t, func() string {
+		n := c.answers.Load() - asked
+		if lane := expressAnswers(c.t, c.viewer) - before; !c.t.Failed() && (n < 200 || lane < express) {
+			return fmt.Sprintf("%d answers in state %d, %d of them of the lane", n, state, lane)
+		}
+		return ""
+	})
+}
+
+const aPage = base + "/Calls.json?PageSize=20"
 
 // TestExpressEndsWithTheRight: under load, no request that begins after a credential has
 // ended or has another role is answered by what it had before. That is so as soon as the
@@ -50,27 +107,6 @@ func TestExpressEndsWithTheRight(t *testing.T) {
 		{strings.Replace(string(whole), masked, `secret: "file:masked.secret", role: support, expires: 2020-01-01}`, 1),
 			func(r reply) bool { return r.status == 401 }},
 	}
-	var policy atomic.Int64 // the one that holds, once an answer begun now goes by it; -1: between two
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var wg sync.WaitGroup
-	var answers atomic.Int64
-	for range 8 {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				before := policy.Load()
-				r, err := ask(http.MethodGet, account+":"+maskedToken, house.URL("twilio")+base+"/Calls.json?PageSize=20", "")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if answers.Add(1); before >= 0 && policy.Load() == before && !policies[before].right(r) {
-					t.Errorf("under policy %d: %d %.300s", before, r.status, r.body)
-					return
-				}
-			}
-		})
-	}
 	loaded := func() string {
 		var h struct {
 			LoadedAt string `json:"loaded_at"`
@@ -80,35 +116,118 @@ func TestExpressEndsWithTheRight(t *testing.T) {
 		}
 		return h.LoadedAt
 	}
+	clients, stop := startReaders(t, house, account+":"+maskedToken, aPage, func(state int64, r reply) bool { return policies[state].right(r) })
+	defer stop()
 	for round := range 12 {
 		next := round % len(policies)
-		before, express, asked := loaded(), expressAnswers(t, house.URL("viewer")), answers.Load()
-		policy.Store(-1)
-		if err := os.WriteFile(file, []byte(policies[next].settings), 0o600); err != nil {
+		express := int64(1)
+		if next == 2 {
+			express = 0
+		}
+		clients.become(int64(next), func() {
+			before := loaded()
+			if err := os.WriteFile(file, []byte(policies[next].settings), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := house.Reload(); err != nil {
+				t.Fatal(err)
+			}
+			await(t, func() string {
+				if loaded() == before {
+					return "the settings have not been read again"
+				}
+				return ""
+			})
+		}, express)
+	}
+}
+
+// TestExpressEndsWithRevocation: under load, no request that begins after a credential was
+// revoked, or its secret replaced, is answered 200.
+func TestExpressEndsWithRevocation(t *testing.T) {
+	t.Parallel()
+	up := startAPI(t, "--latency", "1ms", "--records", "500").URL("slowapi")
+	house, dir := startServer(t, settings{upstream: up, mirror: "{newest: 1h, older: 1h, final: 1h}"})
+	token := "Bearer " + orderToken(t, dir)
+	control := func(path, body string) reply {
+		r, err := ask(http.MethodPost, "", house.URL("viewer")+"/-/credentials"+path, body, "Content-Type", "application/json", "Authorization", token)
+		if err != nil || r.status != http.StatusOK {
+			t.Fatalf("POST %s: %d %s %v", path, r.status, r.body, err)
+		}
+		return r
+	}
+	for round := range 9 {
+		name := fmt.Sprint("program", round)
+		var made struct{ User, Secret string }
+		if err := json.Unmarshal(control("", fmt.Sprintf(`{"name":%q,"source":"twilio","role":"support"}`, name)).body, &made); err != nil {
 			t.Fatal(err)
 		}
-		if err := house.Reload(); err != nil {
-			t.Fatal(err)
-		}
-		await(t, func() string {
-			if loaded() == before {
-				return "the settings have not been read again"
+		clients, stop := startReaders(t, house, made.User+":"+made.Secret, aPage, func(state int64, r reply) bool { return (r.status == 200) == (state == 0) })
+		clients.become(0, func() {}, 100)
+		clients.become(1, func() {
+			switch round % 3 {
+			case 0:
+				control("/"+name+"/revoke", "{}")
+			case 1:
+				control("/"+name+"/rotate", `{"overlap":"0s"}`)
+			default:
+				cmd := exec.CommandContext(t.Context(), program, "credentials", "revoke", name)
+				cmd.Dir = dir
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
 			}
-			return ""
-		})
-		policy.Store(int64(next))
-		await(t, func() string {
-			if n := answers.Load() - asked; n < 200 && !t.Failed() {
-				return fmt.Sprintf("%d answers", n)
+		}, 0)
+		stop()
+	}
+}
+
+// TestExpressForgets: under load, no request that begins after a write was answered, after a
+// newer version of a record was, or after an erasure, is answered by what was held before.
+func TestExpressForgets(t *testing.T) {
+	t.Parallel()
+	up := startAPI(t, "--latency", "1ms", "--records", "500").URL("slowapi")
+	house, dir := startServer(t, settings{upstream: up, mirror: "{newest: 1h, older: 1h, final: 1h}"})
+	const number, user = "+14155557788", account + ":" + demoToken
+	list := base + "/Messages.json?To=" + url.QueryEscape(number)
+	var shown [12]string // what an answer in each state holds
+	clients, stop := startReaders(t, house, user, list, func(state int64, r reply) bool {
+		return r.status == 200 && bytes.Contains(r.body, []byte(shown[state]))
+	})
+	var message struct{ SID string }
+	for n := range shown {
+		clients.become(int64(n), func() {
+			if n%2 == 0 { // by a write
+				r, err := ask(http.MethodPost, user, house.URL("twilio")+base+"/Messages.json", "From=%2B15005550006&Body=x&To="+url.QueryEscape(number))
+				if err != nil || json.Unmarshal(r.body, &message) != nil || message.SID == "" {
+					t.Fatalf("%d %s %v", r.status, r.body, err)
+				}
+				shown[n] = message.SID
+				return
 			}
-			return ""
-		})
-		if n := expressAnswers(t, house.URL("viewer")) - express; n == 0 && next < 2 {
-			t.Errorf("policy %d: the lane answered nothing", next)
-		}
+			shown[n] = fmt.Sprintf("-7.%04d", n) // upstream, and another client reads the record anew
+			control(t, up, "/-/edit", fmt.Sprintf(`{"kind":"messages","records":[{"sid":%q,"price":%q}]}`, message.SID, shown[n]))
+			r := get(t, user, house.URL("twilio")+base+"/Messages/"+message.SID+".json", "Cache-Control", "no-cache")
+			if !bytes.Contains(r.body, []byte(shown[n])) {
+				t.Fatalf("%d %s: %s", r.status, r.header.Get("Cache-Status"), r.body)
+			}
+		}, 20)
 	}
 	stop()
-	wg.Wait()
+	// What upstream still shows of it is read anew once: it is known by another price.
+	clients, stop = startReaders(t, house, user, list, func(state int64, r reply) bool {
+		return r.status == 200 && bytes.Contains(r.body, []byte("-8.0000")) == (state == 1)
+	})
+	defer stop()
+	clients.become(0, func() {}, 20)
+	clients.become(1, func() {
+		control(t, up, "/-/edit", fmt.Sprintf(`{"kind":"messages","records":[{"sid":%q,"price":"-8.0000"}]}`, message.SID))
+		cmd := exec.CommandContext(t.Context(), program, "erase", "twilio", number, "--yes", "--data", dataFolder)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "erased ") {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}, 0)
 }
 
 // TestExpressLooksLikeTheOther: an answer of the lane has the header and the body of one of
