@@ -146,9 +146,9 @@ var imports = map[string]string{
 	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch",
 	"internal/watch":           ". internal/query internal/webhook spec",
 	"internal/webhook":         ".",
-	"mirror": ". internal/query kit/jsonspan kit/lru mirror/cache mirror/compose mirror/hints mirror/media mirror/shadow " +
-		"mirror/shared mirror/slide mirror/warm mirror/writes request spec",
-	"mirror/cache":               ".",
+	"mirror": ". internal/query kit/jsonspan kit/lru mirror/cache mirror/compose mirror/hints mirror/httpcache mirror/media " +
+		"mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
+	"mirror/cache":               ". mirror/httpcache",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec spec/paging",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"mirror/hints":               "spec",

@@ -2,7 +2,11 @@
 
 package understudy
 
-import "time"
+import (
+	"net/http"
+	"strings"
+	"time"
+)
 
 // Page is one answer of upstream as the mirror holds it. Body and Rows are
 // shared by every reader and never changed after the page is made.
@@ -40,6 +44,9 @@ type Page struct {
 // is 200.
 const NotStoredError = "upstream says that it is an error"
 
+// NotStoredSaid is why an answer is not kept that upstream lets nobody store.
+const NotStoredSaid = "upstream says no-store"
+
 // NotStoredDeleted is why an answer is not kept that shows what is left of a deleted record.
 const NotStoredDeleted = "upstream says that the record is deleted"
 
@@ -51,6 +58,35 @@ func (p *Page) Field(name string) string {
 	q, _ := ParseQuery(p.Header) // made by Query.String
 	value, _ := q.Get(name)
 	return value
+}
+
+// AgeFields are the fields of an answer that say how long it holds (RFC 9111, 5; 9213). A
+// page has them under AgeField, where its source goes by them.
+var AgeFields = []string{"Cache-Control", "Cdn-Cache-Control", "Expires", "Date", "Age"}
+
+// ageField begins the names of these fields in Page.Header. No field of a header has such a
+// name.
+const ageField = "Age;"
+
+// AgeField is the name under which a page has one of them.
+func AgeField(name string) string { return ageField + name }
+
+// AgeHeader are these fields as upstream sent them; nil: there are none.
+func (p *Page) AgeHeader() http.Header {
+	if p.Header == "" {
+		return nil
+	}
+	var h http.Header
+	q, _ := ParseQuery(p.Header) // made by Query.String
+	for _, field := range q {
+		if name, ok := strings.CutPrefix(field.Name, ageField); ok {
+			if h == nil {
+				h = http.Header{}
+			}
+			h[name] = []string{field.Value}
+		}
+	}
+	return h
 }
 
 // Confirmed is the page as upstream has just said that it still is (RFC 9110, 15.4.5).

@@ -8,6 +8,7 @@ import (
 
 	"understudy"
 	"understudy/mirror/cache"
+	"understudy/mirror/httpcache"
 	"understudy/mirror/media"
 	"understudy/request"
 	"understudy/spec"
@@ -91,13 +92,73 @@ func (a *Ages) of(t cache.Term) time.Duration {
 
 // fresh is how long a page of the target stays fresh.
 func (a *Ages) fresh(t *spec.Target, p *understudy.Page) time.Duration {
-	return a.of(termOf(t, p))
+	return freshBy(said(p), a.of(termOf(t, p)))
+}
+
+// said are the bounds that upstream set to a page's age, where its source goes by them
+// (spec.Source.UpstreamAges); nil: none.
+func said(p *understudy.Page) *httpcache.Bounds {
+	h := p.AgeHeader()
+	if h == nil {
+		return nil
+	}
+	r := httpcache.Received(p.Status, h, p.At.Add(-p.Took), p.At)
+	if b := r.Bounds(); b.Explicit || b.Strict || b.NoStore {
+		return &b
+	}
+	return nil
+}
+
+// freshBy is how long a page stays fresh by our own ages and by what upstream said: the
+// shorter of both.
+func freshBy(b *httpcache.Bounds, own time.Duration) time.Duration {
+	switch {
+	case b == nil:
+		return own
+	case b.Validate || b.NoStore:
+		return 0
+	case b.Explicit:
+		return min(own, max(0, b.Fresh))
+	}
+	return own
+}
+
+// saidOf is what upstream's bounds leave of a decision on a held answer. One whose age is not
+// known counts as past fresh (RFC 9111, 4.2.1).
+func saidOf(h *held, b bounds, age time.Duration, sane bool, v decision) decision {
+	until := h.said.Fresh
+	if !h.said.Explicit || h.said.Validate || h.said.NoStore {
+		until = h.fresh
+	}
+	switch {
+	case sane && age < until:
+		return v
+	case h.said.NoStore || h.said.Strict || age > h.said.Down:
+		return spent
+	case h.said.Explicit && (!sane || age > h.said.Behind) && !b.asked:
+		return max(v, wait)
+	}
+	return max(v, stale)
+}
+
+// notStoredSaid is a page as it may be kept: what upstream lets nobody store is for those
+// alone who wait for it.
+func notStoredSaid(p *understudy.Page) *understudy.Page {
+	if p == nil || p.NotStored != "" {
+		return p
+	}
+	if b := said(p); b == nil || !b.NoStore {
+		return p
+	}
+	out := *p
+	out.NotStored = understudy.NotStoredSaid
+	return &out
 }
 
 // freshFor is that for one ask, of what stays fresh for so long for everybody.
 func (a *Ages) freshFor(ask *request.Request, p *understudy.Page, fresh time.Duration) time.Duration {
 	if ask.NotFinal && ask.Target.List == nil && p.Status < 400 {
-		return a.Other
+		return min(a.Other, fresh)
 	}
 	return fresh
 }
@@ -163,6 +224,7 @@ type bounds struct {
 	within time.Duration // from this age on upstream is asked first; cuts fresh and stale time alike
 	left   time.Duration // fresh time that must be left; negative: none need be
 	past   time.Duration // past fresh by less than this it is answered at once
+	asked  bool          // the request permits that itself
 }
 
 // usual are the bounds of a reader who says nothing.
@@ -175,6 +237,7 @@ func (a *Ages) bounds(ask *request.Request) bounds {
 	if ask.MinFresh != nil {
 		b.left = max(*ask.MinFresh, 0)
 	}
+	b.asked = ask.MaxStale != nil
 	switch {
 	case ask.MaxStale == nil:
 	case *ask.MaxStale < 0:
@@ -193,25 +256,34 @@ const asNew = time.Second
 // decide decides what a reader may get.
 func (a *Ages) decide(h *held, b bounds, now time.Time) (v decision, age time.Duration) {
 	age, sane := a.age(now, h.page.At)
+	v = a.own(h, b, age, sane)
+	if h.said != nil {
+		v = saidOf(h, b, age, sane, v)
+	}
+	return v, age
+}
+
+// own is decide by our own ages.
+func (a *Ages) own(h *held, b bounds, age time.Duration, sane bool) decision {
 	switch {
 	case sane && age >= a.Hard:
-		return spent, age
+		return spent
 	case h.state == outdated:
-		return wait, age
+		return wait
 	case !sane:
 		// Stale, but a reader with a limit of its own cannot be told it is kept.
 		if b.within < a.Hard || b.left >= 0 {
-			return wait, age
+			return wait
 		}
-		return stale, age
+		return stale
 	case age >= b.within:
-		return wait, age
+		return wait
 	case b.left >= 0 && (h.state != current || h.fresh-age < b.left && age >= asNew):
-		return wait, age
+		return wait
 	case age < h.fresh && h.state == current:
-		return fresh, age
+		return fresh
 	case age-h.fresh < b.past:
-		return stale, age
+		return stale
 	}
-	return wait, age
+	return wait
 }

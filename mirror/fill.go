@@ -235,7 +235,7 @@ func (pf *prefetcher) follow(h held, s *source, now time.Time) {
 
 // addCandidate asks for the next page of one that was read. Nothing waits for it.
 func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.Entry) {
-	if p.Next.URI == "" || !p.List || pf.saving.trouble() != "" {
+	if p.Next.URI == "" || !p.List || p.NotStored == understudy.NotStoredSaid || pf.saving.trouble() != "" {
 		return
 	}
 	select {

@@ -225,6 +225,14 @@ func (fs *flights) dropWaiter(f *flight, keep bool) {
 	fs.remove(f)
 }
 
+// leave takes a flight off the list before it completes: what it brings is for those who wait
+// already.
+func (fs *flights) leave(f *flight) {
+	fs.Lock()
+	defer fs.Unlock()
+	fs.remove(f)
+}
+
 // remove takes a flight off the list; no reader joins it any more.
 func (fs *flights) remove(f *flight) {
 	if fs.running[f.target.Key] == f {
@@ -284,5 +292,5 @@ func (es *entries) freshSince(t *spec.Target, k *kind, since time.Time) bool {
 		return false
 	}
 	age, sane := es.ages().age(es.now(), e.At)
-	return sane && age < es.ages().of(e.Term)
+	return sane && age < freshBy(e.Said, es.ages().of(e.Term))
 }

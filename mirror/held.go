@@ -12,6 +12,7 @@ import (
 	"understudy/kit/lru"
 	"understudy/mirror/cache"
 	"understudy/mirror/compose"
+	"understudy/mirror/httpcache"
 	"understudy/mirror/slide"
 	"understudy/spec"
 )
@@ -43,6 +44,7 @@ type held struct {
 	gzip     []byte
 	entry    *cache.Entry // nil: not in the hot tier
 	fresh    time.Duration
+	said     *httpcache.Bounds // by upstream, of its age; nil: nothing
 	state    state
 	composed bool
 	stored   bool
@@ -78,7 +80,8 @@ func (es *entries) remembered(e *cache.Entry, key understudy.Key, k *kind, now t
 
 // heldOf is an entry with its page.
 func (es *entries) heldOf(e *cache.Entry, p *understudy.Page, gzip []byte, s state) held {
-	return held{page: p, gzip: gzip, entry: e, fresh: es.ages().of(e.Term), state: s, composed: e.Composed, stored: e.Stored}
+	return held{page: p, gzip: gzip, entry: e, fresh: freshBy(e.Said, es.ages().of(e.Term)), said: e.Said, state: s, composed: e.Composed,
+		stored: e.Stored}
 }
 
 // find looks everywhere. ok is false when nothing is held; err is the
@@ -141,7 +144,7 @@ func (hs *holdings) landing(t *spec.Target) (held, bool) {
 	if f == nil || !f.completed() || f.err != nil || f.page.Superseded || f.invalidated() {
 		return held{}, false
 	}
-	return held{page: f.page, fresh: hs.ages().fresh(t, f.page), stored: f.stored}, true
+	return held{page: f.page, fresh: hs.ages().fresh(t, f.page), said: said(f.page), stored: f.stored}, true
 }
 
 // state of an entry now.
@@ -172,7 +175,7 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, 
 	p, err := hs.store.Page(ctx, t.Key)
 	switch {
 	case err == nil:
-		h, ok = held{page: p, fresh: hs.ages().fresh(t, p), stored: true}, true
+		h, ok = held{page: p, fresh: hs.ages().fresh(t, p), said: said(p), stored: true}, true
 		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && (pending || k.unflushed(p.ID)) {
 			h.state = outdated
 		}
@@ -198,7 +201,8 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, 
 
 // compose answers an instance from its record when that is better than the
 // page held: newer, or the page is outdated. A write that touched the record
-// makes both outdated.
+// makes both outdated. Where upstream's word on an age counts, what is made of records is
+// for an outage only: upstream has said nothing of it.
 func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok, pending bool) (held, bool) {
 	rec, err := hs.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
 	if err != nil {
@@ -208,12 +212,13 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 	if ok && invalid {
 		h.state = outdated
 	}
-	if ok && h.state == current && !rec.Seen.After(h.page.At) || !compose.Belongs(t, rec.Body) {
+	holds := ok && h.state == current && (k.source.UpstreamAges || !rec.Seen.After(h.page.At))
+	if holds || h.said != nil && h.said.Strict || !compose.Belongs(t, rec.Body) {
 		return h, ok
 	}
 	p := compose.Instance(t, rec)
 	h = held{page: p, fresh: hs.ages().fresh(t, p), composed: true, stored: true}
-	if invalid {
+	if invalid || k.source.UpstreamAges {
 		h.state = outdated
 	}
 	return h, true
@@ -247,7 +252,7 @@ func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *cache.Entry {
 		return nil
 	}
 	e.Term, e.Composed, e.Stored, e.Polled, e.List = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
-	e.Wide = t.Unnamed() != ""
+	e.Wide, e.Said = t.Unnamed() != "", h.said
 	if h.state != current || h.page.Superseded {
 		e.Superseded.Store(es.monotonic(es.now()))
 		e.Note(slices.Collect(h.page.Changed.All()))

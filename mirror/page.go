@@ -127,6 +127,7 @@ type reading struct {
 	entry  *cache.Entry // what the hot tier has of the key; may be nil
 	held   held         // what to answer if upstream fails; page nil: nothing
 	forced bool         // what is held is fresh, but not enough for the request
+	barred bool         // upstream forbids what is held: nothing takes its place
 	again  bool         // it looks for the second time
 
 	fallback
@@ -164,6 +165,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 			return a, nil
 		}
 	}
+	r.barred = ok && v == spent && h.said != nil
 	switch v {
 	case stale:
 		if !r.OnlyIfCached {

@@ -194,7 +194,7 @@ func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 
 // planFallback finds out whether records can answer if upstream does not.
 func (co *composer) planFallback(ctx context.Context, r *reading) {
-	if co.coverage == nil || r.kind.name == "" {
+	if co.coverage == nil || r.kind.name == "" || r.barred {
 		return
 	}
 	if r.Target.List == nil {

@@ -18,7 +18,7 @@ import (
 // fill keeps a flight's page as far as it may be kept, and completes the flight.
 func (fl *filler) fill(f *flight, p *understudy.Page) {
 	fl.moved(f, p)
-	p = fl.pastGone(f, p)
+	p = notStoredSaid(fl.pastGone(f, p))
 	switch {
 	case f.kind.name == "":
 		f.complete(p, nil) // for its waiters only
@@ -48,6 +48,9 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 			f.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
 		}
 		before := f.kind.changes.Load()
+		if p.NotStored == understudy.NotStoredSaid {
+			fl.leave(f)
+		}
 		f.complete(p, nil)
 		fl.hold(f, p, before)
 		return
@@ -214,7 +217,10 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	if p.Status == http.StatusAccepted || p.NotStored == understudy.NotStoredError {
 		return // not yet: the next reader asks again
 	}
-	h := held{page: p, fresh: fl.ages().fresh(f.target, p), stored: f.stored}
+	h := held{page: p, fresh: fl.ages().fresh(f.target, p), said: said(p), stored: f.stored}
+	if h.said != nil && h.said.NoStore {
+		return
+	}
 	e := fl.entryOf(f.kind, f.target, &h)
 	if e == nil {
 		fl.hot.Forget(fl.hot.Hash(p.Key))

@@ -59,6 +59,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	alone, ended := k.invalidations.Begin(w.Target.ID), m.intend(k, w.Target.ID)
 	others := m.others(ctx, s, w)
 	p, err := s.Upstream.Write(ctx, w)
+	p = notStoredSaid(p)
 	overlapped := alone()
 	if untouched(p, err) {
 		ended()

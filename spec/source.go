@@ -23,6 +23,9 @@ type Source struct {
 	Polls     []string // lists whose newest page is kept warm (PollTarget)
 	Media     []string // kinds whose contents (audio, images) are kept
 	Roots     []string // roots besides that of the user: ids of their records, AllRoots, AskedRoots
+	// UpstreamAges has an answer go by what its header says of its age, too (RFC 9111, 5861):
+	// the shorter of that and of our own ages holds.
+	UpstreamAges bool
 }
 
 // Words in Source.Roots.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -263,19 +264,57 @@ func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy
 // maxKept bounds a field of upstream's header that is kept, in bytes.
 const maxKept = 1000
 
-// kept is what is kept of a header, as a query. A field that holds our credential, or what
-// no header may hold, is left out.
+// kept is what is kept of a header, as a query.
 func (b *pageBuilder) kept(h http.Header) string {
 	var q understudy.Query
 	for _, name := range append([]string{"Etag"}, b.source.Spec.Headers.Back...) {
-		value := strings.Join(h[name], ", ")
-		odd := strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
-		if value == "" || len(value) > maxKept || odd || len(takeOut([]byte(value), b.credential.needles())) != len(value) {
-			continue
+		if value, ok := b.field(h, name); ok && value != "" {
+			q = append(q, understudy.Param{Name: name, Value: value})
 		}
-		q = append(q, understudy.Param{Name: name, Value: value})
 	}
-	return q.String()
+	return append(q, b.keptAges(h)...).String()
+}
+
+// field is a field of a header in one line. ok is false for one that holds our credential, or
+// what no header may hold, and for one that is too long.
+func (b *pageBuilder) field(h http.Header, name string) (value string, ok bool) {
+	value = strings.Join(h[name], ", ")
+	odd := strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+	return value, len(value) <= maxKept && !odd && len(takeOut([]byte(value), b.credential.needles())) == len(value)
+}
+
+// keptAges are the fields that say how long an answer holds, where the source goes by them.
+// What cannot be kept of Cache-Control may be the word that forbids storing.
+func (b *pageBuilder) keptAges(h http.Header) (q understudy.Query) {
+	if !b.source.UpstreamAges {
+		return nil
+	}
+	for _, name := range understudy.AgeFields {
+		value, ok := b.field(h, name)
+		if !ok && name == "Cache-Control" {
+			value, ok = "no-store", true
+		}
+		if ok && value != "" {
+			q = append(q, understudy.Param{Name: understudy.AgeField(name), Value: value})
+		}
+	}
+	return q
+}
+
+// confirmed is a page of which upstream has just said that it is still right. What its answer
+// says of the age takes the place of what was said before (RFC 9111, 3.2).
+func (b *pageBuilder) confirmed(held *understudy.Page, a *answer) *understudy.Page {
+	page := held.Confirmed(a.at, a.took)
+	page.InitialAge = initialAge(a.header)
+	if said := b.keptAges(a.header); b.source.UpstreamAges {
+		kept, _ := understudy.ParseQuery(page.Header) // made by Query.String
+		kept = slices.DeleteFunc(kept, func(p understudy.Param) bool {
+			_, again := said.Get(p.Name)
+			return again || p.Name == understudy.AgeField("Age") || p.Name == understudy.AgeField("Date")
+		})
+		page.Header = append(kept, said...).String()
+	}
+	return page
 }
 
 // written builds the page of a write's answer: no key, no list, at most the one record

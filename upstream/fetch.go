@@ -294,7 +294,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	switch {
 	case failed != nil:
 	case a.status == http.StatusNotModified && g.f.Held != nil:
-		page = g.f.Held.Confirmed(a.at, a.took)
+		page = c.pages.confirmed(g.f.Held, a)
 	default:
 		page, failed = c.pages.judge(g.f.Target, a)
 	}

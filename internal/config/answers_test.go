@@ -28,6 +28,18 @@ func TestAnswersInTheSettings(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	for text, want := range map[string]answersConfig{
+		"upstream": {"": "upstream"}, "own": nil, "upstream\n    answers: auto": {"": "auto"},
+	} {
+		c, err := Parse([]byte(strings.Replace(source(text), "answers:", "ages:", 1)), nil)
+		if err != nil || !maps.Equal(c.Sources["twilio"].Answers, want) {
+			t.Fatalf("ages: %s: %v, %v", text, c, err)
+		}
+		read, err := c.ReadSources("")
+		if err != nil || read[0].UpstreamAges != strings.HasPrefix(text, "upstream") {
+			t.Errorf("ages: %s: %v, %v", text, read, err)
+		}
+	}
 	for text, want := range map[string]string{
 		"record":                        `line 6: "record" is none of auto, upstream and records; did you mean "records"?`,
 		"[auto]":                        "line 6: want auto, upstream or records",

@@ -106,6 +106,9 @@ func (s *Source) check(name string) error {
 		return fmt.Errorf("checks: %v is negative", s.Checks)
 	case s.Concurrency < 0:
 		return fmt.Errorf("concurrency: %d is negative", s.Concurrency)
+	case s.Ages != "" && s.Ages != agesOwn && s.Ages != agesUpstream:
+		text := understudy.Clip(s.Ages)
+		return fmt.Errorf("ages: %q is none of %s and %s%s", text, agesOwn, agesUpstream, suggest.Hint(text, []string{agesOwn, agesUpstream}))
 	}
 	if err := checkURL(s.Upstream); err != nil {
 		return fmt.Errorf("upstream: %w", err)
@@ -132,6 +135,7 @@ func (s *Source) checkGeneric() error {
 	}{
 		{"spec", s.Spec != ""}, {"upstream", s.Upstream != ""}, {"polls", s.Polls != nil}, {"sync", s.Sync != nil}, {"roots", s.Roots != nil},
 		{"media", s.Media != nil}, {"pool", s.Pool != nil}, {"token", s.Token != (tokenConfig{})}, {"checks", s.Checks != 0},
+		{"ages", s.Ages != ""},
 	} {
 		if one.set {
 			return fmt.Errorf("%s: a generic source has none", one.name)

@@ -5,6 +5,8 @@ package config
 import (
 	"cmp"
 	"time"
+
+	"understudy/mirror/shadow"
 )
 
 // Settings is understudy.yml. A missing setting has a good zero value; names and
@@ -84,6 +86,7 @@ type Source struct {
 	MaxMedia    size     `yaml:"max_media"`   // a content's size, default 1GiB
 
 	Answers answersConfig `yaml:"answers"` // what lists are answered from first: auto, upstream, records; also by kind
+	Ages    string        `yaml:"ages"`    // upstream: answers go by what their headers say of their age, too; own: they do not; default own
 	Checks  float64       `yaml:"checks"`  // lists made from records that are asked upstream, too, a minute; default 6
 
 	Token    tokenConfig    `yaml:"token"` // what the secrets are exchanged for
@@ -214,7 +217,18 @@ func (c *Settings) defaults() {
 	if c.Connect != nil {
 		c.Connect.Listen = cmp.Or(c.Connect.Listen, defaultConnect)
 	}
+	for _, s := range c.Sources {
+		if s != nil && s.Ages == agesUpstream && s.Answers == nil {
+			s.Answers = answersConfig{"": shadow.Upstream} // of a list made from records upstream says nothing
+		}
+	}
 	c.Limits.Defaults()
 }
+
+// The words of sources.NAME.ages.
+const (
+	agesOwn      = "own"
+	agesUpstream = "upstream"
+)
 
 func (d Duration) Std() time.Duration { return time.Duration(d) }

@@ -114,7 +114,8 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		if err := s.checkTokens(sp); err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
-		src := &spec.Source{Name: name, Spec: sp, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media}
+		src := &spec.Source{Name: name, Spec: sp, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media,
+			UpstreamAges: s.Ages == agesUpstream}
 		if src.Roots, err = readRoots(sp, s.Roots); err != nil {
 			return nil, fmt.Errorf("sources.%s.roots: %w", name, err)
 		}

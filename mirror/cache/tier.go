@@ -22,6 +22,7 @@ import (
 	"unsafe"
 
 	"understudy"
+	"understudy/mirror/httpcache"
 )
 
 const (
@@ -81,6 +82,7 @@ type tags struct {
 	List, Polled, Composed, Stored bool
 	Wide                           bool // asked with what the spec does not name: it may show records of any kind
 	Term                           Term
+	Said                           *httpcache.Bounds // by upstream, of the page's age; nil: nothing
 }
 
 // marks tell what has happened to a page since it was put.

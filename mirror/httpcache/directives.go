@@ -56,6 +56,10 @@ func (d directives) revalidates() bool {
 	return d.has("must-revalidate") || d.has("proxy-revalidate") || d.has("s-maxage") || d.whole("no-cache")
 }
 
+// forbidsStoring reports whether upstream forbids that the answer is stored. must-understand
+// takes that back (RFC 9111, 5.2.2.3).
+func (d directives) forbidsStoring() bool { return d.has("no-store") && !d.has("must-understand") }
+
 // stale reports whether upstream permits answers that are past fresh (RFC 5861).
 func (d directives) stale() bool { return d.has("stale-while-revalidate") || d.has("stale-if-error") }
 

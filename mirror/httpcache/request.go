@@ -35,39 +35,34 @@ type Decision struct {
 // Decide says what may be done with a stored answer to a request at a time (RFC 9111, 4). The
 // variant is taken to be right (Variant).
 func Decide(q *Request, r *Response, now time.Time) Decision {
-	said, _ := r.directives()
-	asked := q.directives()
-	age := r.Age(now)
-	life, _ := r.Lifetime()
-	v := Decision{Left: life - age}
-	past := -v.Left
+	b, asked := r.Bounds(), q.directives()
+	since := max(0, now.Sub(r.At))
+	v := Decision{Left: b.Fresh - since}
 	if asked.has("no-cache") {
 		return v
 	}
-	within := func(d directives, name string) bool {
-		n, ok := d.seconds(name)
-		return ok && past <= n
+	within := func(name string) bool {
+		n, ok := asked.seconds(name)
+		return ok && -v.Left <= n
 	}
-	strict := said.revalidates()
-	if !strict {
-		window, bounded := said.seconds("stale-if-error")
-		v.Error = within(said, "stale-if-error") || within(asked, "stale-if-error")
-		v.Down = !bounded || past <= window || v.Error
+	if !b.Strict {
+		v.Error = since <= b.Error || within("stale-if-error")
+		v.Down = since <= b.Down || v.Error
 	}
-	if most, ok := asked.seconds("max-age"); ok && age > most {
+	if most, ok := asked.seconds("max-age"); ok && r.Age(now) > most {
 		return v
 	}
 	if least, ok := asked.seconds("min-fresh"); ok && v.Left < least {
 		return v
 	}
 	switch {
-	case said.whole("no-cache"):
+	case b.Validate:
 	case v.Left > 0:
 		v.Answer = true
-	case strict:
-	case asked.has("max-stale") && (asked["max-stale"] == "" || within(asked, "max-stale")):
+	case b.Strict:
+	case asked.has("max-stale") && (asked["max-stale"] == "" || within("max-stale")):
 		v.Answer = true
-	case within(said, "stale-while-revalidate"):
+	case since <= b.Behind:
 		v.Answer, v.Refresh = true, true
 	}
 	return v

@@ -136,7 +136,7 @@ func (r *Response) Storable(q *Request) bool {
 		return false
 	case said.has("must-understand") && !understood(r.Status):
 		return false
-	case said.has("no-store") && !said.has("must-understand"), said.whole("private"), !vary:
+	case said.forbidsStoring(), said.whole("private"), !vary:
 		return false
 	case !shared && (len(q.Header["Authorization"]) > 0 || len(q.Header["Cookie"]) > 0 && len(r.Header["Set-Cookie"]) > 0):
 		return false

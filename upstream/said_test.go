@@ -1,0 +1,58 @@
+// Said: what upstream says of the age of an answer is kept where a source goes by it.
+
+package upstream
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"understudy/request"
+)
+
+func TestUpstreamsAgesAreKept(t *testing.T) {
+	t.Parallel()
+	const etag = `"1"`
+	first := []string{"Etag", etag, "Cache-Control", "max-age=60, must-revalidate", "Expires", "Thu, 01 Jan 1970 00:00:00 GMT", "Age", "5",
+		"Date", "Wed, 25 Nov 2026 12:00:00 GMT", "Vary", "Accept"}
+	for name, one := range map[string]struct {
+		asks        bool
+		first, then []string
+		want, after http.Header
+	}{
+		"not asked for": {false, first, []string{"Cache-Control", "no-store"}, nil, nil},
+		"said once": {true, first, []string{"Etag", etag},
+			http.Header{"Cache-Control": {"max-age=60, must-revalidate"}, "Expires": {"Thu, 01 Jan 1970 00:00:00 GMT"}, "Age": {"5"},
+				"Date": {"Wed, 25 Nov 2026 12:00:00 GMT"}},
+			http.Header{"Cache-Control": {"max-age=60, must-revalidate"}, "Expires": {"Thu, 01 Jan 1970 00:00:00 GMT"}}},
+		"said again": {true, first, []string{"Cache-Control", "no-cache", "Age", "7"},
+			http.Header{"Cache-Control": {"max-age=60, must-revalidate"}, "Expires": {"Thu, 01 Jan 1970 00:00:00 GMT"}, "Age": {"5"},
+				"Date": {"Wed, 25 Nov 2026 12:00:00 GMT"}},
+			http.Header{"Cache-Control": {"no-cache"}, "Expires": {"Thu, 01 Jan 1970 00:00:00 GMT"}, "Age": {"7"}}},
+		"said later": {true, []string{"Etag", etag}, []string{"Cache-Control", "max-age=1"}, nil, http.Header{"Cache-Control": {"max-age=1"}}},
+		"too long to keep": {true, []string{"Etag", etag, "Cache-Control", strings.Repeat("x", maxKept) + ", no-store"}, nil,
+			http.Header{"Cache-Control": {"no-store"}}, http.Header{"Cache-Control": {"no-store"}}},
+		"with our credential": {true, []string{"Etag", etag, "Cache-Control", "x=" + token}, nil,
+			http.Header{"Cache-Control": {"no-store"}}, http.Header{"Cache-Control": {"no-store"}}},
+	} {
+		s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
+			if n == 0 {
+				return reply(http.StatusOK, emptyCalls, one.first...), nil
+			}
+			if r.Header.Get("If-None-Match") != etag {
+				t.Errorf("%s: asked with %v", name, r.Header)
+			}
+			return reply(http.StatusNotModified, "", one.then...), nil
+		}}
+		c := scripted(t, s, func(o *Options) { o.Source.UpstreamAges = one.asks })
+		page, err := get(t, c, callsPath)
+		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.want) || page.Field("Etag") != etag {
+			t.Fatalf("%s: %v, %v, want %v", name, page.Header, err, one.want)
+		}
+		page, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Held: page})
+		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.after) || page.Field("Etag") != etag || string(page.Body) != emptyCalls {
+			t.Errorf("%s: confirmed: %v, %v, want %v", name, page.Header, err, one.after)
+		}
+	}
+}
