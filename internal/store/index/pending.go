@@ -24,7 +24,7 @@ import (
 const (
 	leftFor  = 100 * time.Millisecond // how long rows are left
 	maxRows  = 8                      // so many saves are written together
-	maxBytes = 256 << 10              // of all rows; a save that would make them more is written
+	maxBytes = 96 << 10               // of all rows; a save that would make them more is written
 	patience = 10 * time.Second       // how long settling may take
 )
 
