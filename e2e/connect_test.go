@@ -52,7 +52,7 @@ func (s *tunnelled) serve(t testing.TB, connect string) *binary.Server {
 	for name, text := range map[string]string{
 		"token": apiToken, "stripe.token": "sk_test_" + apiToken, "demo": demoToken, "program": programSecret,
 		"understudy.yml": fmt.Sprintf(`data: ./data
-viewer: {listen: "127.0.0.1:0", sign_in: none}
+viewer: {listen: "127.0.0.1:0", sign_in: none, role: all}
 connect: {listen: "127.0.0.1:0"%s}
 sources:
   twilio: {spec: twilio, upstream: %q, user: %s, secret: "file:token", listen: "127.0.0.1:0", rate: 2000, polls: []}
@@ -333,5 +333,80 @@ func TestTheSourcesOwnCredential(t *testing.T) {
 		if err == nil && strings.Contains(string(text), apiToken) {
 			t.Errorf("%s holds the credential", e.Name())
 		}
+	}
+}
+
+// What connect.allow names passes to upstream, once, and its answer comes back; every other write
+// is refused in the upstream's shape, and upstream hears nothing of it.
+func TestWritesInTunnels(t *testing.T) {
+	t.Parallel()
+	s := startTunnelled(t, `role: all, allow: ["POST /2010-04-01/Accounts/*/Messages.json", "POST /repos/*/*/issues"]`)
+	c := s.client(t)
+	asks := func(method, host, secret, path, contentType, body string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+host+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if user, password, ok := strings.Cut(secret, ":"); ok {
+			req.SetBasicAuth(user, password)
+		} else {
+			req.Header.Set("Authorization", "Bearer "+secret)
+		}
+		req.Header.Set("Content-Type", contentType)
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		defer resp.Body.Close()
+		got, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(got)
+	}
+	const form, document = "application/x-www-form-urlencoded", "application/json"
+	basic := account + ":" + apiToken
+	for name, one := range map[string]struct {
+		method, host, secret, path, contentType, body string
+		status                                        int
+		want                                          string // in the answer
+	}{
+		"a message": {"POST", "api.twilio.com", basic, base + "/Messages.json", form, "To=%2B15005550001&From=%2B15005550006&Body=by+tunnel",
+			201, `"body":"by tunnel"`},
+		"an issue":                {"POST", "api.github.com", apiToken, "/repos/acme/tracker/issues", document, `{"title":"by tunnel"}`, 201, `"title":"by tunnel"`},
+		"a call":                  {"POST", "api.twilio.com", basic, base + "/Calls.json", form, "To=%2B1&From=%2B1&Url=http://x.example", 403, `"code":20003`},
+		"a message of a sub-path": {"POST", "api.twilio.com", basic, base + "/Messages/SM1.json", form, "Body=", 403, `"code":20003`},
+		"its end":                 {"DELETE", "api.twilio.com", basic, base + "/Messages.json", form, "", 403, `"code":20003`},
+		"a comment": {"POST", "api.github.com", apiToken, "/repos/acme/tracker/issues/1/comments", document, `{"body":"x"}`, 403,
+			`"documentation_url"`},
+		"a customer":          {"POST", "api.stripe.com", "sk_test_" + apiToken, "/v1/customers", form, "name=x", 403, `{"error":{`},
+		"by a wrong secret":   {"POST", "api.twilio.com", basic + "x", base + "/Messages.json", form, "To=x", 401, `"code":20003`},
+		"by another's secret": {"POST", "api.twilio.com", account + ":" + demoToken, base + "/Messages.json", form, "To=x", 403, `"code":20003`},
+	} {
+		if status, body := asks(one.method, one.host, one.secret, one.path, one.contentType, one.body); status != one.status ||
+			!strings.Contains(strings.ReplaceAll(body, `": `, `":`), one.want) {
+			t.Errorf("%s: %d %.300s; want %d with %s", name, status, body, one.status, one.want)
+		}
+	}
+	// Upstream has the two that passed, and no other; what is read after them shows them.
+	for source, list := range map[string]string{"twilio": base + "/Messages.json?PageSize=5", "github": "/repos/acme/tracker/issues?per_page=5"} {
+		user, host := basic, "api.twilio.com"
+		if source == "github" {
+			user, host = "x:"+apiToken, "api.github.com"
+		}
+		there := get(t, user, s.up[source]+list)
+		status, here := asks("GET", host, map[string]string{"twilio": basic, "github": apiToken}[source], list, document, "")
+		if n := strings.Count(string(there.body), "by tunnel"); n == 0 || status != 200 || strings.Count(here, "by tunnel") != n {
+			t.Errorf("%s: %d of upstream's, here %d: %.300s", source, n, status, here)
+		}
+	}
+	var stats struct {
+		Faces map[string]struct{ Tunnels map[string]int64 }
+	}
+	r := get(t, "", s.URL("viewer")+"/-/stats")
+	if err := json.Unmarshal(r.body, &stats); err != nil || stats.Faces["connect"].Tunnels["made"] < 3 || stats.Faces["connect"].Tunnels["open"] < 3 ||
+		stats.Faces["viewer"].Tunnels != nil {
+		t.Errorf("%v, %v", err, stats.Faces)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy/internal/connect"
+	"understudy/internal/diagnostics"
 	"understudy/internal/frontend"
 )
 
@@ -17,6 +18,9 @@ type tunnels struct {
 	*connect.Proxy
 	inside *frontend.Server // has no port
 }
+
+// connectPort is the name of the proxy's port. No source has it.
+const connectPort = "connect"
 
 // tunnelled is the application with that proxy.
 type tunnelled struct{ *App }
@@ -41,14 +45,14 @@ func (h tunnelled) open(ctx context.Context) error {
 	if made {
 		h.log.Warn("the certificate of the proxy was made; programs read it when they start", "file", authority.Path(), "hosts", hosts)
 	}
-	if err := h.openPort(ctx, "connect", o.Listen, "--connect HOST:PORT", frontend.PlainRefusal()); err != nil {
+	if err := h.openPort(ctx, connectPort, o.Listen, "--connect HOST:PORT", frontend.PlainRefusal()); err != nil {
 		return err
 	}
 	limits := &h.cfg.Limits
 	p := connect.New(connect.Options{Authority: authority, Origins: origins, Tunnel: o.Tunnel, Tunnels: o.Tunnels,
 		AllowPrivate: o.AllowPrivate, Idle: limits.IdleTime.Std(), Log: h.access, Now: time.Now})
 	h.closers = append(h.closers, p.Close)
-	h.tunnels = &tunnels{p, frontend.NewServer("connect", p.Listener(), nil, limits, nil, h.log)}
+	h.tunnels = &tunnels{p, frontend.NewServer(connectPort, p.Listener(), nil, limits, nil, h.log)}
 	h.servers[len(h.servers)-1].OnShutdown(p.End)
 	return nil
 }
@@ -68,6 +72,15 @@ func (h tunnelled) add(p policy, d *handlerSet) {
 	}
 	d.inside = connect.Inside(all)
 	d.handlers, d.known = append(d.handlers, h.tunnels), append(d.known, nil)
+}
+
+// counts are those of the proxy's tunnels, for its port.
+func (h tunnelled) counts(port string) *diagnostics.Tunnels {
+	if h.tunnels == nil || port != connectPort {
+		return nil
+	}
+	out := diagnostics.Tunnels(h.tunnels.Stats())
+	return &out
 }
 
 // serving are all that are to run.

@@ -178,7 +178,7 @@ func (h figures) faceLoads() map[string]diagnostics.Port {
 			"connections": {Limit: l.Limit, Now: l.Now, Refused: l.Refused, Dropped: l.Dropped},
 			"headers":     {Limit: int64(h.cfg.Limits.Headers), Refused: l.LargeHeads},
 			"head_time":   {Limit: int64(h.cfg.Limits.HeadTime.Std() / time.Second), Refused: l.SlowHeads},
-		}, Express: l.Express}
+		}, Express: l.Express, Tunnels: tunnelled(h).counts(f.Name)}
 	}
 	return out
 }

@@ -61,6 +61,7 @@ type Proxy struct {
 	ctx     context.Context   // ends all tunnels
 	end     context.CancelFunc
 	running sync.WaitGroup
+	counts  counts
 }
 
 // New makes the proxy. Close ends it.
@@ -142,11 +143,11 @@ func (p *Proxy) enter(w http.ResponseWriter, host string) {
 	if err != nil {
 		return
 	}
-	c := &conn{Conn: nc, host: host}
+	c := p.newConn(nc, host)
 	select {
 	case p.inside.conns <- tls.Server(c, p.tls):
 	case <-p.inside.closed:
-		_ = nc.Close()
+		_ = c.Close()
 	}
 }
 
@@ -170,6 +171,11 @@ func (p *Proxy) hijack(w http.ResponseWriter) (net.Conn, error) {
 
 // refuse answers with a status and a sentence for people.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
+	if status == http.StatusBadGateway {
+		p.counts.failed.Add(1)
+	} else {
+		p.counts.refused.Add(1)
+	}
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -148,9 +148,3 @@ type insideAddr struct{}
 
 func (insideAddr) Network() string { return "connect" }
 func (insideAddr) String() string  { return "inside" }
-
-// conn is a client's connection in which TLS begins.
-type conn struct {
-	net.Conn
-	host string // that the tunnel is for
-}

@@ -112,6 +112,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 		return
 	}
 	defer near.Close()
+	p.counts.otherMade.Add(1)
 	p.log(r, http.StatusOK, p.pass(near, far), began)
 }
 

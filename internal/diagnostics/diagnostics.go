@@ -105,7 +105,20 @@ type Limit struct {
 // Port is one listening port.
 type Port struct {
 	Limits  map[string]Limit `json:"limits"`
-	Express int64            `json:"express"` // answers of the express lane
+	Express int64            `json:"express"`           // answers of the express lane
+	Tunnels *Tunnels         `json:"tunnels,omitempty"` // of the proxy; nil: the port is none
+}
+
+// Tunnels counts the tunnels of the proxy. Open, Other and OtherLimit are of this moment, the
+// rest since the start.
+type Tunnels struct {
+	Open       int64 `json:"open"` // to hosts of sources
+	Made       int64 `json:"made"`
+	Other      int64 `json:"other"` // to other hosts
+	OtherMade  int64 `json:"other_made"`
+	OtherLimit int64 `json:"other_limit"` // at once
+	Refused    int64 `json:"refused"`     // requests for one that were answered 4xx or 503
+	Failed     int64 `json:"failed"`      // other hosts that could not be reached
 }
 
 // Process is what the process holds.

@@ -155,7 +155,8 @@ func TestStatsOfOneSource(t *testing.T) {
 		Snapshot: func(context.Context) (Snapshot, error) {
 			s := Snapshot{
 				Traffic: Traffic{Upstream: NewUpstream()}, Media: Media{Requests: 4711, Limit: 5},
-				Ports: map[string]Port{"viewer": {}, "web": {}, "other": {Limits: map[string]Limit{"connections": {Now: 4711}}}},
+				Ports: map[string]Port{"viewer": {}, "web": {}, "connect": {Tunnels: &Tunnels{Made: 4711}},
+					"other": {Limits: map[string]Limit{"connections": {Now: 4711}}}},
 				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711,
 					Upstream: Upstream{Requests: 4711, ByReason: map[string]int64{"poll": 4711}}}}},
 			}
@@ -177,6 +178,9 @@ func TestStatsOfOneSource(t *testing.T) {
 		body := w.Body.String()
 		if w.Code != 200 || !strings.Contains(body, told) || !strings.Contains(body, `"viewer"`) {
 			t.Errorf("%q: %d %s", source, w.Code, body)
+		}
+		if tunnels := strings.Contains(body, `"made":4711`); tunnels != (source == "") {
+			t.Errorf("%q: tunnels to all sources are shown: %v", source, tunnels)
 		}
 		if source != "" && (strings.Contains(body, "4711") || strings.Contains(body, "other") || strings.Contains(body, "poll")) {
 			t.Errorf("%q is told of another source: %s", source, body)

@@ -126,6 +126,10 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	}
 	if own := caller.Source; own != "" {
 		s.Ports = maps.Clone(s.Ports)
+		for name, port := range s.Ports {
+			port.Tunnels = nil // they are to all sources
+			s.Ports[name] = port
+		}
 		for name := range s.Sources {
 			if name != own {
 				delete(s.Ports, name)
