@@ -1,23 +1,20 @@
-// Soak: answers under faults that change every second, each compared with the
-// truth; the process must hold no more at the end than at the start.
+// Soak: answers under faults and changes, each compared with what is true; the
+// process must hold no more at the end than at the start.
 
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"hash/maphash"
+	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,37 +24,43 @@ import (
 )
 
 const (
-	soakClients = 16
-	soakTime    = 6 * time.Second // when no count is asked for
-	soakFresh   = 4               // seconds: the longest any answer is fresh here
+	soakClients = 12 // with a connection each; a third of them sends many requests at once
+	soakBatch   = 16 // as many at most
+	soakTime    = 6 * time.Second
+	soakPause   = 5 * time.Millisecond // between requests, when no count is asked for
+	soakFresh   = 6                    // seconds: the longest any answer is fresh here
 )
 
-// truth is one request and what upstream answers when it is well. The world
-// stands still, so that never changes.
-type truth struct {
-	path string
-	body []byte
-}
-
-// TestSoak asks for PROVE_ANSWERS answers, or for some seconds.
+// TestSoak asks for PROVE_ANSWERS answers, or for some seconds. Meanwhile upstream's
+// faults change every second, records come, change and go, settings are read anew,
+// credentials end and are made, and what is held is forgotten.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	chance := random(t)
 	up := startAPI(t, "--latency", "20ms", "--records", "3000").URL("slowapi")
-	house, _ := startServer(t, settings{
-		upstream: up, polls: "[calls, messages]",
+	house, dir := startServer(t, settings{
+		upstream: up, polls: "[calls, messages]", role: "all",
 		source: "max_body: 1MiB, timeouts: {connect: 1s, first_byte: 2s, stall: 1s, total: 3s}",
-		mirror: "{hot: 8MiB, newest: 2s, older: 4s, final: 4s, other: 2s, stale: 3s}",
+		mirror: "{hot: 8MiB, newest: 4s, older: 6s, final: 6s, other: 4s, not_found: 2s, stale: 3s, hard: 2m, wait: 1s, try: 2s}",
+		more: `  - {name: writer, source: twilio, user: writer, secret: "file:demo.secret", role: all, allow: [POST /2010-04-01/Accounts/*/*, ` +
+			"POST /2010-04-01/Accounts/*/*/*, DELETE /2010-04-01/Accounts/*/*/*]}\n",
 	})
-	truths := truthsOf(t, up, chance)
-	for i, k := range truths { // before any fault everything is as upstream has it
-		r := get(t, account+":"+demoToken, house.URL("twilio")+k.path)
-		if r.status != 200 || !bytes.Equal(r.body, k.body) {
-			t.Fatalf("truth %d, %s: %d, %s", i, k.path, r.status, firstDifference(k.body, r.body))
+	s := &soak{TB: t, server: house, dir: dir, token: orderToken(t, dir), want: forever, pause: soakPause, truths: truthsOf(t, up, chance)}
+	s.nobody = get(t, account+":"+apiToken, up+nobodysPath(nobodyNumber)).body
+	s.all, s.support = loginOf(account, demoToken, 0), loginOf(account, maskedToken)
+	s.made.Store(s.make("all"))
+	for _, k := range s.truths.keys { // before any fault everything is as upstream has it
+		for _, who := range []*login{s.all, s.support} {
+			body := slices.Clone((*k.states.Load())[0].body)
+			if who == s.support {
+				body = masked(k.kind, 0, body)
+			}
+			if r := get(t, "", house.URL("twilio")+k.path, "Authorization", who.basic); r.status != 200 || !bytes.Equal(r.body, body) {
+				t.Fatalf("%s: %d, %s", k.path, r.status, firstDifference(body, r.body))
+			}
 		}
 	}
-	s := &soak{t: t, server: house, truths: truths, want: 1 << 62}
-	s.nobody = truth{nobodysPath(nobodyNumber), get(t, account+":"+apiToken, up+nobodysPath(nobodyNumber)).body}
+	clients := soakClients
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	if text := os.Getenv("PROVE_ANSWERS"); text != "" {
@@ -65,26 +68,49 @@ func TestSoak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.want = n
+		s.want, s.pause, clients = n, 0, 4*soakClients
 	} else {
 		ctx, stop = context.WithTimeout(ctx, soakTime)
 		defer stop()
 	}
-	before := s.held()
-	began := time.Now()
+	before, express, began := s.held(), expressAnswers(t, house.URL("viewer")), time.Now()
 	var wg sync.WaitGroup
-	for range soakClients {
-		seed := chance.Uint64()
-		wg.Go(func() { s.client(ctx, stop, rand.New(rand.NewPCG(seed, 1))) })
+	for n := range clients {
+		most := 1
+		if n%3 == 0 {
+			most = soakBatch
+		}
+		c := s.asker(most, rand.New(rand.NewPCG(chance.Uint64(), 1)))
+		wg.Go(func() { c.run(ctx, stop) })
+	}
+	for _, trouble := range []func(context.Context, *rand.Rand){s.changes, s.revocations, s.reloads, s.purges} {
+		by := rand.New(rand.NewPCG(chance.Uint64(), 2))
+		wg.Go(func() { trouble(ctx, by) })
 	}
 	samples := s.storm(ctx, up, chance)
 	wg.Wait()
 	control(t, up, "/-/faults", `{"rules":[]}`)
 	took := time.Since(began)
-	t.Logf("%d answers in %v, %.0f a second: %d right (%d stale, %d fetched), %d refused in the right shape, %d wrong",
-		s.answers.Load(), took.Round(time.Second), float64(s.answers.Load())/took.Seconds(), s.right.Load(), s.stale.Load(), s.cold.Load(), s.refused.Load(), s.wrong.Load())
-	if s.right.Load() == 0 || s.stale.Load() == 0 || s.cold.Load() == 0 || s.refused.Load() == 0 {
-		t.Error("the faults, or the answers, were not what this test is about")
+	express = expressAnswers(t, house.URL("viewer")) - express
+	t.Logf("%d answers in %v, %.0f a second: %d right (%d by the express lane, %d stale, %d fetched, %d masked, %d without a body), "+
+		"%d refused in the right shape, %d of credentials that had ended, %d wrong",
+		s.answers.Load(), took.Round(time.Second), float64(s.answers.Load())/took.Seconds(), s.right.Load(), express, s.stale.Load(), s.cold.Load(),
+		s.masked.Load(), s.bare.Load(), s.refused.Load(), s.ended.Load(), s.wrong.Load())
+	t.Logf("%d writes acknowledged, %d not, %d changes upstream, %d credentials, %d policies, %d purges; %d answers from before a write, in an outage",
+		s.acknowledged.Load(), s.unknown.Load(), s.moved.Load(), s.credentialsMade.Load(), s.policies.Load(), s.purged.Load(), s.overtaken.Load())
+	seen := map[string]int64{"right": s.right.Load(), "stale": s.stale.Load(), "fetched": s.cold.Load(), "masked": s.masked.Load(),
+		"without a body": s.bare.Load(), "refused": s.refused.Load()}
+	if withLane(t, dir) {
+		seen["of the lane"] = express
+	}
+	if s.pause == 0 { // a short run may be without
+		maps.Copy(seen, map[string]int64{"of ended credentials": s.ended.Load(), "acknowledged writes": s.acknowledged.Load(),
+			"policies": s.policies.Load(), "purges": s.purged.Load()})
+	}
+	for what, n := range seen {
+		if n == 0 {
+			t.Errorf("none %s: the faults, or the answers, were not what this test is about", what)
+		}
 	}
 	s.flat(samples)
 	s.rest(before)
@@ -92,56 +118,71 @@ func TestSoak(t *testing.T) {
 
 // soak is one run.
 type soak struct {
-	t      *testing.T
+	testing.TB
 	server *binary.Server
-	truths []truth
-	nobody truth // the calls of a number that has none; every such number's look alike
+	dir    string
+	token  string // of commands of this machine
+	truths *truths
+	nobody []byte // the calls of a number that has none; every such number's look alike
 	want   int64
+	pause  time.Duration
 
-	answers, right, stale, cold, refused, wrong atomic.Int64
+	all, support *login
+	made         atomic.Pointer[login] // by a command
+	policy       atomic.Int64          // which of support's views its role has; -1 between two
+
+	counts
 }
 
-// truthsOf asks the API itself, for lists and instances of calls and messages
-// under random filters.
-func truthsOf(t *testing.T, up string, chance *rand.Rand) (out []truth) {
+type counts struct {
+	answers, right, stale, cold, masked, bare, refused, ended, wrong, overtaken atomic.Int64
+	acknowledged, unknown, moved, credentialsMade, policies, purged             atomic.Int64
+}
+
+// login is a credential. One that was made is revoked at some time.
+type login struct {
+	basic         string       // of the Authorization header
+	views         []int        // of its role; nil: as the policy is
+	ending, ended atomic.Int64 // when the end was asked for, and when it was acknowledged
+}
+
+func loginOf(user, secret string, views ...int) *login {
+	return &login{basic: "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret)), views: views}
+}
+
+// truthsOf takes lists and instances under random filters.
+func truthsOf(t testing.TB, up string, chance *rand.Rand) *truths {
 	t.Helper()
+	w := &truths{TB: t, up: up, zero: time.Now(), seed: maphash.MakeSeed()}
 	pick := func(words ...string) string { return words[chance.IntN(len(words))] }
-	add := func(path string) []byte {
-		r := get(t, account+":"+apiToken, up+path)
-		if r.status != 200 {
-			t.Fatalf("%s: %d %s", path, r.status, r.body)
-		}
-		if !slices.ContainsFunc(out, func(k truth) bool { return k.path == path }) {
-			out = append(out, truth{path, r.body})
-		}
-		return r.body
-	}
-	for len(out) < 240 {
-		kind := pick("Calls", "Messages")
+	for len(w.keys) < 240 {
+		kind := pick("Calls", "Messages", "Calls", "Messages", "IncomingPhoneNumbers")
 		query := fmt.Sprintf("PageSize=%d", 1+chance.IntN(15))
 		day := fmt.Sprintf("2026-05-%02d", 1+chance.IntN(31))
 		switch {
-		case chance.IntN(3) == 0:
+		case chance.IntN(3) == 0 || kind == "IncomingPhoneNumbers":
 		case kind == "Calls":
 			query = pick("Status="+pick("completed", "busy", "no-answer", "failed"), "StartTime%3C="+day, "StartTime%3E="+day) + "&" + query
 		default:
 			query = pick("DateSent%3C="+day, "DateSent%3E="+day) + "&" + query
 		}
 		var page struct {
-			Calls, Messages []struct{ Sid string }
-			Next            *string `json:"next_page_uri"`
+			Calls, Messages, Numbers []struct{ Sid string }
+			Next                     *string `json:"next_page_uri"`
 		}
-		if err := json.Unmarshal(add(base+"/"+kind+".json?"+query), &page); err != nil {
+		body := bytes.Replace(w.add(base+"/"+kind+".json?"+query, lostName(kind)), []byte(`"incoming_phone_numbers"`), []byte(`"numbers"`), 1)
+		if err := json.Unmarshal(body, &page); err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range append(page.Calls, page.Messages...)[:min(1, len(page.Calls)+len(page.Messages))] {
-			add(base + "/" + kind + "/" + r.Sid + ".json")
+		rows := slices.Concat(page.Calls, page.Messages, page.Numbers)
+		for _, r := range rows[:min(1, len(rows))] {
+			w.add(base+"/"+kind+"/"+r.Sid+".json", lostName(kind))
 		}
-		if page.Next != nil {
-			add(*page.Next)
+		if page.Next != nil && kind != "IncomingPhoneNumbers" {
+			w.add(*page.Next, lostName(kind))
 		}
 	}
-	return out
+	return w
 }
 
 // nobodyNumber is a phone number without records. The numbers derived from it have the same length.
@@ -151,224 +192,20 @@ func nobodysPath(n int) string {
 	return fmt.Sprintf("%s/Calls.json?From=%%2B%d&PageSize=5", base, n)
 }
 
-// unasked returns the expected response of a path that was not requested before.
+// unasked is a request that was not made before. Its answer stays as it is.
 func (s *soak) unasked(n int) *truth {
 	was, is := strconv.Itoa(nobodyNumber), strconv.Itoa(nobodyNumber+n)
-	return &truth{nobodysPath(nobodyNumber + n), bytes.ReplaceAll(s.nobody.body, []byte(was), []byte(is))}
+	k := &truth{path: nobodysPath(nobodyNumber + n), kind: "calls", list: true}
+	k.states.Store(&[]*state{s.truths.state(200, bytes.ReplaceAll(s.nobody, []byte(was), []byte(is)), -forever)})
+	k.known.Store(forever)
+	return k
 }
 
-// storm changes the faults every second until ctx ends, and tells how much the
-// process held each time. In one second of five all requests fail, so that a
-// short run has refusals too.
-func (s *soak) storm(ctx context.Context, up string, chance *rand.Rand) (samples []holding) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for second := 0; ; second++ {
-		rules := rulesOf(chance)
-		switch second % 5 {
-		case 0: // all is well, or a short run may fetch nothing
-			rules = `{"rules":[]}`
-		case 2:
-			rules = `{"rules":[{"status":502}]}`
-		}
-		control(s.t, up, "/-/faults", rules)
-		samples = append(samples, s.held())
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return samples
-		}
-	}
-}
-
-// rulesOf are the faults of one second; in every third all is well. What is no
-// fault but a lie, a whole document that says something else, is not among
-// them: it is passed on as upstream's word.
-func rulesOf(chance *rand.Rand) string {
-	n := chance.IntN(3)
-	rules := make([]string, 0, n)
-	for range n {
-		match := []string{"", "", "/Calls", "/Messages", "PageSize=1", "Status="}[chance.IntN(6)]
-		faults := []string{
-			`"status":500`, `"status":502`, `"status":503,"retry_after":1`, `"status":504`, `"status":429,"retry_after":1`, `"status":401,"times":3`, `"status":403,"times":3`,
-			`"reset":true`, `"delay_ms":300`, `"delay_ms":3000`, fmt.Sprintf(`"stall_after":%d`, chance.IntN(3000)),
-			fmt.Sprintf(`"truncate":%d`, chance.IntN(2000)), fmt.Sprintf(`"truncate":%d,"reset":true`, chance.IntN(2000)),
-			fmt.Sprintf(`"gzip_cut":%d`, 1+chance.IntN(300)), `"length":7`, `"length":-7`,
-			`"body":""`, `"body":"{\"calls\":[{]}"`, `"body":"<html>oops</html>","content_type":"text/html"`,
-			`"status":502,"body":"<html>bad gateway</html>","content_type":"text/html"`,
-			`"redirect":"loop"`, `"redirect":"http://127.0.0.1:1/"`, `"pad_mb":2`,
-		}
-		times := ""
-		if fault := faults[chance.IntN(len(faults))]; chance.IntN(3) == 0 && !strings.Contains(fault, "times") {
-			times = fmt.Sprintf(`,"times":%d`, 1+chance.IntN(20))
-			rules = append(rules, fmt.Sprintf(`{"match":%q,%s%s}`, match, fault, times))
-		} else {
-			rules = append(rules, fmt.Sprintf(`{"match":%q,%s}`, match, fault))
-		}
-	}
-	return `{"rules":[` + strings.Join(rules, ",") + `]}`
-}
-
-// client asks one request after the other over connections of its own.
-func (s *soak) client(ctx context.Context, stop context.CancelFunc, chance *rand.Rand) {
-	host := strings.TrimPrefix(s.server.URL("twilio"), "http://")
-	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(account+":"+demoToken))
-	request := func(path string) []byte {
-		return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: %s\r\n", path, host, basic)
-	}
-	requests := make([][]byte, len(s.truths))
-	for i, k := range s.truths {
-		requests[i] = request(k.path)
-	}
-	l := &line{host: host}
-	defer l.close()
-	for ctx.Err() == nil && s.wrong.Load() < 10 {
-		i := chance.IntN(len(s.truths))
-		if chance.IntN(5) > 0 {
-			i %= 40 // most ask for what most ask for
-		}
-		k, head, end := &s.truths[i], requests[i], "\r\n"
-		switch n := chance.IntN(200); {
-		case n == 0:
-			end = "Cache-Control: no-cache\r\n\r\n"
-		case n == 1:
-			end = "Prefer: wait=1\r\n\r\n"
-		case n < 8: // some in every second, so that a second of faults refuses some
-			k = s.unasked(1 + chance.IntN(1e7))
-			head, end = request(k.path), "Prefer: wait=1\r\n\r\n"
-		}
-		if err := l.ask(head, end); err != nil {
-			s.bad("%s: %v", k.path, err)
-			continue
-		}
-		s.judge(k, l)
-		if s.answers.Add(1) >= s.want {
-			stop()
-		}
-	}
-	stop()
-}
-
+// bad notes a wrong answer.
 func (s *soak) bad(format string, args ...any) {
 	if s.wrong.Add(1) <= 10 {
-		s.t.Errorf(format, args...)
+		s.Errorf(format, args...)
 	}
-}
-
-// judge compares one answer with the truth.
-func (s *soak) judge(k *truth, l *line) {
-	if l.status == 200 {
-		if !bytes.Equal(l.body, k.body) {
-			s.bad("%s: a wrong answer (%s): %s", k.path, l.how, firstDifference(k.body, l.body))
-			return
-		}
-		s.right.Add(1)
-		switch {
-		case strings.Contains(l.how, "fwd="):
-			s.cold.Add(1)
-		case strings.Contains(l.how, "ttl=-") || strings.Contains(l.how, "stale"):
-			s.stale.Add(1)
-		case l.age > soakFresh:
-			s.bad("%s: %d s old and not said to be stale: %s", k.path, l.age, l.how)
-		}
-		return
-	}
-	var shape struct {
-		Code, Status int
-		Message      string
-	}
-	err := json.Unmarshal(l.body, &shape)
-	right := err == nil && shape.Code != 0 && shape.Message != "" && shape.Status == l.status
-	known := l.status == 429 || l.status == 500 || l.status == 502 || l.status == 503 || l.status == 504
-	if !right || !known || l.status == 503 && !l.retry {
-		s.bad("%s: %d %.300s (Retry-After: %v, %v)", k.path, l.status, l.body, l.retry, err)
-		return
-	}
-	s.refused.Add(1)
-}
-
-// line is a connection that is kept, and the last answer that came over it.
-type line struct {
-	host string
-	conn net.Conn
-	in   *bufio.Reader
-
-	status int
-	age    int
-	how    string // Cache-Status
-	retry  bool
-	body   []byte
-}
-
-func (l *line) close() {
-	if l.conn != nil {
-		_ = l.conn.Close()
-		l.conn = nil
-	}
-}
-
-// ask sends one request, head in two parts, and reads its answer.
-func (l *line) ask(head []byte, end string) (err error) {
-	defer func() {
-		if err != nil {
-			l.close()
-		}
-	}()
-	if l.conn == nil {
-		if l.conn, err = net.Dial("tcp", l.host); err != nil {
-			return err
-		}
-		l.in = bufio.NewReaderSize(l.conn, 64<<10)
-	}
-	if err := l.conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		return err
-	}
-	if _, err := l.conn.Write(append(head[:len(head):len(head)], end...)); err != nil {
-		return err
-	}
-	return l.read()
-}
-
-func (l *line) read() error {
-	first, err := l.in.ReadSlice('\n')
-	if err != nil {
-		return err
-	}
-	if l.status, err = strconv.Atoi(string(first[9:12])); err != nil {
-		return err
-	}
-	l.age, l.how, l.retry = 0, "", false
-	length := -1
-	for {
-		h, err := l.in.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		h = bytes.TrimRight(h, "\r\n")
-		if len(h) == 0 {
-			break
-		}
-		name, value, _ := bytes.Cut(h, []byte(": "))
-		switch string(name) {
-		case "Content-Length":
-			length, _ = strconv.Atoi(string(value))
-		case "Age":
-			l.age, _ = strconv.Atoi(string(value))
-		case "Cache-Status":
-			l.how = string(value)
-		case "Retry-After":
-			l.retry = true
-		}
-	}
-	if length < 0 {
-		return errors.New("an answer without a length")
-	}
-	if cap(l.body) < length {
-		l.body = make([]byte, 2*length)
-	}
-	l.body = l.body[:length]
-	_, err = io.ReadFull(l.in, l.body)
-	return err
 }
 
 // holding is what the process holds.
@@ -379,31 +216,30 @@ type holding struct {
 }
 
 func (s *soak) held() holding {
-	s.t.Helper()
+	s.Helper()
 	var stats struct{ Process holding }
-	r := get(s.t, account+":"+demoToken, s.server.URL("viewer")+"/-/stats")
+	r := get(s.TB, account+":"+demoToken, s.server.URL("viewer")+"/-/stats")
 	if err := json.Unmarshal(r.body, &stats); err != nil || stats.Process.Goroutines == 0 || stats.Process.FDs == 0 || stats.Process.RSS == 0 {
-		s.t.Fatalf("stats: %d %.300s %v", r.status, r.body, err)
+		s.Fatalf("stats: %d %.300s %v", r.status, r.body, err)
 	}
 	return stats.Process
 }
 
-// flat compares the resident memory of the last third with the second.
+// flat compares the resident memory of the last fifth of the run with the second.
 func (s *soak) flat(samples []holding) {
 	middle := func(part []holding) int64 {
-		part = slices.Clone(part)
-		slices.SortFunc(part, func(a, b holding) int { return int(a.RSS - b.RSS) })
+		part = slices.SortedFunc(slices.Values(part), func(a, b holding) int { return int(a.RSS - b.RSS) })
 		return part[len(part)/2].RSS
 	}
-	if len(samples) < 9 {
-		s.t.Logf("only %d samples of memory", len(samples))
+	fifth := len(samples) / 5
+	if fifth < 3 {
+		s.Logf("only %d samples of memory", len(samples))
 		return
 	}
-	third := len(samples) / 3
-	second, last := middle(samples[third:2*third]), middle(samples[2*third:])
-	s.t.Logf("resident memory: %d MiB in the second third, %d MiB in the last, %d samples", second>>20, last>>20, len(samples))
-	if last > second+second/5+(16<<20) {
-		s.t.Errorf("resident memory rose from %d to %d bytes", second, last)
+	second, last := middle(samples[fifth:2*fifth]), middle(samples[4*fifth:])
+	s.Logf("resident memory: %d MiB in the second fifth, %d MiB in the last, %d samples", second>>20, last>>20, len(samples))
+	if last > second+second/10+(8<<20) {
+		s.Errorf("resident memory rose from %d to %d bytes", second, last)
 	}
 }
 
@@ -420,13 +256,13 @@ func (s *soak) rest(before holding) {
 	for {
 		now := s.held()
 		if now.Goroutines <= before.Goroutines+2*more+2 && now.FDs <= before.FDs+more+2 {
-			s.t.Logf("before %+v, after %+v", before, now)
+			s.Logf("before %+v, after %+v", before, now)
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			s.t.Errorf("%v after the last answer %+v is held, before the first it was %+v", patience, now, before)
+			s.Errorf("%v after the last answer %+v is held, before the first it was %+v", patience, now, before)
 			return
 		}
 	}

@@ -66,7 +66,7 @@ const (
 	listRequests = "20000"
 	lostWrites   = "100000"
 	reading      = "10m"
-	answers      = "3000000"
+	answers      = "10000000"
 )
 
 // fuzzEnded is what the fuzzer says when its time ends while its workers are busy
@@ -187,9 +187,9 @@ func withoutLane(gotool string) part {
 	return p
 }
 
-// soak is answers under faults that change every second.
+// soak is answers under faults that change every second, while records change, too.
 func soak(gotool string) part {
-	p := endToEnd(gotool, "soak", "TestSoak", "PROVE_ANSWERS="+or("PROVE_ANSWERS", answers), `answers in `, 8*time.Minute)
+	p := endToEnd(gotool, "soak", "TestSoak", "PROVE_ANSWERS="+or("PROVE_ANSWERS", answers), `answers in `, 14*time.Minute)
 	p.name = "soak answers"
 	return p
 }

@@ -140,7 +140,7 @@ func (v *exchange) compress(body []byte, in form) ([]byte, error) {
 	return bytes.Clone(out.Bytes()), nil
 }
 
-// gzips are encoders, of 0.7 MB each.
+// gzips are encoders, of 0.7 MB each. Their level is that of the mirror's form.
 var gzips = sync.Pool{New: func() any {
 	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	return w

@@ -26,6 +26,10 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		s.serveCDN(w, r)
 		return
 	}
+	if strings.HasPrefix(r.URL.Path, truthPath+"/") {
+		s.serveTruth(w, r)
+		return
+	}
 	type does func([]byte) (any, error)
 	at := map[string]struct {
 		method string
@@ -48,7 +52,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	}
 	way, known := at[r.URL.Path]
 	if !known {
-		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats" + more})
+		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats, /-/truth/" + more})
 		return
 	}
 	if r.Method != way.method && (r.Method != http.MethodHead || way.method != http.MethodGet) {
@@ -67,6 +71,25 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tell(w, http.StatusOK, answer)
+}
+
+// truthPath stands before the target of a read that is answered at once and without fault.
+const truthPath = "/-/truth"
+
+// serveTruth answers a read as the API does when nothing is wrong with it.
+func (s *Server) serveTruth(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", http.MethodGet)
+		tell(w, http.StatusMethodNotAllowed, map[string]string{"error": truthPath + " takes GET"})
+		return
+	}
+	target := *r.URL
+	target.Path, target.RawPath = strings.TrimPrefix(target.Path, truthPath), strings.TrimPrefix(target.RawPath, truthPath)
+	read := r.WithContext(r.Context())
+	read.URL = &target
+	if a, err := s.truth(read, nil, false, nil); err == nil { // an error means that the client left
+		(&reply{w: w, r: read, began: s.now(), s: s}).send(a)
+	}
 }
 
 func statusOf(err error) int {

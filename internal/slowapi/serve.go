@@ -79,6 +79,12 @@ func (s *Server) answer(r *http.Request, f *fault) (format.Answer, error) {
 			return a, nil
 		}
 	}
+	return s.truth(r, raw, tooLong, err)
+}
+
+// truth is what a request gets when nothing is slow or goes wrong. Of its body were read
+// raw, whether it is too long, and the error.
+func (s *Server) truth(r *http.Request, raw []byte, tooLong bool, err error) (format.Answer, error) {
 	switch {
 	case tooLong && s.api != nil:
 		return s.refuse(http.StatusRequestEntityTooLarge), nil

@@ -263,3 +263,30 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// The truth is there while everything else is slow and wrong, and leaves no trace.
+func TestTruth(t *testing.T) {
+	r := start(t, Options{Records: 5})
+	target := root + "/Calls.json?PageSize=2"
+	good := r.get(target)
+	_, _, before := r.ask(http.MethodGet, "/-/stats", nil)
+	r.control("/-/faults", `{"rules":[{"status":500,"delay_ms":3600000}]}`, 200)
+	for _, c := range []struct {
+		method, target string
+		status         int
+		body           string
+	}{
+		{http.MethodGet, "/-/truth" + target, 200, string(good)},
+		{http.MethodHead, "/-/truth" + target, 200, ""},
+		{http.MethodGet, "/-/truth" + root + "/Calls/CA0.json", 404, ""},
+		{http.MethodPost, "/-/truth" + root + "/Messages.json", 405, ""},
+	} {
+		status, body, _ := r.ask(c.method, c.target, nil)
+		if status != c.status || c.body != "" && string(body) != c.body {
+			t.Errorf("%s %s: %d %s", c.method, c.target, status, body)
+		}
+	}
+	if _, _, after := r.ask(http.MethodGet, "/-/stats", nil); after.Get("Content-Length") != before.Get("Content-Length") {
+		t.Error("the truth is counted")
+	}
+}
