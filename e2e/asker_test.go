@@ -100,7 +100,7 @@ func (c *asker) choose() {
 		more = "Prefer: wait=1"
 	case n < 6: // some in every second, so that a second of faults refuses some
 		q.of, q.as, more = c.unasked(1+c.chance.IntN(1e7)), c.all, "Prefer: wait=1"
-	case n < 24:
+	case n < 24 && c.last[q.form] != "":
 		q.method = http.MethodHead
 	case n < 54:
 		q.match = c.last[q.form]
@@ -189,15 +189,16 @@ func (c *asker) judge(q *question, l *line) string {
 		s.status, s.sum = http.StatusOK, known.sum
 	case q.method == http.MethodHead:
 		known, ok := c.tags[string(l.tag)]
-		if !ok && l.status == http.StatusOK {
-			return "" // nothing is known of it, so it counts for nothing
-		}
-		if s.sum = known.sum; ok && known.length != l.length {
+		switch {
+		case l.status == http.StatusNotFound:
+			s.views = []int{1} // there is no body to compare
+		case !ok: // nothing is known of it, so it counts for nothing
+			c.answers.Add(-1)
+			return ""
+		case known.length != l.length:
 			return fmt.Sprintf("its length is %d, and with that ETag it was %d", l.length, known.length)
 		}
-		if l.status == http.StatusNotFound && q.as.views == nil || l.status == http.StatusNotFound && q.as.views[0] == 0 {
-			s.views = []int{1}
-		}
+		s.sum = known.sum
 	default:
 		if s.sum, why = c.sum(q, l); why != "" {
 			return why

@@ -21,7 +21,7 @@ import (
 // fetched: after a time without an answer upstream is hardly asked. In the third and the
 // fourth all requests fail, so that a short run has refusals, too; now and then upstream
 // is away for some seconds.
-func (s *soak) storm(ctx context.Context, up string, chance *rand.Rand) (samples []holding) {
+func (s *soak) storm(ctx context.Context, chance *rand.Rand) (samples []holding) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	away := 0 // for so many seconds more
@@ -38,7 +38,7 @@ func (s *soak) storm(ctx context.Context, up string, chance *rand.Rand) (samples
 		case chance.IntN(30) == 0:
 			away = chance.IntN(6)
 		}
-		control(s.TB, up, "/-/faults", rules)
+		control(s.TB, s.truths.up, "/-/faults", rules)
 		samples = append(samples, s.held())
 		select {
 		case <-tick.C:
