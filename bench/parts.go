@@ -38,6 +38,7 @@ var parts = []rig.Part{
 	{Name: "cold", About: "a cold page, over upstream's own time", Run: cold.Measure},
 	{Name: "warm", About: "a warm page: latency, and requests a second beside a bare handler", Run: warm.Measure},
 	{Name: "express", About: "a warm page beside nginx, Varnish, net/http and an epoll loop", Run: express.Measure},
+	{Name: "lane", About: "the express lane with many keys, a masked role, cold requests and idle connections", Run: express.MeasureLane},
 	{Name: "html", About: "the pages people look at: requests a second, CPU and bytes beside Logrole", Run: html.Measure},
 	{Name: "profiler", About: "a warm page while a profile is taken", Run: profiler.Measure},
 	{Name: "flights", About: "a hundred clients on one cold key, a killed leader, a deadline", Run: flights.Measure},

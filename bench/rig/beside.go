@@ -109,7 +109,7 @@ func (d Driver) Measure(ctx context.Context, c *Child, a Target) (Measured, erro
 // Aim asks as a program does: with a credential, for one encoding.
 func (b *Beside) Aim(url, encoding string, clients int, long time.Duration) Target {
 	token := base64.StdEncoding.EncodeToString([]byte(Account + ":" + OurToken))
-	return Target{url, []string{"Authorization: Basic " + token, "Accept-Encoding: " + encoding}, clients, long}
+	return Target{URL: url, Headers: []string{"Authorization: Basic " + token, "Accept-Encoding: " + encoding}, Clients: clients, Long: long}
 }
 
 // Pair measures both, the one that goes first changing every round.

@@ -8,12 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,6 +36,10 @@ type Target struct {
 	Headers []string // "Name: value"
 	Clients int
 	Long    time.Duration
+	// URIs are asked for at random in place of the URL's own; none: that one.
+	URIs []string
+	// Together are so many requests in one write of a client; 0: one.
+	Together int
 }
 
 // Driver runs a load. An answer other than 200 is an error.
@@ -64,7 +72,12 @@ func wrk(ctx context.Context, a Target) (Load, error) {
 	for _, h := range a.Headers {
 		args = append(args, "-H", h)
 	}
-	out, err := exec.CommandContext(ctx, "wrk", append(args, a.URL)...).CombinedOutput()
+	script, done, err := wrkScript(a)
+	if err != nil {
+		return Load{}, err
+	}
+	defer done()
+	out, err := exec.CommandContext(ctx, "wrk", append(append(args, a.URL), script...)...).CombinedOutput()
 	if err != nil {
 		return Load{}, fmt.Errorf("wrk: %w: %s", err, out)
 	}
@@ -92,15 +105,54 @@ func wrk(ctx context.Context, a Target) (Load, error) {
 	return l, nil
 }
 
-// ownLoad writes the same request again and again and reads each answer whole.
+// wrkLines has wrk ask for the lines of a file at random, so many in one write.
+const wrkLines = `local requests = {}
+init = function(args)
+  for line in io.lines(args[1]) do requests[#requests + 1] = string.rep(wrk.format("GET", line), tonumber(args[2])) end
+end
+request = function() return requests[math.random(#requests)] end
+`
+
+// wrkScript gives the arguments with which wrk asks for more than one thing; none when it does
+// not have to. done removes its files.
+func wrkScript(a Target) (args []string, done func(), err error) {
+	if len(a.URIs) == 0 && a.Together == 0 {
+		return nil, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "bench-wrk-")
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := url.Parse(a.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	uris := a.URIs
+	if len(uris) == 0 {
+		uris = []string{u.RequestURI()}
+	}
+	script, lines := filepath.Join(dir, "lines.lua"), filepath.Join(dir, "lines")
+	err = errors.Join(os.WriteFile(script, []byte(wrkLines), 0o600), os.WriteFile(lines, []byte(strings.Join(uris, "\n")+"\n"), 0o600))
+	return []string{"-s", script, "--", lines, fmt.Sprint(max(1, a.Together))}, func() { _ = os.RemoveAll(dir) }, err
+}
+
+// ownLoad writes the same request again and again, or one of several, and reads each answer
+// whole.
 func ownLoad(ctx context.Context, a Target) (Load, error) {
 	u, err := url.Parse(a.URL)
 	if err != nil {
 		return Load{}, err
 	}
-	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), u.Host)
+	fields, uris := "", a.URIs
 	for _, h := range a.Headers {
-		request += h + "\r\n"
+		fields += h + "\r\n"
+	}
+	if len(uris) == 0 {
+		uris = []string{u.RequestURI()}
+	}
+	requests := make([]string, len(uris))
+	for i, uri := range uris {
+		requests[i] = strings.Repeat(fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", uri, u.Host, fields), max(1, a.Together))
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.Long)
 	defer cancel()
@@ -108,7 +160,7 @@ func ownLoad(ctx context.Context, a Target) (Load, error) {
 	began := time.Now()
 	var wg sync.WaitGroup
 	for i := range a.Clients {
-		wg.Go(func() { took[i], errs[i] = ownClient(ctx, u.Host, request+"\r\n") })
+		wg.Go(func() { took[i], errs[i] = ownClient(ctx, u.Host, requests, max(1, a.Together)) })
 	}
 	wg.Wait()
 	long := time.Since(began)
@@ -120,7 +172,7 @@ func ownLoad(ctx context.Context, a Target) (Load, error) {
 }
 
 // ownClient is one connection of ownLoad; it ends with the context.
-func ownClient(ctx context.Context, host, request string) (took []time.Duration, err error) {
+func ownClient(ctx context.Context, host string, requests []string, together int) (took []time.Duration, err error) {
 	conn, err := net.Dial("tcp", host)
 	if err != nil {
 		return nil, err
@@ -132,13 +184,15 @@ func ownClient(ctx context.Context, host, request string) (took []time.Duration,
 	in := bufio.NewReaderSize(conn, 64<<10)
 	for ctx.Err() == nil {
 		began := time.Now()
-		if _, err := io.WriteString(conn, request); err != nil {
+		if _, err := io.WriteString(conn, requests[rand.IntN(len(requests))]); err != nil {
 			return took, err
 		}
-		if err := readAnswer(in); err != nil {
-			return took, err
+		for range together {
+			if err := readAnswer(in); err != nil {
+				return took, err
+			}
+			took = append(took, time.Since(began))
 		}
-		took = append(took, time.Since(began))
 	}
 	return took, nil
 }

@@ -29,7 +29,7 @@ type Setup struct {
 	Records  int
 	Settings []string // of sources.twilio: "rate: 5", "polls: [calls]"
 	Mirror   string   // the mirror section: "hot: 25MiB"
-	log      string   // the log section
+	Log      string   // the log section: "access: off"
 	Extra    string   // further sections
 }
 
@@ -92,7 +92,7 @@ roles: {support: {twilio: {"*": see, phone: last4, body: hide}}}
 mirror: {%s}
 log: {%s}
 %s
-`, data, upstream, Account, strings.Join(s.Settings, "\n    "), Account, Account, s.Mirror, s.log, s.Extra)
+`, data, upstream, Account, strings.Join(s.Settings, "\n    "), Account, Account, s.Mirror, s.Log, s.Extra)
 }
 
 // Begin starts Understudy on the rig's folder.
@@ -162,6 +162,7 @@ type counted struct {
 	Requests, Warm, Stale, Cold, Coalesced int64
 	Upstream                               struct{ Requests, Errors int64 }
 	Hot                                    struct{ Bytes, Limit, Pages int64 }
+	Faces                                  map[string]struct{ Express int64 }
 }
 
 func (g *Rig) Counted(ctx context.Context) (counted, error) {

@@ -87,7 +87,7 @@ func TestDrivers(t *testing.T) {
 		t.Log("wrk is not installed: the bench uses its own driver here")
 	}
 	for _, d := range drivers {
-		l, err := d.Run(t.Context(), Target{server.URL + "/x", []string{"Accept-Encoding: gzip"}, 2, time.Second})
+		l, err := d.Run(t.Context(), Target{URL: server.URL + "/x", Headers: []string{"Accept-Encoding: gzip"}, Clients: 2, Long: time.Second})
 		if err != nil || l.Requests < 10 || l.Rate < 10 || l.P50 <= 0 || l.P50 > l.P99 {
 			t.Errorf("%s: %+v, %v", d.Name, l, err)
 		}
@@ -95,7 +95,7 @@ func TestDrivers(t *testing.T) {
 	gone := httptest.NewServer(nil) // answers 404
 	defer gone.Close()
 	for _, d := range drivers {
-		if _, err := d.Run(t.Context(), Target{gone.URL + "/x", nil, 1, 100 * time.Millisecond}); err == nil {
+		if _, err := d.Run(t.Context(), Target{URL: gone.URL + "/x", Clients: 1, Long: 100 * time.Millisecond}); err == nil {
 			t.Errorf("%s took a 404 for an answer", d.Name)
 		}
 	}

@@ -87,10 +87,15 @@ func (x *express) listen() {
 			x.hand(nc)
 			continue
 		}
-		c.lane = &lane{x: x, c: c, remote: c.RemoteAddr().String(), handover: handover{abort: make(chan struct{}, 1)}}
-		c.lane.closed = make(chan struct{})
-		c.lane.gone, c.lane.end = context.WithCancel(context.Background())
-		x.runs.Go(func() { c.lane.run() })
+		l := &lane{x: x, c: c, remote: c.RemoteAddr().String(), handover: handover{abort: make(chan struct{}, 1)}}
+		if l.socket, err = newSocket(l); err != nil {
+			_ = c.Close()
+			continue
+		}
+		l.closed = make(chan struct{})
+		l.gone, l.end = context.WithCancel(context.Background())
+		c.lane = l
+		x.runs.Go(l.run)
 	}
 }
 

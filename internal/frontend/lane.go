@@ -1,17 +1,13 @@
-// Lane: a connection on the express lane, and how net/http is given it.
+// Lane: a connection on the express lane.
 
 package frontend
 
 import (
 	"bytes"
-	"errors"
 	"hash/maphash"
 	"net"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,9 +21,8 @@ type lane struct {
 	remote string
 	own    atomic.Bool // net/http does not know the connection
 	begun  bool        // a request has been answered: less than 4 bytes are none, as net/http has it
-	buf    []byte      // has come and is not yet read
-	part   int         // bytes of a head that had come when its rest was waited for; 0: none is
 
+	incoming
 	handover
 	pipeline
 
@@ -44,13 +39,11 @@ func (l *lane) writer() *reply {
 	return l.reply
 }
 
-// handover is what net/http is given of a connection.
-type handover struct {
-	head  []byte        // of its request
-	left  int64         // so many bytes of its request are still to be given
-	write bool          // its request is not one that reads
-	lost  bool          // net/http reads everything from now on
-	abort chan struct{} // net/http ends its look whether the client is still there
+// incoming is what has come.
+type incoming struct {
+	socket *socket
+	buf    []byte // is not yet read; nil: a connection that waits has none
+	part   int    // bytes of a head that had come when its rest was waited for; 0: none is
 }
 
 // run answers until there is something for net/http, or the connection ends.
@@ -118,12 +111,6 @@ var crlf2 = []byte("\r\n\r\n")
 
 // read waits for bytes.
 func (l *lane) read() error {
-	switch {
-	case len(l.buf) == cap(l.buf):
-		l.buf = append(make([]byte, 0, max(firstRead, 2*len(l.buf))), l.buf...)
-	case len(l.buf) == 0 && cap(l.buf) > 2*maxHead:
-		l.buf = make([]byte, 0, firstRead)
-	}
 	if l.own.Load() {
 		select {
 		case <-l.x.ended:
@@ -131,12 +118,37 @@ func (l *lane) read() error {
 		default:
 		}
 	}
-	n, err := l.c.TCPConn.Read(l.buf[len(l.buf):cap(l.buf)])
+	n, err := l.socket.receive()
 	l.buf = l.buf[:len(l.buf)+n]
 	if n > 0 {
 		return nil
 	}
 	return err
+}
+
+// buffers are those that no connection has.
+var buffers = sync.Pool{New: func() any { return new([firstRead]byte) }}
+
+// room is where bytes are read to.
+func (l *lane) room() []byte {
+	switch {
+	case l.buf == nil:
+		l.buf = buffers.Get().(*[firstRead]byte)[:0]
+	case len(l.buf) == cap(l.buf):
+		l.buf = append(make([]byte, 0, 2*len(l.buf)), l.buf...)
+	}
+	return l.buf[len(l.buf):cap(l.buf)]
+}
+
+// noRoom gives the buffer back while a connection waits for a request.
+func (l *lane) noRoom() {
+	if len(l.buf) > 0 {
+		return
+	}
+	if cap(l.buf) == firstRead {
+		buffers.Put((*[firstRead]byte)(l.buf[:firstRead]))
+	}
+	l.buf = nil
 }
 
 // warm answers a request that is known and whose answer is in memory.
@@ -158,7 +170,7 @@ func (l *lane) warm(head []byte) bool {
 	w := l.writer()
 	w.request = *s.request
 	w.request.RemoteAddr = l.remote
-	w.begin(l.c.TCPConn, now, s.request.Method == http.MethodHead)
+	w.begin(l.socket, now, s.request.Method == http.MethodHead)
 	l.x.answered.Add(1)
 	w.serve(h, &w.request)
 	l.begun = true
@@ -191,143 +203,4 @@ func (l *lane) send() error {
 	l.reply.release()
 	l.reply = nil
 	return err
-}
-
-// begin has net/http take the request at the beginning of buf and no more, if it is one
-// that is written plainly and whose length is certain. Else net/http reads all that comes on
-// this connection.
-func (l *lane) begin() {
-	end := bytes.Index(l.buf, crlf2)
-	length, ok := int64(0), end >= 0 && end <= maxHead
-	if ok {
-		length, ok = plain(l.buf[:end+4])
-	}
-	if !ok {
-		l.lost, l.head = true, nil
-		return
-	}
-	l.part, l.left, l.head = 0, int64(end+4)+length, append(l.head[:0], l.buf[:end+4]...)
-	if l.write = !reads(l.head); !l.write {
-		l.ahead()
-	}
-}
-
-// reads reports whether a plain head is of a GET or a HEAD.
-func reads(head []byte) bool {
-	return bytes.HasPrefix(head, []byte("GET ")) || bytes.HasPrefix(head, []byte("HEAD "))
-}
-
-// methods are those of requests on the lane, less the space and the beginning of the path.
-var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
-
-// plain reports whether a head is of a request in HTTP/1.1 with nothing in it that two
-// readers might read differently, and how long the request's body is. One that reads has none.
-func plain(head []byte) (length int64, ok bool) {
-	line, rest, _ := bytes.Cut(head, crlf2[:2])
-	method, _, _ := bytes.Cut(line, []byte(" /"))
-	if !bytes.HasSuffix(line, []byte(" HTTP/1.1")) || !slices.Contains(methods, string(method)) {
-		return 0, false
-	}
-	said := false
-	for len(rest) > 2 {
-		line, rest, _ = bytes.Cut(rest, crlf2[:2])
-		name, value, ok := bytes.Cut(line, []byte(":"))
-		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
-			return 0, false
-		}
-		switch text := strings.Trim(string(value), " "); strings.ToLower(string(name)) {
-		case "content-length":
-			n, err := strconv.ParseUint(text, 10, 40)
-			if said || err != nil || reads(head) {
-				return 0, false
-			}
-			said, length = true, int64(n)
-		case "connection":
-			if !strings.EqualFold(text, "keep-alive") {
-				return 0, false
-			}
-		case "transfer-encoding", "expect", "upgrade", "trailer", "te":
-			return 0, false
-		}
-	}
-	odd := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-	return length, !bytes.ContainsFunc(bytes.ReplaceAll(head, crlf2[:2], nil), odd)
-}
-
-// give is a Read of net/http.
-func (l *lane) give(p []byte) (int, error) {
-	switch {
-	case len(p) == 0:
-		return 0, nil
-	case l.lost:
-		if len(l.buf) > 0 {
-			n := copy(p, l.buf)
-			l.buf = l.buf[n:]
-			return n, nil
-		}
-		return l.c.TCPConn.Read(p)
-	case l.left == 0 && l.c.idle.Load() == 0:
-		return 0, l.watch()
-	case l.left == 0:
-		if err := l.answer(); err != nil {
-			return 0, err
-		}
-		l.begin()
-		return l.give(p)
-	}
-	p = p[:min(int64(len(p)), l.left)]
-	if len(l.buf) == 0 {
-		n, err := l.c.TCPConn.Read(p)
-		l.left -= int64(n)
-		return n, err
-	}
-	n := copy(p, l.buf)
-	l.buf = l.buf[:copy(l.buf, l.buf[n:])]
-	l.left -= int64(n)
-	return n, nil
-}
-
-// watch waits until the client is gone, or net/http does not look any more. What comes
-// meanwhile is of the next request.
-func (l *lane) watch() error {
-	for len(l.buf) < maxHead {
-		if err := l.read(); err != nil {
-			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				l.end()
-			}
-			return err
-		}
-		if !l.write {
-			l.ahead()
-		}
-	}
-	<-l.abort
-	return os.ErrDeadlineExceeded
-}
-
-// deadline notes what net/http sets.
-func (l *lane) deadline(t time.Time) {
-	if !t.IsZero() && t.Unix() < 2 { // long ago: the look is to end
-		select {
-		case l.abort <- struct{}{}:
-		default:
-		}
-		return
-	}
-	select {
-	case <-l.abort:
-	default:
-	}
-}
-
-// close waits for an answer under way. A look that waits is over.
-func (l *lane) close() {
-	select {
-	case l.abort <- struct{}{}:
-	default:
-	}
-	l.end()
-	close(l.closed)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 }

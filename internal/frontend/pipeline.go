@@ -145,7 +145,7 @@ func (l *lane) next() bool {
 	close(e.due)
 	<-e.done
 	w := l.writer()
-	w.to, w.out = l.c.TCPConn, append(w.out, e.reply.out...)
+	w.to, w.out = l.socket, append(w.out, e.reply.out...)
 	w.closes, w.broken = e.reply.closes, e.reply.broken
 	e.reply.release()
 	l.begun = true

@@ -82,6 +82,8 @@ func TestAWriteIsABarrier(t *testing.T) {
 	if len(got) != 5 || rest != "" {
 		t.Fatalf("%+v %q", got, rest)
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	at := func(text string) int { return slices.Index(g.log, text) }
 	if at("+/w") < max(at("-/a"), at("-/b")) || min(at("+/c"), at("+/d")) < at("-/w") {
 		t.Error(g.log)

@@ -23,8 +23,6 @@ type reply struct {
 	names   []string
 	out     []byte
 	broken  error
-	both    net.Buffers // an answer's header and body
-	pair    [2][]byte   // memory of both
 
 	head, begun, closes bool
 }
@@ -138,12 +136,18 @@ func (w *reply) Write(p []byte) (int, error) {
 		w.out = append(w.out, p...)
 		return len(p), nil
 	}
-	w.both = append(w.pair[:0], w.out, p)
-	n, err := w.both.WriteTo(w.to)
-	w.both, w.pair = nil, [2][]byte{}
+	n, err := w.both(p)
 	n -= int64(len(w.out))
 	w.out, w.broken = w.out[:0], err
 	return max(int(n), 0), err
+}
+
+// both writes what is to go out, and p.
+func (w *reply) both(p []byte) (int64, error) {
+	if s, ok := w.to.(*socket); ok {
+		return s.both(w.out, p)
+	}
+	return (&net.Buffers{w.out, p}).WriteTo(w.to)
 }
 
 // end is the end of one answer.

@@ -18,10 +18,35 @@ type server struct {
 	address string
 }
 
+// cell is one load, and what is wanted of it.
+type cell struct {
+	encoding          string
+	clients, together int
+	want              want
+}
+
 // Measure measures all with the same load, one after the other in every round, the one that
-// goes first changing: 16 clients with gzip and without, then one client.
-func Measure(ctx context.Context, r *rig.Run) (err error) {
-	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, final: 24h"})
+// goes first changing: 16 clients with gzip and without, then one client, then 16 requests in
+// each write; then once more without access logs.
+func Measure(ctx context.Context, r *rig.Run) error {
+	err := measure(ctx, r, true, []cell{
+		{"gzip", 16, 1, want{rate: 1.25, cpu: 0.70, loop: 0.9}},
+		{"identity", 16, 1, want{rate: 0.80, cpu: 1.0, loop: 0.9}},
+		{"gzip", 1, 1, want{p50: 0.95}},
+		{"gzip", 16, 16, want{rate: 3}},
+	})
+	if err != nil {
+		return err
+	}
+	return measure(ctx, r, false, []cell{{"gzip", 16, 1, want{rate: 1.25, cpu: 0.70, loop: 0.9}}})
+}
+
+func measure(ctx context.Context, r *rig.Run, logs bool, cells []cell) (err error) {
+	setup, said := rig.Setup{Mirror: "newest: 2h, older: 2h, final: 24h"}, "to files, as it is by default here, but for Varnish, which has none"
+	if !logs {
+		setup.Log, said = "access: off", "off"
+	}
+	g, err := r.Rig(ctx, setup)
 	if err != nil {
 		return err
 	}
@@ -31,25 +56,16 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	all, stop, err := start(ctx, r, g, plain, zipped)
+	all, stop, err := start(ctx, r, g, plain, zipped, logs)
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
 		return err
 	}
 	d := r.FindDriver()
-	r.Say("the page: %d bytes, %d gzipped; load by %s; access logs to files, as it is by default here, but for Varnish, which has none", len(plain),
-		len(zipped), d.Name)
+	r.Say("the page: %d bytes, %d gzipped; load by %s; access logs %s", len(plain), len(zipped), d.Name, said)
 	b := &rig.Beside{Run: r, Driver: d, Rig: g, URI: uri}
-	for _, cell := range []struct {
-		encoding string
-		clients  int
-		want     want
-	}{
-		{"gzip", 16, want{rate: 1.25, cpu: 0.70, loop: 0.9}},
-		{"identity", 16, want{rate: 0.80, cpu: 1.0, loop: 0.9}},
-		{"gzip", 1, want{p50: 0.95}},
-	} {
-		if err := compare(ctx, b, all, cell.encoding, cell.clients, cell.want); err != nil {
+	for _, c := range cells {
+		if err := compare(ctx, b, all, c); err != nil {
 			return err
 		}
 	}
@@ -57,7 +73,7 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 }
 
 // start starts the others; nginx and Varnish keep what the bare server gives.
-func start(ctx context.Context, r *rig.Run, g *rig.Rig, plain, zipped []byte) (all []server, stop func() error, err error) {
+func start(ctx context.Context, r *rig.Run, g *rig.Rig, plain, zipped []byte, logs bool) (all []server, stop func() error, err error) {
 	all = []server{{"understudy", g.Serve, g.Serve.Addresses["twilio"]}}
 	stop = func() (err error) {
 		for i := len(all) - 1; i > 0; i-- {
@@ -75,7 +91,7 @@ func start(ctx context.Context, r *rig.Run, g *rig.Rig, plain, zipped []byte) (a
 		name  string
 		start func() (*rig.Child, error)
 	}{
-		{"nginx", func() (*rig.Child, error) { return r.Nginx(ctx, up, true) }},
+		{"nginx", func() (*rig.Child, error) { return r.Nginx(ctx, up, logs) }},
 		{"varnish", func() (*rig.Child, error) { return r.Varnish(ctx, up) }},
 		{"loop", func() (*rig.Child, error) { return r.Loop(ctx, plain, zipped) }},
 	} {
@@ -97,8 +113,12 @@ func start(ctx context.Context, r *rig.Run, g *rig.Rig, plain, zipped []byte) (a
 type want struct{ rate, cpu, loop, p50 float64 }
 
 // compare measures one cell.
-func compare(ctx context.Context, b *rig.Beside, all []server, encoding string, clients int, w want) error {
-	head := []string{fmt.Sprintf("%d clients, %s: requests/s, CPU us each, p50 ms", clients, encoding)}
+func compare(ctx context.Context, b *rig.Beside, all []server, c cell) error {
+	w, load := c.want, fmt.Sprintf("%d clients, %s", c.clients, c.encoding)
+	if c.together > 1 {
+		load += fmt.Sprintf(", %d requests in a write", c.together)
+	}
+	head := []string{load + ": requests/s, CPU us each, p50 ms"}
 	for _, s := range all {
 		head = append(head, s.name, "", "")
 	}
@@ -108,7 +128,11 @@ func compare(ctx context.Context, b *rig.Beside, all []server, encoding string, 
 		row, got := []string{fmt.Sprintf("round %d", round+1)}, map[string]rig.Measured{}
 		for i := range all {
 			s := all[(i+round)%len(all)]
-			m, err := b.Measure(ctx, s.Child, s.address, encoding, clients, b.Long(4*time.Second))
+			aim := b.Aim(s.address+b.URI, c.encoding, c.clients, b.Long(4*time.Second))
+			if c.together > 1 {
+				aim.Together = c.together
+			}
+			m, err := b.Driver.Measure(ctx, s.Child, aim)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
@@ -128,10 +152,12 @@ func compare(ctx context.Context, b *rig.Beside, all []server, encoding string, 
 		ratios["loop"] = append(ratios["loop"], ours.Rate/got["loop"].Rate)
 	}
 	b.Table(rows)
-	title := fmt.Sprintf(", %s, %d clients", encoding, clients)
+	title := ", " + load
 	low, high := func(name string) float64 { return rig.Quantile(ratios[name], 0.25) }, func(name string) float64 { return rig.Quantile(ratios[name], 0.75) }
 	if w.rate > 0 {
 		b.AtLeast("requests a second, lower quartile"+title, low("rate"), w.rate, "of nginx's")
+	}
+	if w.cpu > 0 {
 		b.AtMost("CPU a request, upper quartile"+title, high("cpu"), w.cpu, "of nginx's")
 		b.AtLeast("requests a second, lower quartile"+title, low("loop"), w.loop, "of an epoll loop's")
 	}

@@ -1,0 +1,126 @@
+// Socket: reads and writes of a connection on the lane, on Linux.
+
+package frontend
+
+import (
+	"io"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// socket reads and writes a connection by its descriptor, which never blocks. So the scheduler is
+// not told of the calls, as of those that may take long: of an answer of 100 KB it would take its
+// processor away. What has to wait waits as the connection itself does, to its deadlines. One
+// goroutine may read while another writes.
+type socket struct {
+	raw syscall.RawConn
+	in  input
+	out output
+
+	read, write func(fd uintptr) bool // of in and out
+}
+
+// input is a read under way.
+type input struct {
+	lane *lane
+	n    int
+	err  error
+}
+
+// output is a write under way, of what is left of two parts.
+type output struct {
+	parts [2]syscall.Iovec
+	n     int64
+	err   error
+}
+
+func newSocket(l *lane) (*socket, error) {
+	raw, err := l.c.TCPConn.SyscallConn()
+	s := &socket{raw: raw, in: input{lane: l}}
+	s.read, s.write = s.in.read, s.out.write
+	return s, err
+}
+
+// receive waits for bytes and reads them to where the lane has room then.
+func (s *socket) receive() (int, error) {
+	s.in.n, s.in.err = 0, nil
+	if err := s.raw.Read(s.read); err != nil {
+		return 0, err
+	}
+	return s.in.n, s.in.err
+}
+
+// read reports whether it is done; else it is called again when there is something to read.
+func (i *input) read(fd uintptr) bool {
+	p := i.lane.room()
+	n, errno := uintptr(0), syscall.EINTR
+	for errno == syscall.EINTR {
+		n, _, errno = syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	}
+	switch {
+	case errno == syscall.EAGAIN:
+		i.lane.noRoom()
+		return false
+	case errno != 0:
+		i.err = os.NewSyscallError("read", errno)
+	case n == 0:
+		i.err = io.EOF
+	default:
+		i.n = int(n)
+	}
+	return true
+}
+
+// Write writes all of p.
+func (s *socket) Write(p []byte) (int, error) {
+	n, err := s.both(p, nil)
+	return int(n), err
+}
+
+// both writes two parts, in one call if the client reads that fast.
+func (s *socket) both(first, second []byte) (int64, error) {
+	o := &s.out
+	*o = output{}
+	for i, p := range [2][]byte{first, second} {
+		o.parts[i].Base = unsafe.SliceData(p)
+		o.parts[i].SetLen(len(p))
+	}
+	err := s.raw.Write(s.write)
+	if err == nil {
+		err = o.err
+	}
+	n := o.n
+	*o = output{}
+	return n, err
+}
+
+// write reports whether it is done; else it is called again when more may be written.
+func (o *output) write(fd uintptr) bool {
+	for o.parts[0].Len+o.parts[1].Len > 0 {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&o.parts[0])), uintptr(len(o.parts)))
+		switch errno {
+		case 0:
+			o.took(int(n))
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return false
+		default:
+			o.err = os.NewSyscallError("writev", errno)
+			return true
+		}
+	}
+	return true
+}
+
+// took takes off what is written.
+func (o *output) took(n int) {
+	o.n += int64(n)
+	for i := range o.parts {
+		part := &o.parts[i]
+		rest := unsafe.Slice(part.Base, int(part.Len))[min(n, int(part.Len)):]
+		n -= int(part.Len) - len(rest)
+		part.Base = unsafe.SliceData(rest)
+		part.SetLen(len(rest))
+	}
+}

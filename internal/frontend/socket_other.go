@@ -1,0 +1,19 @@
+//go:build !linux
+
+package frontend
+
+import "net"
+
+// socket reads and writes a connection on the lane as any other.
+type socket struct{ lane *lane }
+
+func newSocket(l *lane) (*socket, error) { return &socket{l}, nil }
+
+func (s *socket) receive() (int, error) { return s.lane.c.TCPConn.Read(s.lane.room()) }
+
+// Write writes all of p.
+func (s *socket) Write(p []byte) (int, error) { return s.lane.c.TCPConn.Write(p) }
+
+func (s *socket) both(first, second []byte) (int64, error) {
+	return (&net.Buffers{first, second}).WriteTo(s.lane.c.TCPConn)
+}
