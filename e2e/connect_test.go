@@ -34,14 +34,14 @@ type tunnelled struct {
 	up  map[string]string // by source
 }
 
-// startTunnelled has the proxy's settings in one line.
-func startTunnelled(t testing.TB, connect string) *tunnelled {
+// startTunnelled has the proxy's settings in one line, and more for the simulated APIs.
+func startTunnelled(t testing.TB, connect string, more ...string) *tunnelled {
 	t.Helper()
 	s := &tunnelled{dir: t.TempDir(), up: map[string]string{}}
 	for name, args := range map[string][]string{
 		"twilio": {"--records", "200"}, "github": {"--shape", "github", "--records", "60"}, "stripe": {"--shape", "stripe", "--records", "60"},
 	} {
-		s.up[name] = startAPI(t, append(args, "--latency", "1ms")...).URL("slowapi")
+		s.up[name] = startAPI(t, slices.Concat(args, []string{"--latency", "1ms"}, more)...).URL("slowapi")
 	}
 	s.Server = s.serve(t, connect)
 	return s

@@ -29,14 +29,21 @@ type origin struct {
 }
 
 func newOrigin(t *testing.T) *origin {
+	o := newUnstartedOrigin()
+	o.Start()
+	t.Cleanup(o.Close)
+	return o
+}
+
+// newUnstartedOrigin is one that is still to be started, and closed.
+func newUnstartedOrigin() *origin {
 	o := &origin{next: make(chan struct{})}
-	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	o.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.mu.Lock()
 		o.asked = append(o.asked, r.Clone(r.Context()))
 		o.mu.Unlock()
 		o.answer(w, r)
 	}))
-	t.Cleanup(o.Close)
 	return o
 }
 
@@ -227,11 +234,13 @@ func TestGenericCredentials(t *testing.T) {
 	t.Parallel()
 	o, dir := newOrigin(t), t.TempDir()
 	files := map[string]string{
-		"shop.secret": "shopsecret12345678", "few.secret": "fewsecret123456789", "upstream.token": "tokenofupstream1234",
+		"shop.secret": "shopsecret12345678", "plain.secret": "plainsecret12345678", "few.secret": "fewsecret123456789", "upstream.token": "tokenofupstream1234",
 		"understudy.yml": fmt.Sprintf(`sources:
   web: {generic: %q, secret: "file:upstream.token", listen: "127.0.0.1:0"}
+  plain: {generic: %[1]q, listen: "127.0.0.1:0"}
 credentials:
   - {name: shop, source: web, user: shop, secret: "file:shop.secret", role: all, allow: ["* /echo/**", "POST /echo"]}
+  - {name: plain, source: plain, user: plain, secret: "file:plain.secret", role: all}
   - {name: few, source: web, user: few, secret: "file:few.secret", role: few}
 roles:
   few: {web: {"*": see}}
@@ -267,6 +276,15 @@ viewer: {listen: "127.0.0.1:0"}
 		if _, after := o.last(); after != before && (c.status == 401 || c.status == 403) {
 			t.Errorf("%s %s as %q reached upstream", c.method, c.path, c.user)
 		}
+	}
+	// Our credential is not upstream's: what comes to it may be stored, and upstream never sees it.
+	for range 3 {
+		if r := get(t, "shop:shopsecret12345678", at+"/kept"); !strings.HasPrefix(r.header.Get("Cache-Status"), "understudy; hit; ttl=") {
+			t.Errorf("with our credential: %s", r.header.Get("Cache-Status"))
+		}
+	}
+	if r := get(t, "plain:plainsecret12345678", s.URL("plain")+"/echo"); r.status != 200 || r.header.Get("X-Echo-Authorization") != "" {
+		t.Errorf("a source without a credential of its own gets ours: %d %v", r.status, r.header)
 	}
 	r := get(t, "shop:shopsecret12345678", at+"/echo")
 	sent, _ := o.last()

@@ -54,7 +54,7 @@ func (m *mailed) headers(name string) (all []string) {
 	return all
 }
 
-// writeCertificate makes a certificate of 127.0.0.1 that stands for itself, and its key.
+// writeCertificate makes a certificate of 127.0.0.1 and localhost that stands for itself, and its key.
 func writeCertificate(t *testing.T, dir string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -62,6 +62,7 @@ func writeCertificate(t *testing.T, dir string) (certificate, key string) {
 		t.Fatal(err)
 	}
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames:  []string{"localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
 	signed, err := x509.CreateCertificate(rand.Reader, about, about, private.Public(), private)

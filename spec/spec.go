@@ -247,8 +247,12 @@ func (s *Spec) PagingOf(l *List) *Paging {
 // NewGeneric is the compiled spec of a source of which no spec is known. style is how
 // requests carry its credential (Auth).
 func NewGeneric(base, style string) (*Spec, error) {
+	callers := []string{"basic"}
+	if style == "bearer" {
+		callers = append(callers, style) // what programs send that know upstream alone
+	}
 	s := &Spec{Name: "generic", Title: "HTTP", Port: 4120, Hosts: []Host{{URL: base}}, generic: true,
-		Auth: Auth{Style: style, Callers: []string{"basic"}}}
+		Auth: Auth{Style: style, Callers: callers}}
 	return s, s.Compile()
 }
 

@@ -174,6 +174,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "full", "TestHiddenRows", fullCounts+"=1", `--- PASS`, 2*time.Minute),
 		endToEnd(gotool, "full", "TestMaskedSearch", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestEveryPackageWalksEveryList", fullCounts+"=1", `--- PASS`, time.Minute),
+		endToEnd(gotool, "full", "TestPackagesWalkThroughTunnels", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestBrowserSmallScreen", fullCounts+"=1", `--- PASS`, time.Minute),
 	}
 }

@@ -121,7 +121,7 @@ func (o *connectConfig) Credentials(ctx context.Context, c *Settings, sources []
 			return nil, fmt.Errorf("sources.%s.%w", src.Name, err)
 		}
 		for _, secret := range all {
-			out = append(out, callers.Credential{Name: connectName, Source: src.Name, User: cmp.Or(s.Login, s.User), Secret: secret,
+			out = append(out, callers.Credential{Name: connectName, Source: src.Name, User: cmp.Or(s.Login, s.User, connectName), Secret: secret,
 				Grant: grant, Yields: true})
 		}
 	}

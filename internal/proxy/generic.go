@@ -107,8 +107,12 @@ func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
 // of a host.
 func (v generic) passable() http.Header {
 	h := v.r.Header
-	if v.o.Open && v.caller.Name == loopback {
+	switch {
+	case v.o.Open && v.caller.Name == loopback:
 		h = v.came.Header // it gave none to us: what it gave is upstream's
+	case h["Authorization"] != nil:
+		h = h.Clone()
+		delete(h, "Authorization")
 	}
 	if !slices.ContainsFunc(h["Cookie"], ownCookie) {
 		return h

@@ -8,7 +8,11 @@
 import { Octokit } from '@octokit/rest';
 
 const [baseUrl, auth, does] = process.argv.slice(2);
-const client = (baseUrl, auth) => new Octokit({ baseUrl, auth, log: { debug() {}, info() {}, warn() {}, error() {} } });
+// With HTTPS_PROXY it is asked by the line of docs/proxy.md.
+const { ProxyAgent, fetch: undiciFetch } = process.env.HTTPS_PROXY ? await import('undici') : {};
+const dispatcher = ProxyAgent && new ProxyAgent(process.env.HTTPS_PROXY);
+const request = dispatcher && { fetch: (url, options) => undiciFetch(url, { ...options, dispatcher }) };
+const client = (baseUrl, auth) => new Octokit({ baseUrl, auth, request, log: { debug() {}, info() {}, warn() {}, error() {} } });
 const octokit = client(baseUrl, auth);
 const { repos, issues, pulls, users, rateLimit } = octokit.rest;
 const at = { owner: 'acme', repo: 'tracker', per_page: 20 };

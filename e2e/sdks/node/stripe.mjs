@@ -1,10 +1,13 @@
 // Stripe: walks lists with npm stripe, there and back, and makes a customer; prints what it was given.
 import Stripe from 'stripe';
+import { HttpsProxyAgent } from 'https-proxy-agent';
 
 const [address, key, does] = process.argv.slice(2);
 const client = (address, key) => {
   const { protocol, hostname, port } = new URL(address);
-  return new Stripe(key, { protocol: protocol.slice(0, -1), host: hostname, port });
+  // With HTTPS_PROXY it is asked by the line of docs/proxy.md.
+  const httpAgent = process.env.HTTPS_PROXY && new HttpsProxyAgent(process.env.HTTPS_PROXY);
+  return new Stripe(key, { protocol: protocol.slice(0, -1), host: hostname, ...(port && { port }), ...(httpAgent && { httpAgent }) });
 };
 const stripe = client(address, key);
 const out = {};

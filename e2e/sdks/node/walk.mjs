@@ -8,8 +8,10 @@ import twilio from 'twilio';
 const [base, account, token, parents] = process.argv.slice(2);
 const of = JSON.parse(parents);
 const client = twilio(account, token, { autoRetry: false });
-client.api.baseUrl = base;
-client.monitor.baseUrl = base;
+if (base) { // else the provider's own hosts are asked
+  client.api.baseUrl = base;
+  client.monitor.baseUrl = base;
+}
 
 const page = { pageSize: 100 };
 const countries = client.availablePhoneNumbers;

@@ -1,11 +1,14 @@
 """Stripe: walks lists with PyPI stripe, there and back, and makes a customer; prints what it was given."""
 import json
+import os
 import sys
 
 import stripe
 
 address, key, does = sys.argv[1:4]
-client = stripe.StripeClient(key, base_addresses={"api": address})
+# With HTTPS_PROXY it is asked by the lines of docs/proxy.md.
+stripe.ca_bundle_path = os.environ.get("SSL_CERT_FILE", stripe.ca_bundle_path)
+client = stripe.StripeClient(key, base_addresses={"api": address}, proxy=os.environ.get("HTTPS_PROXY"))
 
 
 def rows(found):

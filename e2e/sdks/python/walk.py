@@ -13,8 +13,9 @@ from twilio.rest import Client
 base, account, token, parents = sys.argv[1:5]
 of = json.loads(parents)
 client = Client(account, token)
-client.api.base_url = base
-client.monitor.base_url = base
+if base:  # else the provider's own hosts are asked
+    client.api.base_url = base
+    client.monitor.base_url = base
 
 size = {"page_size": 100}
 numbers, available = client.incoming_phone_numbers, client.available_phone_numbers
