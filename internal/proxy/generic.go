@@ -246,8 +246,10 @@ func (v generic) unchanged(h http.Header) bool {
 }
 
 // stream sends a body as it comes, and the trailer behind it. When it breaks off, so does the
-// connection: the client does not take a part for all.
+// connection: the client does not take a part for all. When the client leaves, the request
+// upstream ends, though nothing comes of it just then.
 func (v generic) stream(a *request.Exchanged) error {
+	defer context.AfterFunc(v.r.Context(), func() { _ = a.Close() })()
 	h := v.w.Header()
 	if delete(h, "Content-Length"); a.Length >= 0 {
 		h["Content-Length"] = []string{strconv.FormatInt(a.Length, 10)}

@@ -1,0 +1,345 @@
+// Tests of generic sources with all parts real: an HTTP server upstream, upstream's client, the
+// mirror and its store.
+
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/callers"
+	"understudy/internal/proxy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+	"understudy/mirror"
+	"understudy/spec"
+	"understudy/upstream"
+)
+
+// site is a server of which nothing is known, and a proxy in front of it.
+type site struct {
+	*testing.T
+	up, server *httptest.Server
+	down       atomic.Bool
+	mu         sync.Mutex
+	asked      []*http.Request // less their bodies
+	version    atomic.Int64    // of /page
+	hold       chan struct{}   // what /slow and /endless wait for
+	left       chan struct{}   // a request to /endless has ended upstream
+	ahead      atomic.Int64    // added to the clock
+}
+
+const (
+	siteSecret = "siteprogramsecret"
+	siteBody   = 64 << 10
+)
+
+// openSite starts both. The program may do anything but DELETE.
+func openSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{T: t, hold: make(chan struct{}), left: make(chan struct{}, 1)}
+	s.up = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.asked = append(s.asked, r.Clone(context.Background()))
+		s.mu.Unlock()
+		if s.down.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		s.answer(w, r)
+	}))
+	t.Cleanup(s.up.Close)
+	now := s.now
+	sp, err := spec.NewGeneric(s.up.URL, "none")
+	check(t, err)
+	src := &spec.Source{Name: "site", Spec: sp}
+	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: map[string]*spec.Spec{"site": sp}, Now: now})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	client, err := upstream.New(upstream.Options{Source: src, Base: s.up.URL, Rate: 1000, Concurrency: 100, Now: now})
+	check(t, err)
+	t.Cleanup(func() { check(t, client.Close()) })
+	m, err := mirror.New(mirror.Options{Sources: []mirror.Source{{Source: src, Upstream: client}}, Store: db, Now: now})
+	check(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	t.Cleanup(func() { cancel(); check(t, <-ended) })
+	gate, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"site": sp}, Now: now})
+	check(t, err)
+	var allow []understudy.Allow
+	for _, method := range []string{"POST", "PUT", "PATCH", "M-SEARCH"} {
+		allow = append(allow, understudy.Allow{Method: method, Path: "/**"})
+	}
+	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Credentials: []callers.Credential{{Name: "program", Source: "site",
+		User: "program", Secret: understudy.NewSecret(siteSecret), Grant: understudy.Grant{Role: "all", Allow: allow}}}})
+	check(t, err)
+	px, err := proxy.New(proxy.Options{Source: src, Mirror: m, Exchanger: m, Gate: gate, Callers: book, MaxBody: siteBody, Now: now})
+	check(t, err)
+	s.server = httptest.NewServer(px)
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+// now is a clock that the test may put ahead, here and upstream.
+func (s *site) now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
+
+func (s *site) answer(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Date", s.now().UTC().Format(http.TimeFormat))
+	switch r.URL.Path {
+	case "/page": // a write makes another version of it
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			s.version.Add(1)
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		n := s.version.Load()
+		h.Set("Cache-Control", "max-age=60, stale-if-error=600")
+		h.Set("Etag", fmt.Sprintf(`"%d"`, n))
+		if r.Header.Get("If-None-Match") == h.Get("Etag") {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		fmt.Fprintf(w, "version %d of the page", n)
+	case "/slow":
+		h.Set("Cache-Control", "max-age=60")
+		<-s.hold
+		_, _ = io.WriteString(w, "for all")
+	case "/large": // larger than what is stored, and no two parts alike
+		h.Set("Cache-Control", "max-age=60")
+		for i := range 12 << 10 {
+			_, _ = fmt.Fprintf(w, "%01023d\n", i)
+		}
+	case "/endless":
+		_, _ = io.WriteString(w, "first\n")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-s.hold:
+			_, _ = io.WriteString(w, "second\n")
+		case <-r.Context().Done():
+			s.left <- struct{}{}
+		}
+	default:
+		body, _ := io.ReadAll(r.Body)
+		h.Set("X-Echo-Authorization", r.Header.Get("Authorization"))
+		fmt.Fprintf(w, "%s %s %x", r.Method, r.RequestURI, sha256.Sum256(body))
+	}
+}
+
+func (s *site) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}
+
+// request is one of the program.
+func (s *site) request(ctx context.Context, method, path string, body io.Reader, headers ...string) *http.Request {
+	s.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, s.server.URL+path, body)
+	check(s.T, err)
+	r.SetBasicAuth("program", siteSecret)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+// do is the answer to one.
+func (s *site) do(method, path, body string, headers ...string) (*http.Response, string) {
+	s.Helper()
+	resp, err := http.DefaultClient.Do(s.request(s.Context(), method, path, strings.NewReader(body), headers...))
+	check(s.T, err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	check(s.T, err)
+	return resp, string(got)
+}
+
+func TestGenericMethodsAndBodies(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	most := strings.Repeat("x", siteBody)
+	for _, one := range []struct {
+		method, body string
+		status       int
+	}{
+		{"GET", "", 200}, {"HEAD", "", 200}, {"OPTIONS", "", 200}, {"POST", "", 200}, {"POST", "a\x00b", 200}, {"PUT", most, 200},
+		{"PUT", most + "x", 413}, {"PATCH", "p", 200}, {"M-SEARCH", "m", 200}, {"GET", "of a GET", 200}, {"DELETE", "", 403},
+		{"TRACE", "", 405}, {"PURGE", "", 403},
+	} {
+		before := s.count()
+		resp, got := s.do(one.method, "/echo?b=2&a=%2F&a", one.body)
+		want := fmt.Sprintf("%s /echo?b=2&a=%%2F&a %x", one.method, sha256.Sum256([]byte(one.body)))
+		passed := one.status == http.StatusOK
+		switch {
+		case resp.StatusCode != one.status, passed && one.method != "HEAD" && got != want, one.method == "HEAD" && got != "":
+			t.Errorf("%s of %d bytes: %s %.200s, want %d %s", one.method, len(one.body), resp.Status, got, one.status, want)
+		case (s.count() > before) != passed:
+			t.Errorf("%s: upstream was asked %d times", one.method, s.count()-before)
+		case resp.Header.Get("X-Echo-Authorization") != "":
+			t.Errorf("%s: upstream got our credential", one.method)
+		}
+	}
+	// A body whose length nobody says is bounded, too.
+	endless := io.MultiReader(strings.NewReader(most), strings.NewReader("x"))
+	resp, err := http.DefaultClient.Do(s.request(t.Context(), "POST", "/echo", endless))
+	check(t, err)
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body in chunks: %s", resp.Status)
+	}
+}
+
+func TestGenericPartsAndConditions(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	for _, one := range []struct { // the first is cold: upstream knows no ranges, and its whole answer is stored
+		headers []string
+		status  int
+		body    string
+	}{
+		{[]string{"Range", "bytes=0-6"}, 206, "version"},
+		{[]string{"Range", "bytes=-4"}, 206, "page"},
+		{[]string{"Range", "bytes=8-8", "If-Range", `"0"`}, 206, "0"},
+		{[]string{"Range", "bytes=8-8", "If-Range", `"other"`}, 200, "version 0 of the page"},
+		{[]string{"Range", "bytes=900-"}, 416, ""},
+		{[]string{"If-None-Match", `"0"`}, 304, ""},
+		{[]string{"If-None-Match", `W/"0", "x"`}, 304, ""},
+		{[]string{"If-None-Match", `"1"`}, 200, "version 0 of the page"},
+	} {
+		if resp, got := s.do("GET", "/page", "", one.headers...); resp.StatusCode != one.status || one.status < 300 && got != one.body {
+			t.Errorf("%v: %s %q, want %d %q", one.headers, resp.Status, got, one.status, one.body)
+		}
+	}
+	if n := s.count(); n != 1 {
+		t.Errorf("upstream was asked %d times", n)
+	}
+}
+
+func TestGenericWritesInvalidateAndOutagesDoNot(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	is := func(when, want string, asks int) {
+		t.Helper()
+		before := s.count()
+		if resp, got := s.do("GET", "/page", ""); got != want || s.count()-before != asks {
+			t.Errorf("%s: %q (%s), asked %d times; want %q, %d", when, got, resp.Header.Get("Cache-Status"), s.count()-before, want, asks)
+		}
+	}
+	is("cold", "version 0 of the page", 1)
+	is("held", "version 0 of the page", 0)
+	if resp, _ := s.do("PUT", "/page", "x"); resp.StatusCode != http.StatusNoContent {
+		t.Error(resp.Status)
+	}
+	is("after a write", "version 1 of the page", 1)
+	is("held again", "version 1 of the page", 0)
+	s.ahead.Store(int64(61 * time.Second))
+	is("past fresh", "version 1 of the page", 1) // a 304
+	is("confirmed", "version 1 of the page", 0)
+	s.ahead.Store(int64(3 * time.Minute))
+	s.down.Store(true)
+	if resp, got := s.do("GET", "/page", ""); got != "version 1 of the page" || !strings.Contains(resp.Header.Get("Cache-Status"), "stale") {
+		t.Errorf("in an outage: %s %q %s", resp.Status, got, resp.Header.Get("Cache-Status"))
+	}
+	if resp, _ := s.do("PUT", "/page", "x"); resp.StatusCode < 500 {
+		t.Errorf("a write in an outage: %s", resp.Status)
+	}
+	s.ahead.Store(int64(time.Hour))
+	if resp, got := s.do("GET", "/page", ""); resp.StatusCode < 500 {
+		t.Errorf("past stale-if-error, and after a write of which nobody knows: %s %q", resp.Status, got)
+	}
+}
+
+func TestGenericReadersOfOneColdKeyShareOneRequest(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	const readers = 32
+	var wait sync.WaitGroup
+	for range readers {
+		wait.Go(func() {
+			resp, err := http.DefaultClient.Do(s.request(t.Context(), "GET", "/slow", nil))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != "for all" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	// One that leaves takes nothing from the others.
+	ctx, cancel := context.WithCancel(t.Context())
+	wait.Go(func() {
+		if resp, err := http.DefaultClient.Do(s.request(ctx, "GET", "/slow", nil)); err == nil {
+			_ = resp.Body.Close()
+		}
+	})
+	s.hold <- struct{}{}
+	cancel()
+	wait.Wait()
+	if n := s.count(); n != 1 {
+		t.Errorf("upstream was asked %d times", n)
+	}
+}
+
+func TestGenericStreams(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	var want bytes.Buffer
+	for i := range 12 << 10 {
+		fmt.Fprintf(&want, "%01023d\n", i)
+	}
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			resp, err := http.DefaultClient.Do(s.request(t.Context(), "GET", "/large", nil))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, want.Bytes()) {
+				t.Errorf("%d bytes of %d, %v", len(got), want.Len(), err)
+			}
+		})
+	}
+	wait.Wait()
+	for range 3 { // it begins before it ends
+		resp, err := http.DefaultClient.Do(s.request(t.Context(), "GET", "/endless", nil))
+		check(t, err)
+		first := make([]byte, 6)
+		_, err = io.ReadFull(resp.Body, first)
+		check(t, err)
+		s.hold <- struct{}{}
+		rest, err := io.ReadAll(resp.Body)
+		check(t, err)
+		_ = resp.Body.Close()
+		if string(first)+string(rest) != "first\nsecond\n" {
+			t.Errorf("%q %q", first, rest)
+		}
+	}
+	// A client that leaves ends the request upstream.
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := http.DefaultClient.Do(s.request(ctx, "GET", "/endless", nil))
+	check(t, err)
+	cancel()
+	_ = resp.Body.Close()
+	select {
+	case <-s.left:
+	case <-time.After(30 * time.Second):
+		t.Error("upstream's answer goes on for nobody")
+	}
+}
