@@ -258,9 +258,10 @@ func (h *Tier) unlink(e *Entry) {
 }
 
 // makeRoom lets go of what is used least until the limit is kept. The ready
-// part has a quarter of it at most; what leaves it stays packed.
+// part has what the packed pages leave, and a quarter in any case; what leaves
+// it stays packed.
 func (h *Tier) makeRoom() {
-	for h.readyBytes > h.limit/4 {
+	for h.readyBytes > h.limit/4 && h.size() > h.limit {
 		r := h.ready.last
 		if r.used.Swap(false) {
 			h.ready.take(r)

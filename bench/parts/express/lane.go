@@ -61,11 +61,10 @@ func pair(ctx context.Context, r *rig.Run, g *rig.Rig, names [2]string, first, s
 	return ratios, nil
 }
 
-// held starts a rig that holds single calls, and gives their addresses. Each was asked once.
-func held(ctx context.Context, r *rig.Run, n int, setup rig.Setup) (g *rig.Rig, uris []string, err error) {
-	setup.Records, setup.Mirror = n, "newest: 2h, older: 2h, final: 24h, other: 24h"
-	setup.Settings = []string{"rate: 100000", "concurrency: 20"}
-	if g, err = r.Rig(ctx, setup); err != nil {
+// calls starts a rig in front of an API with so many calls, and gives the addresses of each.
+func calls(ctx context.Context, r *rig.Run, n int, extra string) (g *rig.Rig, uris []string, err error) {
+	g, err = r.Rig(ctx, rig.Setup{Records: n, Mirror: "newest: 2h, older: 2h, final: 24h, other: 24h", Settings: []string{"rate: 100000", "concurrency: 20"}, Extra: extra})
+	if err != nil {
 		return nil, nil, err
 	}
 	direct := g.Direct()
@@ -75,6 +74,14 @@ func held(ctx context.Context, r *rig.Run, n int, setup rig.Setup) (g *rig.Rig, 
 			uris = append(uris, strings.TrimSuffix(rig.Calls, ".json")+"/"+part[:strings.IndexByte(part, '"')]+".json")
 		}
 	})
+	if err != nil {
+		return nil, nil, errors.Join(err, g.Close())
+	}
+	return g, uris, nil
+}
+
+// hold asks for each address once.
+func hold(ctx context.Context, g *rig.Rig, uris []string) error {
 	through := g.Through()
 	defer through.Close()
 	var next atomic.Int64
@@ -88,19 +95,31 @@ func held(ctx context.Context, r *rig.Run, n int, setup rig.Setup) (g *rig.Rig, 
 		})
 	}
 	wg.Wait()
-	if err = errors.Join(append(errs, err)...); err != nil {
-		return nil, nil, errors.Join(err, g.Close())
-	}
-	return g, uris, nil
+	return errors.Join(errs...)
 }
 
-// keys asks for one key, and for a hundred thousand at random.
+// keys asks for one key, and for ten and for a hundred thousand at random.
 func keys(ctx context.Context, r *rig.Run) (err error) {
-	g, uris, err := held(ctx, r, r.Times(100_000, 100), rig.Setup{})
+	most := r.Times(100_000, 100)
+	g, uris, err := calls(ctx, r, most, "")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
+	held := 0
+	for _, n := range []int{most / 10, most} {
+		if err := hold(ctx, g, uris[held:n]); err != nil {
+			return err
+		}
+		held = n
+		if err := atRandom(ctx, r, g, uris[:n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func atRandom(ctx context.Context, r *rig.Run, g *rig.Rig, uris []string) error {
 	one, all := aim(g, rig.OurToken, 16, r.Long(4*time.Second), uris[0]), aim(g, rig.OurToken, 16, r.Long(4*time.Second), uris...)
 	before := all
 	before.Long = r.Long(20 * time.Second) // each is asked more than once
@@ -227,7 +246,7 @@ func paced(ctx context.Context, g *rig.Rig, long time.Duration, cold bool, round
 
 // idle opens connections that ask once and then wait, while other clients ask.
 func idle(ctx context.Context, r *rig.Run) (err error) {
-	g, uris, err := held(ctx, r, 50, rig.Setup{Extra: "limits: {connections: 12000}"})
+	g, uris, err := calls(ctx, r, 50, "limits: {connections: 12000}")
 	if err != nil {
 		return err
 	}
