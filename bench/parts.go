@@ -26,6 +26,7 @@ import (
 	"understudy/bench/parts/sums"
 	"understudy/bench/parts/texts"
 	"understudy/bench/parts/transport"
+	"understudy/bench/parts/tunnel"
 	"understudy/bench/parts/wal"
 	"understudy/bench/parts/walk"
 	"understudy/bench/parts/warm"
@@ -39,6 +40,7 @@ var parts = []rig.Part{
 	{Name: "warm", About: "a warm page: latency, and requests a second beside a bare handler", Run: warm.Measure},
 	{Name: "express", About: "a warm page beside nginx, Varnish, net/http and an epoll loop", Run: express.Measure},
 	{Name: "lane", About: "the express lane with many keys, a masked role, cold requests and idle connections", Run: express.MeasureLane},
+	{Name: "tunnel", About: "a warm page through an open tunnel of the proxy, by HTTP/1.1 and HTTP/2, beside the drop-in", Run: tunnel.Measure},
 	{Name: "html", About: "the pages people look at: requests a second, CPU and bytes beside Logrole", Run: html.Measure},
 	{Name: "profiler", About: "a warm page while a profile is taken", Run: profiler.Measure},
 	{Name: "flights", About: "a hundred clients on one cold key, a killed leader, a deadline", Run: flights.Measure},
