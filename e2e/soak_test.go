@@ -146,7 +146,7 @@ type soak struct {
 
 	all, support *login
 	made         atomic.Pointer[login] // by a command
-	policy       atomic.Int64          // which of support's views its role has; -1 between two
+	policy       atomic.Int64          // by its number support's role has one view or the other; -1 between two
 
 	counts
 }

@@ -190,7 +190,7 @@ func (s *soak) make(role string) *login {
 // moment, and makes another.
 func (s *soak) revocations(ctx context.Context, chance *rand.Rand) {
 	for ctx.Err() == nil {
-		pauseFor(ctx, time.Duration(500+chance.IntN(2000))*time.Millisecond)
+		pauseFor(ctx, time.Duration(500+chance.IntN(4000))*time.Millisecond)
 		was := s.made.Load()
 		was.ending.Store(s.truths.now())
 		s.order("/-/credentials/soak/revoke", "{}")
@@ -208,10 +208,10 @@ func (s *soak) reloads(ctx context.Context, chance *rand.Rand) {
 		s.Error(err)
 		return
 	}
-	for n := int64(1); ctx.Err() == nil; n = 1 - n {
+	for n := int64(1); ctx.Err() == nil; n++ {
 		pauseFor(ctx, time.Duration(1000+chance.IntN(3000))*time.Millisecond)
 		text := string(whole)
-		if n == 1 {
+		if n%maskedViews == 1 {
 			text = strings.Replace(text, "body: hide", "body: see", 1)
 		}
 		s.policy.Store(-1)
