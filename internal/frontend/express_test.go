@@ -146,7 +146,7 @@ func (l *lanes) ask(s *Server, pieces ...[]byte) (all []got, rest string) {
 		if n, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64); err == nil {
 			body = io.LimitReader(body, n)
 		}
-		if header.Get("X-Method") != http.MethodHead && one.Status != http.StatusNotModified {
+		if header.Get("X-Method") != http.MethodHead && one.Status >= 200 && one.Status != http.StatusNotModified {
 			text, err := io.ReadAll(body)
 			if err != nil {
 				return all, err.Error()
