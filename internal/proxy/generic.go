@@ -140,9 +140,10 @@ func ownCookie(line string) bool {
 	return strings.Contains(line, "__Host-understudy") || strings.Contains(line, "understudy_")
 }
 
-// early passes an informational answer on.
+// early passes an informational answer on, where the writer sends it before the answer: one
+// that sends nothing before the end would take it for the answer.
 func (v generic) early(status int, fields http.Header) {
-	if !v.r.ProtoAtLeast(1, 1) || status != http.StatusEarlyHints {
+	if _, sends := v.w.(http.Flusher); !sends || !v.r.ProtoAtLeast(1, 1) || status != http.StatusEarlyHints {
 		return
 	}
 	h := v.w.Header()

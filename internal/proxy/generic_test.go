@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,7 +89,12 @@ func openSite(t *testing.T) *site {
 	check(t, err)
 	px, err := proxy.New(proxy.Options{Source: src, Mirror: m, Exchanger: m, Gate: gate, Callers: book, MaxBody: siteBody, Now: now})
 	check(t, err)
-	s.server = httptest.NewServer(px)
+	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Test-Writer") == "sends all at the end" {
+			w = struct{ http.ResponseWriter }{w}
+		}
+		px.ServeHTTP(w, r)
+	}))
 	t.Cleanup(s.server.Close)
 	return s
 }
@@ -131,6 +138,10 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			s.left <- struct{}{}
 		}
+	case "/early":
+		h.Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "late")
 	default:
 		body, _ := io.ReadAll(r.Body)
 		h.Set("X-Echo-Authorization", r.Header.Get("Authorization"))
@@ -199,6 +210,27 @@ func TestGenericMethodsAndBodies(t *testing.T) {
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a body in chunks: %s", resp.Status)
+	}
+}
+
+// A pipelined request may be begun before its turn, by a writer that sends nothing until then.
+func TestGenericEarlyHintsGoOutBeforeTheAnswerOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	for writer, want := range map[string]int{"": 1, "sends all at the end": 0} {
+		hints := 0
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
+			hints++
+			return nil
+		}})
+		resp, err := http.DefaultClient.Do(s.request(ctx, "GET", "/early", nil, "Test-Writer", writer))
+		check(t, err)
+		got, err := io.ReadAll(resp.Body)
+		check(t, err)
+		_ = resp.Body.Close()
+		if hints != want || resp.StatusCode != http.StatusOK || string(got) != "late" {
+			t.Errorf("%q: %d hints, want %d; %s %q", writer, hints, want, resp.Status, got)
+		}
 	}
 }
 
