@@ -49,6 +49,7 @@ type question struct {
 	form
 	method         string
 	match          string // If-None-Match
+	known          tag    // what that stands for
 	policy         int64
 	written, began int64
 }
@@ -104,6 +105,7 @@ func (c *asker) choose() {
 		q.method = http.MethodHead
 	case n < 54:
 		q.match = c.last[q.form]
+		q.known = c.tags[q.match]
 	}
 	c.write(q, more)
 }
@@ -182,11 +184,10 @@ func (c *asker) judge(q *question, l *line) string {
 	why := ""
 	switch {
 	case l.status == http.StatusNotModified:
-		known, ok := c.tags[q.match]
-		if !ok || formTag.Replace(string(l.tag)) != formTag.Replace(q.match) { // any form names the version
+		if q.match == "" || formTag.Replace(string(l.tag)) != formTag.Replace(q.match) { // any form names the version
 			return fmt.Sprintf("the ETag is %s", l.tag)
 		}
-		s.status, s.sum = http.StatusOK, known.sum
+		s.status, s.sum = http.StatusOK, q.known.sum
 	case q.method == http.MethodHead:
 		known, ok := c.tags[string(l.tag)]
 		switch {
