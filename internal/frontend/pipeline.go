@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // mostAhead is how many requests of a connection are worked on before their turn, beside
@@ -50,6 +51,17 @@ func (h *hold) Write(p []byte) (int, error) {
 		return h.to.Write(p)
 	case <-h.closed:
 		return 0, net.ErrClosed
+	}
+}
+
+// SetWriteDeadline is the connection's, once it is the answer's turn. Before that nothing of it
+// is sent.
+func (h *hold) SetWriteDeadline(t time.Time) error {
+	select {
+	case <-h.due:
+		return h.to.SetWriteDeadline(t)
+	default:
+		return nil
 	}
 }
 

@@ -3,7 +3,10 @@
 package frontend
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -87,6 +90,52 @@ func TestAWriteIsABarrier(t *testing.T) {
 	at := func(text string) int { return slices.Index(g.log, text) }
 	if at("+/w") < max(at("-/a"), at("-/b")) || min(at("+/c"), at("+/d")) < at("-/w") {
 		t.Error(g.log)
+	}
+}
+
+// TestAStreamBegunEarlyIsSentAsItComes: the client gets the first piece of an answer that was
+// begun before its turn while the handler still waits with the second.
+func TestAStreamBegunEarlyIsSentAsItComes(t *testing.T) {
+	l := newLanes(t)
+	begun, more := make(chan struct{}), make(chan struct{})
+	l.fast.SetHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/first" {
+			<-begun
+			w.Header().Set("Content-Length", "0")
+			return
+		}
+		close(begun)
+		control := http.NewResponseController(w)
+		_, err := w.Write([]byte("piece"))
+		if err := errors.Join(err, control.SetWriteDeadline(time.Now().Add(time.Minute)), control.Flush()); err != nil {
+			t.Error(err)
+		}
+		<-more
+		_, _ = w.Write([]byte("end"))
+	}), nil, nil)
+	c, err := net.Dial("tcp", l.fast.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := c.Write([]byte("GET /first" + host + "\r\nGET /second" + host + "\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(c)
+	for _, want := range []string{"", "piece"} {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != want {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	close(more)
+	if rest, err := io.ReadAll(in); err != nil || string(rest) != "end" {
+		t.Errorf("%q, %v", rest, err)
 	}
 }
 

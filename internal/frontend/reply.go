@@ -161,6 +161,23 @@ func (w *reply) end() {
 	}
 }
 
+// FlushError sends what is written, in its turn (http.ResponseController).
+func (w *reply) FlushError() error {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.flush()
+}
+
+// SetWriteDeadline is until when the client may take what is sent (http.ResponseController). An
+// answer that was in memory has no deadline of its own.
+func (w *reply) SetWriteDeadline(t time.Time) error {
+	if h, ok := w.to.(*hold); ok {
+		return h.SetWriteDeadline(t)
+	}
+	return http.ErrNotSupported
+}
+
 func (w *reply) flush() error {
 	if len(w.out) > 0 && w.broken == nil {
 		_, w.broken = w.to.Write(w.out)
