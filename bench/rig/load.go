@@ -105,10 +105,11 @@ func wrk(ctx context.Context, a Target) (Load, error) {
 	return l, nil
 }
 
-// wrkLines has wrk ask for the lines of a file at random, so many in one write.
+// wrkLines has wrk ask for the lines of a file at random, so many in one write. Its own form of a
+// request has the fields in another order each time it is started, as no client has.
 const wrkLines = `local requests = {}
 init = function(args)
-  for line in io.lines(args[1]) do requests[#requests + 1] = string.rep(wrk.format("GET", line), tonumber(args[2])) end
+  for line in io.lines(args[1]) do requests[#requests + 1] = string.rep("GET " .. line .. args[3], tonumber(args[2])) end
 end
 request = function() return requests[math.random(#requests)] end
 `
@@ -133,7 +134,16 @@ func wrkScript(a Target) (args []string, done func(), err error) {
 	}
 	script, lines := filepath.Join(dir, "lines.lua"), filepath.Join(dir, "lines")
 	err = errors.Join(os.WriteFile(script, []byte(wrkLines), 0o600), os.WriteFile(lines, []byte(strings.Join(uris, "\n")+"\n"), 0o600))
-	return []string{"-s", script, "--", lines, fmt.Sprint(max(1, a.Together))}, func() { _ = os.RemoveAll(dir) }, err
+	return []string{"-s", script, "--", lines, fmt.Sprint(max(1, a.Together)), rest(a, u)}, func() { _ = os.RemoveAll(dir) }, err
+}
+
+// rest is what stands in a request behind its address.
+func rest(a Target, u *url.URL) string {
+	fields := ""
+	for _, h := range a.Headers {
+		fields += h + "\r\n"
+	}
+	return " HTTP/1.1\r\nHost: " + u.Host + "\r\n" + fields + "\r\n"
 }
 
 // ownLoad writes the same request again and again, or one of several, and reads each answer
@@ -143,16 +153,13 @@ func ownLoad(ctx context.Context, a Target) (Load, error) {
 	if err != nil {
 		return Load{}, err
 	}
-	fields, uris := "", a.URIs
-	for _, h := range a.Headers {
-		fields += h + "\r\n"
-	}
+	uris := a.URIs
 	if len(uris) == 0 {
 		uris = []string{u.RequestURI()}
 	}
 	requests := make([]string, len(uris))
 	for i, uri := range uris {
-		requests[i] = strings.Repeat(fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", uri, u.Host, fields), max(1, a.Together))
+		requests[i] = strings.Repeat("GET "+uri+rest(a, u), max(1, a.Together))
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.Long)
 	defer cancel()
