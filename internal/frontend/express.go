@@ -3,6 +3,7 @@
 package frontend
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -32,8 +33,9 @@ type express struct {
 	seed   maphash.Seed
 	bytes  int64 // for heads
 	heads  atomic.Pointer[lru.Cache[uint64, *seen]]
-	handed chan net.Conn // what net/http is to serve
-	ended  chan struct{} // closed when the listener is
+	fields *lru.Cache[string, *fields] // of requests, by their text: those of one client have the same
+	handed chan net.Conn               // what net/http is to serve
+	ended  chan struct{}               // closed when the listener is
 	ending sync.Once
 	err    error // why, read after ended
 	runs   sync.WaitGroup
@@ -43,15 +45,31 @@ type express struct {
 
 // seen is a request that net/http has read.
 type seen struct {
-	head    string
-	request *http.Request // less what belongs to its connection
+	request http.Request // less what belongs to its connection
+	fields  *fields      // its header
 	by      *served
 	ready   func() bool // the answer is in memory
 }
 
+// fields are a header, as it came and as net/http has read it.
+type fields struct {
+	text   string
+	header http.Header
+}
+
+// is reports whether a head is that of the request.
+func (s *seen) is(head []byte) bool {
+	r := &s.request
+	line, fields, _ := bytes.Cut(head, crlf2[:2])
+	m, u := len(r.Method), len(r.Method)+1+len(r.RequestURI)
+	return len(line) == u+1+len(r.Proto) && line[m] == ' ' && line[u] == ' ' && string(line[:m]) == r.Method &&
+		string(line[m+1:u]) == r.RequestURI && string(line[u+1:]) == r.Proto && string(fields) == s.fields.text
+}
+
 // The bounds of one request.
 const (
-	seenWeight = 1 << 10 // of a request beside three times its head
+	seenWeight = 1 << 10 // of a request beside its line, and three times the fields that no other has
+	mostFields = 256     // are shared
 	maxHead    = 4 << 10 // a longer head is for net/http
 	firstRead  = 1 << 10 // what is read at once
 	deadlines  = time.Second
@@ -59,7 +77,8 @@ const (
 
 // newExpress makes the lane of a server; the requests it remembers take so many bytes.
 func newExpress(f *Server, bytes int64) *express {
-	x := &express{server: f, seed: maphash.MakeSeed(), bytes: bytes, handed: make(chan net.Conn), ended: make(chan struct{})}
+	x := &express{server: f, seed: maphash.MakeSeed(), bytes: bytes, fields: lru.New[string, *fields](mostFields),
+		handed: make(chan net.Conn), ended: make(chan struct{})}
 	x.forget()
 	return x
 }
@@ -179,8 +198,14 @@ func (x *express) learn(r *http.Request, h *served) {
 	if ready == nil {
 		return
 	}
-	head := string(c.lane.head)
-	kept := r.Clone(ctx)
-	kept.Body, kept.GetBody, kept.RemoteAddr = http.NoBody, nil, ""
-	x.heads.Load().Put(maphash.String(x.seed, head), &seen{head, kept, h, ready}, int64(3*len(head)+seenWeight))
+	line, text, _ := bytes.Cut(c.lane.head, crlf2[:2])
+	weight := seenWeight + len(line)
+	shared, ok := x.fields.Get(string(text))
+	if !ok {
+		shared, weight = &fields{string(text), r.Header.Clone()}, weight+3*len(text)
+		x.fields.Put(shared.text, shared, 1)
+	}
+	s := &seen{request: *r.WithContext(ctx), fields: shared, by: h, ready: ready}
+	s.request.Header, s.request.Body, s.request.GetBody, s.request.RemoteAddr = shared.header, http.NoBody, nil, ""
+	x.heads.Load().Put(maphash.Bytes(x.seed, c.lane.head), s, int64(weight))
 }

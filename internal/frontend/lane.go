@@ -154,7 +154,7 @@ func (l *lane) noRoom() {
 // warm answers a request that is known and whose answer is in memory.
 func (l *lane) warm(head []byte) bool {
 	s, ok := l.x.heads.Load().Get(maphash.Bytes(l.x.seed, head))
-	if !ok || s.head != string(head) {
+	if !ok || !s.is(head) {
 		return false
 	}
 	h := l.x.server.handler.enter()
@@ -168,7 +168,7 @@ func (l *lane) warm(head []byte) bool {
 	now := l.x.server.listener.now()
 	l.extend(now)
 	w := l.writer()
-	w.request = *s.request
+	w.request = s.request
 	w.request.RemoteAddr = l.remote
 	w.begin(l.socket, now, s.request.Method == http.MethodHead)
 	l.x.answered.Add(1)

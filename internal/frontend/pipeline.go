@@ -93,12 +93,12 @@ func (l *lane) early(head []byte) *early {
 	h := l.x.server.handler.enter()
 	var r *http.Request
 	s, ok := l.x.heads.Load().Get(maphash.Bytes(l.x.seed, head))
-	switch ok = ok && s.head == string(head); {
+	switch ok = ok && s.is(head); {
 	case ok && s.by == h && s.ready():
 		h.leave()
 		return &early{length: len(head), ready: true}
 	case ok:
-		r = s.request
+		r = &s.request
 	default:
 		read, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
 		if err != nil || !sound(read) || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {
