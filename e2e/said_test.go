@@ -148,3 +148,32 @@ func TestUpstreamsAges(t *testing.T) {
 		}
 	}
 }
+
+// TestExpressObeysUpstreamsAges: the express lane answers what holds by upstream's own word, and
+// nothing that does not.
+func TestExpressObeysUpstreamsAges(t *testing.T) {
+	t.Parallel()
+	s, house, _ := openSayings(t)
+	order := func(id string) {
+		if r := get(t, "", house.URL("shop")+"/v1/orders/"+id, "Authorization", "Bearer a-token-of-the-till-567"); r.status != http.StatusOK {
+			t.Errorf("%s: %d %s", id, r.status, r.body)
+		}
+	}
+	await(t, func() string {
+		if order("long"); expressAnswers(t, house.URL("viewer")) == 0 {
+			return "no answer came from the express lane"
+		}
+		return ""
+	})
+	for _, id := range []string{"zero", "strict", "no-store", "no-cache"} {
+		for range 10 {
+			order(id)
+		}
+		if n := s.count(id); n != 10 {
+			t.Errorf("%s: of 10 answers %d came from upstream", id, n)
+		}
+	}
+	if n := s.count("long"); n != 1 {
+		t.Errorf("upstream was asked %d times for what holds", n)
+	}
+}
