@@ -97,6 +97,9 @@ func (x *Index) Leave(c *sqlite.Conn, edits []Edit) (left bool, err error) {
 	if _, err := c.One(sumPending, nil, func(r []driver.Value) { rows, size = rows+r[0].(int64), size+r[1].(int64) }); err != nil {
 		return false, err
 	}
+	if len(x.packed) > maxBytes {
+		x.packed = nil
+	}
 	if rows >= maxRows || size > maxBytes {
 		return false, x.write(c, a)
 	}
