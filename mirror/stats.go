@@ -55,6 +55,7 @@ type Stats struct {
 	Writes     int64 // passed on
 
 	HotBytes, HotEntries     int64 // the hot tier, bookkeeping counted
+	HotLimit                 int64 // of HotBytes
 	ReadyBytes, ReadyEntries int64 // of these, ready to go out
 
 	Media media.Stats
@@ -82,6 +83,7 @@ func (m *Mirror) Stats(source string) Stats {
 	out.Requests = out.Warm + out.Stale + out.Cold + out.Composed + out.Failed
 	hot := m.hot.Usage()
 	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(hot.Entries), int64(hot.Ready), hot.Bytes, hot.ReadyBytes
+	out.HotLimit = hot.Limit
 	for _, p := range s.polls() {
 		if at := p.CaughtUp(); p.Whole && !at.IsZero() {
 			out.CaughtUp[p.kind.name] = at

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -103,7 +104,7 @@ func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 	}
 	h.closers = append(h.closers, frontend.CloseListener(l))
 	f := frontend.NewServer(name, l, nil, &h.cfg.Limits, refusal, h.log)
-	if bytes := int64(*h.cfg.Limits.Express); bytes > 0 && h.cfg.Sources[name] != nil { // people and tunnels have none
+	if _, bytes := h.cfg.Caches(os.ReadFile); bytes > 0 && h.cfg.Sources[name] != nil { // people and tunnels have none
 		f.Express(bytes)
 	}
 	h.servers = append(h.servers, f)

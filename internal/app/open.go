@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -90,12 +91,12 @@ func (h *App) openStore(ctx context.Context, b Options, specs map[string]*spec.S
 
 // openMirror makes the clients and the mirror over all of them.
 func (h *App) openMirror(ctx context.Context, b Options) error {
-	m := b.Settings.Mirror
+	hot, _ := b.Settings.Caches(os.ReadFile)
 	h.openBus()
 	o := mirror.Options{
 		PageSaved: h.tell,
-		Store:     h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
-		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.Settings.Limits), KV: h.db,
+		Store:     h.db, Files: h.files, Hot: hot, Now: time.Now, Logger: h.log,
+		Ages: config.Ages(&b.Settings.Mirror), Limits: config.MirrorLimits(&b.Settings.Limits), KV: h.db,
 	}
 	intents, err := intents.Open(filepath.Join(b.Dir.Path, "intents"))
 	if err != nil {

@@ -54,7 +54,7 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 			Requests: m.Requests, Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, NotStored: m.NotStored,
 			Upstream: diagnostics.NewUpstream(),
 		}
-		s.Hot = diagnostics.Hot{Bytes: m.HotBytes, Limit: int64(h.cfg.Mirror.Hot), Pages: m.HotEntries}
+		s.Hot = diagnostics.Hot{Bytes: m.HotBytes, Limit: m.HotLimit, Pages: m.HotEntries}
 		traffic.Upstream.Requests, traffic.Upstream.Errors = c.Requests, c.Errors
 		for i, n := range c.ByReason {
 			reason := request.Reason(i).String()

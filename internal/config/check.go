@@ -49,7 +49,7 @@ func (c *Settings) check() error {
 			bad("limits.%s: %d is negative", l.name, l.n)
 		}
 	}
-	if err := c.checkMemory(); err != nil {
+	if err := checkMemory(c); err != nil {
 		bad("%w", err)
 	}
 	if err := c.Jobs.check(); err != nil {

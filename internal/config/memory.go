@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +14,11 @@ const (
 	// cgroupLimit is where Linux says what a container may take (cgroup v2).
 	cgroupLimit = "/sys/fs/cgroup/memory.max"
 	usualJobs   = 256 << 20
+	// machineMemory is where Linux says what the machine has, in its first line.
+	machineMemory = "/proc/meminfo"
+	leastCache    = 64 << 20
+	mostHot       = 1 << 30
+	partForHot    = 32
 )
 
 // wall is the memory the process should stay under, 0 when it is not set: the
@@ -44,15 +50,37 @@ func (c *Settings) JobsMemory(wall int64) int64 {
 	return usualJobs
 }
 
+// Caches is the memory for pages, and what one drop-in remembers of requests, in bytes: as
+// set, else a part of what the process, its container or the machine has. More pages in memory
+// are more answers without a read of the store; the memory is taken when there are so many.
+func (c *Settings) Caches(readFile func(string) ([]byte, error)) (hot, express int64) {
+	memory := c.MemoryLimit(readFile)
+	if text, err := readFile(machineMemory); err == nil && memory == 0 {
+		var kB int64
+		if n, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kB); n == 1 && err == nil {
+			memory = kB << 10
+		}
+	}
+	hot = min(max(memory/partForHot, leastCache), mostHot)
+	express = max(hot/2, leastCache) // a request weighs a quarter of its page, and half of those kept may be older
+	if c.Mirror.Hot > 0 {
+		hot = int64(c.Mirror.Hot)
+	}
+	if c.Limits.Express != nil {
+		express = int64(*c.Limits.Express)
+	}
+	return hot, express
+}
+
 // checkMemory refuses settings that cannot fit.
-func (c *Settings) checkMemory() error {
+func checkMemory(c *Settings) error {
 	wall := int64(c.Limits.Memory)
 	switch {
 	case wall == 0:
 		return nil
 	case wall < leastMemory:
 		return fmt.Errorf("limits.memory: %d bytes are too few; write at least 64MiB", wall)
-	case int64(c.Mirror.Hot)+int64(c.Jobs.Memory) > wall:
+	case int64(cmp.Or(c.Mirror.Hot, leastCache))+int64(c.Jobs.Memory) > wall:
 		return fmt.Errorf("limits.memory: mirror.hot and jobs.memory are more than %d MiB together; lower them or raise it", wall>>20)
 	}
 	return nil

@@ -39,18 +39,53 @@ func TestWall(t *testing.T) {
 	}
 }
 
+func TestCachesGoByTheMemoryThereIs(t *testing.T) {
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		limit, hot, express int64 // as set, in MiB; express less than 0: not set
+		container, machine  string
+		wantHot, wantEach   int64
+	}{
+		"nothing is known":      {0, 0, -1, "", "", 64, 64},
+		"a small machine":       {0, 0, -1, "", "MemTotal:        1024000 kB\nMemFree: 1 kB\n", 64, 64},
+		"a machine of 16 GiB":   {0, 0, -1, "", "MemTotal:       16777216 kB\n", 512, 256},
+		"a large machine":       {0, 0, -1, "max\n", "MemTotal:       167772160 kB\n", 1024, 512},
+		"a container":           {0, 0, -1, "4773000000\n", "MemTotal: 16777216 kB\n", 128, 64},
+		"a limit of its own":    {6400, 0, -1, "100\n", "MemTotal: 16777216 kB\n", 200, 100},
+		"both as set":           {0, 25, 3, "", "MemTotal: 16777216 kB\n", 25, 3},
+		"no lane":               {0, 0, 0, "", "", 64, 0},
+		"nonsense in that file": {0, 0, -1, "", "MemTotal: much\n", 64, 64},
+	} {
+		cfg := &Settings{}
+		cfg.Limits.Memory, cfg.Mirror.Hot = size(c.limit*mib), size(c.hot*mib)
+		if c.express >= 0 {
+			cfg.Limits.Express = new(size)
+			*cfg.Limits.Express = size(c.express * mib)
+		}
+		hot, each := cfg.Caches(func(path string) ([]byte, error) {
+			if text := map[string]string{cgroupLimit: c.container, machineMemory: c.machine}[path]; text != "" {
+				return []byte(text), nil
+			}
+			return nil, os.ErrNotExist
+		})
+		if hot/mib != c.wantHot || each/mib != c.wantEach {
+			t.Errorf("%s: %d and %d MiB, want %d and %d", name, hot/mib, each/mib, c.wantHot, c.wantEach)
+		}
+	}
+}
+
 func TestSettingsThatDoNotFitTheWall(t *testing.T) {
 	cfg := &Settings{}
 	cfg.Limits.Memory = 1 << 20
-	if err := cfg.checkMemory(); err == nil || !strings.Contains(err.Error(), "64MiB") {
+	if err := checkMemory(cfg); err == nil || !strings.Contains(err.Error(), "64MiB") {
 		t.Errorf("%v", err)
 	}
 	cfg.Limits.Memory, cfg.Mirror.Hot, cfg.Jobs.Memory = 256<<20, 100<<20, 200<<20
-	if err := cfg.checkMemory(); err == nil || !strings.Contains(err.Error(), "lower them") {
+	if err := checkMemory(cfg); err == nil || !strings.Contains(err.Error(), "lower them") {
 		t.Errorf("%v", err)
 	}
 	cfg.Jobs.Memory = 100 << 20
-	if err := cfg.checkMemory(); err != nil {
+	if err := checkMemory(cfg); err != nil {
 		t.Error(err)
 	}
 }

@@ -123,7 +123,7 @@ type credentialConfig struct {
 }
 
 type Mirror struct {
-	Hot    size     `yaml:"hot"`    // default 64MiB
+	Hot    size     `yaml:"hot"`    // default by the memory there is, see Caches
 	Newest Duration `yaml:"newest"` // default 30s
 	Older  Duration `yaml:"older"`  // default 5m
 	Final  Duration `yaml:"final"`  // default 24h
@@ -150,7 +150,7 @@ type Limits struct {
 	Queue       int      `yaml:"queue"`        // waiting for one source's budget, default 1000
 	Writes      int      `yaml:"writes"`       // under way to one source, half of them of one credential, default 64
 	Connections int      `yaml:"connections"`  // of one port, default 4096
-	Express     *size    `yaml:"express"`      // requests that one drop-in remembers, default 64MiB; 0: it has no express lane
+	Express     *size    `yaml:"express"`      // requests that one drop-in remembers, default see Caches; 0: it has no express lane
 	Headers     size     `yaml:"headers"`      // a request's head, default 32KiB
 	RequestBody size     `yaml:"request_body"` // a write's body, default 1MiB
 	HeadTime    Duration `yaml:"head_time"`    // for a request's head to come, default 10s
@@ -163,10 +163,6 @@ type Limits struct {
 func (l *Limits) Defaults() {
 	l.Writes = cmp.Or(l.Writes, 64)
 	l.Connections = cmp.Or(l.Connections, 4096)
-	if l.Express == nil {
-		l.Express = new(size)
-		*l.Express = 64 << 20
-	}
 	l.Headers = cmp.Or(l.Headers, 32<<10)
 	l.RequestBody = cmp.Or(l.RequestBody, 1<<20)
 	l.HeadTime = cmp.Or(l.HeadTime, Duration(10*time.Second))
@@ -193,7 +189,6 @@ const (
 	defaultData   = "./understudy-data"
 	defaultViewer = "127.0.0.1:4114"
 	defaultUsers  = "./users"
-	defaultHot    = 64 << 20
 	defaultLimit  = 10 << 30
 )
 
@@ -204,9 +199,6 @@ func (c *Settings) defaults() {
 	}
 	if c.Viewer.Listen == "" {
 		c.Viewer.Listen = defaultViewer
-	}
-	if c.Mirror.Hot == 0 {
-		c.Mirror.Hot = defaultHot
 	}
 	if c.Store.Limit == 0 {
 		c.Store.Limit = defaultLimit

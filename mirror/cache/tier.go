@@ -313,13 +313,14 @@ func (h *Tier) size() int64 {
 type Usage struct {
 	Entries, Ready            int
 	Bytes, ReadyBytes, Codecs int64 // all of it; of this the ready part, and the codecs
+	Limit                     int64 // of Bytes
 }
 
 // Usage is what the tier holds.
 func (h *Tier) Usage() Usage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Usage{h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes, h.codecs.cost()}
+	return Usage{h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes, h.codecs.cost(), h.limit}
 }
 
 // Each calls f with every entry of a group, under a shard's read lock.
