@@ -31,16 +31,22 @@ import (
 type express struct {
 	server *Server
 	seed   maphash.Seed
-	bytes  int64 // for heads
-	heads  atomic.Pointer[lru.Cache[uint64, *seen]]
-	fields *lru.Cache[string, *fields] // of requests, by their text: those of one client have the same
-	handed chan net.Conn               // what net/http is to serve
-	ended  chan struct{}               // closed when the listener is
+	bytes  int64 // for requests
+	kept   atomic.Pointer[remembered]
+	handed chan net.Conn // what net/http is to serve
+	ended  chan struct{} // closed when the listener is
 	ending sync.Once
 	err    error // why, read after ended
 	runs   sync.WaitGroup
 
 	answered atomic.Int64
+}
+
+// remembered are requests by their heads, and the fields of requests by their text: those of
+// one client have the same.
+type remembered struct {
+	requests *lru.Cache[uint64, *seen]
+	fields   *lru.Cache[string, *fields]
 }
 
 // seen is a request that net/http has read.
@@ -77,15 +83,16 @@ const (
 
 // newExpress makes the lane of a server; the requests it remembers take so many bytes.
 func newExpress(f *Server, bytes int64) *express {
-	x := &express{server: f, seed: maphash.MakeSeed(), bytes: bytes, fields: lru.New[string, *fields](mostFields),
-		handed: make(chan net.Conn), ended: make(chan struct{})}
+	x := &express{server: f, seed: maphash.MakeSeed(), bytes: bytes, handed: make(chan net.Conn), ended: make(chan struct{})}
 	x.forget()
 	return x
 }
 
 // forget forgets all requests: what is known of them is a former handler's, which they would
 // keep in memory.
-func (x *express) forget() { x.heads.Store(lru.New[uint64, *seen](x.bytes)) }
+func (x *express) forget() {
+	x.kept.Store(&remembered{lru.New[uint64, *seen](x.bytes), lru.New[string, *fields](mostFields)})
+}
 
 // connKey is the context key of a request's connection.
 type connKey struct{}
@@ -199,13 +206,13 @@ func (x *express) learn(r *http.Request, h *served) {
 		return
 	}
 	line, text, _ := bytes.Cut(c.lane.head, crlf2[:2])
-	weight := seenWeight + len(line)
-	shared, ok := x.fields.Get(string(text))
+	weight, kept := seenWeight+len(line), x.kept.Load()
+	shared, ok := kept.fields.Get(string(text))
 	if !ok {
 		shared, weight = &fields{string(text), r.Header.Clone()}, weight+3*len(text)
-		x.fields.Put(shared.text, shared, 1)
+		kept.fields.Put(shared.text, shared, 1)
 	}
 	s := &seen{request: *r.WithContext(ctx), fields: shared, by: h, ready: ready}
 	s.request.Header, s.request.Body, s.request.GetBody, s.request.RemoteAddr = shared.header, http.NoBody, nil, ""
-	x.heads.Load().Put(maphash.Bytes(x.seed, c.lane.head), s, int64(weight))
+	kept.requests.Put(maphash.Bytes(x.seed, c.lane.head), s, int64(weight))
 }

@@ -153,7 +153,7 @@ func (l *lane) noRoom() {
 
 // warm answers a request that is known and whose answer is in memory.
 func (l *lane) warm(head []byte) bool {
-	s, ok := l.x.heads.Load().Get(maphash.Bytes(l.x.seed, head))
+	s, ok := l.x.kept.Load().requests.Get(maphash.Bytes(l.x.seed, head))
 	if !ok || !s.is(head) {
 		return false
 	}

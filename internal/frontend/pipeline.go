@@ -92,7 +92,7 @@ func (l *lane) early(head []byte) *early {
 	}
 	h := l.x.server.handler.enter()
 	var r *http.Request
-	s, ok := l.x.heads.Load().Get(maphash.Bytes(l.x.seed, head))
+	s, ok := l.x.kept.Load().requests.Get(maphash.Bytes(l.x.seed, head))
 	switch ok = ok && s.is(head); {
 	case ok && s.by == h && s.ready():
 		h.leave()
