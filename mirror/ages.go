@@ -123,6 +123,13 @@ func freshBy(b *httpcache.Bounds, own time.Duration) time.Duration {
 	return own
 }
 
+// lasts reports whether upstream's bounds let a page be answered without asking again.
+func (v *env) lasts(p *understudy.Page) bool {
+	b := said(p)
+	age, sane := v.ages().age(v.now(), p.At)
+	return b == nil || sane && age < freshBy(b, v.ages().Hard)
+}
+
 // saidOf is what upstream's bounds leave of a decision on a held answer. One whose age is not
 // known counts as past fresh (RFC 9111, 4.2.1).
 func saidOf(h *held, b bounds, age time.Duration, sane bool, v decision) decision {

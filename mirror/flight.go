@@ -139,9 +139,9 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 	if f == nil && want.reason == request.Waiting && !want.blind && fs.freshSince(t, k, want.since) {
 		return nil, false, errCompleted
 	}
-	// Of one that has completed only its page is for others: not its error, and
-	// nothing for a reader that wants it as fresh as upstream.
-	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.err != nil)
+	// Of one that has completed only its page is for others, as long as upstream lets it be:
+	// not its error, and nothing for a reader that wants it as fresh as upstream.
+	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.err != nil || !fs.lasts(f.page))
 	if want.reason == request.Waiting {
 		if err := fs.admit(fs.limits.Load(), want.flow, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)

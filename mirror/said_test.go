@@ -222,3 +222,36 @@ func TestUpstreamsAgesOfWhatIsStored(t *testing.T) {
 		want(t, s.get(t, s.call(t, sid(2))), request.Cold, "")
 	})
 }
+
+// A fetch that has completed stays on the list until its page is saved. Who asks then for what
+// upstream wants to be asked for each time gets nothing of it.
+func TestACompletedFetchIsNotSharedWhereUpstreamIsToBeAsked(t *testing.T) {
+	for says, fetches := range map[string]int{
+		"no-cache": 2, "no-store": 2, "max-age=0": 2, "max-age=0, must-revalidate": 2, "max-age=10": 1, "private": 1,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, 3, byUpstream("Cache-Control: "+says))
+			target := s.newest(t)
+			first := s.get(t, target)
+			synctest.Wait()
+			src := s.Mirror.sources[target.Key.Source]
+			k := src.of(target)
+			f := &flight{
+				origin: origin{target: target, source: src, kind: k, generation: k.generation.Load(), counter: k.changes.Load(),
+					forgets: k.forgets.Load()},
+				signals: signals{done: make(chan struct{}), cancel: func() {}}, result: result{page: first.Page},
+			}
+			close(f.done)
+			s.flights.Lock()
+			s.flights.running[target.Key] = f
+			s.flights.Unlock()
+			s.get(t, target)
+			if n, _ := s.fetches(""); n != fetches {
+				t.Errorf("%s: %d fetches, want %d", says, n, fetches)
+			}
+			s.flights.Lock()
+			s.flights.remove(f)
+			s.flights.Unlock()
+		})
+	}
+}
