@@ -40,7 +40,8 @@ type limitListener struct {
 const (
 	partingTime = 500 * time.Millisecond
 	maxPartings = 64
-	maxParting  = 64 << 10 // bytes of a request that are not read
+	justCame    = 100 * time.Millisecond // so long a connection may take to bring its request, though descriptors are short
+	maxParting  = 64 << 10               // bytes of a request that are not read
 )
 
 func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener {
@@ -54,7 +55,7 @@ func (b *limitListener) Accept() (net.Conn, error) {
 	for {
 		nc, err := b.Listener.Accept()
 		if err != nil {
-			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && b.dropIdle() {
+			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && b.dropIdle(justCame) {
 				continue
 			}
 			return nil, err
@@ -89,20 +90,20 @@ func (b *limitListener) admit(tcp *net.TCPConn) *conn {
 			return c
 		}
 		b.mu.Unlock()
-		if !b.dropIdle() {
+		if !b.dropIdle(0) {
 			return nil
 		}
 	}
 }
 
-// dropIdle closes the connection that has been idle longest; false when none
-// is idle.
-func (b *limitListener) dropIdle() bool {
+// dropIdle closes the connection that has been idle longest, and for so long at least; false
+// when there is none.
+func (b *limitListener) dropIdle(least time.Duration) bool {
 	var oldest *conn
-	var since int64
+	since := b.now().Add(-least).UnixNano()
 	b.mu.Lock()
 	for c := range b.conns {
-		if at := c.idle.Load(); at != 0 && (oldest == nil || at < since) {
+		if at := c.idle.Load(); at != 0 && (at < since || at == since && oldest == nil) {
 			oldest, since = c, at
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -275,4 +276,51 @@ func TestConnectionsComeAndGo(t *testing.T) {
 		}
 		eventually(t, "all are closed", func() bool { return p.listener.count() == 0 })
 	})
+}
+
+// shortOfDescriptors is a listener whose second accept finds no descriptor.
+type shortOfDescriptors struct {
+	net.Listener
+	accepts int
+}
+
+func (l *shortOfDescriptors) Accept() (net.Conn, error) {
+	if l.accepts++; l.accepts == 2 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+// TestADescriptorIsNotTakenFromWhoJustCame: its request is on its way.
+func TestADescriptorIsNotTakenFromWhoJustCame(t *testing.T) {
+	for age, drops := range map[time.Duration]int64{0: 0, justCame / 2: 0, 2 * justCame: 1} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		now := time.Now()
+		b := newLimitListener(&shortOfDescriptors{Listener: l}, 10, nil)
+		b.now = func() time.Time { return now }
+		for range 2 { // the second waits until it is accepted
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		first, err := b.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer first.Close()
+		now = now.Add(age)
+		second, err := b.Accept()
+		if n := b.dropped.Load(); n != drops || (err == nil) != (drops == 1) {
+			t.Errorf("after %v: %d were dropped, %v", age, n, err)
+		}
+		if second != nil {
+			_ = second.Close()
+		}
+	}
 }
