@@ -261,7 +261,7 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetc
 	case fs.background >= fs.limits.Load().Behind:
 		fs.refused.background++
 		return nil
-	case f != nil && !f.invalidated() && (!want.direct || !f.completed()):
+	case f != nil && !f.invalidated() && (!f.completed() || !want.direct && (f.err != nil || fs.lasts(f.page))):
 		return nil
 	case remaining(fs.now(), fs.cooling[t.Key], coolTime) > 0:
 		return nil
