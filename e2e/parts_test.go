@@ -211,9 +211,11 @@ http {
 		}
 	})
 	await(t, func() string {
-		if _, err := os.Stat(socket); err != nil {
-			return "nginx does not listen"
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			return "nginx does not listen: " + err.Error()
 		}
+		_ = c.Close()
 		return ""
 	})
 	_, body := stream(t, t.Context(), func() (net.Conn, error) { return net.Dial("unix", socket) }, viewer+path)

@@ -118,12 +118,12 @@ func (s *soak) tell(took time.Duration, express int64) {
 	s.Logf("%d writes acknowledged, %d not, %d changes upstream, %d credentials, %d policies, %d purges; %d answers from before a write, in an outage",
 		s.acknowledged.Load(), s.unknown.Load(), s.moved.Load(), s.credentialsMade.Load(), s.policies.Load(), s.purged.Load(), s.overtaken.Load())
 	seen := map[string]int64{"right": s.right.Load(), "stale": s.stale.Load(), "fetched": s.cold.Load(), "masked": s.masked.Load(),
-		"without a body": s.bare.Load(), "refused": s.refused.Load()}
+		"without a body": s.bare.Load()}
 	if withLane(s.TB, s.dir) {
 		seen["of the lane"] = express
 	}
 	if s.pause == 0 { // a short run may be without
-		maps.Copy(seen, map[string]int64{"of ended credentials": s.ended.Load(), "acknowledged writes": s.acknowledged.Load(),
+		maps.Copy(seen, map[string]int64{"refused": s.refused.Load(), "of ended credentials": s.ended.Load(), "acknowledged writes": s.acknowledged.Load(),
 			"policies": s.policies.Load(), "purges": s.purged.Load()})
 	}
 	for what, n := range seen {

@@ -276,7 +276,8 @@ func TestBacktest(t *testing.T) {
 				got := touch.Backtest(points, 150, p, 3, true)
 				all.Forecasts, all.Touched = all.Forecasts+got.Forecasts, all.Touched+got.Touched
 			}
-			share, off := float64(all.Touched)/float64(all.Forecasts), 4*math.Sqrt(p*(1-p)/float64(all.Forecasts))
+			// The forecasts of one history overlap: together they tell half as much as so many apart.
+			share, off := float64(all.Touched)/float64(all.Forecasts), 4*math.Sqrt(2*p*(1-p)/float64(all.Forecasts))
 			if math.Abs(share-p) > off+0.02 { // with neither correction it is 0.06 and more
 				t.Errorf("%+v with a drift of %v: %.4f, want %v", all, drift, share, p)
 			}
