@@ -100,15 +100,18 @@ func (b *limitListener) admit(tcp *net.TCPConn) *conn {
 // when there is none.
 func (b *limitListener) dropIdle(least time.Duration) bool {
 	var oldest *conn
-	since := b.now().Add(-least).UnixNano()
+	var since int64
 	b.mu.Lock()
 	for c := range b.conns {
-		if at := c.idle.Load(); at != 0 && (at < since || at == since && oldest == nil) {
+		if at := c.idle.Load(); at != 0 && (oldest == nil || at < since) {
 			oldest, since = c, at
 		}
 	}
 	b.mu.Unlock()
 	if oldest == nil {
+		return false
+	}
+	if idle := b.now().UnixNano() - since; idle >= 0 && idle < int64(least) { // less than 0: the clock was set back
 		return false
 	}
 	b.dropped.Add(1)
