@@ -123,8 +123,8 @@ func (s *soak) tell(took time.Duration, express int64) {
 		seen["of the lane"] = express
 	}
 	if s.pause == 0 { // a short run may be without
-		maps.Copy(seen, map[string]int64{"refused": s.refused.Load(), "of ended credentials": s.ended.Load(), "acknowledged writes": s.acknowledged.Load(),
-			"policies": s.policies.Load(), "purges": s.purged.Load()})
+		maps.Copy(seen, map[string]int64{"refused": s.refused.Load(), "of ended credentials": s.ended.Load(),
+			"acknowledged writes": s.acknowledged.Load(), "policies": s.policies.Load(), "purges": s.purged.Load()})
 	}
 	for what, n := range seen {
 		if n == 0 {
