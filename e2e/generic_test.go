@@ -56,9 +56,10 @@ func (o *origin) answer(w http.ResponseWriter, r *http.Request) {
 		h.Set("X-Own", "as it is")
 		io.WriteString(w, "0123456789\x01\x00\xff")
 	case "/early":
-		h.Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusProcessing)
+		h["Link"], h["X-Hint"], h["Connection"], h["X-Own"] = []string{"</style.css>; rel=preload"}, []string{"1"}, []string{"X-Own"}, []string{"2"}
 		w.WriteHeader(http.StatusEarlyHints)
-		h.Del("Link")
+		clear(h)
 		io.WriteString(w, "late")
 	case "/trailer":
 		h.Set("Trailer", "X-Sum")
@@ -81,6 +82,7 @@ func (o *origin) answer(w http.ResponseWriter, r *http.Request) {
 		}
 		h.Add("Set-Cookie", "__Host-understudy=stolen")
 		h.Add("Set-Cookie", "theirs=1")
+		w.WriteHeader(http.StatusEarlyHints)
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s", r.Method, body)
 	default:
@@ -105,9 +107,9 @@ func TestGenericPassesWhatComes(t *testing.T) {
 	s := start(t, dir, serve...)
 	at := s.URL("generic")
 	t.Run("early hints", func(t *testing.T) {
-		hint := ""
+		hints := ""
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(status int, h textproto.MIMEHeader) error {
-			hint = fmt.Sprint(status, h.Get("Link"))
+			hints += fmt.Sprint(status, h)
 			return nil
 		}})
 		req, _ := http.NewRequestWithContext(ctx, "GET", at+"/early", nil)
@@ -116,8 +118,9 @@ func TestGenericPassesWhatComes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if hint != "103</style.css>; rel=preload" || resp.Header.Get("Link") != "" || resp.StatusCode != 200 {
-			t.Errorf("%q, then %d %v", hint, resp.StatusCode, resp.Header)
+		want := "102 map[]103 map[Link:[</style.css>; rel=preload] X-Hint:[1]]"
+		if hints != want || resp.Header.Get("Link") != "" || resp.StatusCode != 200 {
+			t.Errorf("%q, then %d %v", hints, resp.StatusCode, resp.Header)
 		}
 	})
 	t.Run("trailer", func(t *testing.T) {
@@ -286,14 +289,25 @@ viewer: {listen: "127.0.0.1:0"}
 	if r := get(t, "plain:plainsecret12345678", s.URL("plain")+"/echo"); r.status != 200 || r.header.Get("X-Echo-Authorization") != "" {
 		t.Errorf("a source without a credential of its own gets ours: %d %v", r.status, r.header)
 	}
-	r := get(t, "shop:shopsecret12345678", at+"/echo")
+	early := http.Header{}
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+		early = http.Header(h)
+		return nil
+	}})
+	req, _ := http.NewRequestWithContext(ctx, "GET", at+"/echo", nil)
+	req.SetBasicAuth("shop", "shopsecret12345678")
+	resp, err := plainClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
 	sent, _ := o.last()
 	if got := sent.Header.Get("Authorization"); got != "Bearer tokenofupstream1234" {
 		t.Errorf("upstream got %q", got)
 	}
-	for name, values := range r.header {
-		if text := strings.Join(values, " "); strings.Contains(text, "tokenofupstream") || strings.Contains(text, "shopsecret") {
-			t.Errorf("%s: %s", name, text)
+	for _, h := range []http.Header{resp.Header, early} {
+		if text := fmt.Sprint(h); len(h["Set-Cookie"]) != 1 || strings.Contains(text, "tokenofupstream") || strings.Contains(text, "shopsecret") {
+			t.Error(text)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err
 			early.Lock()
 			defer early.Unlock()
 			if x.Early != nil && status != http.StatusContinue && !over {
-				x.Early(status, http.Header(h))
+				x.Early(status, c.credential.without(http.Header(h)))
 			}
 			return nil
 		},

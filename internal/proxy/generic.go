@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -143,17 +144,23 @@ func ownCookie(line string) bool {
 // early passes an informational answer on, where the writer sends it before the answer: one
 // that sends nothing before the end would take it for the answer.
 func (v generic) early(status int, fields http.Header) {
-	if _, sends := v.w.(http.Flusher); !sends || !v.r.ProtoAtLeast(1, 1) || status != http.StatusEarlyHints {
+	if _, sends := v.w.(http.Flusher); !sends || !v.r.ProtoAtLeast(1, 1) {
 		return
 	}
 	h := v.w.Header()
 	kept := h.Clone()
 	clear(h)
-	h["Link"] = fields["Link"]
+	setFields(h, fields)
 	v.w.WriteHeader(status)
 	clear(h)
-	for name, values := range kept {
-		h[name] = values
+	maps.Copy(h, kept)
+}
+
+// setFields sets the fields of an answer of upstream, less cookies that are named as ours.
+func setFields(h, fields http.Header) {
+	maps.Copy(h, fields)
+	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, ownCookie) {
+		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), ownCookie)
 	}
 }
 
@@ -163,12 +170,7 @@ func (v generic) relay(a *request.Exchanged) error {
 	h := v.w.Header()
 	delete(h, "X-Content-Type-Options") // the header is upstream's
 	delete(h, "Content-Security-Policy")
-	for name, values := range a.Header {
-		h[name] = values
-	}
-	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, ownCookie) {
-		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), ownCookie)
-	}
+	setFields(h, a.Header)
 	v.told(a)
 	if a.Stream != nil {
 		return v.stream(a)
@@ -185,7 +187,7 @@ func (v generic) relay(a *request.Exchanged) error {
 		v.part()
 		delete(h, "Content-Length")
 		v.sent = true
-		changed, _ := http.ParseTime(h.Get("Last-Modified"))
+		changed, _ := header.Date(h.Get("Last-Modified"))
 		part := v.r.Clone(v.r.Context())
 		part.Header = http.Header{"Range": v.r.Header["Range"], "If-Range": v.r.Header["If-Range"]}
 		if h["Content-Type"] == nil {
@@ -234,12 +236,12 @@ func (v generic) unchanged(h http.Header) bool {
 		}
 		return false
 	}
-	since, err := http.ParseTime(v.r.Header.Get("If-Modified-Since"))
-	if err != nil {
+	since, ok := header.Date(v.r.Header.Get("If-Modified-Since"))
+	if !ok {
 		return false
 	}
 	for _, name := range []string{"Last-Modified", "Date"} {
-		if changed, err := http.ParseTime(h.Get(name)); err == nil {
+		if changed, ok := header.Date(h.Get(name)); ok {
 			return !changed.After(since)
 		}
 	}

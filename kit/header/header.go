@@ -56,6 +56,23 @@ func Seconds(text string) (d time.Duration, ok bool) {
 	return time.Duration(n) * time.Second, true
 }
 
+// dates are the forms of an HTTP-date.
+var dates = []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
+
+// Date reads an HTTP-date in one of its three forms (RFC 9110, 5.6.7), in capital letters or
+// not (RFC 9111, 4.2). The name of the day may be any day's. ok is false for anything else.
+func Date(text string) (t time.Time, ok bool) {
+	for _, form := range dates {
+		t, err := time.Parse(form, strings.ToUpper(text))
+		_, want, _ := strings.Cut(t.Format(form), " ")
+		_, got, _ := strings.Cut(text, " ")
+		if err == nil && strings.EqualFold(got, want) { // Parse takes more spaces and fewer digits, too
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
 // Wait is the wait preference of the lines of Prefer (RFC 7240, 4.3): how long the
 // client will wait for an answer. The first one counts; ok is false when there is
 // none, or when it names no seconds.

@@ -1,8 +1,9 @@
-// Tests of header fields: items of lists, seconds, the wait preference.
+// Tests of header fields: items of lists, seconds, dates, the wait preference.
 
 package header
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,48 @@ func TestWait(t *testing.T) {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
+}
+
+func TestDate(t *testing.T) {
+	noon := time.Date(2050, 8, 8, 12, 0, 5, 0, time.UTC)
+	for _, text := range []string{"Mon, 08 Aug 2050 12:00:05 GMT", "Monday, 08-Aug-50 12:00:05 GMT", "Mon Aug  8 12:00:05 2050",
+		"MON, 08 AUG 2050 12:00:05 gmt", "mon aug  8 12:00:05 2050", "Sun, 08 Aug 2050 12:00:05 GMT"} {
+		if got, ok := Date(text); !ok || !got.Equal(noon) {
+			t.Errorf("%q: %v, %t", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "0", "-1",
+		"Mon, 08 Aug 2050 12:00:05 UTC", "Mon, 08 Aug 2050 12:00:05 +0000", "Mon, 08 Aug 50 12:00:05 GMT",
+		"Mon 08 Aug 2050 12:00:05 GMT", "Mon, 08  Aug  2050 12:00:05 GMT",
+		"Mon,  08 Aug 2050 12:00:05 GMT",
+		"Mon, 8 Aug 2050 12:00:05 GMT", "Mon, 08-Aug-2050 12:00:05 GMT",
+		"Mon, 08 Aug 2050 12.00.05 GMT", "Mon, 08 Aug 2050 2:00:05 GMT", "Mon, 08 Aug 2050 12:00:05 GMT ",
+		"Mon, 30 Feb 2050 12:00:05 GMT", "Mon, 08 Aug 2050 12:00:05.5 GMT", "Monday, 08-Aug-50 12:00:05 CET", "Mon Aug 8 12:00:05 2050"} {
+		if got, ok := Date(text); ok {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// A date is one that net/http reads alike once it is written as it should be.
+func FuzzDate(f *testing.F) {
+	for _, s := range []string{"Mon, 08 Aug 2050 12:00:05 GMT", "Monday, 08-Aug-50 12:00:05 GMT", "Mon Aug  8 12:00:05 2050",
+		"mon,  8 AUG 50 2:0:5 gmt"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, ok := Date(text)
+		if !ok {
+			return
+		}
+		want, err := http.ParseTime(got.Format(http.TimeFormat))
+		if err != nil || !got.Equal(want) {
+			t.Fatalf("%q: %v, net/http %v: %v", text, got, want, err)
+		}
+		if was, err := http.ParseTime(text); err == nil && !got.Equal(was) {
+			t.Fatalf("%q: %v, net/http %v", text, got, was)
+		}
+	})
 }
 
 // Whatever a header says, its items are parts of it, and a wait is within its bounds.

@@ -27,8 +27,8 @@ type Response struct {
 // a Date (RFC 9110, 6.6.1) and no field of the connection. The header given is not changed.
 func Received(status int, h http.Header, asked, at time.Time) Response {
 	r := Response{Status: status, Header: EndToEnd(h), At: at}
-	date, err := http.ParseTime(r.Header.Get("Date"))
-	if err != nil {
+	date, ok := header.Date(r.Header.Get("Date"))
+	if !ok {
 		date = at
 		r.Header["Date"] = []string{at.UTC().Format(http.TimeFormat)}
 	}
@@ -45,18 +45,18 @@ func Received(status int, h http.Header, asked, at time.Time) Response {
 	return r
 }
 
-// ageOf is the Age of a header. What is not one number means that nobody knows how old the
-// answer is: it counts as the oldest there is.
+// ageOf is the Age of a header. Of several the first counts, and one that is no whole number
+// says nothing (RFC 9111, 5.1). Parameters, which a structured field may have (RFC 9651,
+// 3.3), mean nothing here.
 func ageOf(h http.Header) (age time.Duration, said bool) {
-	lines := h["Age"]
-	if len(lines) == 0 {
-		return 0, false
+	for item := range header.Items(h["Age"]) {
+		number, _, _ := strings.Cut(item, ";")
+		if strings.HasPrefix(number, `"`) {
+			break
+		}
+		return header.Seconds(number)
 	}
-	age, ok := header.Seconds(lines[0])
-	if len(lines) > 1 || !ok || strings.HasPrefix(lines[0], `"`) {
-		return header.MaxSeconds * time.Second, true
-	}
-	return age, true
+	return 0, false
 }
 
 // Age is how old the answer is (RFC 9111, 4.2.3).
@@ -94,19 +94,19 @@ func (r *Response) Lifetime() (d time.Duration, explicit bool) {
 			return d, true
 		}
 	}
-	date, err := http.ParseTime(r.Header.Get("Date"))
-	if err != nil {
+	date, ok := header.Date(r.Header.Get("Date"))
+	if !ok {
 		date = r.At
 	}
 	if lines := r.Header["Expires"]; len(lines) > 0 && !targeted {
-		expires, err := http.ParseTime(lines[0])
-		if err != nil || len(lines) > 1 {
+		expires, ok := header.Date(lines[0])
+		if !ok || len(lines) > 1 {
 			return 0, true
 		}
 		return max(0, expires.Sub(date)), true
 	}
-	changed, err := http.ParseTime(r.Header.Get("Last-Modified"))
-	if err != nil || !heuristic[r.Status] && !said.has("public") {
+	changed, ok := header.Date(r.Header.Get("Last-Modified"))
+	if !ok || !heuristic[r.Status] && !said.has("public") {
 		return 0, false
 	}
 	return min(max(0, date.Sub(changed)/10), mostHeuristic), false
@@ -115,8 +115,8 @@ func (r *Response) Lifetime() (d time.Duration, explicit bool) {
 // validator reports whether upstream can be asked if the answer is still right (RFC 9110,
 // 8.8).
 func (r *Response) validator() bool {
-	_, err := http.ParseTime(r.Header.Get("Last-Modified"))
-	return r.Header.Get("Etag") != "" || err == nil
+	_, dated := header.Date(r.Header.Get("Last-Modified"))
+	return r.Header.Get("Etag") != "" || dated
 }
 
 // Storable reports whether the answer to a request may be stored for others (RFC 9111, 3):
@@ -210,7 +210,7 @@ func (r *Response) Conditions() http.Header {
 	if tag := r.Header.Get("Etag"); tag != "" {
 		c["If-None-Match"] = []string{tag}
 	}
-	if _, err := http.ParseTime(r.Header.Get("Last-Modified")); err == nil {
+	if _, dated := header.Date(r.Header.Get("Last-Modified")); dated {
 		c["If-Modified-Since"] = r.Header["Last-Modified"][:1]
 	}
 	if len(c) == 0 {

@@ -177,9 +177,9 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// Section 4.2.3: calculating age. An Age that is not one number counts as the oldest.
+// Sections 4.2.3 and 5.1: calculating age. Of several the first counts; what is no whole number
+// says nothing.
 func TestAge(t *testing.T) {
-	const ever = 1 << 31 * time.Second
 	for _, c := range []struct {
 		lines []string
 		delay time.Duration
@@ -190,12 +190,14 @@ func TestAge(t *testing.T) {
 		{[]string{"Age: 5"}, 3 * time.Second, 18 * time.Second},
 		{[]string{"Date: " + date(-time.Minute)}, 0, 70 * time.Second},
 		{[]string{"Date: " + date(time.Minute)}, 0, 10 * time.Second},
-		{[]string{"Age: 5", "Age: 5"}, 0, ever + 10*time.Second},
-		{[]string{"Age: 5, 5"}, 0, ever + 10*time.Second},
-		{[]string{"Age: -5"}, 0, ever + 10*time.Second},
-		{[]string{"Age: 5.0"}, 0, ever + 10*time.Second},
-		{[]string{"Age: 5;a=1"}, 0, ever + 10*time.Second},
-		{[]string{`Age: "5"`}, 0, ever + 10*time.Second},
+		{[]string{"Age: 5", "Age: 7"}, 0, 15 * time.Second},
+		{[]string{"Age: 5, 7"}, 0, 15 * time.Second},
+		{[]string{"Age: 99999999999"}, 0, 1<<31*time.Second + 10*time.Second},
+		{[]string{"Age: 5;a=1"}, 0, 15 * time.Second},
+		{[]string{"Age: -5"}, 0, 10 * time.Second},
+		{[]string{"Age: 5.0"}, 0, 10 * time.Second},
+		{[]string{"Age: old, 5"}, 0, 10 * time.Second},
+		{[]string{`Age: "5"`}, 0, 10 * time.Second},
 	} {
 		r := Received(200, fields(c.lines...), noon.Add(-c.delay), noon)
 		if got := r.Age(noon.Add(10 * time.Second)); got != c.want {

@@ -225,7 +225,7 @@ func (h *handoff) early(to func(int, http.Header)) func(int, http.Header) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if !h.left {
-			to(status, header)
+			to(status, httpcache.EndToEnd(header))
 		}
 	}
 }
