@@ -120,8 +120,14 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		fmt.Fprintf(w, "version %d of the page", n)
+	case "/mine": // the cookie is for who asked
+		h["Cache-Control"], h["Set-Cookie"] = []string{`max-age=60, no-cache="set-cookie"`}, []string{"for=one"}
+		h.Set("Etag", `"1"`)
+		if r.Header.Get("If-None-Match") != "" {
+			w.WriteHeader(http.StatusNotModified)
+		}
 	case "/slow":
-		h.Set("Cache-Control", "max-age=60")
+		h["Cache-Control"], h["Set-Cookie"] = []string{`max-age=60, no-cache="set-cookie"`}, []string{"for=one"}
 		<-s.hold
 		_, _ = io.WriteString(w, "for all")
 	case "/large": // larger than what is stored, and no two parts alike
@@ -301,6 +307,7 @@ func TestGenericReadersOfOneColdKeyShareOneRequest(t *testing.T) {
 	s := openSite(t)
 	const readers = 32
 	var wait sync.WaitGroup
+	var cookies atomic.Int64
 	for range readers {
 		wait.Go(func() {
 			resp, err := http.DefaultClient.Do(s.request(t.Context(), "GET", "/slow", nil))
@@ -309,6 +316,7 @@ func TestGenericReadersOfOneColdKeyShareOneRequest(t *testing.T) {
 				return
 			}
 			defer resp.Body.Close()
+			cookies.Add(int64(len(resp.Header["Set-Cookie"])))
 			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != "for all" {
 				t.Errorf("%q, %v", got, err)
 			}
@@ -324,8 +332,29 @@ func TestGenericReadersOfOneColdKeyShareOneRequest(t *testing.T) {
 	s.hold <- struct{}{}
 	cancel()
 	wait.Wait()
-	if n := s.count(); n != 1 {
+	if n := s.count(); n != 1 || cookies.Load() > 1 {
+		t.Errorf("upstream was asked %d times, and %d readers have its cookie", n, cookies.Load())
+	}
+}
+
+// What upstream lets nobody have without asking goes to who asked (RFC 9111, 5.2.2.4).
+func TestGenericFieldsForWhoAsked(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	for _, c := range []struct {
+		headers []string
+		cookies int
+	}{{nil, 1}, {nil, 0}, {[]string{"Cache-Control", "no-cache"}, 1}, {nil, 0}, {[]string{"If-None-Match", `"1"`}, 0},
+		{[]string{"Range", "bytes=0-"}, 0}} {
+		if resp, _ := s.do("GET", "/mine", "", c.headers...); len(resp.Header["Set-Cookie"]) != c.cookies {
+			t.Errorf("%v: %s with the cookies %q, want %d", c.headers, resp.Status, resp.Header["Set-Cookie"], c.cookies)
+		}
+	}
+	if n := s.count(); n != 2 {
 		t.Errorf("upstream was asked %d times", n)
+	}
+	if resp, _ := s.do("GET", "/mine?part", "", "Range", "bytes=0-"); len(resp.Header["Set-Cookie"]) != 1 {
+		t.Errorf("a part of what is not held: %s, %v", resp.Status, resp.Header)
 	}
 }
 

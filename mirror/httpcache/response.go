@@ -159,15 +159,27 @@ func understood(status int) bool {
 	return heuristic[status] || http.StatusText(status) != ""
 }
 
-// Kept is the header to store: without the fields that upstream lets nobody have without
-// asking (RFC 9111, 5.2.2.4 and 5.2.2.7).
-func (r *Response) Kept() http.Header {
+// Own are the fields that upstream lets nobody else have without asking it (RFC 9111, 5.2.2.4
+// and 5.2.2.7): who asked gets them, and they are not stored.
+func (r *Response) Own() http.Header {
 	said, _ := r.directives()
-	kept := r.Header.Clone()
+	own := http.Header{}
 	for _, name := range []string{"no-cache", "private"} {
 		for field := range header.Items([]string{strings.Trim(said[name], `"`)}) {
-			delete(kept, http.CanonicalHeaderKey(field))
+			field = http.CanonicalHeaderKey(field)
+			if values, has := r.Header[field]; has {
+				own[field] = values
+			}
 		}
+	}
+	return own
+}
+
+// Kept is the header to store.
+func (r *Response) Kept() http.Header {
+	kept := r.Header.Clone()
+	for name := range r.Own() {
+		delete(kept, name)
 	}
 	delete(kept, "Age")
 	return kept

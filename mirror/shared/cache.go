@@ -169,8 +169,9 @@ type reading struct {
 	request.Exchange
 	q        httpcache.Request
 	up       Upstream
-	held     *stored // nil: nothing
-	miss     string  // with nothing held: why (RFC 9211, 2.2)
+	held     *stored     // nil: nothing
+	miss     string      // with nothing held: why (RFC 9211, 2.2)
+	own      http.Header // of the answer that it brought, for this request alone
 	decision httpcache.Decision
 }
 

@@ -52,8 +52,13 @@ func (c *Cache) serves(r *reading, p *understudy.Page) bool {
 func (c *Cache) fetched(r *reading, p *understudy.Page, joined bool) *request.Exchanged {
 	s, now := c.storedOf(p), c.now()
 	life, _ := s.Lifetime()
+	h := s.Header
+	if !joined && len(r.own) > 0 {
+		h = h.Clone()
+		maps.Copy(h, r.own)
+	}
 	return &request.Exchanged{Response: request.Response{Page: p, Outcome: request.Cold, Stored: p.NotStored == "", Joined: joined,
-		Age: max(0, now.Sub(p.At)), TTL: life - s.Age(now), Fwd: r.fwd(), Upstream: p.Took, Detail: detailOf(p)}, Header: s.Header}
+		Age: max(0, now.Sub(p.At)), TTL: life - s.Age(now), Fwd: r.fwd(), Upstream: p.Took, Detail: detailOf(p)}, Header: h}
 }
 
 func detailOf(p *understudy.Page) string {
@@ -128,14 +133,15 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 	}
 	switch {
 	case came.Status == http.StatusNotModified && r.held != nil && r.held.Conditions() != nil:
-		now := r.held.Update(&came)
-		p = c.pageOf(r, &now, r.held.page.Body, got.Page.Took)
+		came = r.held.Update(&came)
+		p = c.pageOf(r, &came, r.held.page.Body, got.Page.Took)
 	case storable && got.Stream == nil:
 		p = c.pageOf(r, &came, got.Page.Body, got.Page.Took)
 	default:
 		got.Header = httpcache.EndToEnd(got.Header)
 		return got, nil, nil
 	}
+	r.own = came.Own()
 	c.keep(r, p, u)
 	return nil, p, nil
 }
@@ -155,7 +161,7 @@ func (c *Cache) aside(ctx context.Context, r *reading) (*request.Exchanged, erro
 		return c.rescued(ctx, r, err)
 	}
 	if p != nil {
-		a := c.fetched(r, p, false)
+		a := c.fetched(&plain, p, false)
 		a.Fwd = fwd
 		return a, nil
 	}
