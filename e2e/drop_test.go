@@ -21,13 +21,14 @@ import (
 	"testing"
 )
 
-// dropper passes requests on to an API, and drops some connections: 30 of a
-// hundred, with the first request of each. Of the others none serves more than
-// five, so that new ones are made all the time.
+// dropper passes requests on to an API, and drops some connections: 3 of each
+// ten, with the first request of each, so that no reader meets ten in a row. Of
+// the others none serves more than five, so that new ones are made all the time.
 type dropper struct {
 	to      *httputil.ReverseProxy
 	mu      sync.Mutex
 	rng     *rand.Rand
+	ten     []int        // what becomes of the next ones
 	reached atomic.Int64 // requests that came to the API
 	dropped atomic.Int64
 	conns   atomic.Int64
@@ -63,9 +64,13 @@ func startDropper(t *testing.T, api string, rng *rand.Rand) (*dropper, string) {
 	srv.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		f := &doom{left: 1 + d.rng.IntN(5)}
+		if len(d.ten) == 0 {
+			d.ten = d.rng.Perm(10)
+		}
+		f, drawn := &doom{left: 1 + d.rng.IntN(5)}, d.ten[0]
+		d.ten = d.ten[1:]
 		d.conns.Add(1)
-		if d.rng.IntN(100) < 30 {
+		if drawn < 3 {
 			f.way = 1 + d.rng.IntN(ways)
 			d.dropped.Add(1)
 		}
