@@ -130,7 +130,7 @@ func TestDroppedConnections(t *testing.T) {
 	}
 	next := make(chan string)
 	var readers sync.WaitGroup
-	for range 4 { // five keys that fail together would count as an outage
+	for range 8 { // of fewer, too few connections serve; of more, five keys that fail together count as an outage
 		readers.Go(func() {
 			for id := range next {
 				path := base + "/Calls/" + id + ".json"
