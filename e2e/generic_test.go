@@ -57,7 +57,10 @@ func (o *origin) answer(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "0123456789\x01\x00\xff")
 	case "/early":
 		w.WriteHeader(http.StatusProcessing)
-		h["Link"], h["X-Hint"], h["Connection"], h["X-Own"] = []string{"</style.css>; rel=preload"}, []string{"1"}, []string{"X-Own"}, []string{"2"}
+		h.Set("Link", "</style.css>; rel=preload")
+		h.Set("X-Hint", "1")
+		h.Set("Connection", "X-Own")
+		h.Set("X-Own", "of the connection")
 		w.WriteHeader(http.StatusEarlyHints)
 		clear(h)
 		io.WriteString(w, "late")
