@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
 
@@ -65,4 +66,17 @@ func TestBytesPerChange(t *testing.T) {
 			}
 		}
 	}
+}
+
+// size is the file's size once nothing is left in the log.
+func size(t *testing.T, path string, db *store.DB) int64 {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
 }
