@@ -36,7 +36,7 @@ func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Cha
 	}
 	var shown []string
 	for name := range ch.Fields.All() {
-		if p.record.names(name) {
+		if p.record.spells(name) {
 			shown = append(shown, name)
 		}
 	}
@@ -51,13 +51,22 @@ func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Cha
 	return ch, ch.Type != understudy.Changed || ch.Fields != ""
 }
 
-// names reports whether the caller may learn a dotted name, spelled as in a
-// body. The field, or a field inside it, has to be shown at least masked.
+// names reports whether the caller may learn a dotted name. The field, or a field inside
+// it, has to be shown at least masked.
 func (n *node) names(dotted string) bool {
+	return n.opens(dotted, func(n *node, name string) *node { return n.named[name] })
+}
+
+// spells is names for a dotted name that is spelled as in a body.
+func (n *node) spells(dotted string) bool {
+	return n.opens(dotted, func(n *node, name string) *node { return n.inside([]byte(name)) })
+}
+
+func (n *node) opens(dotted string, inside func(*node, string) *node) bool {
 	for more := true; n != nil && more; {
 		var name string
 		name, dotted, more = strings.Cut(dotted, ".")
-		n = n.inside([]byte(name))
+		n = inside(n, name)
 	}
 	return n != nil && n.open
 }
