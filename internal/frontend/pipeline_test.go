@@ -97,35 +97,49 @@ func TestAWriteIsABarrier(t *testing.T) {
 // begun before its turn while the handler still waits with the second.
 func TestAStreamBegunEarlyIsSentAsItComes(t *testing.T) {
 	l := newLanes(t)
-	begun, more := make(chan struct{}), make(chan struct{})
+	begun := map[string]chan struct{}{"/second": make(chan struct{}), "/broken": make(chan struct{})}
+	more := map[string]chan struct{}{"/second": make(chan struct{}), "/broken": make(chan struct{})}
 	l.fast.SetHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/first" {
-			<-begun
+		if next, ok := strings.CutPrefix(r.URL.Path, "/before"); ok {
+			<-begun[next]
 			w.Header().Set("Content-Length", "0")
 			return
 		}
-		close(begun)
+		close(begun[r.URL.Path])
 		control := http.NewResponseController(w)
 		_, err := w.Write([]byte("piece"))
 		if err := errors.Join(err, control.SetWriteDeadline(time.Now().Add(time.Minute)), control.Flush()); err != nil {
 			t.Error(err)
 		}
-		<-more
+		<-more[r.URL.Path]
 		_, _ = w.Write([]byte("end"))
+		w.Header().Set(http.TrailerPrefix+"X-Sum", "8")
+		if r.URL.Path == "/broken" {
+			panic(http.ErrAbortHandler)
+		}
 	}), nil, nil)
+	for path, sum := range map[string]string{"/second": "8", "/broken": ""} {
+		sendsAsItComes(t, l, path, more[path], sum)
+	}
+}
+
+// sendsAsItComes reads what path gives behind another answer. sum is its trailer; without, it is not
+// all.
+func sendsAsItComes(t *testing.T, l *lanes, path string, more chan struct{}, sum string) {
+	t.Helper()
 	c, err := net.Dial("tcp", l.fast.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-	if _, err := c.Write([]byte("GET /first" + host + "\r\nGET /second" + host + "\r\n")); err != nil {
+	if _, err := c.Write([]byte("GET /before" + path + host + "\r\nGET " + path + host + "\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(c)
+	var resp *http.Response
 	for _, want := range []string{"", "piece"} {
-		resp, err := http.ReadResponse(in, nil)
-		if err != nil {
+		if resp, err = http.ReadResponse(in, nil); err != nil {
 			t.Fatal(err)
 		}
 		got := make([]byte, len(want))
@@ -134,8 +148,9 @@ func TestAStreamBegunEarlyIsSentAsItComes(t *testing.T) {
 		}
 	}
 	close(more)
-	if rest, err := io.ReadAll(in); err != nil || string(rest) != "end" {
-		t.Errorf("%q, %v", rest, err)
+	rest, err := io.ReadAll(resp.Body)
+	if whole := err == nil && string(rest) == "end"; whole != (sum != "") || resp.Trailer.Get("X-Sum") != sum {
+		t.Errorf("%s: %q, %v, %v", path, rest, err, resp.Trailer)
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// reply is an http.ResponseWriter for answers whose Content-Length the handler knows.
-// Several answers to requests that came together go out in one write.
+// reply is an http.ResponseWriter for answers to requests in HTTP/1.1. One whose Content-Length
+// the handler does not say goes out in chunks, with its trailer (RFC 9112, 7.1). Several answers to
+// requests that came together go out in one write.
 type reply struct {
 	to      io.Writer
 	now     time.Time
@@ -24,7 +25,7 @@ type reply struct {
 	out     []byte
 	broken  error
 
-	head, begun, closes bool
+	head, begun, chunked, closes bool
 }
 
 // What is written goes out when it is more than this, at the latest.
@@ -44,7 +45,7 @@ func (w *reply) release() {
 
 func (w *reply) begin(to io.Writer, now time.Time, head bool) {
 	clear(w.header)
-	w.to, w.now, w.head, w.begun = to, now, head, false
+	w.to, w.now, w.head, w.begun, w.chunked = to, now, head, false, false
 }
 
 // serve has a handler answer a request. When it panics the connection ends, and nothing more
@@ -76,20 +77,24 @@ func (w *reply) WriteHeader(status int) {
 		w.out = append(append(append(w.out, "Date: "...), dateOf(w.now)...), "\r\n"...)
 	}
 	w.closes = w.closes || w.header["Connection"] != nil
-	if w.header["Content-Length"] == nil && status != http.StatusNotModified && status != http.StatusNoContent {
-		w.closes, w.header["Connection"] = true, []string{"close"} // its end is the connection's
+	if w.header["Content-Length"] == nil && !w.head && status != http.StatusNotModified && status != http.StatusNoContent {
+		w.chunked, w.header["Transfer-Encoding"] = true, []string{"chunked"}
 	}
 	w.order()
 	for _, name := range w.names {
 		if status == http.StatusNotModified && (name == "Content-Type" || name == "Content-Length") {
 			continue // as net/http does
 		}
-		for _, value := range w.header[name] {
-			w.out = append(append(w.out, name...), ": "...)
-			w.out = append(appendValue(w.out, value), "\r\n"...)
-		}
+		w.field(name, w.header[name])
 	}
 	w.out = append(w.out, "\r\n"...)
+}
+
+func (w *reply) field(name string, values []string) {
+	for _, value := range values {
+		w.out = append(append(w.out, name...), ": "...)
+		w.out = append(appendValue(w.out, value), "\r\n"...)
+	}
 }
 
 // order puts the fields' names in order. Most answers of a connection have those of the one
@@ -130,16 +135,24 @@ func (w *reply) Write(p []byte) (int, error) {
 	switch {
 	case w.broken != nil:
 		return 0, w.broken
-	case w.head:
-		return len(p), nil
-	case len(w.out)+len(p) <= maxReply/2:
-		w.out = append(w.out, p...)
+	case w.head || len(p) == 0:
 		return len(p), nil
 	}
-	n, err := w.both(p)
-	n -= int64(len(w.out))
-	w.out, w.broken = w.out[:0], err
-	return max(int(n), 0), err
+	if w.chunked {
+		w.out = append(strconv.AppendInt(w.out, int64(len(p)), 16), "\r\n"...)
+	}
+	n := len(p)
+	if len(w.out)+n <= maxReply/2 {
+		w.out = append(w.out, p...)
+	} else {
+		all, err := w.both(p)
+		n = max(int(all)-len(w.out), 0)
+		w.out, w.broken = w.out[:0], err
+	}
+	if w.chunked {
+		w.out = append(w.out, "\r\n"...)
+	}
+	return n, w.broken
 }
 
 // both writes what is to go out, and p.
@@ -155,6 +168,15 @@ func (w *reply) end() {
 	if !w.begun {
 		w.header["Content-Length"] = []string{"0"}
 		w.WriteHeader(http.StatusOK)
+	}
+	if w.chunked {
+		w.out = append(w.out, "0\r\n"...)
+		for name := range w.header {
+			if trailer, ok := strings.CutPrefix(name, http.TrailerPrefix); ok || slices.Contains(w.header["Trailer"], name) {
+				w.field(trailer, w.header[name])
+			}
+		}
+		w.out = append(w.out, "\r\n"...)
 	}
 	if len(w.out) > maxReply {
 		_ = w.flush()
