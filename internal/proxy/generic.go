@@ -248,8 +248,8 @@ func (v generic) unchanged(h http.Header) bool {
 	return false
 }
 
-// stream sends a body as it comes, and the trailer behind it. When it breaks off, so does the
-// connection: the client does not take a part for all. When the client leaves, the request
+// stream sends the header, a body as it comes, and the trailer behind it. When it breaks off, so
+// does the connection: the client does not take a part for all. When the client leaves, the request
 // upstream ends, though nothing comes of it just then.
 func (v generic) stream(a *request.Exchanged) error {
 	defer context.AfterFunc(v.r.Context(), func() { _ = a.Close() })()
@@ -264,6 +264,7 @@ func (v generic) stream(a *request.Exchanged) error {
 	v.sent, v.line.Status = true, a.Page.Status
 	v.w.WriteHeader(a.Page.Status)
 	control := http.NewResponseController(v.w)
+	_ = control.Flush() // a writer that cannot sends all later
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := a.Stream.Read(buf)
@@ -274,8 +275,8 @@ func (v generic) stream(a *request.Exchanged) error {
 				return nil // the caller has left
 			}
 			v.line.Bytes += int64(n)
-			if a.Length < 0 {
-				_ = control.Flush() // a writer that cannot sends it later
+			if v.line.Bytes != a.Length { // else all was sent
+				_ = control.Flush()
 			}
 		}
 		if err == io.EOF {
