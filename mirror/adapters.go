@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/mirror/cache"
 	"understudy/mirror/hints"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
@@ -260,20 +261,26 @@ func (sm sharedMirror) Page(ctx context.Context, key understudy.Key) (*understud
 	if p := sm.Held(key); p != nil {
 		return p, nil
 	}
+	k := sm.sources[key.Source].kinds[""]
+	before := k.changes.Load()
 	p, err := sm.store.Page(ctx, key)
-	if err == nil {
-		sm.cachePage(p)
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	if e := sm.cachePage(p); e != nil && k.changes.Load() != before {
+		sm.hot.Drop(e) // another may have come to the store, or this one have been forgotten
+	}
+	return p, nil
 }
 
-// cachePage puts a page into the hot tier.
-func (sm sharedMirror) cachePage(p *understudy.Page) {
-	if e := sm.hot.Pack(sm.sources[p.Key.Source].kinds[""].pages, p); e != nil {
-		sm.hot.Put(e, nil)
-		return
+// cachePage puts a page into the hot tier; nil: it does not go there.
+func (sm sharedMirror) cachePage(p *understudy.Page) *cache.Entry {
+	e := sm.hot.Pack(sm.sources[p.Key.Source].kinds[""].pages, p)
+	if e == nil || !sm.hot.Put(e, nil) {
+		sm.hot.Forget(sm.hot.Hash(p.Key))
+		return nil
 	}
-	sm.hot.Forget(sm.hot.Hash(p.Key))
+	return e
 }
 
 // Keep stores a page. One that the store has not is not in memory either: what a restart
@@ -282,7 +289,9 @@ func (sm sharedMirror) Keep(p *understudy.Page) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(sm.ctx), saveTime)
 	defer cancel()
 	k := sm.sources[p.Key.Source].kinds[""]
-	if _, err := sm.save(ctx, k, p); err != nil {
+	_, err := sm.save(ctx, k, p)
+	k.changes.Add(1)
+	if err != nil {
 		sm.hot.Forget(sm.hot.Hash(p.Key))
 		return err
 	}
@@ -290,14 +299,15 @@ func (sm sharedMirror) Keep(p *understudy.Page) error {
 	return nil
 }
 
-// Forget forgets a page.
+// Forget forgets a page. What a reader took from the store before goes last.
 func (sm sharedMirror) Forget(ctx context.Context, key understudy.Key) error {
-	sm.hot.Forget(sm.hot.Hash(key))
 	store, ok := sm.store.(Forgetter)
 	if !ok {
 		return errors.New("the store cannot forget")
 	}
 	_, err := store.ForgetPage(ctx, key)
+	sm.sources[key.Source].kinds[""].changes.Add(1)
+	sm.hot.Forget(sm.hot.Hash(key))
 	return err
 }
 

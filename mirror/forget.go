@@ -46,6 +46,9 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 		return Forgotten{}, fmt.Errorf("mirror: forget %s: %w: no such source or kind", t.Key, understudy.ErrInvalid)
 	}
 	k, remembered := s.of(t), m.hot.Find(t.Key) != nil
+	if s.Spec.Generic() {
+		m.shared.Invalidate(ctx, t.Key) // a fetch that began before, and what stands under other keys
+	}
 	found, err := m.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
 		held, err := store.ForgetPage(ctx, t.Key)
 		if held || remembered {

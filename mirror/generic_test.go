@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -60,17 +61,17 @@ func (s *countedStream) Close() error {
 }
 
 // openGeneric is a mirror with a generic source "web".
-func openGeneric(t *testing.T, control string) (*stage, *plainOrigin, *spec.Target) {
+func openGeneric(t *testing.T, control string, settings ...setting) (*stage, *plainOrigin, *spec.Target) {
 	t.Helper()
 	sp, err := spec.NewGeneric("http://web.example", "none")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &plainOrigin{header: http.Header{"Cache-Control": {control}}}
-	s := open(t, 0, func(opts *Options) {
+	s := open(t, 0, append(settings, func(opts *Options) {
 		o.world = opts.Sources[0].Upstream.(*world)
 		opts.Sources = append(opts.Sources, Source{Source: &spec.Source{Name: "web", Spec: sp}, Upstream: o})
-	})
+	})...)
 	target, err := sp.Passed("web", "/a?b=1")
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +127,61 @@ func TestGenericReadersShareAFlight(t *testing.T) {
 			t.Errorf("%+v", stats)
 		}
 	})
+}
+
+// lateReads is a store of which one read takes two seconds more.
+type lateReads struct {
+	*store.DB
+	late atomic.Bool
+}
+
+func (s *lateReads) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	p, err := s.DB.Page(ctx, key)
+	if s.late.CompareAndSwap(true, false) {
+		time.Sleep(2 * time.Second)
+	}
+	return p, err
+}
+
+// What a reader took from the store before a write, or before a purge, is not in memory after it.
+func TestGenericReadsBesideAWriteBringNothingBack(t *testing.T) {
+	for name, end := range map[string]func(*stage, *spec.Target) error{
+		"write": func(s *stage, target *spec.Target) error {
+			a, err := s.Exchange(context.Background(), request.Exchange{Target: target, Method: "POST", Header: http.Header{}, Flow: 8})
+			if err == nil {
+				err = a.Close()
+			}
+			return err
+		},
+		"purge": func(s *stage, target *spec.Target) error {
+			_, err := s.Forget(context.Background(), target)
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var reads *lateReads
+			s, o, target := openGeneric(t, "max-age=60", over(func(under Store) Store {
+				reads = &lateReads{DB: under.(*store.DB)}
+				return reads
+			}))
+			defer s.stop()
+			readAll(t, s, target, 1)
+			s.hot.Forget(s.hot.Hash(target.Key))
+			reads.late.Store(true)
+			var wg sync.WaitGroup
+			wg.Go(func() { readAll(t, s, target, 1) })
+			synctest.Wait()
+			if err := end(s, target); err != nil {
+				t.Error(err)
+			}
+			wg.Wait()
+			before := o.asked.Load()
+			readAll(t, s, target, 1)
+			if o.asked.Load() != before+1 {
+				t.Errorf("after the %s upstream is not asked", name)
+			}
+		})
+	}
 }
 
 // An answer that is for one request alone is shared by none.

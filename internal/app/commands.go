@@ -64,6 +64,10 @@ func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 		return target{}, invalid("no source is called %q%s; there is %s", understudy.Clip(p.Source),
 			suggest.Hint(understudy.Clip(p.Source), names), strings.Join(names, ", "))
 	}
+	if src.Spec.Generic() {
+		t, err := src.Spec.Passed(src.Name, p.What)
+		return target{source: src, target: t}, err
+	}
 	if strings.HasPrefix(p.What, "/") || strings.Contains(p.What, "://") {
 		t, err := src.Spec.Follow(src.Name, p.What)
 		switch {

@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/datadir"
+	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
 	"understudy/internal/query"
 	"understudy/internal/store"
@@ -109,5 +110,20 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	}
 	if got, err := db.Count(t.Context(), someMessage, 0, time.Time{}); err != nil || got.N != n {
 		t.Errorf("%d are found, %v", got.N, err)
+	}
+}
+
+func TestPurgesOfGenericSources(t *testing.T) {
+	sp, err := spec.NewGeneric("http://web.example", "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := []*spec.Source{{Name: "web", Spec: sp}}
+	got, err := targetOf(sources, diagnostics.Purge{Source: "web", What: "/a?b=2&a=1"})
+	if err != nil || got.target.Key.URI != "/a?b=2&a=1" || got.isRecord() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := targetOf(sources, diagnostics.Purge{Source: "web", What: "calls/1"}); !errors.Is(err, understudy.ErrInvalid) {
+		t.Error(err)
 	}
 }

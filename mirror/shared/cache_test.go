@@ -368,6 +368,55 @@ func TestAHeadConfirmsOrEnds(t *testing.T) {
 	b.want("200 hello cold", "GET /a", "Cache-Control: max-stale")
 }
 
+// What was asked before a write confirms and stores nothing; what is asked after it is stored,
+// though another request is still under way.
+func TestAnswersFromBeforeAWrite(t *testing.T) {
+	late, came := make(chan struct{}), make(chan struct{})
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=1")
+		w.Header().Set("Etag", `"1"`)
+		if r.Header.Get("Late") != "" {
+			came <- struct{}{}
+			<-late
+		}
+		io.WriteString(w, "hello")
+	})
+	for _, method := range []string{"GET", "HEAD"} {
+		b.do("GET /a")
+		b.pass(10 * time.Second)
+		var wg sync.WaitGroup
+		wg.Go(func() { b.do(method+" /a", "Late: 1") })
+		<-came
+		b.do("POST /a")
+		b.want("200 hello cold", "GET /a")
+		b.want("200 hello warm", "GET /a")
+		b.do("POST /a")
+		late <- struct{}{}
+		wg.Wait()
+		b.want("200 hello cold", "GET /a")
+		b.pass(10 * time.Second)
+	}
+}
+
+// What is said to who sends a credential changes nothing that others get.
+func TestConfirmationsForOne(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=1")
+		w.Header().Set("Etag", `"1"`)
+		if r.Header.Get("If-None-Match") == `"1"` {
+			w.WriteHeader(304)
+			return
+		}
+		io.WriteString(w, "hello")
+	})
+	b.do("GET /a")
+	b.pass(10 * time.Second)
+	b.want("200 hello cold not stored: it is for one request", "GET /a", "Authorization: Basic eA==")
+	b.want("200  cold", "HEAD /a", "Authorization: Basic eA==")
+	b.want("200 hello cold", "GET /a")
+	b.want("200 hello warm", "GET /a", "Authorization: Basic eA==")
+}
+
 func TestAPostThatIsWhatAGetGets(t *testing.T) {
 	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")

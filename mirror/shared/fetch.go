@@ -32,20 +32,23 @@ func (c *Cache) join(ctx context.Context, r *reading) (*request.Exchanged, error
 	case got != nil:
 		got.Fwd = r.fwd()
 		return got, nil
-	case joined && !c.serves(r, p):
+	case joined && !c.serves(ctx, r, p):
 		return c.aside(ctx, r) // it is for another request
 	}
 	return c.fetched(r, p, joined), nil
 }
 
-// serves reports whether what a joined flight brought answers this request too.
-func (c *Cache) serves(r *reading, p *understudy.Page) bool {
+// serves reports whether what a joined flight brought answers this request too: it is still
+// what is stored, as a write may have been answered since.
+func (c *Cache) serves(ctx context.Context, r *reading, p *understudy.Page) bool {
 	if p.NotStored != "" {
 		return false
 	}
-	s := c.storedOf(p)
-	fields, _ := s.Vary()
-	return p.Key == variantKey(r.Target.Key, fields, r.Header) && httpcache.Decide(&r.q, &s.Response, c.now()).Answer
+	now := reading{Exchange: r.Exchange}
+	if err := c.find(ctx, &now); err != nil || now.held == nil || now.held.page.Key != p.Key || !now.held.page.At.Equal(p.At) {
+		return false
+	}
+	return httpcache.Decide(&r.q, &now.held.Response, c.now()).Answer
 }
 
 // fetched is an answer that is stored now.
@@ -74,6 +77,9 @@ func (c *Cache) refresh(r *reading) {
 	again.Reason = request.Refresh
 	c.flights.Behind(r.flight(), c.fetch(&again, nil))
 }
+
+// oneRequest is why an answer is not stored that is for who asked.
+const oneRequest = "it is for one request"
 
 // fetch is one exchange, and the storing of what it brought. What may not be stored goes to
 // h; nil: nobody wants it. The page that it returns then is for nobody.
@@ -106,7 +112,7 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 			defer cancel()
 		}
 		left := *got.Page
-		left.NotStored = "it is for one request"
+		left.NotStored = oneRequest
 		if h == nil || !h.give(got) {
 			_ = got.Close() // its reader has left
 		}
@@ -117,7 +123,7 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 // exchange passes a GET on and stores its answer, where that may be stored, or the
 // confirmation of what is stored: then p is the page. Else got is the answer as it comes.
 func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (got *request.Exchanged, p *understudy.Page, err error) {
-	u := c.enter(x.Target.Key)
+	written := c.enter(x.Target.Key)
 	defer c.exit(x.Target.Key)
 	var came httpcache.Response
 	x.Most = c.most
@@ -135,6 +141,9 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 	case came.Status == http.StatusNotModified && r.held != nil && r.held.Conditions() != nil:
 		came = r.held.Update(&came)
 		p = c.pageOf(r, &came, r.held.page.Body, got.Page.Took)
+		if !came.Storable(&r.q) {
+			p.NotStored = oneRequest
+		}
 	case storable && got.Stream == nil:
 		p = c.pageOf(r, &came, got.Page.Body, got.Page.Took)
 	default:
@@ -142,7 +151,7 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 		return got, nil, nil
 	}
 	r.own = came.Own()
-	c.keep(r, p, u)
+	c.keep(r, p, written)
 	return nil, p, nil
 }
 

@@ -160,15 +160,15 @@ func (c *Cache) pageOf(r *reading, a *httpcache.Response, body []byte, took time
 	return p
 }
 
-// keep stores a page, unless a write to its URI was answered while it was fetched. A page
-// that could not be stored says why.
-func (c *Cache) keep(r *reading, p *understudy.Page, u *underway) {
+// keep stores a page, unless more writes to its URI were answered than when the exchange
+// entered. A page that could not be stored says why.
+func (c *Cache) keep(r *reading, p *understudy.Page, written int) {
 	c.keeping.Lock()
 	defer c.keeping.Unlock()
 	switch {
 	case p.NotStored != "":
 		return
-	case u.written > 0 && httpcache.Safe(r.Method):
+	case c.under[r.Target.Key].written != written:
 		p.NotStored = "a write came meanwhile"
 		return
 	}
@@ -201,8 +201,8 @@ func (c *Cache) list(r *reading, p *understudy.Page) error {
 	return c.pages.Keep(in.page(r.Target.Key, c.now()))
 }
 
-// invalidate has nothing count that is stored of a URI now.
-func (c *Cache) invalidate(ctx context.Context, key understudy.Key) {
+// Invalidate has nothing count that is stored of a URI now, or is being fetched.
+func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	c.keeping.Lock()
 	defer c.keeping.Unlock()
 	if u := c.under[key]; u != nil {
@@ -222,8 +222,8 @@ func (c *Cache) invalidate(ctx context.Context, key understudy.Key) {
 	}
 }
 
-// enter notes an exchange of a URI.
-func (c *Cache) enter(key understudy.Key) *underway {
+// enter notes an exchange of a URI, and says how many writes to it were answered.
+func (c *Cache) enter(key understudy.Key) (written int) {
 	c.keeping.Lock()
 	defer c.keeping.Unlock()
 	u := c.under[key]
@@ -232,16 +232,15 @@ func (c *Cache) enter(key understudy.Key) *underway {
 		c.under[key] = u
 	}
 	u.count++
-	return u
+	return u.written
 }
 
 // exit ends what enter began.
 func (c *Cache) exit(key understudy.Key) {
 	c.keeping.Lock()
 	defer c.keeping.Unlock()
-	if u := c.under[key]; u != nil {
-		if u.count--; u.count == 0 {
-			delete(c.under, key)
-		}
+	u := c.under[key]
+	if u.count--; u.count == 0 {
+		delete(c.under, key)
 	}
 }

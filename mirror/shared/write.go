@@ -25,7 +25,7 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
 	}
 	defer c.flights.Exit(r.Flow)
-	u := c.enter(r.Target.Key)
+	written := c.enter(r.Target.Key)
 	defer c.exit(r.Target.Key)
 	x := r.Exchange
 	x.Most = c.most
@@ -38,16 +38,19 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 	}
 	got, err := r.up.Exchange(ctx, x)
 	if errors.Is(err, understudy.ErrUnknownOutcome) {
-		c.invalidate(context.WithoutCancel(ctx), r.Target.Key)
+		c.Invalidate(context.WithoutCancel(ctx), r.Target.Key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
 	}
 	for _, uri := range httpcache.Invalidated(&r.q, &came, r.hosts()...) {
-		c.invalidate(context.WithoutCancel(ctx), understudy.Key{Source: r.Target.Key.Source, URI: uri})
+		c.Invalidate(context.WithoutCancel(ctx), understudy.Key{Source: r.Target.Key.Source, URI: uri})
+		if uri == r.Target.Key.URI {
+			written++ // by itself
+		}
 	}
 	if storable && got.Stream == nil {
-		c.keep(r, c.pageOf(r, &came, got.Page.Body, got.Page.Took), u)
+		c.keep(r, c.pageOf(r, &came, got.Page.Body, got.Page.Took), written)
 	}
 	got.Header, got.Fwd = httpcache.EndToEnd(got.Header), "method"
 	return got, nil
@@ -70,6 +73,8 @@ func (r *reading) hosts() []string {
 // 4.3.5).
 func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error) {
 	fwd := r.fwd()
+	written := c.enter(r.Target.Key)
+	defer c.exit(r.Target.Key)
 	got, err := c.alone(ctx, r, r.Exchange)
 	if err != nil {
 		return c.rescued(ctx, r, err)
@@ -85,15 +90,17 @@ func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error
 		return got, nil
 	}
 	came := httpcache.Received(got.Page.Status, got.Header, got.Asked, got.Page.At)
-	u := c.enter(r.Target.Key)
-	defer c.exit(r.Target.Key)
 	if !r.held.SameAs(&came, strconv.Itoa(len(r.held.page.Body))) {
-		c.invalidate(ctx, r.Target.Key)
+		c.Invalidate(ctx, r.Target.Key)
 		return got, nil
 	}
-	now := r.held.Update(&came)
+	now, asGet := r.held.Update(&came), r.q
+	asGet.Method = http.MethodGet
+	if !now.Storable(&asGet) {
+		return got, nil // its header is for who asked
+	}
 	p := c.pageOf(r, &now, r.held.page.Body, got.Page.Took)
-	c.keep(r, p, u)
+	c.keep(r, p, written)
 	a := c.fetched(r, p, false)
 	a.Fwd = fwd
 	return a, nil
