@@ -170,6 +170,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "lost", "TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
 		withoutLane(gotool),
 		endToEnd(gotool, "full", "TestCaching", fullCounts+"=1", `passed: `, time.Minute),
+		endToEnd(gotool, "full", "TestGenericAtRandom", fullCounts+"=1", ` right \(`, 2*time.Minute),
 		endToEnd(gotool, "full", "TestMarkers", fullCounts+"=1", `--- PASS`, 4*time.Minute),
 		endToEnd(gotool, "full", "TestHiddenRows", fullCounts+"=1", `--- PASS`, 2*time.Minute),
 		endToEnd(gotool, "full", "TestMaskedSearch", fullCounts+"=1", `--- PASS`, time.Minute),
