@@ -41,6 +41,14 @@ func TestPromisesAreDurable(t *testing.T) {
 			_, err := db.Touch(t.Context(), request.Invalidation{Source: storetest.Source, Kind: "calls"})
 			return err
 		}, nil},
+		{"a page that is forgotten", "page", full, func(db *store.DB) error {
+			_, err := db.ForgetPage(t.Context(), page().Key)
+			return err
+		}, nil},
+		{"a record that is forgotten", "page", full, func(db *store.DB) error {
+			_, _, err := db.ForgetRecord(t.Context(), storetest.Source, "calls", w.ID(3))
+			return err
+		}, nil},
 		{"a job", "job", full, addJob, nil},
 		{"the end of a job that is cancelled", "job", full, func(db *store.DB) error {
 			_, err := db.CancelJob(t.Context(), 1, storetest.Epoch)

@@ -24,7 +24,7 @@ var (
 )
 
 // ForgetPage forgets the page of a key and says whether one was held. The
-// records it shows stay.
+// records it shows stay. It does not come back in a crash of the machine.
 func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -35,15 +35,13 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 	if !ok {
 		return false, sqlite.CheckContext(ctx)
 	}
-	err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			row, _, err := db.pages.Find(c, source, key)
-			if err != nil {
-				return err
-			}
-			held, err = c.One(deletePage, []driver.Value{row.Number}, func([]driver.Value) {})
+	err = db.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
+		row, _, err := db.pages.Find(c, source, key)
+		if err != nil {
 			return err
-		})
+		}
+		held, err = c.One(deletePage, []driver.Value{row.Number}, func([]driver.Value) {})
+		return err
 	})
 	if errors.Is(err, understudy.ErrNotFound) {
 		return false, nil
@@ -55,7 +53,7 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 // show it. Its id, its number and a hash of its newest body stay, so that its
 // next observation is no change. It returns how many
 // pages and bodies there were. No save of its kind should be under way: one
-// that began before may bring it back.
+// that began before may bring it back. A crash of the machine does not.
 func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -129,14 +127,15 @@ func (f *forgetting) transaction(ctx context.Context, work func(c *sqlite.Conn) 
 	before := f.found
 	err := f.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		late := f.late
-		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		all := func() error {
 			for part := range slices.Chunk(late, sqlite.MaxTuples) {
 				if err := f.deletePages(c, part); err != nil {
 					return err
 				}
 			}
 			return work(c)
-		})
+		}
+		broken, err := c.Durably(func() (bool, error) { return c.Transaction(ctx, sqlite.BeginWrite, all) })
 		if err == nil {
 			f.late = nil
 		}

@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -77,13 +78,13 @@ type Options struct {
 
 // Cache is a shared cache. Its methods may be called by any number of goroutines.
 type Cache struct {
-	pages    Pages
-	flights  Flights
-	most     int64
-	now      func() time.Time
-	log      *slog.Logger
-	upstream map[string]Upstream
-	headers  *lru.Cache[string, http.Header] // of pages, by Page.Header
+	pages   Pages
+	flights Flights
+	most    int64
+	now     func() time.Time
+	log     *slog.Logger
+	sources map[string]*source
+	headers *lru.Cache[string, http.Header] // of pages, by Page.Header
 
 	keeping sync.Mutex // held while what is stored of a URI changes
 	under   map[understudy.Key]*underway
@@ -112,12 +113,18 @@ func New(o Options) *Cache {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Cache{pages: o.Pages, flights: o.Flights, most: o.Most, now: o.Now, log: o.Logger, upstream: map[string]Upstream{},
+	return &Cache{pages: o.Pages, flights: o.Flights, most: o.Most, now: o.Now, log: o.Logger, sources: map[string]*source{},
 		headers: lru.New[string, http.Header](mostHeaders), under: map[understudy.Key]*underway{}}
 }
 
 // AddSource adds a generic source, before the first Do.
-func (c *Cache) AddSource(name string, up Upstream) { c.upstream[name] = up }
+func (c *Cache) AddSource(name string, up Upstream) { c.sources[name] = &source{Upstream: up} }
+
+// source is a generic source.
+type source struct {
+	Upstream
+	lost atomic.Int64 // Unix nanoseconds: what was stored until then does not count
+}
 
 // Do answers a request, from what is stored or from upstream. The answer must be closed.
 //
@@ -125,7 +132,7 @@ func (c *Cache) AddSource(name string, up Upstream) { c.upstream[name] = up }
 // *understudy.UpstreamError), ErrUnknownOutcome of a write, ErrInvalid, ErrClosed, the
 // context's.
 func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
-	up := c.upstream[x.Target.Key.Source]
+	up := c.sources[x.Target.Key.Source]
 	if up == nil {
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
 	}

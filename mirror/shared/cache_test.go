@@ -108,8 +108,10 @@ func (m *memory) Keep(p *understudy.Page) error {
 func (m *memory) Forget(_ context.Context, key understudy.Key) error {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	delete(m.pages, key)
-	return nil
+	if m.kept == nil {
+		delete(m.pages, key)
+	}
+	return m.kept
 }
 
 func (m *memory) Join(ctx context.Context, _ *spec.Target, _ uint64, _ bool, f shared.Fetch) (*understudy.Page, bool, error) {
@@ -436,6 +438,20 @@ func TestWhatCannotBeSavedIsAnsweredOnce(t *testing.T) {
 }
 
 // Example serves one answer twice, and asks upstream once.
+func TestWhatCannotBeForgottenDoesNotCount(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Cache-Control", "max-age=60") })
+	b.do("GET /a")
+	b.do("GET /b")
+	b.pass(time.Second)
+	b.kept = errors.New("disk full")
+	b.do("POST /a")
+	b.kept = nil
+	b.pass(time.Second)
+	b.want("200  cold", "GET /a")
+	b.want("200  warm", "GET /a")
+	b.want("200  cold", "GET /b")
+}
+
 func Example() {
 	b := newBed(&testing.B{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")

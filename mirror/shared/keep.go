@@ -96,14 +96,19 @@ func (c *Cache) find(ctx context.Context, r *reading) error {
 func (c *Cache) load(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
 	p, err := c.pages.Page(ctx, key)
 	switch {
-	case err == nil:
+	case err == nil && c.counts(p):
 		return p, nil
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("mirror: %s: %w", key, ctx.Err())
-	case !errors.Is(err, understudy.ErrNotFound):
+	case err != nil && !errors.Is(err, understudy.ErrNotFound):
 		c.log.Warn("mirror: a stored answer cannot be read", "key", key.String(), "error", err)
 	}
 	return nil, nil
+}
+
+// counts reports whether a page was stored after the store failed to forget one.
+func (c *Cache) counts(p *understudy.Page) bool {
+	return p.At.UnixNano() > c.sources[p.Key.Source].lost.Load()
 }
 
 // Ready reports whether a request would be answered from memory now, as fresh. It counts
@@ -120,7 +125,7 @@ func (c *Cache) Ready(t *spec.Target, h http.Header) bool {
 			}
 		}
 	}
-	if base == nil || r.q.ForOrigin() {
+	if base == nil || r.q.ForOrigin() || !c.counts(base) {
 		return false
 	}
 	v := httpcache.Decide(&r.q, &c.storedOf(base).Response, c.now())
@@ -201,24 +206,28 @@ func (c *Cache) list(r *reading, p *understudy.Page) error {
 	return c.pages.Keep(in.page(r.Target.Key, c.now()))
 }
 
-// Invalidate has nothing count that is stored of a URI now, or is being fetched.
+// forgetTime bounds how long the store may take to forget a page.
+const forgetTime = 10 * time.Second
+
+// Invalidate has nothing count that is stored of a URI now, or is being fetched. An index goes,
+// too: the next one looks for nothing from before it. When the store fails, nothing that is
+// stored of the source counts until this process ends. It goes on when the caller has left.
 func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
+	defer cancel()
 	c.keeping.Lock()
 	defer c.keeping.Unlock()
 	if u := c.under[key]; u != nil {
 		u.written++
 	}
-	base, err := c.load(ctx, key)
-	if err == nil && base != nil {
-		if in, ok := readIndex(base); ok {
-			in.since = c.now().UnixNano()
-			err = c.pages.Keep(in.page(key, c.now()))
-		} else {
-			err = c.pages.Forget(ctx, key)
-		}
+	_, err := c.pages.Page(ctx, key)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return
 	}
-	if err != nil {
-		c.log.Error("mirror: what a write changed is still stored", "key", key.String(), "error", err)
+	if err := c.pages.Forget(ctx, key); err != nil {
+		c.sources[key.Source].lost.Store(c.now().UnixNano())
+		c.log.Error("mirror: what a write changed is still stored; nothing that is stored of the source counts until a restart",
+			"key", key.String(), "error", err)
 	}
 }
 

@@ -38,13 +38,13 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 	}
 	got, err := r.up.Exchange(ctx, x)
 	if errors.Is(err, understudy.ErrUnknownOutcome) {
-		c.Invalidate(context.WithoutCancel(ctx), r.Target.Key)
+		c.Invalidate(ctx, r.Target.Key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
 	}
 	for _, uri := range httpcache.Invalidated(&r.q, &came, r.hosts()...) {
-		c.Invalidate(context.WithoutCancel(ctx), understudy.Key{Source: r.Target.Key.Source, URI: uri})
+		c.Invalidate(ctx, understudy.Key{Source: r.Target.Key.Source, URI: uri})
 		if uri == r.Target.Key.URI {
 			written++ // by itself
 		}
