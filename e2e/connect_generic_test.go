@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
 	"os"
@@ -18,11 +19,13 @@ import (
 	"understudy/e2e/binary"
 )
 
-// startTunnelledOrigin is a server with the proxy in front of an origin that speaks TLS. host is
-// that origin's own.
-func startTunnelledOrigin(t *testing.T) (s *tunnelled, o *origin, host string) {
+// tunnelSecret is the origin's.
+const tunnelSecret = "tokenofupstream1234"
+
+// startBefore starts the proxy in front of an origin that speaks TLS, with more settings of the source
+// and with writes that are permitted. It returns the origin's own host.
+func (s *tunnelled) startBefore(t *testing.T, o *httptest.Server, more, allow string) (host string) {
 	t.Helper()
-	o, s = newUnstartedOrigin(), &tunnelled{dir: t.TempDir()}
 	trusted, key := writeCertificate(t, s.dir)
 	certificate, err := tls.LoadX509KeyPair(trusted, key)
 	if err != nil {
@@ -32,12 +35,12 @@ func startTunnelledOrigin(t *testing.T) (s *tunnelled, o *origin, host string) {
 	o.StartTLS()
 	t.Cleanup(o.Close)
 	host = strings.Replace(strings.TrimPrefix(o.URL, "https://"), "127.0.0.1", "localhost", 1)
-	for name, text := range map[string]string{"web.token": "tokenofupstream1234", "understudy.yml": fmt.Sprintf(`data: ./data
+	for name, text := range map[string]string{"web.token": tunnelSecret, "understudy.yml": fmt.Sprintf(`data: ./data
 viewer: {listen: "127.0.0.1:0", sign_in: none, role: all}
-connect: {listen: "127.0.0.1:0", role: all, allow: ["POST /echo"]}
+connect: {listen: "127.0.0.1:0", role: all, allow: [%q]}
 sources:
-  web: {generic: "https://%s", secret: "file:web.token", listen: "127.0.0.1:0"}
-`, host)} {
+  web: {generic: "https://%s", secret: "file:web.token", listen: "127.0.0.1:0"%s}
+`, allow, host, comma(more))} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -50,12 +53,13 @@ sources:
 			t.Error(err)
 		}
 	})
-	return s, o, host
+	return host
 }
 
 func TestGenericSourcesInTunnels(t *testing.T) {
 	t.Parallel()
-	s, o, host := startTunnelledOrigin(t)
+	s, o := &tunnelled{dir: t.TempDir()}, newUnstartedOrigin()
+	host := s.startBefore(t, o.Server, "", "POST /echo")
 	one, two := s.client(t), s.client(t)
 	one.Transport.(*http.Transport).ForceAttemptHTTP2 = false
 	one.Transport.(*http.Transport).TLSClientConfig.NextProtos = []string{"http/1.1"}
@@ -67,7 +71,7 @@ func TestGenericSourcesInTunnels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header.Set("Authorization", "Bearer tokenofupstream1234")
+			req.Header.Set("Authorization", "Bearer "+tunnelSecret)
 			for n := 0; n < len(headers); n += 2 {
 				req.Header.Set(headers[n], headers[n+1])
 			}
@@ -148,7 +152,7 @@ func TestGenericSourcesInTunnels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header.Set("Authorization", "Bearer tokenofupstream1234")
+			req.Header.Set("Authorization", "Bearer "+tunnelSecret)
 			resp, err := c.Do(req)
 			if err != nil {
 				t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 )
 
 // judge says what is wrong with an answer, and counts it.
-func (a *genericAsker) judge(n int, req *http.Request, resp *http.Response, body string, floor int64, began time.Time) string {
-	t, tag := a.origin.things[n], resp.Header.Get("X-Version")
-	switch resp.StatusCode {
+func (a *genericAsker) judge(q *genericRequest) string {
+	t, tag := a.origin.things[q.thing], q.resp.Header.Get("X-Version")
+	switch q.resp.StatusCode {
 	case http.StatusNotModified:
-		tag = resp.Header.Get("Etag")
+		tag = q.resp.Header.Get("Etag")
 	case http.StatusOK, http.StatusPartialContent:
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		if req.Header.Get("Cache-Control") != "only-if-cached" {
+		if q.Header.Get("Cache-Control") != "only-if-cached" {
 			a.refused.Add(1)
 		}
 		return ""
@@ -30,24 +30,24 @@ func (a *genericAsker) judge(n int, req *http.Request, resp *http.Response, body
 	if err != nil {
 		return err.Error()
 	}
-	why := c.shownBy(req, resp, body)
+	why := c.shownBy(q)
 	if why == "" {
-		why = a.meant(c, n, req)
+		why = a.meant(c, q)
 	}
 	if why == "" {
-		why = a.timely(c, t, resp, floor, began)
+		why = a.timely(c, q)
 	}
 	if why != "" {
 		return why
 	}
 	a.right.Add(1)
 	switch {
-	case resp.StatusCode == http.StatusPartialContent:
+	case q.resp.StatusCode == http.StatusPartialContent:
 		a.parts.Add(1)
-	case body == "":
+	case q.body == "":
 		a.bare.Add(1)
 	case t.tagged:
-		a.tags[t.path+req.Header.Get("Accept-Language")] = tag
+		a.tags[t.path+q.Header.Get("Accept-Language")] = tag
 	}
 	return ""
 }
@@ -55,15 +55,15 @@ func (a *genericAsker) judge(n int, req *http.Request, resp *http.Response, body
 var ofParts = regexp.MustCompile(`^bytes (\d+)-(\d+)/(\d+)$`)
 
 // shownBy says where an answer is not what its tag says.
-func (c content) shownBy(req *http.Request, resp *http.Response, body string) string {
-	want := c.body()
+func (c content) shownBy(q *genericRequest) string {
+	want, resp, body := c.body(), q.resp, q.body
 	switch {
 	case resp.StatusCode == http.StatusNotModified:
-		if body != "" || req.Header.Get("If-None-Match") != c.tag() {
+		if body != "" || q.Header.Get("If-None-Match") != c.tag() {
 			return "that was not asked for"
 		}
 		return ""
-	case req.Method == http.MethodHead:
+	case q.Method == http.MethodHead:
 		if n := resp.ContentLength; body != "" || n >= 0 && n != int64(len(want)) {
 			return fmt.Sprintf("%d bytes", n)
 		}
@@ -84,10 +84,10 @@ func (c content) shownBy(req *http.Request, resp *http.Response, body string) st
 }
 
 // meant says whether an answer was made for another request.
-func (g *genericAnswers) meant(c content, n int, req *http.Request) string {
-	t, who := g.origin.things[n], strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
+func (g *genericAnswers) meant(c content, q *genericRequest) string {
+	t, who := g.origin.things[q.thing], strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ")
 	switch {
-	case c.thing != n || t.vary && c.language != req.Header.Get("Accept-Language"):
+	case c.thing != q.thing || t.vary && c.language != q.Header.Get("Accept-Language"):
 		return "it was made for another URI or language"
 	case c.who != "nobody" && c.who != who && !t.shared:
 		return "it was made for another who asks"
@@ -102,13 +102,13 @@ func (g *genericAnswers) meant(c content, n int, req *http.Request) string {
 var saysLeft = regexp.MustCompile(`understudy; hit; ttl=(-?\d+)`)
 
 // timely says whether an answer is too old, or older than it says. Seconds are whole there.
-func (g *genericAnswers) timely(c content, t *thing, resp *http.Response, floor int64, began time.Time) string {
-	age, _ := strconv.ParseInt(resp.Header.Get("Age"), 10, 64)
-	how := resp.Header.Get("Cache-Status")
+func (g *genericAnswers) timely(c content, q *genericRequest) string {
+	t, how := g.origin.things[q.thing], q.resp.Header.Get("Cache-Status")
+	age, _ := strconv.ParseInt(q.resp.Header.Get("Age"), 10, 64)
 	switch {
-	case c.version < floor:
-		return fmt.Sprintf("it is older than version %d, which a write made or which was there when it was purged", floor)
-	case !t.trueAt(c.version, began.Add(-time.Duration(age+1)*time.Second)):
+	case c.version < q.floor:
+		return fmt.Sprintf("it is older than version %d, which a write made or which was there when it was purged", q.floor)
+	case !t.trueAt(c.version, q.began.Add(-time.Duration(age+1)*time.Second)):
 		return "it is older than it says"
 	}
 	left := saysLeft.FindStringSubmatch(how)

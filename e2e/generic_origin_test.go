@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 )
 
@@ -142,14 +141,14 @@ const originError = "out of order"
 
 var faults = []string{"reset", "reset after", "cut", "cut chunks", "500", "502", "503", "504 after", "delay", "stall", "stall body"}
 
-func newChangingOrigin(t testing.TB, chance *rand.Rand) *changingOrigin {
+// newChangingOrigin is one that is still to be started, and closed.
+func newChangingOrigin(chance *rand.Rand) *changingOrigin {
 	o := &changingOrigin{chance: chance, applied: map[string]int64{}}
 	for n := range 4 * len(policies) {
 		o.things = append(o.things, &thing{policy: policies[n%len(policies)], path: fmt.Sprintf("/things/%d", n), vary: chance.IntN(2) == 0})
 	}
 	o.weather.Store(&weather{})
-	o.Server = httptest.NewServer(o)
-	t.Cleanup(o.Close)
+	o.Server = httptest.NewUnstartedServer(o)
 	return o
 }
 
@@ -240,7 +239,7 @@ func (o *changingOrigin) read(w http.ResponseWriter, r *http.Request, n int, fau
 		h.Set("Vary", "Accept-Language")
 		c.language = r.Header.Get("Accept-Language")
 	}
-	if who, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+	if who, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && who != tunnelSecret {
 		c.who = who
 	}
 	if t.neverStored {
