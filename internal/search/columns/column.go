@@ -187,7 +187,7 @@ func millionths(text string) (int32, bool) {
 	if negative {
 		n = -n
 	}
-	return int32(n), true
+	return int32(n), n != oddNumber
 }
 
 // Word is the code of a row's value in a column of words; 0: it has none.
