@@ -93,12 +93,16 @@ func (c content) tag() string {
 	return fmt.Sprintf(`"%d.%d.%d.%s.%s"`, c.thing, c.version, c.serial, c.language, c.who)
 }
 
-// body is the tag and a text that follows from it.
+// body is the tag and a text that follows from it. All bodies of a thing without ETags are of one
+// length.
 func (c content) body() string {
-	tag := c.tag()
+	tag, length := c.tag(), 5000
 	h := fnv.New64a()
 	io.WriteString(h, tag)
-	return tag + strings.Repeat(fmt.Sprintf(" %x", h.Sum64()), int(h.Sum64()%400))
+	if policies[c.thing%len(policies)].tagged {
+		length = len(tag) + int(h.Sum64()%7000)
+	}
+	return (tag + strings.Repeat(fmt.Sprintf(" %016x", h.Sum64()), 420))[:length]
 }
 
 // contentOf reads a tag.

@@ -203,16 +203,20 @@ func (r *Response) Update(by *Response) Response {
 var ofBody = map[string]bool{"Content-Encoding": true, "Content-Length": true, "Content-Md5": true, "Content-Range": true, "Etag": true,
 	"Digest": true, "Content-Digest": true, "Repr-Digest": true}
 
-// SameAs reports whether the answer to a HEAD may be about the stored body (RFC 9111,
-// 4.3.5).
-func (r *Response) SameAs(head *Response, length string) bool {
+// SameAs reports whether the answer to a HEAD may be about the stored body, and whether a
+// validator says so (RFC 9111, 4.3.5).
+func (r *Response) SameAs(head *Response, length string) (same, known bool) {
 	for _, name := range []string{"Etag", "Last-Modified"} {
-		if said := head.Header.Get(name); said != "" && said != r.Header.Get(name) {
-			return false
+		switch said := head.Header.Get(name); said {
+		case "":
+		case r.Header.Get(name):
+			known = true
+		default:
+			return false, false
 		}
 	}
 	said := head.Header.Get("Content-Length")
-	return head.Status == r.Status && (said == "" || said == length)
+	return head.Status == r.Status && (said == "" || said == length), known
 }
 
 // Conditions are the fields that ask upstream whether the answer is still right (RFC 9111,

@@ -123,7 +123,8 @@ func (c *Cache) AddSource(name string, up Upstream) { c.sources[name] = &source{
 // source is a generic source.
 type source struct {
 	Upstream
-	lost atomic.Int64 // Unix nanoseconds: what was stored until then does not count
+	lost  atomic.Int64 // Unix nanoseconds: what was stored until then does not count
+	ended atomic.Int64 // invalidations of its URIs
 }
 
 // Do answers a request, from what is stored or from upstream. The answer must be closed.
@@ -137,7 +138,7 @@ func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged,
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
 	}
 	x.Header = httpcache.EndToEnd(x.Header)
-	r := &reading{Exchange: x, up: up, q: httpcache.Request{Method: x.Method, URI: x.Target.Key.URI, Header: x.Header}}
+	r := &reading{Exchange: x, up: up, ended: up.ended.Load(), q: httpcache.Request{Method: x.Method, URI: x.Target.Key.URI, Header: x.Header}}
 	switch {
 	case !httpcache.Safe(x.Method):
 		return c.write(ctx, r)
@@ -175,7 +176,8 @@ func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged,
 type reading struct {
 	request.Exchange
 	q        httpcache.Request
-	up       Upstream
+	up       *source
+	ended    int64       // invalidations before held was looked for
 	held     *stored     // nil: nothing
 	miss     string      // with nothing held: why (RFC 9211, 2.2)
 	own      http.Header // of the answer that it brought, for this request alone

@@ -123,8 +123,11 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 // exchange passes a GET on and stores its answer, where that may be stored, or the
 // confirmation of what is stored: then p is the page. Else got is the answer as it comes.
 func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (got *request.Exchanged, p *understudy.Page, err error) {
-	written := c.enter(x.Target.Key)
+	written, held := c.enter(x.Target.Key), r.held
 	defer c.exit(x.Target.Key)
+	if held != nil && r.up.ended.Load() != r.ended { // a write may have ended it
+		held, x.Header = nil, httpcache.Unconditional(x.Header)
+	}
 	var came httpcache.Response
 	x.Most = c.most
 	storable := false
@@ -138,9 +141,9 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 		return nil, nil, fmt.Errorf("mirror: fetch %s: %w", x.Target.Key, err)
 	}
 	switch {
-	case came.Status == http.StatusNotModified && r.held != nil && r.held.Conditions() != nil:
-		came = r.held.Update(&came)
-		p = c.pageOf(r, &came, r.held.page.Body, got.Page.Took)
+	case came.Status == http.StatusNotModified && held != nil && held.Conditions() != nil:
+		came = held.Update(&came)
+		p = c.pageOf(r, &came, held.page.Body, got.Page.Took)
 		if !came.Storable(&r.q) {
 			p.NotStored = oneRequest
 		}

@@ -217,6 +217,7 @@ func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	defer cancel()
 	c.keeping.Lock()
 	defer c.keeping.Unlock()
+	c.sources[key.Source].ended.Add(1)
 	if u := c.under[key]; u != nil {
 		u.written++
 	}

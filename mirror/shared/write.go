@@ -75,6 +75,7 @@ func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error
 	fwd := r.fwd()
 	written := c.enter(r.Target.Key)
 	defer c.exit(r.Target.Key)
+	ended := r.up.ended.Load() != r.ended // a write may have ended what is held
 	got, err := c.alone(ctx, r, r.Exchange)
 	if err != nil {
 		return c.rescued(ctx, r, err)
@@ -90,8 +91,11 @@ func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error
 		return got, nil
 	}
 	came := httpcache.Received(got.Page.Status, got.Header, got.Asked, got.Page.At)
-	if !r.held.SameAs(&came, strconv.Itoa(len(r.held.page.Body))) {
+	switch same, known := r.held.SameAs(&came, strconv.Itoa(len(r.held.page.Body))); {
+	case !same:
 		c.Invalidate(ctx, r.Target.Key)
+		return got, nil
+	case !known || ended:
 		return got, nil
 	}
 	now, asGet := r.held.Update(&came), r.q
