@@ -147,7 +147,7 @@ var faults = []string{"reset", "reset after", "cut", "cut chunks", "500", "502",
 
 // newChangingOrigin is one that is still to be started, and closed.
 func newChangingOrigin(chance *rand.Rand) *changingOrigin {
-	o := &changingOrigin{chance: chance, applied: map[string]int64{}}
+	o := &changingOrigin{chance: rand.New(rand.NewPCG(chance.Uint64(), 4)), applied: map[string]int64{}}
 	for n := range 4 * len(policies) {
 		o.things = append(o.things, &thing{policy: policies[n%len(policies)], path: fmt.Sprintf("/things/%d", n), vary: chance.IntN(2) == 0})
 	}
