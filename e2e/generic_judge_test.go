@@ -101,14 +101,15 @@ func (g *genericAnswers) meant(c content, q *genericRequest) string {
 
 var saysLeft = regexp.MustCompile(`understudy; hit; ttl=(-?\d+)`)
 
-// timely says whether an answer is too old, or older than it says. Seconds are whole there.
+// timely says whether an answer is too old, or older than it says. An Age is whole seconds on the
+// way here, and whole seconds since: it may be two seconds short.
 func (g *genericAnswers) timely(c content, q *genericRequest) string {
 	t, how := g.origin.things[q.thing], q.resp.Header.Get("Cache-Status")
 	age, _ := strconv.ParseInt(q.resp.Header.Get("Age"), 10, 64)
 	switch {
 	case c.version < q.floor:
 		return fmt.Sprintf("it is older than version %d, which a write made or which was there when it was purged", q.floor)
-	case !t.trueAt(c.version, q.began.Add(-time.Duration(age+1)*time.Second)):
+	case !t.trueAt(c.version, q.began.Add(-time.Duration(age+2)*time.Second)):
 		return "it is older than it says"
 	}
 	left := saysLeft.FindStringSubmatch(how)

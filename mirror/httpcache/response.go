@@ -34,10 +34,7 @@ func Received(status int, h http.Header, asked, at time.Time) Response {
 	}
 	apparent := max(0, at.Sub(date).Truncate(time.Second))
 	said, _ := ageOf(r.Header)
-	if said > 0 {
-		said += at.Sub(asked).Truncate(time.Second)
-	}
-	r.InitialAge = max(apparent, said)
+	r.InitialAge = max(apparent, said+at.Sub(asked).Truncate(time.Second))
 	delete(r.Header, "Age")
 	if r.InitialAge > 0 {
 		r.Header["Age"] = []string{seconds(r.InitialAge)}

@@ -187,6 +187,7 @@ func TestAge(t *testing.T) {
 		want  time.Duration
 	}{
 		{nil, 0, 10 * time.Second},
+		{nil, 3500 * time.Millisecond, 13 * time.Second},
 		{[]string{"Age: 5"}, 0, 15 * time.Second},
 		{[]string{"Age: 5"}, 3 * time.Second, 18 * time.Second},
 		{[]string{"Date: " + date(-time.Minute)}, 0, 70 * time.Second},
