@@ -73,7 +73,8 @@ func (a *genericAsker) act() {
 
 // broke reports whether a body broke off.
 func broke(err error) bool {
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || err != nil && strings.Contains(err.Error(), "stream error")
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		err != nil && strings.Contains(err.Error(), "stream error") // of HTTP/2
 }
 
 // request asks for a thing, or changes it.

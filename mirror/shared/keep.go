@@ -210,8 +210,9 @@ func (c *Cache) list(r *reading, p *understudy.Page) error {
 const forgetTime = 10 * time.Second
 
 // Invalidate has nothing count that is stored of a URI now, or is being fetched. An index goes,
-// too: the next one looks for nothing from before it. When the store fails, nothing that is
-// stored of the source counts until this process ends. It goes on when the caller has left.
+// too: the next one looks for nothing from before it. When the store fails, what was stored of
+// the source until then does not count, until this process ends. It goes on when the caller has
+// left.
 func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()
@@ -227,7 +228,7 @@ func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	}
 	if err := c.pages.Forget(ctx, key); err != nil {
 		c.sources[key.Source].lost.Store(c.now().UnixNano())
-		c.log.Error("mirror: what a write changed is still stored; nothing that is stored of the source counts until a restart",
+		c.log.Error("mirror: what a write changed is still stored; until a restart nothing counts that was stored of the source before",
 			"key", key.String(), "error", err)
 	}
 }
