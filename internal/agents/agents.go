@@ -10,10 +10,12 @@
 package agents
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -185,11 +187,38 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 		return
 	}
 	defer leave()
+	if r.Body, err = single(http.MaxBytesReader(w, r.Body, s.o.Limits.Body)); err != nil {
+		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Time)
 	defer cancel()
 	v := &exchange{Server: s, ctx: ctx, caller: c, began: s.o.Now(), offer: s.offerOf(c)}
 	v.server = v.protocolServer()
 	protocol.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, v)))
+}
+
+// single refuses a body that is an array of requests. Older revisions of the protocol have
+// such bodies, and the bounds hold for one answer alone.
+func single(body io.ReadCloser) (io.ReadCloser, error) {
+	in := bufio.NewReader(body)
+	b, err := in.ReadByte()
+	for err == nil && b <= ' ' {
+		b, err = in.ReadByte()
+	}
+	if err == nil && b == '[' {
+		return body, errors.New("agents: an array of requests is not answered; send each request alone")
+	}
+	if err == nil {
+		err = in.UnreadByte()
+	}
+	if err != nil {
+		return body, nil // the protocol reads the error again, and answers with its status
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{in, body}, nil
 }
 
 // within is a tool's context: it ends with the request, too, which the protocol does not

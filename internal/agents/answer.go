@@ -99,9 +99,9 @@ func (v *exchange) fitting(rows int, size func(i int) int) int {
 }
 
 // fits refuses one record that is too large for an answer.
-func (v *exchange) fits(body []byte) error {
-	if len(body) > v.o.Limits.Bytes {
-		return invalid("the record has %d bytes, and an answer at most %d; its page in the viewer shows it", len(body), v.o.Limits.Bytes)
+func (v *exchange) fits(size int) error {
+	if size > v.o.Limits.Bytes {
+		return invalid("the record has %d bytes, and an answer at most %d; its page in the viewer shows it", size, v.o.Limits.Bytes)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 	out.Next = found.Next
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "an agent searches", Source: a.Source, Values: []string{a.Query}}
 	for _, h := range found.Hits {
-		if err := v.fits(h.Body); err != nil {
+		if err := v.fits(len(h.Body)); err != nil {
 			return nil, err
 		}
 		link := ""
@@ -225,7 +225,10 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 	left := v.o.Limits.Bytes
 	for i, s := range past.Versions {
 		one, size := versionOf(s)
-		if left -= size; left < 0 && i > 0 {
+		if left -= size; left < 0 {
+			if i == 0 {
+				return nil, v.fits(size)
+			}
 			out.Cut = "older versions would make the answer too large; as_of shows them"
 			break
 		}

@@ -4,6 +4,7 @@ package agents
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -67,6 +68,35 @@ func TestEndpoint(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Older revisions of the protocol take an array of requests as a body. Its answers together
+// would have no bound, so it is refused in every revision, whatever stands before it.
+func TestArrayOfRequestsIsRefused(t *testing.T) {
+	r := newRig(t, nil)
+	for _, revision := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		for _, start := range []string{"", " \n\t", strings.Repeat("\r\n ", 3000)} {
+			calls := strings.TrimSuffix(strings.Repeat(listTools+",", 1500), ",")
+			req, err := http.NewRequestWithContext(t.Context(), "POST", r.url, strings.NewReader(start+"["+calls+"]"))
+			must(t, err)
+			req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+				"Authorization": {basic("all")}}
+			if revision != "" {
+				req.Header.Set("MCP-Protocol-Version", revision)
+			}
+			res, err := http.DefaultClient.Do(req)
+			must(t, err)
+			body, err := io.ReadAll(res.Body)
+			must(t, err)
+			must(t, res.Body.Close())
+			if res.StatusCode != 400 {
+				t.Errorf("revision %q after %d bytes: status %d, want 400", revision, len(start), res.StatusCode)
+			}
+			if !strings.Contains(string(body), "send each request alone") {
+				t.Errorf("revision %q after %d bytes: %.200s", revision, len(start), body)
+			}
+		}
 	}
 }
 

@@ -132,7 +132,7 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 	}
 	var ids []string
 	for _, r := range wanted[:fit] {
-		if err := v.fits(r.Raw()); err != nil {
+		if err := v.fits(len(r.Raw())); err != nil {
 			return nil, err
 		}
 		out.Records, ids = append(out.Records, r.Raw()), append(ids, r.ID)

@@ -195,7 +195,7 @@ func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any,
 	if len(rows) != 1 {
 		return nil, understudy.ErrNotFound
 	}
-	if err := v.fits(rows[0].Raw()); err != nil {
+	if err := v.fits(len(rows[0].Raw())); err != nil {
 		return nil, err
 	}
 	out := &readAnswer{Source: k.Source.Name, Kind: k.Name, ID: rows[0].ID, freshness: v.freshness(answer), Note: marking,

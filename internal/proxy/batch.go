@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"understudy"
@@ -30,6 +31,8 @@ const (
 	maxBatchBody  = 256 << 10 // bytes that ask for them
 	batchAtWork   = 16        // of them at once, in memory until they are sent
 	maxBatchReply = 8 << 20   // bytes of one answer
+	maxBatchBytes = 32 << 20  // bytes of all answers of a batch
+	maxBatches    = 16        // batches at once, half of them of one caller
 )
 
 type batchRequest struct {
@@ -47,7 +50,13 @@ type batchResponse struct {
 }
 
 // batch is a request that takes several.
-type batch struct{ *exchange }
+type batch struct {
+	*exchange
+	bytes *atomic.Int64 // of the bodies of all answers so far
+}
+
+// errManyBatches refuses a batch when too many are under way.
+var errManyBatches = errors.New("too many batches are under way; send this one again in a moment")
 
 // serve answers a batch. What is wrong with one of its requests is that one's answer.
 func (v batch) serve() (err error) {
@@ -55,6 +64,11 @@ func (v batch) serve() (err error) {
 		return err
 	}
 	v.line.Caller = v.caller.Name
+	leave, err := v.batches.Take(v.caller.Name)
+	if err != nil {
+		return fmt.Errorf("proxy: %w: %w", understudy.ErrUnavailable, errManyBatches)
+	}
+	defer leave()
 	var in struct {
 		Requests []batchRequest `json:"requests"`
 	}
@@ -139,7 +153,7 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 
 // alone has a request answered as if it had come alone.
 func (v batch) alone(r *http.Request, err error) (out batchResponse) {
-	w := &batchWriter{header: http.Header{}}
+	w := &batchWriter{header: http.Header{}, all: v.bytes}
 	defer func() {
 		if recover() != nil { // it was logged; the answer had begun
 			out = batchResponse{Status: http.StatusInternalServerError}
@@ -149,7 +163,7 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 		one := exchange{Proxy: v.Proxy, w: w, r: v.r, came: v.came, caller: v.caller}
 		one.fail(err)
 	} else {
-		v.Proxy.ServeHTTP(w, r)
+		v.o.Current().ServeHTTP(w, r)
 	}
 	out = batchResponse{Status: w.status, Headers: map[string]string{}}
 	maps.DeleteFunc(w.header, func(name string, _ []string) bool { return name == "Connection" || name == "Content-Length" })
@@ -160,7 +174,8 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 	switch body := w.body.Bytes(); {
 	case w.long:
 		out = batchResponse{Status: http.StatusInsufficientStorage}
-		out.Body, _ = json.Marshal(fmt.Sprintf("the answer is longer than %d bytes; ask for it alone", maxBatchReply))
+		out.Body, _ = json.Marshal(fmt.Sprintf("the answer is longer than %d bytes, or those of the batch together than %d; ask for it alone",
+			maxBatchReply, maxBatchBytes))
 	case len(body) == 0:
 	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(body):
 		out.Body = body
@@ -178,6 +193,7 @@ type batchWriter struct {
 	status int
 	body   bytes.Buffer
 	long   bool
+	all    *atomic.Int64 // bytes of all bodies of the batch
 }
 
 func (w *batchWriter) Header() http.Header { return w.header }
@@ -191,8 +207,9 @@ func (w *batchWriter) WriteHeader(status int) {
 // Write keeps what there is room for.
 func (w *batchWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	if w.long = w.long || w.body.Len()+len(p) > maxBatchReply; w.long {
-		w.body.Reset()
+	w.long = w.long || w.body.Len()+len(p) > maxBatchReply || w.all.Add(int64(len(p))) > maxBatchBytes
+	if w.long {
+		w.body = bytes.Buffer{}
 		return 0, errors.New("proxy: the answer is too long for a batch")
 	}
 	return w.body.Write(p)

@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"understudy"
@@ -142,5 +144,118 @@ func TestBatchRefuses(t *testing.T) {
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s %.60s: %d %.300s, want %d %s", test.method, test.body, w.Code, w.Body, test.status, test.want)
 		}
+	}
+}
+
+// waiting makes the mirror wait before each read until go ahead is closed, and says when so
+// many reads have begun.
+func (b *bed) waiting(begun int, goAhead <-chan struct{}) <-chan struct{} {
+	all := make(chan struct{})
+	var n atomic.Int64
+	b.script.page = func(ctx context.Context, _ request.Request) (*request.Response, error) {
+		if n.Add(1) == int64(begun) {
+			close(all)
+		}
+		<-goAhead
+		return &request.Response{Page: page("calls", true, 200, `{"calls":[]}`), Outcome: request.Warm}, ctx.Err()
+	}
+	return all
+}
+
+// TestBatchesAtOnceAreBounded: one caller has half of the places, and a caller without one is
+// told when to send the batch again.
+func TestBatchesAtOnceAreBounded(t *testing.T) {
+	b := newBed(t)
+	goAhead := make(chan struct{})
+	all := b.waiting(maxBatches/2, goAhead)
+	var under sync.WaitGroup
+	for range maxBatches / 2 {
+		under.Go(func() {
+			if w := b.batch(t, demo, root+"/Calls.json"); w.Code != 200 {
+				t.Errorf("a batch within the bound: %d", w.Code)
+			}
+		})
+	}
+	<-all
+	w := b.batch(t, demo, root+"/Calls.json")
+	if w.Code != 503 {
+		t.Errorf("one more batch of the caller: %d, want 503", w.Code)
+	}
+	if w.Header().Get("Retry-After") == "" {
+		t.Errorf("no Retry-After: %v", w.Header())
+	}
+	if !strings.Contains(w.Body.String(), "too many batches") {
+		t.Errorf("%s", w.Body)
+	}
+	under.Go(func() {
+		if w := b.batch(t, masked, root+"/Calls.json"); w.Code != 200 {
+			t.Errorf("a batch of another caller: %d", w.Code)
+		}
+	})
+	close(goAhead)
+	under.Wait()
+	if w := b.batch(t, demo, root+"/Calls.json"); w.Code != 200 {
+		t.Errorf("after the others have ended: %d", w.Code)
+	}
+}
+
+// TestAnswersOfABatchAreBoundedTogether: what is beyond the bound of all answers is asked for
+// alone, as one answer that is too long is.
+func TestAnswersOfABatchAreBoundedTogether(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", true, 200, `{"calls":["`+strings.Repeat("x", 3<<20)+`"]}`))
+	w := b.batch(t, demo, slices.Repeat([]string{root + "/Calls.json"}, 20)...)
+	if n := w.Body.Len(); n > maxBatchBytes+64<<10 {
+		t.Errorf("the answer has %d bytes", n)
+	}
+	var statuses [600]int
+	for _, a := range batched(t, w) {
+		statuses[a.Status]++
+	}
+	if statuses[200] != 10 || statuses[507] != 10 {
+		t.Errorf("%d were answered and %d refused, want 10 each", statuses[200], statuses[507])
+	}
+}
+
+// TestBatchEndsWithItsCredential: the policy in force answers each request of a batch, so that
+// none begins after its credential was revoked.
+func TestBatchEndsWithItsCredential(t *testing.T) {
+	b, after := newBed(t), newBed(t)
+	after.Proxy.o.Callers = nobody{}
+	var now atomic.Pointer[Proxy]
+	now.Store(b.Proxy)
+	b.Proxy.o.Current = now.Load
+	goAhead := make(chan struct{})
+	all := b.waiting(batchAtWork, goAhead)
+	go func() {
+		<-all
+		now.Store(after.Proxy)
+		close(goAhead)
+	}()
+	for i, a := range batched(t, b.batch(t, demo, slices.Repeat([]string{root + "/Calls.json"}, 100)...)) {
+		if i < batchAtWork && a.Status != 200 {
+			t.Errorf("request %d had begun: %d", i, a.Status)
+		}
+		if i >= batchAtWork && a.Status != 401 {
+			t.Errorf("request %d begins after the revocation: %d", i, a.Status)
+		}
+	}
+}
+
+// nobody has a credential.
+type nobody struct{}
+
+func (nobody) Caller(*http.Request, string) (understudy.Caller, error) {
+	return understudy.Caller{}, understudy.ErrUnauthorized
+}
+
+func (nobody) Rate(understudy.Caller) (understudy.Rate, bool) { return understudy.Rate{}, false }
+
+// TestBatchIsNotAnsweredAtUpstreamsAddress: a tunnel answers no path of our own.
+func TestBatchIsNotAnsweredAtUpstreamsAddress(t *testing.T) {
+	b := newBed(t)
+	b.Proxy = b.Proxy.At(func(string) string { return "https://api.example.com" }, b.Proxy.o.Callers)
+	if w := b.batch(t, demo, root+"/Calls.json"); w.Code != 404 {
+		t.Errorf("%d, want 404: %s", w.Code, w.Body)
 	}
 }

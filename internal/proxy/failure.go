@@ -163,6 +163,8 @@ func message(err error) string {
 		return over.Error()
 	case errors.Is(err, errUnbounded):
 		return errUnbounded.Error()
+	case errors.Is(err, errManyBatches):
+		return errManyBatches.Error()
 	case errors.Is(err, understudy.ErrTooMany):
 		return "too many wrong credentials; wait a second"
 	}

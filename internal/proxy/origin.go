@@ -18,7 +18,6 @@ func (p *Proxy) At(origin func(path string) string, callers Callers) *Proxy {
 	there := *p
 	there.origin, there.o.Callers = origin, callers
 	there.o.Admit, there.o.Ready, there.o.Open = nil, nil, false
-	there.o.Health = nil // upstream has no such path
 	return &there
 }
 

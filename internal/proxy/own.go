@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"understudy"
 )
@@ -17,8 +18,10 @@ func (v *exchange) own() error {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	read, _ := method(v.r.Method)
 	switch {
+	case v.origin != nil: // upstream has no such path
+		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrNotFound)
 	case path == batchPath && v.r.Method == http.MethodPost:
-		return batch{v}.serve()
+		return batch{v, &atomic.Int64{}}.serve()
 	case path == batchPath:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
 	case path != "/-/health" || v.o.Health == nil:

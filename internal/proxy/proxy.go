@@ -88,6 +88,9 @@ type Options struct {
 	// does; nil, or what it returns is nil: there is no shorter way.
 	Admit func(r *http.Request, source string) func(*http.Request) (understudy.Caller, error)
 	Media Media // contents of records; nil: media paths are 404
+	// Current is the frontend of the source under the policy in force now, which answers the
+	// requests of a batch; nil: this one.
+	Current func() *Proxy
 	// Exchanger answers for a generic source in place of Mirror; nil: the source is none.
 	Exchanger Exchanger
 	// Open: programs on this machine need no credential, and theirs are upstream's.
@@ -130,7 +133,7 @@ type Proxy struct {
 	targets         *lru.Cache[string, aimed] // by request line
 	representations *lru.Cache[representationKey, *representation]
 	fresh           *freshLimiter
-	writes          *limiter.Limiter              // by caller
+	writes, batches *limiter.Limiter              // by caller
 	zstd            func() (*zstd.Encoder, error) // made when first asked for
 	origin          func(path string) string      // of upstream, for callers that ask there (At); nil: this port's
 }
@@ -181,7 +184,7 @@ func New(o Options) (*Proxy, error) {
 	for _, name := range carriers.Headers {
 		vary += ", " + name
 	}
-	return &Proxy{
+	p := &Proxy{
 		o:               o,
 		ids:             accesslog.NewIDs(),
 		challenge:       challenges(o.Source.Spec, taken),
@@ -191,8 +194,13 @@ func New(o Options) (*Proxy, error) {
 		representations: lru.New[representationKey, *representation](max(o.Cache, 0)),
 		fresh:           newFreshLimiter(),
 		writes:          limiter.New(o.MaxWrites, max(1, o.MaxWrites/2)),
+		batches:         limiter.New(maxBatches, maxBatches/2),
 		zstd:            sync.OnceValues(newZstd),
-	}, nil
+	}
+	if o.Current == nil {
+		p.o.Current = func() *Proxy { return p }
+	}
+	return p, nil
 }
 
 // challenges are the WWW-Authenticate headers that name some schemes.
