@@ -43,32 +43,28 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 		return r.result()
 	}
 	key, next := cutName(list.Key), cutName(paging.Next)
+	var rows, link place
 	seen := false
 	if doc.Kind == jsonspan.Object {
 		c := jsonspan.At(body, doc)
 		c.Enter()
 		for c.More() {
 			name := c.Name()
-			isKey, isNext := jsonspan.NameIs(name, key.head), next.head != "" && jsonspan.NameIs(name, next.head)
-			if isKey && key.rest == "" && c.Kind() == jsonspan.Array {
-				seen = true
+			if jsonspan.NameIs(name, key.name) && c.Kind() == jsonspan.Array {
+				seen, rows.whole = true, true
 				r.rows(&c)
 				continue
 			}
 			v := c.Skip()
-			if isNext {
-				r.next = inside(body, v, next.rest)
-			}
-			if !isKey {
-				continue
-			}
-			if at := inside(body, v, key.rest); at.Kind == jsonspan.Array {
+			link.note(body, name, v, next)
+			if rows.note(body, name, v, key) && rows.value.Kind == jsonspan.Array {
 				seen = true
-				inner := jsonspan.At(body, at)
+				inner := jsonspan.At(body, rows.value)
 				r.rows(&inner)
 			}
 		}
 	}
+	r.next = link.value
 	if !seen {
 		r.why = fmt.Sprintf("no records under %q", list.Key)
 	}
@@ -92,7 +88,26 @@ func readOne(p *plan, body []byte, doc jsonspan.Value) found {
 
 func cutName(dotted string) want {
 	head, rest, _ := strings.Cut(dotted, ".")
-	return want{head, rest}
+	return want{dotted, head, rest}
+}
+
+// place is the value of a dotted name while the members of its object are read one by one.
+type place struct {
+	value jsonspan.Value
+	whole bool // a member has the whole name: none of its parts counts
+}
+
+// note reads a member and reports whether it has the name, or may hold what has it.
+func (p *place) note(body, member []byte, v jsonspan.Value, w want) bool {
+	switch {
+	case jsonspan.NameIs(member, w.name):
+		p.value, p.whole = v, true
+	case w.rest != "" && !p.whole && jsonspan.NameIs(member, w.head):
+		p.value = inside(body, v, w.rest)
+	default:
+		return false
+	}
+	return true
 }
 
 // inside follows a dotted rest into v; a missing value has no kind.
@@ -111,14 +126,14 @@ const (
 	maxID   = 512 // bytes
 )
 
-// rowReader reads rows; values is used again for each.
+// rowReader reads rows; places is used again for each.
 type rowReader struct {
 	found
 	plan   *plan
 	body   []byte
 	under  jsonspan.Value // what the last row that said so lies under
 	parent string         // the same as text
-	values [16]jsonspan.Value
+	places [16]place
 }
 
 // result leaves out the rows of a page that cannot be kept as records: either all rows
@@ -158,9 +173,9 @@ func (r *rowReader) rows(c *jsonspan.Cursor) {
 // row reads the object c stands before.
 func (r *rowReader) row(c *jsonspan.Cursor) {
 	p := r.plan
-	values := r.values[:0]
-	if len(p.wants) > len(r.values) {
-		values = make([]jsonspan.Value, 0, len(p.wants))
+	values := r.places[:0]
+	if len(p.wants) > len(r.places) {
+		values = make([]place, 0, len(p.wants))
 	}
 	values = values[:len(p.wants)]
 	clear(values)
@@ -170,18 +185,16 @@ func (r *rowReader) row(c *jsonspan.Cursor) {
 		name := c.Name()
 		v := c.Skip()
 		for i := range p.wants {
-			if w := &p.wants[i]; jsonspan.NameIs(name, w.head) {
-				values[i] = inside(r.body, v, w.rest)
-			}
+			values[i].note(r.body, name, v, p.wants[i])
 		}
 	}
 	row.End = c.Pos()
 	row.ID, row.Final = r.id(values), p.isFinal(r.body, values)
 	if p.clock >= 0 {
-		row.Clock = unix(r.body, values[p.clock], p.typ)
+		row.Clock = unix(r.body, values[p.clock].value, p.typ)
 	}
 	if p.parent >= 0 {
-		row.Parent = r.parentOf(values[p.parent])
+		row.Parent = r.parentOf(values[p.parent].value)
 	}
 	r.found.rows = append(r.found.rows, row)
 }
@@ -199,7 +212,7 @@ func (r *rowReader) parentOf(v jsonspan.Value) string {
 }
 
 // id joins the parts of a record's id and notes when one is missing, or too long.
-func (r *rowReader) id(values []jsonspan.Value) string {
+func (r *rowReader) id(values []place) string {
 	p := r.plan
 	id := r.joined(values)
 	if len(id) > maxID {
@@ -208,7 +221,7 @@ func (r *rowReader) id(values []jsonspan.Value) string {
 	return id
 }
 
-func (r *rowReader) joined(values []jsonspan.Value) string {
+func (r *rowReader) joined(values []place) string {
 	p := r.plan
 	if len(p.id) == 1 {
 		return r.part(values, 0)
@@ -222,8 +235,8 @@ func (r *rowReader) joined(values []jsonspan.Value) string {
 	return p.kind.IDOf(parts)
 }
 
-func (r *rowReader) part(values []jsonspan.Value, i int) string {
-	v := values[r.plan.id[i]]
+func (r *rowReader) part(values []place, i int) string {
+	v := values[r.plan.id[i]].value
 	if (v.Kind == jsonspan.String || v.Kind == jsonspan.Number) && filled(v) {
 		text := jsonspan.Text(r.body, v)
 		if path := r.plan.roots[i]; path != "" {
@@ -263,11 +276,11 @@ type plan struct {
 	secrets []secret // what to empty in pages of this kind
 
 	absolute map[*spec.List][]fieldPath // where absolute URLs stand; nil: in an instance
-	next     map[*spec.List]fieldPath   // where the link to the next page stands in the body
+	next     map[*spec.List][]fieldPath // where the link to the next page stands in the body
 }
 
-// want is a field by its dotted name, cut at the first dot.
-type want struct{ head, rest string }
+// want is a field by its dotted name, and that name cut at the first dot.
+type want struct{ name, head, rest string }
 
 // state is a spec.State with its fields as indexes into wants.
 type state struct {
@@ -278,11 +291,11 @@ type state struct {
 
 func newPlan(s *spec.Spec, k *spec.Kind) *plan {
 	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*spec.List][]fieldPath{nil: absoluteIn(s, k, nil)},
-		next: map[*spec.List]fieldPath{}}
+		next: map[*spec.List][]fieldPath{}}
 	for _, l := range k.Lists {
 		p.absolute[l] = absoluteIn(s, k, l)
 		if way := s.PagingOf(l); way.Style == "body" {
-			p.next[l] = strings.Split(way.Next, ".")
+			p.next[l] = pathsOf(way.Next)
 		}
 	}
 	for _, name := range k.ID {
@@ -313,8 +326,7 @@ func newPlan(s *spec.Spec, k *spec.Kind) *plan {
 
 // want is the index of a field in wants; it is added when it is not there.
 func (p *plan) want(name string) int {
-	head, rest, _ := strings.Cut(name, ".")
-	w := want{head, rest}
+	w := cutName(name)
 	if i := slices.Index(p.wants, w); i >= 0 {
 		return i
 	}
@@ -323,20 +335,20 @@ func (p *plan) want(name string) int {
 }
 
 // isFinal reports whether a record whose wanted values are given is final.
-func (p *plan) isFinal(body []byte, values []jsonspan.Value) bool {
+func (p *plan) isFinal(body []byte, values []place) bool {
 	return slices.ContainsFunc(p.final, func(st state) bool { return st.holds(body, values) })
 }
 
-func (st *state) holds(body []byte, values []jsonspan.Value) bool {
+func (st *state) holds(body []byte, values []place) bool {
 	for _, i := range st.set {
-		if k := values[i].Kind; k == jsonspan.None || k == jsonspan.Null {
+		if k := values[i].value.Kind; k == jsonspan.None || k == jsonspan.Null {
 			return false
 		}
 	}
 	if st.field < 0 {
 		return true
 	}
-	v := values[st.field]
+	v := values[st.field].value
 	if len(st.in) == 0 {
 		return filled(v)
 	}

@@ -22,10 +22,12 @@ func allSecrets(s *spec.Spec) []secret {
 			if f.Class != spec.ClassSecret {
 				continue
 			}
-			parts := strings.Split(f.Name, ".")
-			slices.Reverse(parts)
-			if !slices.ContainsFunc(out, func(have secret) bool { return slices.Equal(have, parts) }) {
-				out = append(out, parts)
+			for _, path := range pathsOf(f.Name) {
+				parts := secret(path)
+				slices.Reverse(parts)
+				if !slices.ContainsFunc(out, func(have secret) bool { return slices.Equal(have, parts) }) {
+					out = append(out, parts)
+				}
 			}
 		}
 	}
@@ -45,9 +47,9 @@ func allSecrets(s *spec.Spec) []secret {
 func secretsFor(s *spec.Spec, k *spec.Kind) []secret {
 	plain := func(fields []*spec.Field, parts secret) bool {
 		return slices.ContainsFunc(fields, func(f *spec.Field) bool {
-			names := strings.Split(f.Name, ".")
+			names := slices.Clone(parts)
 			slices.Reverse(names)
-			return f.Class != spec.ClassSecret && slices.Equal(names, parts)
+			return f.Class != spec.ClassSecret && strings.Join(names, ".") == f.Name
 		})
 	}
 	return slices.DeleteFunc(allSecrets(s), func(parts secret) bool {
@@ -60,7 +62,7 @@ type redaction struct {
 	secrets  []secret    // emptied, at any depth
 	absolute []fieldPath // URLs in which origins are replaced
 	named    []string    // the same, by patterns of names, at any depth
-	next     fieldPath   // the link to the next page, in which any origin is: readers follow it with their credential
+	next     []fieldPath // the link to the next page, in which any origin is: readers follow it with their credential
 	origins  *origins    // nil when nothing is
 }
 
@@ -144,7 +146,7 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 		if v.Kind != jsonspan.String || len(w.absolute)+len(w.named)+len(w.next) == 0 {
 			return
 		}
-		next := w.next != nil && w.next.is(w.path[:w.depth])
+		next := w.at(w.next)
 		if n := w.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
 			w.cut(v.Start+1, v.Start+1+n, w.origins.text)
 		} else if next {
@@ -155,9 +157,14 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 	}
 }
 
+// at reports whether the open members are one of some paths.
+func (w *redactor) at(paths []fieldPath) bool {
+	return slices.ContainsFunc(paths, func(f fieldPath) bool { return f.is(w.path[:w.depth]) })
+}
+
 // isAbsolute reports whether the open members are where an absolute URL stands.
 func (w *redactor) isAbsolute() bool {
-	return slices.ContainsFunc(w.absolute, func(f fieldPath) bool { return f.is(w.path[:w.depth]) }) ||
+	return w.at(w.absolute) ||
 		w.depth > 0 && slices.ContainsFunc(w.named, func(pattern string) bool { return spec.Glob(pattern, string(w.path[w.depth-1])) })
 }
 

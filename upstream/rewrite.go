@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
-	"slices"
 	"strings"
 
 	"understudy/kit/jsonspan"
@@ -178,6 +177,27 @@ func (p *origins) local(link string) string {
 // Arrays are no part of it.
 type fieldPath []string
 
+// maxDots bounds the dots of a name that are read in both ways.
+const maxDots = 6
+
+// pathsOf returns all places that a dotted name may mean: a dot leads into an object, or is
+// part of a member's name ("@odata.nextLink").
+func pathsOf(dotted string) []fieldPath {
+	all := []fieldPath{{dotted}}
+	if strings.Count(dotted, ".") > maxDots {
+		return append(all, strings.Split(dotted, "."))
+	}
+	for i := range dotted {
+		if dotted[i] != '.' {
+			continue
+		}
+		for _, rest := range pathsOf(dotted[i+1:]) {
+			all = append(all, append(fieldPath{dotted[:i]}, rest...))
+		}
+	}
+	return all
+}
+
 // absoluteIn is where the absolute URLs of a list's answers stand, or, without
 // a list, of an instance's.
 func absoluteIn(s *spec.Spec, k *spec.Kind, l *spec.List) []fieldPath {
@@ -185,7 +205,7 @@ func absoluteIn(s *spec.Spec, k *spec.Kind, l *spec.List) []fieldPath {
 	add := func(under string, fields []*spec.Field) {
 		for _, f := range fields {
 			if f.Absolute {
-				out = append(out, slices.DeleteFunc(strings.Split(under+"."+f.Name, "."), func(part string) bool { return part == "" }))
+				out = append(out, pathsOf(strings.TrimPrefix(under+"."+f.Name, "."))...)
 			}
 		}
 	}

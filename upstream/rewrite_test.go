@@ -40,7 +40,7 @@ func TestNextLinksLeadHome(t *testing.T) {
 		{"", ""},
 	} {
 		body := []byte(`{"meta":{"next":"` + c.link + `"},"next":"https://evil.example/a"}`)
-		got, _ := redaction{next: fieldPath{"meta", "next"}, origins: o}.clean(body, document1(t, body))
+		got, _ := redaction{next: []fieldPath{{"meta", "next"}}, origins: o}.clean(body, document1(t, body))
 		if want := `{"meta":{"next":"` + c.want + `"},"next":"https://evil.example/a"}`; string(got) != want {
 			t.Errorf("%s became %s", c.link, got)
 		}

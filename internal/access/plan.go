@@ -19,14 +19,15 @@ type node struct {
 	named map[string]*node // the fields the spec names inside; nil: none
 }
 
-// inside is the node of a member by its raw name; nil when the spec names none.
+// inside returns the node of a member by its raw name, nil when the spec names none. A member
+// whose name has dots is the field that a path of these names means.
 func (n *node) inside(name []byte) *node {
 	if child, ok := n.named[string(name)]; ok {
 		return child
 	}
 	for _, c := range name {
-		if c == '\\' {
-			return n.named[jsonspan.Name(name)]
+		if c == '\\' || c == '.' {
+			return n.at(jsonspan.Name(name))
 		}
 	}
 	return nil

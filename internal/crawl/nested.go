@@ -5,13 +5,11 @@ package crawl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"understudy"
@@ -266,14 +264,11 @@ func (w nesting) none(ctx context.Context, above *kindCrawl, l *spec.List, id st
 
 // count is the number in a field of a body, which may be a string.
 func count(body []byte, field string) (int64, bool) {
-	for name := range strings.SplitSeq(field, ".") {
-		var object map[string]json.RawMessage
-		if json.Unmarshal(body, &object) != nil {
-			return 0, false
-		}
-		body = object[name]
+	v, _ := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, field)
+	if v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
+		return 0, false
 	}
-	n, err := strconv.ParseInt(strings.Trim(string(body), `"`), 10, 64)
+	n, err := strconv.ParseInt(jsonspan.Text(body, v), 10, 64)
 	return n, err == nil
 }
 

@@ -211,6 +211,9 @@ func (n *notification) facts(h *query.SearchHit) (all []string) {
 // valueOf is a value of a body in one line, "" when it is empty or no single value.
 func valueOf(body map[string]any, field string) string {
 	name, rest, inner := strings.Cut(field, ".")
+	if _, whole := body[field]; whole {
+		name, inner = field, false
+	}
 	switch v := body[name].(type) {
 	case map[string]any:
 		if inner {

@@ -157,27 +157,33 @@ func Elements(data []byte, arr Value, yield func(v Value) bool) {
 	}
 }
 
-// Find follows a dotted name ("meta.next_page_url") through objects. Of a name
-// there twice it takes the last, as encoding/json does. The empty name is obj
-// itself.
+// Find follows a dotted name ("meta.next_page_url") through objects. In each object a
+// member with the whole name that is left ("@odata.nextLink") comes before a path. Of a
+// name there twice Find takes the last, as encoding/json does. The empty name is obj itself.
 func Find(data []byte, obj Value, dotted string) (Value, bool) {
 	for dotted != "" {
-		name, rest, _ := strings.Cut(dotted, ".")
-		var found Value
+		name, rest, path := strings.Cut(dotted, ".")
+		var whole, head Value
 		if obj.Kind == Object {
 			c := At(data, obj)
 			c.Enter()
 			for c.More() {
-				is := NameIs(c.Name(), name)
-				if v := c.Skip(); is {
-					found = v
+				member := c.Name()
+				v := c.Skip()
+				if NameIs(member, dotted) {
+					whole = v
+				} else if path && NameIs(member, name) {
+					head = v
 				}
 			}
 		}
-		if found.Kind == None {
+		if whole.Kind != None {
+			return whole, true
+		}
+		obj, dotted = head, rest
+		if obj.Kind == None {
 			return Value{}, false
 		}
-		obj, dotted = found, rest
 	}
 	return obj, obj.Kind != None
 }

@@ -90,6 +90,22 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %v %s, want %s", dotted, ok, v.Of(data), want)
 		}
 	}
+	for text, want := range map[string]string{
+		`{"x":{"y":{"z":1}},"x.y":{"z":2},"x.y.z":3}`: "3",
+		`{"x":{"y":{"z":1}},"x.y":{"z":2}}`:           "1", // a head is one member's name
+		`{"x":{"y":{"z":1},"y.z":2}}`:                 "2",
+		`{"x.y.z":null,"x":{"y":{"z":1}}}`:            "null",
+		`{"x\u002ey.z":4}`:                            "4",
+		`{"x.y":5}`:                                   "",
+	} {
+		doc, err := Document([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, _ := Find([]byte(text), doc, "x.y.z"); string(v.Of([]byte(text))) != want {
+			t.Errorf("%s: %s, want %s", text, v.Of([]byte(text)), want)
+		}
+	}
 	Members(data, Value{Kind: Array}, func([]byte, Value) bool { t.Error("an array has no members"); return true })
 	Elements(data, doc, func(Value) bool { t.Error("an object has no elements"); return true })
 	n := 0

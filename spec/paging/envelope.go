@@ -142,11 +142,15 @@ func (r *Rules) sample(place string, goes bool) (value any, err error) {
 	}
 }
 
-// inside is the value of a dotted name, or nil.
+// inside returns the value of a dotted name as jsonspan.Find does, or nil.
 func inside(value any, dotted string) any {
-	for name := range strings.SplitSeq(dotted, ".") {
-		object, _ := value.(map[string]any)
-		value = object[name]
+	object, _ := value.(map[string]any)
+	if whole, there := object[dotted]; there {
+		return whole
 	}
-	return value
+	head, rest, path := strings.Cut(dotted, ".")
+	if !path {
+		return nil
+	}
+	return inside(object[head], rest)
 }
