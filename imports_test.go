@@ -61,8 +61,9 @@ var imports = map[string]string{
 	"internal/jobs":     ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/jsonhttp kit/limiter " +
 		"kit/lru kit/suggest request spec spec/auth spec/paging",
-	"internal/query":  ". kit/jsonspan spec",
-	"internal/sample": "",
+	"internal/query":         ". kit/jsonspan spec",
+	"internal/randomapitest": "",
+	"internal/sample":        "",
 	"internal/search": ". internal/export internal/query internal/search/aggregate internal/search/columns internal/search/lang " +
 		"kit/accesslog kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/token kit/tokenizer kit/xmldoc spec",

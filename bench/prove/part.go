@@ -136,7 +136,9 @@ func find(ctx context.Context, root string) ([]part, error) {
 				})
 			}
 		}
-		if full {
+		if full && p.short() == randomAPIs {
+			property = append(property, drawnAPIs(gotool, p, own))
+		} else if full {
 			property = append(property, part{
 				name: "full " + p.short(), usual: 5 * time.Minute, limit: 30 * time.Minute, sources: own,
 				env:     []string{fullCounts + "=1", laneOff}, // the race parts have it
@@ -194,6 +196,19 @@ func soak(gotool string) part {
 	p := endToEnd(gotool, "soak", "TestSoak", "PROVE_ANSWERS="+or("PROVE_ANSWERS", answers), `answers in `, 14*time.Minute)
 	p.name = "soak answers"
 	return p
+}
+
+// randomAPIs is the package that draws random APIs.
+const randomAPIs = "internal/randomapitest"
+
+// drawnAPIs syncs 500 random APIs of a fixed seed and 500 of a new one, each by a spec drawn of
+// it, and keeps how many became complete.
+func drawnAPIs(gotool string, p pkg, own []source) part {
+	return part{
+		name: "random APIs", usual: time.Minute, limit: 30 * time.Minute, sources: own, env: []string{fullCounts + "=1"},
+		command: []string{gotool, "test", p.ImportPath, "-count=1", "-v", "-timeout=30m", "-run=^TestRandomAPIs"},
+		tell:    regexp.MustCompile(`(?m)^.*(of both seeds: |--- FAIL|panic).*$`),
+	}
 }
 
 // endToEnd is one test of the e2e module. The line that holds told is kept.

@@ -20,13 +20,15 @@ func made(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":        "module made\n\ngo 1.26.0\n",
-		"a/a.go":        "package a\n",
-		"a/a_test.go":   "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n\nfunc FuzzY(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) {}) }\n",
-		"b/b.go":        "package b\n",
-		"b/b_test.go":   "package b\n\nimport \"testing\"\n\nfunc TestKillNine(t *testing.T) { t.Error(\"UNDERSTUDY_PROVE\") }\n\nfunc TestKilledChild(t *testing.T) {}\n",
-		"none/none.go":  "package none\n",
-		"bench/main.go": "package main\n\nfunc main() {}\n",
+		"go.mod":                           "module made\n\ngo 1.26.0\n",
+		"a/a.go":                           "package a\n",
+		"a/a_test.go":                      "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n\nfunc FuzzY(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) {}) }\n",
+		"b/b.go":                           "package b\n",
+		"b/b_test.go":                      "package b\n\nimport \"testing\"\n\nfunc TestKillNine(t *testing.T) { t.Error(\"UNDERSTUDY_PROVE\") }\n\nfunc TestKilledChild(t *testing.T) {}\n",
+		"none/none.go":                     "package none\n",
+		"internal/randomapitest/a.go":      "package randomapitest\n",
+		"internal/randomapitest/a_test.go": "package randomapitest\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Error(\"UNDERSTUDY_PROVE\") }\n",
+		"bench/main.go":                    "package main\n\nfunc main() {}\n",
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -48,7 +50,7 @@ func TestFind(t *testing.T) {
 	for _, p := range parts {
 		names = append(names, p.name)
 	}
-	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, drop e2e TestDroppedConnections, lists e2e TestListsFromRecords, lost e2e TestNothingIsLost, full e2e without the express lane, full e2e TestCaching, full e2e TestGenericAtRandom, full e2e TestMarkers, full e2e TestHiddenRows, full e2e TestMaskedSearch, full e2e TestEveryPackageWalksEveryList, full e2e TestPackagesWalkThroughTunnels, full e2e TestBrowserSmallScreen, full b, fuzz a FuzzY, race a, race b, bench reader, soak answers"
+	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, drop e2e TestDroppedConnections, lists e2e TestListsFromRecords, lost e2e TestNothingIsLost, full e2e without the express lane, full e2e TestCaching, full e2e TestGenericAtRandom, full e2e TestMarkers, full e2e TestHiddenRows, full e2e TestMaskedSearch, full e2e TestEveryPackageWalksEveryList, full e2e TestPackagesWalkThroughTunnels, full e2e TestBrowserSmallScreen, full b, random APIs, fuzz a FuzzY, race a, race b, race internal/randomapitest, bench reader, soak answers"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
