@@ -82,8 +82,8 @@ func (a *api) link() {
 	for _, k := range a.kinds {
 		if len(k.id) == 1 {
 			byName[plain(singular(k.name))] = k
-			if k.ref != "" {
-				byRef[k.ref], byName[plain(k.ref)] = k, k
+			if k.schema != "" {
+				byRef[k.schema], byName[plain(k.ref)] = k, k
 			}
 		}
 	}

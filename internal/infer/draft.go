@@ -185,8 +185,8 @@ func (a *api) addInstances() {
 			isListPath[l.op.Path] = true
 			byPath[below(l.op.Path)] = k
 		}
-		if k.ref != "" {
-			byRef[k.ref] = k
+		if k.schema != "" {
+			byRef[k.schema] = k
 		}
 	}
 	found := map[*kind][]*openapi.Operation{}
@@ -196,13 +196,14 @@ func (a *api) addInstances() {
 		}
 		k := byPath[op.Path[:strings.LastIndexByte(strings.TrimSuffix(op.Path, "/"), '/')]]
 		if k == nil {
-			k = byRef[op.Answer.Name()]
+			k = byRef[op.Answer.Ref()]
 		}
 		if k != nil {
 			found[k] = append(found[k], op)
 		}
 	}
 	for _, k := range a.kinds {
+		k.seen = a.seen
 		if unsure := k.findID(found[k]); unsure != "" {
 			a.unsure("kind "+k.name, "%s", unsure)
 			continue
@@ -227,8 +228,8 @@ func (a *api) addInstance(k *kind, op *openapi.Operation) {
 		return
 	}
 	in := &instance{op: op, vars: vars}
-	if name := op.Answer.Name(); name != k.ref || name == "" && !sameMembers(op.Answer, k.row()) {
-		if in.shape = word(name); in.shape == "" || in.shape == k.name {
+	if ref := op.Answer.Ref(); ref != k.schema || ref == "" && !sameMembers(op.Answer, k.row()) {
+		if in.shape = word(op.Answer.Name()); in.shape == "" || in.shape == k.name {
 			in.shape = k.name + "_alone"
 		}
 	}
@@ -247,7 +248,7 @@ func (a *api) describe() {
 	for _, k := range a.kinds {
 		schemas := []openapi.Schema{k.row()}
 		for _, l := range k.lists[1:] {
-			if l.env.row.Name() == "" {
+			if l.env.row.Ref() == "" {
 				schemas = append(schemas, l.env.row)
 			}
 		}

@@ -31,7 +31,9 @@ type instance struct {
 
 // kind is a sort of record.
 type kind struct {
-	name, ref string
+	name      string
+	ref       string // the name of its rows' schema; "" = none
+	schema    string // the reference to it; "" = none
 	lists     []*list
 	instances []*instance
 	fields    []*field
@@ -40,14 +42,15 @@ type kind struct {
 	columns   []string
 	prefixes  []string
 	why       map[string]string // by key of the spec
+	seen      bool              // its rows are those of answers
 }
 
-// group sorts lists by what their rows are: by the name of their schema, else by the last
+// group sorts lists by what their rows are: by the reference to their schema, else by the last
 // word of their path and the members they have.
 func group(lists []*list) (kinds []*kind) {
 	byRow := map[string]*kind{}
 	for _, l := range lists {
-		ref := l.env.row.Name()
+		ref := l.env.row.Ref()
 		key := "schema " + ref
 		if ref == "" {
 			key = "path " + lastName(l.op.Path)
@@ -57,7 +60,7 @@ func group(lists []*list) (kinds []*kind) {
 		}
 		k := byRow[key]
 		if k == nil {
-			k = &kind{ref: ref, why: map[string]string{}}
+			k = &kind{ref: l.env.row.Name(), schema: ref, why: map[string]string{}}
 			byRow[key] = k
 			kinds = append(kinds, k)
 		}
@@ -126,13 +129,24 @@ func isScalar(s openapi.Schema) bool {
 func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	one := plain(singular(k.name))
 	props := slices.DeleteFunc(k.row().Properties(), func(p openapi.Property) bool {
-		return !isScalar(p.Schema) || strings.Contains(p.Name,
-			".")
+		return !isScalar(p.Schema) || strings.Contains(p.Name, ".")
 	})
+	// Where most fields may be null, that says nothing of one.
+	sure := 0
+	for _, p := range props {
+		if !p.Schema.Nullable() {
+			sure++
+		}
+	}
+	refused := ""
 	pick := func(names ...string) string {
 		for _, name := range names {
 			for _, p := range props {
-				if plain(p.Name) == plain(name) {
+				switch {
+				case plain(p.Name) != plain(name):
+				case p.Schema.Nullable() && 2*sure > len(props) || !k.tellsApart(p.Name):
+					refused = p.Name
+				default:
 					return p.Name
 				}
 			}
@@ -143,7 +157,7 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 		k.id, k.why["id"] = []string{name}, "the field is called so"
 		return ""
 	}
-	if name := pick(one+"id", plain(singular(k.ref))+"id", one+"uuid", one+"sid", one+"key"); name != "" {
+	if name := pick(one+"id", plain(singular(k.ref))+"id", one+"uuid", one+"sid"); name != "" {
 		k.id, k.why["id"] = []string{name}, "the kind's name with id"
 		return ""
 	}
@@ -161,7 +175,36 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 			return ""
 		}
 	}
+	if refused != "" {
+		return refused + " may be null or repeats within a page, so that it names no record: it is kept as whole pages; give it an id"
+	}
 	return "no field surely names a record, so that it is kept as whole pages; give it an id"
+}
+
+// tellsApart reports whether a field has a value of its own in each row of the pages that were
+// seen. The examples of a document often repeat one row.
+func (k *kind) tellsApart(name string) bool {
+	for _, l := range k.lists {
+		if !k.seen {
+			return true
+		}
+		seen := map[string]bool{}
+		for _, row := range l.exampleRows() {
+			if v := row.Get(name); v == nil || v.Text == "" || seen[v.Text] {
+				return false
+			}
+			seen[row.Of(name)] = true
+		}
+	}
+	return true
+}
+
+// exampleRows are the rows of the list's example.
+func (l *list) exampleRows() []*openapi.Value {
+	if rows := at(l.op.Example, l.env.key); rows != nil && rows.Kind == openapi.Array {
+		return rows.Items
+	}
+	return nil
 }
 
 // idUnder makes an id of a field that a path's last variable names. It is a name below the
@@ -321,14 +364,8 @@ func (k *kind) findPrefixes() {
 		examples = append(examples, x.Text)
 	}
 	for _, l := range k.lists {
-		rows := l.op.Example
-		for part := range strings.SplitSeq(l.env.key, ".") {
-			if part != "" {
-				rows = rows.Get(part)
-			}
-		}
-		for i := 0; rows != nil && rows.Kind == openapi.Array && i < len(rows.Items); i++ {
-			examples = append(examples, rows.Items[i].Of(k.id[0]))
+		for _, row := range l.exampleRows() {
+			examples = append(examples, row.Of(k.id[0]))
 		}
 	}
 	prefix := ""

@@ -110,7 +110,7 @@ var (
 	rowNames = []string{"data", "items", "results", "records", "entries", "rows", "values", "value", "list", "objects", "content", "elements",
 		"resources", "hits", "nodes"}
 	// idFields name a record, the likely ones first.
-	idFields = []string{"id", "sid", "uuid", "guid", "gid", "uid", "_id", "objectid", "sha", "key", "arn", "urn"}
+	idFields = []string{"id", "sid", "uuid", "guid", "gid", "uid", "_id", "objectid", "sha", "arn", "urn"}
 	// clockFields tell when a record came to be, the likely ones first.
 	clockFields = []string{"createdat", "created", "datecreated", "createtime", "creationtime", "creationdate", "createdon", "createddate",
 		"createdtime", "creationtimestamp", "createdtimestamp", "insertedat", "occurredat", "starttime", "startedat", "timestamp",

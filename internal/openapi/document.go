@@ -24,10 +24,11 @@ type Document struct {
 	Base     string // the path of the first server, with which the paths of Reads begin; "" = none
 	Reads    []*Operation
 	Writes   int  // how many operations are of other methods than GET
+	All      int  // how many operations there are
 	Refuses  bool // an operation has an answer 401
 	Headers
 
-	root *Value
+	roots map[string]*Value // by file, "" being the document
 }
 
 // Headers are the header fields that a document names.
@@ -71,22 +72,32 @@ type Param struct {
 // ErrNoDocument is what is JSON or YAML, and no OpenAPI document.
 var ErrNoDocument = errors.New("no OpenAPI document")
 
-// Read reads a document. The error says what is wrong with it.
-func Read(data []byte) (*Document, error) {
+// Read reads a document that refers to no other file. The error says what is wrong with it.
+func Read(data []byte) (*Document, error) { return ReadFiles(data, "", nil) }
+
+// ReadFiles reads a document with the files that it refers to. name is its own file.
+func ReadFiles(data []byte, name string, open Open) (*Document, error) {
 	root, err := Parse(data)
 	if err != nil {
 		return nil, err
 	}
-	return New(root)
+	rebase(root, name)
+	return read(root, name, open)
 }
 
 // New makes a document of a tree.
-func New(root *Value) (*Document, error) {
+func New(root *Value) (*Document, error) { return read(root, "", nil) }
+
+func read(root *Value, name string, open Open) (*Document, error) {
 	version := root.Of("openapi") + root.Of("swagger")
 	if !strings.HasPrefix(version, "3.") && !strings.HasPrefix(version, "2") {
 		return nil, fmt.Errorf("%w: want openapi: 3.x or swagger: 2.0 at its beginning", ErrNoDocument)
 	}
-	d := &Document{root: root, Headers: Headers{map[string]*Header{}, map[string]*Told{}, map[string]*Refusal{}}}
+	d := &Document{roots: map[string]*Value{"": root, name: root}, Headers: Headers{map[string]*Header{}, map[string]*Told{},
+		map[string]*Refusal{}}}
+	if err := d.follow(open); err != nil {
+		return nil, err
+	}
 	d.Title = root.Get("info").Of("title")
 	d.Docs = root.Get("externalDocs").Of("url")
 	d.Base = d.readServers()
@@ -106,16 +117,16 @@ func New(root *Value) (*Document, error) {
 // readServers gives the path of the first server.
 func (d *Document) readServers() (base string) {
 	var texts []string
-	if host := d.root.Of("host"); host != "" { // Swagger 2
+	if host := d.root().Of("host"); host != "" { // Swagger 2
 		scheme := "https"
-		if schemes := d.root.Get("schemes"); schemes != nil && len(schemes.Items) == 1 {
+		if schemes := d.root().Get("schemes"); schemes != nil && len(schemes.Items) == 1 {
 			scheme = schemes.Items[0].Text
 		}
-		texts = append(texts, scheme+"://"+host+d.root.Of("basePath"))
-	} else if path := d.root.Of("basePath"); path != "" {
+		texts = append(texts, scheme+"://"+host+d.root().Of("basePath"))
+	} else if path := d.root().Of("basePath"); path != "" {
 		base = strings.TrimSuffix(path, "/")
 	}
-	if servers := d.root.Get("servers"); servers != nil {
+	if servers := d.root().Get("servers"); servers != nil {
 		for _, s := range servers.Items {
 			text := s.Of("url")
 			s.Get("variables").Each(func(name string, v *Value) { text = strings.ReplaceAll(text, "{"+name+"}", v.Of("default")) })
@@ -142,9 +153,9 @@ func (d *Document) readServers() (base string) {
 
 // readSchemes lists the security schemes, those of the document's own security first.
 func (d *Document) readSchemes() {
-	known := d.root.Get("components").Get("securitySchemes")
+	known := d.root().Get("components").Get("securitySchemes")
 	if known == nil {
-		known = d.root.Get("securityDefinitions")
+		known = d.root().Get("securityDefinitions")
 	}
 	add := func(name string) Scheme {
 		s := d.resolve(known.Get(name))
@@ -162,7 +173,7 @@ func (d *Document) readSchemes() {
 		}
 		return scheme
 	}
-	if security := d.root.Get("security"); security != nil {
+	if security := d.root().Get("security"); security != nil {
 		for i, one := range security.Items {
 			var all []Scheme
 			one.Each(func(name string, _ *Value) { all = append(all, add(name)) })
@@ -177,7 +188,7 @@ func (d *Document) readSchemes() {
 // readOperation adds an operation with an answer in JSON, and counts the header fields that
 // an operation of any method takes.
 func (d *Document) readOperation(path, method string, op, item *Value) {
-	method = strings.ToUpper(method)
+	method, op = strings.ToUpper(method), d.resolve(op)
 	if op.Get("responses") == nil || !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, method) {
 		return
 	}
@@ -187,6 +198,7 @@ func (d *Document) readOperation(path, method string, op, item *Value) {
 			d.readParam(o, d.resolve(list.Items[i]), method)
 		}
 	}
+	d.All++
 	d.readTold(op.Get("responses"))
 	if method != http.MethodGet {
 		d.Writes++
@@ -250,47 +262,10 @@ func (d *Document) content(answer *Value) (schema *Value, mediaType string, exam
 	})
 	if schema == nil && answer.Get("schema") != nil { // Swagger 2
 		schema, mediaType = answer.Get("schema"), "application/json"
-		if produces := d.root.Get("produces"); produces != nil && len(produces.Items) == 1 && strings.Contains(produces.Items[0].Text, "json") {
+		if produces := d.root().Get("produces"); produces != nil && len(produces.Items) == 1 && strings.Contains(produces.Items[0].Text, "json") {
 			mediaType = produces.Items[0].Text
 		}
 		example = answer.Get("examples").Get(mediaType)
 	}
 	return schema, mediaType, example
-}
-
-// maxHops bounds a chain of references.
-const maxHops = 32
-
-// resolve follows $ref inside the document; what leads out of it, nowhere or in a circle
-// is nil.
-func (d *Document) resolve(v *Value) *Value {
-	for range maxHops {
-		ref := v.Get("$ref")
-		if ref == nil || ref.Kind != String {
-			return v
-		}
-		v = d.at(ref.Text)
-	}
-	return nil
-}
-
-// at is the value a JSON Pointer (RFC 6901) in a fragment leads to.
-func (d *Document) at(ref string) *Value {
-	pointer, ok := strings.CutPrefix(ref, "#/")
-	if !ok {
-		return nil
-	}
-	v := d.root
-	for part := range strings.SplitSeq(pointer, "/") {
-		v = v.Get(unescape(part))
-	}
-	return v
-}
-
-// unescape is one part of a JSON Pointer in a fragment as the key that it names.
-func unescape(part string) string {
-	if text, err := url.PathUnescape(part); err == nil {
-		part = text
-	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 }

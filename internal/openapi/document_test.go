@@ -3,6 +3,8 @@
 package openapi
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -136,18 +138,125 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)
 		}
 	}
-	// References that lead in a circle, out of the document or nowhere say nothing.
-	d, err := Read([]byte(`{"openapi":"3.0.0",
-		"components":{"schemas":{"a":{"$ref":"#/components/schemas/b"},"b":{"$ref":"#/components/schemas/a"}}},
-		"paths":{"/a":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"object","properties":{
-		"a":{"$ref":"#/components/schemas/a"},"b":{"$ref":"other.yaml#/x"},"c":{"$ref":"#/nowhere"}}}}}}}}}}}`))
+}
+
+// refersTo is a document whose list of things has items by a reference.
+func refersTo(ref, schemas string) []byte {
+	return []byte(`{"openapi":"3.1.0","paths":{"/things":{"get":{"responses":{"200":{"content":{"application/json":{"schema":
+		{"type":"array","items":{"$ref":` + strconv.Quote(ref) + `}}}}}}}}},"components":{"schemas":{` + schemas + `}}}`)
+}
+
+// TestReferencesAreJSONPointers reads references with an array's index, with both escapes of RFC
+// 6901 and with percent-escapes.
+func TestReferencesAreJSONPointers(t *testing.T) {
+	const tag = `"Tag":{"allOf":[{"properties":{"id":{"type":"string"}}}]}`
+	for ref, schemas := range map[string]string{
+		"#/components/schemas/Tag/allOf/0": tag,
+		"#/components/schemas/a~1b":        `"a/b":{"properties":{"id":{"type":"string"}}}`,
+		"#/components/schemas/a~01":        `"a~1":{"properties":{"id":{"type":"string"}}}`,
+		"#/components/schemas/a%20b":       `"a b":{"properties":{"id":{"type":"string"}}}`,
+		"#/components/schemas/a%7E1b":      `"a/b":{"properties":{"id":{"type":"string"}}}`,
+		"#/components/schemas/":            `"":{"properties":{"id":{"type":"string"}}}`,
+	} {
+		d, err := Read(refersTo(ref, schemas))
+		if err != nil {
+			t.Errorf("%s: %v", ref, err)
+			continue
+		}
+		if row := d.Reads[0].Answer.Items(); row.Property("id").Type() != "string" {
+			t.Errorf("%s: id is %q, want string", ref, row.Property("id").Type())
+		}
+	}
+	d, err := Read(refersTo("#/components/schemas/Tag/allOf/0", tag))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range d.Reads[0].Answer.Properties() {
-		if p.Schema.Known() || p.Schema.Type() != "" || len(p.Schema.Properties()) != 0 {
-			t.Errorf("%s: %+v", p.Name, p.Schema)
+	if name := d.Reads[0].Answer.Items().Name(); name != "" {
+		t.Errorf("a part of a schema is named %q", name)
+	}
+}
+
+// TestMembersBesideAReferenceCount reads a schema whose reference stands beside members of its own.
+func TestMembersBesideAReferenceCount(t *testing.T) {
+	d, err := Read(refersTo("#/components/schemas/a", `"a":{"$ref":"#/components/schemas/b","properties":{"id":{"type":"string"}}},
+		"b":{"properties":{"text":{"type":"string"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(d.Reads[0].Answer.Items().Properties()); n != 2 {
+		t.Errorf("%d properties, want 2", n)
+	}
+}
+
+// TestReferencesThatLeadNowhereAreNamed refuses a document whose reference cannot be followed, and
+// reads one whose reference stands where nothing is read.
+func TestReferencesThatLeadNowhereAreNamed(t *testing.T) {
+	const circle = `"a":{"$ref":"#/components/schemas/b"},"b":{"$ref":"#/components/schemas/a"}`
+	for ref, schemas := range map[string]string{
+		"#/components/schemas/a":                  circle,
+		"#/nowhere":                               "",
+		"#/components/schemas/c":                  `"a":{}`,
+		"#/components/schemas/a/allOf/1":          `"a":{"allOf":[{}]}`,
+		"#/components/schemas/a/allOf/00":         `"a":{"allOf":[{}]}`,
+		"#anchor":                                 "",
+		"other.yaml#/x":                           "",
+		"https://elsewhere.example/schema.json#/": "",
+	} {
+		_, err := Read(refersTo(ref, schemas))
+		if err == nil || !strings.Contains(err.Error(), ref) && !strings.Contains(err.Error(), "circle") {
+			t.Errorf("%s: %v, want an error that names it", ref, err)
 		}
+	}
+	if _, err := Read(refersTo("#/components/schemas/a", `"a":{"example":{"$ref":"#/nowhere"},"properties":{"$ref":{"type":"string"},
+		"example":{"type":"string"}}},"never":{"$ref":"#/nowhere"}`)); err != nil {
+		t.Errorf("a reference in an example: %v", err)
+	}
+	_, err := Read(refersTo("#/components/schemas/a", `"a":{"properties":{"example":{"$ref":"#/nowhere"}}}`))
+	if err == nil || !strings.Contains(err.Error(), "#/nowhere") {
+		t.Errorf("a property called example with a reference: %v", err)
+	}
+}
+
+// TestFilesBesideADocumentAreRead follows references from file to file, back to the document, and
+// knows a schema that two files refer to as one.
+func TestFilesBesideADocumentAreRead(t *testing.T) {
+	files := map[string]string{
+		"api/paths/items.yaml": "get: {$ref: '../operations/list items.yaml'}\n",
+		"api/operations/list items.yaml": "parameters: [{$ref: ../../api.yaml#/components/parameters/page}]\nresponses: {'200': " +
+			"{content: {application/json: {schema: {type: array, items: {$ref: '../models/item.yaml'}}}}}}\n",
+		"api/models/item.yaml": "properties: {id: {$ref: '#/definitions/id'}, label: {$ref: label.yaml#/Label}}\n" +
+			"definitions: {id: {type: string}}\n",
+		"api/models/label.yaml": "Label: {type: integer}\n",
+	}
+	const text = `{"openapi":"3.0.0","paths":{"/items":{"$ref":"./api/paths/items.yaml"},"/more":{"get":{"responses":{"200":{"content":
+		{"application/json":{"schema":{"type":"array","items":{"$ref":"api/models/item.yaml"}}}}}}}}},
+		"components":{"parameters":{"page":{"name":"page","in":"query"}}}}`
+	open := func(name string) ([]byte, error) {
+		if files[name] == "" {
+			return nil, errors.New("there is no such file")
+		}
+		return []byte(files[name]), nil
+	}
+	d, err := ReadFiles([]byte(text), "api.yaml", open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Reads) != 2 {
+		t.Fatalf("%d operations, want 2", len(d.Reads))
+	}
+	one, two := d.Reads[0], d.Reads[1]
+	if len(one.Params) != 1 || one.Params[0].Name != "page" {
+		t.Errorf("parameters %+v", one.Params)
+	}
+	if a, b := one.Answer.Items(), two.Answer.Items(); a.Ref() != b.Ref() || a.Name() != "item" {
+		t.Errorf("rows are %q and %q, named %q", a.Ref(), b.Ref(), a.Name())
+	}
+	if row := one.Answer.Items(); row.Property("id").Type() != "string" || row.Property("label").Type() != "integer" {
+		t.Errorf("the row's id is %q, its label %q", row.Property("id").Type(), row.Property("label").Type())
+	}
+	delete(files, "api/models/label.yaml")
+	if _, err := ReadFiles([]byte(text), "api.yaml", open); err == nil || !strings.Contains(err.Error(), "api/models/label.yaml#/Label") {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }
 
@@ -156,8 +265,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(three))
 	f.Add([]byte(two))
 	f.Add([]byte("a: &a [*a]\n"))
+	f.Add(refersTo("b/c.yaml#/components/schemas/a/allOf/0", `"a":{"allOf":[{"$ref":"a.yaml#/components"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d, err := Read(data)
+		d, err := ReadFiles(data, "a.yaml", func(string) ([]byte, error) { return data, nil })
 		if err != nil {
 			return
 		}

@@ -5,7 +5,6 @@ package openapi
 import (
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Schema is what a document says of a value. References are followed when they are asked
@@ -21,18 +20,26 @@ type Property struct {
 	Schema Schema
 }
 
-// maxParts bounds of how many schemas one is put together.
-const maxParts = 64
+// Bounds of how many schemas one is put together, and of how deep they are nested.
+const (
+	maxParts  = 64
+	maxNested = 16
+)
 
-// parts are the schemas that all hold: the schema itself, those of allOf, and of anyOf and
-// oneOf the first that is not null.
+// parts are the schemas that all hold: the schema itself, those of allOf, of anyOf and oneOf the
+// first that is not null, and the one that it refers to, behind what stands beside the reference.
 func (s Schema) parts() []*Value {
 	var all []*Value
 	var add func(v *Value, depth int)
 	add = func(v *Value, depth int) {
-		v = s.d.resolve(v)
-		if v == nil || depth > 8 || len(all) == maxParts || slices.Contains(all, v) {
+		if v == nil || depth > maxNested || len(all) == maxParts || slices.Contains(all, v) {
 			return
+		}
+		if ref := v.Get("$ref"); ref != nil && ref.Kind == String {
+			defer add(s.d.at(ref.Text), depth+1)
+			if len(v.Keys) == 1 {
+				return
+			}
 		}
 		all = append(all, v)
 		if list := v.Get("allOf"); list != nil {
@@ -102,12 +109,21 @@ func (s Schema) Type() string {
 	return ""
 }
 
-// Name is the last part of the first reference that the schema is made of: customer of
+// Name is what the first reference that the schema is made of names: customer of
 // #/components/schemas/customer; "" when it stands in the document in place.
 func (s Schema) Name() string {
+	ref := s.Ref()
+	if ref == "" {
+		return ""
+	}
+	return nameOf(ref)
+}
+
+// Ref is the first reference that the schema is made of; "" when it has none.
+func (s Schema) Ref() string {
 	for v, hops := s.v, 0; v != nil && hops < maxHops; hops++ {
 		if ref := v.Of("$ref"); ref != "" {
-			return unescape(ref[strings.LastIndexByte(ref, '/')+1:])
+			return ref
 		}
 		one := v.Get("allOf")
 		if one == nil || len(one.Items) != 1 {
@@ -206,15 +222,15 @@ func (s Schema) Example() *Value {
 // Pattern is the regular expression that a text matches.
 func (s Schema) Pattern() string { return s.text("pattern") }
 
-// Refs are the names of the schemas that a value may have by anyOf or oneOf.
-func (s Schema) Refs() (names []string) {
+// Refs are the references of the schemas that a value may have by anyOf or oneOf.
+func (s Schema) Refs() (refs []string) {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list := s.d.resolve(s.v).Get(key)
 		for i := 0; list != nil && i < len(list.Items); i++ {
-			if name := (Schema{s.d, list.Items[i]}).Name(); name != "" {
-				names = append(names, name)
+			if ref := (Schema{s.d, list.Items[i]}).Ref(); ref != "" {
+				refs = append(refs, ref)
 			}
 		}
 	}
-	return names
+	return refs
 }

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -100,7 +102,12 @@ func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, 
 		if err != nil {
 			return nil, err
 		}
-		doc, err := openapi.Read(data)
+		beside, err := os.OpenRoot(filepath.Dir(what[0]))
+		if err != nil {
+			return nil, err
+		}
+		defer beside.Close()
+		doc, err := openapi.ReadFiles(data, filepath.Base(what[0]), beside.ReadFile)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what[0], err)
 		}
@@ -116,7 +123,7 @@ func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, 
 		return nil, fmt.Errorf("%s: it is a page for people, in HTML: give the address of the document itself, or of a list of the API",
 			understudy.Clip(what[0]))
 	}
-	doc, err := openapi.Read(first.Body)
+	doc, err := as.document(ctx, what[0], first)
 	if isDocument := doc != nil || !errors.Is(err, openapi.ErrNoDocument); isDocument && len(what) == 1 {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", understudy.Clip(what[0]), err)
@@ -127,6 +134,24 @@ func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, 
 		return nil, errors.New("--path is for a document: of answers each URL is a list that is drawn")
 	}
 	return infer.FromAnswers(ctx, what, infer.Live{Ask: as.ask, Auth: as.style(), User: as.User, Send: as.Send})
+}
+
+// document reads the document at an address, and the files beside it at the same host.
+func (c Caller) document(ctx context.Context, address string, first *infer.Answer) (*openapi.Document, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ReadFiles(first.Body, path.Base(at.Path), func(name string) ([]byte, error) {
+		file, err := c.ask(ctx, at.ResolveReference(&url.URL{Path: name}).String())
+		if err == nil && file.Status != http.StatusOK {
+			err = fmt.Errorf("status %d", file.Status)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return file.Body, nil
+	})
 }
 
 // hint says what a refusal may want.

@@ -65,6 +65,38 @@ func TestFromReads(t *testing.T) {
 	}
 }
 
+// TestFromReadsFilesBesideTheDocument reads a document in several files, from a folder and from a
+// host, and nothing above its folder.
+func TestFromReadsFilesBesideTheDocument(t *testing.T) {
+	files := map[string]string{
+		"api.yaml": "openapi: 3.0.0\npaths: {/things: {$ref: ./paths/things.yaml}}\n",
+		"paths/things.yaml": `get: {responses: {"200": {content: {application/json: {schema: {type: array, ` +
+			`items: {$ref: ../thing.json#/a~1b/0}}}}}}}`,
+		"thing.json": `{"a/b": [{"type": "object", "properties": {"id": {"type": "string"}}}]}`,
+		"above.yaml": "openapi: 3.0.0\npaths: {/things: {$ref: ../../things.yaml}}\n",
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "paths"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer srv.Close()
+	for _, at := range []string{dir, srv.URL} {
+		drawn, _, err := draw(t, Caller{}, at+"/api.yaml")
+		if err != nil || !strings.Contains(drawn, "id: [id]") {
+			t.Errorf("%s: %v\n%s", at, err, drawn)
+		}
+	}
+	if _, _, err := draw(t, Caller{}, dir+"/above.yaml"); err == nil || !strings.Contains(err.Error(), `the reference "../../things.yaml#"`) {
+		t.Errorf("a file above the document's folder: %v", err)
+	}
+}
+
 func TestFromSaysWhatIsWrong(t *testing.T) {
 	var strayed atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
