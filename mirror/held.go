@@ -216,7 +216,7 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 	if holds || h.said != nil && h.said.Strict || !compose.Belongs(t, rec.Body) {
 		return h, ok
 	}
-	p := compose.Instance(t, rec)
+	p := compose.Instance(k.source.Source.Source, t, rec)
 	h = held{page: p, fresh: hs.ages().fresh(t, p), composed: true, stored: true}
 	if invalid || k.source.UpstreamAges {
 		h.state = outdated

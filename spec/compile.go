@@ -181,6 +181,9 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 			return in(fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", one.Path, len(one.ID), len(k.ID)),
 				"instances", i)
 		}
+		if err := one.checkAnswer(); err != nil {
+			return in(fmt.Errorf("instance %s: answer: %w", one.Path, err), "instances", i)
+		}
 		if err := one.Posted.check(one.Path); err != nil {
 			return in(err, "instances", i)
 		}

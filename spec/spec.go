@@ -191,8 +191,12 @@ type List struct {
 // Instance is one path that shows a record of a kind.
 type Instance struct {
 	Path  string   `yaml:"path"`
+	Key   string   `yaml:"key"`   // dotted path of the record in the body; "" = the body is the record
 	Shape string   `yaml:"shape"` // default: the kind's name
 	ID    []string `yaml:"id"`    // the path variables that name the record, in the kind's id order; of a posted read also parameters
+	// Answer is an answer as upstream writes it, with {record} for the record, and {uri} and {url} for
+	// links to itself; default: an object with Key alone.
+	Answer string `yaml:"answer"`
 	// Address is the field of a record that has its own address, a URL of this path. With it
 	// the path may name the record by something else than its id.
 	Address string `yaml:"address"`

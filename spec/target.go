@@ -3,11 +3,14 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"understudy"
+	"understudy/kit/jsonspan"
+	"understudy/spec/paging"
 )
 
 // Target is what one request means under a spec.
@@ -181,4 +184,83 @@ func (s *Spec) findUnscopedVar(k *Kind) {
 			return
 		}
 	}
+}
+
+// checkAnswer completes the instance's answer and makes sure that it is JSON with the record at Key.
+func (in *Instance) checkAnswer() error {
+	if in.Answer == "" {
+		in.Answer = "{record}"
+		for name := range strings.SplitSeq(in.Key, ".") {
+			if in.Key != "" {
+				in.Answer = strings.Replace(in.Answer, "{record}", "{"+string(jsonspan.Quote(nil, name))+":{record}}", 1)
+			}
+		}
+	}
+	if strings.Count(in.Answer, "{record}") != 1 {
+		return errors.New("want {record} in it, once")
+	}
+	body, start, _ := in.Wrap([]byte(`{}`), "/", "")
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return fmt.Errorf("it makes no JSON: %s", understudy.Clip(string(body)))
+	}
+	if v, ok := jsonspan.Find(body, doc, in.Key); !ok || v.Start != start {
+		return fmt.Errorf("want {record} at the key %q", in.Key)
+	}
+	return nil
+}
+
+// Wrap returns the answer that upstream gives with a record, and where the record begins in it. uri
+// and url are where the answer stands.
+func (in *Instance) Wrap(record []byte, uri, url string) (body []byte, start, end int) {
+	if in.Answer == "{record}" {
+		return record, 0, len(record)
+	}
+	body = make([]byte, 0, len(in.Answer)+len(record)+len(uri)+len(url))
+	for rest := in.Answer; ; {
+		before, word, after, found := paging.CutWord(rest)
+		body = append(body, before...)
+		switch rest = after; {
+		case !found:
+			return body, start, end
+		case word == "record":
+			start = len(body)
+			body = append(body, record...)
+			end = len(body)
+		case word == "uri":
+			body = jsonspan.Quote(body, uri)
+		case word == "url":
+			body = jsonspan.Quote(body, url)
+		}
+	}
+}
+
+// Wrapped reports whether an instance of the kind has its record under a key.
+func (k *Kind) Wrapped() bool {
+	return slices.ContainsFunc(k.Instances, func(in *Instance) bool { return in.Key != "" })
+}
+
+// RecordKey returns the key under which an answer about one record has it; "" when the body is the
+// record. The answer to a write has no path: there its row says where the record stands.
+func (s *Spec) RecordKey(p *understudy.Page) string {
+	k := s.kinds[p.Kind]
+	if k == nil || p.List || !k.Wrapped() {
+		return ""
+	}
+	if p.Key.URI != "" {
+		if t, err := s.TargetOf(p.Key); err == nil && t.Instance != nil {
+			return t.Instance.Key
+		}
+		return ""
+	}
+	doc, err := jsonspan.Document(p.Body)
+	if err != nil || len(p.Rows) != 1 {
+		return ""
+	}
+	for _, in := range k.Instances {
+		if v, ok := jsonspan.Find(p.Body, doc, in.Key); ok && v.Start == p.Rows[0].Start {
+			return in.Key
+		}
+	}
+	return ""
 }

@@ -152,7 +152,11 @@ func empty(status int) bool {
 // recordPage builds the page of a good answer about a kind.
 func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
 	p := b.plans[t.Kind]
-	clean := redaction{p.secrets, p.absolute[t.List], b.source.Spec.Absolute, p.next[t.List], b.origins()}
+	urls := p.absolute[t.List]
+	if t.List == nil {
+		urls = p.one[keyOf(t.Instance)]
+	}
+	clean := redaction{p.secrets, urls, b.source.Spec.Absolute, p.next[t.List], b.origins()}
 	d, err := readDocument(a.contentType(), a.body, clean, b.credential.needles())
 	if err != nil {
 		return nil, err
@@ -181,7 +185,7 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 			page.Header = append(kept, related...).String()
 		}
 	} else {
-		f = readOne(p, d.body, d.doc)
+		f = readOne(p, keyOf(t.Instance), d.body, d.doc)
 	}
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
@@ -321,9 +325,12 @@ func (b *pageBuilder) confirmed(held *understudy.Page, a *answer) *understudy.Pa
 // it shows. Its body is the answer's, with secrets emptied. A body whose secret cannot
 // be located is left out.
 func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, error) {
-	s := b.everywhere()
+	s, shown := b.everywhere(), t.Instance
+	if t.List != nil {
+		shown = shownAs(t.Kind, t.List)
+	}
 	if t.Kind != nil && a.status < 300 {
-		s.absolute = b.plans[t.Kind].absolute[nil]
+		s.absolute = b.plans[t.Kind].one[keyOf(shown)]
 	}
 	d, err := b.verbatim(a, s)
 	if errors.Is(err, errWithheld) {
@@ -337,13 +344,13 @@ func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, erro
 	if t.List == nil && t.Instance == nil || a.status >= 300 || len(d.body) == 0 || d.why != "" {
 		return page, nil
 	}
-	if t.List != nil {
-		shape, elsewhere := shownAs(t.Kind, t.List), strings.HasSuffix(page.Shape, spec.ForeignShape)
-		if page.Shape = shape; elsewhere {
+	if t.List != nil && shown != nil {
+		elsewhere := strings.HasSuffix(page.Shape, spec.ForeignShape)
+		if page.Shape = shown.Shape; elsewhere {
 			page.Shape += spec.ForeignShape
 		}
 	}
-	f := readOne(b.plans[t.Kind], d.body, d.doc)
+	f := readOne(b.plans[t.Kind], keyOf(shown), d.body, d.doc)
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
 		if deleted(page, t.Kind) {
@@ -363,18 +370,27 @@ func deleted(page *understudy.Page, k *spec.Kind) bool {
 	return ok && string(v.Of(page.Body)) == "true"
 }
 
-// shownAs is the shape of one record answered under a list's path: the list's
-// own when an instance has it too, else the kind's first instance's.
-func shownAs(k *spec.Kind, l *spec.List) string {
+// shownAs returns the instance in whose form a record is answered under a list's path: the first of
+// the list's shape, else the kind's first. It is nil for a kind without instances: its records have
+// the list's shape.
+func shownAs(k *spec.Kind, l *spec.List) *spec.Instance {
 	for _, in := range k.Instances {
 		if in.Shape == l.Shape {
-			return l.Shape
+			return in
 		}
 	}
 	if len(k.Instances) > 0 {
-		return k.Instances[0].Shape
+		return k.Instances[0]
 	}
-	return l.Shape
+	return nil
+}
+
+// keyOf returns the key under which an instance's answers have the record.
+func keyOf(in *spec.Instance) string {
+	if in == nil {
+		return ""
+	}
+	return in.Key
 }
 
 // maxRetryAfter bounds how long upstream can pause a source.

@@ -71,10 +71,16 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 	return r.result()
 }
 
-// readOne finds the one record of an instance answer, or of a write's.
-func readOne(p *plan, body []byte, doc jsonspan.Value) found {
+// readOne finds the one record of an instance answer, or of a write's, under its key.
+func readOne(p *plan, key string, body []byte, doc jsonspan.Value) found {
 	r := rowReader{plan: p, body: body}
-	if doc.Kind != jsonspan.Object {
+	doc, _ = jsonspan.Find(body, doc, key)
+	switch {
+	case doc.Kind == jsonspan.Object:
+	case key != "":
+		r.why = fmt.Sprintf("no record under %q", key)
+		return r.found
+	default:
 		r.why = "no record: the body is not an object"
 		return r.found
 	}
@@ -275,7 +281,8 @@ type plan struct {
 	final   []state  // any of them makes a record final
 	secrets []secret // what to empty in pages of this kind
 
-	absolute map[*spec.List][]fieldPath // where absolute URLs stand; nil: in an instance
+	absolute map[*spec.List][]fieldPath // where absolute URLs stand in lists
+	one      map[string][]fieldPath     // where they stand in answers with one record, by its key
 	next     map[*spec.List][]fieldPath // where the link to the next page stands in the body
 }
 
@@ -290,10 +297,15 @@ type state struct {
 }
 
 func newPlan(s *spec.Spec, k *spec.Kind) *plan {
-	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*spec.List][]fieldPath{nil: absoluteIn(s, k, nil)},
-		next: map[*spec.List][]fieldPath{}}
+	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*spec.List][]fieldPath{},
+		one: map[string][]fieldPath{"": absoluteIn(k, "", nil)}, next: map[*spec.List][]fieldPath{}}
+	for _, in := range k.Instances {
+		if in.Key != "" {
+			p.one[in.Key] = absoluteIn(k, in.Key, s.Paging.Envelope)
+		}
+	}
 	for _, l := range k.Lists {
-		p.absolute[l] = absoluteIn(s, k, l)
+		p.absolute[l] = absoluteIn(k, l.Key, s.PagingOf(l).Envelope)
 		if way := s.PagingOf(l); way.Style == "body" {
 			p.next[l] = pathsOf(way.Next)
 		}

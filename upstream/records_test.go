@@ -149,7 +149,7 @@ func TestReadOne(t *testing.T) {
 		`[{"id":12}]`:               "no record: the body is not an object",
 		`{"title":"x"}`:             "a record without id",
 	} {
-		f := readOne(p, []byte(body), document1(t, []byte(body)))
+		f := readOne(p, "", []byte(body), document1(t, []byte(body)))
 		if got := f.why; len(f.rows) == 1 {
 			if got = f.rows[0].ID; body[f.rows[0].Start:f.rows[0].End] != strings.TrimSpace(body) {
 				t.Errorf("%s: the record is %s", body, body[f.rows[0].Start:f.rows[0].End])
@@ -161,7 +161,22 @@ func TestReadOne(t *testing.T) {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
-	totals := readOne(newPlan(s, s.Kind("totals")), []byte(`{}`), document1(t, []byte(`{}`)))
+	for body, want := range map[string]string{
+		`{"data":{"book":{"id":1},"book":{"id":12}}}`: `{"id":12}`,
+		`{"data":{"book":[{"id":12}]}}`:               `no record under "data.book"`,
+		`{"data":null}`:                               `no record under "data.book"`,
+		`{"id":12}`:                                   `no record under "data.book"`,
+	} {
+		f := readOne(p, "data.book", []byte(body), document1(t, []byte(body)))
+		got := f.why
+		if len(f.rows) == 1 {
+			got = body[f.rows[0].Start:f.rows[0].End]
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+	totals := readOne(newPlan(s, s.Kind("totals")), "", []byte(`{}`), document1(t, []byte(`{}`)))
 	if totals.why != "" || len(totals.rows) != 0 {
 		t.Errorf("a kind without an id: %+v", totals)
 	}

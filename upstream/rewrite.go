@@ -198,10 +198,9 @@ func pathsOf(dotted string) []fieldPath {
 	return all
 }
 
-// absoluteIn is where the absolute URLs of a list's answers stand, or, without
-// a list, of an instance's.
-func absoluteIn(s *spec.Spec, k *spec.Kind, l *spec.List) []fieldPath {
-	var out []fieldPath
+// absoluteIn returns where the absolute URLs of an answer stand whose records are under key, beside
+// an envelope.
+func absoluteIn(k *spec.Kind, key string, envelope []*spec.Field) (out []fieldPath) {
 	add := func(under string, fields []*spec.Field) {
 		for _, f := range fields {
 			if f.Absolute {
@@ -209,12 +208,8 @@ func absoluteIn(s *spec.Spec, k *spec.Kind, l *spec.List) []fieldPath {
 			}
 		}
 	}
-	if l == nil {
-		add("", k.Fields)
-		return out
-	}
-	add(l.Key, k.Fields)
-	add("", s.PagingOf(l).Envelope)
+	add(key, k.Fields)
+	add("", envelope)
 	return out
 }
 

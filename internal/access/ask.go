@@ -135,7 +135,21 @@ func (g *Gate) Shows(c understudy.Caller, source, kind string, p *understudy.Pag
 		return false
 	}
 	f := r.rows[kind]
-	return f == nil || f.matches(p.Body, g.now(), 0)
+	return f == nil || f.matches(recordIn(g.specs[source], p), g.now(), 0)
+}
+
+// recordIn returns the one record of an answer, nil when it is not where the spec says.
+func recordIn(s *spec.Spec, p *understudy.Page) []byte {
+	key := s.RecordKey(p)
+	if key == "" && p.Key.URI == "" && len(p.Rows) == 0 && s.Kind(p.Kind).Wrapped() {
+		return nil // a write's answer in which no record was found
+	}
+	doc, err := jsonspan.Document(p.Body)
+	if err != nil {
+		return nil
+	}
+	v, _ := jsonspan.Find(p.Body, doc, key)
+	return v.Of(p.Body)
 }
 
 // instanceOf is a path that shows the record a target names: its own, or of a
@@ -373,7 +387,7 @@ func (f *rowFilter) instance(ctx context.Context, c understudy.Caller, a request
 func (f *rowFilter) decide(answer *request.Response) (*request.Response, error) {
 	switch status := answer.Page.Status; {
 	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices &&
-		!f.matches(answer.Page.Body, f.gate.now(), 0):
+		!f.matches(recordIn(f.gate.specs[f.source], answer.Page), f.gate.now(), 0):
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil

@@ -75,6 +75,7 @@ type plan struct {
 	// lists are the bodies of lists, records and envelope, by the way they are
 	// cut into pages.
 	lists  map[*spec.Paging]*node
+	ones   map[string]*node        // the bodies with one record, by its key
 	keys   []string                // where the kind's lists keep their records; "" = the body is the array
 	whole  bool                    // every field the spec names is seen
 	final  bool                    // what makes a record final is fully seen
@@ -92,7 +93,7 @@ func nothing(s *spec.Spec) *plan {
 func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 	p := &plan{
 		spec: s, kind: k, record: &node{named: map[string]*node{}}, whole: true,
-		apart: map[string]Level{}, lists: map[*spec.Paging]*node{},
+		apart: map[string]Level{}, lists: map[*spec.Paging]*node{}, ones: map[string]*node{},
 	}
 	for _, f := range k.Fields {
 		level := r.field(k, f.Name).level
@@ -117,19 +118,30 @@ func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 	for _, l := range k.Lists {
 		paging := s.PagingOf(l)
 		if p.lists[paging] == nil {
-			body := &node{open: true, named: map[string]*node{}}
-			for _, f := range paging.Envelope {
-				body.put(f.Name, p.envelope(f, r))
-			}
-			p.lists[paging] = body
+			p.lists[paging] = p.body(paging, r)
 		}
 		p.keys = append(p.keys, l.Key)
 		p.addRows(p.lists[paging], l.Key)
 	}
+	for _, in := range k.Instances {
+		if in.Key != "" && p.ones[in.Key] == nil {
+			p.ones[in.Key] = p.body(&s.Paging, r)
+			p.addRows(p.ones[in.Key], in.Key)
+		}
+	}
 	return p
 }
 
-// addRows puts the records where a list keeps them in its body.
+// body makes the node of a body that has the fields of an envelope.
+func (p *plan) body(paging *spec.Paging, r rules) *node {
+	body := &node{open: true, named: map[string]*node{}}
+	for _, f := range paging.Envelope {
+		body.put(f.Name, p.envelope(f, r))
+	}
+	return body
+}
+
+// addRows puts the records where an answer keeps them in its body.
 func (p *plan) addRows(body *node, key string) {
 	if key == "" {
 		return

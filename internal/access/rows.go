@@ -56,7 +56,10 @@ func (v *View) Rows() []Row {
 		return nil
 	}
 	if !v.list {
-		return []Row{v.row(doc)}
+		if doc, ok := jsonspan.Find(v.Body, doc, v.key); ok {
+			return []Row{v.row(doc)}
+		}
+		return nil
 	}
 	for _, l := range v.kind.Lists {
 		rows, ok := jsonspan.Find(v.Body, doc, l.Key)

@@ -25,6 +25,7 @@ type View struct {
 	plan *plan // nil: the role sees everything
 	kind *spec.Kind
 	list bool
+	key  string // where the one record stands in Body; "": it is Body
 }
 
 // viewKey names a view in memory. A page is named by its bytes, which says at
@@ -34,6 +35,7 @@ type viewKey struct {
 	sum  [16]byte
 	plan *plan
 	list *spec.Paging // nil: no list
+	key  string       // where the one record stands
 	set  string       // the page's charset
 }
 
@@ -65,22 +67,22 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 	case err != nil:
 		return nil, err
 	case all:
-		return wholeView(p, nil, g.specs[source]), nil
+		return wholeView(p, nil, g.specs[source], g.specs[source].RecordKey(p)), nil
 	case p.Status >= http.StatusMultipleChoices:
 		return g.views.failed(plan, p), nil
 	case len(p.Body) == 0:
-		return wholeView(p, plan, plan.spec), nil
+		return wholeView(p, plan, plan.spec, ""), nil
 	}
-	key := viewKey{p.Sum, plan, plan.cut(p), p.Charset}
+	key := viewKey{p.Sum, plan, plan.cut(p), plan.spec.RecordKey(p), p.Charset}
 	if p.Sum != [16]byte{} {
 		if k, ok := g.views.of.Get(key); ok {
 			if k.view == nil {
-				return wholeView(p, plan, plan.spec), nil
+				return wholeView(p, plan, plan.spec, key.key), nil
 			}
 			return k.view, nil
 		}
 	}
-	v, err := rewrite(plan, p, key.list)
+	v, err := rewrite(plan, p, key)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +101,10 @@ func (c *viewCache) keep(key viewKey, v *View) {
 }
 
 // wholeView is the view of a page of which nothing is hidden.
-func wholeView(p *understudy.Page, plan *plan, s *spec.Spec) *View {
+func wholeView(p *understudy.Page, plan *plan, s *spec.Spec, key string) *View {
 	v := &View{
 		Body: p.Body, Whole: true, ContentType: p.ContentType, Charset: p.Charset, Sum: p.Sum, plan: plan, kind: s.Kind(p.Kind), list: p.List,
+		key: key,
 	}
 	if v.Sum == [16]byte{} {
 		v.Sum = sum(p.Body)
@@ -119,30 +122,34 @@ func (c *viewCache) failed(plan *plan, p *understudy.Page) *View {
 }
 
 // rewrite is the view of a page with hidden values replaced.
-func rewrite(plan *plan, p *understudy.Page, cut *spec.Paging) (*View, error) {
+func rewrite(plan *plan, p *understudy.Page, key viewKey) (*View, error) {
 	doc, err := jsonspan.Document(p.Body)
 	if err != nil {
 		return nil, fmt.Errorf("access: %w: an answer that is not JSON is shown to role all alone", understudy.ErrForbidden)
 	}
 	w := rewriter{data: p.Body, hash: plan.hash}
 	c := jsonspan.At(p.Body, doc)
-	w.value(&c, plan.root(p.Body, doc, cut))
+	w.value(&c, plan.root(p.Body, doc, key))
 	if w.out == nil {
-		return wholeView(p, plan, plan.spec), nil
+		return wholeView(p, plan, plan.spec, key.key), nil
 	}
 	body := append(w.out, p.Body[w.from:]...)
-	return &View{Body: body, ContentType: p.ContentType, Charset: p.Charset, Sum: sum(body), plan: plan, kind: plan.kind, list: p.List}, nil
+	return &View{Body: body, ContentType: p.ContentType, Charset: p.Charset, Sum: sum(body), plan: plan, kind: plan.kind, list: p.List,
+		key: key.key}, nil
 }
 
 // root is the node of a body: a list's when it has records where a list keeps
 // them, else a record's (what a list path answers to a POST is one record).
-func (p *plan) root(data []byte, doc jsonspan.Value, cut *spec.Paging) *node {
-	if cut == nil {
+func (p *plan) root(data []byte, doc jsonspan.Value, at viewKey) *node {
+	switch {
+	case at.key != "" && p.record.open:
+		return p.ones[at.key]
+	case at.list == nil:
 		return p.record
 	}
 	for _, key := range p.keys {
 		if v, ok := jsonspan.Find(data, doc, key); ok && key != "" && v.Kind == jsonspan.Array {
-			return p.lists[cut]
+			return p.lists[at.list]
 		}
 	}
 	return p.record

@@ -149,6 +149,7 @@ func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 	if err != nil {
 		return
 	}
+	doc, _ = jsonspan.Find(page.Body, doc, k.target.Instance.Key)
 	for _, field := range k.fields {
 		s := k.series(field)
 		f.mu.Lock()

@@ -68,7 +68,7 @@ func instanceAt(ctx context.Context, history Snapshots, s *spec.Source, t *spec.
 	if !Belongs(t, rec.Body) {
 		return nil, understudy.ErrNotFound
 	}
-	p := Instance(t, rec)
+	p := Instance(s, t, rec)
 	p.At = at
 	return p, nil
 }

@@ -14,13 +14,14 @@ import (
 )
 
 // Instance is the page upstream would have answered with a record.
-func Instance(t *spec.Target, rec *understudy.Record) *understudy.Page {
+func Instance(s *spec.Source, t *spec.Target, rec *understudy.Record) *understudy.Page {
+	body, start, end := t.Instance.Wrap(rec.Body, t.Key.Asked(), s.PublicURL+t.Key.Asked())
 	return &understudy.Page{
 		Key: t.Key, Kind: t.Kind.Name, Shape: rec.Shape, ID: t.ID,
-		Status: 200, ContentType: "application/json", Body: rec.Body,
-		Rows: []understudy.Row{{ID: t.ID, End: len(rec.Body), Final: rec.Final, Record: rec.Number, Version: rec.Version}},
+		Status: 200, ContentType: "application/json", Body: body,
+		Rows: []understudy.Row{{ID: t.ID, Start: start, End: end, Final: rec.Final, Record: rec.Number, Version: rec.Version}},
 		At:   rec.Seen,
-		Sum:  sum(rec.Body),
+		Sum:  sum(body),
 	}
 }
 

@@ -378,7 +378,9 @@ func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *
 	}
 	var row, record map[string]any
 	_ = json.Unmarshal(first.Body[first.Rows[0].Start:first.Rows[0].End], &row)
-	_ = json.Unmarshal(one.Body, &record)
+	at := one.Rows[0]
+	_ = json.Unmarshal(one.Body[at.Start:at.End], &record)
+	t.envelope(r, in, one)
 	var other []string
 	for name := range row {
 		if value, ok := record[name]; !ok || !reflect.DeepEqual(value, row[name]) {
@@ -399,6 +401,16 @@ func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *
 	default:
 		r.record = "differs"
 		r.bad("%s differs from its row in %s: give it a shape of its own", in.Path, few(other))
+	}
+}
+
+// envelope compares what an answer has around its record with what the spec says.
+func (t *trial) envelope(r *result, in *spec.Instance, one *understudy.Page) {
+	var said, is any
+	where, _ := t.spec.URL(one.Key, "")
+	made, _, _ := in.Wrap(one.Body[one.Rows[0].Start:one.Rows[0].End], one.Key.URI, where)
+	if json.Unmarshal(made, &said) != nil || json.Unmarshal(one.Body, &is) != nil || !reflect.DeepEqual(said, is) {
+		r.bad("%s has something else around its record: give it an answer", in.Path)
 	}
 }
 

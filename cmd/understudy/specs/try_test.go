@@ -237,3 +237,33 @@ func TestTrySaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// A record in an envelope is compared with its row, and the envelope with what the spec says.
+func TestTryComparesTheEnvelopeOfARecord(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/drops":
+			fmt.Fprint(w, `{"drops":[{"id":1,"name":"a"}]}`)
+		default:
+			fmt.Fprint(w, `{"ok":true,"drop":{"id":1,"name":"a"}}`)
+		}
+	}))
+	defer srv.Close()
+	for answer, want := range map[string]string{
+		``: "/drops/{id} has something else around its record: give it an answer",
+		`, answer: '{"drop":{record},"ok":true}'`: "as its row  ok",
+	} {
+		file := filepath.Join(t.TempDir(), "x.yaml")
+		text := "name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\nkinds:\n  - {name: drops, id: [id], " +
+			"lists: [{path: /drops, key: drops}], instances: [{path: \"/drops/{id}\", id: [id], key: drop" + answer +
+			"}], fields: [{name: id, type: int}, {name: name}]}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		_ = Try(t.Context(), Trial{Spec: file, Upstream: srv.URL, Rate: 1000}, &out)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q: want %q in\n%s", answer, want, out.String())
+		}
+	}
+}
