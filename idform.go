@@ -1,8 +1,11 @@
-// The forms of an id's 16 bytes: hex digits, base64url, what a database has.
+// The forms of an id's 16 bytes: hex digits, base64url, what a database has; and a
+// provider's id as a prefix and 16 bytes.
 
 package understudy
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -112,3 +115,110 @@ func column(from any) (text string, raw []byte, err error) {
 	}
 	return "", nil, fmt.Errorf("%w: no id: a %T", ErrInvalid, from)
 }
+
+// AnyID is an id of two letters and 32 lower-case hex digits (CA0123…) in 18 bytes, of
+// any sort. Ids of another form stay text. The zero value is no id and has an empty
+// text. AnyIDs can be compared with ==. The Append methods do not allocate when dst has
+// room.
+type AnyID struct {
+	Prefix [2]byte
+	Raw    [16]byte
+}
+
+// The sizes of an AnyID: its binary form and its text, in bytes.
+const (
+	AnyIDSize = 18
+	AnyIDText = 34
+)
+
+// ParseAnyID reads an id; ok is false when the text has another form, so that
+// AppendText always gives back exactly what was read. It does not allocate.
+func ParseAnyID(text string) (id AnyID, ok bool) {
+	if len(text) != AnyIDText || !letter(text[0]) || !letter(text[1]) {
+		return AnyID{}, false
+	}
+	if id.Raw, ok = readHex(text[2:]); !ok {
+		return AnyID{}, false
+	}
+	id.Prefix = [2]byte{text[0], text[1]}
+	return id, true
+}
+
+// AppendText appends the 34 characters to dst; the error is nil.
+func (id AnyID) AppendText(dst []byte) ([]byte, error) {
+	if id.IsZero() {
+		return dst, nil
+	}
+	return appendHex(append(dst, id.Prefix[:]...), &id.Raw), nil
+}
+
+// AppendBinary appends the 18 bytes to dst; the error is nil.
+func (id AnyID) AppendBinary(dst []byte) ([]byte, error) {
+	return append(append(dst, id.Prefix[:]...), id.Raw[:]...), nil
+}
+
+// MarshalText is AppendText to nothing, and what JSON holds.
+func (id AnyID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// MarshalBinary is the 18 bytes, which is also what to give a database.
+func (id AnyID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
+
+// String is the 34 characters.
+func (id AnyID) String() string {
+	var buf [AnyIDText]byte
+	b, _ := id.AppendText(buf[:0])
+	return string(b)
+}
+
+// Compare orders ids as their texts are ordered.
+func (id AnyID) Compare(other AnyID) int {
+	return cmp.Or(bytes.Compare(id.Prefix[:], other.Prefix[:]), bytes.Compare(id.Raw[:], other.Raw[:]))
+}
+
+// IsZero reports whether it is no id.
+func (id AnyID) IsZero() bool { return id == AnyID{} }
+
+// UnmarshalText reads the 34 characters, two letters with 22 characters of
+// base64url, or nothing. The error is ErrInvalid.
+func (id *AnyID) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*id = AnyID{}
+		return nil
+	}
+	if len(text) > 2 && letter(text[0]) && letter(text[1]) {
+		if raw, ok := readRaw(string(text[2:])); ok {
+			*id = AnyID{Prefix: [2]byte(text), Raw: raw}
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %q is no id of two letters with 32 hex digits or 22 of base64url", ErrInvalid, Clip(string(text)))
+}
+
+// UnmarshalBinary reads the 18 bytes. The error is ErrInvalid.
+func (id *AnyID) UnmarshalBinary(data []byte) error {
+	var read AnyID
+	if len(data) == AnyIDSize {
+		read = AnyID{Prefix: [2]byte(data), Raw: [16]byte(data[2:])}
+	}
+	if len(data) != AnyIDSize || !read.IsZero() && !(letter(data[0]) && letter(data[1])) {
+		return fmt.Errorf("%w: %d bytes are no id of two letters and 16 bytes", ErrInvalid, len(data))
+	}
+	*id = read
+	return nil
+}
+
+// Scan reads what a database holds (it is an sql.Scanner): 18 bytes or a text.
+// NULL and anything else is ErrInvalid; a column that may be NULL is scanned
+// into a pointer to a pointer.
+func (id *AnyID) Scan(from any) error {
+	text, raw, err := column(from)
+	switch {
+	case err != nil:
+		return err
+	case len(raw) == AnyIDSize:
+		return id.UnmarshalBinary(raw)
+	}
+	return id.UnmarshalText([]byte(text))
+}
+
+func letter(c byte) bool { return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' }

@@ -42,7 +42,7 @@ var imports = map[string]string{
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
 		"internal/datadir internal/feed " +
 		"internal/signin internal/watch internal/webhook " +
-		"kit/suggest mirror mirror/shadow " +
+		"kit/charset kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
 	"internal/connect": "internal/datadir internal/webhook kit/accesslog kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +

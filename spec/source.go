@@ -4,6 +4,7 @@ package spec
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"slices"
@@ -26,6 +27,7 @@ type Source struct {
 	// UpstreamAges has an answer go by what its header says of its age, too (RFC 9111, 5861):
 	// the shorter of that and of our own ages holds.
 	UpstreamAges bool
+	SpecSum      [sha256.Size]byte // of the text of a spec from a file; zero for the others
 }
 
 // Words in Source.Roots.
@@ -378,7 +380,7 @@ func (k *Kind) checkSamples() error {
 		if f.Sample == "" {
 			continue
 		}
-		every, err := time.ParseDuration(f.Sample)
+		every, err := understudy.ParseDuration(f.Sample)
 		switch {
 		case err != nil || every < leastSample || every > mostSample:
 			return in(fmt.Errorf("field %s: sample: %q: want a duration from %v to %v, as 1h", f.Name, f.Sample, leastSample, mostSample),

@@ -125,7 +125,7 @@ type auditSearchCmd struct {
 	Record string `placeholder:"ID" help:"The id of a record."`
 	Source string `help:"Only this source."`
 	Kind   string `help:"Only this kind."`
-	Since  string `placeholder:"DATE" help:"From then on: 2027-01-01 or RFC 3339."`
+	Since  string `placeholder:"DATE" help:"From then on: 2027-01-01, RFC 3339, or 7d before now."`
 	Until  string `placeholder:"DATE" help:"Up to then."`
 	Limit  int    `default:"100" placeholder:"N" help:"Entries at most."`
 	JSON   bool   `name:"json" help:"A line of JSON for each entry."`
@@ -135,6 +135,7 @@ type auditSearchCmd struct {
 // Run prints what was found, the newest first.
 func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 	f := audit.Filter{Caller: c.Who, Action: understudy.Action(c.Action), ID: c.Record, Source: c.Source, Kind: c.Kind, Value: c.Value}
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 	for _, bound := range []struct {
 		name, text string
 		to         *time.Time
@@ -142,7 +143,7 @@ func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 		if bound.text == "" {
 			continue
 		}
-		at, err := parseDate(bound.text)
+		at, err := parseDate(bound.text, ago)
 		if err != nil {
 			return usageError{fmt.Errorf("%s: %w", bound.name, err)}
 		}

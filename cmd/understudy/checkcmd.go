@@ -37,11 +37,12 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}
 	folder := filepath.Dir(c.Config)
 	specs := map[string]*spec.Spec{}
+	var blanks []string
+	read := config.WarnOfBlanks(func(ctx context.Context, setting string) (understudy.Secret, error) {
+		return checkSecret(ctx, setting, folder)
+	}, func(warning string) { blanks = append(blanks, warning) })
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
-		read := func(ctx context.Context, setting string) (understudy.Secret, error) {
-			return checkSecret(ctx, setting, folder)
-		}
 		s := cfg.Sources[src.Name]
 		if _, err := s.ReadSecrets(ctx, read); err != nil && src.Spec.Auth.Style != "none" {
 			return fmt.Errorf("%s: sources.%s.%w", c.Config, src.Name, err)
@@ -54,7 +55,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}
 	var creds []callers.Credential
 	for _, cred := range cfg.Credentials {
-		secret, err := checkSecret(ctx, cred.Secret, folder)
+		secret, err := read(ctx, cred.Secret)
 		if err != nil {
 			return fmt.Errorf("%s: credentials: %s: secret: %w", c.Config, cred.Name, err)
 		}
@@ -66,9 +67,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	provider, err := cfg.Provider(ctx, func(ctx context.Context, setting string) (understudy.Secret, error) {
-		return checkSecret(ctx, setting, folder)
-	})
+	provider, err := cfg.Provider(ctx, read)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
@@ -111,7 +110,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			fmt.Fprintf(p.stdout, "role %s may do in %s: %s\n", role, source, strings.Join(policy.Do[role][source], ", "))
 		}
 	}
-	for _, warning := range append(cfg.Warnings(folder, sources), config.BlankSecrets(creds)...) {
+	for _, warning := range append(cfg.Warnings(folder, sources), blanks...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
 	}
 	weak := config.WeakSecrets(creds)

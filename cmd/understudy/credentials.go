@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"understudy"
 	"understudy/internal/credentials"
 	"understudy/internal/diagnostics"
 )
@@ -31,7 +32,7 @@ type credentialsMakeCmd struct {
 	Role      string        `required:"" help:"Its role."`
 	Allow     []string      `sep:"none" placeholder:"'METHOD /PATH'" help:"A method and path beyond reading; again for more."`
 	MaxStale  time.Duration `placeholder:"DURATION" help:"How stale an answer it takes (default: what the mirror says)."`
-	Expires   string        `placeholder:"DATE" help:"When it ends: 2027-01-01 or RFC 3339 (default: never)."`
+	Expires   string        `placeholder:"DATE" help:"When it ends: 2027-01-01, RFC 3339, or 30d from now (default: never)."`
 	Rate      float64       `placeholder:"N" help:"Requests a second at most (default: no bound)."`
 	Addresses []string      `placeholder:"CIDR" help:"Where it may come from, such as 10.0.0.0/8 (default: everywhere)."`
 	place
@@ -46,7 +47,7 @@ func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 		m.MaxStale = c.MaxStale.String()
 	}
 	if c.Expires != "" {
-		at, err := parseDate(c.Expires)
+		at, err := parseDate(c.Expires, time.Now().Add)
 		if err != nil {
 			return usageError{fmt.Errorf("--expires: %w", err)}
 		}
@@ -61,14 +62,18 @@ func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
-// parseDate reads a day, its first moment in UTC, or RFC 3339.
-func parseDate(text string) (time.Time, error) {
+// parseDate reads a day, its first moment in UTC, RFC 3339, or a duration, which shift
+// applies to the present.
+func parseDate(text string, shift func(time.Duration) time.Time) (time.Time, error) {
+	if d, err := understudy.ParseDuration(text); err == nil && d > 0 {
+		return shift(d), nil
+	}
 	if at, err := time.Parse(time.DateOnly, text); err == nil {
 		return at, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, fmt.Errorf("%q: write 2027-01-01 or 2027-01-01T12:00:00Z", text)
+		return at, fmt.Errorf("%q: write 2027-01-01, 2027-01-01T12:00:00Z or 30d", text)
 	}
 	return at, nil
 }

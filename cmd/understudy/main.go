@@ -9,12 +9,14 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime/debug"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"understudy"
 	"understudy/internal/slowapi"
 )
 
@@ -75,6 +77,7 @@ func run(p process) int {
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(c int) { code = c }),
 		kong.Vars{"shape": slowapi.Shape, "shapes": slowapi.Shapes},
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
@@ -97,6 +100,17 @@ func run(p process) int {
 	chosen.BindTo(ctx, (*context.Context)(nil))
 	chosen.Bind(&p)
 	return exitCode(chosen.Run(), p.stderr)
+}
+
+// decodeDuration reads a flag's duration, which may be in days or weeks.
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := understudy.ParseDuration(text)
+	target.SetInt(int64(d))
+	return err
 }
 
 // oneSignal is how close together two signals are one: a program like timeout

@@ -107,6 +107,7 @@ type frontends struct {
 	installed  *handlerSet
 	proxies    atomic.Pointer[map[string]*proxy.Proxy] // those in use
 	access     *accesslog.Log
+	accessFile *accesslog.File // nil: the access log goes to standard error, or nowhere
 	profiles   *profile.Recorder
 	signatures hookKeys
 	actions    *actions.Runner
@@ -132,11 +133,11 @@ type counts struct {
 // what was opened is closed again.
 func Build(ctx context.Context, b Options) (h *App, err error) {
 	h = &App{cfg: b.Settings, opts: b, erasing: newErasing(), exports: newExports(b.Settings)}
-	level := slog.LevelInfo
-	if b.Offline {
-		level = slog.LevelWarn // the command says what was done
+	h.log = newLogger(b)
+	if b.By == "config" {
+		b.Secrets = config.WarnOfBlanks(b.Secrets, func(warning string) { h.log.Warn("settings", "warning", warning) })
+		h.opts.Secrets = b.Secrets
 	}
-	h.log = slog.New(slog.NewTextHandler(b.Stderr, &slog.HandlerOptions{Level: level}))
 	h.clients, h.recent, h.noPlace = map[string]*upstream.Client{}, map[string]*recent{}, map[string]*atomic.Int64{}
 	h.live.Store(b.Settings)
 	h.profiles = profile.New(profile.Options{Dir: filepath.Join(b.Dir.Path, "profiles"), Version: b.Version, Now: time.Now, Logger: h.log})
@@ -206,6 +207,19 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 		return h, err
 	}
 	return h, h.loadWalks(ctx)
+}
+
+// newLogger returns the application's log in the format and from the level that the
+// settings name.
+func newLogger(b Options) *slog.Logger {
+	o := &slog.HandlerOptions{Level: b.Settings.Log.Level.Std()}
+	if b.Offline {
+		o.Level = max(slog.LevelWarn, b.Settings.Log.Level.Std()) // the command prints what it did
+	}
+	if b.Settings.Log.Format == config.FormatJSON {
+		return slog.New(slog.NewJSONHandler(b.Stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(b.Stderr, o))
 }
 
 // close gives back what build opened, last first.

@@ -29,26 +29,25 @@ import (
 	"understudy/upstream"
 )
 
-// openAccessLog opens the file of the access log, or takes standard error.
+// openAccessLog opens the file of the access log, or uses standard error.
 func (h *App) openAccessLog(stderr io.Writer) error {
 	switch path := h.cfg.Log.Access; path {
 	case "off":
+		return nil
 	case "":
 		h.access = accesslog.New(stderr)
 	default:
-		f, pipe, err := accesslog.OpenFile(path, time.Now)
+		f, err := accesslog.OpenFile(path, time.Now)
 		if err != nil {
 			return fmt.Errorf("log.access: %w; name a file, a named pipe or a device", err)
 		}
-		if pipe {
+		if f.IsPipe() {
 			h.log.Info("log.access is no file: lines are lost, and counted, while nobody reads it", "path", path)
 		}
 		h.closers = append(h.closers, f.Close)
-		h.access = accesslog.New(f)
+		h.access, h.accessFile = accesslog.New(f), f
 	}
-	if h.access != nil {
-		h.access.Known = knownID(h.sources)
-	}
+	h.access.Known, h.access.JSON = knownID(h.sources), h.cfg.Log.Format == config.FormatJSON
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (po
 		return policy{}, err
 	}
 	if b.By == "config" {
-		for _, w := range slices.Concat(cfg.Warnings(b.Folder, h.sources), config.WeakSecrets(creds), config.BlankSecrets(creds)) {
+		for _, w := range slices.Concat(cfg.Warnings(b.Folder, h.sources), config.WeakSecrets(creds)) {
 			h.log.Warn("settings", "warning", w)
 		}
 	}

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +29,7 @@ func (h reloader) reloads(ctx context.Context) error {
 		select {
 		case <-h.opts.Hangup:
 			if err := audits(h).hungUp(ctx); err != nil {
+				h.reopenAccessLog()
 				h.log.Error("settings not loaded; the former ones stay", "err", err)
 				continue
 			}
@@ -38,12 +40,13 @@ func (h reloader) reloads(ctx context.Context) error {
 	}
 }
 
-// reload reads settings, secrets and users again and applies what can be applied
-// while serving; restart names what cannot. Anything wrong with them is one line in
+// reload opens the access log again, reads settings, secrets and users again and applies
+// what can be applied while serving; restart names what cannot. Anything wrong with them is one line in
 // the log, and everything stays as it was.
 func (h reloader) reload(ctx context.Context) (restart []string, err error) {
 	h.reads.one.Lock()
 	defer h.reads.one.Unlock()
+	h.reopenAccessLog()
 	cfg, restart, err := h.load(ctx)
 	h.reads.done(time.Now(), restart, err)
 	switch {
@@ -57,6 +60,17 @@ func (h reloader) reload(ctx context.Context) (restart []string, err error) {
 	return restart, err
 }
 
+// reopenAccessLog opens the file of the access log again, so that lines go to its path
+// after a rename (logrotate).
+func (h reloader) reopenAccessLog() {
+	if h.accessFile == nil {
+		return
+	}
+	if err := errors.Join(h.access.Flush(), h.accessFile.Reopen()); err != nil {
+		h.log.Error("log.access cannot be opened again; lines still go to the former file", "err", err)
+	}
+}
+
 // load reads everything first, and applies only what can no longer fail.
 func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []string, err error) {
 	if cfg, err = h.opts.Again(); err != nil {
@@ -65,7 +79,8 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 	if err := h.sameSources(cfg); err != nil {
 		return nil, nil, err
 	}
-	if _, err = cfg.ReadSources(h.opts.Folder); err != nil {
+	again, err := cfg.ReadSources(h.opts.Folder)
+	if err != nil {
 		return nil, nil, err
 	}
 	secrets, polls := map[string][]understudy.Secret{}, map[string][]string{}
@@ -102,7 +117,18 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 	}
 	h.apply(cfg, secrets)
 	h.install(d)
-	return cfg, config.NeedRestart(h.cfg, cfg), nil
+	return cfg, append(h.changedSpecs(again), config.NeedRestart(h.cfg, cfg)...), nil
+}
+
+// changedSpecs names the sources whose spec file has another text than at the start: a
+// spec is in force until the server ends.
+func (h reloader) changedSpecs(again []*spec.Source) (names []string) {
+	for i, src := range h.sources { // in the order of their names, as again
+		if again[i].SpecSum != src.SpecSum && again[i].SpecSum != ([sha256.Size]byte{}) && src.SpecSum != ([sha256.Size]byte{}) {
+			names = append(names, "sources."+src.Name+".spec")
+		}
+	}
+	return names
 }
 
 // sameSources refuses settings that add or take away a source: every port,

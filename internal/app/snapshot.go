@@ -38,6 +38,7 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		Ports:    h.faceLoads(),
 		Process:  processNow(),
 		Settings: h.reads.now(),
+		LogMoved: h.accessFile != nil && h.accessFile.IsMoved(),
 	}
 	space, err := h.db.Space(ctx)
 	if err != nil {

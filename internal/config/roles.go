@@ -6,8 +6,6 @@ package config
 import (
 	"fmt"
 	"reflect"
-	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -122,17 +120,12 @@ func (w *words) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// age is a length of time that may be in days: 30d, 12h.
+// age is a length of time above zero: 30d, 12h.
 type age time.Duration
 
-// UnmarshalYAML reads days or a Go duration, more than none.
+// UnmarshalYAML reads a duration above zero.
 func (a *age) UnmarshalYAML(n *yaml.Node) error {
-	v, err := time.ParseDuration(n.Value)
-	if days, ok := strings.CutSuffix(n.Value, "d"); ok {
-		var whole uint64
-		whole, err = strconv.ParseUint(days, 10, 16) // up to 179 years
-		v = time.Duration(whole) * 24 * time.Hour
-	}
+	v, err := understudy.ParseDuration(n.Value)
 	if err != nil || v <= 0 {
 		return fmt.Errorf("line %d: %q is no age; write 30d or 12h", n.Line, understudy.Clip(n.Value))
 	}

@@ -66,7 +66,7 @@ func (c *Settings) ScopeOf(s credentials.Scope, by string) (one callers.Credenti
 		one.Grant.Expires = *s.Expires
 	}
 	if s.MaxStale != "" {
-		d, err := time.ParseDuration(s.MaxStale)
+		d, err := understudy.ParseDuration(s.MaxStale)
 		if err != nil || d < 0 {
 			return one, fmt.Errorf("max_stale: %q is no duration; write 30s, 5m or 24h", s.MaxStale)
 		}

@@ -182,8 +182,13 @@ type storeConfig struct {
 }
 
 type logConfig struct {
-	Access string `yaml:"access"` // file of the access log; default "": standard error; "off" for none
+	Access string   `yaml:"access"` // file of the access log; default "": standard error; "off" for none
+	Format string   `yaml:"format"` // of both logs: text or json; default text
+	Level  logLevel `yaml:"level"`  // of the application's log: debug, info, warn or error; default info
 }
+
+// FormatJSON is the log.format of JSON lines.
+const FormatJSON = "json"
 
 const (
 	defaultData   = "./understudy-data"

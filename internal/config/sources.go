@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net"
@@ -15,38 +16,41 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v4"
+
 	"understudy"
 	"understudy/internal/callers"
 	"understudy/kit/suggest"
+	"understudy/mirror/shadow"
 	"understudy/spec"
 	"understudy/upstream"
 )
 
-// readSpec finds a built-in spec by name or reads one from a file.
-func readSpec(setting, folder string) (*spec.Spec, error) {
+// readSpec finds a built-in spec by name or reads one from a file. sum is the SHA-256 of
+// the file's text.
+func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err error) {
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
 		sp, err := upstream.BuiltIn(setting)
 		if err != nil {
-			return nil, fmt.Errorf("spec: %w", err)
+			return nil, sum, fmt.Errorf("spec: %w", err)
 		}
-		return sp, nil
+		return sp, sum, nil
 	}
 	if !filepath.IsAbs(setting) {
 		setting = filepath.Join(folder, setting)
 	}
 	data, err := os.ReadFile(setting)
 	if err != nil {
-		return nil, fmt.Errorf("spec: %w", err)
+		return nil, sum, fmt.Errorf("spec: %w", err)
 	}
-	sp, err := upstream.ReadSpec(setting, data)
-	if err != nil {
-		return nil, fmt.Errorf("spec: %s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "upstream: "), "spec "))
+	if sp, err = upstream.ReadSpec(setting, data); err != nil {
+		return nil, sum, fmt.Errorf("spec: %s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "upstream: "), "spec "))
 	}
-	return sp, nil
+	return sp, sha256.Sum256(data), nil
 }
 
-// readSpec is the spec of a source.
-func (s *Source) readSpec(folder string) (*spec.Spec, error) {
+// readSpec returns the spec of a source, and the sum of its file as the function readSpec.
+func (s *Source) readSpec(folder string) (sp *spec.Spec, sum [sha256.Size]byte, err error) {
 	if s.Generic == "" {
 		return readSpec(s.Spec, folder)
 	}
@@ -59,7 +63,8 @@ func (s *Source) readSpec(folder string) (*spec.Spec, error) {
 	}
 	s.Upstream, s.Rate, s.Concurrency = s.Generic, cmp.Or(s.Rate, genericRate), cmp.Or(s.Concurrency, genericConcurrency)
 	s.Timeouts.Stall = cmp.Or(s.Timeouts.Stall, genericStall)
-	return spec.NewGeneric(s.Generic, style)
+	sp, err = spec.NewGeneric(s.Generic, style)
+	return sp, sum, err
 }
 
 // A generic source may be sent more by default than an API with limits, and its streams may
@@ -95,7 +100,7 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 	var out []*spec.Source
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		s := c.Sources[name]
-		sp, err := s.readSpec(folder)
+		sp, sum, err := s.readSpec(folder)
 		if err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
@@ -115,7 +120,7 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
 		src := &spec.Source{Name: name, Spec: sp, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media,
-			UpstreamAges: s.Ages == agesUpstream}
+			UpstreamAges: s.Ages == agesUpstream, SpecSum: sum}
 		if src.Roots, err = readRoots(sp, s.Roots); err != nil {
 			return nil, fmt.Errorf("sources.%s.roots: %w", name, err)
 		}
@@ -256,6 +261,54 @@ func checkMedia(src *spec.Source) error {
 	for _, kind := range src.Media {
 		if !slices.Contains(known, kind) {
 			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, understudy.Clip(kind), suggest.Hint(understudy.Clip(kind), known))
+		}
+	}
+	return nil
+}
+
+// answersConfig is one word for all lists of a source, or one for each kind
+// ("*": those that are not named). Its keys are kinds; "" is all others.
+type answersConfig map[string]shadow.Answers
+
+// UnmarshalYAML reads auto, or {calls: records, "*": auto}.
+func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
+	out := answersConfig{}
+	word := func(kind string, v *yaml.Node) error {
+		if v.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: want auto, upstream or records", v.Line)
+		}
+		out[kind] = shadow.Answers(v.Value)
+		if err := out[kind].Check(); err != nil || v.Value == "" {
+			text := understudy.Clip(v.Value)
+			hint := suggest.Hint(text, []string{"auto", "upstream", "records"})
+			return fmt.Errorf("line %d: %q is none of auto, upstream and records%s", v.Line, text, hint)
+		}
+		return nil
+	}
+	err := error(nil)
+	switch n.Kind {
+	case yaml.ScalarNode:
+		err = word("", n)
+	case yaml.MappingNode:
+		err = eachPair(n, func(k, v *yaml.Node) error {
+			if k.Value == "*" {
+				return word("", v)
+			}
+			return word(k.Value, v)
+		})
+	default:
+		err = fmt.Errorf("line %d: want auto, upstream or records, or one of them for each kind", n.Line)
+	}
+	*a = out
+	return err
+}
+
+// check refuses kinds the spec does not have.
+func (a answersConfig) check(src *spec.Source) error {
+	for _, kind := range slices.Sorted(maps.Keys(a)) {
+		if kind != "" && src.Spec.Kind(kind) == nil {
+			text := understudy.Clip(kind)
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, kindNames(src.Spec)))
 		}
 	}
 	return nil

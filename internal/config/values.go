@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -11,24 +12,43 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"understudy"
 	"understudy/internal/signin"
 )
 
 type (
-	Duration time.Duration // 30s, 5m, 720h
+	Duration time.Duration // 30s, 5m, 30d
+	logLevel slog.Level    // debug, info, warn, error
 	size     int64         // bytes: 64MiB, 10GiB, 1000
 	date     time.Time     // 2027-01-01 or RFC 3339
 )
 
-// UnmarshalYAML reads a Go duration that is not negative.
+// UnmarshalYAML reads a duration that is not negative.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
-	v, err := time.ParseDuration(n.Value)
-	if err != nil || v < 0 {
-		return fmt.Errorf("line %d: %q is no duration; write 30s, 5m or 24h", n.Line, n.Value)
+	v, err := understudy.ParseDuration(n.Value)
+	if err == nil && v < 0 {
+		err = fmt.Errorf("%q is no duration above zero; write 30s, 5m or 30d", n.Value)
+	}
+	if err != nil {
+		return fmt.Errorf("line %d: %w", n.Line, err)
 	}
 	*d = Duration(v)
 	return nil
 }
+
+// UnmarshalYAML reads the name of a level.
+func (l *logLevel) UnmarshalYAML(n *yaml.Node) error {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, ok := levels[n.Value]
+	if !ok {
+		return fmt.Errorf("line %d: %q is no level; write debug, info, warn or error", n.Line, understudy.Clip(n.Value))
+	}
+	*l = logLevel(level)
+	return nil
+}
+
+// Std returns the level as log/slog has it.
+func (l logLevel) Std() slog.Level { return slog.Level(l) }
 
 // UnmarshalYAML reads bytes with an optional binary or decimal unit.
 func (s *size) UnmarshalYAML(n *yaml.Node) error {
@@ -44,7 +64,8 @@ func parseSize(text string) (int64, error) {
 	units := []struct {
 		name  string
 		bytes int64
-	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1}}
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+		{"B", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"", 1}}
 	for _, u := range units {
 		digits, ok := strings.CutSuffix(text, u.name)
 		if !ok {

@@ -111,16 +111,6 @@ func WeakSecret(where string, secret understudy.Secret) []string {
 	return nil
 }
 
-// BlankSecrets warns of secrets of ours with a blank that nobody sees.
-func BlankSecrets(all []callers.Credential) (warnings []string) {
-	for _, c := range all {
-		if secret := c.Secret.Reveal(); strings.TrimSpace(secret) != secret {
-			warnings = append(warnings, fmt.Sprintf("credentials: %s.secret: begins or ends with a blank, which belongs to it", c.Name))
-		}
-	}
-	return warnings
-}
-
 // oddAllow warns of an allow entry whose path the spec does not name though one
 // word of it is close to what the spec has.
 func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*spec.Source) []string {

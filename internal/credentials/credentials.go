@@ -54,7 +54,7 @@ func (s *Scope) Span() (time.Duration, error) {
 	if s.Per == "" {
 		return time.Second, nil
 	}
-	d, err := time.ParseDuration(s.Per)
+	d, err := understudy.ParseDuration(s.Per)
 	if err != nil || d < time.Second || d > 24*time.Hour {
 		return 0, fmt.Errorf("per: %q: want a duration from 1s to 24h, as 1h", s.Per)
 	}

@@ -68,7 +68,7 @@ func (d *Diagnostics) rotateCredential(r *http.Request) (any, error) {
 	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
 		return nil, errors.Join(understudy.ErrInvalid, err)
 	}
-	overlap, err := time.ParseDuration(m.Overlap)
+	overlap, err := understudy.ParseDuration(m.Overlap)
 	if err != nil {
 		return nil, errors.Join(understudy.ErrInvalid, err)
 	}

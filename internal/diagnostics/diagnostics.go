@@ -31,6 +31,7 @@ type Snapshot struct {
 	Process  Process           `json:"process"`
 	Media    Media             `json:"media"`
 	Settings Settings          `json:"settings"`
+	LogMoved bool              `json:"log_moved,omitempty"` // log.access names another file than the one that is written
 	Jobs     Jobs              `json:"jobs"`
 	Webhooks []request.Webhook `json:"webhooks,omitempty"`
 	Erasing  Waiting           `json:"erasing"` // listed and not erased yet

@@ -60,6 +60,10 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		h.Status = "degraded"
 		h.Reasons = append(h.Reasons, "the settings could not be loaded again; the former ones are in force")
 	}
+	if s.LogMoved {
+		h.Status = "degraded"
+		h.Reasons = append(h.Reasons, "the access log's file was moved or removed; send SIGHUP, or run understudy reload, to open it again")
+	}
 	if s.Store.Trouble != "" {
 		h.Status = "degraded"
 		h.Reasons = append(h.Reasons, "the store: "+s.Store.Trouble)

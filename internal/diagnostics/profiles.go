@@ -126,7 +126,7 @@ func (d *Diagnostics) takeFor(w http.ResponseWriter, r *http.Request, kind, text
 	length := usualLength
 	if text != "" {
 		var err error
-		if length, err = time.ParseDuration(text); err != nil {
+		if length, err = understudy.ParseDuration(text); err != nil {
 			return nil, fmt.Errorf("%w: for: %q is no length; write 60s", understudy.ErrInvalid, text[:min(len(text), 20)])
 		}
 	}

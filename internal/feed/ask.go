@@ -82,7 +82,7 @@ func readQuery(raw, lastEvent string) (query, error) {
 		}
 	}
 	if text := values.Get("wait"); text != "" {
-		if q.wait, err = time.ParseDuration(text); err != nil || q.wait < 0 {
+		if q.wait, err = understudy.ParseDuration(text); err != nil || q.wait < 0 {
 			return q, invalid("wait=%s: want a time like 30s", understudy.Clip(text))
 		}
 	}

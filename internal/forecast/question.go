@@ -70,14 +70,7 @@ const (
 // ParseWithin reads a time as 30d, 2w or a Go duration, from an hour to ten years. Errors
 // wrap ErrInvalid.
 func ParseWithin(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if n := len(text) - 1; err != nil && n > 0 && n < 6 {
-		unit := map[byte]time.Duration{'d': day, 'w': 7 * day}[text[n]]
-		count, nerr := strconv.ParseFloat(text[:n], 64)
-		if nerr == nil && unit > 0 && !math.IsNaN(count) {
-			d, err = time.Duration(count*float64(unit)), nil
-		}
-	}
+	d, err := understudy.ParseDuration(text)
 	if err != nil || d < leastWithin || d > mostWithin {
 		return 0, invalid("by: %q is no time from 1h to 3650d; write 30d or 12h", text)
 	}

@@ -5,11 +5,13 @@ package accesslog
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -335,5 +337,81 @@ func BenchmarkAdd(b *testing.B) {
 		if len(l.pending) > enough {
 			_ = l.Flush()
 		}
+	}
+}
+
+func TestJSONLine(t *testing.T) {
+	line := Line{At: start, ID: "x1", Method: "GET\n", Target: "/a?To=%2B14155551234&b\x01\"", Status: 200, Bytes: 102400,
+		Caller: "búho \"1\"", How: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
+	want := `{"time":"2026-06-01T12:00:00.123Z","id":"x1","method":"GET\n","path":"/a?To=…&b\u0001\"","status":200,"bytes":102400,` +
+		`"caller":"búho \"1\"","how":"stale","dur_ms":1.234,"upstream_ms":812.000}` + "\n"
+	got := string(line.appendJSON(nil, nil))
+	if got != want {
+		t.Errorf("got  %swant %s", got, want)
+	}
+	if !json.Valid([]byte(got)) {
+		t.Errorf("no JSON: %s", got)
+	}
+}
+
+func TestLinesGoToThePathAgainAfterReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.log")
+	f, err := OpenFile(path, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	l := New(f)
+	write := func(id string) {
+		t.Helper()
+		l.Add(&Line{At: start, ID: id})
+		if err := l.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if !f.IsMoved() {
+		t.Error("the file was renamed and is not moved")
+	}
+	write("second")
+	if err := f.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if f.IsMoved() {
+		t.Error("the file was opened again and is moved")
+	}
+	write("third")
+	for name, want := range map[string]string{path + ".1": "first second", path: "third"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(regexp.MustCompile(`first|second|third`).FindAllString(string(text), -1), " "); got != want {
+			t.Errorf("%s has %q, want %q", filepath.Base(name), got, want)
+		}
+	}
+}
+
+func TestAFileThatCannotBeReopenedStaysInUse(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "logs")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(filepath.Join(folder, "access.log"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Reopen(); err == nil {
+		t.Error("opened a file in a folder that is gone")
+	}
+	if _, err := f.Write([]byte("line\n")); err != nil {
+		t.Errorf("the former file takes no line: %v", err)
 	}
 }

@@ -3,8 +3,11 @@
 package accesslog
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -12,26 +15,92 @@ import (
 // logWrite is how long one write to a pipe may take.
 const logWrite = time.Second
 
-// OpenFile opens the file of the access log, making it when it is missing. A
-// named pipe is opened for reading as well, so that this waits for no reader and
-// none that leaves ends the log; a device is opened without waiting for its line.
-// A socket is an error of the system. pipe is true for a pipe and a device: lines are
-// lost while nobody reads it.
-func OpenFile(path string, now func() time.Time) (f io.WriteCloser, pipe bool, err error) {
-	info, err := os.Stat(path)
+// File is the file, the named pipe or the device that an access log is written to. It is
+// safe for concurrent use.
+type File struct {
+	path string
+	now  func() time.Time
+
+	mu   sync.Mutex
+	out  io.WriteCloser
+	info os.FileInfo // of out when it was opened
+}
+
+// OpenFile opens the file of the access log and creates it when it is missing. It opens a
+// named pipe for reading as well, so that OpenFile waits for no reader and a reader that
+// leaves does not end the log. It opens a device without waiting for its line. A socket
+// is an error of the system.
+func OpenFile(path string, now func() time.Time) (*File, error) {
+	f := &File{path: path, now: now}
+	return f, f.Reopen()
+}
+
+// IsPipe reports whether the file is a pipe or a device: lines are lost while nobody
+// reads it.
+func (f *File) IsPipe() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.info.Mode().IsRegular()
+}
+
+// IsMoved reports whether the path no longer names the open file, for example after
+// logrotate has renamed it. Lines still go to the open file until Reopen.
+func (f *File) IsMoved() bool {
+	info, err := os.Stat(f.path)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return err != nil || !os.SameFile(info, f.info)
+}
+
+// Reopen opens the path once more and closes the file that was open. After an error the
+// former file stays in use.
+func (f *File) Reopen() error {
+	out, err := f.open()
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return fmt.Errorf("accesslog: %w", errors.Join(err, out.Close()))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	former := f.out
+	f.out, f.info = out, info
+	if former == nil {
+		return nil
+	}
+	return former.Close()
+}
+
+func (f *File) open() (io.WriteCloser, error) {
+	info, err := os.Stat(f.path)
 	if err != nil || info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		return f, false, err
+		return os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	}
 	mode := os.O_WRONLY
 	if info.Mode()&os.ModeNamedPipe != 0 {
 		mode = os.O_RDWR
 	}
-	file, err := os.OpenFile(path, mode|syscall.O_NONBLOCK, 0)
+	file, err := os.OpenFile(f.path, mode|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return &pipeFile{File: file, now: now}, true, nil
+	return &pipeFile{File: file, now: f.now}, nil
+}
+
+// Write writes lines to the file that is open now.
+func (f *File) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.out.Write(p)
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.out.Close()
 }
 
 // pipeFile is a file that may take nothing for a while: a write ends after

@@ -1,12 +1,13 @@
 // Log: one line a request, gathered and written in pieces.
 
-// Package accesslog writes one logfmt line a request without making requests
-// wait for the disk.
+// Package accesslog writes one line a request, as logfmt or as JSON, without making
+// requests wait for the disk.
 package accesslog
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,8 @@ type Log struct {
 	// Known reports whether a text is an id, whose digits are no phone number. nil: no text
 	// is. It is set before the first line.
 	Known func(text string) bool
+	// JSON writes each line as a JSON object. It is set before the first line.
+	JSON bool
 
 	mu      sync.Mutex
 	pending []byte
@@ -73,7 +76,11 @@ func (l *Log) Add(line *Line) {
 		l.mu.Unlock()
 		return
 	}
-	l.pending = line.appendTo(l.pending, l.Known)
+	if l.JSON {
+		l.pending = line.appendJSON(l.pending, l.Known)
+	} else {
+		l.pending = line.appendTo(l.pending, l.Known)
+	}
 	n := len(l.pending)
 	l.mu.Unlock()
 	if n >= enough {
@@ -115,9 +122,11 @@ func (l *Log) Flush() error {
 	out, dropped := l.pending, l.dropped
 	l.pending, l.dropped = l.spare[:0], 0
 	l.mu.Unlock()
-	if dropped > 0 {
-		out = append(out, "dropped="...)
-		out = append(strconv.AppendInt(out, dropped, 10), '\n')
+	switch {
+	case dropped > 0 && l.JSON:
+		out = fmt.Appendf(out, "{\"dropped\":%d}\n", dropped)
+	case dropped > 0:
+		out = fmt.Appendf(out, "dropped=%d\n", dropped)
 	}
 	l.spare = out[:0]
 	if len(out) == 0 {
@@ -149,12 +158,7 @@ func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	dst = appendTime(append(dst, "time="...), line.At)
 	dst = appendPair(dst, " id=", line.ID)
 	dst = appendPair(dst, " method=", line.Method)
-	dst = append(dst, ` path="`...)
-	if line.Written != "" {
-		dst = append(dst, line.Written...)
-	} else {
-		dst = AppendTarget(dst, line.Target, known)
-	}
+	dst = line.appendPath(append(dst, ` path="`...), known)
 	dst = append(dst, `" status=`...)
 	dst = strconv.AppendInt(dst, int64(line.Status), 10)
 	dst = append(dst, " bytes="...)
@@ -169,6 +173,45 @@ func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 		dst = appendMillis(dst, line.Upstream)
 	}
 	return append(dst, '\n')
+}
+
+// appendPath appends the target as it may be logged.
+func (line *Line) appendPath(dst []byte, known func(string) bool) []byte {
+	if line.Written != "" {
+		return append(dst, line.Written...)
+	}
+	return AppendTarget(dst, line.Target, known)
+}
+
+// appendJSON appends the line as a JSON object (RFC 8259), its line feed included.
+// Durations are in milliseconds.
+func (line *Line) appendJSON(dst []byte, known func(string) bool) []byte {
+	dst = append(appendTime(append(dst, `{"time":"`...), line.At), '"')
+	dst = appendMember(dst, "id", line.ID)
+	dst = appendMember(dst, "method", line.Method)
+	dst = append(dst, `,"path":"`...)
+	// logfmt escapes a byte as \x0a, JSON as \u000a.
+	dst = append(dst, bytes.ReplaceAll(line.appendPath(nil, known), []byte(`\x`), []byte(`\u00`))...)
+	dst = fmt.Appendf(dst, `","status":%d,"bytes":%d`, line.Status, line.Bytes)
+	dst = appendMember(dst, "caller", line.Caller)
+	dst = appendMember(dst, "peer", line.Peer)
+	dst = appendMember(dst, "how", line.How)
+	dst = fmt.Appendf(dst, `,"dur_ms":%.3f`, milliseconds(line.Took))
+	if line.Upstream > 0 {
+		dst = fmt.Appendf(dst, `,"upstream_ms":%.3f`, milliseconds(line.Upstream))
+	}
+	return append(dst, "}\n"...)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(max(d.Microseconds(), 0)) / 1000 }
+
+// appendMember appends a member of a JSON object unless its value is empty.
+func appendMember(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	text, _ := json.Marshal(value) // a string has no error
+	return append(fmt.Appendf(dst, `,%q:`, name), text...)
 }
 
 // appendTime appends a time as RFC 3339 in UTC with milliseconds, at a third of

@@ -164,7 +164,7 @@ func lines(text string) (all []string) {
 // rotate gives a credential another secret.
 func rotate(q *page.Exchange) error {
 	name := q.R.PathValue("name")
-	overlap, err := time.ParseDuration(q.R.PostFormValue("overlap"))
+	overlap, err := understudy.ParseDuration(q.R.PostFormValue("overlap"))
 	if err != nil {
 		return page.BadRequest("How long is the former secret good?", "Write a duration such as 24h.", nil)
 	}

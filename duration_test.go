@@ -1,0 +1,41 @@
+// Tests of durations as people write them.
+
+package understudy_test
+
+import (
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+func TestParseDurationReadsDaysAndWeeks(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"30s": 30 * time.Second, "720h": 720 * time.Hour, "30d": 30 * day, "4w": 28 * day, "1d12h": 36 * time.Hour,
+		"1w2d3h": 9*day + 3*time.Hour, "1.5d": 36 * time.Hour, "0": 0, "0d": 0, "-5m": -5 * time.Minute,
+	} {
+		got, err := understudy.ParseDuration(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "d", "30", "30x", "1.2.3d", "-1d", "1h1d", "1d-2h", "110000d", "106750d2562047h", "1 d"} {
+		if got, err := understudy.ParseDuration(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+}
+
+func FuzzParseDuration(f *testing.F) {
+	f.Add("1w2d3h")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := understudy.ParseDuration(text)
+		if plain, perr := time.ParseDuration(text); perr == nil && (err != nil || got != plain) {
+			t.Errorf("%q: %v, %v; time.ParseDuration reads %v", text, got, err, plain)
+		}
+	})
+}

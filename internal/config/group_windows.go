@@ -1,0 +1,8 @@
+// Group: Windows has no process 1 that inherits children.
+
+package config
+
+import "os/exec"
+
+// ownGroup does nothing on Windows.
+func ownGroup(*exec.Cmd) (reap func()) { return func() {} }
