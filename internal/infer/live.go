@@ -35,7 +35,7 @@ type Live struct {
 }
 
 // mostTries bounds the requests that find out how one list goes on.
-const mostTries = 16
+const mostTries = 24
 
 // FromAnswers draws a spec from what the lists at the addresses answer, which are of one API.
 // A path segment that is the user becomes a variable.
@@ -63,7 +63,8 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 			paths.Set(l.elsewhere, l.operation(l.answer, append(pathParams(l.elsewhere), l.params...)))
 		}
 		if l.one != nil {
-			paths.Set(l.below("{id}"), l.operation(l.one, []liveParam{{name: "id", value: openapi.Text("x"), in: "path"}}))
+			path := l.below("{" + l.oneBy + "}")
+			paths.Set(path, l.operation(l.one, pathParams(path)))
 		}
 	}
 	doc.Set("info", object().Set("title", openapi.Text(host[strings.Index(host, "://")+3:])))
@@ -106,8 +107,9 @@ type liveList struct {
 	Live
 	at     *url.URL
 	answer *seen
-	one    *seen // one record, by its id
-	none   *seen // what it answers where there is no record
+	one    *seen  // one record, by its id
+	oneBy  string // the variable of its path
+	none   *seen  // what it answers where there is no record
 	params []liveParam
 	// elsewhere is the path, as a spec has it, to which the list's own links lead; "" = they
 	// lead to the list's path.
@@ -239,10 +241,12 @@ func (l *liveList) count() {
 
 // at is what a value has at a dotted name.
 func at(v *openapi.Value, dotted string) *openapi.Value {
-	for part := range strings.SplitSeq(dotted, ".") {
-		if part != "" {
-			v = v.Get(part)
+	for dotted != "" {
+		if whole := v.Get(dotted); whole != nil {
+			return whole
 		}
+		part, rest, _ := strings.Cut(dotted, ".")
+		v, dotted = v.Get(part), rest
 	}
 	return v
 }
@@ -326,149 +330,15 @@ func pathParams(path string) (all []liveParam) {
 	return all
 }
 
-// goOn finds the parameters that lead to the next page and say how many rows it has, where
-// no link shows them: it asks for the list with the usual ones, until the answer has other
-// rows.
-func (l *liveList) goOn(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) {
-	c := pagingOf(op, e)
-	if c.Style == "none" || c.hinted {
-		if len(rows.Items) < 2 || !l.findNext(ctx, op, e, rows) {
-			return
-		}
-	} else if !l.leadsOn(c) {
-		return
-	}
-	l.findSize(ctx, e, rows)
-}
-
-// leadsOn reports whether the answer says that a page comes after it.
-func (l *liveList) leadsOn(c *cut) bool {
-	if c.Style == "header" {
-		return strings.Contains(l.answer.header.Get("Link"), "next")
-	}
-	place := cmp.Or(c.More, c.Next)
-	if name, ok := strings.CutPrefix(place, "header:"); ok {
-		return l.answer.header.Get(name) != ""
-	}
-	v := at(l.answer.body, place)
-	return v != nil && v.Text != "" && v.Text != "false" && v.Text != "0"
-}
-
-// findNext finds the parameter that leads on.
-func (l *liveList) findNext(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
-	var names []string
-	value := ""
-	token := e.find("string", nextTokenNames...)
-	last := rows.Items[len(rows.Items)-1]
-	switch {
-	case l.answer.header.Get(tokenHeader(op.Headers)) != "":
-		names, value = spellings(tokenNames, l.params), l.answer.header.Get(tokenHeader(op.Headers))
-	case token != nil && at(l.answer.body, token.path).Text != "":
-		names, value = spellings(tokenNames, l.params), at(l.answer.body, token.path).Text
-	case e.find("boolean", moreNames...) != nil && l.idOf(last) != "":
-		names, value = []string{"starting_after", "after", "after_id", "startingAfter", "since_id"}, l.idOf(last)
-	}
-	if slices.ContainsFunc(names, func(name string) bool { return l.leads(ctx, rows, name, value) }) {
-		return true
-	}
-	before := strconv.Itoa(len(rows.Items))
-	// Of two pages that are counted from 0 the second is 1, and 2 is empty.
-	return l.leads(ctx, rows, "page", "2") || l.leads(ctx, rows, "page", "1") || l.leads(ctx, rows, "offset", before) ||
-		l.leads(ctx, rows, "skip", before)
-}
-
-// spellings are the usual names of a token's parameter, those that were seen first.
-func spellings(plainNames []string, params []liveParam) (all []string) {
-	for _, p := range params {
-		if slices.Contains(plainNames, plain(p.name)) {
-			all = append(all, p.name)
-		}
-	}
-	return append(all, "cursor", "page_token", "pageToken", "next_token", "nextToken", "token", "after", "continuation_token",
-		"starting_after", "page")
-}
-
-// leads asks for the list with one more parameter, and notes it when the rows are others.
-func (l *liveList) leads(ctx context.Context, rows *openapi.Value, name, value string) bool {
-	if l.tries++; l.tries > mostTries {
-		return false
-	}
-	query := l.at.Query()
-	query.Set(name, value)
-	to := *l.at
-	to.RawQuery = query.Encode()
-	next, err := l.get(ctx, &to)
-	if err != nil {
-		return false
-	}
-	op, err := l.read(next)
-	if err != nil {
-		return false
-	}
-	e, ok := rowsOf(op)
-	if !ok {
-		return false
-	}
-	others := at(next.body, e.key)
-	if len(others.Items) == 0 || l.idOf(others.Items[0]) == "" || l.idOf(others.Items[0]) == l.idOf(rows.Items[0]) {
-		return false
-	}
-	first := ""
-	switch numbered := is(name, numberNames...); {
-	case numbered && value == "1":
-		first = "0"
-	case numbered && value == "2":
-		query.Set(name, "1")
-		to.RawQuery, first = query.Encode(), "1"
-		if one, err := l.get(ctx, &to); err == nil {
-			if same := at(one.body, e.key); same != nil && len(same.Items) > 0 && l.idOf(same.Items[0]) != l.idOf(rows.Items[0]) {
-				first = "0"
-			}
-		}
-	}
-	l.params = append(l.params, liveParam{name: name, value: kindOf(value), in: "query", first: first})
-	return true
-}
-
-func kindOf(value string) *openapi.Value {
-	v := openapi.Text(value)
-	if _, err := strconv.Atoi(value); err == nil {
-		v.Kind = openapi.Number
-	}
-	return v
-}
-
-// findSize finds the parameter of a page's size. The page is a full one.
-func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Value) {
-	seen := func(p liveParam) bool { return is(p.name, sizeNames...) }
-	full := kindOf(strconv.Itoa(len(rows.Items)))
-	if i := slices.IndexFunc(l.params, seen); i >= 0 {
-		l.params[i].value = full
-		return
-	}
-	for _, name := range []string{"per_page", "limit", "page_size", "pageSize"} {
-		if l.tries++; l.tries > mostTries {
-			return
-		}
-		query := l.at.Query()
-		query.Set(name, "1")
-		to := *l.at
-		to.RawQuery = query.Encode()
-		if got, err := l.get(ctx, &to); err == nil {
-			if less := at(got.body, e.key); less != nil && len(less.Items) == 1 && len(rows.Items) > 1 {
-				l.params = append(l.params, liveParam{name: name, value: full, in: "query"})
-				return
-			}
-		}
-	}
-}
-
 // nowhere is no record's id.
 const nowhere = "no-such-record"
 
 // findOne asks for the first record by its id, and for one that does not exist.
 func (l *liveList) findOne(ctx context.Context, rows *openapi.Value) {
-	id := l.idOf(rows.Items[0])
+	field, id := l.idIn(rows.Items[0])
+	if l.oneBy = "id"; plain(field) == "key" {
+		l.oneBy = field
+	}
 	if id == "" {
 		return
 	}
@@ -484,13 +354,20 @@ func (l *liveList) findOne(ctx context.Context, rows *openapi.Value) {
 }
 
 // idOf is the id of a record, by the usual names; "" = none.
-func (l *liveList) idOf(record *openapi.Value) (id string) {
-	for _, name := range append(slices.Clone(idFields), plain(singular(lastName(l.at.Path)))+"id") {
+func (l *liveList) idOf(record *openapi.Value) string {
+	_, id := l.idIn(record)
+	return id
+}
+
+// idIn is the field of a record's id, and the id. A key counts where nothing else does: some
+// APIs name records so.
+func (l *liveList) idIn(record *openapi.Value) (field, id string) {
+	for _, name := range append(slices.Clone(idFields), plain(singular(lastName(l.at.Path)))+"id", "key") {
 		record.Each(func(key string, v *openapi.Value) {
 			if id == "" && plain(key) == plain(name) && (v.Kind == openapi.String || v.Kind == openapi.Number) {
-				id = v.Text
+				field, id = key, v.Text
 			}
 		})
 	}
-	return id
+	return field, id
 }

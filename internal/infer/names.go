@@ -96,7 +96,12 @@ var (
 	// tokenNames take a token of the API's own.
 	tokenNames = []string{"cursor", "pagetoken", "pagecursor", "nextcursor", "nexttoken", "nextpagetoken", "continuationtoken", "continuation",
 		"continue", "after", "pageafter", "startkey", "marker", "bookmark", "scrollid", "position", "token", "starttoken", "startcursor",
-		"aftercursor", "next", "page", "startingafter", "exclusivestartkey", "pagekey", "pageid"}
+		"aftercursor", "skiptoken", "next", "page", "startingafter", "exclusivestartkey", "pagekey", "pageid"}
+	// usualTokens are the parameters that the links of most APIs have.
+	usualTokens = []string{"cursor", "page_token", "pageToken", "page_info", "after", "continuation_token", "continuationToken", "$skiptoken"}
+	// digitNames take a token that may be a number.
+	digitNames = []string{"cursor", "pagetoken", "pagecursor", "nextcursor", "nexttoken", "nextpagetoken", "continuationtoken",
+		"continuation", "scrollid", "bookmark"}
 	linkNames = []string{"next", "nextpage", "nexturl", "nextlink", "nextpageuri", "nextpageurl", "nextpagelink", "nexthref", "odatanextlink",
 		"linksnext", "linksnexthref", "nexturi", "pagingnext", "linknext"}
 	nextTokenNames = []string{"nextcursor", "nextpagetoken", "nexttoken", "continuationtoken", "continuation", "continue", "cursor",
@@ -106,7 +111,8 @@ var (
 	moreNames = []string{"hasmore", "hasnext", "hasnextpage", "more", "ismore", "moreavailable", "moreresults", "istruncated", "truncated",
 		"hasmoreitems"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
-		"totalhits", "fullcount", "recordstotal"}
+		"totalhits", "fullcount", "recordstotal",
+		"odatacount"}
 	rowNames = []string{"data", "items", "results", "records", "entries", "rows", "values", "value", "list", "objects", "content", "elements",
 		"resources", "hits", "nodes"}
 	// idFields name a record, the likely ones first.

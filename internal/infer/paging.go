@@ -46,7 +46,9 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 	for _, way := range []func(*openapi.Operation, *envelope) bool{c.header, c.link, c.token, c.cursor, c.offset, c.page} {
 		if way(op, e) {
 			if (c.Style == "header" || c.Style == "body") && c.Page == "" && len(c.Tokens) == 0 {
-				c.unsure = "its links have parameters that nothing names: name them in tokens, or its further pages are not kept"
+				c.Tokens, c.why["tokens"] = slices.Clone(usualTokens), "nothing names the parameters of its links: these are usual"
+				c.unsure = "nothing names the parameters of its links: tokens has the usual ones; if they are others, name them there, " +
+					"or its further pages are not kept"
 			}
 			return c
 		}
@@ -78,7 +80,7 @@ func (c *cut) header(op *openapi.Operation, _ *envelope) bool {
 func isLink(name string) bool { return strings.EqualFold(name, "Link") }
 
 // link: the body has a link to the next page.
-func (c *cut) link(_ *openapi.Operation, e *envelope) bool {
+func (c *cut) link(op *openapi.Operation, e *envelope) bool {
 	for _, name := range linkNames {
 		p := e.find("string", name)
 		if p == nil || strings.Contains(p.path[strings.LastIndexByte(p.path, '.')+1:], "@") {
@@ -88,6 +90,9 @@ func (c *cut) link(_ *openapi.Operation, e *envelope) bool {
 			continue
 		}
 		c.Next, c.why["next"] = p.path, "a link to the next page"
+		if c.Page == "" && c.countsRows(op) {
+			return c.by("offset", "its links have "+c.Page+", the number of rows before the page")
+		}
 		return c.by("body", "the answer has a link to the next page")
 	}
 	return false
@@ -111,6 +116,9 @@ func isURL(p *place) bool {
 func (c *cut) token(op *openapi.Operation, e *envelope) bool {
 	takes := param(op, tokenNames, "string", "")
 	if takes == nil {
+		takes = param(op, digitNames, "integer") // digits may be all that is seen of it
+	}
+	if takes == nil {
 		return false
 	}
 	at := ""
@@ -119,13 +127,16 @@ func (c *cut) token(op *openapi.Operation, e *envelope) bool {
 	} else {
 		p := e.find("string", append([]string{"next" + plain(takes.Name), plain(takes.Name)}, nextTokenNames...)...)
 		if p == nil {
+			p = e.find("integer", slices.Concat([]string{"next" + plain(takes.Name)}, digitNames)...)
+		}
+		if p == nil {
 			return false
 		}
 		at = p.path
 	}
 	c.Next, c.why["next"] = at, "the token of the next page"
 	c.Cursor, c.why["cursor"] = takes.Name, "the parameter that takes it"
-	if more := e.find("boolean", moreNames...); more != nil {
+	if more := e.findMore(); more != nil {
 		c.More, c.why["more"] = more.path, "says whether there is more"
 	}
 	return c.by("token", "the answer has a token that "+takes.Name+" takes")
@@ -143,7 +154,7 @@ func tokenHeader(names []string) string {
 
 // cursor: the body says that there is more, and a parameter takes the last id.
 func (c *cut) cursor(op *openapi.Operation, e *envelope) bool {
-	more, takes := e.find("boolean", moreNames...), param(op, idNames, "string", "integer", "")
+	more, takes := e.findMore(), param(op, idNames, "string", "integer", "")
 	if more == nil || takes == nil {
 		return false
 	}
@@ -157,8 +168,17 @@ func (c *cut) cursor(op *openapi.Operation, e *envelope) bool {
 
 // offset: a parameter takes the number of rows before the page.
 func (c *cut) offset(op *openapi.Operation, e *envelope) bool {
+	if !c.countsRows(op) {
+		return false
+	}
+	c.end(op, e)
+	return c.by("offset", c.Page+" takes the number of rows before the page")
+}
+
+// countsRows notes the parameter that takes the number of rows before the page.
+func (c *cut) countsRows(op *openapi.Operation) bool {
 	takes := param(op, offsetNames, "integer", "number")
-	if takes == nil || c.Size == "" {
+	if takes == nil || c.Size == "" && !is(takes.Name, "offset", "skip") { // others may be times
 		return false
 	}
 	c.Page, c.why["page"] = takes.Name, "the number of rows before the page"
@@ -167,9 +187,8 @@ func (c *cut) offset(op *openapi.Operation, e *envelope) bool {
 	if least, _, ok, _ := takes.Schema.Bounds(); ok && least == 1 || takes.Schema.Default() == "1" {
 		c.First, c.why["first_page"] = 1, "it counts from 1"
 	}
-	c.end(op, e)
 	c.Tokens = nil
-	return c.by("offset", takes.Name+" takes the number of rows before the page")
+	return true
 }
 
 // page: a parameter takes the number of the page.
@@ -187,7 +206,7 @@ func (c *cut) end(op *openapi.Operation, e *envelope) {
 	if p := e.find("integer", totalNames...); p != nil {
 		c.Total, c.why["total"] = p.path, "how many rows all pages have"
 	}
-	if p := e.find("boolean", moreNames...); p != nil {
+	if p := e.findMore(); p != nil {
 		c.Next, c.why["next"] = p.path, "says whether there is more"
 	} else if p := e.find("integer", "nextpage", "pagingnextpage", "next", "nextoffset"); p != nil {
 		c.Next, c.why["next"] = p.path, "the next page's number"

@@ -90,10 +90,10 @@ func (e *envelope) collect(arrays *[]place, s openapi.Schema, prefix string, dep
 		}
 		at := place{prefix + p.Name, p.Schema}
 		switch typ := p.Schema.Type(); {
-		case p.Name == "": // no dotted name leads there
-		case strings.Contains(p.Name, "."):
-			if typ == "string" {
-				e.beside = append(e.beside, at) // @odata.nextLink: no dotted name leads there
+		case p.Name == "": // no name leads there
+		case strings.Contains(p.Name, "."): // @odata.nextLink
+			if typ != "array" && typ != "object" {
+				e.beside = append(e.beside, at)
 			}
 		case typ == "array":
 			if isRow(p.Schema.Items()) && !is(p.Name, "errors", "warnings", "links", "included", "facets") {
@@ -121,6 +121,32 @@ func (e *envelope) find(typ string, names ...string) *place {
 		}
 	}
 	return nil
+}
+
+// yesOrNo are the ways in which APIs write a boolean that is none in JSON.
+var yesOrNo = []string{"0", "1", "true", "false", "y", "n", "yes", "no"}
+
+// findMore is the place that says whether there is more: a boolean, or a number or text that
+// stands for one.
+func (e *envelope) findMore() *place {
+	if p := e.find("boolean", moreNames...); p != nil {
+		return p
+	}
+	for _, typ := range []string{"string", "integer"} {
+		if p := e.find(typ, moreNames...); p != nil && (p.means(yesOrNo) || has(p.path, "has", "is")) {
+			return p
+		}
+	}
+	return nil
+}
+
+// means reports whether a place holds nothing but some words, by its values or its example.
+func (p *place) means(words []string) bool {
+	said := p.schema.Enum()
+	if x := p.schema.Example(); len(said) == 0 && x != nil {
+		said = []string{x.Text}
+	}
+	return len(said) > 0 && !slices.ContainsFunc(said, func(text string) bool { return !slices.Contains(words, strings.ToLower(text)) })
 }
 
 // segments are the parts of a path.

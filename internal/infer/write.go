@@ -4,6 +4,7 @@ package infer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -244,7 +245,7 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 	put("page", c.Page)
 	count("first_page", c.First)
 	if len(c.Tokens) > 0 {
-		w.line(indent, "tokens: "+sequence(c.Tokens), "they say where a page stands")
+		w.line(indent, "tokens: "+sequence(c.Tokens), cmp.Or(c.why["tokens"], "they say where a page stands"))
 	}
 	if c.Template != "" {
 		w.line(indent, "answer: "+single(c.Template), c.why["answer"])

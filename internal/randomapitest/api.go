@@ -146,7 +146,7 @@ func (a *API) fill() {
 	if a.Has(tokensTooShort) {
 		n += 5 * a.config.most
 	}
-	if a.rng.IntN(6) == 0 {
+	if n > 2*a.config.full && a.rng.IntN(6) == 0 {
 		n -= n % a.config.full // the last page is full
 	}
 	if a.Has(toldByDocument) && a.Has(rowsStill) && a.Has(tokensLive) && a.Has(fullPages) && a.provesByEnd() && a.rng.IntN(10) == 0 {

@@ -25,11 +25,15 @@ func (a *API) Document(server string) []byte {
 	}
 	list := content(answer)
 	list["headers"] = a.headers()
+	v := "id"
+	if a.Has(keyField) {
+		v = "key"
+	}
 	doc := object{
 		"openapi": "3.1.0", "info": object{"title": "Drawn", "version": "1"}, "servers": []object{{"url": server}},
 		"paths": object{
 			a.Path(): object{"get": object{"operationId": "list", "parameters": a.params(), "responses": object{"200": list}}},
-			a.Path() + "/{id}": object{"get": object{"operationId": "get", "parameters": []object{{"name": "id", "in": "path", "required": true,
+			a.Path() + "/{" + v + "}": object{"get": object{"operationId": "get", "parameters": []object{{"name": v, "in": "path", "required": true,
 				"schema": object{"type": "string"}}}, "responses": object{"200": content(row)}}},
 		},
 	}

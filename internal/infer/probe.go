@@ -1,0 +1,153 @@
+// Probe: finds the parameters of a list's pages by asking for the list with the usual ones.
+
+package infer
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy/internal/openapi"
+)
+
+// goOn finds the parameters that lead to the next page and say how many rows it has, where
+// no link shows them: it asks for the list with the usual ones, until the answer has other
+// rows.
+func (l *liveList) goOn(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) {
+	c := pagingOf(op, e)
+	if c.Style == "none" || c.hinted {
+		if len(rows.Items) < 2 || !l.findNext(ctx, op, e, rows) {
+			return
+		}
+	} else if !l.leadsOn(c) {
+		return
+	}
+	l.findSize(ctx, e, rows)
+}
+
+// leadsOn reports whether the answer says that a page comes after it.
+func (l *liveList) leadsOn(c *cut) bool {
+	if c.Style == "header" {
+		return strings.Contains(l.answer.header.Get("Link"), "next")
+	}
+	place := cmp.Or(c.More, c.Next)
+	if name, ok := strings.CutPrefix(place, "header:"); ok {
+		return l.answer.header.Get(name) != ""
+	}
+	v := at(l.answer.body, place)
+	return v != nil && v.Text != "" && v.Text != "false" && v.Text != "0"
+}
+
+// findNext finds the parameter that leads on.
+func (l *liveList) findNext(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
+	var names []string
+	value := ""
+	token := e.find("string", nextTokenNames...)
+	last := rows.Items[len(rows.Items)-1]
+	switch {
+	case l.answer.header.Get(tokenHeader(op.Headers)) != "":
+		names, value = spellings(tokenNames, l.params), l.answer.header.Get(tokenHeader(op.Headers))
+	case token != nil && at(l.answer.body, token.path).Text != "":
+		names, value = spellings(tokenNames, l.params), at(l.answer.body, token.path).Text
+	case e.findMore() != nil && l.idOf(last) != "":
+		names, value = []string{"starting_after", "after", "after_id", "startingAfter", "since_id"}, l.idOf(last)
+	}
+	for _, name := range names {
+		if l.leads(ctx, e, rows, name, openapi.Text(value)) {
+			return true
+		}
+	}
+	before := strconv.Itoa(len(rows.Items))
+	// Of two pages that are counted from 0 the second is 1, and 2 is empty.
+	for _, p := range [][2]string{{"page", "2"}, {"page", "1"}, {"offset", before}, {"skip", before}, {"pageNumber", "2"}, {"pageNumber", "1"},
+		{"$skip", before}} {
+		if l.leads(ctx, e, rows, p[0], kindOf(p[1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// spellings are the usual names of a token's parameter, those that were seen first.
+func spellings(plainNames []string, params []liveParam) (all []string) {
+	for _, p := range params {
+		if slices.Contains(plainNames, plain(p.name)) {
+			all = append(all, p.name)
+		}
+	}
+	return append(all, "cursor", "page_token", "pageToken", "next_token", "nextToken", "token", "after", "continuation_token",
+		"starting_after", "page")
+}
+
+// leads asks for the list with one more parameter, and notes it when the rows are others.
+func (l *liveList) leads(ctx context.Context, e *envelope, rows *openapi.Value, name string, value *openapi.Value) bool {
+	if l.tries++; l.tries > mostTries {
+		return false
+	}
+	query := l.at.Query()
+	query.Set(name, value.Text)
+	to := *l.at
+	to.RawQuery = query.Encode()
+	next, err := l.get(ctx, &to)
+	if err != nil {
+		return false
+	}
+	others := at(next.body, e.key)
+	if others == nil || others.Kind != openapi.Array {
+		return false
+	}
+	// A page without rows says that the parameter counts, too: the first page has some.
+	if len(others.Items) > 0 && (l.idOf(others.Items[0]) == "" || l.idOf(others.Items[0]) == l.idOf(rows.Items[0])) {
+		return false
+	}
+	first := ""
+	switch numbered := value.Kind == openapi.Number && is(name, numberNames...); {
+	case numbered && value.Text == "1":
+		first = "0"
+	case numbered && value.Text == "2":
+		query.Set(name, "1")
+		to.RawQuery, first = query.Encode(), "1"
+		if one, err := l.get(ctx, &to); err == nil {
+			if same := at(one.body, e.key); same != nil && (len(same.Items) == 0 || l.idOf(same.Items[0]) != l.idOf(rows.Items[0])) {
+				first = "0"
+			}
+		}
+	}
+	l.params = append(l.params, liveParam{name: name, value: value, in: "query", first: first})
+	return true
+}
+
+func kindOf(value string) *openapi.Value {
+	v := openapi.Text(value)
+	if _, err := strconv.Atoi(value); err == nil {
+		v.Kind = openapi.Number
+	}
+	return v
+}
+
+// findSize finds the parameter of a page's size. The page is a full one.
+func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Value) {
+	seen := func(p liveParam) bool { return is(p.name, sizeNames...) }
+	full := kindOf(strconv.Itoa(len(rows.Items)))
+	if i := slices.IndexFunc(l.params, seen); i >= 0 {
+		l.params[i].value = full
+		return
+	}
+	for _, name := range []string{"per_page", "limit", "page_size", "pageSize", "$top"} {
+		if l.tries++; l.tries > mostTries {
+			return
+		}
+		query := l.at.Query()
+		query.Set(name, "1")
+		to := *l.at
+		to.RawQuery = query.Encode()
+		if got, err := l.get(ctx, &to); err == nil {
+			if less := at(got.body, e.key); less != nil && len(less.Items) == 1 && len(rows.Items) > 1 {
+				l.params = append(l.params, liveParam{name: name, value: full, in: "query"})
+				return
+			}
+		}
+	}
+}
