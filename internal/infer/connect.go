@@ -4,6 +4,7 @@ package infer
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +14,8 @@ import (
 // style is how a scheme sends a credential, as a spec writes it; "" when no style does.
 func style(s openapi.Scheme) string {
 	switch {
+	case s.Type == "key" && s.In == "header" && strings.EqualFold(s.Name, "Authorization"):
+		return styleOf(s.Text)
 	case s.Type == "basic" || s.Type == "bearer":
 		return s.Type
 	case s.Type == "oauth2" || s.Type == "openIdConnect":
@@ -23,10 +26,31 @@ func style(s openapi.Scheme) string {
 	return ""
 }
 
+// keyText is how a description writes a field with a key: a word, and a place holder behind it.
+var keyText = regexp.MustCompile(`(?i)([a-z][a-z0-9-]*(?: [a-z_]+=)?) ?["']?(?:<[^>]+>|\{[^}]+\}|\[[^\]]+\]|\$[A-Z_]+|\bYOUR[A-Z_-]+)`)
+
+// styleOf is the style of a key in Authorization by how the document describes it; bearer where it
+// says nothing.
+func styleOf(text string) string {
+	m := keyText.FindStringSubmatch(text)
+	switch {
+	case m == nil || strings.EqualFold(m[1], "bearer"):
+		return "bearer"
+	case strings.EqualFold(m[1], "basic") || m[1] == "token":
+		return strings.ToLower(m[1])
+	case compiles("header Authorization "+m[1], nil):
+		return "header Authorization " + m[1]
+	}
+	return "bearer"
+}
+
 // auth says how requests name their caller.
 func (a *api) auth() (sent string, callers []string, why string) {
 	var styles []string
 	for _, s := range a.doc.Schemes {
+		if s.Type == "key" && strings.EqualFold(s.Name, "Authorization") && keyText.FindString(s.Text) == "" {
+			a.once("", "auth: the key stands in Authorization, and nothing says which word is before it: Bearer is likely")
+		}
 		if one := style(s); one != "" && !slices.Contains(styles, one) {
 			styles = append(styles, one)
 		}

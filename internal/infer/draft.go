@@ -269,6 +269,7 @@ func (a *api) describe() {
 			filtersOf(l, k)
 		}
 	}
+	a.checkSecrets()
 }
 
 // keepID makes sure that what names a record is no secret.

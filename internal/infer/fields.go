@@ -141,16 +141,11 @@ func (f *field) classify(name, typ, format string) {
 	}
 	text := typ == "string" || typ == ""
 	inside := typ == "object" || typ == "array"
-	secret := is(name, "password", "secret", "clientsecret", "apikey", "apisecret", "secretkey", "privatekey", "accesstoken", "refreshtoken",
-		"authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token", "pin", "cvc", "cvv",
-		"ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
-		has(name, "password", "passwd", "secret", "passphrase") && !has(name, "secrets", "url", "type", "count", "scanning", "alert", "alerts",
-			"status")
 	switch {
-	case format == "password" || f.schema.WriteOnly() && text:
-		f.class(spec.ClassSecret, "its format says so")
-	case secret && text:
+	case isSecret(name) && text && len(f.enum) == 0:
 		f.class(spec.ClassSecret, "by its name")
+	case format == "password":
+		f.class(spec.ClassSecret, ofFormat)
 	case inside:
 	case format == "phone" || format == "phone-number" || format == "e164" || e164.MatchString(example):
 		f.class(spec.ClassPhone, "by its format or example")
@@ -181,3 +176,40 @@ func (f *field) classify(name, typ, format string) {
 }
 
 func (f *field) class(class, why string) { f.Class, f.why = class, "class: "+why }
+
+// ofFormat is why a field is a secret whose name does not say it.
+const ofFormat = "its format says so"
+
+// isSecret reports whether a field is a secret by its name.
+func isSecret(name string) bool {
+	return is(name, "password", "secret", "clientsecret", "apikey", "apisecret", "secretkey", "privatekey", "accesstoken", "refreshtoken",
+		"authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token", "pin", "cvc", "cvv",
+		"ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
+		has(name, "password", "passwd", "secret", "passphrase") && !has(name, "secrets", "url", "type", "count", "scanning", "alert", "alerts",
+			"status")
+}
+
+// checkSecrets takes back secrets that a spec would hide in other kinds, too: those that the format
+// alone tells of, where another kind has a field of the name. It says which fields of writes are no
+// secrets.
+func (a *api) checkSecrets() {
+	last := func(name string) string { return plain(name[strings.LastIndexByte(name, '.')+1:]) }
+	plainly := map[string]bool{} // names that are no secret somewhere
+	for _, k := range a.kinds {
+		for _, f := range k.fields {
+			plainly[last(f.Name)] = plainly[last(f.Name)] || f.Class != spec.ClassSecret
+		}
+	}
+	for _, k := range a.kinds {
+		for _, f := range k.fields {
+			where := "kind " + k.name + ", field " + f.Name
+			switch {
+			case f.why == "class: "+ofFormat && plainly[last(f.Name)]:
+				f.Class, f.why = "", ""
+				a.once(where, "its format says that it is a secret, and another field of the name is none: it is not hidden")
+			case f.schema.WriteOnly() && f.Class != spec.ClassSecret:
+				a.once(where, "it is written and never answered, and nothing says that it is a secret: it is not hidden")
+			}
+		}
+	}
+}

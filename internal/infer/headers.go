@@ -4,8 +4,10 @@
 package infer
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,48 +56,79 @@ func (a *api) headers(auth string) (h asked) {
 	h.key, h.send = map[string][]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(a.doc.Wanted)) {
 		w := a.doc.Wanted[name]
-		if slices.Contains(plainHeaders, name) || !compiles(auth, []string{name}) {
+		vendor := name == "Accept" && slices.ContainsFunc(w.Values, func(v string) bool { return strings.Contains(v, "/vnd.") })
+		if slices.Contains(plainHeaders, name) && !vendor || !compiles(auth, []string{name}) {
 			continue
 		}
-		value := usualValue(w)
-		demanded := w.Required > 0 && !ofWrites(name)
-		if demanded && value != "" && sendable(name, value) && len(h.send) < maxSend {
+		if value := a.sent(name, w); value != "" && sendable(name, value) && len(h.send) < maxSend {
 			h.send[name] = value
-			if len(w.Values) == 1 {
+			if len(w.Values) == 1 && !vendor {
 				continue
 			}
-			a.once("", "headers: "+name+" is demanded, and may have several values: "+quote(value)+" is sent")
-		} else if demanded {
-			a.once("", "headers: "+name+" is demanded, and nothing says with which value: write it to headers.send, or lists are refused")
 		}
 		switch {
-		case w.Reads > 0 && !ofWrites(name):
-			if len(h.key) < maxKey {
-				h.key[name] = nil
-				if w.Default != "" && w.Required == 0 && sendable(name, w.Default) && !strings.Contains(w.Default, "*") {
-					h.key[name] = []string{w.Default}
-				}
+		case w.Reads > 0 && !ofWrites(name) && len(h.key) < maxKey:
+			h.key[name] = nil
+			if vendor {
+				h.key[name] = []string{"application/json"}
+			} else if w.Default != "" && w.Required == 0 && sendable(name, w.Default) && !strings.Contains(w.Default, "*") {
+				h.key[name] = []string{w.Default}
 			}
 		case w.Writes > 0 && len(h.write) < maxWrite:
 			h.write = append(h.write, name)
+		default:
+			a.once("", "headers: "+name+" is not named, as there are too many: a request with it is refused")
 		}
 	}
-	if media := a.media(); media != "" {
-		h.send["Accept"] = media
+	if media := a.media(); media != "" && h.send["Accept"] == "" {
+		h.send["Accept"], h.key["Accept"] = media, []string{"application/json"}
 	}
 	return h
 }
 
-// usualValue is the value to send: the default, the only one, or where they are dates or
-// numbers the newest.
-func usualValue(w *openapi.Header) string {
-	switch {
-	case w.Default != "" || len(w.Values) == 0:
-		return w.Default
-	case !slices.ContainsFunc(w.Values, func(v string) bool { return v[0] < '0' || v[0] > '9' }):
-		return slices.Max(w.Values)
+// consents are words and values by which a caller confirms what a request does.
+var (
+	consents     = []string{"dangerous", "danger", "confirm", "confirmed", "confirmation", "force", "acknowledge", "acknowledged", "accept"}
+	consentValue = regexp.MustCompile(`(?i)^(true|yes|y|1|on|ok|confirm\w*|i[ -_].*)$`)
+	versionValue = regexp.MustCompile(`^v?\d[\w.-]*$`)
+)
+
+// sent is the value of a field that every request is sent with: every operation demands it. A field
+// that some demand, or that confirms something, is left to the callers.
+func (a *api) sent(name string, w *openapi.Header) string {
+	if w.Required == 0 || ofWrites(name) {
+		return ""
 	}
-	return w.Values[0]
+	value := ""
+	for _, one := range slices.Sorted(maps.Keys(w.Demanded)) {
+		if value == "" || w.Demanded[one] > w.Demanded[value] {
+			value = one
+		}
+	}
+	all, version := a.doc.All, has(name, "version") && w.Required == a.doc.All
+	dated := !slices.ContainsFunc(w.Values, func(v string) bool { return v[0] < '0' || v[0] > '9' })
+	switch left := "it goes upstream as a caller sends it, and is not added"; {
+	case value != "" && consentValue.MatchString(value), has(name, consents...) && name != "Accept":
+		a.once("", "headers: "+name+" confirms what a request does: "+left)
+		return ""
+	case value != "" && w.Demanded[value] == all:
+		return value
+	case version && len(w.Values) > 1 && dated:
+		value = slices.Max(w.Values)
+		a.once("", "headers: "+name+" is demanded, and may have several values: "+quote(value)+" is sent")
+		return value
+	case version && len(w.Values) == 0 && versionValue.MatchString(w.Example):
+		a.once("", "headers: "+name+" is demanded, and has a value in an example alone: "+quote(w.Example)+" is sent")
+		return w.Example
+	case w.Required == all:
+		a.once("", "headers: "+name+" is demanded, and nothing says with which value: write it to headers.send, or requests are refused")
+	case value != "":
+		a.once("", fmt.Sprintf("headers: %s: %s is demanded by %d of %d operations: %s; write it to headers.send if the others take it, too",
+			name, quote(value), w.Demanded[value], all, left))
+	default:
+		a.once("", fmt.Sprintf("headers: %s is demanded by %d of %d operations: %s", name, w.Required, all, left))
+	}
+	return ""
 }
 
 // sendable reports whether a spec may send a field with a value.
@@ -105,11 +138,11 @@ func sendable(name, value string) bool {
 	return sp.Compile() == nil
 }
 
-// media is the vendor's media type that all lists answer with; "" = they do with another.
+// media is the vendor's media type that all reads answer with; "" = they do with another.
 func (a *api) media() string {
-	first, _, _ := strings.Cut(a.lists[0].op.Type, ";")
-	for _, l := range a.lists {
-		if one, _, _ := strings.Cut(l.op.Type, ";"); one != first || !strings.Contains(one, "/vnd.") {
+	first, _, _ := strings.Cut(a.doc.Reads[0].Type, ";")
+	for _, op := range a.doc.Reads {
+		if one, _, _ := strings.Cut(op.Type, ";"); one != first || !strings.Contains(one, "/vnd.") {
 			return ""
 		}
 	}

@@ -292,14 +292,14 @@ func (a *drawnAPI) document(t testing.TB) []byte {
 	paths := object{
 		"/" + a.kind: object{
 			"get": object{"operationId": "list", "parameters": of, "responses": a.refusals(object{"200": content(answer)}, swagger)},
-			"post": object{"parameters": []object{param("Idempotency-Key", "header", "", false, object{"type": "string"})},
+			"post": object{"parameters": append(slices.Clone(params), param("Idempotency-Key", "header", "", false, object{"type": "string"})),
 				"responses": object{"201": content(ref)}},
 		},
 		"/" + a.kind + "/{" + v + "}": object{
 			"get": object{"parameters": append(slices.Clone(params), param(v, "path", "", true, object{"type": "string"})),
 				"responses": a.refusals(object{"200": content(ref)}, swagger)},
 		},
-		"/me": object{"get": object{"responses": object{"200": content(object{"type": "object",
+		"/me": object{"get": object{"parameters": params, "responses": object{"200": content(object{"type": "object",
 			"properties": object{"id": object{"type": "string"}}})}}},
 	}
 	doc := object{"openapi": a.one("3.0.3", "3.1.0"), "info": object{"title": "Drawn", "version": "1"}, "servers": []object{{"url": a.server +

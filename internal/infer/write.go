@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -112,7 +113,18 @@ func (a *api) write(from string) []byte {
 		if a.seen {
 			why = "where it was asked"
 		}
-		w.line(1, "- {url: "+quote(a.doc.Servers[0])+"}", why)
+		host, plainly := strings.CutPrefix(a.doc.Servers[0], "http://")
+		switch {
+		case !plainly || !isPublic(host):
+			host = a.doc.Servers[0]
+		case a.seen:
+			host = a.doc.Servers[0]
+			a.once("", "hosts: it was asked without TLS, so that the credential goes out in clear: write https if the API has it")
+		default:
+			host, why = "https://"+host, "the document says http, by which the credential would go out in clear"
+			a.once("", "hosts: the document says http, by which the credential would go out in clear: https is written")
+		}
+		w.line(1, "- {url: "+quote(host)+"}", why)
 	}
 	sent, callers, why := a.auth()
 	auth := &flow{}
@@ -142,6 +154,20 @@ func (a *api) write(from string) []byte {
 		a.writeKind(w, k)
 	}
 	return w.Bytes()
+}
+
+// isPublic reports whether a host may be beyond the own network.
+func isPublic(host string) bool {
+	u, err := url.Parse("http://" + host)
+	if err != nil {
+		return true
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return !ip.IsLoopback() && !ip.IsPrivate() && !ip.IsLinkLocalUnicast()
+	}
+	name := strings.ToLower(u.Hostname())
+	return strings.Contains(name, ".") && !slices.ContainsFunc([]string{".localhost", ".local", ".internal", ".lan", ".test"},
+		func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // name is a word for the API: of its host, else of its title.

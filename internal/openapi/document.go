@@ -46,6 +46,7 @@ type Scheme struct {
 	Type string // basic, bearer, key, oauth2, or the document's own word
 	In   string // of a key: header, query, cookie
 	Name string // of the header or parameter with the key
+	Text string // how it is described
 }
 
 // Operation is one GET with an answer in JSON.
@@ -159,12 +160,10 @@ func (d *Document) readSchemes() {
 	}
 	add := func(name string) Scheme {
 		s := d.resolve(known.Get(name))
-		scheme := Scheme{Type: s.Of("type"), In: s.Of("in"), Name: s.Of("name")}
+		scheme := Scheme{Type: s.Of("type"), In: s.Of("in"), Name: s.Of("name"), Text: clipped(s.Of("description"))}
 		switch {
 		case scheme.Type == "http":
 			scheme.Type = strings.ToLower(s.Of("scheme"))
-		case scheme.Type == "apiKey" && strings.EqualFold(scheme.Name, "Authorization"):
-			scheme.Type = "bearer"
 		case scheme.Type == "apiKey":
 			scheme.Type = "key"
 		}

@@ -109,7 +109,7 @@ func TestReadSwagger(t *testing.T) {
 		t.Fatal(err)
 	}
 	op := d.Reads[0]
-	if d.Servers[0] != "https://api.example" || op.Path != "/v1/items" || d.Schemes[0].Type != "bearer" || op.Headers[0] != "Link" {
+	if d.Servers[0] != "https://api.example" || op.Path != "/v1/items" || d.Schemes[0].Name != "Authorization" || op.Headers[0] != "Link" {
 		t.Fatalf("%+v %+v", d, op)
 	}
 	if row := op.Answer.Items(); row.Name() != "item" || row.Property("id").Format() != "uuid" {

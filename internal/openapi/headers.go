@@ -14,7 +14,9 @@ type Header struct {
 	Reads    int // how many GETs
 	Required int // of how many of them it is required
 	Values   []string
-	Default  string // of the document, or the example of a required one; "" = neither
+	Default  string         // the same of all that take it; "" = there is none
+	Demanded map[string]int // how many operations require it with a value that is their only one or their default
+	Example  string
 }
 
 // Told is a header field of answers.
@@ -46,7 +48,7 @@ func (d *Document) want(p *Param, v *Value, method string) {
 	name := http.CanonicalHeaderKey(p.Name)
 	h := d.Wanted[name]
 	if h == nil {
-		h = &Header{}
+		h = &Header{Default: p.Schema.Default(), Demanded: map[string]int{}}
 		d.Wanted[name] = h
 	}
 	if method == http.MethodGet {
@@ -57,17 +59,23 @@ func (d *Document) want(p *Param, v *Value, method string) {
 	if p.Required {
 		h.Required++
 	}
-	example := v.Of("example")
-	if x := p.Schema.Example(); example == "" && x != nil {
-		example = x.Text
+	if h.Example = v.Of("example"); h.Example == "" && p.Schema.Example() != nil {
+		h.Example = p.Schema.Example().Text
 	}
 	for _, value := range append(p.Schema.Enum(), p.Schema.Default()) {
 		if value != "" && len(h.Values) < maxValuesOf && !slices.Contains(h.Values, value) {
 			h.Values = append(h.Values, value)
 		}
 	}
-	if h.Default = p.Schema.Default(); h.Default == "" && p.Required {
-		h.Default = example
+	value := p.Schema.Default()
+	if h.Default != value {
+		h.Default = ""
+	}
+	if enum := p.Schema.Enum(); len(enum) == 1 {
+		value = enum[0]
+	}
+	if p.Required && value != "" {
+		h.Demanded[value]++
 	}
 }
 

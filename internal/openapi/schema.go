@@ -204,6 +204,8 @@ func (s Schema) Enum() (values []string) {
 				values = append(values, one.Text)
 			}
 		}
+	} else if only := s.text("const"); only != "" {
+		values = []string{only}
 	}
 	return values
 }

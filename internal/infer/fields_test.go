@@ -1,0 +1,57 @@
+// Fields: what is hidden as a secret, and what is not.
+
+package infer_test
+
+import (
+	"testing"
+
+	"understudy/spec"
+)
+
+// TestAFieldOfWritesIsNoSecret draws a field that is written alone in one kind and shown in another:
+// it stays visible in both.
+func TestAFieldOfWritesIsNoSecret(t *testing.T) {
+	draft := drafted(t, twoKinds(`"ip_address":{"type":"string","writeOnly":true}`, `"ip_address":{"type":"string"}`))
+	for _, k := range drawnSpec(t, draft).Kinds {
+		if f := k.Field("ip_address"); f == nil || f.Class == spec.ClassSecret {
+			t.Errorf("%s: ip_address is %+v", k.Name, f)
+		}
+	}
+	if !hasDoubt(draft, "kind domains, field ip_address", "not hidden") {
+		t.Errorf("no doubt names the field: %q", draft.Unsure)
+	}
+}
+
+// TestAFormatMakesASecretWhereNoOtherFieldHasTheName draws format: password of a name that another
+// kind has for something else, of one that none has, and of one that says it by itself.
+func TestAFormatMakesASecretWhereNoOtherFieldHasTheName(t *testing.T) {
+	for _, one := range []struct {
+		domain, droplet, name string
+		secret                bool
+	}{
+		{`"entry":{"type":"string","format":"password"}`, `"entry":{"type":"string"}`, "entry", false},
+		{`"entry":{"type":"string","format":"password"}`, `"inside":{"type":"object","properties":{"entry":{"type":"integer"}}}`, "entry", false},
+		{`"entry":{"type":"string","format":"password"}`, `"other":{"type":"string"}`, "entry", true},
+		{`"password":{"type":"string","format":"password"}`, `"password":{"type":"string"}`, "password", true},
+		{`"secret":{"type":"string","enum":["shown","hidden"]}`, `"other":{"type":"string"}`, "secret", false},
+	} {
+		draft := drafted(t, twoKinds(one.domain, one.droplet))
+		f := drawnSpec(t, draft).Kind("domains").Field(one.name)
+		if f == nil || (f.Class == spec.ClassSecret) != one.secret {
+			t.Errorf("%s beside %s: %+v, want a secret: %v", one.domain, one.droplet, f, one.secret)
+		}
+		if said := hasDoubt(draft, "field "+one.name, "not hidden"); said && one.secret {
+			t.Errorf("%s: a doubt says that it is not hidden: %q", one.domain, draft.Unsure)
+		}
+	}
+}
+
+// twoKinds is a document with the lists of domains and droplets, which have a field each.
+func twoKinds(domain, droplet string) string {
+	list := func(name, field string) string {
+		return `"/` + name + `":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"array","items":
+			{"type":"object","properties":{"id":{"type":"string"},` + field + `}}}}}}}}}`
+	}
+	return `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{` + list("domains", domain) + `,` +
+		list("droplets", droplet) + `}}`
+}
