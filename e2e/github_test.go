@@ -299,7 +299,7 @@ func TestGitHubMediaTypes(t *testing.T) {
 			"User-Agent": {"x"}, "Authorization": {"token x"}, "Content-Type": {"application/json"}, "If-None-Match": {`W/"1"`},
 			"If-Modified-Since": {"Thu, 05 Jul 2012 15:31:30 GMT"},
 		}
-		if key, err := sp.Headers.Read(http.MethodGet, header); err != nil || (len(key) == 0) != usual {
+		if key, _, err := sp.Headers.Read(http.MethodGet, header); err != nil || (len(key) == 0) != usual {
 			t.Errorf("%s: key %v, error %v", accept, key, err)
 		}
 	}

@@ -205,6 +205,7 @@ func TestHeadersArePartOfTheKey(t *testing.T) {
 		says        string
 	}{
 		{list, "till", []string{"X-Sudo", "root"}, http.StatusBadRequest, "X-Sudo"},
+		{list, "few", []string{"X-Unknown", "root"}, http.StatusBadRequest, "X-Unknown"},
 		{list, "till", []string{"X-Http-Method-Override", "DELETE"}, http.StatusBadRequest, "use the method itself"},
 		{list, "till", []string{"Accept", "application/vnd.shop.full+json"}, http.StatusOK, "data"},
 		{list + "?understudy.order=asc", "till", []string{"Shop-Account", "ac_1"}, http.StatusBadRequest, "without the header Shop-Account"},

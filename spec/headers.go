@@ -27,6 +27,9 @@ type Headers struct {
 	Back []string `yaml:"back"`
 	// Ignore are those of requests that mean nothing to it (patterns with *).
 	Ignore []string `yaml:"ignore"`
+	// Strict refuses a request with a field that is not known. Otherwise it goes upstream with the
+	// field, for callers that see everything.
+	Strict bool `yaml:"strict"`
 
 	vary string
 }
@@ -49,18 +52,33 @@ var (
 
 // meaningless are the fields of requests that change no answer of an API, beside ours:
 // what is asked of a cache or is the same for JSON, where a request comes from, what
-// traces it. So are names that begin with one of meaninglessPrefixes.
+// traces it, what an SDK tells of itself. So are names that fit one of meaninglessPatterns.
 var (
 	meaningless = names("Accept-Charset", "Accept-Language", "Cache-Control", "Content-Language", "Content-Md5", "Dnt", "From",
 		"If-Modified-Since", "If-None-Match", "If-Range", "Last-Event-Id", "Max-Forwards", "Origin", "Pragma", "Prefer", "Priority",
-		"Referer", "Save-Data", "Http2-Settings",
+		"Referer", "Save-Data", "Http2-Settings", "Early-Data", "Purpose", "Alt-Used", "Device-Memory", "Dpr", "Ect", "Viewport-Width",
 		"Upgrade-Insecure-Requests", "B3", "Baggage", "Cdn-Loop", "Client-Ip", "Correlation-Id", "Downlink",
 		"Elastic-Apm-Traceparent", "Newrelic", "Request-Id", "Rtt", "Sentry-Trace", "Traceparent", "Tracestate", "True-Client-Ip",
 		"Uber-Trace-Id", "X-Amzn-Trace-Id", "X-Client-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Real-Ip",
-		"X-Request-Id", "X-Request-Start", "X-Requested-With", "X-Trace-Id")
-	meaninglessPrefixes = []string{"Access-Control-Request-", "Cf-", "Fastly-", "Fly-", "Proxy-", "Sec-", "X-Amz-Cf-", "X-B3-",
-		"X-Datadog-", "X-Envoy-", "X-Forwarded-", "X-Ot-"}
+		"X-Request-Id", "X-Request-Start", "X-Requested-With", "X-Trace-Id", "Grpc-Trace-Bin", "X-Honeycomb-Trace",
+		"Client-Request-Id", "Return-Client-Request-Id", "Sdkversion", "X-Goog-Api-Client", "X-Ms-Correlation-Request-Id",
+		"X-Ms-Return-Client-Request-Id", "X-Ms-Useragent", "X-Client-Info", "X-Client-Name", "X-Client-Version", "X-Client-Request-Id",
+		"X-Retry-Attempt", "X-Retry-Count", "X-Csrf-Token", "X-Xsrf-Token", "Graphql-Features", "Time-Zone")
+	meaninglessPatterns = []string{"Access-Control-Request-*", "Amz-Sdk-*", "Cf-*", "Fastly-*", "Fly-*", "Proxy-*", "Sec-*", "Sw8*",
+		"Uberctx-*", "X-Amz-Cf-*", "X-Azure-*", "X-B3-*", "X-Datadog-*", "X-Envoy-*", "X-Forwarded-*", "X-Instana-*", "X-Ms-Client-*",
+		"X-Newrelic-*", "X-Ot-*", "X-Sdk-*", "X-Stainless-*", "X-Vercel-*", "*-Client-Telemetry", "*-Sdk-Version", "*-User-Agent"}
 )
+
+// passedOfWrites are the meaningless fields of reads that can mean something to a write.
+var passedOfWrites = []string{"Graphql-Features", "Time-Zone"}
+
+// weighty are the words of names that may say who asks, whose data are meant, or that another
+// address or method is. Such a field goes to an API only when the spec names it.
+var weighty = []string{"account", "admin", "apikey", "auth", "authenticate", "authentication", "authorization", "behalf",
+	"cookie", "cookie2", "credential", "credentials", "customer", "delegate", "delegated", "forwarded", "host", "identity",
+	"impersonate", "impersonated", "jwt", "key", "login", "method", "org", "organisation", "organization", "original", "override",
+	"owner", "passwd", "password", "path", "principal", "project", "remote", "rewrite", "role", "scope", "secret", "session",
+	"signature", "subaccount", "sudo", "team", "tenant", "token", "uri", "url", "user", "userid", "username", "workspace"}
 
 // names is a set of ours and of others.
 func names(others ...string) map[string]bool {
@@ -153,29 +171,65 @@ func (h *Headers) Vary() string { return h.vary }
 // mostKey bounds the value of one field of a key, in bytes.
 const mostKey = 500
 
-// Read is the part of the key that a request's header gives, by name. The error is
-// ErrInvalid: a field that nobody has said the meaning of, one that asks for another
-// method, or a value that is none.
-func (h *Headers) Read(method string, given http.Header) (key understudy.Query, err error) {
+// Read returns the part of the key that a request's header gives, by name. unknown is the first
+// field in it of which the spec does not say what it asks for; "" when it says so of all. The error
+// is ErrInvalid: a field that may not be passed on, one that asks for another method, or a value
+// that is none.
+func (h *Headers) Read(method string, given http.Header) (key understudy.Query, unknown string, err error) {
 	for name, values := range given {
-		same, keyed := h.Key[name]
-		if !keyed {
-			if err := h.refuse(method, name, values); err != nil {
-				return nil, err
-			}
-			continue
-		}
 		value := strings.Join(values, ", ")
+		same, keyed := h.Key[name]
 		switch {
-		case matchesAll(same, value):
-		case len(value) > mostKey || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-			return nil, fmt.Errorf("%w: header %s: want at most %d printable characters of ASCII", understudy.ErrInvalid, name, mostKey)
-		default:
-			key = append(key, understudy.Param{Name: name, Value: value})
+		case keyed && matchesAll(same, value), name == "Accept" && h.acceptsDefault(value), !keyed && h.ignores(method, name, values):
+			continue
+		case !keyed:
+			if err := h.refuse(name); err != nil {
+				return nil, "", err
+			}
+			if unknown == "" || name < unknown {
+				unknown = name
+			}
 		}
+		if len(value) > mostKey || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return nil, "", fmt.Errorf("%w: header %s: want at most %d printable characters of ASCII", understudy.ErrInvalid,
+				understudy.Clip(name), mostKey)
+		}
+		key = append(key, understudy.Param{Name: name, Value: value})
 	}
 	slices.SortFunc(key, func(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) })
-	return key, nil
+	return key, unknown, nil
+}
+
+// acceptsDefault reports whether an Accept asks for the form in which the API answers by itself:
+// any type, or what the spec names. Text beside one of these is what HTTP clients write by default.
+// Without types in Key every type but a vendor's is that form, as every answer is JSON.
+func (h *Headers) acceptsDefault(value string) bool {
+	same, keyed := h.Key["Accept"]
+	if sent := h.Send["Accept"]; !keyed && sent != "" {
+		same = []string{sent}
+	}
+	good, odd := false, false
+	for one := range strings.SplitSeq(value, ",") {
+		one, _, _ := strings.Cut(strings.TrimSpace(one), ";")
+		switch one = strings.TrimSpace(one); {
+		case one == "":
+		case one == "*/*", one == "application/*", !keyed && !strings.Contains(one, "/vnd."), fitsType(same, one):
+			good = true
+		case one != "text/plain":
+			return false
+		default:
+			odd = true
+		}
+	}
+	return good || !odd
+}
+
+// fitsType reports whether a media type is one of some, whose parameters do not count.
+func fitsType(same []string, one string) bool {
+	return slices.ContainsFunc(same, func(p string) bool {
+		p, _, _ = strings.Cut(p, ";")
+		return Glob(strings.TrimSpace(p), one)
+	})
 }
 
 // matchesAll reports whether every element of a list is empty or one of some patterns.
@@ -198,23 +252,38 @@ func Glob(pattern, text string) bool {
 	return len(text) >= len(head)+len(tail) && strings.HasPrefix(text, head) && strings.HasSuffix(text, tail)
 }
 
-// refuse is the error for a field of a request that could mean something.
-func (h *Headers) refuse(method, name string, values []string) error {
+// ignores reports whether a field of a request changes no answer.
+func (h *Headers) ignores(method, name string, values []string) bool {
+	fits := func(p string) bool { return Glob(p, name) }
 	switch {
-	case name == "Accept":
-		if !strings.Contains(strings.Join(values, ","), "/vnd.") {
-			return nil // every answer is JSON
-		}
 	case meaningless[name], slices.Contains(h.Write, name), h.Send[name] != "" && slices.Equal(values, []string{h.Send[name]}):
-		return nil
-	case (name == "If-Match" || name == "If-Unmodified-Since") && (method == http.MethodGet || method == http.MethodHead):
-		return nil // for writes, which upstream would refuse
+		return true
 	case slices.ContainsFunc(overrides, func(p string) bool { return strings.HasPrefix(name, p) }):
-		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
-	case slices.ContainsFunc(meaninglessPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }),
-		slices.ContainsFunc(h.Ignore, func(p string) bool { return Glob(p, name) }):
-		return nil
+		return false
+	case name == "If-Match" || name == "If-Unmodified-Since" || name == "Idempotency-Key":
+		return method == http.MethodGet || method == http.MethodHead // they are for writes
 	}
+	return slices.ContainsFunc(meaninglessPatterns, fits) || slices.ContainsFunc(h.Ignore, fits)
+}
+
+// refuse returns the error for a field that is not passed on to the API.
+func (h *Headers) refuse(name string) error {
+	if slices.ContainsFunc(overrides, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
+	}
+	odd := strings.ContainsFunc(name, func(r rune) bool { // CGI reads Content_Length as Content-Length
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
+	})
+	words := strings.Split(strings.ToLower(name), "-")
+	heavy := slices.ContainsFunc(words, func(word string) bool { return slices.Contains(weighty, word) })
+	if h.Strict || odd || heavy && name != "Idempotency-Key" {
+		return Unknown(name)
+	}
+	return nil
+}
+
+// Unknown is the error for a field that is refused because it is not known what it asks for.
+func Unknown(name string) error {
 	return fmt.Errorf("%w: header %s: it is not known what it asks for; leave it out, or have the spec name it under headers",
 		understudy.ErrInvalid, understudy.Clip(name))
 }
@@ -242,7 +311,7 @@ func checkHeader(where, name string) error {
 // OfWrite are the fields of a write's header that are passed on; nil: none.
 func (h *Headers) OfWrite(given http.Header) http.Header {
 	var passed http.Header
-	for _, name := range h.Write {
+	for _, name := range slices.Concat(h.Write, passedOfWrites) {
 		if values := given[name]; len(values) > 0 {
 			if passed == nil {
 				passed = http.Header{}

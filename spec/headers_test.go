@@ -3,6 +3,7 @@ package spec
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,7 +60,11 @@ func TestHeadersOfAKey(t *testing.T) {
 		{"GET", "X-Sudo: root", "", "X-Sudo: it is not known what it asks for"},
 		{"GET", "If-Match: x|If-Unmodified-Since: x|Idempotency-Key: x", "", ""},
 		{"POST", "If-Match: x|Idempotency-Key: x", "", ""},
-		{"POST", "If-Unmodified-Since: x", "", "it is not known"},
+		{"POST", "If-Unmodified-Since: x", "If-Unmodified-Since=x", ""},
+		{"GET", "Accept: */*", "", ""},
+		{"GET", "Accept: application/json, text/plain, */*", "", ""},
+		{"GET", "Accept: text/plain", "Accept=text%2Fplain", ""},
+		{"GET", "Accept: text/csv, */*;q=0.1", "Accept=text%2Fcsv%2C+%2A%2F%2A%3Bq%3D0.1", ""},
 	} {
 		given := http.Header{}
 		for field := range strings.SplitSeq(c.header, "|") {
@@ -67,7 +72,7 @@ func TestHeadersOfAKey(t *testing.T) {
 				given.Add(name, value)
 			}
 		}
-		key, err := s.Headers.Read(c.method, given)
+		key, _, err := s.Headers.Read(c.method, given)
 		if got := key.String(); got != c.key || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s %q: %q, %v; want %q, %q", c.method, c.header, got, err, c.key, c.says)
 		}
@@ -76,14 +81,82 @@ func TestHeadersOfAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"2025-01": true, "2024-01": false} {
-		if key, err := s.Headers.Read("GET", http.Header{"Shop-Version": {name}, "X-Team": {"a"}}); err != nil || (len(key) == 0) != want {
+		if key, _, err := s.Headers.Read("GET", http.Header{"Shop-Version": {name}, "X-Team": {"a"}}); err != nil || (len(key) == 0) != want {
 			t.Errorf("a source that sends 2025-01, asked with %s: %v, %v", name, key, err)
 		}
 	}
-	// A fetch names a vendor's type that the spec says nothing of.
-	if _, err := one(Headers{}).Headers.Read("GET", http.Header{"Accept": {"application/vnd.x.full+json"}}); err == nil {
-		t.Error("a vendor's media type passed")
+}
+
+// A field that the spec does not name is passed on, unless it could say who asks, whose data are meant, or which
+// address or method, or the spec is strict.
+func TestHeadersThatAreNotNamed(t *testing.T) {
+	open, strict := one(Headers{}), one(Headers{Strict: true})
+	for _, name := range []string{"X-Foo", "Api-Version", "X-Include-Deleted", "Idempotency-Key"} {
+		key, unknown, err := open.Headers.Read("POST", http.Header{name: {"a"}, "Zz": {"b"}})
+		if err != nil || unknown != name || key.String() != name+"=a&Zz=b" {
+			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)
+		}
+		if _, _, err := strict.Headers.Read("POST", http.Header{name: {"a"}}); err == nil {
+			t.Errorf("%s passes a strict spec", name)
+		}
 	}
+	for _, name := range []string{"X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Host", "Sudo",
+		"X-Remote-User", "Impersonate-User", "X-Access-Token", "X-Api-Key", "Content_length", "Stripe-Account",
+		"Openai-Organization", "X-Tenant-Id"} {
+		if _, _, err := open.Headers.Read("GET", http.Header{name: {"a"}}); err == nil {
+			t.Errorf("%s is passed on", name)
+		}
+	}
+	vendor := http.Header{"Accept": {"application/vnd.x.full+json"}}
+	if _, unknown, err := open.Headers.Read("GET", vendor); err != nil || unknown != "Accept" {
+		t.Errorf("a vendor's media type that the spec says nothing of: unknown %q, %v", unknown, err)
+	}
+	demanding := one(Headers{Send: map[string]string{"Accept": "application/vnd.x+json;version=2"}})
+	for _, accept := range []string{"application/vnd.x+json;version=2", "application/vnd.x+json;version=2, */*", "application/json", "*/*"} {
+		if key, _, err := demanding.Headers.Read("GET", http.Header{"Accept": {accept}}); err != nil || len(key) > 0 {
+			t.Errorf("Accept: %s where the spec sends a vendor's: key %s, %v", accept, key, err)
+		}
+	}
+}
+
+// What SDKs, HTTP clients and tracers tell of themselves changes no answer.
+func TestTelemetryMeansNothing(t *testing.T) {
+	h := one(Headers{Strict: true}).Headers
+	for _, name := range strings.Fields(`X-Ms-Client-Request-Id X-Ms-Return-Client-Request-Id X-Ms-Useragent Client-Request-Id Sdkversion
+		X-Stainless-Lang X-Stainless-Retry-Count X-Goog-Api-Client Amz-Sdk-Invocation-Id Amz-Sdk-Request X-Amz-User-Agent X-Client-Version
+		X-Retry-Count Traceparent Tracestate Baggage B3 X-B3-Traceid X-B3-Sampled Time-Zone Graphql-Features X-Contentful-User-Agent
+		X-Stripe-Client-User-Agent X-Stripe-Client-Telemetry X-Octokit-User-Agent X-Csrf-Token Sentry-Trace X-Datadog-Trace-Id
+		Uber-Trace-Id Sec-Ch-Ua X-Forwarded-For X-Request-Id`) {
+		if key, unknown, err := h.Read("GET", http.Header{name: {"a"}}); err != nil || len(key) > 0 || unknown != "" {
+			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)
+		}
+	}
+	if passed := h.OfWrite(http.Header{"Time-Zone": {"Europe/Paris"}, "X-Client-Version": {"1"}}); len(passed) != 1 {
+		t.Errorf("a write is sent with %v", passed)
+	}
+}
+
+// FuzzHeaders: what is passed on is a field of the request with its value, and none of ours.
+func FuzzHeaders(f *testing.F) {
+	f.Add("X-Foo", "a", "text/csv")
+	f.Add("Accept", "application/vnd.x+json", "*/*, text/plain")
+	f.Fuzz(func(t *testing.T, name, value, accept string) {
+		h := one(Headers{Key: map[string][]string{"Accept": {"application/json"}}}).Headers
+		name = http.CanonicalHeaderKey(name)
+		given := http.Header{"Accept": {accept}, name: {value}}
+		key, _, err := h.Read("GET", given)
+		if err != nil {
+			return
+		}
+		for _, p := range key {
+			if p.Value != strings.Join(given[p.Name], ", ") {
+				t.Fatalf("%s is passed on as %q", p.Name, p.Value)
+			}
+			if checkHeader("x", p.Name) != nil && p.Name == name && slices.Contains(ours, name) {
+				t.Fatalf("%s is passed on", name)
+			}
+		}
+	})
 }
 
 func TestHeadersThatCannotBeNamed(t *testing.T) {

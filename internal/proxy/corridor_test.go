@@ -161,7 +161,13 @@ func (c *product) ask(server *httptest.Server, method, target, secret, form stri
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := server.Client().Do(r)
+	return c.send(r)
+}
+
+// send sends a request and reads the answer.
+func (c *product) send(r *http.Request) (*http.Response, string) {
+	c.Helper()
+	answer, err := c.server.Client().Do(r)
 	check(c.T, err)
 	defer func() { check(c.T, answer.Body.Close()) }()
 	body, err := io.ReadAll(answer.Body)

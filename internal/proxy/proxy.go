@@ -270,8 +270,8 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) 
 	if p.o.Source.Spec.Generic() {
 		return p.knownGeneric(r)
 	}
-	header, err := p.o.Source.Spec.Headers.Read(r.Method, h)
-	if err != nil {
+	header, unknown, err := p.o.Source.Spec.Headers.Read(r.Method, h)
+	if err != nil || unknown != "" {
 		return nil, nil
 	}
 	v := exchange{Proxy: p, r: p.carriers.Without(r)}
@@ -363,7 +363,10 @@ func (v *exchange) serve() (err error) {
 		v.odd = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
-	header, err := v.o.Source.Spec.Headers.Read(v.r.Method, v.r.Header)
+	header, unknown, err := v.o.Source.Spec.Headers.Read(v.r.Method, v.r.Header)
+	if err == nil && unknown != "" && !v.o.Gate.Whole(v.caller, v.o.Source.Name) {
+		err = spec.Unknown(unknown) // what hides a part of an answer does not know its form
+	}
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}

@@ -23,6 +23,7 @@ import (
 //	basic {secret}:x    the same, with the secret as user name and x as password; x:{secret} too
 //	bearer, token       Authorization: Bearer SECRET (RFC 6750), Authorization: token SECRET
 //	header NAME [WORD]  the secret in a header field, behind a word if there is one
+//	header NAME FORM    a form with {secret} in it, such as Token token={secret}
 //	query NAME          the secret in a parameter of the query
 type Auth struct {
 	// Style is what upstream is sent: none, a style, or several joined by " + ".
@@ -52,7 +53,8 @@ const (
 type Scheme struct {
 	Header string // the field, in its canonical form; "" without one
 	Query  string // the parameter; "" without one
-	word   string // before the secret, with a space behind it; Basic: user and password follow
+	word   string // before the secret; Basic: user and password follow
+	tail   string // behind the secret
 	user   string // Basic: the fixed user name
 	pass   string // Basic: the fixed password
 	half   string // Basic: which half is the secret: "" user and password, "user", "password"
@@ -72,13 +74,18 @@ func readScheme(style string) (Scheme, error) {
 		if name == "" || strings.ContainsFunc(name, noToken) {
 			return Scheme{}, fmt.Errorf("%q: want the name of a header", name)
 		}
-		if before != "" {
+		before, tail, form := strings.Cut(before, "{secret}")
+		if before != "" && !form {
 			before += " "
 		}
-		if strings.ContainsFunc(before, func(r rune) bool { return r < ' ' || r > '~' }) || strings.EqualFold(before, "basic ") {
+		if form && strings.ContainsAny(before+tail, "{}") {
+			return Scheme{}, fmt.Errorf("%q: want {secret} once", rest)
+		}
+		if strings.ContainsFunc(before+tail, func(r rune) bool { return r < ' ' || r > '~' }) ||
+			strings.EqualFold(strings.TrimSpace(before), basicScheme) {
 			return Scheme{}, fmt.Errorf("%q: want another word before the secret", before)
 		}
-		return Scheme{Header: textproto.CanonicalMIMEHeaderKey(name), word: before}, nil
+		return Scheme{Header: textproto.CanonicalMIMEHeaderKey(name), word: before, tail: tail}, nil
 	case word == "query" && rest != "" && !strings.ContainsAny(rest, " &=") && !strings.HasPrefix(rest, understudy.OwnPrefix):
 		return Scheme{Query: rest}, nil
 	}
@@ -193,7 +200,7 @@ func (s Scheme) Sign(r *http.Request, user, secret string) {
 	case s.isBasic():
 		r.Header.Set(authorization, s.word+base64.StdEncoding.EncodeToString([]byte(s.pair(user, secret))))
 	default:
-		r.Header[s.Header] = []string{s.word + secret}
+		r.Header[s.Header] = []string{s.word + secret + s.tail}
 	}
 }
 
@@ -223,11 +230,18 @@ func (s Scheme) Wire(user, secret string) string {
 // Read finds user and secret in a value that stands where the scheme has it. ok is false
 // for a value of another scheme. buf has room for the value; the results may point into it.
 func (s Scheme) Read(buf []byte, value string) (user, secret []byte, ok bool) {
-	if n := len(s.word); n > 0 {
-		if len(value) < n || !strings.EqualFold(value[:n], s.word) {
+	word, tail := strings.TrimSuffix(s.word, `"`), strings.TrimPrefix(s.tail, `"`)
+	if n := len(word); n > 0 {
+		if len(value) < n || !strings.EqualFold(value[:n], word) {
 			return nil, nil, false
 		}
 		value = strings.Trim(value[n:], " ")
+	}
+	if value, ok = strings.CutSuffix(value, tail); !ok {
+		return nil, nil, false
+	}
+	if strings.HasSuffix(word, "=") { // a parameter's value, quoted or not (RFC 9110, 11.2)
+		value = strings.Trim(value, `"`)
 	}
 	if value == "" {
 		return nil, nil, false
@@ -258,7 +272,8 @@ func (s Scheme) Challenge(realm string) string {
 	case s.Query != "":
 		return fmt.Sprintf("ApiKey realm=%q, in=\"query\", name=%q", realm, s.Query)
 	case s.Header == authorization && s.word != "":
-		return fmt.Sprintf("%s realm=%q", strings.TrimSpace(s.word), realm)
+		scheme, _, _ := strings.Cut(s.word, " ")
+		return fmt.Sprintf("%s realm=%q", scheme, realm)
 	}
 	return fmt.Sprintf("ApiKey realm=%q, in=\"header\", name=%q", realm, s.Header)
 }

@@ -23,6 +23,8 @@ func TestAuthStyles(t *testing.T) {
 		{"token", "Authorization", "token sk-123", "", ""},
 		{"header Authorization", "Authorization", "sk-123", "", ""},
 		{"header authorization GenieKey", "Authorization", "GenieKey sk-123", "", ""},
+		{"header Authorization Token token={secret}", "Authorization", "Token token=sk-123", "", ""},
+		{`header Authorization Token token="{secret}", v=2`, "Authorization", `Token token="sk-123", v=2`, "", ""},
 		{"header x-api-key", "X-Api-Key", "sk-123", "", ""},
 		{"query api_key", "", "", "api_key=sk-123", ""},
 	} {
@@ -55,10 +57,13 @@ func TestAuthStyles(t *testing.T) {
 		"header":                     "want the name of a header",
 		"header a:b":                 "want the name of a header",
 		"header Authorization Basic": "want another word",
-		"query":                      "want basic",
-		"query a b":                  "want basic",
-		"query understudy.since":     "want basic",
-		"bearer + magic":             "want basic",
+
+		"header Authorization Basic {secret}":       "want another word",
+		"header Authorization Token {secret}{user}": "want {secret} once",
+		"query":                  "want basic",
+		"query a b":              "want basic",
+		"query understudy.since": "want basic",
+		"bearer + magic":         "want basic",
 	} {
 		a := Auth{Style: style}
 		if _, err := a.Check(); err == nil || !strings.Contains(err.Error(), want) {
@@ -68,6 +73,30 @@ func TestAuthStyles(t *testing.T) {
 	a := Auth{Style: "header apikey + bearer"}
 	if sent, err := a.Sent(); err != nil || len(sent) != 2 || sent[0].Header != "Apikey" || sent[1].Header != "Authorization" {
 		t.Errorf("two at once: %+v, %v", sent, err)
+	}
+}
+
+// A parameter with the secret may be quoted or not (RFC 9110, 11.4), whichever the form has.
+func TestFormsOfASecretInAHeader(t *testing.T) {
+	for _, form := range []string{"Token token={secret}", `Token token="{secret}"`} {
+		s, err := readScheme("header Authorization " + form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for value, want := range map[string]string{
+			"Token token=sk-123": "sk-123", `token token="sk-123"`: "sk-123", "Token token=": "", "Bearer sk-123": "", "Token sk-123": "",
+		} {
+			_, secret, ok := s.Read(make([]byte, MaxCredential), value)
+			if string(secret) != want {
+				t.Errorf("%s reads %s as %q", form, value, secret)
+			}
+			if ok != (want != "") {
+				t.Errorf("%s takes %s: %v", form, value, ok)
+			}
+		}
+		if got := s.Challenge("Town"); got != `Token realm="Town"` {
+			t.Errorf("%s: the challenge is %s", form, got)
+		}
 	}
 }
 
