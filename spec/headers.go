@@ -30,6 +30,9 @@ type Headers struct {
 	// Strict refuses a request with a field that is not known. Otherwise it goes upstream with the
 	// field, for callers that see everything.
 	Strict bool `yaml:"strict"`
+	// Pass are those that Misleads names and a generic source gets all the same. They come
+	// from the settings.
+	Pass []string `yaml:"-"`
 
 	vary string
 }
@@ -47,8 +50,40 @@ var (
 		"Expect", "Forwarded", "Host", "Keep-Alive", "Proxy-Authorization", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 		"User-Agent", "Via"}
 	ourPrefixes = append([]string{"X-Forwarded-", "Proxy-", "Sec-"}, overrides...)
-	overrides   = []string{"X-Http-Method", "X-Method-Override"}
+	overrides   = []string{"X-Http-Method", "X-Method"}
 )
+
+// misleading are the fields by which a request names another method, address, host or sender
+// than its own; misleadingPrefixes are how more of them begin.
+var (
+	misleading = []string{"Base-Url", "Client-Ip", "Destination", "Fastly-Client-Ip", "Forwarded", "Front-End-Https", "Http-Url",
+		"Proxy-Host", "Proxy-Url", "Request-Uri", "True-Client-Ip", "Uri", "Url", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Real-Ip",
+		"X-Scheme", "X-Url-Scheme"}
+	misleadingPrefixes = []string{"Cf-Connecting-", "X-Envoy-", "X-Forward", "X-Host", "X-Http-", "X-Method", "X-Ms-Original-", "X-Original-",
+		"X-Override-", "X-Rewrite-", "X-Waws-"}
+)
+
+// Overrides reports whether a field of a request names another method.
+func Overrides(name string) bool {
+	name = dashed(name)
+	return slices.ContainsFunc(overrides, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// Misleads reports whether a field of a request names another method, address, host or sender
+// than those of the request.
+func Misleads(name string) bool {
+	name = dashed(name)
+	return slices.Contains(misleading, name) ||
+		slices.ContainsFunc(misleadingPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// dashed is a name as CGI and its like read it: for them an underscore is a dash.
+func dashed(name string) string {
+	if strings.IndexByte(name, '_') < 0 {
+		return name
+	}
+	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+}
 
 // meaningless are the fields of requests that change no answer of an API, beside ours:
 // what is asked of a cache or is the same for JSON, where a request comes from, what
@@ -258,7 +293,7 @@ func (h *Headers) ignores(method, name string, values []string) bool {
 	switch {
 	case meaningless[name], slices.Contains(h.Write, name), h.Send[name] != "" && slices.Equal(values, []string{h.Send[name]}):
 		return true
-	case slices.ContainsFunc(overrides, func(p string) bool { return strings.HasPrefix(name, p) }):
+	case Overrides(name):
 		return false
 	case name == "If-Match" || name == "If-Unmodified-Since" || name == "Idempotency-Key":
 		return method == http.MethodGet || method == http.MethodHead // they are for writes
@@ -268,7 +303,7 @@ func (h *Headers) ignores(method, name string, values []string) bool {
 
 // refuse returns the error for a field that is not passed on to the API.
 func (h *Headers) refuse(name string) error {
-	if slices.ContainsFunc(overrides, func(p string) bool { return strings.HasPrefix(name, p) }) {
+	if Overrides(name) {
 		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
 	}
 	odd := strings.ContainsFunc(name, func(r rune) bool { // CGI reads Content_Length as Content-Length
@@ -276,7 +311,7 @@ func (h *Headers) refuse(name string) error {
 	})
 	words := strings.Split(strings.ToLower(name), "-")
 	heavy := slices.ContainsFunc(words, func(word string) bool { return slices.Contains(weighty, word) })
-	if h.Strict || odd || heavy && name != "Idempotency-Key" {
+	if h.Strict || odd || Misleads(name) || heavy && name != "Idempotency-Key" {
 		return Unknown(name)
 	}
 	return nil

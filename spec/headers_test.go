@@ -206,3 +206,24 @@ func TestHeadersOfCredentialsHaveNoOtherMeaning(t *testing.T) {
 		}
 	}
 }
+
+// A name with an underscore is read as one with a dash by CGI and its like.
+func TestFieldsThatMisleadAreKnown(t *testing.T) {
+	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "X-Host",
+		"X-Forwarded-Host", "X-Forwarded-Prefix", "Forwarded", "X-Real-IP", "Destination", "X_Original_URL", "X_HTTP_METHOD_OVERRIDE"} {
+		if name := http.CanonicalHeaderKey(name); !Misleads(name) {
+			t.Errorf("%s is taken for a field like others", name)
+		}
+	}
+	for _, name := range []string{"Accept", "Cookie", "Content-Type", "User-Agent", "X-Request-Id", "X-Requested-With", "X-Api-Key", "Host", "Range"} {
+		if Misleads(name) {
+			t.Errorf("%s is taken out", name)
+		}
+	}
+	for name, want := range map[string]bool{"X-Http-Method-Override": true, "X_http_method_override": true, "X-Method-Override": true,
+		"X-Original-Url": false, "X-Http-Host-Override": false} {
+		if got := Overrides(name); got != want {
+			t.Errorf("%s names another method: %t", name, got)
+		}
+	}
+}

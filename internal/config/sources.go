@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,6 +96,18 @@ func Open(sources map[string]*Source) (names []string) {
 	return names
 }
 
+// passed are the names of headers.pass in their canonical form.
+func (s *Source) passed(sp *spec.Spec) (names []string, err error) {
+	for _, name := range s.Headers.Pass {
+		name = http.CanonicalHeaderKey(name)
+		if !sp.Generic() || !spec.Misleads(name) {
+			return nil, fmt.Errorf("%s: want fields that are taken out of requests to a generic source, such as X-Forwarded-Proto", name)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
 // ReadSources makes the nouns of every configured source, in name order.
 func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 	var out []*spec.Source
@@ -106,6 +119,9 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		}
 		if err := sp.Headers.Add(s.Headers.Send, s.Headers.Ignore); err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
+		}
+		if sp.Headers.Pass, err = s.passed(sp); err != nil {
+			return nil, fmt.Errorf("sources.%s.headers.pass: %w", name, err)
 		}
 		if s.Listen == "" {
 			if sp.Port == 0 {

@@ -38,6 +38,11 @@ func (v generic) serve() (err error) {
 	if err := v.o.Gate.Write(v.caller, v.target, v.r.Method); err != nil {
 		return err
 	}
+	for name := range v.r.Header {
+		if spec.Overrides(name) && v.misleads(name) {
+			return fmt.Errorf("proxy: %w: header %s: use the method itself", understudy.ErrInvalid, name)
+		}
+	}
 	ctx := v.r.Context()
 	x := request.Exchange{Target: v.target, Method: v.r.Method, Header: v.passable(), Host: v.r.Host, Flow: v.caller.Flow, Early: v.early}
 	action := understudy.ActionList
@@ -104,8 +109,8 @@ func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
 }
 
 // passable is the header that upstream and the cache may see: without the credential by which
-// we know the caller, and without cookies of this server, which browsers send to every port
-// of a host.
+// we know the caller, without cookies of this server, which browsers send to every port of a
+// host, and without fields that name another request than this one.
 func (v generic) passable() http.Header {
 	h := v.r.Header
 	switch {
@@ -114,6 +119,13 @@ func (v generic) passable() http.Header {
 	case h["Authorization"] != nil:
 		h = h.Clone()
 		delete(h, "Authorization")
+	}
+	for name := range h {
+		if v.misleads(name) {
+			h = h.Clone()
+			maps.DeleteFunc(h, func(name string, _ []string) bool { return v.misleads(name) })
+			break
+		}
 	}
 	if !slices.ContainsFunc(h["Cookie"], ownCookie) {
 		return h
@@ -131,6 +143,12 @@ func (v generic) passable() http.Header {
 		h["Cookie"] = []string{strings.Join(kept, "; ")}
 	}
 	return h
+}
+
+// misleads reports a field that names another method, address, host or sender than those of
+// the request, unless the settings pass it.
+func (v generic) misleads(name string) bool {
+	return spec.Misleads(name) && !slices.Contains(v.o.Source.Spec.Headers.Pass, name)
 }
 
 // loopback is the name of who is on this machine.

@@ -186,6 +186,36 @@ func (s *site) do(method, path, body string, headers ...string) (*http.Response,
 	return resp, string(got)
 }
 
+// A field that names another method is refused, and one that names another address goes no
+// further, so that what is asked upstream is what was permitted and what the answer is stored
+// under.
+func TestGenericRequestIsTheOneThatUpstreamGets(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X_HTTP_METHOD_OVERRIDE"} {
+		before := s.count()
+		resp, _ := s.do("POST", "/echo", "", name, "DELETE")
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %s, want 400", name, resp.Status)
+		}
+		if s.count() != before {
+			t.Errorf("%s: upstream was asked", name)
+		}
+	}
+	for _, name := range []string{"X-Original-URL", "X-Rewrite-URL", "X-Host", "X-Forwarded-Host", "X-Forwarded-For", "Forwarded", "X_Original_URL"} {
+		resp, _ := s.do("GET", "/page", "", name, "/admin", "Cache-Control", "no-cache")
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", name, resp.Status)
+		}
+		s.mu.Lock()
+		got := s.asked[len(s.asked)-1].Header
+		s.mu.Unlock()
+		if values := got[http.CanonicalHeaderKey(name)]; values != nil {
+			t.Errorf("%s went upstream: %q", name, values)
+		}
+	}
+}
+
 func TestGenericMethodsAndBodies(t *testing.T) {
 	t.Parallel()
 	s := openSite(t)

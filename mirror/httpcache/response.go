@@ -119,7 +119,8 @@ func (r *Response) validator() bool {
 // Storable reports whether the answer to a request may be stored for others (RFC 9111, 3):
 // a whole answer to a GET, whose freshness upstream says or which it can be asked about.
 // What came to a request with Authorization, or with a Cookie where the answer sets one, is
-// for its sender alone unless upstream says that it is not (3.5).
+// for its sender alone unless upstream says that it is not (3.5). A cookie that is set is for
+// others with public alone; without a word of freshness what a visitor sent is not shared.
 func (r *Response) Storable(q *Request) bool {
 	said, _ := r.directives()
 	asked := readDirectives(q.Header["Cache-Control"])
@@ -136,6 +137,10 @@ func (r *Response) Storable(q *Request) bool {
 	case said.forbidsStoring(), said.whole("private"), !vary:
 		return false
 	case !shared && (len(q.Header["Authorization"]) > 0 || len(q.Header["Cookie"]) > 0 && len(r.Header["Set-Cookie"]) > 0):
+		return false
+	case len(r.Header["Set-Cookie"]) > 0 && !said.has("public") && r.Own()["Set-Cookie"] == nil:
+		return false
+	case q.personal() && !explicit && !said.has("public"):
 		return false
 	case said.whole("no-cache"):
 		return r.validator()

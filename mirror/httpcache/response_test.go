@@ -33,7 +33,7 @@ func received(status int, lines ...string) *Response {
 
 // Section 3: storing responses in caches.
 func TestStoring(t *testing.T) {
-	const tag = `Etag: "1"`
+	const tag, changed = `Etag: "1"`, "Last-Modified: Wed, 25 Nov 2026 00:00:00 GMT"
 	for _, c := range []struct {
 		name    string
 		request Request
@@ -79,7 +79,13 @@ func TestStoring(t *testing.T) {
 		{name: "a cookie", request: Request{Header: fields("Cookie: a=b")}, lines: []string{"Cache-Control: max-age=60"}, want: true},
 		{name: "a cookie that is set anew", request: Request{Header: fields("Cookie: a=b")},
 			lines: []string{"Cache-Control: max-age=60", "Set-Cookie: a=c"}},
-		{name: "a cookie is set, fresh", lines: []string{"Cache-Control: max-age=60", "Set-Cookie: a=c"}, want: true},
+		{name: "a cookie is set, fresh", lines: []string{"Cache-Control: max-age=60", "Set-Cookie: a=c"}},
+		{name: "a cookie is set, public", lines: []string{"Cache-Control: public, max-age=60", "Set-Cookie: a=c"}, want: true},
+		{name: "a cookie is set, and not kept", lines: []string{`Cache-Control: max-age=60, no-cache="set-cookie"`, "Set-Cookie: a=c"}, want: true},
+		{name: "a cookie, without freshness", request: Request{Header: fields("Cookie: a=b")}, lines: []string{changed}},
+		{name: "a cookie, with a tag alone", request: Request{Header: fields("Cookie: a=b")}, lines: []string{tag}},
+		{name: "a key of an API, without freshness", request: Request{Header: fields("X-Api-Key: a")}, lines: []string{changed}},
+		{name: "a cookie, public", request: Request{Header: fields("Cookie: a=b")}, lines: []string{"Cache-Control: public", changed}, want: true},
 		{name: "a cookie is set, without freshness", lines: []string{tag, "Set-Cookie: a=c"}},
 		// RFC 9213: what is for caches like this one counts in place of Cache-Control.
 		{name: "targeted no-store", lines: []string{"Cache-Control: max-age=60", "CDN-Cache-Control: no-store"}},

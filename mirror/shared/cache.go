@@ -143,11 +143,9 @@ func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged,
 	case !httpcache.Safe(x.Method):
 		return c.write(ctx, r)
 	case x.Method != http.MethodGet && x.Method != http.MethodHead || len(x.Body) > 0:
-		got, err := c.alone(ctx, r, x)
-		if err == nil {
-			got.Fwd = "method"
-		}
-		return got, err
+		return c.alone(ctx, r, x, "method")
+	case misleading(x.Target, x.Header):
+		return c.alone(ctx, r, x, "bypass")
 	}
 	if err := c.find(ctx, r); err != nil {
 		return nil, err
@@ -170,6 +168,20 @@ func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged,
 		return c.aside(ctx, r)
 	}
 	return c.join(ctx, r)
+}
+
+// misleading reports a field that the settings pass, on which answers depend though it is no
+// part of their key.
+func misleading(t *spec.Target, h http.Header) bool {
+	if len(t.Spec.Headers.Pass) == 0 {
+		return false
+	}
+	for name := range h {
+		if spec.Misleads(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // reading is one request on its way.

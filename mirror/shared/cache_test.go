@@ -342,3 +342,51 @@ func Example() {
 	// 200 hello warm
 	// [GET /greeting]
 }
+
+// What a visitor's cookie has made is for that visitor, and who brings one is not answered by
+// a guess.
+func TestPageOfOneVisitorIsNotShared(t *testing.T) {
+	for _, name := range []string{"Cookie", "X-Api-Key", "Authorization"} {
+		b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Last-Modified", time.Now().Add(-24*time.Hour).UTC().Format(http.TimeFormat))
+			io.WriteString(w, "for "+r.Header.Get(name))
+		})
+		b.want("200 for ann cold", "GET /a", name+": ann")
+		b.want("200 for bob cold", "GET /a", name+": bob")
+		b.want("200 for  cold", "GET /a")
+		b.want("200 for  warm", "GET /a")
+		b.want("200 for ann cold", "GET /a", name+": ann")
+	}
+}
+
+// A cookie that is set goes to nobody else, unless upstream says that it may.
+func TestCookieOfOneVisitorIsNotShared(t *testing.T) {
+	for directives, want := range map[string]string{"max-age=60": "2", "max-age=60, s-maxage=60": "2", "max-age=60, public": "1"} {
+		var n atomic.Int64
+		b := newBed(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", directives)
+			w.Header().Set("Set-Cookie", "session=secret")
+			fmt.Fprint(w, n.Add(1))
+		})
+		b.do("GET /a")
+		if got := strings.Fields(b.do("GET /a"))[1]; got != want {
+			t.Errorf("%s: the second visitor gets answer %s, want %s", directives, got, want)
+		}
+	}
+}
+
+// A field that the settings pass although it names another request is no part of the key, so
+// that its answer is not stored, and it is not answered from what is stored.
+func TestAnswerToAMisleadingRequestIsNotStored(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Content-Location", r.RequestURI)
+		io.WriteString(w, r.Header.Get("X-Host"))
+	})
+	b.spec.Headers.Pass = []string{"X-Host"}
+	b.want("200 evil cold", "GET /a", "X-Host: evil")
+	b.want("200 evil cold", "POST /a", "X-Host: evil")
+	b.want("200  cold", "GET /a")
+	b.want("200  warm", "GET /a")
+	b.want("200 evil cold", "GET /a", "X-Host: evil")
+}

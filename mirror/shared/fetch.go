@@ -181,8 +181,8 @@ func (c *Cache) aside(ctx context.Context, r *reading) (*request.Exchanged, erro
 	return got, nil
 }
 
-// alone passes a request on, and stores nothing.
-func (c *Cache) alone(ctx context.Context, r *reading, x request.Exchange) (*request.Exchanged, error) {
+// alone passes a request on, and stores nothing. fwd says why.
+func (c *Cache) alone(ctx context.Context, r *reading, x request.Exchange, fwd string) (*request.Exchanged, error) {
 	if err := c.flights.Enter(r.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
 	}
@@ -191,7 +191,7 @@ func (c *Cache) alone(ctx context.Context, r *reading, x request.Exchange) (*req
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
 	}
-	got.Header = httpcache.EndToEnd(got.Header)
+	got.Header, got.Fwd = httpcache.EndToEnd(got.Header), fwd
 	return got, nil
 }
 

@@ -125,7 +125,7 @@ func (c *Cache) Ready(t *spec.Target, h http.Header) bool {
 			}
 		}
 	}
-	if base == nil || r.q.ForOrigin() || !c.counts(base) {
+	if base == nil || r.q.ForOrigin() || misleading(t, h) || !c.counts(base) {
 		return false
 	}
 	v := httpcache.Decide(&r.q, &c.storedOf(base).Response, c.now())

@@ -33,7 +33,7 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 	storable := false
 	x.Whole = func(status int, h http.Header, asked, at time.Time) bool {
 		came = httpcache.Received(status, h, asked, at)
-		storable = came.Storable(&r.q)
+		storable = came.Storable(&r.q) && !misleading(x.Target, x.Header)
 		return storable
 	}
 	got, err := r.up.Exchange(ctx, x)
@@ -76,11 +76,10 @@ func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error
 	written := c.enter(r.Target.Key)
 	defer c.exit(r.Target.Key)
 	ended := r.up.ended.Load() != r.ended // a write may have ended what is held
-	got, err := c.alone(ctx, r, r.Exchange)
+	got, err := c.alone(ctx, r, r.Exchange, fwd)
 	if err != nil {
 		return c.rescued(ctx, r, err)
 	}
-	got.Fwd = fwd
 	if r.held == nil || got.Page.Status == http.StatusNotModified {
 		return got, nil
 	}
