@@ -215,7 +215,8 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 			t.Errorf("%s is taken for a field like others", name)
 		}
 	}
-	for _, name := range []string{"Accept", "Cookie", "Content-Type", "User-Agent", "X-Request-Id", "X-Requested-With", "X-Api-Key", "Host", "Range"} {
+	for _, name := range []string{"Accept", "Cookie", "Content-Type", "User-Agent", "X-Request-Id", "X-Requested-With", "X-Api-Key", "Host",
+		"Range"} {
 		if Misleads(name) {
 			t.Errorf("%s is taken out", name)
 		}

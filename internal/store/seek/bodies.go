@@ -145,8 +145,7 @@ func (b *bodies) unpack(u *unpacking) {
 		return
 	}
 	defer close(u.done)
-	var err error
-	u.buffer, err = b.o.From.Unpack(&u.Packed, u.buffer)
+	err := sqlite.Guard(func() (err error) { u.buffer, err = b.o.From.Unpack(&u.Packed, u.buffer); return err })
 	if err != nil {
 		u.err = sqlite.Damaged("block %d: %w", u.Number, err)
 	}

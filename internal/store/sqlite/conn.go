@@ -183,11 +183,16 @@ func (c *Conn) Rows(stmt driver.Stmt, args []driver.Value, each func(row []drive
 	}
 	c.row = nil // a query run by each has a row of its own
 	row = row[:width]
-	for err == nil {
-		if err = rows.Next(row); err == nil {
-			err = each(row)
+	err = Guard(func() error {
+		for {
+			if err := rows.Next(row); err != nil {
+				return err
+			}
+			if err := each(row); err != nil {
+				return err
+			}
 		}
-	}
+	})
 	clear(row)
 	c.row = row
 	if err == io.EOF {
@@ -266,7 +271,7 @@ func (c *Conn) Transaction(ctx context.Context, begin *Statement, work func() er
 	if err := c.Exec(begin, 0); err != nil {
 		return false, err
 	}
-	err = work()
+	err = Guard(work)
 	if err == nil {
 		err = CheckContext(ctx)
 	}

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"runtime"
+	"strings"
 
 	"understudy"
 )
@@ -109,6 +112,36 @@ const damagedReason = "database damaged; run `understudy store verify`"
 // Damaged is the fault of stored bytes that are not what was stored.
 func Damaged(what string, args ...any) error {
 	return &Fault{Reason: damagedReason, Err: fmt.Errorf(what, args...)}
+}
+
+// Guard runs work on what the file holds. A column of another type, or bytes of another form,
+// than were stored end work in a runtime error; Guard returns it as the fault Damaged.
+func Guard(work func() error) (err error) {
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+		case runtime.Error:
+			err = Damaged("%w%s", why, placeOf())
+		default:
+			panic(why)
+		}
+	}()
+	return work()
+}
+
+// placeOf names the function of ours that a recovered panic ended.
+func placeOf() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "understudy/") {
+			return fmt.Sprintf(", in %s:%d", path.Base(f.File), f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
 }
 
 // IsDamaged reports whether err is one of damaged.

@@ -187,7 +187,8 @@ func (p *Pool) Write(ctx context.Context, work func(c *Conn) (broken bool, err e
 			return err
 		}
 	}
-	broken, err := work(c)
+	broken := true
+	err := Guard(func() (err error) { broken, err = work(c); return err })
 	p.afterWrite()
 	err = p.limited(c, err)
 	if !broken {

@@ -1,0 +1,152 @@
+// Damaged files: whatever the database has become, the server and `store verify` say so in a
+// sentence.
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"understudy/e2e/binary"
+)
+
+// damages change bytes of a file in place, or cut it off.
+var damages = []func(r *rand.Rand, data []byte) []byte{
+	func(r *rand.Rand, data []byte) []byte { // bits
+		for range 1 + r.IntN(64) {
+			data[r.IntN(len(data))] ^= 1 << r.IntN(8)
+		}
+		return data
+	},
+	func(r *rand.Rand, data []byte) []byte { // bits of the schema and of the roots below it
+		for range 1 + r.IntN(8) {
+			data[r.IntN(min(len(data), 32<<10))] ^= 1 << r.IntN(8)
+		}
+		return data
+	},
+	func(r *rand.Rand, data []byte) []byte { // pages that change places
+		for range 1 + r.IntN(3) {
+			a, b := pageOf(r, data), pageOf(r, data)
+			kept := bytes.Clone(a)
+			copy(a, b)
+			copy(b, kept)
+		}
+		return data
+	},
+	func(r *rand.Rand, data []byte) []byte { // a page in the place of another
+		copy(pageOf(r, data), pageOf(r, data))
+		return data
+	},
+	func(r *rand.Rand, data []byte) []byte { // a page of zeros
+		clear(pageOf(r, data))
+		return data
+	},
+	func(r *rand.Rand, data []byte) []byte { return data[:r.IntN(len(data))] }, // the tail
+}
+
+// pageOf is one of a file, but the first.
+func pageOf(r *rand.Rand, data []byte) []byte {
+	const size = 8 << 10
+	at := size * (1 + r.IntN(len(data)/size-1))
+	return data[at : at+size]
+}
+
+// panicked are words that only Go's runtime and our own errors of the inside have.
+var panicked = regexp.MustCompile(`goroutine \d|panic:|panic while|runtime error: .*\n.*\n|\.go:\d+ \+0x`)
+
+// TestDamagedFileEndsInASentence: with UNDERSTUDY_PROVE 2,000 files, else 40.
+func TestDamagedFileEndsInASentence(t *testing.T) {
+	t.Parallel()
+	files, served := 40, 20
+	if os.Getenv("UNDERSTUDY_PROVE") != "" {
+		files, served = 2000, 1
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	whole := heldDatabase(t)
+	for n := range files {
+		dir := t.TempDir()
+		data := damages[n%len(damages)](r, bytes.Clone(whole))
+		if err := os.WriteFile(filepath.Join(dir, "understudy.db"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		said, err := exec.CommandContext(ctx, program, "store", "verify", "--data", dir).CombinedOutput()
+		if ctx.Err() != nil {
+			t.Errorf("file %d of seed %d: store verify does not end", n, seed)
+		}
+		cancel()
+		if panicked.Match(said) {
+			t.Errorf("file %d of seed %d: store verify: %.3000s", n, seed, said)
+		}
+		if err != nil && len(said) == 0 {
+			t.Errorf("file %d of seed %d: store verify fails without a word: %v", n, seed, err)
+		}
+		if n%served == 0 {
+			serveDamaged(t, fmt.Sprintf("file %d of seed %d", n, seed), dir)
+		}
+	}
+}
+
+// heldDatabase is the file of a demo that was read.
+func heldDatabase(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := binary.Start(program, dir, binary.Demo("--data", dir)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readDamaged(s)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "understudy.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// readDamaged reads lists, a record and pages of the viewer, whatever they answer.
+func readDamaged(s *binary.Server) {
+	for _, kind := range []string{"Calls", "Messages", "Conferences"} {
+		_, _ = ask(http.MethodGet, account+":"+demoToken, s.URL("twilio")+base+"/"+kind+".json?PageSize=100", "")
+	}
+	for _, path := range []string{"/twilio/calls", "/-/search?q=status:completed", "/-/search.json?q=hello", "/-/stats"} {
+		_, _ = ask(http.MethodGet, "", s.URL("viewer")+path, "")
+	}
+}
+
+// serveDamaged starts a server on a damaged file. It serves, or ends with another status than 0
+// and a sentence.
+func serveDamaged(t *testing.T, name, dir string) {
+	t.Helper()
+	s, err := binary.Start(program, dir, binary.Demo("--data", dir)...)
+	if err == nil {
+		readDamaged(s)
+		if s.Exited() {
+			t.Errorf("%s: the server ended while it served: %s", name, tail(s.Log(), 3000))
+		}
+		err = s.Stop()
+		if err != nil && panicked.MatchString(s.Log()) {
+			t.Errorf("%s: the server ends with %v", name, err)
+		}
+		if found := panicked.FindString(s.Log()); found != "" {
+			t.Errorf("%s: %s: %s", name, found, tail(s.Log(), 3000))
+		}
+		return
+	}
+	if panicked.MatchString(err.Error()) {
+		t.Errorf("%s: serve: %.3000v", name, err)
+	}
+}
