@@ -10,32 +10,38 @@ import (
 )
 
 const (
-	leastMemory = 64 << 20
-	// cgroupLimit is where Linux says what a container may take (cgroup v2).
-	cgroupLimit = "/sys/fs/cgroup/memory.max"
+	leastMemory = 192 << 20 // a busy server takes about as much whatever the limit
+	// Where Linux says what a container may take: cgroup v2, then v1.
+	cgroupLimit   = "/sys/fs/cgroup/memory.max"
+	cgroupLimitV1 = "/sys/fs/cgroup/memory/memory.limit_in_bytes"
+	// noCgroupLimit is what v1 says, and more, where there is no limit.
+	noCgroupLimit = 1 << 60
 	usualJobs   = 256 << 20
 	// machineMemory is where Linux says what the machine has, in its first line.
 	machineMemory = "/proc/meminfo"
-	leastCache    = 64 << 20
+	usualCache    = 64 << 20
+	partForCache  = 12 // of a limit below that: hot and express are an eighth of it together
 	mostHot       = 1 << 30
 	partForHot    = 32
 )
 
-// wall is the memory the process should stay under, 0 when it is not set: the
-// setting, else nine tenths of what its container may take.
+// MemoryLimit returns the memory the process should stay under, in bytes, 0 when nothing
+// says it: the setting, else nine tenths of what its container may take.
 func (c *Settings) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 	if c.Limits.Memory > 0 {
 		return int64(c.Limits.Memory)
 	}
-	text, err := readFile(cgroupLimit)
-	if err != nil {
-		return 0
+	for _, path := range []string{cgroupLimit, cgroupLimitV1} {
+		text, err := readFile(path)
+		if err != nil {
+			continue
+		}
+		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err == nil && limit > 0 && limit < noCgroupLimit { // v2 writes "max" for none
+			return limit / 10 * 9
+		}
 	}
-	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || limit <= 0 { // "max": none
-		return 0
-	}
-	return limit / 10 * 9
+	return 0
 }
 
 // jobsMemory is what jobs may weigh together: as set, else 256 MiB, but no more
@@ -55,14 +61,18 @@ func (c *Settings) JobsMemory(wall int64) int64 {
 // are more answers without a read of the store; the memory is taken when there are so many.
 func (c *Settings) Caches(readFile func(string) ([]byte, error)) (hot, express int64) {
 	memory := c.MemoryLimit(readFile)
+	least := int64(usualCache)
+	if memory > 0 {
+		least = min(least, memory/partForCache)
+	}
 	if text, err := readFile(machineMemory); err == nil && memory == 0 {
 		var kB int64
 		if n, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kB); n == 1 && err == nil {
 			memory = kB << 10
 		}
 	}
-	hot = min(max(memory/partForHot, leastCache), mostHot)
-	express = max(hot/2, leastCache) // a request weighs a quarter of its page, and half of those kept may be older
+	hot = min(max(memory/partForHot, least), mostHot)
+	express = max(hot/2, least) // a request weighs a quarter of its page, and half of those kept may be older
 	if c.Mirror.Hot > 0 {
 		hot = int64(c.Mirror.Hot)
 	}
@@ -79,8 +89,8 @@ func checkMemory(c *Settings) error {
 	case wall == 0:
 		return nil
 	case wall < leastMemory:
-		return fmt.Errorf("limits.memory: %d bytes are too few; write at least 64MiB", wall)
-	case int64(cmp.Or(c.Mirror.Hot, leastCache))+int64(c.Jobs.Memory) > wall:
+		return fmt.Errorf("limits.memory: %d bytes are less than a busy server takes; write at least %dMiB", wall, leastMemory>>20)
+	case int64(cmp.Or(c.Mirror.Hot, size(usualCache)))+int64(c.Jobs.Memory) > wall:
 		return fmt.Errorf("limits.memory: mirror.hot and jobs.memory are more than %d MiB together; lower them or raise it", wall>>20)
 	}
 	return nil

@@ -39,6 +39,20 @@ func TestWall(t *testing.T) {
 	}
 }
 
+func TestMemoryLimitOfOlderContainersIsRead(t *testing.T) {
+	for text, want := range map[string]int64{"1000000000\n": 900_000_000, "9223372036854771712\n": 0} {
+		got := new(Settings).MemoryLimit(func(path string) ([]byte, error) {
+			if path != cgroupLimitV1 {
+				return nil, os.ErrNotExist
+			}
+			return []byte(text), nil
+		})
+		if got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
 func TestCachesGoByTheMemoryThereIs(t *testing.T) {
 	const mib = 1 << 20
 	for name, c := range map[string]struct {
@@ -51,6 +65,7 @@ func TestCachesGoByTheMemoryThereIs(t *testing.T) {
 		"a machine of 16 GiB":   {0, 0, -1, "", "MemTotal:       16777216 kB\n", 512, 256},
 		"a large machine":       {0, 0, -1, "max\n", "MemTotal:       167772160 kB\n", 1024, 512},
 		"a container":           {0, 0, -1, "4773000000\n", "MemTotal: 16777216 kB\n", 128, 64},
+		"a small container":     {0, 0, -1, "320000000\n", "MemTotal: 16777216 kB\n", 22, 22},
 		"a limit of its own":    {6400, 0, -1, "100\n", "MemTotal: 16777216 kB\n", 200, 100},
 		"both as set":           {0, 25, 3, "", "MemTotal: 16777216 kB\n", 25, 3},
 		"no lane":               {0, 0, 0, "", "", 64, 0},
@@ -77,7 +92,7 @@ func TestCachesGoByTheMemoryThereIs(t *testing.T) {
 func TestSettingsThatDoNotFitTheWall(t *testing.T) {
 	cfg := &Settings{}
 	cfg.Limits.Memory = 1 << 20
-	if err := checkMemory(cfg); err == nil || !strings.Contains(err.Error(), "64MiB") {
+	if err := checkMemory(cfg); err == nil || !strings.Contains(err.Error(), "192MiB") {
 		t.Errorf("%v", err)
 	}
 	cfg.Limits.Memory, cfg.Mirror.Hot, cfg.Jobs.Memory = 256<<20, 100<<20, 200<<20

@@ -167,6 +167,12 @@ func (v *execution) add(c *lang.Candidate) {
 	}
 }
 
+// mayBeID reports whether a word is worth a look for the record of that id: it has the
+// kind's prefix, or is a number where ids have none.
+func mayBeID(k *spec.Kind, word string) bool {
+	return k.HasPrefix(word) || len(k.Prefixes) == 0 && strings.Trim(word, "0123456789") == ""
+}
+
 // exact finds the record whose id is the whole text, and puts it first.
 func (v *execution) exact(ctx context.Context) error {
 	n := v.q.Tree
@@ -187,7 +193,7 @@ func (v *execution) exact(ctx context.Context) error {
 	}
 	for _, s := range v.q.Views {
 		parts := strings.Split(v.q.ID, spec.IDSeparator)
-		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !s.Kind.HasPrefix(v.q.ID) {
+		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !mayBeID(s.Kind, v.q.ID) {
 			continue
 		}
 		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.ID}}

@@ -128,3 +128,19 @@ func TestSearchesOfOneCallerAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestDigitsAloneAreAWordWhereNoNumberIsSeen(t *testing.T) {
+	r := newRig(t, true)
+	for _, text := range []string{"4155550123", "1234567", "1234567890123456"} {
+		out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: text})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if out.Meant.Number != "" {
+			t.Errorf("%s means the number %s", text, out.Meant.Number)
+		}
+	}
+	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "4155550123"}); err != nil || out.Meant.Number != "4155550123" {
+		t.Errorf("who sees numbers means %q, %v", out.Meant.Number, err)
+	}
+}

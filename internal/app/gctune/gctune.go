@@ -5,17 +5,31 @@ package gctune
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
-// setLimit makes the collector work harder near the limit. It is soft: nothing
-// fails when it is passed. An operator who sets GOMEMLIMIT knows better.
-func setLimit(limit int64, env func(string) (string, bool)) {
-	if _, set := env("GOMEMLIMIT"); !set && limit > 0 {
-		debug.SetMemoryLimit(limit)
+// limitFor returns the collector's soft limit for a process that should stay under limit:
+// what Go does not count (SQLite's caches, the program itself) comes off. The collector
+// keeps at least half of the limit: below that it would do nothing but collect.
+func limitFor(limit, resident, counted int64) int64 {
+	return max(limit-max(resident-counted, 0), limit/2)
+}
+
+// readMemory returns the resident memory of the process and what the Go runtime has of it,
+// in bytes; 0 for what cannot be read.
+func readMemory() (resident, counted int64) {
+	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
+		var pages int64
+		_, _ = fmt.Sscan(string(data), new(int64), &pages)
+		resident = pages * int64(os.Getpagesize())
 	}
+	total := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(total)
+	return resident, int64(total[0].Value.Uint64() - total[1].Value.Uint64())
 }
 
 // Go collects when the heap has doubled. A server whose pages fit into a few
@@ -29,22 +43,25 @@ const (
 	maxPercent  = 400
 )
 
-// Task sets the collector's target once a second until ctx ends. An operator
-// who sets GOGC knows better and is left alone.
+// Task sets the collector's targets once a second until ctx ends. It leaves alone what an
+// operator sets by GOGC or GOMEMLIMIT.
 func Task(env func(string) (string, bool), limit int64) func(ctx context.Context) error {
+	_, hasPercent := env("GOGC")
+	if _, set := env("GOMEMLIMIT"); set {
+		limit = 0
+	}
 	return func(ctx context.Context) error {
-		setLimit(limit, env)
-		if _, set := env("GOGC"); set {
-			<-ctx.Done()
-			return nil
-		}
 		tick := time.NewTicker(paceEvery)
 		defer tick.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		now := 0 // not set yet
 		for {
+			if limit > 0 {
+				resident, counted := readMemory()
+				debug.SetMemoryLimit(limitFor(limit, resident, counted))
+			}
 			metrics.Read(live)
-			if want := percentFor(live[0].Value.Uint64()); want < now*9/10 || want > now*11/10 {
+			if want := percentFor(live[0].Value.Uint64()); !hasPercent && (want < now*9/10 || want > now*11/10) {
 				debug.SetGCPercent(want)
 				now = want
 			}

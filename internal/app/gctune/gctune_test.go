@@ -37,3 +37,20 @@ func TestPaceLeavesGOGCAlone(t *testing.T) {
 }
 
 func noEnv(string) (string, bool) { return "", false }
+
+func TestLimitLeavesRoomForWhatGoDoesNotCount(t *testing.T) {
+	const mib = 1 << 20
+	for name, c := range map[string]struct{ limit, resident, counted, want int64 }{
+		"nothing beside Go":        {256, 100, 100, 256},
+		"SQLite's caches":          {256, 180, 120, 196},
+		"more than half is others": {256, 400, 100, 128},
+		"nothing can be read":      {256, 0, 100, 256},
+	} {
+		if got := limitFor(c.limit*mib, c.resident*mib, c.counted*mib); got != c.want*mib {
+			t.Errorf("%s: %d MiB, want %d", name, got/mib, c.want)
+		}
+	}
+	if resident, counted := readMemory(); resident < mib || counted < mib {
+		t.Errorf("resident %d, counted %d", resident, counted)
+	}
+}

@@ -33,6 +33,7 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 			b.exact[f.Name] = true
 		}
 	}
+	tree = dropNumber(tree, views)
 	c := b.node(tree, views)
 	if b.Err != nil {
 		return nil, b.Err
@@ -47,6 +48,18 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 		}
 	}
 	return q, nil
+}
+
+// dropNumber returns the word alone for digits that may be a number or a word, where the
+// caller sees no phone number that they could be.
+func dropNumber(tree *Node, views []*KindView) *Node {
+	isGuess := tree.Op == OpOr && len(tree.Of) == 2 && tree.Of[0].Name == NumberName && tree.Of[1].Op == opWords &&
+		tree.Of[0].at == tree.Of[1].at
+	hasPhones := func(s *KindView) bool { return len(s.phones) > 0 }
+	if !isGuess || isNumber(tree.Of[1].text) && (slices.ContainsFunc(views, hasPhones) || hashedNumber(tree.Of[0], views) != nil) {
+		return tree
+	}
+	return tree.Of[1]
 }
 
 func (b *Binder) fail(e *query.SyntaxError) *Cond {

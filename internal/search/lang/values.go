@@ -273,8 +273,8 @@ func (p *parser) opensAreaCode() bool {
 	return closed && inside != "" && strings.Trim(inside, "0123456789") == ""
 }
 
-// wholeNumber is the tree of a text that is a phone number and nothing else:
-// the number, or, when it is digits alone, also the word.
+// wholeNumber returns the tree of a text that is a phone number and nothing else: the
+// number, or, when it is digits alone, also the word (see dropNumber).
 func (p *parser) wholeNumber() *Node {
 	text := strings.TrimSpace(p.text)
 	digits := 0
@@ -287,13 +287,14 @@ func (p *parser) wholeNumber() *Node {
 			return nil
 		}
 	}
-	if digits < wholeDigits || digits > mostDigits+2 {
+	isDigits := len(text) == digits
+	if digits < wholeDigits || digits > mostDigits+2 || isDigits && digits > mostDigits {
 		return nil
 	}
 	at := strings.Index(p.text, text)
 	n := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: spaced.Replace(text), at: at, end: at + len(text)}}, at: at, end: at +
 		len(text)}
-	if len(text) != digits {
+	if !isDigits {
 		return n
 	}
 	return join(OpOr, []*Node{n, {Op: opWords, text: text, at: n.at, end: n.end}})
