@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"understudy"
@@ -13,9 +14,11 @@ import (
 
 // How the types write time, the usual form first.
 var (
-	rfc2822Forms = []string{"Mon, 02 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700", time.RFC1123}
-	isoForms     = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly}
-	dateForms    = []string{time.DateOnly}
+	rfc2822Forms = []string{"Mon, 02 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700"}
+	isoForms     = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05", time.DateOnly,
+		"2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700", "2006-01-02T15:04Z07", "2006-01-02T15:04",
+		"20060102T150405Z0700", "20060102T150405Z07", "20060102T150405", "20060102T1504Z0700", "20060102T1504", "20060102"}
+	dateForms = []string{time.DateOnly}
 )
 
 // ParseInstant reads a point in time from a parameter: RFC 3339, the same without a
@@ -55,11 +58,11 @@ func Unix(typ string, text []byte) int64 {
 	}
 	switch typ {
 	case TypeRFC2822:
-		return parseTime(text, rfc2822Forms)
+		return parseTime(text, rfc2822Forms, numericZone)
 	case TypeISO:
-		return parseTime(text, isoForms)
+		return parseTime(text, isoForms, plainISO)
 	case TypeDate:
-		return parseTime(text, dateForms)
+		return parseTime(text, dateForms, nil)
 	case TypeEpoch, TypeMillis:
 		whole, _, _ := bytes.Cut(text, []byte("."))
 		n, err := strconv.ParseInt(string(whole), 10, 64)
@@ -74,11 +77,42 @@ func Unix(typ string, text []byte) int64 {
 	return 0
 }
 
-func parseTime(text []byte, forms []string) int64 {
+// parseTime reads a text in one of some forms. A text in none of them is read once more as
+// rewrite spells it, unless that is nil.
+func parseTime(text []byte, forms []string, rewrite func(string) string) int64 {
 	for _, form := range forms {
 		if t, err := time.Parse(form, string(text)); err == nil {
 			return t.Unix()
 		}
 	}
-	return 0
+	if rewrite == nil {
+		return 0
+	}
+	return parseTime([]byte(rewrite(string(text))), forms, nil)
+}
+
+// zones are the names of RFC 2822, 4.3, by their offsets.
+var zones = map[string]string{"UT": "+0000", "GMT": "+0000", "UTC": "+0000", "Z": "+0000", "EST": "-0500", "EDT": "-0400", "CST": "-0600",
+	"CDT": "-0500", "MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700"}
+
+// numericZone writes a zone's name as its offset.
+func numericZone(text string) string {
+	i := strings.LastIndexByte(text, ' ')
+	if offset, ok := zones[strings.ToUpper(text[i+1:])]; ok && i >= 0 {
+		return text[:i+1] + offset
+	}
+	return text
+}
+
+// plainISO writes an ISO 8601 time with T and Z in capitals, a T between date and time, and
+// no blank before the zone.
+func plainISO(text string) string {
+	text = strings.ToUpper(strings.TrimSpace(text))
+	if i := strings.IndexByte(text, ' '); i == len(time.DateOnly) {
+		text = text[:i] + "T" + text[i+1:]
+	}
+	if utc, ok := strings.CutSuffix(text, "UTC"); ok {
+		text = utc + "Z"
+	}
+	return strings.ReplaceAll(text, " ", "")
 }

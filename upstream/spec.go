@@ -63,7 +63,11 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, maxSpec)
 	}
 	var doc yaml.Node
-	if err := yaml.Load(data, &doc); err != nil {
+	err := yaml.Load(data, &doc)
+	if err != nil && strings.Contains(err.Error(), "no documents in stream") {
+		return nil, fmt.Errorf("upstream: spec %s: the file is empty; docs/specs.md says what a spec has", file)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("upstream: spec %s: %w", file, err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {

@@ -87,7 +87,7 @@ const leastSpec = "name: x\nhosts: [{url: http://x}]\nauth: {style: none}\n"
 func TestReadSpecIsStrict(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{leastSpec, ""},
-		{"", "no documents"},
+		{"", "the file is empty"},
 		{"a: [", "did not find"},
 		{leastSpec + "---\nname: y\n", "single document"},
 		{"- 1\n", "x.yaml:1: the spec: want keys with values"},

@@ -48,7 +48,7 @@ type commands struct {
 	Tail        tailCmd        `cmd:"" help:"Follow what comes, changes and goes."`
 	Search      searchCmd      `cmd:"" help:"Find records by words and conditions in a running server."`
 	Forecast    forecastCmd    `cmd:"" help:"Say when a sampled number reaches a level."`
-	Hooks       hooksCmd       `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, pause one, or set it going again."`
+	Hooks       hooksCmd       `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, pause one, or resume it."`
 	Sync        syncCmd        `cmd:"" help:"Fetch every record of a kind and keep it whole."`
 	Erase       eraseCmd       `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`
 	Users       usersCmd       `cmd:"" help:"Add, change, list and remove those who sign in at the viewer."`

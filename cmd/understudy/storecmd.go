@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,24 +27,27 @@ type storeCmd struct {
 	Verify  storeVerifyCmd  `cmd:"" help:"Read everything and say whether it is whole."`
 }
 
-type dataFlag struct {
-	Data string `default:"./understudy-data" placeholder:"DIR" help:"Data folder."`
-}
-
-// open opens the folder's database, which must be there.
-func (d dataFlag) open(ctx context.Context) (*store.DB, error) {
-	path := filepath.Join(d.Data, datadir.StoreFile)
+// openStore opens the database of the folder, which must be there.
+func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
+	path := filepath.Join(c.Data, datadir.StoreFile)
+	cfg, _, err := c.settings(p)
+	switch {
+	case err == nil:
+		path = cmp.Or(cfg.Store.DSN, filepath.Join(cfg.Data, datadir.StoreFile))
+	case c.Config != "" || c.Data == "":
+		return nil, fmt.Errorf("%w; name the data folder with --data", err)
+	}
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("%w; name a data folder with --data", err)
 	}
 	return store.Open(ctx, store.Options{Path: path, Now: time.Now})
 }
 
-type storeStatsCmd struct{ dataFlag }
+type storeStatsCmd struct{ place }
 
 // Run prints a table by kind and the file's size.
 func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
-	db, err := c.open(ctx)
+	db, err := c.openStore(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -74,11 +78,11 @@ func printStats(out io.Writer, s store.Stats) error {
 	return err
 }
 
-type storeVerifyCmd struct{ dataFlag }
+type storeVerifyCmd struct{ place }
 
 // Run verifies and prints what was read.
 func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
-	db, err := c.open(ctx)
+	db, err := c.openStore(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -97,7 +101,7 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	case n > 0 && !slices.ContainsFunc(r.Problems, func(problem string) bool { return !indexes(problem) }):
 		return fmt.Errorf("%d problems found, all in the indexes: understudy store rebuild makes them anew", n)
 	case n > 0:
-		return fmt.Errorf("%d problems found; keep a copy of %s, then let the mirror fill a new folder", len(r.Problems), c.Data)
+		return fmt.Errorf("%d problems found; keep a copy of the data folder, then let the mirror fill a new one", len(r.Problems))
 	}
 	_, err = fmt.Fprintln(p.stdout, "everything is whole")
 	return err

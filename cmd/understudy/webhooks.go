@@ -1,59 +1,92 @@
-// Webhooks: how those of a running server do, and pausing one or setting it going again.
+// Webhooks: how those of a running server do, and pausing one or resuming it.
 
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"text/tabwriter"
 
 	"understudy/request"
 )
 
 type hooksCmd struct {
-	Name  string `arg:"" optional:"" help:"The webhook to set going again; without one all are shown."`
-	Pause bool   `help:"Pause it instead: nothing is sent until it is set going again."`
-	After *int64 `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
+	List   hooksListCmd   `cmd:"" default:"withargs" help:"Show all webhooks of a running server, or one."`
+	Pause  hooksPauseCmd  `cmd:"" help:"Pause a webhook: nothing is sent until it is resumed."`
+	Resume hooksResumeCmd `cmd:"" help:"Resume a paused webhook."`
+}
+
+const hooksPath = "/-/webhooks"
+
+type hooksListCmd struct {
+	Name string `arg:"" optional:"" help:"The webhook to show; without it all are shown."`
 	running
 }
 
-// Run shows all webhooks, or pauses or resumes one.
-func (c *hooksCmd) Run(ctx context.Context, p *process) error {
-	if c.Name == "" && c.After != nil {
-		return usageError{errors.New("--after is for one webhook; name it")}
-	}
-	if c.Name == "" && c.Pause {
-		return usageError{errors.New("--pause is for one webhook; name it")}
-	}
+// Run shows webhooks and changes nothing.
+func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 	run, err := c.find(p)
 	if err != nil {
 		return err
 	}
-	if c.Name != "" {
-		var one request.Webhook
-		body := struct {
-			After *int64 `json:"after,omitempty"`
-			Pause bool   `json:"pause,omitempty"`
-		}{c.After, c.Pause}
-		if err := here(run).ask(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
-			return err
-		}
-		return printHooks(p.stdout, []request.Webhook{one})
-	}
 	var all struct {
 		Webhooks []request.Webhook `json:"webhooks"`
 	}
-	if err := here(run).ask(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
+	if err := here(run).ask(ctx, http.MethodGet, hooksPath, nil, &all); err != nil {
 		return err
+	}
+	if c.Name != "" {
+		all.Webhooks = slices.DeleteFunc(all.Webhooks, func(w request.Webhook) bool { return w.Name != c.Name })
+		if len(all.Webhooks) == 0 {
+			return usageError{fmt.Errorf("no webhook is called %q; understudy webhooks shows all", c.Name)}
+		}
 	}
 	if len(all.Webhooks) == 0 {
 		_, err := fmt.Fprintln(p.stdout, "the settings name no webhooks; docs/feed.md shows one")
 		return err
 	}
 	return printHooks(p.stdout, all.Webhooks)
+}
+
+type hooksPauseCmd struct {
+	Name string `arg:"" help:"The webhook."`
+	running
+}
+
+// Run pauses one.
+func (c *hooksPauseCmd) Run(ctx context.Context, p *process) error {
+	return c.change(ctx, p, c.Name, map[string]any{"pause": true})
+}
+
+type hooksResumeCmd struct {
+	Name  string `arg:"" help:"The webhook."`
+	After *int64 `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
+	running
+}
+
+// Run resumes one.
+func (c *hooksResumeCmd) Run(ctx context.Context, p *process) error {
+	how := map[string]any{}
+	if c.After != nil {
+		how["after"] = *c.After
+	}
+	return c.change(ctx, p, c.Name, how)
+}
+
+// change posts what to do with a webhook and prints how it does then.
+func (c *running) change(ctx context.Context, p *process, name string, how map[string]any) error {
+	run, err := c.find(p)
+	if err != nil {
+		return err
+	}
+	var one request.Webhook
+	if err := here(run).ask(ctx, http.MethodPost, hooksPath+"/"+name, how, &one); err != nil {
+		return err
+	}
+	return printHooks(p.stdout, []request.Webhook{one})
 }
 
 // printHooks writes a table.

@@ -75,6 +75,9 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		for _, k := range kinds {
 			kind := held[k.Kind]
 			kind.Records = k.Records
+			if sk := src.Spec.Kind(k.Kind); sk != nil && sk.Clock != "" {
+				kind.NoClock = k.Unclocked
+			}
 			held[k.Kind] = kind
 		}
 		lists := h.mirror.Scores(src.Name)

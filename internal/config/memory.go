@@ -16,7 +16,7 @@ const (
 	cgroupLimitV1 = "/sys/fs/cgroup/memory/memory.limit_in_bytes"
 	// noCgroupLimit is what v1 says, and more, where there is no limit.
 	noCgroupLimit = 1 << 60
-	usualJobs   = 256 << 20
+	usualJobs     = 256 << 20
 	// machineMemory is where Linux says what the machine has, in its first line.
 	machineMemory = "/proc/meminfo"
 	usualCache    = 64 << 20

@@ -243,9 +243,10 @@ type Kind struct {
 	// CaughtUpTo is when its newest page was read. Of a kind that is synced, no older
 	// record is missing.
 	CaughtUpTo *time.Time          `json:"caught_up_to,omitempty"`
-	Swept      *time.Time          `json:"swept,omitempty"` // every part of it was walked since
-	Sync       *Sync               `json:"sync,omitempty"`  // of a kind that is synced
-	Lists      []request.ListScore `json:"lists,omitempty"` // those whose agreement with upstream was measured
+	Swept      *time.Time          `json:"swept,omitempty"`    // every part of it was walked since
+	Sync       *Sync               `json:"sync,omitempty"`     // of a kind that is synced
+	Lists      []request.ListScore `json:"lists,omitempty"`    // those whose agreement with upstream was measured
+	NoClock    int64               `json:"no_clock,omitempty"` // records that have no time, or none that can be read, up to 1,000
 }
 
 // Sync is how far a walk over a whole kind has come, in records.

@@ -62,17 +62,17 @@ func NewQuestion(s understudy.Series, level, by, percent string) (q Question, er
 
 const (
 	mostLevel   = 40 // bytes
-	leastWithin = time.Hour
+	leastWithin = time.Minute
 	mostWithin  = 3650 * day
 	day         = 24 * time.Hour
 )
 
-// ParseWithin reads a time as 30d, 2w or a Go duration, from an hour to ten years. Errors
+// ParseWithin reads a time as 30d, 2w or a Go duration, from a minute to ten years. Errors
 // wrap ErrInvalid.
 func ParseWithin(text string) (time.Duration, error) {
 	d, err := understudy.ParseDuration(text)
 	if err != nil || d < leastWithin || d > mostWithin {
-		return 0, invalid("by: %q is no time from 1h to 3650d; write 30d or 12h", text)
+		return 0, invalid("by: %q is no time from 1m to 3650d; write 30d or 12h", text)
 	}
 	return d, nil
 }

@@ -77,6 +77,7 @@ type KindState struct {
 	Records    int64 // held now: came and not gone
 	Changes    int64 // of this kind, ever
 	Generation int64 // rises with every write that touches the kind
+	Unclocked  int64 // records without a time in the clock of the spec, or all of a kind without a clock; counted up to 1,000
 }
 
 // Stats is what `store stats` prints. All counts are of the whole store.

@@ -17,10 +17,15 @@ import (
 var (
 	updateGeneration = &sqlite.Statement{Head: "UPDATE kind SET generation = generation + 1 WHERE number = ? RETURNING generation"}
 	updateInvalid    = &sqlite.Statement{Head: "UPDATE held SET state = state | 2 WHERE number BETWEEN ? AND ?"}
-	selectStates     = &sqlite.Statement{Head: "SELECT name, records, changes, generation FROM kind WHERE source = ? ORDER BY name"}
-	selectWorld      = &sqlite.Statement{Head: "SELECT world FROM source WHERE name = ?"}
-	updateWorld      = &sqlite.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
+	selectStates     = &sqlite.Statement{Head: `SELECT name, records, changes, generation, (SELECT count(*) FROM (SELECT DISTINCT c.record
+		FROM shape h JOIN clock c ON c.shape = h.number WHERE h.kind = kind.number AND c.parent = 0 AND c.old = 0 AND c.clock = 0 LIMIT ` +
+		maxUnclocked + `)) FROM kind WHERE source = ? ORDER BY name`}
+	selectWorld = &sqlite.Statement{Head: "SELECT world FROM source WHERE name = ?"}
+	updateWorld = &sqlite.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
 )
+
+// maxUnclocked bounds KindState.Unclocked.
+const maxUnclocked = "1000"
 
 // Touch notes a write: the kind's generation rises, so that lists of the kind
 // fetched before are superseded and fetches begun before are ErrOutdated when
@@ -76,7 +81,8 @@ func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
 	var states []KindState
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		return c.Query(selectStates, 0, []driver.Value{number}, func(r []driver.Value) error {
-			states = append(states, KindState{Kind: r[0].(string), Records: r[1].(int64), Changes: r[2].(int64), Generation: r[3].(int64)})
+			states = append(states, KindState{Kind: r[0].(string), Records: r[1].(int64), Changes: r[2].(int64), Generation: r[3].(int64),
+				Unclocked: r[4].(int64)})
 			return nil
 		})
 	})

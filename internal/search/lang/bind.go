@@ -299,6 +299,9 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 		return refused(b.Text, at, end, "%s is a field of what your role does not see; take it out", Clip(name))
 	}
 	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NumberName, noteName, notedName, handledName}
+	if slices.Contains(known, name) {
+		return syntaxError(b.Text, at, end, "%s is no field of a record; write %s: by itself", Clip(name), Clip(name))
+	}
 	for _, s := range scope {
 		for f := range s.Fields {
 			known = append(known, f)
