@@ -48,6 +48,8 @@ func (l *list) answer() (form, missing string) {
 	switch {
 	case c.Style == "token":
 		return "", "its tokens are the API's own"
+	case c.Style == "none" && c.unsure != "":
+		return "", "whether it has one page is not sure"
 	case strings.HasPrefix(c.Next, "header:") || strings.HasPrefix(c.Total, "header:"):
 		return "", "a header tells of the other pages"
 	case c.Style != "none" && c.Default == 0:

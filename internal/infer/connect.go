@@ -38,6 +38,8 @@ func styleOf(text string) string {
 		return "bearer"
 	case strings.EqualFold(m[1], "basic") || m[1] == "token":
 		return strings.ToLower(m[1])
+	case strings.HasSuffix(m[1], "="):
+		return "header Authorization " + m[1] + "{secret}"
 	case compiles("header Authorization "+m[1], nil):
 		return "header Authorization " + m[1]
 	}

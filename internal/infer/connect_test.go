@@ -13,6 +13,7 @@ func TestAKeyInAuthorizationIsSentBehindItsWord(t *testing.T) {
 	for text, want := range map[string]string{
 		"Send `Authorization: Bearer <key>`":            "bearer",
 		"The key with format `GenieKey {api_key}`":      "header Authorization GenieKey",
+		"The API Key with format Token token=<API_KEY>": "header Authorization Token token={secret}",
 		"token $API_TOKEN":                              "token",
 		"Authorization: Token <your token>":             "header Authorization Token",
 		"Basic <user and password in base64>":           "basic",

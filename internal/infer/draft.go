@@ -7,6 +7,7 @@ package infer
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -149,6 +150,12 @@ func (a *api) values() (n int) {
 
 // addList adds an operation that lists records.
 func (a *api) addList(op *openapi.Operation) {
+	if i := slices.IndexFunc(op.Params, isCredential); i >= 0 {
+		a.unsure(op.Path, "the parameter %s is a credential: left out", op.Params[i].Name)
+		rest := *op
+		rest.Params = slices.DeleteFunc(slices.Clone(op.Params), isCredential)
+		op = &rest
+	}
 	env, ok := rowsOf(op)
 	if !ok {
 		if sizeParam(op) != nil && param(op, numberNames) != nil {
@@ -166,6 +173,14 @@ func (a *api) addList(op *openapi.Operation) {
 		a.unsure(op.Path, "%s: the first is taken", env.unsure)
 	}
 	a.lists = append(a.lists, &list{op: op, env: env, cut: pagingOf(op, &env)})
+}
+
+// isCredential reports whether a parameter names the caller: it has the name of a key, and where
+// that may be one of paging a list cannot be asked without it, or its description says so.
+func isCredential(p openapi.Param) bool {
+	text := regexp.MustCompile(`(?i)\b(auth\w*|credentials?|api[ -]key|bearer|scopes?)\b`)
+	return p.In == "query" && (is(p.Name, "apikey", "accesstoken", "authtoken", "oauthtoken") ||
+		plain(p.Name) == "token" && (p.Required || text.MatchString(p.Description+" "+p.Schema.Description())))
 }
 
 // below is a list's path without its ending, to find what lies below it.
@@ -195,8 +210,10 @@ func (a *api) addInstances() {
 			continue
 		}
 		k := byPath[op.Path[:strings.LastIndexByte(strings.TrimSuffix(op.Path, "/"), '/')]]
-		if k == nil {
-			k = byRef[op.Answer.Ref()]
+		for _, record := range append([]openapi.Property{{Schema: op.Answer}}, op.Answer.Properties()...) {
+			if k == nil && record.Schema.Ref() != "" {
+				k = byRef[record.Schema.Ref()]
+			}
 		}
 		if k != nil {
 			found[k] = append(found[k], op)
@@ -216,24 +233,69 @@ func (a *api) addInstances() {
 
 // addInstance adds a path that shows a record, if its answer is the record.
 func (a *api) addInstance(k *kind, op *openapi.Operation) {
-	for _, name := range k.id {
-		if !op.Answer.Property(name).Known() {
-			a.unsure(op.Path, "its answer has no %s where a row of the list has it, so it passes unseen: left out", name)
-			return
-		}
+	in := &instance{op: op}
+	if unsure := in.findRecord(k); unsure != "" {
+		a.unsure(op.Path, "%s", unsure)
+		return
 	}
 	vars, unsure := k.idVars(op.Path)
 	if unsure != "" {
 		a.unsure(op.Path, "%s: left out", unsure)
 		return
 	}
-	in := &instance{op: op, vars: vars}
-	if ref := op.Answer.Ref(); ref != k.schema || ref == "" && !sameMembers(op.Answer, k.row()) {
-		if in.shape = word(op.Answer.Name()); in.shape == "" || in.shape == k.name {
+	in.vars = vars
+	if ref := in.record.Ref(); ref != k.schema || ref == "" && !sameMembers(in.record, k.row()) || !in.wrap() {
+		if in.shape = word(in.record.Name()); in.shape == "" || in.shape == k.name {
 			in.shape = k.name + "_alone"
 		}
 	}
 	k.instances = append(k.instances, in)
+}
+
+// findRecord finds the record in the answer: the answer itself, or the one member that is an object
+// with the kind's id.
+func (in *instance) findRecord(k *kind) (unsure string) {
+	has := func(s openapi.Schema) bool {
+		return !slices.ContainsFunc(k.id, func(name string) bool { return !s.Property(name).Known() })
+	}
+	if in.record = in.op.Answer; has(in.record) {
+		return ""
+	}
+	var found []openapi.Property
+	for _, p := range in.op.Answer.Properties() {
+		if named := plain(p.Name) == plain(singular(k.name)) || plain(p.Name) == plain(k.ref); named && has(p.Schema) {
+			found = []openapi.Property{p}
+			break
+		}
+		if has(p.Schema) && p.Schema.Type() == "object" {
+			found = append(found, p)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "its answer has no " + k.id[0] + " where a row of the list has it, so it passes unseen: left out"
+	case 1:
+		in.key, in.record = found[0].Name, found[0].Schema
+		return ""
+	}
+	return "its answer has several objects with " + k.id[0] + ", so it passes unseen: left out"
+}
+
+// wrap writes what stands around the record in an answer. It reports whether that is known, so that
+// a row of a list may answer for the record.
+func (in *instance) wrap() bool {
+	if in.key == "" {
+		return true
+	}
+	around := &list{op: in.op, env: envelope{key: in.key}, cut: &cut{}}
+	form, missing := around.object(in.op.Answer, in.op.Example, "")
+	if in.answer = strings.NewReplacer("{key}", quote(in.key), "{rows}", "{record}").Replace(form); missing != "" {
+		in.answer = ""
+	}
+	if in.answer == "{"+quote(in.key)+":{record}}" {
+		in.answer = "" // it is made so without being named
+	}
+	return missing == ""
 }
 
 // sameMembers reports whether two objects have the same members.
@@ -254,7 +316,7 @@ func (a *api) describe() {
 		}
 		for _, in := range k.instances {
 			if in.shape != "" {
-				schemas = append(schemas, in.op.Answer)
+				schemas = append(schemas, in.record)
 			}
 		}
 		k.fields, k.columns, k.clock = fieldsOf(schemas, a.levels), nil, ""

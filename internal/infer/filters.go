@@ -3,6 +3,7 @@
 package infer
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,6 +29,9 @@ var edges = []struct {
 	{[]string{"lt", "before"}, "before", false},
 }
 
+// bracketed is how some APIs write the parameters that select: filter[status], filter[created][gte].
+var bracketed = regexp.MustCompile(`^filters?\[([^\]]+)\](.*)$`)
+
 // anyValue are values that usually narrow nothing.
 var anyValue = []string{"all", "any"}
 
@@ -35,7 +39,9 @@ var anyValue = []string{"all", "any"}
 func filtersOf(l *list, k *kind) {
 	at := func(name string) *field {
 		for _, f := range k.fields {
-			if !strings.Contains(f.Name, ".") && plain(f.Name) == plain(name) && f.Class != spec.ClassSecret {
+			outer, inner, inside := strings.Cut(f.Name, ".")
+			same := plain(f.Name) == plain(name) && !inside || plain(outer) == "attributes" && plain(inner) == plain(name)
+			if same && f.Class != spec.ClassSecret {
 				return f
 			}
 		}
@@ -76,6 +82,9 @@ func (l *list) demand(name string) {
 // addFilter adds the filter that a parameter is, if it is one.
 func (l *list) addFilter(name string, s openapi.Schema, at func(string) *field) {
 	f := &filter{Filter: spec.Filter{Name: name}}
+	if m := bracketed.FindStringSubmatch(name); m != nil {
+		name = m[1] + m[2]
+	}
 	field := at(name)
 	if field != nil {
 		if s.Type() == "array" || s.Type() == "object" || !isScalar(field.schema) && field.Type != spec.TypeBool {

@@ -89,7 +89,7 @@ func (a *api) headers(auth string) (h asked) {
 // consents are words and values by which a caller confirms what a request does.
 var (
 	consents     = []string{"dangerous", "danger", "confirm", "confirmed", "confirmation", "force", "acknowledge", "acknowledged", "accept"}
-	consentValue = regexp.MustCompile(`(?i)^(true|yes|y|1|on|ok|confirm\w*|i[ -_].*)$`)
+	consentValue = regexp.MustCompile(`(?i)^(true|yes|y|1|on|ok|confirm\w*|i[ _-].*)$`)
 	versionValue = regexp.MustCompile(`^v?\d[\w.-]*$`)
 )
 

@@ -24,9 +24,12 @@ type list struct {
 
 // instance is one path that shows a record.
 type instance struct {
-	op    *openapi.Operation
-	vars  []string
-	shape string // "" = the kind's
+	op     *openapi.Operation
+	vars   []string
+	record openapi.Schema
+	key    string // the member that is the record; "" = the answer is
+	answer string // with {record}; "" = the key alone is around it
+	shape  string // "" = the kind's
 }
 
 // kind is a sort of record.
@@ -280,7 +283,8 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 // findClock finds the field that orders records in time.
 func (k *kind) findClock() (unsure string) {
 	timely := func(f *field) bool {
-		return !strings.Contains(f.Name, ".") && slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822,
+		outer, _, inside := strings.Cut(f.Name, ".")
+		return (!inside || is(outer, timeObjects...)) && slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822,
 			spec.TypeDate}, f.Type)
 	}
 	var times []string
@@ -291,7 +295,7 @@ func (k *kind) findClock() (unsure string) {
 	}
 	for _, name := range clockFields {
 		for _, at := range times {
-			if plain(at) == name {
+			if plain(at[strings.LastIndexByte(at, '.')+1:]) == name {
 				k.clock, k.why["clock"] = at, "a time, by its name that of creation"
 				return ""
 			}

@@ -72,3 +72,87 @@ func TestIDsThatRepeatOrAreNullAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// wrapped is a document with a list of droplets and a read of one, whose answer has members.
+func wrapped(members, example string) string {
+	return `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{
+		"/droplets":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"object","properties":{"droplets":
+			{"type":"array","items":{"$ref":"#/components/schemas/Droplet"}}}}}}}}}},
+		"/droplets/{droplet_id}":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"object","properties":{` +
+		members + `}},"example":` + example + `}}}}}}},
+		"components":{"schemas":{"Droplet":{"type":"object","properties":{"id":{"type":"integer"},"name":{"type":"string"}}},
+			"Part":{"type":"object","properties":{"id":{"type":"integer"}}}}}}`
+}
+
+// TestARecordInAnEnvelopeIsDrawn draws reads whose answers have the record in a member. A row of the
+// list answers for the record only where all that is around it is known.
+func TestARecordInAnEnvelopeIsDrawn(t *testing.T) {
+	const droplet = `{"$ref":"#/components/schemas/Droplet"}`
+	for name, one := range map[string]struct {
+		members, key, answer string
+		rowAnswers           bool
+	}{
+		"alone":                 {`"droplet":` + droplet, "droplet", `{"droplet":{record}}`, true},
+		"under data":            {`"data":` + droplet, "data", `{"data":{record}}`, true},
+		"beside a good word":    {`"ok":{"type":"boolean"},"droplet":` + droplet, "droplet", `{"ok":true,"droplet":{record}}`, true},
+		"beside what may be":    {`"droplet":` + droplet + `,"links":{"type":"object"}`, "droplet", `{"droplet":{record}}`, false},
+		"beside another object": {`"part":{"$ref":"#/components/schemas/Part"},"droplet":` + droplet, "droplet", `{"droplet":{record}}`, false},
+		"in itself":             {`"id":{"type":"integer"},"name":{"type":"string"}`, "", "{record}", true},
+	} {
+		k := drawnSpec(t, drafted(t, wrapped(one.members, "{}"))).Kind("droplets")
+		if len(k.Instances) != 1 {
+			t.Errorf("%s: %d instances, want 1", name, len(k.Instances))
+			continue
+		}
+		in := k.Instances[0]
+		if in.Key != one.key {
+			t.Errorf("%s: the key is %q, want %q", name, in.Key, one.key)
+		}
+		if in.Answer != one.answer {
+			t.Errorf("%s: the answer is %s, want %s", name, in.Answer, one.answer)
+		}
+		if answers := in.Shape == k.Lists[0].Shape; answers != one.rowAnswers && name != "in itself" {
+			t.Errorf("%s: a row answers for the record: %v, want %v", name, answers, one.rowAnswers)
+		}
+	}
+	draft := drafted(t, wrapped(`"part":{"$ref":"#/components/schemas/Part"},"other":{"$ref":"#/components/schemas/Part"}`, "{}"))
+	if n := len(drawnSpec(t, draft).Kind("droplets").Instances); n != 0 {
+		t.Errorf("%d instances of an answer with several objects, want none", n)
+	}
+	if !hasDoubt(draft, "/droplets/{droplet_id}", "several objects with id") {
+		t.Errorf("no doubt names the path: %q", draft.Unsure)
+	}
+}
+
+// TestAClockInsideAnObjectIsFound draws rows whose time of creation stands in an object.
+func TestAClockInsideAnObjectIsFound(t *testing.T) {
+	for object, want := range map[string]string{"attributes": "attributes.created_at", "owner": ""} {
+		sp := drawnSpec(t, drafted(t, listing(`{"type":"object","properties":{"id":{"type":"string"},"`+object+`":{"type":"object",
+			"properties":{"created_at":{"type":"string","format":"date-time"}}}}}`, "")))
+		if got := sp.Kind("things").Clock; got != want {
+			t.Errorf("%s: the clock is %q, want %q", object, got, want)
+		}
+	}
+}
+
+// TestWhatADraftIsCalled draws a document and an address: both propose a name, a title and a port.
+func TestWhatADraftIsCalled(t *testing.T) {
+	row := `{"type":"object","properties":{"id":{"type":"string"}}}`
+	sp := drawnSpec(t, drafted(t, listing(row, "")))
+	if sp.Name != "desk" || sp.Title != "Desk" {
+		t.Errorf("a document without a title is %q, %q", sp.Name, sp.Title)
+	}
+	if sp.Port < 1024 || sp.Port > 65535 {
+		t.Errorf("the port is %d", sp.Port)
+	}
+	ask := func(context.Context, string) (*infer.Answer, error) {
+		return &infer.Answer{Status: http.StatusOK, Body: []byte(`{"tickets":[{"id":1},{"id":2}]}`)}, nil
+	}
+	draft, err := infer.FromAnswers(t.Context(), []string{"http://127.0.0.1:25650/v1/tickets"}, infer.Live{Ask: ask, Auth: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sp := drawnSpec(t, draft); sp.Name != "tickets" || sp.Title != "Tickets" || sp.Port == 0 {
+		t.Errorf("an address is called %q, %q, with port %d", sp.Name, sp.Title, sp.Port)
+	}
+}

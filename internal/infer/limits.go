@@ -69,6 +69,10 @@ func (a *api) findLimits() *limits {
 	return l
 }
 
+// refusals are statuses by which an API may say that a limit is reached. Others have a meaning of
+// their own, also where every answer tells what remains.
+var refusals = []string{"403", "420", "430", "498", "503", "509", "529"}
+
 // means says why answers with a status mean that a limit is reached; "" = they do not. words
 // are texts of such an answer.
 func means(status string, r *openapi.Refusal, remaining string) (why string, words []string) {
@@ -85,6 +89,9 @@ func means(status string, r *openapi.Refusal, remaining string) (why string, wor
 		}
 	}
 	for _, name := range r.Headers {
+		if !slices.Contains(refusals, status) {
+			continue
+		}
 		told := remaining != "" && strings.EqualFold(name, remaining) || has(name, "remaining") && isLimit(name)
 		if status[0] == '4' && (told || strings.EqualFold(name, "Retry-After")) {
 			why = "an answer " + status + " has " + name

@@ -4,7 +4,6 @@
 package infer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -43,6 +42,7 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 	doc := object().Set("openapi", openapi.Text("3.1.0"))
 	paths := object()
 	host := ""
+	var notes []unsure
 	for _, address := range addresses {
 		at, err := url.Parse(address)
 		if err != nil || at.Host == "" {
@@ -58,7 +58,10 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 		if err := l.look(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
-		paths.Set(l.path(at), l.operation(l.answer, l.params))
+		if path := l.path(at); strings.Contains(path, "_id}") {
+			notes = append(notes, unsure{path, "a segment of " + at.Path + " is taken for the id of the record that the list lies under"})
+		}
+		paths.Set(l.path(at), l.operation(l.answer, append(pathParams(l.path(at)), l.params...)))
 		if l.elsewhere != "" && paths.Get(l.elsewhere) == nil {
 			paths.Set(l.elsewhere, l.operation(l.answer, append(pathParams(l.elsewhere), l.params...)))
 		}
@@ -86,7 +89,7 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 			read.Schemes, read.Together = append(read.Schemes, scheme), append(read.Together, scheme)
 		}
 	}
-	return (&api{doc: read, seen: true, levels: maxLevels}).draw(strings.Join(addresses, ", "))
+	return (&api{doc: read, seen: true, levels: maxLevels, notes: notes}).draw(strings.Join(addresses, ", "))
 }
 
 func object() *openapi.Value { return &openapi.Value{Kind: openapi.Object} }
@@ -157,17 +160,6 @@ func (l *liveList) below(name string) string {
 	return strings.TrimSuffix(l.path(l.at), "/") + "/" + name
 }
 
-// path is an address's path as a spec has it.
-func (l *liveList) path(at *url.URL) string {
-	all := strings.Split(at.EscapedPath(), "/")
-	for i, s := range all {
-		if s == l.User && s != "" {
-			all[i] = "{user}"
-		}
-	}
-	return strings.Join(all, "/")
-}
-
 // look asks for the list, then finds out how it goes on, and for one record.
 func (l *liveList) look(ctx context.Context) (err error) {
 	l.note(l.at)
@@ -192,6 +184,7 @@ func (l *liveList) look(ctx context.Context) (err error) {
 	}
 	rows := at(l.answer.body, env.key)
 	l.goOn(ctx, op, &env, rows)
+	l.findFilters(ctx, &env, rows)
 	l.findOne(ctx, rows)
 	return l.failed
 }
@@ -312,25 +305,6 @@ func (l *liveList) links(s *seen) (all []*url.URL) {
 	return all
 }
 
-// numbered is a path in which numbers are variables: /repositories/{repository_id}/issues.
-func numbered(path string) string {
-	all := strings.Split(path, "/")
-	for i, s := range all {
-		if _, err := strconv.ParseUint(s, 10, 64); err == nil && i > 0 {
-			all[i] = "{" + cmp.Or(word(singular(all[i-1])), "record") + "_id}"
-		}
-	}
-	return strings.Join(all, "/")
-}
-
-// pathParams are the variables of a path as parameters.
-func pathParams(path string) (all []liveParam) {
-	for _, name := range varsOf(path) {
-		all = append(all, liveParam{name: name, value: openapi.Text("x"), in: "path"})
-	}
-	return all
-}
-
 // nowhere is no record's id.
 const nowhere = "no-such-record"
 
@@ -345,7 +319,9 @@ func (l *liveList) findOne(ctx context.Context, rows *openapi.Value) {
 	}
 	to := *l.at
 	to.Path, to.RawPath, to.RawQuery = strings.TrimSuffix(l.at.Path, "/")+"/"+id, "", ""
-	if one, err := l.get(ctx, &to); err == nil && l.idOf(one.body) == id {
+	isOne := func(v *openapi.Value) bool { return l.idOf(v) == id }
+	if one, err := l.get(ctx, &to); err == nil && one.body.Kind == openapi.Object &&
+		(isOne(one.body) || slices.ContainsFunc(one.body.Items, isOne)) {
 		l.one = one
 		to.Path = strings.TrimSuffix(l.at.Path, "/") + "/" + nowhere
 		if none, err := l.any(ctx, &to); err == nil && none.status >= 400 && none.body != nil {

@@ -115,6 +115,8 @@ var (
 		"odatacount"}
 	rowNames = []string{"data", "items", "results", "records", "entries", "rows", "values", "value", "list", "objects", "content", "elements",
 		"resources", "hits", "nodes"}
+	// timeObjects are parts of a record that have its times.
+	timeObjects = []string{"attributes", "properties", "meta", "metadata", "timestamps", "audit", "dates"}
 	// idFields name a record, the likely ones first.
 	idFields = []string{"id", "sid", "uuid", "guid", "gid", "uid", "_id", "objectid", "sha", "arn", "urn"}
 	// clockFields tell when a record came to be, the likely ones first.

@@ -46,6 +46,10 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 	for _, way := range []func(*openapi.Operation, *envelope) bool{c.header, c.link, c.token, c.cursor, c.offset, c.page} {
 		if way(op, e) {
 			if (c.Style == "header" || c.Style == "body") && c.Page == "" && len(c.Tokens) == 0 {
+				if p := param(op, []string{"offset", "skip"}, "string", ""); p != nil {
+					c.Tokens = []string{p.Name} // a token by its type: a number is counted
+					return c
+				}
 				c.Tokens, c.why["tokens"] = slices.Clone(usualTokens), "nothing names the parameters of its links: these are usual"
 				c.unsure = "nothing names the parameters of its links: tokens has the usual ones; if they are others, name them there, " +
 					"or its further pages are not kept"
@@ -57,6 +61,8 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 	if c.Size != "" || len(c.Tokens) > 0 {
 		c.unsure, c.hinted = "it takes "+strings.Join(slices.Concat(c.Tokens, []string{c.Size}), ", ")+
 			", and its answer does not say how it goes on: taken as one page", true
+	} else if p := e.saysMore(); p != nil {
+		c.unsure = p.path + " says whether there is more, and no parameter is named that leads on: taken as one page"
 	}
 	return c
 }

@@ -81,6 +81,144 @@ func live(t *testing.T, answer func(query url.Values) (beside string, from int))
 	return string(draft.YAML)
 }
 
+// TestAListBelowARecordHasAVariable draws a list below a ticket, whose rows show the ticket, and one
+// below a version of the API.
+func TestAListBelowARecordHasAVariable(t *testing.T) {
+	for path, want := range map[string]string{
+		"/v1/tickets/4999/comments":                                 "/v1/tickets/{ticket_id}/comments",
+		"/v1/desk/north/comments":                                   "/v1/desk/{desk_id}/comments",
+		"/rest/api/3/comments":                                      "/rest/api/3/comments",
+		"/v1/mine/own/comments":                                     "/v1/mine/own/comments",
+		"/v1/tickets/018f4e1c-0000-7000-8000-000000000001/comments": "/v1/tickets/{ticket_id}/comments",
+	} {
+		ask := func(context.Context, string) (*infer.Answer, error) {
+			return &infer.Answer{Status: http.StatusOK, Body: []byte(`{"data":[{"id":1,"desk_id":"north"},{"id":2,"desk_id":"north"}]}`)}, nil
+		}
+		draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example" + path}, infer.Live{Ask: ask, Auth: "none"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := draft.Lists[0].Path; got != want {
+			t.Errorf("%s is drawn as %s, want %s", path, got, want)
+		}
+		if said := hasDoubt(draft, want, "taken for the id"); said != (path != want) {
+			t.Errorf("%s: a doubt says that a segment is taken for an id: %v", path, said)
+		}
+	}
+}
+
+// TestFieldsOfFewValuesAreTriedAsFilters draws from an API that selects by status and ignores what it
+// does not know.
+func TestFieldsOfFewValuesAreTriedAsFilters(t *testing.T) {
+	ask := func(_ context.Context, address string) (*infer.Answer, error) {
+		at, err := url.Parse(address)
+		if err != nil {
+			return nil, err
+		}
+		var rows []string
+		for i := range 12 {
+			status, lane := []string{"open", "closed", "held"}[i%3], []string{"left", "right"}[i%2]
+			if only := at.Query().Get("status"); only == "" || only == status {
+				rows = append(rows, fmt.Sprintf(`{"id":%d,"status":%q,"lane":%q,"text":"row %d"}`, i, status, lane, i))
+			}
+		}
+		return &infer.Answer{Status: http.StatusOK, Body: fmt.Appendf(nil, `{"data":[%s]}`, strings.Join(rows, ","))}, nil
+	}
+	draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := drawnSpec(t, draft).Kinds[0].Lists[0]
+	if f := l.Filter("status"); f == nil || f.Field != "status" {
+		t.Errorf("status is no filter: %+v", f)
+	}
+	if l.Filter("lane") != nil {
+		t.Error("lane is a filter, and the API does not know it")
+	}
+}
+
+// queried is a document with a list of things in an answer with members, which takes parameters.
+func queried(params, members string) string {
+	text := listing(`{"type":"object","properties":{"id":{"type":"string"},"status":{"type":"string"},"attributes":{"type":"object",
+		"properties":{"state":{"type":"string"},"created":{"type":"string","format":"date-time"}}}}}`, "")
+	text = strings.Replace(text, `{"get":{`, `{"get":{"parameters":[`+params+`],`, 1)
+	return strings.Replace(text, `"properties":{"things"`, `"properties":{`+members+`"things"`, 1)
+}
+
+// taken is a parameter of a query.
+func taken(name, typ, more string) string {
+	return fmt.Sprintf(`{"name":%q,"in":"query","schema":{"type":%q}%s}`, name, typ, more)
+}
+
+// TestATextOffsetBesideALinkIsAToken draws a list whose links go on by an offset that is no number.
+func TestATextOffsetBesideALinkIsAToken(t *testing.T) {
+	draft := drafted(t, queried(taken("offset", "string", "")+","+taken("limit", "integer", ""),
+		`"links":{"type":"object","properties":{"next":{"type":"string","format":"uri"}}},`))
+	if p := drawnSpec(t, draft).Paging; p.Style != "body" || len(p.Tokens) != 1 || p.Tokens[0] != "offset" {
+		t.Errorf("the paging is %+v", p.Rules)
+	}
+}
+
+// TestACredentialIsNoTokenOfPages draws lists that take the caller's key in a parameter.
+func TestACredentialIsNoTokenOfPages(t *testing.T) {
+	const next = `"next_token":{"type":"string"},`
+	for param, paged := range map[string]bool{
+		taken("token", "string", `,"required":true`):                        false,
+		taken("token", "string", `,"description":"Authentication token."`):  false,
+		taken("access_token", "string", ""):                                 false,
+		taken("token", "string", `,"description":"Where the page begins."`): true,
+	} {
+		draft := drafted(t, queried(param, next))
+		sp := drawnSpec(t, draft)
+		if (sp.Paging.Style == "token") != paged {
+			t.Errorf("%s: the paging is %+v", param, sp.Paging.Rules)
+		}
+		if said := hasDoubt(draft, "/things", "is a credential: left out"); said == paged {
+			t.Errorf("%s: a doubt says that it is a credential: %v", param, said)
+		}
+		if n := len(sp.Kinds[0].Lists[0].Filters); n > 0 {
+			t.Errorf("%s: it is a filter", param)
+		}
+	}
+}
+
+// TestAnAnswerThatSaysMoreIsNoWholeList draws answers that tell of other pages to which no parameter
+// leads: a doubt says so, and the list is not made from records.
+func TestAnAnswerThatSaysMoreIsNoWholeList(t *testing.T) {
+	for members, whole := range map[string]bool{
+		`"more":{"type":"boolean"},`:                false,
+		`"total":{"type":"integer"},`:               false,
+		`"next_cursor":{"type":"string"},`:          false,
+		`"next":{"type":"string","nullable":true},`: false,
+		``: true,
+	} {
+		draft := drafted(t, queried("", members))
+		sp := drawnSpec(t, draft)
+		if (sp.Paging.Template != "") != whole || sp.WholeLists {
+			t.Errorf("%s: the answer is %q, whole_lists %v", members, sp.Paging.Template, sp.WholeLists)
+		}
+		if said := hasDoubt(draft, "taken as one page"); said == whole {
+			t.Errorf("%s: a doubt says that it is taken as one page: %v", members, said)
+		}
+	}
+}
+
+// TestFiltersInBracketsAreDrawn draws parameters that name the field in brackets.
+func TestFiltersInBracketsAreDrawn(t *testing.T) {
+	draft := drafted(t, queried(strings.Join([]string{taken("filter[status]", "string", ""), taken("filter[state]", "string", ""),
+		taken("filter[created][gte]", "string", ""), taken("filter[other]", "string", "")}, ","), ""))
+	l := drawnSpec(t, draft).Kinds[0].Lists[0]
+	for name, field := range map[string]string{"filter[status]": "status", "filter[state]": "attributes.state",
+		"filter[created][gte]": "attributes.created"} {
+		if f := l.Filter(name); f == nil || f.Field != field {
+			t.Errorf("%s is %+v, want a filter of %s", name, f, field)
+		}
+	}
+	if l.Filter("filter[other]") != nil {
+		t.Error("filter[other] is a filter of no field")
+	}
+}
+
 func TestDigitsInAnAnswerAreATokenToo(t *testing.T) {
 	text := live(t, func(query url.Values) (string, int) {
 		from, _ := strconv.Atoi(strings.TrimPrefix(query.Get("cursor"), "49"))

@@ -140,6 +140,17 @@ func (e *envelope) findMore() *place {
 	return nil
 }
 
+// saysMore is a place that tells of other pages; nil: none does.
+func (e *envelope) saysMore() *place {
+	if p := e.findMore(); p != nil {
+		return p
+	}
+	if p := e.find("integer", totalNames...); p != nil {
+		return p
+	}
+	return e.find("string", append(slices.Clone(digitNames), linkNames...)...)
+}
+
 // means reports whether a place holds nothing but some words, by its values or its example.
 func (p *place) means(words []string) bool {
 	said := p.schema.Enum()

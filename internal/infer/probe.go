@@ -5,6 +5,7 @@ package infer
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,4 +151,58 @@ func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Valu
 			}
 		}
 	}
+}
+
+// mostFilters bounds the requests that find out by which fields one list selects.
+const mostFilters = 3
+
+// findFilters finds the parameters that select by a field of few values: asked for the rarest of
+// them, the list has rows with it alone.
+func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.Value) {
+	tried := 0
+	for _, name := range rows.Items[0].Keys {
+		value := rarest(rows, name)
+		known := func(p liveParam) bool { return p.name == name }
+		if value == "" || slices.ContainsFunc(l.params, known) || is(name, sizeNames...) || is(name, tokenNames...) {
+			continue
+		}
+		if tried++; tried > mostFilters {
+			return
+		}
+		query := l.at.Query()
+		query.Set(name, value)
+		to := *l.at
+		to.RawQuery = query.Encode()
+		got, err := l.get(ctx, &to)
+		if err != nil {
+			continue
+		}
+		if some := at(got.body, e.key); some != nil && len(some.Items) > 0 && !slices.ContainsFunc(some.Items, func(row *openapi.Value) bool {
+			return row.Of(name) != value
+		}) {
+			l.params = append(l.params, liveParam{name: name, value: openapi.Text(value), in: "query"})
+		}
+	}
+}
+
+// rarest is the value that the fewest rows have in a field of few words; "" = it is no such field.
+func rarest(rows *openapi.Value, name string) (value string) {
+	const most, longest = 8, 30
+	count := map[string]int{}
+	for _, row := range rows.Items {
+		v := row.Get(name)
+		if v == nil || v.Kind != openapi.String || v.Text == "" || len(v.Text) > longest || strings.ContainsAny(v.Text, " :/@") {
+			return ""
+		}
+		count[v.Text]++
+	}
+	if len(count) < 2 || len(count) > most || 2*len(count) > len(rows.Items) {
+		return ""
+	}
+	for _, one := range slices.Sorted(maps.Keys(count)) {
+		if value == "" || count[one] < count[value] {
+			value = one
+		}
+	}
+	return value
 }

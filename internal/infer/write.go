@@ -7,14 +7,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
-	"net/netip"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"understudy"
 	"understudy/internal/openapi"
@@ -98,34 +96,18 @@ func (a *api) write(from string) []byte {
 	w.line(0, "# Try it: understudy spec try FILE --upstream URL --user U --secret file:PATH", "")
 	name, why := a.name()
 	w.line(0, "name: "+scalar(name), why)
-	if a.doc.Title != "" {
-		w.line(0, "title: "+quote(understudy.Clip(a.doc.Title)), "")
+	title, why := a.doc.Title, ""
+	if title == "" || a.seen {
+		title, why = strings.ToUpper(name[:1])+name[1:], "of the name"
 	}
+	w.line(0, "title: "+quote(understudy.Clip(title)), why)
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(name)) // it never fails
+	w.line(0, "port: "+strconv.Itoa(firstPort+int(sum.Sum32()%ports)), "a proposal: any that is free")
 	if strings.HasPrefix(a.doc.Docs, "https://") {
 		w.line(0, "docs: "+quote(a.doc.Docs), "")
 	}
-	w.line(0, "hosts:", "")
-	if len(a.doc.Servers) == 0 {
-		a.once("", "hosts: the document names no server: write the API's address")
-		w.line(1, `- {url: "https://api.example"}`, "a place holder: the document names no server")
-	} else {
-		why := "the document's first server"
-		if a.seen {
-			why = "where it was asked"
-		}
-		host, plainly := strings.CutPrefix(a.doc.Servers[0], "http://")
-		switch {
-		case !plainly || !isPublic(host):
-			host = a.doc.Servers[0]
-		case a.seen:
-			host = a.doc.Servers[0]
-			a.once("", "hosts: it was asked without TLS, so that the credential goes out in clear: write https if the API has it")
-		default:
-			host, why = "https://"+host, "the document says http, by which the credential would go out in clear"
-			a.once("", "hosts: the document says http, by which the credential would go out in clear: https is written")
-		}
-		w.line(1, "- {url: "+quote(host)+"}", why)
-	}
+	a.writeHosts(w)
 	sent, callers, why := a.auth()
 	auth := &flow{}
 	auth.text("style", sent)
@@ -154,40 +136,6 @@ func (a *api) write(from string) []byte {
 		a.writeKind(w, k)
 	}
 	return w.Bytes()
-}
-
-// isPublic reports whether a host may be beyond the own network.
-func isPublic(host string) bool {
-	u, err := url.Parse("http://" + host)
-	if err != nil {
-		return true
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return !ip.IsLoopback() && !ip.IsPrivate() && !ip.IsLinkLocalUnicast()
-	}
-	name := strings.ToLower(u.Hostname())
-	return strings.Contains(name, ".") && !slices.ContainsFunc([]string{".localhost", ".local", ".internal", ".lan", ".test"},
-		func(end string) bool { return strings.HasSuffix(name, end) })
-}
-
-// name is a word for the API: of its host, else of its title.
-func (a *api) name() (name, why string) {
-	labels := []string{}
-	if len(a.doc.Servers) > 0 {
-		if u, err := url.Parse(a.doc.Servers[0]); err == nil {
-			labels = strings.Split(u.Hostname(), ".")
-		}
-	}
-	tidy := func(text string) string {
-		return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(text), "-"), "-")
-	}
-	if n := len(labels); n > 1 && tidy(labels[n-2]) != "" && strings.ContainsFunc(labels[n-1], unicode.IsLetter) {
-		return tidy(labels[n-2]), "of its host"
-	}
-	if title := tidy(a.doc.Title); title != "" && (len(a.doc.Servers) == 0 || !strings.HasSuffix(a.doc.Servers[0], a.doc.Title)) {
-		return strings.Trim(title[:min(30, len(title))], "-"), "of the document's title"
-	}
-	return "api", ""
 }
 
 // sorted goes through a map in the order of its keys.
@@ -354,11 +302,15 @@ func (a *api) writeKind(w *writer, k *kind) {
 		}
 		f := &flow{}
 		f.text("path", in.op.Path)
+		f.text("key", in.key)
+		if in.answer != "" {
+			f.add("answer", single(in.answer))
+		}
 		f.text("shape", in.shape)
 		f.add("id", sequence(in.vars))
 		why := ""
 		if in.shape != "" {
-			why = "its answer has other members than a row of the lists"
+			why = "its answer has other members than a row of the lists, or more around it"
 		}
 		w.line(3, "- "+f.String(), why)
 	}

@@ -1,0 +1,80 @@
+// Propose: what an API is called, where it is, and on which port it may be stood in for.
+
+package infer
+
+import (
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+func (a *api) writeHosts(w *writer) {
+	w.line(0, "hosts:", "")
+	if len(a.doc.Servers) == 0 {
+		a.once("", "hosts: the document names no server: write the API's address")
+		w.line(1, `- {url: "https://api.example"}`, "a place holder: the document names no server")
+	} else {
+		why := "the document's first server"
+		if a.seen {
+			why = "where it was asked"
+		}
+		host, plainly := strings.CutPrefix(a.doc.Servers[0], "http://")
+		switch {
+		case !plainly || !isPublic(host):
+			host = a.doc.Servers[0]
+		case a.seen:
+			host = a.doc.Servers[0]
+			a.once("", "hosts: it was asked without TLS, so that the credential goes out in clear: write https if the API has it")
+		default:
+			host, why = "https://"+host, "the document says http, by which the credential would go out in clear"
+			a.once("", "hosts: the document says http, by which the credential would go out in clear: https is written")
+		}
+		w.line(1, "- {url: "+quote(host)+"}", why)
+	}
+}
+
+// isPublic reports whether a host may be beyond the own network.
+func isPublic(host string) bool {
+	u, err := url.Parse("http://" + host)
+	if err != nil {
+		return true
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return !ip.IsLoopback() && !ip.IsPrivate() && !ip.IsLinkLocalUnicast()
+	}
+	name := strings.ToLower(u.Hostname())
+	return strings.Contains(name, ".") && !slices.ContainsFunc([]string{".localhost", ".local", ".internal", ".lan", ".test"},
+		func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// name is a word for the API: of its host, else of its title.
+func (a *api) name() (name, why string) {
+	labels := []string{}
+	if len(a.doc.Servers) > 0 {
+		if u, err := url.Parse(a.doc.Servers[0]); err == nil {
+			labels = strings.Split(u.Hostname(), ".")
+		}
+	}
+	tidy := func(text string) string {
+		return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(text), "-"), "-")
+	}
+	if n := len(labels); n > 1 && tidy(labels[n-2]) != "" && strings.ContainsFunc(labels[n-1], unicode.IsLetter) {
+		return tidy(labels[n-2]), "of its host"
+	}
+	if title := tidy(a.doc.Title); title != "" && (len(a.doc.Servers) == 0 || !strings.HasSuffix(a.doc.Servers[0], a.doc.Title)) {
+		return strings.Trim(title[:min(30, len(title))], "-"), "of the document's title"
+	}
+	if last := tidy(lastName(a.lists[0].op.Path)); last != "" {
+		return last[:min(30, len(last))], "of its first list"
+	}
+	return "api", ""
+}
+
+// The ports that are proposed, beyond those of the built-in specs.
+const (
+	firstPort = 4200
+	ports     = 700
+)
