@@ -103,15 +103,12 @@ func (a *api) keepPaths() error {
 			return fmt.Errorf("no list at %q or below%s", path, suggest.Hint(path, a.pathsOf(lists)))
 		}
 	}
-	wanted := func(where string) bool {
-		return len(a.paths) == 0 || slices.ContainsFunc(a.paths, func(path string) bool { return within(where, a.doc.Base+path) })
-	}
 	for _, l := range lists {
-		if wanted(l.op.Path) {
+		if a.wanted(l.op.Path) {
 			a.lists = append(a.lists, l)
 		}
 	}
-	a.notes = slices.DeleteFunc(a.notes, func(n unsure) bool { return strings.HasPrefix(n.where, "/") && !wanted(n.where) })
+	a.notes = slices.DeleteFunc(a.notes, func(n unsure) bool { return strings.HasPrefix(n.where, "/") && !a.wanted(n.where) })
 	return nil
 }
 
@@ -204,8 +201,12 @@ func (a *api) addInstances() {
 			byRef[k.schema] = k
 		}
 	}
-	found := map[*kind][]*openapi.Operation{}
+	found, seen := map[*kind][]*openapi.Operation{}, map[string]bool{}
+	for _, n := range a.notes {
+		seen[n.where] = true // it is left out already
+	}
 	for _, op := range a.doc.Reads {
+		seen[op.Path] = seen[op.Path] || isListPath[op.Path]
 		if _, ok := lastVar(op.Path); !ok || isListPath[op.Path] || op.Answer.Type() != "object" {
 			continue
 		}
@@ -215,8 +216,11 @@ func (a *api) addInstances() {
 				k = byRef[record.Schema.Ref()]
 			}
 		}
+		if k == nil {
+			k = a.byName(op)
+		}
 		if k != nil {
-			found[k] = append(found[k], op)
+			found[k], seen[op.Path] = append(found[k], op), true
 		}
 	}
 	for _, k := range a.kinds {
@@ -228,6 +232,9 @@ func (a *api) addInstances() {
 		for _, op := range found[k] {
 			a.addInstance(k, op)
 		}
+	}
+	if !a.seen {
+		a.addSingles(seen)
 	}
 }
 
@@ -309,8 +316,8 @@ func (a *api) describe() {
 	a.notes = slices.DeleteFunc(a.notes, func(d unsure) bool { return strings.Contains(d.text, "orders its records") })
 	for _, k := range a.kinds {
 		schemas := []openapi.Schema{k.row()}
-		for _, l := range k.lists[1:] {
-			if l.env.row.Ref() == "" {
+		for i, l := range k.lists {
+			if i > 0 && l.env.row.Ref() == "" {
 				schemas = append(schemas, l.env.row)
 			}
 		}

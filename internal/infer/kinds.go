@@ -37,6 +37,7 @@ type kind struct {
 	name      string
 	ref       string // the name of its rows' schema; "" = none
 	schema    string // the reference to it; "" = none
+	group     string // the heading in the viewer; "" = it is a main kind
 	lists     []*list
 	instances []*instance
 	fields    []*field
@@ -121,7 +122,12 @@ func nameKinds(kinds []*kind) {
 }
 
 // row is the schema of a record in the kind's lists.
-func (k *kind) row() openapi.Schema { return k.lists[0].env.row }
+func (k *kind) row() openapi.Schema {
+	if len(k.lists) == 0 {
+		return k.instances[0].record
+	}
+	return k.lists[0].env.row
+}
 
 func isScalar(s openapi.Schema) bool {
 	return slices.Contains([]string{"string", "integer", "number", ""}, s.Type())
@@ -282,6 +288,9 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 
 // findClock finds the field that orders records in time.
 func (k *kind) findClock() (unsure string) {
+	if len(k.lists) == 0 {
+		return ""
+	}
 	timely := func(f *field) bool {
 		outer, _, inside := strings.Cut(f.Name, ".")
 		return (!inside || is(outer, timeObjects...)) && slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822,

@@ -427,7 +427,7 @@ func (a *drawnAPI) check(t *testing.T, draft *infer.Draft) {
 		t.Fatalf("%v\n%s", err, draft.YAML)
 	}
 	c := a.client(t, sp)
-	if len(sp.Kinds) != 1 || len(sp.Kinds[0].Lists) != 1 || len(sp.Kinds[0].Instances) != 1 || sp.Auth.Style != a.auth {
+	if len(sp.Kinds) != 2 || len(sp.Kinds[0].Lists) != 1 || len(sp.Kinds[0].Instances) != 1 || sp.Auth.Style != a.auth {
 		t.Fatalf("auth %s, kinds: %+v", sp.Auth.Style, sp.Kinds)
 	}
 	k := sp.Kinds[0]

@@ -282,8 +282,13 @@ func (a *api) writeKind(w *writer, k *kind) {
 	if len(k.columns) > 0 {
 		w.line(2, "columns: "+sequence(k.columns), "")
 	}
-	w.line(2, "lists:", "")
-	for _, l := range k.lists {
+	if k.group != "" {
+		w.line(2, "group: "+k.group, "")
+	}
+	for i, l := range k.lists {
+		if i == 0 {
+			w.line(2, "lists:", "")
+		}
 		w.line(3, "- path: "+scalar(l.op.Path), "")
 		w.line(4, "key: "+quote(l.env.key), l.env.why)
 		if l.paging != "" {
@@ -307,7 +312,9 @@ func (a *api) writeKind(w *writer, k *kind) {
 			f.add("answer", single(in.answer))
 		}
 		f.text("shape", in.shape)
-		f.add("id", sequence(in.vars))
+		if len(in.vars) > 0 {
+			f.add("id", sequence(in.vars))
+		}
 		why := ""
 		if in.shape != "" {
 			why = "its answer has other members than a row of the lists, or more around it"

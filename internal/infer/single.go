@@ -1,0 +1,107 @@
+// Single: reads whose answer is one object that no list has.
+
+package infer
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"understudy/internal/openapi"
+)
+
+// Words in the last segment of a path by which a read does more than to show something, or shows a
+// credential.
+var (
+	doing = []string{"auth", "check", "credential", "credentials", "download", "exec", "export", "key", "keys", "kubeconfig", "login",
+		"logout", "oauth", "preview", "refresh", "restore", "run", "secret", "secrets", "start", "stop", "sync", "test", "token", "tokens",
+		"url", "validate", "verify"}
+	// ofOthers is the heading of kinds that are one object.
+	ofOthers = "Others"
+)
+
+// isVersion is a segment that begins the paths of a version.
+var isVersion = regexp.MustCompile(`^v?\d[\d.-]*$`)
+
+// addSingles makes kinds without an id of the reads that neither list records nor show one of them,
+// so that they are kept as whole pages. seen are the paths of all others.
+func (a *api) addSingles(seen map[string]bool) {
+	taken := map[string]bool{"number": true, "search": true, "jobs": true}
+	for _, k := range a.kinds {
+		taken[k.name] = true
+	}
+	for _, op := range a.doc.Reads {
+		if seen[op.Path] || !a.wanted(op.Path) {
+			continue
+		}
+		all := segments(op.Path)
+		odd := slices.ContainsFunc(all, func(s string) bool { return strings.Count(s, "{") > 1 || strings.ContainsAny(s, "?#*") })
+		if odd || op.Answer.Type() != "object" || len(op.Answer.Properties()) == 0 {
+			a.unsure(op.Path, "its answer is neither a list nor an object with members, so it passes unseen: left out")
+			continue
+		}
+		if has(lastName(op.Path), doing...) {
+			a.unsure(op.Path, "it may do something, or show a credential, so it passes unseen: left out")
+			continue
+		}
+		k := &kind{group: ofOthers, why: map[string]string{"name": "of its path: one object that no list has"}}
+		k.instances = []*instance{{op: op, record: op.Answer}}
+		k.name = singleName(all, taken)
+		taken[k.name] = true
+		a.kinds = append(a.kinds, k)
+	}
+}
+
+// singleName is made of as many of a path's last words as no other kind has: balance, or
+// customer_balance; of what a variable names it is one.
+func singleName(all []string, taken map[string]bool) (name string) {
+	_, isOne := lastVar(strings.Join(all, "/"))
+	for _, s := range slices.Backward(all) {
+		if strings.Contains(s, "{") || word(s) == "" {
+			continue
+		}
+		if s = word(s); name != "" {
+			s += "_" + name
+		} else if isOne {
+			s = singular(s)
+		}
+		if name = s; !taken[name] {
+			return name
+		}
+	}
+	for n := 2; ; n++ {
+		if one := fmt.Sprintf("%s_%d", cmp.Or(name, "object"), n); !taken[one] {
+			return one
+		}
+	}
+}
+
+// wanted reports whether a path is among those that are drawn.
+func (a *api) wanted(where string) bool {
+	return len(a.paths) == 0 || slices.ContainsFunc(a.paths, func(path string) bool { return within(where, a.doc.Base+path) })
+}
+
+// byName finds the kind of a record that is shown at a path of its own, /stories/{story_id}, while its
+// lists lie below others: the one kind whose lists are called so.
+func (a *api) byName(op *openapi.Operation) (found *kind) {
+	all := segments(strings.TrimPrefix(op.Path, a.doc.Base))
+	if len(all) == 3 && isVersion.MatchString(all[0]) {
+		all = all[1:]
+	}
+	last, ok := lastVar(op.Path)
+	if len(all) != 2 || !ok || !strings.HasPrefix(plain(last), plain(singular(all[0]))) {
+		return nil
+	}
+	for _, k := range a.kinds {
+		if !k.listed(all[0]) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = k
+	}
+	return found
+}
