@@ -217,10 +217,10 @@ func (a *api) addInstances() {
 			}
 		}
 		if k == nil {
-			k = a.byName(op)
+			k = byName(a.kinds, strings.TrimPrefix(op.Path, a.doc.Base))
 		}
 		if k != nil {
-			found[k], seen[op.Path] = append(found[k], op), true
+			found[k] = append(found[k], op)
 		}
 	}
 	for _, k := range a.kinds {
@@ -230,7 +230,11 @@ func (a *api) addInstances() {
 			continue
 		}
 		for _, op := range found[k] {
-			a.addInstance(k, op)
+			if unsure := a.addInstance(k, op); unsure != "" {
+				a.unsure(op.Path, "%s: no row of a list answers for it", unsure)
+			} else {
+				seen[op.Path] = true
+			}
 		}
 	}
 	if !a.seen {
@@ -239,24 +243,24 @@ func (a *api) addInstances() {
 }
 
 // addInstance adds a path that shows a record, if its answer is the record.
-func (a *api) addInstance(k *kind, op *openapi.Operation) {
+func (a *api) addInstance(k *kind, op *openapi.Operation) (unsure string) {
 	in := &instance{op: op}
 	if unsure := in.findRecord(k); unsure != "" {
-		a.unsure(op.Path, "%s", unsure)
-		return
+		return unsure
 	}
 	vars, unsure := k.idVars(op.Path)
 	if unsure != "" {
-		a.unsure(op.Path, "%s: left out", unsure)
-		return
+		return unsure
 	}
 	in.vars = vars
-	if ref := in.record.Ref(); ref != k.schema || ref == "" && !sameMembers(in.record, k.row()) || !in.wrap() {
+	known, ref := in.wrap(), in.record.Ref()
+	if !known || ref != k.schema || ref == "" && !sameMembers(in.record, k.row()) {
 		if in.shape = word(in.record.Name()); in.shape == "" || in.shape == k.name {
 			in.shape = k.name + "_alone"
 		}
 	}
 	k.instances = append(k.instances, in)
+	return ""
 }
 
 // findRecord finds the record in the answer: the answer itself, or the one member that is an object
@@ -280,12 +284,12 @@ func (in *instance) findRecord(k *kind) (unsure string) {
 	}
 	switch len(found) {
 	case 0:
-		return "its answer has no " + k.id[0] + " where a row of the list has it, so it passes unseen: left out"
+		return "its answer has no " + k.id[0] + " where a row of the list has it"
 	case 1:
 		in.key, in.record = found[0].Name, found[0].Schema
 		return ""
 	}
-	return "its answer has several objects with " + k.id[0] + ", so it passes unseen: left out"
+	return "its answer has several objects with " + k.id[0]
 }
 
 // wrap writes what stands around the record in an answer. It reports whether that is known, so that
@@ -326,7 +330,11 @@ func (a *api) describe() {
 				schemas = append(schemas, in.record)
 			}
 		}
-		k.fields, k.columns, k.clock = fieldsOf(schemas, a.levels), nil, ""
+		levels := a.levels
+		if len(k.lists) == 0 {
+			levels = max(levels-1, 1)
+		}
+		k.fields, k.columns, k.clock = fieldsOf(schemas, levels), nil, ""
 		k.keepID()
 		if unsure := k.findClock(); unsure != "" {
 			a.unsure("kind "+k.name, "%s", unsure)

@@ -37,7 +37,6 @@ type kind struct {
 	name      string
 	ref       string // the name of its rows' schema; "" = none
 	schema    string // the reference to it; "" = none
-	group     string // the heading in the viewer; "" = it is a main kind
 	lists     []*list
 	instances []*instance
 	fields    []*field

@@ -119,7 +119,7 @@ func TestARecordInAnEnvelopeIsDrawn(t *testing.T) {
 	if n := len(drawnSpec(t, draft).Kind("droplets").Instances); n != 0 {
 		t.Errorf("%d instances of an answer with several objects, want none", n)
 	}
-	if !hasDoubt(draft, "/droplets/{droplet_id}", "several objects with id") {
+	if !hasDoubt(draft, "/droplets/{droplet_id}", "several objects with id", "no row of a list answers for it") {
 		t.Errorf("no doubt names the path: %q", draft.Unsure)
 	}
 }

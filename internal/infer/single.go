@@ -8,19 +8,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"understudy/internal/openapi"
 )
 
 // Words in the last segment of a path by which a read does more than to show something, or shows a
 // credential.
-var (
-	doing = []string{"auth", "check", "credential", "credentials", "download", "exec", "export", "key", "keys", "kubeconfig", "login",
-		"logout", "oauth", "preview", "refresh", "restore", "run", "secret", "secrets", "start", "stop", "sync", "test", "token", "tokens",
-		"url", "validate", "verify"}
-	// ofOthers is the heading of kinds that are one object.
-	ofOthers = "Others"
-)
+var doing = []string{"auth", "check", "credential", "credentials", "download", "exec", "export", "key", "keys", "kubeconfig", "login",
+	"logout", "oauth", "preview", "refresh", "restore", "run", "secret", "secrets", "start", "stop", "sync", "test", "token", "tokens",
+	"url", "validate", "verify"}
 
 // isVersion is a segment that begins the paths of a version.
 var isVersion = regexp.MustCompile(`^v?\d[\d.-]*$`)
@@ -46,7 +40,7 @@ func (a *api) addSingles(seen map[string]bool) {
 			a.unsure(op.Path, "it may do something, or show a credential, so it passes unseen: left out")
 			continue
 		}
-		k := &kind{group: ofOthers, why: map[string]string{"name": "of its path: one object that no list has"}}
+		k := &kind{why: map[string]string{"name": "of its path: one object that no list has"}}
 		k.instances = []*instance{{op: op, record: op.Answer}}
 		k.name = singleName(all, taken)
 		taken[k.name] = true
@@ -85,16 +79,16 @@ func (a *api) wanted(where string) bool {
 
 // byName finds the kind of a record that is shown at a path of its own, /stories/{story_id}, while its
 // lists lie below others: the one kind whose lists are called so.
-func (a *api) byName(op *openapi.Operation) (found *kind) {
-	all := segments(strings.TrimPrefix(op.Path, a.doc.Base))
+func byName(kinds []*kind, path string) (found *kind) {
+	all := segments(path)
 	if len(all) == 3 && isVersion.MatchString(all[0]) {
 		all = all[1:]
 	}
-	last, ok := lastVar(op.Path)
+	last, ok := lastVar(path)
 	if len(all) != 2 || !ok || !strings.HasPrefix(plain(last), plain(singular(all[0]))) {
 		return nil
 	}
-	for _, k := range a.kinds {
+	for _, k := range kinds {
 		if !k.listed(all[0]) {
 			continue
 		}

@@ -282,8 +282,8 @@ func (a *api) writeKind(w *writer, k *kind) {
 	if len(k.columns) > 0 {
 		w.line(2, "columns: "+sequence(k.columns), "")
 	}
-	if k.group != "" {
-		w.line(2, "group: "+k.group, "")
+	if len(k.lists) == 0 {
+		w.line(2, "group: Others", "")
 	}
 	for i, l := range k.lists {
 		if i == 0 {
