@@ -156,3 +156,28 @@ func TestWhatADraftIsCalled(t *testing.T) {
 		t.Errorf("an address is called %q, %q, with port %d", sp.Name, sp.Title, sp.Port)
 	}
 }
+
+// TestARecordInAnEnvelopeIsSeen draws from answers of which that of one record has it in a member.
+func TestARecordInAnEnvelopeIsSeen(t *testing.T) {
+	ask := func(_ context.Context, address string) (*infer.Answer, error) {
+		body, status := `{"droplets":[{"id":11,"name":"a"},{"id":12,"name":"b"}]}`, http.StatusOK
+		switch {
+		case strings.HasSuffix(address, "/droplets/11"):
+			body = `{"droplet":{"id":11,"name":"a"}}`
+		case strings.Contains(address, "/droplets/"):
+			body, status = `{"message":"There is none"}`, http.StatusNotFound
+		}
+		return &infer.Answer{Status: status, Body: []byte(body)}, nil
+	}
+	draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/droplets"}, infer.Live{Ask: ask, Auth: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := drawnSpec(t, draft).Kinds[0]
+	if len(k.Instances) != 1 || k.Instances[0].Key != "droplet" {
+		t.Fatalf("the instances are %+v", k.Instances)
+	}
+	if k.Instances[0].Shape != k.Lists[0].Shape {
+		t.Error("no row answers for the record, which has the same members")
+	}
+}
