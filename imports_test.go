@@ -17,7 +17,7 @@ var imports = map[string]string{
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/store internal/webhook kit/touch request spec",
-	"cmd/understudy/specs":       ". cmd/understudy/terminal internal/infer internal/openapi request spec upstream",
+	"cmd/understudy/specs":       ". cmd/understudy/terminal internal/infer internal/openapi kit/jsonspan request spec upstream",
 	"cmd/understudy/terminal":    "",
 	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
 	"internal/openapi":           "",

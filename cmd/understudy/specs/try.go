@@ -21,6 +21,7 @@ import (
 
 	"understudy"
 	"understudy/cmd/understudy/terminal"
+	"understudy/kit/jsonspan"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
@@ -177,7 +178,7 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 		r.bad("%s", err)
 		return r
 	}
-	r.pages, r.rows = "1", strconv.Itoa(len(first.Rows))
+	r.pages, r.rows = "1", strconv.Itoa(countRows(l, first))
 	if len(first.Rows) > 0 {
 		t.seen[listPath(l.Template().Segments())] = first.Rows[0].ID
 	}
@@ -186,17 +187,31 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	}
 	rows := first.Rows
 	if second := t.second(ctx, r, k, l, path, query, first); second != nil {
-		r.pages, r.rows = "2", fmt.Sprintf("%d+%d", len(first.Rows), len(second.Rows))
+		r.pages, r.rows = "2", fmt.Sprintf("%d+%d", countRows(l, first), countRows(l, second))
 		rows = slices.Concat(rows, second.Rows)
 	}
 	if k.Clock != "" && len(rows) > 0 {
 		r.clock = clockOf(r, k, rows)
 	}
 	if len(first.Rows) > 0 && len(k.ID) > 0 {
-		t.instance(ctx, r, k, l, path, first)
+		t.instance(ctx, r, k, l, path, query, first)
 	}
 	t.names(r, k, first)
 	return r
+}
+
+// countRows returns how many rows a page has, also one of a kind without an id, of which no
+// records are read.
+func countRows(l *spec.List, p *understudy.Page) int {
+	doc, err := jsonspan.Document(p.Body)
+	if len(p.Rows) > 0 || err != nil {
+		return len(p.Rows)
+	}
+	n := 0
+	if rows, _ := jsonspan.Find(p.Body, doc, l.Key); rows.Kind == jsonspan.Array {
+		jsonspan.Elements(p.Body, rows, func(jsonspan.Value) bool { n++; return true })
+	}
+	return n
 }
 
 // statusError is an answer's status that is none of a page.
@@ -326,7 +341,7 @@ func clockOf(r *result, k *spec.Kind, rows []understudy.Row) string {
 }
 
 // instance asks for the first row's record by its own path, and compares the two.
-func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path string, first *understudy.Page) {
+func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page) {
 	target, err := t.spec.Target("try", path, "")
 	if err != nil {
 		return
@@ -365,23 +380,54 @@ func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.L
 			r.bad("%s: %s", in.Path, err)
 			return
 		}
-		t.compare(r, in, l, first, one)
+		again := func() (*understudy.Page, error) { return t.page(ctx, path, query) }
+		t.compare(r, in, l, first, one, again)
 		return
 	}
 }
 
-// compare says how a record differs from its row.
-func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *understudy.Page) {
+// compare says how a record differs from its row. A row that differs is read again: the record may
+// have changed between the two requests.
+func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *understudy.Page, again func() (*understudy.Page, error)) {
 	if one.ID != first.Rows[0].ID {
 		r.bad("%s shows another record than %s", in.Path, understudy.Clip(first.Rows[0].ID))
 		return
 	}
-	var row, record map[string]any
-	_ = json.Unmarshal(first.Body[first.Rows[0].Start:first.Rows[0].End], &row)
-	at := one.Rows[0]
-	_ = json.Unmarshal(one.Body[at.Start:at.End], &record)
 	t.envelope(r, in, one)
-	var other []string
+	other := differences(first, one)
+	if len(other) > 0 && in.Shape == l.Shape {
+		newer, err := again()
+		if err != nil {
+			r.record = "not compared: " + err.Error()
+			return
+		}
+		if other = differences(newer, one); other == nil {
+			r.record = "not compared: its row has moved"
+			return
+		}
+	}
+	switch {
+	case len(other) == 0:
+		r.record = "as its row"
+	case in.Shape != l.Shape:
+		r.record = "of its own shape"
+	default:
+		r.record = "differs"
+		r.bad("%s differs from its row in %s: give it a shape of its own", in.Path, few(other))
+	}
+}
+
+// differences returns the members in which a record differs from its row on a page; nil when the
+// page does not have that row.
+func differences(page, one *understudy.Page) []string {
+	i := slices.IndexFunc(page.Rows, func(row understudy.Row) bool { return row.ID == one.ID })
+	if i < 0 {
+		return nil
+	}
+	var row, record map[string]any
+	_ = json.Unmarshal(page.Body[page.Rows[i].Start:page.Rows[i].End], &row)
+	_ = json.Unmarshal(one.Body[one.Rows[0].Start:one.Rows[0].End], &record)
+	other := []string{}
 	for name := range row {
 		if value, ok := record[name]; !ok || !reflect.DeepEqual(value, row[name]) {
 			other = append(other, name)
@@ -393,15 +439,7 @@ func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *
 		}
 	}
 	slices.Sort(other)
-	switch {
-	case len(other) == 0:
-		r.record = "as its row"
-	case in.Shape != l.Shape:
-		r.record = "of its own shape"
-	default:
-		r.record = "differs"
-		r.bad("%s differs from its row in %s: give it a shape of its own", in.Path, few(other))
-	}
+	return other
 }
 
 // envelope compares what an answer has around its record with what the spec says.

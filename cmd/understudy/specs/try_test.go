@@ -267,3 +267,38 @@ func TestTryComparesTheEnvelopeOfARecord(t *testing.T) {
 		}
 	}
 }
+
+// A kind without an id has rows, and a record that changes between two requests is as its row.
+func TestTryReadsARowAgainBeforeItJudges(t *testing.T) {
+	delivered := false
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/totals":
+			fmt.Fprint(w, `{"totals":[{"n":1},{"n":2},{"n":3}]}`)
+			return
+		case "/messages/1":
+			delivered = true
+		}
+		record := fmt.Sprintf(`{"id":1,"delivered":%v}`, delivered)
+		if r.URL.Path == "/messages" {
+			record = "[" + record + "]"
+		}
+		fmt.Fprint(w, record)
+	}))
+	defer srv.Close()
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	text := "name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\nkinds:\n  - {name: messages, id: [id], " +
+		"lists: [{path: /messages}], instances: [{path: \"/messages/{id}\", id: [id]}], fields: [{name: id}, {name: delivered}]}\n" +
+		"  - {name: totals, lists: [{path: /totals, key: totals}], fields: [{name: n}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err := Try(t.Context(), Trial{Spec: file, Upstream: srv.URL, Rate: 1000}, &out)
+	if err != nil || !strings.Contains(out.String(), "as its row") {
+		t.Errorf("a message that was delivered meanwhile: %v\n%s", err, out.String())
+	}
+	if lines := regexp.MustCompile(` {2,}`).ReplaceAllString(out.String(), "|"); !strings.Contains(lines, "totals|/totals|1|3|") {
+		t.Errorf("a kind without an id:\n%s", lines)
+	}
+}
