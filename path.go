@@ -9,7 +9,14 @@ import (
 
 // SplitPath decodes a raw path into segments. It refuses what another server could read
 // as another path: dots, an encoded slash, control characters.
-func SplitPath(path string) ([]string, error) {
+func SplitPath(path string) ([]string, error) { return splitPath(path, false) }
+
+// SplitPathData is SplitPath for paths whose segments may be data with slashes in it, which are
+// escaped there (RFC 3986, 2.2). It refuses a segment that would not be one name between each two
+// of its slashes.
+func SplitPathData(path string) ([]string, error) { return splitPath(path, true) }
+
+func splitPath(path string, slashes bool) ([]string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, fmt.Errorf("%w: path does not begin with a slash", ErrInvalid)
 	}
@@ -19,13 +26,26 @@ func SplitPath(path string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		bare, _, _ := strings.Cut(text, ";") // some take "..;" for ".."
-		if bare == "." || bare == ".." || strings.ContainsFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f }) {
+		if slashes && strings.Contains(text, "/") {
+			for piece := range strings.SplitSeq(text, "/") {
+				if piece == "" || odd(piece) {
+					return nil, fmt.Errorf("%w: %w: path segment %q", ErrInvalid, ErrNotFound, Clip(raw))
+				}
+			}
+		} else if odd(text) {
 			return nil, fmt.Errorf("%w: %w: path segment %q", ErrInvalid, ErrNotFound, Clip(raw))
 		}
 		segments[i] = text
 	}
 	return segments, nil
+}
+
+// odd reports whether another server could read a segment as more or less than one.
+func odd(text string) bool {
+	bare, _, _ := strings.Cut(text, ";") // some take "..;" for ".."
+	return bare == "." || bare == ".." || strings.ContainsFunc(text, func(r rune) bool {
+		return r == '/' || r == '\\' || r < ' ' || r == 0x7f
+	})
 }
 
 // AppendPathSegment escapes one decoded segment: unreserved characters and the

@@ -38,8 +38,9 @@ func (r *route) ids() []string {
 // Target says what a request to this source means: the kind, list or instance of the
 // decoded path, and the canonical key. A path that the spec does not name gives a
 // target without a kind. Malformed paths and queries are ErrInvalid. A path that could
-// be read as another one (dots, an encoded slash) is ErrNotFound too, because upstream
-// has nothing under such a name.
+// be read as another one (dots) is ErrNotFound too, because upstream has nothing under such
+// a name. So is one with an encoded slash, unless that is data: in a variable of a list or an
+// instance, and with a plain slash it would be no path of the spec.
 func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	if s.generic {
 		if rawQuery != "" {
@@ -47,7 +48,7 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 		}
 		return s.Passed(source, path)
 	}
-	segments, err := understudy.SplitPath(path)
+	segments, err := understudy.SplitPathData(path)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +65,12 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	segments, q = s.move(segments, q)
 	if s.route(t, segments); t.Kind == nil {
 		t.NearMiss = s.nearMiss(segments)
+	}
+	if t.Slashed = slices.ContainsFunc(segments, func(text string) bool { return strings.Contains(text, "/") }); t.Slashed {
+		if plain := strings.Split(strings.Join(segments, "/"), "/"); t.Kind == nil || t.Media != nil || s.names(plain) || s.nearMiss(plain) {
+			_, err := understudy.SplitPath(path)
+			return nil, err
+		}
 	}
 	t.Query = s.canonical(t, q)
 	uri := make([]byte, 0, len(path)+len(rawQuery)+16)
@@ -152,6 +159,14 @@ func (s *Spec) route(t *Target, segments []string) {
 		}
 		return
 	}
+}
+
+// names reports whether the spec has a path.
+func (s *Spec) names(segments []string) bool {
+	return slices.ContainsFunc(s.routes, func(r route) bool {
+		_, ok := r.template.match(segments)
+		return ok
+	})
 }
 
 // ambiguous reports whether a path could mean another record. A part of a composite id

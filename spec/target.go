@@ -28,6 +28,7 @@ type Target struct {
 	Header   understudy.Query   // the header fields that are part of the key, by name
 	First    bool               // a list asked without a page or token: its newest page
 	PageSize int                // asked or default; 0 when unpaged or not a number
+	Slashed  bool               // a variable has a slash in it
 	NearMiss bool               // no kind, but the path would have one if case, empty segments and ;parameters did not count
 }
 

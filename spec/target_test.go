@@ -220,6 +220,22 @@ func TestTargetRefuses(t *testing.T) {
 	}
 }
 
+// The key of a path with an escaped slash has it escaped, and leads to the same target.
+func TestEscapedSlashStaysInTheKey(t *testing.T) {
+	s := exampleSpec(t)
+	for _, path := range []string{"/1/a%2fb/Calls.json", "/1/AC1/Calls/a%2Fb.json"} {
+		aim, err := s.Target("s", path, "")
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		again, err := s.TargetOf(aim.Key)
+		if err != nil || again.Key != aim.Key || !strings.Contains(aim.Key.URI, "%2F") {
+			t.Errorf("%s: key %s, again %v, %v", path, aim.Key.URI, again, err)
+		}
+	}
+}
+
 // What could be read as another path is refused as one that is not there; what
 // is all but a path of the spec is marked.
 func TestPathsThatLookLikeOthers(t *testing.T) {

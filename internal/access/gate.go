@@ -151,6 +151,9 @@ func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 	if sp := g.specs[t.Key.Source]; sp != nil && sp.Generic() {
 		return exchange(g, c, t, "GET")
 	}
+	if t.Slashed && !g.Whole(c, t.Key.Source) {
+		return slashed()
+	}
 	kind := ""
 	if t.Kind != nil {
 		kind = t.Kind.Name
@@ -251,6 +254,9 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 	if method == "GET" || method == "HEAD" {
 		return g.Read(c, t)
 	}
+	if t.Slashed {
+		return slashed()
+	}
 	if _, _, err := g.plan(c, t.Key.Source, ""); err != nil {
 		return err
 	}
@@ -258,6 +264,12 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, clip(method))
 	}
 	return nil
+}
+
+// slashed is the error for an escaped slash in a path. An API that takes it for a plain one shows
+// another kind there, of which nothing would be hidden, and writes to what no allow entry names.
+func slashed() error {
+	return fmt.Errorf("access: %w: %w: an escaped slash in the path", understudy.ErrInvalid, understudy.ErrNotFound)
 }
 
 // exchange returns nil if a caller may send a request with this method to a generic source.
