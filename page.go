@@ -4,6 +4,7 @@ package understudy
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -58,6 +59,50 @@ func (p *Page) Field(name string) string {
 	q, _ := ParseQuery(p.Header) // made by Query.String
 	value, _ := q.Get(name)
 	return value
+}
+
+// OpenEnd is why a list may go on behind a page that leads to no other. The zero OpenEnd is none:
+// the end of the list is proven.
+type OpenEnd struct{ Kind, Why string }
+
+// The kinds of open ends.
+const (
+	OpenRefuted = "refuted" // the answer says that there is more
+	OpenUnseen  = "unseen"  // what leads on was in no answer: one that has it closes the end
+	OpenShort   = "short"   // the page is not full, and says nothing: only the page after it tells
+	OpenSilent  = "silent"  // the same of one that may be full
+	OpenAlone   = "alone"   // nothing leads on: the spec has to say that lists are whole
+)
+
+// The names under which a page has what it says of the end of its list. No field of a header
+// has such a name.
+const (
+	openField  = "End;open"
+	totalField = "End;total"
+)
+
+// EndFields returns what a page keeps of its list's end. total is how many rows all pages
+// have, 0: the answer does not say it.
+func EndFields(d OpenEnd, total int64) (q Query) {
+	if d.Kind != "" {
+		q = append(q, Param{Name: openField, Value: d.Kind + " " + d.Why})
+	}
+	if total > 0 {
+		q = append(q, Param{Name: totalField, Value: strconv.FormatInt(total, 10)})
+	}
+	return q
+}
+
+// OpenEnd returns why the list may go on behind the page.
+func (p *Page) OpenEnd() (d OpenEnd) {
+	d.Kind, d.Why, _ = strings.Cut(p.Field(openField), " ")
+	return d
+}
+
+// Total returns how many rows all pages of the list have, 0 when the answer does not say it.
+func (p *Page) Total() int64 {
+	n, _ := strconv.ParseInt(p.Field(totalField), 10, 64) // made by EndFields
+	return n
 }
 
 // AgeFields are the fields of an answer that say how long it holds (RFC 9111, 5; 9213). A

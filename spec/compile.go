@@ -141,10 +141,10 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 			l.Shape = k.Name
 		}
 		if l.Whole == nil {
-			l.Whole = &s.WholeLists
+			l.Whole = s.WholeLists
 		}
 		if _, ok := l.Everything(); !ok {
-			if *l.Whole && l.Whole != &s.WholeLists {
+			if l.Shows() && l.Whole != s.WholeLists {
 				return fmt.Errorf("list %s: whole: a filter is required, or its default leaves records out and no value takes that away (none)", l.Path)
 			}
 			l.Whole = new(bool)

@@ -47,22 +47,24 @@ type ListAnswer struct {
 	Local func(link string) string
 }
 
-// NextPage is the page after the answer, zero when the answer is the last page.
-// The error says why a page that has a successor has none that can be asked for.
-func (a *ListAnswer) NextPage() (understudy.Key, error) {
+// NextPage returns the page after the answer, zero when the answer is the last page, and what
+// the answer says of the list's end (understudy.EndFields). The error says why a page that
+// has a successor has none that can be asked for.
+func (a *ListAnswer) NextPage() (next understudy.Key, end understudy.Query, err error) {
 	p := a.Target.Spec.PagingOf(a.Target.List)
 	to, err := p.After(&paging.Answer{
 		Query: a.Target.Query, Header: a.Header, Body: a.Body, Doc: a.Doc, Next: a.Next, Rows: a.Rows, Count: a.Count,
 	})
 	switch {
 	case err != nil:
-		return understudy.Key{}, err
 	case to.Link != "":
-		return a.follow(to.Link)
+		next, err = a.follow(to.Link)
 	case to.Param.Name != "":
-		return a.nextQuery(p, to.Param)
+		next, err = a.nextQuery(p, to.Param)
+	case to.Open.Kind == understudy.OpenAlone && a.Target.List.Shows():
+		to.Open = understudy.OpenEnd{}
 	}
-	return understudy.Key{}, nil
+	return next, understudy.EndFields(to.Open, to.Total), err
 }
 
 // Related says where the links of the answer's header lead, beside the next page: the
@@ -96,19 +98,13 @@ func (a *ListAnswer) Related() (q understudy.Query) {
 
 var errItself = errors.New("the next page is this page again")
 
-// follow is the key of the next page. A page without rows that links to itself is the
-// last one.
+// follow is the key of the next page.
 func (a *ListAnswer) follow(link string) (understudy.Key, error) {
 	next, err := a.leads(link)
-	switch {
-	case err != nil:
+	if err != nil {
 		return understudy.Key{}, err
-	case next != a.Target.Key:
-		return next, nil
-	case a.Count > 0:
-		return understudy.Key{}, errItself
 	}
-	return understudy.Key{}, nil
+	return a.other(next)
 }
 
 // leads is the key a link leads to. Its host is never looked at, so a link
@@ -168,10 +164,19 @@ func (a *ListAnswer) nextQuery(p *Paging, param understudy.Param) (understudy.Ke
 	if err != nil {
 		return understudy.Key{}, fmt.Errorf("the next page: %w", err)
 	}
-	if next.Key == t.Key {
+	return a.other(next.Key)
+}
+
+// other is a next page that is another one. A page without rows that leads to itself is the
+// last one.
+func (a *ListAnswer) other(next understudy.Key) (understudy.Key, error) {
+	switch {
+	case next != a.Target.Key:
+		return next, nil
+	case a.Count > 0:
 		return understudy.Key{}, errItself
 	}
-	return next.Key, nil
+	return understudy.Key{}, nil
 }
 
 // Sliding is the name of the list that a request's page is cut from by number or offset,
@@ -215,6 +220,19 @@ func (t *Target) Overlapping(first *Target, rows int) *Target {
 	}
 	return t.sliding(t.Spec.PagingOf(t.List).Overlapping(first.Query, t.Query, rows))
 }
+
+// Beyond is the page behind one with so many rows that leads to no other; nil where pages are
+// not named by number or offset.
+func (t *Target) Beyond(rows int) *Target {
+	if t.Sliding() == "" {
+		return nil
+	}
+	return t.sliding(t.Spec.PagingOf(t.List).Beyond(t.Query, rows))
+}
+
+// Guessed reports whether no answer says that the page is there: a page by number or offset is
+// asked for where a list may end.
+func (t *Target) Guessed() bool { return t.Sliding() != "" && t.Spec.PagingOf(t.List).Guesses() }
 
 // Earlier is the page before one by number or offset; nil where there is none.
 func (t *Target) Earlier() *Target {

@@ -37,9 +37,9 @@ type Spec struct {
 	// Roots are the records under which most lists lie: accounts, repositories.
 	Roots Roots `yaml:"roots"`
 	// WholeLists: every list without filters shows all records of its kind (below its
-	// record) from its first page to its last. Without WholeLists a list may have a filter
-	// of its own, or more pages than it tells of.
-	WholeLists bool `yaml:"whole_lists"`
+	// record) from its first page to its last; false: a list may leave some out. nil: it is
+	// not known, and a list of one page may have more.
+	WholeLists *bool `yaml:"whole_lists"`
 	// Absolute are names (patterns with *) of fields of any answer, at any depth, whose values may
 	// be absolute URLs of the API.
 	Absolute []string `yaml:"absolute"`
@@ -227,8 +227,11 @@ func (in *Instance) Template() Template { return in.template }
 // Template is the media path, parsed.
 func (m *Media) Template() Template { return m.template }
 
-// Shows reports whether the list without filters shows all records of its kind.
+// Shows reports whether the list without filters is known to show all records of its kind.
 func (l *List) Shows() bool { return l.Whole != nil && *l.Whole }
+
+// Hides reports whether the list without filters is known to leave records of its kind out.
+func (l *List) Hides() bool { return l.Whole != nil && !*l.Whole }
 
 // Filter is the list's filter of that name, nil when there is none.
 func (l *List) Filter(name string) *Filter {

@@ -48,7 +48,7 @@ func exampleSpec(t testing.TB) *Spec {
 
 // A filter's default is left out of the key, and a list is whole when nothing narrows it.
 func TestFilterDefaults(t *testing.T) {
-	s := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}, WholeLists: true, Kinds: []*Kind{{
+	s := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}, WholeLists: new(true), Kinds: []*Kind{{
 		Name: "tickets", ID: []string{"id"}, Fields: []*Field{{Name: "id"}, {Name: "state"}, {Name: "owner"}},
 		Lists: []*List{{Path: "/t", Filters: []*Filter{
 			{Name: "state", Field: "state", Meaning: Meaning{Default: "open", None: []string{"all"}}}, {Name: "owner", Field: "owner"},

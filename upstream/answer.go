@@ -176,13 +176,14 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 		list := spec.ListAnswer{
 			Target: t.Plain(), Header: a.header, Body: d.body, Doc: d.doc, Next: f.next, Rows: f.rows, Count: f.count, Local: b.origins().local,
 		}
-		if page.Next, nextErr = list.NextPage(); nextErr != nil && f.why == "" {
+		var said understudy.Query
+		if page.Next, said, nextErr = list.NextPage(); nextErr != nil && f.why == "" {
 			f.why = nextErr.Error()
 		}
 		page.Next = page.Next.With(t.Key.Header())
-		if related := list.Related(); related != nil {
+		if said = append(said, list.Related()...); len(said) > 0 {
 			kept, _ := understudy.ParseQuery(page.Header) // made by Query.String
-			page.Header = append(kept, related...).String()
+			page.Header = append(kept, said...).String()
 		}
 	} else {
 		f = readOne(p, keyOf(t.Instance), d.body, d.doc)

@@ -69,7 +69,7 @@ func FuzzNextKey(f *testing.F) {
 			Target: target, Header: http.Header{"Link": {link}}, Body: body, Doc: doc, Next: found.next, Rows: found.rows,
 			Count: found.count, Local: at.local,
 		}
-		key, err := list.NextPage()
+		key, _, err := list.NextPage()
 		if err != nil || key.Zero() {
 			if !key.Zero() {
 				t.Fatalf("%q: both %v and %v", link, key, err)

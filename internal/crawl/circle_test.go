@@ -179,36 +179,67 @@ func TestAPageThatIsNeverKept(t *testing.T) {
 	})
 }
 
-// TestAnEndNobodyKnowsIsNotComplete (invariant 15): where the spec does not say that
-// lists without filters show everything, a list may filter by itself or have more
-// than the page it shows. The walk ends, and says so to a person; what lies below
-// is walked all the same.
+// TestAnEndNobodyKnowsIsNotComplete (invariant 15): where the last page does not prove the
+// end of its list, nor the spec says that lists are whole, nothing is complete, whatever the
+// list shows, nor what lies below. What was shown is held.
 func TestAnEndNobodyKnowsIsNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.things["letters"] = letters(20, time.Hour, time.Now())
-		no := false
-		w.spec.Kind("letters").Lists[0].Whole = &no
+		open := understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the answer says that there is more (has_more: true)"}
+		w.change = func(p *understudy.Page) {
+			if p.Kind == "letters" && p.Next.Zero() {
+				p.Header = understudy.EndFields(open, 0).String()
+			}
+		}
 		x := w.walker(Settings{})
 		keepKind(t, x, "stamps")
-		if err := w.work(t.Context(), x); err != nil {
-			t.Fatal(err)
+		var later *understudy.Snooze
+		if err := w.work(t.Context(), x); err == nil || errors.As(err, &later) {
+			t.Fatalf("the job is tried again: %v", err)
 		}
-		if err := x.due(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.work(t.Context(), x); err != nil {
-			t.Fatal(err)
+		if held := len(w.held["letters"]); held != 20 {
+			t.Errorf("%d of 20 are held", held)
 		}
 		for _, kind := range []string{"letters", "stamps"} {
-			if s := state(t, x, kind); s.Complete || !s.Failed || s.Total >= 0 || !strings.Contains(s.Why, "whole_lists: true") {
+			if s := state(t, x, kind); s.Complete || !s.Failed || s.Total >= 0 || !strings.Contains(s.Why, "has_more: true") {
 				t.Errorf("%s: %+v", kind, s)
 			}
 		}
-		yes := true
-		w.spec.Kind("letters").Lists[0].Whole = &yes
+		if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
+			t.Errorf("lists are made from records: %+v", c)
+		}
+		w.change, w.jobs = nil, nil
+		time.Sleep(failedRest)
+		for range 2 {
+			if err := x.due(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.work(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+		}
 		complete(t, x, "letters")
 		complete(t, x, "stamps")
+	})
+}
+
+// Where the spec says that a list leaves records out, its kind is not complete.
+func TestAListThatHidesRecordsIsNotComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.things["letters"] = letters(20, time.Hour, time.Now())
+		w.spec.Kind("letters").Lists[0].Whole = new(false)
+		x := w.walker(Settings{})
+		keepKind(t, x, "letters")
+		if err := w.work(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		if s := state(t, x, "letters"); s.Complete || !s.Failed || !strings.Contains(s.Why, "leaves some of the letters out") {
+			t.Errorf("%+v", s)
+		}
+		w.spec.Kind("letters").Lists[0].Whole = nil
+		complete(t, x, "letters")
 	})
 }
 

@@ -155,7 +155,7 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 	}
 }
 
-// What is known of a kind that does not say how it was walked is doubted: it covers
+// What is known of a kind that does not say how it was walked is unproven: it covers
 // nothing until the kind is walked anew, and is kept up as before.
 func TestUnprintedMemosAreDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -407,7 +407,7 @@ func TestWhatIsDoubtedIsWalkedAgain(t *testing.T) {
 			t.Error("what went is still there")
 		}
 		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
-			t.Errorf("what is doubted stays covered: %+v", c)
+			t.Errorf("what is unproven stays covered: %+v", c)
 		}
 		x.Recheck("post", "letters", 0, 0)
 		if err := x.look(t.Context()); err != nil || w.jobNames() != "sweep letters" {

@@ -34,6 +34,7 @@ type jobRun struct {
 	mu     sync.Mutex
 	weight int64 // of what it gathers, without its pages
 	pages  int64 // brought so far
+	ends   ends
 }
 
 // weigh adds to the memory weight of what the run gathers.
@@ -134,14 +135,22 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 
 // refusal is a list page upstream refused.
 type refusal struct {
-	page *understudy.Page
-	spec *spec.Spec
+	page  *understudy.Page
+	spec  *spec.Spec
+	again int // how often the list was begun again before
 }
 
 // Error says what was refused.
 func (r *refusal) Error() string {
+	if r.again > 0 {
+		return fmt.Sprintf("walk: %s: upstream refuses to go on in the list: status %d; it was begun again %d times, and its end never reached",
+			r.page.Key, r.page.Status, r.again)
+	}
 	return fmt.Sprintf("walk: %s: upstream refuses the list: status %d", r.page.Key, r.page.Status)
 }
+
+// Is has the job fail at once where the list was begun again for nothing.
+func (r *refusal) Is(target error) bool { return r.again > 0 && target == understudy.ErrInvalid }
 
 // retention reports whether the refusal says that what was asked for is older
 // than what upstream keeps.
@@ -170,28 +179,42 @@ type position struct {
 	Last  []string `json:"last,omitempty"`  // of pages by number: the last rows before it
 	Apart bool     `json:"apart,omitempty"` // of those: it does not begin with one of these rows
 	Plain string   `json:"plain,omitempty"` // of those that do: upstream's own link
-	Fixed bool     `json:"fixed,omitempty"` // upstream refuses other page sizes, so that pages cannot overlap
+	Fixed bool     `json:"fixed,omitempty"` // upstream takes no other page sizes, so that pages cannot overlap
+
+	Rows   int64 `json:"rows,omitempty"`   // different rows of the list so far
+	Total  int64 `json:"total,omitempty"`  // the fewest rows that an answer said all pages have; 0: none did
+	Beyond bool  `json:"beyond,omitempty"` // the next page is asked for though no page leads to it
+	Again  int   `json:"again,omitempty"`  // how often the list was begun anew
 
 	Pages cycle.Pages `json:"pages,omitzero"` // those before it
 }
 
-// onward is the position after a page. Pages by number or offset overlap, where they can.
-func (at position) onward(first, target *spec.Target, page *understudy.Page) position {
-	at.Next, at.Last, at.Apart, at.Plain = page.Next.URI, nil, false, ""
-	if at.Next == "" || target.Sliding() == "" {
-		return at
+// onward is the position after a page, and why the list may go on where it ends there. Pages
+// by number or offset overlap, where they can.
+func (at position) onward(first, target *spec.Target, page *understudy.Page) (position, understudy.OpenEnd) {
+	at.Next, at.Last, at.Apart, at.Plain, at.Beyond = page.Next.URI, nil, false, "", false
+	if at.Next == "" {
+		beyond, d := at.behind(target, page)
+		if beyond == nil {
+			return at, d
+		}
+		at.Next, at.Beyond = beyond.Key.URI, true
+	}
+	if target.Sliding() == "" {
+		return at, understudy.OpenEnd{}
 	}
 	ids := every(page)
 	at.Last, at.Apart = ids[max(0, len(ids)-10):], true
-	if next := target.Overlapping(first, len(ids)); next != nil && !at.Fixed {
+	if next := target.Overlapping(first, len(ids)); next != nil && !at.Fixed && !at.Beyond {
 		at.Next, at.Apart, at.Plain = next.Key.URI, false, at.Next
 	}
-	return at
+	return at, understudy.OpenEnd{}
 }
 
 // forEachPage walks one list from a position to its end. It calls see with each
 // page and the position after it. At the end the link of that position is "".
-// Of pages by number or offset see gets the rows that are new.
+// Of pages by number or offset see gets the rows that are new. An end that is not proven is
+// noted for the job. Where upstream refuses to go on, the list is begun again.
 func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, at position,
 	see func(*understudy.Page, position) error) error {
 	target, trail := first, overlap.Trail{}
@@ -200,7 +223,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		return err
 	}
 	if at.Next == "" {
-		at = position{List: at.List}
+		at = position{List: at.List, Again: at.Again}
 	} else if err := follow(at.Next); err != nil {
 		return err
 	}
@@ -208,6 +231,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		first = target
 	}
 	trail.Saw(at.Last)
+	var end understudy.OpenEnd
 	for {
 		if most := int64(t.w.o.Pages); at.Pages.Count >= most {
 			return &endlessError{target.Key, fmt.Sprintf(
@@ -217,14 +241,26 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		if err != nil {
 			return err
 		}
-		if page.Status != http.StatusOK {
-			if at.Plain == "" || page.Status != http.StatusBadRequest && page.Status != http.StatusUnprocessableEntity {
-				return &refusal{page, p.source.Spec}
-			}
+		refused := &refusal{page: page, spec: p.source.Spec}
+		switch {
+		case page.Status == http.StatusOK && !resized(first, target, page, at):
+		case at.Plain != "" && slices.Contains([]int{200, 400, 404, 422}, page.Status):
 			at.Next, at.Apart, at.Plain, at.Fixed = at.Plain, true, "", true
 			if err := follow(at.Next); err != nil {
 				return err
 			}
+			continue
+		case at.Next != "" && isDead(page.Status) && (at.Beyond || target.Guessed()) && !refused.retention():
+			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: fmt.Sprintf("the page behind the last one has status %d", page.Status)}
+			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0).String()}
+		case at.Next == "" || !isDead(page.Status) || refused.retention():
+			return refused
+		case at.Again == maxAgain:
+			refused.again = at.Again
+			return refused
+		default:
+			at, target, trail = at.again(), first, overlap.Trail{}
+			trail.Saw(nil)
 			continue
 		}
 		back, err := t.slid(ctx, target, page, at, &trail, see)
@@ -236,14 +272,28 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			at.Pages.Back()
 			continue
 		}
-		at = at.onward(first, target, page)
-		if why := at.Pages.Endless(at.Next, slices.Values(every(page))); why != "" {
-			return &endlessError{page.Key, why}
-		}
 		seen := page
 		if target.Sliding() != "" {
 			seen = trail.New(page)
+		}
+		if at.Beyond && len(page.Rows) > 1 && trail.Same(every(page)) {
+			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one is that page again"}
+			at.Next = ""
+		} else {
+			at.count(page, len(seen.Rows))
+			at, end = at.onward(first, target, page)
+		}
+		if page.Next.URI != "" {
+			t.leads(at.List)
+		}
+		if why := at.Pages.Endless(at.Next, slices.Values(every(page))); why != "" {
+			return &endlessError{page.Key, why}
+		}
+		if target.Sliding() != "" {
 			trail.Saw(every(page))
+		}
+		if at.Next == "" {
+			t.noteOpen(page.Key, at.List, end)
 		}
 		if err := see(seen, at); err != nil || at.Next == "" {
 			return err
@@ -254,6 +304,13 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 	}
 }
 
+// resized reports whether upstream has given a page of another size than the overlapping one
+// that was asked for: it takes no such size, so that nobody knows where this page begins.
+func resized(first, target *spec.Target, page *understudy.Page, at position) bool {
+	asked, got := target.PageSize, len(page.Rows)
+	return at.Plain != "" && asked != first.PageSize && (got > asked || got < asked && !page.Next.Zero())
+}
+
 // slid is the page to go back to, when rows have moved so that a page does not follow
 // what was seen; nil: it does. Where pages do not overlap the page before is looked at
 // again: it must be what it was.
@@ -261,7 +318,7 @@ func (t *jobRun) slid(ctx context.Context, target *spec.Target, page *understudy
 	see func(*understudy.Page, position) error) (*spec.Target, error) {
 	earlier := target.Earlier()
 	switch {
-	case earlier == nil || !at.Apart && trail.Joins(page.Rows):
+	case earlier == nil || !at.Apart && trail.Joins(page.Rows), at.Beyond && len(page.Rows) == 0 && at.Total == at.Rows:
 		return nil, nil
 	case !at.Apart:
 		return earlier, trail.Back(page.Key)

@@ -60,8 +60,11 @@ func (s *syncRun) nested(ctx context.Context) error {
 		}
 	}
 	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
+	if err := s.checkEnds(ctx, s.x); err != nil {
+		return err
+	}
 	return s.w.change(ctx, s.x, func(m *kindState) {
-		m.Failures = nil
+		m.Failures, m.Led = nil, m.Led|s.found().Led
 		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
 		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
 	})
@@ -327,6 +330,9 @@ func (w nesting) follow(ctx context.Context, t *jobRun, x *kindCrawl) error {
 			}
 		})
 		if err != nil || len(changes) < batch {
+			if open := t.checkEnds(ctx, x); err == nil && open != nil {
+				return w.notEnded(ctx, x, open)
+			}
 			return err
 		}
 	}

@@ -67,54 +67,8 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	if len(roots) > 0 {
 		sp.Cover()
 	}
-	h := &system{t: t, api: web, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115", Roots: roots}}
-	client, err := upstream.New(upstream.Options{Source: h.src, Base: web.URL, User: account, Secret: understudy.NewSecret("slowapitoken"),
-		Rate: 1e4, Concurrency: 50})
-	must(t, err)
-	h.db, err = store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}})
-	must(t, err)
-	var walker *crawl.Crawler
-	h.mirror, err = mirror.New(mirror.Options{
-		Sources: []mirror.Source{{Source: h.src, Upstream: client}}, Store: h.db,
-		PageSaved: func(l request.PageSaved) { _ = walker.PageSaved(t.Context(), l) },
-	})
-	must(t, err)
-	walker, err = crawl.New(crawl.Options{
-		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: counted{h.db, &h.read}, KV: h.db, Jobs: enqueuer{h}, Settings: settings,
-		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
-	})
-	must(t, err)
-	h.walker = walker
-	var kinds []jobs.Kind
-	for name, do := range walker.Work() {
-		kinds = append(kinds, jobs.Kind{Name: name, Concurrency: 1, Attempts: 100, Backoff: time.Millisecond, MaxBackoff: 50 * time.Millisecond,
-			Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) }})
-	}
-	h.runner, err = jobs.New(jobs.Options{Store: h.db, Kinds: kinds, Alone: true})
-	must(t, err)
-	must(t, walker.Load(t.Context(), nil))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 4)
-	for _, run := range []func(context.Context) error{client.Run, h.mirror.Run, h.runner.Run, walker.Run} {
-		go func() { ended <- run(ctx) }()
-	}
-	stopped := false
-	h.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		for range 4 {
-			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("end: %v", err)
-			}
-		}
-		must(t, client.Close())
-		must(t, h.db.Close())
-	}
-	t.Cleanup(h.stop)
-	return h
+	return openSource(t, web, path, settings, &spec.Source{Name: "twilio", Spec: sp, User: account,
+		PublicURL: "http://127.0.0.1:4115", Roots: roots})
 }
 
 // counted is a store that counts the rows of messages it gives.

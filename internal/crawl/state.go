@@ -61,6 +61,8 @@ type kindState struct {
 	Plan string `json:"plan,omitempty"`
 	// Of is the user whose records are known, of a kind that does not tell.
 	Of string `json:"of,omitempty"`
+	// Led are the lists of which a page has led on to another, a bit each: the way on is known.
+	Led uint64 `json:"led,omitempty"`
 	// Records is how many the last walk saw.
 	Records int64 `json:"records,omitempty"`
 }

@@ -5,8 +5,11 @@ package crawl
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"understudy/spec"
 )
 
 // State is how complete a kind is.
@@ -185,29 +188,31 @@ func (w status) of(ctx context.Context, x *kindCrawl) (State, error) {
 		s.Why, s.Failed, err = w.lacks(ctx, x)
 		s.Complete = s.Why == "" && err == nil
 	}
-	if s.Complete && !w.whole(x) {
+	if list := w.hiding(x); s.Complete && list != nil {
 		s.Complete, s.Failed = false, true
-		s.Why = fmt.Sprintf("walked to its end, but the spec does not say that this is all: write whole_lists: true in it, "+
-			"or whole: true at the list, where lists without filters show every %s", x.kind.One)
+		s.Why = fmt.Sprintf("walked to its end, but by the spec the list %s leaves some of the %s out", list.Path, x.kind.Title)
 	}
 	if s.Complete && !s.Running {
 		s.Total = s.Done
 	}
 	if stop := w.stallOf(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
-		s.Stuck, s.Why = stop.since, s.Why+": "+stop.why
+		s.Stuck, s.Why = stop.since, reason(errors.New(s.Why+": "+stop.why))
 	}
 	return s, err
 }
 
-// whole reports whether the walks of a kind, and of the one above, can know their
-// end: the spec says that lists without filters show everything.
-func (w status) whole(x *kindCrawl) bool {
+// hiding returns a list of a kind, or of the one above, that leaves records out by the spec;
+// nil: none does.
+func (w status) hiding(x *kindCrawl) *spec.List {
 	for _, l := range x.lists {
-		if !l.Shows() {
-			return false
+		if l.Hides() {
+			return l
 		}
 	}
-	return x.plan.parentKind == nil || w.whole(x.above)
+	if x.plan.parentKind == nil {
+		return nil
+	}
+	return w.hiding(x.above)
 }
 
 // swept is since when every part of a kind was walked, 0 when one never was.

@@ -41,6 +41,7 @@ type mark struct {
 
 	Sliced int64 `json:"sliced,omitempty"` // rows seen by stretches
 	Whole  int64 `json:"whole,omitempty"`  // rows seen by the walk over the whole lists
+	Ends   ends  `json:"ends,omitzero"`
 }
 
 // openPartition is a stretch under way.
@@ -111,6 +112,7 @@ func (w *Crawler) sync(ctx context.Context, run Run) error {
 	if s.mark.Plan != x.print() {
 		s.mark = mark{} // what it saw was, or may have been, of another spec
 	}
+	t.ends = s.mark.Ends
 	if s.mark.Plan = x.print(); s.mark.Began == 0 {
 		s.mark.Began = w.clock()
 	}
@@ -131,7 +133,7 @@ func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64
 		return nil
 	case comesBack(err):
 		// A sweep begins anew: what it has brought is no progress.
-		stuck := x.stalled(w.o.Now(), err.Error(), t.moved() && len(t.run.Job().Mark) > 0)
+		stuck := x.stalled(w.o.Now(), reason(err), t.moved() && len(t.run.Job().Mark) > 0)
 		var later *understudy.Snooze
 		var failed *understudy.UpstreamError
 		if errors.As(err, &later) && !(errors.As(err, &failed) && waits(failed)) {
@@ -141,9 +143,10 @@ func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64
 	}
 	x.resumed()
 	var endless *endlessError
-	return errors.Join(err, w.change(ctx, x, func(m *kindState) {
-		m.fails(part, err.Error(), w.clock(), errors.As(err, &endless))
-	}))
+	var open *openError
+	var refused *refusal
+	long := errors.As(err, &endless) || errors.As(err, &open) || errors.As(err, &refused) && refused.again > 0
+	return errors.Join(err, w.change(ctx, x, func(m *kindState) { m.fails(part, reason(err), w.clock(), long) }))
 }
 
 // comesBack reports whether the job continues by itself from its position when the
@@ -181,6 +184,7 @@ func (s *syncRun) keep(ctx context.Context, how func(*mark)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	how(&s.mark)
+	s.mark.Ends = s.found()
 	raw, err := json.Marshal(s.mark)
 	if err != nil {
 		return err
@@ -201,11 +205,20 @@ func (s *syncRun) head(ctx context.Context) error {
 		return err
 	}
 	if page.Status != http.StatusOK {
-		return &refusal{page, s.x.source.Spec}
+		return &refusal{page: page, spec: s.x.source.Spec}
+	}
+	at := position{}
+	at.count(page, len(page.Rows))
+	at, end := at.onward(first, first, page)
+	if page.Next.URI != "" {
+		s.leads(0)
+	}
+	if at.Next == "" {
+		s.noteOpen(page.Key, 0, end)
 	}
 	return s.keep(ctx, func(m *mark) {
 		m.Headed, m.Top, m.Whole = true, top(page), int64(len(page.Rows))
-		m.Rest, m.Ended = s.x.following(position{}.onward(first, first, page))
+		m.Rest, m.Ended = s.x.following(at)
 	})
 }
 
@@ -242,22 +255,25 @@ func (s *syncRun) now(ctx context.Context) (*head, error) {
 		return nil, err
 	}
 	if page.Status != http.StatusOK {
-		return nil, &refusal{page, s.x.source.Spec}
+		return nil, &refusal{page: page, spec: s.x.source.Spec}
 	}
-	return &head{ids: every(page), next: page.Next.URI, at: began}, nil
+	return &head{ids: every(page), next: page.Next.URI, open: page.OpenEnd().Kind, at: began}, nil
 }
 
 // finish makes what was walked count.
 func (s *syncRun) finish(ctx context.Context) error {
 	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
 	floor := s.w.floor(s.x, s.mark.Began)
+	if err := s.checkEnds(ctx, s.x); err != nil {
+		return err
+	}
 	now, err := s.now(ctx)
 	if err != nil {
 		return err
 	}
 	err = s.w.change(ctx, s.x, func(m *kindState) {
 		m.forget(floor)
-		m.Failures = nil
+		m.Failures, m.Led = nil, m.Led|s.found().Led
 		m.Rest = max(m.Rest, s.mark.Began)
 		m.Records = s.mark.Whole
 		if s.x.sliced() {

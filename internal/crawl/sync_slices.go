@@ -66,7 +66,7 @@ func (s *syncRun) before(ctx context.Context, clock int64) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		r := &refusal{page, s.x.source.Spec}
+		r := &refusal{page: page, spec: s.x.source.Spec}
 		switch {
 		case page.Status == http.StatusOK && len(page.Rows) > 0:
 			return true, nil
@@ -98,9 +98,10 @@ func (s *syncRun) partition(ctx context.Context, c interval) error {
 			return err
 		}
 	}
-	err := s.w.change(ctx, s.x, func(m *kindState) { m.Spans = m.Spans.add(c.From, c.To, s.mark.Began) })
-	if err != nil {
-		return err
+	if s.found().Open == "" {
+		if err := s.w.change(ctx, s.x, func(m *kindState) { m.Spans = m.Spans.add(c.From, c.To, s.mark.Began) }); err != nil {
+			return err
+		}
 	}
 	return s.keep(ctx, func(m *mark) {
 		m.Cells = slices.DeleteFunc(m.Cells, func(o openPartition) bool { return o.From == c.From })
@@ -164,7 +165,7 @@ func (m *mark) put(from, rows int64, at position) {
 	for i := range m.Cells {
 		if m.Cells[i].From == from {
 			m.Cells[i].position = at
-			m.Cells[i].Rows += rows
+			m.Cells[i].Rows += rows // seen of it
 			return
 		}
 	}
@@ -196,7 +197,9 @@ func (s *syncRun) rest(ctx context.Context) error {
 				next.Next = ""
 			}
 			err := s.keep(ctx, func(m *mark) {
-				m.Whole += rowsOf(at.List, int64(len(page.Rows)))
+				if at.List == 0 {
+					m.Whole = next.Rows
+				}
 				m.Rest, m.Ended = s.x.following(next)
 			})
 			if err == nil && next.Next == "" {

@@ -18,6 +18,7 @@ import (
 type head struct {
 	ids  []string
 	next string
+	open string // the kind of its open end; "" = none
 	at   int64
 }
 
@@ -47,7 +48,7 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 	}
 	w.mu.Lock()
 	if newest {
-		h := &head{ids: top(l.Page), next: l.Page.Next.URI, at: l.Page.At.Unix()}
+		h := &head{ids: top(l.Page), next: l.Page.Next.URI, open: l.Page.OpenEnd().Kind, at: l.Page.At.Unix()}
 		if m := x.seen.Load(); x.gap.Load() != nil || m == nil || !m.reaches(h) {
 			x.gap.Store(h) // until it was looked at
 		} else {
@@ -144,8 +145,12 @@ func (w *Crawler) tick(ctx context.Context, x *kindCrawl, h *head) (err error) {
 	return w.enqueue(ctx, x, "catch up", understudy.Steady, payload{Next: h.next, Top: h.ids, At: h.at}, "")
 }
 
-// reaches reports whether a newest page leaves no gap to what is known.
-func (m *kindState) reaches(h *head) bool { return overlaps(h.ids, m.Top) || h.next == "" }
+// reaches reports whether a newest page leaves no gap to what is known: it shows some of that,
+// or is the whole list.
+func (m *kindState) reaches(h *head) bool {
+	whole := h.next == "" && (h.open == "" || h.open == understudy.OpenUnseen && m.Led&1 != 0)
+	return whole || overlaps(h.ids, m.Top)
+}
 
 // behind notes a newest page that leaves a gap.
 func (m *kindState) behind(at int64) {
@@ -204,8 +209,12 @@ func (w *Crawler) fillGap(ctx context.Context, t *jobRun, x *kindCrawl, e *paylo
 	if mark := run.Job().Mark; len(mark) > 0 && json.Unmarshal(mark, &at) != nil {
 		at = position{Next: string(mark)} // of an earlier release
 	}
+	first, err := x.newest()
+	if err != nil {
+		return err
+	}
 	seen := int64(len(e.Top))
-	err = t.forEachPage(ctx, x.plan, nil, at, func(page *understudy.Page, next position) error {
+	err = t.forEachPage(ctx, x.plan, first, at, func(page *understudy.Page, next position) error {
 		seen += int64(len(page.Rows))
 		run.Progress(seen, 0, "")
 		if overlaps(every(page), m.Top) || w.past(page, m.CaughtUp-int64(w.o.Overlap/time.Second)) {
@@ -217,6 +226,9 @@ func (w *Crawler) fillGap(ctx context.Context, t *jobRun, x *kindCrawl, e *paylo
 		}
 		return run.SetMark(ctx, mark)
 	})
+	if err == nil {
+		err = t.checkEnds(ctx, x)
+	}
 	if err != nil && err != errEnough {
 		return err
 	}

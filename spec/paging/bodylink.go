@@ -4,12 +4,14 @@ package paging
 
 import (
 	"fmt"
+	"strings"
 
+	"understudy"
 	"understudy/kit/jsonspan"
 )
 
 // bodyLink is the paging style body: the link stands at Rules.Next, and the last
-// page has null, an empty string or nothing there.
+// page has what says no, or nothing there.
 type bodyLink struct{}
 
 func (bodyLink) check(r *Rules) error {
@@ -26,11 +28,16 @@ func (bodyLink) checkTemplate(r *Rules, followed, last any) error {
 	return nil
 }
 
-func (bodyLink) next(_ *Rules, a *Answer) (Step, error) {
-	if a.Next.Kind != jsonspan.String {
+func (bodyLink) next(r *Rules, a *Answer) (Step, error) {
+	switch text, there := r.atNext(a); {
+	case !there && a.Count > 0:
+		return unseen(r.Next), nil
+	case !isYes(text):
 		return Step{}, nil
+	case a.Next.Kind == jsonspan.String || strings.HasPrefix(r.Next, inHeader):
+		return Step{Link: text}, nil
 	}
-	return Step{Link: jsonspan.Text(a.Body, a.Next)}, nil
+	return open(understudy.OpenRefuted, "the answer has %s, which is no link", r.Next), nil
 }
 
 func (bodyLink) tokenParam(r *Rules) string { return r.firstToken() }

@@ -5,10 +5,8 @@ package paging
 
 import (
 	"fmt"
-	"strings"
 
 	"understudy"
-	"understudy/kit/jsonspan"
 )
 
 // cursor is the paging style cursor: the boolean at Rules.Next says that there is more,
@@ -41,8 +39,10 @@ func (cursor) checkTemplate(r *Rules, followed, last any) error {
 }
 
 func (cursor) next(r *Rules, a *Answer) (Step, error) {
-	switch {
-	case r.valueAtNext(a).Kind == jsonspan.String || !strings.EqualFold(r.atNext(a), "true"):
+	switch text, there := r.atNext(a); {
+	case !there && a.Count > 0:
+		return unseen(r.Next), nil
+	case !isYes(text):
 		return Step{}, nil
 	case len(a.Rows) == 0:
 		return Step{}, errNoRow

@@ -11,8 +11,15 @@ func TestCursor(t *testing.T) {
 		{ask: "before=a", body: `{"rows":[],"more":false}`},
 		{ask: "before=c", body: `{"rows":[],"more":true}`, why: "no record to go on from"},
 		{ask: "before=&after=b", body: `{"rows":["c"],"more":true}`, want: "after=c"},
-		{ask: "before=c", body: `{"rows":["a"],"more":"true"}`},
-		{ask: "before=c", body: `{"rows":["a"]}`},
+		{ask: "before=c", body: `{"rows":["a"],"more":"true"}`, want: "before=a"},
+		{body: `{"rows":["a"],"more":1}`, want: "after=a"},
+		{body: `{"rows":["a"],"more":"Y"}`, want: "after=a"},
+		{body: `{"rows":["a"],"more":"N"}`},
+		{body: `{"rows":["a"],"more":"0"}`},
+		{body: `{"rows":["a"],"more":0}`},
+		{body: `{"rows":["a"],"more":null}`},
+		{body: `{"rows":[]}`},
+		{ask: "before=c", body: `{"rows":["a"]}`, open: "unseen"},
 	})
 	// Without back, a page asked for by another parameter leads on the usual way.
 	follow(t, Rules{Style: "cursor", Next: "more", Cursor: "after", Tokens: []string{"before"}}, []answered{
@@ -21,7 +28,7 @@ func TestCursor(t *testing.T) {
 	follow(t, Rules{Style: "cursor", Next: "header:X-More", Cursor: "after"}, []answered{
 		{body: `["a","b"]`, header: "X-More: True", want: "after=b"},
 		{body: `["a","b"]`, header: "X-More: false"},
-		{body: `["a","b"]`},
+		{body: `["a","b"]`, open: "unseen"},
 	})
 	refused(t, map[string]Rules{
 		"token: with back it is {id}":      {Style: "cursor", Next: "more", Cursor: "after", Back: "before", Token: "PA{id}"},

@@ -8,15 +8,20 @@ import (
 )
 
 // headerLink is the paging style header: the link has the relation "next", and
-// the last page has no such link.
+// the last page has no such link. A list on one page that is not full needs no Link header.
 type headerLink struct{}
 
 func (headerLink) check(*Rules) error { return nil }
 
 func (headerLink) checkTemplate(*Rules, any, any) error { return nil }
 
-func (headerLink) next(_ *Rules, a *Answer) (Step, error) {
-	return Step{Link: Related(a.Header["Link"], "next")}, nil
+func (headerLink) next(r *Rules, a *Answer) (Step, error) {
+	link := Related(a.Header["Link"], "next")
+	full, known := r.isFull(a)
+	if link == "" && a.Count > 0 && len(a.Header["Link"]) == 0 && (full || !known) {
+		return unseen("a Link header"), nil
+	}
+	return Step{Link: link}, nil
 }
 
 func (headerLink) tokenParam(r *Rules) string { return r.firstToken() }

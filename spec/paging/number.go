@@ -30,8 +30,8 @@ func (number) next(r *Rules, a *Answer) (Step, error) {
 	if pages := at - int64(r.First); size > 0 && pages < math.MaxInt32 {
 		before = pages * size
 	}
-	if ends, err := r.ends(a, before, size); ends || err != nil {
-		return Step{}, err
+	if on, end := r.goes(a, before, size); !on {
+		return end, nil
 	}
 	return r.to(at + 1), nil
 }
@@ -81,28 +81,25 @@ func (r *Rules) stands(a *Answer) (at, size int64, err error) {
 	return at, most, nil
 }
 
-// ends reports whether an answer is the last page of its list. before is how many rows
-// stand on the pages before it, -1: that is not known. What upstream says counts, else
-// a page that is not full, and where the size of a full one is not known one without
-// rows.
-func (r *Rules) ends(a *Answer, before, size int64) (bool, error) {
-	goes := false
-	switch {
-	case r.Next != "":
-		goes = r.atNext(a) != ""
-	case r.Total != "" && before >= 0:
-		total, err := strconv.ParseInt(a.at(r.Total), 10, 64)
-		if err != nil {
-			return false, fmt.Errorf("no number of rows at %s", r.Total)
+// goes reports whether a page comes after that of an answer, and else why that may be so all
+// the same. before is how many rows stand on the pages before it, -1: that is not known. What
+// upstream says counts. Else a full page goes on, and only the page after any other tells.
+func (r *Rules) goes(a *Answer, before, size int64) (on bool, end Step) {
+	if r.Next != "" {
+		if text, there := r.atNext(a); there {
+			return isYes(text), Step{}
 		}
-		goes = before+int64(a.Count) < total
-	default:
-		return a.Count == 0 || int64(a.Count) < size, nil
 	}
-	if goes && a.Count == 0 {
-		return false, errNoRow
+	total := r.total(a)
+	switch full := int64(a.Count) >= size; {
+	case a.Count == 0:
+		return false, Step{}
+	case total > 0 && before >= 0 && before+int64(a.Count) < total, r.Next == "" && (total == 0 || before < 0) && full:
+		return true, Step{}
+	case full || size == 0:
+		return false, open(understudy.OpenSilent, "only the page after the last one shows that the list ends")
 	}
-	return !goes, nil
+	return false, open(understudy.OpenShort, "only the page after a short one shows that the list ends")
 }
 
 var errNoRow = errors.New("there is more, but no record to go on from")

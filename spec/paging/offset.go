@@ -17,8 +17,11 @@ func (offset) next(r *Rules, a *Answer) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	if ends, err := r.ends(a, at-int64(r.First), size); ends || err != nil {
-		return Step{}, err
+	switch on, end := r.goes(a, at-int64(r.First), size); {
+	case !on:
+		return end, nil
+	case a.Count == 0:
+		return Step{}, errNoRow
 	}
 	return r.to(at + int64(a.Count)), nil
 }

@@ -20,7 +20,7 @@ import (
 // After Check they never change and are safe for concurrent use.
 type Rules struct {
 	Style   string   `yaml:"style"`        // a name of styles
-	Next    string   `yaml:"next"`         // where an answer says that there is more, or leads on (see Answer.at)
+	Next    string   `yaml:"next"`         // where an answer says that there is more, or leads on (see Answer.said)
 	More    string   `yaml:"more"`         // style token: where it says whether there is more
 	Total   string   `yaml:"total"`        // styles number and offset: where it says how many rows all pages have
 	Cursor  string   `yaml:"cursor"`       // query parameter that takes the last id, or the token
@@ -51,51 +51,21 @@ type Answer struct {
 // inHeader begins the name of a place that is a header of the answer.
 const inHeader = "header:"
 
-// at is what an answer says at a place: a dotted name of its body, or "header:" and
-// the name of a header. It is "" for nothing, null, false and an empty text.
-func (a *Answer) at(place string) string {
-	if name, ok := strings.CutPrefix(place, inHeader); ok {
-		text := strings.TrimSpace(a.Header.Get(name))
-		if strings.EqualFold(text, "false") {
-			return ""
-		}
-		return text
-	}
-	v, _ := jsonspan.Find(a.Body, a.Doc, place)
-	return a.text(v)
-}
-
-func (a *Answer) text(v jsonspan.Value) string {
-	switch v.Kind {
-	case jsonspan.String, jsonspan.Number:
-		return jsonspan.Text(a.Body, v)
-	case jsonspan.Bool:
-		return strings.TrimSuffix(string(v.Of(a.Body)), "false")
-	}
-	return ""
-}
-
-// atNext is what an answer says at Next.
-func (r *Rules) atNext(a *Answer) string {
-	if strings.HasPrefix(r.Next, inHeader) {
-		return a.at(r.Next)
-	}
-	return a.text(r.valueAtNext(a))
-}
-
-func (r *Rules) valueAtNext(a *Answer) jsonspan.Value {
+// atNext is what an answer says at Next, and whether it has that place.
+func (r *Rules) atNext(a *Answer) (text string, there bool) {
 	if a.Next.Kind != jsonspan.None {
-		return a.Next
+		return a.text(a.Next), true
 	}
-	v, _ := jsonspan.Find(a.Body, a.Doc, r.Next)
-	return v
+	return a.said(r.Next)
 }
 
-// Step leads from a page to the page after it, by one of its fields. The zero Step is
-// the end of the list.
+// Step leads from a page to the page after it, by Link or Param. With neither the list ends,
+// which is proven where there is no OpenEnd.
 type Step struct {
 	Link  string           // as upstream wrote it
 	Param understudy.Param // stands in place of all parameters that say where a page stands
+	Open  understudy.OpenEnd
+	Total int64 // how many rows all pages have, as far as the answer says it at Rules.Total
 }
 
 // style is one way in which an API leads from a page of a list to the page after it.
@@ -165,9 +135,19 @@ func (r *Rules) Check() error {
 	return r.checkAnswer(style)
 }
 
-// After is the step behind an answer. The error says why a page that has a successor
+// After returns the step behind an answer. The error says why a page that has a successor
 // has none that can be asked for.
-func (r *Rules) After(a *Answer) (Step, error) { return r.style().next(r, a) }
+func (r *Rules) After(a *Answer) (Step, error) {
+	step, err := r.style().next(r, a)
+	if err != nil {
+		return Step{}, err
+	}
+	if step.Link == "" && step.Param.Name == "" {
+		step = r.ended(a, step)
+	}
+	step.Total = r.total(a)
+	return step, nil
+}
 
 // Position reports whether a query parameter of that name says where a page stands.
 func (r *Rules) Position(name string) bool {

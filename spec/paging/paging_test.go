@@ -14,6 +14,7 @@ import (
 type answered struct {
 	ask, body, header string
 	want, why         string
+	open              string // the kind of the open that the list ends
 }
 
 // follow checks where each answer leads. Rows are under "rows", their ids plain values.
@@ -57,6 +58,9 @@ func follow(t *testing.T, r Rules, cases []answered) {
 		}
 		if err != nil || got != c.want {
 			t.Errorf("%s ?%s %s: %q %v, want %q", c.body, c.ask, c.header, got, err, c.want)
+		}
+		if step.Open.Kind != c.open {
+			t.Errorf("%s ?%s %s: open %v, want %q", c.body, c.ask, c.header, step.Open, c.open)
 		}
 	}
 }

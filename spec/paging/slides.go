@@ -53,6 +53,19 @@ func (r *Rules) Overlapping(first, q understudy.Query, count int) (next understu
 	return r.at(q, (end-1)/best+int64(r.First)), true
 }
 
+// Guesses reports whether pages are asked for of which no answer says that they are there.
+func (r *Rules) Guesses() bool { return r.Slides() && r.Next == "" && !r.InHeader() }
+
+// Beyond is the request for the page behind the one that a request is for, which has so many
+// rows; not ok where that is not known.
+func (r *Rules) Beyond(q understudy.Query, count int) (beyond understudy.Query, ok bool) {
+	at, _, err := r.stands(&Answer{Query: q})
+	if r.Style == "offset" {
+		return r.at(q, at+int64(count)), err == nil && count > 0
+	}
+	return r.at(q, at+1), err == nil && r.Slides()
+}
+
 // Earlier is the request for the page before the one that a request is for; not ok for
 // the first page, and where that is not known.
 func (r *Rules) Earlier(q understudy.Query) (earlier understudy.Query, ok bool) {

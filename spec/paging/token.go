@@ -33,11 +33,17 @@ func (token) checkTemplate(r *Rules, followed, last any) error {
 }
 
 func (token) next(r *Rules, a *Answer) (Step, error) {
-	value := r.atNext(a)
+	value, there := r.atNext(a)
+	more, told := "", false
+	if r.More != "" {
+		more, told = a.said(r.More)
+	}
 	switch {
-	case r.More != "" && a.at(r.More) == "", r.More == "" && value == "":
+	case told && !isYes(more), !told && there && !isToken(value), !told && !there && a.Count == 0:
 		return Step{}, nil
-	case value == "":
+	case !told && !there:
+		return unseen(r.Next), nil
+	case !isToken(value):
 		return Step{}, errors.New("there is more, but no token to go on with")
 	}
 	return Step{Param: understudy.Param{Name: r.Cursor, Value: value}}, nil

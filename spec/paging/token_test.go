@@ -10,19 +10,24 @@ func TestToken(t *testing.T) {
 		{body: `{"rows":[1],"meta":{"next":null}}`},
 		{body: `{"rows":[1],"meta":{"next":""}}`},
 		{body: `{"rows":[1],"meta":{"next":false}}`},
-		{body: `{"rows":[1],"meta":{}}`},
-		{body: `{"rows":[1]}`},
+		{body: `{"rows":[1],"meta":{}}`, open: "unseen"},
+		{body: `{"rows":[1],"meta":{"next":"0"}}`},
+		{body: `{"rows":[]}`},
+		{body: `{"rows":[1]}`, open: "unseen"},
 	})
 	follow(t, Rules{Style: "token", Next: "next", More: "more", Cursor: "cursor"}, []answered{
 		{body: `{"rows":[1],"next":"x","more":true}`, want: "cursor=x"},
 		{body: `{"rows":[1],"next":"x","more":false}`},
-		{body: `{"rows":[1],"next":"x"}`},
+		{body: `{"rows":[1],"next":"x"}`, want: "cursor=x"},
+		{body: `{"rows":[1],"next":"x","more":"no"}`},
+		{body: `{"rows":[1],"next":"x","more":"False"}`},
+		{body: `{"rows":[1],"next":"x","more":"yes"}`, want: "cursor=x"},
 		{body: `{"rows":[1],"next":null,"more":true}`, why: "no token to go on with"},
 	})
 	follow(t, Rules{Style: "token", Next: "header:X-Next", Cursor: "cursor"}, []answered{
 		{body: `[1]`, header: "X-Next: abc", want: "cursor=abc"},
 		{body: `[1]`, header: "X-Next: "},
-		{body: `[1]`},
+		{body: `[1]`, open: "unseen"},
 	})
 	refused(t, map[string]Rules{
 		"next: style token needs it":             {Style: "token", Cursor: "cursor"},

@@ -253,7 +253,11 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 func (t *trial) second(
 	ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page,
 ) *understudy.Page {
-	paging := t.spec.PagingOf(l)
+	paging, end := t.spec.PagingOf(l), first.OpenEnd()
+	if end.Kind == understudy.OpenRefuted {
+		r.bad("%s", end.Why)
+		return nil
+	}
 	if !first.Next.Zero() {
 		second, err := t.follow(ctx, first)
 		if err != nil {
@@ -271,6 +275,9 @@ func (t *trial) second(
 	if paging.Size == "" || len(first.Rows) < 2 || paging.OnePage() {
 		if paging.OnePage() && paging.Size != "" {
 			r.note = "ok, one page as the spec says; it takes " + paging.Size
+		}
+		if end.Kind == understudy.OpenUnseen {
+			r.note = "ok, but " + end.Why
 		}
 		return nil
 	}

@@ -84,13 +84,14 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rows = append(rows, s.row(i))
 	}
 	body := map[string]any{"rows": rows}
-	if goes := to < s.rows && s.wrong != "ends"; goes {
+	more := style != "none" || s.wrong == "more"
+	if goes := to < s.rows && s.wrong != "ends"; goes && more {
 		link := fmt.Sprintf("/%s?from=t%d&n=%d", style, to, n)
 		body["more"], body["token"], body["links"] = true, fmt.Sprint("t", to), map[string]any{"next": link}
 		w.Header().Set("Link", "<"+link+`>; rel="next"`)
 		w.Header().Set("X-Next", fmt.Sprint("t", to))
 	}
-	if body["total"] = s.rows; s.wrong == "ends" {
+	if body["total"] = s.rows; s.wrong == "ends" || !more {
 		body["total"] = to
 	}
 	_ = json.NewEncoder(w).Encode(body)
@@ -153,6 +154,17 @@ func TestTryFollowsEveryStyle(t *testing.T) {
 				t.Errorf("%s, %s: %v: %s", style, one.name, err, line)
 			}
 		}
+	}
+}
+
+// A list of one page whose answer says that there is more is not as the spec says.
+func TestTryFailsWhereTheAnswerSaysThatThereIsMore(t *testing.T) {
+	line, err := (&shelf{rows: 25, wrong: "more"}).tried(t, "none")
+	if err == nil || !strings.Contains(err.Error(), "1 of 1 lists are not as the spec says") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(line, "the answer says that there is more") {
+		t.Errorf("it says %s", line)
 	}
 }
 

@@ -1,0 +1,138 @@
+// End: whether the end of each list that a job walked is proven.
+
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"understudy"
+	"understudy/kit/cycle"
+	"understudy/spec"
+)
+
+// ends is what a job has found out of the ends of its lists. Each end has to be proven: by
+// the last page itself (paging.Rules.After), or by a page without rows behind it.
+type ends struct {
+	Led    uint64 `json:"led,omitempty"`    // the lists of which a page led on to another, a bit each
+	Unseen uint64 `json:"unseen,omitempty"` // the lists that ended on a page without what leads on
+	Why    string `json:"why,omitempty"`    // what was missing there
+	Open   string `json:"open,omitempty"`   // why the end of a list is not proven, whatever others show
+}
+
+// noteOpen notes why the end of a list is not proven; the first reason is kept.
+func (t *jobRun) noteOpen(key understudy.Key, list int, d understudy.OpenEnd) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	to := &t.ends.Open
+	if d.Kind == understudy.OpenUnseen {
+		to = &t.ends.Why
+		t.ends.Unseen |= 1 << list
+	}
+	if d.Kind != "" && *to == "" {
+		*to = (&endlessError{key, "list may go on behind what was walked: " + d.Why}).Error()
+	}
+}
+
+// leads notes that a page of a list led on to another.
+func (t *jobRun) leads(list int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ends.Led |= 1 << list
+}
+
+// found is what the job has found out so far.
+func (t *jobRun) found() ends {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ends
+}
+
+// checkEnds returns why the end of a list that the job walked is not proven, nil: all are.
+func (t *jobRun) checkEnds(ctx context.Context, x *kindCrawl) error {
+	m, err := t.w.read(ctx, x)
+	e := t.found()
+	switch {
+	case err != nil:
+		return err
+	case e.Open != "":
+		return &openError{e.Open}
+	case e.Unseen&^(e.Led|m.Led) != 0:
+		return &openError{e.Why}
+	}
+	return nil
+}
+
+// openError ends a job that has walked lists whose ends are not proven.
+type openError struct{ why string }
+
+// Error says which list it is, and why.
+func (e *openError) Error() string { return e.why }
+
+// Is has the job fail: to go on would find the same.
+func (e *openError) Is(target error) bool { return target == understudy.ErrInvalid }
+
+// count takes in the rows of a page that were not seen before, and what it says of all pages.
+func (at *position) count(page *understudy.Page, rows int) {
+	at.Rows += int64(rows)
+	if total := page.Total(); total > 0 && (at.Total == 0 || total < at.Total) {
+		at.Total = total
+	}
+}
+
+// behind decides what is behind a page that leads to no other: a page to ask for, which
+// tells, or the end of the list, open or proven.
+func (at *position) behind(target *spec.Target, page *understudy.Page) (beyond *spec.Target, d understudy.OpenEnd) {
+	switch d = page.OpenEnd(); {
+	case d.Kind == understudy.OpenShort && at.Total == at.Rows && at.Total > int64(len(page.Rows)):
+		return nil, understudy.OpenEnd{} // what all pages have was seen, and the page has room
+	case d.Kind == understudy.OpenShort, d.Kind == understudy.OpenSilent,
+		d.Kind == understudy.OpenUnseen && at.Rows == int64(len(page.Rows)):
+		if beyond = target.Beyond(len(page.Rows)); beyond != nil {
+			return beyond, d
+		}
+	case d.Kind == "" && at.Total > at.Rows:
+		d.Kind, d.Why = understudy.OpenRefuted, fmt.Sprintf("upstream says that there are %d rows, and %d were shown", at.Total, at.Rows)
+	}
+	return nil, d
+}
+
+// maxAgain is how often a walk begins a list again.
+const maxAgain = 3
+
+// isDead reports whether upstream may have forgotten the token or link of a page.
+func isDead(status int) bool {
+	switch status {
+	case 400, 403, 404, 410, 422:
+		return true
+	}
+	return false
+}
+
+// again is the position for a walk that begins its list anew, because upstream refuses to go
+// on at this one.
+func (at position) again() position {
+	return position{List: at.List, Again: at.Again + 1, Fixed: at.Fixed, Pages: cycle.Pages{}}
+}
+
+// maxReason bounds a reason that people read, in bytes: with what stands before it, it has 300 at most.
+const maxReason = 220
+
+// reason is an error as one sentence for people.
+func reason(err error) string {
+	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "walk: ")), " ")
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason-len("…")], "") + "…"
+	}
+	return text
+}
+
+// notEnded notes that a job could not prove the end of a list under a record that came or
+// changed: the kind is not complete until it was walked again.
+func (w nesting) notEnded(ctx context.Context, x *kindCrawl, err error) error {
+	return w.change(ctx, x, func(m *kindState) {
+		m.Rest = 0
+		m.fails(whole, reason(err), w.clock(), true)
+	})
+}
