@@ -41,7 +41,6 @@ type config struct {
 type record struct {
 	sequence int
 	hidden   bool // left out of pages after they were cut
-	added    bool // while the list was walked
 }
 
 // walk is what happened since Begin.
@@ -77,8 +76,7 @@ func newAPI(number int, habits map[string]string, rng *rand.Rand) *API {
 	if a.Has(sizeRounded) {
 		a.config.full, a.config.most = 10, 50
 	}
-	a.config.first = rng.IntN(8) / 7 // most count from 1
-	a.config.first = 1 - a.config.first
+	a.config.first = 1 - rng.IntN(8)/7 // most count from 1
 	a.config.clock = one("created_at", "created", "date_created")
 	if a.Has(camelCase) {
 		a.config.clock = "createdAt"
@@ -152,8 +150,12 @@ func (a *API) fill() {
 	if a.Has(toldByDocument) && a.Has(rowsStill) && a.Has(tokensLive) && a.Has(fullPages) && a.provesByEnd() && a.rng.IntN(10) == 0 {
 		n = a.rng.IntN(a.config.full)
 	}
+	last := 0 // that is hidden: no page is empty, also when rows between are deleted
 	for i := range n {
-		hidden := a.Has(shortPages) && i > 0 && a.rng.IntN(6) == 0
+		hidden := a.Has(shortPages) && i-last > 3 && i < n-1 && a.rng.IntN(4) == 0
+		if hidden {
+			last = i
+		}
 		a.records = append(a.records, record{sequence: i, hidden: hidden})
 	}
 	if a.Has(emptyPages) {
@@ -236,7 +238,7 @@ func (a *API) move() {
 	}
 	if a.Has(rowsAdded) || a.Has(rowsAddedDeleted) {
 		last := a.records[len(a.records)-1]
-		a.records = append(a.records, record{sequence: last.sequence + 1, added: true})
+		a.records = append(a.records, record{sequence: last.sequence + 1})
 	}
 	if a.Has(rowsDeleted) || a.Has(rowsAddedDeleted) {
 		i := a.rng.IntN(len(a.records))

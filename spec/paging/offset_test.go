@@ -29,6 +29,15 @@ func TestOffset(t *testing.T) {
 		{ask: "start=2", body: `[1]`, header: "X-Total: 3", open: "silent"},
 		{ask: "start=2", body: `[1]`, want: "start=3"},
 	})
+	// A page whose rows were all left out leads on all the same.
+	follow(t, Rules{Style: "offset", Page: "start", Next: "next"}, []answered{
+		{ask: "start=10", body: `{"rows":[],"next":20}`, want: "start=20"},
+		{ask: "start=10", body: `{"rows":[],"next":"/things?size=5&start=15"}`, want: "start=15"},
+		{ask: "start=10", body: `{"rows":[],"next":true}`, want: "start=11"},
+		{ask: "start=10", body: `{"rows":[],"next":"/things?start=3"}`, want: "start=11"},
+		{ask: "start=10", body: `{"rows":[],"next":null}`},
+		{ask: "start=10", body: `{"rows":[1],"next":20}`, want: "start=11"},
+	})
 	refused(t, map[string]Rules{
 		"page: style offset needs it": {Style: "offset"},
 		"more: style offset has":      {Style: "offset", Page: "start", More: "more"},
