@@ -98,6 +98,12 @@ func (at *position) behind(target *spec.Target, page *understudy.Page) (beyond *
 	return nil, d
 }
 
+// movedOn reports whether a walk that ended with fewer rows than upstream says there are is
+// worth another try: rows that came or went meanwhile make the same difference.
+func (at *position) movedOn(end understudy.OpenEnd) bool {
+	return at.Next == "" && end.Kind == understudy.OpenRefuted && at.Total > at.Rows && at.Again == 0
+}
+
 // maxAgain is how often a walk begins a list again.
 const maxAgain = 3
 

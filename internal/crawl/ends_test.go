@@ -287,6 +287,27 @@ var shelves = map[string]*proof{
 		answer: sized(10, 20)}, 35, ""},
 	"sizes of which few are known": {shelf{paging: byNumber + ", size: size", rows: 35, answer: sized(10, 20, 50)}, 35, ""},
 
+	"an offset among rows that are left out": {shelf{paging: "style: offset, page: from, default_size: 10", rows: 27,
+		answer: filtered(func(i int) bool { return i > 20 && i < 25 })}, 23, ""},
+	"offsets over a page without rows": {shelf{paging: "style: offset, page: from, next: next", rows: 40,
+		answer: filtered(func(i int) bool { return i >= 10 && i < 20 })}, 30, ""},
+	"a row that is deleted behind a total": {shelf{paging: withTotal, rows: 25,
+		answer: paged(func(s *shelf, page, _ int) object {
+			total := s.rows
+			if s.rows = 24; page > 1 {
+				return nil
+			}
+			return object{"total": total}
+		})}, 24, ""},
+	"a refusal behind a total that is reached": {shelf{paging: withTotal, rows: 20,
+		answer: func(s *shelf, q url.Values, _ http.Header) (int, any) {
+			rows := s.cut(10*(num(q, "page", 1)-1), 10)
+			if len(rows) == 0 {
+				return http.StatusBadRequest, object{"error": "no such page"}
+			}
+			return http.StatusOK, object{"rows": rows, "total": s.rows}
+		}}, 20, ""},
+
 	"a last page whose token is its own": {shelf{paging: byToken, rows: 20, answer: func(s *shelf, q url.Values, _ http.Header) (int, any) {
 		from := num(q, "token", 0)
 		return http.StatusOK, object{"rows": s.cut(from, 10), "next": strconv.Itoa(min(from+10, s.rows))}
@@ -307,6 +328,23 @@ func once(status int) func(*shelf, url.Values, http.Header) (int, any) {
 			s.died = nil
 		}
 		return all(s, q, h)
+	}
+}
+
+// filtered has pages of ten rows by offset, and leaves some out after it has cut them.
+func filtered(hidden func(i int) bool) func(*shelf, url.Values, http.Header) (int, any) {
+	return func(s *shelf, q url.Values, _ http.Header) (int, any) {
+		from, rows := num(q, "from", 0), []any{}
+		for i, row := range s.cut(from, 10) {
+			if !hidden(from + i) {
+				rows = append(rows, row)
+			}
+		}
+		var next any
+		if from+10 < s.rows {
+			next = from + 10
+		}
+		return http.StatusOK, object{"rows": rows, "next": next}
 	}
 }
 

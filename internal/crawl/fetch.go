@@ -252,6 +252,9 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			continue
 		case at.Next != "" && isDead(page.Status) && (at.Beyond || target.Guessed()) && !refused.retention():
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: fmt.Sprintf("the page behind the last one has status %d", page.Status)}
+			if at.Total > 0 && at.Total == at.Rows {
+				end = understudy.OpenEnd{} // all that upstream says there is was seen
+			}
 			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0).String()}
 		case at.Next == "" || !isDead(page.Status) || refused.retention():
 			return refused
@@ -285,6 +288,11 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		}
 		if page.Next.URI != "" {
 			t.leads(at.List)
+		}
+		if at.movedOn(end) {
+			at, target, trail = at.again(), first, overlap.Trail{}
+			trail.Saw(nil)
+			continue
 		}
 		if why := at.Pages.Endless(at.Next, slices.Values(every(page))); why != "" {
 			return &endlessError{page.Key, why}
