@@ -30,6 +30,21 @@ var Actions = []Action{
 	ActionAdminister,
 }
 
+// manyRows is how many rows a list has at most that is no export.
+const manyRows = 100
+
+// ListAction is what a person does who is shown rows of a list: one that is not asked from its
+// beginning, or has many rows, takes rows away. values are those it was asked with.
+func ListAction(first bool, rows int, values []string) Action {
+	switch {
+	case !first || rows > manyRows:
+		return ActionExport
+	case len(values) > 0:
+		return ActionSearch
+	}
+	return ActionList
+}
+
 // AuditEntry is one thing that a caller did. Values of records stand in Values alone: the
 // log keeps them as keyed hashes.
 type AuditEntry struct {

@@ -111,6 +111,17 @@ func (t *Target) Root() string {
 	return strings.Join(parts, IDSeparator)
 }
 
+// Above are the values of path variables that name a record the target lies under, which is
+// neither its root nor the source's user.
+func (t *Target) Above() (values []string) {
+	for _, v := range t.Vars {
+		if t.Spec.Vars[v.Name] == "" && !slices.Contains(t.Spec.Roots.Vars, v.Name) {
+			values = append(values, v.Value)
+		}
+	}
+	return values
+}
+
 // SpellRoot is the id of a root as people write it, ParseRoot the id of what they wrote.
 func SpellRoot(id string) string { return strings.ReplaceAll(id, IDSeparator, "/") }
 

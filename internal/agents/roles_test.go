@@ -103,7 +103,7 @@ func TestAudit(t *testing.T) {
 		}
 		said = append(said, fmt.Sprint(e.Action, " ", e.Kind, " ", len(e.IDs), " ", e.Rows, " ", e.Values))
 	}
-	want := []string{"list calls 2 2 [completed]", "record calls 1 1 []", "record calls 1 1 []", "record calls 1 1 []",
+	want := []string{"search calls 2 2 [completed]", "record calls 1 1 []", "record calls 1 1 []", "record calls 1 1 []",
 		"search  2 2 [status:completed]", "search  0 3 [status:completed]"}
 	if !slices.Equal(said, want) {
 		t.Errorf("listed %q, want %q", said, want)

@@ -106,11 +106,11 @@ func (l *Log) Lists(c understudy.Caller, a understudy.Action) bool {
 	return l.policy.Load().lists(c, a, c.Source != "")
 }
 
-// Audit implements understudy.Auditor. What programs do and is not listed is counted.
+// Audit implements understudy.Auditor. What is not listed is counted.
 func (l *Log) Audit(ctx context.Context, e understudy.AuditEntry) error {
 	program := e.Caller.Source != "" && !e.AsPerson
 	if !l.policy.Load().lists(e.Caller, e.Action, program) {
-		if program && !e.Done() { // it was counted before it was done
+		if !e.Done() { // it was counted before it was done
 			l.counts.add(e)
 		}
 		return nil

@@ -258,6 +258,25 @@ func TestProgramsAreCounted(t *testing.T) {
 	f.sound()
 }
 
+// A list that a person looks at and that is not listed is counted, with its kind and rows.
+func TestListsOfPeopleAreCounted(t *testing.T) {
+	f := newFolder(t)
+	l := f.log()
+	person := understudy.Caller{Name: "ada", Grant: &understudy.Grant{Role: "support"}}
+	for range 3 {
+		list(t, l, understudy.AuditEntry{Caller: person, Action: understudy.ActionList, Source: "twilio", Kind: "messages", Rows: 50})
+	}
+	l.housekeep(t.Context())
+	all := f.find(Filter{})
+	if len(all) != 1 {
+		t.Fatalf("%d entries, want one: %+v", len(all), all)
+	}
+	if e := all[0]; e.Caller != "ada" || e.Count != 3 || e.Rows != 150 || e.Kind != "messages" {
+		t.Errorf("%+v", e)
+	}
+	f.sound()
+}
+
 // Each of several writers has a chain; the one that comes later goes on with one that is
 // free.
 func TestWritersHaveChains(t *testing.T) {

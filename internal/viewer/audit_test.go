@@ -129,3 +129,32 @@ func BenchmarkAuditedRecord(b *testing.B) {
 		b.ReportMetric(float64(took[h][len(took[h])/2].Microseconds()), name)
 	}
 }
+
+// A list shows one chosen record by its token, or a kind whole by its page size, and what lies
+// under a record by its path: each leaves an entry with the ids that were shown.
+func TestListThatShowsChosenRecordsIsListed(t *testing.T) {
+	h := open(t, withAudit(t, filepath.Join(t.TempDir(), "audit")))
+	id := h.field("/twilio/messages.json", "messages", "sid")
+	entries := func(action string) int {
+		return strings.Count(h.page("/-/audit?action="+action, all), "<bdi>everything</bdi>")
+	}
+	for _, one := range []struct{ path, action string }{
+		{"/twilio/messages.json?PageSize=1&PageToken=PA" + id, "export"},
+		{"/twilio/messages.json?PageSize=1&Page=1&PageToken=PA" + id, "export"},
+		{"/twilio/messages.json?PageSize=1000", "export"},
+		{"/twilio/media.json?MessageSid=" + id, "search"},
+	} {
+		before := entries(one.action)
+		if status, _, _ := h.get(one.path, all); status != http.StatusOK {
+			t.Fatalf("%s: %d", one.path, status)
+		}
+		if entries(one.action) != before+1 {
+			t.Errorf("%s left no entry of %s", one.path, one.action)
+		}
+	}
+	before := entries("export") + entries("search") + entries("list")
+	h.get("/twilio/messages.json", all)
+	if entries("export")+entries("search")+entries("list") != before {
+		t.Error("the newest page of a list is listed")
+	}
+}

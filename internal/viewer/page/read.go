@@ -244,10 +244,8 @@ func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry
 		e.IDs = append(e.IDs, row.ID)
 	}
 	if t.List != nil {
-		e.Values = FilterValues(t.List, t.Query)
-	}
-	if len(e.Values) > 0 {
-		e.Action = understudy.ActionSearch
+		e.Values = append(FilterValues(t.List, t.Query), t.Above()...)
+		e.Action = understudy.ListAction(t.First, len(rows), e.Values)
 	}
 	return e
 }
