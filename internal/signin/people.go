@@ -129,7 +129,8 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 		return fmt.Errorf("signin: %w: a password is taken over TLS or from this machine alone; whoever runs this server can set "+
 			"viewer.public_url to the https address of the proxy in front", understudy.ErrForbidden)
 	}
-	if p.Guesses.Refused(r, []byte(name)) {
+	counted := p.Sessions.counted(r, name)
+	if p.Guesses.Refused(r, counted) {
 		return fmt.Errorf("signin: %w: %w: too many wrong passwords; wait a few seconds", understudy.ErrUnauthorized, understudy.ErrTooMany)
 	}
 	right, err := p.Users.Check(r.Context(), name, password)
@@ -137,11 +138,15 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 		return err
 	}
 	if !right {
-		p.Guesses.Wrong(r, []byte(name))
+		p.Guesses.Wrong(r, counted)
 		return fmt.Errorf("signin: %w: wrong name or password", understudy.ErrUnauthorized)
 	}
 	user, _ := p.Users.find(name) // its password is right
-	return p.begin(w, r, Session{Name: name, With: user.with})
+	if err := p.begin(w, r, Session{Name: name, With: user.with}); err != nil {
+		return err
+	}
+	p.Sessions.rememberBrowser(w, name)
+	return nil
 }
 
 // Finish begins a session for who comes back from the provider, and says where the way

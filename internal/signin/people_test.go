@@ -13,6 +13,7 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/kit/token"
 )
 
 // signer is a browser before people of a file.
@@ -44,8 +45,12 @@ func (b *signer) request(from string) *http.Request {
 func (b *signer) signIn(name, password string) error {
 	w := httptest.NewRecorder()
 	err := b.SignIn(w, b.request("127.0.0.1:1"), name, password)
+	var kept []string
 	for _, c := range w.Result().Cookies() {
-		b.cookie = c.Name + "=" + c.Value
+		kept = append(kept, c.Name+"="+c.Value)
+	}
+	if len(kept) > 0 {
+		b.cookie = strings.Join(kept, "; ")
 	}
 	return err
 }
@@ -86,6 +91,75 @@ func TestSignIn(t *testing.T) {
 	if _, ok := b.Again(c); ok {
 		t.Error("who has signed out is known again")
 	}
+}
+
+// Behind a proxy all visitors have one address. Whoever guesses there keeps a person out of
+// new browsers alone, not out of one in which the person has signed in before.
+func TestPersonSignsInFromAKnownBrowserWhileOthersGuess(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	b := newSigner(t, func() time.Time { return now }, "anna", "ben")
+	if err := b.signIn("anna", annas); err != nil {
+		t.Fatal(err)
+	}
+	known := b.cookie
+	guess := func(cookie, name string) error {
+		b.cookie = cookie
+		r := b.request("127.0.0.1:1")
+		for range 20 {
+			b.Guesses.Wrong(r, b.Sessions.counted(r, name))
+		}
+		return b.SignIn(httptest.NewRecorder(), r, name, "wrong")
+	}
+	if err := guess("", "anna"); !errors.Is(err, understudy.ErrTooMany) {
+		t.Fatalf("guesses are not bounded: %v", err)
+	}
+	b.cookie = ""
+	if err := b.signIn("anna", annas); !errors.Is(err, understudy.ErrTooMany) {
+		t.Errorf("from a new browser: %v", err)
+	}
+	b.cookie = known
+	if err := b.signIn("anna", annas); err != nil {
+		t.Errorf("from the known browser: %v", err)
+	}
+	if err := guess(known, "anna"); !errors.Is(err, understudy.ErrTooMany) {
+		t.Errorf("guesses from a known browser are not bounded: %v", err)
+	}
+	if err := guess("", "ben"); !errors.Is(err, understudy.ErrTooMany) {
+		t.Errorf("guesses of another name: %v", err)
+	}
+	b.cookie = known
+	if err := b.signIn("ben", bens); !errors.Is(err, understudy.ErrTooMany) {
+		t.Errorf("the browser of one person is known for another: %v", err)
+	}
+	b.cookie, now = known, now.Add(browserLasts)
+	if err := guess("", "anna"); !errors.Is(err, understudy.ErrTooMany) {
+		t.Fatal(err)
+	}
+	b.cookie = known
+	if err := b.signIn("anna", annas); !errors.Is(err, understudy.ErrTooMany) {
+		t.Errorf("a browser is known for ever: %v", err)
+	}
+}
+
+// FuzzBrowser: no cookie that was not sealed here names a browser.
+func FuzzBrowser(f *testing.F) {
+	f.Add("")
+	f.Add("AAAA")
+	s := NewSessions(time.Now)
+	var err error
+	if s.browsers, err = token.New(make([]byte, token.KeySize), "browser"); err != nil {
+		f.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	s.rememberBrowser(w, "ben")
+	f.Add(w.Result().Cookies()[0].Value)
+	f.Fuzz(func(t *testing.T, value string) {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.AddCookie(&http.Cookie{Name: browserCookie, Value: value})
+		if got := string(s.counted(r, "anna")); got != "anna" {
+			t.Errorf("%q is counted as %q", value, got)
+		}
+	})
 }
 
 // What the file says now holds for sessions that began before.

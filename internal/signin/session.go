@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/token"
 )
 
 // How long a session lasts, and how many there are.
@@ -65,8 +66,9 @@ type digest = [sha256.Size]byte
 // Sessions are all that have not ended. They are read once and written with every
 // change, so that they outlive a restart. Safe for concurrent use.
 type Sessions struct {
-	kv  KV
-	now func() time.Time
+	kv       KV
+	now      func() time.Time
+	browsers *token.Sealer // of the cookies of browsers that are known; nil: none is
 
 	writing sync.Mutex // held while a value is written; taken before mu
 
@@ -87,6 +89,9 @@ func (s *Sessions) Load(ctx context.Context, kv KV) error {
 		return err
 	}
 	s.kv = kv
+	if err := s.loadBrowsers(ctx, kv); err != nil {
+		return err
+	}
 	for name, value := range kept {
 		one := &session{over: make(chan struct{})}
 		sum, err := hex.DecodeString(name[len(kvStart):])

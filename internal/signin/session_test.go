@@ -43,7 +43,17 @@ type memory struct {
 	err error
 }
 
-func (m *memory) Values(context.Context, string) (map[string][]byte, error) { return m.of, m.err }
+func (m *memory) Values(_ context.Context, prefix string) (map[string][]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	some := map[string][]byte{}
+	for name, value := range m.of {
+		if strings.HasPrefix(name, prefix) {
+			some[name] = value
+		}
+	}
+	return some, m.err
+}
 
 func (m *memory) SetValue(_ context.Context, name string, value []byte) error {
 	m.mu.Lock()
@@ -59,10 +69,16 @@ func (m *memory) SetValue(_ context.Context, name string, value []byte) error {
 	return nil
 }
 
-func (m *memory) len() int {
+func (m *memory) len() int { // of sessions
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.of)
+	n := 0
+	for name := range m.of {
+		if strings.HasPrefix(name, kvStart) {
+			n++
+		}
+	}
+	return n
 }
 
 func isOver(s session) bool {
