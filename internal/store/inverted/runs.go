@@ -17,6 +17,8 @@ const (
 	// mergeChunks is how many chunks of each run one step of a merge reads. A step
 	// moves four times what a new run brings, so merges end before they pile up.
 	mergeChunks = 4
+	// maxLevel is a level that no file is large enough to have.
+	maxLevel = 40
 )
 
 // run is a row of term_run.
@@ -39,7 +41,11 @@ var (
 
 func readRuns(c *sqlite.Conn) (rs runs, err error) {
 	err = c.Query(selectRuns, 0, nil, func(r []driver.Value) error {
-		rs = append(rs, run{r[0].(int64), r[1].(int64), r[2].(int64)})
+		one := run{r[0].(int64), r[1].(int64), r[2].(int64)}
+		if one.level < 0 || one.level > maxLevel {
+			return sqlite.Damaged("run %d of terms is of level %d", one.number, one.level)
+		}
+		rs = append(rs, one)
 		return nil
 	})
 	return rs, err
