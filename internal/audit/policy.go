@@ -24,7 +24,11 @@ var (
 )
 
 func (p *Policy) lists(c understudy.Caller, a understudy.Action, program bool) bool {
-	if of, ok := p.Roles[c.Role()]; ok {
+	role := c.Role()
+	if c.Grant != nil && c.Grant.By == understudy.ByViewAs {
+		role = understudy.RoleAll // whoever looks through another role has this one
+	}
+	if of, ok := p.Roles[role]; ok {
 		return slices.Contains(of, a)
 	}
 	of, otherwise := p.People, ofPeople

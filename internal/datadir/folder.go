@@ -67,7 +67,7 @@ func Open(path string, temp bool) (*Dir, error) {
 
 // ownFiles are what the names of everything in a data folder begin with.
 var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
-	AuthorityFile, AuthorityKeyFile, ".new-"}
+	AuthorityFile, AuthorityKeyFile, "intents", "profiles", ".new-"}
 
 // tighten takes the rights of others from a data folder that holds nothing but
 // our files. One that holds more has another use too: what is ours

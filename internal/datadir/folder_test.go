@@ -62,3 +62,26 @@ func TestFolderIsHeldOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A folder with every file that a server makes is closed to others.
+func TestFolderOfOurFilesIsClosedToOthers(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"intents", "profiles", StoreFile, "audit"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := tighten(dir); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != 0o700 {
+		t.Errorf("the folder is open to others: %o", got)
+	}
+}
