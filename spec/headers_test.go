@@ -125,7 +125,7 @@ func TestTelemetryMeansNothing(t *testing.T) {
 	for _, name := range strings.Fields(`X-Ms-Client-Request-Id X-Ms-Return-Client-Request-Id X-Ms-Useragent Client-Request-Id Sdkversion
 		X-Stainless-Lang X-Stainless-Retry-Count X-Goog-Api-Client Amz-Sdk-Invocation-Id Amz-Sdk-Request X-Amz-User-Agent X-Client-Version
 		X-Retry-Count Traceparent Tracestate Baggage B3 X-B3-Traceid X-B3-Sampled Time-Zone Graphql-Features X-Contentful-User-Agent
-		X-Stripe-Client-User-Agent X-Stripe-Client-Telemetry X-Octokit-User-Agent X-Csrf-Token Sentry-Trace X-Datadog-Trace-Id
+		X-Stripe-Client-User-Agent X-Stripe-Client-Telemetry X-Asana-Client-Lib X-Octokit-User-Agent X-Csrf-Token Sentry-Trace X-Datadog-Trace-Id
 		Uber-Trace-Id Sec-Ch-Ua X-Forwarded-For X-Request-Id`) {
 		if key, unknown, err := h.Read("GET", http.Header{name: {"a"}}); err != nil || len(key) > 0 || unknown != "" {
 			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)

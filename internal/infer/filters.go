@@ -56,6 +56,11 @@ func filtersOf(l *list, k *kind) {
 				"its name, its default"})
 			continue
 		}
+		if p.Schema.Type() == "boolean" && p.Schema.Default() == "false" && !p.Required && at(p.Name) == nil {
+			l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "widen", Meaning: spec.Meaning{Default: "false"}},
+				"without it the answer shows less, by its default"})
+			continue
+		}
 		l.addFilter(p.Name, p.Schema, at)
 		if p.Required {
 			l.demand(p.Name)

@@ -247,6 +247,13 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 			}
 		}
 	}
+	around := c.Next[:strings.LastIndexByte(c.Next, '.')+1]
+	for _, name := range pageLinks { // a document often shows those of one page alone
+		missing := !slices.ContainsFunc(beside, func(p place) bool { return p.path == around+name })
+		if c.Style == "body" && around != "" && missing {
+			beside = append(beside, place{path: around + name})
+		}
+	}
 	for i, p := range beside {
 		if i == 0 {
 			w.line(indent, "envelope:", "what stands beside the rows")
@@ -256,12 +263,16 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 		out := &flow{}
 		out.text("name", p.path)
 		out.text("type", f.Type)
-		if f.Class == spec.ClassURL {
+		last, isLink := strings.CutPrefix(p.path, around)
+		if f.Class == spec.ClassURL || c.Style == "body" && isLink && slices.Contains(pageLinks, last) {
 			out.add("absolute", "true")
 		}
 		w.line(indent+1, "- "+out.String(), "")
 	}
 }
+
+// pageLinks are links beside that to the next page, which may be absolute as well.
+var pageLinks = []string{"first", "prev", "previous", "next", "last"}
 
 // inRow reports whether a place is that of the rows of a list with the same paging.
 func inRow(path string, lists []*list, same string) bool {
