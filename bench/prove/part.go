@@ -178,6 +178,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "full", "TestMaskedSearch", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestEveryPackageWalksEveryList", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestPackagesWalkThroughTunnels", fullCounts+"=1", `--- PASS`, time.Minute),
+		endToEnd(gotool, "full", "TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
 		endToEnd(gotool, "full", "TestBrowserSmallScreen", fullCounts+"=1", `--- PASS`, time.Minute),
 	}
 }

@@ -1,0 +1,295 @@
+// Packages: clients of other vendors that nobody here wrote call every GET operation they have,
+// directly and through specs that were drawn from the vendors' documents, and get the same.
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"understudy/e2e/binary"
+	"understudy/e2e/imitation"
+)
+
+// judge is a package of PyPI, and the API that it is a client of.
+type judge struct {
+	name     string
+	document string
+	host     string // of a package that demands TLS: it goes through the proxy to the vendor's own host
+	vendor   imitation.Vendor
+}
+
+var judges = []judge{
+	{"pydo", "digitalocean.yaml", "https://api.digitalocean.com", imitation.DigitalOcean},
+	{"asana", "asana.yaml", "", imitation.Asana},
+	{"pagerduty", "pagerduty.yaml", "https://api.pagerduty.com", imitation.PagerDuty},
+}
+
+// calls are what a package was given, by its operations.
+type calls map[string]json.RawMessage
+
+// TestPackagesGetTheSame walks with small documents that have the traits of the whole ones.
+func TestPackagesGetTheSame(t *testing.T) {
+	t.Parallel()
+	for _, j := range judges {
+		t.Run(j.name, func(t *testing.T) {
+			t.Parallel()
+			j.walk(t, filepath.Join("testdata", "openapi", strings.TrimSuffix(j.document, ".yaml")+".yaml"), "cold", "outage")
+		})
+	}
+}
+
+// TestPackagesOfWholeDocuments walks with the documents that the vendors publish.
+func TestPackagesOfWholeDocuments(t *testing.T) {
+	if os.Getenv("UNDERSTUDY_PROVE") == "" {
+		t.Skip("the whole documents are for make prove")
+	}
+	folder := os.Getenv("UNDERSTUDY_OPENAPI")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "shared", "openapi")
+	}
+	for _, j := range judges {
+		t.Run(j.name, func(t *testing.T) {
+			found, err := filepath.Glob(filepath.Join(folder, strings.TrimSuffix(j.document, ".yaml")+".*"))
+			if err != nil || len(found) == 0 {
+				t.Skip("the published document is absent; name its folder in UNDERSTUDY_OPENAPI")
+			}
+			j.walk(t, found[0], "cold", "warm", "outage")
+		})
+	}
+}
+
+// walk compares what a package gets directly with what it gets through a drawn spec, in each phase.
+// In an outage upstream is dead and the server was started anew.
+func (j judge) walk(t *testing.T, document string, phases ...string) {
+	api, err := imitation.New(document, j.vendor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, secure := httptest.NewServer(api), httptest.NewTLSServer(api)
+	t.Cleanup(web.Close)
+	t.Cleanup(secure.Close)
+	plan, err := json.Marshal(api.Plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	drawn := j.settings(t, dir, document, web.URL)
+	var direct calls
+	if j.host == "" {
+		direct = j.call(t, web.URL, j.vendor.Secret, plan)
+	} else {
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+		direct = j.call(t, secure.URL, j.vendor.Secret, plan, trust(t, dir, block)...)
+	}
+	server := start(t, dir, "serve")
+	for _, phase := range phases {
+		if phase == "outage" {
+			if err := server.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			api.Off.Store(true)
+			server = start(t, dir, "serve")
+		}
+		before := api.Requests.Load()
+		got := j.through(t, server, dir, plan)
+		j.compare(t, phase, drawn, direct, got, api.Requests.Load()-before)
+	}
+}
+
+const callerSecret = "a-secret-of-the-callers-own"
+
+// settings draws the spec and writes it beside the settings of a server for it. It returns the spec.
+func (j judge) settings(t *testing.T, dir, document, upstream string) (drawn []byte) {
+	t.Helper()
+	draw := exec.CommandContext(t.Context(), program, "spec", "from", document)
+	var doubts bytes.Buffer
+	draw.Stderr = &doubts
+	drawn, err := draw.Output()
+	if err != nil {
+		t.Fatalf("spec from: %v\n%s", err, &doubts)
+	}
+	public := ""
+	if j.host != "" {
+		public = fmt.Sprintf(", public_url: %q", j.host)
+	}
+	files := map[string]string{
+		"drawn.yaml": string(drawn), "up.secret": j.vendor.Secret, "caller.secret": callerSecret,
+		"understudy.yml": fmt.Sprintf(`data: ./data
+viewer: {listen: "127.0.0.1:0", sign_in: none}
+connect: {listen: "127.0.0.1:0"}
+sources:
+  mine: {spec: ./drawn.yaml, upstream: %q, secret: "file:up.secret", listen: "127.0.0.1:0", rate: 5000, concurrency: 20%s}
+credentials:
+  - {name: walker, source: mine, secret: "file:caller.secret", role: all}
+log: {access: access.log}
+`, upstream, public),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := exec.CommandContext(t.Context(), program, "check")
+	check.Dir = dir
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Fatalf("check: %v\n%s", err, out)
+	}
+	return drawn
+}
+
+// trust writes certificates to a file and returns the variables that have Python trust them alone.
+func trust(t *testing.T, dir string, certificates []byte) []string {
+	t.Helper()
+	path := filepath.Join(dir, "trusted.pem")
+	if err := os.WriteFile(path, certificates, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"SSL_CERT_FILE=" + path, "REQUESTS_CA_BUNDLE=" + path}
+}
+
+// through runs the package against the server: at the port of the source, or by way of the proxy.
+func (j judge) through(t *testing.T, server *binary.Server, dir string, plan []byte) calls {
+	t.Helper()
+	if j.host == "" {
+		return j.call(t, server.URL("mine"), callerSecret, plan)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "ca")
+	cmd.Dir = dir
+	certificate, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j.call(t, j.host, callerSecret, plan, append(trust(t, dir, certificate), "HTTPS_PROXY="+server.URL("connect"))...)
+}
+
+// call runs the package.
+func (j judge) call(t *testing.T, address, secret string, plan []byte, variables ...string) calls {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(".venv", "bin", "python"), "packages.py", j.name, address, secret)
+	cmd.Dir, cmd.Env, cmd.Stdin = "sdks/python", append(withoutProxies(os.Environ()), variables...), bytes.NewReader(plan)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%.3000s", j.name, err, &said)
+	}
+	var got calls
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%s: %v: %.300s", j.name, err, out)
+	}
+	return got
+}
+
+// Fields that a drawn spec calls secret. Their values are empty through the server.
+var (
+	secretField = regexp.MustCompile(`name: "?([\w.-]+)"?[^}]*class: secret`)
+	secretName  = regexp.MustCompile(`(?i)secret|passw|token|key|credential`)
+)
+
+// compare counts the operations that are equal, and names the others by their cause. Reads that the
+// drawing left out with a doubt are refused.
+func (j judge) compare(t *testing.T, phase string, drawn []byte, want, got calls, requests int64) {
+	t.Helper()
+	secrets := map[string]bool{}
+	for _, m := range secretField.FindAllSubmatch(drawn, -1) {
+		name := string(m[1][bytes.LastIndexByte(m[1], '.')+1:])
+		if !secretName.MatchString(name) {
+			t.Errorf("the drawn spec takes %s for a secret", m[1])
+		}
+		secrets[name] = true
+	}
+	equal, leftOut, others := 0, []string{}, map[string][]string{}
+	for name, result := range want {
+		_, path, _ := strings.Cut(name, " /")
+		_, outage := strings.CutPrefix(phase, "outage")
+		cause := refusal(got[name])
+		switch {
+		case bytes.Equal(emptied(t, result, secrets), emptied(t, got[name], secrets)):
+			equal++
+		case !bytes.Contains(drawn, []byte("/"+path+`"`)) && !bytes.Contains(drawn, []byte("/"+path+",")) && strings.HasPrefix(cause, "403"),
+			// What opt_fields asks for is in no other answer, and stays in memory.
+			outage && strings.Contains(name, " opt_fields ") && strings.HasPrefix(cause, "503"):
+			leftOut = append(leftOut, name)
+		default:
+			others[cause] = append(others[cause], name)
+		}
+	}
+	t.Logf("%s %s: %d operations equal, %d left out, %d otherwise; %d requests upstream", j.name, phase, equal, len(leftOut),
+		len(want)-equal-len(leftOut), requests)
+	if len(leftOut) > 0 {
+		slices.Sort(leftOut)
+		t.Logf("left out: %.1500s", strings.Join(leftOut, ", "))
+	}
+	for _, cause := range slices.Sorted(maps.Keys(others)) {
+		names := slices.Sorted(slices.Values(others[cause]))
+		t.Errorf("%s: %d operations: %s: %.800s", phase, len(names), cause, strings.Join(names, ", "))
+		for _, name := range names[:min(3, len(names))] {
+			t.Logf("%s: %s", name, firstDifference(emptied(t, want[name], secrets), emptied(t, got[name], secrets)))
+		}
+	}
+}
+
+// refusal returns the status and the text of an error that a package was given; else "different".
+func refusal(result json.RawMessage) string {
+	var pages []json.RawMessage
+	if json.Unmarshal(result, &pages) == nil && len(pages) > 0 {
+		result = pages[len(pages)-1]
+	}
+	var said struct {
+		Status int
+		Error  string
+	}
+	if json.Unmarshal(result, &said) != nil || said.Error == "" {
+		return "different"
+	}
+	return fmt.Sprintf("%d %.160s", said.Status, said.Error)
+}
+
+// emptied returns a result with the texts of secret fields empty.
+func emptied(t *testing.T, result json.RawMessage, secrets map[string]bool) []byte {
+	t.Helper()
+	var whole any
+	if len(result) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(result, &whole); err != nil {
+		t.Fatal(err)
+	}
+	var empty func(any)
+	empty = func(of any) {
+		switch of := of.(type) {
+		case []any:
+			for _, one := range of {
+				empty(one)
+			}
+		case map[string]any:
+			for name, value := range of {
+				if _, isText := value.(string); isText && secrets[name] {
+					of[name] = ""
+				}
+				empty(value)
+			}
+		}
+	}
+	empty(whole)
+	out, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
