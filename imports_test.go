@@ -112,8 +112,8 @@ var imports = map[string]string{
 		"internal/store/sqlite spec",
 	"internal/store/postings": "internal/query internal/store/sqlite",
 	"internal/store/records":  ". internal/store/catalog internal/store/codec internal/store/sqlite kit/jsonspan",
-	"internal/store/seek": ". internal/query internal/store/catalog internal/store/codec internal/store/index internal/store/order " +
-		"internal/store/postings internal/store/records internal/store/sqlite internal/store/terms " +
+	"internal/store/seek": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
+		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/sqlite internal/store/terms " +
 		"internal/store/words spec",
 	"internal/store/series":    ". internal/store/sqlite",
 	"internal/store/sqlite":    ". spec",

@@ -75,8 +75,8 @@ func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response
 	if a.Local != nil {
 		return m.recordsOnly(ctx, &reading{Request: a, source: s, kind: k, now: now})
 	}
-	if k.name == "" {
-		return m.ahead(ctx, &reading{Request: a, source: s, kind: k, now: now})
+	if k.name == "" || a.SkipHeld {
+		return m.ahead(ctx, &reading{Request: a, source: s, kind: k, now: now, barred: a.SkipHeld})
 	}
 	if a.NoCache && a.JoinOnly && !m.flies(a.Target.Key) {
 		a.NoCache = false

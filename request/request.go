@@ -17,6 +17,7 @@ type Request struct {
 	Target   *spec.Target
 	AgeLimit *time.Duration // how old an answer the grant accepts; nil: the mirror's ages; 0: as fresh as upstream
 	NoCache  bool           // the request said no-cache: join or start a fetch
+	SkipHeld bool           // what is held is not looked at, and is no answer
 	JoinOnly bool           // with NoCache: join a fetch; without one under way NoCache does not count
 
 	// The directives of the request (RFC 9111, 5.2.1); nil: not given.

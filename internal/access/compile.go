@@ -28,9 +28,10 @@ type Options struct {
 	// is about.
 	Users map[string]string
 	// Own reports whether a number, in the form Number gives it, is one of a
-	// source's own; nil: none is. Newest is the newest held version of a record,
-	// nil when it is not held or gone; nil: none is. Both are asked many times
-	// for one answer, from many goroutines, and must be quick.
+	// source's own; nil: none is. Newest is the newest held version of a record.
+	// For a record that is not held, or is gone, it is nil or another record: then a
+	// hidden record cannot be told from it by time. nil: none is held. Both are asked
+	// many times for one answer, from many goroutines, and must be quick.
 	Own    func(source, number string) bool
 	Newest func(source, kind, id string) *understudy.Record
 	// Last is like Newest, of records that are gone the last version; a page
@@ -123,11 +124,12 @@ func (g *Gate) compile(role string, sources map[string]map[string]string) (map[s
 		if err != nil {
 			return nil, err
 		}
-		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: nothing(sp)}
+		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: nothing(sp), whole: true}
 		for _, k := range sp.Kinds {
 			plans[source].kinds[k.Name] = newPlan(sp, k, r)
 			plans[source].kinds[k.Name].hash = g.hash
 			plans[source].hashes = plans[source].hashes || plans[source].kinds[k.Name].hashes
+			plans[source].whole = plans[source].whole && plans[source].kinds[k.Name].showsAll()
 		}
 	}
 	return plans, nil

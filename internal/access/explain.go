@@ -116,7 +116,7 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 	if g.newest != nil {
 		rec = g.newest(source, kind, id)
 	}
-	if rec == nil {
+	if rec == nil || rec.ID != id {
 		return nil, fmt.Errorf("access: %w: no %s %s is held", understudy.ErrNotFound, kind, clip(id))
 	}
 	c := understudy.Caller{Name: "explain", Grant: &understudy.Grant{Role: role}}

@@ -80,10 +80,10 @@ func (f *rowFilter) held(id string, now time.Time, depth int) bool {
 		return false
 	}
 	rec := f.gate.newest(f.source, f.kind.Name, id)
-	return rec != nil && f.matches(rec.Body, now, depth)
+	return rec != nil && f.matches(rec.Body, now, depth) && rec.ID == id // it may be another's, and takes as long
 }
 
-// finds applies the rule to one body of a record.
+// matches applies the rule to one body of a record.
 func (f *rowFilter) matches(body []byte, now time.Time, depth int) bool {
 	if f.never {
 		return false

@@ -45,6 +45,7 @@ type grants struct {
 	kinds   map[string]*plan
 	unnamed *plan
 	hashes  bool                  // a field is shown as a hash
+	whole   bool                  // every field that the spec names is seen
 	rows    map[string]*rowFilter // the row rules; nil: every record is found
 	does    map[string]bool       // what people may do, by the words of Doings
 }

@@ -59,12 +59,13 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 	if only == nil {
 		return nil
 	}
-	r := &query.RowRule{Finds: only}
+	r := &query.RowRule{Finds: only, Named: func(string) bool { return false }}
 	f, err := g.rowFilter(c, source, kind)
 	if err != nil {
 		return r
 	}
 	now := g.now()
+	r.Named = func(id string) bool { return f.held(id, now, 0) }
 	w := request.LocalQuery{}
 	f.narrow(&w, now)
 	r.Predicates, r.From, r.Whole = w.Predicates, w.From, f.told()

@@ -210,3 +210,13 @@ func (p *plan) cut(page *understudy.Page) *spec.Paging {
 
 // sees reports whether anything of the kind is shown.
 func (p *plan) sees() bool { return p != nil && p.record.open }
+
+// showsAll reports whether every field that the spec names is shown.
+func (p *plan) showsAll() bool {
+	for _, level := range p.apart {
+		if level < See {
+			return false
+		}
+	}
+	return p.sees() && p.whole
+}

@@ -124,7 +124,7 @@ func (l *lookups) lead(
 		}
 		close(s.done)
 	}()
-	a.NoCache, a.JoinOnly, a.MaxAge, a.MinFresh, a.MaxStale = true, false, nil, nil, nil
+	a.NoCache, a.SkipHeld, a.JoinOnly, a.MaxAge, a.MinFresh, a.MaxStale = true, true, false, nil, nil, nil
 	answer, err := ask(ctx, a)
 	s.left = false
 	switch {

@@ -48,6 +48,7 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		File: space.File, Log: space.WAL, Free: space.Free, Limit: space.Limit,
 		EvictedPages: space.EvictedPages, EvictedVersions: space.EvictedVersions, EvictedAt: known(space.EvictedAt),
 		Trouble: h.mirror.Stats(h.sources[0].Name).Trouble,
+		Read:    diagnostics.Read{Rows: space.ReadRows, Index: space.ReadIndex, Blocks: space.ReadBlocks},
 	}
 	for _, src := range h.sources {
 		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()

@@ -217,6 +217,14 @@ type Store struct {
 	EvictedVersions int64      `json:"evicted_versions"`
 	EvictedAt       *time.Time `json:"evicted_at,omitempty"` // the last time
 	Trouble         string     `json:"trouble,omitempty"`    // why nothing can be saved
+	Read            Read       `json:"read"`
+}
+
+// Read counts what readers have read of the store since the start.
+type Read struct {
+	Rows   int64 `json:"rows"`   // of tables
+	Index  int64 `json:"index"`  // chunks and postings
+	Blocks int64 `json:"blocks"` // of bodies
 }
 
 // Source is one source: "ok", or why it is not.

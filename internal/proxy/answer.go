@@ -154,8 +154,15 @@ func (v *exchange) start(a *request.Response) {
 	} else {
 		h["Cache-Status"] = []string{string(appendCacheStatus(nil, a))}
 	}
-	if h["Server-Timing"] = fromMemory; a.Upstream > 0 || a.Store > 0 {
+	switch {
+	case !v.o.Gate.Whole(v.caller, v.o.Source.Name): // what the store took tells of what is hidden
+		if a.Upstream > 0 {
+			h["Server-Timing"] = []string{string(appendMillis([]byte("upstream;dur="), a.Upstream))}
+		}
+	case a.Upstream > 0 || a.Store > 0:
 		h["Server-Timing"] = []string{string(appendServerTiming(nil, a))}
+	default:
+		h["Server-Timing"] = fromMemory
 	}
 	if v.line.ID == "" {
 		h["X-Request-Id"] = v.ids.Next()

@@ -31,16 +31,27 @@ func (q *RecordQuery) Check() error {
 		return fmt.Errorf("%w: changes are numbered by source: one must be named", understudy.ErrInvalid)
 	case q.Since < 0 || q.Limit < 0 || q.Want < 0:
 		return fmt.Errorf("%w: a number below zero", understudy.ErrInvalid)
-	case len(q.Predicates) > MaxTerms:
+	case len(q.Predicates)+len(q.Rule) > MaxTerms:
 		return fmt.Errorf("%w: more than %d terms", understudy.ErrInvalid, MaxTerms)
 	}
-	for i := range q.Predicates {
-		if err := q.Predicates[i].check(); err != nil {
+	for i, t := range q.Terms() {
+		if err := t.check(); err != nil {
 			return fmt.Errorf("%w: term %d: %w", understudy.ErrInvalid, i, err)
 		}
 	}
 	return nil
 }
+
+// Terms returns Predicates and Rule.
+func (q *RecordQuery) Terms() []Predicate {
+	if len(q.Rule) == 0 {
+		return q.Predicates
+	}
+	return slices.Concat(q.Predicates, q.Rule)
+}
+
+// Termed reports whether a parent or a predicate is asked for.
+func (q *RecordQuery) Termed() bool { return q.Parent != "" || len(q.Predicates)+len(q.Rule) > 0 }
 
 func (t *Predicate) check() error {
 	ways := 0
@@ -65,9 +76,10 @@ func (t *Predicate) check() error {
 // Matcher is what the predicates ask of a body of a kind, which is nil when no spec
 // names it.
 func (q *RecordQuery) Matcher(kind *spec.Kind) *Matcher {
-	all := make([]Condition, len(q.Predicates))
-	for i := range q.Predicates {
-		all[i] = q.Predicates[i].condition(kind)
+	terms := q.Terms()
+	all := make([]Condition, len(terms))
+	for i := range terms {
+		all[i] = terms[i].condition(kind)
 	}
 	return Compile(all, Options{Flat: true})
 }

@@ -31,7 +31,14 @@ type RecordQuery struct {
 	// it.
 	From, To   int64
 	Predicates []Predicate // all must hold
-	Text       *Text       // nil = any text
+	// Rule are the conditions of a row rule, which must hold, too. How much a store reads
+	// depends on them, and not on which of the other records fulfil Predicates. There is no
+	// Text beside them.
+	Rule []Predicate
+	// Even, which a Rule implies, has a store read as much for a value that no record has as
+	// for one that few have.
+	Even bool
+	Text *Text // nil = any text
 	// Since wants only records that came or changed after the change of this
 	// number; with exactly one source. 0 = all.
 	Since int64
@@ -66,14 +73,17 @@ type Predicate struct {
 type RowRule struct {
 	// Finds reports whether a record may be found. It is safe for concurrent use.
 	Finds func(*understudy.Record) bool
+	// Named reports whether the record of an id may be found. It takes as long for one that
+	// may not as for one that never was.
+	Named func(id string) bool
 	// Predicates hold for every record that may be found, and one of Numbers when there are
 	// any. From is as in RecordQuery.
 	Predicates []Predicate
 	Numbers    []string
 	From       int64
-	// Whole says that Predicates, Numbers and From are the whole rule: a query with them
-	// reads only records that may be found. Without Whole a query must have no other
-	// conditions, or its time tells what they find.
+	// Whole says that Predicates, Numbers and From are the whole rule, which RecordQuery.Rule
+	// takes. Without Whole a query must have no other conditions, or its time tells what
+	// they find.
 	Whole bool
 }
 

@@ -196,6 +196,9 @@ func (v *execution) exact(ctx context.Context) error {
 		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !mayBeID(s.Kind, v.q.ID) {
 			continue
 		}
+		if s.Rule != nil && !s.Rule.Named(v.q.ID) {
+			continue
+		}
 		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.ID}}
 		err := v.s.o.Store.Seek(ctx, seek, func(f query.Hit) bool {
 			var c lang.Candidate

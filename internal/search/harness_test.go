@@ -135,7 +135,7 @@ func newRig(t *testing.T, fill bool) *rig {
 			}
 		}
 	}
-	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows,
+	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Newest: r.newest,
 		Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
 	}
@@ -150,6 +150,17 @@ func newRig(t *testing.T, fill bool) *rig {
 	}
 	r.s = r.with(func(*Options) {})
 	return r
+}
+
+// newest is what the gate asks of the store.
+func (r *rig) newest(source, kind, id string) *understudy.Record {
+	rec, err := r.store.(interface {
+		NewestOrNext(ctx context.Context, source, kind, id string, gone bool) (*understudy.Record, error)
+	}).NewestOrNext(r.Context(), source, kind, id, false)
+	if err != nil {
+		r.Error(err)
+	}
+	return rec
 }
 
 // with is a searcher with other options.

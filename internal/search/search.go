@@ -304,7 +304,7 @@ func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*query.
 		var c lang.Candidate
 		return in.See(&c, r) && q.Cond.Holds(&c)
 	}
-	if r := in.Rule; r != nil && (!r.Whole || len(r.Numbers) > 0) {
+	if in.Rule != nil {
 		return nil, test, nil // what may not be found must not say how much is read
 	}
 	return q.Cond.Text(q.Views), test, nil

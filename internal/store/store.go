@@ -105,6 +105,10 @@ type Space struct {
 	EvictedPages    int64
 	EvictedVersions int64
 	EvictedAt       time.Time // the last time; zero: never
+
+	// What readers have read since the store was opened: rows of tables, chunks and postings
+	// of the indexes, blocks of bodies.
+	ReadRows, ReadIndex, ReadBlocks int64
 }
 
 // KindStats is one kind's line in Stats.

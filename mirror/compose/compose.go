@@ -150,7 +150,7 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	}
 	if w := o.Local; w != nil {
 		l.seek.From = max(l.seek.From, w.From)
-		l.seek.Predicates = append(l.seek.Predicates, w.Predicates...)
+		l.seek.Rule = w.Predicates
 		l.none = l.none || w.Text != nil && w.Text.Op == query.TextNone
 	}
 	l.begin()

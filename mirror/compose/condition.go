@@ -24,6 +24,10 @@ func fieldOf(k *spec.Kind, name string) query.Field {
 // passes reports whether a record belongs to the list. The bodies are those of
 // the store, which keeps well-formed objects alone.
 func (l *List) passes(f query.Hit) bool {
+	// First of all: what it takes to tell must not depend on what else a hidden record says.
+	if only := l.only(); only != nil && !only(f.Record) {
+		return false
+	}
 	if !l.match.MatchObject(f.Body, whole(f.Body)) {
 		return false
 	}
@@ -33,8 +37,7 @@ func (l *List) passes(f query.Hit) bool {
 			return false
 		}
 	}
-	only := l.only()
-	return only == nil || only(f.Record)
+	return true
 }
 
 // whole is the object that a body is.

@@ -5,7 +5,6 @@ package lookups
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -138,29 +137,31 @@ func (l *Lookups) kindOf(source, kind string) *spec.Kind {
 	return nil
 }
 
-// Newest is the version of a record that upstream showed last, in whichever
-// shape; nil when none is held, it is gone, or the store cannot be read: what
-// cannot be looked up is found by no caller.
+// Newest returns the version of a record that upstream showed last, in whichever shape.
+// For an id that is not held it returns another record: a hidden id and one that never was
+// take the same reads. It returns nil when the kind has no record or the store cannot be
+// read: what cannot be looked up is found by no caller.
 func (l *Lookups) Newest(source, kind, id string) *understudy.Record {
-	k := l.kindOf(source, kind)
-	if k == nil || l.db == nil {
+	return l.newestOrNext(source, kind, id, false)
+}
+
+// Last is like Newest, and includes the last version of a record that is gone.
+func (l *Lookups) Last(source, kind, id string) *understudy.Record {
+	return l.newestOrNext(source, kind, id, true)
+}
+
+func (l *Lookups) newestOrNext(source, kind, id string, gone bool) *understudy.Record {
+	if l.db == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
-	var best *understudy.Record
-	for _, shape := range k.Shapes() {
-		rec, err := l.db.Record(ctx, source, kind, shape, id)
-		switch {
-		case errors.Is(err, understudy.ErrNotFound):
-		case err != nil:
-			l.log.Error("a record could not be looked up for a row rule", "kind", kind, "err", err)
-			return nil
-		case best == nil || rec.Seen.After(best.Seen):
-			best = rec
-		}
+	rec, err := l.db.NewestOrNext(ctx, source, kind, id, gone)
+	if err != nil {
+		l.log.Error("a record could not be looked up for a row rule", "kind", kind, "err", err)
+		return nil
 	}
-	return best
+	return rec
 }
 
 // Addressed is the id of the record whose own address a path is; "" when none is held, or
@@ -177,27 +178,4 @@ func (l *Lookups) Addressed(t *spec.Target) string {
 		}
 	}
 	return ""
-}
-
-// pastOf is how many versions are looked through for the last one of a record
-// that is gone.
-const pastOf = 8
-
-// Last is Newest, or the last version of a record that is gone.
-func (l *Lookups) Last(source, kind, id string) *understudy.Record {
-	if rec := l.Newest(source, kind, id); rec != nil || l.db == nil {
-		return rec
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
-	defer cancel()
-	versions, err := l.db.History(ctx, source, kind, id, pastOf)
-	if err != nil {
-		return nil
-	}
-	for _, v := range versions {
-		if !v.Gone && v.Body != nil {
-			return &understudy.Record{Source: source, Kind: kind, Shape: v.Shape, ID: id, Version: v.Number, Body: v.Body}
-		}
-	}
-	return nil
 }

@@ -27,9 +27,10 @@ type StoreQuery struct {
 // is asked for with the query; where a store cannot be asked for the rule, it is
 // not asked for the query either, which is tested on what is read.
 func (q *BoundQuery) Plan() []StoreQuery {
-	bySource := map[string][]*KindView{}
+	bySource, ruled := map[string][]*KindView{}, false
 	for _, s := range q.Views {
 		bySource[s.Source] = append(bySource[s.Source], s)
+		ruled = ruled || s.Rule != nil
 	}
 	var all []StoreQuery
 	for _, source := range slices.Sorted(maps.Keys(bySource)) {
@@ -39,6 +40,9 @@ func (q *BoundQuery) Plan() []StoreQuery {
 				all = append(all, c.storeQueries(source, some)...)
 			}
 		}
+	}
+	for i := range all {
+		all[i].Even = ruled
 	}
 	return all
 }
@@ -81,22 +85,29 @@ func meet(a, b []string) bool {
 // storeQueries are what a store is asked about kinds that are alike.
 func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
 	rule := about[0].Rule
-	switch {
-	case rule == nil:
+	if rule == nil {
 		return []StoreQuery{c.storeQuery(source, about)}
-	case !rule.Whole && !c.named():
+	}
+	if !rule.Whole && !c.named() {
 		c = &Cond{Op: opAnd}
 	}
 	q := c.storeQuery(source, about)
-	q.Predicates = append(q.Predicates, rule.Predicates...)
-	q.From = max(q.From, rule.From)
+	if q.Text = nil; c.named() {
+		q.Predicates = nil
+		q.IDs = slices.DeleteFunc(slices.Clone(q.IDs), func(id string) bool { return !rule.Named(id) })
+		if len(q.IDs) == 0 {
+			return nil
+		}
+		return []StoreQuery{q}
+	}
+	q.Rule, q.From = rule.Predicates, max(q.From, rule.From)
 	if len(rule.Numbers) == 0 {
 		return []StoreQuery{q}
 	}
 	var all []StoreQuery
 	for _, n := range rule.Numbers {
 		one := q
-		one.Predicates = append(q.Predicates[:len(q.Predicates):len(q.Predicates)], query.Predicate{Number: n})
+		one.Rule = append(q.Rule[:len(q.Rule):len(q.Rule)], query.Predicate{Number: n})
 		all = append(all, one)
 	}
 	return all

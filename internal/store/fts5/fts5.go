@@ -79,8 +79,10 @@ func (w *Write) appendArgs(args []driver.Value) []driver.Value {
 func Clear(c *sqlite.Conn) error { return c.Exec(deleteAll, 0) }
 
 var (
-	selectDown = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
-	selectUp   = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?"}
+	selectDown = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?",
+		Reads: sqlite.Index}
+	selectUp = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?",
+		Reads: sqlite.Index}
 )
 
 // Find is the postings whose rows match an expression in the language of FTS5
@@ -99,7 +101,7 @@ const None = `"0"`
 // maxBeginning is how many words that begin in a way are looked for one by one.
 const maxBeginning = 64
 
-var selectWord = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1"}
+var selectWord = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1", Reads: sqlite.Index}
 
 // Next is the first word in the index that is not before one; "" when there is
 // none.

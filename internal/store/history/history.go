@@ -179,6 +179,53 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 	return rec, nil
 }
 
+var selectNewest = &sqlite.Statement{Head: "SELECT number, version, seen, state FROM held WHERE number BETWEEN ?1 AND ?1 + 63 " +
+	"AND state & ?2 = 0 ORDER BY seen DESC LIMIT 1"}
+
+// NewestOrNext returns the version of a record that was seen last, in whichever shape, or nil.
+// gone includes the last version of a record that is gone. For an id that is not held it
+// returns the record of another id: the two cannot be told apart by what is read.
+func (h *Records) NewestOrNext(ctx context.Context, source, kind, id string, gone bool) (rec *understudy.Record, err error) {
+	leave, err := h.pool.Begin()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	k := h.catalog.Kind(source, kind)
+	if k == nil {
+		return nil, nil
+	}
+	without := int64(records.Gone | records.Forgotten)
+	if gone {
+		without = int64(records.Forgotten)
+	}
+	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+		record, err := names.RecordOrNext(c, k.Number, sqlite.AppendID(nil, k.Prefix, id), without)
+		if err != nil {
+			return err
+		}
+		found, err := c.One(selectNewest, []driver.Value{record * records.Slots, without}, func(r []driver.Value) {
+			rec = &understudy.Record{Source: source, Kind: kind, Number: record, Version: r[1].(int64), Seen: records.Time(r[2].(int64))}
+			rec.Final, rec.Invalid = r[3].(int64)&records.Final != 0, r[3].(int64)&records.Invalid != 0
+			for _, s := range h.catalog.Shapes() {
+				if s.Kind == k && s.Slot == r[0].(int64)%records.Slots {
+					rec.Shape = s.Name
+				}
+			}
+		})
+		if err != nil || !found {
+			return err
+		}
+		e, err := h.records.Open(c).Entry(rec.Version)
+		if err != nil {
+			return err
+		}
+		rec.ID, rec.Body = e.ID, bytesOf(e)
+		return nil
+	})
+	return rec, sqlite.Failed(false, err, "record %s %s %s", source, kind, id)
+}
+
 // RecordAt returns a record as it looked in one shape at a time: the version
 // that was then the newest, with Since when it began. Seen is, of one that was
 // replaced since, the same: that much is certain; Invalid is false. Its body

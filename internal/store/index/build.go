@@ -23,7 +23,7 @@ var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
 // Searchable says why a question cannot be answered yet: by what the file says in
 // the same moment as the rest, since an index may be emptied or done meanwhile.
 func (x *Index) Searchable(c *sqlite.Conn, q *query.RecordQuery) error {
-	terms := len(q.Predicates) > 0 || q.Parent != ""
+	terms := q.Termed()
 	if q.Text == nil && !terms {
 		return nil
 	}

@@ -4,6 +4,7 @@ package inverted
 
 import (
 	"database/sql/driver"
+	"math"
 	"slices"
 
 	"understudy/internal/store/postings"
@@ -13,20 +14,21 @@ import (
 var (
 	selectFloors = &sqlite.Statement{Head: "SELECT r.number, t.token, t.posting, t.body FROM term_run r CROSS JOIN term_chunk t ON " +
 		"t.rowid = (SELECT f.rowid FROM term_chunk f WHERE f.run = r.number AND (f.token, f.posting) <= (?, ?) " +
-		"ORDER BY f.token DESC, f.posting DESC LIMIT 1)"}
+		"ORDER BY f.token DESC, f.posting DESC LIMIT 1)", Reads: sqlite.Index}
 	selectAfter = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) > (?, ?) " +
-		"ORDER BY token, posting LIMIT 1"}
+		"ORDER BY token, posting LIMIT 1", Reads: sqlite.Index}
 )
 
 // find gives the postings that have one of the tokens in the tables. It reads when it is
 // first advanced.
-func find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
-	return &finder{c: c, up: up, tokens: tokens}
+func find(c *sqlite.Conn, up, even bool, tokens ...int64) postings.Iterator {
+	return &finder{c: c, up: up, even: even, tokens: tokens}
 }
 
 type finder struct {
 	c      *sqlite.Conn
 	up     bool
+	even   bool // see Pending
 	tokens []int64
 	all    postings.Iterator // nil: nothing is read yet
 }
@@ -49,10 +51,14 @@ func (f *finder) Advance(from int64) (int64, bool, error) {
 // open are the runs' postings of a token, from one on. Going down, runs without
 // it are left out.
 func (f *finder) open(token, from int64) (found []postings.Iterator, err error) {
-	if f.up {
+	if f.up || f.even {
 		runs, err := readRuns(f.c)
 		for _, r := range runs {
-			found = append(found, &cursor{c: f.c, up: true, run: r.number, token: token})
+			one := &cursor{c: f.c, up: f.up, run: r.number, token: token}
+			if f.even && err == nil {
+				err = one.readEvenly(from)
+			}
+			found = append(found, one)
 		}
 		return found, err
 	}
@@ -117,6 +123,39 @@ func (u *cursor) read(from int64) error {
 	}
 	return u.take(&one, from)
 }
+
+// readEvenly reads the chunk that from is in, and the one after it in the cursor's order,
+// whether they have postings of the token or not. Where there is none it reads another.
+func (u *cursor) readEvenly(from int64) error {
+	at := Entry{u.token, from}
+	one, ok, err := floor(u.c, u.run, at)
+	if err == nil && ok {
+		at, err = one.first, u.take(&one, from)
+	} else if err == nil {
+		_, _, err = floor(u.c, u.run, last)
+	}
+	if err != nil {
+		return err
+	}
+	first, ended := u.postings, ok && u.ended
+	if u.up {
+		ok, err = u.c.One(selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
+	} else {
+		one, ok, err = floor(u.c, u.run, Entry{at.Token, at.Posting - 1})
+	}
+	if err == nil && !ok {
+		_, _, err = floor(u.c, u.run, last)
+	}
+	if u.ended = ended || !ok; err != nil || u.ended {
+		return err
+	}
+	err = u.take(&one, from)
+	u.postings = append(first, u.postings...)
+	return err
+}
+
+// last is behind every entry.
+var last = Entry{math.MaxInt64, math.MaxInt64}
 
 // take takes what a chunk has of the token, from one on.
 func (u *cursor) take(one *chunk, from int64) error {

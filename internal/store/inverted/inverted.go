@@ -34,7 +34,7 @@ func Compare(a, b Entry) int {
 var (
 	selectChunks = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? ORDER BY token, posting"}
 	selectFloor  = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) <= (?, ?) " +
-		"ORDER BY token DESC, posting DESC LIMIT 1"}
+		"ORDER BY token DESC, posting DESC LIMIT 1", Reads: sqlite.Index}
 	selectAll    = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk"}
 	insertChunks = &sqlite.Statement{Head: "INSERT INTO term_chunk (run, token, posting, body) VALUES ", Tuple: "(?, ?, ?, ?)"}
 	deleteChunk  = &sqlite.Statement{Head: "DELETE FROM term_chunk WHERE run = ? AND token = ? AND posting = ?"}

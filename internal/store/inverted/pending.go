@@ -11,7 +11,11 @@ import (
 )
 
 // Pending is what the next Update is to do. It is only read.
-type Pending struct{ out, in []Entry } // in order, none in both
+type Pending struct {
+	out, in []Entry // in order, none in both
+	// Even has Find read as much for a token that no record has as for one that few have.
+	Even bool
+}
 
 // NewPending is what several updates, one after the other, come to. It uses up both lists,
 // whose order does not matter.
@@ -19,7 +23,7 @@ func NewPending(out, in []Entry) Pending {
 	slices.SortFunc(out, Compare)
 	slices.SortFunc(in, Compare)
 	out, in = cancel(out, in)
-	return Pending{slices.Compact(out), slices.Compact(in)}
+	return Pending{out: slices.Compact(out), in: slices.Compact(in)}
 }
 
 // Each calls do with every entry that is to go out, and to come in.
@@ -61,10 +65,10 @@ func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterat
 		if len(in) > 0 {
 			all = append(all, &postings.Slice{Up: up, Spots: in})
 		}
-		all = append(all, postings.Without(up, find(c, up, token), &postings.Slice{Up: up, Spots: out}))
+		all = append(all, postings.Without(up, find(c, up, p.Even, token), &postings.Slice{Up: up, Spots: out}))
 	}
 	if len(written) > 0 || len(all) == 0 {
-		all = append(all, find(c, up, written...))
+		all = append(all, find(c, up, p.Even, written...))
 	}
 	return postings.Or(up, all...)
 }

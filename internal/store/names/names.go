@@ -9,6 +9,8 @@ package names
 
 import (
 	"database/sql/driver"
+	"fmt"
+	"strings"
 
 	"understudy/internal/store/sqlite"
 )
@@ -123,4 +125,29 @@ func MarkErased(c *sqlite.Conn, kind int64, id []byte, mark int64) (changed bool
 		}
 	}
 	return false, nil
+}
+
+// orNext returns the statement that finds the first id at or after one, and goes on with the
+// first of all behind the last. It looks into each table twice, wherever the id is.
+func orNext() *sqlite.Statement {
+	const present = "EXISTS (SELECT 1 FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 AND state & ?3 = 0)"
+	var parts []string
+	for _, table := range []string{"name_recent", "name_middle", "name"} {
+		for turn, from := range []string{"n.id >= ?2", "n.id < ?2"} {
+			parts = append(parts, fmt.Sprintf("SELECT * FROM (SELECT %d AS turn, n.id, n.record FROM %s n WHERE n.kind = ?1 AND %s AND %s "+
+				"ORDER BY n.id LIMIT 1)", turn, table, from, present))
+		}
+	}
+	return &sqlite.Statement{Head: "SELECT record FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY turn, id LIMIT 1"}
+}
+
+var selectOrNext = orNext()
+
+// RecordOrNext returns the number of the record whose id, as it is stored, is the given one, unless
+// its state has one of the bits without. If there is none, it returns that of the next id
+// instead: both take the same reads, and the record tells which it is. It returns 0 if the
+// kind has no record.
+func RecordOrNext(c *sqlite.Conn, kind int64, id []byte, without int64) (record int64, err error) {
+	_, err = c.One(selectOrNext, []driver.Value{kind, id, without}, func(r []driver.Value) { record = r[0].(int64) })
+	return record, err
 }

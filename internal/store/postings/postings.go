@@ -140,6 +140,45 @@ func (d *difference) Advance(from int64) (int64, bool, error) {
 	}
 }
 
+// Sieve is the postings of one iterator that are in each of the others, too. Unlike And it
+// passes over none of the first: what is read of that does not depend on the others, nor does
+// what is read of these depend on each other.
+func Sieve(up bool, all Iterator, also ...Iterator) Iterator {
+	if len(also) == 0 {
+		return all
+	}
+	return &sieve{up, all, also}
+}
+
+type sieve struct {
+	up   bool
+	all  Iterator
+	also []Iterator
+}
+
+func (s *sieve) Advance(from int64) (int64, bool, error) {
+	for {
+		spot, ok, err := s.all.Advance(from)
+		if err != nil || !ok {
+			return 0, false, err
+		}
+		in := true
+		for _, one := range s.also {
+			other, found, err := one.Advance(spot)
+			if err != nil {
+				return 0, false, err
+			}
+			in = in && found && other == spot
+		}
+		if in {
+			return spot, true, nil
+		}
+		if from, ok = Following(spot, s.up); !ok {
+			return 0, false, nil
+		}
+	}
+}
+
 // The first and the largest number of postings a stream reads at once: those of a
 // page at first. Asking FTS5 anew costs more than a few postings too many, and a
 // stream that is skipped through needs one of each.

@@ -57,11 +57,11 @@ const maxOpened = 64
 
 var (
 	selectBlock = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, NULL " +
-		"FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", Tuple: "?", Tail: ")"}
+		"FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: sqlite.Blocks}
 	// BlockMade reads blocks with the times they were made at.
 	BlockMade = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at " +
 		"FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape " +
-		"WHERE b.number IN (", Tuple: "?", Tail: ")"}
+		"WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: sqlite.Blocks}
 )
 
 // Block is one block; what is done to it write writes.

@@ -11,8 +11,10 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/index"
+	"understudy/internal/store/names"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
@@ -38,12 +40,13 @@ type kindPlan struct {
 	*catalog.Kind
 	shapes []*catalog.Shape // those it is looked for in; the first is the one it is told in, if it can be
 	asked  []terms.Plan     // what predicates say, shape by shape; none: any record may be meant
+	sieve  [][]terms.Plan   // what each of those beside a row rule says of what asked finds, shape by shape
 	match  *query.Matcher   // what they ask of a body
 }
 
 // plan makes the plan of a question that was checked.
 func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
-	p := &seekPlan{ranges: &s.index.Ranges, q: q, byShape: map[int64]*kindPlan{}, exact: true}
+	p := &seekPlan{ranges: &s.index.Ranges, q: q, byShape: map[int64]*kindPlan{}, exact: len(q.IDs) == 0}
 	p.from, p.to = positions(*q)
 	for _, k := range s.catalog.Kinds() {
 		if !wants(q, k.Source, k.Name) {
@@ -83,20 +86,27 @@ func (p *seekPlan) stream(c *sqlite.Conn) (postings.Iterator, error) {
 		return p.asked(c)
 	}
 	named, err := p.namedSpots(c)
-	if err != nil || len(named.Spots) == 0 || !p.said && p.q.Parent == "" && len(p.q.Predicates) == 0 {
+	if err != nil || len(named.Spots) == 0 || !p.said && !p.q.Termed() {
 		return named, err
 	}
 	asked, err := p.asked(c)
 	return postings.And(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
 }
 
-// namedSpots are the postings of the records whose ids are asked for.
+// namedSpots are the postings of the records whose ids are asked for. For an id that is not
+// held it has those of another record, which fulfils leaves out: how much is read does not
+// tell whether an id is held.
 func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.Up}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
-			at, err := order.PositionOf(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
+			record, err := names.RecordOrNext(c, k.Number, sqlite.AppendID(nil, k.Prefix, id), records.Gone|records.Forgotten)
 			if err != nil {
+				return nil, err
+			}
+			at := order.Position{At: order.Nowhere}
+			args := []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
+			if _, err = c.One(selectPlaceOf, args, func(r []driver.Value) { at = order.ReadPosition(r[0]) }); err != nil {
 				return nil, err
 			}
 			for _, s := range k.shapes {
@@ -107,6 +117,7 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 		}
 	}
 	slices.SortFunc(named.Spots, postings.Compare(p.q.Up))
+	named.Spots = slices.Compact(named.Spots)
 	return named, nil
 }
 
@@ -114,10 +125,11 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 // terms and text.
 func (p *seekPlan) asked(c *sqlite.Conn) (s postings.Iterator, err error) {
 	up := p.q.Up
-	if p.said || p.q.Parent != "" || len(p.q.Predicates) > 0 {
+	if p.said || p.q.Termed() {
 		if p.pending, err = index.PendingOf(c); err != nil {
 			return nil, err
 		}
+		p.pending.Terms.Even = p.q.Even || len(p.q.Rule) > 0
 	}
 	if !p.said {
 		return p.termSpots(c, false), nil
@@ -127,7 +139,7 @@ func (p *seekPlan) asked(c *sqlite.Conn) (s postings.Iterator, err error) {
 		kinds[i] = &k.Words
 	}
 	text, err := words.Find(c, p.pending.Words, p.text, kinds, up)
-	if err != nil || p.q.Parent == "" && len(p.q.Predicates) == 0 {
+	if err != nil || !p.q.Termed() {
 		return text, err
 	}
 	return postings.And(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
@@ -146,13 +158,22 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 			if !joined { // the other stream names records of the kind
 				all = placeSpots(c, k.Number, k.asked[i].Shape, p.q)
 			}
-			streams = append(streams, k.asked[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, all))
+			found := k.asked[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, all)
+			streams = append(streams, postings.Sieve(p.q.Up, found, p.sieves(c, k.sieve[i])...))
 		}
 	}
 	if len(streams) == 0 {
 		return &postings.Slice{Up: p.q.Up}
 	}
 	return postings.Or(p.q.Up, streams...)
+}
+
+// sieves are the postings of what fulfils each plan.
+func (p *seekPlan) sieves(c *sqlite.Conn, plans []terms.Plan) (all []postings.Iterator) {
+	for i := range plans {
+		all = append(all, plans[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, nil))
+	}
+	return all
 }
 
 // first is where the plan's stream is to begin: at the first position after
@@ -214,33 +235,75 @@ func positions(q query.RecordQuery) (from, to int64) {
 // ask says what predicates say of a kind; none: no record of the kind can fulfil
 // them.
 func (p *seekPlan) ask(k *kindPlan) (none bool) {
-	if p.q.Parent == "" && len(p.q.Predicates) == 0 {
+	if !p.q.Termed() {
 		return false
 	}
-	predicates, never := terms.Join(p.q.Predicates)
-	if never {
+	by, also, parent := p.q.Predicates, []query.Predicate(nil), p.q.Parent
+	if len(p.q.Rule) > 0 {
+		if by, also, none = ruled(p.q); none {
+			return true
+		}
+		parent = ""
+	}
+	by, none = terms.Join(by)
+	if none {
 		return true
 	}
 	if len(k.shapes) > 1 {
 		p.exact = false // it is told in another shape than it may be found in
 	}
 	for _, s := range k.shapes {
-		one, exact, none := k.Terms.Plan(s.Number, p.q.Parent, predicates)
+		one, exact, none := k.Terms.Plan(s.Number, parent, by)
+		var sieve []terms.Plan
+		if parent != p.q.Parent {
+			of, _, _ := k.Terms.Plan(s.Number, p.q.Parent, nil)
+			sieve = append(sieve, of)
+		}
+		for i := range also {
+			of, exactToo, noneToo := k.Terms.Plan(s.Number, "", also[i:i+1])
+			if none, exact = none || noneToo, exact && exactToo; !of.Empty() {
+				sieve = append(sieve, of)
+			}
+		}
 		if none {
 			return true
 		}
 		if p.exact = p.exact && exact; one.Empty() {
-			k.asked = nil
+			k.asked, k.sieve, p.exact = nil, nil, p.exact && len(sieve) == 0
 			return false
 		}
-		k.asked = append(k.asked, one)
+		k.asked, k.sieve = append(k.asked, one), append(k.sieve, sieve)
 	}
 	return false
 }
 
+// ruled divides the predicates of a question that has a row rule: by finds records, also is
+// compared with what is found. What is read for by depends on records that fulfil the rule, and
+// on times. A predicate on a field of the rule leaves some of its values, or none.
+func ruled(q *query.RecordQuery) (by, also []query.Predicate, none bool) {
+	by = slices.Clone(q.Rule)
+	for _, t := range q.Predicates {
+		i := slices.IndexFunc(by, func(r query.Predicate) bool { return r.Field == t.Field && len(r.Any) > 0 })
+		switch {
+		case t.From != 0 || t.To != 0:
+			by = append(by, t)
+		case i >= 0 && len(t.Any) > 0:
+			by[i].Any = slices.DeleteFunc(slices.Clone(by[i].Any), func(value string) bool { return !slices.Contains(t.Any, value) })
+			if len(by[i].Any) == 0 {
+				return nil, nil, true
+			}
+		default:
+			also = append(also, t)
+		}
+	}
+	return by, also, false
+}
+
 var (
-	placeDown = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4"}
-	placeUp   = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4"}
+	placeDown = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4",
+		Reads: sqlite.Index}
+	placeUp = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4",
+		Reads: sqlite.Index}
 )
 
 // placeSpots are the postings of all records of a kind, as if all were in a shape.

@@ -20,7 +20,24 @@ import (
 
 // Statement is one SQL text in which tuple can be repeated. Statements are
 // named by their address, so each is declared once.
-type Statement struct{ Head, Tuple, Tail string }
+type Statement struct {
+	Head, Tuple, Tail string
+	Reads             Part // that its rows are of
+}
+
+// Part is a part of the file that is read.
+type Part uint8
+
+// The parts.
+const (
+	Rows   Part = iota // of tables
+	Index              // chunks of terms, postings of words and places
+	Blocks             // of packed bodies
+	parts
+)
+
+// Reads counts the rows read of each part.
+type Reads [parts]int64
 
 // MaxTuples is how many tuples one statement carries; more are sent in turn. It
 // also bounds how many forms of a statement a connection keeps.
@@ -42,6 +59,7 @@ type Conn struct {
 	args      []driver.NamedValue
 	row       []driver.Value
 	impatient bool            // the last wait for a lock was in vain
+	reads     Reads           // since the pool took them
 	limit     context.Context // of the work under way; nil: none
 }
 
@@ -155,7 +173,10 @@ func (c *Conn) Query(st *Statement, n int, args []driver.Value, each func(row []
 	if err != nil {
 		return err
 	}
-	return c.Rows(stmt, args, each)
+	return c.Rows(stmt, args, func(row []driver.Value) error {
+		c.reads[st.Reads]++
+		return each(row)
+	})
 }
 
 // One is query for a statement that answers at most one row.

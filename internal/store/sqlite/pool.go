@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"modernc.org/sqlite"
 
@@ -30,8 +31,6 @@ const (
 // Pool is the connections to one file.
 type Pool struct {
 	Path       string
-	limit      int64  // bytes of the file and its log; 0: any number
-	log        int64  // bytes of the log
 	afterWrite func() // called after each write, with the writing connection held
 
 	Writer  chan *Conn // holds the writing connection; nil in it means: dial again
@@ -44,6 +43,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	closed bool
+	reads  [parts]atomic.Int64
 	Active sync.WaitGroup // calls under way
 
 	file *os.File // what Sanitize reads and overwrites; nil until it is needed
@@ -51,12 +51,15 @@ type Pool struct {
 
 // growth is what SQLite was told about the size of the file.
 type growth struct {
+	limit    int64 // bytes of the file and its log; 0: any number
+	log      int64 // bytes of the log
 	reserve  int64 // pages beyond Pool.Pages for work that makes room
 	maxPages int64 // the last bound SQLite was given
 }
 
 func NewPool(path string, readers int, limit, log int64, afterWrite func()) *Pool {
-	return &Pool{Path: path, limit: limit, log: log, afterWrite: afterWrite, Writer: make(chan *Conn, 1), readers: make(chan *Conn, readers)}
+	return &Pool{Path: path, growth: growth{limit: limit, log: log}, afterWrite: afterWrite,
+		Writer: make(chan *Conn, 1), readers: make(chan *Conn, readers)}
 }
 
 // Start puts the writing connection into the pool and dials those that read.
@@ -219,12 +222,24 @@ func (p *Pool) Read(ctx context.Context, work func(c *Conn) error) error {
 		}
 	}
 	broken, err := c.Transaction(ctx, beginRead, func() error { return work(c) })
+	for part, n := range c.reads {
+		p.reads[part].Add(n)
+	}
+	c.reads = Reads{}
 	if broken {
 		_ = c.Close()
 		c = nil
 	}
 	p.readers <- c
 	return err
+}
+
+// Reads returns how many rows Read has read, by part.
+func (p *Pool) Reads() (all Reads) {
+	for part := range p.reads {
+		all[part] = p.reads[part].Load()
+	}
+	return all
 }
 
 // end makes every later call ErrClosed, and says whether it had done so before.

@@ -18,6 +18,7 @@ import (
 	"understudy/kit/accesslog"
 	"understudy/kit/header"
 	"understudy/request"
+	"understudy/spec"
 )
 
 // Exchange is one request on its way through the viewer.
@@ -248,3 +249,12 @@ const (
 	ViewAsPath    = ControlPrefix + "view-as"
 	ViewAsEndPath = ViewAsPath + "/end"
 )
+
+// seesWhole reports whether the caller sees everything of the page's source; of all sources where
+// the page is of none.
+func seesWhole(q *Exchange) bool {
+	if q.Source != nil {
+		return q.Gate.Whole(q.Caller, q.Source.Name)
+	}
+	return !slices.ContainsFunc(q.V.Sources, func(s *spec.Source) bool { return !q.Gate.Whole(q.Caller, s.Name) })
+}

@@ -139,6 +139,9 @@ type footer struct {
 	Detail string
 }
 
+// Timed reports whether the footer says how long the answer took here.
+func (f footer) Timed() bool { return seesWhole(f.q) }
+
 // Total is the time since the request came.
 func (f footer) Total() string { return Millis(f.q.since(f.q.Start)) }
 

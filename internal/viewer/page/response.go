@@ -119,7 +119,8 @@ func (q *Exchange) send(status int, contentType string, body []byte) {
 // response sends an answer, whole or in pieces.
 type response struct{ *Exchange }
 
-// times sets Server-Timing.
+// times sets Server-Timing. A caller that does not see everything is not told how long it
+// took here: that tells of what is hidden.
 func (q response) times(began time.Time) {
 	var b strings.Builder
 	add := func(name string, d time.Duration) {
@@ -130,16 +131,25 @@ func (q response) times(began time.Time) {
 	}
 	if q.Answer != nil {
 		add("upstream", q.Answer.Upstream)
-		add("store", q.Answer.Store)
 	}
-	if !began.IsZero() {
-		add("render", q.since(began))
+	if seesWhole(q.Exchange) {
+		if q.Answer != nil {
+			add("store", q.Answer.Store)
+		}
+		if !began.IsZero() {
+			add("render", q.since(began))
+		}
+		add("total", q.since(q.Start))
 	}
-	add("total", q.since(q.Start))
 	if how := q.How(); how != "" {
-		b.WriteString(`, cache;desc="` + how + `"`)
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(`cache;desc="` + how + `"`)
 	}
-	q.W.Header().Set("Server-Timing", b.String())
+	if b.Len() > 0 {
+		q.W.Header().Set("Server-Timing", b.String())
+	}
 }
 
 // smallest is the body from which compressing pays.
