@@ -43,6 +43,7 @@ func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error)
 		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Hashes: p.gate, KV: h.db, Key: h.searching.key,
 		Annotations: annotated{h.db, p.gate},
 		Columns:     h.searching.columns,
+		Held:        figures{h}.held,
 		Exports:     export.New(h.exports.search, h.exports.until(p)), Now: time.Now, Logger: h.log,
 		Limits: search.Limits{
 			Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(), Sum: c.Sum.Std(),

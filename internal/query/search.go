@@ -76,6 +76,9 @@ type SearchResult struct {
 	Window int      `json:"window,omitempty"`
 	More   bool     `json:"more,omitempty"`
 	Notes  []string `json:"notes,omitempty"` // notes for the caller, in sentences
+	// Unheld says, where there are no more hits, which of the kinds looked in are not known to
+	// be held whole; "" when all are.
+	Unheld string `json:"unheld,omitempty"`
 	// Total and Facets are there when they were asked for.
 	Total  *Count        `json:"total,omitempty"`
 	Facets []SearchFacet `json:"facets,omitempty"`

@@ -47,6 +47,8 @@ type SumResult struct {
 	// or there was no room to count all; Notes say so.
 	Complete bool     `json:"complete"`
 	Notes    []string `json:"notes,omitempty"`
+	// Unheld says which of Kinds are not known to be held whole; "" when all are.
+	Unheld string `json:"unheld,omitempty"`
 	// AsOf is the number of the last change that is in it, for a caller from whom nothing is
 	// hidden; 0 when it is of several sources.
 	AsOf int64 `json:"as_of,omitempty"`

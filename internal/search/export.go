@@ -21,6 +21,15 @@ var (
 	errOver    = errors.New("what the caller may see has changed")
 )
 
+// unheldBy says which of the kinds that a search looks in are not known to be held whole.
+func (s *Searcher) unheldBy(ctx context.Context, c understudy.Caller, a query.SearchRequest) string {
+	q, _, err := s.exportable(c, &a)
+	if err != nil {
+		return "" // the export was refused before
+	}
+	return s.unheld(ctx, q.Views)
+}
+
 // Export calls each with every match as the caller sees it, newest first. With the sort
 // "oldest" the oldest come first; other orders are ErrInvalid. A hit is valid until
 // each returns. An error of each ends the export and is its error. idle is called from

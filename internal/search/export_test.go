@@ -215,3 +215,42 @@ func TestExportsAtOnce(t *testing.T) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }
+
+func TestAnswersSayWhichKindsAreNotHeldWhole(t *testing.T) {
+	r := newRig(t, true)
+	s := r.with(func(o *Options) {
+		o.Held = func(_ context.Context, _, kind string) (bool, time.Time) { return kind == "messages", time.Time{} }
+	})
+	url := r.serve(s).URL
+	for kind, want := range map[string]string{"messages": "", "calls": "not all calls are held here; those that are were looked at"} {
+		resp, _ := get(t, "GET", url+"/-/search?format=jsonl&q=kind:"+kind, "all", "")
+		if said := resp.Trailer.Get(endTrailer); strings.HasPrefix(said, "complete; ") != (want == "") || !strings.HasSuffix(said, want) {
+			t.Errorf("%s: the export says %q", kind, said)
+		}
+		var found query.SearchResult
+		_, body := get(t, "GET", url+"/-/search?limit=500&q=kind:"+kind, "all", "")
+		if err := json.Unmarshal([]byte(body), &found); err != nil {
+			t.Fatal(err)
+		}
+		if found.Next == "" && found.Unheld != want {
+			t.Errorf("%s: the last page says %q", kind, found.Unheld)
+		}
+		var sum query.SumResult
+		for range 2 { // counted, and kept
+			_, body = get(t, "GET", url+"/-/search?sum=count&q=kind:"+kind, "all", "", func(r *http.Request) { r.Header.Set("Prefer", "wait=10") })
+			if err := json.Unmarshal([]byte(body), &sum); err != nil {
+				t.Fatal(err)
+			}
+			if sum.Complete != (want == "") {
+				t.Errorf("%s: the sum is complete: %v", kind, sum.Complete)
+			}
+			if sum.Unheld != want {
+				t.Errorf("%s: the sum says %q", kind, sum.Unheld)
+			}
+		}
+		_, body = get(t, "GET", url+"/-/search?sum=count&format=csv&q=kind:"+kind, "all", "")
+		if strings.Contains(body, "# not complete: ") != (want != "") {
+			t.Errorf("%s: CSV ends in %q", kind, body[max(0, len(body)-80):])
+		}
+	}
+}

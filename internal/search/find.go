@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -106,7 +107,30 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 			return nil, err
 		}
 	}
+	if v.out.Next == "" && !v.out.Partial {
+		v.out.Unheld = v.s.unheld(ctx, v.q.Views)
+	}
 	return &v.out, nil
+}
+
+// unheld says which kinds are not known to be held whole; "" when all are.
+func (s *Searcher) unheld(ctx context.Context, views []*lang.KindView) string {
+	if s.o.Held == nil {
+		return ""
+	}
+	var names []string
+	for _, view := range views {
+		if complete, _ := s.o.Held(ctx, view.Source, view.Kind.Name); !complete {
+			names = append(names, view.Kind.Name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1, 2, 3:
+		return "not all " + strings.Join(names, ", ") + " are held here; those that are were looked at"
+	}
+	return fmt.Sprintf("not all records of %d kinds are held here, %s among them; those that are were looked at", len(names), names[0])
 }
 
 // failed is nil when the time of the search is over, which makes the answer partial.

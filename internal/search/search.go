@@ -98,10 +98,13 @@ type Options struct {
 	Annotations Annotations
 	Key         []byte // cursors are sealed with keys made of it; see Key
 	Limits      Limits
-	Exports     *export.Exports  // nil: 4 at once, 2 of one caller
-	Columns     *columns.Set     // for sums; nil: one of its own
-	Now         func() time.Time // nil: time.Now
-	Logger      *slog.Logger     // nil: discard
+	Exports     *export.Exports // nil: 4 at once, 2 of one caller
+	Columns     *columns.Set    // for sums; nil: one of its own
+	// Held says whether all records of a kind are held, and when its newest were read. nil:
+	// all are.
+	Held   func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: discard
 }
 
 // Searcher answers searches under one policy. It is safe for concurrent use.

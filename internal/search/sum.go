@@ -173,7 +173,9 @@ func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequ
 	if err := v.run(ctx); err != nil {
 		return nil, fmt.Errorf("search: sum: %w", err)
 	}
-	return v.out, nil
+	out := *v.out // v.out may be kept
+	out.Unheld = s.unheld(ctx, v.m.views)
+	return &out, nil
 }
 
 // CheckSum reads a request as Sum does, without a sum. Errors: as Sum.

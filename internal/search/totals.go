@@ -46,6 +46,7 @@ func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Call
 	case err != nil:
 		h.refuse(w, r, err)
 	case form != formCSV:
+		out.Complete = out.Complete && out.Unheld == ""
 		jsonhttp.Write(w, http.StatusOK, out)
 	default:
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
@@ -82,6 +83,9 @@ func sumCSV(out *query.SumResult) []byte {
 	}
 	for i := range out.Others {
 		put(&out.Others[i], "(others)")
+	}
+	if out.Unheld != "" {
+		dst = append(dst, "# not complete: "+out.Unheld+"\r\n"...)
 	}
 	return dst
 }

@@ -96,9 +96,14 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		_ = out.flush()
 		head.Set(endTrailer, fmt.Sprintf("broken off; %d records", n))
 	default:
-		if err = out.end(); err == nil {
-			head.Set(endTrailer, fmt.Sprintf("complete; %d records", n))
+		if err = out.end(); err != nil {
+			return
 		}
+		said := fmt.Sprintf("complete; %d records", n)
+		if why := h.s.unheldBy(r.Context(), c, a); why != "" {
+			said = "not " + said + "; " + why
+		}
+		head.Set(endTrailer, said)
 	}
 }
 

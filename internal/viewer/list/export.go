@@ -347,7 +347,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 				rest = "only the newest " + page.Thousands(int64(window)) + " matches can be had in this order"
 				return rest, nil
 			case r.Next == "":
-				return "", nil
+				return r.Unheld, nil
 			case r.Next == search.Cursor:
 				return "", fmt.Errorf("viewer: export: a search is followed by itself")
 			}

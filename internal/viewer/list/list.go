@@ -57,6 +57,7 @@ type listTools struct {
 type listOrigin struct {
 	Found []string // what to know of records that were searched for
 	Then  bool     // the page shows an earlier moment
+	Part  bool     // the records held were searched, and they are not known to be all
 	Live  *live    // nil: nothing changes in place
 }
 

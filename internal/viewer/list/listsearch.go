@@ -128,6 +128,7 @@ func (q listing) foundList() error {
 	p.Live = q.live()
 	p.Came = q.provenance()
 	p.Found = facetPart{q.Exchange}.foundNotes(result, q.Source, q.Kind)
+	p.Part = result.Unheld != ""
 	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("list", counting, "%s held", q.listFacets)
 	q.turnFound(p, result)
 	return q.Render(200, "list", plan.UpperFirst(q.Kind.Title), p)

@@ -56,13 +56,21 @@ func spanOf(by []string) (span string, at int) {
 	return "", -1
 }
 
+// notesOf returns what to say below a sum.
+func notesOf(out *query.SumResult) []string {
+	if out.Unheld == "" {
+		return out.Notes
+	}
+	return append(slices.Clone(out.Notes), plan.UpperFirst(out.Unheld)+".")
+}
+
 func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	v := viewing{q: q, r: r, out: out}
 	for _, t := range out.Totals {
 		v.timed = v.timed || t.Seconds != nil
 	}
 	_, at := spanOf(out.By)
-	view := &sumView{Title: v.title(), Notes: out.Notes, More: !out.Complete, Totals: v.totals(), Heads: v.heads()}
+	view := &sumView{Title: v.title(), Notes: notesOf(out), More: !out.Complete, Totals: v.totals(), Heads: v.heads()}
 	largest := 0.0
 	for i := range out.Rows {
 		largest = max(largest, math.Abs(v.size(&out.Rows[i])))
