@@ -15,6 +15,7 @@ type Call struct {
 	Query   map[string]string `json:"query"`   // what the operation demands
 	Headers map[string]string `json:"headers"` // what the operation demands
 	List    bool              `json:"list"`
+	Fields  bool              `json:"fields"` // its rows come with the fields that opt_fields names
 }
 
 // Plan returns a call of every GET operation. Its variables name records that are there.
@@ -24,7 +25,7 @@ func (a *API) Plan() []Call {
 		if op.status == 0 {
 			continue
 		}
-		call := Call{strings.TrimPrefix(op.path, a.vendor.Prefix), map[string]string{}, map[string]string{}, map[string]string{}, op.item != nil}
+		call := Call{strings.TrimPrefix(op.path, a.vendor.Prefix), map[string]string{}, map[string]string{}, map[string]string{}, op.item != nil, op.has("opt_fields")}
 		for i, segment := range op.segments {
 			if isVariable(segment) {
 				name := strings.Trim(segment, "{}")

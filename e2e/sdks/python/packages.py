@@ -91,7 +91,7 @@ def of_asana(address, secret, plan):
             fill = [{**said["vars"], **said["query"]}.get(n) for n in takes if n not in ("opts", "kwargs", "self")]
             opts = {**query, **({"limit": SIZE} if said["list"] else {})} if has_opts else None
             yield f"{class_name}.{name}", path, lambda method=method, fill=fill, opts=opts: rows(method, fill, opts)
-            if has_opts and said["list"]:
+            if has_opts and said["list"] and said["fields"]:
                 yield f"{class_name}.{name} opt_fields", path, lambda method=method, fill=fill, opts=opts: rows(method, fill, {**opts, "opt_fields": "name"})
 
 
