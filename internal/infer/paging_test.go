@@ -194,7 +194,7 @@ func TestAnAnswerThatSaysMoreIsNoWholeList(t *testing.T) {
 	} {
 		draft := drafted(t, queried("", members))
 		sp := drawnSpec(t, draft)
-		if (sp.Paging.Template != "") != whole || sp.WholeLists {
+		if (sp.Paging.Template != "") != whole || sp.WholeLists != nil {
 			t.Errorf("%s: the answer is %q, whole_lists %v", members, sp.Paging.Template, sp.WholeLists)
 		}
 		if said := hasDoubt(draft, "taken as one page"); said == whole {
