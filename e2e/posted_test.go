@@ -48,7 +48,7 @@ kinds:
         document: 'query Issues($first: Int, $after: String) { repository(owner: "o", name: "r") { issues(first: $first, after: $after) {
           nodes { id title } pageInfo { endCursor hasNextPage } } } }'
     fields: [{name: id}, {name: title}]
-    mutations: [Retitle]
+    mutations: [retitle]
 `
 
 // chat is a made-up API that is asked by POST.
@@ -238,11 +238,15 @@ credentials:
 	if !slices.Equal(seen, []string{"I_1", "I_2", "I_3", "I_4", "I_5"}) || len(queries) != 3 {
 		t.Errorf("a walk saw %v by %q", seen, queries)
 	}
-	if r := graph("mutation Retitle($title: String) { retitle(title: $title) { id } }", `{"title":"new"}`); r.status != http.StatusOK {
-		t.Errorf("a mutation: %d %s", r.status, r.body)
-	}
-	if r := graph(issues, `{"first":2,"after":null}`); !strings.Contains(string(r.body), `"new"`) {
-		t.Errorf("after a mutation: %s", r.body)
+	for name, mutation := range map[string]string{ // clients choose the names of operations
+		"named": "mutation M($title: String) { retitle(title: $title) { id } }", "anonymous": "mutation($title: String) { x: retitle(title: $title) { id } }",
+	} {
+		if r := graph(mutation, `{"title":"`+name+`"}`); r.status != http.StatusOK {
+			t.Errorf("a mutation that is %s: %d %s", name, r.status, r.body)
+		}
+		if r := graph(issues, `{"first":2,"after":null}`); !strings.Contains(string(r.body), `"`+name+`"`) {
+			t.Errorf("after a mutation that is %s: %s", name, r.body)
+		}
 	}
 	for range 2 {
 		before = asked()

@@ -54,6 +54,13 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	if k.pending.Full() {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
 	}
+	if w.Reads {
+		p, err := s.Upstream.Write(ctx, w)
+		if err != nil {
+			return nil, fmt.Errorf("mirror: %s: %w", w.Target.Key, err)
+		}
+		return written(p), nil
+	}
 	s.counts.writes.Add(1)
 	w.Target = named(ctx, m.store, s, w.Target)
 	alone, ended := k.invalidations.Begin(w.Target.ID), m.intend(k, w.Target.ID)
@@ -123,7 +130,7 @@ func named(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Ta
 
 // others are the records, or kinds, that a write changes beside what its path is about.
 func (m *Mirror) others(ctx context.Context, s *source, w request.Write) (all []leftover) {
-	for _, t := range s.Spec.Changes(s.Name, w.Target.Key.Path()) {
+	for _, t := range s.Spec.Changes(w.Target.Key, w.Body) {
 		if k := s.of(t); t.Kind != w.Target.Kind {
 			id := named(ctx, m.store, s, t).ID
 			all = append(all, leftover{k, id, m.intend(k, id)})

@@ -81,7 +81,7 @@ type Fill struct {
 }
 
 // Write is a request that changes something upstream. It is passed on once, and once more
-// when its answer was lost and it has an Idempotency-Key.
+// when its answer was lost and it has an Idempotency-Key or Reads.
 type Write struct {
 	Target      *spec.Target
 	Method      string
@@ -89,4 +89,5 @@ type Write struct {
 	ContentType string
 	Flow        uint64      // of its caller, as in Fetch
 	Header      http.Header // beside that, what the spec passes on (spec.Headers.Write); nil: nothing
+	Reads       bool        // it changes nothing, whatever becomes of it: a GraphQL query
 }

@@ -33,6 +33,9 @@ func (s *Spec) Compile() error {
 			return in(fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err), "kinds", i)
 		}
 	}
+	if err := s.compilePasses(); err != nil {
+		return err
+	}
 	if err := s.Roots.check(s); err != nil {
 		return in(fmt.Errorf("spec %s: roots: %w", s.Name, err), "roots")
 	}

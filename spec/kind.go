@@ -52,7 +52,7 @@ type Kind struct {
 // lists and instances.
 type Changed struct {
 	Writes    []string `yaml:"writes"`    // paths, with {Variables}
-	Mutations []string `yaml:"mutations"` // names of GraphQL operations
+	Mutations []string `yaml:"mutations"` // fields of GraphQL mutations
 
 	writes []Template
 }
@@ -70,10 +70,17 @@ func (c *Changed) compile() error {
 	return nil
 }
 
-// Changes are the targets of the kinds whose records a write to a path changes, where it is
+// Changes are the targets of the kinds whose records a write changes, where its path is
 // none of their lists and instances. A target has the record's instance where the variables
-// of the path name it; without, it is not known which record it is.
-func (s *Spec) Changes(source, path string) (all []*Target) {
+// of the path name it; without, it is not known which record it is. Of a GraphQL request the
+// fields of the body's mutation say it.
+func (s *Spec) Changes(key understudy.Key, body []byte) (all []*Target) {
+	source, path := key.Source, key.Path()
+	if s.GraphQLAt(path) {
+		for _, k := range mutated(s, body, key.Query() != "") {
+			all = append(all, &Target{Spec: s, Kind: k, Key: understudy.Key{Source: source}})
+		}
+	}
 	segments, err := understudy.SplitPath(path)
 	if err != nil {
 		return nil

@@ -1,6 +1,10 @@
 package spec
 
-import "testing"
+import (
+	"testing"
+
+	"understudy"
+)
 
 // The digits of an id are no phone number, but a number behind a prefix still is one.
 func TestHasID(t *testing.T) {
@@ -30,7 +34,7 @@ func TestAWriteChangesOtherKinds(t *testing.T) {
 	}
 	for path, want := range map[string]string{"/b/1/t/2/notes": "tickets 2, boards 1, ", "/notes/3": "tickets , ", "/b/1": "", "/%zz": ""} {
 		got := ""
-		for _, one := range s.Changes("x", path) {
+		for _, one := range s.Changes(understudy.Key{Source: "x", URI: path}, nil) {
 			got += one.Kind.Name + " " + one.ID + ", "
 		}
 		if got != want {

@@ -39,9 +39,10 @@ const (
 
 // The parameters of a GraphQL request (GraphQL over HTTP, 5.3).
 const (
-	graphDocument  = "query"
-	graphOperation = "operationName"
-	graphVariable  = "variables."
+	graphDocument      = "query"
+	graphOperationName = "operationName"
+	graphVariables     = "variables"
+	graphVariable      = "variables."
 )
 
 // check completes it.
@@ -99,7 +100,7 @@ func (t *Target) Request() (method, uri string, body []byte, contentType string)
 		for _, q := range params {
 			form.Add(q.Name, q.Value)
 		}
-		return "POST", uri, []byte(form.Encode()), "application/x-www-form-urlencoded"
+		return "POST", uri, []byte(form.Encode()), formType
 	}
 	object, variables := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	for _, q := range params {
@@ -111,11 +112,11 @@ func (t *Target) Request() (method, uri string, body []byte, contentType string)
 	}
 	if p.operation != "" {
 		object[graphDocument], _ = json.Marshal(p.Document)
-		object[graphOperation], _ = json.Marshal(p.operation)
-		object["variables"], _ = json.Marshal(variables)
+		object[graphOperationName], _ = json.Marshal(p.operation)
+		object[graphVariables], _ = json.Marshal(variables)
 	}
 	body, _ = json.Marshal(object) // every member is valid
-	return "POST", uri, body, "application/json"
+	return "POST", uri, body, jsonType
 }
 
 // asJSON is the JSON value that a parameter stands for: itself when it is one, else the
@@ -142,12 +143,7 @@ func asParam(value json.RawMessage) (string, error) {
 
 // Posts reports whether a POST to a path may be a read, so that its body has to be looked
 // at.
-func (s *Spec) Posts(path string) bool { return s.postedAs(path) != nil }
-
-func (s *Spec) graphQL(path string) bool {
-	p := s.postedAs(path)
-	return p != nil && p.Post == postGraphQL
-}
+func (s *Spec) Posts(path string) bool { return s.GraphQLAt(path) || s.postedAs(path) != nil }
 
 // postedAs is how the first read by POST of a path is asked; nil: there is none.
 func (s *Spec) postedAs(path string) *Posted {
@@ -216,7 +212,7 @@ func (s *Spec) move(segments []string, q understudy.Query) ([]string, understudy
 			continue
 		}
 		var behind []string
-		if op, _ := q.Get(graphOperation); p.operation != "" {
+		if op, _ := q.Get(graphOperationName); p.operation != "" {
 			if op != p.operation {
 				continue
 			}
@@ -229,7 +225,7 @@ func (s *Spec) move(segments []string, q understudy.Query) ([]string, understudy
 		}
 		if moves := len(p.moved) + min(len(p.operation), 1); len(behind) == moves {
 			return append(slices.Clone(segments), behind...), q.Without(func(x understudy.Param) bool {
-				return slices.Contains(p.moved, x.Name) || p.operation != "" && x.Name == graphOperation
+				return slices.Contains(p.moved, x.Name) || p.operation != "" && x.Name == graphOperationName
 			})
 		}
 	}
@@ -242,62 +238,72 @@ func isSegment(text string) bool {
 	return err == nil && len(segments) == 1 && segments[0] == text && text != ""
 }
 
-// PostTarget is what a POST to a path means: a read, or a write (read is false) of which
-// the kind may be known. The query's parameters and the body's are one. ErrInvalid: the
-// body cannot be read.
-func (s *Spec) PostTarget(source, path, rawQuery, contentType string, body []byte) (t *Target, read bool, err error) {
-	given, err := understudy.ParseQuery(rawQuery)
-	if err != nil {
-		return nil, false, err
-	}
-	params, op, err := s.postedBody(path, contentType, body)
-	if err != nil {
-		return nil, false, err
-	}
-	if op != nil {
-		return s.operation(source, path, rawQuery, params, op)
-	}
-	if t, err = s.Target(source, path, append(given, params...).String()); err != nil {
-		return nil, false, err
-	}
-	return t, t.posted() != nil, nil
+// Purpose says what a POST to a path that is read by POST does.
+type Purpose uint8
+
+// The purposes.
+const (
+	PostWrites  Purpose = iota // it may change something
+	PostReads                  // it reads a list or an instance of the spec
+	PostQueries                // it is another GraphQL query: it changes nothing, and what it shows is not known
+)
+
+// Post is what a POST to a path that is read by POST means.
+type Post struct {
+	Target  *Target
+	Purpose Purpose
+	Body    []byte // with PostQueries: what was read of the body, and nothing else
 }
 
-// postedBody reads a body. op is the operation of a GraphQL request.
-func (s *Spec) postedBody(path, contentType string, body []byte) (params understudy.Query, op *GraphOperation, err error) {
+// PostTarget returns what a POST to a path means. The query's parameters and the body's are
+// one. A GraphQL request that cannot be read is a write. ErrInvalid: another body cannot be
+// read. ErrForbidden: a GraphQL request asks for a secret.
+func (s *Spec) PostTarget(source, path, rawQuery, contentType string, body []byte) (Post, error) {
+	given, err := understudy.ParseQuery(rawQuery)
+	if err != nil {
+		return Post{}, err
+	}
 	kind, _, err := mime.ParseMediaType(contentType)
+	if s.GraphQLAt(path) && (err != nil || kind != formType) {
+		return s.graphPost(source, path, rawQuery, kind, body)
+	}
+	params, err := s.postedBody(kind, err, body)
+	if err != nil {
+		return Post{}, err
+	}
+	t, err := s.Target(source, path, append(given, params...).String())
+	if err != nil {
+		return Post{}, err
+	}
+	if t.posted() != nil {
+		return Post{Target: t, Purpose: PostReads}, nil
+	}
+	return Post{Target: t}, nil
+}
+
+// The types of bodies.
+const (
+	formType = "application/x-www-form-urlencoded"
+	jsonType = "application/json"
+)
+
+// postedBody reads the parameters in a body; kindErr is why its type cannot be read.
+func (s *Spec) postedBody(kind string, kindErr error, body []byte) (understudy.Query, error) {
 	switch {
 	case len(body) == 0:
-		return nil, nil, nil
-	case err != nil:
-		return nil, nil, fmt.Errorf("%w: the body's Content-Type cannot be read", understudy.ErrInvalid)
-	case kind == "application/x-www-form-urlencoded":
-		params, err = understudy.ParseQuery(string(body))
-		return params, nil, err
-	case kind != "application/json":
-		return nil, nil, fmt.Errorf("%w: a read by POST has a body of application/json or application/x-www-form-urlencoded",
-			understudy.ErrInvalid)
+		return nil, nil
+	case kindErr != nil:
+		return nil, fmt.Errorf("%w: the body's Content-Type cannot be read", understudy.ErrInvalid)
+	case kind == formType:
+		return understudy.ParseQuery(string(body))
+	case kind != jsonType:
+		return nil, fmt.Errorf("%w: a read by POST has a body of application/json or application/x-www-form-urlencoded", understudy.ErrInvalid)
 	}
 	object, err := members(body)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if s.graphQL(path) {
-		document, _ := textOf(object, graphDocument)
-		name, _ := textOf(object, graphOperation)
-		one, err := Operation(document, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		variables, err := members(cmpOr(object["variables"], "{}"))
-		if err != nil {
-			return nil, nil, err
-		}
-		params, err = paramsOf(graphVariable, variables)
-		return params, &one, err
-	}
-	params, err = paramsOf("", object)
-	return params, nil, err
+	return paramsOf("", object)
 }
 
 func cmpOr(value json.RawMessage, or string) json.RawMessage {
@@ -334,32 +340,54 @@ func paramsOf(prefix string, object map[string]json.RawMessage) (q understudy.Qu
 	return q, nil
 }
 
-// operation is what a GraphQL request means: a read when it is a query that the spec
-// names, word for word. A mutation is a write to the kind that names it.
-func (s *Spec) operation(source, path, rawQuery string, params understudy.Query, op *GraphOperation) (*Target, bool, error) {
+// graphPost is what a GraphQL request means: a read when it is a query that the spec
+// names, word for word. A mutation is a write to the kinds that name its fields.
+func (s *Spec) graphPost(source, path, rawQuery, contentType string, body []byte) (Post, error) {
 	plain, err := s.Target(source, path, rawQuery)
 	if err != nil {
-		return nil, false, err
+		return Post{}, err
 	}
 	t := *plain
 	t.Kind, t.List, t.Instance, t.ID, t.NearMiss = nil, nil, nil, "", false
-	if op.Kind != "query" {
-		for _, k := range s.Kinds {
-			if slices.Contains(k.Mutations, op.Name) {
-				t.Kind = k
-			}
-		}
-		return &t, false, nil
+	op, request, err := graphOperation(body)
+	if secret, asks := asksSecret(s, &op); asks {
+		return Post{}, fmt.Errorf("%w: %s is a secret that nobody sees here; leave it out of the document", understudy.ErrForbidden,
+			understudy.Clip(secret))
 	}
-	params = append(params, understudy.Param{Name: graphOperation, Value: op.Name})
+	if err != nil || op.Kind != "query" || contentType != jsonType || len(plain.Query) > 0 {
+		for _, k := range mutated(s, body, len(plain.Query) > 0) {
+			t.Kind = k
+			break
+		}
+		return Post{Target: &t}, nil
+	}
+	if named, err := documentTarget(s, source, path, op, request); named != nil || err != nil {
+		return Post{Target: named, Purpose: PostReads}, err
+	}
+	sent, err := json.Marshal(request)
+	return Post{Target: &t, Purpose: PostQueries, Body: sent}, err
+}
+
+// documentTarget is the target of a query that the spec names word for word; nil: it is
+// another one.
+func documentTarget(s *Spec, source, path string, op GraphOperation, request map[string]json.RawMessage) (*Target, error) {
+	variables, err := members(cmpOr(request[graphVariables], "{}"))
+	if err != nil {
+		return nil, err
+	}
+	params, err := paramsOf(graphVariable, variables)
+	if err != nil {
+		return nil, err
+	}
+	params = append(params, understudy.Param{Name: graphOperationName, Value: op.Name})
 	named, err := s.Target(source, path, params.String())
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if p := named.posted(); p == nil || p.text != op.Text {
-		return &t, false, nil // what another query shows nobody knows
+		return nil, nil
 	}
-	return named, true, nil
+	return named, nil
 }
 
 // In reports whether the body of an answer with a good status is an error.

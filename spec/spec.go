@@ -43,6 +43,11 @@ type Spec struct {
 	// Absolute are names (patterns with *) of fields of any answer, at any depth, whose values may
 	// be absolute URLs of the API.
 	Absolute []string `yaml:"absolute"`
+	// Passes are paths (with {Variables}) of GETs, and GraphQL the path of GraphQL requests,
+	// that upstream answers each time, to callers who see everything: nothing says what
+	// they show.
+	Passes  []string `yaml:"passes"`
+	GraphQL string   `yaml:"graphql"`
 	// Quirks says what the API does with list requests that are not quite right.
 	Quirks Quirks  `yaml:"odd"`
 	Kinds  []*Kind `yaml:"kinds"`
@@ -53,6 +58,7 @@ type Spec struct {
 	Searches []*Search `yaml:"searches"`
 
 	generic bool
+	passes  []Template
 	routes  []route
 	kinds   map[string]*Kind
 	keys    []string // the parameters of queries that carry credentials

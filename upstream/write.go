@@ -20,7 +20,7 @@ const writeQueue = 8 * time.Second
 // Write passes a write on, once, and returns whatever upstream answered: a page without
 // a key, with the record it shows when its body is one, secrets emptied. It waits in
 // the queue of readers. It is tried again, once, only where its answer was lost and it has
-// an Idempotency-Key, so that upstream does it once.
+// an Idempotency-Key, so that upstream does it once, or only reads.
 //
 // When the request may have reached upstream and no whole answer came (none,
 // one that was cut, a redirect), the error is ErrUnknownOutcome; the write may
@@ -35,6 +35,9 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	g := &attempt{c: c, f: &f, reason: request.Waiting, key: w.Target.Key.URI}
 	a, failed, err := g.write(ctx, w)
 	unknown := func(err error) error {
+		if w.Reads {
+			return fmt.Errorf("upstream: %s: %w", understudy.Clip(g.key), &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err})
+		}
 		return fmt.Errorf("upstream: %s %s: %w: %w", understudy.Clip(w.Method), understudy.Clip(g.key), understudy.ErrUnknownOutcome, err)
 	}
 	var maybe maybeSent
@@ -89,7 +92,7 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 		e := httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType, header: w.Header,
 			purpose: g.purpose()}
 		a, failed, err := c.round(ctx, request.Waiting, e)
-		if w.Header.Get(idempotencyKey) != "" && lost(ctx, a, failed, err) && sleep(ctx, backOffMin) == nil {
+		if (w.Reads || w.Header.Get(idempotencyKey) != "") && lost(ctx, a, failed, err) && sleep(ctx, backOffMin) == nil {
 			c.counts.Retried(request.Waiting)
 			a, failed, err = c.round(ctx, request.Waiting, e)
 		}

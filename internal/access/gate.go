@@ -144,7 +144,8 @@ func (g *Gate) Sees(c understudy.Caller, source, kind string) bool {
 // ErrForbidden with a reason. The result does not depend on whether the record
 // exists. There are three reasons: the kind is hidden, a parameter reads a field
 // the caller does not fully see, or the spec does not name the path and the
-// grant does not allow it. For a media path, Media decides.
+// grant does not allow it. Where upstream answers each time (spec.PassesTo), the role all
+// needs no permission. For a media path, Media decides.
 func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 	if t.Media != nil {
 		return g.Media(c, t)
@@ -163,6 +164,10 @@ func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 	switch {
 	case err != nil:
 		return err
+	case kind == "" && all && t.Spec != nil && t.Spec.PassesTo(t.Key.Path()):
+		return nil
+	case kind == "" && !all && t.Spec != nil && t.Spec.GraphQLAt(t.Key.Path()):
+		return refuseGraphQL(c)
 	case kind == "" && !allowed(c, "GET", t):
 		return refuse("credential %s may not ask for this path", c.Name)
 	case kind == "" && g.Ruled(c, t.Key.Source):
@@ -246,7 +251,8 @@ func (e *UnseenError) Error() string {
 }
 
 // Write returns nil if a caller may send a request with this method to a target.
-// An allow entry of its grant has to name the request. GET and HEAD are also
+// An allow entry of its grant has to name the request. GraphQL also needs the role all: a
+// document can give a hidden field another name. GET and HEAD are also
 // permitted if Read permits them. For a generic source exchange decides of every method.
 func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 	if sp := g.specs[t.Key.Source]; sp != nil && sp.Generic() {
@@ -258,10 +264,13 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 	if t.Slashed {
 		return slashed()
 	}
-	if _, _, err := g.plan(c, t.Key.Source, ""); err != nil {
+	_, all, err := g.plan(c, t.Key.Source, "")
+	switch {
+	case err != nil:
 		return err
-	}
-	if !allowed(c, method, t) {
+	case !all && t.Spec != nil && t.Spec.GraphQLAt(t.Key.Path()):
+		return refuseGraphQL(c)
+	case !allowed(c, method, t):
 		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, clip(method))
 	}
 	return nil
@@ -271,6 +280,11 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 // another kind there, of which nothing would be hidden, and writes to what no allow entry names.
 func slashed() error {
 	return fmt.Errorf("access: %w: %w: an escaped slash in the path", understudy.ErrInvalid, understudy.ErrNotFound)
+}
+
+func refuseGraphQL(c understudy.Caller) error {
+	return refuse("role %s can't use GraphQL, because it does not see everything and a query can give a hidden field another name; "+
+		"use the REST paths, or ask an administrator for the role all", c.Grant.Role)
 }
 
 // exchange returns nil if a caller may send a request with this method to a generic source.

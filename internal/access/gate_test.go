@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"understudy"
 	"understudy/spec"
@@ -103,6 +104,47 @@ func TestWrite(t *testing.T) {
 		err := g.Write(as(test.role, test.allow...), target(t, s, "twilio", test.path, ""), test.method)
 		if (err == nil) != test.want || err != nil && !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%q %s %s: %v, want %v", test.role, test.method, test.path, err, test.want)
+		}
+	}
+}
+
+// A GraphQL document gives a hidden field any name, so that a role that does not see
+// everything may not send one, whatever its grant allows.
+func TestGraphQLNeedsTheRoleAll(t *testing.T) {
+	s := forge(t)
+	s.GraphQL, s.Passes = "/graphql", []string{"/about"}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewWith(Options{Specs: map[string]*spec.Spec{"forge": s}, Now: func() time.Time { return start }, Roles: Roles{
+		"masked": {"forge": {"*": "see", "body": "hide"}}, "named": {"forge": {"*": "see"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := understudy.Allow{Method: "POST", Path: "/graphql"}
+	for _, test := range []struct {
+		role, method, path string
+		allow              []understudy.Allow
+		want               string // in the refusal; "": there is none
+	}{
+		{"all", "GET", "/graphql", nil, ""},
+		{"all", "POST", "/graphql", nil, "allow list"},
+		{"all", "POST", "/graphql", []understudy.Allow{post}, ""},
+		{"masked", "GET", "/graphql", nil, "role masked can't use GraphQL"},
+		{"masked", "POST", "/graphql", []understudy.Allow{post}, "role masked can't use GraphQL"},
+		{"named", "POST", "/%67raphql", []understudy.Allow{post}, "role named can't use GraphQL"},
+		{"all", "GET", "/about", nil, ""},
+		{"all", "POST", "/about", nil, "allow list"},
+		{"masked", "GET", "/about", nil, "may not ask for this path"},
+		{"all", "GET", "/other", nil, "may not ask for this path"},
+	} {
+		err := g.Write(as(test.role, test.allow...), target(t, s, "forge", test.path, ""), test.method)
+		if (err == nil) != (test.want == "") {
+			t.Errorf("%s %s %s: %v, want %q", test.role, test.method, test.path, err, test.want)
+			continue
+		}
+		if err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s %s %s: %v, want %q", test.role, test.method, test.path, err, test.want)
 		}
 	}
 }

@@ -4,11 +4,13 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // maxPosted bounds the body of a read, in bytes.
@@ -22,16 +24,19 @@ func (v *exchange) posted(header understudy.Query) error {
 	}
 	v.read = true
 	path, query, _ := strings.Cut(v.r.RequestURI, "?")
-	t, reads, err := v.o.Source.Spec.PostTarget(v.o.Source.Name, path, query, v.r.Header.Get("Content-Type"), body)
-	if err == nil {
-		t, err = t.With(header)
-	}
+	post, err := v.o.Source.Spec.PostTarget(v.o.Source.Name, path, query, v.r.Header.Get("Content-Type"), body)
 	if err != nil {
+		return fmt.Errorf("proxy: %w", err)
+	}
+	if v.target, err = post.Target.With(header); err != nil {
 		return err
 	}
-	v.target, v.line.Written = t, string(v.o.Log.AppendTarget(nil, v.r.RequestURI))
-	if reads {
+	v.line.Written = string(v.o.Log.AppendTarget(nil, v.r.RequestURI))
+	switch post.Purpose {
+	case spec.PostReads:
 		return v.get()
+	case spec.PostQueries:
+		v.queries, body = true, post.Body
 	}
 	v.r.Body = io.NopCloser(bytes.NewReader(body))
 	return v.write()

@@ -230,6 +230,7 @@ type exchange struct {
 	response request.Response
 	sent     bool // the header has gone out
 	read     bool // the body has been read to its end
+	queries  bool // the body is a GraphQL query that the spec does not name
 	odd      bool // the request line is not one of this API: nothing more is read from its sender
 }
 

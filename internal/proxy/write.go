@@ -28,7 +28,11 @@ const writeTime = 45 * time.Second
 // to be invited (Expect: 100-continue) is so by the first read, before upstream
 // is asked.
 func (v *exchange) write() error {
-	if err := v.o.Gate.Write(v.caller, v.target, v.r.Method); err != nil {
+	method := v.r.Method
+	if v.queries && v.o.Source.Spec.PassesTo(v.target.Key.Path()) {
+		method = http.MethodGet // it is a read of a path that nobody needs a permission for
+	}
+	if err := v.o.Gate.Write(v.caller, v.target, method); err != nil {
 		return v.unknown(err)
 	}
 	if err := v.o.Gate.Find(v.r.Context(), v.caller, v.target, v.o.Mirror.Page); err != nil {
@@ -43,6 +47,9 @@ func (v *exchange) write() error {
 	}
 	passed := *a
 	passed.Outcome, passed.Fwd = request.Cold, fwdMethod
+	if v.queries {
+		passed.Detail = "a GraphQL query of the caller's own is not stored"
+	}
 	if !v.o.Gate.Shows(v.caller, v.o.Source.Name, a.Page.Kind, a.Page) {
 		return v.unseen(&passed, nil)
 	}
@@ -66,12 +73,15 @@ func (v *exchange) pass() (*request.Response, error) {
 		return nil, bodyError{err}
 	}
 	v.read = true
-	target, err := v.asWritten()
+	target, err := v.asWritten(body)
 	if err != nil {
 		return nil, err
 	}
 	action := understudy.ActionSend
-	if v.r.Method == http.MethodDelete {
+	switch {
+	case v.queries:
+		action = understudy.ActionSearch
+	case v.r.Method == http.MethodDelete:
 		action = understudy.ActionDelete
 	}
 	if err := v.audit(action, nil, v.r.Method, numbersIn(body)...); err != nil {
@@ -81,7 +91,7 @@ func (v *exchange) pass() (*request.Response, error) {
 	defer done()
 	a, err := v.o.Mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
-		Header: v.o.Source.Spec.Headers.OfWrite(v.r.Header), Flow: v.caller.Flow,
+		Header: v.o.Source.Spec.Headers.OfWrite(v.r.Header), Flow: v.caller.Flow, Reads: v.queries,
 	})
 	if err == nil && action == understudy.ActionSend && v.target.ID == "" {
 		v.auditMade(a.Page)
@@ -107,7 +117,7 @@ func numbersIn(body []byte) (all []string) {
 
 // asWritten is the target with the parameters as the caller sent them, less our
 // own: a key's order and its written-out page size are for reads.
-func (v *exchange) asWritten() (*spec.Target, error) {
+func (v *exchange) asWritten(body []byte) (*spec.Target, error) {
 	_, raw, _ := strings.Cut(v.r.RequestURI, "?")
 	q, err := understudy.ParseQuery(raw)
 	if err != nil {
@@ -116,7 +126,7 @@ func (v *exchange) asWritten() (*spec.Target, error) {
 	q = q.Without(func(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 	target := *v.target
 	if target.Kind == nil {
-		for _, changed := range v.o.Source.Spec.Changes(v.o.Source.Name, target.Key.Path()) {
+		for _, changed := range v.o.Source.Spec.Changes(target.Key, body) {
 			target.Kind = changed.Kind
 			break
 		}

@@ -137,6 +137,7 @@ func (a *API) signed(answer format.Answer, path string) format.Answer {
 	header["X-Github-Media-Type"] = "github.v3; format=json"
 	header["X-Github-Api-Version-Selected"] = apiVersion
 	header["X-Github-Request-Id"] = a.requestID()
+	header["X-Oauth-Scopes"] = "gist, read:org, repo"
 	header["Cache-Control"] = "private, max-age=60, s-maxage=60"
 	header["Vary"] = "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With"
 	maps.Copy(header, answer.Header)

@@ -23,6 +23,10 @@ func (a *API) routes() table.Routes {
 	w := writer{a}
 	get := func(do handler) map[string]handler { return map[string]handler{http.MethodGet: do} }
 	all := table.Routes{
+		{Pattern: "/", Do: get(func(q *table.Request) format.Answer {
+			return format.Answer{Status: http.StatusOK, Body: []byte(`{"current_user_url":"` + q.Here + `/user"}`)}
+		})},
+		{Pattern: "/graphql", Do: map[string]handler{http.MethodPost: a.graphQL}},
 		{Pattern: "/user", Do: get(a.me)},
 		{Pattern: "/users/*", Do: get(a.oneUser)},
 		{Pattern: "/rate_limit", Do: get(func(q *table.Request) format.Answer { return a.limits.show(q.Path) })},

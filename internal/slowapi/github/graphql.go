@@ -1,0 +1,106 @@
+// GraphQL: the documents that the command gh sends, answered from the same rows.
+
+package github
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
+)
+
+// graphQL answers what gh asks for. It tells documents apart by their fields and shows all
+// that any of them asks for.
+func (a *API) graphQL(q *table.Request) format.Answer {
+	var in struct {
+		Query     string
+		Variables struct {
+			Owner, Name, Repo, EndCursor string
+			Limit                        int
+			States                       []string
+			Input                        json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(q.Body, &in); err != nil {
+		return a.Refuse(http.StatusBadRequest)
+	}
+	v := &in.Variables
+	if strings.Contains(in.Query, "createIssue(") {
+		return a.graphIssue(q, v.Input)
+	}
+	a.Mu.RLock()
+	defer a.Mu.RUnlock()
+	if strings.Contains(in.Query, "viewer") {
+		return graphData(map[string]any{"viewer": map[string]any{"login": a.Account}})
+	}
+	repo := a.Kinds["repos"].Find(strings.ToLower(v.Owner + "/" + v.Name + v.Repo))
+	if repo == nil || !strings.Contains(in.Query, "repository(") {
+		return graphError("NOT_FOUND", "Could not resolve to a Repository with the name '"+v.Owner+"/"+v.Name+v.Repo+"'.")
+	}
+	shown := map[string]any{"id": repo.V["node_id"], "name": repo.V["name"], "description": repo.V["description"], "hasIssuesEnabled": true,
+		"owner": map[string]any{"id": repo.V["node_id"], "login": v.Owner}, "viewerPermission": "ADMIN"}
+	if strings.Contains(in.Query, "issues(") {
+		rows := a.Kinds["issues"].Select(func(r *table.Row) bool {
+			return r.Text("repo") == repo.ID && r.V["pull_id"] == nil && slices.Contains(v.States, strings.ToUpper(r.Text("state")))
+		}, "created", false)
+		from, _ := strconv.Atoi(v.EndCursor)
+		from = max(0, min(from, len(rows)))
+		to, nodes := min(from+v.Limit, len(rows)), []any{}
+		for _, r := range rows[from:to] {
+			nodes = append(nodes, graphNode(r))
+		}
+		shown["issues"] = map[string]any{"totalCount": len(rows), "nodes": nodes,
+			"pageInfo": map[string]any{"hasNextPage": to < len(rows), "endCursor": strconv.Itoa(to)}}
+	}
+	return graphData(map[string]any{"repository": shown})
+}
+
+// graphNode is an issue as GraphQL shows it.
+func graphNode(r *table.Row) map[string]any {
+	labels := []any{}
+	for _, p := range r.V["labels"].([]table.Part) {
+		labels = append(labels, map[string]any{"id": p.V["node_id"], "name": p.V["name"], "description": p.V["description"],
+			"color": p.V["color"]})
+	}
+	return map[string]any{"id": r.V["node_id"], "number": r.V["number"], "title": r.V["title"], "state": strings.ToUpper(r.Text("state")),
+		"url": "https://github.com/" + r.Text("repo") + "/issues/" + r.Text("number"), "updatedAt": time.Unix(r.Number("updated"), 0).UTC(),
+		"stateReason": "", "labels": map[string]any{"nodes": labels, "totalCount": len(labels)}}
+}
+
+// graphIssue makes an issue.
+func (a *API) graphIssue(q *table.Request, input json.RawMessage) format.Answer {
+	var in struct{ RepositoryID string }
+	_ = json.Unmarshal(input, &in) // then no repository has the id
+	a.Mu.RLock()
+	found := a.Kinds["repos"].Select(func(r *table.Row) bool { return r.Text("node_id") == in.RepositoryID }, "", false)
+	a.Mu.RUnlock()
+	if len(found) == 0 {
+		return graphError("NOT_FOUND", "Could not resolve to a node with the global id of '"+in.RepositoryID+"'")
+	}
+	made := *q
+	made.Body = input
+	answer := writer{a}.createIssue(&made, found[0], nil)
+	var issue struct {
+		Node string `json:"node_id"`
+		URL  string `json:"html_url"`
+	}
+	if json.Unmarshal(answer.Body, &issue) != nil || answer.Status != http.StatusCreated {
+		return graphError("UNPROCESSABLE", string(answer.Body))
+	}
+	return graphData(map[string]any{"createIssue": map[string]any{"issue": map[string]any{"id": issue.Node, "url": issue.URL}}})
+}
+
+func graphData(data any) format.Answer {
+	raw, _ := json.Marshal(map[string]any{"data": data}) // of texts and numbers: never fails
+	return format.Answer{Status: http.StatusOK, Body: raw}
+}
+
+func graphError(sort, message string) format.Answer {
+	raw, _ := json.Marshal(map[string]any{"data": nil, "errors": []any{map[string]any{"type": sort, "message": message}}}) // never fails
+	return format.Answer{Status: http.StatusOK, Body: raw}
+}
