@@ -33,7 +33,7 @@ func (s *Spec) Compile() error {
 			return in(fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err), "kinds", i)
 		}
 	}
-	if err := s.compilePasses(); err != nil {
+	if err := compilePasses(s); err != nil {
 		return err
 	}
 	if err := s.Roots.check(s); err != nil {

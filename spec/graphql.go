@@ -268,7 +268,7 @@ func (s *Spec) PassesTo(path string) bool {
 }
 
 // compilePasses reads the paths of Passes.
-func (s *Spec) compilePasses() error {
+func compilePasses(s *Spec) error {
 	s.passes = nil
 	for _, path := range s.Passes {
 		t, err := ParseTemplate(path)

@@ -265,7 +265,7 @@ func (s *Spec) PostTarget(source, path, rawQuery, contentType string, body []byt
 	}
 	kind, _, err := mime.ParseMediaType(contentType)
 	if s.GraphQLAt(path) && (err != nil || kind != formType) {
-		return s.graphPost(source, path, rawQuery, kind, body)
+		return graphPost(s, source, path, rawQuery, kind, body)
 	}
 	params, err := s.postedBody(kind, err, body)
 	if err != nil {
@@ -342,7 +342,7 @@ func paramsOf(prefix string, object map[string]json.RawMessage) (q understudy.Qu
 
 // graphPost is what a GraphQL request means: a read when it is a query that the spec
 // names, word for word. A mutation is a write to the kinds that name its fields.
-func (s *Spec) graphPost(source, path, rawQuery, contentType string, body []byte) (Post, error) {
+func graphPost(s *Spec, source, path, rawQuery, contentType string, body []byte) (Post, error) {
 	plain, err := s.Target(source, path, rawQuery)
 	if err != nil {
 		return Post{}, err

@@ -267,7 +267,8 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.ReadOn(ctx, t, whole, first)
-		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNotHeld)
+		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNotHeld) ||
+			errors.Is(r.Err, understudy.ErrInvalid) // or the request is wrong: then it is refused again
 		if whole && first && notComposed { // of a list that cannot be composed what is held is sent
 			whole = false
 			r = q.ReadOn(ctx, t, whole, first)
