@@ -37,9 +37,12 @@ const neverNumber = "+19995550000"
 // never is an id of a kind that never was.
 func never(like string) string { return like[:2] + strings.Repeat("0f", 16) }
 
-func newFew(t *testing.T) *few {
+func newFew(t *testing.T) *few { return newFewOf(t, "200") }
+
+// newFewOf is newFew with so many records.
+func newFewOf(t *testing.T, records string) *few {
 	t.Helper()
-	up := startAPI(t, "--latency", "0s", "--records", "200", "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
+	up := startAPI(t, "--latency", "0s", "--records", records, "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
 	house := startNarrow(t, narrow{
 		upstream: up, name: "few", source: syncedKinds(t), mirror: "{newest: 10m, older: 10m}", sees: `"*": see`,
 		allow: `["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]`,
@@ -61,13 +64,20 @@ func (f *few) learn() {
 	under := map[string]bool{}                         // hidden ids
 	shown := map[string]bool{}                         // named by what may be found
 	for _, at := range []struct{ kind, path, parent string }{{"calls", "/Calls.json", ""}, {"messages", "/Messages.json", ""}, {"recordings", "/Recordings.json", "call_sid"}, {"conferences", "/Conferences.json", ""}} {
-		var page map[string]json.RawMessage
 		var rows []map[string]any
-		if err := json.Unmarshal(get(f.T, f.all, f.dropIn+base+at.path+"?PageSize=1000").body, &page); err != nil {
-			f.Fatal(err)
-		}
-		if err := json.Unmarshal(page[at.kind], &rows); err != nil {
-			f.Fatal(err)
+		for next := base + at.path + "?PageSize=1000"; next != ""; {
+			var page map[string]json.RawMessage
+			var some []map[string]any
+			if err := json.Unmarshal(get(f.T, f.all, f.dropIn+next).body, &page); err != nil {
+				f.Fatal(err)
+			}
+			if err := json.Unmarshal(page[at.kind], &some); err != nil {
+				f.Fatal(err)
+			}
+			rows, next = append(rows, some...), ""
+			if err := json.Unmarshal(page["next_page_uri"], &next); err != nil {
+				f.Fatal(err)
+			}
 		}
 		for _, r := range rows {
 			id := r["sid"].(string)
@@ -96,7 +106,7 @@ func (f *few) learn() {
 		}
 	}
 	for n := range shut {
-		if !open[n] && strings.HasPrefix(n, "+") && (f.number == "" || n < f.number) {
+		if !open[n] && !shown[n] && strings.HasPrefix(n, "+") && (f.number == "" || n < f.number) {
 			f.number = n
 		}
 	}

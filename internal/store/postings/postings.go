@@ -147,13 +147,24 @@ func Sieve(up bool, all Iterator, also ...Iterator) Iterator {
 	if len(also) == 0 {
 		return all
 	}
-	return &sieve{up, all, also}
+	s := &sieve{up: up, all: all}
+	for _, one := range also {
+		s.also = append(s.also, standing{Iterator: one})
+	}
+	return s
 }
 
 type sieve struct {
 	up   bool
 	all  Iterator
-	also []Iterator
+	also []standing
+}
+
+// standing is an iterator and where it stands.
+type standing struct {
+	Iterator
+	begun, ended bool
+	at           int64
 }
 
 func (s *sieve) Advance(from int64) (int64, bool, error) {
@@ -163,12 +174,16 @@ func (s *sieve) Advance(from int64) (int64, bool, error) {
 			return 0, false, err
 		}
 		in := true
-		for _, one := range s.also {
-			other, found, err := one.Advance(spot)
-			if err != nil {
-				return 0, false, err
+		for i := range s.also {
+			one := &s.also[i]
+			if !one.ended && (!one.begun || Before(one.at, spot, s.up)) {
+				at, found, err := one.Advance(spot)
+				if err != nil {
+					return 0, false, err
+				}
+				one.begun, one.ended, one.at = true, !found, at
 			}
-			in = in && found && other == spot
+			in = in && !one.ended && one.at == spot
 		}
 		if in {
 			return spot, true, nil
