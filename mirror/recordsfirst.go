@@ -224,8 +224,8 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 // come since.
 func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 	t, s, sp := r.Target, r.source, r.Target.Kind
-	if t.Instance == nil || t.ID == "" || t.Slashed || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" || sp.Retention.Unlisted ||
-		sp.Retention.WithParent {
+	if t.Instance == nil || t.ID == "" || t.Slashed || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" ||
+		sp.Retention.Unlisted || sp.Retention.WithParent {
 		return nil
 	}
 	if !s.Reaches(t) {

@@ -98,7 +98,7 @@ type Source struct {
 type headersConfig struct {
 	Send   map[string]string `yaml:"send"`   // sent with every request, in place of the spec's of that name
 	Ignore []string          `yaml:"ignore"` // of requests: they mean nothing to the API
-	Pass   []string          `yaml:"pass"`   // of requests to a generic source: they are passed, though they name another method, address or sender
+	Pass   []string          `yaml:"pass"`   // of requests to a generic source: passed, whatever they name
 }
 
 // timeoutsConfig bounds one try of upstream.

@@ -202,7 +202,8 @@ func TestGenericRequestIsTheOneThatUpstreamGets(t *testing.T) {
 			t.Errorf("%s: upstream was asked", name)
 		}
 	}
-	for _, name := range []string{"X-Original-URL", "X-Rewrite-URL", "X-Host", "X-Forwarded-Host", "X-Forwarded-For", "Forwarded", "X_Original_URL"} {
+	for _, name := range []string{"X-Original-URL", "X-Rewrite-URL", "X-Host", "X-Forwarded-Host",
+		"X-Forwarded-For", "Forwarded", "X_Original_URL"} {
 		resp, _ := s.do("GET", "/page", "", name, "/admin", "Cache-Control", "no-cache")
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", name, resp.Status)
