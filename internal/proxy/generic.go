@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/kit/header"
+	"understudy/kit/httprange"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -201,13 +202,13 @@ func (v generic) relay(a *request.Exchanged) error {
 			delete(h, name)
 		}
 		v.send(http.StatusNotModified, nil)
-	case whole && v.r.Method == http.MethodGet && len(v.r.Header["Range"]) == 1:
+	case whole && v.r.Method == http.MethodGet && httprange.Range(v.r.Header) != "":
 		v.part()
 		delete(h, "Content-Length")
 		v.sent = true
 		changed, _ := header.Date(h.Get("Last-Modified"))
 		part := v.r.Clone(v.r.Context())
-		part.Header = http.Header{"Range": v.r.Header["Range"], "If-Range": v.r.Header["If-Range"]}
+		part.Header = http.Header{"Range": {httprange.Range(v.r.Header)}, "If-Range": v.r.Header["If-Range"]}
 		if h["Content-Type"] == nil {
 			h["Content-Type"] = nil // else it is guessed
 		}

@@ -12,7 +12,6 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -123,10 +122,12 @@ func mediaType(text string) string {
 	return kind
 }
 
-// Range is the value of a Range header that asks for one range of bytes. It is ""
-// without one, for a malformed one, when its condition (If-Range) comes twice, or for
-// several ranges. All bytes are an answer to those (RFC 9110, 14.2), and several ranges
-// of one file are a way to ask for it many times over.
+// Range returns the value of a Range header that asks for one range of bytes, as
+// http.ServeContent reads it rightly: the last 0 bytes are a range outside, and a position
+// beyond an int64 is the largest one. It returns "" without one, for a malformed one, for
+// another unit, when its condition (If-Range) comes twice, or for several ranges. All bytes
+// are an answer to those (RFC 9110, 14.2), and several ranges of one file are a way to ask
+// for it many times over.
 func Range(h http.Header) string {
 	lines := h["Range"]
 	if len(lines) != 1 || len(h["If-Range"]) > 1 {
@@ -134,23 +135,35 @@ func Range(h http.Header) string {
 	}
 	rest, ok := strings.CutPrefix(lines[0], "bytes=")
 	first, last, dash := strings.Cut(strings.Trim(rest, " \t"), "-")
-	if !ok || !dash || !number(first) || !number(last) || first == "" && last == "" {
+	first, isFirst := position(first)
+	last, isLast := position(last)
+	if !ok || !dash || !isFirst || !isLast || first == "" && last == "" {
 		return ""
 	}
-	if first == "" && strings.Trim(last, "0") == "" {
-		return "" // the last 0 bytes
+	if first == "" && last == "0" {
+		return "bytes=" + largest + "-"
 	}
-	if first != "" && last != "" {
-		from, err1 := strconv.ParseInt(first, 10, 64)
-		to, err2 := strconv.ParseInt(last, 10, 64)
-		if err1 != nil || err2 != nil || from > to {
-			return ""
-		}
+	if first != "" && last != "" && (len(first) > len(last) || len(first) == len(last) && first > last) {
+		return ""
 	}
 	return "bytes=" + first + "-" + last
 }
 
-// number reports digits that fit an int64, or nothing.
-func number(text string) bool {
-	return len(text) <= 18 && strings.Trim(text, "0123456789") == ""
+// largest is a position beyond the end of every content.
+const largest = "999999999999999999"
+
+// position returns digits without leading zeros, at most largest. ok is false for a text
+// with anything else; "" stays "".
+func position(text string) (digits string, ok bool) {
+	if strings.Trim(text, "0123456789") != "" {
+		return "", false
+	}
+	digits = strings.TrimLeft(text, "0")
+	switch {
+	case digits == "" && text != "":
+		digits = "0"
+	case len(digits) > len(largest):
+		digits = largest
+	}
+	return digits, true
 }

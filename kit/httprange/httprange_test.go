@@ -183,8 +183,9 @@ func TestRange(t *testing.T) {
 	for in, want := range map[string]string{
 		"bytes=0-1": "bytes=0-1", "bytes=5-": "bytes=5-", "bytes=-5": "bytes=-5", "bytes= 0-1 ": "bytes=0-1",
 		"": "", "bytes=": "", "bytes=-": "", "bytes=1": "", "bytes=2-1": "", "bytes=0-1,2-3": "", "bytes=+1-2": "", "bytes=0x1-2": "",
-		"Bytes=0-1": "", "bytes 0-1": "", "bytes=1-2-3": "", "bytes=--1": "", "bytes=0-9999999999999999999": "", "bytes=0 - 1": "",
-		"bytes=-0": "",
+		"Bytes=0-1": "", "bytes 0-1": "", "bytes=1-2-3": "", "bytes=--1": "", "bytes=0-9999999999999999999": "bytes=0-999999999999999999",
+		"bytes=0 - 1": "", "bytes=99999999999999999999-": "bytes=999999999999999999-", "bytes=-0": "bytes=999999999999999999-",
+		"items=0-1": "", "bytes=007-9": "bytes=7-9", "bytes=10-9": "",
 	} {
 		if got := Range(http.Header{"Range": {in}}); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

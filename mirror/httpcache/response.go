@@ -221,6 +221,17 @@ func (r *Response) SameAs(head *Response, length string) (same, known bool) {
 	return head.Status == r.Status && (said == "" || said == length), known
 }
 
+// IsSelectedBy reports whether a 304 is about this stored answer: a validator of the 304 is
+// the stored one (RFC 9111, 4.3.4). Where it is not, upstream has to be asked again without
+// conditions.
+func (r *Response) IsSelectedBy(confirmation *Response) bool {
+	tag, stored := confirmation.Header.Get("Etag"), r.Header.Get("Etag")
+	if opaque, weak := strings.CutPrefix(tag, "W/"); weak {
+		return opaque == strings.TrimPrefix(stored, "W/")
+	}
+	return tag == "" || tag == stored
+}
+
 // Conditions are the fields that ask upstream whether the answer is still right (RFC 9111,
 // 4.3.1); nil where it has no validator.
 func (r *Response) Conditions() http.Header {

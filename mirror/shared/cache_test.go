@@ -214,6 +214,30 @@ func TestStoredAndRevalidated(t *testing.T) {
 	b.wantAsked()
 }
 
+func TestAConfirmationOfAnotherAnswerIsAskedAgain(t *testing.T) {
+	asked := 0
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Etag", `"2"`)
+		switch {
+		case asked == 1:
+			w.Header().Set("Etag", `"1"`)
+			io.WriteString(w, "first")
+		case r.Header.Get("If-None-Match") != "":
+			w.WriteHeader(304)
+		default:
+			io.WriteString(w, "second")
+		}
+	})
+	b.want("200 first cold", "GET /a")
+	b.wantAsked("GET /a")
+	b.pass(65 * time.Second)
+	b.want("200 second cold", "GET /a")
+	b.wantAsked("GET /a If-None-Match", "GET /a")
+	b.want("200 second warm", "GET /a")
+}
+
 func TestWhatIsNotStoredPasses(t *testing.T) {
 	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

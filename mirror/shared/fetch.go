@@ -141,6 +141,10 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 		return nil, nil, fmt.Errorf("mirror: fetch %s: %w", x.Target.Key, err)
 	}
 	switch {
+	case came.Status == http.StatusNotModified && held != nil && !held.IsSelectedBy(&came):
+		again := *r
+		again.held, x.Header = nil, httpcache.Unconditional(x.Header)
+		return c.exchange(ctx, &again, x)
 	case came.Status == http.StatusNotModified && held != nil && held.Conditions() != nil:
 		came = held.Update(&came)
 		p = c.pageOf(r, &came, held.page.Body, got.Page.Took)
