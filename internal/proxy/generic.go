@@ -190,6 +190,9 @@ func (v generic) relay(a *request.Exchanged) error {
 	delete(h, "X-Content-Type-Options") // the header is upstream's
 	delete(h, "Content-Security-Policy")
 	setFields(h, a.Header)
+	if v.origin == nil {
+		rewriteLinks(h, v.o.Source)
+	}
 	v.told(a)
 	if a.Stream != nil {
 		return v.stream(a)

@@ -5,9 +5,13 @@ package proxy
 import (
 	"bytes"
 	"crypto/sha256"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"understudy/internal/access"
+	"understudy/spec"
 )
 
 // At is the same frontend for callers that ask at upstream's own addresses: URLs in answers
@@ -36,6 +40,48 @@ func (p *Proxy) atOrigin(view *access.View) *access.View {
 	sum := sha256.Sum256(out.Body)
 	copy(out.Sum[:], sum[:])
 	return &out
+}
+
+// rewriteLinks makes addresses of upstream in Location, Content-Location and Link lead here:
+// to the source's public URL or, without one, to a path of the host that was asked. A client
+// that follows one would send its credential for this server to upstream.
+func rewriteLinks(h http.Header, src *spec.Source) {
+	here := func(address string) string {
+		u, err := url.Parse(address)
+		base, berr := url.Parse(src.Spec.Hosts[0].URL)
+		if err != nil || berr != nil || !strings.EqualFold(u.Host, base.Host) || u.Scheme != "" && !strings.EqualFold(u.Scheme, base.Scheme) ||
+			u.Host == "" {
+			return address
+		}
+		rest := address[strings.Index(address, "//")+2:]
+		if i := strings.IndexAny(rest, "/?#"); i >= 0 && rest[i] == '/' {
+			return src.PublicURL + rest[i:]
+		} else if i >= 0 {
+			return src.PublicURL + "/" + rest[i:]
+		}
+		return src.PublicURL + "/"
+	}
+	for _, name := range []string{"Location", "Content-Location"} {
+		if len(h[name]) == 1 {
+			h[name] = []string{here(h[name][0])}
+		}
+	}
+	for i, line := range h["Link"] { // <address>; rel="next", <address>; …
+		var out strings.Builder
+		for {
+			before, rest, opened := strings.Cut(line, "<")
+			address, after, closed := strings.Cut(rest, ">")
+			if !opened || !closed {
+				break
+			}
+			out.WriteString(before + "<" + here(address) + ">")
+			line = after
+		}
+		if i == 0 {
+			h["Link"] = slices.Clone(h["Link"]) // the lines may be those of a stored answer
+		}
+		h["Link"][i] = out.String() + line
+	}
 }
 
 // renamed puts upstream's origins in place of ours, which begins with a quote.
