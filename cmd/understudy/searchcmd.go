@@ -97,7 +97,7 @@ func (c *searchCmd) act(ctx context.Context, s searching, values url.Values, p *
 			"kinds": c.Kind, "sort": c.Sort, "shared": c.Shared}, nil)
 	case c.Export != "":
 		values.Set("format", c.Export)
-		return s.export(ctx, values, p.stdout)
+		return s.export(ctx, values, p.stdout, p.stderr)
 	}
 	return c.find(ctx, s, values, p)
 }
@@ -180,8 +180,9 @@ func (c *searchCmd) find(ctx context.Context, s searching, values url.Values, p 
 	}
 }
 
-// export copies every match to out, and fails when that was not all.
-func (s searching) export(ctx context.Context, values url.Values, out io.Writer) error {
+// export copies every match that is held to out, and fails when that was not all of them. It
+// says on warn which kinds are not held whole.
+func (s searching) export(ctx context.Context, values url.Values, out, warn io.Writer) error {
 	resp, err := s.send(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil)
 	if err != nil {
 		return err
@@ -190,8 +191,13 @@ func (s searching) export(ctx context.Context, values url.Values, out io.Writer)
 	if _, err := io.Copy(out, resp.Body); err != nil {
 		return fmt.Errorf("the export was broken off: %w", err)
 	}
-	if end := resp.Trailer.Get("Understudy-Export"); !strings.HasPrefix(end, "complete") {
+	switch end := resp.Trailer.Get("Understudy-Export"); {
+	case strings.HasPrefix(end, "complete"):
+		return nil
+	case strings.HasPrefix(end, "not complete"):
+		_, err := fmt.Fprintf(warn, "understudy: %s; understudy sync fetches them\n", terminal.Printable(end))
+		return err
+	default:
 		return fmt.Errorf("the export is not whole: %s; try again", terminal.Printable(end))
 	}
-	return nil
 }

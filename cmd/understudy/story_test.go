@@ -220,7 +220,7 @@ func cmdReload(ts *testscript.TestScript, neg bool, args []string) {
 // [-H HEADER] [-o FILE] [-c COOKIE-FILE] URL.
 type ask struct {
 	user, method, body, url, out string
-	cookies                      string // the file with the one cookie that is kept
+	cookies                      string // the file with the cookies of the last answer that set some
 	headers                      []string
 }
 
@@ -278,11 +278,12 @@ func (a ask) do() (text string, body []byte, err error) {
 		return "", nil, err
 	}
 	defer resp.Body.Close()
+	var set []string
 	for _, c := range resp.Cookies() {
-		if a.cookies == "" {
-			break
-		}
-		if err := os.WriteFile(a.cookies, []byte(c.Name+"="+c.Value), 0o600); err != nil {
+		set = append(set, c.Name+"="+c.Value)
+	}
+	if len(set) > 0 && a.cookies != "" {
+		if err := os.WriteFile(a.cookies, []byte(strings.Join(set, "; ")), 0o600); err != nil {
 			return "", nil, err
 		}
 	}

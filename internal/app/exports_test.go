@@ -159,7 +159,9 @@ func TestExportsOverAReading(t *testing.T) {
 	for target, broken := range map[string]string{"/-/search?format=jsonl&q=kind:messages": brokenSearch,
 		"/search.jsonl?q=kind:messages": brokenViewer} {
 		whole := e.over("reports", target, "newest: 30s", "newest: 20s")
-		if n := strings.Count(whole, "\n"); n != 300 || strings.Contains(whole, broken) {
+		// The kind was not walked, and the viewer's export says so in a last line.
+		rows := strings.Count(whole, "\n") - strings.Count(whole, `{"understudy.incomplete":"not all messages`)
+		if n := rows; n != 300 || strings.Contains(whole, broken) {
 			t.Fatalf("%s: %d lines", target, n)
 		}
 		goesOn := func(name string, change ...string) {

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -49,6 +50,7 @@ func (v *exchange) fail(err error) {
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
+	v.sign(h, f)
 	switch f.Status {
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = v.challenge
@@ -66,6 +68,28 @@ func (v *exchange) fail(err error) {
 		h["Retry-After"] = []string{wholeSeconds(wait)}
 	}
 	v.send(f.Status, body)
+}
+
+// errorHeader is the header field of an answer that is this server's own, in the API's shape
+// and words: it says so, and why. Upstream's answers never have it.
+const errorHeader = "Understudy-Error"
+
+// maxErrorHeader bounds what the field says, in bytes.
+const maxErrorHeader = 300
+
+// sign says in a header that an error is this server's own. A 404 of a path that the API has
+// stays unsigned: the record may be hidden, and upstream's own 404 has no signature.
+func (v *exchange) sign(h http.Header, f access.Failure) {
+	if f.Status == http.StatusNotFound && v.target != nil {
+		return
+	}
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, cmp.Or(f.Message, strings.ToLower(http.StatusText(f.Status))))
+	h[errorHeader] = []string{text[:min(len(text), maxErrorHeader)]}
 }
 
 // verbatim passes on the body of an upstream error when nothing is held. It reports

@@ -59,6 +59,24 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestErrorsOfOurOwnAreSigned(t *testing.T) {
+	b := newBed(t)
+	b.fails(fmt.Errorf("mirror: %w: page größe\n", understudy.ErrInvalid))
+	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(errorHeader); got != "page gr??e?" {
+		t.Errorf("400 says %q", got)
+	}
+	if got := b.ask("GET", "/no/such/path.json", demo).Header().Get(errorHeader); got != "credential demo may not ask for this path" {
+		t.Errorf("a path that the API does not have says %q", got)
+	}
+	b.fails(fmt.Errorf("mirror: %w: x", understudy.ErrNotFound))
+	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(errorHeader); got != "" {
+		t.Errorf("404 of a path that may be hidden says %q", got)
+	}
+	if got := b.ask("GET", root+"/Calls.json", "").Header().Get(errorHeader); got == "" {
+		t.Error("401 says nothing")
+	}
+}
+
 // wantShape checks an error body of the spec's template.
 func wantShape(t *testing.T, body []byte, status, code int, message string) {
 	t.Helper()
