@@ -25,7 +25,7 @@ func TestNoLinkWhereNoPathLeads(t *testing.T) {
 	if len(ids) < 5 {
 		t.Fatalf("%d ids", len(ids))
 	}
-	odd := []string{"CA/" + ids[0][3:], "CA\\" + ids[1][3:], strings.Repeat("CA", 1<<20), ".."}
+	odd := []string{"CA\\" + ids[0][3:], strings.Repeat("CA", 1<<20), ".."}
 	h.rewrite(func(body string) string {
 		for i, o := range odd {
 			body = strings.ReplaceAll(body, `"`+ids[i]+`"`, `"`+strings.ReplaceAll(o, `\`, `\\`)+`"`)

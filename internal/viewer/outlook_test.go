@@ -132,7 +132,7 @@ func TestOutlookHidden(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"/-/forecast/twilio/balance": 404, "/-/forecast/twilio/calls.price": 404, "/-/forecast/other/balance.balance": 404,
-		outlookPath + "?level=much": 400, outlookPath + "?by=1m": 400, outlookPath + "?percent=95": 400, outlookPath + "?when=now": 400,
+		outlookPath + "?level=much": 400, outlookPath + "?by=1s": 400, outlookPath + "?percent=95": 400, outlookPath + "?when=now": 400,
 	} {
 		if status, _, _ := h.get(path, all); status != want {
 			t.Errorf("%s: %d, want %d", path, status, want)
