@@ -98,7 +98,8 @@ type headerSets struct {
 
 func (h *headerSets) letter(r reply) string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(r.header)), func(name string) bool {
-		return name == "Date" || name == "Content-Length" || name == "Transfer-Encoding"
+		// A role that does not see everything has Server-Timing only where upstream was asked.
+		return name == "Date" || name == "Content-Length" || name == "Transfer-Encoding" || name == "Server-Timing"
 	})
 	set := strings.Join(names, " ")
 	i := slices.Index(h.sets, set)

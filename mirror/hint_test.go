@@ -162,15 +162,19 @@ func TestHintsAtNothing(t *testing.T) {
 		for _, h := range [][3]string{
 			{"none", "calls", sid(1)}, {"twilio", "none", sid(1)}, {"twilio", "", sid(1)}, {"twilio", "calls", ""},
 			{"twilio", "calls", "../Messages"}, {"twilio", "calls", "a~b"}, {"twilio", "calls", long},
-			{"twilio", "calls", "a/b"}, {"twilio", "participants", "CF1"}, {"twilio", "participants", "CF1~"},
+			{"twilio", "participants", "CF1"}, {"twilio", "participants", "CF1~"},
 		} {
 			s.Hint(h[0], h[1], h[2])
 		}
 		s.Hint("twilio", "participants", "CF1~CA1")
 		s.Hint("twilio", "calls", "a?b=c#d{AccountSid}") // odd, and still one segment
+		s.Hint("twilio", "calls", "a/b")                 // one segment, escaped
 		time.Sleep(time.Minute)
-		if n, _ := s.fetches(""); n != 2 {
+		if n, _ := s.fetches(""); n != 3 {
 			t.Errorf("%d fetches: %v", n, s.asked)
+		}
+		if n, _ := s.fetches("/Calls/a%2Fb.json"); n != 1 {
+			t.Error("an id with a slash is not fetched")
 		}
 		if n, _ := s.fetches("/Conferences/CF1/Participants/CA1.json"); n != 1 {
 			t.Error("a record with a composite id is not fetched")
