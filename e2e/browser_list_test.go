@@ -169,7 +169,9 @@ func TestBrowserSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, err := csv.NewReader(strings.NewReader(string(get(t, account+":"+demoToken, demo.URL("viewer")+at.RequestURI()).body))).ReadAll()
+	in := csv.NewReader(strings.NewReader(string(get(t, account+":"+demoToken, demo.URL("viewer")+at.RequestURI()).body)))
+	in.Comment = '#' // the kind is not held whole, and the last line says so
+	records, err := in.ReadAll()
 	if err != nil || len(records) < rows || len(records[0]) != eval[int](b, `document.querySelectorAll("thead th").length`) {
 		t.Errorf("the file has %d records for %d rows: %v", len(records), rows, err)
 	}

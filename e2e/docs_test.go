@@ -24,6 +24,10 @@ import (
 var elsewhere = map[string]string{
 	"make run":  "TestRunComparison in e2e/docs_test.go",
 	"make test": "make test in .ci/run",
+
+	"understudy ca > ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/gh_test.go",
+	"export HTTPS_PROXY=http://127.0.0.1:4117 SSL_CERT_FILE=$PWD/ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/gh_test.go",
+	"gh issue list -R acme/tracker":                                      "TestGhPrintsWhatItPrintsDirectly in e2e/gh_test.go",
 }
 
 // documents are all pages, from the root of the repository.
@@ -161,7 +165,10 @@ func (d *desk) exists(command, where string) {
 	if err != nil || !strings.Contains(string(text), name) {
 		d.t.Errorf("%s: %s is not there: %v", command, where, err)
 	}
-	target := strings.TrimPrefix(command, "make ")
+	target, isMake := strings.CutPrefix(command, "make ")
+	if !isMake {
+		return
+	}
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil || !regexp.MustCompile(`(?m)^`+target+`:`).Match(makefile) {
 		d.t.Errorf("%s: the Makefile has no %s: %v", command, target, err)

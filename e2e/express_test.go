@@ -254,7 +254,8 @@ func TestExpressLooksLikeTheOther(t *testing.T) {
 							t.Fatal(err)
 						}
 						for _, name := range []string{"Age", "Date", "Server-Timing", "X-Request-Id", "Cache-Status"} {
-							if r.header.Get(name) == "" {
+							hidden := name == "Server-Timing" && strings.Contains(user, maskedToken) // it would tell what is held
+							if r.header.Get(name) == "" && !hidden {
 								t.Errorf("%s %s %s: no %s", method, user, form, name)
 							}
 							r.header.Del(name)

@@ -191,7 +191,10 @@ func (a *hostileAnswer) rows(at, again int) {
 	}
 	a.next = strconv.Itoa(at + hostileSize)
 	if again > 0 && again != hostileRows*2 {
-		a.next = strconv.Itoa((at + hostileSize) % again)
+		// A token of 0 says that there is no more; 00 is the same place.
+		if a.next = strconv.Itoa((at + hostileSize) % again); a.next == "0" {
+			a.next = "00"
+		}
 	}
 }
 
@@ -240,7 +243,7 @@ func hostileWays() []hostileWay {
 			a.ids[0], a.ids[hostileSize-1], a.next = "same", "same", "same"
 		}},
 		{name: "split", styles: "^(body|cursor|token|token in (a form|an object))$", answer: called(evilValue)},
-		{name: "long", why: "longer than|headers exceeded", styles: leading, answer: called(strings.Repeat("x", 1<<20))},
+		{name: "long", why: "longer than|headers ex", styles: leading, answer: called(strings.Repeat("x", 1<<20))},
 		{name: "giant", why: "larger than the limit", instead: func(_ *hostileAPI, w http.ResponseWriter, _ *http.Request) {
 			for block := []byte(strings.Repeat(" ", 1<<16)); ; {
 				if _, err := w.Write(block); err != nil {
