@@ -178,6 +178,7 @@ func (h reloader) apply(cfg *config.Settings, secrets map[string][]understudy.Se
 	h.mirror.SetAges(config.Ages(&cfg.Mirror))
 	h.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))
 	h.exports.limit(cfg)
+	h.searching.columns.SetLimit(int64(cfg.Search.Columns))
 	if h.audit != nil {
 		h.audit.SetPolicy(cfg.AuditPolicy())
 	}

@@ -50,7 +50,11 @@ func (v *exchange) fail(err error) {
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
-	v.sign(h, f)
+	if f.Status != http.StatusNotFound || v.target == nil {
+		// A 404 of a path that the API has stays unsigned: the record may be hidden, and upstream's
+		// own 404 has no signature.
+		signError(h, f)
+	}
 	switch f.Status {
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = v.challenge
@@ -77,12 +81,8 @@ const errorHeader = "Understudy-Error"
 // maxErrorHeader bounds what the field says, in bytes.
 const maxErrorHeader = 300
 
-// sign says in a header that an error is this server's own. A 404 of a path that the API has
-// stays unsigned: the record may be hidden, and upstream's own 404 has no signature.
-func (v *exchange) sign(h http.Header, f access.Failure) {
-	if f.Status == http.StatusNotFound && v.target != nil {
-		return
-	}
+// signError says in a header that an error is this server's own.
+func signError(h http.Header, f access.Failure) {
 	text := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'

@@ -31,7 +31,8 @@ func TestLinksToUpstreamLeadHere(t *testing.T) {
 		if !strings.HasPrefix(stored[0], "<http://up.example:8080/") {
 			t.Error("the stored header was changed")
 		}
-		for _, other := range []string{"http://up.example/a", "https://up.example:8080/a", "/a", "http://up.example:8080.evil.example/", "", "http://[::1"} {
+		for _, other := range []string{"http://up.example/a", "https://up.example:8080/a", "/a",
+			"http://up.example:8080.evil.example/", "", "http://[::1"} {
 			h := http.Header{"Location": {other}}
 			if rewriteLinks(h, src); h.Get("Location") != other {
 				t.Errorf("%q became %q", other, h.Get("Location"))

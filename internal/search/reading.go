@@ -17,10 +17,10 @@ import (
 
 // fill is the reading of matches behind a sum.
 type fill struct {
-	done chan struct{}
-	err  error // once done
-	// short says that not every match was added: there was no room, or no time.
-	short bool
+	done  chan struct{}
+	err   error // once done
+	short bool  // not every match was added
+	late  bool  // because there was no time; else for want of room
 }
 
 // await reads the matches of some kinds, or waits for who reads them already. Nothing is
@@ -38,7 +38,7 @@ func (v *summing) await(read []*lang.KindView) error {
 		v.k.fill = nil
 		switch {
 		case f.err == nil:
-			v.k.short = v.k.short || f.short
+			v.k.short, v.k.late = v.k.short || f.short, v.k.late || f.late
 		case errors.Is(f.err, errAnew):
 			v.k.drop()
 		default:
@@ -82,7 +82,7 @@ func (v *summing) read(some []*lang.KindView) *fill {
 		defer cancel()
 		f.short, f.err = behind.addAll(ctx, parts)
 		if late := ctx.Err(); errors.Is(late, context.DeadlineExceeded) {
-			f.short, f.err = true, nil
+			f.short, f.late, f.err = true, true, nil
 		} else if f.err == nil {
 			f.err = late
 		}
@@ -174,9 +174,11 @@ func (v *summing) render(states []columns.State) {
 	switch {
 	case v.more:
 		v.out.Notes = append(v.out.Notes, "Counting goes on: these are the matches counted so far. Ask again in a moment.")
+	case v.k.late && !v.full:
+		v.out.Notes = append(v.out.Notes, "Not every match is in this sum: reading them all took too long. Say more closely what you look for.")
 	case v.full || v.k.short:
-		v.out.Notes = append(v.out.Notes, "Not every match is in this sum: there was no room (search.columns) or no time for all. Say more "+
-			"closely what you look for.")
+		v.out.Notes = append(v.out.Notes, "Not every match is in this sum: there was no room for all. Say more closely what you look for; "+
+			"an administrator can raise search.columns.")
 	}
 	v.s.sums.resize(v.k, size)
 }

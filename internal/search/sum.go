@@ -43,6 +43,7 @@ type keptSum struct {
 	parts map[*columns.Table]*aggregate.Part
 	fill  *fill
 	short bool      // not every match could be read
+	late  bool      // for want of time
 	at    time.Time // when its parts were begun
 
 	result   *query.SumResult // the last complete one; nil: there is none
@@ -125,7 +126,7 @@ func (k *keptSum) drop() {
 		t.Unlock()
 	}
 	clear(k.parts)
-	k.result, k.fill, k.short = nil, nil, false
+	k.result, k.fill, k.short, k.late = nil, nil, false, false
 }
 
 // summing is one run of a sum.

@@ -130,6 +130,12 @@ func TestSumsSayWhatIsMissing(t *testing.T) {
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, body)
 	}
+	set.SetLimit(0) // more memory holds at once, under the next policy
+	more := r.with(func(o *Options) { o.Columns = set })
+	q := query.SumRequest{Search: query.SearchRequest{Kinds: []string{"messages"}}, Sum: "count", Wait: time.Minute}
+	if out, err := more.Sum(t.Context(), as("open"), q); err != nil || !out.Complete {
+		t.Errorf("with more memory: %+v, %v", out, err)
+	}
 }
 
 // Two kinds share the memory: the one that was used last has it.

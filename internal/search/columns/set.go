@@ -57,6 +57,23 @@ func NewSet(store Store, limit int64, log *slog.Logger) *Set {
 	return s
 }
 
+// SetLimit changes about how many bytes the tables take at most; 0: DefaultLimit. Records that
+// found no room are read by the next sum.
+func (s *Set) SetLimit(limit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	for _, t := range s.all {
+		if t.Lock(); limit > s.limit && t.full && t.working == nil {
+			t.reset()
+		}
+		t.Unlock()
+	}
+	s.limit = limit
+}
+
 // DefaultLimit is how many bytes the tables of a set take when nothing else is said.
 const DefaultLimit = 96 << 20
 
