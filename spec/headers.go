@@ -32,7 +32,7 @@ type Headers struct {
 	Strict bool `yaml:"strict"`
 	// Pass are those that Misleads names and a generic source gets all the same. They come
 	// from the settings.
-	Pass []string `yaml:"-"`
+	Pass []string
 
 	vary string
 }

@@ -133,12 +133,3 @@ func reason(err error) string {
 	}
 	return text
 }
-
-// notEnded notes that a job could not prove the end of a list under a record that came or
-// changed: the kind is not complete until it was walked again.
-func (w nesting) notEnded(ctx context.Context, x *kindCrawl, err error) error {
-	return w.change(ctx, x, func(m *kindState) {
-		m.Rest = 0
-		m.fails(whole, reason(err), w.clock(), true)
-	})
-}

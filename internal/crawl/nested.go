@@ -323,16 +323,22 @@ func (w nesting) follow(ctx context.Context, t *jobRun, x *kindCrawl) error {
 			return err
 		}
 		after = max(after, last)
+		open := t.checkEnds(ctx, x) // before the place moves on: a list that is not proven is not walked again
+		if open != nil && !errors.Is(open, understudy.ErrInvalid) {
+			return open
+		}
 		err = w.change(ctx, x, func(m *kindState) {
+			if open != nil {
+				m.Rest = 0
+				m.fails(whole, reason(open), w.clock(), true)
+				return
+			}
 			m.After = max(m.After, after)
 			if len(changes) < batch {
 				m.CaughtUp, m.Behind = max(m.CaughtUp, began), 0
 			}
 		})
-		if err != nil || len(changes) < batch {
-			if open := t.checkEnds(ctx, x); err == nil && open != nil {
-				return w.notEnded(ctx, x, open)
-			}
+		if err != nil || open != nil || len(changes) < batch {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestLinksToUpstreamLeadHere(t *testing.T) {
-	for public, ours := range map[string]string{"": "", "https://front.example": "https://front.example"} {
+	for public, ours := range map[string]string{"": "", "https://front.example": "", "https://front.example/api": "/api"} {
 		sp, err := spec.NewGeneric("http://up.example:8080", "none")
 		if err != nil {
 			t.Fatal(err)
@@ -30,6 +30,10 @@ func TestLinksToUpstreamLeadHere(t *testing.T) {
 		}
 		if !strings.HasPrefix(stored[0], "<http://up.example:8080/") {
 			t.Error("the stored header was changed")
+		}
+		h = http.Header{"Location": {"http://up.example:8080//evil.example/x"}}
+		if rewriteLinks(h, src); h.Get("Location") != ours+"/evil.example/x" {
+			t.Errorf("two slashes became %q", h.Get("Location"))
 		}
 		for _, other := range []string{"http://up.example/a", "https://up.example:8080/a", "/a",
 			"http://up.example:8080.evil.example/", "", "http://[::1"} {

@@ -42,10 +42,14 @@ func (p *Proxy) atOrigin(view *access.View) *access.View {
 	return &out
 }
 
-// rewriteLinks makes addresses of upstream in Location, Content-Location and Link lead here:
-// to the source's public URL or, without one, to a path of the host that was asked. A client
-// that follows one would send its credential for this server to upstream.
+// rewriteLinks makes addresses of upstream in Location, Content-Location and Link paths of the
+// host that was asked, below the path of the source's public URL. A client that follows one
+// would send its credential for this server to upstream.
 func rewriteLinks(h http.Header, src *spec.Source) {
+	under := ""
+	if public, err := url.Parse(src.PublicURL); err == nil {
+		under = public.EscapedPath()
+	}
 	here := func(address string) string {
 		u, err := url.Parse(address)
 		base, berr := url.Parse(src.Spec.Hosts[0].URL)
@@ -54,12 +58,11 @@ func rewriteLinks(h http.Header, src *spec.Source) {
 			return address
 		}
 		rest := address[strings.Index(address, "//")+2:]
-		if i := strings.IndexAny(rest, "/?#"); i >= 0 && rest[i] == '/' {
-			return src.PublicURL + rest[i:]
-		} else if i >= 0 {
-			return src.PublicURL + "/" + rest[i:]
+		i := strings.IndexAny(rest, "/?#")
+		if i < 0 {
+			i = len(rest)
 		}
-		return src.PublicURL + "/"
+		return under + "/" + strings.TrimLeft(rest[i:], "/\\") // two slashes would begin another host's name
 	}
 	for _, name := range []string{"Location", "Content-Location"} {
 		if len(h[name]) == 1 {

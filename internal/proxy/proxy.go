@@ -383,6 +383,9 @@ func (v *exchange) serve() (err error) {
 		v.odd = true
 		return err
 	}
+	if t := v.target; t.Kind == nil && v.o.Source.Spec.GraphQLAt(t.Key.Path()) { // its document was not read
+		return fmt.Errorf("proxy: %w: GraphQL is asked by POST %s, spelt so", understudy.ErrInvalid, t.Key.Path())
+	}
 	if reads {
 		return v.get()
 	}

@@ -38,7 +38,7 @@ func Decide(q *Request, r *Response, now time.Time) Decision {
 	b, asked := r.Bounds(), q.directives()
 	since := max(0, now.Sub(r.At))
 	v := Decision{Left: b.Fresh - since}
-	if asked.has("no-cache") {
+	if asked.has("no-cache") || !b.Explicit && q.personal() { // it may be another visitor's answer, also in an outage
 		return v
 	}
 	within := func(name string) bool {
@@ -56,7 +56,7 @@ func Decide(q *Request, r *Response, now time.Time) Decision {
 		return v
 	}
 	switch {
-	case b.Validate, !b.Explicit && q.personal():
+	case b.Validate:
 	case v.Left > 0:
 		v.Answer = true
 	case b.Strict:
