@@ -120,7 +120,7 @@ func TestHiddenValuesReadAsMuchAsUnknownOnes(t *testing.T) {
 		return asking{web: true, method: "GET", path: "/-/search?q=" + url.QueryEscape(query)}
 	}
 	pairs := [][2]asking{}
-	run := sample.OneIn(t, 12)
+	run := sample.OneIn(t, 24)
 	for i := range hidden {
 		fresh := !slices.Contains(hidden[i].headers, "no-cache")
 		if hidden[i].method == "GET" && fresh && run() {

@@ -144,7 +144,7 @@ func TestHiddenRepositories(t *testing.T) {
 	if len(f.marks) < 50 {
 		t.Fatalf("too little is hidden: %v", f.marks)
 	}
-	status, failures, run := map[string]int{}, 0, sample.OneIn(t, 3)
+	status, failures, run := map[string]int{}, 0, sample.OneIn(t, 8)
 	for repo, never := range map[string]string{"acme/website": "acme/nowhere", "acme/api": "acme/nix"} {
 		number := ""
 		for _, row := range s.direct("/user/repos?per_page=100") {

@@ -267,7 +267,7 @@ func TestHiddenRows(t *testing.T) {
 			t.Errorf(format, args...)
 		}
 	}
-	run := sample.OneIn(t, 9)
+	run := sample.OneIn(t, 18)
 	for i, a := range hidden {
 		if !run() {
 			continue

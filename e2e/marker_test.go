@@ -221,7 +221,7 @@ func TestMarkers(t *testing.T) {
 	first := g.look(t, faces, support, supportMay)
 	g.want(t, "support", first, plain)
 	g.want(t, "support", first, prices)
-	run := sample.OneIn(t, 5)
+	run := sample.OneIn(t, 12)
 	if run() {
 		g.want(t, "desk", g.look(t, faces, desk, deskMay), phones)
 	}

@@ -169,7 +169,7 @@ func TestMaskedSearch(t *testing.T) {
 // hidden is found, counted and sorted, and nothing else.
 func (m *maskedSearch) finds() {
 	const never = "zyxzyxzyxzyx"
-	run := sample.OneIn(m.T, 4)
+	run := sample.OneIn(m.T, 8)
 	for i, text := range m.secrets {
 		if len(m.secrets) > 60 && i%(len(m.secrets)/60) != 0 {
 			continue // they are of a few sorts

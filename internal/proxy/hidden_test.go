@@ -78,7 +78,7 @@ func TestHiddenRecordsAreNotThere(t *testing.T) {
 				value := func(f *spec.Filter) string { return accesstest.Mark }
 				hidden := proxy.AllTargets(w.Source, w.Hidden, value)
 				never := proxy.AllTargets(w.Source, w.Never, value)
-				run := sample.OneIn(t, 12)
+				run := sample.OneIn(t, 24)
 				for i, target := range hidden {
 					for _, query := range []string{"", "understudy.as_of=2026-05-31"} {
 						for _, method := range []string{"GET", "HEAD", "POST", "DELETE"} {

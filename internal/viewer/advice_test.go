@@ -58,7 +58,7 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 			t.Errorf("%s under %v is 403 again: %s", path, with, adviceLine.FindString(page))
 		}
 	}
-	run := sample.OneIn(t, 3)
+	run := sample.OneIn(t, 8)
 	for _, k := range h.viewer.ByName["twilio"].Kinds {
 		if len(k.PlannedLists) == 0 {
 			continue

@@ -44,7 +44,7 @@ func TestFragmentsAreTheirReaders(t *testing.T) {
 		who  int
 	}
 	anew := map[view]string{} // from a new viewer
-	run, kept := sample.OneIn(t, 3), map[view]bool{}
+	run, kept := sample.OneIn(t, 8), map[view]bool{}
 	for round := range 3 {
 		if round == 2 {
 			now.Store(int64(24 * time.Hour)) // today is another day

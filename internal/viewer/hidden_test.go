@@ -115,7 +115,7 @@ func TestHiddenRecordsAreOnNoPage(t *testing.T) {
 				asked = append(asked, "+44 999 888 7770", "+449998887770", "449998887770", "C99999999…", "999999…")
 				hidden, never, shown := pagesAbout(w, w.Hidden, "+449998887770"), pagesAbout(w, w.Never, "+440008887770"),
 					pagesAbout(w, w.Shown, accesstest.OwnNumber)
-				run := sample.OneIn(t, 6)
+				run := sample.OneIn(t, 20)
 				for i, at := range hidden {
 					if !run() {
 						continue

@@ -113,7 +113,7 @@ func TestQuirks(t *testing.T) {
 // A spec that says the usual where upstream does something else is found out:
 // the comparison can fail.
 func TestQuirksAreFoundOut(t *testing.T) {
-	run := sample.OneIn(t, 2)
+	run := sample.OneIn(t, 4)
 	for name, change := range quirks {
 		if change == nil || !run() {
 			continue
