@@ -125,11 +125,14 @@ func (at position) again() position {
 // maxReason bounds a reason that people read, in bytes: with what stands before it, it has 300 at most.
 const maxReason = 220
 
-// reason is an error as one sentence for people.
+// reason is an error as one sentence for people. One that is too long keeps its beginning, which
+// says where, and its end, which says why.
 func reason(err error) string {
 	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "walk: ")), " ")
 	if len(text) > maxReason {
-		text = strings.ToValidUTF8(text[:maxReason-len("…")], "") + "…"
+		const head = maxReason / 3
+		tail := text[len(text)-(maxReason-head-len("…")):]
+		text = strings.ToValidUTF8(text[:head], "") + "…" + strings.ToValidUTF8(tail, "")
 	}
 	return text
 }
