@@ -225,6 +225,37 @@ func TestGitHubListsFromRecords(t *testing.T) {
 		if s.composed < s.asked/5 {
 			t.Errorf("only %d of %d were made from records: %v", s.composed, s.asked, s.others)
 		}
+		s.outage()
+	}
+}
+
+// outage walks all issues of each repository by page numbers while GitHub is out of reach. Each
+// page must be what GitHub answered just before.
+func (s *githubStage) outage() {
+	s.Helper()
+	var pages []string
+	var want [][]byte
+	for _, repo := range s.repos {
+		for page := 1; ; page++ {
+			target := fmt.Sprintf("/repos/%s/issues?state=all&per_page=7&page=%d", repo, page)
+			r := get(s.T, "", s.api+target, "Authorization", "token "+apiToken)
+			pages, want = append(pages, target), append(want, r.body)
+			if !strings.Contains(r.header.Get("Link"), `rel="next"`) {
+				break
+			}
+		}
+	}
+	control(s.T, s.api, "/-/faults", `{"rules":[{"match":"","reset":true}]}`)
+	for i, target := range pages {
+		r := get(s.T, "", s.drop+target, "Authorization", "token "+programSecret)
+		body, how := bytes.ReplaceAll(r.body, []byte(s.drop), []byte(s.api)), r.header.Get("Cache-Status")
+		goesOn := i+1 < len(pages) && !strings.HasSuffix(pages[i+1], "&page=1")
+		if r.status != http.StatusOK || !bytes.Equal(body, want[i]) {
+			s.Fatalf("%s in an outage: %d (%s)\n%s", target, r.status, how, firstDifference(want[i], body))
+		}
+		if leads := strings.Contains(r.header.Get("Link"), `rel="next"`); leads != goesOn {
+			s.Fatalf("%s in an outage: leads on: %v, want %v", target, leads, goesOn)
+		}
 	}
 }
 

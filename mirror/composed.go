@@ -45,11 +45,16 @@ type composePlan struct {
 	above    bool          // what stands above the newest page's records belongs to it, too
 }
 
+// slides reports whether pages of the list are named by numbers. In an outage all of them are
+// made from records then, so that none is missing and none twice between two of them.
+func (p *composePlan) slides() bool { return p.target.Spec.PagingOf(p.target.List).Slides() }
+
 // composedList is the page of a plan.
 type composedList struct {
 	page     *understudy.Page
 	coverage request.Coverage
 	outdated bool
+	slides   bool // compose.List.Slides
 	took     time.Duration
 }
 
@@ -212,7 +217,8 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	if w.From != 0 && (w.Short || page.Next.Zero()) {
 		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + day(w.From) + " on"}
 	}
-	return &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, took: co.now().Sub(begin)}, nil
+	return &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid,
+		slides: p.list.Slides(), took: co.now().Sub(begin)}, nil
 }
 
 // settled looks once more whether all is covered, after whatever was being

@@ -125,7 +125,7 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 	if a := co.refused(r.source, r.Target, err); a != nil {
 		return a
 	}
-	if err != nil || !co.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
+	if err != nil || p.list.Slides() || !co.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
 	r.plan = nil                // it is used here
@@ -136,7 +136,7 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 		return nil
 	}
 	h := x.held(co.ages())
-	if !co.good(r, &h, &x.coverage) {
+	if x.slides || !co.good(r, &h, &x.coverage) {
 		return nil
 	}
 	return co.composedAnswer(r.source, x, "composed")
@@ -270,7 +270,7 @@ func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.Upst
 		r.source.counts.composed.Add(1)
 		age, _ := rd.ages().age(rd.now(), r.refusal.At)
 		return &request.Response{Page: r.refusal, Outcome: request.Composed, Age: age, Detail: "composed: " + detail}, nil
-	case p != nil && (r.held.page == nil || p.coverage.At.After(r.held.page.At)):
+	case p != nil && (r.held.page == nil || p.slides() || p.coverage.At.After(r.held.page.At)):
 		r.composedFallback = nil // a plan is made once
 		x, bad := rd.composeOnce(context.WithoutCancel(ctx), p)
 		if bad == nil {

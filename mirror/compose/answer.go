@@ -18,8 +18,11 @@ import (
 // on, and what upstream would call the next one is not known. ErrNotMirrored:
 // a row of it is not known as this list shows it.
 func (l *List) Page(at time.Time) (*understudy.Page, error) {
-	if l.goesOn() && len(l.rows) > 0 && (l.paging.OnePage() || l.paging.TokenParam() == "") {
+	if l.goesOn() && len(l.rows) > 0 && (l.paging.OnePage() || l.paging.TokenParam() == "" && !l.paging.Slides()) {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
+	}
+	if l.Slides() && l.more && int64(len(l.rows)) < l.size {
+		return nil, fmt.Errorf("%w: the page is too large, and a shorter one would move all behind it", understudy.ErrInvalid)
 	}
 	if err := l.retell(); err != nil {
 		return nil, err
@@ -28,7 +31,7 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 		return nil, fmt.Errorf("%w: how many rows there are in all is not known", understudy.ErrInvalid)
 	}
 	links := l.links()
-	if l.form.Own && !l.o.OwnTokens && links.next+links.previous != "" {
+	if l.form.Own && !l.o.OwnTokens && !l.paging.Slides() && links.next+links.previous != "" {
 		return nil, fmt.Errorf("%w: the spec does not say what tokens this list has", understudy.ErrInvalid)
 	}
 	p := &understudy.Page{
@@ -90,7 +93,9 @@ func (l *List) appendRows(body []byte, p *understudy.Page) []byte {
 func (l *List) appendWord(body []byte, word string, links links) []byte {
 	start, end := int64(0), int64(0)
 	if n := int64(len(l.rows)); n > 0 {
-		start = l.page * l.size
+		if start = l.page * l.size; l.paging.Style == "offset" {
+			start = l.page
+		}
 		end = start + n - 1
 	}
 	name, absolute := strings.CutSuffix(word, "_url")
@@ -158,12 +163,20 @@ func (l *List) links() links {
 		if out.token = l.form.After + l.rows[len(l.rows)-1].ID + l.form.Tail; l.upward {
 			param, out.token = l.paging.Back, l.rows[0].ID
 		}
-		out.next = l.link(base, l.page+1, param, out.token)
+		out.next = l.link(base, l.page+l.step(), param, out.token)
 	}
 	if l.page > 0 {
-		out.previous = l.link(base, l.page-1, param, l.form.Before+l.rows[0].ID+l.form.Tail)
+		out.previous = l.link(base, max(0, l.page-l.step()), param, l.form.Before+l.rows[0].ID+l.form.Tail)
 	}
 	return out
+}
+
+// step is by how much the number of a page and that of the next one differ.
+func (l *List) step() int64 {
+	if l.paging.Style == "offset" {
+		return l.size
+	}
+	return 1
 }
 
 // base is what all pages of the list have in common: path, filters as they were

@@ -245,6 +245,10 @@ func (l *List) goesOn() bool {
 	return l.more
 }
 
+// Slides reports whether the page, or the one after it, is named by a number alone: beside a
+// page that upstream gave at another moment it would leave a hole, or have rows twice.
+func (l *List) Slides() bool { return l.paging.Slides() && (l.page > 0 || l.goesOn()) }
+
 // Again reports whether Seek asks something else now that all of it was handed
 // in: a page before a token is read backwards, and then whether any record
 // comes after it must be found out.

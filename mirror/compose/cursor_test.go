@@ -224,18 +224,42 @@ func TestCursorsBothWays(t *testing.T) {
 	}
 }
 
-// TestNumbersAlone: of a list that goes on by numbers alone a page is composed
-// when it is the whole list. The others are upstream's: page 2 from records
-// beside a newer page 1 of upstream's would leave a hole between them.
+// TestNumbersAlone: pages named by numbers alone have each row once, in order, and lead to the page
+// after them. Slides says of them that they may not stand beside pages of another moment.
 func TestNumbersAlone(t *testing.T) {
-	x := newTill(t)
-	p, err := x.list("/charges?per_page=100")
-	if err != nil || len(p.Rows) != x.n || !p.Next.Zero() {
-		t.Errorf("%+v, %v", p, err)
-	}
-	for _, params := range []string{"", "page=2", "per_page=100&page=2", "page=9"} {
-		if p, err := x.list("/charges?" + params); !errors.Is(err, understudy.ErrInvalid) {
-			t.Errorf("%q: %+v, %v", params, p, err)
+	for _, offset := range []bool{false, true} {
+		x := newTill(t)
+		at, step := 1, 1
+		if offset {
+			x.spec.Pagings["numbers"].Style, x.spec.Pagings["numbers"].First = "offset", 0
+			at, step = 0, 25
+		}
+		seen := 0
+		for next := fmt.Sprintf("/charges?per_page=25&page=%d", at); next != ""; {
+			if want := fmt.Sprintf("/charges?per_page=25&page=%d", at); next != want {
+				t.Fatalf("offset %v: the next page is %s, want %s", offset, next, want)
+			}
+			p, err := x.list(next)
+			if err != nil {
+				t.Fatalf("offset %v: %s: %v", offset, next, err)
+			}
+			for _, row := range p.Rows {
+				if want := fmt.Sprint("ch_", x.n-seen); row.ID != want {
+					t.Fatalf("offset %v: %s: row %s, want %s", offset, next, row.ID, want)
+				}
+				seen++
+			}
+			at += step
+			next = ""
+			if !p.Next.Zero() {
+				next = p.Next.Asked()
+			}
+		}
+		if seen != x.n {
+			t.Errorf("offset %v: %d rows, want %d", offset, seen, x.n)
+		}
+		if p, err := x.list("/charges?per_page=25&page=900"); err != nil || len(p.Rows) > 0 || !p.Next.Zero() {
+			t.Errorf("offset %v: behind the end: %+v, %v", offset, p, err)
 		}
 	}
 }

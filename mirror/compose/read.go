@@ -139,12 +139,10 @@ func (l *List) readPlace() error {
 	if l.token != "" {
 		return l.readToken()
 	}
-	if l.page > 0 && len(p.Tokens) == 0 {
-		// Who walks such a list has only numbers, which move with all that comes;
-		// its other pages are upstream's, and have what this one would leave out.
-		return fmt.Errorf("%w: this list goes on by numbers alone", understudy.ErrInvalid)
-	}
-	if l.target.Spec.Quirks.Alone == spec.QuirkCounts {
+	switch {
+	case p.Style == "offset":
+		l.skip = l.page
+	case p.Slides(), l.target.Spec.Quirks.Alone == spec.QuirkCounts:
 		l.skip = l.page * l.size
 	}
 	return nil
