@@ -4,7 +4,6 @@ package access
 
 import (
 	"crypto/sha256"
-	"os"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/spec"
+	"understudy/upstream"
 )
 
 const account = "AC00000000000000000000000000000001"
@@ -32,11 +32,11 @@ func readSpec(t testing.TB, text []byte) *spec.Spec {
 
 func twilio(t testing.TB) *spec.Spec {
 	t.Helper()
-	text, err := os.ReadFile("../../upstream/specs/twilio.yaml")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readSpec(t, text)
+	return sp
 }
 
 // forgeSpec has nested and array fields, derived ones, a bare array as a list,

@@ -10,14 +10,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v4"
 
 	"understudy"
 	"understudy/internal/access"
@@ -25,6 +22,7 @@ import (
 	"understudy/kit/accesslog"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream"
 )
 
 const (
@@ -39,20 +37,15 @@ const (
 
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
+// twilio returns a spec that the test may change at its top: the kinds are shared.
 func twilio(t testing.TB) *spec.Spec {
 	t.Helper()
-	text, err := os.ReadFile("../../upstream/specs/twilio.yaml")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s spec.Spec
-	if err := yaml.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Compile(); err != nil {
-		t.Fatal(err)
-	}
-	return &s
+	own := *sp
+	return &own
 }
 
 // script is a mirror that gives fixed answers and keeps the requests.

@@ -18,6 +18,7 @@ import (
 	"embed"
 	"net/http"
 	"strings"
+	"sync"
 
 	"understudy/internal/viewer/page"
 )
@@ -30,12 +31,19 @@ type Viewer struct {
 }
 
 //go:embed templates static
-var assets embed.FS
+var embedded embed.FS
+
+// assets are read once for all viewers of the process.
+var assets = sync.OnceValues(func() (*page.Assets, error) { return page.ReadAssets(embedded) })
 
 // New checks the options, plans the pages of every kind and reads the
 // templates. Close stops what it starts later.
 func New(o page.Options) (*Viewer, error) {
-	shared, err := page.NewVisitor(o, assets)
+	read, err := assets()
+	if err != nil {
+		return nil, err
+	}
+	shared, err := page.NewVisitor(o, read)
 	if err != nil {
 		return nil, err
 	}

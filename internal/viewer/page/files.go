@@ -33,6 +33,26 @@ type file struct {
 	plain, gzip []byte
 }
 
+// Assets are the parsed templates and the packed static files of the pages. They do not change and
+// may be used by several visitors at once.
+type Assets struct {
+	files *files
+	pages *pages
+}
+
+// ReadAssets parses the folder "templates" and packs the folder "static".
+func ReadAssets(assets fs.FS) (*Assets, error) {
+	static, err := readFiles(assets)
+	if err != nil {
+		return nil, fmt.Errorf("viewer: %w", err)
+	}
+	templates, err := readPages(assets, static)
+	if err != nil {
+		return nil, fmt.Errorf("viewer: %w", err)
+	}
+	return &Assets{files: static, pages: templates}, nil
+}
+
 func readFiles(assets fs.FS) (*files, error) {
 	entries, err := fs.ReadDir(assets, "static")
 	if err != nil {

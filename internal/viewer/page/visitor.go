@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -160,9 +159,9 @@ type caches struct {
 	Works     lately[*Work]
 }
 
-// NewVisitor checks the options, plans the pages of every kind and reads the templates
-// and the files of assets. Close stops what it starts later.
-func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
+// NewVisitor checks the options and plans the pages of every kind, drawn with
+// assets. Close stops what it starts later.
+func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	if o.Mirror == nil || o.Gate == nil || o.Callers == nil {
 		return nil, fmt.Errorf("viewer: options need a mirror, a gate and callers")
 	}
@@ -207,13 +206,8 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 		v.ByName[p.Name] = p
 	}
 	v.searched = lru.New[Identity, *query.SearchResult](mostSearched)
+	v.Files, v.pages = assets.files, assets.pages
 	var err error
-	if v.Files, err = readFiles(assets); err != nil {
-		return nil, fmt.Errorf("viewer: %w", err)
-	}
-	if v.pages, err = readPages(assets, v.Files); err != nil {
-		return nil, fmt.Errorf("viewer: %w", err)
-	}
 	if v.Cookies == nil {
 		if v.Cookies, err = signin.NewCookies(v.Now); err != nil {
 			return nil, fmt.Errorf("viewer: %w", err)
