@@ -145,6 +145,7 @@ func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined b
 	if l := r.source.lists.Of(r.Target); !f.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
 		rd.addCandidate(p, r.source, nil)
 	}
+	p = rd.shown(r, f, p)
 	age, _ := rd.ages().age(rd.now(), p.At)
 	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, rd.ages().freshFor(&r.Request, p, rd.ages().fresh(r.Target, p))-age
 	a.Fwd, a.Joined, a.Upstream = r.fwd(), joined, p.Took

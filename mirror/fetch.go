@@ -145,7 +145,7 @@ func (f *flight) complete(p *understudy.Page, err error) {
 	if f.completed() {
 		return
 	}
-	f.page, f.err = f.shown(p), err
+	f.page, f.err = p, err
 	close(f.done)
 }
 
@@ -153,7 +153,7 @@ func (f *flight) complete(p *understudy.Page, err error) {
 // to save, as one that is not stored. What it returns says that the save is over.
 func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	early := time.AfterFunc(readerTime, func() {
-		f.unsaved = f.shown(p)
+		f.unsaved = p
 		close(f.offered)
 	})
 	return func() { early.Stop() }

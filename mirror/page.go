@@ -53,6 +53,14 @@ func justPast(limit time.Duration) time.Duration {
 // Page may be passed on), the context's error when it ended first and nothing
 // was held, ErrInvalid, ErrClosed.
 func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response, error) {
+	answer, err := m.respond(ctx, a)
+	if err == nil && a.Target.List != nil {
+		m.gave(a.Target, a.Flow, answer.Page)
+	}
+	return answer, err
+}
+
+func (m *Mirror) respond(ctx context.Context, a request.Request) (*request.Response, error) {
 	if m.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}

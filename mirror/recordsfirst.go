@@ -125,7 +125,10 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 	if a := co.refused(r.source, r.Target, err); a != nil {
 		return a
 	}
-	if err != nil || p.list.Slides() || !co.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
+	if err != nil || p.list.Slides() {
+		return nil // the other pages of a list by number are upstream's
+	}
+	if !co.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
 	r.plan = nil                // it is used here

@@ -289,10 +289,18 @@ func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
 	return p
 }
 
-// shown is a flight's page as its waiters get it.
-func (f *flight) shown(p *understudy.Page) *understudy.Page {
-	if p == nil || len(f.behind) == 0 || p.Status != http.StatusOK {
+// shown is a flight's page as one of its readers gets it: before its own rows those that have
+// moved from it into the page before, unless the reader has that page as it is now.
+func (rd *reader) shown(r *reading, f *flight, p *understudy.Page) *understudy.Page {
+	if len(f.behind) == 0 || p.Status != http.StatusOK || rd.slides.HasNow(f.target.Sliding(), f.target.Key, r.Flow, r.now) {
 		return p
 	}
 	return slide.Splice(p, f.target.List.Key, f.behind)
+}
+
+// gave notes that a reader has a page that is named by a number.
+func (es *entries) gave(t *spec.Target, reader uint64, p *understudy.Page) {
+	if name := t.Sliding(); name != "" && p.Status == http.StatusOK {
+		es.slides.Gave(name, t.Key, reader, p.At, es.now())
+	}
 }

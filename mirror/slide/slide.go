@@ -31,6 +31,9 @@ const (
 	most = 1 << 21
 	// mostOlder bounds what is remembered of one page from before the list moved.
 	mostOlder = 4
+	// mostGiven bounds of how many pages and readers of a list it is remembered that one had the
+	// other, at givenRows rows each.
+	mostGiven, givenRows = 1024, 8
 )
 
 // Lists remember the pages of lists by number, in memory alone: after a start every page
@@ -48,11 +51,26 @@ type list struct {
 	pages map[understudy.Key]*page
 	from  map[understudy.Key]understudy.Key // the page before, by the page that it leads to
 	rows  int64                             // remembered
+	given map[reading]given
+}
+
+// reading is a page and a reader of it.
+type reading struct {
+	key    understudy.Key
+	reader uint64
+}
+
+// given is how a reader was given a page, since that reader last had gone on from all of it.
+type given struct {
+	first int64 // when upstream gave the oldest of them
+	until int64 // when the reader does not go on from it any more
+	open  int   // how often it was given, less how often the page after it was
 }
 
 // page is a page as upstream last gave it.
 type page struct {
 	began, at int64 // of its fetch
+	changed   int64 // when upstream gave it with other rows than before
 	read      bool  // it was given to a reader as it came
 	rows      Rows
 	older     []older
@@ -90,7 +108,7 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 	defer l.mu.Unlock()
 	li, ok := l.lists.Get(name)
 	if !ok {
-		li = &list{pages: map[understudy.Key]*page{}, from: map[understudy.Key]understudy.Key{}}
+		li = &list{pages: map[understudy.Key]*page{}, from: map[understudy.Key]understudy.Key{}, given: map[reading]given{}}
 	}
 	have := li.pages[p.Key]
 	if have == nil {
@@ -102,7 +120,7 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 		return false // an answer that was overtaken
 	}
 	if moved = !have.rows.begin(rows); moved {
-		li.moved = at
+		li.moved, have.changed = at, at
 		for _, other := range li.pages {
 			other.replaced(at)
 		}
@@ -188,6 +206,50 @@ func (l *Lists) Before(name string, key understudy.Key, now time.Time) (before u
 		at = time.Unix(0, p.at)
 	}
 	return before, append(given, p.rows), at
+}
+
+// Gave notes that a reader was given a page as upstream gave it then, and so has gone on
+// from the page before it.
+func (l *Lists) Gave(name string, key understudy.Key, reader uint64, at, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	li, ok := l.lists.Get(name)
+	if !ok {
+		return
+	}
+	if before, ok := li.given[reading{li.from[key], reader}]; ok && before.open > 0 {
+		before.open--
+		li.given[reading{li.from[key], reader}] = before
+	}
+	this := reading{key, reader}
+	g, ok := li.given[this]
+	if !ok && len(li.given) == mostGiven {
+		clear(li.given) // of these readers it is not known any more
+		li.rows -= mostGiven * givenRows
+	}
+	if !ok {
+		li.rows += givenRows
+	}
+	if g.open == 0 || g.until < now.UnixNano() {
+		g = given{first: at.UnixNano()}
+	}
+	g.first, g.until, g.open = min(g.first, at.UnixNano()), now.Add(window).UnixNano(), g.open+1
+	li.given[this] = g
+	l.lists.Put(name, li, li.rows)
+}
+
+// HasNow reports whether a reader who asks for a page has the page before it as it is now, in
+// whichever of the walks that the reader may have begun. False where that is not known.
+func (l *Lists) HasNow(name string, key understudy.Key, reader uint64, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	li, ok := l.lists.Get(name)
+	if !ok {
+		return false
+	}
+	before, ok := li.from[key]
+	p, g := li.pages[before], li.given[reading{before, reader}]
+	return ok && p != nil && g.until >= now.UnixNano() && g.first >= p.changed
 }
 
 // Missing are the rows that a reader would miss who has a page as it was given and goes
