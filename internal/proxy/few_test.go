@@ -78,7 +78,7 @@ func buildFew(t *testing.T, rules access.RowRules) (c *product, full func()) {
 	t.Cleanup(func() { check(t, client.Close()) })
 	at := new(atomic.Pointer[time.Time])
 	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db,
-		Coverage: covered{&c.spans, at, sp}, Now: c.now})
+		Ages: mirror.Ages{Wait: 2 * time.Second, Try: 2 * time.Second}, Coverage: covered{&c.spans, at, sp}, Now: c.now})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
