@@ -3,6 +3,7 @@
 package understudy
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -103,6 +104,44 @@ func (p *Page) OpenEnd() (d OpenEnd) {
 func (p *Page) Total() int64 {
 	n, _ := strconv.ParseInt(p.Field(totalField), 10, 64) // made by EndFields
 	return n
+}
+
+// wholeField is the name under which a page has why it is stored whole, and which records it shows. No
+// field of a header has such a name.
+const wholeField = "Whole;rows"
+
+// Whole returns the page as it may be stored for an outage, though its records may not: its bytes, and
+// which records stand in them. KeptWhole reads it again.
+func (p *Page) Whole() *Page {
+	text := strings.Builder{}
+	text.WriteString(p.NotStored)
+	for _, r := range p.Rows {
+		fmt.Fprintf(&text, "\n%d %d %s", r.Start, r.End, r.ID)
+	}
+	kept, _ := ParseQuery(p.Header) // made by Query.String
+	whole := *p
+	whole.NotStored, whole.Next = "", Key{}
+	whole.Header = append(kept, Param{Name: wholeField, Value: text.String()}).String()
+	return &whole
+}
+
+// KeptWhole returns the records that a page with that Header shows, and why they are not stored. why is
+// empty of a page that was not stored whole.
+func KeptWhole(header string) (rows []Row, why string) {
+	if !strings.Contains(header, "Whole%3Brows") {
+		return nil, ""
+	}
+	why, text, _ := strings.Cut((&Page{Header: header}).Field(wholeField), "\n")
+	for line := range strings.SplitSeq(text, "\n") {
+		start, rest, _ := strings.Cut(line, " ")
+		end, id, _ := strings.Cut(rest, " ")
+		r := Row{ID: id}
+		r.Start, _ = strconv.Atoi(start) // made by Whole
+		if r.End, _ = strconv.Atoi(end); r.End > r.Start {
+			rows = append(rows, r)
+		}
+	}
+	return rows, why
 }
 
 // AgeFields are the fields of an answer that say how long it holds (RFC 9111, 5; 9213). A

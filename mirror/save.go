@@ -53,6 +53,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		}
 		f.complete(p, nil)
 		fl.hold(f, p, before)
+		fl.saveWhole(ctx, f, p)
 		return
 	}
 	if f.target.Instance != nil && p.Status >= 400 {
@@ -101,6 +102,22 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	}
 	f.complete(p, nil)
 	fl.hold(f, p, before)
+}
+
+// saveWhole stores an answer whose records are not kept. It is answered when upstream fails, and at no
+// other time.
+func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) {
+	why := f.target.Alone()
+	if why == "" || p.NotStored != why || p.Status >= http.StatusMultipleChoices || f.target.Widened() || f.recordsOnly {
+		return
+	}
+	if b := said(p); b != nil && b.NoStore || f.kind.lock(ctx) != nil {
+		return
+	}
+	defer f.kind.unlock()
+	if !f.invalidated() {
+		_, _ = fl.save(ctx, f.kind, f.forStore(p.Whole(), f.kind.generation.Load())) // its readers have their answer
+	}
 }
 
 // pageSaved tells the function that the options name of a save. The caller has the

@@ -94,6 +94,21 @@ func (t *Target) Widened() bool {
 	return false
 }
 
+// Alone returns why the records in the answer are not kept; "" when they are.
+func (t *Target) Alone() string {
+	switch name := t.Unnamed(); {
+	case name != "":
+		return "the spec does not name the parameter " + understudy.Clip(name)
+	case t.Widened():
+		return "it was asked to show what is deleted, too"
+	case t.Reordered():
+		return "it was asked for in another order"
+	case t.Apart():
+		return "it was asked with the header " + t.Header[0].Name
+	}
+	return ""
+}
+
 // Unnamed is a parameter of the request that the spec does not name, or "". A list has
 // the parameters of its own; one record has those of all lists of its kind. The effect
 // of such a parameter on the answer is not known: it may give records another form

@@ -192,14 +192,8 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 		showing(page, f.rows)
 		if deleted(page, t.Kind) && !t.Apart() {
 			page.NotStored = understudy.NotStoredDeleted
-		} else if name := t.Unnamed(); name != "" {
-			page.NotStored = "the spec does not name the parameter " + understudy.Clip(name)
-		} else if t.Widened() {
-			page.NotStored = "it was asked to show what is deleted, too"
-		} else if t.Reordered() {
-			page.NotStored = "it was asked for in another order"
-		} else if t.Apart() {
-			page.NotStored = "it was asked with the header " + t.Header[0].Name
+		} else {
+			page.NotStored = t.Alone()
 		}
 	}
 	return page, nil

@@ -82,7 +82,7 @@ type forgetting struct {
 
 func (f *forgetting) run(ctx context.Context) error {
 	end, err := f.db.watch(ctx, func(s *saving) {
-		shows := slices.ContainsFunc(s.rows, func(r understudy.Row) bool { return r.ID == f.id })
+		shows := showsID(s.p.Rows, f.id)
 		if s.kind == f.kind && s.number != 0 && (shows || s.p.ID == f.id) {
 			f.late = append(f.late, s.number)
 		}
@@ -96,7 +96,8 @@ func (f *forgetting) run(ctx context.Context) error {
 	}
 	var showing []int64
 	err = f.db.pages.Each(ctx, f.db.pool, pages.Scope{Kind: f.kind.Number}, func(number int64, sk *codec.Skeleton) {
-		if sk.ID == f.id || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
+		whole, _ := understudy.KeptWhole(sk.Kept)
+		if sk.ID == f.id || showsID(whole, f.id) || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
 			showing = append(showing, number)
 		}
 	})
@@ -120,6 +121,10 @@ func (f *forgetting) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func showsID(rows []understudy.Row, id string) bool {
+	return slices.ContainsFunc(rows, func(r understudy.Row) bool { return r.ID == id })
 }
 
 // transaction runs work in one, after the pages saved meanwhile have gone.

@@ -86,6 +86,15 @@ func (s *saving) refuse() error {
 	return nil
 }
 
+// refuseWhole leaves a page that is stored whole without records. It is not kept if it shows what may not
+// be, or what could not be found in it when it is to go.
+func (s *saving) refuseWhole() {
+	s.rows, s.hashes = nil, nil
+	if s.kind != nil && (erase.Redactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
+		s.refused = notAged
+	}
+}
+
 // marks are the marked ids among those of the save.
 func (s *saving) marks() (map[string]int64, error) {
 	marks := map[string]int64{}

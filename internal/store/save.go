@@ -102,7 +102,10 @@ func newSaving(db *DB, p *understudy.Page) *saving {
 	for i, r := range s.rows {
 		s.hashes[i] = records.BodyHash(p.Body[r.Start:r.End])
 	}
-	if keepsPage(p) {
+	_, whole := understudy.KeptWhole(p.Header)
+	if s.whole = whole != ""; s.whole {
+		s.outside = p.Body
+	} else if keepsPage(p) {
 		s.outside, s.gaps = codec.OutsideOf(p.Body, s.rows)
 	}
 	return s
@@ -118,6 +121,9 @@ func (s *saving) run() error {
 	}
 	if err := s.refuse(); err != nil {
 		return err
+	}
+	if s.whole {
+		s.refuseWhole()
 	}
 	var old oldPage
 	if s.keepsPage() {

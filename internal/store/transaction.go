@@ -40,6 +40,7 @@ type content struct {
 	outside []byte           // of the body, outside rows
 	gaps    []int
 	refused string // why the page is not kept: it shows what was erased
+	whole   bool   // its records are not kept (Page.Whole)
 }
 
 // blockWrites are versions that are new, and those that rest on them.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"understudy"
 	"understudy/internal/store/annotations"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
@@ -123,7 +124,9 @@ func (b *batch) run(ctx context.Context) error {
 	}
 	defer end()
 	err = b.store.EachPage(ctx, b.source, func(number int64, sk *codec.Skeleton) {
-		if sk.ID != "" && b.ids[sk.ID] || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.matches.inPage(sk) {
+		whole, _ := understudy.KeptWhole(sk.Kept)
+		named := sk.ID != "" && b.ids[sk.ID] || slices.ContainsFunc(whole, func(r understudy.Row) bool { return r.ID != "" && b.ids[r.ID] })
+		if named || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.matches.inPage(sk) {
 			b.pages = append(b.pages, number)
 		}
 	})

@@ -109,7 +109,7 @@ type Eraser struct {
 	store   Store
 	written *annotations.Book // by people
 	now     func() time.Time
-	running chan struct{} // held by the call of EraseListed under way
+	running chan struct{} // held by the call under way that takes pages out
 }
 
 // New makes an Eraser.

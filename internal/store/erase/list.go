@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"understudy"
+	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
 )
 
@@ -38,6 +40,9 @@ func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure,
 	}
 	defer leave()
 	f, err := r.find(ctx, source, what)
+	if err == nil {
+		err = r.deleteWhole(ctx, source)
+	}
 	if err != nil || len(f.all) == 0 {
 		return Erasure{}, f, sqlite.Failed(false, err, "erase in %s", source)
 	}
@@ -46,6 +51,36 @@ func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure,
 		err = r.store.Mark(ctx, e.Number)
 	}
 	return e, f, sqlite.Failed(false, err, "erase in %s", source)
+}
+
+// deleteWhole deletes the pages of a source that are stored whole: a person may stand in one though no
+// record is found.
+func (r *Eraser) deleteWhole(ctx context.Context, source string) error {
+	select {
+	case r.running <- struct{}{}: // the file is overwritten by one call at a time
+		defer func() { <-r.running }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	number, _ := r.store.Source(source)
+	var whole []int64
+	err := r.store.EachPage(ctx, number, func(page int64, sk *codec.Skeleton) {
+		if _, why := understudy.KeptWhole(sk.Kept); why != "" {
+			whole = append(whole, page)
+		}
+	})
+	for part := range slices.Chunk(whole, sqlite.MaxTuples) {
+		if err == nil {
+			err = r.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
+				_, err := r.store.DeletePages(c, part)
+				return err
+			})
+		}
+	}
+	if err == nil && len(whole) > 0 {
+		_, err = r.pool.Sanitize(ctx)
+	}
+	return err
 }
 
 // list lists all records of an erasure; when it returns they are on the disk. Rows are all

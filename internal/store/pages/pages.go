@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"database/sql/driver"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"understudy"
@@ -182,10 +183,16 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 	if SumOf(body) != row.sum {
 		return nil, sqlite.Damaged("it does not come out as it was saved")
 	}
+	why := ""
+	if len(rows) == 0 {
+		rows, why = understudy.KeptWhole(sk.Kept)
+		rows = slices.DeleteFunc(rows, func(r understudy.Row) bool { return r.End > len(body) }) // a damaged file
+	}
 	return &understudy.Page{Key: understudy.Key{URI: sk.URI}, Kind: row.Kind.name, Shape: row.shape.name, List: row.List, ID: sk.ID,
 		Status:      row.status,
 		ContentType: sk.ContentType, Charset: sk.Charset, Header: sk.Kept, Body: body, Rows: rows, Next: understudy.Key{URI: sk.Next},
-		At: time.Unix(0, row.at).UTC(), InitialAge: sk.InitialAge, Generation: row.generation, Version: row.version, Sum: row.sum}, nil
+		At: time.Unix(0, row.at).UTC(), InitialAge: sk.InitialAge, Generation: row.generation, Version: row.version, Sum: row.sum,
+		NotStored: why}, nil
 }
 
 var selectPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}

@@ -28,6 +28,9 @@ func (h current) is(version int64) bool {
 // kind was touched since it was fetched (lists), or a record in it has another
 // current version, is gone, or was touched.
 func (l *Loader) supersede(c *sqlite.Conn, p *understudy.Page, row *Row, blocks *records.Blocks) error {
+	if p.Superseded = p.NotStored != ""; p.Superseded {
+		return nil
+	}
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
 		record, err := names.Record(c, row.Kind.Number, sqlite.AppendID(nil, row.Kind.prefix, p.ID))

@@ -50,6 +50,7 @@ func RunErasing(t *testing.T, open func(t testing.TB, now func() time.Time) Eras
 		{"age erases without a change", agedErased},
 		{"pages that echo a value go", echoes},
 		{"an errand broken off is finished", brokenOff},
+		{"a page that is stored whole goes with what it shows", wholeErased},
 	} {
 		t.Run(strings.ReplaceAll(rule.name, " ", "-"), func(t *testing.T) {
 			s := &erasingSuite{now: Epoch}

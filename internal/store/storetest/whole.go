@@ -1,0 +1,59 @@
+// The rules of pages that are stored whole: their records are not kept.
+
+package storetest
+
+import (
+	"bytes"
+	"testing"
+
+	"understudy"
+)
+
+// wholeErased stores pages whose records are not kept: they are no records, and go with one that is
+// known, with any person, and when one of them is forgotten.
+func wholeErased(t *testing.T, s *erasingSuite) {
+	whole := func(uri string, rows ...row) *understudy.Page {
+		p := list(uri, at(1), rows...)
+		p.NotStored = "it was asked otherwise"
+		return p.Whole()
+	}
+	p := whole("/a?x=1", call(1, "x"), call(2, "x"))
+	s.wantChanges(s.save(p).Changes)
+	s.noRecord("calls", sid(1))
+	got, err := s.Page(t.Context(), p.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Body, p.Body) {
+		t.Errorf("the body is %s", got.Body)
+	}
+	if got.NotStored != "it was asked otherwise" || !got.Superseded {
+		t.Errorf("it may be answered as fresh: %q, %v", got.NotStored, got.Superseded)
+	}
+	if len(got.Rows) != 2 || got.Rows[1].ID != sid(2) || got.Rows[1].Start != p.Rows[1].Start || got.Rows[1].End != p.Rows[1].End {
+		t.Errorf("its rows are %+v", got.Rows)
+	}
+	mustVerify(s.T, s.Store)
+	other := whole("/b?x=1", call(3, "x"))
+	s.save(other)
+	s.save(instance("/1", at(2), call(1, "x")))
+	s.save(gone("/1", at(3), sid(1), 404))
+	s.carry("deleted 1 1 2")
+	s.noPage(p)
+	s.save(p)
+	s.save(instance("/1", at(1000), call(1, "x")))
+	if n, _, err := s.ForgetRecord(t.Context(), Source, "calls", sid(1)); err != nil || n != 2 {
+		t.Fatalf("%d pages were forgotten, %v", n, err)
+	}
+	s.noPage(p)
+	if _, f, err := s.e.EraseNumber(t.Context(), Source, anna); err != nil || f.Records() != 0 {
+		t.Fatalf("found %+v, %v", f, err)
+	}
+	s.noPage(other)
+	said := messages("/m?x=1", at(1), Epoch, message(1, anna, ours, "hi"))
+	said.NotStored = "it was asked otherwise"
+	if how := s.save(said.Whole()).Page.NotStored; how == "" {
+		t.Error("a kind whose texts upstream takes back is stored whole")
+	}
+	s.noPage(said)
+}
