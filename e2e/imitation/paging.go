@@ -32,7 +32,7 @@ func (a *API) list(op *operation, r *http.Request, path string, vars map[string]
 		from, to = cut(len(rows), (page-1)*size, size)
 		pages := max(1, (len(rows)+size-1)/size)
 		if body["links"] != nil && pages > 1 {
-			body["links"] = object{"pages": links(r, page, size, pages)}
+			body["links"] = object{"pages": op.links(r, page, size, pages)}
 		}
 		if meta, is := body["meta"].(object); is {
 			meta["total"] = len(rows)
@@ -151,10 +151,10 @@ func origin(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// links returns absolute links to the pages around one, as its own address has them.
-func links(r *http.Request, page, size, pages int) object {
+// links returns absolute links to the pages around one, with what it was asked for beyond the usual.
+func (op *operation) links(r *http.Request, page, size, pages int) object {
 	to := func(page int) string {
-		q := r.URL.Query()
+		q := op.choosing(r.URL.Query())
 		q.Set("page", strconv.Itoa(page))
 		q.Set("per_page", strconv.Itoa(size))
 		return origin(r) + r.URL.EscapedPath() + "?" + q.Encode()

@@ -159,16 +159,23 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, op *operation, vars
 			return
 		}
 	default:
-		body = a.value(op.schema, "", at{seed: path + "?" + plainQuery(r.URL.Query()).Encode()})
+		body = a.value(op.schema, "", at{seed: path + "?" + op.choosing(r.URL.Query()).Encode()})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(op.status)
-	_ = json.NewEncoder(w).Encode(body)
+	text, _ := json.Marshal(body)
+	_, _ = w.Write(text)
 }
 
-// plainQuery returns the parameters that choose rows, without those of paging.
-func plainQuery(q url.Values) url.Values {
+// choosing returns the parameters that choose rows, without those of paging, and without those that say
+// what the operation does by itself.
+func (op *operation) choosing(q url.Values) url.Values {
 	q = maps.Clone(q)
+	for name := range q {
+		if usual := op.params["query "+name].schema["default"]; usual != nil && fmt.Sprint(plain(usual)) == q.Get(name) {
+			q.Del(name)
+		}
+	}
 	for _, name := range []string{"page", "per_page", "limit", "offset", "cursor", "after", "before", "page_token", "page_size", "opt_fields", "opt_pretty", "count", "total"} {
 		q.Del(name)
 	}
@@ -180,19 +187,13 @@ func plainQuery(q url.Values) url.Values {
 func (a *API) rowsOf(op *operation, path string, vars map[string]string, q url.Values) []object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	query := plainQuery(q).Encode()
+	query := op.choosing(q).Encode()
 	key := path + "?" + query
 	if rows, held := a.lists[key]; held {
 		return rows
 	}
 	last := op.segments[len(op.segments)-1]
-	pool, own := path, true
-	for _, other := range a.all {
-		if other.item != nil && other.segments[len(other.segments)-1] == last && !strings.Contains(other.path, "{") {
-			pool, own = other.path, other == op
-			break
-		}
-	}
+	pool, own := a.poolOf(op, path)
 	rows := []object{}
 	for i := range a.vendor.Rows {
 		seed := fmt.Sprint(pool, "#", i)
@@ -201,7 +202,7 @@ func (a *API) rowsOf(op *operation, path string, vars map[string]string, q url.V
 		}
 		row := a.value(op.item, last, at{seed: seed, index: i}).(object)
 		if text, is := row[op.idField].(string); is {
-			row[op.idField] = text
+			row[op.idField] = fmt.Sprintf("%s%03d", text[:max(0, len(text)-3)], i) // no two have one id
 			if a.vendor.ID != nil && op.idField != "name" {
 				row[op.idField] = a.vendor.ID(hashOf(pool), i)
 			}
@@ -221,6 +222,18 @@ func (a *API) rowsOf(op *operation, path string, vars map[string]string, q url.V
 	return rows
 }
 
+// poolOf returns where the records of a list are from: the list of all, where there is one. own reports
+// whether that is the list itself.
+func (a *API) poolOf(op *operation, path string) (pool string, own bool) {
+	last := op.segments[len(op.segments)-1]
+	for _, other := range a.all {
+		if other.item != nil && other.segments[len(other.segments)-1] == last && !strings.Contains(other.path, "{") {
+			return other.path, other == op
+		}
+	}
+	return path, true
+}
+
 func hashOf(text string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text))
@@ -235,9 +248,12 @@ func (a *API) record(op *operation, path string, vars map[string]string) any {
 		if list.idField == "" && wanted != fmt.Sprintf("row-%d", i) || list.idField != "" && fmt.Sprint(row[list.idField]) != wanted {
 			continue
 		}
-		whole := a.value(op.schema, "", at{seed: path, index: i}).(object)
+		pool, _ := a.poolOf(list, path[:strings.LastIndex(path, "/")])
+		of := at{seed: fmt.Sprint(pool, "#", i), index: i} // at every path it is the same
+		whole := a.value(op.schema, "", of).(object)
 		if member := a.memberOf(op, list); member != "" {
-			inner, _ := whole[member].(object)
+			properties, _ := op.schema["properties"].(object)
+			inner, _ := a.value(properties[member], "", of).(object)
 			whole[member] = agree(inner, row)
 			return whole
 		}

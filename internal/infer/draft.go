@@ -39,6 +39,7 @@ type api struct {
 	kinds  []*kind
 	lists  []*list
 	notes  []unsure
+	passes []string // paths whose answers say nothing that could be kept
 	levels int      // of fields
 	paths  []string // where the lists are that are drawn; none: anywhere
 }
@@ -155,9 +156,6 @@ func (a *api) addList(op *openapi.Operation) {
 	}
 	env, ok := rowsOf(op)
 	if !ok {
-		if sizeParam(op) != nil && param(op, numberNames) != nil {
-			a.unsure(op.Path, "it takes a page, and its answer has no array of records that is surely its list: left out")
-		}
 		return
 	}
 	for _, s := range segments(op.Path) {

@@ -135,7 +135,7 @@ func (f *filter) values(s openapi.Schema) {
 		f.Type = spec.TypeSelect
 	}
 	for _, v := range enum {
-		if slices.Contains(anyValue, strings.ToLower(v)) {
+		if low := strings.ToLower(v); slices.Contains(anyValue, low) || strings.HasSuffix(low, "_unspecified") {
 			f.None = append(f.None, v)
 		} else if f.Type == spec.TypeSelect {
 			f.Values = append(f.Values, v)

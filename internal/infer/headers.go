@@ -210,7 +210,7 @@ func (a *api) back() (names []string) {
 
 func (a *api) writeHeaders(w *writer, auth string) {
 	h, back := a.headers(auth), a.back()
-	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.Writes > 0 {
+	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.All > len(a.doc.Reads)+len(a.doc.Others) {
 		a.once("", "headers: no field of a request is named: one that means something to the API (Idempotency-Key, an account, a version) is "+
 			"refused until it stands under headers")
 	}

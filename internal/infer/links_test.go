@@ -12,7 +12,11 @@ func TestLinksBesideTheNextAreAddresses(t *testing.T) {
 		`"properties":{"links":{"type":"object","properties":{"pages":{"anyOf":[
 		{"type":"object","properties":{"next":{"type":"string"},"last":{"type":"string"}}},
 		{"type":"object","properties":{"first":{"type":"string"},"prev":{"type":"string"}}}]}}},"things"`, 1)
-	draft := string(drafted(t, document).YAML)
+	drawn := drafted(t, document)
+	if got := strings.Join(drawnSpec(t, drawn).Absolute, " "); got != "first last next prev previous" {
+		t.Errorf("lists that do not name their links have %q rewritten", got)
+	}
+	draft := string(drawn.YAML)
 	for _, name := range []string{"first", "prev", "next", "last"} {
 		if !strings.Contains(draft, "{name: links.pages."+name+", absolute: true}") {
 			t.Errorf("links.pages.%s is not rewritten:\n%s", name, draft)

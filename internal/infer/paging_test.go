@@ -203,6 +203,16 @@ func TestAnAnswerThatSaysMoreIsNoWholeList(t *testing.T) {
 	}
 }
 
+// TestAnUnspecifiedValueNarrowsNothing draws a filter whose default is the zero of a protocol buffer.
+func TestAnUnspecifiedValueNarrowsNothing(t *testing.T) {
+	draft := drafted(t, queried(`{"name":"status","in":"query","schema":{"type":"string","default":"STATUS_UNSPECIFIED",
+		"enum":["STATUS_UNSPECIFIED","STATUS_READY"]}}`, ""))
+	f := drawnSpec(t, draft).Kinds[0].Lists[0].Filter("status")
+	if f == nil || f.Default != "" || len(f.None) != 1 {
+		t.Errorf("the filter is %+v, want one whose default narrows nothing", f)
+	}
+}
+
 // TestFiltersInBracketsAreDrawn draws parameters that name the field in brackets.
 func TestFiltersInBracketsAreDrawn(t *testing.T) {
 	draft := drafted(t, queried(strings.Join([]string{taken("filter[status]", "string", ""), taken("filter[state]", "string", ""),

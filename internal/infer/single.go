@@ -11,34 +11,43 @@ import (
 )
 
 // Words in the last segment of a path by which a read does more than to show something, or shows a
-// credential.
+// credential. One of a record is no such read where a list shows it, too.
 var doing = []string{"auth", "check", "credential", "credentials", "download", "exec", "export", "key", "keys", "kubeconfig", "login",
 	"logout", "oauth", "preview", "refresh", "restore", "run", "secret", "secrets", "start", "stop", "sync", "test", "token", "tokens",
-	"url", "validate", "verify"}
+	"validate", "verify"}
 
 // isVersion is a segment that begins the paths of a version.
 var isVersion = regexp.MustCompile(`^v?\d[\d.-]*$`)
 
 // addSingles makes kinds without an id of the reads that neither list records nor show one of them,
-// so that they are kept as whole pages. seen are the paths of all others.
+// so that they are kept as whole pages. What is no object passes. seen are the paths of all others.
 func (a *api) addSingles(seen map[string]bool) {
 	taken := map[string]bool{"number": true, "search": true, "jobs": true}
 	for _, k := range a.kinds {
 		taken[k.name] = true
 	}
-	for _, op := range a.doc.Reads {
+	for _, op := range slices.Concat(a.doc.Reads, a.doc.Others) {
 		if seen[op.Path] || !a.wanted(op.Path) {
 			continue
 		}
 		all := segments(op.Path)
 		odd := slices.ContainsFunc(all, func(s string) bool { return strings.Count(s, "{") > 1 || strings.ContainsAny(s, "?#*") })
-		if odd || op.Answer.Type() != "object" || len(op.Answer.Properties()) == 0 {
-			a.unsure(op.Path, "its answer is neither a list nor an object with members, so it passes unseen: left out")
-			continue
-		}
-		if has(lastName(op.Path), doing...) {
+		_, isOne := lastVar(op.Path)
+		above := "/" + strings.Join(all[:len(all)-1], "/")
+		listed := isOne && slices.ContainsFunc(a.lists, func(l *list) bool { return below(l.op.Path) == above })
+		switch last := lastName(op.Path); {
+		case !listed && (has(last, doing...) || strings.HasSuffix(plain(last), "url")):
 			a.unsure(op.Path, "it may do something, or show a credential, so it passes unseen: left out")
 			continue
+		case odd:
+			a.unsure(op.Path, "a segment of the path has more than one variable: left out")
+			continue
+		case op.Answer.Type() != "object" || len(op.Answer.Properties()) == 0:
+			a.unsure(op.Path, "its answer is neither a list nor an object with members: it passes to role all, and is not kept")
+			a.passes = append(a.passes, op.Path)
+			continue
+		case sizeParam(op) != nil && param(op, numberNames) != nil:
+			a.unsure(op.Path, "it takes a page, and its answer has no array of records that is surely its list: each answer is kept by itself")
 		}
 		k := &kind{why: map[string]string{"name": "of its path: one object that no list has"}}
 		k.instances = []*instance{{op: op, record: op.Answer}}

@@ -66,6 +66,55 @@ func TestAnObjectThatNoListHasIsKept(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoObjectPasses draws reads of a text and of nothing: they pass, but for those that show a
+// credential by their name.
+func TestWhatIsNoObjectPasses(t *testing.T) {
+	const csv = `{"get":{"responses":{"200":{"content":{"text/csv":{}}}}}},`
+	row := listing(`{"type":"object","properties":{"id":{"type":"string"}}}`, "")
+	draft := drafted(t, strings.Replace(row, `"paths":{`, `"paths":{"/things/{id}/csv":`+csv+`"/keys.txt":`+csv+
+		`"/abilities/{id}":{"get":{"responses":{"204":{}}}},`, 1))
+	sp := drawnSpec(t, draft)
+	for path, want := range map[string]bool{"/things/1/csv": true, "/abilities/sso": true, "/keys.txt": false} {
+		if sp.PassesTo(path) != want {
+			t.Errorf("%s passes: %v, want %v", path, !want, want)
+		}
+	}
+	if !hasDoubt(draft, "/abilities/{id}", "is not kept") {
+		t.Errorf("no doubt names what passes: %q", draft.Unsure)
+	}
+}
+
+// TestARecordOfAListIsNoCredentialByItsPath draws a record below a list of keys, which shows them too, and
+// an object by a name that begins as that of a credential.
+func TestARecordOfAListIsNoCredentialByItsPath(t *testing.T) {
+	row := strings.Replace(listing(`{"type":"object","properties":{"id":{"type":"string"}}}`, ""), `"/things"`, `"/keys"`, 1)
+	const answer = `{"type":"object","properties":{"limit":{"type":"integer"}}}`
+	sp := drawnSpec(t, drafted(t, reading(row, answer, "/keys/{finger_print}", "/url_slugs/{url_slug}", "/download_url", "/secrets/{name}")))
+	for path, want := range map[string]bool{"/keys/1": true, "/url_slugs/1": true, "/download_url": false, "/secrets/1": false} {
+		target, err := sp.Target("x", path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (target.Instance != nil) != want {
+			t.Errorf("%s is drawn: %v, want %v", path, !want, want)
+		}
+	}
+}
+
+// TestAnAnswerOfPagesWithoutAListIsKeptByItself draws a read that takes a page and whose answer is a map.
+func TestAnAnswerOfPagesWithoutAListIsKeptByItself(t *testing.T) {
+	row := listing(`{"type":"object","properties":{"id":{"type":"string"}}}`, "")
+	text := reading(row, `{"type":"object","properties":{"policies":{"type":"object"}}}`, "/policies")
+	draft := drafted(t, strings.Replace(text, `"/policies":{"get":{`, `"/policies":{"get":{"parameters":[
+		{"name":"page","in":"query","schema":{"type":"integer"}},{"name":"per_page","in":"query","schema":{"type":"integer"}}],`, 1))
+	if k := drawnSpec(t, draft).Kind("policies"); k == nil || len(k.Instances) != 1 {
+		t.Errorf("it is no kind of its own: %+v", k)
+	}
+	if !hasDoubt(draft, "/policies", "takes a page") {
+		t.Errorf("no doubt names it: %q", draft.Unsure)
+	}
+}
+
 // TestARecordAtAPathOfItsOwnBelongsToItsList draws lists below projects, and one record at a path of
 // its own. Where two kinds are called so, it is none of either.
 func TestARecordAtAPathOfItsOwnBelongsToItsList(t *testing.T) {

@@ -128,6 +128,12 @@ func (a *api) write(from string) []byte {
 	if len(shown.parts) > 0 {
 		w.line(0, "shown: "+shown.String(), "fields with the variables' names, in every kind whose lists have them")
 	}
+	if links := linksOf(a.lists); len(links) > 0 {
+		w.line(0, "absolute: "+sequence(links), "links between pages, which other lists may have unnamed")
+	}
+	if len(a.passes) > 0 {
+		w.line(0, "passes: "+sequence(a.passes), "their answers are neither lists nor objects")
+	}
 	a.once("", "whole_lists: nothing says whether a list shows all records of its kind: set it when that is known")
 	a.writePagings(w)
 	a.writeErrors(w)
@@ -273,6 +279,20 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 
 // pageLinks are links beside that to the next page, which may be absolute as well.
 var pageLinks = []string{"first", "prev", "previous", "next", "last"}
+
+// linksOf returns the names that the links between the pages of lists have.
+func linksOf(lists []*list) (names []string) {
+	for _, l := range lists {
+		if l.cut.Style == "body" {
+			names = append(names, l.cut.Next[strings.LastIndexByte(l.cut.Next, '.')+1:])
+		}
+	}
+	if slices.Contains(names, "next") {
+		names = append(names, pageLinks...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
 // inRow reports whether a place is that of the rows of a list with the same paging.
 func inRow(path string, lists []*list, same string) bool {

@@ -23,9 +23,9 @@ type Document struct {
 	Together []Scheme
 	Base     string // the path of the first server, with which the paths of Reads begin; "" = none
 	Reads    []*Operation
-	Writes   int  // how many operations are of other methods than GET
-	All      int  // how many operations there are
-	Refuses  bool // an operation has an answer 401
+	Others   []*Operation // GETs whose good answer is no JSON
+	All      int          // how many operations there are
+	Refuses  bool         // an operation has an answer 401
 	Headers
 
 	roots map[string]*Value // by file, "" being the document
@@ -199,11 +199,12 @@ func (d *Document) readOperation(path, method string, op, item *Value) {
 	}
 	d.All++
 	d.readTold(op.Get("responses"))
-	if method != http.MethodGet {
-		d.Writes++
-	}
-	if method == http.MethodGet && d.readAnswers(o, op.Get("responses")) {
+	switch {
+	case method != http.MethodGet:
+	case d.readAnswers(o, op.Get("responses")):
 		d.Reads = append(d.Reads, o)
+	default:
+		d.Others = append(d.Others, o)
 	}
 }
 

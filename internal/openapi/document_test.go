@@ -75,7 +75,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("told: %+v", told)
 	}
 	if r := d.Refusals["429"]; r == nil || r.Answers != 1 || r.Texts[0] != "Too many" || r.Headers[0] != "Retry-After" ||
-		r.Examples[0].Of("e") != "1" || d.Refusals["200"] != nil || d.Writes != 1 {
+		r.Examples[0].Of("e") != "1" || d.Refusals["200"] != nil || d.All != 3 {
 		t.Errorf("refusals: %+v", r)
 	}
 	op := d.Reads[0]
