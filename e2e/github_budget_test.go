@@ -150,8 +150,9 @@ func TestSearchesHaveTheirOwnLimit(t *testing.T) {
 }
 
 // The SDKs ask for the rate of their own credential: it is what the headers of our answers
-// say, told also when nothing is left, and neither upstream nor other callers count.
-func TestRateLimitIsTheCallersOwn(t *testing.T) {
+// say, told also when nothing is left, and neither upstream nor other callers count. A
+// credential without a rate is told GitHub's own figures, also of answers from memory.
+func TestRateLimitIsTheCallersOwnElseGitHubs(t *testing.T) {
 	t.Parallel()
 	const limit = 6
 	api := startAPI(t, "--shape", "github", "--latency", "0s", "--records", "60")
@@ -163,71 +164,77 @@ func TestRateLimitIsTheCallersOwn(t *testing.T) {
 		return true
 	})
 	drop := startGitHub(t, up, "go, rate: 6, per: 24h", "node, rate: 6, per: 24h", "python, rate: 6, per: 24h", "busy, rate: 9, per: 24h").URL("github")
-	header := func(name, path string) reply {
+	header := func(secret, path string) reply {
 		t.Helper()
-		r, err := ask(http.MethodGet, "", drop+path, "", "Authorization", "Bearer "+name+programSecret)
+		r, err := ask(http.MethodGet, "", drop+path, "", "Authorization", "Bearer "+secret)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	type rate struct{ Limit, Used, Remaining, Reset int64 }
-	rates := func(t *testing.T, sdk, secret string) (all []rate) {
-		t.Helper()
-		found := githubFinds(t, sdk, drop, secret, "rate")["rate"]
-		if sdk != "google/go-github" {
-			if err := json.Unmarshal(found, &all); err != nil {
-				t.Fatalf("%v: %s", err, found)
-			}
-			return all
-		}
-		var written []github.Rate // the end is a time there
-		if err := json.Unmarshal(found, &written); err != nil {
-			t.Fatalf("%v: %s", err, found)
-		}
-		for _, r := range written {
-			all = append(all, rate{int64(r.Limit), int64(r.Used), int64(r.Remaining), r.Reset.Unix()})
-		}
-		return all
-	}
 	t.Run("", func(t *testing.T) {
 		for sdk, name := range map[string]string{"google/go-github": "go", "@octokit/rest": "node", "PyGithub": "python"} {
 			t.Run(sdk, func(t *testing.T) {
 				t.Parallel()
-				told := func(left int64) {
-					t.Helper()
-					found := rates(t, sdk, name+programSecret)
-					for _, r := range found {
-						end := time.Until(time.Unix(r.Reset, 0))
-						if r.Limit != limit || r.Remaining != left || r.Used != limit-left || end < time.Hour || end > 24*time.Hour+time.Minute {
-							t.Errorf("%d left: %+v", left, r)
-						}
-					}
-					if len(found) != 3 {
-						t.Errorf("told %+v", found)
+				secret := name + programSecret
+				header(secret, "/user")
+				header("busy"+programSecret, "/user")
+				found := toldRates(t, sdk, drop, secret) // asking is a request, too
+				for _, r := range found {
+					end := time.Until(time.Unix(r.Reset, 0))
+					if r.Limit != limit || r.Used != 2 || r.Remaining != limit-2 || end < time.Hour || end > 24*time.Hour+time.Minute {
+						t.Errorf("told %+v", r)
 					}
 				}
-				told(limit - 1) // asking is a request, too
-				header(name, "/user")
-				header("busy", "/user")
-				told(limit - 3)
-				for header(name, "/user").status == http.StatusOK {
+				if len(found) != 3 {
+					t.Errorf("told %+v", found)
 				}
-				told(0)
-				if r := header(name, "/rate_limit"); r.status != http.StatusOK || r.header.Get("X-Ratelimit-Remaining") != "0" ||
-					!strings.Contains(string(r.body), `"reset":`+r.header.Get("X-Ratelimit-Reset")+"}") {
-					t.Errorf("%d %v %s", r.status, r.header, r.body)
+				for header(secret, "/user").status == http.StatusOK {
 				}
-				if r := githubFinds(t, sdk, drop, programSecret, "rate")["rate"]; !strings.Contains(string(r), "no rate bounds this credential") {
-					t.Errorf("without a bound: %s", r)
+				r := header(secret, "/rate_limit")
+				if r.status != http.StatusOK || !strings.Contains(string(r.body), `"reset":`+r.header.Get("X-Ratelimit-Reset")+"}") {
+					t.Errorf("when nothing is left: %d %v %s", r.status, r.header, r.body)
+				}
+				if left := r.header.Get("X-Ratelimit-Remaining"); left != "0" {
+					t.Errorf("when nothing is left the header says %s", left)
 				}
 			})
 		}
 	})
-	if r := header("nobody", "/rate_limit"); r.status != http.StatusUnauthorized || r.header.Get("X-Ratelimit-Limit") != "" {
+	if r := header("nobody"+programSecret, "/rate_limit"); r.status != http.StatusUnauthorized || r.header.Get("X-Ratelimit-Limit") != "" {
 		t.Errorf("a stranger: %d %s", r.status, r.body)
 	}
 	if upstream.Load() != 0 {
-		t.Errorf("%d requests went upstream", upstream.Load())
+		t.Errorf("%d requests went upstream for credentials with a rate", upstream.Load())
 	}
+	core := toldRates(t, "google/go-github", drop, programSecret)[0]
+	want := fmt.Sprint(core.Limit, core.Used, core.Remaining, core.Reset)
+	h := header(programSecret, "/user").header
+	got := strings.Join([]string{h.Get("X-Ratelimit-Limit"), h.Get("X-Ratelimit-Used"), h.Get("X-Ratelimit-Remaining"), h.Get("X-Ratelimit-Reset")}, " ")
+	if got != want || core.Used == 0 || !strings.Contains(h.Get("Cache-Status"), "hit") {
+		t.Errorf("without a rate: %q in a header, %q by GitHub; %s", got, want, h.Get("Cache-Status"))
+	}
+}
+
+// toldRate is what an SDK is told of one limit.
+type toldRate struct{ Limit, Used, Remaining, Reset int64 }
+
+// toldRates returns the limits that an SDK finds at an address, that of most requests first.
+func toldRates(t *testing.T, sdk, address, secret string) (all []toldRate) {
+	t.Helper()
+	found := githubFinds(t, sdk, address, secret, "rate")["rate"]
+	if sdk != "google/go-github" {
+		if err := json.Unmarshal(found, &all); err != nil {
+			t.Fatalf("%v: %s", err, found)
+		}
+		return all
+	}
+	var written []github.Rate // the end is a time there
+	if err := json.Unmarshal(found, &written); err != nil {
+		t.Fatalf("%v: %s", err, found)
+	}
+	for _, r := range written {
+		all = append(all, toldRate{int64(r.Limit), int64(r.Used), int64(r.Remaining), r.Reset.Unix()})
+	}
+	return all
 }

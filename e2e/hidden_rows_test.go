@@ -197,7 +197,7 @@ func (f *few) say(who string, a asking, names ...string) (status int, head, body
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, name := range []string{"Date", "X-Request-Id", "Set-Cookie", "Server-Timing", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
+	for _, name := range []string{"Date", "X-Request-Id", "Set-Cookie", "Server-Timing", "X-Ratelimit-Used", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
 		r.header.Del(name)
 	}
 	if r.status == http.StatusOK { // what is there says how old it is, and its tag is of the query it repeats

@@ -22,10 +22,12 @@ type Limits struct {
 	Statuses []int    `yaml:"statuses"`
 	Words    []string `yaml:"words"`
 	// Limit, Remaining and Reset are header fields: the requests of a window, those left
-	// of them, and when it ends. Default: X-RateLimit-Limit and so on.
+	// of them, and when it ends. Default: X-RateLimit-Limit and so on. Used is the field of
+	// those that are not left; "": none.
 	Limit     string `yaml:"limit"`
 	Remaining string `yaml:"remaining"`
 	Reset     string `yaml:"reset"`
+	Used      string `yaml:"used"`
 	// Resource is the header field that says for which of several limits a request has
 	// counted: those are kept apart. Default: X-RateLimit-Resource.
 	Resource string `yaml:"resource"`
@@ -60,7 +62,11 @@ func (l *Limits) check(h *Headers) error {
 	for i, words := range l.Words {
 		l.Words[i] = strings.ToLower(words)
 	}
-	for name, f := range map[string]*string{"Limit": &l.Limit, "Remaining": &l.Remaining, "Reset": &l.Reset, "Resource": &l.Resource} {
+	for name, f := range map[string]*string{"Limit": &l.Limit, "Remaining": &l.Remaining, "Reset": &l.Reset, "Used": &l.Used,
+		"Resource": &l.Resource} {
+		if *f == "" && name == "Used" {
+			continue
+		}
 		if *f == "" {
 			*f = "X-RateLimit-" + name
 		}
@@ -68,7 +74,7 @@ func (l *Limits) check(h *Headers) error {
 			return err
 		}
 		if *f = http.CanonicalHeaderKey(*f); slices.Contains(h.Back, *f) {
-			return fmt.Errorf("headers.back: %s tells of upstream's limit, which all callers share; our answers tell of the caller's own rate", *f)
+			return fmt.Errorf("headers.back: %s tells of a limit; answers say it of the caller's credential or of the source", *f)
 		}
 	}
 	if l.Concurrent != "" {
@@ -95,19 +101,24 @@ func (l *Limits) check(h *Headers) error {
 	return nil
 }
 
-// Numbers are a rate as our answers write it: how many requests, how many are used and left,
-// and when all are left again, as ResetAs says.
-func (l *Limits) Numbers(r understudy.Rate, now time.Time) (limit, used, remaining, reset string) {
-	end := r.Reset
+// Numbers are a rate as answers write it.
+type Numbers struct {
+	Limit, Used, Remaining int64
+	Reset                  int64 // when all are left again, as ResetAs says
+}
+
+// Numbers returns a rate as answers write it at a time.
+func (l *Limits) Numbers(r understudy.Rate, now time.Time) Numbers {
+	reset := int64(math.Ceil(r.Reset.Seconds()))
 	if l.ResetAs != ResetSeconds {
-		end = time.Duration(now.Add(end).Unix()) * time.Second
+		reset = now.Add(r.Reset).Unix()
 	}
-	text := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return text(r.Limit), text(r.Limit - r.Remaining), text(r.Remaining), text(int64(math.Ceil(end.Seconds())))
+	return Numbers{r.Limit, r.Limit - r.Remaining, r.Remaining, reset}
 }
 
 // Tell is Answer with a rate in it.
 func (l *Limits) Tell(r understudy.Rate, now time.Time) []byte {
-	limit, used, remaining, reset := l.Numbers(r, now)
-	return []byte(strings.NewReplacer("{limit}", limit, "{used}", used, "{remaining}", remaining, "{reset}", reset).Replace(l.Answer))
+	n, text := l.Numbers(r, now), func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []byte(strings.NewReplacer("{limit}", text(n.Limit), "{used}", text(n.Used), "{remaining}", text(n.Remaining),
+		"{reset}", text(n.Reset)).Replace(l.Answer))
 }

@@ -325,7 +325,7 @@ func (s signature) told(a throttle.Allowance) throttle.Allowance {
 	if a.Remaining == 0 && a.Reset > 0 {
 		q.held = now.Add(min(a.Reset, maxRetryAfter))
 	}
-	sum := throttle.Allowance{Of: a.Of, Reset: a.Reset}
+	sum := throttle.Allowance{Of: a.Of, Reset: a.Reset, Named: a.Named}
 	for _, m := range c.members {
 		left, reset := throttle.Allowance{Limit: a.Limit, Remaining: max(a.Limit, a.Remaining)}, a.Reset
 		if of := m.quota(a.Of); now.Before(of.until) {

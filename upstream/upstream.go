@@ -194,6 +194,19 @@ type Health struct {
 // Queue is how full the queue is now.
 func (c *Client) Queue() throttle.Queue { return c.budget.Stats() }
 
+// Rate returns how many requests like those for a target upstream still takes at a time, as its answers tell in the fields
+// that the spec names. ok is false where they tell nothing. Once a window has ended, all of it is left.
+func (c *Client) Rate(t *spec.Target, now time.Time) (r understudy.Rate, ok bool) {
+	w := c.budget.Window(c.resources.of(placeOf(t)))
+	switch {
+	case w == nil || !w.Named:
+		return r, false
+	case !now.Before(w.Ends):
+		return understudy.Rate{Limit: w.Limit, Remaining: w.Limit}, true
+	}
+	return understudy.Rate{Limit: w.Limit, Remaining: w.Left, Reset: w.Ends.Sub(now)}, true
+}
+
 // SetBudget replaces how many requests a second and at once go out; zero
 // values are the defaults. What is under way goes on.
 func (c *Client) SetBudget(rate float64, concurrency int) {

@@ -169,6 +169,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
 			Source: src, Mirror: h.mirror, Ready: h.mirror.Ready, Media: h.mirror, Gate: p.gate, Callers: p.book, Admit: p.book.Admit,
+			Rate:      h.clients[src.Name].Rate,
 			Current:   func() *proxy.Proxy { return (*h.proxies.Load())[src.Name] },
 			Exchanger: h.mirror, Open: cfg.Sources[src.Name].Loopback,
 			Text:       queryText(found),

@@ -142,10 +142,11 @@ func (p *Proxy) linkTo(uri string, own understudy.Query) string {
 // start sets the headers that say how the answer came.
 func (v *exchange) start(a *request.Response) {
 	v.part()
+	tellSource(v)
 	v.line.How, v.line.Upstream = a.Outcome.String(), a.Upstream
 	h := v.w.Header()
 	h["Cache-Control"] = private
-	h["Vary"] = v.varies
+	h["Vary"] = v.fields.vary
 	if a.Fwd != fwdMethod { // else nothing was kept
 		h["Age"] = ages.value(int64(a.CurrentAge() / time.Second))
 	}

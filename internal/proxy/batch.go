@@ -84,7 +84,7 @@ func (v batch) serve() (err error) {
 	}
 	v.part()
 	h := v.w.Header()
-	h["Cache-Control"], h["Vary"] = []string{"private, no-store"}, v.varies
+	h["Cache-Control"], h["Vary"] = []string{"private, no-store"}, v.fields.vary
 	h["Content-Type"], h["X-Request-Id"] = []string{"application/json; charset=utf-8"}, []string{v.id()}
 	v.sent, v.line.Status = true, http.StatusOK
 	v.w.WriteHeader(http.StatusOK)

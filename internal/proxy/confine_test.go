@@ -101,7 +101,7 @@ func TestAnswersTellTheCallersOwnRate(t *testing.T) {
 	if w := b.ask("HEAD", "/rate", paced); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "0" {
 		t.Errorf("HEAD: %d %v", w.Code, w.Header())
 	}
-	for secret, status := range map[string]int{demo: 404, "wrong": 401, "": 401} {
+	for secret, status := range map[string]int{demo: 403, "wrong": 401, "": 401} {
 		if w := b.ask("GET", "/rate", secret); w.Code != status || told(w.Header()) != "  " {
 			t.Errorf("%q: %d %v %s", secret, w.Code, w.Header(), w.Body)
 		}
@@ -112,9 +112,59 @@ func TestAnswersTellTheCallersOwnRate(t *testing.T) {
 	if last := b.script.asked[len(b.script.asked)-1]; last.Target.Key.Path() == "/rate" {
 		t.Error("the mirror was asked for a rate")
 	}
+	b.Proxy.o.Rate = func(*spec.Target, time.Time) (understudy.Rate, bool) { return understudy.Rate{Limit: 9}, true }
 	b.o.Source.Spec.Limits.ResetAs = spec.ResetSeconds
 	b.now = b.now.Add(40 * time.Minute)
 	if got := told(ask(paced).Header()); got != "3 1 2400" {
 		t.Errorf("in seconds: %q", got)
+	}
+}
+
+// A caller whose credential has no rate is told that of the source, in every answer, also of
+// our own. Who is not known is told nothing.
+func TestAnswersTellTheRateOfTheSource(t *testing.T) {
+	b := newBed(t)
+	b.Proxy.o.Source.Spec.Limits.Used = "X-Ratelimit-Used"
+	rate, known := understudy.Rate{Limit: 60, Remaining: 41, Reset: time.Minute}, false
+	b.Proxy.o.Rate = func(*spec.Target, time.Time) (understudy.Rate, bool) { return rate, known }
+	told := func(w *httptest.ResponseRecorder) (all string) {
+		for _, name := range []string{"Limit", "Used", "Remaining", "Reset"} {
+			all += w.Header().Get("X-Ratelimit-"+name) + " "
+		}
+		return all
+	}
+	expect := func(when string, w *httptest.ResponseRecorder, status int, want string) {
+		t.Helper()
+		if got := told(w); w.Code != status || got != want {
+			t.Errorf("%s: %d %q, want %d %q", when, w.Code, got, status, want)
+		}
+	}
+	const list, nothing = root + "/Messages.json", "    "
+	b.answers(page("messages", true, 200, `{"messages":[]}`))
+	expect("nothing is known", b.ask("GET", list, demo), 200, nothing)
+	known = true
+	all := fmt.Sprintf("60 19 41 %d ", start.Add(time.Minute).Unix())
+	expect("it is known", b.ask("GET", list, demo), 200, all)
+	rate.Remaining = 40
+	expect("one was sent since", b.ask("GET", list, demo), 200, strings.Replace(all, "19 41", "20 40", 1))
+	expect("a wrong method", b.ask("OPTIONS", list, demo), 405, strings.Replace(all, "19 41", "20 40", 1))
+	expect("a wrong credential", b.ask("GET", list, "wrong"), 401, nothing)
+	expect("a role that sees a part", b.ask("GET", list, masked), 200, nothing)
+	b.fails(understudy.ErrUnavailable)
+	expect("an outage", b.ask("GET", list, demo), 503, strings.Replace(all, "19 41", "20 40", 1))
+	if got := told(b.ask("GET", list, paced)); !strings.HasPrefix(got, "3 1 2 ") {
+		t.Errorf("with a rate of its own: %q", got)
+	}
+}
+
+// What answers from memory say of the source's rate costs no memory while it is the same.
+func TestTellingTheSameRateAllocatesNothing(t *testing.T) {
+	b := newBed(t)
+	v := &exchange{Proxy: b.Proxy, w: &sink{http.Header{}}, caller: understudy.CommandCaller}
+	v.o.Rate = func(*spec.Target, time.Time) (understudy.Rate, bool) {
+		return understudy.Rate{Limit: 60, Remaining: 41}, true
+	}
+	if n := testing.AllocsPerRun(100, func() { clear(v.w.Header()); tellSource(v) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

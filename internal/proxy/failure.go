@@ -15,7 +15,6 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/request"
-	"understudy/spec"
 )
 
 // retryAfter is what a 503 says when upstream said nothing.
@@ -39,6 +38,7 @@ func (v *exchange) fail(err error) {
 	}
 	v.part()
 	v.confine()
+	tellSource(v)
 	f := v.failure(err)
 	if f.Status == http.StatusInternalServerError {
 		v.o.Logger.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
@@ -46,7 +46,7 @@ func (v *exchange) fail(err error) {
 	body, contentType := access.Error(v.o.Source.Spec, f)
 	h := v.w.Header()
 	h["Cache-Control"] = private
-	h["Vary"] = v.varies
+	h["Vary"] = v.fields.vary
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
@@ -57,14 +57,14 @@ func (v *exchange) fail(err error) {
 	}
 	switch f.Status {
 	case http.StatusUnauthorized:
-		h["Www-Authenticate"] = v.challenge
+		h["Www-Authenticate"] = v.fields.challenge
 	case http.StatusMethodNotAllowed:
 		h["Allow"] = []string{v.allowed()}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		wait := upstreamWait(upstream)
 		if over := (*understudy.RateError)(nil); errors.As(err, &over) {
 			wait = over.Wait
-			tellRate(h, &v.o.Source.Spec.Limits, v.o.Now(), over.Rate)
+			tellRate(v, over.Rate, v.o.Now())
 		}
 		if errors.Is(err, understudy.ErrNotMirrored) || errors.Is(err, understudy.ErrIndexing) {
 			wait = mirrorAfter
@@ -108,13 +108,6 @@ func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 	}
 	v.answer(a, view)
 	return true
-}
-
-// tellRate tells what the caller's own credential may send, in the fields in which the API
-// tells of its limit. Nothing in them comes from upstream or from other callers.
-func tellRate(h http.Header, l *spec.Limits, now time.Time, r understudy.Rate) {
-	limit, _, remaining, reset := l.Numbers(r, now)
-	h[l.Limit], h[l.Remaining], h[l.Reset] = []string{limit}, []string{remaining}, []string{reset}
 }
 
 // words are what codes and messages of errors are found by, for each status.
@@ -185,8 +178,6 @@ func message(err error) string {
 		return "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
 	case errors.As(err, &over):
 		return over.Error()
-	case errors.Is(err, errUnbounded):
-		return errUnbounded.Error()
 	case errors.Is(err, errManyBatches):
 		return errManyBatches.Error()
 	case errors.Is(err, understudy.ErrTooMany):

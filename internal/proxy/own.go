@@ -3,14 +3,15 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // own answers what is under /-/: health and batches, and nothing else on this port.
@@ -36,19 +37,48 @@ func (v *exchange) own() error {
 	return nil
 }
 
-var errUnbounded = errors.New("no rate bounds this credential")
+// rateFields are the fields of answers that say how much a caller may still ask.
+type rateFields struct {
+	spec.Numbers
+	limit, used, remaining, reset []string
+}
 
-// ownRate tells the caller of the rate of its own credential, where the API tells of its
-// limits. It is told also when nothing of it is left. Upstream is not asked.
-func ownRate(v *exchange, r understudy.Rate, bound bool) error {
-	if !bound {
-		return fmt.Errorf("proxy: %w: %w", understudy.ErrNotFound, errUnbounded)
+// tellRate says a rate in the fields in which the API tells of its limits.
+func tellRate(v *exchange, r understudy.Rate, now time.Time) {
+	h, l := v.w.Header(), &v.o.Source.Spec.Limits
+	n, f := l.Numbers(r, now), v.fields.rate.Load()
+	if f == nil || f.Numbers != n {
+		text := func(n int64) []string { return []string{strconv.FormatInt(n, 10)} }
+		f = &rateFields{n, text(n.Limit), text(n.Used), text(n.Remaining), text(n.Reset)}
+		v.fields.rate.Store(f)
 	}
+	h[l.Limit], h[l.Remaining], h[l.Reset] = f.limit, f.remaining, f.reset
+	if l.Used != "" {
+		h[l.Used] = f.used
+	}
+}
+
+// tellSource says what upstream has told of its limits, to a caller that sees everything and whose credential has no
+// rate of its own. To others it would tell whether something hidden was asked for.
+func tellSource(v *exchange) {
+	if v.o.Rate == nil || v.w.Header()[v.o.Source.Spec.Limits.Remaining] != nil || !v.o.Gate.Whole(v.caller, v.o.Source.Name) {
+		return
+	}
+	now := v.o.Now()
+	if r, ok := v.o.Rate(v.target, now); ok {
+		tellRate(v, r, now)
+	}
+}
+
+// ownRate answers with the rate of the caller's own credential where the API tells of its limits, also
+// when nothing of it is left. Upstream is not asked.
+func ownRate(v *exchange, r understudy.Rate) error {
 	v.part()
-	body, h, l := v.o.Source.Spec.Limits.Tell(r, v.o.Now()), v.w.Header(), &v.o.Source.Spec.Limits
-	tellRate(h, l, v.o.Now(), r)
+	now, h := v.o.Now(), v.w.Header()
+	body := v.o.Source.Spec.Limits.Tell(r, now)
+	tellRate(v, r, now)
 	h["Cache-Control"] = []string{"private, no-store"}
-	h["Vary"] = v.varies
+	h["Vary"] = v.fields.vary
 	h["Content-Type"] = []string{"application/json; charset=utf-8"}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}

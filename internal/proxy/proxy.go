@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -88,6 +89,9 @@ type Options struct {
 	// does; nil, or what it returns is nil: there is no shorter way.
 	Admit func(r *http.Request, source string) func(*http.Request) (understudy.Caller, error)
 	Media Media // contents of records; nil: media paths are 404
+	// Rate returns what upstream still takes of requests like those for a target (nil: any) at a time. ok is false where it
+	// tells nothing; nil: it never does.
+	Rate func(t *spec.Target, now time.Time) (r understudy.Rate, ok bool)
 	// Current is the frontend of the source under the policy in force now, which answers the
 	// requests of a batch; nil: this one.
 	Current func() *Proxy
@@ -127,15 +131,21 @@ type Options struct {
 type Proxy struct {
 	o               Options
 	ids             *accesslog.IDs
-	challenge       []string                  // WWW-Authenticate
+	fields          fields
 	carriers        auth.Carriers             // where credentials stand in requests
-	varies          []string                  // Vary
 	targets         *lru.Cache[string, aimed] // by request line
 	representations *lru.Cache[representationKey, *representation]
 	fresh           *freshLimiter
 	writes, batches *limiter.Limiter              // by caller
 	zstd            func() (*zstd.Encoder, error) // made when first asked for
 	origin          func(path string) string      // of upstream, for callers that ask there (At); nil: this port's
+}
+
+// fields are values of header fields that are the same for many answers.
+type fields struct {
+	challenge []string                    // WWW-Authenticate
+	vary      []string                    // Vary
+	rate      *atomic.Pointer[rateFields] // told last
 }
 
 // Bounds of what is remembered between requests.
@@ -185,11 +195,11 @@ func New(o Options) (*Proxy, error) {
 		vary += ", " + name
 	}
 	p := &Proxy{
-		o:               o,
-		ids:             accesslog.NewIDs(),
-		challenge:       challenges(o.Source.Spec, taken),
-		carriers:        carriers,
-		varies:          []string{"Authorization, Accept-Encoding" + vary},
+		o:        o,
+		ids:      accesslog.NewIDs(),
+		carriers: carriers,
+		fields: fields{challenges(o.Source.Spec, taken), []string{"Authorization, Accept-Encoding" + vary},
+			new(atomic.Pointer[rateFields])},
 		targets:         lru.New[string, aimed](maxTargets),
 		representations: lru.New[representationKey, *representation](max(o.Cache, 0)),
 		fresh:           newFreshLimiter(),
@@ -327,8 +337,7 @@ func (v *exchange) serve() (err error) {
 		return v.own()
 	}
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
-	limits := &v.o.Source.Spec.Limits
-	asksRate := limits.Path != "" && path == limits.Path
+	asksRate := path == v.o.Source.Spec.Limits.Path
 	k, _ := v.came.Context().Value(knownKey{}).(*known)
 	if k != nil {
 		v.caller, err = k.admit(v.came)
@@ -337,14 +346,14 @@ func (v *exchange) serve() (err error) {
 	}
 	if err != nil {
 		if over := (*understudy.RateError)(nil); asksRate && errors.As(err, &over) {
-			return ownRate(v, over.Rate, true)
+			return ownRate(v, over.Rate)
 		}
 		return err
 	}
 	v.line.Caller = v.caller.Name
 	rate, bound := v.o.Callers.Rate(v.caller)
 	if bound {
-		tellRate(v.w.Header(), limits, v.o.Now(), rate)
+		tellRate(v, rate, v.o.Now())
 	}
 	if k != nil {
 		v.target, v.line.Written = k.target, k.written
@@ -372,9 +381,9 @@ func (v *exchange) serve() (err error) {
 		return fmt.Errorf("proxy: %w", err)
 	}
 	switch {
-	case asksRate && reads:
-		return ownRate(v, rate, bound)
-	case asksRate:
+	case asksRate && reads && bound:
+		return ownRate(v, rate)
+	case asksRate && !reads:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
 	case v.r.Method == http.MethodPost && v.o.Source.Spec.Posts(path):
 		return v.posted(header)

@@ -15,6 +15,7 @@ type Allowance struct {
 	Limit     int64         // in the whole window; 0: not told
 	Remaining int64         // until the window ends
 	Reset     time.Duration // until it ends; 0: now, or not told
+	Named     bool          // it stands in the Fields that were asked for
 }
 
 // maxReset bounds how long a window is believed to be.
@@ -33,10 +34,10 @@ func (f Fields) Read(h http.Header, at time.Time) (a Allowance, ok bool) {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		at = date
 	}
-	for _, names := range [...]Fields{f, {"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", ""}} {
+	for i, names := range [...]Fields{f, {"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", ""}} {
 		if a.Remaining, ok = leadingNumber(field(h, names.Remaining)); ok {
 			a.Limit, _ = leadingNumber(field(h, names.Limit))
-			a.Reset = readReset(field(h, names.Reset), at)
+			a.Reset, a.Named = readReset(field(h, names.Reset), at), i == 0
 			if of := field(h, f.Resource); isWord(of) {
 				a.Of = of
 			}

@@ -251,6 +251,7 @@ func (b *Budget) Refund(c Claim) {
 	defer b.mu.Unlock()
 	b.slots.free++
 	b.shares.of(c.Of).left++
+	b.shares.publish()
 	b.bucket.tokens = min(b.bucket.burst, b.bucket.tokens+1)
 	if c.Reason == request.Check {
 		b.bucket.checks = 1
@@ -266,6 +267,7 @@ func (b *Budget) Told(a Allowance) (nothing bool) {
 	b.pass(b.now())
 	s := b.shares.of(a.Of)
 	s.told(a, b.at, b.slots.total-b.slots.free <= 1)
+	b.shares.publish()
 	b.grant()
 	return s.left == 0 && a.Remaining == 0 && a.Reset > 0
 }
@@ -281,6 +283,21 @@ func (b *Budget) Observe(o Observation) {
 		b.slots.answered(o, b.at)
 	}
 	b.grant()
+}
+
+// Window returns what upstream has told of one of its limits, less what was sent since; of its largest one where nothing
+// is known of that. It returns nil where upstream has told nothing. It takes no lock, and the window must not be changed.
+func (b *Budget) Window(of string) *Window {
+	all := b.shares.told.Load()
+	if all == nil || len(*all) == 0 {
+		return nil
+	}
+	for i := range *all {
+		if (*all)[i].Of == of {
+			return &(*all)[i]
+		}
+	}
+	return &(*all)[0]
 }
 
 // SetQueue replaces how many requests may wait.

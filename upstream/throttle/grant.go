@@ -108,6 +108,7 @@ func (b *Budget) send(c Claim) {
 	b.slots.free--
 	b.bucket.tokens--
 	b.shares.of(c.Of).sent(c.Reason != request.Waiting)
+	b.shares.publish()
 }
 
 // pass brings bucket, reserve and slots up to date.
@@ -115,7 +116,7 @@ func (b *Budget) pass(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.bucket.pass(d)
 		b.slots.pass(d)
-		for _, s := range b.shares {
+		for _, s := range b.shares.all {
 			s.pass(d, now)
 		}
 	}

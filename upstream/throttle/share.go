@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,6 +31,7 @@ type share struct {
 	left   float64   // of it, less what was sent since
 	end    time.Time // of the window; zero: nothing is told
 	tokens float64   // of other work, 1 at most
+	named  bool      // upstream tells it in the fields that the spec names
 }
 
 // told takes over what an answer says. idle means that no other request is under way, so
@@ -50,7 +52,7 @@ func (s *share) told(a Allowance, now time.Time, idle bool) {
 			s.limit = max(s.limit, s.left)
 		}
 	}
-	s.left, s.end = remaining, end
+	s.left, s.end, s.named = remaining, end, a.Named
 }
 
 // came notes a reader.
@@ -107,24 +109,33 @@ func (s *share) sent(other bool) {
 }
 
 // shares are those of each of upstream's limits.
-type shares []*share
+type shares struct {
+	all  []*share
+	told atomic.Pointer[[]Window] // of all, also those that have ended
+}
+
+// publish sets what is read without the budget's lock. The caller holds it.
+func (s *shares) publish() {
+	told := s.windows(time.Time{})
+	s.told.Store(&told)
+}
 
 // MostLimits bounds how many of upstream's limits are told apart.
 const MostLimits = 16
 
 // of is that of one limit. Beyond MostLimits there is one for all.
-func (all *shares) of(name string) *share {
-	for _, s := range *all {
-		if s.of == name {
-			return s
+func (s *shares) of(name string) *share {
+	for _, one := range s.all {
+		if one.of == name {
+			return one
 		}
 	}
-	if len(*all) > MostLimits {
-		return (*all)[0]
+	if len(s.all) > MostLimits {
+		return s.all[0]
 	}
-	s := &share{of: name}
-	*all = append(*all, s)
-	return s
+	one := &share{of: name}
+	s.all = append(s.all, one)
+	return one
 }
 
 // Window is one of upstream's own limits, as its answers tell of it.
@@ -133,13 +144,14 @@ type Window struct {
 	Limit int64     // requests in the whole window
 	Left  int64     // of them
 	Ends  time.Time // of the window
+	Named bool      // upstream tells it in the fields that the spec names
 }
 
-// windows are those that are told, the largest first.
-func (all shares) windows(now time.Time) (out []Window) {
-	for _, s := range all {
+// windows are those that are told and have not ended, the largest first.
+func (s *shares) windows(now time.Time) (out []Window) {
+	for _, s := range s.all {
 		if s.current(now) {
-			out = append(out, Window{s.of, int64(s.limit), int64(s.left), s.end})
+			out = append(out, Window{s.of, int64(s.limit), int64(s.left), s.end, s.named})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Window) int { return cmp.Compare(b.Limit, a.Limit) })
