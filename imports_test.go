@@ -42,7 +42,7 @@ var imports = map[string]string{
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
 		"internal/datadir internal/feed " +
 		"internal/signin internal/watch internal/webhook " +
-		"kit/charset kit/suggest mirror mirror/shadow " +
+		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
 	"internal/connect": "internal/datadir internal/webhook kit/accesslog kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
@@ -70,7 +70,7 @@ var imports = map[string]string{
 	"internal/search/aggregate": ". internal/search/columns",
 	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan spec",
 	"internal/search/lang":      ". internal/query kit/e164 kit/jsonspan kit/suggest kit/tokenizer spec",
-	"internal/signin":           ". kit/accesslog kit/token",
+	"internal/signin":           ". kit/accesslog kit/header kit/limiter kit/token",
 	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/github " +
 		"internal/slowapi/kinds internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
 	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/world",

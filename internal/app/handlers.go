@@ -164,8 +164,9 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	if err != nil {
 		return nil, err
 	}
+	front := config.ReverseProxies(cfg)
 	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{}, watches: watchers{h}.policy(cfg, p, found),
-		handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}, known: []frontend.Known{nil}}
+		handlers: []http.Handler{front.Handler(h.profiles.Handler(h.access.Handler(v, time.Now)))}, known: []frontend.Known{nil}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
 			Source: src, Mirror: h.mirror, Ready: h.mirror.Ready, Media: h.mirror, Gate: p.gate, Callers: p.book, Admit: p.book.Admit,
@@ -182,7 +183,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		if err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
-		d.handlers, d.known = append(d.handlers, h.profiles.Handler(px)), append(d.known, px.Known)
+		d.handlers, d.known = append(d.handlers, front.Handler(h.profiles.Handler(px))), append(d.known, px.Known)
 		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
 	tunnelled{h}.add(p, d)

@@ -61,7 +61,8 @@ func (g *Guesses) Refused(r *http.Request, user []byte) bool {
 	return g.until[who].Sub(now) > (guessesAtOnce-1)*guessEvery
 }
 
-// Wrong counts a wrong secret of a user from an address.
+// Wrong counts a wrong secret of a user from an address. Without a user it counts for all of the address together, a
+// fifth each.
 func (g *Guesses) Wrong(r *http.Request, user []byte) {
 	who, now := g.guesserOf(r, user), g.now()
 	g.mu.Lock()
@@ -73,7 +74,11 @@ func (g *Guesses) Wrong(r *http.Request, user []byte) {
 	if until.Before(now) {
 		until = now
 	}
-	until = until.Add(guessEvery)
+	if user == nil {
+		until = until.Add(guessEvery / 5)
+	} else {
+		until = until.Add(guessEvery)
+	}
 	g.until[who] = until
 	if g.last.Before(until) {
 		g.last = until

@@ -49,6 +49,9 @@ func (c *Settings) check() error {
 			bad("limits.%s: %d is negative", l.name, l.n)
 		}
 	}
+	if _, err := proxies(c.Proxies); err != nil {
+		bad("proxies: %w", err)
+	}
 	if err := checkMemory(c); err != nil {
 		bad("%w", err)
 	}

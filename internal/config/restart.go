@@ -11,7 +11,7 @@ import (
 // live are the settings that hold as soon as they are read again, and all
 // below them; NAME stands for any name. Everything else needs a restart.
 var live = []string{
-	"credentials", "roles", "webhooks", "forecasts", "watches", "mail", "search", "viewer.role", "viewer.sign_in", "viewer.users",
+	"proxies", "credentials", "roles", "webhooks", "forecasts", "watches", "mail", "search", "viewer.role", "viewer.sign_in", "viewer.users",
 	"viewer.header", "viewer.oidc", "viewer.public_url",
 	"viewer.export_rows", "viewer.export_time", "viewer.exports", "viewer.exports_each",
 	"sources.NAME.secret", "sources.NAME.pool", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls", "sources.NAME.answers",

@@ -14,6 +14,7 @@ import (
 type Settings struct {
 	Data        string                           `yaml:"data"`
 	Viewer      viewerConfig                     `yaml:"viewer"`
+	Proxies     []string                         `yaml:"proxies"` // in front of viewer and drop-ins; default: none are believed
 	Sources     map[string]*Source               `yaml:"sources"`
 	Credentials []*credentialConfig              `yaml:"credentials"`
 	Roles       map[string]map[string]roleConfig `yaml:"roles"`

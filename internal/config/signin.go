@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy/internal/signin"
+	"understudy/kit/header"
 	"understudy/kit/suggest"
 )
 
@@ -106,23 +107,32 @@ func (h *headerConfig) check() error {
 	case len(h.From) == 0:
 		return fmt.Errorf("header.from: list the addresses of the proxy, such as [127.0.0.1/32]; others are not believed")
 	}
-	_, err := h.proxies()
+	_, err := proxies(h.From)
+	if err != nil {
+		err = fmt.Errorf("header.from: %w", err)
+	}
 	return err
 }
 
-// proxies are the addresses of From.
-func (h *headerConfig) proxies() (all []netip.Prefix, err error) {
-	for _, text := range h.From {
+// proxies reads addresses of reverse proxies.
+func proxies(texts []string) (all header.Proxies, err error) {
+	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("header.from: %q is no block of addresses, such as 10.0.0.1/32", text)
+			return nil, fmt.Errorf("%q is no block of addresses, such as 10.0.0.1/32", text)
 		case p.Bits() == 0:
-			return nil, fmt.Errorf("header.from: %s is everybody", p)
+			return nil, fmt.Errorf("%s is everybody", p)
 		}
 		all = append(all, p.Masked())
 	}
 	return all, nil
+}
+
+// ReverseProxies returns those whose word on a client's address is believed.
+func ReverseProxies(c *Settings) header.Proxies {
+	all, _ := proxies(c.Proxies) // they were checked
+	return all
 }
 
 // signsIn reports whether people sign in, in any way.
@@ -134,7 +144,7 @@ func (c *Settings) HeaderSignIn(now func() time.Time) *signin.Header {
 	if c.Viewer.SignIn != signInHeader {
 		return nil
 	}
-	from, _ := h.proxies() // they were checked
+	from, _ := proxies(h.From) // they were checked
 	return &signin.Header{Name: h.Name, Roles: h.Roles, From: from, Now: now,
 		Has:   func(role string) bool { return role != "" && c.checkRole(role) == nil },
 		Taken: c.taken,

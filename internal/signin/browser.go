@@ -50,19 +50,21 @@ func (s *Sessions) rememberBrowser(w http.ResponseWriter, name string) {
 	setCookie(w, browserCookie, string(s.browsers.Append(nil, data)), browserLasts)
 }
 
-// counted returns under what the wrong passwords of a request are counted: the name, and the
-// browser if that person has signed in there before. So nobody else keeps the person out.
-func (s *Sessions) counted(r *http.Request, name string) []byte {
+// counted returns under what the wrong passwords of a request are counted: the name, and all
+// names of its address (nil); or the browser alone if that person has signed in there before.
+// So nobody else keeps the person out.
+func (s *Sessions) counted(r *http.Request, name string) [][]byte {
+	unknown := [][]byte{[]byte(name), nil}
 	cookie, err := r.Cookie(browserCookie)
 	if err != nil || s.browsers == nil {
-		return []byte(name)
+		return unknown
 	}
 	data, err := s.browsers.Open(cookie.Value, browserSize)
 	if err != nil || [sha256.Size]byte(data[24:]) != sha256.Sum256([]byte(name)) {
-		return []byte(name)
+		return unknown
 	}
 	if s.now().Sub(time.Unix(int64(binary.BigEndian.Uint64(data)), 0)) >= browserLasts {
-		return []byte(name)
+		return unknown
 	}
-	return []byte(name + "\x00" + base64.RawStdEncoding.EncodeToString(data[8:24]))
+	return [][]byte{[]byte(name + "\x00" + base64.RawStdEncoding.EncodeToString(data[8:24]))}
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
 	"understudy"
+	"understudy/kit/header"
 )
 
 // Header says who asks by headers that a proxy sets. It is never changed after it is
@@ -18,7 +18,7 @@ import (
 type Header struct {
 	Name  string         // of the header with the person's name
 	Roles string         // of the one with the groups: the first that is a role counts
-	From  []netip.Prefix // the proxies: others are not believed
+	From  header.Proxies // others are not believed
 	// Has reports whether there is a role of that name, Taken whether a person may
 	// not have that name.
 	Has, Taken func(string) bool
@@ -31,8 +31,8 @@ const headerEnd = time.Hour
 // Caller is the person whom the proxy names. Errors: ErrUnauthorized: no proxy of ours
 // sent the request, or it named nobody; ErrForbidden: the person has no role.
 func (h *Header) Caller(r *http.Request) (c understudy.Caller, err error) {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !slices.ContainsFunc(h.From, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap().WithZone("")) }) {
+	peer, err := netip.ParseAddrPort(header.Peer(r))
+	if err != nil || !h.From.Contain(peer.Addr()) {
 		return c, fmt.Errorf("signin: %w: come by the proxy that knows who you are, whose address viewer.header.from lists",
 			understudy.ErrUnauthorized)
 	}

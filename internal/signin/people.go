@@ -11,10 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"understudy"
 	"understudy/kit/accesslog"
+	"understudy/kit/limiter"
 )
 
 // cookieName begins with __Host-: browsers send it to this host alone, over TLS or to this
@@ -23,11 +25,14 @@ const cookieName = "__Host-understudy"
 
 // Guesses bounds how often a wrong password may be tried; callers.Guesses does.
 type Guesses interface {
-	// Refused reports whether no password of a user is looked at now.
+	// Refused reports whether no password of a user is looked at now; nil: of any user, from that address.
 	Refused(r *http.Request, user []byte) bool
 	// Wrong counts a wrong one.
 	Wrong(r *http.Request, user []byte)
 }
+
+// signingIn bounds how many passwords wait for their hash, in all and from one address.
+var signingIn = limiter.New(64, 8)
 
 // People know who has signed in, by a password or at a provider: one of Users and
 // Provider is set. They are never changed after they are made, but for the sessions.
@@ -130,15 +135,23 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 			"viewer.public_url to the https address of the proxy in front", understudy.ErrForbidden)
 	}
 	counted := p.Sessions.counted(r, name)
-	if p.Guesses.Refused(r, counted) {
+	if slices.ContainsFunc(counted, func(as []byte) bool { return p.Guesses.Refused(r, as) }) {
 		return fmt.Errorf("signin: %w: %w: too many wrong passwords; wait a few seconds", understudy.ErrUnauthorized, understudy.ErrTooMany)
 	}
+	leave, err := signingIn.Take(accesslog.PeerOf(r))
+	if err != nil {
+		return fmt.Errorf("signin: %w: %w: too many people sign in from here at once; wait a few seconds", understudy.ErrUnauthorized,
+			understudy.ErrTooMany)
+	}
+	defer leave()
 	right, err := p.Users.Check(r.Context(), name, password)
 	if err != nil {
 		return err
 	}
 	if !right {
-		p.Guesses.Wrong(r, counted)
+		for _, as := range counted {
+			p.Guesses.Wrong(r, as)
+		}
 		return fmt.Errorf("signin: %w: wrong name or password", understudy.ErrUnauthorized)
 	}
 	user, _ := p.Users.find(name) // its password is right

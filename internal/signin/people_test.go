@@ -106,7 +106,7 @@ func TestPersonSignsInFromAKnownBrowserWhileOthersGuess(t *testing.T) {
 		b.cookie = cookie
 		r := b.request("127.0.0.1:1")
 		for range 20 {
-			b.Guesses.Wrong(r, b.Sessions.counted(r, name))
+			b.Guesses.Wrong(r, b.Sessions.counted(r, name)[0])
 		}
 		return b.SignIn(httptest.NewRecorder(), r, name, "wrong")
 	}
@@ -141,6 +141,54 @@ func TestPersonSignsInFromAKnownBrowserWhileOthersGuess(t *testing.T) {
 	}
 }
 
+// An address tries few names, and few passwords at once, and keeps out nobody elsewhere or in a
+// browser that is known.
+func TestOneAddressTriesFewNames(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	b := newSigner(t, func() time.Time { return now }, "anna")
+	from := func(at, name, password string) error {
+		return b.SignIn(httptest.NewRecorder(), b.request(at), name, password)
+	}
+	if err := b.signIn("anna", annas); err != nil {
+		t.Fatal(err)
+	}
+	known := b.cookie
+	b.cookie = ""
+	for range 96 {
+		b.Guesses.Wrong(b.request("127.0.0.1:1"), nil)
+	}
+	if err := from("127.0.0.1:2", "zoe", "guess"); !errors.Is(err, understudy.ErrTooMany) {
+		t.Errorf("the next name from the address: %v", err)
+	}
+	if err := from("127.0.0.2:1", "zoe", "guess"); errors.Is(err, understudy.ErrTooMany) {
+		t.Errorf("from another address: %v", err)
+	}
+	if err := from("127.0.0.2:1", "anna", annas); err != nil {
+		t.Errorf("a right password from another address: %v", err)
+	}
+	b.cookie = known
+	if err := from("127.0.0.1:1", "anna", annas); err != nil {
+		t.Errorf("a browser that is known: %v", err)
+	}
+	b.cookie = ""
+	for range 8 {
+		leave, err := signingIn.Take("127.0.0.3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+	}
+	if err := from("127.0.0.3:1", "anna", annas); !errors.Is(err, understudy.ErrTooMany) {
+		t.Errorf("with eight under way: %v", err)
+	}
+	for range 100 { // of one name and many
+		_ = from("127.0.0.4:1", "nobody", "guess")
+	}
+	if err := from("127.0.0.4:1", "anna", annas); err != nil {
+		t.Errorf("guesses of one name keep out another: %v", err)
+	}
+}
+
 // FuzzBrowser: no cookie that was not sealed here names a browser.
 func FuzzBrowser(f *testing.F) {
 	f.Add("")
@@ -156,7 +204,7 @@ func FuzzBrowser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.AddCookie(&http.Cookie{Name: browserCookie, Value: value})
-		if got := string(s.counted(r, "anna")); got != "anna" {
+		if got := s.counted(r, "anna"); len(got) != 2 || string(got[0]) != "anna" || got[1] != nil {
 			t.Errorf("%q is counted as %q", value, got)
 		}
 	})
