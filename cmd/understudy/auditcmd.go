@@ -218,6 +218,10 @@ type auditVerifyCmd struct {
 // errUnsound is the error of a log that is not what was written.
 var errUnsound = errors.New("audit: the log is not what was written")
 
+// errNothing is the error of a place where nothing was written.
+var errNothing = errors.New("audit: there is nothing to verify, neither an entry nor a checkpoint; see that --data names the folder of a server that " +
+	"has listed something")
+
 // Run prints a line for each chain, and what is wrong with it.
 func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	r, heads, err := c.open(ctx, p)
@@ -245,6 +249,9 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	}
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 {
+		return errNothing
 	}
 	faults := 0
 	for _, one := range all {

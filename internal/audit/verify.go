@@ -51,6 +51,10 @@ func (v Verifier) Verify(dir, heads string) ([]Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	elsewhere := map[string]bool{}
+	for _, c := range v.Known {
+		elsewhere[c.Chain] = true
+	}
 	for _, c := range known {
 		v.Known = append(v.Known, *c)
 	}
@@ -70,6 +74,14 @@ func (v Verifier) Verify(dir, heads string) ([]Report, error) {
 			default:
 				r.line(e.Data)
 			}
+		}
+	}
+	if known, err = readHeads(heads); err != nil { // again: a chain may have its first by now
+		return nil, err
+	}
+	for id, r := range all.chains {
+		if heads != "" && r.Signed > 0 && known[id] == nil && !elsewhere[id] {
+			r.fault("%s has no checkpoint of this chain, so that its end may be missing", heads)
 		}
 	}
 	return all.end(), nil
@@ -215,7 +227,8 @@ func (a *verification) end() []Report {
 		}
 		for _, count := range slices.Sorted(maps.Keys(r.known)) {
 			if c := r.known[count]; count > r.Last && (r.Last > 0 || a.cuts[id] <= count) {
-				r.fault("the end is missing: %d entries were signed on %s, and the chain ends with %d", count, c.At.Format(time.RFC3339), r.Last)
+				r.fault("entries %d to %d, which were signed on %s, cannot be read: they are missing, or their bytes were changed", r.Last+1, count,
+					c.At.Format(time.RFC3339))
 			}
 		}
 		all = append(all, r.Report)

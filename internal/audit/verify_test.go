@@ -95,9 +95,9 @@ func TestVerify(t *testing.T) {
 		do         func(f *folder, lines [][]byte) [][]byte
 	}{
 		{"as it was", "", func(_ *folder, lines [][]byte) [][]byte { return lines }},
-		{"a cut tail", "the end is missing", func(_ *folder, lines [][]byte) [][]byte { return lines[:len(lines)-4] }},
-		{"a tail cut at a checkpoint", "the end is missing", func(_ *folder, lines [][]byte) [][]byte { return lines[:len(lines)-5] }},
-		{"all but the beginning", "the end is missing", func(_ *folder, lines [][]byte) [][]byte { return lines[:1] }},
+		{"a cut tail", "cannot be read: they are", func(_ *folder, lines [][]byte) [][]byte { return lines[:len(lines)-4] }},
+		{"a tail cut at a checkpoint", "cannot be read: they are", func(_ *folder, lines [][]byte) [][]byte { return lines[:len(lines)-5] }},
+		{"all but the beginning", "cannot be read: they are", func(_ *folder, lines [][]byte) [][]byte { return lines[:1] }},
 		{"a changed entry", "entry 4 was changed", func(_ *folder, lines [][]byte) [][]byte {
 			lines[3] = bytes.Replace(lines[3], []byte("CA2"), []byte("CA9"), 1)
 			return lines
@@ -177,9 +177,15 @@ func TestVerifyByCheckpointsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.write(lines[:6])
-	f.sound() // nothing here knows better
-	if all := f.verify(*e.Checkpoint); len(all[0].Faults) != 1 || !strings.Contains(all[0].Faults[0], "the end is missing") {
+	if all := f.verify(); len(all[0].Faults) != 1 || !strings.Contains(all[0].Faults[0], "has no checkpoint of this chain") {
+		t.Errorf("without the file of checkpoints: %+v", all)
+	}
+	if all := f.verify(*e.Checkpoint); len(all[0].Faults) != 1 || !strings.Contains(all[0].Faults[0], "cannot be read") {
 		t.Errorf("%+v", all)
+	}
+	f.write(lines)
+	if all := f.verify(*e.Checkpoint); len(all[0].Faults) != 0 {
+		t.Errorf("whole, with a checkpoint from elsewhere: %+v", all)
 	}
 }
 

@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +137,16 @@ func FuzzCacheControl(f *testing.F) {
 		}
 		if swapped := cacheControl([]string{more, text}); swapped != both {
 			t.Fatalf("%q and %q: %+v, swapped %+v", text, more, both, swapped)
+		}
+	})
+}
+
+// FuzzOverrideIn: whatever stands before it, a parameter that names a method is found.
+func FuzzOverrideIn(f *testing.F) {
+	f.Add("a=1;b=%zz")
+	f.Fuzz(func(t *testing.T, before string) {
+		if got := overrideIn(before + "&_method=DELETE"); !slices.Contains(got, "DELETE") {
+			t.Errorf("%q: %q", before, got)
 		}
 	})
 }

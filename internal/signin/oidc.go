@@ -156,7 +156,7 @@ func (p *Provider) claims(ctx context.Context, token *oauth2.Token, nonce string
 	switch {
 	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(nonce)) != 1:
 		return nil, refused("the id token is that of another sign-in")
-	case len(id.Audience) > 1 && text(claims["azp"]) != p.Client: // Core, 3.1.3.7
+	case (len(id.Audience) > 1 || claims["azp"] != nil) && text(claims["azp"]) != p.Client: // Core, 3.1.3.7
 		return nil, refused("the id token is for another client")
 	case known.UserInfoEndpoint() == "":
 		return claims, nil
@@ -171,6 +171,12 @@ func (p *Provider) claims(ctx context.Context, token *oauth2.Token, nonce string
 	more := map[string]json.RawMessage{}
 	if err := info.Claims(&more); err != nil {
 		return nil, failed("read the user", err)
+	}
+	// One of the two says that its own address is verified, not that of the other.
+	if claims["email"] == nil {
+		delete(claims, "email_verified")
+	} else if !strings.EqualFold(text(claims["email"]), text(more["email"])) {
+		delete(more, "email_verified")
 	}
 	for name, value := range more {
 		if _, signed := claims[name]; !signed {
@@ -188,6 +194,10 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 		who.name, who.domain = mail, mail[at+1:]
 	} else {
 		who.name = text(claims["sub"])
+	}
+	if who.domain == "" && strings.Contains(who.name, "@") { // it may be somebody else's address
+		return who, fmt.Errorf("signin: %w: the provider does not say that the mail address of %q is verified", understudy.ErrForbidden,
+			understudy.Clip(who.name))
 	}
 	if err := CheckName(who.name); err != nil || p.Taken(who.name) {
 		return who, fmt.Errorf("signin: %w: %q is no name of a person here", understudy.ErrForbidden, understudy.Clip(who.name))
