@@ -163,6 +163,7 @@ var imports = map[string]string{
 	"request":                    ". internal/query spec",
 	"spec":                       ". kit/jsonspan kit/suggest spec/paging spec/auth",
 	"spec/auth":                  ". kit/suggest",
+	"spec/spectest":              "spec upstream",
 	"spec/paging":                ". kit/jsonspan kit/suggest",
 	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
 		"upstream/throttle upstream/tokens spec/auth",

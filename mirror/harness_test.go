@@ -19,7 +19,7 @@ import (
 	"understudy/internal/store/storetest"
 	"understudy/request"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 const account = "AC00000000000000000000000000000001"
@@ -239,10 +239,7 @@ func hotBytes(n int64) setting { return func(o *Options) { o.Hot = n } }
 // open makes a running stage with n calls, all final, three to a page.
 func open(t testing.TB, n int, settings ...setting) *stage {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sp := spectest.BuiltIn(t, "twilio")
 	s := &stage{}
 	w := &world{t: t, spec: sp, size: 3, now: time.Now}
 	for i := range n {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"go.yaml.in/yaml/v4"
 
@@ -41,21 +40,13 @@ func Names() []string {
 	return names
 }
 
-// BuiltIn returns the built-in spec of that name. It is read and compiled once for the process:
-// all callers share it, and nobody may change it.
+// BuiltIn reads and compiles the built-in spec of that name. Each call makes a
+// spec of its own.
 func BuiltIn(name string) (*spec.Spec, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("upstream: no built-in spec %q%s (built in: %s; or give a path to a .yaml file)",
 			name, suggest.Hint(understudy.Clip(name), Names()), strings.Join(Names(), ", "))
 	}
-	read, _ := compiled.LoadOrStore(name, sync.OnceValues(func() (*spec.Spec, error) { return readBuiltIn(name) }))
-	return read.(func() (*spec.Spec, error))()
-}
-
-// compiled has a function for each built-in spec that was asked for, by its name.
-var compiled sync.Map
-
-func readBuiltIn(name string) (*spec.Spec, error) {
 	file := path.Join("specs", name+".yaml")
 	data, err := builtIn.ReadFile(file)
 	if err != nil {

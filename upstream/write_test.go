@@ -224,8 +224,7 @@ func TestHeadersOfTheSpec(t *testing.T) {
 		return reply(200, `{"sid":"CA7"}`), nil
 	}}
 	client := scripted(t, s, func(o *Options) {
-		own := *builtInSpec(t, "twilio")
-		o.Source.Spec = &own
+		o.Source.Spec = builtInSpec(t, "twilio")
 		o.Source.Spec.Headers.Send = map[string]string{"X-Api-Version": "3", "Accept": "application/vnd.x+json"}
 	})
 	_, err := client.Write(t.Context(), request.Write{Target: target(t, client, callsPath), Method: "POST",

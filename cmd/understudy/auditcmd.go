@@ -219,8 +219,8 @@ type auditVerifyCmd struct {
 var errUnsound = errors.New("audit: the log is not what was written")
 
 // errNothing is the error of a place where nothing was written.
-var errNothing = errors.New("audit: there is nothing to verify, neither an entry nor a checkpoint; see that --data names the folder of a server that " +
-	"has listed something")
+var errNothing = errors.New("audit: there is nothing to verify, neither an entry nor a checkpoint; " +
+	"see that --data names the folder of a server that has listed something")
 
 // Run prints a line for each chain, and what is wrong with it.
 func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {

@@ -11,7 +11,7 @@ import (
 
 	"understudy"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 const account = "AC00000000000000000000000000000001"
@@ -32,11 +32,7 @@ func readSpec(t testing.TB, text []byte) *spec.Spec {
 
 func twilio(t testing.TB) *spec.Spec {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sp
+	return spectest.BuiltIn(t, "twilio")
 }
 
 // forgeSpec has nested and array fields, derived ones, a bare array as a list,

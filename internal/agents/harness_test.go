@@ -29,6 +29,7 @@ import (
 	"understudy/mirror"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -104,8 +105,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	world, err := slowapi.New(slowapi.Options{Records: 300, Account: account, Token: "slowapitoken"})
 	must(t, err)
 	r := &rig{T: t, api: httptest.NewServer(world), log: &auditLog{}}
-	sp, err := upstream.BuiltIn("twilio")
-	must(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	r.source = &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}
 	specs := map[string]*spec.Spec{"twilio": sp}
 	client, err := upstream.New(upstream.Options{Source: r.source, Base: r.api.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1000})

@@ -21,7 +21,7 @@ import (
 	"understudy/internal/access"
 	"understudy/request"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -126,10 +126,7 @@ func (p people) Person(r *http.Request) (understudy.Caller, error) {
 
 func sp(t testing.TB) *spec.Spec {
 	t.Helper()
-	s, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := spectest.BuiltIn(t, "twilio")
 	return s
 }
 

@@ -27,6 +27,7 @@ import (
 	"understudy/internal/store/storetest"
 	"understudy/mirror"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -107,8 +108,7 @@ func build(t *testing.T) *product {
 	c := &product{T: t}
 	c.slow = httptest.NewServer(c.journal.over(world))
 	t.Cleanup(func() { c.slow.Close(); check(t, world.Close()) })
-	sp, err := upstream.BuiltIn("twilio")
-	check(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	c.source = &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}}
 	specs := map[string]*spec.Spec{"twilio": sp}
 	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs, Now: c.now, SaveTime: time.Minute})

@@ -27,6 +27,7 @@ import (
 	"understudy/mirror"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -65,8 +66,7 @@ func buildFew(t *testing.T, rules access.RowRules) (c *product, full func()) {
 	c = &product{T: t}
 	c.slow = httptest.NewServer(c.journal.over(world))
 	t.Cleanup(func() { c.slow.Close(); check(t, world.Close()) })
-	sp, err := upstream.BuiltIn("twilio")
-	check(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	c.source = &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}}
 	specs := map[string]*spec.Spec{"twilio": sp}
 	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs, Now: c.now, SaveTime: time.Minute})

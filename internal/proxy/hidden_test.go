@@ -19,7 +19,7 @@ import (
 	"understudy/internal/sample"
 	"understudy/request"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 // asRole names a caller by its role.
@@ -40,8 +40,7 @@ func (a asRole) Caller(*http.Request, string) (understudy.Caller, error) {
 // hiddenWorld is a proxy over a world of marked records.
 func hiddenWorld(t *testing.T, role string, held bool) (*accesstest.World, http.Handler) {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	check(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	w := &accesstest.World{
 		Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Held: held,
 	}

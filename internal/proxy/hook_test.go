@@ -18,7 +18,7 @@ import (
 
 	"understudy"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 // hooked is a hook and the hints it gave.
@@ -30,13 +30,11 @@ type hooked struct {
 
 func newHooked(t testing.TB, public, secret string) *hooked {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sp := spectest.BuiltIn(t, "twilio")
 	bare := *sp
 	bare.Hook = spec.Hook{}
 	h := &hooked{secret: understudy.NewSecret(secret)}
+	var err error
 	h.Handler, err = NewHook(HookOptions{
 		Sources: []*spec.Source{{Name: "twilio", Spec: sp}, {Name: "bare", Spec: &bare}}, PublicURL: public,
 		Secret: func(string) understudy.Secret { return h.secret },

@@ -26,6 +26,7 @@ import (
 	"understudy/internal/store/storetest"
 	"understudy/mirror"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -78,8 +79,7 @@ func newHall(t *testing.T, kept ...string) *mediaProduct {
 	h := &mediaProduct{T: t}
 	h.slow = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r, world) }))
 	t.Cleanup(func() { h.slow.Close(); check(t, world.Close()) })
-	sp, err := upstream.BuiltIn("twilio")
-	check(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	src := &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}, Media: kept}
 	specs := map[string]*spec.Spec{"twilio": sp}
 	db := storetest.Open(t, store.Options{Specs: specs, Now: h.now})
@@ -465,10 +465,7 @@ func FuzzMediaPath(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		f.Fatal(err)
-	}
+	sp := spectest.BuiltIn(f, "twilio")
 	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, access.Roles{"support": {"twilio": {"*": "see", "body": "hide"}}})
 	if err != nil {
 		f.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	"understudy/kit/accesslog"
 	"understudy/request"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 const (
@@ -40,11 +40,7 @@ var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // twilio returns a spec that the test may change at its top: the kinds are shared.
 func twilio(t testing.TB) *spec.Spec {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := *sp
+	own := *spectest.BuiltIn(t, "twilio")
 	return &own
 }
 

@@ -19,6 +19,7 @@ import (
 	"understudy/kit/token"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -118,11 +119,9 @@ var rows = map[string]map[string]access.RowRules{
 
 func newRig(t *testing.T, fill bool) *rig {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sp := spectest.BuiltIn(t, "twilio")
 	specs := map[string]*spec.Spec{"twilio": sp}
+	var err error
 	r := &rig{T: t, spec: sp, store: storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return epoch }})}
 	if fill {
 		all, err := pages()

@@ -4,15 +4,12 @@ import (
 	"testing"
 
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 // specs are the specs the tests' sources have.
 func specs(t testing.TB) map[string]*spec.Spec {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sp := spectest.BuiltIn(t, "twilio")
 	return map[string]*spec.Spec{"twilio": sp}
 }

@@ -22,15 +22,13 @@ import (
 	"understudy/internal/store/index"
 	"understudy/internal/store/sqlite"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
 func openWords(t testing.TB, path string) *DB {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sp := spectest.BuiltIn(t, "twilio")
 	db, err := Open(context.Background(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience,
 		Now: func() time.Time { return time.Unix(1_780_000_000, 0) }})
 	if err != nil {

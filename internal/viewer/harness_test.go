@@ -21,6 +21,7 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -105,8 +106,7 @@ func open(t testing.TB, set ...func(*page.Options)) *fixture {
 	api, err := slowapi.New(slowapi.Options{Records: 400, Now: func() time.Time { return noon }})
 	must(t, err)
 	web := httptest.NewServer(api)
-	sp, err := upstream.BuiltIn("twilio")
-	must(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	src := &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}
 	client, err := upstream.New(upstream.Options{
 		Source: src, Base: web.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1000, Now: func() time.Time { return noon },

@@ -17,7 +17,7 @@ import (
 	"understudy/internal/sample"
 	"understudy/internal/viewer/page"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 // asRole names a person by the role.
@@ -29,8 +29,7 @@ func (a asRole) Person(*http.Request) (understudy.Caller, error) {
 
 func openHidden(t *testing.T, role string, held bool) (*accesstest.World, *Viewer) {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	must(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	w := &accesstest.World{Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Now: noon, Held: held}
 	gate, err := w.Gate(accesstest.Rules())
 	must(t, err)

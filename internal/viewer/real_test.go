@@ -18,6 +18,7 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/mirror"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -27,8 +28,7 @@ func overRealParts(t *testing.T) (*fixture, *httptest.Server) {
 	api, err := slowapi.New(slowapi.Options{Records: 400})
 	must(t, err)
 	web := httptest.NewServer(api)
-	sp, err := upstream.BuiltIn("twilio")
-	must(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	src := &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}
 	client, err := upstream.New(upstream.Options{Source: src, Base: web.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1000})
 	must(t, err)

@@ -25,7 +25,7 @@ import (
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -69,10 +69,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sp := spectest.BuiltIn(t, "twilio")
 	r := &rig{T: t, spec: sp, source: &spec.Source{Name: "twilio", Spec: sp, User: account}, clock: epoch, role: "support",
 		receiver: &receiver{}, asked: map[string]bool{}}
 	r.store = storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{"twilio": sp}, Now: func() time.Time { return r.clock }})

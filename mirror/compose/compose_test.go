@@ -23,7 +23,7 @@ import (
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -45,10 +45,7 @@ func slow(t *testing.T) *api {
 	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sp := spectest.BuiltIn(t, "twilio")
 	return &api{t, server.URL, &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: server.URL}}
 }
 

@@ -21,7 +21,7 @@ import (
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
 	"understudy/spec"
-	"understudy/upstream"
+	"understudy/spec/spectest"
 )
 
 // requests is how many are compared in all: UNDERSTUDY_PROVE asks for the full
@@ -69,9 +69,7 @@ func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, sp *spec.Spec
 	}
 	t.Cleanup(func() { _ = slow.Close() })
 	if sp == nil {
-		if sp, err = upstream.BuiltIn("twilio"); err != nil {
-			t.Fatal(err)
-		}
+		sp = spectest.BuiltIn(t, "twilio")
 	}
 	r := &rig{t: t, slow: slow, now: epoch, kinds: map[string]int{}}
 	r.src = &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://slow.test"}

@@ -30,6 +30,7 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/mirror"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -102,8 +103,7 @@ func open(t testing.TB, runner func(*actions.Options)) *fixture {
 	must(t, err)
 	h := &fixture{TB: t, api: api, audit: &auditor{}}
 	web := httptest.NewServer(http.HandlerFunc(h.upstream))
-	sp, err := upstream.BuiltIn("twilio")
-	must(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	src := &spec.Source{Name: "twilio", Spec: sp, User: account}
 	specs := map[string]*spec.Spec{"twilio": sp}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
