@@ -165,50 +165,6 @@ func TestTheLastRequestOfAWindow(t *testing.T) {
 	})
 }
 
-// The rate of a source is what upstream said last of the limit that a request counts for, less
-// what was sent since. All of a window is left once it has ended.
-func TestRateIsWhatUpstreamToldLast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		header := func(limit, left, reset, of string) []string {
-			return []string{"X-RateLimit-Limit", limit, "X-RateLimit-Remaining", left, "X-RateLimit-Reset", reset, "X-RateLimit-Resource", of}
-		}
-		told := []string{"RateLimit", `"core";r=7;t=30`}
-		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, `{"number":1}`, told...), nil }}
-		c := forged(t, s)
-		rate := func(path string) string {
-			r, ok := c.Rate(target(t, c, path), time.Now())
-			return fmt.Sprint(ok, r.Limit, r.Remaining, r.Reset)
-		}
-		ask := func(path string) {
-			t.Helper()
-			if _, err := get(t, c, path); err != nil {
-				t.Fatal(err)
-			}
-		}
-		expect := func(path, want string) {
-			t.Helper()
-			if got := rate(path); got != want {
-				t.Errorf("%s: %s, want %s", path, got, want)
-			}
-		}
-		expect("/issues/1", "false 0 0 0s")
-		ask("/issues/1")
-		expect("/issues/1", "false 0 0 0s") // the fields of a draft are not those of the API
-		told = header("60", "50", "30", "core")
-		ask("/issues/1")
-		told = header("10", "4", "9", "search")
-		ask("/issues")
-		expect("/issues/2", "true 60 49 30s") // the first of /issues counted as one of these
-		expect("/issues", "true 10 4 9s")
-		if r, ok := c.Rate(nil, time.Now()); !ok || r.Limit != 60 {
-			t.Errorf("of no target: %v %v", r, ok)
-		}
-		time.Sleep(10 * time.Second)
-		expect("/issues/2", "true 60 49 20s")
-		expect("/issues", "true 10 10 0s")
-	})
-}
-
 // resourceful is an upstream with a limit for searches and another for all else, each of so
 // many requests a minute.
 type resourceful struct {

@@ -164,11 +164,7 @@ func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err
 	if err != nil {
 		return nil, false, err
 	}
-	resp, err = c.connections.transport().RoundTrip(req)
-	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
-		_ = resp.Body.Close() // nobody asked for another protocol
-		err = errors.New("another protocol, which was not asked for")
-	}
+	resp, err = final(c.connections.transport().RoundTrip(req))
 	if err != nil {
 		return nil, connected.Load(), c.credential.clean(throttle.CauseOf(s.ctx, err))
 	}

@@ -5,6 +5,7 @@ package upstream
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -122,6 +123,16 @@ func (c *connections) transport() http.RoundTripper {
 		return w
 	}
 	return c.given
+}
+
+// final returns an error in place of an answer whose status ends no request: one below 200, such as 000, or another
+// protocol, which was not asked for. No such status can be passed on.
+func final(resp *http.Response, err error) (*http.Response, error) {
+	if err != nil || resp.StatusCode >= http.StatusOK {
+		return resp, err
+	}
+	_ = resp.Body.Close()
+	return nil, fmt.Errorf("an answer with the status %03d, which ends no request", resp.StatusCode)
 }
 
 // close closes idle connections.

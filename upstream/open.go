@@ -205,7 +205,7 @@ func (s *stream) roundTrip(at *url.URL, by signature, away bool) (*http.Response
 		}
 	}
 	if away {
-		return c.media.outside.RoundTrip(req)
+		return final(c.media.outside.RoundTrip(req))
 	}
 	for name, value := range c.o.Source.Spec.Headers.Send {
 		if name != "Accept" { // a content has another type
@@ -213,7 +213,7 @@ func (s *stream) roundTrip(at *url.URL, by signature, away bool) (*http.Response
 		}
 	}
 	by.sign(req)
-	return c.connections.transport().RoundTrip(req)
+	return final(c.connections.transport().RoundTrip(req))
 }
 
 // medium turns an answer into what readers get, or the failure it is.

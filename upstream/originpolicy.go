@@ -198,7 +198,7 @@ func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline)
 	seen := []string{req.URL.String()}
 	for {
 		c.counts.Sent(e.reason, e.flow, c.o.Now())
-		if resp, err = c.connections.transport().RoundTrip(req); err != nil {
+		if resp, err = final(c.connections.transport().RoundTrip(req)); err != nil {
 			return nil, nil, err
 		}
 		if !isRedirect(resp.StatusCode) || e.method != http.MethodGet {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -270,6 +271,57 @@ func TestWhatIsNotStoredPasses(t *testing.T) {
 	b.want("200 GET cold", "GET /a", "If-Match: \"1\"")
 	if len(b.pages) > 0 {
 		t.Errorf("%d pages are stored", len(b.pages))
+	}
+}
+
+// An answer with more lines in its header than can be stored passes whole, and says why.
+func TestLongHeaderPassesWhole(t *testing.T) {
+	lines := 0
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		for i := range lines {
+			name := "X-Line"
+			if r.URL.Path == "/names" {
+				name += strconv.Itoa(i)
+			}
+			w.Header().Add(name, "v")
+		}
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("ETag", `"1"`)
+	})
+	ask := func(path string, n int) *request.Exchanged {
+		t.Helper()
+		lines = n
+		target, err := b.spec.Passed("web", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.cache.Do(t.Context(), request.Exchange{Target: target, Method: http.MethodGet, Header: http.Header{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Close()
+		count := 0
+		for name, values := range got.Header {
+			if strings.HasPrefix(name, "X-Line") {
+				count += len(values)
+			}
+		}
+		if count != n {
+			t.Errorf("%s with %d lines: %d came", path, n, count)
+		}
+		return got
+	}
+	for _, path := range []string{"/lines", "/names"} {
+		if got := ask(path, 200); got.Detail != "not stored: its header has more than 100 lines" || got.Stored {
+			t.Errorf("%s with 200 lines: stored %v, %q", path, got.Stored, got.Detail)
+		}
+		if got := ask(path, 90); !got.Stored {
+			t.Errorf("%s with 90 lines is not stored: %q", path, got.Detail)
+		}
+		b.pass(2 * time.Minute)
+		if got := ask(path, 200); got.Detail != "not stored: its header has more than 100 lines" {
+			t.Errorf("%s, stored with 90 and now with 200: %q", path, got.Detail)
+		}
 	}
 }
 

@@ -134,14 +134,14 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 	x.Whole = func(status int, h http.Header, asked, at time.Time) bool {
 		came = httpcache.Received(status, h, asked, at)
 		keepsOld := r.held != nil && r.decision.Error && failed(status) // RFC 9111, 4.3.3
-		storable = came.Storable(&r.q) && !keepsOld && len(came.Header) < understudy.MaxParams/2
-		return storable
+		storable = came.Storable(&r.q) && !keepsOld
+		return storable && !isLong(came.Header)
 	}
 	if got, err = r.up.Exchange(ctx, x); err != nil {
 		return nil, nil, fmt.Errorf("mirror: fetch %s: %w", x.Target.Key, err)
 	}
 	switch {
-	case came.Status == http.StatusNotModified && held != nil && !held.IsSelectedBy(&came):
+	case came.Status == http.StatusNotModified && held != nil && (!held.IsSelectedBy(&came) || isLong(held.Update(&came).Header)):
 		again := *r
 		again.held, x.Header = nil, httpcache.Unconditional(x.Header)
 		return c.exchange(ctx, &again, x)
@@ -154,12 +154,24 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 	case storable && got.Stream == nil:
 		p = c.pageOf(r, &came, got.Page.Body, got.Page.Took)
 	default:
+		if storable && isLong(came.Header) {
+			got.Detail = fmt.Sprintf("not stored: its header has more than %d lines", understudy.MaxParams)
+		}
 		got.Header = httpcache.EndToEnd(got.Header)
 		return got, nil, nil
 	}
 	r.own = came.Own()
 	c.keep(r, p, written)
 	return nil, p, nil
+}
+
+// isLong reports a header with more lines than can be stored.
+func isLong(h http.Header) bool {
+	lines := 0
+	for _, values := range h {
+		lines += len(values)
+	}
+	return lines > understudy.MaxParams
 }
 
 // aside is an exchange of this request alone, as it came. What it brings is stored where it

@@ -159,7 +159,7 @@ func (c *Cache) pageOf(r *reading, a *httpcache.Response, body []byte, took time
 		At: a.At, InitialAge: a.InitialAge, Took: took}
 	fields, ok := a.Vary()
 	p.Key = variantKey(r.Target.Key, fields, r.Header)
-	if !ok || len(q) > understudy.MaxParams {
+	if !ok {
 		p.NotStored = "its header says so"
 	}
 	return p
