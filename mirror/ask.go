@@ -15,7 +15,8 @@ import (
 
 // ask joins the key's flight. With nothing held the reader waits as long as it
 // likes. With something held it waits for one try, for its own deadline or for
-// Ages.Wait, whichever ends first, and then gets that.
+// Ages.Wait, whichever ends first, and then gets that. With SkipHeld it waits as long, and
+// then gets an error.
 func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
@@ -57,7 +58,8 @@ func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request
 func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
 	// What is never held was completed for those who waited for it alone.
 	direct := within(&r.Request) == 0 || r.kind.name == ""
-	want := fetchOptions{reason: request.Waiting, direct: direct, flow: r.Flow, patient: func() bool { return !rd.hasFallback(ctx, r) }}
+	want := fetchOptions{reason: request.Waiting, direct: direct, flow: r.Flow,
+		patient: func() bool { return !r.SkipHeld && !rd.hasFallback(ctx, r) }}
 	want.deadline, _ = ctx.Deadline()
 	if r.held.page != nil {
 		want.since = r.held.page.At
@@ -106,6 +108,9 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 			return rd.fallback(ctx, r, why, err)
 		case left != nil:
 			return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, left)
+		case r.SkipHeld: // as soon as with something held
+			keep = true
+			return nil, err
 		}
 		tried, late = nil, nil // upstream is all there is
 	}

@@ -28,6 +28,7 @@ type composer struct {
 	*holdings
 	coverage  Coverage           // nil: nothing is covered
 	records   compose.Store      // nil: the store has no order of records
+	writes    func() int64       // the store's counter of writes; nil: it has none, and no list is answered again
 	group     singleflight.Group // of lists being made, by what makes them the same
 	composing chan struct{}      // a place for each list being made
 }
@@ -39,6 +40,9 @@ type composePlan struct {
 	target   *spec.Target
 	local    *request.LocalQuery
 	list     *compose.List
+	seek     query.RecordQuery // the records that it is made of
+	timed    bool              // the list depends on the time
+	writes   int64             // the store's counter before anything was read
 	coverage request.Coverage
 	outdated bool          // a write touched the kind, and what it changed is not known yet
 	most     time.Duration // that making may take; 0: Ages.Wait
@@ -56,6 +60,7 @@ type composedList struct {
 	outdated bool
 	slides   bool // compose.List.Slides
 	took     time.Duration
+	plan     *composePlan // without the list; nil: the list is made anew each time
 }
 
 // planCompose finds out whether a list can be made from records. Errors: a
@@ -76,9 +81,10 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 		bare.Own = nil
 		t = &bare
 	}
-	p := &composePlan{source: s, kind: k, target: t, local: wish}
+	p := &composePlan{source: s, kind: k, target: t, local: wish, timed: t.Kind.Retention.Unlisted, writes: co.written()}
 	var above *understudy.Record
-	list, err := compose.New(s.Source.Source, t, compose.Options{Now: co.now, Local: wish, Own: co.own(s, t),
+	now := func() time.Time { p.timed = true; return co.now() }
+	list, err := compose.New(s.Source.Source, t, compose.Options{Now: now, Local: wish, Own: co.own(s, t),
 		Held: func(kind, id string) *understudy.Record {
 			of := s.Spec.Kind(kind)
 			if of == nil {
@@ -93,7 +99,7 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	if err != nil {
 		return nil, err
 	}
-	p.list = list
+	p.list, p.seek = list, list.Seek()
 	if p.coverage, err = co.covers(p); err != nil {
 		return nil, err
 	}
@@ -126,7 +132,7 @@ func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.Date
 
 // covers asks whether the records of a plan are held.
 func (co *composer) covers(p *composePlan) (request.Coverage, error) {
-	q := p.list.Seek()
+	q := p.seek
 	from, to := clocks(&q, p.target.Kind.Clock)
 	c, ok := co.coverage.Covered(p.source.Name, p.kind.name, p.target.Root(), q.Parent, from, to)
 	switch {
@@ -217,8 +223,38 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	if w.From != 0 && (w.Short || page.Next.Zero()) {
 		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + day(w.From) + " on"}
 	}
-	return &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid,
-		slides: p.list.Slides(), took: co.now().Sub(begin)}, nil
+	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, slides: p.list.Slides(),
+		took: co.now().Sub(begin)}
+	if !p.timed && !x.outdated && co.writes != nil {
+		x.plan = &composePlan{source: p.source, kind: p.kind, target: p.target, seek: p.seek, writes: p.writes}
+	}
+	return x, nil
+}
+
+// written is the store's counter of writes, 0 when it has none.
+func (co *composer) written() int64 {
+	if co.writes == nil {
+		return 0
+	}
+	return co.writes()
+}
+
+// again returns the list that was made for the same query. It is nil when the list may be
+// another one now: the store was written since, or what the list rests on has changed.
+func (co *composer) again(ctx context.Context, k *kind, wish *request.LocalQuery) *composedList {
+	if wish == nil || wish.Made == nil {
+		return nil
+	}
+	x, _ := wish.Made.List.Load().(*composedList)
+	if x == nil || x.plan.kind != k || x.plan.writes != co.written() {
+		return nil
+	}
+	c, err := co.covers(x.plan)
+	same := c.At.Equal(x.coverage.At) && c.Newest.Equal(x.coverage.Newest) && c.From == x.coverage.From && c.Above == x.coverage.Above
+	if err != nil || !same || co.wroteSince(ctx, k, &c) {
+		return nil
+	}
+	return x
 }
 
 // settled looks once more whether all is covered, after whatever was being

@@ -75,6 +75,9 @@ type Options struct {
 	// Coverage says which lists can be made from records; nil: none. The store
 	// must then have Seek and PlaceOf, too.
 	Coverage Coverage
+	// Writes is a counter of writes to the store, whoever makes them: a list made from records
+	// is answered again while it stays the same. nil: each list is made anew.
+	Writes func() int64
 	// KV keeps between two runs how far lists made from records were equal to
 	// upstream's; nil: nothing is kept.
 	KV shadow.KV
@@ -188,7 +191,7 @@ func newParts(o *Options) *Mirror {
 	}}
 	records, _ := o.Store.(compose.Store)
 	m.composer = &composer{
-		holdings: m.holdings, coverage: o.Coverage, records: records,
+		holdings: m.holdings, coverage: o.Coverage, records: records, writes: o.Writes,
 		composing: make(chan struct{}, o.Limits.withDefaults().Lists),
 	}
 	m.reader = &reader{composer: m.composer, follow: m.prefetch.follow, addCandidate: m.prefetch.addCandidate}

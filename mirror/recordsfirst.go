@@ -27,6 +27,9 @@ func (rd *reader) recordsOnly(ctx context.Context, r *reading) (*request.Respons
 }
 
 func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Response, error) {
+	if x := co.again(ctx, r.kind, r.Local); x != nil {
+		return co.answerList(r, x)
+	}
 	p, err := co.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
 	if a := co.refused(r.source, r.Target, err); a != nil {
 		return a, nil
@@ -41,6 +44,16 @@ func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Respo
 	if err != nil {
 		return nil, err
 	}
+	if r.Local != nil && r.Local.Made != nil && x.plan != nil {
+		again := *x
+		again.took = 0 // it comes from memory
+		r.Local.Made.List.Store(&again)
+	}
+	return co.answerList(r, x)
+}
+
+// answerList answers with a list made from records, unless the request takes none of its age.
+func (co *composer) answerList(r *reading, x *composedList) (*request.Response, error) {
 	ask := r.Request
 	ask.AgeLimit = nil // a newer one is impossible
 	h := x.held(co.ages())

@@ -3,14 +3,15 @@
 package request
 
 import (
+	"sync/atomic"
 	"time"
 
 	"understudy"
 	"understudy/internal/query"
 )
 
-// LocalQuery is part of a request for a composed answer. Upstream never gets it, and
-// nothing made by it is kept.
+// LocalQuery is part of a request for a composed answer. Upstream never gets it, and but for
+// Made nothing made by it is kept.
 type LocalQuery struct {
 	Up    bool        // oldest first
 	Since int64       // only records that came or changed after the change of this number
@@ -31,7 +32,13 @@ type LocalQuery struct {
 	// more than From and Predicates: the time an index takes would tell how much else it
 	// finds.
 	Scan bool
+	// Made is where the mirror keeps the list that it makes. While nothing has changed that the
+	// list was made of, the mirror answers the same query with the same page. nil: each is new.
+	Made *Made
 }
+
+// Made keeps a list that was made from records. Many goroutines may use it at once.
+type Made struct{ List atomic.Value }
 
 // Coverage says that every record of a part of a list is held.
 type Coverage struct {

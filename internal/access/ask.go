@@ -231,6 +231,17 @@ func (f *rowFilter) list(ctx context.Context, c understudy.Caller, a request.Req
 			return nil, err
 		}
 	}
+	keep := a.Local == nil && a.AsOf.IsZero() && (!settled || f.within(a.Target))
+	key, former := listKey{rule: f, list: a.Target.Key}, foundList{made: new(request.Made)}
+	if keep {
+		if f.timed() { // it is one list for a second
+			now = now.Truncate(time.Second).Add(time.Second)
+			key.second = now.Unix()
+		}
+		if have, ok := f.gate.lists.Get(key); ok {
+			former = have
+		}
+	}
 	if !settled {
 		w := request.LocalQuery{}
 		if a.Local != nil {
@@ -241,19 +252,72 @@ func (f *rowFilter) list(ctx context.Context, c understudy.Caller, a request.Req
 			f.narrow(&w, now)
 			w.Scan = !f.told() || len(f.nums) > 1
 		}
+		if keep {
+			w.Made = former.made
+		}
 		a.Local = &w
 	}
 	answer, err := ask(ctx, a)
 	switch {
 	case err != nil:
 		return nil, err
+	case former.is(answer.Page):
 	case !settled && answer.Outcome != request.Composed, len(f.kind.ID) > 0 && !f.fits(answer.Page, now, !a.AsOf.IsZero()):
 		return nil, fmt.Errorf("access: %w: %s are not held whole, and the role finds some of them alone", understudy.ErrNotMirrored, f.kind.Name)
+	}
+	if keep && !former.is(answer.Page) {
+		former.keep(f.gate, key, settled, answer.Page)
 	}
 	if len(f.kind.ID) > 0 {
 		f.gives(c, answer.Page, now)
 	}
 	return answer, nil
+}
+
+// listKey names a list as a row rule leaves it.
+type listKey struct {
+	rule   *rowFilter
+	list   understudy.Key
+	second int64 // at whose end the rule was applied, when the rule depends on more than the records
+}
+
+// foundList is a list of which every record may be found.
+type foundList struct {
+	sum  [16]byte         // of a page that upstream gave; zero: it gave none
+	page *understudy.Page // made from records
+	made *request.Made
+}
+
+// is reports whether a page is the one that was looked at.
+func (l *foundList) is(p *understudy.Page) bool {
+	return l.page == p || l.page == nil && l.sum == p.Sum && p.Sum != [16]byte{}
+}
+
+const (
+	maxLists  = 16 << 20 // bytes of lists
+	rowWeight = 256      // of a row beside its bytes in the body
+)
+
+// keep remembers a page of which every record may be found. Of a list that is settled by its
+// path the records need no second look while they are the same bytes.
+func (l foundList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) {
+	if settled {
+		g.lists.Put(key, foundList{sum: p.Sum, made: l.made}, keptOverhead)
+		return
+	}
+	l.page = p
+	g.lists.Put(key, l, int64(cap(p.Body)+rowWeight*len(p.Rows)+keptOverhead))
+}
+
+// timed reports whether the records that a rule finds change while all records stay the same:
+// with the time, or with our own numbers.
+func (f *rowFilter) timed() bool {
+	for _, r := range f.rows { // one of them may be above
+		if r != nil && (r.age > 0 || r.own) {
+			return true
+		}
+	}
+	return false
 }
 
 // only is the rule for records of a list: by the newest version of each when the
@@ -273,9 +337,8 @@ func (f *rowFilter) only(now time.Time, then bool, also func(*understudy.Record)
 // settled reports whether the caller may find all records of a list because it
 // may find their parent record, or because the rule asks for the root in the list's path.
 func (f *rowFilter) settled(t *spec.Target) bool {
-	over := listAbove(t.Spec, t.List)
 	if len(f.kind.ID) == 0 {
-		return len(over) > 0
+		return len(listAbove(t.Spec, t.List)) > 0
 	}
 	if !f.byRoot() || len(f.where) > 0 && !f.asks(t) {
 		return false
@@ -295,12 +358,10 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 			of = a.kind
 		}
 	}
-	for _, k := range over {
-		if k == of {
-			return true
-		}
+	if of == nil {
+		return len(f.where) > 0
 	}
-	return of == nil && len(f.where) > 0
+	return slices.Contains(listAbove(t.Spec, t.List), of)
 }
 
 // asks reports whether the rule asks for the root that a path lies under, and for no more.

@@ -71,6 +71,7 @@ func NewWith(o Options) (*Gate, error) {
 	}
 	g.lookups.now, g.lookups.of = g.now, lru.New[askedKey, *sharedLookup](maxAsked)
 	g.given = lru.New[givenKey, time.Time](maxGiven)
+	g.lists = lru.New[listKey, foundList](maxLists)
 	g.views = viewCache{lru.New[viewKey, *kept](max(o.Cache, 0)), map[*spec.Spec]errorShape{}}
 	for _, s := range g.specs {
 		g.views.errors[s] = newErrorShape(s)

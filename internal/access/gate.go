@@ -29,6 +29,7 @@ type Gate struct {
 	users  map[string]string
 	held
 	given *lru.Cache[givenKey, time.Time] // when a caller was last given a token
+	lists *lru.Cache[listKey, foundList]  // as row rules leave them
 
 	lookups lookups
 }

@@ -94,7 +94,7 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 	h.openBus()
 	o := mirror.Options{
 		PageSaved: h.tell,
-		Store:     h.db, Files: h.files, Hot: hot, Now: time.Now, Logger: h.log,
+		Store:     h.db, Writes: h.db.Writes, Files: h.files, Hot: hot, Now: time.Now, Logger: h.log,
 		Ages: config.Ages(&b.Settings.Mirror), Limits: config.MirrorLimits(&b.Settings.Limits), KV: h.db,
 	}
 	intents, err := intents.Open(filepath.Join(b.Dir.Path, "intents"))

@@ -46,6 +46,7 @@ type product struct {
 	proxy        *proxy.Proxy
 	source       *spec.Source
 	mirror       *mirror.Mirror
+	db           *store.DB // of a caller with row rules
 	journal      journal
 	ahead        atomic.Int64 // nanoseconds our clocks are ahead
 	spans        sync.Map     // of what had to be covered for lists made from records

@@ -135,6 +135,10 @@ func (db *DB) Edition(ctx context.Context, source string) (change, silent int64,
 	return change, silent, err
 }
 
+// Writes is a counter of writes to the store. Whatever was read while it stayed the same is
+// still there.
+func (db *DB) Writes() int64 { return db.writes.Load() }
+
 // changeSilently is called in a transaction that makes a record come or go without
 // a change; db.pool.write settles it.
 func (db *DB) changeSilently() {
@@ -145,6 +149,7 @@ func (db *DB) changeSilently() {
 
 // afterWrite ends the odd counts of a write, whether it was committed or not.
 func (db *DB) afterWrite() {
+	db.writes.Add(1)
 	for _, n := range []*atomic.Int64{&db.epoch, &db.silent} {
 		if n.Load()%2 != 0 {
 			n.Add(1)

@@ -64,6 +64,7 @@ type DB struct {
 // counts tell other goroutines what the writing one has done.
 type counts struct {
 	epoch  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
+	writes atomic.Int64 // of all sorts, whether they were committed or not
 	silent atomic.Int64 // the same, of records that came or went without a change
 	erased atomic.Int64 // names that are not stored again
 }

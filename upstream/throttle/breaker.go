@@ -57,7 +57,7 @@ func NewBreaker(o Options) *Breaker {
 type Admission struct {
 	Probe   bool
 	Err     *understudy.UpstreamError
-	Until   time.Time // zero: unknown, a probe is under way
+	Until   time.Time // zero: unknown, until a probe of another request ends
 	Changed <-chan struct{}
 }
 
@@ -75,7 +75,10 @@ func (g *Breaker) Admit(key, limit string, waiting bool) Admission {
 	case g.condition.shut != understudy.FailNone && g.probes.running:
 		v.Err = g.refusal(g.condition.shut, g.recent.last, 0)
 	case g.condition.shut != understudy.FailNone && (now.Before(g.probes.next) || !waiting || g.suspect(key)):
-		v.Until, v.Err = g.probes.next, g.refusal(g.condition.shut, g.recent.last, g.probes.next.Sub(now))
+		v.Err = g.refusal(g.condition.shut, g.recent.last, g.probes.next.Sub(now))
+		if now.Before(g.probes.next) {
+			v.Until = g.probes.next
+		}
 	case g.condition.shut != understudy.FailNone:
 		g.probes.running, v.Probe = true, true
 	case paused && now.Before(p.until):

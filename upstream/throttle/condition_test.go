@@ -10,6 +10,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"understudy"
@@ -23,6 +24,24 @@ func TestPausesAreBounded(t *testing.T) {
 	if len(g.pauses) > maxPauses {
 		t.Errorf("%d pauses", len(g.pauses))
 	}
+}
+
+// A key that failed is no probe. It waits for another's, without a time that is over: a
+// waiting request would look again and again until then.
+func TestAFailedKeyDoesNotWaitForATimeThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewBreaker(Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		for range 20 {
+			g.Failed("a", &understudy.UpstreamError{Why: understudy.FailServer}, false)
+		}
+		if a := g.Admit("a", "", true); a.Err == nil || !a.Until.After(time.Now()) {
+			t.Fatalf("at first: %v until %v", a.Err, a.Until)
+		}
+		time.Sleep(time.Hour)
+		if a := g.Admit("a", "", true); a.Err == nil || !a.Until.IsZero() {
+			t.Errorf("an hour later: %v until %v", a.Err, a.Until)
+		}
+	})
 }
 
 // wrapped is an error in another that adds no text.
