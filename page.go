@@ -120,7 +120,7 @@ func (p *Page) Whole() *Page {
 	}
 	kept, _ := ParseQuery(p.Header) // made by Query.String
 	whole := *p
-	whole.NotStored, whole.Next = "", Key{}
+	whole.NotStored = ""
 	whole.Header = append(kept, Param{Name: wholeField, Value: text.String()}).String()
 	return &whole
 }
@@ -132,13 +132,14 @@ func KeptWhole(header string) (rows []Row, why string) {
 		return nil, ""
 	}
 	why, text, _ := strings.Cut((&Page{Header: header}).Field(wholeField), "\n")
+	last := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		start, rest, _ := strings.Cut(line, " ")
 		end, id, _ := strings.Cut(rest, " ")
 		r := Row{ID: id}
 		r.Start, _ = strconv.Atoi(start) // made by Whole
-		if r.End, _ = strconv.Atoi(end); r.End > r.Start {
-			rows = append(rows, r)
+		if r.End, _ = strconv.Atoi(end); r.Start >= last && r.End > r.Start {
+			rows, last = append(rows, r), r.End
 		}
 	}
 	return rows, why

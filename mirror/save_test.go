@@ -24,7 +24,7 @@ func (s *stage) toldApart() {
 		if f.Target.List != nil {
 			p = s.list(f.Target)
 		}
-		p.NotStored, p.Next = f.Target.Alone(), understudy.Key{}
+		p.NotStored = f.Target.Alone()
 		return p
 	}
 }
@@ -41,7 +41,7 @@ func (s *stage) restart(t *testing.T) {
 func TestAnAnswerWithoutRecordsIsForAnOutage(t *testing.T) {
 	const why = "not stored: the spec does not name the parameter Expand"
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, 2)
+		s := open(t, 5)
 		s.script(s.toldApart)
 		target := s.target(t, "Calls.json", "Expand=all")
 		want(t, s.get(t, target), request.Cold, why)
@@ -58,8 +58,11 @@ func TestAnAnswerWithoutRecordsIsForAnOutage(t *testing.T) {
 		if a.Age < time.Minute {
 			t.Errorf("the answer's age is %v, want a minute", a.Age)
 		}
-		if len(a.Page.Rows) != 2 || a.Page.Rows[0].ID != sid(2) {
-			t.Errorf("the answer names the records %+v, want two for the audit log", a.Page.Rows)
+		if len(a.Page.Rows) != 3 || a.Page.Rows[0].ID != sid(5) {
+			t.Errorf("the answer names the records %+v, want three for the audit log", a.Page.Rows)
+		}
+		if a.Page.Next.URI == "" {
+			t.Error("the answer does not lead to the next page any more")
 		}
 	})
 }

@@ -24,6 +24,7 @@ type operation struct {
 	params   map[string]param // by place and name: "query limit"
 	media    string           // of the answer
 	status   int
+	headers  object // of the answer, by their names
 	schema   object // of the answer; nil when it has no body
 	rows     string // the member with the rows; "" when the body is the array
 	item     object // the schema of a row; nil when it is no list
@@ -228,6 +229,7 @@ func (d document) answer(op *operation, get object) {
 			continue
 		}
 		op.status, _ = strconv.Atoi(status)
+		op.headers, _ = response["headers"].(object)
 		content, _ := response["content"].(object)
 		for media, of := range content {
 			op.media = media

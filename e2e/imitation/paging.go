@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // list answers one page of a list. The parameters that the operation takes say how it goes on.
-func (a *API) list(op *operation, r *http.Request, path string, vars map[string]string) any {
+func (a *API) list(op *operation, header http.Header, r *http.Request, path string, vars map[string]string) any {
 	q := r.URL.Query()
 	rows := a.rowsOf(op, path, vars, q)
 	whole := any(rows)
@@ -27,10 +28,21 @@ func (a *API) list(op *operation, r *http.Request, path string, vars map[string]
 		}
 	}
 	switch {
+	case q.Get("pagination") == "keyset" && op.has("id_after"):
+		rows = slices.Clone(rows)
+		slices.SortFunc(rows, func(x, y object) int { return x["id"].(int) - y["id"].(int) })
+		after := number64(q.Get("id_after"), 0)
+		from, to = cut(len(rows), slices.IndexFunc(append(rows, object{"id": after + 1}), func(row object) bool { return row["id"].(int) > after }),
+			op.size(q, "per_page", 20))
+		if to < len(rows) {
+			q.Set("id_after", fmt.Sprint(rows[to-1]["id"]))
+			header.Set("Link", fmt.Sprintf("<%s%s?%s>; rel=%q", origin(r), r.URL.EscapedPath(), q.Encode(), "next"))
+		}
 	case op.has("page"):
 		size, page := op.size(q, "per_page", 20), max(1, number64(q.Get("page"), 1))
 		from, to = cut(len(rows), (page-1)*size, size)
 		pages := max(1, (len(rows)+size-1)/size)
+		op.tell(header, r, page, size, len(rows))
 		if body["links"] != nil && pages > 1 {
 			body["links"] = object{"pages": op.links(r, page, size, pages)}
 		}
@@ -97,6 +109,22 @@ func (a *API) list(op *operation, r *http.Request, path string, vars map[string]
 	}
 	body[op.rows] = page
 	return body
+}
+
+// tell writes the header fields by which an answer says where it stands, those that the document has.
+func (op *operation) tell(header http.Header, r *http.Request, page, size, total int) {
+	pages := max(1, (total+size-1)/size)
+	var links []string
+	for rel, to := range op.links(r, page, size, pages) {
+		links = append(links, fmt.Sprintf("<%s>; rel=%q", to, rel))
+	}
+	slices.Sort(links)
+	for name, value := range map[string]string{"Link": strings.Join(links, ", "), "X-Total": strconv.Itoa(total), "X-Total-Pages": strconv.Itoa(pages),
+		"X-Page": strconv.Itoa(page), "X-Per-Page": strconv.Itoa(size), "X-Next-Page": map[bool]string{true: strconv.Itoa(page + 1)}[page < pages]} {
+		if op.headers[name] != nil {
+			header.Set(name, value)
+		}
+	}
 }
 
 func (op *operation) has(name string) bool {

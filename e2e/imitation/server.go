@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type Vendor struct {
 	Mistake  string                           // the body of a 400
 	ID       func(pool, index int) string     // the text that names a record; nil: by its format
 	Answered http.Header                      // of every answer
+	Other    string                           // the field by which paths name a record, too
 }
 
 // API is one imitated API. Off makes it fail like a dead host.
@@ -140,7 +142,27 @@ func (op *operation) fill(vars map[string]string) string {
 	return path
 }
 
+// canonical puts the ids of records in the place of the other names by which a path has them.
+func (a *API) canonical(op *operation, vars map[string]string) {
+	for i, segment := range op.segments {
+		if a.vendor.Other == "" || !isVariable(segment) || !strings.Contains(vars[strings.Trim(segment, "{}")], "/") {
+			continue
+		}
+		for _, list := range a.all {
+			if list.item == nil || list.path != "/"+strings.Join(op.segments[:i], "/") {
+				continue
+			}
+			for _, row := range a.rowsOf(list, list.fill(vars), vars, nil) {
+				if row[a.vendor.Other] == vars[strings.Trim(segment, "{}")] {
+					vars[strings.Trim(segment, "{}")] = fmt.Sprint(row[list.idField])
+				}
+			}
+		}
+	}
+}
+
 func (a *API) answer(w http.ResponseWriter, r *http.Request, op *operation, vars map[string]string) {
+	a.canonical(op, vars)
 	path := op.fill(vars)
 	var body any
 	switch {
@@ -152,7 +174,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, op *operation, vars
 		_, _ = fmt.Fprintf(w, "# %s of %s\n", op.media, path)
 		return
 	case op.item != nil:
-		body = a.list(op, r, path, vars)
+		body = a.list(op, w.Header(), r, path, vars)
 	case op.above != nil:
 		if body = a.record(op, path, vars); body == nil {
 			write(w, http.StatusNotFound, a.vendor.Missing)
@@ -176,7 +198,8 @@ func (op *operation) choosing(q url.Values) url.Values {
 			q.Del(name)
 		}
 	}
-	for _, name := range []string{"page", "per_page", "limit", "offset", "cursor", "after", "before", "page_token", "page_size", "opt_fields", "opt_pretty", "count", "total"} {
+	for _, name := range []string{"page", "per_page", "limit", "offset", "cursor", "after", "before", "page_token", "page_size", "opt_fields", "opt_pretty", "count", "total", "pagination", "order_by", "sort",
+		"id_after"} {
 		q.Del(name)
 	}
 	return q
@@ -213,6 +236,14 @@ func (a *API) rowsOf(op *operation, path string, vars map[string]string, q url.V
 			for name, value := range vars { // the row shows the record that it lies under
 				if _, is := row[name].(string); is && name != op.idField {
 					row[name] = value
+				}
+			}
+		}
+		for j, segment := range op.segments {
+			if j > 0 && isVariable(segment) {
+				name := strings.TrimSuffix(op.segments[j-1], "s") + "_id"
+				if _, is := row[name].(int); is {
+					row[name], _ = strconv.Atoi(vars[strings.Trim(segment, "{}")])
 				}
 			}
 		}

@@ -128,6 +128,8 @@ func (a *API) text(schema object, name string, where at) string {
 		return strconv.Itoa(1_200_000_000_000 + n)
 	case name == "id":
 		return fmt.Sprintf("P%07X", n)
+	case strings.Contains(example, "/") && !strings.Contains(example, ":"): // a name with a slash in it
+		return fmt.Sprintf("%s-%x", example, n)
 	case example != "" && n%3 == 0:
 		return example
 	}

@@ -12,7 +12,7 @@ func bearer(r *http.Request, secret string) bool {
 	return r.Header.Get("Authorization") == "Bearer "+secret
 }
 
-// DigitalOcean, Asana and PagerDuty are the vendors whose documents are tried.
+// DigitalOcean, Asana, PagerDuty and GitLab are the vendors whose documents are tried.
 var (
 	DigitalOcean = Vendor{
 		Rows: 30, Secret: "dop_v1_imitation", Allows: bearer,
@@ -37,5 +37,12 @@ var (
 		Missing: `{"error":{"message":"Not Found","code":2100}}`,
 		Mistake: `{"error":{"message":"Invalid Input Provided","code":2001,"errors":["{} is missing"]}}`,
 		ID:      func(pool, index int) string { return fmt.Sprintf("P%05d%03d", pool%100_000, index) },
+	}
+	GitLab = Vendor{
+		Prefix: "/api/v4", Rows: 30, Secret: "glpat-imitation", Other: "path_with_namespace",
+		Allows:  func(r *http.Request, secret string) bool { return r.Header.Get("Private-Token") == secret },
+		Refusal: `{"message":"401 Unauthorized"}`,
+		Missing: `{"message":"404 Not Found"}`,
+		Mistake: `{"error":"{} is missing"}`,
 	}
 )

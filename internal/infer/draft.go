@@ -235,9 +235,7 @@ func (a *api) addInstances() {
 			}
 		}
 	}
-	if !a.seen {
-		a.addSingles(seen)
-	}
+	a.addSingles(seen)
 }
 
 // addInstance adds a path that shows a record, if its answer is the record.

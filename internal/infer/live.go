@@ -177,6 +177,8 @@ func (l *liveList) look(ctx context.Context) (err error) {
 	env, ok := rowsOf(op)
 	switch {
 	case ok && len(at(l.answer.body, env.key).Items) > 0:
+	case !ok && isRow(op.Answer) && !hasEmpty(l.answer.body, 0):
+		return nil // one object
 	case hasEmpty(l.answer.body, 0):
 		return fmt.Errorf("the list is empty, so that nothing can be told from it: give one that has records")
 	default:
@@ -308,26 +310,40 @@ func (l *liveList) links(s *seen) (all []*url.URL) {
 // nowhere is no record's id.
 const nowhere = "no-such-record"
 
-// findOne asks for the first record by its id, and for one that does not exist.
+// otherNames name a record in its path where its id does not.
+var otherNames = []string{"iid", "number", "name", "slug"}
+
+// findOne asks for the first record by its id, else by another name, and for one that does not exist.
 func (l *liveList) findOne(ctx context.Context, rows *openapi.Value) {
-	field, id := l.idIn(rows.Items[0])
-	if l.oneBy = "id"; plain(field) == "key" {
-		l.oneBy = field
-	}
-	if id == "" {
-		return
-	}
-	to := *l.at
-	to.Path, to.RawPath, to.RawQuery = strings.TrimSuffix(l.at.Path, "/")+"/"+id, "", ""
-	isOne := func(v *openapi.Value) bool { return l.idOf(v) == id }
-	if one, err := l.get(ctx, &to); err == nil && one.body.Kind == openapi.Object &&
-		(isOne(one.body) || slices.ContainsFunc(one.body.Items, isOne)) {
-		l.one = one
-		to.Path = strings.TrimSuffix(l.at.Path, "/") + "/" + nowhere
-		if none, err := l.any(ctx, &to); err == nil && none.status >= 400 && none.body != nil {
-			l.none = none
+	first := rows.Items[0]
+	field, id := l.idIn(first)
+	for _, name := range append([]string{field}, otherNames...) {
+		value := first.Of(name)
+		if value == "" || l.one != nil {
+			continue
+		}
+		isOne := func(v *openapi.Value) bool { return l.idOf(v) == id && v.Of(name) == value }
+		one, err := l.get(ctx, l.under(value))
+		if err == nil && one.body.Kind == openapi.Object && (isOne(one.body) || slices.ContainsFunc(one.body.Items, isOne)) {
+			if l.one, l.oneBy = one, name; name == field && plain(field) != "key" {
+				l.oneBy = "id"
+			}
 		}
 	}
+	if l.one == nil {
+		return
+	}
+	if none, err := l.any(ctx, l.under(nowhere)); err == nil && none.status >= 400 && none.body != nil {
+		l.none = none
+	}
+}
+
+// under returns the address of what lies below the list by a name.
+func (l *liveList) under(name string) *url.URL {
+	to := *l.at
+	to.RawPath = strings.TrimSuffix(l.at.EscapedPath(), "/") + "/" + url.PathEscape(name)
+	to.Path, to.RawQuery = strings.TrimSuffix(l.at.Path, "/")+"/"+name, ""
+	return &to
 }
 
 // idOf is the id of a record, by the usual names; "" = none.

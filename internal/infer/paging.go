@@ -293,17 +293,18 @@ func (c *cut) same() string {
 }
 
 // likeOthers makes lists whose answers do not show how they go on, as all of their rows were on
-// one page, go on as others do, where these have links: a list without one ends all the same.
+// one page, go on as others do, where these have links: a list without one ends all the same. So
+// do lists with a Link header that names no parameter.
 func likeOthers(all []*list) {
 	var linked *cut
 	for _, l := range all {
-		if l.cut.Style == "header" && linked == nil {
+		if l.cut.Style == "header" && (linked == nil || linked.unsure != "" && l.cut.unsure == "") {
 			linked = l.cut
 		}
 	}
 	for _, l := range all {
 		switch {
-		case l.cut.Style != "none":
+		case l.cut.Style != "none" && (l.cut.Style != "header" || l.cut.unsure == ""):
 		case linked == nil:
 			l.cut.unsure = "all of its rows were on one page, and nothing shows how it goes on: taken as one page; ask for it when it has more"
 		default:

@@ -154,7 +154,7 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 		{srv.URL + "/people", "it is a page for people, in HTML: give the address of the document itself"},
 		{srv.URL + "/endless", "larger than 48 MiB"},
 		{srv.URL + "/empty", "the list is empty"},
-		{srv.URL + "/one", "the answer has no array of objects"},
+		{srv.URL + "/one", "no GET answers with a list: want an array of objects"},
 		{srv.URL + "/broken", "not JSON at byte"},
 		{srv.URL + "/busy", "status 429: it takes no more requests for 2h46m39s"},
 		{srv.URL + "/closed", "status 401: it refuses the credential, which was sent as bearer"},

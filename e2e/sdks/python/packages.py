@@ -1,10 +1,10 @@
 """Calls every GET operation of a package that nobody here wrote, and prints what it was given: one JSON
 object, the operation's name -> its result, or its error.
 
-    python packages.py pydo|pagerduty|asana ADDRESS SECRET < PLAN
+    python packages.py pydo|pagerduty|asana|gitlab ADDRESS SECRET < PLAN
 
 PLAN says with what each path of the document is filled, as the imitation has it. Operations are found by
-reflection over the package's clients. In results the address, and the vendor's own, are written BASE.
+reflection over the package's clients, but for gitlab's, which are named here. In results the address, and the vendor's own, are written BASE.
 """
 import inspect
 import json
@@ -12,7 +12,9 @@ import logging
 import sys
 
 SIZE = 20  # rows of a page
-HOSTS = {"pydo": "https://api.digitalocean.com", "asana": "https://app.asana.com", "pagerduty": "https://api.pagerduty.com"}
+HOSTS = {"pydo": "https://api.digitalocean.com", "asana": "https://app.asana.com", "pagerduty": "https://api.pagerduty.com",
+         "gitlab": "https://gitlab.com"}
+
 
 
 def of_pydo(address, secret, plan):
@@ -131,11 +133,67 @@ def of_pagerduty(address, secret, plan):
         yield "GET", path, lambda path=path, url=url, said=said: call(path, url, said)
 
 
+def of_gitlab(address, secret, plan):
+    import gitlab
+
+    client = gitlab.Gitlab(address, private_token=secret)
+    said = {path: call["vars"] for path, call in plan.items()}
+
+    def shown(of):
+        return of.attributes if hasattr(of, "attributes") else of
+
+    def rows(manager, **query):
+        """All rows, and how many the server says there are."""
+        found = manager.list(iterator=True, per_page=SIZE, **query)
+        return {"total": found.total, "rows": [shown(row) for row in found]}
+
+    def answer(ask):
+        def call():
+            try:
+                return shown(ask())
+            except gitlab.GitlabError as e:
+                return {"status": e.response_code or 0, "error": str(e.response_body or e)}
+        return call
+
+    first = shown(next(client.projects.list(iterator=True, per_page=1)))
+    issue = said["/projects/{id}/issues/{issue_iid}"]["issue_iid"]
+    below = {"by id": client.projects.get(first["id"], lazy=True), "by path": client.projects.get(first["path_with_namespace"], lazy=True)}
+    calls = {
+        "ProjectManager.list /projects": lambda: rows(client.projects),
+        "ProjectManager.list keyset /projects": lambda: rows(client.projects, pagination="keyset", order_by="id"),
+        "GroupManager.list /groups": lambda: rows(client.groups),
+        "GroupManager.get /groups/{id}": lambda: client.groups.get(said["/groups/{id}"]["id"]),
+        "GroupProjectManager.list /groups/{id}/projects": lambda: rows(client.groups.get(said["/groups/{id}"]["id"], lazy=True).projects),
+        "UserManager.list /users": lambda: rows(client.users),
+        "UserManager.get /users/{id}": lambda: client.users.get(said["/users/{id}"]["id"]),
+        "Gitlab.version /version": lambda: client.version(),
+    }
+    for how, project in below.items():
+        notes = project.issues.get(issue, lazy=True).notes
+        calls |= {
+            f"ProjectManager.get {how} /projects/{{id}}": lambda project=project: client.projects.get(project.get_id()),
+            f"ProjectIssueManager.list {how} /projects/{{id}}/issues": lambda project=project: rows(project.issues),
+            f"ProjectIssueManager.get {how} /projects/{{id}}/issues/{{issue_iid}}": lambda project=project: project.issues.get(issue),
+            f"ProjectIssueNoteManager.list {how} /projects/{{id}}/issues/{{issue_iid}}/notes": lambda notes=notes: rows(notes),
+            f"ProjectBranchManager.list {how} /projects/{{id}}/repository/branches": lambda project=project: rows(project.branches),
+            f"ProjectLabelManager.list {how} /projects/{{id}}/labels": lambda project=project: rows(project.labels),
+            f"ProjectIssueNoteManager.get {how} /projects/{{id}}/issues/{{issue_iid}}/notes/{{note_id}}": lambda notes=notes: notes.get(
+                said["/projects/{id}/issues/{issue_iid}/notes/{note_id}"]["note_id"]),
+            f"ProjectBranchManager.get {how} /projects/{{id}}/repository/branches/{{name}}": lambda project=project: project.branches.get(
+                said["/projects/{id}/repository/branches/{name}"]["name"]),
+            f"ProjectLabelManager.get {how} /projects/{{id}}/labels/{{label_id}}": lambda project=project: project.labels.get(
+                said["/projects/{id}/labels/{label_id}"]["label_id"]),
+        }
+    for name, ask in calls.items():
+        name, _, path = name.rpartition(" ")
+        yield name, path, answer(ask)
+
+
 def main():
     package, address, secret = sys.argv[1:4]
     plan = {call["path"]: call for call in json.load(sys.stdin)}
     found = {}
-    for name, path, call in list({"pydo": of_pydo, "asana": of_asana, "pagerduty": of_pagerduty}[package](address, secret, plan)):
+    for name, path, call in list({"pydo": of_pydo, "asana": of_asana, "pagerduty": of_pagerduty, "gitlab": of_gitlab}[package](address, secret, plan)):
         try:
             found[f"{name} {path}"] = call()
         except Exception as e:
