@@ -17,6 +17,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrInvalid: the request itself is malformed; the text says where.
 	ErrInvalid = errors.New("invalid request")
+	// ErrTooLong: the request's target is longer than one may be. It is an ErrInvalid.
+	ErrTooLong = fmt.Errorf("%w: too long", ErrInvalid)
 	// ErrUnauthorized: the caller is not known.
 	ErrUnauthorized = errors.New("unknown caller")
 	// ErrTooMany: one sender gave too many wrong credentials; it comes with
@@ -80,6 +82,7 @@ var statuses = []struct {
 	{ErrMethod, http.StatusMethodNotAllowed},
 	{ErrNotFound, http.StatusNotFound},
 	{ErrUnavailable, http.StatusServiceUnavailable},
+	{ErrTooLong, http.StatusRequestURITooLong},
 	{ErrInvalid, http.StatusBadRequest},
 	{ErrNotAudited, http.StatusServiceUnavailable},
 	{ErrClosed, http.StatusServiceUnavailable},

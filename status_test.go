@@ -19,6 +19,7 @@ func TestStatus(t *testing.T) {
 		{nil, 200, 200},
 		{errors.New("of no kind"), 500, 503},
 		{understudy.ErrInvalid, 400, 400},
+		{understudy.ErrTooLong, 414, 414},
 		{understudy.ErrUnauthorized, 401, 401},
 		{fmt.Errorf("%w: %w", understudy.ErrTooMany, understudy.ErrUnauthorized), 429, 401},
 		{understudy.ErrForbidden, 403, 403},

@@ -83,7 +83,7 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 		uri = t.Query.AppendTo(uri)
 	}
 	if len(uri) > MaxURI {
-		return nil, fmt.Errorf("%w: request target longer than %d bytes", understudy.ErrInvalid, MaxURI)
+		return nil, fmt.Errorf("%w: request target longer than %d bytes", understudy.ErrTooLong, MaxURI)
 	}
 	t.Key = understudy.Key{Source: source, URI: string(uri)}
 	return t, nil
@@ -97,7 +97,7 @@ func (s *Spec) Passed(source, uri string) (*Target, error) {
 	case !strings.HasPrefix(uri, "/") || strings.HasPrefix(uri, "//") || strings.ContainsFunc(uri, odd):
 		return nil, fmt.Errorf("%w: %s: want a path that begins with one slash", understudy.ErrInvalid, understudy.Clip(uri))
 	case len(uri) > MaxURI:
-		return nil, fmt.Errorf("%w: request target longer than %d bytes", understudy.ErrInvalid, MaxURI)
+		return nil, fmt.Errorf("%w: request target longer than %d bytes", understudy.ErrTooLong, MaxURI)
 	}
 	return &Target{Spec: s, Key: understudy.Key{Source: source, URI: uri}}, nil
 }

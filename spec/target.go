@@ -44,7 +44,7 @@ func (t *Target) Shape() string {
 }
 
 // With is the target asked with header fields that are part of the key (Headers.Read).
-// The error is ErrInvalid: they are too long.
+// The error is ErrTooLong.
 func (t *Target) With(header understudy.Query) (*Target, error) {
 	if len(header) == 0 {
 		return t, nil
@@ -53,7 +53,7 @@ func (t *Target) With(header understudy.Query) (*Target, error) {
 	with.Header = header
 	with.Key = t.Key.With(header.String())
 	if len(with.Key.URI) > MaxURI {
-		return nil, fmt.Errorf("%w: request target and header fields longer than %d bytes", understudy.ErrInvalid, MaxURI)
+		return nil, fmt.Errorf("%w: request target and header fields longer than %d bytes", understudy.ErrTooLong, MaxURI)
 	}
 	return &with, nil
 }

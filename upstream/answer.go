@@ -391,21 +391,24 @@ func keyOf(in *spec.Instance) string {
 // maxRetryAfter bounds how long upstream can pause a source.
 const maxRetryAfter = time.Hour
 
-// retryAfter reads Retry-After (RFC 9110, section 10.2.3): seconds or a date. It is 0
-// without one, for one that is malformed or in the past, and at most an hour.
+// retryAfter reads Retry-After (RFC 9110, section 10.2.3): seconds or a date, also a fraction and a date with an offset
+// such as +0000, which APIs send. It is 0 without one, for one that is malformed or in the past, and at most an hour.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {
 		return 0
 	}
-	if strings.Trim(text, "0123456789") == "" {
-		seconds, err := strconv.ParseInt(text, 10, 32)
-		if err != nil {
-			return maxRetryAfter // too many digits
+	if strings.Trim(text, "0123456789.") == "" {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return 0
 		}
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+		return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
 	}
 	at, err := http.ParseTime(text)
+	if err != nil {
+		at, err = time.Parse(time.RFC1123Z, text)
+	}
 	if err != nil {
 		return 0
 	}

@@ -87,7 +87,8 @@ func TestNextKey(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for text, want := range map[string]time.Duration{
-		"": 0, "0": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-1": 0, "1.5": 0, "soon": 0,
+		"": 0, "0": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-1": 0, "5.7": 5700 * time.Millisecond, "1.2.3": 0, ".": 0, "soon": 0,
+		"Fri, 02 Jan 2026 03:04:35 +0000": 30 * time.Second, "Fri, 02 Jan 2026 04:04:35 +0100": 30 * time.Second,
 		"3601": time.Hour, "99999999999999999999": time.Hour,
 		"Fri, 02 Jan 2026 03:04:35 GMT":  30 * time.Second,
 		"Friday, 02-Jan-26 03:04:35 GMT": 30 * time.Second,

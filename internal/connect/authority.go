@@ -114,7 +114,10 @@ func (a *Authority) renew() error {
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		return err
 	}
-	return datadir.WriteFile(a.path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	if err := datadir.WriteFile(a.path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
+		return err
+	}
+	return os.Chmod(a.path, 0o644) // others are to trust it, and it holds no key
 }
 
 // Path is that of the file with the certificate, which holds no key.

@@ -130,6 +130,9 @@ func TestTheKeyIsForNobodyElse(t *testing.T) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the key's mode is %v: %v", info.Mode(), err)
 		}
+		if info, err := os.Stat(a.Path()); err != nil || info.Mode().Perm() != 0o644 {
+			t.Errorf("the certificate's mode is %v: %v", info.Mode(), err)
+		}
 		if err := os.Chmod(path, 0o640); err != nil {
 			t.Fatal(err)
 		}

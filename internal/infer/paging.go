@@ -59,7 +59,8 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 	}
 	c.none(op, "neither its parameters nor its answer lead to a next page")
 	if c.Size != "" || len(c.Tokens) > 0 {
-		c.unsure, c.hinted = "it takes "+strings.Join(slices.Concat(c.Tokens, []string{c.Size}), ", ")+
+		takes := slices.DeleteFunc(slices.Concat(c.Tokens, []string{c.Size}), func(name string) bool { return name == "" })
+		c.unsure, c.hinted = "it takes "+strings.Join(takes, ", ")+
 			", and its answer does not say how it goes on: taken as one page", true
 	} else if p := e.saysMore(); p != nil {
 		c.unsure = p.path + " says whether there is more, and no parameter is named that leads on: taken as one page"

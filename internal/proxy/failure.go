@@ -113,6 +113,7 @@ func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 // words are what codes and messages of errors are found by, for each status.
 var words = map[int]string{
 	http.StatusBadRequest:          access.Invalid,
+	http.StatusRequestURITooLong:   access.Invalid,
 	http.StatusUnauthorized:        access.Unauthorized,
 	http.StatusForbidden:           access.Forbidden,
 	http.StatusNotFound:            access.NotFound,
@@ -188,6 +189,8 @@ func message(err error) string {
 		return after(err, understudy.ErrForbidden)
 	case http.StatusBadRequest:
 		return after(err, understudy.ErrInvalid)
+	case http.StatusRequestURITooLong:
+		return after(err, understudy.ErrTooLong)
 	case http.StatusServiceUnavailable:
 	default:
 		return ""

@@ -4,6 +4,7 @@
 package proxy
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -53,5 +54,16 @@ func TestTooLargeBodiesAreCounted(t *testing.T) {
 	b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader(strings.Repeat("x", 2000))), reader) // may not write at all
 	if n != 3 {
 		t.Errorf("%d counted, want 3", n)
+	}
+}
+
+func TestLongTargetIs414(t *testing.T) {
+	b := newBed(t)
+	w := b.ask("GET", root+"/Messages.json?To="+strings.Repeat("1", 8<<10), demo)
+	if w.Code != http.StatusRequestURITooLong {
+		t.Errorf("the status is %d", w.Code)
+	}
+	if !strings.Contains(w.Body.String(), `"request target longer than 8192 bytes"`) {
+		t.Errorf("the body is %s", w.Body)
 	}
 }
