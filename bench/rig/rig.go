@@ -20,6 +20,7 @@ const (
 
 	OurToken     = "benchsecret"   // of the role all
 	SupportToken = "supportsecret" // of a role that sees parts of numbers and no texts
+	SomeToken    = "somesecret"    // of a role that finds completed calls alone
 )
 
 // Setup is what differs between rigs; the zero value is the product's default in
@@ -59,6 +60,7 @@ func (r *Run) Rig(ctx context.Context, s Setup) (*Rig, error) {
 		os.WriteFile(filepath.Join(dir, "api.token"), []byte(ApiToken), 0o600),
 		os.WriteFile(filepath.Join(dir, "bench.token"), []byte(OurToken), 0o600),
 		os.WriteFile(filepath.Join(dir, "support.token"), []byte(SupportToken), 0o600),
+		os.WriteFile(filepath.Join(dir, "some.token"), []byte(SomeToken), 0o600),
 		os.WriteFile(filepath.Join(dir, "understudy.yml"), s.config(filepath.Join(dir, "data"), api.Addresses["slowapi"]), 0o600),
 	)
 	if err == nil {
@@ -88,11 +90,14 @@ sources:
 credentials:
   - {name: bench, source: twilio, user: %s, secret: "file:bench.token", role: all}
   - {name: support, source: twilio, user: %s, secret: "file:support.token", role: support}
-roles: {support: {twilio: {"*": see, phone: last4, body: hide}}}
+  - {name: some, source: twilio, user: %s, secret: "file:some.token", role: some}
+roles:
+  support: {twilio: {"*": see, phone: last4, body: hide}}
+  some: {twilio: {"*": see, rows: {"*": all, calls: {where: {status: [completed]}}}}}
 mirror: {%s}
 log: {%s}
 %s
-`, data, upstream, Account, strings.Join(s.Settings, "\n    "), Account, Account, s.Mirror, s.Log, s.Extra)
+`, data, upstream, Account, strings.Join(s.Settings, "\n    "), Account, Account, Account, s.Mirror, s.Log, s.Extra)
 }
 
 // Begin starts Understudy on the rig's folder.
