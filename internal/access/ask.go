@@ -309,6 +309,16 @@ func (l foundList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) 
 	g.lists.Put(key, l, int64(cap(p.Body)+rowWeight*len(p.Rows)+keptOverhead))
 }
 
+// Remembers reports whether a list that a caller's row rule leaves was made before, and kept.
+func Remembers(g *Gate, c understudy.Caller, t *spec.Target) bool {
+	r := g.ruled(c, t.Key.Source)
+	if r == nil || t.List == nil || r.rows[t.Kind.Name] == nil {
+		return false
+	}
+	_, ok := g.lists.Get(listKey{rule: r.rows[t.Kind.Name], list: t.Key})
+	return ok
+}
+
 // timed reports whether the records that a rule finds change while all records stay the same:
 // with the time, or with our own numbers.
 func (f *rowFilter) timed() bool {

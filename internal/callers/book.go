@@ -257,18 +257,18 @@ func (b *Book) openTo(r *http.Request, source string) *open {
 	return at
 }
 
-// Admit gives the caller of later requests that carry what this one carries, byte for byte,
-// as Caller does: it looks at everything but the credential itself. nil: this request has no
-// caller.
-func (b *Book) Admit(r *http.Request, source string) func(*http.Request) (understudy.Caller, error) {
-	if b.openTo(r, source) != nil {
-		return func(r *http.Request) (understudy.Caller, error) { return b.Caller(r, source) }
+// Admit returns the caller of a request, and gives that of later requests that carry what
+// this one carries, byte for byte, as Caller does: it looks at everything but the credential
+// itself. nil: this request has no caller.
+func (b *Book) Admit(r *http.Request, source string) (c understudy.Caller, later func(*http.Request) (understudy.Caller, error)) {
+	if at := b.openTo(r, source); at != nil {
+		return at.caller, func(r *http.Request) (understudy.Caller, error) { return b.Caller(r, source) }
 	}
 	e, err := b.search(r, b.known, source, b.taken[source])
 	if err != nil {
-		return nil
+		return c, nil
 	}
-	return func(r *http.Request) (understudy.Caller, error) {
+	return e.caller, func(r *http.Request) (understudy.Caller, error) {
 		if b.some.Load() || !e.comesFrom(r) { // somebody guesses: all is looked at
 			return b.Caller(r, source)
 		}

@@ -35,7 +35,7 @@ func TestOpenSources(t *testing.T) {
 		if c.want == "loopback" && (got.Source != c.source || got.Role() != understudy.RoleAll) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
-		if admit := b.Admit(r, c.source); (admit != nil) != (c.want != "") {
+		if _, admit := b.Admit(r, c.source); (admit != nil) != (c.want != "") {
 			t.Errorf("%s: admitted later is %t", c.name, admit != nil)
 		}
 	}

@@ -103,7 +103,8 @@ func buildFew(t *testing.T, rules access.RowRules) (c *product, full func()) {
 		{Name: "few", Source: "twilio", User: account, Secret: understudy.NewSecret(fewToken), Grant: understudy.Grant{Role: "few"}},
 	}})
 	check(t, err)
-	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: c.mirror, Gate: gate, Callers: book, Now: c.now})
+	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: c.mirror, Gate: gate, Callers: book, Now: c.now,
+		Ready: c.mirror.Ready, Admit: book.Admit})
 	check(t, err)
 	c.server = httptest.NewServer(c.proxy)
 	c.source.PublicURL = c.server.URL
@@ -276,6 +277,26 @@ func TestWarmListsOfRowRulesReadNothing(t *testing.T) {
 				t.Errorf("20 hours later the rule still finds %d calls of %d", len(list()), some)
 			}
 		})
+	}
+}
+
+// What is answered again is ready for the express lane, though the page of upstream's is not.
+func TestMadeListsOfRowRulesAreReady(t *testing.T) {
+	c, full := buildFew(t, access.RowRules{"calls": {Where: map[string]access.Match{"direction": {In: []string{"inbound"}}}}})
+	c.walk(root+"/Calls.json?PageSize=100", "calls", demo, nil)
+	full()
+	isReady := func() bool {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", root+"/Calls.json?PageSize=20", nil)
+		r.SetBasicAuth(account, fewToken)
+		_, ready := c.proxy.Known(r)
+		return ready != nil && ready()
+	}
+	if isReady() {
+		t.Error("a list that was never made is ready")
+	}
+	c.get(root+"/Calls.json?PageSize=20", fewToken)
+	if !isReady() {
+		t.Error("a list that was made is not ready")
 	}
 }
 

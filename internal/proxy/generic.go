@@ -103,7 +103,7 @@ func (v generic) passed() (*spec.Target, error) {
 func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
 	v := generic{&exchange{Proxy: p, r: p.carriers.Without(r), came: r}}
 	t, err := v.passed()
-	admit := p.o.Admit(r, p.o.Source.Name)
+	_, admit := p.o.Admit(r, p.o.Source.Name)
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if err != nil || admit == nil || !reads || p.o.Open && r.Header["Authorization"] != nil {
 		return nil, nil

@@ -85,9 +85,9 @@ type Options struct {
 	Callers Callers
 	// Ready reports whether the mirror would answer a target from memory now; nil: never.
 	Ready func(*spec.Target) bool
-	// Admit gives the caller of later requests with the credential of this one, as Callers
-	// does; nil, or what it returns is nil: there is no shorter way.
-	Admit func(r *http.Request, source string) func(*http.Request) (understudy.Caller, error)
+	// Admit returns the caller of a request, and gives that of later requests with the same
+	// credential, as Callers does; nil, or later is nil: there is no shorter way.
+	Admit func(r *http.Request, source string) (c understudy.Caller, later func(*http.Request) (understudy.Caller, error))
 	Media Media // contents of records; nil: media paths are 404
 	// Rate returns what upstream still takes of requests like those for a target (nil: any) at a time. ok is false where it
 	// tells nothing; nil: it never does.
@@ -287,12 +287,13 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) 
 	}
 	v := exchange{Proxy: p, r: p.carriers.Without(r)}
 	t, err := v.aim(header)
-	admit := p.o.Admit(r, p.o.Source.Name)
-	if err != nil || admit == nil || t.Media != nil || len(t.Own) > 0 || !p.o.Ready(t) {
+	c, admit := p.o.Admit(r, p.o.Source.Name)
+	ready = func() bool { return p.o.Ready(t) || access.Remembers(p.o.Gate, c, t) }
+	if err != nil || admit == nil || t.Media != nil || len(t.Own) > 0 || !ready() {
 		return nil, nil
 	}
 	k := &known{aimed{t, v.line.Written}, admit}
-	return context.WithValue(context.Background(), knownKey{}, k), func() bool { return p.o.Ready(t) }
+	return context.WithValue(context.Background(), knownKey{}, k), ready
 }
 
 // end logs the request, a panic included. A panic is answered like any failure,

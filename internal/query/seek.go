@@ -85,6 +85,9 @@ type RowRule struct {
 	// takes. Without Whole a query must have no other conditions, or its time tells what
 	// they find.
 	Whole bool
+	// Steady says that Finds looks at nothing but the record: a record that stays the same stays
+	// found, or not.
+	Steady bool
 }
 
 // Hit is one record that a query found.

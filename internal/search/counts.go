@@ -20,7 +20,7 @@ const (
 	maxKept  = 32 << 20    // bytes of all tallies
 	maxAsks  = 500         // searches whose counts are kept
 	maxCatch = 1000        // changes that are read one by one; after more the count begins anew
-	ruleAge  = time.Minute // of counts under a row rule, which may look at the time
+	ruleAge  = time.Minute // of counts under a row rule that looks at more than the record
 )
 
 // counts are the counts of the searches of one policy, by request and role. They are
@@ -170,7 +170,7 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 		if err != nil {
 			return err
 		}
-		ruled := slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Rule != nil })
+		ruled := slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Rule != nil && !s.Rule.Steady })
 		whole := !ruled && !k.large
 		switch fresh := k.facets != nil && k.edition == now; {
 		case fresh && (!ruled || v.s.o.Now().Sub(k.at) < ruleAge):
