@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"unsafe"
 
 	"understudy/e2e/binary"
+	"understudy/internal/signin"
 )
 
 // disk is what a data folder lies on. With a file system of its own it really
@@ -191,6 +194,13 @@ func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
 	dir := stopped(t, up)
+	if err := signin.Edit(filepath.Join(dir, "users"), func(u *signin.Users) error { return u.Add("anna", "support", annas) }); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(read(t, filepath.Join(dir, "understudy.yml")), "sign_in: none", "sign_in: users", 1)
+	if err := os.WriteFile(filepath.Join(dir, "understudy.yml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	d := small(t, filepath.Join(dir, dataFolder), 12<<20)
 	house := startAgain(t, dir)
 	d.server = house
@@ -220,6 +230,14 @@ func TestDiskFull(t *testing.T) {
 	}
 	if r := get(t, "", house.URL("viewer")+"/-/health"); r.status != 200 {
 		t.Errorf("health: %d %s", r.status, r.body)
+	}
+	form := url.Values{"name": {"anna"}, "password": {annas}}.Encode()
+	r, err := ask(http.MethodPost, "", house.URL("viewer")+"/-/sign-in", form, "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.status != http.StatusServiceUnavailable || !strings.Contains(string(r.body), "this server cannot write to its disk") {
+		t.Errorf("signing in: %d %.2000s", r.status, r.body)
 	}
 	if n := strings.Count(house.Stderr(), "nothing can be saved"); n != 1 {
 		t.Errorf("the log says %d times that nothing can be saved", n)

@@ -55,6 +55,8 @@ func TestHealth(t *testing.T) {
 			`{"status":"degraded","reasons":["source web: down"]}`},
 		"L4: full": {fixture{snapshot: Snapshot{Sources: ok, Store: Store{Trouble: "disk full"}}}, 200,
 			`{"status":"degraded","reasons":["the store: disk full"]}`},
+		"jobs rest": {fixture{snapshot: Snapshot{Sources: ok, Jobs: Jobs{Trouble: "disk full"}}}, 200,
+			`{"status":"degraded","reasons":["no job begins: disk full"]}`},
 		"loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200,
 			`{"status":"ok","loaded_at":"2026-06-01T12:00:00Z"}`},
 		"not loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200,

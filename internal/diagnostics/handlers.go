@@ -68,6 +68,10 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		h.Status = "degraded"
 		h.Reasons = append(h.Reasons, "the store: "+s.Store.Trouble)
 	}
+	if s.Jobs.Trouble != "" && s.Store.Trouble == "" {
+		h.Status = "degraded"
+		h.Reasons = append(h.Reasons, "no job begins: "+s.Jobs.Trouble)
+	}
 	if s.Audit != nil && s.Audit.Trouble != "" { // it may name files; /-/stats tells it
 		h.Status = "degraded"
 		h.Reasons = append(h.Reasons, "the audit log cannot be written; what must be in it is answered with 503")

@@ -138,6 +138,11 @@ func notSignedIn(q *page.Exchange, p signInPage, err error) error {
 	case errors.Is(err, understudy.ErrTooMany):
 		q.W.Header().Set("Retry-After", "2")
 		return showSignIn(q, http.StatusTooManyRequests, p)
+	case errors.Is(err, understudy.ErrNotStored), errors.Is(err, understudy.ErrNotAudited):
+		q.V.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
+		p.Wrong = "Nobody can sign in now: this server cannot write to its disk. Tell whoever runs it; the log has the reason."
+		q.W.Header().Set("Retry-After", "10")
+		return showSignIn(q, http.StatusServiceUnavailable, p)
 	case errors.Is(err, understudy.ErrUnauthorized), errors.Is(err, understudy.ErrForbidden):
 		return showSignIn(q, http.StatusForbidden, p)
 	}
