@@ -161,7 +161,9 @@ func runPart(ctx context.Context, dir string, p part) result {
 		all = append(all, out...)
 		round++
 		r.OK = (err == nil || p.ended != nil && p.ended.Match(out)) && (p.bad == nil || !p.bad.Match(out))
-		r.Detail = p.detail(out)
+		if r.Detail = p.detail(out); r.OK && err != nil {
+			r.Detail = "deadline: its time ended while its workers were busy, and nothing was found"
+		}
 	}
 	r.Took = time.Since(began)
 	if p.rounds > 1 {

@@ -252,7 +252,7 @@ func TestFuzzersTimeEnds(t *testing.T) {
 		`panic\n`: false,
 	} {
 		p := part{name: "fuzz", command: []string{"sh", "-c", `printf '%b' '` + says + `'; exit 1`}, limit: time.Minute, tell: anyLine, ended: fuzzEnded}
-		if r := runPart(t.Context(), root, p); r.OK != ok {
+		if r := runPart(t.Context(), root, p); r.OK != ok || ok != strings.HasPrefix(r.Detail, "deadline: ") {
 			t.Errorf("%q: %+v", says, r)
 		}
 	}

@@ -164,7 +164,10 @@ func TestValuesAreHashes(t *testing.T) {
 	l := f.log()
 	list(t, l, record("+14155550100", "+14155550100"),
 		understudy.AuditEntry{Caller: person, Action: understudy.ActionSearch, Values: []string{"pomegranate 4155550100 (whatsapp:+14155550100)"},
-			Request: "+14155550100"})
+			Request: "+14155550100"},
+		understudy.AuditEntry{Caller: person, Action: understudy.ActionRecord, Request: "call-14155550100"},
+		understudy.AuditEntry{Caller: person, Action: understudy.ActionRecord, Request: "14155550100/2"},
+		understudy.AuditEntry{Caller: person, Action: understudy.ActionRecord, Request: "J2WMA6Q3EY-1a"})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +177,9 @@ func TestValuesAreHashes(t *testing.T) {
 				t.Errorf("%s holds %s", path, plain)
 			}
 		}
+	}
+	if !slices.ContainsFunc(f.find(Filter{}), func(e Entry) bool { return e.Request == "J2WMA6Q3EY-1a" }) {
+		t.Error("a request id of our own is not as it was")
 	}
 	if n := len(f.find(Filter{ID: "+1 415 555 0100"})); n != 1 {
 		t.Errorf("an id that is a number is found %d times", n)

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -71,7 +72,7 @@ const (
 func (l *Log) encode(e understudy.AuditEntry) ([]byte, error) {
 	out := Entry{
 		At: e.At, Caller: l.o.Key.plain(e.Caller.Name), Role: clip(e.Caller.Role()), Action: e.Action, What: clip(e.What), Source: clip(e.Source),
-		Kind: clip(e.Kind), Rows: int64(e.Rows), Values: l.o.Key.Hashes(e.Values), Request: l.o.Key.plain(e.Request), Status: e.Status,
+		Kind: clip(e.Kind), Rows: int64(e.Rows), Values: l.o.Key.Hashes(e.Values), Request: l.o.Key.request(e.Request), Status: e.Status,
 	}
 	for _, id := range e.IDs[:min(len(e.IDs), mostIDs)] {
 		out.IDs = append(out.IDs, l.o.Key.plain(id))
@@ -123,6 +124,18 @@ func (k Key) plain(text string) string {
 		return k.Hash(text)
 	}
 	return clip(text)
+}
+
+// digitsAlone are as many digits as a phone number has, with no letter or digit beside them.
+var digitsAlone = regexp.MustCompile(`(^|[^0-9A-Za-z])[0-9]{10,15}($|[^0-9A-Za-z])`)
+
+// request is the id of a request as it is written. A caller chooses it: one that may hold a
+// phone number without a plus is a hash, too.
+func (k Key) request(id string) string {
+	if digitsAlone.MatchString(id) {
+		return k.Hash(id)
+	}
+	return k.plain(id)
 }
 
 func clip(text string) string {
