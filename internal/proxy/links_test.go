@@ -45,6 +45,25 @@ func TestLinksToUpstreamLeadHere(t *testing.T) {
 	}
 }
 
+func TestLinksWithTheUsualPortLeadHere(t *testing.T) {
+	for base, others := range map[string][]string{
+		"https://up.example":    {"https://up.example:443/a", "HTTPS://UP.example/a", "//up.example:443/a"},
+		"http://up.example:80":  {"http://up.example/a", "http://up.example:80/a"},
+		"https://up.example:80": {"https://up.example:80/a"},
+	} {
+		sp, err := spec.NewGeneric(base, "none")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range others {
+			h := http.Header{"Location": {other}}
+			if rewriteLinks(h, &spec.Source{Name: "site", Spec: sp}); h.Get("Location") != "/a" {
+				t.Errorf("%s: %q became %q", base, other, h.Get("Location"))
+			}
+		}
+	}
+}
+
 func FuzzRewriteLinks(f *testing.F) {
 	f.Add(`<http://up.example/a>; rel="next", <b>`)
 	sp, err := spec.NewGeneric("http://up.example", "none")

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"cmp"
 	"bytes"
 	"crypto/sha256"
 	"net/http"
@@ -53,8 +54,11 @@ func rewriteLinks(h http.Header, src *spec.Source) {
 	here := func(address string) string {
 		u, err := url.Parse(address)
 		base, berr := url.Parse(src.Spec.Hosts[0].URL)
-		if err != nil || berr != nil || !strings.EqualFold(u.Host, base.Host) || u.Scheme != "" && !strings.EqualFold(u.Scheme, base.Scheme) ||
-			u.Host == "" {
+		if err != nil || berr != nil || u.Host == "" {
+			return address
+		}
+		scheme := cmp.Or(u.Scheme, base.Scheme)
+		if !strings.EqualFold(scheme, base.Scheme) || !strings.EqualFold(hostOf(scheme, u.Host), hostOf(base.Scheme, base.Host)) {
 			return address
 		}
 		rest := address[strings.Index(address, "//")+2:]
@@ -85,6 +89,14 @@ func rewriteLinks(h http.Header, src *spec.Source) {
 		}
 		h["Link"][i] = out.String() + line
 	}
+}
+
+// hostOf returns the host without the port that the scheme means anyway.
+func hostOf(scheme, host string) string {
+	if strings.EqualFold(scheme, "https") {
+		return strings.TrimSuffix(host, ":443")
+	}
+	return strings.TrimSuffix(host, ":80")
 }
 
 // renamed puts upstream's origins in place of ours, which begins with a quote.
