@@ -45,6 +45,7 @@ func newFewOf(t *testing.T, records string) *few {
 	up := startAPI(t, "--latency", "0s", "--records", records, "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
 	house := startNarrow(t, narrow{
 		upstream: up, name: "few", source: syncedKinds(t), mirror: "{newest: 10m, older: 10m}", sees: `"*": see`,
+		masks: `"*": see, phone: last4, body: hide, calls.status: hide`,
 		allow: `["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]`,
 	})
 	sp, err := upstream.BuiltIn("twilio")

@@ -17,6 +17,7 @@ type narrow struct {
 	upstream string
 	name     string
 	sees     string // subjects and levels, in one line
+	masks    string // the same of a second role with a credential, masks, that finds every record
 	allow    string // what the credential may send, as a list; default: nothing
 	source   string // settings to add to the source
 	mirror   string // the mirror section; default: none
@@ -29,13 +30,18 @@ func startNarrow(t testing.TB, n narrow) *binary.Server {
 	if n.allow == "" {
 		n.allow = "[]"
 	}
+	if n.masks == "" {
+		n.masks = `"*": see`
+	}
 	house, _ := startServer(t, settings{
 		upstream: n.upstream, mirror: n.mirror, role: "all", search: "{count: 5s, facets: 5s}",
 		source: fmt.Sprintf("public_url: %q, %s", publicURL, n.source),
-		more:   fmt.Sprintf("  - {name: %[1]s, source: twilio, user: %[1]s, secret: \"file:masked.secret\", role: %[1]s, allow: %s}\n", n.name, n.allow),
+		more: fmt.Sprintf("  - {name: %[1]s, source: twilio, user: %[1]s, secret: \"file:masked.secret\", role: %[1]s, allow: %s}\n", n.name, n.allow) +
+			"  - {name: masks, source: twilio, user: masks, secret: \"file:masked.secret\", role: masks}\n",
 		roles: fmt.Sprintf(`  %s:
     twilio: {%s, rows: {calls: {where: {direction: inbound}}, messages: {where: {status: delivered}}}}
-`, n.name, n.sees),
+  masks: {twilio: {%s}}
+`, n.name, n.sees, n.masks),
 	})
 	return house
 }
