@@ -5,6 +5,7 @@ package understudy
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -114,9 +115,9 @@ const wholeField = "Whole;rows"
 // which records stand in them. KeptWhole reads it again.
 func (p *Page) Whole() *Page {
 	text := strings.Builder{}
-	text.WriteString(p.NotStored)
+	text.WriteString(url.QueryEscape(p.NotStored)) // neither it nor an id may end a line
 	for _, r := range p.Rows {
-		fmt.Fprintf(&text, "\n%d %d %s", r.Start, r.End, r.ID)
+		fmt.Fprintf(&text, "\n%d %d %s", r.Start, r.End, url.QueryEscape(r.ID))
 	}
 	kept, _ := ParseQuery(p.Header) // made by Query.String
 	whole := *p
@@ -132,12 +133,14 @@ func KeptWhole(header string) (rows []Row, why string) {
 		return nil, ""
 	}
 	why, text, _ := strings.Cut((&Page{Header: header}).Field(wholeField), "\n")
+	why, _ = url.QueryUnescape(why) // made by Whole
 	last := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		start, rest, _ := strings.Cut(line, " ")
 		end, id, _ := strings.Cut(rest, " ")
-		r := Row{ID: id}
-		r.Start, _ = strconv.Atoi(start) // made by Whole
+		r := Row{}
+		r.ID, _ = url.QueryUnescape(id)
+		r.Start, _ = strconv.Atoi(start)
 		if r.End, _ = strconv.Atoi(end); r.Start >= last && r.End > r.Start {
 			rows, last = append(rows, r), r.End
 		}

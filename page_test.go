@@ -1,14 +1,11 @@
 package understudy
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
 // FuzzKeptWhole reads any header: rows lie behind one another. What Whole writes is read as it was.
 func FuzzKeptWhole(f *testing.F) {
 	for _, seed := range []string{"", "Etag=1", "Whole%3Brows=it+was%0A1+9+a%0A-3+4+b%0A9+7+c%0A8+20+d", "Whole%3Brows=%0A&Whole%3Brows=x"} {
-		f.Add(seed, "it was asked otherwise", "a b\nc")
+		f.Add(seed, "it was asked otherwise", "a\n0 99 b")
 	}
 	f.Fuzz(func(t *testing.T, header, why, id string) {
 		rows, _ := KeptWhole(header)
@@ -24,10 +21,15 @@ func FuzzKeptWhole(f *testing.F) {
 		if whole.Field("Etag") != "1" || whole.NotStored != "" {
 			t.Fatalf("stored as %q, %q", whole.Header, whole.NotStored)
 		}
-		if again, text := KeptWhole(whole.Header); text == why && !slices.ContainsFunc([]rune(why+id), func(r rune) bool { return r == '\n' }) {
-			if len(again) != 2 || again[1].ID != id || again[0].Start != 2 || again[1].End != 11 {
-				t.Fatalf("read again: %+v", again)
-			}
+		again, text := KeptWhole(whole.Header)
+		if why == "" {
+			return // it is no page that is stored whole
+		}
+		if text != why {
+			t.Fatalf("the reason is %q, want %q", text, why)
+		}
+		if len(again) != 2 || again[1].ID != id || again[0].Start != 2 || again[1].End != 11 {
+			t.Fatalf("read again: %+v", again)
 		}
 	})
 }

@@ -91,7 +91,7 @@ func (s *saving) refuse() error {
 func (s *saving) refuseWhole() {
 	s.rows, s.hashes = nil, nil
 	if s.kind != nil && (erase.Redactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
-		s.refused = notAged
+		s.refused = "it may have to be found again"
 	}
 }
 

@@ -109,7 +109,7 @@ type Eraser struct {
 	store   Store
 	written *annotations.Book // by people
 	now     func() time.Time
-	running chan struct{} // held by the call under way that takes pages out
+	running chan struct{} // held by the call under way that overwrites the file
 }
 
 // New makes an Eraser.

@@ -40,8 +40,12 @@ func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure,
 	}
 	defer leave()
 	f, err := r.find(ctx, source, what)
+	pages := 0
 	if err == nil {
-		err = r.deleteWhole(ctx, source)
+		pages, err = r.deleteWhole(ctx, source)
+	}
+	if err == nil && pages > 0 && len(f.all) == 0 {
+		err = r.overwrite(ctx)
 	}
 	if err != nil || len(f.all) == 0 {
 		return Erasure{}, f, sqlite.Failed(false, err, "erase in %s", source)
@@ -53,15 +57,9 @@ func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure,
 	return e, f, sqlite.Failed(false, err, "erase in %s", source)
 }
 
-// deleteWhole deletes the pages of a source that are stored whole: a person may stand in one though no
-// record is found.
-func (r *Eraser) deleteWhole(ctx context.Context, source string) error {
-	select {
-	case r.running <- struct{}{}: // the file is overwritten by one call at a time
-		defer func() { <-r.running }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// deleteWhole deletes the pages of a source that are stored whole, and returns how many there were: a
+// person may stand in one though no record is found.
+func (r *Eraser) deleteWhole(ctx context.Context, source string) (int, error) {
 	number, _ := r.store.Source(source)
 	var whole []int64
 	err := r.store.EachPage(ctx, number, func(page int64, sk *codec.Skeleton) {
@@ -77,9 +75,18 @@ func (r *Eraser) deleteWhole(ctx context.Context, source string) error {
 			})
 		}
 	}
-	if err == nil && len(whole) > 0 {
-		_, err = r.pool.Sanitize(ctx)
+	return len(whole), err
+}
+
+// overwrite overwrites the free bytes of the file. EraseListed does so where records are listed.
+func (r *Eraser) overwrite(ctx context.Context) error {
+	select {
+	case r.running <- struct{}{}:
+		defer func() { <-r.running }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+	_, err := r.pool.Sanitize(ctx)
 	return err
 }
 
