@@ -3,8 +3,8 @@
 package proxy
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"net/http"
 	"net/url"
