@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", root + "/../Messages.json", demo, 404, 20404, "/../Messages.json was not found"},
 		{"GET", root + "/a%2fb", demo, 404, 20404, "/a%2fb was not found"},
 		{"GET", root + "/calls.json", demo, 404, 20404, "/calls.json was not found"},
-		{"GET", root + "/Calls.json?x=" + strings.Repeat("y", 9000), demo, 400, 20001, "longer"},
+		{"GET", root + "/Calls.json?x=" + strings.Repeat("y", 9000), demo, 414, 20001, "longer"},
 		{"GET", "/-/stats", "", 404, 20404, "/-/stats"},
 		{"GET", "/-/", demo, 404, 20404, "/-/"},
 		{"POST", "/-/health", "", 405, 20405, ""},
