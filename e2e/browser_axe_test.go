@@ -80,7 +80,7 @@ func TestBrowserAxe(t *testing.T) {
 	}
 	b := openTab(t, viewer)
 	b.size(1024, 720)
-	run := sample.OneIn(t, 7)
+	run := sample.OneIn(t, 12)
 	for _, p := range append(all, past...) {
 		if !run() {
 			continue

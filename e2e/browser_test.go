@@ -41,7 +41,7 @@ type tab struct {
 // request to any other origin fails the test.
 func openTab(t *testing.T, home string) *tab {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
 	page, end, err := browser.Open(ctx)
 	if err != nil {
