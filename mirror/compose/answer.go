@@ -18,7 +18,7 @@ import (
 // on, and what upstream would call the next one is not known. ErrNotMirrored:
 // a row of it is not known as this list shows it.
 func (l *List) Page(at time.Time) (*understudy.Page, error) {
-	if l.goesOn() && len(l.rows) > 0 && (l.paging.OnePage() || l.paging.TokenParam() == "" && !l.paging.Slides()) {
+	if l.goesOn() && len(l.rows) > 0 && (l.paging.OnePage() || l.paging.TokenParam() == "" && !l.paging.Counts(l.target.Query)) {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
 	}
 	if l.Slides() && l.more && int64(len(l.rows)) < l.size {

@@ -264,6 +264,26 @@ func TestNumbersAlone(t *testing.T) {
 	}
 }
 
+// TestNumbersOfUnknownPagesAreNotComposed: links lead on and nothing says which number the first
+// page has, or how many rows a page has. Only a page that is the whole list is known.
+func TestNumbersOfUnknownPagesAreNotComposed(t *testing.T) {
+	for name, change := range map[string]func(*spec.Paging){
+		"the first page": func(p *spec.Paging) { p.First = 0 },
+		"the size":       func(p *spec.Paging) { p.Default = 0 },
+	} {
+		x := newTill(t)
+		change(x.spec.Pagings["numbers"])
+		if p, err := x.list("/charges?per_page=100"); err != nil || len(p.Rows) != x.n {
+			t.Errorf("%s: the whole list: %+v, %v", name, p, err)
+		}
+		for _, params := range []string{"per_page=25", "per_page=25&page=2", "page=2"} {
+			if p, err := x.list("/charges?" + params); !errors.Is(err, understudy.ErrInvalid) {
+				t.Errorf("%s: %q: %+v, %v", name, params, p, err)
+			}
+		}
+	}
+}
+
 // TestAnswersSayHowTheyGoOn: a spec whose answers do not say where upstream does
 // that a page comes after them is refused.
 func TestAnswersSayHowTheyGoOn(t *testing.T) {

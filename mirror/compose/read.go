@@ -140,6 +140,8 @@ func (l *List) readPlace() error {
 		return l.readToken()
 	}
 	switch {
+	case l.page > 0 && p.Slides() && !p.Counts(l.target.Query):
+		return fmt.Errorf("%w: nobody knows which rows the page of that number has", understudy.ErrInvalid)
 	case p.Style == "offset":
 		l.skip = l.page
 	case p.Slides(), l.target.Spec.Quirks.Alone == spec.QuirkCounts:

@@ -229,13 +229,13 @@ func (l *Lists) Gave(name string, key understudy.Key, reader uint64, at, now tim
 	}
 	if !ok {
 		li.rows += givenRows
+		l.lists.Put(name, li, li.rows)
 	}
 	if g.open == 0 || g.until < now.UnixNano() {
 		g = given{first: at.UnixNano()}
 	}
 	g.first, g.until, g.open = min(g.first, at.UnixNano()), now.Add(window).UnixNano(), g.open+1
 	li.given[this] = g
-	l.lists.Put(name, li, li.rows)
 }
 
 // HasNow reports whether a reader who asks for a page has the page before it as it is now, in

@@ -13,6 +13,14 @@ import (
 // that comes or goes moves those behind it into other pages.
 func (r *Rules) Slides() bool { return r.Page != "" && len(r.Tokens) == 0 && !r.OnePage() }
 
+// Counts reports whether the number of a page says which rows it has. It does not where links
+// lead on and the number of the first page may be anything, and where nobody knows how many rows
+// upstream gives.
+func (r *Rules) Counts(q understudy.Query) bool {
+	_, size, err := r.stands(&Answer{Query: q})
+	return r.Slides() && err == nil && size > 0 && (r.Style == "number" || r.Style == "offset" || r.First != 0)
+}
+
 // Whole is a request without the number of its page: what all pages of the list have in
 // common.
 func (r *Rules) Whole(q understudy.Query) understudy.Query {
