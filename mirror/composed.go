@@ -239,9 +239,9 @@ func (co *composer) written() int64 {
 	return co.writes()
 }
 
-// again returns the list that was made for the same query. It is nil when the list may be
+// findMade returns the list that was made for the same query. It is nil when the list may be
 // another one now: the store was written since, or what the list rests on has changed.
-func (co *composer) again(ctx context.Context, k *kind, wish *request.LocalQuery) *composedList {
+func (co *composer) findMade(ctx context.Context, k *kind, wish *request.LocalQuery) *composedList {
 	if wish == nil || wish.Made == nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (rd *reader) recordsOnly(ctx context.Context, r *reading) (*request.Respons
 }
 
 func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Response, error) {
-	if x := co.again(ctx, r.kind, r.Local); x != nil {
+	if x := co.findMade(ctx, r.kind, r.Local); x != nil {
 		return co.answerList(r, x)
 	}
 	p, err := co.planCompose(ctx, r.source, r.kind, r.Target, r.Local)

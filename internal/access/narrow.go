@@ -68,7 +68,7 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 	r.Named = func(id string) bool { return f.held(id, now, 0) }
 	w := request.LocalQuery{}
 	f.narrow(&w, now)
-	r.Predicates, r.From, r.Whole, r.Steady = w.Predicates, w.From, f.told(), f.age == 0 && !f.own && f.alone()
+	r.Predicates, r.From, r.Whole, r.Steady = w.Predicates, w.From, f.told(), f.age == 0 && !f.own && f.isAlone()
 	if all := f.numbers(); len(all) > 1 {
 		r.Numbers = all
 	}
@@ -87,10 +87,10 @@ func (f *rowFilter) told() bool {
 			return false
 		}
 	}
-	return f.alone()
+	return f.isAlone()
 }
 
-// alone reports whether no rule for a record above counts.
-func (f *rowFilter) alone() bool {
+// isAlone reports whether no rule for a record above counts.
+func (f *rowFilter) isAlone() bool {
 	return !slices.ContainsFunc(f.above, func(a ancestor) bool { return a.kind == nil || f.rows[a.kind.Name] != nil })
 }
