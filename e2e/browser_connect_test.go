@@ -25,7 +25,11 @@ func TestBrowserConnect(t *testing.T) {
 	b.do(chromedp.MouseClickXY(at[0], at[1]))
 	b.do(chromedp.MouseClickXY(at[0], at[1], chromedp.ClickCount(2))) // the second answer shows what the first made
 	await(t, func() string {
-		if eval[int](b, `document.querySelectorAll(".new code").length`) < 2 {
+		n, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](`document.querySelectorAll(".new code").length`))
+		switch {
+		case err != nil: // the page is being left
+			return err.Error()
+		case n < 2:
 			return "the page shows no secret"
 		}
 		return ""

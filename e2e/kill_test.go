@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	killsUsual   = 20 // a fiftieth of the full count
+	killsUsual   = 10 // a fiftieth of the full count
 	killsOfAlife = 25 // then a new folder, so that looking at everything stays quick
 	killReaders  = 4
 	killAsked    = 60 // answers before the kill, at most

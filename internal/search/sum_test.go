@@ -199,7 +199,7 @@ func TestSumsAreThoseOfEveryRecord(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)
 	rng := rand.New(rand.NewPCG(sample.Seed(t), 2))
-	rounds := 3
+	rounds := 2
 	if sample.Whole() {
 		rounds = 60
 	}
