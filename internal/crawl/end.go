@@ -19,6 +19,7 @@ type ends struct {
 	Unseen uint64 `json:"unseen,omitempty"` // the lists that ended on a page without what leads on
 	Why    string `json:"why,omitempty"`    // what was missing there
 	Open   string `json:"open,omitempty"`   // why the end of a list is not proven, whatever others show
+	Shared bool   `json:"shared,omitempty"` // several records have one id
 }
 
 // noteOpen notes why the end of a list is not proven; the first reason is kept.
@@ -33,6 +34,47 @@ func (t *jobRun) noteOpen(key understudy.Key, list int, d understudy.OpenEnd) {
 	if d.Kind != "" && *to == "" {
 		*to = (&endlessError{key, "list may go on behind what was walked: " + d.Why}).Error()
 	}
+}
+
+// noteRepeated notes that several records of a list have one id.
+func (t *jobRun) noteRepeated(key understudy.Key, p *plan, id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ends.Shared = true; t.ends.Open == "" {
+		t.ends.Open = (&endlessError{key, fmt.Sprintf("list has several contents under the id %s; check whether %s is the id in the spec",
+			understudy.Clip(id), strings.Join(p.kind.ID, " and "))}).Error()
+	}
+}
+
+// checkRepeats asks again for the pages that showed records of a page before, with another content.
+// It notes an id that several records have. It returns an id where that remains open, because the
+// earlier page has it no more.
+func (t *jobRun) checkRepeats(ctx context.Context, p *plan, page *understudy.Page) (open string, err error) {
+	var earlier *understudy.Page
+	link := ""
+	for _, r := range t.sights.Add(page) {
+		if r.Link != link {
+			if t.found().Shared || !t.sights.MayCheck() {
+				return open, nil
+			}
+			target, err := p.source.Spec.Follow(p.source.Name, r.Link)
+			if err == nil {
+				earlier, err = t.fetch(ctx, target)
+			}
+			if err != nil {
+				return "", err
+			}
+			link = r.Link
+		}
+		switch {
+		case r.Stays(earlier):
+			t.noteRepeated(page.Key, p, r.ID)
+			return "", nil
+		case r.Moved(earlier):
+			open = r.ID
+		}
+	}
+	return open, nil
 }
 
 // leads notes that a page of a list led on to another.

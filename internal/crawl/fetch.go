@@ -35,6 +35,7 @@ type jobRun struct {
 	weight int64 // of what it gathers, without its pages
 	pages  int64 // brought so far
 	ends   ends
+	sights overlap.Sights
 }
 
 // weigh adds to the memory weight of what the run gathers.
@@ -231,6 +232,11 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		first = target
 	}
 	trail.Saw(at.Last)
+	again := func() {
+		at, target, trail = at.again(), first, overlap.Trail{}
+		trail.Saw(nil)
+		t.sights.Forget()
+	}
 	var end understudy.OpenEnd
 	for {
 		if most := int64(t.w.o.Pages); at.Pages.Count >= most {
@@ -262,9 +268,18 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			refused.again = at.Again
 			return refused
 		default:
-			at, target, trail = at.again(), first, overlap.Trail{}
-			trail.Saw(nil)
+			again()
 			continue
+		}
+		id, err := t.checkRepeats(ctx, p, page)
+		switch {
+		case err != nil:
+			return err
+		case id != "" && at.Again < maxAgain:
+			again()
+			continue
+		case id != "":
+			t.noteRepeated(page.Key, p, id)
 		}
 		back, err := t.slid(ctx, target, page, at, &trail, see)
 		if err != nil {
@@ -290,8 +305,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			t.leads(at.List)
 		}
 		if at.movedOn(end) {
-			at, target, trail = at.again(), first, overlap.Trail{}
-			trail.Saw(nil)
+			again()
 			continue
 		}
 		if why := at.Pages.Endless(at.Next, slices.Values(every(page))); why != "" {

@@ -146,7 +146,11 @@ func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64
 	var open *openError
 	var refused *refusal
 	long := errors.As(err, &endless) || errors.As(err, &open) || errors.As(err, &refused) && refused.again > 0
-	return errors.Join(err, w.change(ctx, x, func(m *kindState) { m.fails(part, reason(err), w.clock(), long) }))
+	return errors.Join(err, w.change(ctx, x, func(m *kindState) {
+		if m.fails(part, reason(err), w.clock(), long); t.found().Shared {
+			m.Rest = 0 // some of what was walked before may be hidden
+		}
+	}))
 }
 
 // comesBack reports whether the job continues by itself from its position when the
@@ -206,6 +210,11 @@ func (s *syncRun) head(ctx context.Context) error {
 	}
 	if page.Status != http.StatusOK {
 		return &refusal{page: page, spec: s.x.source.Spec}
+	}
+	if id, err := s.checkRepeats(ctx, s.x.plan, page); err != nil {
+		return err
+	} else if id != "" {
+		s.noteRepeated(page.Key, s.x.plan, id)
 	}
 	at := position{}
 	at.count(page, len(page.Rows))

@@ -34,6 +34,7 @@ type config struct {
 	lie        int    // the total of an API whose total is too low
 	gone       int    // status of a cursor whose record is gone; 0 = none: the list goes on behind its place
 	beyond     string // what comes behind the last page
+	keys       int    // how many keys there are, of an API whose records share them
 	told       bool   // the document names the token's parameter where links have it
 }
 
@@ -150,6 +151,10 @@ func (a *API) fill() {
 	if a.Has(toldByDocument) && a.Has(rowsStill) && a.Has(tokensLive) && a.Has(fullPages) && a.provesByEnd() && a.rng.IntN(10) == 0 {
 		n = a.rng.IntN(a.config.full)
 	}
+	if a.Has(sharedKey) {
+		n = max(n, 6)
+	}
+	a.config.keys = max(2, n-n/3)
 	last := 0 // that is hidden: no page is empty, also when rows between are deleted
 	for i := range n {
 		hidden := a.Has(shortPages) && i-last > 3 && i < n-1 && a.rng.IntN(4) == 0
@@ -181,8 +186,8 @@ func (a *API) String() string {
 	return text
 }
 
-// Proves reports whether the answers prove the end of the list to a client that walks it.
-func (a *API) Proves() bool { return a.provesByEnd() && !a.Has(tokensTooShort) }
+// Proves reports whether the answers prove to a client that walks the list that it holds all of it.
+func (a *API) Proves() bool { return a.provesByEnd() && !a.Has(tokensTooShort) && !a.Has(sharedKey) }
 
 func (a *API) provesByEnd() bool { return !slices.Contains(unprovableEnds, a.habits["end"]) }
 
@@ -261,6 +266,8 @@ func (a *API) id(r record) string {
 		return fmt.Sprintf("OB%016x%016x", mixed, r.sequence)
 	case keyField:
 		return fmt.Sprintf("OPS-%d", 1+r.sequence)
+	case sharedKey:
+		return fmt.Sprintf("disk-full-%d", r.sequence%a.config.keys)
 	}
 	return fmt.Sprintf("ob_%016x", mixed)
 }
@@ -274,7 +281,7 @@ func (a *API) idName() string {
 		return "sid"
 	case gidField:
 		return "gid"
-	case keyField:
+	case keyField, sharedKey:
 		return "key"
 	}
 	return "id"

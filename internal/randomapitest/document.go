@@ -26,7 +26,7 @@ func (a *API) Document(server string) []byte {
 	list := content(answer)
 	list["headers"] = a.headers()
 	v := "id"
-	if a.Has(keyField) {
+	if a.Has(keyField) || a.Has(sharedKey) {
 		v = "key"
 	}
 	doc := object{

@@ -98,6 +98,7 @@ var Habits = []Habit{
 	{"id", sidField, "Twilio"},
 	{"id", gidField, "Asana"},
 	{"id", keyField, "Jira"},
+	{"id", sharedKey, "PagerDuty, incident_key"},
 
 	{"rows", rowsStill, "REST Countries"},
 	{"rows", rowsAdded, "Twilio, messages"},
@@ -198,6 +199,7 @@ const (
 	sidField   = "sid"
 	gidField   = "gid"
 	keyField   = "key"
+	sharedKey  = "key that several records have"
 
 	rowsStill        = "rows stay"
 	rowsAdded        = "rows are added"
@@ -250,6 +252,8 @@ var rules = []rule{
 	{unprovableEnds, slices.Concat([]string{noTotal}, lyingTotals)},
 	{[]string{emptyPages}, slices.Concat(moreSpellings, []string{nextIsNull, nextIsAbsent, nextIsEmpty})},
 	{[]string{emptyPages}, slices.Concat(tokenPagings, numberPagings)},
+	{[]string{sharedKey}, slices.Concat([]string{wholeList, pageNumber, offset}, tokenPagings, headerPagings, linkPagings)},
+	{[]string{sharedKey}, []string{fullPages}},
 	{tokenPagings, []string{tokenLetters, tokenDigits, tokenEscaped}},
 	{append([]string{wholeList, lastID}, numberPagings...), []string{noToken}},
 	{append([]string{wholeList, lastID}, numberPagings...), []string{tokensLive}},

@@ -1,0 +1,53 @@
+package overlap
+
+import (
+	"testing"
+
+	"understudy"
+)
+
+func rowsOf(link string, rows ...understudy.Row) *understudy.Page {
+	return &understudy.Page{Key: understudy.Key{URI: link}, Status: 200, Rows: rows}
+}
+
+func TestSightsReturnTheRecordsWhoseContentIsAnother(t *testing.T) {
+	var s Sights
+	a1, a2 := understudy.Row{ID: "a", Record: 1, Version: 7, Clock: 5}, understudy.Row{ID: "a", Record: 1, Version: 8, Clock: 6}
+	if all := s.Add(rowsOf("/1", a1, a1, understudy.Row{ID: "b"})); len(all) != 0 {
+		t.Errorf("the same content again: %+v", all)
+	}
+	all := s.Add(rowsOf("/2", a2, understudy.Row{ID: "b"}))
+	if len(all) != 1 || all[0].ID != "a" || all[0].Link != "/1" {
+		t.Fatalf("repeats %+v, want a of /1", all)
+	}
+	a := &all[0]
+	if !a.Stays(rowsOf("/1", a1)) {
+		t.Error("the page has the content of before: there are two records")
+	}
+	if a.Stays(rowsOf("/1", a2)) {
+		t.Error("the page has the new content: the record has changed")
+	}
+	if !a.Stays(rowsOf("/1", understudy.Row{ID: "a", Version: 9, Clock: 5})) {
+		t.Error("the page has the clock of before: there are two records, which change with each answer")
+	}
+	if !a.Moved(rowsOf("/1")) || a.Moved(rowsOf("/1", a2)) {
+		t.Error("a record has moved when its page has it no more")
+	}
+	same := Repeat{ID: "a", clock: 5, now: 5}
+	if same.Moved(rowsOf("/1")) {
+		t.Error("a record of one clock is one record, wherever it stands")
+	}
+	if s.Forget(); len(s.Add(rowsOf("/1", a1))) != 0 {
+		t.Error("what was forgotten came again")
+	}
+	rows := make([]understudy.Row, 100)
+	for i := range int64(maxSights / 40) {
+		for j := range rows {
+			rows[j] = understudy.Row{ID: "c", Record: 100*i + int64(j), Version: 1}
+		}
+		s.Add(rowsOf("/3", rows...))
+	}
+	if n := len(s.young) + len(s.old); n > maxSights+2*len(rows) {
+		t.Errorf("%d rows are remembered", n)
+	}
+}

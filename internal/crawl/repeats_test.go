@@ -1,0 +1,88 @@
+// Ids that come again on another page, over real HTTP.
+
+package crawl_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// numbered has pages of ten rows by number or token. row says which id the row at a place has at an
+// answer, and which content.
+func numbered(row func(i, asked int) (id, n int)) func(*shelf, url.Values, http.Header) (int, any) {
+	return func(s *shelf, q url.Values, _ http.Header) (int, any) {
+		size := num(q, "size", 10)
+		from := num(q, "token", size*(num(q, "page", 1)-1))
+		rows := []any{}
+		for i := from; i < min(from+size, s.rows); i++ {
+			id, n := row(i, s.asked)
+			rows = append(rows, object{"id": fmt.Sprintf("b%03d", id), "n": n})
+		}
+		var next any
+		if from+size < s.rows {
+			next = strconv.Itoa(from + size)
+		}
+		return http.StatusOK, object{"rows": rows, "next": next}
+	}
+}
+
+var repeated = map[string]*proof{
+	"an id that two records have on two pages": {shelf{paging: byToken, rows: 25, answer: numbered(func(i, _ int) (id, n int) {
+		return i % 20, i
+	})}, 20, "several contents under the id b000; check whether id is the id in the spec"},
+	"an id that two records have on one page": {shelf{paging: byNumber, rows: 8, answer: numbered(func(i, _ int) (id, n int) {
+		return i % 7, i
+	})}, 7, "several contents under the id b000"},
+	"an id that two records have far apart": {shelf{paging: byNumber, rows: 42, answer: numbered(func(i, _ int) (id, n int) {
+		return i % 41, i
+	})}, 41, "several contents under the id b000"},
+	"a row that comes twice": {shelf{paging: byToken, rows: 25, answer: numbered(func(i, _ int) (id, n int) {
+		return i % 20, i % 20
+	})}, 20, ""},
+	"a row that moved and changed": {shelf{paging: byNumber, rows: 25, answer: numbered(func(i, asked int) (id, n int) {
+		if id = i; asked > 1 {
+			id-- // one came before it
+		}
+		return id + 1, asked / 2
+	})}, 25, ""},
+	"contents that change with each answer": {shelf{paging: byNumber + ", size: size", rows: 95,
+		answer: numbered(func(i, asked int) (id, n int) {
+			return i, asked
+		})}, 95, ""},
+}
+
+// A list is not complete where several of its records have one id. Records that change or move while
+// the list is walked are not taken for that.
+func TestAListWhoseIDsAreNotUniqueIsNotComplete(t *testing.T) { proveAll(t, repeated) }
+
+// A list whose ids were unique when it was walked is covered no more once a sweep finds an id twice.
+func TestAnIDThatIsNoLongerUniqueEndsTheCoverage(t *testing.T) {
+	shared := atomic.Bool{}
+	s := &shelf{paging: byToken, rows: 25, answer: numbered(func(i, _ int) (id, n int) {
+		if shared.Load() {
+			return i % 20, i
+		}
+		return i, i
+	})}
+	h := s.open(t)
+	if state := h.end(); !state.Complete {
+		t.Fatalf("not complete: %s", state.Why)
+	}
+	shared.Store(true)
+	h.ahead.Add(int64(25 * time.Hour))
+	must(t, h.walker.Keep(t.Context(), "shelf", "things"))
+	h.await("the sweep", func() bool {
+		state, err := h.walker.State(t.Context(), "shelf", "things")
+		must(t, err)
+		return strings.Contains(state.Why, "several contents under the id")
+	})
+	if c, ok := h.walker.Covered("shelf", "things", "", "", 0, 0); ok {
+		t.Errorf("covered: %+v", c)
+	}
+}
