@@ -34,7 +34,8 @@ func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Respo
 	if a := co.refused(r.source, r.Target, err); a != nil {
 		return a, nil
 	}
-	if err == nil && p.outdated && !r.OnlyIfCached && co.showWritten(ctx, r) {
+	if err == nil && p.outdated && !r.OnlyIfCached {
+		co.showWritten(ctx, r)
 		p, err = co.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
 	}
 	if err != nil {
@@ -68,40 +69,34 @@ func (co *composer) answerList(r *reading, x *composedList) (*request.Response, 
 
 // showWritten waits for the newest pages of a kind that are older than a write to
 // it, where they are kept warm: a caller that has just written and finds some records
-// alone is not answered by upstream itself, and its list must have what it wrote. It
-// reports whether one came. While upstream is down, and once a page has come, it
-// asks for nothing.
-func (co *composer) showWritten(ctx context.Context, r *reading) (came bool) {
+// alone is not answered by upstream itself, and its list must have what it wrote.
+// While upstream is down, and once a page has come, it asks for nothing.
+func (co *composer) showWritten(ctx context.Context, r *reading) {
 	ctx, cancel := context.WithTimeout(ctx, co.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
 		if p.kind == r.kind && p.Whole && !p.CaughtUp().After(r.kind.recentWrites.Last()) {
-			came = co.waitFor(ctx, r, p) || came
+			co.waitFor(ctx, r, p)
 		}
 	}
-	return came
 }
 
-// waitFor waits for a polled page, with all that do, and reports whether what it
-// shows is saved. The fetch began after the reader came or after all that was
-// written before; one that brought nothing, as a purge came, is followed by
-// another.
-func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) bool {
+// waitFor waits for a polled page, with all that do, until what it shows is saved. The
+// fetch began after the reader came or after all that was written before; one that
+// brought nothing, as a purge came, is followed by another.
+func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 	for ctx.Err() == nil {
 		f, err := co.waitOnce(ctx, r, p)
 		switch {
 		case err != nil || f.err != nil || f.page.Status >= 400:
-			return false
+			return
 		case f.saveErr == nil:
 			p.Completed(f.page, !f.invalidated())
-			return true
-		case f.restSaved:
-			return true
-		case !errors.Is(f.saveErr, understudy.ErrOutdated):
-			return false
+			return
+		case f.restSaved, !errors.Is(f.saveErr, understudy.ErrOutdated):
+			return
 		}
 	}
-	return false
 }
 
 // waitOnce waits for one flight to a polled page. A flight that a write has made

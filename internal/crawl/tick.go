@@ -22,6 +22,19 @@ type head struct {
 	at   int64
 }
 
+// addAbove adds the records that the page before showed above the first one of this page. A page
+// that a write overtook lacks the record written, which is held as the write's answer shows it.
+func (h *head) addAbove(before *head) {
+	if before == nil || len(h.ids) == 0 {
+		return
+	}
+	if i := slices.Index(before.ids, h.ids[0]); i > 0 {
+		h.ids = append(before.ids[:i:i], h.ids...)
+		h.ids = h.ids[:min(len(h.ids), maxTop)]
+		h.at = max(h.at, before.at)
+	}
+}
+
 // PageSaved is told of every page that was saved. It returns at once; what it
 // leads to happens in Run. A page it is not told of, or that is lost with the
 // process, is made up for by the next.
@@ -49,6 +62,7 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 	w.mu.Lock()
 	if newest {
 		h := &head{ids: top(l.Page), next: l.Page.Next.URI, open: l.Page.OpenEnd().Kind, at: l.Page.At.Unix()}
+		h.addAbove(x.joined.Load())
 		if m := x.seen.Load(); x.gap.Load() != nil || m == nil || !m.reaches(h) {
 			x.gap.Store(h) // until it was looked at
 		} else {

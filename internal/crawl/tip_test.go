@@ -87,6 +87,35 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 	})
 }
 
+// A page that a write overtook is saved without the record written, which the page before showed.
+func TestTheTipStaysWhereAPageLacksARecordJustWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 20, Settings{})
+		target, err := x.walks["post/letters"].newest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.arrive(1)
+		landed, err := w.Fill(t.Context(), request.Fill{Target: target})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.pageSaved(landed)
+		overtaken := *landed.Page
+		overtaken.Rows = overtaken.Rows[1:]
+		for range 2 {
+			x.pageSaved(request.PageSaved{Page: &overtaken, Reason: landed.Reason})
+			c, ok := x.Covered("post", "letters", "", "", 0, 0)
+			if first := w.things["letters"][0].id; !ok || !slices.Contains(c.Head, first) {
+				t.Errorf("the list ends at %v, %v; %s was shown before", c.Head, ok, first)
+			}
+			if err := x.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // What a walk over the whole lists has seen stands in the lists made from records,
 // whether or not a newest page was saved since: its saving may have been given up.
 func TestSweepIsCaughtUp(t *testing.T) {
