@@ -5,8 +5,6 @@ package spec
 import (
 	"encoding/json"
 	"errors"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -163,33 +161,4 @@ func TestPathsThatPass(t *testing.T) {
 	if err := s.Compile(); err == nil || !strings.Contains(err.Error(), "without variables") {
 		t.Errorf("a GraphQL path with a variable: %v", err)
 	}
-}
-
-// FuzzOperation: reading ends, spaces and comments change nothing that is read, and a field
-// that is put before the others is found.
-func FuzzOperation(f *testing.F) {
-	for _, document := range []string{"{a}", `query{a(b:"""\""""""` + ")}", "mutation{...{...{a}}}", "subscription{a#b\n}", "{(}", "{a(}",
-		"mutation M($a: T = {b: [1]}) @d { x: a(b: \"}\") @e(f: 1) { c } ...F ... on T { g } } fragment F on T { h }",
-		"{a...F}fragment F on T{...F}", "{a:b:c}"} {
-		f.Add(document)
-	}
-	f.Fuzz(func(t *testing.T, document string) {
-		op, err := Operation(document, "")
-		if err != nil {
-			return
-		}
-		if len(op.Fields) == 0 || !slices.IsSorted(op.Fields) {
-			t.Fatalf("%q has the fields %q", document, op.Fields)
-		}
-		again, err := Operation(strings.ReplaceAll(" "+op.Text, " ", " ,\n#}\n "), "")
-		if !strings.ContainsRune(document, '"') && (err != nil || !reflect.DeepEqual(again.Fields, op.Fields) || again.Kind != op.Kind) {
-			t.Fatalf("%q: %v; with comments %v, %v", document, op, again, err)
-		}
-		if rest, short := strings.CutPrefix(op.Text, "{ "); short {
-			more, err := Operation("mutation { zz: firstField(a: {b: \"{\"}) { c } "+rest, "")
-			if err != nil || !slices.Contains(more.Fields, "firstField") || len(more.Fields) < len(op.Fields) {
-				t.Fatalf("%q with one more field: %v, %v", document, more, err)
-			}
-		}
-	})
 }

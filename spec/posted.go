@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/graphql"
 	"understudy/kit/jsonspan"
 )
 
@@ -48,7 +49,7 @@ const (
 // check completes it.
 func (p *Posted) check(path string) error {
 	if p.Post == postGraphQL {
-		op, err := Operation(p.Document, "")
+		op, err := graphql.Find(p.Document, "")
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: document: %w", path, err)
@@ -67,16 +68,20 @@ func (p *Posted) check(path string) error {
 	return nil
 }
 
-// posted is how a target is asked by POST; nil: by GET.
-func (t *Target) posted() *Posted {
+// postedOf returns how a list or an instance is asked by POST; nil: by GET.
+func postedOf(l *List, in *Instance) *Posted {
 	switch {
-	case t.List != nil && t.List.Post != "":
-		return &t.List.Posted
-	case t.Instance != nil && t.Instance.Post != "":
-		return &t.Instance.Posted
+	case l != nil && l.Post != "":
+		return &l.Posted
+	case in != nil && in.Post != "":
+		return &in.Posted
 	}
 	return nil
 }
+
+func (t *Target) posted() *Posted { return postedOf(t.List, t.Instance) }
+
+func (r *route) posted() *Posted { return postedOf(r.list, r.instance) }
 
 // Request is what upstream is asked: the method, the URI with the header fields of the
 // key, and the body with its type.
@@ -162,16 +167,6 @@ func (s *Spec) postedAs(path string) *Posted {
 		if _, ok := r.base.match(segments); ok {
 			return r.posted()
 		}
-	}
-	return nil
-}
-
-func (r *route) posted() *Posted {
-	switch {
-	case r.list != nil && r.list.Post != "":
-		return &r.list.Posted
-	case r.instance != nil && r.instance.Post != "":
-		return &r.instance.Posted
 	}
 	return nil
 }
@@ -306,13 +301,6 @@ func (s *Spec) postedBody(kind string, kindErr error, body []byte) (understudy.Q
 	return paramsOf("", object)
 }
 
-func cmpOr(value json.RawMessage, or string) json.RawMessage {
-	if len(value) == 0 || string(value) == "null" {
-		return json.RawMessage(or)
-	}
-	return value
-}
-
 func members(body []byte) (object map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {
 		return nil, fmt.Errorf("%w: the body is no JSON object", understudy.ErrInvalid)
@@ -349,15 +337,14 @@ func graphPost(s *Spec, source, path, rawQuery, contentType string, body []byte)
 	}
 	t := *plain
 	t.Kind, t.List, t.Instance, t.ID, t.NearMiss = nil, nil, nil, "", false
-	op, request, err := graphOperation(body)
-	if secret, asks := asksSecret(s, &op); asks {
+	document, op, request, err := graphOperation(body)
+	if secret, asks := asksSecret(s, document); asks {
 		return Post{}, fmt.Errorf("%w: %s is a secret that nobody sees here; leave it out of the document", understudy.ErrForbidden,
 			understudy.Clip(secret))
 	}
 	if err != nil || op.Kind != "query" || contentType != jsonType || len(plain.Query) > 0 {
-		for _, k := range mutated(s, body, len(plain.Query) > 0) {
-			t.Kind = k
-			break
+		if changed := mutated(s, body, len(plain.Query) > 0); len(changed) > 0 {
+			t.Kind = changed[0]
 		}
 		return Post{Target: &t}, nil
 	}
@@ -370,10 +357,10 @@ func graphPost(s *Spec, source, path, rawQuery, contentType string, body []byte)
 
 // documentTarget is the target of a query that the spec names word for word; nil: it is
 // another one.
-func documentTarget(s *Spec, source, path string, op GraphOperation, request map[string]json.RawMessage) (*Target, error) {
-	variables, err := members(cmpOr(request[graphVariables], "{}"))
-	if err != nil {
-		return nil, err
+func documentTarget(s *Spec, source, path string, op graphql.Operation, request map[string]json.RawMessage) (*Target, error) {
+	var variables map[string]json.RawMessage
+	if given := request[graphVariables]; len(given) > 0 && json.Unmarshal(given, &variables) != nil {
+		return nil, fmt.Errorf("%w: the variables are no JSON object", understudy.ErrInvalid)
 	}
 	params, err := paramsOf(graphVariable, variables)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestPostedThatCannotBe(t *testing.T) {
 		"it is for post: graphql":    {Path: "/a", Posted: Posted{Post: "form", Document: "{a}"}},
 		"want one query with a name": {Path: "/a", Posted: Posted{Post: "graphql", Document: "{a}"}},
 		"no operation":               {Path: "/a", Posted: Posted{Post: "graphql"}},
-		"braces":                     {Path: "/a", Posted: Posted{Post: "graphql", Document: "query A { a "}},
+		"cannot be read":             {Path: "/a", Posted: Posted{Post: "graphql", Document: "query A { a "}},
 	} {
 		s := one(Headers{})
 		s.Kinds = []*Kind{{Name: "a", Lists: []*List{&l}}}

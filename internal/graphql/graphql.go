@@ -1,0 +1,114 @@
+// GraphQL: which operation a document asks for, and by which fields.
+
+// Package graphql reads GraphQL documents, as far as a stand-in for an API has to know them.
+package graphql
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/lexer"
+	"github.com/vektah/gqlparser/v2/parser"
+
+	"understudy"
+)
+
+// Operation is one operation of a GraphQL document (GraphQL, October 2021, 2.3).
+type Operation struct {
+	Kind   string   // query, mutation, subscription
+	Name   string   // "": it has none
+	Fields []string // of its root selection, those of fragments included, without aliases; sorted
+	Text   string   // the whole document, its tokens with one space between
+}
+
+// maxTokens bounds what is read of a GraphQL document.
+const maxTokens = 50_000
+
+// Find returns the operation of a name in a document; "": the only one there is. Errors are
+// ErrInvalid.
+func Find(document, name string) (Operation, error) {
+	invalid := func(format string, args ...any) (Operation, error) {
+		why := understudy.Clip(fmt.Sprintf(format, args...))
+		return Operation{}, fmt.Errorf("%w: the GraphQL document %s", understudy.ErrInvalid, why)
+	}
+	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: document}, maxTokens)
+	if err != nil {
+		return invalid("cannot be read: %s", err)
+	}
+	operations, fragments := map[string]*ast.OperationDefinition{}, map[string]bool{}
+	for _, op := range doc.Operations {
+		if operations[op.Name] != nil {
+			return invalid("has two operations %q", op.Name)
+		}
+		operations[op.Name] = op
+	}
+	for _, f := range doc.Fragments {
+		if fragments[f.Name] {
+			return invalid("has two fragments %q", f.Name)
+		}
+		fragments[f.Name] = true
+	}
+	found := operations[name]
+	if name == "" {
+		found = nil
+		if len(doc.Operations) == 1 {
+			found = doc.Operations[0]
+		}
+	}
+	if found == nil {
+		return invalid("has no operation %q", name)
+	}
+	fields := map[string]bool{}
+	if unknown := addFields(fields, found.SelectionSet, doc.Fragments, fragments); unknown != "" {
+		return invalid("has no fragment %q", unknown)
+	}
+	text := strings.Join(Tokens(document), " ")
+	return Operation{string(found.Operation), found.Name, slices.Sorted(maps.Keys(fields)), text}, nil
+}
+
+// addFields adds the names of the fields of a selection set, those of its fragments included. A
+// field that a directive may leave out counts. unread are the fragments that were not yet added;
+// unknown is one that the document does not have.
+func addFields(
+	fields map[string]bool, all ast.SelectionSet, fragments ast.FragmentDefinitionList, unread map[string]bool,
+) (unknown string) {
+	for _, one := range all {
+		var inner ast.SelectionSet
+		switch one := one.(type) {
+		case *ast.Field:
+			fields[one.Name] = true
+		case *ast.InlineFragment:
+			inner = one.SelectionSet
+		case *ast.FragmentSpread:
+			named := fragments.ForName(one.Name)
+			if named == nil {
+				return one.Name
+			}
+			if unread[one.Name] {
+				inner, unread[one.Name] = named.SelectionSet, false
+			}
+		}
+		if unknown := addFields(fields, inner, fragments, unread); unknown != "" {
+			return unknown
+		}
+	}
+	return ""
+}
+
+// Tokens returns the tokens of a document, as far as it can be read; comments and commas are
+// none (2.1).
+func Tokens(document string) (tokens []string) {
+	runes := []rune(document)
+	for read := lexer.New(&ast.Source{Input: document}); ; {
+		token, err := read.ReadToken()
+		switch {
+		case err != nil || token.Kind == lexer.EOF:
+			return tokens
+		case token.Kind != lexer.Comment:
+			tokens = append(tokens, string(runes[token.Pos.Start:token.Pos.End]))
+		}
+	}
+}
