@@ -107,12 +107,25 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 			keep = true
 			return rd.fallback(ctx, r, why, err)
 		case left != nil:
-			return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, left)
+			return nil, rd.leaving(r, f, left)
 		case r.SkipHeld: // as soon as with something held
 			keep = true
 			return nil, err
 		}
 		tried, late = nil, nil // upstream is all there is
+	}
+}
+
+// leaving returns the error of a reader whose deadline ended before its flight: with the failure
+// that the flight waits after, and what is left of the time that upstream wants.
+func (rd *reader) leaving(r *reading, f *flight, left error) error {
+	select {
+	case <-f.tried:
+		failure := *f.failure
+		failure.RetryAfter = max(0, failure.RetryAfter-rd.now().Sub(f.failedAt))
+		return fmt.Errorf("mirror: %s: %w: %w", r.Target.Key, left, &failure)
+	default:
+		return fmt.Errorf("mirror: %s: %w", r.Target.Key, left)
 	}
 }
 

@@ -75,7 +75,7 @@ func (fs *flights) fetchFor(f *flight) request.Fetch {
 		Target: f.target, Reason: f.reason, Generation: f.generation,
 		Promote: f.promote, Patient: f.waits,
 		Flow: f.flow, Queue: fs.ages().Wait, By: f.deadline,
-		Tried: f.failed,
+		Tried: func(e *understudy.UpstreamError) { fs.failed(f, e) },
 	}
 	if f.source.validates.Load() && f.kind.name != "" && !f.recordsOnly {
 		e.Held = fs.validated(f)
@@ -120,10 +120,10 @@ func (f *flight) hurried() bool {
 	return f.reason != request.Waiting || f.hasty.Load() || !f.deadline.IsZero()
 }
 
-// failed hears of failed tries, from upstream's goroutine; the first one counts.
-func (f *flight) failed(err *understudy.UpstreamError) {
+// failed notes failed tries, from upstream's goroutine; the first one counts.
+func (fs *flights) failed(f *flight, err *understudy.UpstreamError) {
 	f.firstTry.Do(func() {
-		f.failure = err
+		f.failure, f.failedAt = err, fs.now()
 		close(f.tried)
 	})
 }

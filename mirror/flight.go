@@ -81,13 +81,14 @@ type means struct {
 
 // signals tell how far a flight is, and end it.
 type signals struct {
-	ctx     context.Context
-	cancel  context.CancelFunc
-	ends    *time.Timer               // the longest it may take
-	promote chan struct{}             // closed when a reader joins what was begun without one
-	tried   chan struct{}             // closed when the first try has failed
-	failure *understudy.UpstreamError // of the first try; read after tried
-	done    chan struct{}
+	ctx      context.Context
+	cancel   context.CancelFunc
+	ends     *time.Timer               // the longest it may take
+	promote  chan struct{}             // closed when a reader joins what was begun without one
+	tried    chan struct{}             // closed when the first try has failed
+	failure  *understudy.UpstreamError // of the first try; read after tried
+	failedAt time.Time
+	done     chan struct{}
 
 	firstTry sync.Once
 	hasty    atomic.Bool // it did not wait while the source was down

@@ -5,6 +5,7 @@ package mirror
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,28 @@ func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
 		want(t, s.get(t, s.target(t, "Calls.json", "Status=completed")), request.Cold, "")
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("the answer took %v", took)
+		}
+	})
+}
+
+// A reader that gives up while upstream wants no request is told when it may come again.
+func TestWhoGivesUpWhileUpstreamIsLimitedIsToldWhenToComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 7)
+		s.script(func() {
+			s.world.fail = func(_ int, f request.Fetch) error {
+				limited := &understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 5 * time.Second}
+				f.Tried(limited)
+				time.Sleep(limited.RetryAfter)
+				return limited
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := s.Page(ctx, request.Request{Target: s.target(t, "Calls.json", "Status=completed")})
+		var failure *understudy.UpstreamError
+		if !errors.As(err, &failure) || failure.RetryAfter <= 3*time.Second || failure.RetryAfter >= 5*time.Second {
+			t.Errorf("%v: %+v", err, failure)
 		}
 	})
 }

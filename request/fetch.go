@@ -65,8 +65,8 @@ type Fetch struct {
 	// that. It waits until there is memory, as long as ctx lasts; the body stays in the
 	// socket. An error ends the fetch. May be nil.
 	Reserve func(ctx context.Context, bytes int64) error
-	// Tried is called at once with each failed try that is followed by another, from the
-	// fetching goroutine. May be nil.
+	// Tried is called at once with each failed try that is followed by another, and with each
+	// refusal of the source's that the fetch waits out, from the fetching goroutine. May be nil.
 	Tried func(*understudy.UpstreamError)
 }
 

@@ -79,9 +79,14 @@ func TestFailedKeyWaits(t *testing.T) {
 			t.Errorf("another key: %v", err)
 		}
 		start := time.Now()
-		_, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(1)), Patient: always})
+		var told *understudy.UpstreamError
+		_, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(1)), Patient: always,
+			Tried: func(e *understudy.UpstreamError) { told = e }})
 		if err != nil || time.Since(start) != time.Second {
 			t.Errorf("patient: %v after %v", err, time.Since(start))
+		}
+		if told == nil || told.RetryAfter != time.Second {
+			t.Errorf("what a patient reader waits for was told as %+v", told)
 		}
 		if n := s.count(); n != 4 {
 			t.Errorf("%d requests", n)

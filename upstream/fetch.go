@@ -216,6 +216,9 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 		if !worth {
 			return false, v.Err, nil
 		}
+		if g.f.Tried != nil {
+			g.f.Tried(v.Err)
+		}
 		timer := time.NewTimer(left)
 		select {
 		case <-timer.C:
