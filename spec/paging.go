@@ -230,6 +230,9 @@ func (t *Target) Beyond(rows int) *Target {
 	return t.sliding(t.Spec.PagingOf(t.List).Beyond(t.Query, rows))
 }
 
+// ByOffset reports whether the page is named by the number of rows before it.
+func (t *Target) ByOffset() bool { return t.List != nil && t.Spec.PagingOf(t.List).Style == "offset" }
+
 // Guessed reports whether no answer says that the page is there: a page by number or offset is
 // asked for where a list may end.
 func (t *Target) Guessed() bool { return t.Sliding() != "" && t.Spec.PagingOf(t.List).Guesses() }

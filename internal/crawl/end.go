@@ -118,6 +118,7 @@ func (e *openError) Is(target error) bool { return target == understudy.ErrInval
 // count takes in the rows of a page that were not seen before, and what it says of all pages.
 func (at *position) count(page *understudy.Page, rows int) {
 	at.Rows += int64(rows)
+	at.Most = max(at.Most, len(page.Rows))
 	if total := page.Total(); total > 0 && (at.Total == 0 || total < at.Total) {
 		at.Total = total
 	}

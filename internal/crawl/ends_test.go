@@ -183,6 +183,7 @@ const (
 	whole     = ", whole: true"
 	withTotal = byNumber + ", total: total"
 	byNumber  = "style: number, page: page, first_page: 1, default_size: 10"
+	byOffset  = "style: offset, page: from, default_size: 10"
 	byFlag    = "style: cursor, next: has_more, cursor: after"
 	byToken   = "style: token, next: next, cursor: token"
 )
@@ -291,6 +292,12 @@ var shelves = map[string]*proof{
 		answer: filtered(func(i int) bool { return i > 20 && i < 25 })}, 23, ""},
 	"offsets over a page without rows": {shelf{paging: "style: offset, page: from, next: next", rows: 40,
 		answer: filtered(func(i int) bool { return i >= 10 && i < 20 })}, 30, ""},
+	"offsets over pages without rows up to a total": {shelf{paging: byOffset + ", total: total", rows: 120,
+		answer: filtered(inTheMiddle)}, 70, "there are 120 rows, and 70 were shown"},
+	"offsets over pages without rows while more follow": {shelf{paging: byOffset + ", next: more", rows: 120,
+		answer: filtered(inTheMiddle)}, 70, ""},
+	"offsets over pages without rows where nothing is to be believed": {shelf{paging: byOffset, rows: 120,
+		answer: filtered(inTheMiddle)}, 30, "the answer says that there is more (more: true)"},
 	"a row that is deleted behind a total": {shelf{paging: withTotal, rows: 25,
 		answer: paged(func(s *shelf, page, _ int) object {
 			total := s.rows
@@ -344,9 +351,11 @@ func filtered(hidden func(i int) bool) func(*shelf, url.Values, http.Header) (in
 		if from+10 < s.rows {
 			next = from + 10
 		}
-		return http.StatusOK, object{"rows": rows, "next": next}
+		return http.StatusOK, object{"rows": rows, "next": next, "more": next != nil, "total": s.rows}
 	}
 }
+
+func inTheMiddle(i int) bool { return i >= 30 && i < 80 }
 
 // sized knows some page sizes alone, and gives the largest that is not above what was asked.
 func sized(known ...int) func(*shelf, url.Values, http.Header) (int, any) {

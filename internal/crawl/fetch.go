@@ -175,14 +175,16 @@ func (e *endlessError) Is(target error) bool { return target == understudy.ErrIn
 
 // position is where a walk over one list goes on.
 type position struct {
-	List  int      `json:"list,omitempty"`
-	Next  string   `json:"next,omitempty"`  // the link; "" = the first page
-	Last  []string `json:"last,omitempty"`  // of pages by number: the last rows before it
-	Apart bool     `json:"apart,omitempty"` // of those: it does not begin with one of these rows
-	Plain string   `json:"plain,omitempty"` // of those that do: upstream's own link
-	Fixed bool     `json:"fixed,omitempty"` // upstream takes no other page sizes, so that pages cannot overlap
+	List   int      `json:"list,omitempty"`
+	Next   string   `json:"next,omitempty"`   // the link; "" = the first page
+	Last   []string `json:"last,omitempty"`   // of pages by number: the last rows before it
+	Apart  bool     `json:"apart,omitempty"`  // of those: it does not begin with one of these rows
+	Before string   `json:"before,omitempty"` // of those: the link of the page before it
+	Plain  string   `json:"plain,omitempty"`  // of those that do: upstream's own link
+	Fixed  bool     `json:"fixed,omitempty"`  // upstream takes no other page sizes, so that pages cannot overlap
 
 	Rows   int64 `json:"rows,omitempty"`   // different rows of the list so far
+	Most   int   `json:"most,omitempty"`   // rows of the largest page
 	Total  int64 `json:"total,omitempty"`  // the fewest rows that an answer said all pages have; 0: none did
 	Beyond bool  `json:"beyond,omitempty"` // the next page is asked for though no page leads to it
 	Again  int   `json:"again,omitempty"`  // how often the list was begun anew
@@ -193,7 +195,7 @@ type position struct {
 // onward is the position after a page, and why the list may go on where it ends there. Pages
 // by number or offset overlap, where they can.
 func (at position) onward(first, target *spec.Target, page *understudy.Page) (position, understudy.OpenEnd) {
-	at.Next, at.Last, at.Apart, at.Plain, at.Beyond = page.Next.URI, nil, false, "", false
+	at.Next, at.Before, at.Last, at.Apart, at.Plain, at.Beyond = page.Next.URI, page.Key.URI, nil, false, "", false
 	if at.Next == "" {
 		beyond, d := at.behind(target, page)
 		if beyond == nil {
@@ -208,6 +210,9 @@ func (at position) onward(first, target *spec.Target, page *understudy.Page) (po
 	at.Last, at.Apart = ids[max(0, len(ids)-10):], true
 	if next := target.Overlapping(first, len(ids)); next != nil && !at.Fixed && !at.Beyond {
 		at.Next, at.Apart, at.Plain = next.Key.URI, false, at.Next
+	}
+	if after := target.Beyond(1); len(ids) < 2 && after != nil && after.Key.URI == at.Next && at.Most > 1 {
+		at.Next = target.Beyond(at.Most).Key.URI // the others were left out after a page of so many was cut
 	}
 	return at, understudy.OpenEnd{}
 }
@@ -294,7 +299,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		if target.Sliding() != "" {
 			seen = trail.New(page)
 		}
-		if at.Beyond && len(page.Rows) > 1 && trail.Same(every(page)) {
+		if at.Beyond && len(page.Rows) > 1 && trail.Same(every(page)) && (len(page.Rows) == at.Most || !target.ByOffset()) {
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one is that page again"}
 			at.Next = ""
 		} else {
@@ -339,6 +344,12 @@ func resized(first, target *spec.Target, page *understudy.Page, at position) boo
 func (t *jobRun) slid(ctx context.Context, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail,
 	see func(*understudy.Page, position) error) (*spec.Target, error) {
 	earlier := target.Earlier()
+	if at.Apart && earlier != nil && at.Before != "" && target.Key.URI == at.Next {
+		var err error
+		if earlier, err = target.Spec.Follow(target.Key.Source, at.Before); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case earlier == nil || !at.Apart && trail.Joins(page.Rows), at.Beyond && len(page.Rows) == 0 && at.Total == at.Rows:
 		return nil, nil

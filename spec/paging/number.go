@@ -92,9 +92,11 @@ func (r *Rules) goes(a *Answer, before, size int64) (on bool, end Step) {
 	}
 	total := r.total(a)
 	switch full := int64(a.Count) >= size; {
+	case total > 0 && before >= 0 && before+int64(a.Count) < total:
+		return true, Step{} // also behind a page whose rows were all left out
 	case a.Count == 0:
 		return false, Step{}
-	case total > 0 && before >= 0 && before+int64(a.Count) < total, r.Next == "" && (total == 0 || before < 0) && full:
+	case r.Next == "" && (total == 0 || before < 0) && full:
 		return true, Step{}
 	case full || size == 0:
 		return false, open(understudy.OpenSilent, "only the page after the last one shows that the list ends")

@@ -38,7 +38,8 @@ func TestNumberThatSaysWhereItEnds(t *testing.T) {
 		{ask: "page=1", body: `{"rows":[1,2],"meta":{"total":-1}}`, want: "page=2"},
 		{ask: "page=1", body: `{"rows":[1,2],"meta":{"total":0}}`, want: "page=2"},
 		{ask: "page=1", body: `{"rows":[1,2],"meta":{"total":4}}`, open: "silent"},
-		{ask: "page=1", body: `{"rows":[],"meta":{"total":5}}`},
+		{ask: "page=1", body: `{"rows":[],"meta":{"total":5}}`, want: "page=2"}, // all of its rows were left out
+		{ask: "page=3", body: `{"rows":[],"meta":{"total":5}}`},
 		{ask: "", body: `{"rows":[],"meta":{"total":0}}`},
 		{ask: "", body: `{"rows":[1,2]}`, want: "page=1"},
 		{ask: "", body: `{"rows":[1,2],"meta":{"total":"many"}}`, want: "page=1"},

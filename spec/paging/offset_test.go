@@ -16,7 +16,8 @@ func TestOffset(t *testing.T) {
 		{ask: "size=1000", body: `{"rows":[1,2],"total":5}`, want: "start=2"},
 		{ask: "size=1000&start=2", body: `{"rows":[1,2],"total":5}`, want: "start=4"},
 		{ask: "size=1000&start=4", body: `{"rows":[1],"total":5}`, open: "silent"},
-		{ask: "size=1000&start=2", body: `{"rows":[],"total":5}`},
+		{ask: "size=1000&start=2", body: `{"rows":[],"total":5}`, want: "start=3"},
+		{ask: "size=1000&start=5", body: `{"rows":[],"total":5}`},
 		{ask: "start=2", body: `{"rows":[1,2]}`, want: "start=4"},
 	})
 	// The first row has the number 1.
