@@ -103,7 +103,7 @@ var ofList = regexp.MustCompile(`(?i)\bur[li]\b.*\bthis (?:list|collection)\b`)
 // member writes one member beside the rows, or the rows.
 func (l *list) member(p place, example *openapi.Value) (value, missing string) {
 	c, typ, enum := l.cut, p.schema.Type(), p.schema.Enum()
-	name := p.path[strings.LastIndexByte(p.path, '.')+1:]
+	name := lastPart(p.path)
 	switch {
 	case p.path == l.env.key:
 		return "{rows}", ""

@@ -118,7 +118,7 @@ func (a *api) link() {
 			if f.Class != "" || !isScalar(f.schema) || slices.Contains(k.id, f.Name) && len(k.id) == 1 {
 				continue
 			}
-			name := f.Name[strings.LastIndexByte(f.Name, '.')+1:]
+			name := lastPart(f.Name)
 			for _, end := range idEnds {
 				if stem, ok := strings.CutSuffix(name, end); ok && byName[plain(stem)] != nil {
 					f.Link, f.why = byName[plain(stem)].name, "link: by its name"

@@ -193,7 +193,7 @@ func (a *api) writeErrors(w *writer) {
 	w.line(0, "errors:", "")
 	if f != nil {
 		if f.contentType != "" && f.contentType != "application/json" {
-			w.line(1, "content_type: "+quote(f.contentType), "")
+			w.entry(1, "content_type", quote(f.contentType), "")
 		}
 		codes := map[string]string{}
 		if len(f.code) > 0 {
@@ -220,9 +220,7 @@ func (a *api) writeWords(w *writer, key string, all map[string]string, why strin
 	for word, text := range sorted(all) {
 		f.text(word, text)
 	}
-	if len(f.parts) > 0 {
-		w.line(1, key+": "+f.String(), why)
-	}
+	w.entry(1, key, f.String(), why)
 }
 
 // withoutCode is a template without the member that is a code.

@@ -67,6 +67,11 @@ func fieldsOf(schemas []openapi.Schema, levels int) (all []*field) {
 	return all
 }
 
+// isTime reports whether a field tells a time.
+func (f *field) isTime() bool {
+	return slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822, spec.TypeDate}, f.Type)
+}
+
 // describe finds a field's type and class.
 func (f *field) describe(name string) {
 	s := f.schema
@@ -193,7 +198,7 @@ func isSecret(name string) bool {
 // alone tells of, where another kind has a field of the name. It says which fields of writes are no
 // secrets.
 func (a *api) checkSecrets() {
-	last := func(name string) string { return plain(name[strings.LastIndexByte(name, '.')+1:]) }
+	last := func(name string) string { return plain(lastPart(name)) }
 	plainly := map[string]bool{} // names that are no secret somewhere
 	for _, k := range a.kinds {
 		for _, f := range k.fields {

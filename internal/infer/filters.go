@@ -118,8 +118,7 @@ func (f *filter) edge(name string, at func(string) *field) *field {
 		}
 		stem := strings.Join(all[:len(all)-1], "_")
 		for _, name := range []string{stem, stem + "_at", "date_" + stem} {
-			if field := at(name); field != nil && slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeRFC2822, spec.TypeDate},
-				field.Type) {
+			if field := at(name); field != nil && field.isTime() && field.Type != spec.TypeMillis {
 				f.Op, f.Open, f.why = e.op, e.open, "an edge of a field's time, by its name"
 				return field
 			}

@@ -4,8 +4,8 @@
 package infer
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -54,8 +54,7 @@ func ofWrites(name string) bool {
 // headers sorts the header fields that operations take.
 func (a *api) headers(auth string) (h asked) {
 	h.key, h.send = map[string][]string{}, map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(a.doc.Wanted)) {
-		w := a.doc.Wanted[name]
+	for name, w := range sorted(a.doc.Wanted) {
 		vendor := name == "Accept" && slices.ContainsFunc(w.Values, func(v string) bool { return strings.Contains(v, "/vnd.") })
 		if slices.Contains(plainHeaders, name) && !vendor || !compiles(auth, []string{name}) {
 			continue
@@ -99,10 +98,10 @@ func (a *api) sent(name string, w *openapi.Header) string {
 	if w.Required == 0 || ofWrites(name) {
 		return ""
 	}
-	value := ""
-	for _, one := range slices.Sorted(maps.Keys(w.Demanded)) {
-		if value == "" || w.Demanded[one] > w.Demanded[value] {
-			value = one
+	value, most := "", 0
+	for one, n := range sorted(w.Demanded) {
+		if n > most {
+			value, most = one, n
 		}
 	}
 	all, version := a.doc.All, has(name, "version") && w.Required == a.doc.All
@@ -194,8 +193,7 @@ func (a *api) back() (names []string) {
 		}
 	}
 	var all []*openapi.Told
-	for _, key := range slices.Sorted(maps.Keys(a.doc.Told)) {
-		t := a.doc.Told[key]
+	for key, t := range sorted(a.doc.Told) {
 		good := slices.ContainsFunc(t.Statuses, func(s string) bool { return strings.HasPrefix(s, "2") || s == "default" })
 		if good && !leads[key] && missed(t.Name) && t.Answers*rare >= len(a.doc.Reads) {
 			all = append(all, t)
@@ -218,28 +216,19 @@ func (a *api) writeHeaders(w *writer, auth string) {
 		return
 	}
 	w.line(0, "headers:", "")
-	if len(h.key) > 0 {
-		f := &flow{}
-		for _, name := range slices.Sorted(maps.Keys(h.key)) {
-			f.add(name, sequence(h.key[name]))
-		}
-		w.line(1, "key: "+f.String(), "lists or records are asked for with them")
+	key, send := &flow{}, &flow{}
+	for name, same := range sorted(h.key) {
+		key.add(name, cmp.Or(sequence(same), "[]"))
 	}
-	if len(h.write) > 0 {
-		w.line(1, "write: "+sequence(h.write), "writes take them")
+	w.entry(1, "key", key.String(), "lists or records are asked for with them")
+	w.entry(1, "write", sequence(h.write), "writes take them")
+	for name, value := range sorted(h.send) {
+		send.add(name, quote(value))
 	}
-	if len(h.send) > 0 {
-		f := &flow{}
-		for name, value := range sorted(h.send) {
-			f.add(name, quote(value))
-		}
-		why := "demanded"
-		if h.send["Accept"] != "" {
-			why = "demanded, or the type of its answers"
-		}
-		w.line(1, "send: "+f.String(), why)
+	why := "demanded"
+	if h.send["Accept"] != "" {
+		why = "demanded, or the type of its answers"
 	}
-	if len(back) > 0 {
-		w.line(1, "back: "+sequence(back), "fields of answers, for callers that see everything")
-	}
+	w.entry(1, "send", send.String(), why)
+	w.entry(1, "back", sequence(back), "fields of answers, for callers that see everything")
 }

@@ -102,13 +102,10 @@ func nameKinds(kinds []*kind) {
 			}
 		}
 		wish = append(wish, before+"_"+last)
-		i := slices.IndexFunc(wish, func(name string) bool { return !taken[name] })
-		for n := 2; i < 0; n++ {
-			if name := fmt.Sprintf("%s_%d", last, n); !taken[name] {
-				wish, i = []string{name}, 0
-			}
+		if wish = slices.DeleteFunc(wish, func(name string) bool { return taken[name] }); len(wish) == 0 {
+			wish = []string{numberedName(last, taken)}
 		}
-		k.name = wish[i]
+		k.name = wish[0]
 		taken[k.name] = true
 		k.why["name"] = "the last word of its shortest path"
 		if k.name != last {
@@ -116,6 +113,15 @@ func nameKinds(kinds []*kind) {
 			if last != "" {
 				k.why["name"] = "another kind is called " + last
 			}
+		}
+	}
+}
+
+// numberedName returns the first of name_2, name_3 and so on that is not taken.
+func numberedName(name string, taken map[string]bool) string {
+	for n := 2; ; n++ {
+		if numbered := fmt.Sprintf("%s_%d", name, n); !taken[numbered] {
+			return numbered
 		}
 	}
 }
@@ -290,38 +296,31 @@ func (k *kind) findClock() (unsure string) {
 	if len(k.lists) == 0 {
 		return ""
 	}
-	timely := func(f *field) bool {
-		outer, _, inside := strings.Cut(f.Name, ".")
-		return (!inside || is(outer, timeObjects...)) && slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822,
-			spec.TypeDate}, f.Type)
-	}
 	var times []string
 	for _, f := range k.fields {
-		if timely(f) {
+		outer, _, inside := strings.Cut(f.Name, ".")
+		if f.isTime() && (!inside || is(outer, timeObjects...)) {
 			times = append(times, f.Name)
 		}
 	}
+	find := func(why string, fits func(name string) bool) bool {
+		i := slices.IndexFunc(times, fits)
+		if i >= 0 {
+			k.clock, k.why["clock"] = times[i], why
+		}
+		return i >= 0
+	}
+	const byName = "a time, by its name that of creation"
 	for _, name := range clockFields {
-		for _, at := range times {
-			if plain(at[strings.LastIndexByte(at, '.')+1:]) == name {
-				k.clock, k.why["clock"] = at, "a time, by its name that of creation"
-				return ""
-			}
-		}
-	}
-	for _, at := range times {
-		if one := plain(singular(k.name)); is(at, one+"date", one+"time", one+"at") {
-			k.clock, k.why["clock"] = at, "a time, with the kind's name"
+		if find(byName, func(at string) bool { return plain(lastPart(at)) == name }) {
 			return ""
 		}
 	}
-	for _, at := range times {
-		if has(at, "created", "creation") {
-			k.clock, k.why["clock"] = at, "a time, by its name that of creation"
-			return ""
-		}
-	}
-	if len(times) > 0 {
+	one := plain(singular(k.name))
+	switch {
+	case find("a time, with the kind's name", func(at string) bool { return is(at, one+"date", one+"time", one+"at") }):
+	case find(byName, func(at string) bool { return has(at, "created", "creation") }):
+	case len(times) > 0:
 		return "which of the times orders its records is not clear: " + strings.Join(times[:min(3, len(times))], ", ")
 	}
 	return ""

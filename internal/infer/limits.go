@@ -5,7 +5,6 @@ package infer
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -42,12 +41,12 @@ func isLimit(name string) bool {
 func (a *api) findLimits() *limits {
 	l := &limits{why: map[string]string{}}
 	a.findRate(l)
-	for _, text := range slices.Sorted(maps.Keys(a.doc.Refusals)) {
+	for text, refusal := range sorted(a.doc.Refusals) {
 		status, err := strconv.Atoi(text)
 		if err != nil || status == http.StatusUnauthorized || status == http.StatusTooManyRequests || status > 599 {
 			continue
 		}
-		if why, words := means(text, a.doc.Refusals[text], l.Remaining); why != "" {
+		if why, words := means(text, refusal, l.Remaining); why != "" {
 			l.Statuses = append(l.Statuses, status)
 			l.why["statuses"] = cmp.Or(l.why["statuses"], why)
 			for _, one := range words {
@@ -121,8 +120,8 @@ func eachText(v *openapi.Value, do func(string)) {
 // when it ends: by the one with remaining in its name.
 func (a *api) findRate(l *limits) {
 	var remaining []*openapi.Told
-	for _, name := range slices.Sorted(maps.Keys(a.doc.Told)) {
-		if t := a.doc.Told[name]; isLimit(t.Name) && has(t.Name, "remaining") && compilesLimit(t.Name) {
+	for _, t := range sorted(a.doc.Told) {
+		if isLimit(t.Name) && has(t.Name, "remaining") && compilesLimit(t.Name) {
 			remaining = append(remaining, t)
 		}
 	}
@@ -137,8 +136,7 @@ func (a *api) findRate(l *limits) {
 	first := slices.MaxFunc(remaining, func(x, y *openapi.Told) int { return cmp.Compare(x.Answers, y.Answers) })
 	l.Remaining = first.Name
 	stem := strings.ReplaceAll(plain(first.Name), "remaining", "")
-	for _, name := range slices.Sorted(maps.Keys(a.doc.Told)) {
-		t := a.doc.Told[name]
+	for _, t := range sorted(a.doc.Told) {
 		switch {
 		case t == first || !compilesLimit(t.Name):
 		case l.Limit == "" && (plain(t.Name) == stem+"limit" || plain(t.Name) == stem):
@@ -208,24 +206,12 @@ func (a *api) writeLimits(w *writer) {
 	}
 	w.line(0, "limits:", "")
 	if len(l.Statuses) > 0 {
-		w.line(1, "statuses: "+numbers(l.Statuses), l.why["statuses"])
+		w.entry(1, "statuses", strings.ReplaceAll(fmt.Sprint(l.Statuses), " ", ", "), l.why["statuses"])
 	}
-	if len(l.Words) > 0 {
-		w.line(1, "words: "+sequence(l.Words), l.why["words"])
-	}
+	w.entry(1, "words", sequence(l.Words), l.why["words"])
 	for _, one := range []struct{ key, value string }{
 		{"limit", l.Limit}, {"remaining", l.Remaining}, {"reset", l.Reset}, {"reset_as", l.ResetAs},
 	} {
-		if one.value != "" {
-			w.line(1, one.key+": "+scalar(one.value), l.why[one.key])
-		}
+		w.entry(1, one.key, scalar(one.value), l.why[one.key])
 	}
-}
-
-func numbers(all []int) string {
-	out := make([]string, len(all))
-	for i, n := range all {
-		out[i] = strconv.Itoa(n)
-	}
-	return "[" + strings.Join(out, ", ") + "]"
 }

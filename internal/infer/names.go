@@ -80,6 +80,9 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
+// lastPart returns what stands behind the last dot of a name.
+func lastPart(dotted string) string { return dotted[strings.LastIndexByte(dotted, '.')+1:] }
+
 // word makes one word of a name that a spec file may call a kind.
 func word(name string) string { return strings.Join(words(name), "_") }
 

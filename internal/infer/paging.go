@@ -90,7 +90,7 @@ func isLink(name string) bool { return strings.EqualFold(name, "Link") }
 func (c *cut) link(op *openapi.Operation, e *envelope) bool {
 	for _, name := range linkNames {
 		p := e.find("string", name)
-		if p == nil || strings.Contains(p.path[strings.LastIndexByte(p.path, '.')+1:], "@") {
+		if p == nil || strings.Contains(lastPart(p.path), "@") {
 			continue
 		}
 		if !isURL(p) {

@@ -3,6 +3,7 @@
 package infer
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -41,12 +42,12 @@ func rowsOf(op *openapi.Operation) (e envelope, ok bool) {
 	e.collect(&arrays, answer, "", 0)
 	last := lastName(op.Path)
 	rank := func(p place) int {
-		name := p.path[strings.LastIndexByte(p.path, '.')+1:]
-		switch {
-		case plain(name) == plain(last):
+		name := plain(lastPart(p.path))
+		switch i := slices.Index(rowNames, name); {
+		case name == plain(last):
 			return 0
-		case slices.Contains(rowNames, plain(name)):
-			return 1 + slices.Index(rowNames, plain(name))
+		case i >= 0:
+			return 1 + i
 		}
 		return len(rowNames) + 1
 	}
@@ -70,7 +71,7 @@ func (e *envelope) isList(op *openapi.Operation, arrays int) bool {
 		record = record || !strings.Contains(p.path, ".") && slices.Contains(idFields, plain(p.path)) && p.schema.Type() != "object"
 	}
 	_, byID := lastVar(op.Path)
-	name := plain(e.key[strings.LastIndexByte(e.key, '.')+1:])
+	name := plain(lastPart(e.key))
 	named := name == plain(lastName(op.Path)) || slices.Contains(rowNames, name)
 	switch {
 	case record || byID:
@@ -114,8 +115,7 @@ func (e *envelope) find(typ string, names ...string) *place {
 	for _, name := range names {
 		for i, p := range e.beside {
 			t := p.schema.Type()
-			last := p.path[strings.LastIndexByte(p.path, '.')+1:]
-			if (plain(last) == name || plain(p.path) == name) && (t == typ || t == "" || typ == "integer" && t == "number") {
+			if (plain(lastPart(p.path)) == name || plain(p.path) == name) && (t == typ || t == "" || typ == "integer" && t == "number") {
 				return &e.beside[i]
 			}
 		}
@@ -142,13 +142,7 @@ func (e *envelope) findMore() *place {
 
 // saysMore is a place that tells of other pages; nil: none does.
 func (e *envelope) saysMore() *place {
-	if p := e.findMore(); p != nil {
-		return p
-	}
-	if p := e.find("integer", totalNames...); p != nil {
-		return p
-	}
-	return e.find("string", append(slices.Clone(digitNames), linkNames...)...)
+	return cmp.Or(e.findMore(), e.find("integer", totalNames...), e.find("string", slices.Concat(digitNames, linkNames)...))
 }
 
 // means reports whether a place holds nothing but some words, by its values or its example.
@@ -174,9 +168,9 @@ func lastVar(path string) (name string, ok bool) {
 // lastName is the last segment without a variable, without its ending.
 func lastName(path string) string {
 	all := segments(path)
-	for i := len(all) - 1; i >= 0; i-- {
-		if !strings.Contains(all[i], "{") {
-			name, _, _ := strings.Cut(all[i], ".")
+	for _, segment := range slices.Backward(all) {
+		if !strings.Contains(segment, "{") {
+			name, _, _ := strings.Cut(segment, ".")
 			name, _, _ = strings.Cut(name, ":")
 			return name
 		}

@@ -4,7 +4,6 @@ package infer
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ var doing = []string{"auth", "check", "credential", "credentials", "download", "
 	"logout", "oauth", "preview", "refresh", "restore", "run", "secret", "secrets", "start", "stop", "sync", "test", "token", "tokens",
 	"validate", "verify"}
 
-// isVersion is a segment that begins the paths of a version.
+// isVersion matches a segment that begins the paths of a version.
 var isVersion = regexp.MustCompile(`^v?\d[\d.-]*$`)
 
 // addSingles makes kinds without an id of the reads that neither list records nor show one of them,
@@ -57,8 +56,8 @@ func (a *api) addSingles(seen map[string]bool) {
 	}
 }
 
-// singleName is made of as many of a path's last words as no other kind has: balance, or
-// customer_balance; of what a variable names it is one.
+// singleName returns a name of as many of a path's last words as no other kind has: balance, or
+// customer_balance. What a variable names is one of them, in the singular.
 func singleName(all []string, taken map[string]bool) (name string) {
 	_, isOne := lastVar(strings.Join(all, "/"))
 	for _, s := range slices.Backward(all) {
@@ -74,11 +73,7 @@ func singleName(all []string, taken map[string]bool) (name string) {
 			return name
 		}
 	}
-	for n := 2; ; n++ {
-		if one := fmt.Sprintf("%s_%d", cmp.Or(name, "object"), n); !taken[one] {
-			return one
-		}
-	}
+	return numberedName(cmp.Or(name, "object"), taken)
 }
 
 // wanted reports whether a path is among those that are drawn.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -39,18 +40,22 @@ func single(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-// scalar is a text as YAML.
+// scalar returns a text as YAML; "" of none.
 func scalar(text string) string {
-	if bare.MatchString(text) && !slices.Contains(yamlWords, strings.ToLower(text)) {
+	if text == "" || bare.MatchString(text) && !slices.Contains(yamlWords, strings.ToLower(text)) {
 		return text
 	}
 	return quote(text)
 }
 
+// sequence returns a list of texts as YAML; "" of none.
 func sequence(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
 	out := make([]string, len(all))
 	for i, one := range all {
-		out[i] = scalar(one)
+		out[i] = cmp.Or(scalar(one), `""`)
 	}
 	return "[" + strings.Join(out, ", ") + "]"
 }
@@ -72,7 +77,14 @@ func (w *writer) line(indent int, text, why string) {
 	w.WriteByte('\n')
 }
 
-// flow is a mapping in braces.
+// entry writes a key and its value, with its reason behind it, unless the value is empty.
+func (w *writer) entry(indent int, key, value, why string) {
+	if value != "" {
+		w.line(indent, key+": "+value, why)
+	}
+}
+
+// flow is a mapping in braces. Its methods leave out what is empty.
 type flow struct{ parts []string }
 
 func (f *flow) add(key, value string) {
@@ -81,13 +93,21 @@ func (f *flow) add(key, value string) {
 	}
 }
 
-func (f *flow) text(key, value string) {
-	if value != "" {
-		f.add(key, scalar(value))
+func (f *flow) text(key, value string) { f.add(key, scalar(value)) }
+
+func (f *flow) yes(key string, value bool) {
+	if value {
+		f.add(key, "true")
 	}
 }
 
-func (f *flow) String() string { return "{" + strings.Join(f.parts, ", ") + "}" }
+// String returns the mapping as YAML; "" of none.
+func (f *flow) String() string {
+	if len(f.parts) == 0 {
+		return ""
+	}
+	return "{" + strings.Join(f.parts, ", ") + "}"
+}
 
 // write is the spec file.
 func (a *api) write(from string) []byte {
@@ -95,7 +115,7 @@ func (a *api) write(from string) []byte {
 	w.line(0, "# A spec drawn from "+understudy.Clip(from)+". Behind a line stands why it is so. What could not be told is left out.", "")
 	w.line(0, "# Try it: understudy spec try FILE --upstream URL --user U --secret file:PATH", "")
 	name, why := a.name()
-	w.line(0, "name: "+scalar(name), why)
+	w.entry(0, "name", scalar(name), why)
 	title, why := a.doc.Title, ""
 	if title == "" || a.seen {
 		title, why = strings.ToUpper(name[:1])+name[1:], "of the name"
@@ -111,10 +131,8 @@ func (a *api) write(from string) []byte {
 	sent, callers, why := a.auth()
 	auth := &flow{}
 	auth.text("style", sent)
-	if len(callers) > 0 {
-		auth.add("callers", sequence(callers))
-	}
-	w.line(0, "auth: "+auth.String(), why)
+	auth.add("callers", sequence(callers))
+	w.entry(0, "auth", auth.String(), why)
 	a.writeHeaders(w, sent)
 	a.writeLimits(w)
 	a.link()
@@ -125,15 +143,9 @@ func (a *api) write(from string) []byte {
 	for v, field := range sorted(a.shown()) {
 		shown.add(scalar(v), scalar(field))
 	}
-	if len(shown.parts) > 0 {
-		w.line(0, "shown: "+shown.String(), "fields with the variables' names, in every kind whose lists have them")
-	}
-	if links := linksOf(a.lists); len(links) > 0 {
-		w.line(0, "absolute: "+sequence(links), "links between pages, which other lists may have unnamed")
-	}
-	if len(a.passes) > 0 {
-		w.line(0, "passes: "+sequence(a.passes), "their answers are neither lists nor objects")
-	}
+	w.entry(0, "shown", shown.String(), "fields with the variables' names, in every kind whose lists have them")
+	w.entry(0, "absolute", sequence(linksOf(a.lists)), "links between pages, which other lists may have unnamed")
+	w.entry(0, "passes", sequence(a.passes), "their answers are neither lists nor objects")
 	a.once("", "whole_lists: nothing says whether a list shows all records of its kind: set it when that is known")
 	a.writePagings(w)
 	a.writeErrors(w)
@@ -145,8 +157,8 @@ func (a *api) write(from string) []byte {
 }
 
 // sorted goes through a map in the order of its keys.
-func sorted(m map[string]string) func(yield func(string, string) bool) {
-	return func(yield func(string, string) bool) {
+func sorted[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
 			if !yield(key, m[key]) {
 				return
@@ -203,11 +215,7 @@ func (a *api) writePagings(w *writer) {
 }
 
 func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
-	put := func(key, value string) {
-		if value != "" {
-			w.line(indent, key+": "+scalar(value), c.why[key])
-		}
-	}
+	put := func(key, value string) { w.entry(indent, key, scalar(value), c.why[key]) }
 	count := func(key string, n int) {
 		if n != 0 || key == "first_page" && c.Page != "" && c.why[key] != "" {
 			w.line(indent, key+": "+strconv.Itoa(n), c.why[key])
@@ -224,35 +232,24 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 	count("max_size", c.Max)
 	put("page", c.Page)
 	count("first_page", c.First)
-	if len(c.Tokens) > 0 {
-		w.line(indent, "tokens: "+sequence(c.Tokens), cmp.Or(c.why["tokens"], "they say where a page stands"))
-	}
+	w.entry(indent, "tokens", sequence(c.Tokens), cmp.Or(c.why["tokens"], "they say where a page stands"))
 	if c.Template != "" {
 		w.line(indent, "answer: "+single(c.Template), c.why["answer"])
 	}
 	var beside []place
-	lists, have := 0, map[string]int{}
-	for _, l := range a.lists {
-		if l.cut.same() == same {
-			lists++
-			for _, p := range l.env.beside {
-				have[p.path]++
-			}
-		}
-	}
-	for _, l := range a.lists {
-		if l.cut.same() != same {
-			continue
-		}
+	isOther := func(l *list) bool { return l.cut.same() != same }
+	lists, have := slices.DeleteFunc(slices.Clone(a.lists), isOther), map[string]int{}
+	for _, l := range lists {
 		for _, p := range l.env.beside {
-			if have[p.path] == 1 && lists > 1 {
-				continue // of one list alone: it is no part of this way of paging
-			}
-			if len(beside) < 30 && !slices.ContainsFunc(beside, func(q place) bool { return q.path == p.path }) && !inRow(p.path, a.lists, same) {
+			if have[p.path]++; have[p.path] == 1 && !isRows(p.path, lists) {
 				beside = append(beside, p)
 			}
 		}
 	}
+	if len(lists) > 1 { // what one list alone has is no part of this way of paging
+		beside = slices.DeleteFunc(beside, func(p place) bool { return have[p.path] == 1 })
+	}
+	beside = beside[:min(len(beside), 30)]
 	around := c.Next[:strings.LastIndexByte(c.Next, '.')+1]
 	for _, name := range pageLinks { // a document often shows those of one page alone
 		missing := !slices.ContainsFunc(beside, func(p place) bool { return p.path == around+name })
@@ -270,9 +267,7 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 		out.text("name", p.path)
 		out.text("type", f.Type)
 		last, isLink := strings.CutPrefix(p.path, around)
-		if f.Class == spec.ClassURL || c.Style == "body" && isLink && slices.Contains(pageLinks, last) {
-			out.add("absolute", "true")
-		}
+		out.yes("absolute", f.Class == spec.ClassURL || c.Style == "body" && isLink && slices.Contains(pageLinks, last))
 		w.line(indent+1, "- "+out.String(), "")
 	}
 }
@@ -284,7 +279,7 @@ var pageLinks = []string{"first", "prev", "previous", "next", "last"}
 func linksOf(lists []*list) (names []string) {
 	for _, l := range lists {
 		if l.cut.Style == "body" {
-			names = append(names, l.cut.Next[strings.LastIndexByte(l.cut.Next, '.')+1:])
+			names = append(names, lastPart(l.cut.Next))
 		}
 	}
 	if slices.Contains(names, "next") {
@@ -294,25 +289,17 @@ func linksOf(lists []*list) (names []string) {
 	return slices.Compact(names)
 }
 
-// inRow reports whether a place is that of the rows of a list with the same paging.
-func inRow(path string, lists []*list, same string) bool {
-	return strings.Contains(path, "\n") || slices.ContainsFunc(lists, func(l *list) bool { return l.env.key == path && l.cut.same() == same })
+// isRows reports whether a path is that of the rows of a list, or none that can be written.
+func isRows(path string, lists []*list) bool {
+	return strings.Contains(path, "\n") || slices.ContainsFunc(lists, func(l *list) bool { return l.env.key == path })
 }
 
 func (a *api) writeKind(w *writer, k *kind) {
-	w.line(1, "- name: "+scalar(k.name), k.why["name"])
-	if len(k.id) > 0 {
-		w.line(2, "id: "+sequence(k.id), k.why["id"])
-	}
-	if len(k.prefixes) > 0 {
-		w.line(2, "prefixes: "+sequence(k.prefixes), k.why["prefixes"])
-	}
-	if k.clock != "" {
-		w.line(2, "clock: "+scalar(k.clock), k.why["clock"])
-	}
-	if len(k.columns) > 0 {
-		w.line(2, "columns: "+sequence(k.columns), "")
-	}
+	w.entry(1, "- name", scalar(k.name), k.why["name"])
+	w.entry(2, "id", sequence(k.id), k.why["id"])
+	w.entry(2, "prefixes", sequence(k.prefixes), k.why["prefixes"])
+	w.entry(2, "clock", scalar(k.clock), k.why["clock"])
+	w.entry(2, "columns", sequence(k.columns), "")
 	if len(k.lists) == 0 {
 		w.line(2, "group: Others", "")
 	}
@@ -320,11 +307,9 @@ func (a *api) writeKind(w *writer, k *kind) {
 		if i == 0 {
 			w.line(2, "lists:", "")
 		}
-		w.line(3, "- path: "+scalar(l.op.Path), "")
-		w.line(4, "key: "+quote(l.env.key), l.env.why)
-		if l.paging != "" {
-			w.line(4, "paging: "+scalar(l.paging), l.cut.why["style"])
-		}
+		w.entry(3, "- path", scalar(l.op.Path), "")
+		w.entry(4, "key", quote(l.env.key), l.env.why)
+		w.entry(4, "paging", scalar(l.paging), l.cut.why["style"])
 		for i, f := range l.filters {
 			if i == 0 {
 				w.line(4, "filters:", "")
@@ -343,9 +328,7 @@ func (a *api) writeKind(w *writer, k *kind) {
 			f.add("answer", single(in.answer))
 		}
 		f.text("shape", in.shape)
-		if len(in.vars) > 0 {
-			f.add("id", sequence(in.vars))
-		}
+		f.add("id", sequence(in.vars))
 		why := ""
 		if in.shape != "" {
 			why = "its answer has other members than a row of the lists, or more around it"
@@ -361,9 +344,7 @@ func (a *api) writeKind(w *writer, k *kind) {
 		f.text("type", one.Type)
 		f.text("class", one.Class)
 		f.text("link", one.Link)
-		if one.Class == spec.ClassURL && a.ownURL(one.schema) {
-			f.add("absolute", "true")
-		}
+		f.yes("absolute", one.Class == spec.ClassURL && a.ownURL(one.schema))
 		w.line(3, "- "+f.String(), one.why)
 	}
 }
@@ -380,18 +361,10 @@ func (f *filter) flow() string {
 	out.text("field", f.Field)
 	out.text("op", f.Op)
 	out.text("type", f.Type)
-	if len(f.Values) > 0 {
-		out.add("values", sequence(f.Values))
-	}
-	if f.Open {
-		out.add("open", "true")
-	}
+	out.add("values", sequence(f.Values))
+	out.yes("open", f.Open)
 	out.text("default", f.Default)
-	if f.Required {
-		out.add("required", "true")
-	}
-	if len(f.None) > 0 {
-		out.add("none", sequence(f.None))
-	}
+	out.yes("required", f.Required)
+	out.add("none", sequence(f.None))
 	return out.String()
 }
