@@ -19,6 +19,8 @@ require (
 	understudy v0.0.0-00010101000000-000000000000
 )
 
+require github.com/vektah/gqlparser/v2 v2.5.64 // indirect
+
 require (
 	github.com/andybalholm/brotli v1.2.8 // indirect
 	github.com/bmatcuk/doublestar/v4 v4.10.4 // indirect

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -178,7 +179,7 @@ func (h reloader) apply(cfg *config.Settings, secrets map[string][]understudy.Se
 	h.mirror.SetAges(config.Ages(&cfg.Mirror))
 	h.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))
 	h.exports.limit(cfg)
-	h.searching.columns.SetLimit(int64(cfg.Search.Columns))
+	h.searching.columns.SetLimit(cfg.ColumnsMemory(os.ReadFile))
 	if h.audit != nil {
 		h.audit.SetPolicy(cfg.AuditPolicy())
 	}

@@ -22,7 +22,7 @@ type searchConfig struct {
 	Count       Duration `yaml:"count"`        // of one count, default 50ms
 	Facets      Duration `yaml:"facets"`       // of all counts of an answer, default 300ms
 	Sum         Duration `yaml:"sum"`          // of waiting for a complete sum, default 400ms
-	Columns     size     `yaml:"columns"`      // memory of the fields that sums are made of, default 96MiB
+	Columns     size     `yaml:"columns"`      // memory of the fields that sums are made of, default by the memory there is
 	AtOnce      int      `yaml:"at_once"`      // searches at once, default 32
 	Exports     int      `yaml:"exports"`      // exports at once, default 4
 	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them

@@ -23,6 +23,8 @@ const (
 	partForCache  = 12 // of a limit below that: hot and express are an eighth of it together
 	mostHot       = 1 << 30
 	partForHot    = 32
+	usualColumns  = 96 << 20
+	mostColumns   = 512 << 20
 )
 
 // MemoryLimit returns the memory the process should stay under, in bytes, 0 when nothing
@@ -60,17 +62,11 @@ func (c *Settings) JobsMemory(wall int64) int64 {
 // set, else a part of what the process, its container or the machine has. More pages in memory
 // are more answers without a read of the store; the memory is taken when there are so many.
 func (c *Settings) Caches(readFile func(string) ([]byte, error)) (hot, express int64) {
-	memory := c.MemoryLimit(readFile)
 	least := int64(usualCache)
-	if memory > 0 {
-		least = min(least, memory/partForCache)
+	if limit := c.MemoryLimit(readFile); limit > 0 {
+		least = min(least, limit/partForCache)
 	}
-	if text, err := readFile(machineMemory); err == nil && memory == 0 {
-		var kB int64
-		if n, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kB); n == 1 && err == nil {
-			memory = kB << 10
-		}
-	}
+	memory := c.memory(readFile)
 	hot = min(max(memory/partForHot, least), mostHot)
 	express = max(hot/2, least) // a request weighs a quarter of its page, and half of those kept may be older
 	if c.Mirror.Hot > 0 {
@@ -80,6 +76,31 @@ func (c *Settings) Caches(readFile func(string) ([]byte, error)) (hot, express i
 		express = int64(*c.Limits.Express)
 	}
 	return hot, express
+}
+
+// ColumnsMemory returns the memory for the fields that sums are made of, in bytes: as set, else
+// by what the process, its container or the machine has. It is taken by the first sums.
+func (c *Settings) ColumnsMemory(readFile func(string) ([]byte, error)) int64 {
+	if c.Search.Columns > 0 {
+		return int64(c.Search.Columns)
+	}
+	least := int64(usualColumns)
+	if limit := c.MemoryLimit(readFile); limit > 0 {
+		least = min(least, limit/4)
+	}
+	return min(max(c.memory(readFile)/partForHot, least), mostColumns)
+}
+
+// memory returns MemoryLimit or, without one, what the machine has, in bytes; 0 when that is unknown.
+func (c *Settings) memory(readFile func(string) ([]byte, error)) int64 {
+	if limit := c.MemoryLimit(readFile); limit > 0 {
+		return limit
+	}
+	var kB int64
+	if text, err := readFile(machineMemory); err == nil {
+		_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &kB)
+	}
+	return kB << 10
 }
 
 // checkMemory refuses settings that cannot fit.

@@ -59,17 +59,18 @@ func TestCachesGoByTheMemoryThereIs(t *testing.T) {
 		limit, hot, express int64 // as set, in MiB; express less than 0: not set
 		container, machine  string
 		wantHot, wantEach   int64
+		wantColumns         int64
 	}{
-		"nothing is known":      {0, 0, -1, "", "", 64, 64},
-		"a small machine":       {0, 0, -1, "", "MemTotal:        1024000 kB\nMemFree: 1 kB\n", 64, 64},
-		"a machine of 16 GiB":   {0, 0, -1, "", "MemTotal:       16777216 kB\n", 512, 256},
-		"a large machine":       {0, 0, -1, "max\n", "MemTotal:       167772160 kB\n", 1024, 512},
-		"a container":           {0, 0, -1, "4773000000\n", "MemTotal: 16777216 kB\n", 128, 64},
-		"a small container":     {0, 0, -1, "320000000\n", "MemTotal: 16777216 kB\n", 22, 22},
-		"a limit of its own":    {6400, 0, -1, "100\n", "MemTotal: 16777216 kB\n", 200, 100},
-		"both as set":           {0, 25, 3, "", "MemTotal: 16777216 kB\n", 25, 3},
-		"no lane":               {0, 0, 0, "", "", 64, 0},
-		"nonsense in that file": {0, 0, -1, "", "MemTotal: much\n", 64, 64},
+		"nothing is known":      {0, 0, -1, "", "", 64, 64, 96},
+		"a small machine":       {0, 0, -1, "", "MemTotal:        1024000 kB\nMemFree: 1 kB\n", 64, 64, 96},
+		"a machine of 16 GiB":   {0, 0, -1, "", "MemTotal:       16777216 kB\n", 512, 256, 512},
+		"a large machine":       {0, 0, -1, "max\n", "MemTotal:       167772160 kB\n", 1024, 512, 512},
+		"a container":           {0, 0, -1, "4773000000\n", "MemTotal: 16777216 kB\n", 128, 64, 128},
+		"a small container":     {0, 0, -1, "320000000\n", "MemTotal: 16777216 kB\n", 22, 22, 68},
+		"a limit of its own":    {6400, 0, -1, "100\n", "MemTotal: 16777216 kB\n", 200, 100, 200},
+		"both as set":           {0, 25, 3, "", "MemTotal: 16777216 kB\n", 25, 3, 512},
+		"no lane":               {0, 0, 0, "", "", 64, 0, 96},
+		"nonsense in that file": {0, 0, -1, "", "MemTotal: much\n", 64, 64, 96},
 	} {
 		cfg := &Settings{}
 		cfg.Limits.Memory, cfg.Mirror.Hot = size(c.limit*mib), size(c.hot*mib)
@@ -77,12 +78,16 @@ func TestCachesGoByTheMemoryThereIs(t *testing.T) {
 			cfg.Limits.Express = new(size)
 			*cfg.Limits.Express = size(c.express * mib)
 		}
-		hot, each := cfg.Caches(func(path string) ([]byte, error) {
+		read := func(path string) ([]byte, error) {
 			if text := map[string]string{cgroupLimit: c.container, machineMemory: c.machine}[path]; text != "" {
 				return []byte(text), nil
 			}
 			return nil, os.ErrNotExist
-		})
+		}
+		if got := cfg.ColumnsMemory(read) / mib; got != c.wantColumns {
+			t.Errorf("%s: %d MiB for sums, want %d", name, got, c.wantColumns)
+		}
+		hot, each := cfg.Caches(read)
 		if hot/mib != c.wantHot || each/mib != c.wantEach {
 			t.Errorf("%s: %d and %d MiB, want %d and %d", name, hot/mib, each/mib, c.wantHot, c.wantEach)
 		}
