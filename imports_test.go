@@ -118,7 +118,7 @@ var imports = map[string]string{
 		"internal/store/words spec",
 	"internal/store/series":    ". internal/store/sqlite",
 	"internal/store/sqlite":    ". spec",
-	"internal/store/storetest": ". internal/query internal/store internal/store/erase internal/store/verify kit/tokenizer request spec",
+	"internal/store/storetest": ". internal/query internal/store internal/store/erase internal/store/verify kit/tokenizer request",
 	"internal/store/terms":     ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",
 	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/index " +
 		"internal/store/inverted internal/store/order internal/store/pages internal/store/postings " +

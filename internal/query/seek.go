@@ -118,13 +118,14 @@ type Text struct {
 	Words  []string
 	Prefix bool
 	Of     []*Text
-	// In are the classes of the fields that are searched (ClassBody …; "" = plain fields),
-	// nil = all. Field, when it is set, is the one field meant; a store may search all of
-	// its class. Names that the spec does not have, also inside a field that it has, are of
-	// no class: only nil searches them.
-	In    []string
-	Field string
+	// In are the fields that words are searched in, by kind: none of a kind that is not
+	// there. nil = all, and the names that the spec does not have, also inside a field that
+	// it has. Only a word, a prefix and a phrase have fields.
+	In map[string][]string
 }
+
+// MaxTextFields is how many fields of a kind a Text can tell apart.
+const MaxTextFields = 36*36 - 1
 
 // Count is how many records a query finds.
 type Count struct {

@@ -187,11 +187,8 @@ func (v *execution) countable() bool {
 	for _, p := range v.q.Cond.Parts() {
 		switch {
 		case p.Words():
-			if slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return !s.All }) {
-				return false // the store finds words in what the spec does not name, too
-			}
 			for _, l := range p.Wanted(nil) {
-				if l.In != nil || l.Words.Loose() {
+				if l.Words.Loose() {
 					return false
 				}
 			}

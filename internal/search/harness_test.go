@@ -98,6 +98,7 @@ type full interface {
 	KV
 	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
+	Space(ctx context.Context) (store.Space, error)
 }
 
 var roles = access.Roles{

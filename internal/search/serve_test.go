@@ -328,7 +328,7 @@ func TestTextOfOneKind(t *testing.T) {
 		t.Errorf("%d of %d", len(got), len(want))
 	}
 	if text, _, err = r.s.Text(as("support"), "twilio", "messages", "hello -world"); err != nil || text == nil || text.Op != query.TextWord ||
-		slices.Contains(text.In, "body") || !slices.Contains(text.In, "") {
+		slices.Contains(text.In["messages"], "body") || !slices.Contains(text.In["messages"], "status") {
 		t.Errorf("%+v %v", text, err)
 	}
 	for params, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true,

@@ -7,19 +7,27 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"understudy/internal/access"
 	"understudy/internal/query"
+	"understudy/internal/store"
 	"understudy/spec"
 )
 
 // world is a store of messages that say in what is hidden what hidden says.
 func world(t *testing.T, hidden func(n int) (status, to string)) *rig {
 	t.Helper()
+	return worldOf(t, 40, hidden)
+}
+
+// worldOf is a world of some messages.
+func worldOf(t *testing.T, messages int, hidden func(n int) (status, to string)) *rig {
+	t.Helper()
 	r := newRig(t, false)
 	var bodies []string
-	for n := range 40 {
-		at := fmt.Sprintf("Mon, 01 Jun 2026 10:00:%02d +0000", n)
+	for n := range messages {
+		at := time.Date(2026, time.June, 1, 10, 0, n, 0, time.UTC).Format(time.RFC1123Z)
 		status, to := hidden(n)
 		bodies = append(bodies, fmt.Sprintf(`{"sid":"SM%032x","account_sid":%q,"date_created":%q,"date_sent":%q,"body":"hello %d","status":%q,`+
 			`"from":"+1555010%04d","to":%q,"error_message":"plain %d"}`, n, account, at, at, n, status, n, to, n%3))
@@ -39,6 +47,77 @@ func (r *rig) given(role, text string) (asked, given string) {
 		w.asked[i].Want = 0
 	}
 	return fmt.Sprintf("%+v", w.asked), fmt.Sprint(w.given)
+}
+
+// reading is what the store reads for a search, its counts and a sum, and what is found.
+func (r *rig) reading(role string, a query.SearchRequest) string {
+	r.Helper()
+	space := func() store.Space {
+		s, err := r.store.Space(r.Context())
+		if err != nil {
+			r.Fatal(err)
+		}
+		return s
+	}
+	before := space()
+	out, err := r.s.Find(r.Context(), as(role), a)
+	if err != nil {
+		r.Fatalf("%s as %s: %v", a.Text, role, err)
+	}
+	after := space()
+	return fmt.Sprintf("%d found, total %v: %d rows, %d of indexes, %d blocks", len(out.Hits), out.Total, after.ReadRows-before.ReadRows,
+		after.ReadIndex-before.ReadIndex, after.ReadBlocks-before.ReadBlocks)
+}
+
+// settled has everything written to the indexes, and the words of the fields known that a role
+// sees: the first search reads those that are few.
+func (r *rig) settled(role string) {
+	r.Helper()
+	if _, _, err := r.store.ForgetRecord(r.Context(), "twilio", "messages", fmt.Sprintf("SM%032x", 5)); err != nil {
+		r.Fatal(err)
+	}
+	r.reading(role, query.SearchRequest{Text: "one"})
+}
+
+// A word that stands in one hidden field, beside fields of its class that are seen, takes the
+// same reads as a word that stands nowhere.
+func TestWordsOfAHiddenFieldReadAsMuchAsUnknownOnes(t *testing.T) {
+	r := worldOf(t, 400, func(n int) (string, string) { return fmt.Sprintf("failed hello word%d", n), "+17770200000" })
+	r.settled("partial")
+	for _, form := range []string{"%s", "%.5s*", `"%s hello"`, "hello %s", "hello -%s", "%s OR plain", "kind:messages %s",
+		"error_message:%s"} {
+		for _, word := range [][2]string{{"failed", "qzxvwq"}, {"word77", "qzxv77"}, {"17770200000", "17760999999"}} {
+			for _, a := range []query.SearchRequest{{}, {Facets: true}, {Sort: "rank"}, {Sort: "oldest"}, {CountOnly: true}} {
+				one, other := a, a
+				one.Text, other.Text = fmt.Sprintf(form, word[0]), fmt.Sprintf(form, word[1])
+				if hidden, never := r.reading("partial", one), r.reading("partial", other); hidden != never {
+					t.Errorf("%s %+v\nhidden %s\nnever  %s", one.Text, a, hidden, never)
+				}
+			}
+		}
+	}
+	seen, never := r.reading("all", query.SearchRequest{Text: "failed"}), r.reading("all", query.SearchRequest{Text: "qzxvwq"})
+	if seen == never {
+		t.Errorf("a role that sees the field reads %s for both", seen)
+	}
+}
+
+// A word search by a role that does not see one field reads what it finds, however many other
+// records there are.
+func TestASearchBesideAHiddenFieldReadsWhatItFinds(t *testing.T) {
+	var read [2]string
+	for i, records := range []int{300, 3000} {
+		r := worldOf(t, records, func(int) (string, string) { return "delivered", "+15550200000" })
+		r.settled("partial")
+		for _, text := range []string{`"hello 7"`, "qzxvwq", "delivered", "hello error_message:nothing", "1555010000*", "body:17"} {
+			for _, a := range []query.SearchRequest{{Text: text}, {Text: text, Sort: "oldest"}, {Text: text, Facets: true}} {
+				read[i] += fmt.Sprintf("%+v: %s\n", a, r.reading("partial", a))
+			}
+		}
+	}
+	if read[0] != read[1] {
+		t.Errorf("of 300 records\n%s\nof 3000\n%s", read[0], read[1])
+	}
 }
 
 // H2: a word or a number that stands in hidden fields alone is read no further than

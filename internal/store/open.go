@@ -112,7 +112,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.index = index.New(db.pool, catalog, db.opener)
 	db.Builder = db.index.Builder()
-	db.Seeker = seek.New(db.pool, catalog, db.opener, db.index, o.Specs, &db.epoch, o.Now)
+	db.Seeker = seek.New(db.pool, catalog, db.opener, db.index, &db.epoch, o.Now)
 	db.Records = history.New(db.pool, catalog, db.opener)
 	db.Queue, db.Table, db.Points = jobs.NewQueue(db.pool), kv.New(db.pool), series.New(db.pool)
 	db.actions = actions{claims.New(db.pool), annotations.New(db.pool, catalog)}

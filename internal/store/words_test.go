@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,9 +138,63 @@ func TestWrittenLaterFoundAtOnce(t *testing.T) {
 	})
 }
 
+// A word of a field that has few is found from its save on, whether the field was asked for
+// before, while others ask, and when it is pending as the file is opened.
+func TestWordsOfAFieldWithFewAreFoundFromTheirSaveOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openWords(t, path)
+	save := func(i int) *query.Text {
+		t.Helper()
+		status := fmt.Sprintf("state%02d", i)
+		body := fmt.Appendf(nil, `{"sid":"SM%032x","status":%q}`, i, status)
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/m", i)}, Kind: "messages", Shape: "messages", Status: 200,
+			At: time.Unix(1_780_000_000, 0), Body: body, Rows: []understudy.Row{{ID: fmt.Sprintf("SM%032x", i), Clock: int64(i), End: len(body)}}}
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return &query.Text{Words: []string{status}, In: map[string][]string{"messages": {"status"}}}
+	}
+	found := func(text *query.Text) {
+		t.Helper()
+		begins := &query.Text{Op: query.TextPrefix, Words: text.Words, In: text.In}
+		if n, m := countText(t, db, text), countText(t, db, begins); n != 1 || m != 1 {
+			t.Errorf("%s is found %d times, as a beginning %d times", text.Words[0], n, m)
+		}
+	}
+	first := save(0)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openWords(t, path)
+	if pendingRows(t, db) == 0 {
+		t.Fatal("nothing is pending")
+	}
+	var others sync.WaitGroup
+	done := make(chan struct{})
+	others.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if _, err := db.Count(t.Context(), query.RecordQuery{Source: "twilio", Text: first}, 0, time.Time{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	found(first)
+	for i := range 70 { // more than are known of a field
+		found(save(1 + i))
+	}
+	close(done)
+	others.Wait()
+	found(first)
+}
+
 // staleSeparators counts the pages of the index that are found by text that begins no
 // word in it (package fts5).
-const staleSeparators = `SELECT count(*) FROM words_idx i WHERE length(i.term) > 7 AND coalesce(instr(
+const staleSeparators = `SELECT count(*) FROM words_idx i WHERE length(i.term) > 8 AND coalesce(instr(
 	(SELECT term FROM word WHERE term >= substr(CAST(i.term AS TEXT), 2) LIMIT 1), substr(CAST(i.term AS TEXT), 2)), 0) <> 1`
 
 // Erased words are in no byte of the file, those included by which the pages of
@@ -153,12 +208,12 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 		saveMessages(t, db, from, 50)
 	}
 	var before int64
-	piece := []byte("001bzanzibar")
+	piece := []byte("00102zanzibar")
 	if err := db.pool.Read(t.Context(), func(c *sqlite.Conn) (err error) {
 		if n, err := c.Integer(staleSeparators); err != nil || n > 0 {
 			return fmt.Errorf("%d separators stand for nothing already: %w", n, err)
 		}
-		return c.Query(&sqlite.Statement{Head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 12) = ?"}, 0, []driver.Value{piece},
+		return c.Query(&sqlite.Statement{Head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 13) = ?"}, 0, []driver.Value{piece},
 			func(r []driver.Value) error {
 				before = r[0].(int64)
 				return nil
@@ -221,8 +276,8 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 	wholeWords(t, db)
 	damage := func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(t.Context(), sqlite.BeginWrite, func() error {
-			row := fts5.Row{0: "01bzanzibar000007 01bspeaks 01bof 01beverything", 1: "01pdelivered", 4: "01h14155550000"}
-			at, err := c.Integer("SELECT doc FROM word WHERE term = '01bzanzibar000007'")
+			row := fts5.Row{0: "0102zanzibar000007 0102speaks 0102of 0102everything", 1: "0108delivered", 4: "010614155550000"}
+			at, err := c.Integer("SELECT doc FROM word WHERE term = '0102zanzibar000007'")
 			if err != nil {
 				return err
 			}
@@ -324,7 +379,7 @@ func TestAnotherSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	named := &query.Text{Words: []string{"delivered"}, In: []string{spec.ClassName}}
+	named := &query.Text{Words: []string{"delivered"}, In: map[string][]string{"messages": {"status"}}}
 	if _, err := db.Count(t.Context(), query.RecordQuery{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
 		t.Fatalf("counted: %v", err)
 	}

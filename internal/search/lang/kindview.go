@@ -4,8 +4,6 @@ package lang
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 	"strings"
 
 	"understudy"
@@ -39,7 +37,7 @@ type KindView struct {
 	Rule    *query.RowRule
 	texts   TextRule
 	Counted []string // the fields whose values are counted: choices, codes, what is true or false, the root
-	textClasses
+	visible []string // the fields of text that are fully seen
 	phoneFields
 	Lookups
 }
@@ -51,13 +49,6 @@ type Lookups struct {
 	Equal func(field, hash string) (e query.Equality, ok bool)
 	// Annotations are what people wrote on its records; nil: the caller does not see it.
 	Annotations *Annotations
-}
-
-// textClasses are the classes of texts by what is seen of them.
-type textClasses struct {
-	classes []string // those of which every field is fully seen; sorted
-	hidden  []string // those of which none is; sorted
-	part    bool     // there are others
 }
 
 // phoneFields are the fields of class phone by what is seen of them.
@@ -105,6 +96,9 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 		case f.Type == spec.TypeMedia:
 		case g.Fully(c, source, k.Name, f.Name):
 			s.Fields[f.Name] = f.Class
+			if texts[f.Name] != noText {
+				s.visible = append(s.visible, f.Name)
+			}
 			switch f.Type {
 			case spec.TypeSelect, spec.TypeBool, spec.TypeCode:
 				s.Counted = append(s.Counted, f.Name)
@@ -117,34 +111,11 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 			s.Whole = false
 		}
 	}
-	s.divide()
 	return s
 }
 
-// divide puts each class of texts among those of which every field is seen, those
-// of which none is, and others.
-func (s *KindView) divide() {
-	fields, seen := map[string]int{}, map[string]int{}
-	for _, f := range s.Kind.Fields {
-		if s.texts[f.Name] == noText {
-			continue
-		}
-		fields[f.Class]++
-		if _, ok := s.Fields[f.Name]; ok {
-			seen[f.Class]++
-		}
-	}
-	for _, class := range slices.Sorted(maps.Keys(fields)) {
-		switch seen[class] {
-		case fields[class]:
-			s.classes = append(s.classes, class)
-		case 0:
-			s.hidden = append(s.hidden, class)
-		default:
-			s.part = true
-		}
-	}
-}
+// hasManyFields reports whether the kind has more fields than the index of words tells apart.
+func (s *KindView) hasManyFields() bool { return len(s.Kind.Fields) > query.MaxTextFields }
 
 // sees says whether a field is fully seen.
 func (s *KindView) sees(name []byte) bool {

@@ -22,10 +22,10 @@ type StoreQuery struct {
 
 // Plan is what the store is asked for a query: the records of all store queries together.
 //
-// What a caller does not see must not say how much is read. Of a class of texts
-// of which only some fields are seen no index of words is asked. A rule on records
-// is asked for with the query; where a store cannot be asked for the rule, it is
-// not asked for the query either, which is tested on what is read.
+// What a caller does not see must not say how much is read. The index of words is asked
+// only for the fields that the caller sees. A rule on records is asked for with the query;
+// where a store cannot be asked for the rule, it is not asked for the query either, which
+// is tested on what is read.
 func (q *BoundQuery) Plan() []StoreQuery {
 	bySource, ruled := map[string][]*KindView{}, false
 	for _, s := range q.Views {
@@ -49,37 +49,18 @@ func (q *BoundQuery) Plan() []StoreQuery {
 
 // alike divides kinds into those that can be asked about in one store query.
 func (c *Cond) alike(about []*KindView) (all [][]*KindView) {
-	var shared, part []*KindView
+	var shared []*KindView
 	for _, s := range about {
-		switch {
-		case s.Rule != nil || c.named(): // ids are asked for kind by kind
+		if s.Rule != nil || c.named() { // ids are asked for kind by kind
 			all = append(all, []*KindView{s})
-		case s.part:
-			part = append(part, s)
-		default:
+		} else {
 			shared = append(shared, s)
 		}
 	}
-	if len(part) > 0 {
-		all = append(all, part)
-	}
-	for len(shared) > 0 { // no class that is hidden of one kind is looked in for another
-		var same []*KindView
-		shared = slices.DeleteFunc(shared, func(s *KindView) bool {
-			if slices.ContainsFunc(same, func(o *KindView) bool { return meet(s.classes, o.hidden) || meet(s.hidden, o.classes) }) {
-				return false
-			}
-			same = append(same, s)
-			return true
-		})
-		all = append(all, same)
+	if len(shared) > 0 {
+		all = append(all, shared)
 	}
 	return all
-}
-
-// meet says whether two lists share a value.
-func meet(a, b []string) bool {
-	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
 // storeQueries are what a store is asked about kinds that are alike.
@@ -210,9 +191,8 @@ func (l *predicate) StorePredicate(about []*KindView) *query.Predicate {
 	return &t
 }
 
-// Text is what of a condition a store's index of words can be asked for; nil:
-// nothing. A NOT is never asked: what the index finds in fields the role does
-// not see must not take a record away.
+// Text returns what of a condition a store's index of words can be asked for; nil:
+// nothing. A NOT is not asked for, but tested on every record found.
 func (c *Cond) Text(about []*KindView) *query.Text {
 	switch c.Op {
 	case OpNot:
@@ -236,39 +216,23 @@ func (c *Cond) Text(about []*KindView) *query.Text {
 		}
 		return joined(query.TextOr, of)
 	}
-	if c.Predicate.Words.Empty() || slices.ContainsFunc(about, func(s *KindView) bool { return !c.Predicate.indexed(s) }) {
+	if c.Predicate.Words.Empty() || slices.ContainsFunc(about, (*KindView).hasManyFields) {
 		return nil
 	}
-	t := textOf(c.Predicate.Words, c.Predicate.Node)
-	if c.Predicate.In == nil {
-		t.In = classesOf(about)
-		return t
+	t, fields := textOf(c.Predicate.Words, c.Predicate.Node), c.Predicate.In
+	if fields == nil && slices.ContainsFunc(about, func(s *KindView) bool { return s.All }) {
+		return t // what the spec does not name is searched, too
 	}
+	t.In = map[string][]string{}
 	for _, s := range about {
-		field := c.Predicate.In[s]
-		if field == "" {
-			continue
-		}
-		if t.Field != "" && t.Field != field {
-			t.Field, t.In = "", classesOf(about)
-			return t
-		}
-		t.Field = field // of a class of its own, that of the field alone; all sees what has no name in it, too
-		if class := s.Fields[field]; !s.All && !slices.Contains(t.In, class) {
-			t.In = append(t.In, class)
+		switch {
+		case fields == nil:
+			t.In[s.Kind.Name] = s.visible
+		case fields[s] != "":
+			t.In[s.Kind.Name] = []string{fields[s]}
 		}
 	}
 	return t
-}
-
-// indexed says whether the index of words tells nothing of a kind but what is
-// seen: every field of the classes that are looked in is.
-func (l *predicate) indexed(s *KindView) bool {
-	if l.In == nil {
-		return s.All || !s.part
-	}
-	field := l.In[s]
-	return s.All || field == "" || slices.Contains(s.classes, s.Fields[field])
 }
 
 // textOf is a pattern as a store is asked for it.
@@ -294,21 +258,4 @@ func joined(op query.TextOp, of []*query.Text) *query.Text {
 		return of[0]
 	}
 	return &query.Text{Op: op, Of: of}
-}
-
-// classesOf are the classes of which everything is seen in one of some kinds.
-func classesOf(about []*KindView) []string {
-	var all []string
-	for _, s := range about {
-		if s.All {
-			return nil // what the spec does not name, too
-		}
-		for _, class := range s.classes {
-			if !slices.Contains(all, class) {
-				all = append(all, class)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
 }

@@ -26,7 +26,7 @@ type Kind struct {
 	Source       string
 	Prefix       string
 	Spec         *spec.Kind // nil when the specs do not name it
-	Words        words.Kind
+	Words        *words.Kind
 	WordForm     string // of the words that are in the index
 	Terms        terms.Kind
 	TermForm     string // fingerprint of the terms that are in the index
@@ -95,12 +95,13 @@ func (x *Catalog) Load(c *sqlite.Conn) error {
 				Spec: x.SpecOf(name.source, name.kind), Name: name.kind,
 				WordForm: r[6].(string)}
 			k.TermForm, _ = r[5].(string)
-			k.Words.Number, k.Words.Rule = k.Number, words.RuleOf(k.Spec)
+			rule := words.RuleOf(k.Spec)
 			k.Terms = terms.Kind{Spec: k.Spec, Fields: terms.Fields(x.specs[name.source], k.Spec)}
 			if k.Spec == nil {
 				k.Terms.Fields = terms.ReadFields(k.TermForm)
-				k.Words.Rule = words.ReadRule(k.WordForm)
+				rule = words.ReadRule(k.WordForm)
 			}
+			k.Words = words.NewKind(k.Number, k.Name, rule)
 			x.kinds[name] = k
 		}
 		return nil

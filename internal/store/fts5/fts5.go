@@ -98,9 +98,6 @@ func Find(c *sqlite.Conn, match string, up bool) postings.Iterator {
 // None matches no row: no word has that tag.
 const None = `"0"`
 
-// maxBeginning is how many words that begin in a way are looked for one by one.
-const maxBeginning = 64
-
 var selectWord = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1", Reads: sqlite.Index}
 
 // Next is the first word in the index that is not before one; "" when there is
@@ -110,24 +107,33 @@ func Next(c *sqlite.Conn, from string) (word string, err error) {
 	return word, err
 }
 
-// Beginning is the words in the index that begin with one, and that one; none when
-// they are more than 64.
-func Beginning(c *sqlite.Conn, prefix string) (all []string, err error) {
-	all = append(all, prefix)
-	for from := prefix; len(all) < maxBeginning; {
-		word, err := Next(c, from)
-		if err != nil {
-			return nil, err
+// batch is how many entries of the index Beginning reads at once.
+const batch = 64
+
+var selectWords = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? AND term < ? LIMIT ?", Reads: sqlite.Index}
+
+// Beginning returns the words in the index that begin in a way, or many when they are more
+// than most.
+func Beginning(c *sqlite.Conn, prefix string, most int) (all []string, many bool, err error) {
+	const after, last = "\x01", "\U0010ffff" // words have no such characters
+	from := prefix
+	for n := batch; err == nil && n == batch; {
+		n = 0
+		err = c.Query(selectWords, 0, []driver.Value{from, prefix + last, int64(batch)}, func(r []driver.Value) error {
+			n++
+			if word := r[0].(string); len(all) == 0 || word != all[len(all)-1] {
+				all = append(all, strings.Clone(word))
+			}
+			return nil
+		})
+		if len(all) > most {
+			return nil, true, err
 		}
-		if !strings.HasPrefix(word, prefix) {
-			return all, nil
+		if len(all) > 0 {
+			from = all[len(all)-1] + after
 		}
-		if word != prefix {
-			all = append(all, word)
-		}
-		from = word + "\x01" // words have no such character
 	}
-	return nil, nil
+	return all, false, err
 }
 
 // Word is one word of a row: At counts the words of its column before it.

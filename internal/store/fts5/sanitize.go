@@ -16,8 +16,8 @@ import (
 )
 
 // leastTelling is how long a piece of a word must be to tell something: four
-// letters after its tag of three.
-const leastTelling = 4 + 3
+// letters after its tag of four.
+const leastTelling = 4 + 4
 
 var (
 	selectSeparators = &sqlite.Statement{Head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? " +

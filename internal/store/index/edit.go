@@ -63,4 +63,4 @@ func editsFor[K any](edits []Edit, of func(*catalog.Kind) K) []postings.Edit[K] 
 
 func termsOf(k *catalog.Kind) *terms.Kind { return &k.Terms }
 
-func wordsOf(k *catalog.Kind) *words.Kind { return &k.Words }
+func wordsOf(k *catalog.Kind) *words.Kind { return k.Words }

@@ -83,7 +83,7 @@ func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	}
 	pending, broken := PendingOf(c)
 	for _, k := range x.catalog.Kinds() {
-		k.Words.Load(c, pending.Words, broken)
+		k.Words.Load(pending.Words, broken)
 	}
 	return nil
 }

@@ -27,10 +27,9 @@ type seekPlan struct {
 	q        *query.RecordQuery
 	kinds    []*kindPlan
 	byShape  map[int64]*kindPlan
-	from, to int64     // positions
-	since    recordSet // came or changed since; nil: all
-	said     bool      // a text is asked for:
-	text     *words.Plan
+	from, to int64         // positions
+	since    recordSet     // came or changed since; nil: all
+	text     *words.Plan   // of q.Text
 	pending  index.Pending // in the moment of the transaction under way
 	exact    bool          // what the streams give is what is meant
 }
@@ -86,7 +85,7 @@ func (p *seekPlan) stream(c *sqlite.Conn) (postings.Iterator, error) {
 		return p.asked(c)
 	}
 	named, err := p.namedSpots(c)
-	if err != nil || len(named.Spots) == 0 || !p.said && !p.q.Termed() {
+	if err != nil || len(named.Spots) == 0 || p.q.Text == nil && !p.q.Termed() {
 		return named, err
 	}
 	asked, err := p.asked(c)
@@ -125,18 +124,18 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 // terms and text.
 func (p *seekPlan) asked(c *sqlite.Conn) (s postings.Iterator, err error) {
 	up := p.q.Up
-	if p.said || p.q.Termed() {
+	if p.q.Text != nil || p.q.Termed() {
 		if p.pending, err = index.PendingOf(c); err != nil {
 			return nil, err
 		}
 		p.pending.Terms.Even = p.q.Even || len(p.q.Rule) > 0
 	}
-	if !p.said {
+	if p.q.Text == nil {
 		return p.termSpots(c, false), nil
 	}
 	kinds := make([]*words.Kind, len(p.kinds))
 	for i, k := range p.kinds {
-		kinds[i] = &k.Words
+		kinds[i] = k.Words
 	}
 	text, err := words.Find(c, p.pending.Words, p.text, kinds, up)
 	if err != nil || !p.q.Termed() {
@@ -335,30 +334,4 @@ func firstShape(kind *spec.Kind) string {
 		return ""
 	}
 	return kind.Lists[0].Shape
-}
-
-// askedText is the text of a question made ready; ok is false when it asks for
-// none.
-func (s *Seeker) askedText(q *query.RecordQuery) (plan *words.Plan, ok bool, err error) {
-	if q.Text == nil {
-		return nil, false, nil
-	}
-	plan, err = words.PlanOf(q.Text, s.kindsAsked(q))
-	return plan, true, err
-}
-
-// kindsAsked are the specs of the kinds a question is about; nil stands for
-// those no spec names.
-func (s *Seeker) kindsAsked(q *query.RecordQuery) (kinds []*spec.Kind) {
-	for source, sp := range s.specs {
-		for _, k := range sp.Kinds {
-			if wants(q, source, k.Name) {
-				kinds = append(kinds, k)
-			}
-		}
-	}
-	if len(kinds) == 0 || len(q.Kinds) == 0 {
-		kinds = append(kinds, nil)
-	}
-	return kinds
 }

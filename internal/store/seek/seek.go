@@ -19,7 +19,7 @@ import (
 	"understudy/internal/store/order"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
-	"understudy/spec"
+	"understudy/internal/store/words"
 )
 
 const (
@@ -38,7 +38,6 @@ type Seeker struct {
 	catalog *catalog.Catalog
 	records *records.Opener
 	index   *index.Index
-	specs   map[string]*spec.Spec
 	epoch   *atomic.Int64
 	now     func() time.Time
 	buffers sync.Pool // *[]byte that blocks are unpacked into
@@ -46,9 +45,9 @@ type Seeker struct {
 
 // New makes one of a file. epoch is twice how often records made room for others, and odd
 // until that is committed or not.
-func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, index *index.Index, specs map[string]*spec.Spec,
-	epoch *atomic.Int64, now func() time.Time) *Seeker {
-	return &Seeker{pool: pool, catalog: catalog, records: records, index: index, specs: specs, epoch: epoch, now: now}
+func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, index *index.Index, epoch *atomic.Int64,
+	now func() time.Time) *Seeker {
+	return &Seeker{pool: pool, catalog: catalog, records: records, index: index, epoch: epoch, now: now}
 }
 
 // Seek hands out records as the question has it, until yield returns false.
@@ -101,8 +100,11 @@ func (k *Seeker) seek(q *query.RecordQuery) (*recordSearch, error) {
 		return nil, err
 	}
 	s := &recordSearch{Seeker: k, p: k.plan(q), below: q.Below, epoch: k.epoch.Load()}
+	if q.Text == nil {
+		return s, nil
+	}
 	var err error
-	s.p.text, s.p.said, err = k.askedText(q)
+	s.p.text, err = words.PlanOf(q.Text)
 	return s, err
 }
 

@@ -19,7 +19,6 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/tokenizer"
-	"understudy/spec"
 )
 
 // RunText runs the rules of words; open is as that of RunSeek.
@@ -116,8 +115,8 @@ func phrase(texts ...string) *query.Text {
 func joined(op query.TextOp, of ...*query.Text) *query.Text {
 	return &query.Text{Op: op, Of: of}
 }
-func inClasses(t *query.Text, classes ...string) *query.Text {
-	t.In = append([]string{}, classes...)
+func within(t *query.Text, fields ...string) *query.Text {
+	t.In = map[string][]string{"messages": fields}
 	return t
 }
 
@@ -219,31 +218,31 @@ func textFields(_ *testing.T, s *seeker) {
 	}{
 		{word("hello"), []int{2, 1}},
 		{word("delivered"), []int{3, 1}},
-		{inClasses(word("delivered"), spec.ClassBody), []int{3}},
-		{inClasses(word("delivered"), ""), []int{1}},
-		{inClasses(word("delivered"), "", spec.ClassBody), []int{3, 1}},
-		{inClasses(word("delivered"), spec.ClassName), nil},
-		{inClasses(word("delivered")), nil},
+		{within(word("delivered"), "body"), []int{3}},
+		{within(word("delivered"), "status"), []int{1}},
+		{within(word("delivered"), "status", "body"), []int{3, 1}},
+		{within(word("delivered"), "direction", "from"), nil},
+		{within(word("delivered")), nil},
+		{&query.Text{Words: []string{"delivered"}, In: map[string][]string{"calls": {"status"}}}, nil},
+		{within(word("delivered"), "date_sent"), nil},
 		{phrase("delivered outbound"), nil},
 		{phrase("outbound", "api"), []int{1}},
 		{phrase("carrier", "said"), []int{1}},
 		{phrase("no", "outbound"), nil},
 		{begins("1415"), []int{1}},
-		{inClasses(word("14155550101"), spec.ClassPhone), []int{1}},
+		{within(word("14155550101"), "to"), []int{1}},
+		{within(word("14155550101"), "from"), nil},
 		{word("30003"), []int{2}}, {word("77"), nil}, {word("hidden"), nil}, {word("2010"), nil},
-		{word("unknown words"), []int{2}}, {inClasses(word("unknown"), ""), nil}, {word("12"), []int{2}},
-		{word("nested"), []int{3}}, {inClasses(word("nested"), ""), nil},
-		{&query.Text{Words: []string{"nested"}, Field: "error_message"}, []int{3}},
+		{word("unknown words"), []int{2}}, {within(word("unknown"), "unheard"), nil}, {word("12"), []int{2}},
+		{word("nested"), []int{3}}, {within(word("nested"), "error_message"), nil},
 		{joined(query.TextAnd, word("hello"), word("failed")), []int{2}},
 		{joined(query.TextOr, word("failed"), word("carrier")), []int{2, 1}},
 		{joined(query.TextNot, word("delivered"), word("carrier")), []int{3}},
 		{joined(query.TextNot, word("hello"), word("!")), []int{2, 1}},
 		{joined(query.TextAnd, word("hello"), word("!")), nil},
-		{inClasses(joined(query.TextOr, word("two"), word("failed")), ""), []int{2}},
-		{&query.Text{Words: []string{"delivered"}, Field: "status"}, []int{1}},
-		{&query.Text{Words: []string{"delivered"}, Field: "date_sent"}, nil},
-		// What a field says is found with its class: what is taken away must not be.
-		{joined(query.TextNot, word("delivered"), &query.Text{Words: []string{"outbound"}, Field: "status"}), []int{3, 1}},
+		{joined(query.TextOr, within(word("two"), "status"), within(word("failed"), "status")), []int{2}},
+		{joined(query.TextNot, word("delivered"), within(word("outbound"), "direction")), []int{3}},
+		{joined(query.TextNot, word("delivered"), within(word("outbound"), "status")), []int{3, 1}},
 	} {
 		s.wantText(c.text, c.want...)
 	}
@@ -278,7 +277,8 @@ func noTexts(_ *testing.T, s *seeker) {
 		many = append(many, word("a"))
 	}
 	for _, text := range []*query.Text{{Op: 17}, {Op: query.TextAnd}, {Op: query.TextNot, Of: many[:1]},
-		{Op: query.TextOr, Of: []*query.Text{nil}}, deep, joined(query.TextOr, many...)} {
+		{Op: query.TextOr, Of: []*query.Text{nil}}, deep, joined(query.TextOr, many...),
+		within(joined(query.TextOr, word("a")), "body")} {
 		if _, err := findText(s.Seeker, text); !errors.Is(err, understudy.ErrInvalid) {
 			s.Errorf("%+v: %v", text, err)
 		}
@@ -291,13 +291,15 @@ func textLimits(_ *testing.T, s *seeker) {
 	for n := range 6000 {
 		fmt.Fprintf(&body, "w%d ", n)
 	}
-	s.letters("messages", letter{"body": long + " after"}, letter{"body": body.String()})
+	s.letters("messages", letter{"body": long + " after"},
+		letter{"api_version": body.String(), "body": body.String(), "error_message": "rare"})
 	s.wantText(word(long), 1)
 	s.wantText(begins(long[:500]), 1)
 	s.wantText(joined(query.TextNot, word("after"), word(long+"y")), 1)
 	s.wantText(phrase(long, "after"), 1)
 	s.wantText(word("w4000"), 2)
 	s.wantText(word("w5999"))
+	s.wantText(word("rare"), 2) // a field has as many words as it may, whatever the others say
 	s.wantText(&query.Text{Op: query.TextPhrase, Prefix: true, Words: []string{body.String()[:160]}}, 2)
 }
 
@@ -386,8 +388,6 @@ func (w *letters) step() {
 	w.said[n][shape] = l
 }
 
-var letterClasses = map[string]string{"body": spec.ClassBody, "from": spec.ClassPhone, "to": spec.ClassPhone, "unheard": "*", "uri": "-"}
-
 func (w *letters) text(depth int) *query.Text {
 	t := &query.Text{Op: query.TextOp(w.rng.IntN(6))}
 	if depth == 0 {
@@ -409,10 +409,11 @@ func (w *letters) text(depth int) *query.Text {
 			t.Of = append(t.Of, w.text(depth-1))
 		}
 	}
-	if w.rng.IntN(4) == 0 {
-		t.In = []string{}
-		for range w.rng.IntN(3) {
-			t.In = append(t.In, pick(w.rng, []string{"", spec.ClassBody, spec.ClassPhone, spec.ClassName}))
+	if t.Op < query.TextAnd && w.rng.IntN(3) == 0 {
+		within(t)
+		for range w.rng.IntN(4) {
+			field := pick(w.rng, []string{"body", "status", "direction", "error_message", "from", "to", "date_sent"})
+			t.In["messages"] = append(t.In["messages"], field)
 		}
 	}
 	return t
@@ -438,7 +439,7 @@ func condition(t *query.Text) *tokenizer.Condition {
 	if t.In == nil {
 		return c
 	}
-	return c.Where(func(f tokenizer.Field) bool { return slices.Contains(t.In, f.Class) })
+	return c.Where(func(f tokenizer.Field) bool { return slices.Contains(t.In["messages"], f.Name) })
 }
 
 func (w *letters) compare() {
@@ -449,8 +450,8 @@ func (w *letters) compare() {
 		for _, l := range w.said[n] {
 			var fields []tokenizer.Field
 			for name, value := range l {
-				if class := letterClasses[name]; class != "-" {
-					fields = append(fields, tokenizer.Field{Class: class, Name: name, Text: value.(string)})
+				if name != "uri" { // it is no text
+					fields = append(fields, tokenizer.Field{Name: name, Text: value.(string)})
 				}
 			}
 			if holds.Match(slices.Values(fields)) {

@@ -125,7 +125,7 @@ func (v *verifying) sumWords(sums *indexSums) error {
 			sums.names[e.Is] = e.New.ID
 		}
 		f, _ := query.FactsOf(e.New.Parent, e.New.Body, nil)
-		x.Each(&e.Kind.Words, &f, e.Is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
+		x.Each(e.Kind.Words, &f, e.Is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
 		return sqlite.CheckContext(v.ctx)
 	})
 }

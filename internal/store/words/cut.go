@@ -4,6 +4,7 @@ package words
 
 import (
 	"bytes"
+	"slices"
 
 	"understudy/internal/query"
 	"understudy/internal/store/fts5"
@@ -13,10 +14,10 @@ import (
 )
 
 const (
-	// maxWords is how many words of a record in one shape are found; what
-	// follows them is not.
+	// maxWords is how many words of a field are found, in a record in one shape. The
+	// limit is the field's own: what a role does not see decides nothing of what it finds.
 	maxWords = 4096
-	// border stands between two values of a column, so that no phrase reaches
+	// border stands between two values of a field in a column, so that no phrase reaches
 	// from one into the other. It is no word of any text.
 	border = "\ue000"
 )
@@ -25,27 +26,27 @@ const (
 // It keeps its memory for the next body.
 type texts struct {
 	rule  Rule
-	yield func(c column, text string) bool
+	yield func(f field, text string)
 	name  []byte
-	ended bool
 }
 
-// each calls yield with every text, until that returns false.
-func (t *texts) each(rule Rule, f *query.Facts, yield func(c column, text string) bool) {
-	t.rule, t.yield, t.name, t.ended = rule, yield, t.name[:0], false
+// unnamed is what the spec does not name, also within a field that it names: a role that
+// sees the field does not see that.
+var unnamed = field{column: columnOther}
+
+// each calls yield with every text.
+func (t *texts) each(rule Rule, f *query.Facts, yield func(f field, text string)) {
+	t.rule, t.yield, t.name = rule, yield, t.name[:0]
 	if f.Doc.Kind != jsonspan.Object {
-		t.value(f.Body, f.Doc, columnOther)
+		t.value(f.Body, f.Doc, unnamed)
 		return
 	}
 	for _, m := range f.Members {
-		if t.member(f.Body, m.Name, m.Value); t.ended {
-			return
-		}
+		t.member(f.Body, m.Name, m.Value)
 	}
 }
 
-// member goes through a member of the object whose name is t.name. What the spec
-// does not name is columnOther: a role that sees the rest does not see that.
+// member goes through a member of the object whose name is t.name.
 func (t *texts) member(body, name []byte, v jsonspan.Value) {
 	length := len(t.name)
 	if length > 0 {
@@ -56,35 +57,35 @@ func (t *texts) member(body, name []byte, v jsonspan.Value) {
 	} else {
 		t.name = append(t.name, jsonspan.Name(name)...)
 	}
-	c, ok := t.rule[string(t.name)]
+	f, ok := t.rule[string(t.name)]
 	if !ok {
-		c = columnOther
+		f = unnamed
 	}
-	if c != columnNone {
-		t.value(body, v, c)
+	if f.column != columnNone {
+		t.value(body, v, f)
 	}
 	t.name = t.name[:length]
 }
 
-// value goes through a value whose name is t.name; inner is its column.
-func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
+// value goes through a value whose name is t.name; f is its field.
+func (t *texts) value(body []byte, v jsonspan.Value, f field) {
 	switch v.Kind {
 	case jsonspan.Object:
 		jsonspan.Members(body, v, func(name []byte, v jsonspan.Value) bool {
 			t.member(body, name, v)
-			return !t.ended
+			return true
 		})
 	case jsonspan.Array:
 		jsonspan.Elements(body, v, func(v jsonspan.Value) bool {
-			t.value(body, v, inner)
-			return !t.ended
+			t.value(body, v, f)
+			return true
 		})
 	case jsonspan.String:
-		if text := jsonspan.Text(body, v); !tellsTime(inner, text) {
-			t.ended = !t.yield(inner, text)
+		if text := jsonspan.Text(body, v); !tellsTime(f.column, text) {
+			t.yield(f, text)
 		}
 	case jsonspan.Number:
-		t.ended = !t.yield(inner, string(v.Of(body)))
+		t.yield(f, string(v.Of(body)))
 	}
 }
 
@@ -98,37 +99,40 @@ type Cutter struct {
 	texts  texts
 	cutter tokenizer.Cutter
 	parts  [fts5.Columns][]byte
+	last   [fts5.Columns]int // the field of each part's last word
+	words  []int             // of each field in the body
 }
 
-// row is the words of a body of a kind: those of each column cut, folded and tagged.
-func (x *Cutter) row(k *Kind, f *query.Facts) (row fts5.Row) {
+// row returns the words of a body of a kind: those of each column cut, folded and tagged.
+func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 	for c := range x.parts {
 		x.parts[c] = x.parts[c][:0]
 	}
 	if k.Rule == nil {
 		return row
 	}
-	n := 0
-	x.texts.each(k.Rule, f, func(c column, text string) bool {
+	x.words = slices.Grow(x.words[:0], len(k.known))[:len(k.known)]
+	clear(x.words)
+	x.texts.each(k.Rule, facts, func(f field, text string) {
+		c := f.column
 		last := c + columnsOf[c] - 1
 		for c < last && len(x.parts[c]) > 0 {
 			c++
 		}
 		x.cutter.Reset(text)
 		part, first := x.parts[c], true
-		for n < maxWords && x.cutter.Next() {
-			n++
+		for x.words[f.number] < maxWords && x.cutter.Next() {
+			x.words[f.number]++
 			if len(part) > 0 {
 				part = append(part, ' ')
-				if first {
+				if first && x.last[c] == f.number {
 					part = append(append(part, border...), ' ')
 				}
 			}
-			first = false
-			part = append(appendTag(part, k.Number, c), x.cutter.Folded...)
+			first, x.last[c] = false, f.number
+			part = append(appendTag(part, k.Number, f.number), x.cutter.Folded...)
 		}
 		x.parts[c] = part
-		return n < maxWords
 	})
 	for c := range row {
 		row[c] = string(x.parts[c])

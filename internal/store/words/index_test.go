@@ -3,6 +3,8 @@
 package words
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/fts5/fts5test"
 	"understudy/kit/tokenizer"
+	"understudy/spec/spectest"
 )
 
 // FuzzWordsInFTS5 writes the words of a text and reads from the index what it
@@ -21,16 +24,17 @@ func FuzzWordsInFTS5(f *testing.F) {
 		"NEAR OR AND NOT \"x\" *", "\ue000 \u0378", "x" + strings.Repeat("é", 100)} {
 		f.Add(text)
 	}
-	c, kinds := fts5test.Open(f), []*Kind{tagged(2, columnOther)}
+	c, kinds := fts5test.Open(f), []*Kind{some(2, "some")}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 1<<12 {
 			return
 		}
 		want := tokenizer.Fold(text)
 		for i := range want {
-			want[i] = "02o" + want[i]
+			want[i] = "0200" + want[i]
 		}
 		row := fts5.Row{columnOther: strings.Join(want, " ")}
+		kinds[0].add(&row)
 		if err := fts5.Update(c, []fts5.Write{{Posting: 7, Row: row}}); err != nil {
 			t.Fatal(err)
 		}
@@ -66,37 +70,86 @@ func FuzzWordsInFTS5(f *testing.F) {
 	})
 }
 
-// tagged is a kind in a question that has words of some classes.
-func tagged(number int64, classes ...column) *Kind {
-	k := &Kind{Number: number}
-	for _, c := range classes {
-		k.said.bits.Or(1 << c)
-	}
-	return k
+// some returns a kind with fields of every class: body, error, from, name, status, to, url.
+func some(number int64, name string) *Kind {
+	rule := Rule{"body": {column: columnBody}, "status": {column: columnPlain}, "error": {column: columnPlain}, "from": {column: columnPhone},
+		"to": {column: columnPhone}, "name": {column: columnName}, "url": {column: columnURL}, "sid": {column: columnNone}}
+	rule.number()
+	return NewKind(number, name, rule)
 }
 
-// H2: a class or a kind that is not asked for is not named to FTS5, so that none
-// of its words is read; nor is one that has no words.
-func TestHiddenClassesAreNotAskedFor(t *testing.T) {
-	none := func(prefix string) ([]string, error) { return []string{prefix, prefix + "er"}, nil }
-	has := func(text string, prefix bool) *Plan {
-		return &Plan{op: query.TextPhrase, pattern: tokenizer.Phrase(prefix, text)}
+// H2: a field or a kind that is not asked for is not named to FTS5, so that none of its
+// words is read; nor is a field that does not have the words.
+func TestHiddenFieldsAreNotAskedFor(t *testing.T) {
+	c := fts5test.Open(t)
+	has := func(text string, prefix bool, fields map[string][]string) *Plan {
+		return &Plan{op: query.TextPhrase, pattern: tokenizer.Phrase(prefix, text), fields: fields}
 	}
-	both := &Plan{op: query.TextOr, of: []*Plan{has("a b", false), has("long", true)}}
-	calls, messages := tagged(1, columnPlain, columnPhone), tagged(38, columnPlain, columnBody)
-	for _, c := range []struct {
+	calls, messages := some(1, "calls"), some(38, "messages")
+	var many []string
+	for i := range max(maxKnown, maxEnds) + 1 {
+		many = append(many, fmt.Sprintf("1201many%d", i))
+	}
+	rows := []fts5.Row{{columnPlain: "0105a 0105b 0105long", columnPhone: "0103a"}, {columnPlain: "0105ber 0105ber 0105never 0105berlin"},
+		{columnBody: strings.Join(many, " "), columnPlain: "1205long", columnOther: "1200odd"}}
+	for i := range rows {
+		if i == 0 { // the others are in the index before anybody asks
+			calls.add(&rows[i])
+		}
+		if err := fts5.Update(c, []fts5.Write{{Posting: int64(i), Row: rows[i]}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := map[string][]string{"calls": {"status"}}
+	both := map[string][]string{"calls": {"from", "sid", "status"}, "messages": {"body"}}
+	for _, o := range []struct {
 		plan  *Plan
 		kinds []*Kind
 		want  string
 	}{
-		{both.within([]column{columnPlain}), []*Kind{calls}, `((("01pa 01pb") OR ("01plong" OR "01plonger")))`},
-		{both.within([]column{columnPlain, columnPhone}).within([]column{columnPhone, columnName}), []*Kind{calls, messages},
-			`(((("01ha 01hb") OR ("01hlong" OR "01hlonger"))))`},
-		{has("long", false).within([]column{columnPlain}).within([]column{columnName}), []*Kind{calls}, `((("0")))`},
-		{has("long", false), []*Kind{calls, messages}, `("01plong" OR "01hlong" OR "12blong" OR "12plong")`},
+		{has("a b", false, status), []*Kind{calls, messages}, `("0105a 0105b")`},
+		{has("a b", true, status), []*Kind{calls}, `("0105a 0105b" OR "0105a 0105ber" OR "0105a 0105berlin")`},
+		{has("a", false, both), []*Kind{calls, messages}, `("0103a" OR "0105a" OR "1201a")`},
+		{has("a", false, map[string][]string{"calls": {"to", "sid", "none"}}), []*Kind{calls, messages}, `"0"`},
+		{has("a", false, map[string][]string{}), []*Kind{calls, messages}, `"0"`},
+		{has("odd", false, both), []*Kind{messages}, `("1201odd")`},
+		{has("odd", false, nil), []*Kind{calls, messages}, `("1200odd" OR "1201odd")`},
+		{has("none", false, nil), []*Kind{calls}, `"0"`},
+		{has("man", true, both), []*Kind{messages}, `("1201man" *)`},
+		{has("none", true, both), []*Kind{calls, messages}, `"0"`},
+		{&Plan{op: query.TextNot, of: []*Plan{has("a", false, status), has("long", false, nil)}}, []*Kind{calls},
+			`(("0105a") NOT ("0105long"))`},
 	} {
-		if got, err := c.plan.match(c.kinds, none); err != nil || got != c.want {
-			t.Errorf("%s, %v, want %s", got, err, c.want)
+		m, err := o.plan.bind(c, o.kinds)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if got, err := m.expression(c); err != nil || got != o.want {
+			t.Errorf("%s, %v, want %s", got, err, o.want)
+		}
+	}
+}
+
+// TestFieldsAreNumberedByTheirForm: a form gives each field the number that the spec gives it.
+func TestFieldsAreNumberedByTheirForm(t *testing.T) {
+	rule := RuleOf(spectest.BuiltIn(t, "twilio").Kind("messages"))
+	if rule["body"].number == 0 || rule["sid"].number != 0 || rule["from"].number == rule["to"].number {
+		t.Errorf("numbered %+v", rule)
+	}
+	if again := ReadRule(rule.Form()); !maps.Equal(again, rule) {
+		t.Errorf("read back %+v, want %+v", again, rule)
+	}
+	many, name := Rule{}, func(i int) string { return fmt.Sprintf("f%05d", i) }
+	for i := range query.MaxTextFields + 10 {
+		many[name(i)] = field{}
+	}
+	many.number()
+	for i, want := range map[int]int{0: 1, query.MaxTextFields - 1: query.MaxTextFields, query.MaxTextFields: 0} {
+		if got := many[name(i)].number; got != want {
+			t.Errorf("field %d of more than %d has the number %d, want %d", i, query.MaxTextFields, got, want)
+		}
+	}
+	if tag := wordTag(0, query.MaxTextFields); tag != "00zz" {
+		t.Errorf("the last number is tagged %s", tag)
 	}
 }

@@ -10,28 +10,27 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/fts5"
+	"understudy/internal/store/sqlite"
 	"understudy/kit/tokenizer"
-	"understudy/spec"
 )
 
 const (
 	maxTextParts = 64 // words and phrases of one question
 	maxTextDepth = 16 // and parts within parts
+	maxEnds      = 64 // words that begin in a way and are looked for one by one
 )
 
-// Plan is a query.Text made ready: its words cut and folded, its fields turned
-// into columns. nil finds nothing.
+// Plan is a query.Text made ready: its words cut and folded. nil finds nothing.
 type Plan struct {
 	op      query.TextOp // TextPhrase for all words
 	pattern tokenizer.Pattern
-	in      []column // nil: all
+	fields  map[string][]string // as query.Text.In
 	of      []*Plan
 }
 
-// PlanOf makes a Text ready. kinds are those it is asked of: they say of which
-// class its fields are. What is malformed is understudy.ErrInvalid.
-func PlanOf(t *query.Text, kinds []*spec.Kind) (*Plan, error) {
-	p := &planning{kinds: kinds}
+// PlanOf makes a Text ready. What is malformed is understudy.ErrInvalid.
+func PlanOf(t *query.Text) (*Plan, error) {
+	p := &planning{}
 	plan := p.part(t, false, 0)
 	if p.err != nil {
 		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, p.err)
@@ -40,9 +39,15 @@ func PlanOf(t *query.Text, kinds []*spec.Kind) (*Plan, error) {
 }
 
 type planning struct {
-	kinds []*spec.Kind
 	parts int
 	err   error
+}
+
+func (p *planning) fail(format string, args ...any) *Plan {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+	return nil
 }
 
 // part plans a part; not says that what it finds is taken away: then it must
@@ -53,27 +58,9 @@ func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 		return p.fail("a part of the text is missing")
 	case depth > maxTextDepth:
 		return p.fail("the text has more than %d parts within one another", maxTextDepth)
+	case len(t.Of) > 0 && t.In != nil:
+		return p.fail("a part of the text that joins others names fields")
 	}
-	plan := p.joined(t, not, depth)
-	if plan == nil || t.In == nil && t.Field == "" {
-		return plan
-	}
-	in, exact := p.columns(t)
-	if not && !exact || len(in) == 0 {
-		return nil
-	}
-	return plan.within(in)
-}
-
-func (p *planning) fail(format string, args ...any) *Plan {
-	if p.err == nil {
-		p.err = fmt.Errorf(format, args...)
-	}
-	return nil
-}
-
-// joined plans a part but for where it looks.
-func (p *planning) joined(t *query.Text, not bool, depth int) *Plan {
 	switch t.Op {
 	case query.TextWord, query.TextPrefix, query.TextPhrase:
 		if p.parts++; p.parts > maxTextParts {
@@ -83,7 +70,7 @@ func (p *planning) joined(t *query.Text, not bool, depth int) *Plan {
 		if pattern.Empty() || not && pattern.Loose() {
 			return nil
 		}
-		return &Plan{op: query.TextPhrase, pattern: pattern}
+		return &Plan{op: query.TextPhrase, pattern: pattern, fields: t.In}
 	case query.TextAnd, query.TextOr:
 		if len(t.Of) == 0 {
 			return p.fail("a part of the text joins nothing")
@@ -114,123 +101,104 @@ func (p *planning) joined(t *query.Text, not bool, depth int) *Plan {
 	return p.fail("there is no text of sort %d", t.Op)
 }
 
-// columns are where a Text looks; exact is false when it may be more than was
-// asked for.
-func (p *planning) columns(t *query.Text) (in []column, exact bool) {
-	for _, class := range t.In {
-		if c := columnOf(class); c != columnNone && !slices.Contains(in, c) {
-			in = append(in, c)
-		}
-	}
-	slices.Sort(in)
-	if t.Field == "" {
-		return in, true
-	}
-	var of []column
-	for _, k := range p.kinds {
-		c := columnOther
-		if k != nil && k.Field(t.Field) != nil {
-			c = fieldColumn(k, k.Field(t.Field))
-		}
-		if c != columnNone && !slices.Contains(of, c) && (t.In == nil || slices.Contains(in, c)) {
-			of = append(of, c)
-		}
-	}
-	if t.In == nil && !slices.Contains(of, columnOther) {
-		of = append(of, columnOther) // what has no name in the field
-	}
-	slices.Sort(of)
-	return of, false
-}
-
-// within is a plan bounded to columns.
-func (p *Plan) within(in []column) *Plan {
-	return &Plan{op: query.TextAnd, in: in, of: []*Plan{p}}
-}
-
-// match is the plan as FTS5 reads it, for some kinds. Folded words have no
-// quotes, so that between quotes nothing ends them. begin gives the words that
-// begin in a way, or none to leave looking for them to FTS5.
-func (p *Plan) match(kinds []*Kind, begin func(prefix string) ([]string, error)) (string, error) {
-	w := matching{kinds: kinds, begin: begin}
-	w.write(p, classColumns)
-	return w.String(), w.err
-}
-
+// matching is a plan for some kinds.
 type matching struct {
-	strings.Builder
-	kinds []*Kind
-	begin func(prefix string) ([]string, error)
-	err   error
+	op      query.TextOp
+	phrases []string // of TextPhrase: tagged words; one phrase must be there
+	prefix  bool     // the last word of each may go on
+	of      []*matching
 }
 
-// write writes a plan of which only some classes are asked.
-func (w *matching) write(p *Plan, in []column) {
-	in = p.among(in)
-	if p.op == query.TextPhrase {
-		w.phrase(p.pattern, in)
-		return
-	}
-	w.WriteByte('(')
-	for i, part := range p.of {
-		if i > 0 {
-			w.WriteString([...]string{query.TextAnd: " AND ", query.TextOr: " OR ", query.TextNot: " NOT "}[p.op])
+// bind returns the plan for some kinds. Fields that can not have its words are left out.
+func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (*matching, error) {
+	m := &matching{op: p.op, prefix: p.pattern.Prefix()}
+	for _, of := range p.of {
+		part, err := of.bind(c, kinds)
+		if err != nil {
+			return nil, err
 		}
-		w.write(part, in)
+		m.of = append(m.of, part)
 	}
-	w.WriteByte(')')
-}
-
-// phrase writes a phrase, once for each class of each kind that has words. FTS5
-// puts all records with a word that begins in some way in order before it gives
-// the first; phrases of the words that do are read no further than they are needed.
-func (w *matching) phrase(p tokenizer.Pattern, in []column) {
-	w.WriteByte('(')
-	begun := w.Len()
-	for _, k := range w.kinds {
-		for _, c := range in {
-			if !k.said.has(c) {
-				continue
-			}
-			if w.Len() > begun {
-				w.WriteString(" OR ")
-			}
-			w.tagged(k.tagged(p, c), p.Prefix())
+	if p.op != query.TextPhrase {
+		return m, nil
+	}
+	for _, k := range kinds {
+		numbers, err := k.fieldsWith(c, p.pattern, p.fields)
+		if err != nil {
+			return nil, err
+		}
+		for _, number := range numbers {
+			tag := wordTag(k.Number, number)
+			m.phrases = append(m.phrases, tag+strings.Join(p.pattern.Words(), " "+tag))
 		}
 	}
-	if w.Len() == begun {
-		w.WriteString(fts5.None)
-	}
-	w.WriteByte(')')
+	return m, nil
 }
 
-// tagged writes a phrase in one class of a kind.
-func (w *matching) tagged(all []string, prefix bool) {
-	if !prefix {
-		w.quote(all)
-		return
+// expression returns the expression by which FTS5 finds it. Folded words have no quotes, so
+// that between quotes nothing ends them.
+func (m *matching) expression(c *sqlite.Conn) (string, error) {
+	var of []string
+	joint := " OR "
+	switch m.op {
+	case query.TextAnd:
+		joint = " AND "
+	case query.TextNot:
+		joint = " NOT "
 	}
-	last := len(all) - 1
-	ends, err := w.begin(all[last])
-	switch {
-	case err != nil:
-		w.err = err
-	case len(ends) == 0:
-		w.quote(all)
-		w.WriteString(" *")
-		return
-	}
-	for i, end := range ends {
-		if i > 0 {
-			w.WriteString(" OR ")
+	for _, part := range m.of {
+		text, err := part.expression(c)
+		if err != nil {
+			return "", err
 		}
-		all[last] = end
-		w.quote(all)
+		of = append(of, text)
 	}
+	for _, phrase := range m.phrases {
+		if !m.prefix {
+			of = append(of, quoted(phrase))
+			continue
+		}
+		last := strings.LastIndexByte(phrase, ' ') + 1
+		ends, many, err := fts5.Beginning(c, phrase[last:], maxEnds)
+		switch {
+		case err != nil:
+			return "", err
+		case many:
+			of = append(of, quoted(phrase)+" *")
+		}
+		// FTS5 puts all records with a word that begins in some way in order before it gives
+		// the first; phrases of the words that do are read no further than they are needed.
+		for _, end := range ends {
+			of = append(of, quoted(phrase[:last]+end))
+		}
+	}
+	if len(of) == 0 {
+		return fts5.None, nil
+	}
+	return "(" + strings.Join(of, joint) + ")", nil
 }
 
-func (w *matching) quote(all []string) {
-	w.WriteByte('"')
-	w.WriteString(strings.Join(all, " "))
-	w.WriteByte('"')
+func quoted(phrase string) string { return `"` + phrase + `"` }
+
+// finds reports whether FTS5 will find a row by the same expression.
+func (m *matching) finds(row *fts5.Row) bool {
+	return m.holds(" " + strings.Join(row[:], " "+border+" ") + " ")
+}
+
+// holds reports whether the plan finds a text, in which each word is between spaces.
+func (m *matching) holds(text string) bool {
+	part := func(of *matching) bool { return of.holds(text) }
+	switch m.op {
+	case query.TextAnd:
+		return !slices.ContainsFunc(m.of, func(of *matching) bool { return !part(of) })
+	case query.TextOr:
+		return slices.ContainsFunc(m.of, part)
+	case query.TextNot:
+		return part(m.of[0]) && !part(m.of[1])
+	}
+	end := " "
+	if m.prefix {
+		end = ""
+	}
+	return slices.ContainsFunc(m.phrases, func(phrase string) bool { return strings.Contains(text, " "+phrase+end) })
 }

@@ -1,7 +1,7 @@
-// Package words is the index of the words of records. By the spec of a kind it says
-// what of a body is text, cuts and folds it, tags every word with its kind and class
-// of fields, and reads from package fts5 the postings that have a text. A question
-// reads no word of a kind or a class that it is not asked of.
+// Package words is the index of the words of records. The spec of a kind says which
+// fields are text. The package cuts and folds their words, tags each with its kind and
+// field, and finds postings by words with package fts5. A query reads no word of a kind
+// or a field that it does not name.
 package words
 
 import (
@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"understudy/internal/query"
 	"understudy/internal/store/fts5"
 	"understudy/spec"
 )
@@ -36,25 +37,26 @@ const (
 // columnsOf is how many columns a class has, by its first.
 var columnsOf = [fts5.Columns]column{1, 3, 0, 0, 2, 0, 1, 1, 1}
 
-// classTags are the letters of classes in tags, by column.
-const classTags = "bppphhnuo"
+const (
+	digits = "0123456789abcdefghijklmnopqrstuvwxyz" // FTS5 tells no capital letters apart
 
-// classColumns are the first columns of all classes.
-var classColumns = []column{columnBody, columnPlain, columnPhone, columnName, columnURL, columnOther}
+	// kindTag and tagSize are the lengths of a tag's first half, the kind's, and of all of it.
+	kindTag = 2
+	tagSize = 4
+)
 
-// appendTag appends the tag of a class of a kind, whose number is below
-// 1 << shapeBits. A word in the index begins with that of its kind and class, so
-// that a question about some of them reads nothing of the others: FTS5 keeps what
-// a word has in all columns and records together. Words of a kind are neighbours.
-func appendTag(b []byte, kind int64, c column) []byte {
-	const digits = "0123456789abcdefghijklmnopqrstuvwxyz" // FTS5 tells no capital letters apart
-	return append(b, digits[kind/36], digits[kind%36], classTags[c])
+// appendTag appends the tag of a field of a kind, whose number is below
+// 1 << postings.ShapeBits. Each word in the index begins with its tag, so that a query
+// for some fields reads nothing of the others: FTS5 keeps what a word has in all columns
+// and records together. The words of a kind are neighbours.
+func appendTag(b []byte, kind int64, field int) []byte {
+	return append(b, digits[kind/36], digits[kind%36], digits[field/36], digits[field%36])
 }
 
-// wordTag is that tag as text.
-func wordTag(kind int64, c column) string { return string(appendTag(nil, kind, c)) }
+// wordTag returns that tag as text.
+func wordTag(kind int64, field int) string { return string(appendTag(nil, kind, field)) }
 
-// columnOf is the first column of a class. Prices and their currencies are no
+// columnOf returns the first column of a class. Prices and their currencies are no
 // text: a word in every record that tells none from another costs ten bytes in
 // each.
 func columnOf(class string) column {
@@ -73,11 +75,17 @@ func columnOf(class string) column {
 	return columnNone
 }
 
-// Rule says which fields of a kind are text, and of which class. It is made once for
-// a kind and then only read.
-type Rule map[string]column
+// field is a field of a kind in the index.
+type field struct {
+	column column // of its class; columnNone: it is no text
+	number int    // from 1; 0: it shares its tag with what the spec does not name
+}
 
-// RuleOf reads it off a spec, which says what is text (Kind.Worded). A kind
+// Rule says which fields of a kind are text, and how the index tells them apart. It is
+// made once for a kind and then only read.
+type Rule map[string]field
+
+// RuleOf reads the rule off a spec, which says what is text (Kind.IsText). A kind
 // that no spec names has no text.
 func RuleOf(k *spec.Kind) Rule {
 	if k == nil {
@@ -85,23 +93,33 @@ func RuleOf(k *spec.Kind) Rule {
 	}
 	rule := Rule{}
 	for _, f := range k.Fields {
-		rule[f.Name] = fieldColumn(k, f)
+		c := columnNone
+		if k.IsText(f) {
+			c = columnOf(f.Class)
+		}
+		rule[f.Name] = field{column: c}
 	}
+	rule.number()
 	return rule
 }
 
-func fieldColumn(k *spec.Kind, f *spec.Field) column {
-	if !k.IsText(f) {
-		return columnNone
+// number numbers the fields that are text in the order of their names.
+func (r Rule) number() {
+	n := 0
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if f := r[name]; f.column != columnNone && n < query.MaxTextFields {
+			n++
+			f.number = n
+			r[name] = f
+		}
 	}
-	return columnOf(f.Class)
 }
 
 // wordsForm is raised whenever the same body would be cut into other words.
-const wordsForm = 3
+const wordsForm = 4
 
-// Form is the rule and the way of cutting as text: words made by another form
-// are to be made anew.
+// Form returns the rule and the way of cutting as text. Words made by another form
+// must be made anew.
 func (r Rule) Form() string {
 	if r == nil {
 		return ""
@@ -109,7 +127,7 @@ func (r Rule) Form() string {
 	var b strings.Builder
 	fmt.Fprint(&b, wordsForm)
 	for _, name := range slices.Sorted(maps.Keys(r)) {
-		fmt.Fprintf(&b, "\n%d %s", r[name], name)
+		fmt.Fprintf(&b, "\n%d %s", r[name].column, name)
 	}
 	return b.String()
 }
@@ -123,8 +141,9 @@ func ReadRule(form string) Rule {
 	for line := range strings.Lines(form) {
 		n, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if c, err := strconv.Atoi(n); ok && err == nil && c >= 0 && column(c) <= columnNone {
-			rule[name] = column(c)
+			rule[name] = field{column: column(c)}
 		}
 	}
+	rule.number()
 	return rule
 }
