@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -44,45 +45,37 @@ const (
 )
 
 // ours are the fields that this server writes itself, or that belong to one connection (RFC
-// 9110, 7.6.1). Names that begin with one of ourPrefixes say where a request came from.
+// 9110, 7.6.1). Names that fit one of ourPatterns say where a request came from.
 var (
 	ours = []string{"Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date",
 		"Expect", "Forwarded", "Host", "Keep-Alive", "Proxy-Authorization", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 		"User-Agent", "Via"}
-	ourPrefixes = append([]string{"X-Forwarded-", "Proxy-", "Sec-"}, overrides...)
-	overrides   = []string{"X-Http-Method", "X-Method"}
+	ourPatterns = append([]string{"X-Forwarded-*", "Proxy-*", "Sec-*"}, overrides...)
+	overrides   = []string{"X-Http-Method*", "X-Method*"}
 )
 
-// misleading are the fields by which a request names another method, address, host or sender
-// than its own; misleadingPrefixes are how more of them begin.
+// misleading are patterns of the fields by which a request names another method, address, host or
+// sender than its own.
 var (
 	misleading = []string{"Base-Url", "Client-Ip", "Destination", "Fastly-Client-Ip", "Forwarded", "Front-End-Https", "Http-Url",
 		"Proxy-Host", "Proxy-Url", "Request-Uri", "True-Client-Ip", "Uri", "Url", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Real-Ip",
-		"X-Scheme", "X-Url-Scheme"}
-	misleadingPrefixes = []string{"Cf-Connecting-", "X-Envoy-", "X-Forward", "X-Host", "X-Http-", "X-Method", "X-Ms-Original-", "X-Original-",
-		"X-Override-", "X-Rewrite-", "X-Waws-"}
+		"X-Scheme", "X-Url-Scheme", "Cf-Connecting-*", "X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Method*", "X-Ms-Original-*",
+		"X-Original-*", "X-Override-*", "X-Rewrite-*", "X-Waws-*"}
 )
 
 // Overrides reports whether a field of a request names another method.
-func Overrides(name string) bool {
-	name = dashed(name)
-	return slices.ContainsFunc(overrides, func(p string) bool { return strings.HasPrefix(name, p) })
-}
+func Overrides(name string) bool { return fitsAny(overrides, dashed(name)) }
 
 // Misleads reports whether a field of a request names another method, address, host or sender
 // than those of the request.
-func Misleads(name string) bool {
-	name = dashed(name)
-	return slices.Contains(misleading, name) ||
-		slices.ContainsFunc(misleadingPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
-}
+func Misleads(name string) bool { return fitsAny(misleading, dashed(name)) }
 
-// dashed is a name as CGI and its like read it: for them an underscore is a dash.
-func dashed(name string) string {
-	if strings.IndexByte(name, '_') < 0 {
-		return name
-	}
-	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+// dashed returns a name as CGI and its like read it: for them an underscore is a dash.
+func dashed(name string) string { return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")) }
+
+// fitsAny reports whether a text fits one of some patterns.
+func fitsAny(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, text) })
 }
 
 // meaningless are the fields of requests that change no answer of an API, beside ours:
@@ -129,19 +122,12 @@ func (h *Headers) check() error {
 	if len(h.Key)+len(h.Write)+len(h.Send)+len(h.Back)+len(h.Ignore) > maxHeaders {
 		return fmt.Errorf("headers: more than %d", maxHeaders)
 	}
-	for i, name := range h.Write {
-		if err := checkHeader("headers.write", name); err != nil {
-			return err
-		}
-		h.Write[i] = http.CanonicalHeaderKey(name)
+	err := cmp.Or(canonize("headers.write", h.Write), canonize("headers.back", h.Back), canonize("headers.ignore", h.Ignore))
+	if err != nil {
+		return err
 	}
-	for i, name := range h.Back {
-		if err := checkHeader("headers.back", name); err != nil {
-			return err
-		}
-		if h.Back[i] = http.CanonicalHeaderKey(name); ofOurAnswers[h.Back[i]] {
-			return fmt.Errorf("headers.back: %s is written by this server", name)
-		}
+	if i := slices.IndexFunc(h.Back, func(name string) bool { return ofOurAnswers[name] }); i >= 0 {
+		return fmt.Errorf("headers.back: %s is written by this server", h.Back[i])
 	}
 	sent := make(map[string]string, len(h.Send))
 	for _, name := range slices.Sorted(maps.Keys(h.Send)) {
@@ -155,13 +141,22 @@ func (h *Headers) check() error {
 		sent[http.CanonicalHeaderKey(name)] = value
 	}
 	h.Send = sent
-	for i, name := range h.Ignore {
-		if err := checkHeader("headers.ignore", strings.ReplaceAll(name, "*", "x")); err != nil {
+	return h.checkKey()
+}
+
+// canonize checks names and writes them in their canonical form. Those to ignore may be patterns.
+func canonize(where string, names []string) error {
+	for i, name := range names {
+		plain := name
+		if where == "headers.ignore" {
+			plain = strings.ReplaceAll(name, "*", "x")
+		}
+		if err := checkHeader(where, plain); err != nil {
 			return err
 		}
-		h.Ignore[i] = http.CanonicalHeaderKey(name)
+		names[i] = http.CanonicalHeaderKey(name)
 	}
-	return h.checkKey()
+	return nil
 }
 
 // Add adds what a source sends in place of the spec's, and fields that mean nothing to it.
@@ -271,7 +266,7 @@ func fitsType(same []string, one string) bool {
 func matchesAll(patterns []string, list string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		one, _, _ = strings.Cut(strings.TrimSpace(one), ";") // a weight or a charset (RFC 9110, 12.5.1)
-		if one = strings.TrimSpace(one); one != "" && !slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, one) }) {
+		if one = strings.TrimSpace(one); one != "" && !fitsAny(patterns, one) {
 			return false
 		}
 	}
@@ -289,7 +284,6 @@ func Glob(pattern, text string) bool {
 
 // ignores reports whether a field of a request changes no answer.
 func (h *Headers) ignores(method, name string, values []string) bool {
-	fits := func(p string) bool { return Glob(p, name) }
 	switch {
 	case meaningless[name], slices.Contains(h.Write, name), h.Send[name] != "" && slices.Equal(values, []string{h.Send[name]}):
 		return true
@@ -298,7 +292,7 @@ func (h *Headers) ignores(method, name string, values []string) bool {
 	case name == "If-Match" || name == "If-Unmodified-Since" || name == "Idempotency-Key":
 		return method == http.MethodGet || method == http.MethodHead // they are for writes
 	}
-	return slices.ContainsFunc(meaninglessPatterns, fits) || slices.ContainsFunc(h.Ignore, fits)
+	return fitsAny(meaninglessPatterns, name) || fitsAny(h.Ignore, name)
 }
 
 // refuse returns the error for a field that is not passed on to the API.
@@ -306,9 +300,7 @@ func (h *Headers) refuse(name string) error {
 	if Overrides(name) {
 		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
 	}
-	odd := strings.ContainsFunc(name, func(r rune) bool { // CGI reads Content_Length as Content-Length
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
-	})
+	odd := strings.ContainsFunc(name, isOddInName) || strings.Contains(name, "_") // CGI reads Content_Length as Content-Length
 	words := strings.Split(strings.ToLower(name), "-")
 	heavy := slices.ContainsFunc(words, func(word string) bool { return slices.Contains(weighty, word) })
 	if h.Strict || odd || Misleads(name) || heavy && name != "Idempotency-Key" {
@@ -328,16 +320,17 @@ var ofOurAnswers = names("Accept-Ranges", "Age", "Allow", "Cache-Control", "Cach
 	"Content-Security-Policy", "Etag", "Last-Modified", "Link", "Location", "Retry-After", "Server-Timing", "Set-Cookie",
 	"Strict-Transport-Security", "Vary", "Www-Authenticate", "X-Content-Type-Options", "X-Request-Id")
 
+// isOddInName reports a character that the name of a header field has in no API.
+func isOddInName(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+}
+
 func checkHeader(where, name string) error {
-	odd := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	}
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
-	case name == "" || len(name) > 100 || strings.ContainsFunc(name, odd):
+	case name == "" || len(name) > 100 || strings.ContainsFunc(name, isOddInName):
 		return fmt.Errorf("%s: %q: want the name of a header", where, name)
-	case slices.Contains(ours, canonical),
-		slices.ContainsFunc(ourPrefixes, func(p string) bool { return strings.HasPrefix(canonical, p) }):
+	case slices.Contains(ours, canonical), fitsAny(ourPatterns, canonical):
 		return fmt.Errorf("%s: %s is written by this server, and cannot be the API's", where, name)
 	}
 	return nil

@@ -38,12 +38,9 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 
 // UnmarshalYAML reads the name of a level.
 func (l *logLevel) UnmarshalYAML(n *yaml.Node) error {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	level, ok := levels[n.Value]
-	if !ok {
+	if (*slog.Level)(l).UnmarshalText([]byte(n.Value)) != nil {
 		return fmt.Errorf("line %d: %q is no level; write debug, info, warn or error", n.Line, understudy.Clip(n.Value))
 	}
-	*l = logLevel(level)
 	return nil
 }
 

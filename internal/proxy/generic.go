@@ -206,16 +206,10 @@ func (v generic) mayOverride(body []byte) error {
 
 // overrideIn returns the methods that parameters of a query or a form name.
 func overrideIn(pairs string) (methods []string) {
-	for pair := range strings.FieldsFuncSeq(pairs, func(r rune) bool { return r == '&' || r == ';' }) {
-		name, value, _ := strings.Cut(pair, "=")
-		if plain, err := url.QueryUnescape(name); err == nil {
-			name = plain
-		}
-		if plain, err := url.QueryUnescape(value); err == nil {
-			value = plain
-		}
+	given, _ := url.ParseQuery(strings.ReplaceAll(pairs, ";", "&")) // a pair that cannot be read names none
+	for name, values := range given {
 		if namesMethod(name) {
-			methods = append(methods, value)
+			methods = append(methods, values...)
 		}
 	}
 	return methods
