@@ -230,6 +230,12 @@ func (t *Target) Beyond(rows int) *Target {
 	return t.sliding(t.Spec.PagingOf(t.List).Beyond(t.Query, rows))
 }
 
+// ByLastID reports whether the page goes on after a record, and no answer says whether another one
+// follows.
+func (t *Target) ByLastID() bool {
+	return t.List != nil && t.After() != "" && t.Spec.PagingOf(t.List).Next == ""
+}
+
 // ByOffset reports whether the page is named by the number of rows before it.
 func (t *Target) ByOffset() bool { return t.List != nil && t.Spec.PagingOf(t.List).Style == "offset" }
 

@@ -178,7 +178,7 @@ type position struct {
 	List   int      `json:"list,omitempty"`
 	Next   string   `json:"next,omitempty"`   // the link; "" = the first page
 	Last   []string `json:"last,omitempty"`   // of pages by number: the last rows before it
-	Apart  bool     `json:"apart,omitempty"`  // of those: it does not begin with one of these rows
+	Apart  bool     `json:"apart,omitempty"`  // of those by number: it does not begin with one of these rows
 	Before string   `json:"before,omitempty"` // of those: the link of the page before it
 	Plain  string   `json:"plain,omitempty"`  // of those that do: upstream's own link
 	Fixed  bool     `json:"fixed,omitempty"`  // upstream takes no other page sizes, so that pages cannot overlap
@@ -203,11 +203,14 @@ func (at position) onward(first, target *spec.Target, page *understudy.Page) (po
 		}
 		at.Next, at.Beyond = beyond.Key.URI, true
 	}
-	if target.Sliding() == "" {
+	if target.Sliding() == "" && !target.ByLastID() {
 		return at, understudy.OpenEnd{}
 	}
 	ids := every(page)
-	at.Last, at.Apart = ids[max(0, len(ids)-10):], true
+	if at.Last = ids[max(0, len(ids)-10):]; target.Sliding() == "" {
+		return at, understudy.OpenEnd{}
+	}
+	at.Apart = true
 	if next := target.Overlapping(first, len(ids)); next != nil && !at.Fixed && !at.Beyond {
 		at.Next, at.Apart, at.Plain = next.Key.URI, false, at.Next
 	}
@@ -302,6 +305,10 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		if at.Beyond && len(page.Rows) > 1 && trail.Same(every(page)) && (len(page.Rows) == at.Most || !target.ByOffset()) {
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one is that page again"}
 			at.Next = ""
+		} else if target.ByLastID() && len(page.Rows) > 0 && len(trail.New(page).Rows) == 0 {
+			end = understudy.OpenEnd{Kind: understudy.OpenRefuted,
+				Why: "the page after a record shows those before it; another parameter may lead on"}
+			at.Next = ""
 		} else {
 			at.count(page, len(seen.Rows))
 			at, end = at.onward(first, target, page)
@@ -316,7 +323,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		if why := at.Pages.Endless(at.Next, slices.Values(every(page))); why != "" {
 			return &endlessError{page.Key, why}
 		}
-		if target.Sliding() != "" {
+		if target.Sliding() != "" || target.ByLastID() {
 			trail.Saw(every(page))
 		}
 		if at.Next == "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -56,6 +57,36 @@ var repeated = map[string]*proof{
 			return i, asked
 		})}, 95, ""},
 }
+
+// byLastID has things from the newest to the oldest, without a word of whether there are more. The
+// parameter before leads to older ones, after to newer ones.
+func byLastID(s *shelf, q url.Values, _ http.Header) (int, any) {
+	from, to := 0, s.rows // places of an ascending list
+	if before := q.Get("before"); before != "" {
+		to, _ = strconv.Atoi(before[1:])
+	}
+	if after := q.Get("after"); after != "" {
+		from, _ = strconv.Atoi(after[1:])
+		from++
+	}
+	rows := s.cut(max(from, to-10), min(10, to-from))
+	slices.Reverse(rows)
+	return http.StatusOK, object{"rows": rows}
+}
+
+var lastIDs = map[string]*proof{
+	"the last id until a page has no rows": {shelf{paging: "style: cursor, cursor: before", rows: 25, answer: byLastID}, 25, ""},
+	"the last id in the wrong direction": {shelf{paging: "style: cursor, cursor: after", rows: 25, answer: byLastID}, 10,
+		"the page after a record shows those before it"},
+	"the last id though the answer says more": {shelf{paging: "style: cursor, cursor: before", rows: 25,
+		answer: func(s *shelf, q url.Values, h http.Header) (int, any) {
+			status, body := byLastID(s, q, h)
+			body.(object)["has_more"] = true
+			return status, body
+		}}, 25, "has_more: true"},
+}
+
+func TestAListByTheLastIDIsCompleteAfterAPageWithoutRows(t *testing.T) { proveAll(t, lastIDs) }
 
 // A list is not complete where several of its records have one id. Records that change or move while
 // the list is walked are not taken for that.

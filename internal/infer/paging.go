@@ -43,7 +43,7 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 	if c.why["first_page"] == unsaid && (slices.ContainsFunc(op.Headers, isLink) || e.find("string", linkNames...) != nil) {
 		c.First, c.why["first_page"] = 0, "nothing says it; links lead on all the same"
 	}
-	for _, way := range []func(*openapi.Operation, *envelope) bool{c.header, c.link, c.token, c.cursor, c.offset, c.page} {
+	for _, way := range []func(*openapi.Operation, *envelope) bool{c.header, c.link, c.token, c.cursor, c.offset, c.page, c.lastID} {
 		if way(op, e) {
 			if (c.Style == "header" || c.Style == "body") && c.Page == "" && len(c.Tokens) == 0 {
 				if p := param(op, []string{"offset", "skip"}, "string", ""); p != nil {
@@ -60,8 +60,10 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 	c.none(op, "neither its parameters nor its answer lead to a next page")
 	if c.Size != "" || len(c.Tokens) > 0 {
 		takes := slices.DeleteFunc(slices.Concat(c.Tokens, []string{c.Size}), func(name string) bool { return name == "" })
-		c.unsure, c.hinted = "it takes "+strings.Join(takes, ", ")+
-			", and its answer does not say how it goes on: taken as one page", true
+		c.unsure, c.hinted = "it takes "+strings.Join(takes, ", ")+", and its answer does not say how it goes on: taken as one page", true
+		if len(c.Tokens) > 0 {
+			c.unsure += "; with a Link header write style: header, and where a parameter takes the last id style: cursor and its name at cursor"
+		}
 	} else if p := e.saysMore(); p != nil {
 		c.unsure = p.path + " says whether there is more, and no parameter is named that leads on: taken as one page"
 	}
@@ -79,10 +81,19 @@ func (c *cut) by(style, why string) bool {
 	return true
 }
 
-// header: the answer declares a Link header.
+// header: the answer declares a Link header, or a description says that it has one.
 func (c *cut) header(op *openapi.Operation, _ *envelope) bool {
-	return slices.ContainsFunc(op.Headers, isLink) && c.by("header", "the answer has a Link header")
+	if slices.ContainsFunc(op.Headers, isLink) {
+		return c.by("header", "the answer has a Link header")
+	}
+	text := op.Description
+	for i := range op.Params {
+		text += " " + op.Params[i].Description
+	}
+	return linkText.MatchString(text) && c.by("header", "its description names a Link header")
 }
+
+var linkText = regexp.MustCompile("(?i)\\blink`?\\s+(response\\s+)?header")
 
 func isLink(name string) bool { return strings.EqualFold(name, "Link") }
 
@@ -171,6 +182,33 @@ func (c *cut) cursor(op *openapi.Operation, e *envelope) bool {
 		c.Back, c.why["back"] = back.Name, "takes the first id, for the page before"
 	}
 	return c.by("cursor", "the answer says whether there is more, and "+takes.Name+" takes the last id")
+}
+
+// describesID reports whether the description of a parameter says that it takes the id of a record.
+func describesID(text string) bool {
+	return idText.MatchString(text) && !tokenText.MatchString(text)
+}
+
+var idText, tokenText = regexp.MustCompile(`(?i)\bids?\b`), regexp.MustCompile(`(?i)\b(cursor|token|link)\b`)
+
+// lastID: a parameter takes the last id, and nothing says whether there is more.
+func (c *cut) lastID(op *openapi.Operation, _ *envelope) bool {
+	var all []string
+	for _, name := range slices.Concat(backNames, idNames, []string{"since"}) {
+		p := param(op, []string{name}, "string", "integer", "")
+		if p != nil && describesID(p.Description+" "+p.Schema.Description()) {
+			all = append(all, p.Name)
+		}
+	}
+	if len(all) == 0 {
+		return false
+	}
+	c.Cursor, c.why["cursor"], c.hinted = all[0], "takes the last id, by its description", true
+	c.unsure = "nothing says whether there is more: pages are asked for by " + c.Cursor + " until one has no rows"
+	if len(all) > 1 {
+		c.unsure += "; where the oldest come first, write cursor: " + all[1]
+	}
+	return c.by("cursor", c.Cursor+" takes the last id")
 }
 
 // offset: a parameter takes the number of rows before the page.
@@ -336,6 +374,9 @@ func byConvention(all []*list) {
 	for _, l := range all {
 		if p := cmp.Or(l.cut.Page, l.cut.Size); l.cut.hinted && p != "" && linked[p] > others[p] {
 			c := l.cut
+			if c.Cursor != "" {
+				c.Tokens, c.Cursor = append(c.Tokens, c.Cursor), ""
+			}
 			c.Total, c.Next, c.unsure = "", "", ""
 			delete(c.why, "total")
 			delete(c.why, "next")

@@ -52,6 +52,31 @@ func TestPagingIsDrawnInEverySpelling(t *testing.T) {
 	}
 }
 
+// TestAListThatGoesOnByWordsAloneIsDrawn draws lists of which only descriptions say how they go on.
+func TestAListThatGoesOnByWordsAloneIsDrawn(t *testing.T) {
+	described := func(name, text string) string {
+		return fmt.Sprintf(`{"name":%q,"in":"query","description":%q,"schema":{"type":"string"}}`, name, text)
+	}
+	older, newer := described("before", "Messages before this message ID"), described("after", "Messages after this message ID")
+	for name, c := range map[string]struct{ params, want, doubt string }{
+		"the last id":               {newer, "style: cursor # after takes the last id", "until one has no rows"},
+		"the last id in either way": {newer + "," + older, "cursor: before", "where the oldest come first, write cursor: after"},
+		"a user's id":               {described("since", "Users with an ID greater than this ID"), "cursor: since", "until one has no rows"},
+		"a Link header":             {described("after", "A cursor from the `Link` header"), "style: header", "not made from records"},
+		"a time": {described("after", "Rows created after this time"), "style: none",
+			"where a parameter takes the last id style: cursor"},
+		"a cursor": {described("after", "The cursor id of a page"), "style: none", "taken as one page"},
+	} {
+		draft := drafted(t, paged(`"kind":{"type":"string"}`, c.params))
+		if !strings.Contains(string(draft.YAML), c.want) {
+			t.Errorf("%s: want %q in the draft:\n%s", name, c.want, draft.YAML)
+		}
+		if !hasDoubt(draft, "/things", c.doubt) {
+			t.Errorf("%s: want a doubt with %q: %v", name, c.doubt, draft.Unsure)
+		}
+	}
+}
+
 // live draws a spec from a list of 30 things in pages of 10. answer gives what stands beside the
 // rows, and where the page begins.
 func live(t *testing.T, answer func(query url.Values) (beside string, from int)) string {

@@ -51,14 +51,16 @@ type Scheme struct {
 
 // Operation is one GET with an answer in JSON.
 type Operation struct {
-	Path    string // with the path of the document's server, and {Variables}
-	ID      string // operationId
-	Params  []Param
-	Answer  Schema   // of the first status 2xx
-	Type    string   // its media type
-	Example *Value   // such an answer; nil: the document has none
-	Headers []string // of the answer, as written
-	Errors  Schema   // of a 4xx, or of the default answer
+	Path string // with the path of the document's server, and {Variables}
+	ID   string // operationId
+	// Description is what it says of the operation for people.
+	Description string
+	Params      []Param
+	Answer      Schema   // of the first status 2xx
+	Type        string   // its media type
+	Example     *Value   // such an answer; nil: the document has none
+	Headers     []string // of the answer, as written
+	Errors      Schema   // of a 4xx, or of the default answer
 	// ErrorType is the media type of such an error.
 	ErrorType string
 }
@@ -191,7 +193,7 @@ func (d *Document) readOperation(path, method string, op, item *Value) {
 	if op.Get("responses") == nil || !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, method) {
 		return
 	}
-	o := &Operation{Path: path, ID: op.Of("operationId")}
+	o := &Operation{Path: path, ID: op.Of("operationId"), Description: op.Of("description")}
 	for _, list := range []*Value{op.Get("parameters"), item.Get("parameters")} {
 		for i := 0; list != nil && i < len(list.Items); i++ {
 			d.readParam(o, d.resolve(list.Items[i]), method)

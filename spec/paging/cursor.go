@@ -10,15 +10,13 @@ import (
 )
 
 // cursor is the paging style cursor: the boolean at Rules.Next says that there is more,
-// and the parameter Rules.Cursor takes the last id. A page asked for with Rules.Back
+// and the parameter Rules.Cursor takes the last id. Without Next a list goes on until a page
+// has no rows. A page asked for with Rules.Back
 // leads on that way: there is more before it, and the next request has its first id.
 type cursor struct{}
 
 func (cursor) check(r *Rules) error {
-	switch {
-	case r.Next == "":
-		return fmt.Errorf("next: style cursor needs it")
-	case r.Cursor == "":
+	if r.Cursor == "" {
 		return fmt.Errorf("cursor: style cursor needs it")
 	}
 	if r.Token == "" {
@@ -32,7 +30,7 @@ func (cursor) check(r *Rules) error {
 }
 
 func (cursor) checkTemplate(r *Rules, followed, last any) error {
-	if followed != true || last != false {
+	if r.Next != "" && (followed != true || last != false) {
 		return fmt.Errorf("answer: want {more} at %s", r.Next)
 	}
 	return nil
@@ -40,11 +38,13 @@ func (cursor) checkTemplate(r *Rules, followed, last any) error {
 
 func (cursor) next(r *Rules, a *Answer) (Step, error) {
 	switch text, there := r.atNext(a); {
+	case r.Next == "" && a.Count > 0:
 	case !there && a.Count > 0:
 		return unseen(r.Next), nil
 	case !isYes(text):
 		return Step{}, nil
-	case len(a.Rows) == 0:
+	}
+	if len(a.Rows) == 0 {
 		return Step{}, errNoRow
 	}
 	if before, _ := a.Query.Get(r.Back); r.Back != "" && before != "" {

@@ -30,7 +30,15 @@ func TestCursor(t *testing.T) {
 		{body: `["a","b"]`, header: "X-More: false"},
 		{body: `["a","b"]`, open: "unseen"},
 	})
+	// Without next only a page without rows ends the list.
+	follow(t, Rules{Style: "cursor", Cursor: "before", Size: "limit", Default: 3}, []answered{
+		{body: `["c","b"]`, want: "before=b"},
+		{ask: "before=b", body: `["a"]`, want: "before=a"},
+		{ask: "before=a", body: `[]`},
+		{ask: "before=a", body: `{"rows":[],"has_more":true}`, open: "refuted"},
+	})
 	refused(t, map[string]Rules{
+		"cursor: style cursor needs it":    {Style: "cursor", Next: "more"},
 		"token: with back it is {id}":      {Style: "cursor", Next: "more", Cursor: "after", Back: "before", Token: "PA{id}"},
 		"back: style body has no use":      {Style: "body", Next: "next", Back: "before"},
 		"more: style cursor has no use":    {Style: "cursor", Next: "more", Cursor: "after", More: "more"},

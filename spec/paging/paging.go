@@ -53,7 +53,10 @@ const inHeader = "header:"
 
 // atNext is what an answer says at Next, and whether it has that place.
 func (r *Rules) atNext(a *Answer) (text string, there bool) {
-	if a.Next.Kind != jsonspan.None {
+	switch {
+	case r.Next == "":
+		return "", false
+	case a.Next.Kind != jsonspan.None:
 		return a.text(a.Next), true
 	}
 	return a.said(r.Next)
