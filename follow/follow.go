@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -32,8 +33,8 @@ type Change struct {
 	Fields  []string  `json:"fields,omitempty"`
 	Version int64     `json:"version,omitempty"` // of the record now; 0 as N
 	At      time.Time `json:"at"`                // when it was noticed
-	// Cursor is the position behind this change, for Options.After: the number, or a sealed
-	// text for a role that may not know numbers.
+	// Cursor is the position behind this change, for Options.After: the number and the server's
+	// run, or a sealed text for a role that may not know numbers.
 	Cursor string `json:"cursor"`
 }
 
@@ -154,11 +155,19 @@ type client struct {
 	events int           // blocks that came: signs that a connection was good
 }
 
+// number is the number in a cursor, which may stand before the run that told it; ok is false when
+// the cursor is sealed.
+func number(cursor string) (n int64, ok bool) {
+	text, _, _ := strings.Cut(cursor, ".")
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0
+}
+
 // place takes over the position that the server sends.
 func (c *client) place(id string) error {
-	n, err := strconv.ParseInt(id, 10, 64)
+	n, plain := number(id)
 	switch {
-	case err != nil: // sealed
+	case !plain: // sealed
 		c.at, c.known = id, false
 		return nil
 	case c.known && (n < c.n || c.every && n != c.n):
@@ -175,9 +184,10 @@ func (c *client) change(id string, data []byte) error {
 		return fmt.Errorf("follow: the server sent what is no change: %w", err)
 	}
 	ch.Cursor = id
+	n, _ := number(id)
 	switch {
 	case ch.N == 0:
-	case strconv.FormatInt(ch.N, 10) != id:
+	case ch.N != n:
 		return fmt.Errorf("follow: change %d has the id %q", ch.N, id)
 	case c.known && (ch.N <= c.n || c.every && ch.N != c.n+1):
 		return &GapError{Want: c.n + 1, Got: ch.N}

@@ -32,7 +32,7 @@ func newClient(o Options, f func(Change) error) (*client, error) {
 	or(&o.Least, 200*time.Millisecond)
 	or(&o.Most, 30*time.Second)
 	c := &client{o: o, f: f, secret: o.Secret, at: o.After, every: len(o.Kinds)+len(o.Fields) == 0}
-	if n, err := strconv.ParseInt(o.After, 10, 64); err == nil && n >= 0 {
+	if n, plain := number(o.After); plain {
 		c.n, c.known = n, true
 	}
 	if o.Where == nil {

@@ -179,7 +179,7 @@ func (h reloader) apply(cfg *config.Settings, secrets map[string][]understudy.Se
 	h.mirror.SetAges(config.Ages(&cfg.Mirror))
 	h.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))
 	h.exports.limit(cfg)
-	h.searching.columns.SetLimit(cfg.ColumnsMemory(os.ReadFile))
+	h.searching.columns.SetLimit(config.ColumnsMemory(cfg, os.ReadFile))
 	if h.audit != nil {
 		h.audit.SetPolicy(cfg.AuditPolicy())
 	}

@@ -31,7 +31,7 @@ type searching struct {
 // openSearch reads the key of cursors and begins the columns of sums, before any policy is
 // put in force: both stay when another one is.
 func (h *App) openSearch(ctx context.Context) (err error) {
-	h.searching.columns = columns.NewSet(h.db, h.cfg.ColumnsMemory(os.ReadFile), h.log)
+	h.searching.columns = columns.NewSet(h.db, config.ColumnsMemory(h.cfg, os.ReadFile), h.log)
 	h.closers = append(h.closers, h.searching.columns.Close)
 	h.searching.key, err = search.Key(ctx, h.db)
 	return err

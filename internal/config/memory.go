@@ -66,8 +66,7 @@ func (c *Settings) Caches(readFile func(string) ([]byte, error)) (hot, express i
 	if limit := c.MemoryLimit(readFile); limit > 0 {
 		least = min(least, limit/partForCache)
 	}
-	memory := c.memory(readFile)
-	hot = min(max(memory/partForHot, least), mostHot)
+	hot = min(max(memory(c, readFile)/partForHot, least), mostHot)
 	express = max(hot/2, least) // a request weighs a quarter of its page, and half of those kept may be older
 	if c.Mirror.Hot > 0 {
 		hot = int64(c.Mirror.Hot)
@@ -80,7 +79,7 @@ func (c *Settings) Caches(readFile func(string) ([]byte, error)) (hot, express i
 
 // ColumnsMemory returns the memory for the fields that sums are made of, in bytes: as set, else
 // by what the process, its container or the machine has. It is taken by the first sums.
-func (c *Settings) ColumnsMemory(readFile func(string) ([]byte, error)) int64 {
+func ColumnsMemory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 	if c.Search.Columns > 0 {
 		return int64(c.Search.Columns)
 	}
@@ -88,11 +87,11 @@ func (c *Settings) ColumnsMemory(readFile func(string) ([]byte, error)) int64 {
 	if limit := c.MemoryLimit(readFile); limit > 0 {
 		least = min(least, limit/4)
 	}
-	return min(max(c.memory(readFile)/partForHot, least), mostColumns)
+	return min(max(memory(c, readFile)/partForHot, least), mostColumns)
 }
 
-// memory returns MemoryLimit or, without one, what the machine has, in bytes; 0 when that is unknown.
-func (c *Settings) memory(readFile func(string) ([]byte, error)) int64 {
+// memory returns the memory limit or, without one, what the machine has, in bytes; 0 when that is unknown.
+func memory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 	if limit := c.MemoryLimit(readFile); limit > 0 {
 		return limit
 	}

@@ -84,7 +84,7 @@ func TestCachesGoByTheMemoryThereIs(t *testing.T) {
 			}
 			return nil, os.ErrNotExist
 		}
-		if got := cfg.ColumnsMemory(read) / mib; got != c.wantColumns {
+		if got := ColumnsMemory(cfg, read) / mib; got != c.wantColumns {
 			t.Errorf("%s: %d MiB for sums, want %d", name, got, c.wantColumns)
 		}
 		hot, each := cfg.Caches(read)

@@ -60,7 +60,7 @@ func (c *crowd) read(in *bufio.Reader) {
 			return
 		}
 		if id, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
-			if at, ok := c.sent.Load(string(bytes.TrimSpace(id))); ok {
+			if at, ok := c.sent.Load(place(string(bytes.TrimSpace(id)))); ok {
 				c.heard <- time.Since(at.(time.Time))
 			}
 		}

@@ -31,6 +31,12 @@ func sealingKey(ctx context.Context, s Store) ([]byte, error) {
 	return key, nil
 }
 
+// places is what cursors are made with.
+type places struct {
+	key  []byte // cursors are sealed with keys made of it
+	runs runs
+}
+
 // cursors turns numbers into cursors and back, for one source and role alone. One
 // position has a new cursor each time: a cursor that stays the same would show that
 // nothing hidden happened.
@@ -44,21 +50,25 @@ func newCursors(key []byte, source, role string) (*cursors, error) {
 	return &cursors{s}, nil
 }
 
+// cursorSize is how many bytes are sealed: a number and the run that told it.
+const cursorSize = 16
+
 // append writes the cursor of a number.
-func (s *cursors) append(dst []byte, n int64) []byte {
-	var number [8]byte
-	binary.BigEndian.PutUint64(number[:], uint64(n))
-	return s.Append(dst, number[:])
+func (s *cursors) append(dst []byte, n, run int64) []byte {
+	var place [cursorSize]byte
+	binary.BigEndian.PutUint64(place[:8], uint64(n))
+	binary.BigEndian.PutUint64(place[8:], uint64(run))
+	return s.Append(dst, place[:])
 }
 
 // maxCursor bounds a text that may be a cursor, in bytes.
 const maxCursor = 64
 
-// open is the number of a cursor.
-func (s *cursors) open(cursor string) (int64, error) {
-	number, err := s.Open(cursor, 8)
+// open is the number of a cursor, and the run that told it.
+func (s *cursors) open(cursor string) (n, run int64, err error) {
+	place, err := s.Open(cursor, cursorSize)
 	if err != nil {
-		return 0, fmt.Errorf("feed: %w: that is no cursor of this feed for this role; begin with after=now or after=0", understudy.ErrInvalid)
+		return 0, 0, fmt.Errorf("feed: %w: that is no cursor of this feed for this role; begin with after=now or after=0", understudy.ErrInvalid)
 	}
-	return int64(binary.BigEndian.Uint64(number)), nil
+	return int64(binary.BigEndian.Uint64(place[:8])), int64(binary.BigEndian.Uint64(place[8:])), nil
 }

@@ -156,10 +156,7 @@ func (b *batch) close(f *Feed, one *hook, a *roleGroup) *batch {
 	changes := bytes.Clone(b.body.Bytes())
 	b.body.Reset()
 	name, source := quote(one.Name), quote(one.Source)
-	next := a.cursor(b.until)
-	if !a.whole {
-		next = quote(next)
-	}
+	next := quote(a.cursor(b.until))
 	fmt.Fprintf(&b.body, `{"type":"changes","timestamp":%q,"data":{"webhook":%s,"source":%s,"changes":[`,
 		f.o.Now().UTC().Format(time.RFC3339Nano), name, source)
 	b.body.Write(changes)
@@ -183,7 +180,7 @@ func (batches) Prefix() string { return "msg_" }
 
 // id names a batch, the same at every try of a round. It does not tell numbers.
 func (f *Feed) id(one *hook, b *batch, round int64) understudy.ID[batches] {
-	mac := hmac.New(sha256.New, f.key)
+	mac := hmac.New(sha256.New, f.places.key)
 	fmt.Fprintf(mac, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.Name, one.Source, b.after, b.until, round)
 	return understudy.ID[batches]{Raw: [16]byte(mac.Sum(nil))}
 }
@@ -282,7 +279,7 @@ func (f *Feed) Tell(ctx context.Context, webhook, sort, key string, data any) er
 	if err != nil {
 		return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
 	}
-	mac := hmac.New(sha256.New, f.key)
+	mac := hmac.New(sha256.New, f.places.key)
 	fmt.Fprintf(mac, "told\x00%s\x00%s\x00%s", one.Name, sort, key)
 	answer, err := one.sender.Send(ctx, understudy.ID[batches]{Raw: [16]byte(mac.Sum(nil))}.Short(), body)
 	switch {

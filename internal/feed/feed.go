@@ -110,8 +110,8 @@ type Options struct {
 type Feed struct {
 	o       Options
 	readers map[string]*reader
-	names   []string         // of the sources, in order
-	key     []byte           // cursors are sealed with keys made of it
+	names   []string // of the sources, in order
+	places  places
 	limiter *limiter.Limiter // by caller
 	slow    chan struct{}    // a slot for each read of the store by a subscriber that is behind
 	forms   *http.CrossOriginProtection
@@ -162,14 +162,19 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		limiter: limiter.New(o.Limits.Subscribers, o.Limits.Each),
 	}
 	var err error
-	if f.key, err = sealingKey(ctx, o.Store); err != nil {
+	if f.places.key, err = sealingKey(ctx, o.Store); err != nil {
 		return nil, err
 	}
+	heads := map[string]int64{}
 	for _, s := range o.Sources {
 		if f.readers[s.Name], err = newReader(ctx, s.Name, o.Store, o.Limits.Buffer); err != nil {
 			return nil, err
 		}
 		f.names = append(f.names, s.Name)
+		heads[s.Name] = f.readers[s.Name].head
+	}
+	if f.places.runs, err = openRuns(ctx, o.Store, o.Now().UnixMilli(), heads, o.Logger); err != nil {
+		return nil, err
 	}
 	f.hooks = newHooks(f)
 	first := newRegime(o.Policy)

@@ -35,13 +35,13 @@ func TestNothingUnderAPolicyThatIsOver(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	r.feed.stream(w, ask, stream)
-	if got := w.Body.String(); strings.Contains(got, "data:") || !strings.Contains(got, "come back") || strings.Count(got, "id: 0\n") != 1 ||
+	if got := w.Body.String(); strings.Contains(got, "data:") || !strings.Contains(got, "come back") || strings.Count(got, "id: 0.") != 1 ||
 		strings.Count(got, "id:") != 1 {
 		t.Errorf("a stream: %q", got)
 	}
 	w = httptest.NewRecorder()
 	r.feed.page(t.Context(), w, ask, page)
-	if got := strings.TrimSpace(w.Body.String()); got != `{"changes":[],"next":0}` {
+	if got := strings.TrimSpace(w.Body.String()); !strings.HasPrefix(got, `{"changes":[],"next":"0.`) {
 		t.Errorf("a page: %q", got)
 	}
 }

@@ -55,11 +55,7 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 			case <-ctx.Done():
 			}
 		}
-		next := s.group.cursor(last)
-		if !s.group.whole {
-			next = strconv.Quote(next)
-		}
-		fmt.Fprintf(&body, "],\"next\":%s}\n", next)
+		fmt.Fprintf(&body, "],\"next\":%q}\n", s.group.cursor(last))
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 		_, _ = w.Write(body.Bytes()) // the subscriber may have left

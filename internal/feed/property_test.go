@@ -79,7 +79,7 @@ func (v *subscriber) request(t *rapid.T, f *Feed, stream bool, limit int) {
 	for _, m := range a.Changes {
 		v.take(t, m)
 	}
-	v.at = fmt.Sprint(a.Next)
+	v.at = a.Next
 }
 
 func (v *subscriber) hear(t *rapid.T, body string) {
@@ -278,10 +278,10 @@ func FuzzQuery(f *testing.F) {
 		if q.limit < 0 || q.limit > maxPage || q.wait < -1 || len(q.kinds) > maxNames || len(q.fields) > maxNames || q.now && q.after != "" {
 			t.Fatalf("%q, %q: %+v", raw, last, q)
 		}
-		if n, err := all.place(q.after); err == nil && (n < 0 || q.after != all.cursor(n) && len(q.after) < 48) {
+		if n, err := all.place(q.after); err == nil && (n < 0 || place(q.after) != strconv.FormatInt(n, 10) && len(q.after) < sealedSize) {
 			t.Fatalf("%q is the place %d, which is %q", q.after, n, all.cursor(n))
 		}
-		if n, err := support.place(q.after); err == nil && n != 0 && len(q.after) != 48 {
+		if n, err := support.place(q.after); err == nil && n != 0 && len(q.after) != sealedSize {
 			t.Fatalf("support's %q is the place %d", q.after, n)
 		}
 		r := httptest.NewRequest(http.MethodGet, "/-/feed.json", nil)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +21,10 @@ type roleGroup struct {
 	gate   *access.Gate
 	caller understudy.Caller
 	source string
-	whole  bool     // sees every record: cursors are plain numbers
+	whole  bool     // sees every record: cursors show the number
 	ruled  bool     // row rules apply: the records that it may see can change at any time
 	seal   *cursors // of the cursors otherwise; a role that sees every record may use them, too
+	runs   runs
 	slots  []atomic.Pointer[maskedChange]
 }
 
@@ -58,13 +58,13 @@ func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
 	if a := r.groups[key]; a != nil {
 		return a, nil
 	}
-	s, err := newCursors(f.key, source, role)
+	s, err := newCursors(f.places.key, source, role)
 	if err != nil {
 		return nil, err
 	}
 	a := &roleGroup{
 		gate: r.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
-		seal: s, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.Buffer),
+		seal: s, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.Buffer),
 	}
 	a.whole, a.ruled = a.gate.Whole(a.caller, source), a.gate.Ruled(a.caller, source)
 	r.groups[key] = a
@@ -116,9 +116,9 @@ func (s *maskedChange) encode(a *roleGroup, n int64) {
 // cursor is a position in the form that the role group may see.
 func (a *roleGroup) cursor(n int64) string {
 	if a.whole {
-		return strconv.FormatInt(n, 10)
+		return string(appendNumber(nil, n, a.runs.now()))
 	}
-	return string(a.seal.append(nil, n))
+	return string(a.seal.append(nil, n, a.runs.now()))
 }
 
 // place reads a cursor. It accepts a number only from a role that sees numbers: another
@@ -127,12 +127,18 @@ func (a *roleGroup) place(cursor string) (int64, error) {
 	if cursor == "0" {
 		return 0, nil
 	}
-	if n, err := strconv.ParseInt(cursor, 10, 64); a.whole && err == nil && n > 0 && strconv.FormatInt(n, 10) == cursor {
-		return n, nil
+	n, run, ok := readNumber(cursor)
+	if !ok || !a.whole {
+		var err error
+		if n, run, err = a.seal.open(cursor); err != nil && a.whole {
+			return 0, fmt.Errorf("feed: %w: after must be a place in the feed, the number of a change, 0 or now", understudy.ErrInvalid)
+		} else if err != nil {
+			return 0, err
+		}
 	}
-	n, err := a.seal.open(cursor)
-	if err != nil && a.whole {
-		return 0, fmt.Errorf("feed: %w: after must be the number of a change, 0 or now", understudy.ErrInvalid)
+	if run != 0 && !a.runs.told(a.source, n, run) {
+		return 0, fmt.Errorf("feed: %w: that place is not in this feed: the store was put back to an earlier state. "+
+			"Read the lists again and go on with after=now", understudy.ErrInvalid)
 	}
-	return n, err
+	return n, nil
 }

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -283,10 +282,11 @@ func newest(ctx context.Context, g *rig.Rig) (int64, error) {
 	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
 	defer w.Close()
 	var page struct {
-		Next json.Number `json:"next"`
+		Next string `json:"next"`
 	}
 	if err := w.Json(ctx, "/-/feed.json?after=now&limit=1", &page); err != nil {
 		return 0, err
 	}
-	return page.Next.Int64()
+	number, _, _ := strings.Cut(page.Next, ".")
+	return strconv.ParseInt(number, 10, 64)
 }
