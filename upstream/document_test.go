@@ -35,7 +35,7 @@ func utf32Text(order binary.AppendByteOrder, bom bool, s string) string {
 
 func TestReadDocument(t *testing.T) {
 	const js = "application/json"
-	secrets := []secret{{"auth_token"}, {"code", "vault"}}
+	secrets := []secret{"auth_token", "vault.code"}
 	needles := [][]byte{[]byte("ourowntoken")}
 	for _, c := range []struct{ name, ct, body, want, why, err string }{
 		{"plain", js, `{"a":"é😀"}`, `{"a":"é😀"}`, "", ""},
@@ -146,7 +146,7 @@ func TestSecretsFor(t *testing.T) {
 }
 
 func TestNamesSecret(t *testing.T) {
-	secrets := []secret{{"auth_token"}}
+	secrets := []secret{"auth_token"}
 	for text, want := range map[string]bool{
 		"<AuthToken>x</AuthToken>": true, "auth-token=x": true, "AUTH_TOKEN: x": true, "<Author/>": false,
 	} {

@@ -307,7 +307,7 @@ func newPlan(s *spec.Spec, k *spec.Kind) *plan {
 	for _, l := range k.Lists {
 		p.absolute[l] = absoluteIn(k, l.Key, s.PagingOf(l).Envelope)
 		if way := s.PagingOf(l); way.Style == "body" {
-			p.next[l] = pathsOf(way.Next)
+			p.next[l] = []fieldPath{fieldPath(way.Next)}
 		}
 	}
 	for _, name := range k.ID {

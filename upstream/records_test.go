@@ -306,7 +306,7 @@ func checkEmptied(t *testing.T, c *Client, target *spec.Target, page *understudy
 				}
 			case map[string]any:
 				for name, e := range v {
-					if name == s[0] && e != nil && e != "" {
+					if name == string(s) && e != nil && e != "" {
 						t.Fatalf("%s is %v in %s", name, e, page.Body)
 					}
 					visit(e)

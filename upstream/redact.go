@@ -11,23 +11,16 @@ import (
 	"understudy/spec"
 )
 
-// secret is a secret field's dotted name, last part first.
-type secret []string
+// secret is the name of a secret field.
+type secret = fieldPath
 
 // allSecrets is every field of the spec that is a secret anywhere.
 func allSecrets(s *spec.Spec) []secret {
 	var out []secret
 	add := func(fields []*spec.Field) {
 		for _, f := range fields {
-			if f.Class != spec.ClassSecret {
-				continue
-			}
-			for _, path := range pathsOf(f.Name) {
-				parts := secret(path)
-				slices.Reverse(parts)
-				if !slices.ContainsFunc(out, func(have secret) bool { return slices.Equal(have, parts) }) {
-					out = append(out, parts)
-				}
+			if name := secret(f.Name); f.Class == spec.ClassSecret && !slices.Contains(out, name) {
+				out = append(out, name)
 			}
 		}
 	}
@@ -45,15 +38,11 @@ func allSecrets(s *spec.Spec) []secret {
 // kind, without the names that the kind or the envelope of its lists declares as no
 // secret.
 func secretsFor(s *spec.Spec, k *spec.Kind) []secret {
-	plain := func(fields []*spec.Field, parts secret) bool {
-		return slices.ContainsFunc(fields, func(f *spec.Field) bool {
-			names := slices.Clone(parts)
-			slices.Reverse(names)
-			return f.Class != spec.ClassSecret && strings.Join(names, ".") == f.Name
-		})
+	plain := func(fields []*spec.Field, name secret) bool {
+		return slices.ContainsFunc(fields, func(f *spec.Field) bool { return f.Class != spec.ClassSecret && f.Name == string(name) })
 	}
-	return slices.DeleteFunc(allSecrets(s), func(parts secret) bool {
-		return plain(k.Fields, parts) || slices.ContainsFunc(k.Lists, func(l *spec.List) bool { return plain(s.PagingOf(l).Envelope, parts) })
+	return slices.DeleteFunc(allSecrets(s), func(name secret) bool {
+		return plain(k.Fields, name) || slices.ContainsFunc(k.Lists, func(l *spec.List) bool { return plain(s.PagingOf(l).Envelope, name) })
 	})
 }
 
@@ -77,8 +66,10 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 		return body, doc
 	}
 	w := redactor{redaction: s, body: body}
-	for _, parts := range s.secrets {
-		w.lengths |= 1 << min(len(parts[0]), 63)
+	for _, name := range s.secrets {
+		for last, more := string(name), true; more; _, last, more = strings.Cut(last, ".") {
+			w.lengths |= 1 << min(len(last), 63)
+		}
 	}
 	c := jsonspan.At(body, doc)
 	w.walk(&c)
@@ -159,7 +150,10 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 
 // at reports whether the open members are one of some paths.
 func (w *redactor) at(paths []fieldPath) bool {
-	return slices.ContainsFunc(paths, func(f fieldPath) bool { return f.is(w.path[:w.depth]) })
+	return slices.ContainsFunc(paths, func(f fieldPath) bool {
+		before, ends := f.ends(w.path[:w.depth])
+		return ends && before == 0
+	})
 }
 
 // isAbsolute reports whether the open members are where an absolute URL stands.
@@ -174,16 +168,9 @@ func (w *redactor) isSecret() bool {
 	if name := w.path[w.depth-1]; w.lengths>>min(len(name), 63)&1 == 0 && bytes.IndexByte(name, '\\') < 0 {
 		return false
 	}
-	return slices.ContainsFunc(w.secrets, func(parts secret) bool {
-		if len(parts) > w.depth {
-			return false
-		}
-		for i, part := range parts {
-			if !jsonspan.NameIs(w.path[w.depth-1-i], part) {
-				return false
-			}
-		}
-		return true
+	return slices.ContainsFunc(w.secrets, func(name secret) bool {
+		_, ends := name.ends(w.path[:w.depth])
+		return ends
 	})
 }
 
@@ -195,9 +182,9 @@ func namesSecret(text []byte, secrets []secret) bool {
 	}
 	text = bytes.ToLower(text)
 	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("_"), nil), []byte("-"), nil)
-	return slices.ContainsFunc(secrets, func(parts secret) bool {
-		name := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(parts[0]))
-		return bytes.Contains(text, []byte(name))
+	return slices.ContainsFunc(secrets, func(name secret) bool {
+		last := string(name[strings.LastIndexByte(string(name), '.')+1:])
+		return bytes.Contains(text, []byte(strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(last))))
 	})
 }
 

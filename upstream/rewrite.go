@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
 	"understudy/kit/jsonspan"
@@ -173,29 +174,27 @@ func (p *origins) local(link string) string {
 	return link
 }
 
-// fieldPath is a dotted name from the outermost value of a body, in parts.
-// Arrays are no part of it.
-type fieldPath []string
+// fieldPath is the dotted name of a field. A dot leads into an object, or is part of a member's name
+// ("@odata.nextLink"). Arrays are no part of it.
+type fieldPath string
 
-// maxDots bounds the dots of a name that are read in both ways.
-const maxDots = 6
-
-// pathsOf returns all places that a dotted name may mean: a dot leads into an object, or is
-// part of a member's name ("@odata.nextLink").
-func pathsOf(dotted string) []fieldPath {
-	all := []fieldPath{{dotted}}
-	if strings.Count(dotted, ".") > maxDots {
-		return append(all, strings.Split(dotted, "."))
-	}
-	for i := range dotted {
-		if dotted[i] != '.' {
-			continue
+// ends reports whether the open members, outermost first, end in the path, and how many members
+// stand before it.
+func (f fieldPath) ends(open [][]byte) (before int, ok bool) {
+	rest := string(f)
+	for i, raw := range slices.Backward(open) {
+		name := string(raw)
+		if strings.Contains(name, `\`) {
+			name = jsonspan.Name(raw)
 		}
-		for _, rest := range pathsOf(dotted[i+1:]) {
-			all = append(all, append(fieldPath{dotted[:i]}, rest...))
+		if rest, ok = strings.CutSuffix(rest, name); !ok || rest == "" {
+			return i, ok
+		}
+		if rest, ok = strings.CutSuffix(rest, "."); !ok {
+			return i, false
 		}
 	}
-	return all
+	return 0, false
 }
 
 // absoluteIn returns where the absolute URLs of an answer stand whose records are under key, beside
@@ -204,24 +203,11 @@ func absoluteIn(k *spec.Kind, key string, envelope []*spec.Field) (out []fieldPa
 	add := func(under string, fields []*spec.Field) {
 		for _, f := range fields {
 			if f.Absolute {
-				out = append(out, pathsOf(strings.TrimPrefix(under+"."+f.Name, "."))...)
+				out = append(out, fieldPath(strings.TrimPrefix(under+"."+f.Name, ".")))
 			}
 		}
 	}
 	add(key, k.Fields)
 	add("", envelope)
 	return out
-}
-
-// is reports whether the open members, outermost first, are the path.
-func (f fieldPath) is(open [][]byte) bool {
-	if len(f) != len(open) {
-		return false
-	}
-	for i := len(f) - 1; i >= 0; i-- {
-		if !jsonspan.NameIs(open[i], f[i]) {
-			return false
-		}
-	}
-	return true
 }

@@ -40,7 +40,7 @@ func TestNextLinksLeadHome(t *testing.T) {
 		{"", ""},
 	} {
 		body := []byte(`{"meta":{"next":"` + c.link + `"},"next":"https://evil.example/a"}`)
-		got, _ := redaction{next: []fieldPath{{"meta", "next"}}, origins: o}.clean(body, document1(t, body))
+		got, _ := redaction{next: []fieldPath{"meta.next"}, origins: o}.clean(body, document1(t, body))
 		if want := `{"meta":{"next":"` + c.want + `"},"next":"https://evil.example/a"}`; string(got) != want {
 			t.Errorf("%s became %s", c.link, got)
 		}
@@ -81,7 +81,7 @@ func TestOrigins(t *testing.T) {
 		{``, ""},
 	} {
 		body := []byte(`{"url":"` + c.raw + `"}`)
-		got, _ := redaction{absolute: []fieldPath{{"url"}}, origins: o}.clean(body, document1(t, body))
+		got, _ := redaction{absolute: []fieldPath{"url"}, origins: o}.clean(body, document1(t, body))
 		if c.want == "" {
 			c.want = c.raw
 		}
@@ -231,7 +231,7 @@ func FuzzRewrite(f *testing.F) {
 		f.Fatal(err)
 	}
 	o := newOrigins(&spec.Source{Spec: sp, PublicURL: ourURL}, "")
-	s := redaction{secrets: []secret{{"auth_token"}}, absolute: []fieldPath{{"url"}, {"meta", "url"}}, origins: o}
+	s := redaction{secrets: []secret{"auth_token"}, absolute: []fieldPath{"url", "meta.url"}, origins: o}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		doc, err := jsonspan.Document(body)
 		if err != nil {
