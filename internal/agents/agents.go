@@ -202,18 +202,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 // such bodies, and the bounds hold for one answer alone.
 func single(body io.ReadCloser) (io.ReadCloser, error) {
 	in := bufio.NewReader(body)
-	b, err := in.ReadByte()
-	for err == nil && b <= ' ' {
-		b, err = in.ReadByte()
+	first, _ := in.Peek(1) // the protocol reads an error again, and answers with its status
+	for len(first) == 1 && first[0] <= ' ' {
+		_, _ = in.Discard(1) // it was read
+		first, _ = in.Peek(1)
 	}
-	if err == nil && b == '[' {
+	if string(first) == "[" {
 		return body, errors.New("agents: an array of requests is not answered; send each request alone")
-	}
-	if err == nil {
-		err = in.UnreadByte()
-	}
-	if err != nil {
-		return body, nil // the protocol reads the error again, and answers with its status
 	}
 	return struct {
 		io.Reader

@@ -431,22 +431,21 @@ func differences(page, one *understudy.Page) []string {
 	if i < 0 {
 		return nil
 	}
-	var row, record map[string]any
-	_ = json.Unmarshal(page.Body[page.Rows[i].Start:page.Rows[i].End], &row)
-	_ = json.Unmarshal(one.Body[one.Rows[0].Start:one.Rows[0].End], &record)
-	other := []string{}
-	for name := range row {
-		if value, ok := record[name]; !ok || !reflect.DeepEqual(value, row[name]) {
-			other = append(other, name)
-		}
-	}
-	for name := range record {
-		if _, ok := row[name]; !ok {
-			other = append(other, name)
-		}
-	}
-	slices.Sort(other)
-	return other
+	row, record := members(page, i), members(one, 0)
+	all := maps.Clone(row)
+	maps.Copy(all, record)
+	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool {
+		var x, y any
+		return json.Unmarshal(row[name], &x) == nil && json.Unmarshal(record[name], &y) == nil && reflect.DeepEqual(x, y)
+	})
+	return append([]string{}, slices.Sorted(maps.Keys(all))...)
+}
+
+// members returns the members of a row's record.
+func members(page *understudy.Page, row int) map[string]json.RawMessage {
+	record := map[string]json.RawMessage{}
+	_ = json.Unmarshal(page.Body[page.Rows[row].Start:page.Rows[row].End], &record) // a row is an object
+	return record
 }
 
 // envelope compares what an answer has around its record with what the spec says.
@@ -464,16 +463,8 @@ func (t *trial) names(r *result, k *spec.Kind, first *understudy.Page) {
 	if len(first.Rows) == 0 {
 		return
 	}
-	var row map[string]any
-	if json.Unmarshal(first.Body[first.Rows[0].Start:first.Rows[0].End], &row) != nil {
-		return
-	}
-	var unnamed []string
-	for _, name := range slices.Sorted(maps.Keys(row)) {
-		if k.Field(name) == nil {
-			unnamed = append(unnamed, name)
-		}
-	}
+	unnamed := slices.Sorted(maps.Keys(members(first, 0)))
+	unnamed = slices.DeleteFunc(unnamed, func(name string) bool { return k.Field(name) != nil })
 	if len(unnamed) > 0 && r.note == "" {
 		r.note = "ok, but the spec does not name " + few(unnamed)
 	}
