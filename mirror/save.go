@@ -58,6 +58,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	}
 	if f.target.Instance != nil && p.Status >= 400 {
 		fl.recordWent(f.kind, f.target.ID) // its record went, whether or not it was known
+		fl.dropUnstored(f.kind)
 	}
 	begin := fl.now()
 	if err := f.kind.lock(ctx); err != nil {

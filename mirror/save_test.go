@@ -67,6 +67,32 @@ func TestAnAnswerWithoutRecordsIsForAnOutage(t *testing.T) {
 	})
 }
 
+// TestARecordThatWentIsInNoAnswerForAnOutage deletes a record upstream that only answers show which are
+// stored whole.
+func TestARecordThatWentIsInNoAnswerForAnOutage(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, 5)
+			s.script(s.toldApart)
+			shows := s.target(t, "Calls.json", "Expand=all")
+			s.get(t, shows)
+			s.script(func() {
+				s.page = func(f request.Fetch) *understudy.Page { return page(f.Target, http.StatusNotFound, "") }
+			})
+			if a := s.get(t, s.call(t, sid(5))); a.Page.Status != http.StatusNotFound {
+				t.Fatalf("status %d, want 404", a.Page.Status)
+			}
+			if again {
+				s.restart(t)
+			}
+			s.script(func() { s.fail = func(int, request.Fetch) error { return down(http.StatusServiceUnavailable) } })
+			if a, err := s.Page(t.Context(), request.Request{Target: shows}); err == nil {
+				t.Errorf("after a restart %v: the record is in an answer: %s", again, a.Page.Body)
+			}
+		})
+	}
+}
+
 // TestAWriteDuringAFetchLeavesNothingForAnOutage writes while the answer is on its way.
 func TestAWriteDuringAFetchLeavesNothingForAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

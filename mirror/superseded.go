@@ -50,6 +50,17 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 	return true
 }
 
+// dropUnstored drops the entries of a kind that are not stored: nobody knows which records they show.
+func (es *entries) dropUnstored(k *kind) {
+	var gone []*cache.Entry
+	es.hot.Each(k.pages, func(e *cache.Entry) {
+		if !e.Stored && !e.Composed {
+			gone = append(gone, e)
+		}
+	})
+	es.hot.DropAll(gone)
+}
+
 // makeOthersOld makes every entry old that changes concern, but for that of a key.
 func (es *entries) makeOthersOld(k *kind, shape string, changes []understudy.Change, except understudy.Key) {
 	n := es.newsOf(changes, shape, understudy.NamesOf(k.source.Spec.Kind(k.name).ID...))

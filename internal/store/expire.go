@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/records"
@@ -22,8 +23,8 @@ const expireBatch = 512 // records listed in one transaction
 // (Options.Retention): whose clock is older, or, when it has none, that were
 // first seen earlier. They are counted and found no more, without a change: to
 // upstream nothing has happened. It says how many were listed; EraseListed does
-// the rest. It looks at what is too old, at what has no clock, and at nothing
-// else.
+// the rest. It looks at what is too old, at what has no clock, and at pages that were stored whole
+// before the kind had a retention: those it deletes.
 func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -41,6 +42,12 @@ func (db expiry) expire(ctx context.Context, source, kind string) (listed int, e
 	horizon, k := db.o.horizon(source, kind), db.catalog.Kind(source, kind)
 	if horizon == 0 || k == nil {
 		return 0, nil
+	}
+	err = db.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error { // stored before the kind had a retention
+		return deleteWhole(c, db.pages, k.Number, func([]understudy.Row) bool { return true })
+	})
+	if err != nil {
+		return 0, err
 	}
 	list := func(all []found) error {
 		if err := db.mark(ctx, source, kind, 0, erase.CauseAged, all); err != nil {

@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -58,5 +59,41 @@ func TestExpireMany(t *testing.T) {
 	}
 	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
+	}
+}
+
+// A page that was stored whole is deleted once its kind has a retention: nobody could find in it what is
+// too old.
+func TestARetentionThatIsSetLaterDeletesPagesThatAreStoredWhole(t *testing.T) {
+	o := eraseOptions(t, func() time.Time { return storetest.Epoch })
+	keep := o.Retention
+	o.Retention = nil
+	db, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := `[{"sid": "CA1"}]`
+	p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: "/calls?x=1"}, Kind: "calls", Shape: "calls", List: true,
+		Status: 200, At: storetest.Epoch, Body: []byte(body), NotStored: "it was asked otherwise",
+		Rows: []understudy.Row{{ID: "CA1", Start: 1, End: len(body) - 1}}}
+	if _, err := db.Save(t.Context(), p.Whole()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.Retention = map[string]map[string]time.Duration{storetest.Source: {"calls": keep[storetest.Source]["messages"]}}
+	if db, err = store.Open(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Page(t.Context(), p.Key); err != nil {
+		t.Fatalf("before the records past their retention are looked for: %v", err)
+	}
+	if _, err := db.Expire(t.Context(), storetest.Source, "calls"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Page(t.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
+		t.Errorf("the page is still there: %v", err)
 	}
 }

@@ -265,6 +265,10 @@ func priorOf(r []driver.Value) currentState {
 
 // remove notes that the record the page names is no more.
 func (s *saving) remove() error {
+	err := deleteWhole(s.c, s.db.pages, s.kind.Number, func(rows []understudy.Row) bool { return showsID(rows, s.p.ID) })
+	if err != nil {
+		return err
+	}
 	id := sqlite.AppendID(nil, s.kind.Prefix, s.p.ID)
 	record, err := names.Record(s.c, s.kind.Number, id)
 	if err != nil || record == 0 {

@@ -38,7 +38,7 @@ import (
 var migrations embed.FS
 
 // newest is the number of the newest migration in migrations.
-const newest = 3
+const newest = 4
 
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374

@@ -269,7 +269,7 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := raw(t, path)
-	for _, s := range []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending",
+	for _, s := range []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending", "DROP INDEX page_whole",
 		"DELETE FROM goose_db_version WHERE version_id > 1"} {
 		if _, err := file.Exec(s); err != nil {
 			t.Fatal(err)

@@ -6,11 +6,13 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/names"
+	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
@@ -93,6 +95,32 @@ func (s *saving) refuseWhole() {
 	if s.kind != nil && (erase.Redactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
 		s.refused = "it may have to be found again"
 	}
+}
+
+// wholePage is added to the column list of a page that is stored whole.
+const wholePage = 2
+
+var selectWhole = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE kind = ? AND list > 1"}
+
+// deleteWhole deletes those pages of a kind that are stored whole and show what they may not.
+func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([]understudy.Row) bool) error {
+	var gone []int64
+	err := c.Query(selectWhole, 0, []driver.Value{kind}, func(r []driver.Value) error {
+		sk, err := loader.Skeleton(r[2].([]byte), r[1].(int64))
+		if err != nil {
+			return records.SkipDamaged(err)
+		}
+		if rows, _ := understudy.KeptWhole(sk.Kept); mayNot(rows) {
+			gone = append(gone, r[0].(int64))
+		}
+		return nil
+	})
+	for part := range slices.Chunk(gone, sqlite.MaxTuples) {
+		if err == nil {
+			_, err = deletePagesOf(c, part)
+		}
+	}
+	return err
 }
 
 // marks are the marked ids among those of the save.

@@ -285,6 +285,9 @@ func (s *saving) putPage(old oldPage) error {
 	if s.p.List {
 		list = 1
 	}
+	if s.whole {
+		list += wholePage
+	}
 	if s.number = old.number; old.number != 0 {
 		return s.c.Exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], int64(len(x.raw)),
 			x.packed, old.number)

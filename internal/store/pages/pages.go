@@ -49,7 +49,7 @@ type RowKind struct {
 
 // Scan reads the columns of a page.
 func (p *Row) Scan(r []driver.Value) {
-	p.List, p.status = r[0].(int64) != 0, int(r[1].(int64))
+	p.List, p.status = r[0].(int64)&1 != 0, int(r[1].(int64))
 	p.generation, p.at, p.version = r[2].(int64), r[3].(int64), r[4].(int64)
 	copy(p.sum[:], r[5].([]byte))
 	p.Size, p.Body = r[6].(int64), r[7].([]byte)

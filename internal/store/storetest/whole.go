@@ -38,8 +38,16 @@ func wholeErased(t *testing.T, s *erasingSuite) {
 	s.save(other)
 	s.save(instance("/1", at(2), call(1, "x")))
 	s.save(gone("/1", at(3), sid(1), 404))
-	s.carry("deleted 1 1 2")
 	s.noPage(p)
+	s.carry("deleted 1 1 1")
+	s.noPage(p)
+	unknown := whole("/u?x=1", call(7, "x"))
+	s.save(unknown)
+	s.save(gone("/7", at(4), sid(7), 404))
+	s.noPage(unknown)
+	if _, err := s.Page(t.Context(), other.Key); err != nil {
+		t.Errorf("a page that shows other records went, too: %v", err)
+	}
 	s.save(p)
 	s.save(instance("/1", at(1000), call(1, "x")))
 	if n, _, err := s.ForgetRecord(t.Context(), Source, "calls", sid(1)); err != nil || n != 2 {
