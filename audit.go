@@ -33,7 +33,7 @@ var Actions = []Action{
 // manyRows is how many rows a list has at most that is no export.
 const manyRows = 100
 
-// ListAction is what a person does who is shown rows of a list: one that is not asked from its
+// ListAction returns what a person does who is shown rows of a list: one that is not asked from its
 // beginning, or has many rows, takes rows away. values are those it was asked with.
 func ListAction(first bool, rows int, values []string) Action {
 	switch {

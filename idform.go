@@ -160,10 +160,10 @@ func (id AnyID) AppendBinary(dst []byte) ([]byte, error) {
 // MarshalText is AppendText to nothing, and what JSON holds.
 func (id AnyID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// MarshalBinary is the 18 bytes, which is also what to give a database.
+// MarshalBinary returns the 18 bytes, which is also what to give a database.
 func (id AnyID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
-// String is the 34 characters.
+// String returns the 34 characters.
 func (id AnyID) String() string {
 	var buf [AnyIDText]byte
 	b, _ := id.AppendText(buf[:0])

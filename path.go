@@ -28,11 +28,11 @@ func splitPath(path string, slashes bool) ([]string, error) {
 		}
 		if slashes && strings.Contains(text, "/") {
 			for piece := range strings.SplitSeq(text, "/") {
-				if piece == "" || odd(piece) {
+				if piece == "" || isOdd(piece) {
 					return nil, fmt.Errorf("%w: %w: path segment %q", ErrInvalid, ErrNotFound, Clip(raw))
 				}
 			}
-		} else if odd(text) {
+		} else if isOdd(text) {
 			return nil, fmt.Errorf("%w: %w: path segment %q", ErrInvalid, ErrNotFound, Clip(raw))
 		}
 		segments[i] = text
@@ -40,8 +40,8 @@ func splitPath(path string, slashes bool) ([]string, error) {
 	return segments, nil
 }
 
-// odd reports whether another server could read a segment as more or less than one.
-func odd(text string) bool {
+// isOdd reports whether another server could read a segment as more or less than one.
+func isOdd(text string) bool {
 	bare, _, _ := strings.Cut(text, ";") // some take "..;" for ".."
 	return bare == "." || bare == ".." || strings.ContainsFunc(text, func(r rune) bool {
 		return r == '/' || r == '\\' || r < ' ' || r == 0x7f

@@ -155,7 +155,7 @@ type client struct {
 	events int           // blocks that came: signs that a connection was good
 }
 
-// number is the number in a cursor, which may stand before the run that told it; ok is false when
+// number returns the number in a cursor, which may stand before the run that told it; ok is false when
 // the cursor is sealed.
 func number(cursor string) (n int64, ok bool) {
 	text, _, _ := strings.Cut(cursor, ".")

@@ -81,7 +81,7 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 		bare.Own = nil
 		t = &bare
 	}
-	p := &composePlan{source: s, kind: k, target: t, local: wish, timed: t.Kind.Retention.Unlisted, writes: co.written()}
+	p := &composePlan{source: s, kind: k, target: t, local: wish, timed: t.Kind.Retention.Unlisted, writes: co.writeCount()}
 	var above *understudy.Record
 	now := func() time.Time { p.timed = true; return co.now() }
 	list, err := compose.New(s.Source.Source, t, compose.Options{Now: now, Local: wish, Own: co.own(s, t),
@@ -231,8 +231,8 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	return x, nil
 }
 
-// written is the store's counter of writes, 0 when it has none.
-func (co *composer) written() int64 {
+// writeCount returns the store's counter of writes, 0 when it has none.
+func (co *composer) writeCount() int64 {
 	if co.writes == nil {
 		return 0
 	}
@@ -246,7 +246,7 @@ func (co *composer) findMade(ctx context.Context, k *kind, wish *request.LocalQu
 		return nil
 	}
 	x, _ := wish.Made.List.Load().(*composedList)
-	if x == nil || x.plan.kind != k || x.plan.writes != co.written() {
+	if x == nil || x.plan.kind != k || x.plan.writes != co.writeCount() {
 		return nil
 	}
 	c, err := co.covers(x.plan)

@@ -300,7 +300,7 @@ func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
 	return p
 }
 
-// shown is a flight's page as one of its readers gets it: before its own rows those that have
+// shown returns a flight's page as one of its readers gets it: before its own rows those that have
 // moved from it into the page before, unless the reader has that page as it is now.
 func (rd *reader) shown(r *reading, f *flight, p *understudy.Page) *understudy.Page {
 	if len(f.behind) == 0 || p.Status != http.StatusOK || rd.slides.HasNow(f.target.Sliding(), f.target.Key, r.Flow, r.now) {

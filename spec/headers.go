@@ -309,7 +309,7 @@ func (h *Headers) refuse(name string) error {
 	return nil
 }
 
-// Unknown is the error for a field that is refused because it is not known what it asks for.
+// Unknown returns the error for a field that is refused because it is not known what it asks for.
 func Unknown(name string) error {
 	return fmt.Errorf("%w: header %s: it is not known what it asks for; leave it out, or have the spec name it under headers",
 		understudy.ErrInvalid, understudy.Clip(name))

@@ -70,7 +70,7 @@ func (c *Changed) compile() error {
 	return nil
 }
 
-// Changes are the targets of the kinds whose records a write changes, where its path is
+// Changes returns the targets of the kinds whose records a write changes, where its path is
 // none of their lists and instances. A target has the record's instance where the variables
 // of the path name it; without, it is not known which record it is. Of a GraphQL request the
 // fields of the body's mutation say it.

@@ -98,7 +98,7 @@ func (a *ListAnswer) Related() (q understudy.Query) {
 
 var errItself = errors.New("the next page is this page again")
 
-// follow is the key of the next page.
+// follow returns the key of the next page.
 func (a *ListAnswer) follow(link string) (understudy.Key, error) {
 	next, err := a.leads(link)
 	if err != nil {
@@ -167,7 +167,7 @@ func (a *ListAnswer) nextQuery(p *Paging, param understudy.Param) (understudy.Ke
 	return a.other(next.Key)
 }
 
-// other is a next page that is another one. A page without rows that leads to itself is the
+// other returns a next page that is another one. A page without rows that leads to itself is the
 // last one.
 func (a *ListAnswer) other(next understudy.Key) (understudy.Key, error) {
 	switch {
@@ -221,7 +221,7 @@ func (t *Target) Overlapping(first *Target, rows int) *Target {
 	return t.sliding(t.Spec.PagingOf(t.List).Overlapping(first.Query, t.Query, rows))
 }
 
-// Beyond is the page behind one with so many rows that leads to no other; nil where pages are
+// Beyond returns the page behind one with so many rows that leads to no other; nil where pages are
 // not named by number or offset.
 func (t *Target) Beyond(rows int) *Target {
 	if t.Sliding() == "" {

@@ -328,7 +328,7 @@ func paramsOf(prefix string, object map[string]json.RawMessage) (q understudy.Qu
 	return q, nil
 }
 
-// graphPost is what a GraphQL request means: a read when it is a query that the spec
+// graphPost returns what a GraphQL request means: a read when it is a query that the spec
 // names, word for word. A mutation is a write to the kinds that name its fields.
 func graphPost(s *Spec, source, path, rawQuery, contentType string, body []byte) (Post, error) {
 	plain, err := s.Target(source, path, rawQuery)
@@ -355,7 +355,7 @@ func graphPost(s *Spec, source, path, rawQuery, contentType string, body []byte)
 	return Post{Target: &t, Purpose: PostQueries, Body: sent}, err
 }
 
-// documentTarget is the target of a query that the spec names word for word; nil: it is
+// documentTarget returns the target of a query that the spec names word for word; nil: it is
 // another one.
 func documentTarget(s *Spec, source, path string, op graphql.Operation, request map[string]json.RawMessage) (*Target, error) {
 	var variables map[string]json.RawMessage

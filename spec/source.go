@@ -111,7 +111,7 @@ func (t *Target) Root() string {
 	return strings.Join(parts, IDSeparator)
 }
 
-// Above are the values of path variables that name a record the target lies under, which is
+// Above returns the values of path variables that name a record the target lies under, which is
 // neither its root nor the source's user.
 func (t *Target) Above() (values []string) {
 	for _, v := range t.Vars {

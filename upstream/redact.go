@@ -137,7 +137,7 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 		if v.Kind != jsonspan.String || len(w.absolute)+len(w.named)+len(w.next) == 0 {
 			return
 		}
-		next := w.at(w.next)
+		next := w.isAt(w.next)
 		if n := w.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
 			w.cut(v.Start+1, v.Start+1+n, w.origins.text)
 		} else if next {
@@ -148,8 +148,8 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 	}
 }
 
-// at reports whether the open members are one of some paths.
-func (w *redactor) at(paths []fieldPath) bool {
+// isAt reports whether the open members are one of some paths.
+func (w *redactor) isAt(paths []fieldPath) bool {
 	return slices.ContainsFunc(paths, func(f fieldPath) bool {
 		before, ends := f.ends(w.path[:w.depth])
 		return ends && before == 0
@@ -158,7 +158,7 @@ func (w *redactor) at(paths []fieldPath) bool {
 
 // isAbsolute reports whether the open members are where an absolute URL stands.
 func (w *redactor) isAbsolute() bool {
-	return w.at(w.absolute) ||
+	return w.isAt(w.absolute) ||
 		w.depth > 0 && slices.ContainsFunc(w.named, func(pattern string) bool { return spec.Glob(pattern, string(w.path[w.depth-1])) })
 }
 

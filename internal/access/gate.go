@@ -277,7 +277,7 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 	return nil
 }
 
-// slashed is the error for an escaped slash in a path. An API that takes it for a plain one shows
+// slashed returns the error for an escaped slash in a path. An API that takes it for a plain one shows
 // another kind there, of which nothing would be hidden, and writes to what no allow entry names.
 func slashed() error {
 	return fmt.Errorf("access: %w: %w: an escaped slash in the path", understudy.ErrInvalid, understudy.ErrNotFound)

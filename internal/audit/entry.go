@@ -129,7 +129,7 @@ func (k Key) plain(text string) string {
 // digitsAlone are as many digits as a phone number has, with no letter or digit beside them.
 var digitsAlone = regexp.MustCompile(`(^|[^0-9A-Za-z])[0-9]{10,15}($|[^0-9A-Za-z])`)
 
-// request is the id of a request as it is written. A caller chooses it: one that may hold a
+// request returns the id of a request as it is written. A caller chooses it: one that may hold a
 // phone number without a plus is a hash, too.
 func (k Key) request(id string) string {
 	if digitsAlone.MatchString(id) {

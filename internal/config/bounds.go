@@ -134,7 +134,7 @@ func MirrorLimits(l *Limits) mirror.Limits {
 // leastKeep is the shortest retention: a shorter one would empty what was just read.
 const leastKeep = time.Hour
 
-// Retained is how long records are kept, by source and kind.
+// Retained returns how long records are kept, by source and kind.
 func (c *Settings) Retained() map[string]map[string]time.Duration {
 	all := map[string]map[string]time.Duration{}
 	for source, kinds := range c.Retention {

@@ -96,8 +96,8 @@ func Open(sources map[string]*Source) (names []string) {
 	return names
 }
 
-// passed are the names of headers.pass in their canonical form.
-func (s *Source) passed(sp *spec.Spec) (names []string, err error) {
+// passedHeaders returns the names of headers.pass in their canonical form.
+func (s *Source) passedHeaders(sp *spec.Spec) (names []string, err error) {
 	for _, name := range s.Headers.Pass {
 		name = http.CanonicalHeaderKey(name)
 		if !sp.Generic() || !spec.Misleads(name) {
@@ -120,7 +120,7 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		if err := sp.Headers.Add(s.Headers.Send, s.Headers.Ignore); err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
-		if sp.Headers.Pass, err = s.passed(sp); err != nil {
+		if sp.Headers.Pass, err = s.passedHeaders(sp); err != nil {
 			return nil, fmt.Errorf("sources.%s.headers.pass: %w", name, err)
 		}
 		if s.Listen == "" {

@@ -13,7 +13,7 @@ import (
 	"understudy/internal/openapi"
 )
 
-// path is an address's path as a spec has it: the user, and the id of a record that the list lies
+// path returns an address's path as a spec has it: the user, and the id of a record that the list lies
 // under, are variables.
 func (l *liveList) path(at *url.URL) string {
 	given := strings.Split(at.EscapedPath(), "/")
@@ -62,8 +62,8 @@ func shows(v *openapi.Value, name, value string, depth int) bool {
 	return false
 }
 
-// numbered is a path in which numbers are variables: /repositories/{repository_id}/issues.
-func numbered(path string) string {
+// withVariables returns a path in which numbers are variables: /repositories/{repository_id}/issues.
+func withVariables(path string) string {
 	all := strings.Split(path, "/")
 	for i, s := range all {
 		if _, err := strconv.ParseUint(s, 10, 64); err == nil && i > 0 {
@@ -73,7 +73,7 @@ func numbered(path string) string {
 	return strings.Join(all, "/")
 }
 
-// pathParams are the variables of a path as parameters.
+// pathParams returns the variables of a path as parameters.
 func pathParams(path string) (all []liveParam) {
 	for _, name := range varsOf(path) {
 		all = append(all, liveParam{name: name, value: openapi.Text("x"), in: "path"})

@@ -29,7 +29,7 @@ func style(s openapi.Scheme) string {
 // keyText is how a description writes a field with a key: a word, and a place holder behind it.
 var keyText = regexp.MustCompile(`(?i)([a-z][a-z0-9-]*(?: [a-z_]+=)?) ?["']?(?:<[^>]+>|\{[^}]+\}|\[[^\]]+\]|\$[A-Z_]+|\bYOUR[A-Z_-]+)`)
 
-// styleOf is the style of a key in Authorization by how the document describes it; bearer where it
+// styleOf returns the style of a key in Authorization by how the document describes it; bearer where it
 // says nothing.
 func styleOf(text string) string {
 	m := keyText.FindStringSubmatch(text)

@@ -59,7 +59,7 @@ func (a *api) headers(auth string) (h asked) {
 		if slices.Contains(plainHeaders, name) && !vendor || !compiles(auth, []string{name}) {
 			continue
 		}
-		if value := a.sent(name, w); value != "" && sendable(name, value) && len(h.send) < maxSend {
+		if value := a.sentValue(name, w); value != "" && sendable(name, value) && len(h.send) < maxSend {
 			h.send[name] = value
 			if len(w.Values) == 1 && !vendor {
 				continue
@@ -92,9 +92,9 @@ var (
 	versionValue = regexp.MustCompile(`^v?\d[\w.-]*$`)
 )
 
-// sent is the value of a field that every request is sent with: every operation demands it. A field
+// sentValue returns the value of a field that every request is sent with: every operation demands it. A field
 // that some demand, or that confirms something, is left to the callers.
-func (a *api) sent(name string, w *openapi.Header) string {
+func (a *api) sentValue(name string, w *openapi.Header) string {
 	if w.Required == 0 || ofWrites(name) {
 		return ""
 	}
@@ -137,7 +137,7 @@ func sendable(name, value string) bool {
 	return sp.Compile() == nil
 }
 
-// media is the vendor's media type that all reads answer with; "" = they do with another.
+// media returns the vendor's media type that all reads answer with; "" = they do with another.
 func (a *api) media() string {
 	first, _, _ := strings.Cut(a.doc.Reads[0].Type, ";")
 	for _, op := range a.doc.Reads {

@@ -213,7 +213,7 @@ func (k *kind) tellsApart(name string) bool {
 	return true
 }
 
-// exampleRows are the rows of the list's example.
+// exampleRows returns the rows of the list's example.
 func (l *list) exampleRows() []*openapi.Value {
 	if rows := at(l.op.Example, l.env.key); rows != nil && rows.Kind == openapi.Array {
 		return rows.Items

@@ -301,7 +301,7 @@ func (l *liveList) links(s *seen) (all []*url.URL) {
 		case to.Path == l.at.Path:
 			all = append(all, to)
 		case lastName(to.Path) == lastName(l.at.Path) && len(to.Query()) > 0:
-			all, l.elsewhere = append(all, to), numbered(to.EscapedPath())
+			all, l.elsewhere = append(all, to), withVariables(to.EscapedPath())
 		}
 	}
 	return all
@@ -323,7 +323,7 @@ func (l *liveList) findOne(ctx context.Context, rows *openapi.Value) {
 			continue
 		}
 		isOne := func(v *openapi.Value) bool { return l.idOf(v) == id && v.Of(name) == value }
-		one, err := l.get(ctx, l.under(value))
+		one, err := l.get(ctx, l.recordURL(value))
 		if err == nil && one.body.Kind == openapi.Object && (isOne(one.body) || slices.ContainsFunc(one.body.Items, isOne)) {
 			if l.one, l.oneBy = one, name; name == field && plain(field) != "key" {
 				l.oneBy = "id"
@@ -333,13 +333,13 @@ func (l *liveList) findOne(ctx context.Context, rows *openapi.Value) {
 	if l.one == nil {
 		return
 	}
-	if none, err := l.any(ctx, l.under(nowhere)); err == nil && none.status >= 400 && none.body != nil {
+	if none, err := l.any(ctx, l.recordURL(nowhere)); err == nil && none.status >= 400 && none.body != nil {
 		l.none = none
 	}
 }
 
-// under returns the address of what lies below the list by a name.
-func (l *liveList) under(name string) *url.URL {
+// recordURL returns the address of what lies below the list by a name.
+func (l *liveList) recordURL(name string) *url.URL {
 	to := *l.at
 	to.RawPath = strings.TrimSuffix(l.at.EscapedPath(), "/") + "/" + url.PathEscape(name)
 	to.Path, to.RawQuery = strings.TrimSuffix(l.at.Path, "/")+"/"+name, ""
@@ -352,7 +352,7 @@ func (l *liveList) idOf(record *openapi.Value) string {
 	return id
 }
 
-// idIn is the field of a record's id, and the id. A key counts where nothing else does: some
+// idIn returns the field of a record's id, and the id. A key counts where nothing else does: some
 // APIs name records so.
 func (l *liveList) idIn(record *openapi.Value) (field, id string) {
 	for _, name := range append(slices.Clone(idFields), plain(singular(lastName(l.at.Path)))+"id", "key") {

@@ -126,7 +126,7 @@ func (e *envelope) find(typ string, names ...string) *place {
 // yesOrNo are the ways in which APIs write a boolean that is none in JSON.
 var yesOrNo = []string{"0", "1", "true", "false", "y", "n", "yes", "no"}
 
-// findMore is the place that says whether there is more: a boolean, or a number or text that
+// findMore returns the place that says whether there is more: a boolean, or a number or text that
 // stands for one.
 func (e *envelope) findMore() *place {
 	if p := e.find("boolean", moreNames...); p != nil {
@@ -140,7 +140,7 @@ func (e *envelope) findMore() *place {
 	return nil
 }
 
-// saysMore is a place that tells of other pages; nil: none does.
+// saysMore returns a place that tells of other pages; nil: none does.
 func (e *envelope) saysMore() *place {
 	return cmp.Or(e.findMore(), e.find("integer", totalNames...), e.find("string", slices.Concat(digitNames, linkNames)...))
 }

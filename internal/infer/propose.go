@@ -50,7 +50,7 @@ func isPublic(host string) bool {
 		func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// name is a word for the API: of its host, else of its title.
+// name returns a word for the API: of its host, else of its title.
 func (a *api) name() (name, why string) {
 	labels := []string{}
 	if len(a.doc.Servers) > 0 {

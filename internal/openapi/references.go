@@ -57,7 +57,7 @@ func (d *Document) follow(open Open) error {
 			rebase(root, file)
 			d.roots[file] = root
 		}
-		to := d.at(ref)
+		to := d.lookUp(ref)
 		if to == nil {
 			return fmt.Errorf("the reference %q leads nowhere", ref)
 		}
@@ -128,7 +128,7 @@ func rebase(v *Value, file string) {
 	}
 }
 
-// root is the document itself.
+// root returns the document itself.
 func (d *Document) root() *Value { return d.roots[""] }
 
 // resolve follows $ref; what was never followed before is nil.
@@ -138,13 +138,13 @@ func (d *Document) resolve(v *Value) *Value {
 		if ref == nil || ref.Kind != String {
 			return v
 		}
-		v = d.at(ref.Text)
+		v = d.lookUp(ref.Text)
 	}
 	return nil
 }
 
-// at is the value that a JSON Pointer (RFC 6901) in a fragment leads to; nil: none.
-func (d *Document) at(ref string) *Value {
+// lookUp returns the value that a JSON Pointer (RFC 6901) in a fragment leads to; nil: none.
+func (d *Document) lookUp(ref string) *Value {
 	file, pointer, _ := strings.Cut(ref, "#")
 	v := d.roots[file]
 	if pointer == "" {
@@ -160,7 +160,7 @@ func (d *Document) at(ref string) *Value {
 	return v
 }
 
-// child is the member with a key, or the element with an index; nil: none.
+// child returns the member with a key, or the element with an index; nil: none.
 func (v *Value) child(key string) *Value {
 	if v == nil || v.Kind != Array {
 		return v.Get(key)
@@ -180,7 +180,7 @@ func unescape(part string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 }
 
-// nameOf is the name that a reference gives to what it leads to: customer of
+// nameOf returns the name that a reference gives to what it leads to: customer of
 // #/components/schemas/customer and of models/customer.yaml. It is "" for a part of a schema.
 func nameOf(ref string) string {
 	file, pointer, _ := strings.Cut(ref, "#")

@@ -26,7 +26,7 @@ const (
 	maxNested = 16
 )
 
-// parts are the schemas that all hold: the schema itself, those of allOf, of anyOf and oneOf the
+// parts returns the schemas that all hold: the schema itself, those of allOf, of anyOf and oneOf the
 // first that is not null, and the one that it refers to, behind what stands beside the reference.
 func (s Schema) parts() []*Value {
 	var all []*Value
@@ -36,7 +36,7 @@ func (s Schema) parts() []*Value {
 			return
 		}
 		if ref := v.Get("$ref"); ref != nil && ref.Kind == String {
-			defer add(s.d.at(ref.Text), depth+1)
+			defer add(s.d.lookUp(ref.Text), depth+1)
 			if len(v.Keys) == 1 {
 				return
 			}
@@ -109,7 +109,7 @@ func (s Schema) Type() string {
 	return ""
 }
 
-// Name is what the first reference that the schema is made of names: customer of
+// Name returns what the first reference that the schema is made of names: customer of
 // #/components/schemas/customer; "" when it stands in the document in place.
 func (s Schema) Name() string {
 	ref := s.Ref()
@@ -119,7 +119,7 @@ func (s Schema) Name() string {
 	return nameOf(ref)
 }
 
-// Ref is the first reference that the schema is made of; "" when it has none.
+// Ref returns the first reference that the schema is made of; "" when it has none.
 func (s Schema) Ref() string {
 	for v, hops := s.v, 0; v != nil && hops < maxHops; hops++ {
 		if ref := v.Of("$ref"); ref != "" {
@@ -224,7 +224,7 @@ func (s Schema) Example() *Value {
 // Pattern is the regular expression that a text matches.
 func (s Schema) Pattern() string { return s.text("pattern") }
 
-// Refs are the references of the schemas that a value may have by anyOf or oneOf.
+// Refs returns the references of the schemas that a value may have by anyOf or oneOf.
 func (s Schema) Refs() (refs []string) {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list := s.d.resolve(s.v).Get(key)

@@ -147,7 +147,7 @@ type Window struct {
 	Named bool      // upstream tells it in the fields that the spec names
 }
 
-// windows are those that are told and have not ended, the largest first.
+// windows returns those that are told and have not ended, the largest first.
 func (s *shares) windows(now time.Time) (out []Window) {
 	for _, s := range s.all {
 		if s.current(now) {
