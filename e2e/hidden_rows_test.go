@@ -28,6 +28,7 @@ type few struct {
 	all, few    string              // credentials
 	ids         map[string][]string // hidden ids by kind
 	number      string              // of hidden records alone
+	numbers     []string            // all such
 	hidden      map[string]string   // one hidden id of each kind
 	marks       []string
 }
@@ -53,7 +54,8 @@ func newFewOf(t *testing.T, records string) *few {
 		t.Fatal(err)
 	}
 	f := &few{T: t, dropIn: house.URL("twilio"), web: house.URL("viewer"), spec: sp, all: account + ":" + demoToken, few: "few:" + maskedToken, ids: map[string][]string{}, hidden: map[string]string{}}
-	awaitMirrored(t, f.web)
+	names := kindsWithIDs(t)
+	awaitFor(t, 15*time.Minute, func() string { return incomplete(t, f.web, time.Time{}, names...) })
 	f.learn()
 	return f
 }
@@ -107,9 +109,12 @@ func (f *few) learn() {
 		}
 	}
 	for n := range shut {
-		if !open[n] && !shown[n] && strings.HasPrefix(n, "+") && (f.number == "" || n < f.number) {
-			f.number = n
+		if !open[n] && !shown[n] && strings.HasPrefix(n, "+") {
+			f.numbers = append(f.numbers, n)
 		}
+	}
+	if slices.Sort(f.numbers); len(f.numbers) > 0 {
+		f.number = f.numbers[0]
 	}
 	f.hidden["messages"] = f.ids["messages"][0]
 	for _, ids := range f.ids {

@@ -259,6 +259,12 @@ func get(t testing.TB, user, url string, headers ...string) reply {
 // await repeats a check until it gives "", and fails with what it gave last.
 func await(t testing.TB, check func() string) {
 	t.Helper()
+	awaitFor(t, patience, check)
+}
+
+// awaitFor is await with a patience of its own.
+func awaitFor(t testing.TB, patience time.Duration, check func() string) {
+	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)

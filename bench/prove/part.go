@@ -177,6 +177,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "full", "TestMarkers", fullCounts+"=1", `--- PASS`, 4*time.Minute),
 		endToEnd(gotool, "full", "TestHiddenRows", fullCounts+"=1", `--- PASS`, 2*time.Minute),
 		endToEnd(gotool, "time", "TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
+		endToEnd(gotool, "full", "TestAMemoryLimitIsKept", fullCounts+"=1", `resident at most`, 2*time.Minute),
 		endToEnd(gotool, "full", "TestFirstListUnderRowRulesShowsWhatWasJustWritten", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestMaskedSearch", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestEveryPackageWalksEveryList", fullCounts+"=1", `--- PASS`, time.Minute),

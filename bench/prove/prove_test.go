@@ -50,7 +50,7 @@ func TestFind(t *testing.T) {
 	for _, p := range parts {
 		names = append(names, p.name)
 	}
-	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, drop e2e TestDroppedConnections, lists e2e TestListsFromRecords, lost e2e TestNothingIsLost, full e2e without the express lane, full e2e TestCaching, full e2e TestGenericAtRandom, full e2e TestMarkers, full e2e TestHiddenRows, time e2e TestHiddenValuesTakeAsLongAsUnknownOnes, full e2e TestFirstListUnderRowRulesShowsWhatWasJustWritten, full e2e TestMaskedSearch, full e2e TestEveryPackageWalksEveryList, full e2e TestPackagesWalkThroughTunnels, full e2e TestPackagesOfWholeDocuments, full e2e TestBrowserSmallScreen, full b, random APIs, fuzz a FuzzY, race a, race b, race internal/randomapitest, bench reader, soak answers"
+	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, drop e2e TestDroppedConnections, lists e2e TestListsFromRecords, lost e2e TestNothingIsLost, full e2e without the express lane, full e2e TestCaching, full e2e TestGenericAtRandom, full e2e TestMarkers, full e2e TestHiddenRows, time e2e TestHiddenValuesTakeAsLongAsUnknownOnes, full e2e TestAMemoryLimitIsKept, full e2e TestFirstListUnderRowRulesShowsWhatWasJustWritten, full e2e TestMaskedSearch, full e2e TestEveryPackageWalksEveryList, full e2e TestPackagesWalkThroughTunnels, full e2e TestPackagesOfWholeDocuments, full e2e TestBrowserSmallScreen, full b, random APIs, fuzz a FuzzY, race a, race b, race internal/randomapitest, bench reader, soak answers"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
