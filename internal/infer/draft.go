@@ -21,6 +21,15 @@ type Draft struct {
 	YAML []byte
 	// Unsure are sentences: what was left out, and what may be otherwise.
 	Unsure []string
+	// Lists are the lists that were found.
+	Lists []List
+}
+
+// List is one list of a draft.
+type List struct {
+	Path  string
+	Style string // of its paging
+	Sure  bool   // nothing is unsure about its paging and its rows
 }
 
 // api is what was found out of an API.
@@ -79,6 +88,9 @@ func (a *api) draw(from string) (*Draft, error) {
 			a.levels)
 	}
 	d.Unsure = a.sentences()
+	for _, l := range a.lists {
+		d.Lists = append(d.Lists, List{l.op.Path, l.cut.Style, l.cut.unsure == "" && l.env.unsure == ""})
+	}
 	return d, nil
 }
 

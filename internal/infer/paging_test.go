@@ -123,7 +123,7 @@ func TestAListBelowARecordHasAVariable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := drawnSpec(t, draft).Kinds[0].Lists[0].Path; got != want {
+		if got := draft.Lists[0].Path; got != want {
 			t.Errorf("%s is drawn as %s, want %s", path, got, want)
 		}
 		if said := hasDoubt(draft, want, "taken for the id"); said != (path != want) {
