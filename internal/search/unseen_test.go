@@ -82,7 +82,7 @@ func (r *rig) settled(role string) {
 // A word that stands in one hidden field, beside fields of its class that are seen, takes the
 // same reads as a word that stands nowhere.
 func TestWordsOfAHiddenFieldReadAsMuchAsUnknownOnes(t *testing.T) {
-	r := worldOf(t, 400, func(n int) (string, string) { return fmt.Sprintf("failed hello word%d", n), "+17770200000" })
+	r := worldOf(t, 100, func(n int) (string, string) { return fmt.Sprintf("failed hello word%d", n), "+17770200000" })
 	r.settled("partial")
 	for _, form := range []string{"%s", "%.5s*", `"%s hello"`, "hello %s", "hello -%s", "%s OR plain", "kind:messages %s",
 		"error_message:%s"} {
