@@ -119,21 +119,23 @@ var (
 		"xnexttoken", "xcontinuationtoken"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
 		"totalhits", "fullcount", "recordstotal", "count", "odatacount", "xtotal", "xtotalcount", "xtotalresults", "xpaginationtotalcount"}
-	pagesNames = []string{"pages", "totalpages", "pagecount", "pagestotal", "numpages", "lastpage", "xtotalpages", "xpagecount"}
+	// partialNames say that rows are left out, and nothing of further pages.
+	partialNames = []string{"incompleteresults", "incomplete", "partial", "partialresults"}
+	limitNames   = []string{"limit", "pagesize", "perpage", "pagelimit", "itemsperpage", "maxresults"}
+	pagesNames   = []string{"pages", "totalpages", "pagecount", "pagestotal", "numpages", "lastpage", "xtotalpages", "xpagecount"}
 )
 
 // read reads one place. Nobody has said what it means, so that only a clear yes counts.
 func (c *clues) read(path, name, text string) {
-	name = strings.Map(func(r rune) rune {
-		if r |= 0x20; r < 'a' || r > 'z' {
-			return -1
-		}
-		return r
-	}, name)
-	more := false
+	name = letters(name)
+	more, yes := false, slices.Contains([]string{"true", "1", "y", "yes"}, strings.ToLower(text))
 	switch {
+	case slices.Contains(partialNames, name):
+		more = yes
+	case slices.Contains(limitNames, name):
+		more = c.unproven && count(text) == int64(c.a.Count) && c.a.Count > 0 // the page is full
 	case slices.Contains(moreNames, name):
-		more = slices.Contains([]string{"true", "1", "y", "yes"}, strings.ToLower(text))
+		more = yes
 		c.none = c.none || !isYes(text)
 	case slices.Contains(nextNames, name):
 		more = isToken(text) && text != "-1" && (c.unproven || strings.HasPrefix(name, "x"))
@@ -148,10 +150,28 @@ func (c *clues) read(path, name, text string) {
 	}
 }
 
+// letters returns a name in small letters without anything but letters.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r |= 0x20; r < 'a' || r > 'z' {
+			return -1
+		}
+		return r
+	}, name)
+}
+
 func (c *clues) header(h http.Header) {
 	if link := Related(h["Link"], "next"); link != "" {
 		c.more = "Link: " + understudy.Clip(link)
 	}
+	if link := Related(h["Link"], "last"); c.first {
+		_, raw, _ := strings.Cut(link, "?")
+		query, _ := understudy.ParseQuery(raw) // without the parameter nothing is known
+		page, _ := query.Get("page")
+		c.read("Link: "+link, "pages", page)
+	}
+	_, total, _ := strings.Cut(h.Get("Content-Range"), "/") // RFC 9110, 14.4
+	c.read("Content-Range", "total", total)
 	for name := range h {
 		if strings.HasPrefix(name, "X-") {
 			c.read(name, name, strings.TrimSpace(h.Get(name)))
@@ -160,17 +180,22 @@ func (c *clues) header(h http.Header) {
 }
 
 // maxClueDepth is how deep in an answer such places are looked for.
-const maxClueDepth = 3
+const maxClueDepth = 5
 
 func (c *clues) object(v jsonspan.Value, under string, depth int) {
 	jsonspan.Members(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
 		name := jsonspan.Name(raw)
 		path := strings.TrimPrefix(under+"."+name, ".")
 		switch {
-		case v.Kind != jsonspan.Object:
-			if v.Kind != jsonspan.Array {
-				c.read(path, name, c.a.text(v))
+		case v.Kind == jsonspan.Array:
+			if strings.HasPrefix(letters(name), "link") {
+				c.links(path, v)
 			}
+		case v.Kind != jsonspan.Object:
+			c.read(path, name, c.a.text(v))
+		case slices.Contains(totalNames, letters(name)):
+			value, _ := jsonspan.Find(c.a.Body, v, "value")
+			c.read(path+".value", name, c.a.text(value))
 		case slices.Contains([]string{"next", "Next"}, name) && v.End-v.Start > len("{}"):
 			c.read(path, name, "true")
 		case depth < maxClueDepth:
@@ -178,4 +203,17 @@ func (c *clues) object(v jsonspan.Value, under string, depth int) {
 		}
 		return true
 	})
+}
+
+// links reads an array of links that have their relation beside them.
+func (c *clues) links(path string, v jsonspan.Value) {
+	at := jsonspan.At(c.a.Body, v)
+	at.Enter()
+	for at.More() {
+		link := at.Skip()
+		relation, _ := jsonspan.Find(c.a.Body, link, "rel")
+		if href, ok := jsonspan.Find(c.a.Body, link, "href"); ok && c.a.text(relation) == "next" {
+			c.read(path, "next", c.a.text(href))
+		}
+	}
 }
