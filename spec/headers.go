@@ -94,7 +94,8 @@ var (
 		"X-Retry-Attempt", "X-Retry-Count", "X-Csrf-Token", "X-Xsrf-Token", "Graphql-Features", "Time-Zone")
 	meaninglessPatterns = []string{"Access-Control-Request-*", "Amz-Sdk-*", "Cf-*", "Fastly-*", "Fly-*", "Proxy-*", "Sec-*", "Sw8*",
 		"Uberctx-*", "X-Amz-Cf-*", "X-Azure-*", "X-B3-*", "X-Datadog-*", "X-Envoy-*", "X-Forwarded-*", "X-Instana-*", "X-Ms-Client-*",
-		"X-Newrelic-*", "X-Ot-*", "X-Sdk-*", "X-Stainless-*", "X-Vercel-*", "*-Client-Lib", "*-Client-Telemetry", "*-Sdk-Version", "*-User-Agent"}
+		"X-Newrelic-*", "X-Ot-*", "X-Sdk-*", "X-Stainless-*", "X-Vercel-*", "*-Client-Lib", "*-Client-Telemetry",
+		"*-Sdk-Version", "*-User-Agent"}
 )
 
 // passedOfWrites are the meaningless fields of reads that can mean something to a write.

@@ -292,7 +292,7 @@ func (s *Spec) postedBody(kind string, kindErr error, body []byte) (understudy.Q
 	case kind == formType:
 		return understudy.ParseQuery(string(body))
 	case kind != jsonType:
-		return nil, fmt.Errorf("%w: a read by POST has a body of application/json or application/x-www-form-urlencoded", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: a read by POST has a body of %s or %s", understudy.ErrInvalid, jsonType, formType)
 	}
 	object, err := members(body)
 	if err != nil {

@@ -73,8 +73,8 @@ func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 	case !utf8.Valid(text):
 		return understudy.Secret{}, errors.New("the secret is not in UTF-8; save it as UTF-8 text")
 	case control >= 0:
-		return understudy.Secret{}, fmt.Errorf("the secret has a line end or another control character at byte %d, which no request can carry; "+
-			"write it in one line", control)
+		return understudy.Secret{}, fmt.Errorf("the secret has a line end or another control character at byte %d, which no request "+
+			"can carry; write it in one line", control)
 	}
 	return understudy.NewSecret(string(text)), nil
 }

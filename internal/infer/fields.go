@@ -188,10 +188,10 @@ const ofFormat = "its format says so"
 // isSecret reports whether a field is a secret by its name.
 func isSecret(name string) bool {
 	return is(name, "password", "secret", "clientsecret", "apikey", "apisecret", "secretkey", "privatekey", "accesstoken", "refreshtoken",
-		"authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token", "pin", "cvc", "cvv",
-		"ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
-		has(name, "password", "passwd", "secret", "passphrase") && !has(name, "secrets", "url", "type", "count", "scanning", "alert", "alerts",
-			"status")
+		"authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token", "pin", "cvc",
+		"cvv", "ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
+		has(name, "password", "passwd", "secret", "passphrase") && !has(name, "secrets", "url", "type", "count", "scanning", "alert",
+			"alerts", "status")
 }
 
 // checkSecrets takes back secrets that a spec would hide in other kinds, too: those that the format

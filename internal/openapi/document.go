@@ -264,7 +264,8 @@ func (d *Document) content(answer *Value) (schema *Value, mediaType string, exam
 	})
 	if schema == nil && answer.Get("schema") != nil { // Swagger 2
 		schema, mediaType = answer.Get("schema"), "application/json"
-		if produces := d.root().Get("produces"); produces != nil && len(produces.Items) == 1 && strings.Contains(produces.Items[0].Text, "json") {
+		produces := d.root().Get("produces")
+		if produces != nil && len(produces.Items) == 1 && strings.Contains(produces.Items[0].Text, "json") {
 			mediaType = produces.Items[0].Text
 		}
 		example = answer.Get("examples").Get(mediaType)
