@@ -40,12 +40,15 @@ func never(like string) string { return like[:2] + strings.Repeat("0f", 16) }
 
 func newFew(t *testing.T) *few { return newFewOf(t, "200") }
 
-// newFewOf is newFew with so many records.
-func newFewOf(t *testing.T, records string) *few {
+// newFewOf is newFew with so many calls, and of these kinds; none names all.
+func newFewOf(t *testing.T, records string, kinds ...string) *few {
 	t.Helper()
+	if kinds == nil {
+		kinds = kindsWithIDs(t)
+	}
 	up := startAPI(t, "--latency", "0s", "--records", records, "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
 	house := startNarrow(t, narrow{
-		upstream: up, name: "few", source: syncedKinds(t), mirror: "{newest: 10m, older: 10m}", sees: `"*": see`,
+		upstream: up, name: "few", source: "sync: [" + strings.Join(kinds, ", ") + "]", mirror: "{newest: 10m, older: 10m}", sees: `"*": see`,
 		masks: `"*": see, phone: last4, body: hide, calls.status: hide`,
 		allow: `["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]`,
 	})
@@ -54,8 +57,7 @@ func newFewOf(t *testing.T, records string) *few {
 		t.Fatal(err)
 	}
 	f := &few{T: t, dropIn: house.URL("twilio"), web: house.URL("viewer"), spec: sp, all: account + ":" + demoToken, few: "few:" + maskedToken, ids: map[string][]string{}, hidden: map[string]string{}}
-	names := kindsWithIDs(t)
-	awaitFor(t, 15*time.Minute, func() string { return incomplete(t, f.web, time.Time{}, names...) })
+	awaitFor(t, 15*time.Minute, func() string { return incomplete(t, f.web, time.Time{}, kinds...) })
 	f.learn()
 	return f
 }

@@ -122,6 +122,7 @@ func (rd *reader) leaving(r *reading, f *flight, left error) error {
 	select {
 	case <-f.tried:
 		failure := *f.failure
+		failure.Page = nil // the next try may bring another
 		failure.RetryAfter = max(0, failure.RetryAfter-rd.now().Sub(f.failedAt))
 		return fmt.Errorf("mirror: %s: %w: %w", r.Target.Key, left, &failure)
 	default:
