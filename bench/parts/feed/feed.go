@@ -84,7 +84,7 @@ func (l *listener) lines(text []byte, now int64, ready func()) {
 		if !is {
 			continue
 		}
-		n, err := strconv.ParseInt(string(bytes.TrimSpace(id)), 10, 64)
+		n, err := numberOf(string(bytes.TrimSpace(id)))
 		if err != nil {
 			l.broken(fmt.Errorf("%w: %s", err, line))
 			continue
@@ -287,6 +287,11 @@ func newest(ctx context.Context, g *rig.Rig) (int64, error) {
 	if err := w.Json(ctx, "/-/feed.json?after=now&limit=1", &page); err != nil {
 		return 0, err
 	}
-	number, _, _ := strings.Cut(page.Next, ".")
+	return numberOf(page.Next)
+}
+
+// numberOf returns the number in a place of the feed.
+func numberOf(place string) (int64, error) {
+	number, _, _ := strings.Cut(place, ".")
 	return strconv.ParseInt(number, 10, 64)
 }
