@@ -53,21 +53,22 @@ func (p part) detail(out []byte) string {
 // fuzzers'. A run goes on where the one before stopped. With more time than that parts
 // are run again, and what they took adds up. The environment may say otherwise.
 const (
-	fuzzTime     = "2m"
-	races        = "20" // or as many as begin within racing
-	racing       = 30 * time.Second
-	checks       = "1000" // rapid's own default is 100
-	kills        = "200"
-	workerKills  = "500"
-	serverKills  = "500"
-	eraseKills   = "150"
-	lateCalls    = "5000"
-	dropReads    = "10000" // of records that were not requested before, while connections are dropped
-	listRequests = "20000"
-	lostWrites   = "100000"
-	hiddenOf     = "3000" // records among which pairs are timed
-	reading      = "10m"
-	answers      = "10000000"
+	fuzzTime      = "2m"
+	races         = "20" // or as many as begin within racing
+	racing        = 30 * time.Second
+	checks        = "1000" // rapid's own default is 100
+	kills         = "200"
+	workerKills   = "500"
+	serverKills   = "500"
+	eraseKills    = "150"
+	lateCalls     = "5000"
+	dropReads     = "10000" // of records that were not requested before, while connections are dropped
+	listRequests  = "20000"
+	lostWrites    = "100000"
+	hiddenOf      = "3000"   // calls among which pairs are timed, beside twice as many messages
+	hiddenMillion = "333334" // and for 10^6 records
+	reading       = "10m"
+	answers       = "10000000"
 )
 
 // fuzzEnded is what the fuzzer says when its time ends while its workers are busy
@@ -177,6 +178,8 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "full", "TestMarkers", fullCounts+"=1", `--- PASS`, 4*time.Minute),
 		endToEnd(gotool, "full", "TestHiddenRows", fullCounts+"=1", `--- PASS`, 2*time.Minute),
 		endToEnd(gotool, "time", "TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
+		endToEnd(gotool, "time at 10^6 records,", "TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN_MILLION", hiddenMillion),
+			`--- PASS`, 6*time.Minute),
 		endToEnd(gotool, "full", "TestAMemoryLimitIsKept", fullCounts+"=1", `resident at most`, 2*time.Minute),
 		endToEnd(gotool, "full", "TestFirstListUnderRowRulesShowsWhatWasJustWritten", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestMaskedSearch", fullCounts+"=1", `--- PASS`, time.Minute),
