@@ -128,8 +128,6 @@ func (at *position) count(page *understudy.Page, rows int) {
 // tells, or the end of the list, open or proven.
 func (at *position) behind(target *spec.Target, page *understudy.Page) (beyond *spec.Target, d understudy.OpenEnd) {
 	switch d = page.OpenEnd(); {
-	case d.Kind == understudy.OpenShort && at.Total == at.Rows && at.Total > int64(len(page.Rows)):
-		return nil, understudy.OpenEnd{} // what all pages have was seen, and the page has room
 	case d.Kind == understudy.OpenShort, d.Kind == understudy.OpenSilent,
 		d.Kind == understudy.OpenUnseen && at.Rows == int64(len(page.Rows)):
 		if beyond = target.Beyond(len(page.Rows)); beyond != nil {

@@ -281,6 +281,12 @@ var shelves = map[string]*proof{
 		})}, 25, ""},
 	"a total below what there is": {shelf{paging: withTotal, rows: 25,
 		answer: paged(says(object{"total": 20}))}, 25, ""},
+	"a total that a short page in the middle reaches": {shelf{paging: withTotal, rows: 22,
+		answer: func(s *shelf, q url.Values, _ http.Header) (int, any) {
+			from := []int{0, 10, 16, 22}[min(num(q, "page", 1)-1, 3)] // the second page has six rows
+			to := []int{10, 16, 22, 22}[min(num(q, "page", 1)-1, 3)]
+			return http.StatusOK, object{"rows": s.cut(from, to-from), "total": 16}
+		}}, 22, ""},
 	"a total above what is shown": {shelf{paging: withTotal, rows: 25,
 		answer: paged(says(object{"total": 28}))}, 25,
 		"there are 28 rows, and 25 were shown"},

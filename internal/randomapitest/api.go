@@ -107,7 +107,11 @@ func newAPI(number int, habits map[string]string, rng *rand.Rand) *API {
 	if pages := visible / a.config.full; pages > 1 && rng.IntN(2) == 0 {
 		a.config.lie = a.config.full * (1 + rng.IntN(pages-1)) // as if the list ended with a full page
 	}
-	a.config.lie = min(a.config.lie, max(1, visible-1))
+	most := visible - 1
+	if a.Has(rowsDeleted) || a.Has(rowsAddedDeleted) {
+		most -= 2 // or what is deleted in a walk would make it true
+	}
+	a.config.lie = min(a.config.lie, max(1, most))
 	return a
 }
 
