@@ -85,7 +85,7 @@ func TestHiddenValuesTakeAsLongAsUnknownOnes(t *testing.T) {
 	f.alikeInTime(failed, func() [2]string { return [2]string{canceled, failed} })
 }
 
-// unlike is a value of the form of another that no record has: an id with other hexadecimal digits,
+// unlike returns a value of the form of another that no record has: an id with other hexadecimal digits,
 // a number with other last ones.
 func unlike(chance *rand.Rand, value string) string {
 	digits, from := "0123456789abcdef", 2
@@ -159,7 +159,7 @@ func (f *few) apart(what string, draw func() [2]string) (why string) {
 	return ""
 }
 
-// took is how long an answer takes.
+// took returns how long an answer takes.
 func (f *few) took(url string) time.Duration {
 	f.Helper()
 	f.written()

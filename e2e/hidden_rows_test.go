@@ -40,7 +40,7 @@ func never(like string) string { return like[:2] + strings.Repeat("0f", 16) }
 
 func newFew(t *testing.T) *few { return newFewOf(t, "200") }
 
-// newFewOf is newFew with so many calls, and of these kinds; none names all.
+// newFewOf starts newFew's server with so many calls, and syncs these kinds; without any, all.
 func newFewOf(t *testing.T, records string, kinds ...string) *few {
 	t.Helper()
 	if kinds == nil {
@@ -48,7 +48,8 @@ func newFewOf(t *testing.T, records string, kinds ...string) *few {
 	}
 	up := startAPI(t, "--latency", "0s", "--records", records, "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
 	house := startNarrow(t, narrow{
-		upstream: up, name: "few", source: "sync: [" + strings.Join(kinds, ", ") + "]", mirror: "{newest: 10m, older: 10m}", sees: `"*": see`,
+		upstream: up, name: "few", source: "sync: [" + strings.Join(kinds, ", ") + "]",
+		mirror: "{newest: 10m, older: 10m}", sees: `"*": see`,
 		masks: `"*": see, phone: last4, body: hide, calls.status: hide`,
 		allow: `["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]`,
 	})

@@ -55,7 +55,8 @@ credentials:
 				case 3:
 					url = s.URL("viewer") + "/-/search?q=kind:messages&sum=price&by=status"
 				}
-				if r, err := ask(http.MethodGet, account+":"+demoToken, url, ""); err != nil || r.status >= 500 && r.status != http.StatusServiceUnavailable {
+				r, err := ask(http.MethodGet, account+":"+demoToken, url, "")
+				if err != nil || r.status >= 500 && r.status != http.StatusServiceUnavailable {
 					t.Errorf("%s: %d, %v", url, r.status, err)
 					return
 				}
@@ -81,7 +82,7 @@ credentials:
 	}
 }
 
-// peakOf is the most memory that a process was resident with, in bytes.
+// peakOf returns the most memory that a process was resident with, in bytes.
 func peakOf(t *testing.T, process int) (bytes int64) {
 	t.Helper()
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", process))

@@ -262,7 +262,7 @@ func await(t testing.TB, check func() string) {
 	awaitFor(t, patience, check)
 }
 
-// awaitFor is await with a patience of its own.
+// awaitFor repeats a check as await does, with a patience of its own.
 func awaitFor(t testing.TB, patience time.Duration, check func() string) {
 	t.Helper()
 	deadline := time.NewTimer(patience)

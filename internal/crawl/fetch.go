@@ -179,8 +179,8 @@ type position struct {
 	Next   string   `json:"next,omitempty"`   // the link; "" = the first page
 	Last   []string `json:"last,omitempty"`   // of pages by number: the last rows before it
 	Apart  bool     `json:"apart,omitempty"`  // of those by number: it does not begin with one of these rows
-	Before string   `json:"before,omitempty"` // of those: the link of the page before it
 	Plain  string   `json:"plain,omitempty"`  // of those that do: upstream's own link
+	Before string   `json:"before,omitempty"` // the link of the page before it
 	Fixed  bool     `json:"fixed,omitempty"`  // upstream takes no other page sizes, so that pages cannot overlap
 
 	Rows   int64 `json:"rows,omitempty"`   // different rows of the list so far

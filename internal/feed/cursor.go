@@ -64,11 +64,12 @@ func (s *cursors) append(dst []byte, n, run int64) []byte {
 // maxCursor bounds a text that may be a cursor, in bytes.
 const maxCursor = 64
 
-// open is the number of a cursor, and the run that told it.
+// open returns the number of a cursor, and the run that told it.
 func (s *cursors) open(cursor string) (n, run int64, err error) {
 	place, err := s.Open(cursor, cursorSize)
 	if err != nil {
-		return 0, 0, fmt.Errorf("feed: %w: that is no cursor of this feed for this role; begin with after=now or after=0", understudy.ErrInvalid)
+		return 0, 0, fmt.Errorf("feed: %w: that is no cursor of this feed for this role; begin with after=now or after=0",
+			understudy.ErrInvalid)
 	}
 	return int64(binary.BigEndian.Uint64(place[:8])), int64(binary.BigEndian.Uint64(place[8:])), nil
 }

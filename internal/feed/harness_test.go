@@ -327,7 +327,7 @@ func (l *listener) event(t testing.TB) (id string, m map[string]any) {
 // sealedSize is how long sealed cursors are, in bytes.
 const sealedSize = 59
 
-// place is a cursor without the run that told it.
+// place returns a cursor without the run that told it.
 func place(cursor string) string {
 	n, _, _ := strings.Cut(cursor, ".")
 	return n

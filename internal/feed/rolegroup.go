@@ -136,7 +136,7 @@ func (a *roleGroup) place(cursor string) (int64, error) {
 			return 0, err
 		}
 	}
-	if run != 0 && !a.runs.told(a.source, n, run) {
+	if run != 0 && !a.runs.isKnown(a.source, n, run) {
 		return 0, fmt.Errorf("feed: %w: that place is not in this feed: the store was put back to an earlier state. "+
 			"Read the lists again and go on with after=now", understudy.ErrInvalid)
 	}

@@ -59,12 +59,12 @@ func openRuns(ctx context.Context, s Store, began int64, heads map[string]int64,
 	return all, nil
 }
 
-// now is the run under way.
+// now returns the run under way.
 func (r runs) now() int64 { return r[len(r)-1].ID }
 
-// told reports whether a number of a source, told in a run, names the same change here. The
+// isKnown reports whether a number of a source, told in a run, names the same change here. The
 // numbers of runs that are no longer kept lie below the oldest one that is.
-func (r runs) told(source string, n, id int64) bool {
+func (r runs) isKnown(source string, n, id int64) bool {
 	next, found := slices.BinarySearchFunc(r, id, func(one run, id int64) int { return cmp.Compare(one.ID, id) })
 	if found {
 		next++

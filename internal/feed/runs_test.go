@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// copyOf is a store as it is now: a backup.
+// copyOf returns a store as it is now: a backup.
 func copyOf(t *table) *table {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func TestPlacesOfRunsThatAreNoLongerKept(t *testing.T) {
 		{first.Heads["twilio"] + 10, first.ID, true}, {first.Heads["twilio"] + 11, first.ID, false},
 		{1e9, all.now(), true}, {1, all.now() + 1, false},
 	} {
-		if got := all.told("twilio", c.n, c.run); got != c.told {
+		if got := all.isKnown("twilio", c.n, c.run); got != c.told {
 			t.Errorf("change %d of run %d: %v, want %v", c.n, c.run, got, c.told)
 		}
 	}
