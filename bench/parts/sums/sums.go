@@ -15,9 +15,6 @@ import (
 // messages is the list of all.
 const messages = "/2010-04-01/Accounts/" + rig.Account + "/Messages.json"
 
-// allMessages is the sum of all.
-const allMessages = "/-/search?kind=messages&sum=count"
-
 // Measure asks a server that holds a million messages whole what they cost, how many they
 // are and how long they took, by days, choices, numbers and countries: each sum for the
 // first time, then again, then again after a message came. The very first sum is shown
@@ -25,6 +22,9 @@ const allMessages = "/-/search?kind=messages&sum=count"
 // complete.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
 	records := r.Times(1_000_000, 4000)
+	if err := measureCalls(ctx, r, records); err != nil {
+		return err
+	}
 	g, err := r.Held(ctx, rig.Whole(records/2, "messages"), "messages") // a world has two messages a call
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	defer func() { err = errors.Join(err, g.Close()) }()
 	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
 	defer w.Close()
-	m := &measuring{w: w, records: int64(records)}
+	m := &measuring{w: w, kind: "messages", records: int64(records)}
 	if err := m.fill(ctx, r, g); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 			}
 		}
 	}
-	last, _, err := m.get(ctx, allMessages)
+	last, _, err := m.get(ctx, m.all())
 	if err != nil {
 		return err
 	}
@@ -77,6 +77,19 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	r.AtMost("a kept sum, 99 %", rig.Ms(rig.Quantile(again.All, 0.99)), 10, "ms")
 	r.AtMost("a kept sum after a change, median", rig.Ms(rig.Median(changed.All)), 10, "ms")
 	return nil
+}
+
+// measureCalls asks a server that holds calls whole for the sum of all of them.
+func measureCalls(ctx context.Context, r *rig.Run, calls int) (err error) {
+	g, err := r.Held(ctx, rig.Whole(calls, "calls"), "calls")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
+	defer w.Close()
+	m := &measuring{w: w, kind: "calls", records: int64(calls)}
+	return m.fill(ctx, r, g)
 }
 
 // questions are sums of every sort, each by a number of groups of its own.
@@ -96,8 +109,12 @@ func questions() (all []rig.Question) {
 // measuring asks for sums.
 type measuring struct {
 	w       *rig.Client
+	kind    string
 	records int64
 }
+
+// all returns the address of the sum of all.
+func (m *measuring) all() string { return "/-/search?kind=" + m.kind + "&sum=count" }
 
 // sum is what is looked at of an answer.
 type sum struct {
@@ -125,7 +142,7 @@ func (m *measuring) fill(ctx context.Context, r *rig.Run, g *rig.Rig) error {
 	began := time.Now()
 	var first time.Duration
 	for asked := 0; ; asked++ {
-		s, took, err := m.get(ctx, allMessages)
+		s, took, err := m.get(ctx, m.all())
 		if err != nil {
 			return err
 		}
@@ -133,7 +150,7 @@ func (m *measuring) fill(ctx context.Context, r *rig.Run, g *rig.Rig) error {
 			first = took
 		}
 		if s.Complete {
-			r.Exactly("records in the first sum", int(s.Totals[0].Count), int(m.records))
+			r.Exactly(m.kind+" in the first sum", int(s.Totals[0].Count), int(m.records))
 			break
 		}
 		if err := rig.Pause(ctx, 100*time.Millisecond); err != nil {
@@ -147,7 +164,7 @@ func (m *measuring) fill(ctx context.Context, r *rig.Run, g *rig.Rig) error {
 	}
 	r.Table([][]string{
 		{"the very first sum", "first answer, ms", "complete after, s", "us/record", "resident before, MiB", "after, MiB"},
-		{"count of all", rig.Figure(rig.Ms(first)), rig.Figure(all.Seconds()), rig.Figure(float64(all.Microseconds()) / float64(m.records)),
+		{"count of all " + m.kind, rig.Figure(rig.Ms(first)), rig.Figure(all.Seconds()), rig.Figure(float64(all.Microseconds()) / float64(m.records)),
 			rig.Figure(float64(before) / rig.Mib), rig.Figure(float64(after) / rig.Mib)},
 	})
 	r.AtMost("the very first answer", rig.Ms(first), 500, "ms")
