@@ -266,6 +266,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(two))
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add(refersTo("b/c.yaml#/components/schemas/a/allOf/0", `"a":{"allOf":[{"$ref":"a.yaml#/components"}]}`))
+	f.Add(refersTo("b/.yaml", `"a":{"allOf":[{"$ref":"a.yaml#/components"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := ReadFiles(data, "a.yaml", func(string) ([]byte, error) { return data, nil })
 		if err != nil {

@@ -14,10 +14,12 @@ import (
 // Open reads a file that a document refers to, by its path from the document's folder.
 type Open func(name string) ([]byte, error)
 
-// Bounds of the references of a document: of one chain, and of the files that they lead to.
+// Bounds of the references of a document: of one chain, of the files that they lead to, and of a
+// file's path. A file may lead to one of the same content in a folder below its own, and so on.
 const (
 	maxHops  = 32
 	maxFiles = 5000
+	maxPath  = 255
 )
 
 // Members that are not read, so that references in them do not count, and members whose own
@@ -40,7 +42,7 @@ func (d *Document) follow(open Open) error {
 		ref := v.Of("$ref")
 		file, _, _ := strings.Cut(ref, "#")
 		if d.roots[file] == nil {
-			if files++; files > maxFiles || open == nil || strings.Contains(file, ":") {
+			if files++; files > maxFiles || len(file) > maxPath || open == nil || strings.Contains(file, ":") {
 				return fmt.Errorf("the reference %q leads to what is no file beside the document", ref)
 			}
 			data, err := open(file)
