@@ -51,16 +51,16 @@ var (
 		"Expect", "Forwarded", "Host", "Keep-Alive", "Proxy-Authorization", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 		"User-Agent", "Via"}
 	ourPatterns = append([]string{"X-Forwarded-*", "Proxy-*", "Sec-*"}, overrides...)
-	overrides   = []string{"X-Http-Method*", "X-Method*"}
+	overrides   = []string{"X-Http-Method*", "X-Method*", "*Method-Override"}
 )
 
 // misleading are patterns of the fields by which a request names another method, address, host or
 // sender than its own.
 var (
-	misleading = []string{"Base-Url", "Client-Ip", "Destination", "Fastly-Client-Ip", "Forwarded", "Front-End-Https", "Http-Url",
-		"Proxy-Host", "Proxy-Url", "Request-Uri", "True-Client-Ip", "Uri", "Url", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Real-Ip",
-		"X-Scheme", "X-Url-Scheme", "Cf-Connecting-*", "X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Method*", "X-Ms-Original-*",
-		"X-Original-*", "X-Override-*", "X-Rewrite-*", "X-Waws-*"}
+	misleading = []string{"Base-Url", "Destination", "Forwarded", "Front-End-Https", "Http-Url", "Proxy", "Proxy-Host", "Proxy-Url",
+		"Uri", "Url", "X-Backend-Host", "X-Proxy-Url", "X-Real-Host", "X-Request-Method", "X-Scheme", "X-Url-Scheme", "*-Ip",
+		"*Method-Override", "*Remote-User", "*Request-Uri", "Cf-Connecting-*", "X-Custom-Ip-*", "X-Envoy-*", "X-Forward*", "X-Host*",
+		"X-Http-*", "X-Method*", "X-Ms-Original-*", "X-Original-*", "X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite-*", "X-Waws-*"}
 )
 
 // Overrides reports whether a field of a request names another method.

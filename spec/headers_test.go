@@ -210,7 +210,9 @@ func TestHeadersOfCredentialsHaveNoOtherMeaning(t *testing.T) {
 // A name with an underscore is read as one with a dash by CGI and its like.
 func TestFieldsThatMisleadAreKnown(t *testing.T) {
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "X-Host",
-		"X-Forwarded-Host", "X-Forwarded-Prefix", "Forwarded", "X-Real-IP", "Destination", "X_Original_URL", "X_HTTP_METHOD_OVERRIDE"} {
+		"X-Forwarded-Host", "X-Forwarded-Prefix", "Forwarded", "X-Real-IP", "Destination", "X_Original_URL", "X_HTTP_METHOD_OVERRIDE",
+		"Method-Override", "Http-Method-Override", "X-Request-Method", "Proxy", "X-Real-Host", "X-Backend-Host", "X-Request-URI", "X-Proxy-Url",
+		"X-ProxyUser-Ip", "Proxy-Client-IP", "X-Originating-IP", "X-Custom-IP-Authorization", "Remote_User", "X-Remote-User", "X-Remote-Addr"} {
 		if name := http.CanonicalHeaderKey(name); !Misleads(name) {
 			t.Errorf("%s is taken for a field like others", name)
 		}
@@ -222,7 +224,7 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{"X-Http-Method-Override": true, "X_http_method_override": true, "X-Method-Override": true,
-		"X-Original-Url": false, "X-Http-Host-Override": false} {
+		"Method-Override": true, "Http-Method-Override": true, "Http_method": false, "X-Original-Url": false, "X-Http-Host-Override": false} {
 		if got := Overrides(name); got != want {
 			t.Errorf("%s names another method: %t", name, got)
 		}

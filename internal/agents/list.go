@@ -153,7 +153,7 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 		}
 	}
 	values = append(values, t.Above()...)
-	action := understudy.ListAction(t.First && skip == 0, fit, values)
+	action := understudy.ListAction(t.First && skip == 0 && at.IsZero(), fit, values)
 	return out, v.audit(ctx, understudy.AuditEntry{Action: action, What: "an agent lists records", Source: out.Source,
 		Kind: out.Kind, IDs: ids, Rows: fit, Values: values})
 }

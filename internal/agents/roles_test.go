@@ -94,6 +94,7 @@ func TestAudit(t *testing.T) {
 	a.must("get", map[string]any{"kind": "calls", "id": id}, new(any))
 	a.must("history", map[string]any{"kind": "calls", "id": id}, new(any))
 	a.must("as_of", map[string]any{"kind": "calls", "id": id, "at": time.Now().UTC().Format(time.RFC3339Nano)}, new(any))
+	a.must("as_of", map[string]any{"kind": "calls", "limit": 1, "at": time.Now().UTC().Format(time.RFC3339Nano)}, new(any))
 	a.must("search", map[string]any{"query": "status:completed", "limit": 2}, new(any))
 	a.must("sums", map[string]any{"query": "status:completed", "kinds": []string{"calls"}, "by": []string{"direction"}}, new(any))
 	var said []string
@@ -104,7 +105,7 @@ func TestAudit(t *testing.T) {
 		said = append(said, fmt.Sprint(e.Action, " ", e.Kind, " ", len(e.IDs), " ", e.Rows, " ", e.Values))
 	}
 	want := []string{"search calls 2 2 [completed]", "record calls 1 1 []", "record calls 1 1 []", "record calls 1 1 []",
-		"search  2 2 [status:completed]", "search  0 3 [status:completed]"}
+		"export calls 1 1 []", "search  2 2 [status:completed]", "search  0 3 [status:completed]"}
 	if !slices.Equal(said, want) {
 		t.Errorf("listed %q, want %q", said, want)
 	}

@@ -131,3 +131,42 @@ func FuzzQuery(f *testing.F) {
 		_ = q.Cond.Text(q.Views)
 	})
 }
+
+// An API of which a kind has a field called number or id takes nothing from the others: there
+// number: still means phone numbers, and id: the record's id.
+func TestFieldCalledNumberOrIDHidesNoOtherSource(t *testing.T) {
+	r := newRig(t, false, "github")
+	const id, issue = "SM000000000000000000000000000000b1", `{"id":5550100123,"number":77,"title":"a title",` +
+		`"url":"https://api.github.com/repos/acme/tracker/issues/77"}`
+	r.put("Messages", `{"sid":"`+id+`","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","from":"+15550100123","body":"x"}`)
+	target, err := r.o.Sources[1].Spec.Target("github", "/repos/acme/tracker/issues", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.store.Save(t.Context(), &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.List.Shape, List: true,
+		Status: 200, ContentType: "application/json", At: epoch, Body: []byte("[" + issue + "]"),
+		Rows: []understudy.Row{{ID: "https://api.github.com/repos/acme/tracker/issues/77", Start: 1, End: 1 + len(issue)}}}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"+15550100123": "messages", "(555) 010-0123": "messages", `number:"+1 555 010 0123"`: "messages", "id:" + id: "messages",
+		"kind:messages id:" + id: "messages", "number:77": "issues", "kind:issues number>70": "issues", "id:5550100123": "issues",
+		"number:78": "", "id:SM000000000000000000000000000000b2": "",
+	} {
+		out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var kinds []string
+		for _, h := range out.Hits {
+			kinds = append(kinds, h.Kind)
+		}
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("%s finds %q, want %q", text, got, want)
+		}
+	}
+	if _, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "number:abc"}); err == nil {
+		t.Error("number:abc is a number")
+	}
+}

@@ -118,10 +118,14 @@ var rows = map[string]map[string]access.RowRules{
 	"failed":  {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
 }
 
-func newRig(t *testing.T, fill bool) *rig {
+// newRig has a source twilio, filled or not, and others by built-in specs of their names.
+func newRig(t *testing.T, fill bool, others ...string) *rig {
 	t.Helper()
 	sp := spectest.BuiltIn(t, "twilio")
 	specs := map[string]*spec.Spec{"twilio": sp}
+	for _, name := range others {
+		specs[name] = spectest.BuiltIn(t, name)
+	}
 	var err error
 	r := &rig{T: t, spec: sp, store: storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return epoch }})}
 	if fill {
@@ -147,6 +151,9 @@ func newRig(t *testing.T, fill bool) *rig {
 		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, KV: r.store, Gate: gated{r.gate},
 		Hashes: r.gate, Key: key,
 		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute},
+	}
+	for _, name := range others {
+		r.o.Sources = append(r.o.Sources, &spec.Source{Name: name, Spec: specs[name], User: "robin"})
 	}
 	r.s = r.with(func(*Options) {})
 	return r

@@ -143,6 +143,7 @@ func TestListThatShowsChosenRecordsIsListed(t *testing.T) {
 		{"/twilio/messages.json?PageSize=1&Page=1&PageToken=PA" + id, "export"},
 		{"/twilio/messages.json?PageSize=1000", "export"},
 		{"/twilio/media.json?MessageSid=" + id, "search"},
+		{"/twilio/messages.json?PageSize=1&understudy.as_of=" + noon.UTC().Format(time.RFC3339), "export"},
 	} {
 		before := entries(one.action)
 		if status, _, _ := h.get(one.path, all); status != http.StatusOK {

@@ -88,11 +88,8 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 		}
 		return c
 	case OpField:
-		if n.Name == idName && !b.exact[idName] {
-			return b.id(n)
-		}
-		if n.Name == NumberName && !b.exact[NumberName] {
-			return b.number(n, scope)
+		if n.Name == idName || n.Name == NumberName {
+			return b.named(n, scope)
 		}
 		l := b.field(n, scope)
 		if b.Err != nil {
@@ -115,6 +112,36 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 		}
 	}
 	return c
+}
+
+// named binds id: and number:. A kind with a field of that name is asked for the field, all others
+// for the id and the phone numbers. Where one of the two cannot be asked for, the other one alone is.
+func (b *Binder) named(n *Node, scope []*KindView) *Cond {
+	own, fields, others := b.number, []*KindView(nil), []*KindView(nil)
+	if n.Name == idName {
+		own = b.id
+	}
+	for _, s := range scope {
+		if s.Kind.Field(n.Name) != nil {
+			fields = append(fields, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	if len(fields) == 0 {
+		return own(n, others)
+	}
+	meant := own(n, others)
+	b.Err = nil
+	switch l := b.field(n, fields); {
+	case b.Err == nil && meant == nil:
+		return &Cond{Op: OpField, Predicate: l}
+	case b.Err == nil:
+		meant = &Cond{Op: OpOr, Of: []*Cond{{Op: OpField, Predicate: l}, meant}}
+	case meant != nil:
+		b.Err = nil
+	}
+	return meant
 }
 
 // leastID is how long a word must be to be looked for as an id, in bytes.

@@ -11,7 +11,7 @@ import (
 )
 
 // Names that are no fields. A field of a spec by the same name goes before those from
-// DateName on.
+// DateName on; before idName and NumberName in its own kind alone.
 const (
 	KindName = "kind"
 	inName   = "in"

@@ -176,8 +176,8 @@ func numberPredicate(n *Node, every bool) *predicate {
 	return l
 }
 
-// id binds id: the id of a record, of any kind.
-func (b *Binder) id(n *Node) *Cond {
+// id binds id: the id of a record, of any kind in scope.
+func (b *Binder) id(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		return b.fail(syntaxError(b.Text, n.at, n.end, "an id has no order; write id:VALUE"))
 	}
@@ -192,7 +192,7 @@ func (b *Binder) id(n *Node) *Cond {
 	if term := exactly(values); term != nil {
 		l.ids = term.Any
 	}
-	for _, s := range b.Views {
+	for _, s := range scope {
 		if s.SeesID() {
 			l.In[s] = s.Kind.ID[0]
 		}

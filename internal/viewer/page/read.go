@@ -245,7 +245,7 @@ func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry
 	}
 	if t.List != nil {
 		e.Values = append(FilterValues(t.List, t.Query), t.Above()...)
-		e.Action = understudy.ListAction(t.First, len(rows), e.Values)
+		e.Action = understudy.ListAction(t.First && q.AsOf.At.IsZero(), len(rows), e.Values)
 	}
 	return e
 }
