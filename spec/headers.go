@@ -319,7 +319,7 @@ func Unknown(name string) error {
 // ofOurAnswers are the fields of answers that this server writes itself, beside ours.
 var ofOurAnswers = names("Accept-Ranges", "Age", "Allow", "Cache-Control", "Cache-Status", "Content-Disposition", "Content-Range",
 	"Content-Security-Policy", "Etag", "Last-Modified", "Link", "Location", "Retry-After", "Server-Timing", "Set-Cookie",
-	"Strict-Transport-Security", "Vary", "Www-Authenticate", "X-Content-Type-Options", "X-Request-Id")
+	"Strict-Transport-Security", "Understudy-Error", "Vary", "Www-Authenticate", "X-Content-Type-Options", "X-Request-Id")
 
 // isOddInName reports a character that the name of a header field has in no API.
 func isOddInName(r rune) bool {

@@ -243,9 +243,11 @@ func (v generic) early(status int, fields http.Header) {
 	maps.Copy(h, kept)
 }
 
-// setFields sets the fields of an answer of upstream, less cookies that are named as ours.
+// setFields sets the fields of an answer of upstream, less cookies that are named as ours and the
+// field that says that an error is ours.
 func setFields(h, fields http.Header) {
 	maps.Copy(h, fields)
+	delete(h, errorHeader)
 	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, ownCookie) {
 		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), ownCookie)
 	}

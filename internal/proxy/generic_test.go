@@ -126,6 +126,9 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("If-None-Match") != "" {
 			w.WriteHeader(http.StatusNotModified)
 		}
+	case "/signed": // as another Understudy answers
+		h.Set("Understudy-Error", "of upstream")
+		w.WriteHeader(http.StatusNotFound)
 	case "/slow":
 		h["Cache-Control"], h["Set-Cookie"] = []string{`max-age=60, no-cache="set-cookie"`}, []string{"for=one"}
 		<-s.hold
@@ -186,13 +189,22 @@ func (s *site) do(method, path, body string, headers ...string) (*http.Response,
 	return resp, string(got)
 }
 
+func TestErrorOfUpstreamIsNotSignedAsOurs(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	if resp, _ := s.do("GET", "/signed", ""); resp.StatusCode != http.StatusNotFound || resp.Header.Get("Understudy-Error") != "" {
+		t.Errorf("%s, signed %q", resp.Status, resp.Header.Get("Understudy-Error"))
+	}
+}
+
 // A field that names another method is refused, and one that names another address goes no
 // further, so that what is asked upstream is what was permitted and what the answer is stored
 // under.
 func TestGenericRequestIsTheOneThatUpstreamGets(t *testing.T) {
 	t.Parallel()
 	s := openSite(t)
-	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X_HTTP_METHOD_OVERRIDE"} {
+	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X_HTTP_METHOD_OVERRIDE",
+		"Method-Override", "Http-Method-Override"} {
 		before := s.count()
 		resp, _ := s.do("POST", "/echo", "", name, "DELETE")
 		if resp.StatusCode != http.StatusBadRequest {
@@ -203,7 +215,7 @@ func TestGenericRequestIsTheOneThatUpstreamGets(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"X-Original-URL", "X-Rewrite-URL", "X-Host", "X-Forwarded-Host",
-		"X-Forwarded-For", "Forwarded", "X_Original_URL"} {
+		"X-Forwarded-For", "Forwarded", "X_Original_URL", "Proxy", "Remote-User", "X-Real-Host"} {
 		resp, _ := s.do("GET", "/page", "", name, "/admin", "Cache-Control", "no-cache")
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", name, resp.Status)
