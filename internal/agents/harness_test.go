@@ -139,7 +139,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	key, err := search.Key(t.Context(), r.store)
 	must(t, err)
 	finder, err := search.New(search.Options{Sources: sources, Store: r.store, Gate: gated{gate}, Key: key,
-		Limits: search.Limits{Time: time.Minute, Count: time.Minute}})
+		Limits: search.Limits{Time: time.Minute, Count: time.Minute, Sum: time.Minute}})
 	must(t, err)
 	r.o = Options{
 		Sources: sources, Gate: gate, Callers: book, Mirror: m, Search: finder, History: r.store, Audit: r.log, Key: key, Version: "1.0",
