@@ -156,3 +156,26 @@ func (l *list) link(p place, example *openapi.Value, word string) (value, missin
 	}
 	return "", "nothing says whether the links at " + p.path + " are absolute"
 }
+
+// ofPages is a place holder that only the answer of a list has.
+var ofPages = regexp.MustCompile(`\{(?:total|page|size|more|path|(?:next|first|previous)(?:_url)?)\}`)
+
+// wrap writes what stands around the record in an answer. It reports whether that is known, so that
+// a row of a list may answer for the record.
+func (in *instance) wrap() bool {
+	if in.key == "" {
+		return true
+	}
+	around := &list{op: in.op, env: envelope{key: in.key}, cut: &cut{}}
+	form, missing := around.object(in.op.Answer, in.op.Example, "")
+	if ofPages.MatchString(form) {
+		missing = "only an answer with pages has them"
+	}
+	if in.answer = strings.NewReplacer("{key}", quote(in.key), "{rows}", "{record}").Replace(form); missing != "" {
+		in.answer = ""
+	}
+	if in.answer == "{"+quote(in.key)+":{record}}" {
+		in.answer = "" // it is made so without being named
+	}
+	return missing == ""
+}

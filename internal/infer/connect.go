@@ -29,10 +29,27 @@ func style(s openapi.Scheme) string {
 // keyText is how a description writes a field with a key: a word, and a place holder behind it.
 var keyText = regexp.MustCompile(`(?i)([a-z][a-z0-9-]*(?: [a-z_]+=)?) ?["']?(?:<[^>]+>|\{[^}]+\}|\[[^\]]+\]|\$[A-Z_]+|\bYOUR[A-Z_-]+)`)
 
+// headerText is how a description begins the line of a header with a key, and linkTo a link in Markdown.
+var (
+	headerText = regexp.MustCompile(`(?i)\bauthorization["'` + "`" + `]?:\s*`)
+	linkTo     = regexp.MustCompile(`\[[^\]]*\]\([^)]*\)`)
+)
+
+// keyIn finds how a description writes the key: behind the header's name where it has that.
+func keyIn(text string) []string {
+	text = linkTo.ReplaceAllString(text, "")
+	for _, at := range headerText.FindAllStringIndex(text, -1) {
+		if m := keyText.FindStringSubmatchIndex(text[at[1]:]); m != nil && m[0] == 0 {
+			return keyText.FindStringSubmatch(text[at[1]:])
+		}
+	}
+	return keyText.FindStringSubmatch(text)
+}
+
 // styleOf returns the style of a key in Authorization by how the document describes it; bearer where it
 // says nothing.
 func styleOf(text string) string {
-	m := keyText.FindStringSubmatch(text)
+	m := keyIn(text)
 	switch {
 	case m == nil || strings.EqualFold(m[1], "bearer"):
 		return "bearer"
@@ -50,7 +67,7 @@ func styleOf(text string) string {
 func (a *api) auth() (sent string, callers []string, why string) {
 	var styles []string
 	for _, s := range a.doc.Schemes {
-		if s.Type == "key" && strings.EqualFold(s.Name, "Authorization") && keyText.FindString(s.Text) == "" {
+		if s.Type == "key" && strings.EqualFold(s.Name, "Authorization") && keyIn(s.Text) == nil {
 			a.once("", "auth: the key stands in Authorization, and nothing says which word is before it: Bearer is likely")
 		}
 		if one := style(s); one != "" && !slices.Contains(styles, one) {
@@ -69,15 +86,34 @@ func (a *api) auth() (sent string, callers []string, why string) {
 	case len(styles) > 0 && a.seen:
 		return styles[0], nil, "as it was asked"
 	case len(styles) > 0:
+		if len(styles) > 1 {
+			a.once("", "auth: the document has several ways to name a caller: "+strings.Join(styles, ", ")+": the first is taken")
+		}
 		return styles[0], nil, "the document's security scheme"
 	case len(a.doc.Schemes) > 0:
 		a.once("", "auth: callers name themselves in a way that no style here has: requests go without a credential")
 		return "none", nil, "left open: no style here is the document's"
+	case a.takesKey() != "":
+		return a.takesKey(), nil, "its operations take it"
 	case a.doc.Refuses:
 		a.once("", "auth: the document has answers 401 and does not say how callers name themselves: a bearer token is likely")
 		return "bearer", nil, "likely: there are answers 401"
 	}
 	return "none", nil, "the document has no security scheme"
+}
+
+// takesKey returns the style of a key that operations take as a header or a parameter, where the document has no
+// security scheme; "" = none.
+func (a *api) takesKey() string {
+	for name := range sorted(a.doc.Wanted) {
+		if is(name, "xapikey", "apikey", "xauthtoken", "xaccesstoken") && compiles("header "+name, nil) {
+			return "header " + name
+		}
+	}
+	if a.key != "" && a.doc.Refuses && compiles("query "+a.key, nil) {
+		return "query " + a.key
+	}
+	return ""
 }
 
 // userVar is the path variable that the source's user fills; "" = none.

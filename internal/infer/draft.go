@@ -41,6 +41,7 @@ type api struct {
 	notes  []unsure
 	passes []string // paths whose answers say nothing that could be kept
 	levels int      // of fields
+	key    string   // a parameter of reads that is a credential
 	paths  []string // where the lists are that are drawn; none: anywhere
 }
 
@@ -76,6 +77,11 @@ func (a *api) draw(from string) (*Draft, error) {
 	}
 	a.kinds = group(a.lists)
 	a.addInstances()
+	for _, k := range a.kinds {
+		for _, l := range k.lists {
+			l.cut.needID(k)
+		}
+	}
 	a.describe()
 	a.answers()
 	d := &Draft{}
@@ -149,7 +155,8 @@ func (a *api) values() (n int) {
 // addList adds an operation that lists records.
 func (a *api) addList(op *openapi.Operation) {
 	if i := slices.IndexFunc(op.Params, isCredential); i >= 0 {
-		a.unsure(op.Path, "the parameter %s is a credential: left out", op.Params[i].Name)
+		a.key = op.Params[i].Name
+		a.unsure(op.Path, "the parameter %s is a credential: left out", a.key)
 		rest := *op
 		rest.Params = slices.DeleteFunc(slices.Clone(op.Params), isCredential)
 		op = &rest
@@ -158,16 +165,25 @@ func (a *api) addList(op *openapi.Operation) {
 	if !ok {
 		return
 	}
-	for _, s := range segments(op.Path) {
-		if strings.Count(s, "{") > 1 || strings.ContainsAny(s, "?#*") {
-			a.unsure(op.Path, "a segment of the path has more than one variable: left out")
-			return
-		}
+	if why := oddPath(op.Path); why != "" {
+		a.unsure(op.Path, "%s: left out", why)
+		return
 	}
 	if env.unsure != "" {
 		a.unsure(op.Path, "%s: the first is taken", env.unsure)
 	}
 	a.lists = append(a.lists, &list{op: op, env: env, cut: pagingOf(op, &env)})
+}
+
+// oddPath says why no spec can have a path; "" = one can.
+func oddPath(path string) string {
+	switch {
+	case strings.ContainsAny(path, "?#*"):
+		return "the path has more than segments: a query, or what stands for any text"
+	case slices.ContainsFunc(segments(path), func(s string) bool { return strings.Count(s, "{") > 1 }):
+		return "a segment of the path has more than one variable"
+	}
+	return ""
 }
 
 // isCredential reports whether a parameter names the caller: it has the name of a key, and where
@@ -286,23 +302,6 @@ func (in *instance) findRecord(k *kind) (unsure string) {
 		return ""
 	}
 	return "its answer has several objects with " + k.id[0]
-}
-
-// wrap writes what stands around the record in an answer. It reports whether that is known, so that
-// a row of a list may answer for the record.
-func (in *instance) wrap() bool {
-	if in.key == "" {
-		return true
-	}
-	around := &list{op: in.op, env: envelope{key: in.key}, cut: &cut{}}
-	form, missing := around.object(in.op.Answer, in.op.Example, "")
-	if in.answer = strings.NewReplacer("{key}", quote(in.key), "{rows}", "{record}").Replace(form); missing != "" {
-		in.answer = ""
-	}
-	if in.answer == "{"+quote(in.key)+":{record}}" {
-		in.answer = "" // it is made so without being named
-	}
-	return missing == ""
 }
 
 // sameMembers reports whether two objects have the same members.

@@ -190,9 +190,12 @@ func isSecret(name string) bool {
 	return is(name, "password", "secret", "clientsecret", "apikey", "apisecret", "secretkey", "privatekey", "accesstoken", "refreshtoken",
 		"authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token", "pin", "cvc",
 		"cvv", "ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
-		has(name, "password", "passwd", "secret", "passphrase") && !has(name, "secrets", "url", "type", "count", "scanning", "alert",
-			"alerts", "status")
+		secretEnd.MatchString(strings.Join(words(name), " "))
 }
+
+// secretEnd is how the words of a name end that is one of a secret: client_secret and secret_access_key, but not
+// password_changed and secret_name.
+var secretEnd = regexp.MustCompile(`\b(?:password|passwd|secret|passphrase)(?: (?:access|api|auth))?(?: (?:hash|salt|value|key|token|text|digest))?\d*$`)
 
 // checkSecrets takes back secrets that a spec would hide in other kinds, too: those that the format
 // alone tells of, where another kind has a field of the name. It says which fields of writes are no

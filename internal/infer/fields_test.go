@@ -55,3 +55,17 @@ func twoKinds(domain, droplet string) string {
 	return `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{` + list("domains", domain) + `,` +
 		list("droplets", droplet) + `}}`
 }
+
+// TestANameThatTellsOfASecretIsNone draws fields with a word such as password: those that hold it, and those that
+// say when it changed, how it is called or where it is.
+func TestANameThatTellsOfASecretIsNone(t *testing.T) {
+	for name, secret := range map[string]bool{
+		"password": true, "adminPassword": true, "client_secret": true, "password_hash": true, "secret_access_key": true, "secretKey": true,
+		"passwordChanged": false, "lastPasswordVerification": false, "secretName": false, "password_policy": false, "forgotPasswordLabel": false,
+	} {
+		draft := drafted(t, twoKinds(`"`+name+`":{"type":"string"}`, `"other":{"type":"string"}`))
+		if f := drawnSpec(t, draft).Kind("domains").Field(name); f == nil || (f.Class == spec.ClassSecret) != secret {
+			t.Errorf("%s: %+v, want a secret: %v", name, f, secret)
+		}
+	}
+}

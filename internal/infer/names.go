@@ -112,11 +112,11 @@ var (
 		"after", "scrollid", "nextmarker", "bookmark", "lastevaluatedkey", "nextpage", "next", "nextkey", "nextposition", "pagetoken",
 		"nextid", "token", "cursornext", "cursorsafter", "cursorafter", "nextstart"}
 	moreNames = []string{"hasmore", "hasnext", "hasnextpage", "more", "ismore", "moreavailable", "moreresults", "istruncated", "truncated",
-		"hasmoreitems"}
+		"hasmoreitems", "moredata"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
 		"totalhits", "fullcount", "recordstotal",
 		"odatacount"}
-	rowNames = []string{"data", "items", "results", "records", "entries", "rows", "values", "value", "list", "objects", "content", "elements",
+	rowNames = []string{"data", "items", "results", "result", "records", "entries", "rows", "values", "value", "list", "objects", "content", "elements",
 		"resources", "hits", "nodes"}
 	// timeObjects are parts of a record that have its times.
 	timeObjects = []string{"attributes", "properties", "meta", "metadata", "timestamps", "audit", "dates"}

@@ -3,9 +3,7 @@
 package infer
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -57,7 +55,7 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 			return c
 		}
 	}
-	c.none(op, "neither its parameters nor its answer lead to a next page")
+	c.none("neither its parameters nor its answer lead to a next page")
 	if c.Size != "" || len(c.Tokens) > 0 {
 		takes := slices.DeleteFunc(slices.Concat(c.Tokens, []string{c.Size}), func(name string) bool { return name == "" })
 		c.unsure, c.hinted = "it takes "+strings.Join(takes, ", ")+", and its answer does not say how it goes on: taken as one page", true
@@ -71,9 +69,20 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 }
 
 // none makes it a list of one page.
-func (c *cut) none(_ *openapi.Operation, why string) {
+func (c *cut) none(why string) {
 	c.Style, c.why["style"] = "none", why
 	c.Page, c.First = "", 0
+}
+
+// needID makes a list of one page of one that goes on by the last id, where no field is the id.
+func (c *cut) needID(k *kind) {
+	if c.Style != "cursor" || len(k.id) == 1 {
+		return
+	}
+	c.Tokens = slices.DeleteFunc([]string{c.Cursor, c.Back}, func(name string) bool { return name == "" })
+	c.unsure = c.Cursor + " takes the last id, and no field surely is one: taken as one page; give the kind an id, and write style: cursor"
+	c.Cursor, c.Back, c.Next, c.More = "", "", "", ""
+	c.none("no field is an id that its cursor could take")
 }
 
 func (c *cut) by(style, why string) bool {
@@ -222,7 +231,11 @@ func (c *cut) offset(op *openapi.Operation, e *envelope) bool {
 
 // countsRows notes the parameter that takes the number of rows before the page.
 func (c *cut) countsRows(op *openapi.Operation) bool {
-	takes := param(op, offsetNames, "integer", "number")
+	names := slices.DeleteFunc(slices.Clone(offsetNames), func(name string) bool { return isEdge(op, name) })
+	takes := param(op, names, "integer", "number")
+	if text := param(op, names, "string"); takes == nil && text != nil && indexText.MatchString(text.Description) {
+		takes = text
+	}
 	if takes == nil || c.Size == "" && !is(takes.Name, "offset", "skip") { // others may be times
 		return false
 	}
@@ -234,6 +247,19 @@ func (c *cut) countsRows(op *openapi.Operation) bool {
 	}
 	c.Tokens = nil
 	return true
+}
+
+// indexText is how descriptions tell of a number of rows that has the type of a text.
+var indexText = regexp.MustCompile(`(?i)\b(?:zero-based|0-based|index of the|position within the)\b`)
+
+// edgeText is how descriptions tell of a time.
+var edgeText = regexp.MustCompile(`(?i)\b(?:time|timestamp|date|epoch|unix)\b`)
+
+// isEdge reports whether a parameter is the edge of a range, from or start, and no number of rows.
+func isEdge(op *openapi.Operation, name string) bool {
+	ends := map[string][]string{"from": {"to", "until"}, "start": {"end", "stop"}, "startat": {"endat"}}[name]
+	p := param(op, []string{name})
+	return p != nil && ends != nil && (param(op, ends) != nil || edgeText.MatchString(p.Description+" "+p.Schema.Description()))
 }
 
 // page: a parameter takes the number of the page.
@@ -329,58 +355,4 @@ func (c *cut) same() string {
 	return fmt.Sprint(r.Style, "|", r.Next, "|", r.More, "|", r.Total, "|", r.Cursor, "|", r.Back, "|", r.Size, "|", r.Default, "|", r.Max,
 		"|", r.Page,
 		"|", r.First, "|", r.Tokens, "|", r.Template)
-}
-
-// likeOthers makes lists whose answers do not show how they go on, as all of their rows were on
-// one page, go on as others do, where these have links: a list without one ends all the same. So
-// do lists with a Link header that names no parameter.
-func likeOthers(all []*list) {
-	var linked *cut
-	for _, l := range all {
-		if l.cut.Style == "header" && (linked == nil || linked.unsure != "" && l.cut.unsure == "") {
-			linked = l.cut
-		}
-	}
-	for _, l := range all {
-		switch {
-		case l.cut.Style != "none" && (l.cut.Style != "header" || l.cut.unsure == ""):
-		case linked == nil:
-			l.cut.unsure = "all of its rows were on one page, and nothing shows how it goes on: taken as one page; ask for it when it has more"
-		default:
-			c := *linked
-			c.why = maps.Clone(linked.why)
-			c.why["style"] = "another list has a Link header, and this one was on one page"
-			l.cut = &c
-		}
-	}
-}
-
-// byConvention makes lists that take a page's number, and whose answer says nothing, go on
-// as most lists of this API do that take the same parameter: by a Link header.
-func byConvention(all []*list) {
-	linked, others := map[string]int{}, map[string]int{}
-	for _, l := range all {
-		of := others
-		if l.cut.Style == "header" {
-			of = linked
-		} else if !l.cut.hinted {
-			continue
-		}
-		of[l.cut.Page]++
-		if l.cut.Size != l.cut.Page {
-			of[l.cut.Size]++
-		}
-	}
-	for _, l := range all {
-		if p := cmp.Or(l.cut.Page, l.cut.Size); l.cut.hinted && p != "" && linked[p] > others[p] {
-			c := l.cut
-			if c.Cursor != "" {
-				c.Tokens, c.Cursor = append(c.Tokens, c.Cursor), ""
-			}
-			c.Total, c.Next, c.unsure = "", "", ""
-			delete(c.why, "total")
-			delete(c.why, "next")
-			c.by("header", fmt.Sprintf("%d lists that take %s have a Link header", linked[p], p))
-		}
-	}
 }

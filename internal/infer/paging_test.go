@@ -282,3 +282,52 @@ func TestAKeyThatARecordsPathTakesIsItsID(t *testing.T) {
 		t.Errorf("the key is no id:\n%s", text)
 	}
 }
+
+// TestARangeIsNoPage draws lists whose parameters from and start are the edges of a range, or a number of rows.
+func TestARangeIsNoPage(t *testing.T) {
+	described := func(name, typ, text string) string {
+		return fmt.Sprintf(`{"name":%q,"in":"query","description":%q,"schema":{"type":%q}}`, name, text, typ)
+	}
+	size := parameter("per_page", "integer") + ","
+	for _, c := range []struct{ params, want string }{
+		{size + parameter("from", "integer") + "," + parameter("to", "integer"), ""},
+		{size + parameter("start", "integer") + "," + parameter("end", "integer"), ""},
+		{size + described("from", "integer", "Unix timestamp of the first one"), ""},
+		{size + described("from", "integer", "The first row"), "from"},
+		{size + parameter("from", "integer") + "," + parameter("to", "integer") + "," + parameter("offset", "integer"), "offset"},
+		{size + described("start_position", "string", "The zero-based index of the first result."), "start_position"},
+		{size + described("start_position", "string", "A cursor."), ""},
+	} {
+		got := drawnSpec(t, drafted(t, paged(`"more":{"type":"string"}`, c.params))).Paging
+		if got.Page != c.want {
+			t.Errorf("%s: page is %q, want %q", c.params, got.Page, c.want)
+		}
+	}
+}
+
+// TestALastIDNeedsAnID draws a list that goes on by the last id, of rows without one.
+func TestALastIDNeedsAnID(t *testing.T) {
+	document := strings.Replace(paged(`"has_more":{"type":"boolean"}`, parameter("limit", "integer")+","+parameter("starting_after", "string")),
+		`"id":`, `"text":`, 1)
+	draft := drafted(t, document)
+	if rules := drawnSpec(t, draft).Paging; rules.Style != "none" || len(rules.Tokens) != 1 {
+		t.Errorf("style %q, tokens %v", rules.Style, rules.Tokens)
+	}
+	if !hasDoubt(draft, "starting_after takes the last id", "give the kind an id") {
+		t.Errorf("no doubt says it: %q", draft.Unsure)
+	}
+}
+
+// TestAListWithATokenGoesOnAsOthersDo draws lists that take the same token, of which one says that it has a Link header.
+func TestAListWithATokenGoesOnAsOthersDo(t *testing.T) {
+	list := func(name, says string) string {
+		return `"/` + name + `":{"get":{"description":"` + says + `","parameters":[` + parameter("limit", "integer") + `,` + parameter("after", "string") +
+			`],"responses":{"200":{"content":{"application/json":{"schema":{"type":"array","items":{"properties":{"id":{"type":"string"}}}}}}}}}}`
+	}
+	draft := drafted(t, `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{`+
+		list("one", "The Link header leads on.")+`,`+list("two", "")+`,`+list("three", "")+`}}`)
+	sp := drawnSpec(t, draft)
+	if len(sp.Pagings) > 0 || sp.Paging.Style != "header" || len(sp.Paging.Tokens) != 1 {
+		t.Errorf("paging %+v, others %+v", sp.Paging, sp.Pagings)
+	}
+}

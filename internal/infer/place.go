@@ -54,8 +54,10 @@ func rowsOf(op *openapi.Operation) (e envelope, ok bool) {
 	if len(arrays) == 0 {
 		return e, false
 	}
-	slices.SortStableFunc(arrays, func(a, b place) int { return rank(a) - rank(b) })
+	depth := func(p place) int { return strings.Count(p.path, ".") }
+	slices.SortStableFunc(arrays, func(a, b place) int { return cmp.Or(rank(a)-rank(b), depth(a)-depth(b)) })
 	first := arrays[0]
+	arrays = slices.DeleteFunc(arrays, func(p place) bool { return depth(p) > depth(first) }) // they are parts of something else
 	e.key, e.row = first.path, first.schema.Items()
 	e.why = "the array of records"
 	if len(arrays) > 1 && rank(first) > len(rowNames) {

@@ -30,16 +30,16 @@ func (a *api) addSingles(seen map[string]bool) {
 			continue
 		}
 		all := segments(op.Path)
-		odd := slices.ContainsFunc(all, func(s string) bool { return strings.Count(s, "{") > 1 || strings.ContainsAny(s, "?#*") })
 		_, isOne := lastVar(op.Path)
 		above := "/" + strings.Join(all[:len(all)-1], "/")
 		listed := isOne && slices.ContainsFunc(a.lists, func(l *list) bool { return below(l.op.Path) == above })
+		odd := oddPath(op.Path)
 		switch last := lastName(op.Path); {
 		case !listed && (has(last, doing...) || strings.HasSuffix(plain(last), "url")):
 			a.unsure(op.Path, "it may do something, or show a credential, so it passes unseen: left out")
 			continue
-		case odd:
-			a.unsure(op.Path, "a segment of the path has more than one variable: left out")
+		case odd != "":
+			a.unsure(op.Path, "%s: left out", odd)
 			continue
 		case op.Answer.Type() != "object" || len(op.Answer.Properties()) == 0:
 			a.unsure(op.Path, "its answer is neither a list nor an object with members: it passes to role all, and is not kept")

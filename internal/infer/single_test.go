@@ -132,3 +132,18 @@ func TestARecordAtAPathOfItsOwnBelongsToItsList(t *testing.T) {
 		t.Errorf("a record elsewhere is taken for one of the list: %+v", k.Instances[0])
 	}
 }
+
+// TestARecordBesideWhatOnlyPagesHaveIsDrawn draws an answer with one record and the total of a list: no row answers for
+// it. A path with a query is left out, and the doubt says so.
+func TestARecordBesideWhatOnlyPagesHaveIsDrawn(t *testing.T) {
+	row := `{"type":"object","properties":{"id":{"type":"string"}}}`
+	draft := drafted(t, reading(listing(row, ""), `{"type":"object","properties":{"data":`+row+`,"meta":{"type":"object","properties":
+		{"total_count":{"type":"integer"}}}}}`, "/things/{id}", "/things/new?form=short"))
+	in := drawnSpec(t, draft).Kind("things").Instances
+	if len(in) != 1 || in[0].Key != "data" || in[0].Shape != "things_alone" {
+		t.Errorf("instances %+v", in)
+	}
+	if !hasDoubt(draft, "/things/new?form=short", "a query") {
+		t.Errorf("no doubt names the path with a query: %q", draft.Unsure)
+	}
+}

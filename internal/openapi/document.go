@@ -175,7 +175,9 @@ func (d *Document) readSchemes() {
 		return scheme
 	}
 	if security := d.root().Get("security"); security != nil {
-		for i, one := range security.Items {
+		ways := slices.Clone(security.Items) // those that need one credential go first
+		slices.SortStableFunc(ways, func(a, b *Value) int { return min(len(a.Items), 2) - min(len(b.Items), 2) })
+		for i, one := range ways {
 			var all []Scheme
 			one.Each(func(name string, _ *Value) { all = append(all, add(name)) })
 			if i == 0 && len(security.Items) == 1 && len(all) > 1 {
@@ -249,6 +251,10 @@ func (d *Document) readAnswers(o *Operation, responses *Value) bool {
 // content is the schema of an answer in JSON, and an example of it.
 func (d *Document) content(answer *Value) (schema *Value, mediaType string, example *Value) {
 	answer.Get("content").Each(func(name string, media *Value) {
+		typ := Schema{d: d, v: media.Get("schema")}.Type()
+		if name == "*/*" && (typ == "object" || typ == "array") {
+			name = "application/json" // some generators write no other type
+		}
 		if schema != nil || !strings.Contains(strings.ToLower(name), "json") {
 			return
 		}

@@ -138,25 +138,36 @@ func (s Schema) Ref() string {
 func (s Schema) Properties() []Property {
 	var all []Property
 	seen := map[string]bool{}
-	for _, part := range s.parts() {
+	parts := s.parts()
+	for _, part := range parts {
 		part.Get("properties").Each(func(name string, v *Value) {
 			if !seen[name] {
 				seen[name] = true
-				all = append(all, Property{name, Schema{s.d, v}})
+				all = append(all, Property{name, s.member(parts, name)})
 			}
 		})
 	}
 	return all
 }
 
-// Property is the member of that name; the zero Schema when there is none.
-func (s Schema) Property(name string) Schema {
-	for _, part := range s.parts() {
-		if v := part.Get("properties").Get(name); v != nil {
-			return Schema{s.d, v}
+// Property returns the member of that name; the zero Schema when there is none.
+func (s Schema) Property(name string) Schema { return s.member(s.parts(), name) }
+
+// member returns the member that one of the parts has. Where several have it, it is the first that says what is
+// inside.
+func (s Schema) member(parts []*Value, name string) (first Schema) {
+	hasMembers := func(one Schema) bool { return one.get("properties") != nil || one.Items().get("properties") != nil }
+	for _, part := range parts {
+		v := part.Get("properties").Get(name)
+		switch one := (Schema{s.d, v}); {
+		case v == nil:
+		case first.v == nil:
+			first = one
+		case !hasMembers(first) && hasMembers(one):
+			return one
 		}
 	}
-	return Schema{}
+	return first
 }
 
 // Items is the schema of an array's elements.

@@ -112,7 +112,7 @@ type clues struct {
 // The names of such places, in small letters without anything but letters.
 var (
 	moreNames = []string{"hasmore", "hasnext", "hasnextpage", "more", "ismore", "moreavailable", "moreresults", "istruncated", "truncated",
-		"hasmoreitems", "hasmorepages", "hasmoreresults", "xhasmore"}
+		"hasmoreitems", "hasmorepages", "hasmoreresults", "xhasmore", "moredata"}
 	nextNames = []string{"next", "nextpage", "nexturl", "nexturi", "nextlink", "nexthref", "nextpageurl", "nextpageuri",
 		"nextpagelink", "nextcursor", "nextpagetoken", "nextpagecursor", "nexttoken", "nextoffset", "nextstart", "nextmarker",
 		"nextkey", "nextrecordsurl", "odatanextlink", "continuationtoken", "nextcontinuationtoken", "xnextpage", "xnextcursor",

@@ -5,6 +5,7 @@ import "testing"
 // What says that there is more contradicts the end of a list, wherever an answer has it.
 func TestAnAnswerThatSaysMoreRefutesTheEnd(t *testing.T) {
 	follow(t, Rules{Style: "none"}, []answered{
+		{body: `{"rows":["a"],"pagination":{"moreData":true}}`, open: "refuted"},
 		{body: `{"rows":[1],"response":{"a":{"b":{"pageInfo":{"hasNextPage":true}}}}}`, open: "refuted"},
 		{body: `{"rows":[1],"links":[{"rel":"self","href":"/a"},{"rel":"next","href":"/b"}]}`, open: "refuted"},
 		{body: `{"rows":[1],"links":[{"rel":"self","href":"/a"},{"rel":"next","href":""},"x"]}`},

@@ -1,0 +1,77 @@
+// Convention: lists that do not say how they go on do as the API's others.
+
+package infer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// likeOthers makes lists whose answers do not show how they go on, as all of their rows were on
+// one page, go on as others do, where these have links: a list without one ends all the same. So
+// do lists with a Link header that names no parameter.
+func likeOthers(all []*list) {
+	var linked *cut
+	for _, l := range all {
+		if l.cut.Style == "header" && (linked == nil || linked.unsure != "" && l.cut.unsure == "") {
+			linked = l.cut
+		}
+	}
+	for _, l := range all {
+		switch {
+		case l.cut.Style != "none" && (l.cut.Style != "header" || l.cut.unsure == ""):
+		case linked == nil:
+			l.cut.unsure = "all of its rows were on one page, and nothing shows how it goes on: taken as one page; ask for it when it has more"
+		default:
+			c := *linked
+			c.why = maps.Clone(linked.why)
+			c.why["style"] = "another list has a Link header, and this one was on one page"
+			l.cut = &c
+		}
+	}
+}
+
+// byConvention makes lists that take a page's number, size or token, and whose answer says nothing, go on as most
+// lists of this API do that take the same parameter: by a Link header. A list that is silent says nothing against
+// a token's.
+func byConvention(all []*list) {
+	linked, others := map[string]int{}, map[string]int{}
+	for _, l := range all {
+		c := l.cut
+		switch names := []string{c.Page, c.Size}; {
+		case c.Style == "header":
+			tally(linked, append(names, c.Tokens...))
+		case c.hinted:
+			tally(others, names)
+		default:
+			tally(others, append(slices.Clone(c.Tokens), c.Cursor))
+		}
+	}
+	for _, l := range all {
+		c := l.cut
+		names := []string{c.Page}
+		if c.Page == "" {
+			names = append(slices.Clone(c.Tokens), c.Size)
+		}
+		i := slices.IndexFunc(names, func(p string) bool { return p != "" && linked[p] > others[p] })
+		if !c.hinted || i < 0 {
+			continue
+		}
+		if c.Cursor != "" {
+			c.Tokens, c.Cursor = append(c.Tokens, c.Cursor), ""
+		}
+		c.Total, c.Next, c.unsure = "", "", ""
+		delete(c.why, "total")
+		delete(c.why, "next")
+		c.by("header", fmt.Sprintf("%d lists that take %s have a Link header", linked[names[i]], names[i]))
+	}
+}
+
+// tally counts each of the names once.
+func tally(of map[string]int, names []string) {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		of[name]++
+	}
+}
