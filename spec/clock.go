@@ -14,8 +14,9 @@ import (
 
 // How the types write time, the usual form first.
 var (
-	rfc2822Forms = []string{"Mon, 02 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700"}
-	isoForms     = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05", time.DateOnly,
+	rfc2822Forms = []string{"Mon, 02 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700",
+		"Mon, 2 Jan 2006 15:04 -0700", "2 Jan 2006 15:04 -0700"}
+	isoForms = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05", time.DateOnly,
 		"2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700", "2006-01-02T15:04Z07", "2006-01-02T15:04",
 		"20060102T150405Z0700", "20060102T150405Z07", "20060102T150405", "20060102T1504Z0700", "20060102T1504", "20060102"}
 	dateForms = []string{time.DateOnly}
@@ -95,8 +96,9 @@ func parseTime(text []byte, forms []string, rewrite func(string) string) int64 {
 var zones = map[string]string{"UT": "+0000", "GMT": "+0000", "UTC": "+0000", "Z": "+0000", "EST": "-0500", "EDT": "-0400", "CST": "-0600",
 	"CDT": "-0500", "MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700"}
 
-// numericZone writes a zone's name as its offset.
+// numericZone writes a zone's name as its offset, without a comment behind it.
 func numericZone(text string) string {
+	text, _, _ = strings.Cut(text, " (")
 	i := strings.LastIndexByte(text, ' ')
 	if offset, ok := zones[strings.ToUpper(text[i+1:])]; ok && i >= 0 {
 		return text[:i+1] + offset
@@ -111,8 +113,10 @@ func plainISO(text string) string {
 	if i := strings.IndexByte(text, ' '); i == len(time.DateOnly) {
 		text = text[:i] + "T" + text[i+1:]
 	}
-	if utc, ok := strings.CutSuffix(text, "UTC"); ok {
-		text = utc + "Z"
+	for _, name := range []string{"UTC", "GMT"} {
+		if utc, ok := strings.CutSuffix(text, name); ok {
+			text = utc + "Z"
+		}
 	}
 	return strings.ReplaceAll(text, " ", "")
 }
