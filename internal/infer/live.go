@@ -265,9 +265,9 @@ func (l *liveList) add(name, value string) {
 	if slices.ContainsFunc(l.params, func(p liveParam) bool { return p.name == name }) {
 		return
 	}
-	v := openapi.Text(value)
-	if _, err := strconv.Atoi(value); err == nil {
-		v.Kind = openapi.Number
+	v := kindOf(value)
+	if is(name, tokenNames...) && !is(name, slices.Concat(numberNames, offsetNames)...) {
+		v.Kind = openapi.String // a token, though it has digits alone
 	}
 	l.params = append(l.params, liveParam{name: name, value: v, in: "query"})
 }

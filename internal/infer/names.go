@@ -89,9 +89,12 @@ func word(name string) string { return strings.Join(words(name), "_") }
 // The names that APIs usually give to the parts of a list.
 var (
 	sizeNames = []string{"perpage", "pagesize", "limit", "pagelimit", "maxresults", "size", "count", "take", "top", "rows", "maxitems",
-		"maxpagesize", "itemsperpage", "resultsperpage", "recordsperpage", "num", "first", "maxkeys", "batchsize"}
-	numberNames = []string{"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p", "pg"}
-	offsetNames = []string{"offset", "skip", "start", "startat", "startindex", "pageoffset", "startposition", "from", "firstresult"}
+		"maxpagesize", "itemsperpage", "resultsperpage", "recordsperpage", "num", "first", "maxkeys", "batchsize", "pagelen", "hitsperpage",
+		"paginationpagesize", "sysparmlimit", "retmax", "ps"}
+	numberNames = []string{"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p", "pg", "pn",
+		"paginationpage"}
+	offsetNames = []string{"offset", "skip", "start", "startat", "startindex", "pageoffset", "startposition", "from", "firstresult",
+		"index", "sysparmoffset", "retstart"}
 	// idNames take the id of a record; backNames of the first one.
 	idNames = []string{"startingafter", "after", "afterid", "sinceid", "startafter", "lastid", "fromid", "marker", "pageafter",
 		"startafterid"}
@@ -99,7 +102,7 @@ var (
 	// tokenNames take a token of the API's own.
 	tokenNames = []string{"cursor", "pagetoken", "pagecursor", "nextcursor", "nexttoken", "nextpagetoken", "continuationtoken", "continuation",
 		"continue", "after", "pageafter", "startkey", "marker", "bookmark", "scrollid", "position", "token", "starttoken", "startcursor",
-		"aftercursor", "skiptoken", "next", "page", "startingafter", "exclusivestartkey", "pagekey", "pageid"}
+		"aftercursor", "skiptoken", "next", "page", "startingafter", "exclusivestartkey", "pagekey", "pageid", "paginationtoken"}
 	// usualTokens are the parameters that the links of most APIs have.
 	usualTokens = []string{"cursor", "page_token", "pageToken", "page_info", "after", "continuation_token", "continuationToken", "$skiptoken"}
 	// digitNames take a token that may be a number.
@@ -110,9 +113,7 @@ var (
 	nextTokenNames = []string{"nextcursor", "nextpagetoken", "nexttoken", "continuationtoken", "continuation", "continue", "cursor",
 		"endcursor",
 		"after", "scrollid", "nextmarker", "bookmark", "lastevaluatedkey", "nextpage", "next", "nextkey", "nextposition", "pagetoken",
-		"nextid", "token", "cursornext", "cursorsafter", "cursorafter", "nextstart"}
-	moreNames = []string{"hasmore", "hasnext", "hasnextpage", "more", "ismore", "moreavailable", "moreresults", "istruncated", "truncated",
-		"hasmoreitems", "moredata"}
+		"nextid", "token", "cursornext", "cursorsafter", "cursorafter", "nextstart", "aftercursor"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
 		"totalhits", "fullcount", "recordstotal",
 		"odatacount"}

@@ -44,7 +44,7 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 	for _, way := range []func(*openapi.Operation, *envelope) bool{c.header, c.link, c.token, c.cursor, c.offset, c.page, c.lastID} {
 		if way(op, e) {
 			if (c.Style == "header" || c.Style == "body") && c.Page == "" && len(c.Tokens) == 0 {
-				if p := param(op, []string{"offset", "skip"}, "string", ""); p != nil {
+				if p := param(op, offsetNames, "string", ""); p != nil {
 					c.Tokens = []string{p.Name} // a token by its type: a number is counted
 					return c
 				}
@@ -130,10 +130,12 @@ func isURL(p *place) bool {
 	if slices.Contains([]string{"uri", "url", "uri-reference", "iri"}, p.schema.Format()) {
 		return true
 	}
-	if has(p.path, "url", "uri", "href", "link", "links") {
+	x := p.schema.Example()
+	token := x != nil && x.Kind == openapi.String && x.Text != "" && x.Text != "string" && !strings.ContainsAny(x.Text, "/?:.")
+	if has(p.path, "url", "uri", "href", "link", "links") && !token {
 		return true
 	}
-	if x := p.schema.Example(); x != nil && x.Kind == openapi.String {
+	if x != nil && x.Kind == openapi.String {
 		return strings.HasPrefix(x.Text, "/") || strings.HasPrefix(x.Text, "http") || strings.HasPrefix(x.Text, "?")
 	}
 	return regexp.MustCompile(`(?i)\b(url|uri|link)\b`).MatchString(p.schema.Description())
@@ -144,6 +146,9 @@ func (c *cut) token(op *openapi.Operation, e *envelope) bool {
 	takes := param(op, tokenNames, "string", "")
 	if takes == nil {
 		takes = param(op, digitNames, "integer") // digits may be all that is seen of it
+	}
+	if takes == nil && e.find("string", "nextoffset") != nil {
+		takes = param(op, []string{"offset"}, "string")
 	}
 	if takes == nil {
 		return false

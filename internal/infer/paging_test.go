@@ -264,6 +264,51 @@ func TestDigitsInAnAnswerAreATokenToo(t *testing.T) {
 	}
 }
 
+// TestAnAnswersNamesAreTriedAsParameters draws lists whose parameters have the names, or nearly the
+// names, of what their answers say of pages.
+func TestAnAnswersNamesAreTriedAsParameters(t *testing.T) {
+	for _, c := range []struct {
+		name, beside, param, size string
+		first                     int // offsets count from it
+		want                      []string
+	}{
+		{"AWS", `"NextMarker":"t%d",`, "Marker", "limit", 0, []string{"style: token", "cursor: Marker"}},
+		{"Google", `"nextPageToken":"t%d",`, "nextPageToken", "limit", 0, []string{"style: token", "cursor: nextPageToken"}},
+		{"Notion", `"next_cursor":"t%d",`, "start_cursor", "limit", 0, []string{"style: token", "cursor: start_cursor"}},
+		{"Twitter", `"next_cursor":%d,`, "cursor", "limit", 0, []string{"style: token", "cursor: cursor"}},
+		{"HubSpot", `"paging":{"next":{"after":"%[1]d","link":"/things?after=%[1]d"}},`, "after", "limit", 0,
+			[]string{"style: token", "cursor: after"}},
+		{"Kubernetes", `"metadata":{"continue":"t%d"},`, "continue", "limit", 0, []string{"style: token", "cursor: continue"}},
+		{"Jira", `"startAt":%d,`, "startAt", "limit", 0, []string{"style: offset", "page: startAt"}},
+		{"SCIM", `"startIndex":%d,`, "startIndex", "limit", 1, []string{"style: offset", "page: startIndex", "first_page: 1"}},
+		{"counted from 1, asked for from 0", `"start":1%.0d,`, "start", "limit", 0, []string{"style: offset", "page: start"}},
+		{"a size", `"itemsPerPage":10,"startAt":%d,`, "startAt", "itemsPerPage", 0, []string{"size: itemsPerPage", "default_size: 10"}},
+	} {
+		text := live(t, func(query url.Values) (string, int) {
+			from, err := strconv.Atoi(strings.TrimPrefix(query.Get(c.param), "t"))
+			if err == nil {
+				from -= c.first
+			}
+			said := from + c.first
+			switch {
+			case query.Get(c.size) == "1":
+				from = 29
+			case strings.Contains(c.want[0], "token"):
+				said = from + 10
+			}
+			return fmt.Sprintf(c.beside, said), from
+		})
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: want %q in the draft:\n%s", c.name, want, text)
+			}
+		}
+		if strings.Contains(text, "first_page: 1") != (c.first == 1) {
+			t.Errorf("%s: want first_page: %d in the draft:\n%s", c.name, c.first, text)
+		}
+	}
+}
+
 func TestAPageWithoutRowsShowsThatItsParameterCounts(t *testing.T) {
 	text := live(t, func(query url.Values) (string, int) {
 		if page := query.Get("page"); page == "" || page == "1" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"understudy/internal/openapi"
+	"understudy/spec/paging"
 )
 
 // place is a value of an answer beside its rows.
@@ -131,11 +132,11 @@ var yesOrNo = []string{"0", "1", "true", "false", "y", "n", "yes", "no"}
 // findMore returns the place that says whether there is more: a boolean, or a number or text that
 // stands for one.
 func (e *envelope) findMore() *place {
-	if p := e.find("boolean", moreNames...); p != nil {
+	if p := e.find("boolean", paging.MoreNames...); p != nil {
 		return p
 	}
 	for _, typ := range []string{"string", "integer"} {
-		if p := e.find(typ, moreNames...); p != nil && (p.means(yesOrNo) || has(p.path, "has", "is")) {
+		if p := e.find(typ, paging.MoreNames...); p != nil && (p.means(yesOrNo) || has(p.path, "has", "is")) {
 			return p
 		}
 	}

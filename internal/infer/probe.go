@@ -45,13 +45,13 @@ func (l *liveList) leadsOn(c *cut) bool {
 func (l *liveList) findNext(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
 	var names []string
 	value := ""
-	token := e.find("string", nextTokenNames...)
+	token := cmp.Or(e.find("string", nextTokenNames...), e.find("integer", digitNames...))
 	last := rows.Items[len(rows.Items)-1]
 	switch {
 	case l.answer.header.Get(tokenHeader(op.Headers)) != "":
 		names, value = spellings(tokenNames, l.params), l.answer.header.Get(tokenHeader(op.Headers))
 	case token != nil && at(l.answer.body, token.path).Text != "":
-		names, value = spellings(tokenNames, l.params), at(l.answer.body, token.path).Text
+		names, value = append(ownNames(lastPart(token.path)), spellings(tokenNames, l.params)...), at(l.answer.body, token.path).Text
 	case e.findMore() != nil && l.idOf(last) != "":
 		names, value = []string{"starting_after", "after", "after_id", "startingAfter", "since_id"}, l.idOf(last)
 	}
@@ -62,13 +62,34 @@ func (l *liveList) findNext(ctx context.Context, op *openapi.Operation, e *envel
 	}
 	before := strconv.Itoa(len(rows.Items))
 	// Of two pages that are counted from 0 the second is 1, and 2 is empty.
-	for _, p := range [][2]string{{"page", "2"}, {"page", "1"}, {"offset", before}, {"skip", before}, {"pageNumber", "2"}, {"pageNumber", "1"},
-		{"$skip", before}} {
+	all := [][2]string{{"page", "2"}, {"page", "1"}, {"offset", before}, {"skip", before}, {"pageNumber", "2"}, {"pageNumber", "1"},
+		{"$skip", before}}
+	// An answer often says where it stands by the parameter's name. Where "from" is 1, it may be a row's number.
+	if p := e.find("integer", offsetNames...); p != nil && !is(lastPart(p.path), "from") {
+		all = slices.Insert(all, 0, [2]string{lastPart(p.path), before})
+	} else if p := e.find("integer", numberNames...); p != nil {
+		name := lastPart(p.path)
+		all = slices.Insert(all, 0, [2]string{name, "2"}, [2]string{name, "1"})
+	}
+	for _, p := range slices.Compact(all) {
 		if l.leads(ctx, e, rows, p[0], kindOf(p[1])) {
 			return true
 		}
 	}
 	return false
+}
+
+// ownNames returns the names that a token's parameter has after the token's own: NextMarker is
+// taken by NextMarker or by Marker.
+func ownNames(member string) []string {
+	if len(member) <= len("next") || !strings.EqualFold(member[:len("next")], "next") {
+		return []string{member}
+	}
+	rest := strings.TrimLeft(member[len("next"):], "_-")
+	if member[0] == 'n' && rest != "" {
+		rest = strings.ToLower(rest[:1]) + rest[1:]
+	}
+	return []string{member, rest}
 }
 
 // spellings are the usual names of a token's parameter, those that were seen first.
@@ -78,8 +99,8 @@ func spellings(plainNames []string, params []liveParam) (all []string) {
 			all = append(all, p.name)
 		}
 	}
-	return append(all, "cursor", "page_token", "pageToken", "next_token", "nextToken", "token", "after", "continuation_token",
-		"starting_after", "page")
+	return append(all, "cursor", "start_cursor", "pagination_token", "page_token", "pageToken", "next_token", "nextToken", "token", "after",
+		"continuation_token", "starting_after", "marker", "page")
 }
 
 // leads asks for the list with one more parameter, and notes it when the rows are others.
@@ -104,6 +125,9 @@ func (l *liveList) leads(ctx context.Context, e *envelope, rows *openapi.Value, 
 		return false
 	}
 	first := ""
+	if is(name, offsetNames...) && len(others.Items) > 0 && l.idOf(others.Items[0]) == l.idOf(rows.Items[len(rows.Items)-1]) {
+		first = "1" // the row at that number is the page's last
+	}
 	switch numbered := value.Kind == openapi.Number && is(name, numberNames...); {
 	case numbered && value.Text == "1":
 		first = "0"
@@ -136,7 +160,11 @@ func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Valu
 		l.params[i].value = full
 		return
 	}
-	for _, name := range []string{"per_page", "limit", "page_size", "pageSize", "$top"} {
+	names := []string{"per_page", "limit", "page_size", "pageSize", "$top", "count"}
+	if p := e.find("integer", sizeNames...); p != nil && at(l.answer.body, p.path).Text == full.Text {
+		names = slices.Insert(names, 0, lastPart(p.path))
+	}
+	for _, name := range names {
 		if l.tries++; l.tries > mostTries {
 			return
 		}

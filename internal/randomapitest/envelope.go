@@ -14,6 +14,7 @@ var names = map[string][3]string{
 	"page":   {"next_page", "nextPage", "paging.next_page"},
 	"offset": {"next_offset", "nextOffset", ""},
 	"more":   {"has_more", "hasMore", ""},
+	"last":   {"is_last", "isLast", ""},
 	"total":  {"total_count", "totalCount", "@odata.count"},
 	"pages":  {"total_pages", "totalPages", "paging.total_pages"},
 }
@@ -25,6 +26,8 @@ func (a *API) name(member string) string {
 		return "__next"
 	case a.Has(odata2) && member == "total":
 		return "__count"
+	case a.Has(lastTrue) && member == "more":
+		return a.name("last")
 	case a.Has(dottedNames):
 		return names[member][2]
 	case a.Has(camelCase):
@@ -51,7 +54,7 @@ func (a *API) member() string {
 // spellings are how APIs write that there is more, and that there is none.
 var spellings = map[string][2]any{
 	moreTrue: {true, false}, moreText: {"true", "false"}, moreTitle: {"True", "False"}, moreNumber: {1, 0}, moreDigit: {"1", "0"},
-	moreLetter: {"Y", "N"}, moreWord: {"yes", "no"}, moreNull: {true, nil},
+	moreLetter: {"Y", "N"}, moreWord: {"yes", "no"}, moreNull: {true, nil}, lastTrue: {false, true},
 }
 
 // beside is what stands beside the rows of a page.

@@ -44,6 +44,7 @@ var Habits = []Habit{
 	{"end", moreLetter, "Kiwoom Securities, cont-yn"},
 	{"end", moreWord, "Yahoo Groups, yes and no"},
 	{"end", moreNull, "etcd's gateway, whose false values are left out"},
+	{"end", lastTrue, "Jira, isLast"},
 	{"end", totalReached, "Jira, total"},
 	{"end", emptyPage, "Discord, messages"},
 	{"end", errorBeyond, "WordPress, 400 behind the last page"},
@@ -145,6 +146,7 @@ const (
 	moreLetter    = `more: "Y", "N"`
 	moreWord      = `more: "yes", "no"`
 	moreNull      = "more: true, null"
+	lastTrue      = "last: false, true"
 	totalReached  = "the total is reached"
 	emptyPage     = "an empty page behind the last"
 	errorBeyond   = "an error behind the last page"
@@ -236,14 +238,14 @@ type rule struct{ of, only []string }
 
 // rules say which habits can stand together.
 var rules = []rule{
-	{[]string{wholeList}, slices.Concat(moreSpellings, []string{nextIsNull, totalReached, lastPageAgain})},
+	{[]string{wholeList}, slices.Concat(moreSpellings, []string{lastTrue, nextIsNull, totalReached, lastPageAgain})},
 	{[]string{wholeList}, []string{noTotal, totalHonest, totalLow, totalMinusOne, totalZero, totalText, totalHeader}},
 	{[]string{wholeList}, []string{fullPages}},
 	{[]string{wholeList}, []string{sizeIgnored}},
 	{[]string{wholeList}, []string{rowsStill}},
-	{[]string{pageNumber, offset}, slices.Concat(moreSpellings, []string{totalReached, emptyPage}, unprovableEnds)},
+	{[]string{pageNumber, offset}, slices.Concat(moreSpellings, []string{lastTrue, totalReached, emptyPage}, unprovableEnds)},
 	{[]string{lastID}, slices.Concat(moreSpellings, []string{emptyPage})},
-	{[]string{tokenInBody}, slices.Concat(moreSpellings, []string{nextIsNull, nextIsAbsent, nextIsEmpty, emptyPage})},
+	{[]string{tokenInBody}, slices.Concat(moreSpellings, []string{lastTrue, nextIsNull, nextIsAbsent, nextIsEmpty, emptyPage})},
 	{[]string{tokenInHeader, linkHeader, linkHeaderToken}, []string{nextIsAbsent}},
 	{[]string{nextPageHeader}, []string{nextIsAbsent, nextIsEmpty}},
 	{linkPagings, []string{nextIsNull, nextIsAbsent, nextIsEmpty}},

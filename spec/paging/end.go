@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,19 +83,23 @@ func (r *Rules) isFull(a *Answer) (full, known bool) {
 // ended completes what a style says at the end of a list by what else the answer says. An end
 // that the style has proven is only unproven for what nothing but a next page has.
 func (r *Rules) ended(a *Answer, end Step) Step {
-	if kind := end.Open.Kind; kind == understudy.OpenShort || kind == understudy.OpenSilent {
+	kind := end.Open.Kind
+	if kind == understudy.OpenShort || kind == understudy.OpenSilent {
 		return end // the page after this one tells
 	}
-	c := clues{a: a, unproven: end.Open.Kind != ""}
+	c := clues{a: a, unproven: kind != "", alone: kind == understudy.OpenAlone}
 	c.first = !slices.ContainsFunc(a.Query, func(p understudy.Param) bool { return r.Position(p.Name) })
 	c.header(a.Header)
 	if a.Doc.Kind == jsonspan.Object {
 		c.object(a.Doc, "", 0)
 	}
+	if c.more == "" && !c.none {
+		c.more = c.token
+	}
 	switch {
 	case c.more != "":
 		return open(understudy.OpenRefuted, "the answer says that there is more (%s)", c.more)
-	case end.Open.Kind == understudy.OpenAlone && c.none:
+	case c.alone && c.none:
 		return Step{}
 	}
 	return end
@@ -104,60 +109,99 @@ func (r *Rules) ended(a *Answer, end Step) Step {
 type clues struct {
 	a        *Answer
 	unproven bool   // nothing else proves the end
+	alone    bool   // the rules know no way to a next page
 	first    bool   // it is the first page
+	inHeader bool   // a header is read
 	more     string // what says that there is more, with its value
+	token    string // what may be the token of a next page, with its value
 	none     bool   // something says that there is no more
 }
 
-// The names of such places, in small letters without anything but letters.
+// MoreNames are the usual names of what says whether there is more, in small letters without
+// anything but letters, as those below.
+var MoreNames = []string{"hasmore", "hasnext", "hasnextpage", "more", "ismore", "moreavailable", "moreresults", "moreresult",
+	"istruncated", "truncated", "hasmoreitems", "hasmorepages", "hasmorepage", "hasmoreresults", "hasmorerecords", "hasmoredata",
+	"moredata", "morerecords", "morepages", "moreitemsincollection"}
+
 var (
-	moreNames = []string{"hasmore", "hasnext", "hasnextpage", "more", "ismore", "moreavailable", "moreresults", "istruncated", "truncated",
-		"hasmoreitems", "hasmorepages", "hasmoreresults", "xhasmore", "moredata"}
+	// lastNames say whether a page is the last one, doneNames so at the top of an answer. A "true"
+	// of doneNames may be said of the request.
+	lastNames = []string{"islast", "last", "islastpage", "lastpage", "endreached", "isend", "endofstream", "endoflist", "endofresults",
+		"nomore", "nomoreresults"}
+	doneNames = []string{"done", "complete", "finished", "exhausted", "eof", "end"}
 	nextNames = []string{"next", "nextpage", "nexturl", "nexturi", "nextlink", "nexthref", "nextpageurl", "nextpageuri",
 		"nextpagelink", "nextcursor", "nextpagetoken", "nextpagecursor", "nexttoken", "nextoffset", "nextstart", "nextmarker",
-		"nextkey", "nextrecordsurl", "odatanextlink", "continuationtoken", "nextcontinuationtoken", "xnextpage", "xnextcursor",
-		"xnexttoken", "xcontinuationtoken"}
+		"nextkey", "nextrecordsurl", "continuationtoken", "nextcontinuationtoken", "continuation", "continue", "nextpagestart",
+		"nextpagenumber", "nextrange", "nextopenid", "lastevaluatedkey"}
+	// tokenNames are the names of a next page's token, which may also be that of another page.
+	tokenNames = []string{"cursor", "aftercursor", "endcursor", "after", "marker", "bookmark", "pagetoken", "scrollid", "offset",
+		"nextid", "nextindex", "nextposition", "nextbatch"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
-		"totalhits", "fullcount", "recordstotal", "count", "odatacount", "xtotal", "xtotalcount", "xtotalresults", "xpaginationtotalcount"}
+		"totalhits", "fullcount", "recordstotal", "count", "of", "nbhits", "hits", "hitcount", "numfound", "totalentries", "itemstotal",
+		"totalsetsize", "numbermatched", "matched", "itemcount", "objectcount", "recordcount", "resultcount", "results"}
+	// vagueNames say nothing against an end that something else proves.
+	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched"}, doneNames...)
 	// partialNames say that rows are left out, and nothing of further pages.
-	partialNames = []string{"incompleteresults", "incomplete", "partial", "partialresults"}
-	limitNames   = []string{"limit", "pagesize", "perpage", "pagelimit", "itemsperpage", "maxresults"}
-	pagesNames   = []string{"pages", "totalpages", "pagecount", "pagestotal", "numpages", "lastpage", "xtotalpages", "xpagecount"}
+	partialNames   = []string{"incompleteresults", "incomplete", "partial", "partialresults"}
+	limitNames     = []string{"limit", "pagesize", "perpage", "pagelimit", "itemsperpage", "maxresults"}
+	remainingNames = []string{"remaining", "remainingitems", "remainingitemcount", "remainingcount", "remainingpages", "remainingresults"}
+	pagesNames     = []string{"pages", "totalpages", "totalpage", "pagecount", "pagestotal", "numpages", "nbpages", "lastpage", "maxpage"}
 )
+
+// ofPages matches where an answer says of the list, and of no other object, that it has ended.
+var ofPages = regexp.MustCompile(`(?i)^(data\.)?[^.]*$|pag|meta|last.?page|of.?(stream|list|results)$`)
+
+// allowance matches where an answer says how many requests its caller has left.
+var allowance = regexp.MustCompile("(?i)rate|quota|limit|credit|call|request|usage")
 
 // read reads one place. Nobody has said what it means, so that only a clear yes counts.
 func (c *clues) read(path, name, text string) {
-	name = letters(name)
-	more, yes := false, slices.Contains([]string{"true", "1", "y", "yes"}, strings.ToLower(text))
+	name, small := plain(name), strings.ToLower(text)
+	more, yes, isLast := false, slices.Contains([]string{"true", "1", "y", "yes"}, small), slices.Contains(lastNames, name)
 	switch {
+	case small == "false" && (isLast || !strings.Contains(path, ".") && slices.Contains(doneNames, name)):
+		more = true
+	case small == "true" && isLast:
+		c.none = c.none || ofPages.MatchString(path)
 	case slices.Contains(partialNames, name):
 		more = yes
 	case slices.Contains(limitNames, name):
-		more = c.unproven && count(text) == int64(c.a.Count) && c.a.Count > 0 // the page is full
-	case slices.Contains(moreNames, name):
+		more = c.alone && count(text) == int64(c.a.Count) && c.a.Count > 0 // the page is full
+	case slices.Contains(remainingNames, name):
+		more = count(text) > 0 && !c.inHeader && !allowance.MatchString(path)
+	case slices.Contains(MoreNames, name):
 		more = yes
 		c.none = c.none || !isYes(text)
 	case slices.Contains(nextNames, name):
-		more = isToken(text) && text != "-1" && (c.unproven || strings.HasPrefix(name, "x"))
+		more = isToken(text) && text != "-1" && (c.unproven || c.inHeader)
 		c.none = c.none || !isToken(text)
+	case slices.Contains(tokenNames, name):
+		if c.alone && c.first && isToken(text) && (name != "offset" || isYes(text) && count(text) == 0) {
+			c.token = understudy.Clip(path) + ": " + understudy.Clip(text)
+		}
 	case slices.Contains(totalNames, name):
 		more = c.first && count(text) > int64(c.a.Count)
 	case slices.Contains(pagesNames, name):
 		more = c.first && count(text) > 1
 	}
-	if more && c.more == "" {
+	if vague := slices.Contains(vagueNames, name); more && c.more == "" && (c.unproven || !vague) {
 		c.more = understudy.Clip(path) + ": " + understudy.Clip(text)
 	}
 }
 
-// letters returns a name in small letters without anything but letters.
-func letters(name string) string {
-	return strings.Map(func(r rune) rune {
+// plain returns a name in small letters without anything but letters, and without the words that
+// APIs set before it.
+func plain(name string) string {
+	name = strings.Map(func(r rune) rune {
 		if r |= 0x20; r < 'a' || r > 'z' {
 			return -1
 		}
 		return r
 	}, name)
+	for _, word := range []string{"x", "wp", "ms", "paging", "pagination", "odata", "hydra", "opensearch"} {
+		name = strings.TrimPrefix(name, word)
+	}
+	return name
 }
 
 func (c *clues) header(h http.Header) {
@@ -172,9 +216,16 @@ func (c *clues) header(h http.Header) {
 	}
 	_, total, _ := strings.Cut(h.Get("Content-Range"), "/") // RFC 9110, 14.4
 	c.read("Content-Range", "total", total)
+	whole := c.a
 	for name := range h {
-		if strings.HasPrefix(name, "X-") {
-			c.read(name, name, strings.TrimSpace(h.Get(name)))
+		value := strings.TrimSpace(h.Get(name))
+		c.inHeader = true
+		c.read(name, name, value)
+		c.inHeader = false
+		if doc, err := jsonspan.Document([]byte(value)); err == nil && doc.Kind == jsonspan.Object {
+			c.a = &Answer{Body: []byte(value), Count: whole.Count}
+			c.object(doc, name, 0)
+			c.a = whole
 		}
 	}
 }
@@ -186,18 +237,20 @@ func (c *clues) object(v jsonspan.Value, under string, depth int) {
 	jsonspan.Members(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
 		name := jsonspan.Name(raw)
 		path := strings.TrimPrefix(under+"."+name, ".")
+		value, counted := jsonspan.Find(c.a.Body, v, "value")
 		switch {
 		case v.Kind == jsonspan.Array:
-			if strings.HasPrefix(letters(name), "link") {
+			if strings.HasPrefix(plain(name), "link") {
 				c.links(path, v)
 			}
 		case v.Kind != jsonspan.Object:
 			c.read(path, name, c.a.text(v))
-		case slices.Contains(totalNames, letters(name)):
-			value, _ := jsonspan.Find(c.a.Body, v, "value")
+		case counted && slices.Contains(totalNames, plain(name)):
 			c.read(path+".value", name, c.a.text(value))
-		case slices.Contains([]string{"next", "Next"}, name) && v.End-v.Start > len("{}"):
-			c.read(path, name, "true")
+		case slices.Contains(nextNames, plain(name)):
+			if c.holdsToken(v) {
+				c.read(path, name, "true")
+			}
 		case depth < maxClueDepth:
 			c.object(v, path, depth+1)
 		}
@@ -211,9 +264,20 @@ func (c *clues) links(path string, v jsonspan.Value) {
 	at.Enter()
 	for at.More() {
 		link := at.Skip()
-		relation, _ := jsonspan.Find(c.a.Body, link, "rel")
-		if href, ok := jsonspan.Find(c.a.Body, link, "href"); ok && c.a.text(relation) == "next" {
-			c.read(path, "next", c.a.text(href))
+		for _, names := range [][2]string{{"rel", "href"}, {"relation", "url"}} {
+			relation, _ := jsonspan.Find(c.a.Body, link, names[0])
+			if href, ok := jsonspan.Find(c.a.Body, link, names[1]); ok && c.a.text(relation) == "next" {
+				c.read(path, "next", c.a.text(href))
+			}
 		}
 	}
+}
+
+// holdsToken reports whether an object has a text or number that may lead on.
+func (c *clues) holdsToken(v jsonspan.Value) (has bool) {
+	jsonspan.Members(c.a.Body, v, func(_ []byte, v jsonspan.Value) bool {
+		has = isToken(c.a.text(v))
+		return !has
+	})
+	return has
 }

@@ -22,6 +22,79 @@ func TestAnAnswerThatSaysMoreRefutesTheEnd(t *testing.T) {
 		{body: `[1,2]`, header: `Link: </a?page=6>; rel="last"`, open: "refuted"},
 		{body: `[1,2]`, header: `Link: </a?page=1>; rel="last"`, open: "alone"},
 	})
+	follow(t, Rules{Style: "none"}, []answered{
+		{body: `{"rows":[1],"isLast":false}`, open: "refuted"}, // Jira
+		{body: `{"rows":[1],"isLast":true}`},
+		{body: `{"rows":[1],"page":{"last":false}}`, open: "refuted"}, // Spring
+		{body: `{"rows":[1],"last":true}`},
+		{body: `{"rows":[1],"last":"/a?page=6"}`, open: "alone"},
+		{body: `{"rows":[1],"pageable":{"last":true}}`},
+		{body: `{"rows":[1],"chapter":{"last":true,"next_id":null}}`, open: "alone"}, // of another list
+		{body: `{"rows":[1],"isLastPage":"False"}`, open: "refuted"},                 // Bitbucket Server
+		{body: `{"rows":[1],"last_page":false}`, open: "refuted"},                    // ClickUp
+		{body: `{"rows":[1],"last_page":true}`},
+		{body: `{"rows":[1],"last_page":6}`, open: "refuted"}, // Laravel
+		{body: `{"rows":[1],"last_page":0}`, open: "alone"},
+		{body: `{"rows":[1],"end_of_stream":false}`, open: "refuted"}, // Zendesk
+		{body: `{"rows":[1],"end_reached":false}`, open: "refuted"},
+		{body: `{"rows":[1],"done":false}`, open: "refuted"}, // Salesforce
+		{body: `{"rows":[1],"done":true}`, open: "alone"},    // or the request is
+		{body: `{"rows":[1],"job":{"done":false}}`, open: "alone"},
+		{body: `{"rows":[1],"done":0}`, open: "alone"},
+		{body: `{"rows":[1],"complete":false}`, open: "refuted"},
+		{body: `{"rows":[1],"exhausted":false}`, open: "refuted"},
+		{body: `{"rows":[1],"finished":false}`, open: "refuted"},
+		{body: `{"rows":[1],"remaining":47}`, open: "refuted"},
+		{body: `{"rows":[1],"remaining":0}`, open: "alone"},
+		{body: `{"rows":[1],"metadata":{"remainingItemCount":47}}`, open: "refuted"}, // Kubernetes
+		{body: `{"rows":[1],"remaining_pages":4}`, open: "refuted"},
+		{body: `{"rows":[1],"rate_limit":{"remaining":47}}`, open: "alone"},
+		{body: `{"rows":[1],"api_calls":{"remaining":47}}`, open: "alone"},
+		{body: `{"rows":[1],"quota_remaining":287}`, open: "alone"}, // Stack Exchange
+		{body: `[1]`, header: "X-RateLimit-Remaining: 47", open: "alone"},
+		{body: `[1]`, header: "X-Remaining: 47", open: "alone"},
+		{body: `{"rows":[1],"page":1,"of":57}`, open: "refuted"},
+		{body: `{"rows":[1],"metadata":{"continue":"eyJ2"}}`, open: "refuted"}, // Kubernetes
+		{body: `{"rows":[1],"metadata":{"continue":""}}`},
+		{body: `{"rows":[1],"continue":{"apcontinue":"B"}}`, open: "refuted"},           // Wikipedia
+		{body: `{"rows":[1],"next_page":{"offset":"eyJ2"}}`, open: "refuted"},           // Asana
+		{body: `{"rows":[1],"LastEvaluatedKey":{"id":{"S":"7"}}}`, open: "refuted"},     // DynamoDB
+		{body: `{"rows":[1],"next":{"href":null}}`, open: "alone"},                      // nothing leads on
+		{body: `{"rows":[1],"hydra:view":{"hydra:next":"/b"}}`, open: "refuted"},        // API Platform
+		{body: `{"rows":[1],"link":[{"relation":"next","url":"/b"}]}`, open: "refuted"}, // FHIR
+		{body: `{"rows":[1],"nbHits":57}`, open: "refuted"},                             // Algolia
+		{body: `{"rows":[1],"nbPages":6}`, open: "refuted"},
+		{body: `{"rows":[1],"response":{"numFound":57}}`, open: "refuted"},    // Solr
+		{body: `{"rows":[1],"hits":{"total":57,"hits":[]}}`, open: "refuted"}, // Elasticsearch
+		{body: `{"rows":[1],"info":{"more_records":true}}`, open: "refuted"},  // Zoho
+		{body: `{"rows":[1],"info":{"more_records":false}}`},
+		{body: `{"rows":[1],"pagination":{"more_items_in_collection":true}}`, open: "refuted"}, // Pipedrive
+		{body: `[1]`, header: "X-WP-TotalPages: 6", open: "refuted"},                           // WordPress
+		{body: `[1]`, header: "X-WP-Total: 57", open: "refuted"},
+		{body: `[1]`, header: "X-Pagination-Page-Count: 6", open: "refuted"}, // Trakt
+		{body: `[1]`, header: "X-Ms-Continuation: eyJ2", open: "refuted"},    // Azure Cosmos DB
+		{body: `[1]`, header: "Total-Count: 57", open: "refuted"},
+		{body: `[1]`, header: `X-Pagination: {"TotalCount":57,"HasNext":true}`, open: "refuted"}, // ASP.NET
+		{body: `[1]`, header: `X-Pagination: {"TotalCount":1,"HasNext":false}`},
+	})
+	// A token that no rule names may lead on, unless something says that the list ends.
+	follow(t, Rules{Style: "none", Page: "page"}, []answered{
+		{body: `{"rows":[1],"cursor":"eyJ2"}`, open: "refuted"}, // Square
+		{body: `{"rows":[1],"cursor":""}`, open: "alone"},
+		{body: `{"rows":[1],"cursor":"eyJ2","has_more":false}`}, // Dropbox
+		{body: `{"rows":[1],"offset":"itrX"}`, open: "refuted"}, // Airtable
+		{body: `{"rows":[1],"offset":1}`, open: "alone"},
+		{body: `{"rows":[1],"offset":"0"}`, open: "alone"},
+		{ask: "page=3", body: `{"rows":[1],"cursor":"eyJ2"}`, open: "alone"}, // of this page
+	})
+	// Where next is absent on the last page, a full page is as long as its limit.
+	follow(t, Rules{Style: "token", Next: "next", Cursor: "after"}, []answered{
+		{body: `{"rows":[1,2],"limit":2,"cursor":"eyJ2"}`, open: "unseen"},
+		{body: `{"rows":[1,2],"next":null,"isLast":false}`, open: "refuted"},
+		{body: `{"rows":[1,2],"next":null,"remaining":4999}`}, // requests, perhaps
+		{body: `{"rows":[1,2],"next":null,"complete":false}`}, // the work, perhaps
+		{body: `{"rows":[1,2],"next":null,"remaining_items":47}`, open: "refuted"},
+	})
 	follow(t, Rules{Style: "header", Page: "page", First: 1}, []answered{
 		{body: `[1,2]`, header: `Link: </a?page=6>; rel="last"`, open: "refuted"},
 		{ask: "page=6", body: `[1,2]`, header: `Link: </a?page=6>; rel="last"`},

@@ -5,6 +5,7 @@ package paging
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"understudy"
 )
@@ -39,6 +40,8 @@ func (token) next(r *Rules, a *Answer) (Step, error) {
 		more, told = a.said(r.More)
 	}
 	switch {
+	case !told && there && !isToken(value) && r.mayEcho(a):
+		return open(understudy.OpenUnseen, "the first page is full, and %s may be what was asked for", r.Next), nil
 	case told && !isYes(more), !told && there && !isToken(value), !told && !there && a.Count == 0:
 		return Step{}, nil
 	case !told && !there:
@@ -47,6 +50,14 @@ func (token) next(r *Rules, a *Answer) (Step, error) {
 		return Step{}, errors.New("there is more, but no token to go on with")
 	}
 	return Step{Param: understudy.Param{Name: r.Cursor, Value: value}}, nil
+}
+
+// mayEcho reports whether an answer without a token may repeat what was asked for: the place of the
+// token is called as the parameter, and the first page is full.
+func (r *Rules) mayEcho(a *Answer) bool {
+	full, known := r.isFull(a)
+	_, isLater := a.Query.Get(r.Cursor)
+	return full && known && !isLater && plain(r.Next[strings.LastIndexByte(r.Next, '.')+1:]) == plain(r.Cursor)
 }
 
 func (token) tokenParam(r *Rules) string { return r.Cursor }

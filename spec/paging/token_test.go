@@ -29,6 +29,12 @@ func TestToken(t *testing.T) {
 		{body: `[1]`, header: "X-Next: "},
 		{body: `[1]`, open: "unseen"},
 	})
+	// A full first page may repeat that no cursor was asked for.
+	follow(t, Rules{Style: "token", Next: "meta.cursor", Cursor: "cursor", Default: 2}, []answered{
+		{body: `{"rows":[1,2],"meta":{"cursor":null}}`, open: "unseen"},
+		{body: `{"rows":[1],"meta":{"cursor":null}}`},
+		{ask: "cursor=x", body: `{"rows":[1,2],"meta":{"cursor":null}}`},
+	})
 	refused(t, map[string]Rules{
 		"next: style token needs it":             {Style: "token", Cursor: "cursor"},
 		"cursor: style token needs it":           {Style: "token", Next: "next"},
