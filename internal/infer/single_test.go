@@ -147,3 +147,15 @@ func TestARecordBesideWhatOnlyPagesHaveIsDrawn(t *testing.T) {
 		t.Errorf("no doubt names the path with a query: %q", draft.Unsure)
 	}
 }
+
+// TestAnActionIsNoRecord draws a read that may do something beside the path of a record: it is not asked for as a record.
+func TestAnActionIsNoRecord(t *testing.T) {
+	row := `{"type":"object","properties":{"id":{"type":"string"}}}`
+	draft := drafted(t, reading(listing(row, ""), row, "/things/{id}", "/things/export", "/other/export"))
+	if got := drawnSpec(t, draft).Passes; len(got) != 1 || got[0] != "/things/export" {
+		t.Errorf("passes %v", got)
+	}
+	if !hasDoubt(draft, "/things/export", "taken for one for a record") || !hasDoubt(draft, "/other/export", "left out") {
+		t.Errorf("the doubts are %q", draft.Unsure)
+	}
+}
