@@ -87,7 +87,7 @@ func (r *Rules) ended(a *Answer, end Step) Step {
 	if kind == understudy.OpenShort || kind == understudy.OpenSilent {
 		return end // the page after this one tells
 	}
-	c := clues{a: a, unproven: kind != "", alone: kind == understudy.OpenAlone}
+	c := clues{a: a, next: r.Next, unproven: kind != "", alone: kind == understudy.OpenAlone}
 	c.first = !slices.ContainsFunc(a.Query, func(p understudy.Param) bool { return r.Position(p.Name) })
 	c.header(a.Header)
 	if a.Doc.Kind == jsonspan.Object {
@@ -108,6 +108,7 @@ func (r *Rules) ended(a *Answer, end Step) Step {
 // clues are what an answer says of further pages at places that the rules may not name.
 type clues struct {
 	a        *Answer
+	next     string // Rules.Next
 	unproven bool   // nothing else proves the end
 	alone    bool   // the rules know no way to a next page
 	first    bool   // it is the first page
@@ -173,8 +174,12 @@ func (c *clues) read(path, name, text string) {
 		more = yes
 		c.none = c.none || !isYes(text)
 	case slices.Contains(nextNames, name):
-		more = isToken(text) && text != "-1" && (c.unproven || c.inHeader)
+		leads := isToken(text) && text != "-1"
+		more = leads && (c.unproven || c.inHeader)
 		c.none = c.none || !isToken(text)
+		if leads && c.a.Count > 0 {
+			c.token = understudy.Clip(path) + ": " + understudy.Clip(text)
+		}
 	case slices.Contains(tokenNames, name):
 		if c.alone && c.first && isToken(text) && (name != "offset" || isYes(text) && count(text) == 0) {
 			c.token = understudy.Clip(path) + ": " + understudy.Clip(text)
@@ -184,7 +189,7 @@ func (c *clues) read(path, name, text string) {
 	case slices.Contains(pagesNames, name):
 		more = c.first && count(text) > 1
 	}
-	if vague := slices.Contains(vagueNames, name); more && c.more == "" && (c.unproven || !vague) {
+	if vague := slices.Contains(vagueNames, name); more && c.more == "" && (c.unproven || !vague || path == c.next) {
 		c.more = understudy.Clip(path) + ": " + understudy.Clip(text)
 	}
 }

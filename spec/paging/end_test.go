@@ -99,6 +99,14 @@ func TestAnAnswerThatSaysMoreRefutesTheEnd(t *testing.T) {
 		{body: `[1,2]`, header: `Link: </a?page=6>; rel="last"`, open: "refuted"},
 		{ask: "page=6", body: `[1,2]`, header: `Link: </a?page=6>; rel="last"`},
 	})
+	// A place that is wrongly taken for next proves nothing against the right one.
+	follow(t, Rules{Style: "body", Next: "links.prev"}, []answered{
+		{body: `{"rows":[1],"links":{"prev":null,"next":"/b"}}`, open: "refuted"},
+		{body: `{"rows":[1],"links":{"prev":null,"next":null}}`},
+	})
+	follow(t, Rules{Style: "number", Page: "page", Next: "done"}, []answered{
+		{body: `{"rows":[1],"done":false}`, open: "refuted"},
+	})
 	// The last page of a list may be as long as its limit.
 	follow(t, Rules{Style: "token", Next: "next", Cursor: "after"}, []answered{
 		{body: `{"rows":[1,2],"next":null,"limit":2}`},
