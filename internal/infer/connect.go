@@ -93,8 +93,8 @@ func (a *api) auth() (sent string, callers []string, why string) {
 	case len(a.doc.Schemes) > 0:
 		a.once("", "auth: callers name themselves in a way that no style here has: requests go without a credential")
 		return "none", nil, "left open: no style here is the document's"
-	case a.takesKey() != "":
-		return a.takesKey(), nil, "its operations take it"
+	case takesKey(a.doc, a.key) != "":
+		return takesKey(a.doc, a.key), nil, "its operations take it"
 	case a.doc.Refuses:
 		a.once("", "auth: the document has answers 401 and does not say how callers name themselves: a bearer token is likely")
 		return "bearer", nil, "likely: there are answers 401"
@@ -104,14 +104,14 @@ func (a *api) auth() (sent string, callers []string, why string) {
 
 // takesKey returns the style of a key that operations take as a header or a parameter, where the document has no
 // security scheme; "" = none.
-func (a *api) takesKey() string {
-	for name := range sorted(a.doc.Wanted) {
+func takesKey(doc *openapi.Document, param string) string {
+	for name := range sorted(doc.Wanted) {
 		if is(name, "xapikey", "apikey", "xauthtoken", "xaccesstoken") && compiles("header "+name, nil) {
 			return "header " + name
 		}
 	}
-	if a.key != "" && a.doc.Refuses && compiles("query "+a.key, nil) {
-		return "query " + a.key
+	if param != "" && doc.Refuses && compiles("query "+param, nil) {
+		return "query " + param
 	}
 	return ""
 }

@@ -52,8 +52,10 @@ func TestAKeyThatOperationsTakeIsTheCredential(t *testing.T) {
 
 // TestOneCredentialIsTakenBeforeTwoAtOnce draws a document that takes two keys at once, or a token.
 func TestOneCredentialIsTakenBeforeTwoAtOnce(t *testing.T) {
-	draft := drafted(t, strings.Replace(headered("", "", ""), `"paths"`, `"security":[{"a":[],"b":[]},{"t":[]}],"components":{"securitySchemes":
-		{"a":{"type":"apiKey","in":"header","name":"X-Desk-Key"},"b":{"type":"apiKey","in":"header","name":"X-Desk-Application"},
+	draft := drafted(t, strings.Replace(headered("", "", ""), `"paths"`, `"security":[{"a":[],"b":[]},{"t":[]}],
+		"components":{"securitySchemes":
+		{"a":{"type":"apiKey","in":"header","name":"X-Desk-Key"},
+		"b":{"type":"apiKey","in":"header","name":"X-Desk-Application"},
 		"t":{"type":"http","scheme":"bearer"}}},"paths"`, 1))
 	if got := drawnSpec(t, draft).Auth.Style; got != "bearer" {
 		t.Errorf("the style is %q", got)

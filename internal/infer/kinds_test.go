@@ -187,13 +187,15 @@ func TestARecordInAnEnvelopeIsSeen(t *testing.T) {
 func TestRowsAreFoundBesideOtherArrays(t *testing.T) {
 	const rows = `{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"}}}}`
 	const sorted = `"sort":{"type":"object","properties":{"clauses":{"type":"array","items":{"properties":{"name":{"type":"string"}}}}}}`
+	const object = `{"type":"object","properties":`
 	for answer, want := range map[string]string{
-		`{"type":"object","properties":{"things":` + rows + `,` + sorted + `}}`:                                                               "things",
-		`{"type":"object","properties":{"result":` + rows + `,"a":{"type":"array"},` + sorted + `}}`:                                          "result",
-		`{"allOf":[{"type":"object","properties":{"data":{"type":"array","items":{"type":"object"}}}},{"properties":{"data":` + rows + `}}]}`: "data",
+		object + `{"things":` + rows + `,` + sorted + `}}`:                                          "things",
+		object + `{"result":` + rows + `,"a":{"type":"array"},` + sorted + `}}`:                     "result",
+		`{"allOf":[` + object + `{"data":{"type":"array"}}},{"properties":{"data":` + rows + `}}]}`: "data",
 	} {
-		draft := drafted(t, `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{"/things/search":{"get":{"parameters":[`+
-			parameter("pageSize", "integer")+`],"responses":{"200":{"content":{"*/*":{"schema":`+answer+`}}}}}}}}`)
+		draft := drafted(t, `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{
+			"/things/search":{"get":{"parameters":[`+parameter("pageSize", "integer")+`],
+			"responses":{"200":{"content":{"*/*":{"schema":`+answer+`}}}}}}}}`)
 		if k := drawnSpec(t, draft).Kinds[0]; len(k.Lists) != 1 || k.Lists[0].Key != want || len(k.ID) != 1 {
 			t.Errorf("%s: %+v, want rows at %s and an id", answer, k, want)
 		}

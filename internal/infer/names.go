@@ -117,8 +117,8 @@ var (
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
 		"totalhits", "fullcount", "recordstotal",
 		"odatacount"}
-	rowNames = []string{"data", "items", "results", "result", "records", "entries", "rows", "values", "value", "list", "objects", "content", "elements",
-		"resources", "hits", "nodes"}
+	rowNames = []string{"data", "items", "results", "result", "records", "entries", "rows", "values", "value", "list", "objects", "content",
+		"elements", "resources", "hits", "nodes"}
 	// timeObjects are parts of a record that have its times.
 	timeObjects = []string{"attributes", "properties", "meta", "metadata", "timestamps", "audit", "dates"}
 	// idFields name a record, the likely ones first.

@@ -352,7 +352,8 @@ func TestARangeIsNoPage(t *testing.T) {
 
 // TestALastIDNeedsAnID draws a list that goes on by the last id, of rows without one.
 func TestALastIDNeedsAnID(t *testing.T) {
-	document := strings.Replace(paged(`"has_more":{"type":"boolean"}`, parameter("limit", "integer")+","+parameter("starting_after", "string")),
+	params := parameter("limit", "integer") + "," + parameter("starting_after", "string")
+	document := strings.Replace(paged(`"has_more":{"type":"boolean"}`, params),
 		`"id":`, `"text":`, 1)
 	draft := drafted(t, document)
 	if rules := drawnSpec(t, draft).Paging; rules.Style != "none" || len(rules.Tokens) != 1 {
@@ -366,8 +367,9 @@ func TestALastIDNeedsAnID(t *testing.T) {
 // TestAListWithATokenGoesOnAsOthersDo draws lists that take the same token, of which one says that it has a Link header.
 func TestAListWithATokenGoesOnAsOthersDo(t *testing.T) {
 	list := func(name, says string) string {
-		return `"/` + name + `":{"get":{"description":"` + says + `","parameters":[` + parameter("limit", "integer") + `,` + parameter("after", "string") +
-			`],"responses":{"200":{"content":{"application/json":{"schema":{"type":"array","items":{"properties":{"id":{"type":"string"}}}}}}}}}}`
+		return `"/` + name + `":{"get":{"description":"` + says + `","parameters":[` + parameter("limit", "integer") +
+			`,` + parameter("after", "string") + `],
+			"responses":{"200":{"content":{"application/json":{"schema":{"type":"array","items":{"properties":{"id":{"type":"string"}}}}}}}}}}`
 	}
 	draft := drafted(t, `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{`+
 		list("one", "The Link header leads on.")+`,`+list("two", "")+`,`+list("three", "")+`}}`)

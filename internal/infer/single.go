@@ -56,23 +56,24 @@ func (a *api) addSingles(seen map[string]bool) {
 		a.kinds = append(a.kinds, k)
 	}
 	for _, path := range acting {
-		if !a.covers(path) {
+		if !covers(a.kinds, path) {
 			a.unsure(path, "it may do something, or show a credential, so it passes unseen: left out")
 			continue
 		}
-		a.unsure(path, "it may do something, or show a credential, and a request for it would be taken for one for a record: it passes to role all, and is not kept")
+		a.unsure(path, "it may do something, or show a credential, and a request for it would be taken for one for a record: "+
+			"it passes to role all, and is not kept")
 		a.passes = append(a.passes, path)
 	}
 }
 
 // covers reports whether a drawn path has a variable where a path has a word, so that a request for it is one for a record.
-func (a *api) covers(path string) bool {
+func covers(kinds []*kind, path string) bool {
 	want := segments(path)
 	same := func(in *instance) bool {
 		have := segments(in.op.Path)
 		return len(have) == len(want) && slices.EqualFunc(have, want, func(x, y string) bool { return x == y || strings.HasPrefix(x, "{") })
 	}
-	return slices.ContainsFunc(a.kinds, func(k *kind) bool { return slices.ContainsFunc(k.instances, same) })
+	return slices.ContainsFunc(kinds, func(k *kind) bool { return slices.ContainsFunc(k.instances, same) })
 }
 
 // singleName returns a name of as many of a path's last words as no other kind has: balance, or
