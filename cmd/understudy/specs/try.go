@@ -3,6 +3,7 @@
 package specs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,8 +63,10 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	}
 	defer client.Close()
 	t := &trial{o, sp, client, map[string]string{}}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KIND\tLIST\tPAGES\tROWS\tCLOCK\tRECORD\tRESULT")
+	var table bytes.Buffer
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KIND\tPAGES\tROWS\tCLOCK\tRECORD\tRESULT")
+	below := []string{""} // what stands below each line
 	bad, tried, left, refused := 0, 0, 0, 0
 	for _, one := range t.order() {
 		r := t.list(ctx, one.kind, one.list)
@@ -81,11 +84,16 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 		if len(r.wrong) > 0 {
 			bad++
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.kind.Name, one.list.Path, r.pages, r.rows, r.clock, r.record,
-			terminal.Printable(r.String()))
+		word, remark := r.outcome()
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", one.kind.Name, r.pages, r.rows, r.clock, r.record, word)
+		below = append(below, "  "+one.list.Path+remark+"\n")
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	lines := strings.SplitAfter(table.String(), "\n")
+	for i, text := range below {
+		fmt.Fprint(out, lines[i], text)
 	}
 	fmt.Fprintf(out, "%d lists tried, %d not as the spec says, %d refused, %d left out\n", tried, bad, refused, left)
 	switch {
@@ -141,14 +149,21 @@ type result struct {
 	note                       string
 }
 
-func (r *result) String() string {
+// outcome returns how a list is, in one or two words, and what there is to say of it behind its path.
+func (r *result) outcome() (word, remark string) {
+	word, remark = "ok", r.note
 	switch {
 	case len(r.wrong) > 0:
-		return strings.Join(r.wrong, "; ")
-	case r.note != "":
-		return r.note
+		word, remark = "wrong", strings.Join(r.wrong, "; ")
+	case r.left:
+		word = "left out"
+	case r.refused:
+		word = "refused"
 	}
-	return "ok"
+	if remark != "" {
+		remark = ": " + terminal.Printable(remark)
+	}
+	return word, remark
 }
 
 func (r *result) bad(format string, args ...any) {
@@ -160,12 +175,12 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	r := &result{pages: "-", rows: "-", clock: "-", record: "-"}
 	path, missing := t.fill(l.Template(), nil)
 	if missing != "" {
-		r.left, r.note = true, fmt.Sprintf("left out: {%s} is not known; give --var %s=VALUE", missing, missing)
+		r.left, r.note = true, fmt.Sprintf("{%s} is not known; give --var %s=VALUE", missing, missing)
 		return r
 	}
 	query, missing := t.demanded(l)
 	if missing != "" {
-		r.left, r.note = true, fmt.Sprintf("left out: it wants the parameter %s; give --var %s=VALUE", missing, missing)
+		r.left, r.note = true, fmt.Sprintf("it wants the parameter %s; give --var %s=VALUE", missing, missing)
 		return r
 	}
 	first, err := t.page(ctx, path, query)
@@ -183,7 +198,7 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 		t.seen[listPath(l.Template().Segments())] = first.Rows[0].ID
 	}
 	if len(k.ID) == 0 {
-		r.note = "ok, kept as whole pages"
+		r.note = "kept as whole pages"
 	}
 	rows := first.Rows
 	if second := t.second(ctx, r, k, l, path, query, first); second != nil {
@@ -274,10 +289,10 @@ func (t *trial) second(
 	}
 	if paging.Size == "" || len(first.Rows) < 2 || paging.OnePage() {
 		if paging.OnePage() && paging.Size != "" {
-			r.note = "ok, one page as the spec says; it takes " + paging.Size
+			r.note = "one page as the spec says; it takes " + paging.Size
 		}
 		if end.Kind == understudy.OpenUnseen {
-			r.note = "ok, but " + end.Why
+			r.note = end.Why
 		}
 		return nil
 	}
@@ -417,7 +432,7 @@ func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *
 	case len(other) == 0:
 		r.record = "as its row"
 	case in.Shape != l.Shape:
-		r.record = "of its own shape"
+		r.record = "own shape"
 	default:
 		r.record = "differs"
 		r.bad("%s differs from its row in %s: give it a shape of its own", in.Path, few(other))
@@ -466,7 +481,7 @@ func (t *trial) names(r *result, k *spec.Kind, first *understudy.Page) {
 	unnamed := slices.Sorted(maps.Keys(members(first, 0)))
 	unnamed = slices.DeleteFunc(unnamed, func(name string) bool { return k.Field(name) != nil })
 	if len(unnamed) > 0 && r.note == "" {
-		r.note = "ok, but the spec does not name " + few(unnamed)
+		r.note = "the spec does not name " + few(unnamed)
 	}
 }
 
