@@ -196,7 +196,8 @@ func isSecret(name string) bool {
 // secretEnd is how the words of a name end that is one of a secret: client_secret and secret_access_key, but not
 // password_changed and secret_name.
 var secretEnd = regexp.MustCompile(
-	`\b(?:password|passwd|secret|passphrase)(?: (?:access|api|auth))?(?: (?:hash|salt|value|key|token|text|digest))?\d*$`)
+	`\b(?:password|passwd|secret|passphrase)(?: (?:access|api|auth))?` +
+		`(?: (?:hash|salt|value|key|token|text|plaintext|digest|string|data|confirmation))?\d*$`)
 
 // checkSecrets takes back secrets that a spec would hide in other kinds, too: those that the format
 // alone tells of, where another kind has a field of the name. It says which fields of writes are no

@@ -61,6 +61,7 @@ func twoKinds(domain, droplet string) string {
 func TestANameThatTellsOfASecretIsNone(t *testing.T) {
 	for name, secret := range map[string]bool{
 		"password": true, "adminPassword": true, "client_secret": true, "password_hash": true, "secret_access_key": true, "secretKey": true,
+		"secretString": true, "PasswordData": true, "password_confirmation": true,
 		"passwordChanged": false, "lastPasswordVerification": false, "secretName": false, "password_policy": false, "forgotPasswordLabel": false,
 	} {
 		draft := drafted(t, twoKinds(`"`+name+`":{"type":"string"}`, `"other":{"type":"string"}`))
