@@ -22,7 +22,7 @@ type head struct {
 	at   int64
 }
 
-// addAbove adds the records that the page before showed above the first one of this page. A page
+// addAbove adds the records that a page before showed above the first one of this page. A page
 // that a write overtook lacks the record written, which is held as the write's answer shows it.
 func (h *head) addAbove(before *head) {
 	if before == nil || len(h.ids) == 0 {
@@ -62,8 +62,13 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 	w.mu.Lock()
 	if newest {
 		h := &head{ids: top(l.Page), next: l.Page.Next.URI, open: l.Page.OpenEnd().Kind, at: l.Page.At.Unix()}
+		m := x.seen.Load()
 		h.addAbove(x.joined.Load())
-		if m := x.seen.Load(); x.gap.Load() != nil || m == nil || !m.reaches(h) {
+		h.addAbove(x.gap.Load())
+		if m != nil {
+			h.addAbove(&head{ids: m.Top, at: m.CaughtUp})
+		}
+		if x.gap.Load() != nil || m == nil || !m.reaches(h) {
 			x.gap.Store(h) // until it was looked at
 		} else {
 			x.joined.Store(h)

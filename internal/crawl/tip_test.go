@@ -116,6 +116,45 @@ func TestTheTipStaysWhereAPageLacksARecordJustWritten(t *testing.T) {
 	})
 }
 
+// The same while an earlier page was not looked at yet, and once the state alone knows the record.
+func TestTheTipStaysWhileAnEarlierPageWaits(t *testing.T) {
+	for _, looked := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w, x := synced(t, 20, Settings{})
+			k := x.walks["post/letters"]
+			target, err := k.newest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.gap.Store(&head{}) // of the earlier page
+			w.arrive(1)
+			landed, err := w.Fill(t.Context(), request.Fill{Target: target})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.pageSaved(landed)
+			look := func() {
+				t.Helper()
+				if err := x.look(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if looked {
+				look()
+				time.Sleep(time.Second)
+			}
+			overtaken := *landed.Page
+			overtaken.At, overtaken.Rows = time.Now(), overtaken.Rows[1:]
+			x.pageSaved(request.PageSaved{Page: &overtaken, Reason: landed.Reason})
+			look()
+			c, ok := x.Covered("post", "letters", "", "", 0, 0)
+			if first := w.things["letters"][0].id; !ok || !slices.Contains(c.Head, first) {
+				t.Errorf("looked %v: the list ends at %v, %v; %s was shown before", looked, c.Head, ok, first)
+			}
+		})
+	}
+}
+
 // What a walk over the whole lists has seen stands in the lists made from records,
 // whether or not a newest page was saved since: its saving may have been given up.
 func TestSweepIsCaughtUp(t *testing.T) {
