@@ -29,12 +29,14 @@ func TestAPlaceOfAStoreThatWasPutBackIsRefused(t *testing.T) {
 	backup := copyOf(tab)
 	kept := map[string]string{"all": before.page(t, "all", "").Next, "support": before.page(t, "support", "").Next}
 	before.make(came("calls", "CA9"), came("calls", "CA10"))
+	before.heard(t)
 	lost := map[string]string{"all": before.page(t, "all", "").Next, "support": before.page(t, "support", "").Next}
 	later := open(t, tab, Options{}) // a start that the backup does not have
 	of := map[string]string{"all": later.page(t, "all", "after=0&limit=1").Next, "support": later.page(t, "support", "after=0&limit=1").Next}
 
 	after := open(t, backup, Options{})
 	after.make(came("calls", "other"), came("calls", "another"), came("calls", "third"))
+	after.heard(t)
 	for _, role := range []string{"all", "support"} {
 		if got := lines(after.page(t, role, "after="+kept[role]).Changes); len(got) != 3 {
 			t.Errorf("%s goes on from a place of the backup with %q", role, got)
