@@ -229,9 +229,6 @@ func (r *Response) IsSelectedBy(confirmation *Response) bool {
 	if opaque, weak := strings.CutPrefix(tag, "W/"); weak {
 		return opaque == strings.TrimPrefix(stored, "W/")
 	}
-	if tag == "" {
-		tag, stored = confirmation.Header.Get("Last-Modified"), r.Header.Get("Last-Modified")
-	}
 	return tag == "" || tag == stored
 }
 

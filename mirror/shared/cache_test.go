@@ -216,32 +216,27 @@ func TestStoredAndRevalidated(t *testing.T) {
 }
 
 func TestAConfirmationOfAnotherAnswerIsAskedAgain(t *testing.T) {
-	for field, c := range map[string]struct{ first, second, asks string }{
-		"Etag":          {`"1"`, `"2"`, "If-None-Match"},
-		"Last-Modified": {"Mon, 01 Jan 2024 00:00:00 GMT", "Tue, 02 Jan 2024 00:00:00 GMT", "If-Modified-Since"},
-	} {
-		asked := 0
-		b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
-			asked++
-			w.Header().Set("Cache-Control", "max-age=60")
-			w.Header().Set(field, c.second)
-			switch {
-			case asked == 1:
-				w.Header().Set(field, c.first)
-				io.WriteString(w, "first")
-			case r.Header.Get(c.asks) != "":
-				w.WriteHeader(304)
-			default:
-				io.WriteString(w, "second")
-			}
-		})
-		b.want("200 first cold", "GET /a")
-		b.wantAsked("GET /a")
-		b.pass(65 * time.Second)
-		b.want("200 second cold", "GET /a")
-		b.wantAsked("GET /a "+c.asks, "GET /a")
-		b.want("200 second warm", "GET /a")
-	}
+	asked := 0
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Etag", `"2"`)
+		switch {
+		case asked == 1:
+			w.Header().Set("Etag", `"1"`)
+			io.WriteString(w, "first")
+		case r.Header.Get("If-None-Match") != "":
+			w.WriteHeader(304)
+		default:
+			io.WriteString(w, "second")
+		}
+	})
+	b.want("200 first cold", "GET /a")
+	b.wantAsked("GET /a")
+	b.pass(65 * time.Second)
+	b.want("200 second cold", "GET /a")
+	b.wantAsked("GET /a If-None-Match", "GET /a")
+	b.want("200 second warm", "GET /a")
 }
 
 func TestWhatIsNotStoredPasses(t *testing.T) {
