@@ -157,7 +157,7 @@ func (l *list) link(p place, example *openapi.Value, word string) (value, missin
 	return "", "nothing says whether the links at " + p.path + " are absolute"
 }
 
-// ofPages is a place holder that only the answer of a list has.
+// ofPages matches a place holder that only the answer of a list has.
 var ofPages = regexp.MustCompile(`\{(?:total|page|size|more|path|(?:next|first|previous)(?:_url)?)\}`)
 
 // wrap writes what stands around the record in an answer. It reports whether that is known, so that

@@ -29,7 +29,7 @@ func style(s openapi.Scheme) string {
 // keyText is how a description writes a field with a key: a word, and a place holder behind it.
 var keyText = regexp.MustCompile(`(?i)([a-z][a-z0-9-]*(?: [a-z_]+=)?) ?["']?(?:<[^>]+>|\{[^}]+\}|\[[^\]]+\]|\$[A-Z_]+|\bYOUR[A-Z_-]+)`)
 
-// headerText is how a description begins the line of a header with a key, and linkTo a link in Markdown.
+// headerText matches where a description writes the header with a key, and linkTo a link in Markdown.
 var (
 	headerText = regexp.MustCompile(`(?i)\bauthorization["'` + "`" + `]?:\s*`)
 	linkTo     = regexp.MustCompile(`\[[^\]]*\]\([^)]*\)`)

@@ -193,7 +193,7 @@ func isSecret(name string) bool {
 		secretEnd.MatchString(strings.Join(words(name), " "))
 }
 
-// secretEnd is how the words of a name end that is one of a secret: client_secret and secret_access_key, but not
+// secretEnd matches the end of a name that names a secret: client_secret and secret_access_key, but not
 // password_changed and secret_name.
 var secretEnd = regexp.MustCompile(
 	`\b(?:password|passwd|secret|passphrase)(?: (?:access|api|auth))?` +

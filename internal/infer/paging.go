@@ -254,10 +254,10 @@ func (c *cut) countsRows(op *openapi.Operation) bool {
 	return true
 }
 
-// indexText is how descriptions tell of a number of rows that has the type of a text.
+// indexText matches what descriptions say of a number of rows whose type is a text.
 var indexText = regexp.MustCompile(`(?i)\b(?:zero-based|0-based|index of the|position within the)\b`)
 
-// edgeText is how descriptions tell of a time.
+// edgeText matches what descriptions say of a time.
 var edgeText = regexp.MustCompile(`(?i)\b(?:time|timestamp|date|epoch|unix)\b`)
 
 // isEdge reports whether a parameter is the edge of a range, from or start, and no number of rows.

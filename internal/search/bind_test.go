@@ -132,8 +132,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// An API of which a kind has a field called number or id takes nothing from the others: there
-// number: still means phone numbers, and id: the record's id.
+// A kind with a field called number or id takes nothing from other sources: number: still finds their phone
+// numbers, and id: their records.
 func TestFieldCalledNumberOrIDHidesNoOtherSource(t *testing.T) {
 	r := newRig(t, false, "github")
 	const id, issue = "SM000000000000000000000000000000b1", `{"id":5550100123,"number":77,"title":"a title",` +

@@ -53,7 +53,7 @@ func (token) next(r *Rules, a *Answer) (Step, error) {
 }
 
 // mayEcho reports whether an answer without a token may repeat what was asked for: the place of the
-// token is called as the parameter, and the first page is full.
+// token has the parameter's name, and the first page is full.
 func (r *Rules) mayEcho(a *Answer) bool {
 	full, known := r.isFull(a)
 	_, isLater := a.Query.Get(r.Cursor)

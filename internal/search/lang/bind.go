@@ -89,7 +89,7 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 		return c
 	case OpField:
 		if n.Name == idName || n.Name == NumberName {
-			return b.named(n, scope)
+			return b.bindNamed(n, scope)
 		}
 		l := b.field(n, scope)
 		if b.Err != nil {
@@ -114,9 +114,9 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 	return c
 }
 
-// named binds id: and number:. A kind with a field of that name is asked for the field, all others
+// bindNamed binds id: and number:. A kind with a field of that name is asked for the field, all others
 // for the id and the phone numbers. Where one of the two cannot be asked for, the other one alone is.
-func (b *Binder) named(n *Node, scope []*KindView) *Cond {
+func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
 	own, fields, others := b.number, []*KindView(nil), []*KindView(nil)
 	if n.Name == idName {
 		own = b.id
