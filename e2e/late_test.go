@@ -34,6 +34,9 @@ func TestLateChanges(t *testing.T) {
 		calls = n
 	}
 	up := startAPI(t, "--latency", "2ms", "--records", strconv.Itoa(calls)).URL("slowapi")
+	for range 5 { // by one state each: then the newest have ended, too
+		control(t, up, "/-/advance", `{"seconds":60}`)
+	}
 	rng := random(t)
 	places := rng.Perm(calls)
 	inserted, changed := places[:lateInserted], places[lateInserted:lateInserted+calls/100]
