@@ -152,11 +152,13 @@ func empty(status int) bool {
 // recordPage builds the page of a good answer about a kind.
 func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
 	p := b.plans[t.Kind]
-	urls := p.absolute[t.List]
+	urls, key, paging := p.absolute[t.List], keyOf(t.Instance), &t.Spec.Paging
 	if t.List == nil {
-		urls = p.one[keyOf(t.Instance)]
+		urls = p.one[key]
+	} else {
+		key, paging = t.List.Key, t.Spec.PagingOf(t.List)
 	}
-	clean := redaction{p.secrets, urls, b.source.Spec.Absolute, p.next[t.List], b.origins()}
+	clean := redaction{p.secrets, besideIn(key, paging.Envelope), urls, b.source.Spec.Absolute, p.next[t.List], b.origins()}
 	d, err := readDocument(a.contentType(), a.body, clean, b.credential.needles())
 	if err != nil {
 		return nil, err

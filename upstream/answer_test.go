@@ -366,3 +366,46 @@ func TestWidenedIsNotStored(t *testing.T) {
 		}
 	}
 }
+
+// A secret field of a record stays out of its pages where a member beside the rows, which is
+// none, has the same name.
+func TestSecretNamedLikeTheEnvelopeStays(t *testing.T) {
+	sp, err := ReadSpec("bots.yaml", []byte(`name: bots
+title: Bots
+port: 4198
+auth: {style: none}
+hosts: [{url: "https://api.bots.example"}]
+paging:
+  style: token
+  next: token
+  cursor: after
+  tokens: [after]
+  envelope: [{name: token}]
+kinds:
+  - name: bots
+    id: [id]
+    lists:
+      - {path: /bots, key: bots}
+      - {path: /old, key: "", shape: old}
+    instances:
+      - {path: "/bots/{bot}", id: [bot], shape: one}
+      - {path: "/keyed/{bot}", id: [bot], key: bot, shape: two}
+    fields: [{name: id}, {name: token, class: secret}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uri, c := range map[string]struct{ body, want string }{
+		"/bots":     {`{"bots":[{"id":"b","token":"hush"}],"token":"b"}`, `{"bots":[{"id":"b","token":""}],"token":"b"}`},
+		"/old":      {`[{"id":"b","token":"hush"}]`, `[{"id":"b","token":""}]`},
+		"/bots/b":   {`{"id":"b","token":"hush"}`, `{"id":"b","token":""}`},
+		"/keyed/b":  {`{"bot":{"id":"b","token":"hush"},"token":"b"}`, `{"bot":{"id":"b","token":""},"token":"b"}`},
+		"/bots?a=1": {`{"bots":{"id":"b","token":"hush"},"token":{"token":"hush"}}`, `{"bots":{"id":"b","token":""},"token":{"token":""}}`},
+	} {
+		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, c.body), nil }}
+		client := scripted(t, s, func(o *Options) { o.Source = &spec.Source{Name: "bots", Spec: sp} })
+		if page, err := get(t, client, uri); err != nil || string(page.Body) != c.want {
+			t.Errorf("%s: %v %s, want %s", uri, err, page.Body, c.want)
+		}
+	}
+}

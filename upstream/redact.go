@@ -35,20 +35,31 @@ func allSecrets(s *spec.Spec) []secret {
 }
 
 // secretsFor is what to empty in pages of a kind: all secrets of the spec, of whatever
-// kind, without the names that the kind or the envelope of its lists declares as no
-// secret.
+// kind, without the names that the kind declares as no secret.
 func secretsFor(s *spec.Spec, k *spec.Kind) []secret {
-	plain := func(fields []*spec.Field, name secret) bool {
-		return slices.ContainsFunc(fields, func(f *spec.Field) bool { return f.Class != spec.ClassSecret && f.Name == string(name) })
-	}
 	return slices.DeleteFunc(allSecrets(s), func(name secret) bool {
-		return plain(k.Fields, name) || slices.ContainsFunc(k.Lists, func(l *spec.List) bool { return plain(s.PagingOf(l).Envelope, name) })
+		return slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Class != spec.ClassSecret && f.Name == string(name) })
 	})
+}
+
+// besideIn returns where an envelope declares members that are no secrets, whatever their
+// names, in answers whose records are under key. Without a key there is no envelope.
+func besideIn(key string, envelope []*spec.Field) (out []fieldPath) {
+	if key == "" {
+		return nil
+	}
+	for _, f := range envelope {
+		if f.Class != spec.ClassSecret && !strings.HasPrefix(f.Name+".", key+".") {
+			out = append(out, fieldPath(f.Name))
+		}
+	}
+	return out
 }
 
 // redaction is what is changed in a body before anything else sees it.
 type redaction struct {
 	secrets  []secret    // emptied, at any depth
+	beside   []fieldPath // of the envelope, and no secrets whatever their names
 	absolute []fieldPath // URLs in which origins are replaced
 	named    []string    // the same, by patterns of names, at any depth
 	next     []fieldPath // the link to the next page, in which any origin is: readers follow it with their credential
@@ -64,6 +75,9 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 	}
 	if len(s.secrets)+len(s.absolute)+len(s.named)+len(s.next) == 0 {
 		return body, doc
+	}
+	if doc.Kind != jsonspan.Object { // rows without an envelope
+		s.beside = nil
 	}
 	w := redactor{redaction: s, body: body}
 	for _, name := range s.secrets {
@@ -162,13 +176,14 @@ func (w *redactor) isAbsolute() bool {
 		w.depth > 0 && slices.ContainsFunc(w.named, func(pattern string) bool { return spec.Glob(pattern, string(w.path[w.depth-1])) })
 }
 
-// isSecret reports whether the open members end in the name of a secret.
+// isSecret reports whether the open members end in the name of a secret, and are no
+// member of the envelope that is none.
 func (w *redactor) isSecret() bool {
 	// Nearly every name is another already by its length.
 	if name := w.path[w.depth-1]; w.lengths>>min(len(name), 63)&1 == 0 && bytes.IndexByte(name, '\\') < 0 {
 		return false
 	}
-	return slices.ContainsFunc(w.secrets, func(name secret) bool {
+	return !w.isAt(w.beside) && slices.ContainsFunc(w.secrets, func(name secret) bool {
 		_, ends := name.ends(w.path[:w.depth])
 		return ends
 	})

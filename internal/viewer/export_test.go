@@ -371,3 +371,45 @@ func (h *fixture) endless(fetch func(context.Context, request.Fetch) (*understud
 		return &q, nil
 	}
 }
+
+// An export is complete where the end of its list is proven, and nowhere else.
+func TestExportsSayCompleteOfProvenEnds(t *testing.T) {
+	h := open(t)
+	h.get("/twilio/calls?PageSize=20", all)
+	var pages []understudy.Query // what each page says of the end
+	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
+		if a.Local != nil {
+			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
+		}
+		page, turned := *answer.Page, *answer
+		page.Next, page.Header = understudy.Key{}, pages[0].String()
+		if pages = pages[1:]; len(pages) > 0 {
+			page.Next = understudy.Key{Source: page.Key.Source, URI: page.Key.Path() + "?PageSize=20"}
+		}
+		turned.Page = &page
+		return &turned, nil
+	}
+	end := func(kind, why string, total int64) understudy.Query {
+		return understudy.EndFields(understudy.OpenEnd{Kind: kind, Why: why}, total)
+	}
+	for _, c := range []struct {
+		pages []understudy.Query
+		want  string
+	}{
+		{[]understudy.Query{nil}, `"count":50,"complete":true}`},
+		{[]understudy.Query{end(understudy.OpenRefuted, "the answer says that there is more", 0)}, `"why":"the answer says that there is more"}`},
+		{[]understudy.Query{end(understudy.OpenAlone, "the page is full", 0)}, `"complete":false,"why":"the page is full"}`},
+		{[]understudy.Query{end(understudy.OpenShort, "a short page", 0)}, `"complete":false,"why":"a short page"}`},
+		{[]understudy.Query{end(understudy.OpenSilent, "says nothing", 0)}, `"complete":false,"why":"says nothing"}`},
+		{[]understudy.Query{end(understudy.OpenUnseen, "next was in no answer", 0)}, `"complete":false,"why":"next was in no answer"}`},
+		{[]understudy.Query{nil, end(understudy.OpenUnseen, "next was in no answer", 0)}, `"complete":true}`},
+		{[]understudy.Query{end("", "", 51)}, `"complete":false,"why":"upstream says that there are 51 rows, and 50 were shown"}`},
+		{[]understudy.Query{end("", "", 70), nil}, `"complete":true}`},
+	} {
+		pages = c.pages
+		status, body, _ := h.get("/twilio/calls.json?understudy.columns=sid", all)
+		if status != 200 || !strings.HasSuffix(body, c.want+"\n") {
+			t.Errorf("%v: %d …%s, want %s", c.pages, status, body[max(0, len(body)-150):], c.want)
+		}
+	}
+}

@@ -263,7 +263,7 @@ func (q listing) exportList() error {
 
 // walkList reads a list from its newest page on.
 func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(exported) error) (rest string, err error) {
-	whole := q.AsOf.At.IsZero()
+	whole, end := q.AsOf.At.IsZero(), listEnd{}
 	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.ReadOn(ctx, t, whole, first)
@@ -296,9 +296,12 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		}
 		page := r.Answer.Page
 		next := page.Next
+		end.saw(page)
 		switch {
+		case next.Zero() && !q.Counts(q.Kind) && end.open(page) != "":
+			return "the list may go on behind its last page here", nil // the reason may count what is hidden
 		case next.Zero():
-			return "", nil
+			return end.open(page), nil
 		case next == t.Key:
 			return "upstream's next link leads to its own page", nil
 		}
@@ -309,6 +312,33 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 			return "", err
 		}
 	}
+}
+
+// listEnd is what the pages of a list have said of its end.
+type listEnd struct {
+	rows, total int64 // total: the fewest rows that a page said all have, 0: none did
+	led         bool  // a page led on to another
+}
+
+// saw takes in what a page says.
+func (e *listEnd) saw(p *understudy.Page) {
+	e.rows += int64(len(p.Rows))
+	e.led = e.led || !p.Next.Zero()
+	if total := p.Total(); total > 0 && (e.total == 0 || total < e.total) {
+		e.total = total
+	}
+}
+
+// open returns why the list may go on behind its last page, "" where its end is proven.
+func (e *listEnd) open(last *understudy.Page) string {
+	end := last.OpenEnd()
+	switch {
+	case end.Kind == understudy.OpenUnseen && e.led:
+		return ""
+	case end.Kind == "" && e.total > e.rows:
+		return fmt.Sprintf("upstream says that there are %d rows, and %d were shown", e.total, e.rows)
+	}
+	return end.Why
 }
 
 // idsOf are the ids of a page's records.
