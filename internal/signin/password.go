@@ -110,8 +110,19 @@ func parseHash(text string) (h hash, err error) {
 	return h, nil
 }
 
-// hashing bounds how many hashes are computed at once: each takes its memory.
-var hashing = make(chan struct{}, hashesAtOnce)
+// hashing bounds how many hashes are computed at once: each takes its memory. hashingNew bounds how many
+// of them come from browsers that are not known, so that a known one never waits behind all the others.
+var hashing, hashingNew = make(chan struct{}, hashesAtOnce), make(chan struct{}, hashesAtOnce-1)
+
+// acquire waits for one of some slots. ErrTooMany: ctx ended before its turn came.
+func acquire(ctx context.Context, slots chan struct{}) (release func(), err error) {
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("signin: %w: too many people sign in at once", understudy.ErrTooMany)
+	}
+}
 
 // matches computes the hash of a password and compares. ErrTooMany: ctx ended before
 // its turn came.
@@ -119,12 +130,11 @@ func (h hash) matches(ctx context.Context, password string) (bool, error) {
 	if len(password) > maxPassword {
 		password = "" // as long to refuse as any other
 	}
-	select {
-	case hashing <- struct{}{}:
-		defer func() { <-hashing }()
-	case <-ctx.Done():
-		return false, fmt.Errorf("signin: %w: too many people sign in at once", understudy.ErrTooMany)
+	release, err := acquire(ctx, hashing)
+	if err != nil {
+		return false, err
 	}
+	defer release()
 	key := argon2.IDKey([]byte(password), h.salt, h.passes, h.memory, h.lanes, uint32(len(h.key)))
 	return subtle.ConstantTimeCompare(key, h.key) == 1 && password != "", nil
 }

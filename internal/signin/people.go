@@ -31,8 +31,9 @@ type Guesses interface {
 	Wrong(r *http.Request, user []byte)
 }
 
-// signingIn bounds how many passwords wait for their hash, in all and from one address.
-var signingIn = limiter.New(64, 8)
+// signingIn bounds how many passwords wait for their hash, in all and from one address. Browsers in
+// which the person has signed in before have places of their own, counted by browser and name.
+var signingIn, signingInAgain = limiter.New(64, 8), limiter.New(1024, 8)
 
 // People know who has signed in, by a password or at a provider: one of Users and
 // Provider is set. They are never changed after they are made, but for the sessions.
@@ -138,12 +139,23 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 	if slices.ContainsFunc(counted, func(as []byte) bool { return p.Guesses.Refused(r, as) }) {
 		return fmt.Errorf("signin: %w: %w: too many wrong passwords; wait a few seconds", understudy.ErrUnauthorized, understudy.ErrTooMany)
 	}
-	leave, err := signingIn.Take(accesslog.PeerOf(r))
+	places, by, isKnown := signingIn, accesslog.PeerOf(r), len(counted) == 1
+	if isKnown {
+		places, by = signingInAgain, string(counted[0])
+	}
+	leave, err := places.Take(by)
 	if err != nil {
 		return fmt.Errorf("signin: %w: %w: too many people sign in from here at once; wait a few seconds", understudy.ErrUnauthorized,
 			understudy.ErrTooMany)
 	}
 	defer leave()
+	if !isKnown {
+		release, err := acquire(r.Context(), hashingNew)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	right, err := p.Users.Check(r.Context(), name, password)
 	if err != nil {
 		return err

@@ -3,9 +3,11 @@ package signin
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,6 +140,51 @@ func TestPersonSignsInFromAKnownBrowserWhileOthersGuess(t *testing.T) {
 	b.cookie = known
 	if err := b.signIn("anna", annas); !errors.Is(err, understudy.ErrTooMany) {
 		t.Errorf("a browser is known for ever: %v", err)
+	}
+}
+
+// While others from the same address wait for all places and hashes that new browsers may take, a known browser signs in.
+func TestPersonSignsInFromAKnownBrowserWhileOthersCrowd(t *testing.T) {
+	b := newSigner(t, time.Now, "anna")
+	if err := b.signIn("anna", annas); err != nil {
+		t.Fatal(err)
+	}
+	for range cap(hashingNew) {
+		hashingNew <- struct{}{}
+	}
+	stranger := &signer{People: b.People}
+	refused := make(chan error, 32)
+	var crowd sync.WaitGroup
+	for i := range cap(refused) {
+		crowd.Go(func() {
+			refused <- stranger.SignIn(httptest.NewRecorder(), stranger.request("127.0.0.1:1"), fmt.Sprint("nobody", i), "guess")
+		})
+	}
+	for range cap(refused) - 8 {
+		if err := <-refused; !errors.Is(err, understudy.ErrTooMany) {
+			t.Errorf("a stranger beyond the places of the address: %v", err)
+		}
+	}
+	var again sync.WaitGroup
+	for range 2 {
+		again.Go(func() {
+			if err := b.SignIn(httptest.NewRecorder(), b.request("127.0.0.1:1"), "anna", annas); err != nil {
+				t.Errorf("the known browser: %v", err)
+			}
+		})
+	}
+	again.Wait()
+	if got := signingIn.Load().Most; got != 8 {
+		t.Errorf("%d strangers wait, want 8", got)
+	}
+	for range cap(hashingNew) {
+		<-hashingNew
+	}
+	crowd.Wait()
+	for range 8 {
+		if err := <-refused; !errors.Is(err, understudy.ErrUnauthorized) || errors.Is(err, understudy.ErrTooMany) {
+			t.Errorf("a stranger after the wait: %v", err)
+		}
 	}
 }
 
