@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"understudy"
 	"understudy/internal/datadir"
 	"understudy/kit/wal"
 )
@@ -215,7 +216,8 @@ func Chains(dir string) ([]string, error) {
 	return ids, err
 }
 
-// readHeads reads the newest checkpoint of each chain.
+// readHeads reads the newest checkpoint of each chain. A file in which a checkpoint is absent, stands
+// under another chain or is not signed is damaged.
 func readHeads(path string) (map[string]*Checkpoint, error) {
 	heads := map[string]*Checkpoint{}
 	data, err := os.ReadFile(path)
@@ -226,9 +228,22 @@ func readHeads(path string) (map[string]*Checkpoint, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &heads); err != nil {
-		return nil, fmt.Errorf("audit: %s: %w", path, err)
+		return nil, damagedHeads(path, "it is no list of checkpoints")
+	}
+	if heads == nil {
+		return nil, damagedHeads(path, "it is null")
+	}
+	for id, head := range heads {
+		if head == nil || head.Chain != id || !head.signed() {
+			return nil, damagedHeads(path, "the checkpoint of chain "+understudy.Clip(id)+" is not what was signed")
+		}
 	}
 	return heads, nil
+}
+
+func damagedHeads(path, why string) error {
+	return fmt.Errorf("audit: %s is damaged: %s; put it back from a copy. Without it the server begins a new file, and "+
+		"whether the end of an earlier chain is missing cannot be told", path, why)
 }
 
 // keepHead replaces the newest checkpoint of a chain.

@@ -277,3 +277,49 @@ func FuzzHashes(f *testing.F) {
 		}
 	})
 }
+
+// Damaged checkpoints are an error of one sentence, for who verifies and for who writes on; none of
+// them passes for a sound log.
+func TestDamagedCheckpointsAreRefused(t *testing.T) {
+	f := newFolder(t)
+	l := f.log()
+	list(t, l, record("CA1"), record("CA2"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := f.options()
+	sound, err := os.ReadFile(o.Heads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := Chains(o.Dir)
+	if err != nil || len(ids) != 1 {
+		t.Fatal(ids, err)
+	}
+	for name, text := range map[string]string{
+		"null": `null`, "an entry that is null": `{"x":null}`, "an empty entry": `{"` + ids[0] + `":{}}`, "no JSON": `{`, "a list": `[]`, "nothing": ``,
+		"another chain's": strings.Replace(string(sound), ids[0], "20200101T000000Z-00000000", 1),
+		"another count":   strings.Replace(string(sound), `"count": `, `"count": 1`, 1),
+	} {
+		if text == string(sound) {
+			t.Fatalf("%s: nothing is changed in %s", name, sound)
+		}
+		if err := os.WriteFile(o.Heads, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := (Verifier{Keys: []string{f.key.Public()}}).Verify(o.Dir, o.Heads); err == nil || !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("%s: %+v %v", name, all, err)
+		}
+		again := New(o)
+		if err := again.Audit(t.Context(), record("CA3")); err == nil {
+			t.Errorf("%s: an entry is written behind it", name)
+		}
+		if err := again.Close(); err != nil && !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.WriteFile(o.Heads, sound, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.sound()
+}
