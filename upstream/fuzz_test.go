@@ -59,8 +59,8 @@ func FuzzNextKey(f *testing.F) {
 		}
 		const base = "http://10.0.0.1:4116/twilio"
 		at := newOrigins(source, base)
-		p := newPlan(sp, target.Kind)
-		body, doc = redaction{p.secrets, besideIn(target.List.Key, target.Spec.PagingOf(target.List).Envelope), p.absolute[target.List], nil, p.next[target.List], at}.clean(body, doc)
+		p, beside := newPlan(sp, target.Kind), besideIn(target.List.Key, sp.PagingOf(target.List).Envelope)
+		body, doc = redaction{p.secrets, beside, p.absolute[target.List], nil, p.next[target.List], at}.clean(body, doc)
 		if err := jsonspan.Faithful(body); err != nil {
 			t.Fatalf("%q: the body became %s: %v", link, body, err)
 		}

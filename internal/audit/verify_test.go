@@ -297,7 +297,8 @@ func TestDamagedCheckpointsAreRefused(t *testing.T) {
 		t.Fatal(ids, err)
 	}
 	for name, text := range map[string]string{
-		"null": `null`, "an entry that is null": `{"x":null}`, "an empty entry": `{"` + ids[0] + `":{}}`, "no JSON": `{`, "a list": `[]`, "nothing": ``,
+		"null": `null`, "an entry that is null": `{"x":null}`, "an empty entry": `{"` + ids[0] + `":{}}`,
+		"no JSON": `{`, "a list": `[]`, "nothing": ``,
 		"another chain's": strings.Replace(string(sound), ids[0], "20200101T000000Z-00000000", 1),
 		"another count":   strings.Replace(string(sound), `"count": `, `"count": 1`, 1),
 	} {
@@ -307,7 +308,8 @@ func TestDamagedCheckpointsAreRefused(t *testing.T) {
 		if err := os.WriteFile(o.Heads, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if all, err := (Verifier{Keys: []string{f.key.Public()}}).Verify(o.Dir, o.Heads); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		all, err := Verifier{Keys: []string{f.key.Public()}}.Verify(o.Dir, o.Heads)
+		if err == nil || !strings.Contains(err.Error(), "is damaged") {
 			t.Errorf("%s: %+v %v", name, all, err)
 		}
 		again := New(o)

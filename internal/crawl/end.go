@@ -149,13 +149,33 @@ func (at *position) movedOn(end understudy.OpenEnd) bool {
 const maxAgain = 3
 
 // isDead reports whether upstream may have forgotten the token or link of a page.
-func isDead(status int) bool {
-	switch status {
+func isDead(p *understudy.Page) bool {
+	switch p.Status {
 	case 400, 403, 404, 410, 422:
 		return true
 	}
-	return false
+	return p.NotStored == understudy.NotStoredError
 }
+
+// answerOf says what a page is that is none of a list.
+func answerOf(p *understudy.Page) string {
+	if p.NotStored == understudy.NotStoredError {
+		return "an answer that says that it is an error"
+	}
+	return fmt.Sprintf("status %d", p.Status)
+}
+
+// toldError is a failed request whose page calls itself an error, whatever its status.
+type toldError struct {
+	page *understudy.Page
+	err  error
+}
+
+// Error says why the page was not stored.
+func (e *toldError) Error() string { return e.err.Error() }
+
+// Unwrap returns that error.
+func (e *toldError) Unwrap() error { return e.err }
 
 // again is the position for a walk that begins its list anew, because upstream refuses to go
 // on at this one.

@@ -161,7 +161,7 @@ func tokened(lives, status int) func(*shelf, url.Values, http.Header) (int, any)
 		if token != "" {
 			issued, known := s.died[token]
 			if !known || s.asked-issued > lives {
-				return status, object{"error": "no such cursor"}
+				return status, object{"ok": false, "error": "no such cursor"}
 			}
 			from, _ = strconv.Atoi(token[strings.IndexByte(token, '-')+1:])
 		}
@@ -331,6 +331,9 @@ var shelves = map[string]*proof{
 	"a token that ended once 404": {shelf{paging: byToken, rows: 60, answer: once(404)}, 60, ""},
 	"a token that ended once 422": {shelf{paging: byToken, rows: 60, answer: once(422)}, 60, ""},
 	"a token that ended once 403": {shelf{paging: byToken, rows: 60, answer: once(403)}, 60, ""},
+	"a token that ended once 200": {shelf{paging: byToken, rows: 60, answer: once(200)}, 60, ""},
+	"tokens that end with 200": {shelf{paging: byToken, rows: 60, answer: tokened(0, 200)}, 10,
+		"an answer that says that it is an error; it was begun again 3 times"},
 }
 
 // once is an API whose tokens are all forgotten at its fourth answer.
@@ -446,6 +449,7 @@ func (s *shelf) open(t *testing.T) *system { return s.openAt(t, filepath.Join(t.
 func (s *shelf) openAt(t *testing.T, path string) *system {
 	t.Helper()
 	sp, err := upstream.ReadSpec("shelf.yaml", []byte("name: shelf\nhosts: [{url: \"https://shelf.example\"}]\nauth: {style: none}\n"+
+		"errors: {bodies: [{field: ok, in: [\"false\"]}]}\n"+
 		"paging: {"+s.paging+"}\nkinds:\n  - name: things\n    id: [id]\n    lists: [{path: /things, key: rows"+s.keys+"}]\n"+
 		"    fields: [{name: id}]\n"))
 	must(t, err)

@@ -85,6 +85,11 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 			t.mu.Unlock()
 			return landed.Page, nil
 		}
+		if landed.Page != nil && landed.Page.NotStored == understudy.NotStoredError {
+			if err = (&toldError{landed.Page, err}); try > 0 {
+				break
+			}
+		}
 		if !passing(err) || ctx.Err() != nil {
 			return nil, err
 		}
@@ -144,10 +149,10 @@ type refusal struct {
 // Error says what was refused.
 func (r *refusal) Error() string {
 	if r.again > 0 {
-		return fmt.Sprintf("walk: %s: upstream refuses to go on in the list: status %d; it was begun again %d times, and its end never reached",
-			r.page.Key, r.page.Status, r.again)
+		return fmt.Sprintf("walk: %s: upstream refuses to go on in the list: %s; it was begun again %d times, and its end never reached",
+			r.page.Key, answerOf(r.page), r.again)
 	}
-	return fmt.Sprintf("walk: %s: upstream refuses the list: status %d", r.page.Key, r.page.Status)
+	return fmt.Sprintf("walk: %s: upstream refuses the list: %s", r.page.Key, answerOf(r.page))
 }
 
 // Is has the job fail at once where the list was begun again for nothing.
@@ -252,25 +257,29 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 				"list goes on after %d pages, and is taken for one without an end; raise sync.pages if it has one", most)}
 		}
 		page, err := t.fetch(ctx, target)
+		var told *toldError
+		if errors.As(err, &told) && at.Next != "" {
+			page, err = told.page, nil
+		}
 		if err != nil {
 			return err
 		}
 		refused := &refusal{page: page, spec: p.source.Spec}
 		switch {
-		case page.Status == http.StatusOK && !resized(first, target, page, at):
+		case page.Status == http.StatusOK && told == nil && !resized(first, target, page, at):
 		case at.Plain != "" && slices.Contains([]int{200, 400, 404, 422}, page.Status):
 			at.Next, at.Apart, at.Plain, at.Fixed = at.Plain, true, "", true
 			if err := follow(at.Next); err != nil {
 				return err
 			}
 			continue
-		case at.Next != "" && isDead(page.Status) && (at.Beyond || target.Guessed()) && !refused.retention():
-			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: fmt.Sprintf("the page behind the last one has status %d", page.Status)}
+		case at.Next != "" && isDead(page) && (at.Beyond || target.Guessed()) && !refused.retention():
+			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one has " + answerOf(page)}
 			if at.Total > 0 && at.Total == at.Rows {
 				end = understudy.OpenEnd{} // all that upstream says there is was seen
 			}
 			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0).String()}
-		case at.Next == "" || !isDead(page.Status) || refused.retention():
+		case at.Next == "" || !isDead(page) || refused.retention():
 			return refused
 		case at.Again == maxAgain:
 			refused.again = at.Again
