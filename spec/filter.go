@@ -57,9 +57,11 @@ type Meaning struct {
 }
 
 // Plain reports whether a value of the filter is left out when upstream is asked, as it
-// means the same.
+// means the same. A default that no value of None takes away may be a mistake of the API's
+// document: the request says what the caller wrote.
 func (f *Filter) Plain(value string) bool {
-	return f.Default != "" && value == f.Default && !strings.HasPrefix(value, "!")
+	known := len(f.None) > 0 || f.Op == opOrder
+	return known && value == f.Default && f.AllBut() == ""
 }
 
 // AllBut is the value of which a list without the parameter shows no record; "": there is

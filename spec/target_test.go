@@ -72,6 +72,9 @@ func TestFilterDefaults(t *testing.T) {
 			t.Errorf("%s: %v, %s, whole %v, reordered %v", c.query, err, got.Key.URI, got.Whole(), got.Reordered())
 		}
 	}
+	if mine, err := s.Target("x", "/mine", "owner=me"); err != nil || mine.Key.URI != "/mine?owner=me" {
+		t.Errorf("a default that no value takes away: %v, asked for %s", err, mine.Key.URI)
+	}
 	polled, err := (&Source{Name: "x", Spec: s}).PollTarget("tickets")
 	if err != nil || !polled.Whole() || polled.Key.URI != "/t?state=all" {
 		t.Errorf("polled: %v, %v", polled, err)

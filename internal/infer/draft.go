@@ -310,9 +310,14 @@ func sameMembers(a, b openapi.Schema) bool {
 	return len(x) == len(y) && !slices.ContainsFunc(x, func(p openapi.Property) bool { return !b.Property(p.Name).Known() })
 }
 
+// defaultDoubt is in what is said of a filter whose default nothing proves.
+const defaultDoubt = "as the document says"
+
 // describe finds fields, clocks, columns and filters, as deep as a.levels says.
 func (a *api) describe() {
-	a.notes = slices.DeleteFunc(a.notes, func(d unsure) bool { return strings.Contains(d.text, "orders its records") })
+	a.notes = slices.DeleteFunc(a.notes, func(d unsure) bool {
+		return strings.Contains(d.text, "orders its records") || strings.Contains(d.text, defaultDoubt)
+	})
 	for _, k := range a.kinds {
 		schemas := []openapi.Schema{k.row()}
 		for i, l := range k.lists {
@@ -339,6 +344,12 @@ func (a *api) describe() {
 		for _, l := range k.lists {
 			l.filters = nil
 			filtersOf(l, k)
+			for _, f := range l.filters {
+				if f.Field != "" && f.Default != "" && len(f.None) == 0 {
+					a.unsure(l.op.Path, "without %s it shows %s alone, %s, and no value shows all: never taken as whole; take a wrong default out",
+						f.Name, f.Default, defaultDoubt)
+				}
+			}
 		}
 	}
 	a.checkSecrets()

@@ -35,6 +35,21 @@ var bracketed = regexp.MustCompile(`^filters?\[([^\]]+)\](.*)$`)
 // anyValue are values that usually narrow nothing.
 var anyValue = []string{"all", "any"}
 
+// Words in the name of a switch: those of records that lists usually leave out, those that begin a
+// name of what is shown besides, and those of what stands around the records.
+var (
+	leftOut = []string{"all", "archived", "cancelled", "canceled", "closed", "completed", "deactivated", "deleted", "deprecated", "disabled",
+		"drafts", "expired", "hidden", "inactive", "removed", "revoked", "suspended", "terminated", "trashed"}
+	shown  = []string{"include", "includes", "with", "show"}
+	around = []string{"total", "totals", "count", "counts", "meta", "metadata", "pagination", "stats", "statistics"}
+)
+
+// widens reports whether the name of a switch says that it shows more records.
+func widens(name string) bool {
+	all := words(name)
+	return !has(name, around...) && (has(name, leftOut...) || len(all) > 1 && slices.Contains(shown, all[0]))
+}
+
 // filtersOf finds the parameters of a list that select by a field, and those that order.
 func filtersOf(l *list, k *kind) {
 	at := func(name string) *field {
@@ -56,9 +71,9 @@ func filtersOf(l *list, k *kind) {
 				"its name, its default"})
 			continue
 		}
-		if p.Schema.Type() == "boolean" && p.Schema.Default() == "false" && !p.Required && at(p.Name) == nil {
+		if p.Schema.Type() == "boolean" && p.Schema.Default() == "false" && !p.Required && at(p.Name) == nil && widens(p.Name) {
 			l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "widen", Meaning: spec.Meaning{Default: "false"}},
-				"without it the answer shows less, by its default"})
+				"it shows more records, by its name; it is off by default"})
 			continue
 		}
 		l.addFilter(p.Name, p.Schema, at)

@@ -24,19 +24,28 @@ func TestLinksBesideTheNextAreAddresses(t *testing.T) {
 	}
 }
 
-// TestASwitchThatIsOffByDefaultIsKnown draws a parameter that adds to the answer when it is true: its
-// default is the same request as none.
-func TestASwitchThatIsOffByDefaultIsKnown(t *testing.T) {
-	document := strings.Replace(listing(`{"type":"object","properties":{"id":{"type":"string"}}}`, ""), `"get":{`,
-		`"get":{"parameters":[{"name":"total","in":"query","schema":{"type":"boolean","default":false}}],`, 1)
-	sp := drawnSpec(t, drafted(t, document))
-	for query, same := range map[string]bool{"total=false": true, "total=true": false} {
-		target, err := sp.Target("x", "/things", query)
+// TestASwitchWidensOnlyByItsName draws switches that are off by default. One that by its name shows more
+// records leaves the list never whole; another is no parameter that the spec names.
+func TestASwitchWidensOnlyByItsName(t *testing.T) {
+	for name, more := range map[string]bool{
+		"include_deleted": true, "includeArchived": true, "with_trashed": true, "show_system": true, "archived": true, "all": true,
+		"total": false, "include_totals": false, "include_count": false, "count": false, "pretty": false, "sort_ascending": false,
+	} {
+		document := strings.Replace(listing(`{"type":"object","properties":{"id":{"type":"string"}}}`, ""), `"get":{`,
+			`"get":{"parameters":[{"name":"`+name+`","in":"query","schema":{"type":"boolean","default":false}}],`, 1)
+		sp := drawnSpec(t, drafted(t, document))
+		on, err := sp.Target("x", "/things", name+"=true")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain := target.Unnamed() == "" && !target.Widened(); plain != same {
-			t.Errorf("%s: like none: %v, want %v", query, plain, same)
+		if on.Widened() != more {
+			t.Errorf("%s=true widens: %v, want %v", name, on.Widened(), more)
+		}
+		if got := on.Unnamed(); (got == "") != more {
+			t.Errorf("%s=true: the spec does not name %q", name, got)
+		}
+		if _, whole := on.List.Everything(); whole == more {
+			t.Errorf("%s: a list without it may be whole: %v", name, whole)
 		}
 	}
 }

@@ -238,6 +238,32 @@ func TestAnUnspecifiedValueNarrowsNothing(t *testing.T) {
 	}
 }
 
+// TestADefaultThatNothingProvesIsAsked draws filters with a default. Where no value takes the default away, upstream is
+// asked as the caller wrote, and a doubt says that the list is never whole.
+func TestADefaultThatNothingProvesIsAsked(t *testing.T) {
+	for choices, want := range map[string]string{`"a","b"`: "/things?status=b", `"a","b","all"`: "/things"} {
+		draft := drafted(t, queried(`{"name":"status","in":"query","schema":{"type":"string","default":"b","enum":[`+choices+`]}}`, ""))
+		sp := drawnSpec(t, draft)
+		asked, err := sp.Target("x", "/things", "status=b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked.Key.URI != want {
+			t.Errorf("%s: upstream is asked for %s, want %s", choices, asked.Key.URI, want)
+		}
+		plain, err := sp.Target("x", "/things", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain.Whole() {
+			t.Errorf("%s: the list without the parameter is whole", choices)
+		}
+		if said := hasDoubt(draft, "without status it shows b alone"); said != (want != "/things") {
+			t.Errorf("%s: a doubt says so: %v: %q", choices, said, draft.Unsure)
+		}
+	}
+}
+
 // TestFiltersInBracketsAreDrawn draws parameters that name the field in brackets.
 func TestFiltersInBracketsAreDrawn(t *testing.T) {
 	draft := drafted(t, queried(strings.Join([]string{taken("filter[status]", "string", ""), taken("filter[state]", "string", ""),
