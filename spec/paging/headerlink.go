@@ -44,8 +44,9 @@ func AppendLink(value, link, relation string) string {
 // maxLink bounds how much of a Link header is read, in bytes.
 const maxLink = 16 << 10
 
-// Related is the target of the first link with a relation in Link header fields
-// (RFC 8288, section 3); "": there is none.
+// Related returns the target of the first link with a relation in Link header fields
+// (RFC 8288, section 3); "": there is none. A link with results="false" leads to an empty
+// page: it is none.
 func Related(fields []string, relation string) string {
 	for _, rest := range fields {
 		rest = rest[:min(len(rest), maxLink)]
@@ -70,15 +71,15 @@ func Related(fields []string, relation string) string {
 // hasRelation reads a link's parameters up to the comma that ends them. Of several
 // "rel" the first counts (RFC 8288, section 3.3).
 func hasRelation(s, relation string) (has bool, rest string) {
-	seen := false
+	seen, empty := false, false
 	for {
 		s = strings.TrimLeft(s, " \t;")
 		if s == "" || s[0] == ',' {
-			return has, s
+			return has && !empty, s
 		}
 		end := strings.IndexAny(s, "=;,")
 		if end < 0 {
-			return has, ""
+			return has && !empty, ""
 		}
 		name := strings.TrimSpace(s[:end])
 		s = s[end:]
@@ -87,7 +88,10 @@ func hasRelation(s, relation string) (has bool, rest string) {
 		}
 		var value string
 		value, s = paramValue(strings.TrimLeft(s[1:], " \t"))
-		if strings.EqualFold(name, "rel") && !seen {
+		switch {
+		case strings.EqualFold(name, "results"):
+			empty = strings.EqualFold(value, "false")
+		case strings.EqualFold(name, "rel") && !seen:
 			seen = true
 			has = slices.ContainsFunc(strings.Fields(value), func(rel string) bool { return strings.EqualFold(rel, relation) })
 		}

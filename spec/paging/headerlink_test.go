@@ -25,6 +25,11 @@ func TestNextLink(t *testing.T) {
 		{[]string{`</a; rel=next`}, ""},
 		{[]string{`</a>; rel="next`}, "/a"},
 		{[]string{`</a>`}, ""},
+		{[]string{`</a>; rel="next"; results="true"; cursor="0:100:0"`}, "/a"},
+		{[]string{`</a>; rel="next"; results="false"; cursor="0:100:0"`}, ""},
+		{[]string{`</a>; results=FALSE; rel=next`}, ""},
+		{[]string{`</p>; rel="previous"; results="false", </n>; rel="next"; results="true"`}, "/n"},
+		{[]string{`</p>; rel="previous"; results="true", </n>; rel="next"; results="false"`}, ""},
 		{[]string{`,,;;<>;rel=next`}, ""},
 	} {
 		if got := Related(c.fields, "next"); got != c.want {
@@ -48,6 +53,7 @@ func TestEveryRelationIsRead(t *testing.T) {
 func FuzzNextLink(f *testing.F) {
 	f.Add(`</p>; rel="prev", </n>; title="\""; rel="x next"`)
 	f.Add(`<>;;=,<`)
+	f.Add(`<p>; rel="next"; results="false", <n>; results=; rel=next`)
 	f.Add(`<a>;rel="next`)
 	f.Fuzz(func(t *testing.T, link string) {
 		if to := Related([]string{link}, "next"); to != "" && (!strings.Contains(link, "<"+to) && !strings.Contains(link, to)) {
