@@ -62,7 +62,7 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	}
 	if s.LogMoved {
 		h.Status = "degraded"
-		h.Reasons = append(h.Reasons, "the access log's file was moved or removed; send SIGHUP, or run understudy reload, to open it again")
+		h.Reasons = append(h.Reasons, "the access log's file was moved or removed; send SIGHUP to open it again")
 	}
 	if s.Store.Trouble != "" {
 		h.Status = "degraded"

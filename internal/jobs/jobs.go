@@ -137,7 +137,7 @@ func (o Options) withDefaults() Options {
 }
 
 // maxKinds is how many kinds the store takes in one claim.
-const maxKinds = 256
+const maxKinds = 2048
 
 // New makes a runner; it runs nothing before Run. Kinds are known by their
 // names: no two have the same, and every one has a Run.

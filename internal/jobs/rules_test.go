@@ -332,7 +332,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 	run := func(context.Context, *jobs.Run) error { return nil }
 	m := storetest.Open(t, store.Options{})
 	var many []jobs.Kind
-	for i := range 256 {
+	for i := range 2048 {
 		many = append(many, jobs.Kind{Name: strconv.Itoa(i), Run: run})
 	}
 	// As many as are taken can be claimed, too.
@@ -340,7 +340,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := most.Enqueue(t.Context(), understudy.Job{Kind: "255"}); err != nil {
+	if _, err := most.Enqueue(t.Context(), understudy.Job{Kind: "2047"}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

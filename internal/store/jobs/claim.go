@@ -237,7 +237,7 @@ func (q *Queue) syncClaims(ctx context.Context, claimed []understudy.Job) error 
 }
 
 // maxKinds bounds the kinds of a claim: they are one statement's tuples.
-const maxKinds = 256
+const maxKinds = 2048
 
 func checkClaim(want *understudy.Claim) error {
 	if want.Worker == "" || len(want.Kinds) == 0 || len(want.Kinds) > maxKinds {
