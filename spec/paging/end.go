@@ -133,15 +133,16 @@ var (
 	nextNames = []string{"next", "nextpage", "nexturl", "nexturi", "nextlink", "nexthref", "nextpageurl", "nextpageuri",
 		"nextpagelink", "nextcursor", "nextpagetoken", "nextpagecursor", "nexttoken", "nextoffset", "nextstart", "nextmarker",
 		"nextkey", "nextrecordsurl", "continuationtoken", "nextcontinuationtoken", "continuation", "continue", "nextpagestart",
-		"nextpagenumber", "nextrange", "nextopenid", "lastevaluatedkey"}
+		"nextpagenumber", "cursornext", "pagenext", "tokennext", "nextrange", "nextopenid", "lastevaluatedkey"}
 	// tokenNames are the names of a next page's token, which may also be that of another page.
 	tokenNames = []string{"cursor", "aftercursor", "endcursor", "after", "marker", "bookmark", "pagetoken", "scrollid", "offset",
 		"nextid", "nextindex", "nextposition", "nextbatch"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
 		"totalhits", "fullcount", "recordstotal", "count", "of", "nbhits", "hits", "hitcount", "numfound", "totalentries", "itemstotal",
-		"totalsetsize", "numbermatched", "matched", "itemcount", "objectcount", "recordcount", "resultcount", "results"}
+		"totalsetsize", "numbermatched", "matched", "itemcount", "objectcount", "recordcount", "resultcount", "results",
+		"resultstotal", "rowstotal", "recordsfound", "resultsfound", "found", "matches"}
 	// vagueNames say nothing against an end that something else proves.
-	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched"}, doneNames...)
+	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched", "found", "matches"}, doneNames...)
 	// partialNames say that rows are left out, and nothing of further pages.
 	partialNames   = []string{"incompleteresults", "incomplete", "partial", "partialresults"}
 	limitNames     = []string{"limit", "pagesize", "perpage", "pagelimit", "itemsperpage", "maxresults"}
@@ -185,13 +186,27 @@ func (c *clues) read(path, name, text string) {
 			c.token = understudy.Clip(path) + ": " + understudy.Clip(text)
 		}
 	case slices.Contains(totalNames, name):
-		more = c.first && count(text) > int64(c.a.Count)
+		more = c.first && isAbove(text, int64(c.a.Count))
 	case slices.Contains(pagesNames, name):
 		more = c.first && count(text) > 1
+	case strings.Contains(name, "more"):
+		more = yes
 	}
 	if vague := slices.Contains(vagueNames, name); more && c.more == "" && (c.unproven || !vague || path == c.next) {
 		c.more = understudy.Clip(path) + ": " + understudy.Clip(text)
 	}
+}
+
+// inWords matches a total that is not a number alone: "25+", "333 items".
+var inWords = regexp.MustCompile(`^([0-9]+)(\+| [A-Za-z]+)$`)
+
+// isAbove reports whether a total is above the rows of a page.
+func isAbove(text string, rows int64) bool {
+	m := inWords.FindStringSubmatch(text)
+	if m == nil {
+		return count(text) > rows
+	}
+	return count(m[1]) > rows || m[2] == "+" && count(m[1]) == rows && rows > 0
 }
 
 // plain returns a name in small letters without anything but letters, and without the words that
