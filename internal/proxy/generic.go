@@ -275,7 +275,7 @@ func (v generic) relay(a *request.Exchanged) error {
 			delete(h, name)
 		}
 		v.send(http.StatusNotModified, nil)
-	case whole && v.r.Method == http.MethodGet && httprange.Range(v.r.Header) != "":
+	case whole && v.r.Method == http.MethodGet && len(body) > 0 && httprange.Range(v.r.Header) != "":
 		v.part()
 		delete(h, "Content-Length")
 		v.sent = true

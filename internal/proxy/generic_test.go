@@ -348,6 +348,11 @@ func TestGenericPartsAndConditions(t *testing.T) {
 	if n := s.count(); n != 1 {
 		t.Errorf("upstream was asked %d times", n)
 	}
+	for range 2 { // the second is stored
+		if resp, _ := s.do("GET", "/mine", "", "Range", "bytes=-5"); resp.StatusCode != 200 || resp.Header.Get("Content-Range") != "" {
+			t.Errorf("a part of nothing: %s %v", resp.Status, resp.Header)
+		}
+	}
 }
 
 func TestGenericWritesInvalidateAndOutagesDoNot(t *testing.T) {

@@ -73,7 +73,11 @@ func Send(w http.ResponseWriter, r *http.Request, c Content) (Sent, error) {
 		err := out.stream(r, c)
 		return out.sent, err
 	}
-	if one := Range(r.Header); one != r.Header.Get("Range") || r.Method == http.MethodHead {
+	one := Range(r.Header)
+	if size, err := c.File.Seek(0, io.SeekEnd); err == nil && size == 0 {
+		one = "" // nothing has no last bytes
+	}
+	if one != r.Header.Get("Range") || r.Method == http.MethodHead {
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 		if one != "" && r.Method != http.MethodHead {

@@ -197,6 +197,19 @@ func TestRange(t *testing.T) {
 	}
 }
 
+// A content without bytes goes out whole, whatever part of it is asked for.
+func TestNothingHasNoParts(t *testing.T) {
+	for _, header := range []string{"bytes=-5", "bytes=0-", "bytes=0-4", "bytes=-0", "bytes=3-"} {
+		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+		r.Header.Set("Range", header)
+		empty := file()
+		empty.File = strings.NewReader("")
+		if sent, err := Send(w, r, empty); err != nil || sent.Status != 200 || w.Header().Get("Content-Range") != "" {
+			t.Errorf("%s: %+v %v %v", header, sent, err, w.Header())
+		}
+	}
+}
+
 // Whatever the header says: what goes out is all of it, one part that its own
 // Content-Range describes, or nothing.
 func FuzzRange(f *testing.F) {
