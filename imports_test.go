@@ -37,7 +37,7 @@ var imports = map[string]string{
 		"internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch kit/limiter " +
 		"kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle spec/auth",
 	"internal/app/gctune":  "",
-	"internal/audit":       ". internal/datadir internal/webhook kit/wal",
+	"internal/audit":       ". internal/datadir internal/webhook kit/accesslog kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +

@@ -123,7 +123,8 @@ func (l *Log) Audit(ctx context.Context, e understudy.AuditEntry) error {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTime)
 		defer cancel()
 		if err := l.append(limited, body); err != nil {
-			l.o.Logger.Error("audit: what was done is not listed", "action", e.Action, "what", e.What, "request", e.Request, "err", err)
+			l.o.Logger.Error("audit: what was done is not listed", "action", e.Action, "what", e.What, "request",
+				l.o.Key.request(e.Request), "err", err)
 		}
 		return nil
 	}

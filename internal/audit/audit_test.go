@@ -167,12 +167,13 @@ func TestValuesAreHashes(t *testing.T) {
 			Request: "+14155550100"},
 		understudy.AuditEntry{Caller: person, Action: understudy.ActionRecord, Request: "call-14155550100"},
 		understudy.AuditEntry{Caller: person, Action: understudy.ActionRecord, Request: "14155550100/2"},
+		understudy.AuditEntry{Caller: person, Action: understudy.ActionRecord, Request: "1-415-555-0100"},
 		understudy.AuditEntry{Caller: person, Action: understudy.ActionRecord, Request: "J2WMA6Q3EY-1a"})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for path, data := range f.files() {
-		for _, plain := range []string{"4155550100", "pomegranate"} {
+		for _, plain := range []string{"4155550100", "415-555-0100", "pomegranate"} {
 			if bytes.Contains(data, []byte(plain)) {
 				t.Errorf("%s holds %s", path, plain)
 			}

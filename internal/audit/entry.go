@@ -7,11 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
 )
 
 // Entry is a line of the log. Its hash is the SHA-256 of the line as it stands, without
@@ -126,13 +126,10 @@ func (k Key) plain(text string) string {
 	return clip(text)
 }
 
-// digitsAlone are as many digits as a phone number has, with no letter or digit beside them.
-var digitsAlone = regexp.MustCompile(`(^|[^0-9A-Za-z])[0-9]{10,15}($|[^0-9A-Za-z])`)
-
 // request returns the id of a request as it is written. A caller chooses it: one that may hold a
-// phone number without a plus is a hash, too.
+// phone number is a hash.
 func (k Key) request(id string) string {
-	if digitsAlone.MatchString(id) {
+	if accesslog.MayHoldNumber(id) {
 		return k.Hash(id)
 	}
 	return k.plain(id)

@@ -156,6 +156,30 @@ func TestValidID(t *testing.T) {
 	}
 }
 
+func TestRequestIDMayHoldNumber(t *testing.T) {
+	for id, want := range map[string]bool{
+		"14155550100": true, "call-14155550100": true, "+1-415-555-0100": true, "1-415-555-0100": true, "1.415.555.0100": true,
+		"415.555.0100": true, "a14155550100b": true, "49-151-23456789": true, "4915123456789012": true, "+1~415~555~0100": true,
+		"+1=415=555=0100": true, "4a1b5c5d5e5f0g1h0i0": true, "+4412345": true, "x+44-123/45": true,
+		"0049/1234": false, "0049/12345": true, "0049-123-4567": true,
+		"call-001234567": true, "tel:+1555010": true, "14155550-1000-4000-8000-000000000000": true, "00000000000000000014155550100000": true,
+		"1415555010000000": true, "A244555-5767889900": true,
+		"": false, "x1": false, "K7Q2M4XWTA-1f": false, "K722M43333-1234567": false, "f47ac10b-58cc-4372-a567-0e02b2c3d479": false,
+		"3F2504E0-4F89-11D3-9A0C-0305E82C3301": false, "4bf92f3577b34da6a3ce929d0e0e4736": false, "00f067aa0ba902b7": false,
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV": false, "01901234567890123456789AB5": false, "A+b+123": false, "+1a234567": false, "build-20261127": false,
+	} {
+		if got := MayHoldNumber(id); got != want {
+			t.Errorf("%q may hold a number: %v, want %v", id, got, want)
+		}
+		line := Line{ID: id}
+		for how, out := range map[string]string{"logfmt": string(line.appendTo(nil, nil)), "JSON": string(line.appendJSON(nil, nil))} {
+			if strings.Contains(out, redacted) != want {
+				t.Errorf("%s of %q leaves the id out: %v, want %v: %s", how, id, !want, want, out)
+			}
+		}
+	}
+}
+
 // slow is a writer that can be held up.
 type slow struct {
 	mu    sync.Mutex

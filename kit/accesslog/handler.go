@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -78,6 +79,35 @@ func ValidID(id string) bool {
 		}
 	}
 	return true
+}
+
+// plainID matches ids whose digits are plainly no phone number: a UUID, 16 or 32 hex digits, a ULID, one of IDs.
+var plainID = regexp.MustCompile(`^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|([0-9a-fA-F]{16}){1,2}|` +
+	`[0-7][0-9A-HJKMNP-TV-Z]{25}|[2-7A-Z]{10}-[0-9a-z]{1,13})$`)
+
+// MayHoldNumber reports whether an id from a caller may hold a phone number, whatever separates its digits: it has
+// ten digits or more, or seven behind a plus or 00 with no letter between them. An id of a form that is made by
+// machines, with two letters or more, holds none.
+func MayHoldNumber(id string) bool {
+	digits, letters, behind, found := 0, 0, -1, false // behind: digits behind a plus or 00; -1: there was none
+	for i := range len(id) {
+		switch c := id[i]; {
+		case c >= '0' && c <= '9':
+			digits++
+			if behind >= 0 {
+				behind++
+			} else if c == '0' && i > 0 && id[i-1] == '0' && (i == 1 || id[i-2] < '0' || id[i-2] > '9') {
+				behind = 0
+			}
+		case c == '+':
+			behind = 0
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+			letters++
+			behind = -1
+		}
+		found = found || behind >= numberDigits || digits >= 10
+	}
+	return found && (letters < 2 || !plainID.MatchString(id))
 }
 
 // Handler logs every request of next and gives it an id in X-Request-Id: the caller's

@@ -156,7 +156,11 @@ func (l *Log) AppendTarget(dst []byte, target string) []byte {
 // appendTo appends the line in logfmt, its line feed included.
 func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	dst = appendTime(append(dst, "time="...), line.At)
-	dst = appendPair(dst, " id=", line.ID)
+	if MayHoldNumber(line.ID) {
+		dst = append(dst, " id="+redacted...)
+	} else {
+		dst = appendPair(dst, " id=", line.ID)
+	}
 	dst = appendPair(dst, " method=", line.Method)
 	dst = line.appendPath(append(dst, ` path="`...), known)
 	dst = append(dst, `" status=`...)
@@ -187,7 +191,11 @@ func (line *Line) appendPath(dst []byte, known func(string) bool) []byte {
 // Durations are in milliseconds.
 func (line *Line) appendJSON(dst []byte, known func(string) bool) []byte {
 	dst = append(appendTime(append(dst, `{"time":"`...), line.At), '"')
-	dst = appendMember(dst, "id", line.ID)
+	if MayHoldNumber(line.ID) {
+		dst = appendMember(dst, "id", redacted)
+	} else {
+		dst = appendMember(dst, "id", line.ID)
+	}
 	dst = appendMember(dst, "method", line.Method)
 	dst = append(dst, `,"path":"`...)
 	// logfmt escapes a byte as \x0a, JSON as \u000a.
