@@ -3,14 +3,14 @@
 package infer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 )
 
-// likeOthers makes lists whose answers do not show how they go on, as all of their rows were on
-// one page, go on as others do, where these have links: a list without one ends all the same. So
-// do lists with a Link header that names no parameter.
+// likeOthers makes lists whose answers do not show how they go on go on as others do, where these have
+// links: a list without one ends all the same. So do lists with a Link header that names no parameter.
 func likeOthers(all []*list) {
 	var linked *cut
 	for _, l := range all {
@@ -22,11 +22,11 @@ func likeOthers(all []*list) {
 		switch {
 		case l.cut.Style != "none" && (l.cut.Style != "header" || l.cut.unsure == ""):
 		case linked == nil:
-			l.cut.unsure = "all of its rows were on one page, and nothing shows how it goes on: taken as one page; ask for it when it has more"
+			l.cut.unsure = cmp.Or(l.cut.unsure, "nothing in its answer shows how it goes on: taken as one page; ask for it when it has more")
 		default:
 			c := *linked
 			c.why = maps.Clone(linked.why)
-			c.why["style"] = "another list has a Link header, and this one was on one page"
+			c.why["style"] = "another list has a Link header, and nothing in this answer leads on"
 			l.cut = &c
 		}
 	}

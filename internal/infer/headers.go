@@ -75,8 +75,9 @@ func (a *api) headers(auth string) (h asked) {
 			}
 		case w.Writes > 0 && len(h.write) < maxWrite:
 			h.write = append(h.write, name)
+		case w.Writes == 0 && ofWrites(name): // it changes no read
 		default:
-			a.once("", "headers: "+name+" is not named, as there are too many: a request with it is refused")
+			a.once("", "headers: "+name+" is not named, as there are too many: name it in place of another one if callers send it")
 		}
 	}
 	if media := a.media(); media != "" && h.send["Accept"] == "" {
@@ -209,8 +210,8 @@ func (a *api) back() (names []string) {
 func (a *api) writeHeaders(w *writer, auth string) {
 	h, back := a.headers(auth), a.back()
 	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.All > len(a.doc.Reads)+len(a.doc.Others) {
-		a.once("", "headers: no field of a request is named: one that means something to the API (Idempotency-Key, an account, a version) is "+
-			"refused until it stands under headers")
+		a.once("", "headers: no field of a request is named: until one stands under headers, answers to reads with it are not stored, "+
+			"and it is refused where its name may tell of an account or a key")
 	}
 	if len(h.write)+len(h.key)+len(h.send)+len(back) == 0 {
 		return

@@ -137,3 +137,13 @@ func TestHTTPOfAPublicHostIsDrawnAsHTTPS(t *testing.T) {
 		t.Errorf("schemes: [http] is drawn as %s", got)
 	}
 }
+
+// TestAFieldOfWritesThatOnlyReadsTakeIsNotDoubted draws an Idempotency-Key of a read: nothing is said of it.
+func TestAFieldOfWritesThatOnlyReadsTakeIsNotDoubted(t *testing.T) {
+	const key = `{"name":"Idempotency-Key","in":"header","schema":{"type":"string"}}`
+	for params, doubt := range map[string]string{key: "too many", "": "is refused until"} {
+		if draft := drafted(t, headered(params, "", "")); hasDoubt(draft, doubt) {
+			t.Errorf("a doubt says %q: %q", doubt, draft.Unsure)
+		}
+	}
+}

@@ -91,3 +91,17 @@ func TestAListWhoseLinksNameNothingGoesOnAsOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAnswerThatSaysMoreIsNotCalledComplete draws a list whose answer says that there is more, and one that does not say so.
+func TestAnAnswerThatSaysMoreIsNotCalledComplete(t *testing.T) {
+	draft := answering(t, map[string]infer.Answer{
+		"/things": {Body: []byte(`{"things":[{"id":"a"},{"id":"b"}],"has_more":true}`)},
+		"/others": {Body: []byte(`[{"id":"a"},{"id":"b"}]`)},
+	}, "/things", "/others")
+	if !hasDoubt(draft, "/things", "has_more says whether there is more") {
+		t.Errorf("no doubt tells of has_more: %q", draft.Unsure)
+	}
+	if hasDoubt(draft, "all of its rows") {
+		t.Errorf("a doubt says that the list was complete: %q", draft.Unsure)
+	}
+}

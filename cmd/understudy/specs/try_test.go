@@ -314,3 +314,94 @@ func TestTryReadsARowAgainBeforeItJudges(t *testing.T) {
 		t.Errorf("a kind without an id:\n%s", lines)
 	}
 }
+
+// busy is a list of offsets that gets rows before each request, or that takes no offset. Its rows are {id, state}.
+func busy(arrive int, stuck bool) http.Handler {
+	first := 1000
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/jobs/") {
+			fmt.Fprintf(w, `{"id":%s,"state":"open"}`, strings.TrimPrefix(r.URL.Path, "/jobs/"))
+			return
+		}
+		first += arrive
+		from, _ := strconv.Atoi(r.URL.Query().Get("from"))
+		if stuck {
+			from = 0
+		}
+		rows := []any{}
+		for i := range 5 {
+			rows = append(rows, map[string]any{"id": first - from - i, "state": "open"})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"rows": rows, "more": true})
+	})
+}
+
+// tryJobs is what Try prints of a list of jobs.
+func tryJobs(t *testing.T, h http.Handler, filters, instance string) (string, error) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	text := "name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\n" +
+		"paging: {style: offset, page: from, next: more, size: n, default_size: 5}\nkinds:\n" +
+		"  - {name: jobs, id: [id], lists: [{path: /jobs, key: rows, filters: [" + filters + "]}],\n" +
+		"     instances: [" + instance + "], fields: [{name: id, type: int}, {name: state}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err := Try(t.Context(), Trial{Spec: file, Upstream: srv.URL, Rate: 1000}, &out)
+	return out.String(), err
+}
+
+// Rows that come between two requests move others to the second page. That is no fault; an offset that does nothing is.
+func TestTryForgivesRowsThatCameMeanwhile(t *testing.T) {
+	const one = `{path: "/jobs/{id}", id: [id]}`
+	for _, c := range []struct {
+		arrive int
+		stuck  bool
+	}{{1, false}, {2, false}, {0, true}, {1, true}} {
+		out, err := tryJobs(t, busy(c.arrive, c.stuck), "", one)
+		if (err != nil) != c.stuck {
+			t.Errorf("%+v: %v\n%s", c, err, out)
+		}
+		if said := strings.Contains(out, "is on the first page and on the second"); said != c.stuck {
+			t.Errorf("%+v: it says so: %v\n%s", c, said, out)
+		}
+	}
+}
+
+// A default that the rows of the list contradict is not as the spec says.
+func TestTryComparesDefaultsWithTheRows(t *testing.T) {
+	for filter, wrong := range map[string]bool{
+		"{name: state, field: state, default: open, none: [all]}":      false,
+		"{name: state, field: state, default: closed}":                 true,
+		`{name: state, field: state, default: "!open", none: [all]}`:   true,
+		`{name: state, field: state, default: "!closed", none: [all]}`: false,
+	} {
+		out, err := tryJobs(t, busy(0, false), filter, "")
+		if (err != nil) != wrong {
+			t.Errorf("%s: %v\n%s", filter, err, out)
+		}
+		if said := strings.Contains(out, "a row whose state is open"); said != wrong {
+			t.Errorf("%s: it says so: %v\n%s", filter, said, out)
+		}
+	}
+}
+
+// A record of a shape of its own may have anything around it.
+func TestTryTakesWhatIsAroundAShapeOfItsOwn(t *testing.T) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/jobs" {
+			fmt.Fprint(w, `{"rows":[{"id":1,"state":"open"}],"more":false}`)
+			return
+		}
+		fmt.Fprint(w, `{"data":{"id":1,"state":"open"},"included":[]}`)
+	})
+	for shape, fine := range map[string]bool{"": false, "shape: alone, ": true} {
+		out, err := tryJobs(t, h, "", `{path: "/jobs/{id}", key: data, `+shape+`id: [id]}`)
+		if (err == nil) != fine {
+			t.Errorf("%q: %v\n%s", shape, err, out)
+		}
+	}
+}
