@@ -162,7 +162,7 @@ var imports = map[string]string{
 	"mirror/warm":                ". spec",
 	"mirror/writes":              ".",
 	"request":                    ". internal/query spec",
-	"spec":                       ". internal/graphql kit/jsonspan kit/suggest spec/paging spec/auth",
+	"spec":                       ". internal/graphql kit/header kit/jsonspan kit/suggest spec/paging spec/auth",
 	"spec/auth":                  ". kit/suggest",
 	"spec/spectest":              "spec upstream",
 	"spec/paging":                ". kit/jsonspan kit/suggest",

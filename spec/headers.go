@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/kit/header"
 )
 
 // Headers are the header fields (RFC 9110, 5) that mean something to the API.
@@ -51,24 +52,62 @@ var (
 		"Expect", "Forwarded", "Host", "Keep-Alive", "Proxy-Authorization", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 		"User-Agent", "Via"}
 	ourPatterns = append([]string{"X-Forwarded-*", "Proxy-*", "Sec-*"}, overrides...)
-	overrides   = []string{"X-Http-Method*", "X-Method*", "*Method-Override"}
+	overrides   = []string{"X-Http-Method*", "X-Method*", "*Method-Override", "*Verb-Override", "*Tunneled-Method"}
 )
 
 // misleading are patterns of the fields by which a request names another method, address, host or
-// sender than its own.
+// sender than its own. The sender is also what a server before an API adds once it knows who asks.
+var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Groups", "*Auth-User", "*Auth-Username", "*Method-Override",
+	"*Route-To", "*Script-Name", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Sm-User", "Tailscale-*",
+	"X-Accel-*", "X-Amzn-Oidc-Identity", "X-Authentik-*", "X-Consumer-*", "X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*",
+	"X-Method*", "X-Middleware-*", "X-Ms-Original-*", "X-Now-*", "X-Original-*", "X-Originating-*", "X-Override-*", "X-Remote-*",
+	"X-Rewrite-*", "X-Sendfile-*", "X-Waws-*"}
+
+// misleadingWords are words that no field has but one which misleads, and pairs of words.
+var misleadingWords = set("Authenticated", "Clientcert", "Clientip", "Forwarded", "Ip", "Mtls", "Realip", "Remoteip", "Socketip",
+	"Userinfo", "Webauth", "Auth Request", "Client Cert", "Client Certificate", "Client Dn", "Client Principal", "Client Verify",
+	"Remote Addr", "Remote User", "Request Uri", "Ssl Cert", "Ssl Client", "Tls Client")
+
+// A field misleads, too, all of whose words are of these, one at least of addressWords: X-Base-Url
+// does, and X-Callback-Url does not.
 var (
-	misleading = []string{"Base-Url", "Destination", "Forwarded", "Front-End-Https", "Http-Url", "Proxy", "Proxy-Host", "Proxy-Url",
-		"Uri", "Url", "X-Backend-Host", "X-Proxy-Url", "X-Real-Host", "X-Request-Method", "X-Scheme", "X-Url-Scheme", "*-Ip",
-		"*Method-Override", "*Remote-User", "*Request-Uri", "Cf-Connecting-*", "X-Custom-Ip-*", "X-Envoy-*", "X-Forward*", "X-Host*",
-		"X-Http-*", "X-Method*", "X-Ms-Original-*", "X-Original-*", "X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite-*", "X-Waws-*"}
+	addressWords = set("Addr", "Backend", "Host", "Hostname", "Method", "Path", "Port", "Proto", "Scheme", "Server", "Tunneled", "Uri",
+		"Url", "Vhost")
+	besideAddress = set("X", "Absolute", "Base", "Client", "Effective", "Forward", "Full", "Http", "Info", "Internal", "Matched", "Name",
+		"Orig", "Original", "Override", "Prefix", "Proxy", "Raw", "Real", "Replaced", "Request", "Requested", "Rewrite", "Rewritten", "Root",
+		"Upstream")
 )
+
+// set is a set of words.
+func set(words ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, word := range words {
+		all[word] = true
+	}
+	return all
+}
 
 // Overrides reports whether a field of a request names another method.
 func Overrides(name string) bool { return fitsAny(overrides, dashed(name)) }
 
 // Misleads reports whether a field of a request names another method, address, host or sender
 // than those of the request.
-func Misleads(name string) bool { return fitsAny(misleading, dashed(name)) }
+func Misleads(name string) bool {
+	name = dashed(name)
+	if name == "Host" || name == "Server" {
+		return false
+	}
+	named, others, before := false, false, ""
+	for word := range strings.SplitSeq(name, "-") {
+		if misleadingWords[word] || misleadingWords[before+" "+word] {
+			return true
+		}
+		named = named || addressWords[word]
+		others = others || !addressWords[word] && !besideAddress[word]
+		before = word
+	}
+	return named && !others || fitsAny(misleading, name)
+}
 
 // dashed returns a name as CGI and its like read it: for them an underscore is a dash.
 func dashed(name string) string { return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")) }
@@ -101,22 +140,8 @@ var (
 // passedOfWrites are the meaningless fields of reads that can mean something to a write.
 var passedOfWrites = []string{"Graphql-Features", "Time-Zone"}
 
-// weighty are the words of names that may say who asks, whose data are meant, or that another
-// address or method is. Such a field goes to an API only when the spec names it.
-var weighty = []string{"account", "admin", "apikey", "auth", "authenticate", "authentication", "authorization", "behalf",
-	"cookie", "cookie2", "credential", "credentials", "customer", "delegate", "delegated", "forwarded", "host", "identity",
-	"impersonate", "impersonated", "jwt", "key", "login", "method", "org", "organisation", "organization", "original", "override",
-	"owner", "passwd", "password", "path", "principal", "project", "remote", "rewrite", "role", "scope", "secret", "session",
-	"signature", "subaccount", "sudo", "team", "tenant", "token", "uri", "url", "user", "userid", "username", "workspace"}
-
 // names is a set of ours and of others.
-func names(others ...string) map[string]bool {
-	all := map[string]bool{}
-	for _, name := range append(others, ours...) {
-		all[name] = true
-	}
-	return all
-}
+func names(others ...string) map[string]bool { return set(append(others, ours...)...) }
 
 // check reads the names in their canonical form.
 func (h *Headers) check() error {
@@ -302,9 +327,7 @@ func (h *Headers) refuse(name string) error {
 		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
 	}
 	odd := strings.ContainsFunc(name, isOddInName) || strings.Contains(name, "_") // CGI reads Content_Length as Content-Length
-	words := strings.Split(strings.ToLower(name), "-")
-	heavy := slices.ContainsFunc(words, func(word string) bool { return slices.Contains(weighty, word) })
-	if h.Strict || odd || Misleads(name) || heavy && name != "Idempotency-Key" {
+	if h.Strict || odd || Misleads(name) || header.Sensitive(name) {
 		return Unknown(name)
 	}
 	return nil

@@ -212,19 +212,37 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "X-Host",
 		"X-Forwarded-Host", "X-Forwarded-Prefix", "Forwarded", "X-Real-IP", "Destination", "X_Original_URL", "X_HTTP_METHOD_OVERRIDE",
 		"Method-Override", "Http-Method-Override", "X-Request-Method", "Proxy", "X-Real-Host", "X-Backend-Host", "X-Request-URI", "X-Proxy-Url",
-		"X-ProxyUser-Ip", "Proxy-Client-IP", "X-Originating-IP", "X-Custom-IP-Authorization", "Remote_User", "X-Remote-User", "X-Remote-Addr"} {
+		"X-ProxyUser-Ip", "Proxy-Client-IP", "X-Originating-IP", "X-Custom-IP-Authorization", "Remote_User", "X-Remote-User", "X-Remote-Addr",
+		"URL", "Uri", "Base-Url", "Http-Url", "X-URL", "X-URI", "X-Path", "X-Path-Info", "X-Base-URL", "X-Full-Url", "X-Matched-Path",
+		"X-Invoke-Path", "X-Invoke-Query", "X-Replaced-Path", "X-Middleware-Rewrite", "X-Middleware-Subrequest", "X-Now-Route-Matches",
+		"X-Script-Name", "Host-Override", "X-Proxy-Host", "X-Server-Name", "X-Server-Port", "X-Backend-Server", "X-Route-To", "Port",
+		"X-Accel-Redirect", "X-Sendfile-Type", "X-Scheme", "X-Url-Scheme", "X-Proto", "X-Upstream-Host", "X-Request-Path",
+		"Forwarded-For", "Remote-Addr", "X-Azure-ClientIP", "X-Azure-SocketIP", "X-Vercel-Forwarded-For", "X-ClientIP", "Client-IP",
+		"True-Client-IP", "X-Client-Addr", "Remote-Groups", "Remote-Email", "Remote-Name", "X-Auth-Request-User",
+		"X-Auth-Request-Email", "X-Authenticated-User", "X-Authenticated-Userid", "X-WEBAUTH-USER", "X-Auth-User", "X-Auth-Username",
+		"X-MS-Client-Principal", "X-MS-Client-Principal-Name", "X-Goog-Authenticated-User-Email", "Cf-Access-Authenticated-User-Email",
+		"Tailscale-User-Login", "SSL-Client-Verify", "SSL_CLIENT_S_DN", "X-SSL-Client-Cert", "X-SSL-Cert", "X-TLS-Client-Cn",
+		"X-Client-Cert", "Client-Cert-Chain", "X-ARR-ClientCert", "X-Amzn-Mtls-Clientcert-Leaf", "X-Client-DN", "X-Amzn-Oidc-Identity",
+		"X-Consumer-Username", "X-Apigateway-Api-Userinfo", "OIDC_CLAIM_email", "X-Tunneled-Method", "Method"} {
 		if name := http.CanonicalHeaderKey(name); !Misleads(name) {
 			t.Errorf("%s is taken for a field like others", name)
 		}
 	}
 	for _, name := range []string{"Accept", "Cookie", "Content-Type", "User-Agent", "X-Request-Id", "X-Requested-With", "X-Api-Key", "Host",
-		"Range"} {
-		if Misleads(name) {
+		"Range", "Server", "Referer", "Origin", "Location", "Content-Location", "If-None-Match", "Via", "Prefer", "Depth", "Slug",
+		"Access-Control-Request-Method", "Access-Control-Request-Headers", "Idempotency-Key", "X-GitHub-Api-Version", "X-User-Agent",
+		"X-Amz-Target", "X-Amz-User-Agent", "X-RapidAPI-Host", "Dropbox-API-Path-Root", "HX-Current-URL", "X-Callback-Url",
+		"X-Webhook-Url", "X-Payment-Method", "X-Auth-Token", "X-Auth-Key", "X-Auth-Email", "X-Auth-Client", "X-User-Id", "X-Username",
+		"X-Client-Name", "X-Client-Id", "X-Client-Version", "X-Target", "X-Source", "X-Name", "X-Zip", "X-Membership", "X-Prefix",
+		"Impersonate-User", "Mcp-Protocol-Version", "Sec-Websocket-Protocol", "Stripe-Account", "X-Csrf-Token", "X-Request-Source",
+		"X-Remote", "Client-Request-Id", "X-Shopify-Access-Token", "Cf-Access-Client-Id", "Cf-Access-Client-Secret"} {
+		if name := http.CanonicalHeaderKey(name); Misleads(name) {
 			t.Errorf("%s is taken out", name)
 		}
 	}
 	for name, want := range map[string]bool{"X-Http-Method-Override": true, "X_http_method_override": true, "X-Method-Override": true,
-		"Method-Override": true, "Http-Method-Override": true, "Http_method": false, "X-Original-Url": false, "X-Http-Host-Override": false} {
+		"Method-Override": true, "Http-Method-Override": true, "Http_method": false, "X-Tunneled-Method": true,
+		"X-Original-Url": false, "X-Http-Host-Override": false} {
 		if got := Overrides(name); got != want {
 			t.Errorf("%s names another method: %t", name, got)
 		}

@@ -204,7 +204,7 @@ func TestGenericRequestIsTheOneThatUpstreamGets(t *testing.T) {
 	t.Parallel()
 	s := openSite(t)
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X_HTTP_METHOD_OVERRIDE",
-		"Method-Override", "Http-Method-Override"} {
+		"Method-Override", "Http-Method-Override", "X-Tunneled-Method"} {
 		before := s.count()
 		resp, _ := s.do("POST", "/echo", "", name, "DELETE")
 		if resp.StatusCode != http.StatusBadRequest {
@@ -215,7 +215,8 @@ func TestGenericRequestIsTheOneThatUpstreamGets(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"X-Original-URL", "X-Rewrite-URL", "X-Host", "X-Forwarded-Host",
-		"X-Forwarded-For", "Forwarded", "X_Original_URL", "Proxy", "Remote-User", "X-Real-Host"} {
+		"X-Forwarded-For", "Forwarded", "X_Original_URL", "Proxy", "Remote-User", "X-Real-Host",
+		"X-Matched-Path", "X-Base-URL", "X-Backend-Server", "X-MS-Client-Principal-Name", "SSL_CLIENT_S_DN"} {
 		resp, _ := s.do("GET", "/page", "", name, "/admin", "Cache-Control", "no-cache")
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", name, resp.Status)

@@ -71,10 +71,13 @@ func Decide(q *Request, r *Response, now time.Time) Decision {
 // personal reports a field that tells one visitor from another, on which answers may depend
 // though nothing says so.
 func (q *Request) personal() bool {
-	return slices.ContainsFunc(ofVisitors, func(name string) bool { return len(q.Header[name]) > 0 })
+	for name := range q.Header {
+		if header.Sensitive(name) {
+			return true
+		}
+	}
+	return false
 }
-
-var ofVisitors = []string{"Authorization", "Cookie", "Api-Key", "Apikey", "X-Access-Token", "X-Api-Key", "X-Auth-Token", "X-Session-Id"}
 
 // directives are those of Cache-Control; Pragma counts without it (RFC 9111, 5.4).
 func (q *Request) directives() directives {

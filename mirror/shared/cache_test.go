@@ -422,7 +422,7 @@ func Example() {
 // What a visitor's cookie has made is for that visitor, and who brings one is not answered by
 // a guess.
 func TestPageOfOneVisitorIsNotShared(t *testing.T) {
-	for _, name := range []string{"Cookie", "X-Api-Key", "Authorization"} {
+	for _, name := range []string{"Cookie", "X-Api-Key", "Authorization", "Private-Token", "X-Tenant-Id"} {
 		b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Last-Modified", time.Now().Add(-24*time.Hour).UTC().Format(http.TimeFormat))
 			io.WriteString(w, "for "+r.Header.Get(name))
