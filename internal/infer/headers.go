@@ -90,6 +90,7 @@ func (a *api) headers(auth string) (h asked) {
 var (
 	consents     = []string{"dangerous", "danger", "confirm", "confirmed", "confirmation", "force", "acknowledge", "acknowledged", "accept"}
 	consentValue = regexp.MustCompile(`(?i)^(true|yes|y|1|on|ok|confirm\w*|i[ _-].*)$`)
+	consentText  = regexp.MustCompile(`(?i)\b(confirm|acknowledge|consent|agree|destroy|irreversibl|dangerous)`)
 	versionValue = regexp.MustCompile(`^v?\d[\w.-]*$`)
 )
 
@@ -108,7 +109,7 @@ func (a *api) sentValue(name string, w *openapi.Header) string {
 	all, version := a.doc.All, has(name, "version") && w.Required == a.doc.All
 	dated := !slices.ContainsFunc(w.Values, func(v string) bool { return v[0] < '0' || v[0] > '9' })
 	switch left := "it goes upstream as a caller sends it, and is not added"; {
-	case value != "" && consentValue.MatchString(value), has(name, consents...) && name != "Accept":
+	case value != "" && consentValue.MatchString(value), has(name, consents...) && name != "Accept", consentText.MatchString(w.Text):
 		a.once("", "headers: "+name+" confirms what a request does: "+left)
 		return ""
 	case value != "" && w.Demanded[value] == all:

@@ -48,6 +48,8 @@ func TestWhatOneOperationDemandsIsNotSentWithAll(t *testing.T) {
 		early     = `{"name":"X-Early","in":"header","required":true,"schema":{"type":"string","default":"new-lists"}}`
 		boolean   = `{"name":"X-Dangerous","in":"header","required":true,"schema":{"type":"boolean"},"example":true}`
 		force     = `{"name":"X-Force","in":"header","required":true,"schema":{"type":"string","enum":["everything"]}}`
+		described = `{"name":"X-Mode","in":"header","required":true,"description":"Confirms that records may be destroyed",
+			"schema":{"type":"string","enum":["live"]}}`
 		prose     = `{"name":"X-Version","in":"header","required":true,"schema":{"type":"string","example":"The version of the API"}}`
 	)
 	for name, one := range map[string]struct{ list, record, remove, doubt string }{
@@ -55,6 +57,7 @@ func TestWhatOneOperationDemandsIsNotSentWithAll(t *testing.T) {
 		"a boolean with an example":             {remove: boolean, doubt: "X-Dangerous confirms"},
 		"a confirmation that all demand":        {dangerous, dangerous, dangerous, "X-Dangerous confirms"},
 		"a confirmation by its name":            {force, force, force, "X-Force confirms"},
+		"a confirmation by its description":     {described, described, described, "X-Mode confirms"},
 		"an early access of one list":           {list: early, doubt: `X-Early: "new-lists" is demanded by 1 of 3 operations`},
 		"a sentence in place of a value":        {prose, prose, prose, "X-Version is demanded, and nothing says with which value"},
 		"a version of reads alone, not of each": {list: early, record: early, doubt: `X-Early: "new-lists" is demanded by 2 of 3 operations`},

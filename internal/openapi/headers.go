@@ -17,6 +17,7 @@ type Header struct {
 	Default  string         // the same of all that take it; "" = there is none
 	Demanded map[string]int // how many operations require it with a value that is their only one or their default
 	Example  string
+	Text     string // how it is described, of the first operation that does
 }
 
 // Told is a header field of answers.
@@ -58,6 +59,9 @@ func (d *Document) want(p *Param, v *Value, method string) {
 	}
 	if p.Required {
 		h.Required++
+	}
+	if h.Text == "" {
+		h.Text = clipped(p.Description + " " + p.Schema.Description())
 	}
 	if h.Example = v.Of("example"); h.Example == "" && p.Schema.Example() != nil {
 		h.Example = p.Schema.Example().Text
