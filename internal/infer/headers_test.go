@@ -50,7 +50,7 @@ func TestWhatOneOperationDemandsIsNotSentWithAll(t *testing.T) {
 		force     = `{"name":"X-Force","in":"header","required":true,"schema":{"type":"string","enum":["everything"]}}`
 		described = `{"name":"X-Mode","in":"header","required":true,"description":"Confirms that records may be destroyed",
 			"schema":{"type":"string","enum":["live"]}}`
-		prose     = `{"name":"X-Version","in":"header","required":true,"schema":{"type":"string","example":"The version of the API"}}`
+		prose = `{"name":"X-Version","in":"header","required":true,"schema":{"type":"string","example":"The version of the API"}}`
 	)
 	for name, one := range map[string]struct{ list, record, remove, doubt string }{
 		"a confirmation of one DELETE":          {remove: dangerous, doubt: "X-Dangerous confirms"},
