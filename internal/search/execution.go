@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,8 @@ type execution struct {
 	order    order
 	limit    int
 	began    time.Time
-	position position // where it starts, then where it ended
-	meant    *lang.Candidate
+	position position          // where it starts, then where it ended
+	meant    []*lang.Candidate // the records whose id is the whole text
 	out      query.SearchResult
 }
 
@@ -85,7 +86,7 @@ func (v *execution) each(ctx context.Context, below query.OrderKey, yield func(f
 }
 
 func (v *execution) isMeant(r *understudy.Record) bool {
-	return v.meant != nil && r.ID == v.meant.ID && r.Kind == v.meant.Kind && r.Source == v.meant.Source
+	return slices.ContainsFunc(v.meant, func(c *lang.Candidate) bool { return r.ID == c.ID && r.Kind == c.Kind && r.Source == c.Source })
 }
 
 // window sorts the newest matches by rank or by a field.
@@ -173,7 +174,7 @@ func mayBeID(k *spec.Kind, word string) bool {
 	return k.HasPrefix(word) || len(k.Prefixes) == 0 && strings.Trim(word, "0123456789") == ""
 }
 
-// exact finds the record whose id is the whole text, and puts it first.
+// exact finds the records whose id is the whole text, and puts them first. Sources and kinds may share an id.
 func (v *execution) exact(ctx context.Context) error {
 	n := v.q.Tree
 	if n.Op == lang.OpField && n.Name == lang.NumberName || n.Op == lang.OpOr && n.Of[0].Op == lang.OpField &&
@@ -203,27 +204,27 @@ func (v *execution) exact(ctx context.Context) error {
 		err := v.s.o.Store.Seek(ctx, seek, func(f query.Hit) bool {
 			var c lang.Candidate
 			if s.See(&c, f.Record) {
-				v.meant = &c
+				v.meant = append(v.meant, &c)
 			}
-			return v.meant == nil
+			return false
 		})
 		if err != nil {
 			return err
 		}
-		if v.meant != nil {
-			break
-		}
 	}
-	if v.meant == nil {
+	if len(v.meant) == 1 {
+		v.out.Meant = query.SearchMeant{Source: v.meant[0].Source, Kind: v.meant[0].Kind, ID: v.meant[0].ID}
+	}
+	if len(v.meant) == 0 || v.position.Met {
 		return nil
 	}
-	v.out.Meant = query.SearchMeant{Source: v.meant.Source, Kind: v.meant.Kind, ID: v.meant.ID}
-	if !v.position.Met {
-		v.position.Met = true
-		v.add(v.meant)
-		if len(v.out.Hits) > 0 {
-			v.out.Hits[0].Exact = true
-		}
+	v.position.Met = true
+	for _, c := range v.meant {
+		v.add(c)
 	}
+	for i := range v.out.Hits {
+		v.out.Hits[i].Exact = true
+	}
+	v.limit = max(v.limit, len(v.out.Hits))
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // watched is a store that notes what it is asked and what it hands out.
@@ -142,5 +143,74 @@ func TestDigitsAloneAreAWordWhereNoNumberIsSeen(t *testing.T) {
 	}
 	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "4155550123"}); err != nil || out.Meant.Number != "4155550123" {
 		t.Errorf("who sees numbers means %q, %v", out.Meant.Number, err)
+	}
+}
+
+// saveRow saves a list of one record.
+func (r *rig) saveRow(source *spec.Source, path, id, body string) {
+	r.Helper()
+	target, err := source.Spec.Target(source.Name, path, "")
+	if err != nil {
+		r.Fatal(err)
+	}
+	_, err = r.store.Save(r.Context(), &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.List.Shape, List: true,
+		Status: 200, ContentType: "application/json", At: epoch, Body: []byte("[" + body + "]"),
+		Rows: []understudy.Row{{ID: id, Start: 1, End: 1 + len(body)}}})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func TestDigitsWithSeparatorsAreWordsWhereNoNumberIsLookedIn(t *testing.T) {
+	r := newRig(t, false, "github")
+	r.saveRow(r.o.Sources[1], "/repos/a/b/releases", "1", `{"id":1,"body":"a 2026-03-29 b 978-3-16-148410-0 c 192.168.100.200 d `+
+		`1.234.567 e 555-1234567 f 1234567 7654321 g 1234567/2 h (1234567) i +1234567 j 4111 1111 1111 1111"}`)
+	s := r.with(func(o *Options) { o.Sources = o.Sources[1:] })
+	for _, text := range []string{"2026-03-29", "978-3-16-148410-0", "192.168.100.200", "1.234.567", "555-1234567", "1234567 7654321", "1234567/2",
+		"(1234567)", "+1234567", "4111 1111 1111 1111", "b +1234567", "1234567"} {
+		out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: text})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if len(out.Hits) != 1 {
+			t.Errorf("%s finds %d records, want 1", text, len(out.Hits))
+		}
+		if out.Meant.Number != "" {
+			t.Errorf("%s means the number %s", text, out.Meant.Number)
+		}
+		if again, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: out.Query}); err != nil || len(again.Hits) != len(out.Hits) {
+			t.Errorf("%s is said to be %s, which finds %+v, %v", text, out.Query, again, err)
+		}
+	}
+	if out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: "number:+1234567"}); err != nil || len(out.Hits) != 0 {
+		t.Errorf("number: finds words: %+v, %v", out, err)
+	}
+	if _, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: "+1 415 555 0123"}); !errors.Is(err, understudy.ErrForbidden) {
+		t.Errorf("a role that sees no numbers searches for one: %v", err)
+	}
+	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "555-1234567"}); err != nil || out.Meant.Number != "5551234567" {
+		t.Errorf("beside phone numbers it means %+v, %v", out, err)
+	}
+}
+
+func TestIDInTwoKindsFindsBothRecords(t *testing.T) {
+	r := newRig(t, false, "github")
+	s := r.with(func(o *Options) { o.Sources = o.Sources[1:] })
+	for _, id := range []string{"1234567", "1234568"} {
+		r.saveRow(r.o.Sources[1], "/repos/a/b/issues/comments", id, `{"id":`+id+`}`)
+		r.saveRow(r.o.Sources[1], "/repos/a/b/releases", id, `{"id":`+id+`}`)
+	}
+	for limit := 1; limit < 4; limit++ {
+		out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: "1234567", Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Hits) != 2 || !out.Hits[0].Exact || !out.Hits[1].Exact || out.Hits[0].Kind == out.Hits[1].Kind || out.Next != "" {
+			t.Errorf("at most %d: %+v", limit, out)
+		}
+		if out.Meant.ID != "" {
+			t.Errorf("one record of two is meant: %+v", out.Meant)
+		}
 	}
 }

@@ -33,7 +33,7 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 			b.exact[f.Name] = true
 		}
 	}
-	tree = dropNumber(tree, views)
+	tree = b.dropNumbers(tree, views)
 	c := b.node(tree, views)
 	if b.Err != nil {
 		return nil, b.Err
@@ -50,16 +50,46 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	return q, nil
 }
 
-// dropNumber returns the word alone for digits that may be a number or a word, where the
-// caller sees no phone number that they could be.
-func dropNumber(tree *Node, views []*KindView) *Node {
-	isGuess := tree.Op == OpOr && len(tree.Of) == 2 && tree.Of[0].Name == NumberName && tree.Of[1].Op == opWords &&
-		tree.Of[0].at == tree.Of[1].at
-	hasPhones := func(s *KindView) bool { return len(s.phones) > 0 }
-	if !isGuess || isNumber(tree.Of[1].text) && (slices.ContainsFunc(views, hasPhones) || hashedNumber(tree.Of[0], views) != nil) {
+// dropNumbers applies dropNumber to all parts of a tree.
+func (b *Binder) dropNumbers(n *Node, scope []*KindView) *Node {
+	if words := dropNumber(n, scope); words != n || len(n.Of) == 0 {
+		return words
+	}
+	if n.Op == opAnd {
+		scope = b.within(n, scope)
+	}
+	changed := *n
+	changed.Of = nil
+	for _, o := range n.Of {
+		changed.Of = append(changed.Of, b.dropNumbers(o, scope))
+	}
+	return &changed
+}
+
+// dropNumber returns the words alone for digits that may be a number or words, where no phone number that they
+// could be is looked in. A role that sees none may search for digits alone as a word.
+func dropNumber(tree *Node, scope []*KindView) *Node {
+	number, words := tree, (*Node)(nil)
+	if tree.Op == OpOr && len(tree.Of) == 2 && tree.Of[1].Op == opWords && tree.Of[0].at == tree.Of[1].at {
+		number, words = tree.Of[0], tree.Of[1]
+	}
+	if number.Name != NumberName || number.at != number.Values[0].at { // number: was written
 		return tree
 	}
-	return tree.Of[1]
+	mayHave := func(s *KindView) bool { return len(s.phones) > 0 || s.unseen && words == nil }
+	if isNumber(number.Values[0].Text) && (slices.ContainsFunc(scope, mayHave) || hashedNumber(number, scope) != nil) {
+		return tree
+	}
+	if words != nil {
+		return words
+	}
+	var parts []*Node
+	for _, text := range strings.Fields(number.Values[0].Text) {
+		if strings.ContainsAny(text, "0123456789") {
+			parts = append(parts, &Node{Op: opWords, text: text, at: number.at, end: number.end})
+		}
+	}
+	return join(opAnd, parts)
 }
 
 func (b *Binder) fail(e *query.SyntaxError) *Cond {
@@ -97,7 +127,7 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 		}
 		return &Cond{Op: OpField, Predicate: l}
 	case opAnd:
-		scope = slices.DeleteFunc(slices.Clone(scope), func(s *KindView) bool { return !b.mayBe(n, s) })
+		scope = b.within(n, scope)
 	}
 	c := &Cond{Op: n.Op}
 	for _, o := range n.Of {
@@ -201,6 +231,11 @@ func (s *KindView) mayName(f *spec.Field, id string) bool {
 		}
 	}
 	return true
+}
+
+// within returns the kinds that the conditions on kinds alone let through.
+func (b *Binder) within(n *Node, scope []*KindView) []*KindView {
+	return slices.DeleteFunc(slices.Clone(scope), func(s *KindView) bool { return !b.mayBe(n, s) })
 }
 
 // mayBe says whether the conditions on kinds alone let a kind through.
