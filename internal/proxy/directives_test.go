@@ -3,8 +3,10 @@
 package proxy
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,8 +147,16 @@ func FuzzCacheControl(f *testing.F) {
 func FuzzOverrideIn(f *testing.F) {
 	f.Add("a=1;b=%zz")
 	f.Fuzz(func(t *testing.T, before string) {
-		if got := overrideIn(before + "&_method=DELETE"); !slices.Contains(got, "DELETE") {
+		if got := overridesOfForm(before + "&_method=DELETE"); !slices.Contains(got, "DELETE") {
 			t.Errorf("%q: %q", before, got)
+		}
+		part := before + "\r\n--x\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE"
+		if got := overridesOfBody(nil, []byte(part)); !slices.Contains(got, "DELETE") {
+			t.Errorf("%q as a part: %q", before, got)
+		}
+		object := `{"x":` + strconv.Quote(before) + `,"_method":"DELETE"}` + before
+		if json.Valid([]byte(strconv.Quote(before))) && !slices.Contains(overridesOfBody(nil, []byte(object)), "DELETE") {
+			t.Errorf("%q in JSON", before)
 		}
 	})
 }

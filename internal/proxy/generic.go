@@ -5,14 +5,10 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"mime"
-	"mime/multipart"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,67 +153,6 @@ func (v generic) passable() http.Header {
 // the request, unless the settings pass it.
 func (v generic) misleads(name string) bool {
 	return spec.Misleads(name) && !slices.Contains(v.o.Source.Spec.Headers.Pass, name)
-}
-
-// mayOverride returns nil where no parameter of the query or of a form names another method, as frameworks read it
-// (_method of Rails, Laravel and Symfony), or where the caller may send that method, too.
-func (v generic) mayOverride(body []byte) error {
-	named := overrideIn(v.r.URL.RawQuery)
-	kind, params, _ := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
-	switch {
-	case len(body) == 0:
-	case kind == "application/x-www-form-urlencoded":
-		named = append(named, overrideIn(string(body))...)
-	case kind == "multipart/form-data":
-		for parts := multipart.NewReader(bytes.NewReader(body), params["boundary"]); ; {
-			part, err := parts.NextRawPart()
-			if err != nil {
-				break
-			}
-			if value, _ := io.ReadAll(part); namesMethod(part.FormName()) {
-				named = append(named, string(value))
-			}
-		}
-	case strings.HasSuffix(kind, "json"):
-		var members map[string]json.RawMessage
-		_ = json.Unmarshal(body, &members) // what is no object has no members
-		for name, value := range members {
-			if namesMethod(name) {
-				named = append(named, strings.Trim(string(value), `"`))
-			}
-		}
-	}
-	for _, other := range named {
-		if other = strings.ToUpper(strings.TrimSpace(other)); other == v.r.Method || other == "" {
-			continue
-		}
-		if slices.Contains(v.o.Source.Spec.Headers.Pass, "X-Http-Method-Override") {
-			return nil
-		}
-		if read, _ := method(v.r.Method); read || v.r.Method == http.MethodOptions {
-			return fmt.Errorf("proxy: %w: a parameter names another method; use the method itself", understudy.ErrInvalid)
-		}
-		if err := v.o.Gate.Write(v.caller, v.target, other); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// overrideIn returns the methods that parameters of a query or a form name.
-func overrideIn(pairs string) (methods []string) {
-	given, _ := url.ParseQuery(strings.ReplaceAll(pairs, ";", "&")) // a pair that cannot be read names none
-	for name, values := range given {
-		if namesMethod(name) {
-			methods = append(methods, values...)
-		}
-	}
-	return methods
-}
-
-// namesMethod reports a parameter that names another method.
-func namesMethod(name string) bool {
-	return strings.EqualFold(name, "_method") || spec.Overrides(http.CanonicalHeaderKey(name))
 }
 
 // loopback is the name of who is on this machine.

@@ -230,41 +230,6 @@ func TestGenericRequestIsTheOneThatUpstreamGets(t *testing.T) {
 	}
 }
 
-// A parameter that names another method, as frameworks read it, gives nobody a method that the
-// caller may not send.
-func TestGenericParameterGivesNoOtherMethod(t *testing.T) {
-	t.Parallel()
-	s := openSite(t)
-	const form, part = "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"
-	for _, c := range []struct {
-		method, path, kind, body string
-		status                   int
-	}{
-		{"POST", "/echo", form, "a=1&_method=delete", 403},
-		{"POST", "/echo", form, "a=1;%5Fmethod=%44elete", 403},
-		{"POST", "/echo?_method=DELETE", "", "", 403},
-		{"POST", "/echo?X-HTTP-Method-Override=DELETE", "", "", 403},
-		{"POST", "/echo", part, "--x\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE\r\n--x--\r\n", 403},
-		{"POST", "/echo", "application/json", `{"_method":"DELETE"}`, 403},
-		{"GET", "/echo?_method=DELETE", "", "", 400},
-		{"GET", "/echo?_method=PUT", "", "", 400},
-		{"POST", "/echo", form, "a=1&_method=put", 200}, // it may be sent
-		{"POST", "/echo", form, "a=1&_method=post", 200},
-		{"POST", "/echo", form, "a=1&_method=", 200},
-		{"POST", "/echo", "text/plain", "_method=DELETE", 200},
-		{"POST", "/echo", "application/json", `{"x":{"_method":"DELETE"}}`, 200},
-	} {
-		before := s.count()
-		resp, _ := s.do(c.method, c.path, c.body, "Content-Type", c.kind)
-		if resp.StatusCode != c.status {
-			t.Errorf("%s %s %s %q: %s, want %d", c.method, c.path, c.kind, c.body, resp.Status, c.status)
-		}
-		if asked := s.count() > before; asked != (c.status == 200) {
-			t.Errorf("%s %s %s %q: upstream was asked: %v", c.method, c.path, c.kind, c.body, asked)
-		}
-	}
-}
-
 func TestGenericMethodsAndBodies(t *testing.T) {
 	t.Parallel()
 	s := openSite(t)

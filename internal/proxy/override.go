@@ -1,0 +1,121 @@
+// Override: parameters by which a request to a generic source names another method.
+
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/spec"
+)
+
+// mayOverride returns nil where no parameter of the query or of the body names another method, as frameworks read it
+// (_method of Rails, Laravel and Symfony), or where the caller may send that method, too.
+func (v generic) mayOverride(body []byte) error {
+	named := append(overridesOfForm(v.r.URL.RawQuery), overridesOfBody(v.r.Header["Content-Type"], body)...)
+	for _, other := range named {
+		if other = strings.ToUpper(strings.TrimSpace(other)); other == v.r.Method || other == "" {
+			continue
+		}
+		if slices.Contains(v.o.Source.Spec.Headers.Pass, "X-Http-Method-Override") {
+			return nil
+		}
+		if read, _ := method(v.r.Method); read || v.r.Method == http.MethodOptions {
+			return fmt.Errorf("proxy: %w: a parameter names another method; use the method itself", understudy.ErrInvalid)
+		}
+		if err := v.o.Gate.Write(v.caller, v.target, other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overridesOfBody returns the methods that parameters in a body name. Frameworks read a type that
+// is missing or cannot be parsed in ways of their own, so that such a body is read as every form.
+func overridesOfBody(types []string, body []byte) (methods []string) {
+	if len(body) == 0 {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(strings.Join(types, ", "))
+	unclear := err != nil || !strings.Contains(kind, "/")
+	if unclear || strings.Contains(kind, "form-urlencoded") {
+		methods = append(methods, overridesOfForm(string(body))...)
+	}
+	if unclear || strings.HasPrefix(kind, "multipart/") {
+		methods = append(methods, overridesOfParts(body)...)
+	}
+	if unclear || strings.Contains(kind, "json") {
+		methods = append(methods, overridesOfJSON(body)...)
+	}
+	return methods
+}
+
+// overridesOfForm returns the methods that parameters of a query or a form name.
+func overridesOfForm(pairs string) (methods []string) {
+	given, _ := url.ParseQuery(strings.ReplaceAll(pairs, ";", "&")) // a pair that cannot be read names none
+	for name, values := range given {
+		if namesMethod(name) {
+			methods = append(methods, values...)
+		}
+	}
+	return methods
+}
+
+var partName = regexp.MustCompile(`(?i)name\*?\s*=\s*(?:utf-8'[^']*')?"?([^";\r\n]*)`)
+
+// overridesOfParts returns the methods that the parts of a multipart body name. Each line that begins
+// as a delimiter does is taken for one, and no line of a part's header needs to be right.
+func overridesOfParts(body []byte) (methods []string) {
+	text := strings.ReplaceAll(string(body), "\r\n", "\n")
+	_, parts, _ := strings.Cut("\n"+text, "\n--")
+	for part := range strings.SplitSeq(parts, "\n--") {
+		head, value, _ := strings.Cut(part, "\n\n")
+		for _, name := range partName.FindAllStringSubmatch(head, -1) {
+			if namesMethod(name[1]) {
+				methods = append(methods, value)
+			}
+		}
+	}
+	return methods
+}
+
+// overridesOfJSON returns the methods that the members of an object name, whatever is behind it.
+func overridesOfJSON(body []byte) (methods []string) {
+	in := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
+	if open, _ := in.Token(); open != json.Delim('{') {
+		return nil
+	}
+	for in.More() {
+		name, err := in.Token()
+		if err != nil {
+			break
+		}
+		var value json.RawMessage
+		if err := in.Decode(&value); err != nil {
+			break
+		}
+		if name, _ := name.(string); namesMethod(name) {
+			methods = append(methods, strings.Trim(string(value), `"`))
+		}
+	}
+	return methods
+}
+
+// namesMethod reports a parameter that names another method: _method, _HttpMethod, !method, _method[].
+// One that is named method alone is an ordinary parameter of many APIs.
+func namesMethod(name string) bool {
+	name, _, _ = strings.Cut(strings.TrimSpace(name), "[")
+	switch word := strings.TrimLeft(name, "_.$!@ "); strings.ToLower(word) {
+	case "method", "httpmethod", "http_method":
+		return word != name
+	}
+	return spec.Overrides(http.CanonicalHeaderKey(name))
+}

@@ -1,0 +1,73 @@
+// Tests of parameters that name another method.
+
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// A parameter that names another method, as frameworks read it, gives nobody a method that the
+// caller may not send.
+func TestGenericParameterGivesNoOtherMethod(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	const form, part = "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"
+	const named = "--x\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE\r\n--x--\r\n"
+	for _, c := range []struct {
+		method, path, kind, body string
+		status                   int
+	}{
+		{"POST", "/echo", form, "a=1&_method=delete", 403},
+		{"POST", "/echo", form, "a=1;%5Fmethod=%44elete", 403},
+		{"POST", "/echo?_method=DELETE", "", "", 403},
+		{"POST", "/echo?X-HTTP-Method-Override=DELETE", "", "", 403},
+		{"POST", "/echo", part, named, 403},
+		{"POST", "/echo", "application/json", `{"_method":"DELETE"}`, 403},
+		{"GET", "/echo?_method=DELETE", "", "", 400},
+		{"GET", "/echo?_method=PUT", "", "", 400},
+		{"POST", "/echo", form, "a=1&_method=put", 200}, // it may be sent
+		{"POST", "/echo", form, "a=1&_method=post", 200},
+		{"POST", "/echo", form, "a=1&_method=", 200},
+		{"POST", "/echo", "text/plain", "_method=DELETE", 200},
+		{"POST", "/echo", "application/json", `{"x":{"_method":"DELETE"}}`, 200},
+		{"POST", "/echo", "", "a=1&_method=DELETE", 403},
+		{"POST", "/echo", "", `{"_method":"DELETE"}`, 403},
+		{"POST", "/echo", "", named, 403},
+		{"POST", "/echo", "", "a=1&method=DELETE", 200},
+		{"POST", "/echo", form + "; charset=a; charset=b", "_method=DELETE", 403},
+		{"POST", "/echo", form + ", text/plain", "_method=DELETE", 403},
+		{"POST", "/echo", "text/plain, " + form, "_method=DELETE", 403},
+		{"POST", "/echo", form, "_method[]=DELETE", 403},
+		{"POST", "/echo", form, "_HttpMethod=DELETE", 403},
+		{"POST", "/echo", form, ".method=DELETE", 403},
+		{"POST", "/echo", part, "--x\r\nbroken\r\n\r\n1\r\n" + named, 403},
+		{"POST", "/echo", "multipart/form-data", named, 403},
+		{"POST", "/echo", "multipart/mixed; boundary=x", named, 403},
+		{"POST", "/echo", part, strings.Replace(named, "DELETE", "PUT", 1), 200},
+		{"POST", "/echo", part, strings.Replace(named, "_method", "file", 1), 200},
+		{"POST", "/echo", "application/json", "\ufeff" + `{"_method":"DELETE"}`, 403},
+		{"POST", "/echo", "application/json", `{"_method":"DELETE"} and more`, 403},
+		{"POST", "/echo", "application/json", `{"_method":"DELETE",`, 403},
+		{"POST", "/echo", "application/json", `{"_method":"DELETE","_method":"POST"}`, 403},
+		{"POST", "/echo", "application/json", `{"jsonrpc":"2.0","method":"eth_call"}`, 200},
+		{"GET", "/echo?_HttpMethod=DELETE", "", "", 400},
+		{"GET", "/echo?$httpMethod=DELETE", "", "", 400},
+		{"GET", "/echo?!method=DELETE", "", "", 400},
+		{"GET", "/echo?_method[]=DELETE", "", "", 400},
+		{"GET", "/echo?method=DELETE&http_method=PUT", "", "", 200},
+	} {
+		before := s.count()
+		var fields []string
+		if c.kind != "" {
+			fields = []string{"Content-Type", c.kind}
+		}
+		resp, _ := s.do(c.method, c.path, c.body, fields...)
+		if resp.StatusCode != c.status {
+			t.Errorf("%s %s %s %q: %s, want %d", c.method, c.path, c.kind, c.body, resp.Status, c.status)
+		}
+		if asked := s.count() > before; asked != (c.status == 200) {
+			t.Errorf("%s %s %s %q: upstream was asked: %v", c.method, c.path, c.kind, c.body, asked)
+		}
+	}
+}
