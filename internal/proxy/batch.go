@@ -156,7 +156,7 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 	w := &batchWriter{header: http.Header{}, all: v.bytes}
 	defer func() {
 		if recover() != nil { // it was logged; the answer had begun
-			out = batchResponse{Status: http.StatusInternalServerError}
+			out = batchResponse{Status: http.StatusInternalServerError, Headers: map[string]string{}}
 		}
 	}()
 	if err != nil {
@@ -173,9 +173,10 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 	kind, _, _ := mime.ParseMediaType(w.header.Get("Content-Type"))
 	switch body := w.body.Bytes(); {
 	case w.long:
-		out = batchResponse{Status: http.StatusInsufficientStorage}
-		out.Body, _ = json.Marshal(fmt.Sprintf("the answer is longer than %d bytes, or those of the batch together than %d; ask for it alone",
-			maxBatchReply, maxBatchBytes))
+		text := fmt.Sprintf("the answer is longer than %d bytes, or those of the batch together than %d; ask for it alone",
+			maxBatchReply, maxBatchBytes)
+		out = batchResponse{Status: http.StatusInsufficientStorage, Headers: map[string]string{errorHeader: text}}
+		out.Body, _ = json.Marshal(text)
 	case len(body) == 0:
 	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(body):
 		out.Body = body

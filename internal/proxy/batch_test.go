@@ -211,6 +211,9 @@ func TestAnswersOfABatchAreBoundedTogether(t *testing.T) {
 	var statuses [600]int
 	for _, a := range batched(t, w) {
 		statuses[a.Status]++
+		if own := a.Headers[errorHeader] != ""; own != (a.Status == 507) {
+			t.Errorf("%d has the header %v", a.Status, a.Headers)
+		}
 	}
 	if statuses[200] != 10 || statuses[507] != 10 {
 		t.Errorf("%d were answered and %d refused, want 10 each", statuses[200], statuses[507])

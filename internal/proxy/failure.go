@@ -50,9 +50,9 @@ func (v *exchange) fail(err error) {
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
-	if f.Status != http.StatusNotFound || v.target == nil {
-		// A 404 of a path that the API has stays unsigned: the record may be hidden, and upstream's
-		// own 404 has no signature.
+	if f.Status != http.StatusNotFound || v.target == nil || v.target.NearMiss {
+		// A 404 of a path that the spec names stays unsigned: the record may be hidden, and
+		// upstream's own 404 has no signature.
 		signError(h, f)
 	}
 	switch f.Status {

@@ -68,6 +68,12 @@ func TestErrorsOfOurOwnAreSigned(t *testing.T) {
 	if got := b.ask("GET", "/no/such/path.json", demo).Header().Get(errorHeader); got != "credential demo may not ask for this path" {
 		t.Errorf("a path that the API does not have says %q", got)
 	}
+	for _, path := range []string{"/" + root + "/Calls.json", root + "//Calls.json", strings.ToUpper(root) + "/Calls.json",
+		root + "/../Calls.json"} {
+		if got := b.ask("GET", path, demo); got.Code != 404 || got.Header().Get(errorHeader) == "" {
+			t.Errorf("%s: %d says %v", path, got.Code, got.Header())
+		}
+	}
 	b.fails(fmt.Errorf("mirror: %w: x", understudy.ErrNotFound))
 	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(errorHeader); got != "" {
 		t.Errorf("404 of a path that may be hidden says %q", got)

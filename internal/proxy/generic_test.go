@@ -309,6 +309,8 @@ func TestGenericPartsAndConditions(t *testing.T) {
 	} {
 		if resp, got := s.do("GET", "/page", "", one.headers...); resp.StatusCode != one.status || one.status < 300 && got != one.body {
 			t.Errorf("%v: %s %q, want %d %q", one.headers, resp.Status, got, one.status, one.body)
+		} else if own := resp.Header.Get("Understudy-Error") != ""; own != (one.status == 416) {
+			t.Errorf("%v: %s is signed: %t", one.headers, resp.Status, own)
 		}
 	}
 	if n := s.count(); n != 1 {

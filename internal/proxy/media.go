@@ -127,9 +127,12 @@ func (v *exchange) noRange(size string) {
 	if size != "" {
 		v.w.Header()["Content-Range"] = []string{size}
 	}
-	v.refuse(access.Failure{Word: access.Invalid, Status: http.StatusRequestedRangeNotSatisfiable,
-		Message: "the range lies outside the content"})
+	f := access.Failure{Word: access.Invalid, Status: http.StatusRequestedRangeNotSatisfiable, Message: outsideRange}
+	signError(v.w.Header(), f)
+	v.refuse(f)
 }
+
+const outsideRange = "the range lies outside the content"
 
 // refuse answers in upstream's shape; what was said of a content is taken back.
 func (v *exchange) refuse(f access.Failure) {

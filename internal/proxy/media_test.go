@@ -217,6 +217,9 @@ func TestMedia(t *testing.T) {
 	resp, body, err = h.ask("GET", path, demo, "Range", "bytes=99999999-")
 	check(t, err)
 	h.shaped(resp, body, 416)
+	if resp.Header.Get("Understudy-Error") == "" {
+		t.Error("416 is not signed")
+	}
 	if resp.Header.Get("Content-Range") != fmt.Sprintf("bytes */%d", len(whole)) {
 		t.Errorf("%v", resp.Header)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/spec"
 )
 
@@ -98,6 +99,9 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // WriteHeader notes the status.
 func (r *recorder) WriteHeader(status int) {
 	r.exchange.line.Status, r.exchange.sent = status, true
+	if status == http.StatusRequestedRangeNotSatisfiable {
+		signError(r.Header(), access.Failure{Message: outsideRange})
+	}
 	r.ResponseWriter.WriteHeader(status)
 }
 
