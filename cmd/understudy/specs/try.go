@@ -5,15 +5,12 @@ package specs
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,6 +197,9 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	if len(k.ID) == 0 {
 		r.note = "kept as whole pages"
 	}
+	if id := repeated(first); id != "" {
+		r.bad("several rows have the id %s, and differ: check whether %s is the id", understudy.Clip(id), strings.Join(k.ID, " and "))
+	}
 	rows := first.Rows
 	if second := t.second(ctx, r, k, l, path, query, first); second != nil {
 		r.pages, r.rows = "2", fmt.Sprintf("%d+%d", countRows(l, first), countRows(l, second))
@@ -285,104 +285,6 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 	return page, nil
 }
 
-// second is the page after the first, compared with it. Where the first is the only one
-// and has several rows, half of them are asked for, so that there is another.
-func (t *trial) second(
-	ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page,
-) *understudy.Page {
-	paging, end := t.spec.PagingOf(l), first.OpenEnd()
-	if end.Kind == understudy.OpenRefuted {
-		r.bad("%s", end.Why)
-		return nil
-	}
-	if !first.Next.Zero() {
-		second, err := t.follow(ctx, first)
-		if err != nil {
-			r.bad("the second page: %s", err)
-			return nil
-		}
-		again := func() (*understudy.Page, error) { return t.page(ctx, path, query) }
-		if twice := inBoth(second, first); len(twice) > 0 && len(twice) > arrivals(again, first) {
-			r.bad("%s is on the first page and on the second", understudy.Clip(twice[0]))
-		}
-		return second
-	}
-	if paging.Size == "" || len(first.Rows) < 2 || paging.OnePage() {
-		if paging.OnePage() && paging.Size != "" {
-			r.note = "one page as the spec says; it takes " + paging.Size
-		}
-		if end.Kind == understudy.OpenUnseen {
-			r.note = end.Why
-		}
-		return nil
-	}
-	half := (len(first.Rows) + 1) / 2
-	less, err := t.page(ctx, path, strings.TrimPrefix(query+"&"+url.Values{paging.Size: {strconv.Itoa(half)}}.Encode(), "&"))
-	switch {
-	case err != nil:
-		r.bad("with %s=%d: %s", paging.Size, half, err)
-	case len(less.Rows) > half:
-		r.bad("%s=%d gives %d rows", paging.Size, half, len(less.Rows))
-	case less.Next.Zero() && len(less.Rows) < len(first.Rows):
-		r.bad("%s=%d gives %d of %d rows and no next page", paging.Size, half, len(less.Rows), len(first.Rows))
-	default:
-		t.halves(ctx, r, k, first, less, func() (*understudy.Page, error) { return t.page(ctx, path, query) })
-	}
-	return nil
-}
-
-// inBoth returns the ids of a page's rows that another page has, too.
-func inBoth(page, other *understudy.Page) (ids []string) {
-	for _, row := range page.Rows {
-		if row.ID != "" && slices.ContainsFunc(other.Rows, func(o understudy.Row) bool { return o.ID == row.ID }) {
-			ids = append(ids, row.ID)
-		}
-	}
-	return ids
-}
-
-// arrivals reads a page again and returns how many rows it has that it did not have before: as many
-// have moved to the next page meanwhile.
-func arrivals(again func() (*understudy.Page, error), before *understudy.Page) int {
-	now, err := again()
-	if err != nil {
-		return 0
-	}
-	return len(now.Rows) - len(inBoth(now, before))
-}
-
-// halves compares two pages of half the size with the whole one.
-func (t *trial) halves(
-	ctx context.Context, r *result, k *spec.Kind, whole, less *understudy.Page, again func() (*understudy.Page, error),
-) {
-	rest, err := t.follow(ctx, less)
-	if err != nil {
-		r.bad("the second page: %s", err)
-		return
-	}
-	r.pages, r.rows = "2", fmt.Sprintf("%d+%d", len(less.Rows), len(rest.Rows))
-	both := slices.Concat(less.Rows, rest.Rows)
-	for i, row := range whole.Rows {
-		if len(k.ID) > 0 && (i >= len(both) || both[i].ID != row.ID) {
-			if arrivals(again, whole) > 0 {
-				r.note = "its pages are not compared: rows have come meanwhile"
-				return
-			}
-			r.bad("row %d of the whole page is %s, of two halves it is another", i+1, understudy.Clip(row.ID))
-			return
-		}
-	}
-}
-
-// follow is the page after a page.
-func (t *trial) follow(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
-	target, err := t.spec.Follow(p.Next.Source, p.Next.URI)
-	if err != nil {
-		return nil, err
-	}
-	return t.fetch(ctx, target)
-}
-
 // clockOf says of how many rows the clock is a time, and how they are ordered by it.
 func clockOf(r *result, k *spec.Kind, rows []understudy.Row) string {
 	timed, up, down := 0, true, true
@@ -406,119 +308,6 @@ func clockOf(r *result, k *spec.Kind, rows []understudy.Row) string {
 		said += ", in no order"
 	}
 	return said
-}
-
-// instance asks for the first row's record by its own path, and compares the two.
-func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page) {
-	target, err := t.spec.Target("try", path, "")
-	if err != nil {
-		return
-	}
-	vars := map[string]string{}
-	for _, v := range target.Vars {
-		vars[v.Name] = v.Value
-	}
-	// A path below the list first, then one with few variables that are of other records.
-	others := func(in *spec.Instance) (n int) {
-		for _, name := range in.Template().Vars() {
-			if vars[name] == "" && !slices.Contains(in.ID, name) {
-				n++
-			}
-		}
-		return n
-	}
-	all := slices.Clone(k.Instances)
-	slices.SortStableFunc(all, func(a, b *spec.Instance) int { return others(a) - others(b) })
-	for _, in := range all {
-		parts := strings.Split(first.Rows[0].ID, spec.IDSeparator)
-		if len(k.ID) == 1 {
-			parts = []string{first.Rows[0].ID}
-		}
-		for i, name := range in.ID {
-			if i < len(parts) {
-				vars[name] = parts[i]
-			}
-		}
-		to, missing := t.fill(in.Template(), vars)
-		if missing != "" || to == "" {
-			continue
-		}
-		one, err := t.page(ctx, to, "")
-		if err != nil {
-			r.bad("%s: %s", in.Path, err)
-			return
-		}
-		again := func() (*understudy.Page, error) { return t.page(ctx, path, query) }
-		t.compare(r, in, l, first, one, again)
-		return
-	}
-}
-
-// compare says how a record differs from its row. A row that differs is read again: the record may
-// have changed between the two requests.
-func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *understudy.Page, again func() (*understudy.Page, error)) {
-	if one.ID != first.Rows[0].ID {
-		r.bad("%s shows another record than %s", in.Path, understudy.Clip(first.Rows[0].ID))
-		return
-	}
-	if in.Shape == l.Shape {
-		t.envelope(r, in, one) // a shape of its own is kept as it came
-	}
-	other := differences(first, one)
-	if len(other) > 0 && in.Shape == l.Shape {
-		newer, err := again()
-		if err != nil {
-			r.record = "not compared: " + err.Error()
-			return
-		}
-		if other = differences(newer, one); other == nil {
-			r.record = "not compared: its row has moved"
-			return
-		}
-	}
-	switch {
-	case len(other) == 0:
-		r.record = "as its row"
-	case in.Shape != l.Shape:
-		r.record = "own shape"
-	default:
-		r.record = "differs"
-		r.bad("%s differs from its row in %s: give it a shape of its own", in.Path, few(other))
-	}
-}
-
-// differences returns the members in which a record differs from its row on a page; nil when the
-// page does not have that row.
-func differences(page, one *understudy.Page) []string {
-	i := slices.IndexFunc(page.Rows, func(row understudy.Row) bool { return row.ID == one.ID })
-	if i < 0 {
-		return nil
-	}
-	row, record := members(page, i), members(one, 0)
-	all := maps.Clone(row)
-	maps.Copy(all, record)
-	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool {
-		var x, y any
-		return json.Unmarshal(row[name], &x) == nil && json.Unmarshal(record[name], &y) == nil && reflect.DeepEqual(x, y)
-	})
-	return append([]string{}, slices.Sorted(maps.Keys(all))...)
-}
-
-// members returns the members of a row's record.
-func members(page *understudy.Page, row int) map[string]json.RawMessage {
-	record := map[string]json.RawMessage{}
-	_ = json.Unmarshal(page.Body[page.Rows[row].Start:page.Rows[row].End], &record) // a row is an object
-	return record
-}
-
-// envelope compares what an answer has around its record with what the spec says.
-func (t *trial) envelope(r *result, in *spec.Instance, one *understudy.Page) {
-	var said, is any
-	where, _ := t.spec.URL(one.Key, "")
-	made, _, _ := in.Wrap(one.Body[one.Rows[0].Start:one.Rows[0].End], one.Key.URI, where)
-	if json.Unmarshal(made, &said) != nil || json.Unmarshal(one.Body, &is) != nil || !reflect.DeepEqual(said, is) {
-		r.bad("%s has something else around its record: give it an answer", in.Path)
-	}
 }
 
 // names notes the members of a row that the spec does not name: roles do not see them.

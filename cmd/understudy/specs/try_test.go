@@ -28,6 +28,7 @@ var styles = map[string]string{
 	"number":      "{style: number, page: page, first_page: 1, total: total, size: n, default_size: 10}",
 	"offset":      "{style: offset, page: from, next: more, size: n, default_size: 10}",
 	"none":        "{style: none}",
+	"capped":      "{style: none, size: n, max_size: 10}",
 }
 
 // shelf is an API whose lists are at /STYLE, of so many rows, with something wrong.
@@ -64,7 +65,8 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	n, err := strconv.Atoi(q.Get("n"))
-	if err != nil || style == "none" {
+	alone := style == "none" || style == "capped"
+	if err != nil || alone {
 		n = 10
 	}
 	from, _ := strconv.Atoi(strings.TrimPrefix(q.Get("from"), "t"))
@@ -84,7 +86,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rows = append(rows, s.row(i))
 	}
 	body := map[string]any{"rows": rows}
-	more := style != "none" || s.wrong == "more"
+	more := !alone || s.wrong == "more"
 	if goes := to < s.rows && s.wrong != "ends"; goes && more {
 		link := fmt.Sprintf("/%s?from=t%d&n=%d", style, to, n)
 		body["more"], body["token"], body["links"] = true, fmt.Sprint("t", to), map[string]any{"next": link}
@@ -93,6 +95,12 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if body["total"] = s.rows; s.wrong == "ends" || !more {
 		body["total"] = to
+	}
+	if s.wrong == "silent" {
+		delete(body, "total")
+	}
+	if s.wrong == "shared" {
+		rows[1].(map[string]any)["id"] = "b000"
 	}
 	_ = json.NewEncoder(w).Encode(body)
 }
@@ -132,6 +140,9 @@ func TestTryFollowsEveryStyle(t *testing.T) {
 	for style := range styles {
 		two, halves := "2|10+10", "2|2+2"
 		repeats, ends := "b009 is on the first page and on the second", "n=2 gives 2 of 4 rows and no next page"
+		if style == "capped" {
+			continue // a full page is judged by its own test
+		}
 		if style == "none" {
 			two, halves, repeats, ends = "1|10", "1|4", "", ""
 		}
@@ -165,6 +176,24 @@ func TestTryFailsWhereTheAnswerSaysThatThereIsMore(t *testing.T) {
 	}
 	if !strings.Contains(line, "the answer says that there is more") {
 		t.Errorf("it says %s", line)
+	}
+}
+
+// One page by the spec that has as many rows as a page may have proves no end.
+func TestTryFailsWhereTheOnlyPageIsFull(t *testing.T) {
+	for rows, want := range map[int]string{25: "the page is full (10 rows)", 9: "one page as the spec says; it takes n"} {
+		line, err := (&shelf{rows: rows, wrong: "silent"}).tried(t, "capped")
+		if full := rows > 9; (err != nil) != full || !strings.Contains(line, want) {
+			t.Errorf("%d rows: %v: %s", rows, err, line)
+		}
+	}
+}
+
+// An id that several rows of a page have is none.
+func TestTryFailsWhereRowsShareAnID(t *testing.T) {
+	line, err := (&shelf{rows: 9, wrong: "shared"}).tried(t, "header")
+	if err == nil || !strings.Contains(line, "several rows have the id b000, and differ") {
+		t.Errorf("%v: %s", err, line)
 	}
 }
 

@@ -1,0 +1,129 @@
+// Pages: the second page of a list that is tried, compared with the first.
+
+package specs
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy"
+	"understudy/spec"
+)
+
+// second is the page after the first, compared with it. Where the first is the only one
+// and has several rows, half of them are asked for, so that there is another.
+func (t *trial) second(
+	ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page,
+) *understudy.Page {
+	paging, end := t.spec.PagingOf(l), first.OpenEnd()
+	if end.Kind == understudy.OpenRefuted {
+		r.bad("%s", end.Why)
+		return nil
+	}
+	if !first.Next.Zero() {
+		second, err := t.follow(ctx, first)
+		if err != nil {
+			r.bad("the second page: %s", err)
+			return nil
+		}
+		again := func() (*understudy.Page, error) { return t.page(ctx, path, query) }
+		if twice := inBoth(second, first); len(twice) > 0 && len(twice) > arrivals(again, first) {
+			r.bad("%s is on the first page and on the second", understudy.Clip(twice[0]))
+		}
+		return second
+	}
+	if paging.Size == "" || len(first.Rows) < 2 || paging.OnePage() {
+		full := paging.OnePage() && end.Kind != "" && paging.Max > 0 && len(first.Rows) >= paging.Max
+		if full {
+			r.bad("the page is full (%d rows), and by the spec the list does not go on", len(first.Rows))
+		} else if paging.OnePage() && paging.Size != "" {
+			r.note = "one page as the spec says; it takes " + paging.Size
+		}
+		if end.Kind == understudy.OpenUnseen {
+			r.note = end.Why
+		}
+		return nil
+	}
+	half := (len(first.Rows) + 1) / 2
+	less, err := t.page(ctx, path, strings.TrimPrefix(query+"&"+url.Values{paging.Size: {strconv.Itoa(half)}}.Encode(), "&"))
+	switch {
+	case err != nil:
+		r.bad("with %s=%d: %s", paging.Size, half, err)
+	case len(less.Rows) > half:
+		r.bad("%s=%d gives %d rows", paging.Size, half, len(less.Rows))
+	case less.Next.Zero() && len(less.Rows) < len(first.Rows):
+		r.bad("%s=%d gives %d of %d rows and no next page", paging.Size, half, len(less.Rows), len(first.Rows))
+	default:
+		t.halves(ctx, r, k, first, less, func() (*understudy.Page, error) { return t.page(ctx, path, query) })
+	}
+	return nil
+}
+
+// repeated returns an id that several rows of a page have whose contents differ, "" where there is none.
+func repeated(page *understudy.Page) string {
+	seen := map[string]string{}
+	for _, row := range page.Rows {
+		body := string(page.Body[row.Start:row.End])
+		if before, again := seen[row.ID]; again && before != body {
+			return row.ID
+		}
+		seen[row.ID] = body
+	}
+	return ""
+}
+
+// inBoth returns the ids of a page's rows that another page has, too.
+func inBoth(page, other *understudy.Page) (ids []string) {
+	for _, row := range page.Rows {
+		if row.ID != "" && slices.ContainsFunc(other.Rows, func(o understudy.Row) bool { return o.ID == row.ID }) {
+			ids = append(ids, row.ID)
+		}
+	}
+	return ids
+}
+
+// arrivals reads a page again and returns how many rows it has that it did not have before: as many
+// have moved to the next page meanwhile.
+func arrivals(again func() (*understudy.Page, error), before *understudy.Page) int {
+	now, err := again()
+	if err != nil {
+		return 0
+	}
+	return len(now.Rows) - len(inBoth(now, before))
+}
+
+// halves compares two pages of half the size with the whole one.
+func (t *trial) halves(
+	ctx context.Context, r *result, k *spec.Kind, whole, less *understudy.Page, again func() (*understudy.Page, error),
+) {
+	rest, err := t.follow(ctx, less)
+	if err != nil {
+		r.bad("the second page: %s", err)
+		return
+	}
+	r.pages, r.rows = "2", fmt.Sprintf("%d+%d", len(less.Rows), len(rest.Rows))
+	both := slices.Concat(less.Rows, rest.Rows)
+	for i, row := range whole.Rows {
+		if len(k.ID) > 0 && (i >= len(both) || both[i].ID != row.ID) {
+			if arrivals(again, whole) > 0 {
+				r.note = "its pages are not compared: rows have come meanwhile"
+				return
+			}
+			r.bad("row %d of the whole page is %s, of two halves it is another", i+1, understudy.Clip(row.ID))
+			return
+		}
+	}
+}
+
+// follow is the page after a page.
+func (t *trial) follow(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
+	target, err := t.spec.Follow(p.Next.Source, p.Next.URI)
+	if err != nil {
+		return nil, err
+	}
+	return t.fetch(ctx, target)
+}
