@@ -64,7 +64,8 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	}
 	var doc yaml.Node
 	err := yaml.Load(data, &doc)
-	if err != nil && strings.Contains(err.Error(), "no documents in stream") {
+	isNull := err == nil && len(doc.Content) == 1 && doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null"
+	if isNull || err != nil && strings.Contains(err.Error(), "no documents in stream") {
 		return nil, fmt.Errorf("upstream: spec %s: the file is empty; docs/specs.md says what a spec has", file)
 	}
 	if err != nil {

@@ -88,6 +88,8 @@ func TestReadSpecIsStrict(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{leastSpec, ""},
 		{"", "the file is empty"},
+		{"---\n", "the file is empty"},
+		{"null\n", "the file is empty"},
 		{"a: [", "did not find"},
 		{leastSpec + "---\nname: y\n", "single document"},
 		{"- 1\n", "x.yaml:1: the spec: want keys with values"},

@@ -156,7 +156,7 @@ func TestSecrets(t *testing.T) {
 	for name, text := range map[string]string{
 		"utf8mark": "\xef\xbb\xbfhunter2\r\n", "utf16le": "\xff\xfeh\x00u\x00n\x00t\x00e\x00r\x002\x00\r\x00\n\x00",
 		"utf16be": "\xfe\xff\x00h\x00u\x00n\x00t\x00e\x00r\x002\x00\n",
-		"two":     "hunter2\nhunter2\n", "nul": "hunter2hunter2\x00\x00", "latin1": "hunter2\xe9", "marked": "\xef\xbb\xbf\n",
+		"two":     "hunter2\nhunter2\n", "nul": "hunter2hunter2\x00\x00", "latin1": "hunter2\xe9", "marked": "\xef\xbb\xbf\n", "cut": "\xff\xfeh\x00u",
 		"pem": "-----BEGIN KEY-----\nhunter2\n-----END KEY-----\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -173,11 +173,14 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("a key in PEM: %v", err)
 	}
 	for _, setting := range []string{"hunter2", "file:nowhere", "cmd:false", "cmd:true", "", "env:X", "file:two", "file:nul", "file:latin1",
-		"file:marked"} {
+		"file:marked", "file:cut"} {
 		_, err := ReadSecret(t.Context(), setting, dir)
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("readSecret(%q): %v", setting, err)
 		}
+	}
+	if _, err := ReadSecret(t.Context(), "file:cut", dir); err == nil || !strings.Contains(err.Error(), "UTF-16 and is cut") {
+		t.Errorf("UTF-16 of an odd length: %v", err)
 	}
 }
 

@@ -62,7 +62,10 @@ func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 		return understudy.Secret{}, fmt.Errorf("a secret is written file:PATH or cmd:COMMAND, never in the settings file itself")
 	}
 	if c, known := charset.Of("", text); known {
-		text, _ = c.Decode(text)
+		whole := false
+		if text, whole = c.Decode(text); !whole {
+			return understudy.Secret{}, errors.New("the secret begins as UTF-16 and is cut or damaged; save it as UTF-8 text")
+		}
 	}
 	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
 	isPEM := bytes.Contains(text, []byte("-----BEGIN ")) // comments may precede a certificate

@@ -174,7 +174,7 @@ func (b *Book) Has(name string) bool {
 
 // Make makes a credential; the caller has checked name and scope. once names the form that
 // asks for it: within a minute the same one gets what it has made, from memory; "" names
-// none. Errors: ErrInvalid: there is one of that name, or too many; ErrNotStored.
+// none. Errors: ErrInvalid: there is one of that name, or too many, or it would have expired; ErrNotStored.
 func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Shown, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,6 +188,9 @@ func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Sho
 		return b.recent[i].Shown, nil
 	case there != nil:
 		return Shown{}, fmt.Errorf("credentials: %w: there is one called %s; rotate or revoke it", understudy.ErrInvalid, name)
+	case s.Expires != nil && !s.Expires.After(b.now()):
+		return Shown{}, fmt.Errorf("credentials: %w: expires: %s is not in the future; write a later date, or a duration such as 30d",
+			understudy.ErrInvalid, s.Expires.UTC().Format(time.RFC3339))
 	case len(b.all) >= maxMade:
 		return Shown{}, fmt.Errorf("credentials: %w: there are %d; revoke some", understudy.ErrInvalid, maxMade)
 	}

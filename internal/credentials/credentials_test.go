@@ -128,6 +128,23 @@ func TestBookThatCannotBeKept(t *testing.T) {
 }
 
 // Of many who make one of a name at once, one does.
+func TestCredentialThatWouldHaveExpiredIsRefused(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	b, err := Open(t.Context(), storetest.Open(t, store.Options{}), form, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := now.Add(time.Second)
+	scope := Scope{Source: "twilio", Role: "support", Expires: &now}
+	if _, err := b.Make(t.Context(), "billing", scope, ""); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("that expires now: %v", err)
+	}
+	scope.Expires = &later
+	if _, err := b.Make(t.Context(), "billing", scope, ""); err != nil {
+		t.Errorf("that expires in a second: %v", err)
+	}
+}
+
 func TestMadeOnce(t *testing.T) {
 	b, err := Open(t.Context(), storetest.Open(t, store.Options{}), form, time.Now)
 	if err != nil {

@@ -66,22 +66,29 @@ var units = map[string]int64{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86
 // maxLength bounds a length of time, in seconds.
 const maxLength = 1000 * 365 * 86400
 
-// parseDuration reads 90s, 15m, 2h, 7d, 4w, 1y, in seconds.
-func parseDuration(text string) (int64, bool) {
-	if len(text) < 2 || len(text) > 12 {
+// parseDuration reads 90s, 15m, 2h, 7d, 4w, 1y, 1d12h, in seconds.
+func parseDuration(text string) (seconds int64, ok bool) {
+	if len(text) > 12 {
 		return 0, false
 	}
-	unit, ok := units[text[len(text)-1:]]
-	n, err := strconv.ParseInt(text[:len(text)-1], 10, 64)
-	if !ok || err != nil || !digit(text[0]) || n > maxLength/unit {
-		return 0, false
+	for text != "" {
+		end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+		if end < 1 {
+			return 0, false
+		}
+		unit := units[text[end:end+1]]
+		n, err := strconv.ParseInt(text[:end], 10, 64)
+		if unit == 0 || err != nil || n > (maxLength-seconds)/unit {
+			return 0, false
+		}
+		seconds, ok, text = seconds+n*unit, true, text[end+1:]
 	}
-	return n * unit, true
+	return seconds, ok
 }
 
 const (
 	timeHelp     = "a time is 2026, 2026-05, 2026-05-01, 2026-05-01T10:30, -7d, today or yesterday"
-	durationHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d"
+	durationHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d, 1d12h"
 )
 
 // timeRanges are what a condition on a time asks for: one of the ranges. 0 is
