@@ -156,7 +156,8 @@ func TestSecrets(t *testing.T) {
 	for name, text := range map[string]string{
 		"utf8mark": "\xef\xbb\xbfhunter2\r\n", "utf16le": "\xff\xfeh\x00u\x00n\x00t\x00e\x00r\x002\x00\r\x00\n\x00",
 		"utf16be": "\xfe\xff\x00h\x00u\x00n\x00t\x00e\x00r\x002\x00\n",
-		"two":     "hunter2\nhunter2\n", "nul": "hunter2hunter2\x00\x00", "latin1": "hunter2\xe9", "marked": "\xef\xbb\xbf\n", "cut": "\xff\xfeh\x00u",
+		"two":     "hunter2\nhunter2\n", "nul": "hunter2hunter2\x00\x00", "latin1": "hunter2\xe9", "marked": "\xef\xbb\xbf\n",
+		"cut": "\xff\xfeh\x00u",
 		"pem": "-----BEGIN KEY-----\nhunter2\n-----END KEY-----\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
