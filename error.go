@@ -199,3 +199,13 @@ func (e *UpstreamError) Short() string {
 	}
 	return "upstream " + e.Why.String()
 }
+
+// NotComposedError is the error of a request that upstream did not answer, where records of
+// the list are held and no answer can be made from them.
+type NotComposedError struct{ Err, Why error }
+
+// Error says what happened to the request.
+func (e *NotComposedError) Error() string { return e.Err.Error() + "; " + e.Why.Error() }
+
+// Unwrap returns what happened to the request. Why does not count: it is another answer's error.
+func (e *NotComposedError) Unwrap() error { return e.Err }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"understudy/internal/sample"
+	"understudy/spec/paging"
 )
 
 // githubStage is a simulated GitHub and Understudy in front of it, which holds what lies in
@@ -234,29 +236,46 @@ func TestGitHubListsFromRecords(t *testing.T) {
 func (s *githubStage) outage() {
 	s.Helper()
 	var pages []string
-	var want [][]byte
+	var want []reply
+	ask := func(target string) string {
+		r := get(s.T, "", s.api+target, "Authorization", "token "+apiToken)
+		pages, want = append(pages, target), append(want, r)
+		return r.header.Get("Link")
+	}
 	for _, repo := range s.repos {
-		for page := 1; ; page++ {
-			target := fmt.Sprintf("/repos/%s/issues?state=all&per_page=7&page=%d", repo, page)
-			r := get(s.T, "", s.api+target, "Authorization", "token "+apiToken)
-			pages, want = append(pages, target), append(want, r.body)
-			if !strings.Contains(r.header.Get("Link"), `rel="next"`) {
-				break
-			}
+		for page := 1; strings.Contains(ask(fmt.Sprintf("/repos/%s/issues?state=all&per_page=7&page=%d", repo, page)), `rel="next"`); page++ {
+		}
+		for _, query := range []string{"state=closed&per_page=1", "per_page=3&page=2", "", "labels=bug&per_page=2", "state=all&per_page=7&page=1000"} {
+			ask("/repos/" + repo + "/issues?" + query)
 		}
 	}
 	control(s.T, s.api, "/-/faults", `{"rules":[{"match":"","reset":true}]}`)
 	for i, target := range pages {
 		r := get(s.T, "", s.drop+target, "Authorization", "token "+programSecret)
 		body, how := bytes.ReplaceAll(r.body, []byte(s.drop), []byte(s.api)), r.header.Get("Cache-Status")
-		goesOn := i+1 < len(pages) && !strings.HasSuffix(pages[i+1], "&page=1")
-		if r.status != http.StatusOK || !bytes.Equal(body, want[i]) {
-			s.Fatalf("%s in an outage: %d (%s)\n%s", target, r.status, how, firstDifference(want[i], body))
+		if r.status != http.StatusOK || !bytes.Equal(body, want[i].body) {
+			s.Fatalf("%s in an outage: %d (%s)\n%s", target, r.status, how, firstDifference(want[i].body, body))
 		}
-		if leads := strings.Contains(r.header.Get("Link"), `rel="next"`); leads != goesOn {
-			s.Fatalf("%s in an outage: leads on: %v, want %v", target, leads, goesOn)
+		if got, want := relations(r, target), relations(want[i], target); !maps.Equal(got, want) {
+			s.Fatalf("%s in an outage (%s): Link leads to %v, want %v", target, how, got, want)
 		}
 	}
+}
+
+// relations are the queries that an answer's Link header leads to. Ours name the size of pages
+// also where the request did not.
+func relations(r reply, target string) map[string]string {
+	out := map[string]string{}
+	for _, name := range append([]string{"next"}, paging.Relations...) {
+		link, _ := url.Parse(paging.Related(r.header["Link"], name))
+		if q := link.Query(); len(q) > 0 {
+			if !strings.Contains(target, "per_page=") {
+				q.Del("per_page")
+			}
+			out[name] = q.Encode()
+		}
+	}
+	return out
 }
 
 // Repositories are covered that are named, that the account has, or that callers ask for; and

@@ -45,7 +45,7 @@ type composePlan struct {
 	writes   int64             // the store's counter before anything was read
 	coverage request.Coverage
 	outdated bool          // a write touched the kind, and what it changed is not known yet
-	most     time.Duration // that making may take; 0: Ages.Wait
+	most     time.Duration // that making may take, before upstream is asked; 0: Ages.Wait
 	above    bool          // what stands above the newest page's records belongs to it, too
 }
 
@@ -58,7 +58,6 @@ type composedList struct {
 	page     *understudy.Page
 	coverage request.Coverage
 	outdated bool
-	slides   bool // compose.List.Slides
 	took     time.Duration
 	plan     *composePlan // without the list; nil: the list is made anew each time
 }
@@ -203,8 +202,14 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	if err == nil {
 		err = p.list.Fill(ctx, w)
 	}
+	if err == nil && p.most != 0 && p.list.Slides() {
+		return nil, errSlides
+	}
 	if err == nil && w.Strange {
 		err = &compose.Uncovered{Why: p.kind.name + ": not all that are held were seen by the last walk"}
+	}
+	if err == nil && w.From == 0 && (!p.above || p.list.WritesTotal()) {
+		co.countRows(ctx, p, w)
 	}
 	if err == nil {
 		err = co.settled(ctx, p)
@@ -223,12 +228,24 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	if w.From != 0 && (w.Short || page.Next.Zero()) {
 		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + day(w.From) + " on"}
 	}
-	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, slides: p.list.Slides(),
-		took: co.now().Sub(begin)}
+	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, took: co.now().Sub(begin)}
 	if !p.timed && !x.outdated && co.writes != nil {
 		x.plan = &composePlan{source: p.source, kind: p.kind, target: p.target, seek: p.seek, writes: p.writes}
 	}
 	return x, nil
+}
+
+// errSlides is why a list is not made from records before upstream is asked.
+var errSlides = errors.New("mirror: the other pages of a list by number are upstream's")
+
+// countRows counts the rows of a list's other pages, in at most half the time that making the
+// list may take. Without the number, the answer says less or is not made.
+func (co *composer) countRows(ctx context.Context, p *composePlan, w *compose.Bounded) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.most, co.ages().Wait)/2)
+	defer cancel()
+	if err := p.list.Count(ctx, w); err != nil {
+		co.log.Debug("mirror: the rows of a list could not be counted", "list", p.target.Key.String(), "error", err)
+	}
 }
 
 // writeCount returns the store's counter of writes, 0 when it has none.

@@ -147,7 +147,7 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 		return nil
 	}
 	h := x.held(co.ages())
-	if x.slides || !co.good(r, &h, &x.coverage) {
+	if !co.good(r, &h, &x.coverage) {
 		return nil
 	}
 	return co.composedAnswer(r.source, x, "composed")
@@ -290,6 +290,7 @@ func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.Upst
 		if errors.Is(bad, understudy.ErrClosed) {
 			return nil, bad
 		}
+		err = &understudy.NotComposedError{Err: err, Why: bad}
 	}
 	if r.held.page == nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 	if err := l.retell(); err != nil {
 		return nil, err
 	}
-	if strings.Contains(l.paging.Template, "{total}") && (l.more || l.page > 0 || l.token != "") {
+	if _, known := l.total(); !known && l.WritesTotal() {
 		return nil, fmt.Errorf("%w: how many rows there are in all is not known", understudy.ErrInvalid)
 	}
 	links := l.links()
@@ -40,6 +40,9 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 	}
 	for i, f := range l.rows {
 		p.Rows[i] = understudy.Row{ID: f.ID, Clock: f.Clock, Parent: l.seek.Parent, Final: f.Final, Record: f.Number, Version: f.Version}
+	}
+	if told := l.header(); len(told) > 0 {
+		p.Header = told.String()
 	}
 	l.write(p, links)
 	if links.next != "" {
@@ -112,8 +115,9 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 		return strconv.AppendInt(body, l.page+int64(l.paging.First), 10)
 	case "size":
 		return strconv.AppendInt(body, l.size, 10)
-	case "total": // of a list of one page
-		return strconv.AppendInt(body, int64(len(l.rows)), 10)
+	case "total":
+		total, _ := l.total()
+		return strconv.AppendInt(body, total, 10)
 	case "more":
 		return strconv.AppendBool(body, links.next != "")
 	case "next_token":

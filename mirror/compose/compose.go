@@ -65,6 +65,7 @@ type List struct {
 	rows   []query.Hit
 	bytes  int64
 	more   bool // rows come after the last one
+	seen   rowCount
 	done   bool
 	asking pass
 }
@@ -217,6 +218,7 @@ func (l *List) Take(f query.Hit) bool {
 	if l.done || !l.passes(f) {
 		return !l.done
 	}
+	l.seen.add(f.Order)
 	switch {
 	case l.asking == forMore, l.stop != 0 && f.Order <= l.stop:
 		l.done, l.more = true, true

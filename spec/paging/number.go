@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"understudy"
 )
@@ -51,8 +52,11 @@ func (r *Rules) checkCount() error {
 
 // checkCounted checks what a template says of the end of the list.
 func (r *Rules) checkCounted(followed, last any) error {
-	if r.Next != "" && (followed != true || last != false) {
+	if r.Next != "" && !strings.HasPrefix(r.Next, inHeader) && (followed != true || last != false) {
 		return fmt.Errorf("answer: want {more} at %s", r.Next)
+	}
+	if r.TotalHeader() != "" {
+		return nil
 	}
 	return r.wants(r.Total, "total", float64(0))
 }

@@ -191,6 +191,15 @@ func (r *Rules) InHeader() bool {
 	return r.Style == "header" || strings.HasPrefix(r.Next, inHeader)
 }
 
+// TotalHeader returns the name of the header that says how many rows all pages have, "" where none does.
+func (r *Rules) TotalHeader() string {
+	name, _ := strings.CutPrefix(r.Total, inHeader)
+	if name == r.Total {
+		return ""
+	}
+	return http.CanonicalHeaderKey(name)
+}
+
 // NextHeader is the header of an answer whose next page is at an absolute link;
 // an empty name where answers lead on in their bodies.
 func (r *Rules) NextHeader(link string) (name, value string) {
