@@ -60,12 +60,17 @@ type List struct {
 	match *query.Matcher // of tests
 	seek  query.RecordQuery
 
-	none   bool // upstream shows nothing here, or no record can match
-	told   bool // the rows are as the list shows them
+	none bool // upstream shows nothing here, or no record can match
+	told bool // the rows are as the list shows them
+	more bool // rows come after the last one
+	seen rowCount
+	filling
+}
+
+// filling is what Take has taken, and whether it takes more.
+type filling struct {
 	rows   []query.Hit
 	bytes  int64
-	more   bool // rows come after the last one
-	seen   rowCount
 	done   bool
 	asking pass
 }
