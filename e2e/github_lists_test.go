@@ -232,7 +232,8 @@ func TestGitHubListsFromRecords(t *testing.T) {
 }
 
 // outage walks all issues of each repository by page numbers while GitHub is out of reach. Each
-// page must be what GitHub answered just before.
+// page must be what GitHub answered just before. The page sizes are none of those that compare
+// asks with: of such a list an older page may be held.
 func (s *githubStage) outage() {
 	s.Helper()
 	var pages []string
@@ -243,9 +244,10 @@ func (s *githubStage) outage() {
 		return r.header.Get("Link")
 	}
 	for _, repo := range s.repos {
-		for page := 1; strings.Contains(ask(fmt.Sprintf("/repos/%s/issues?state=all&per_page=7&page=%d", repo, page)), `rel="next"`); page++ {
+		for page := 1; strings.Contains(ask(fmt.Sprintf("/repos/%s/issues?state=all&per_page=6&page=%d", repo, page)), `rel="next"`); page++ {
 		}
-		for _, query := range []string{"state=closed&per_page=1", "per_page=3&page=2", "", "labels=bug&per_page=2", "state=all&per_page=7&page=1000"} {
+		for _, query := range []string{"state=closed&per_page=2", "per_page=3&page=2", "per_page=5", "labels=bug&per_page=2",
+			"state=all&per_page=6&page=1000"} {
 			ask("/repos/" + repo + "/issues?" + query)
 		}
 	}
