@@ -57,10 +57,10 @@ func (r *Rules) total(a *Answer) int64 {
 
 func count(text string) int64 {
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || n < 1 || n > math.MaxInt32 || n != math.Trunc(n) {
+	if err != nil || n < 1 || n != math.Trunc(n) || math.IsInf(n, 1) {
 		return 0
 	}
-	return int64(n)
+	return int64(min(n, 1<<53)) // a float64 holds all whole numbers below
 }
 
 // open returns the end of a list that is open, and why.

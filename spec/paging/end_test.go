@@ -21,6 +21,7 @@ func TestAnAnswerThatSaysMoreRefutesTheEnd(t *testing.T) {
 		{body: `{"rows":[1],"found":1,"matches":1}`, open: "alone"},
 		{body: `{"rows":[1],"total":"1+"}`, open: "refuted"},
 		{body: `{"rows":[1],"total":"333 items"}`, open: "refuted"},
+		{body: `{"rows":[1],"total":1099511627776}`, open: "refuted"}, // above 2^31
 		{body: `{"rows":[1],"total":"1 item"}`, open: "alone"},
 		{body: `[1]`, header: "X-Cursor-Next: abc", open: "refuted"},
 		{body: `[1]`, header: "X-Results-Total: 333", open: "refuted"},
