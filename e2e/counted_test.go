@@ -45,7 +45,7 @@ kinds:
      fields: [{name: id}, {name: created, type: epoch}, {name: state}]}
 `
 
-// countedAPI is a made-up API with 120 rows in each of its lists.
+// countedAPI returns a made-up API with 120 rows in each of its lists.
 func countedAPI(down *atomic.Bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if down.Load() {

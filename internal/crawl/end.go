@@ -157,7 +157,7 @@ func isDead(p *understudy.Page) bool {
 	return p.NotStored == understudy.NotStoredError
 }
 
-// answerOf says what a page is that is none of a list.
+// answerOf returns in words what upstream answered in place of a page.
 func answerOf(p *understudy.Page) string {
 	if p.NotStored == understudy.NotStoredError {
 		return "an answer that says that it is an error"

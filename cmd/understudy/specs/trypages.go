@@ -14,7 +14,7 @@ import (
 	"understudy/spec"
 )
 
-// second is the page after the first, compared with it. Where the first is the only one
+// second returns the page after the first, after comparing the two. Where the first is the only one
 // and has several rows, half of them are asked for, so that there is another.
 func (t *trial) second(
 	ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page,
@@ -119,7 +119,7 @@ func (t *trial) halves(
 	}
 }
 
-// follow is the page after a page.
+// follow returns the page after a page.
 func (t *trial) follow(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
 	target, err := t.spec.Follow(p.Next.Source, p.Next.URI)
 	if err != nil {
