@@ -43,6 +43,8 @@ var (
 	// ErrIndexing: the records are there, but an index that the question needs is
 	// still being built; the text says how far it is.
 	ErrIndexing = errors.New("the index is being built")
+	// ErrDamaged: part of the database cannot be read.
+	ErrDamaged = errors.New("part of the database cannot be read; run `understudy store verify` to learn what is damaged")
 	// ErrNotStored: the answer is good but could not be saved; the text says why.
 	ErrNotStored = errors.New("not stored")
 	// ErrNotAudited: the answer may only be given once the audit log has it, and the log

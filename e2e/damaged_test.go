@@ -89,6 +89,9 @@ func TestDamagedFileEndsInASentence(t *testing.T) {
 		if panicked.Match(said) {
 			t.Errorf("file %d of seed %d: store verify: %.3000s", n, seed, said)
 		}
+		if bytes.Contains(said, []byte("store verify")) {
+			t.Errorf("file %d of seed %d: store verify advises itself: %.3000s", n, seed, said)
+		}
 		if err != nil && len(said) == 0 {
 			t.Errorf("file %d of seed %d: store verify fails without a word: %v", n, seed, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/datadir"
 	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
 // brokenOff rebuilds the indexes until the first records are in them, and says
@@ -47,4 +48,14 @@ func cmdBreakOff(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d of %d\n", done, total)
 	err = db.Seek(context.Background(), anyMessage, func(query.Hit) bool { return true })
 	fmt.Fprintln(ts.Stdout(), err)
+}
+
+// cmdDamage clears the first page of a table in a folder no server uses:
+//
+//	damage DIR TABLE
+func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: damage DIR TABLE")
+	}
+	ts.Check(storetest.Damage(filepath.Join(ts.MkAbs(args[0]), datadir.StoreFile), args[1]))
 }

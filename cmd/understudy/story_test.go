@@ -60,6 +60,7 @@ func TestStories(t *testing.T) {
 			"next":       cmdNext,
 			"first":      cmdFirst,
 			"breakoff":   cmdBreakOff,
+			"damage":     cmdDamage,
 			"library":    cmdLibrary,
 			"playable":   cmdPlayable,
 		},

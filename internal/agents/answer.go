@@ -185,6 +185,8 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 		return "The API has not answered (" + up.Short() + "), and nothing of this is held. Try again later, or ask search."
 	case v.ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("There was no answer within %s. Ask for less, or try again: what was begun goes on.", v.o.Limits.Time)
+	case errors.Is(err, understudy.ErrDamaged):
+		return "Part of the database cannot be read. Tell whoever runs this server to run `understudy store verify`."
 	case errors.Is(err, understudy.ErrNotFound):
 		return "There is no such record. Check the id, or find it by search or list."
 	case errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrNotMirrored), errors.Is(err, understudy.ErrInvalid),

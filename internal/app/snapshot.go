@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
 	"understudy/kit/limiter"
@@ -49,6 +50,9 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		EvictedPages: space.EvictedPages, EvictedVersions: space.EvictedVersions, EvictedAt: known(space.EvictedAt),
 		Trouble: h.mirror.Stats(h.sources[0].Name).Trouble,
 		Read:    diagnostics.Read{Rows: space.ReadRows, Index: space.ReadIndex, Blocks: space.ReadBlocks},
+	}
+	if space.Damaged {
+		s.Store.Trouble = understudy.ErrDamaged.Error()
 	}
 	for _, src := range h.sources {
 		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()

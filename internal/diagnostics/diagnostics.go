@@ -216,7 +216,7 @@ type Store struct {
 	EvictedPages    int64      `json:"evicted_pages"`
 	EvictedVersions int64      `json:"evicted_versions"`
 	EvictedAt       *time.Time `json:"evicted_at,omitempty"` // the last time
-	Trouble         string     `json:"trouble,omitempty"`    // why nothing can be saved
+	Trouble         string     `json:"trouble,omitempty"`    // why nothing can be saved, or not all be read
 	Read            Read       `json:"read"`
 }
 

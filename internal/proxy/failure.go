@@ -185,6 +185,11 @@ func message(err error) string {
 		return "too many wrong credentials; wait a second"
 	}
 	switch understudy.Status(err) {
+	case http.StatusInternalServerError:
+		if errors.Is(err, understudy.ErrDamaged) {
+			return understudy.ErrDamaged.Error()
+		}
+		return ""
 	case http.StatusForbidden:
 		return after(err, understudy.ErrForbidden)
 	case http.StatusBadRequest:

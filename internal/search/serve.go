@@ -318,6 +318,9 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 			p.Error = "search: " + p.Error[at:]
 		} else if errors.Is(err, understudy.ErrNotAudited) {
 			p.Error = "search: " + understudy.ErrNotAudited.Error() + ": the audit log cannot be written now"
+		} else if errors.Is(err, understudy.ErrDamaged) {
+			h.Logger.Error("search", "err", err)
+			p.Error = "search: " + understudy.ErrDamaged.Error()
 		} else if busy := busyError(""); !errors.As(err, &busy) {
 			if r.Context().Err() == nil {
 				h.Logger.Error("search", "err", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -229,5 +230,78 @@ func TestOverwrittenPages(t *testing.T) {
 	r, err := db.Verify(t.Context())
 	if failures == 0 || err != nil || len(r.Problems) == 0 {
 		t.Errorf("%d pages fail, verify: %d problems, %v", failures, len(r.Problems), err)
+	}
+}
+
+// What verifying finds never advises to verify, and of pending rows says that a rebuild helps.
+func TestVerifyNeverAdvisesItself(t *testing.T) {
+	for damage, want := range map[string]string{
+		"INSERT INTO pending (body) VALUES (randomblob(20))":                "run understudy store rebuild",
+		"DELETE FROM block WHERE number = 3":                                "block 3 is missing",
+		"UPDATE block SET body = randomblob(length(body)) WHERE number = 3": "block 3",
+	} {
+		path, _ := filled(t)
+		sqlite := raw(t, path)
+		if _, err := sqlite.Exec(damage); err != nil {
+			t.Fatal(err)
+		}
+		if err := sqlite.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := openDB(t, path).Verify(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", damage, err)
+		}
+		said := strings.Join(r.Problems, "\n")
+		if strings.Contains(said, "store verify") {
+			t.Errorf("%s: %s", damage, said)
+		}
+		if !strings.Contains(said, want) {
+			t.Errorf("%s: %s, want %q", damage, said, want)
+		}
+	}
+}
+
+// Records that cannot be read end the filling of the indexes: a search says that, and no
+// longer that the index is being built.
+func TestIndexThatMeetsDamageIsNotBeingBuilt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	page, _ := storetest.NewWorld(1, 50).List(50, 0, 0, storetest.Epoch)
+	if _, err := db.Save(t.Context(), page); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := storetest.Damage(path, "held"); err != nil {
+		t.Fatal(err)
+	}
+	db = openDB(t, path)
+	if err := db.Empty(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	search := func() error {
+		q := query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{"a"}}}
+		return db.Seek(t.Context(), q, func(query.Hit) bool { return true })
+	}
+	if err := search(); !errors.Is(err, understudy.ErrIndexing) {
+		t.Errorf("before it is filled: %v", err)
+	}
+	if err := db.Index(t.Context(), nil); !errors.Is(err, understudy.ErrDamaged) {
+		t.Errorf("filling it: %v", err)
+	}
+	if err := search(); !errors.Is(err, understudy.ErrDamaged) {
+		t.Errorf("a search: %v", err)
+	}
+	if _, _, err := db.Indexed(t.Context()); !errors.Is(err, understudy.ErrDamaged) {
+		t.Errorf("its progress: %v", err)
+	}
+	space, err := db.Space(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !space.Damaged {
+		t.Error("the file does not count as damaged")
 	}
 }

@@ -101,6 +101,8 @@ type Space struct {
 	Free  int64 // bytes inside File that are free to be used again
 	Limit int64 // of both together; 0: none
 
+	Damaged bool // part of the file could not be read since the store was opened
+
 	// What went because the limit was near, since the store was made.
 	EvictedPages    int64
 	EvictedVersions int64

@@ -37,7 +37,18 @@ func (x *Index) Searchable(c *sqlite.Conn, q *query.RecordQuery) error {
 	if err != nil || u.least() == BuiltAll {
 		return err
 	}
+	if err := x.brokenError(); err != nil {
+		return err
+	}
 	return errIndexing(c, u.least())
+}
+
+// brokenError returns the error of an index whose filling met damage, nil while it goes on.
+func (x *Index) brokenError() error {
+	if !x.broken.Load() {
+		return nil
+	}
+	return sqlite.Damaged("the index could not be filled")
 }
 
 // errIndexing is the error of what waits for an index that is built up to a record.
@@ -62,6 +73,7 @@ func (b Builder) Empty(ctx context.Context) error {
 
 func (x *Index) empty(ctx context.Context) error {
 	return x.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		x.broken.Store(false)
 		return false, x.setBuilt(ctx, c, Progress{}, nil, nil)
 	})
 }
@@ -87,6 +99,8 @@ func (x *Index) build(ctx context.Context, progress func(done, total int64)) err
 			}
 			return x.buildSome(ctx, c)
 		})
+		_, code := sqlite.ReasonOf(err)
+		x.broken.Store(code == sqlite.CodeCorrupt)
 		if err != nil {
 			return err
 		}

@@ -56,6 +56,7 @@ type Index struct {
 	records *records.Opener
 	Ranges  terms.Ranges
 	built   built
+	broken  atomic.Bool // the records could not be read to fill the indexes
 	cutter  words.Cutter
 	members []query.Member // of the bodies of a transaction
 	packed  []byte         // what a save leaves
@@ -205,7 +206,7 @@ func (x *Index) emptyPending(c *sqlite.Conn, u Progress) error {
 }
 
 // Indexed says how many of how many records the indexes have; when they are as
-// many, questions of every sort are answered.
+// many, questions of every sort are answered. ErrDamaged: they could not be filled.
 func (b Builder) Indexed(ctx context.Context) (done, total int64, err error) {
 	at := b.x.built.load().least()
 	leave, err := b.x.pool.Begin()
@@ -215,6 +216,9 @@ func (b Builder) Indexed(ctx context.Context) (done, total int64, err error) {
 	defer leave()
 	err = b.x.pool.Read(ctx, func(c *sqlite.Conn) error {
 		_, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
+		if err == nil && at < total {
+			err = b.x.brokenError()
+		}
 		return err
 	})
 	return min(at, total), total, sqlite.Failed(false, err, "see what is indexed")

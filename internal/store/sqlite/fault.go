@@ -36,12 +36,16 @@ func (f *Fault) Error() string {
 // Short is the reason alone: "disk full", "disk I/O error", "locked".
 func (f *Fault) Short() string { return f.Reason }
 
-// Unwrap gives ErrNotStored, if that is what it is, and the cause.
+// Unwrap gives ErrNotStored or ErrDamaged, if that is what it is, and the cause.
 func (f *Fault) Unwrap() []error {
+	kinds := []error{f.Err}
 	if f.Saving {
-		return []error{understudy.ErrNotStored, f.Err}
+		kinds = append(kinds, understudy.ErrNotStored)
 	}
-	return []error{f.Err}
+	if f.Reason == understudy.ErrDamaged.Error() {
+		kinds = append(kinds, understudy.ErrDamaged)
+	}
+	return kinds
 }
 
 // SQLite's primary result codes (https://www.sqlite.org/rescode.html).
@@ -79,7 +83,7 @@ func ReasonOf(err error) (reason string, code int) {
 	case codeNoMem:
 		return "out of memory", code
 	case CodeCorrupt:
-		return "database damaged; run `understudy store verify`", code
+		return understudy.ErrDamaged.Error(), code
 	case CodeNotADB:
 		return "not a database", code
 	}
@@ -107,15 +111,20 @@ func Failed(saving bool, err error, what string, args ...any) error {
 	return fmt.Errorf("store: %s: %w", what, &Fault{Reason: reason, Saving: saving, Err: err})
 }
 
-const damagedReason = "database damaged; run `understudy store verify`"
+// damage is an error of stored bytes that are not what was stored.
+type damage struct{ error }
 
-// Damaged is the fault of stored bytes that are not what was stored.
-func Damaged(what string, args ...any) error {
-	return &Fault{Reason: damagedReason, Err: fmt.Errorf(what, args...)}
-}
+// Unwrap returns the cause.
+func (d damage) Unwrap() error { return d.error }
+
+// Code is SQLite's result code of a damaged file.
+func (damage) Code() int { return CodeCorrupt }
+
+// Damaged returns the error of stored bytes that are not what was stored.
+func Damaged(what string, args ...any) error { return damage{fmt.Errorf(what, args...)} }
 
 // Guard runs work on what the file holds. A column of another type, or bytes of another form,
-// than were stored end work in a runtime error; Guard returns it as the fault Damaged.
+// than were stored end work in a runtime error; Guard returns it as Damaged does.
 func Guard(work func() error) (err error) {
 	defer func() {
 		switch why := recover().(type) {
@@ -144,8 +153,8 @@ func placeOf() string {
 	}
 }
 
-// IsDamaged reports whether err is one of damaged.
+// IsDamaged reports whether err is one of Damaged.
 func IsDamaged(err error) bool {
-	var f *Fault
-	return errors.As(err, &f) && f.Reason == damagedReason
+	var d damage
+	return errors.As(err, &d)
 }

@@ -44,7 +44,9 @@ type Pool struct {
 	mu     sync.Mutex
 	closed bool
 	reads  [parts]atomic.Int64
-	Active sync.WaitGroup // calls under way
+	// Damaged is set when part of the file could not be read.
+	Damaged atomic.Bool
+	Active  sync.WaitGroup // calls under way
 
 	file *os.File // what Sanitize reads and overwrites; nil until it is needed
 }
@@ -193,6 +195,7 @@ func (p *Pool) Write(ctx context.Context, work func(c *Conn) (broken bool, err e
 	broken := true
 	err := Guard(func() (err error) { broken, err = work(c); return err })
 	p.afterWrite()
+	p.noteDamage(err)
 	err = p.limited(c, err)
 	if !broken {
 		broken = c.setBusyTimeout(err) != nil
@@ -222,6 +225,7 @@ func (p *Pool) Read(ctx context.Context, work func(c *Conn) error) error {
 		}
 	}
 	broken, err := c.Transaction(ctx, beginRead, func() error { return work(c) })
+	p.noteDamage(err)
 	for part, n := range c.reads {
 		p.reads[part].Add(n)
 	}
@@ -232,6 +236,13 @@ func (p *Pool) Read(ctx context.Context, work func(c *Conn) error) error {
 	}
 	p.readers <- c
 	return err
+}
+
+// noteDamage sets Damaged if err says that part of the file could not be read.
+func (p *Pool) noteDamage(err error) {
+	if _, code := ReasonOf(err); code == CodeCorrupt {
+		p.Damaged.Store(true)
+	}
 }
 
 // Reads returns how many rows Read has read, by part.

@@ -218,6 +218,8 @@ func searchFailed(err error) error {
 			hint = how + " records are in it. " + hint
 		}
 		return &page.Problem{Title: "The index of the search is being built", Hint: hint, Kind: understudy.ErrUnavailable}
+	case errors.Is(err, understudy.ErrDamaged):
+		return &page.Problem{Title: "The search is broken", Hint: page.Sentence(understudy.ErrDamaged), Kind: understudy.ErrUnavailable}
 	case errors.Is(err, understudy.ErrUnavailable):
 		return &page.Problem{Title: "This cannot be searched now", Hint: page.Sentence(err), Kind: understudy.ErrUnavailable}
 	case errors.Is(err, context.DeadlineExceeded):
