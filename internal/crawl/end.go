@@ -5,6 +5,7 @@ package crawl
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"understudy"
@@ -137,6 +138,23 @@ func (at *position) behind(target *spec.Target, page *understudy.Page) (beyond *
 		d.Kind, d.Why = understudy.OpenRefuted, fmt.Sprintf("upstream says that there are %d rows, and %d were shown", at.Total, at.Rows)
 	}
 	return nil, d
+}
+
+// endOfSame returns what a page says of the end that is the page before it again. It proves the end where
+// offsets are rounded down: the page is not full, and the one that begins behind it has no rows.
+func (t *jobRun) endOfSame(ctx context.Context, at position, target *spec.Target, page *understudy.Page) (understudy.OpenEnd, error) {
+	end := understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one is that page again"}
+	if !at.Beyond {
+		end.Why = "a page begins before the offset asked for, and is the page before it again"
+	}
+	if !target.ByOffset() || !target.Guessed() || len(page.Rows) == at.Most {
+		return end, nil
+	}
+	behind, err := t.fetch(ctx, target.Beyond(at.Most))
+	if err == nil && behind.Status == http.StatusOK && len(behind.Rows) == 0 {
+		_, end = at.behind(target, behind)
+	}
+	return end, err
 }
 
 // movedOn reports whether a walk that ended with fewer rows than upstream says there are is

@@ -266,7 +266,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		}
 		refused := &refusal{page: page, spec: p.source.Spec}
 		switch {
-		case page.Status == http.StatusOK && told == nil && !resized(first, target, page, at):
+		case page.Status == http.StatusOK && told == nil && !misplaced(first, target, page, at, &trail):
 		case at.Plain != "" && slices.Contains([]int{200, 400, 404, 422}, page.Status):
 			at.Next, at.Apart, at.Plain, at.Fixed = at.Plain, true, "", true
 			if err := follow(at.Next); err != nil {
@@ -311,8 +311,10 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		if target.Sliding() != "" {
 			seen = trail.New(page)
 		}
-		if at.Beyond && len(page.Rows) > 1 && trail.Same(every(page)) && (len(page.Rows) == at.Most || !target.ByOffset()) {
-			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one is that page again"}
+		if (at.Beyond || at.Fixed && target.ByOffset()) && target.Key.URI == at.Next && len(page.Rows) > 1 && trail.Same(every(page)) {
+			if end, err = t.endOfSame(ctx, at, target, page); err != nil {
+				return err
+			}
 			at.Next = ""
 		} else if target.ByLastID() && len(page.Rows) > 0 && len(trail.New(page).Rows) == 0 {
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted,
@@ -347,11 +349,14 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 	}
 }
 
-// resized reports whether upstream has given a page of another size than the overlapping one
-// that was asked for: it takes no such size, so that nobody knows where this page begins.
-func resized(first, target *spec.Target, page *understudy.Page, at position) bool {
+// misplaced reports whether upstream has not given the overlapping page that was asked for, so that
+// nobody knows where this page begins. It takes no such size, or rounds the offset down, which
+// makes it the page seen last.
+func misplaced(first, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail) bool {
 	asked, got := target.PageSize, len(page.Rows)
-	return at.Plain != "" && asked != first.PageSize && (got > asked || got < asked && !page.Next.Zero())
+	resized := asked != first.PageSize && (got > asked || got < asked && !page.Next.Zero())
+	rounded := target.ByOffset() && target.Key.URI == at.Next && got > 1 && trail.Same(every(page))
+	return at.Plain != "" && (resized || rounded)
 }
 
 // slid is the page to go back to, when rows have moved so that a page does not follow

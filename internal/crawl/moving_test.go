@@ -224,7 +224,7 @@ func TestNumbersThatCountForNothing(t *testing.T) {
 			keepKind(t, x, "boxes")
 			err := w.work(t.Context(), x)
 			if err == nil || *pages > 50 || !strings.Contains(err.Error(), "go in a circle") &&
-				!strings.Contains(err.Error(), "refuses the list") {
+				!strings.Contains(err.Error(), "refuses the list") && !strings.Contains(err.Error(), "begins before the offset") {
 				t.Errorf("%s: after %d pages %v", way, *pages, err)
 			}
 			if s := state(t, x, "boxes"); s.Complete {

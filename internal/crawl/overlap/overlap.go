@@ -75,7 +75,8 @@ func (t *Trail) New(p *understudy.Page) *understudy.Page {
 // is read.
 func (t *Trail) Back(key understudy.Key) error {
 	if t.back++; t.back > MostBack {
-		return fmt.Errorf("walk: %s: rows go away faster than the list is read: %d times a page had nothing of the one before it", key, MostBack)
+		return fmt.Errorf("walk: %s: %d times a page had nothing of the one before it: rows go away faster than the list is read, "+
+			"or pages do not begin at the number asked for", key, MostBack)
 	}
 	return nil
 }

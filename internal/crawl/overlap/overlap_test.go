@@ -45,7 +45,7 @@ func TestTrail(t *testing.T) {
 			t.Fatalf("%d times: %v", n+1, err)
 		}
 	}
-	if err := trail.Back(understudy.Key{URI: "/a"}); err == nil || !strings.Contains(err.Error(), "/a: rows go away faster") {
+	if err := trail.Back(understudy.Key{URI: "/a"}); err == nil || !strings.Contains(err.Error(), "/a: 200 times") {
 		t.Errorf("one time more: %v", err)
 	}
 }

@@ -1,0 +1,84 @@
+// APIs that begin a page before the offset that was asked for.
+
+package crawl_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	draw "understudy/internal/sample"
+)
+
+// rounded has pages by offset that begin at the last multiple of step before it; step 0: of the limit.
+func rounded(step int, more func(s *shelf, from, size int) object) func(*shelf, url.Values, http.Header) (int, any) {
+	return func(s *shelf, q url.Values, _ http.Header) (int, any) {
+		size, every := num(q, "size", 10), step
+		if every == 0 {
+			every = size
+		}
+		from := num(q, "from", 0)
+		from -= from % every
+		body := object{"rows": s.cut(from, size)}
+		for name, value := range more(s, from, size) {
+			body[name] = value
+		}
+		return http.StatusOK, body
+	}
+}
+
+func silent(*shelf, int, int) object { return nil }
+
+func counting(s *shelf, _, _ int) object { return object{"total": s.rows} }
+
+func leading(s *shelf, from, size int) object {
+	if from+size < s.rows {
+		return object{"next": from + size}
+	}
+	return object{"next": nil}
+}
+
+const (
+	byLimit = "style: offset, page: from, size: size, default_size: 10, max_size: 20"
+	unsized = "style: offset, page: from"
+
+	roundedWhy = "a page begins before the offset asked for, and is the page before it again"
+)
+
+var roundedShelves = map[string]*proof{
+	"a total":                      {shelf{paging: byLimit + ", total: total", rows: 45, answer: rounded(0, counting)}, 45, ""},
+	"a total that a page fills":    {shelf{paging: byLimit + ", total: total", rows: 40, answer: rounded(0, counting)}, 40, ""},
+	"a next offset":                {shelf{paging: byLimit + ", next: next", rows: 45, answer: rounded(0, leading)}, 45, ""},
+	"a next offset, no size":       {shelf{paging: unsized + ", next: next", rows: 45, answer: rounded(0, leading)}, 45, ""},
+	"nothing, and a short page":    {shelf{paging: byLimit, rows: 45, answer: rounded(0, silent)}, 45, ""},
+	"nothing, and full pages":      {shelf{paging: byLimit, rows: 40, answer: rounded(0, silent)}, 40, ""},
+	"nothing, and one row at last": {shelf{paging: byLimit, rows: 41, answer: rounded(0, silent)}, 41, ""},
+	"nothing, and one page":        {shelf{paging: byLimit, rows: 7, answer: rounded(0, silent)}, 7, "is that page again"},
+	"nothing, and no size":         {shelf{paging: unsized, rows: 45, answer: rounded(0, silent)}, 45, ""},
+	"half a limit, a total":        {shelf{paging: byLimit + ", total: total", rows: 45, answer: rounded(5, counting)}, 45, ""},
+	"half a limit, nothing":        {shelf{paging: byLimit, rows: 43, answer: rounded(5, silent)}, 43, ""},
+	"half a limit, a next offset":  {shelf{paging: byLimit + ", next: next", rows: 43, answer: rounded(5, leading)}, 43, ""},
+	"an odd step, a total":         {shelf{paging: byLimit + ", total: total", rows: 45, answer: rounded(7, counting)}, 45, ""},
+	"an odd step, nothing":         {shelf{paging: byLimit, rows: 45, answer: rounded(7, silent)}, 45, ""},
+	"two limits, a total":          {shelf{paging: unsized + ", total: total", rows: 45, answer: rounded(20, counting)}, 10, roundedWhy},
+	"two limits, nothing":          {shelf{paging: unsized, rows: 45, answer: rounded(20, silent)}, 10, roundedWhy},
+	"two limits, next offset":      {shelf{paging: unsized + ", next: next", rows: 45, answer: rounded(20, leading)}, 10, roundedWhy},
+}
+
+// A walk over offsets that upstream rounds down holds every row, and says that it is complete only
+// where the end is proven.
+func TestAWalkOverRoundedOffsetsSaysWhatIsTrueOfItsEnd(t *testing.T) {
+	proveAll(t, roundedShelves)
+	for rows := 30; rows < 50 && draw.Whole(); rows++ {
+		for step := range 30 {
+			for name, paging := range map[string]string{"sized": byLimit, "not sized": unsized} {
+				s := &shelf{paging: paging, rows: rows, answer: rounded(step, silent)}
+				h := s.open(t)
+				if state, held := h.end(), h.held(); state.Complete && held < rows {
+					t.Errorf("steps of %d, %s: complete with %d of %d rows", step, name, held, rows)
+				}
+				h.stop()
+			}
+		}
+	}
+}
