@@ -107,6 +107,19 @@ func (p *Page) Total() int64 {
 	return n
 }
 
+// Repeated returns an id that several rows have whose contents differ, "" where there is none.
+func (p *Page) Repeated() string {
+	seen := map[string]string{}
+	for _, row := range p.Rows {
+		body := string(p.Body[row.Start:row.End])
+		if before, again := seen[row.ID]; again && before != body {
+			return row.ID
+		}
+		seen[row.ID] = body
+	}
+	return ""
+}
+
 // wholeField is the name under which a page has why it is stored whole, and which records it shows. No
 // field of a header has such a name.
 const wholeField = "Whole;rows"

@@ -47,6 +47,22 @@ type ListAnswer struct {
 	Local func(link string) string
 }
 
+// CountRows returns how many rows a page has, records or not; false where its body shows no list.
+func (l *List) CountRows(p *understudy.Page) (n int, ok bool) {
+	if len(p.Rows) > 0 {
+		return len(p.Rows), true
+	}
+	doc, err := jsonspan.Document(p.Body)
+	if err == nil && l.Key != "" {
+		doc, _ = jsonspan.Find(p.Body, doc, l.Key)
+	}
+	if err != nil || doc.Kind != jsonspan.Array {
+		return 0, false
+	}
+	jsonspan.Elements(p.Body, doc, func(jsonspan.Value) bool { n++; return true })
+	return n, true
+}
+
 // NextPage returns the page after the answer, zero when the answer is the last page, and what
 // the answer says of the list's end (understudy.EndFields). The error says why a page that
 // has a successor has none that can be asked for.

@@ -413,3 +413,50 @@ func TestExportsSayCompleteOfProvenEnds(t *testing.T) {
 		}
 	}
 }
+
+// An export of a page whose records are not all told apart is not complete, and says why without an
+// id or a number: a role with row rules gets the same words.
+func TestAnExportOfRecordsWithoutAnIDOfTheirOwnIsNotComplete(t *testing.T) {
+	h := open(t)
+	h.get("/twilio/calls?PageSize=20", all)
+	var change func(p *understudy.Page)
+	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
+		if a.Local != nil {
+			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
+		}
+		page, turned := *answer.Page, *answer
+		page.Next, page.Header, page.Rows = understudy.Key{}, "", slices.Clone(page.Rows)
+		change(&page)
+		turned.Page = &page
+		return &turned, nil
+	}
+	const left = `"complete":false,"why":"a page has records that have no id by the spec, or cannot be read, and they are left out"}`
+	for name, c := range map[string]struct {
+		change func(p *understudy.Page)
+		want   string
+	}{
+		"ids of their own": {func(*understudy.Page) {}, `"complete":true}`},
+		"a record without an id": {func(p *understudy.Page) {
+			p.Rows, p.NotStored = nil, "a record without sid"
+		}, left},
+		"a kind without an id": {func(p *understudy.Page) { p.Rows = nil }, left},
+		"a body that is no list": {func(p *understudy.Page) {
+			p.Rows, p.Body, p.NotStored = nil, []byte(`{"calls":"\xff"`), "invalid UTF-8"
+		}, left},
+		"no records": {func(p *understudy.Page) {
+			p.Rows, p.Body = nil, []byte(`{"calls":[]}`)
+		}, `"complete":true}`},
+		"an id of two records": {func(p *understudy.Page) {
+			p.Rows[1].ID = p.Rows[0].ID
+		}, `"complete":false,"why":"several records of a page have the same id; check which field is the id in the spec"}`},
+		"one record twice": {func(p *understudy.Page) {
+			p.Rows[1] = p.Rows[0]
+		}, `"complete":true}`},
+	} {
+		change = c.change
+		_, body, _ := h.get("/twilio/calls.json?understudy.columns=sid", all)
+		if !strings.HasSuffix(body, c.want+"\n") {
+			t.Errorf("%s: …%s, want %s", name, body[max(0, len(body)-150):], c.want)
+		}
+	}
+}

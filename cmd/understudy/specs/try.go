@@ -197,7 +197,7 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	if len(k.ID) == 0 {
 		r.note = "kept as whole pages"
 	}
-	if id := repeated(first); id != "" {
+	if id := first.Repeated(); id != "" {
 		r.bad("several rows have the id %s, and differ: check whether %s is the id", understudy.Clip(id), strings.Join(k.ID, " and "))
 	}
 	rows := first.Rows
@@ -237,17 +237,9 @@ func defaults(r *result, l *spec.List, page *understudy.Page) {
 	}
 }
 
-// countRows returns how many rows a page has, also one of a kind without an id, of which no
-// records are read.
+// countRows returns how many rows a page has, also one of a kind without an id.
 func countRows(l *spec.List, p *understudy.Page) int {
-	doc, err := jsonspan.Document(p.Body)
-	if len(p.Rows) > 0 || err != nil {
-		return len(p.Rows)
-	}
-	n := 0
-	if rows, _ := jsonspan.Find(p.Body, doc, l.Key); rows.Kind == jsonspan.Array {
-		jsonspan.Elements(p.Body, rows, func(jsonspan.Value) bool { n++; return true })
-	}
+	n, _ := l.CountRows(p)
 	return n
 }
 

@@ -63,19 +63,6 @@ func (t *trial) second(
 	return nil
 }
 
-// repeated returns an id that several rows of a page have whose contents differ, "" where there is none.
-func repeated(page *understudy.Page) string {
-	seen := map[string]string{}
-	for _, row := range page.Rows {
-		body := string(page.Body[row.Start:row.End])
-		if before, again := seen[row.ID]; again && before != body {
-			return row.ID
-		}
-		seen[row.ID] = body
-	}
-	return ""
-}
-
 // inBoth returns the ids of a page's rows that another page has, too.
 func inBoth(page, other *understudy.Page) (ids []string) {
 	for _, row := range page.Rows {

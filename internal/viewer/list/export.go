@@ -296,8 +296,10 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		}
 		page := r.Answer.Page
 		next := page.Next
-		end.saw(page)
+		end.saw(t.List, page)
 		switch {
+		case next.Zero() && end.lost != "":
+			return end.lost, nil
 		case next.Zero() && !q.Counts(q.Kind) && end.open(page) != "":
 			return "the list may go on behind its last page here", nil // the reason may count what is hidden
 		case next.Zero():
@@ -316,12 +318,18 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 
 // listEnd is what the pages of a list have said of its end.
 type listEnd struct {
-	rows, total int64 // total: the fewest rows that a page said all have, 0: none did
-	led         bool  // a page led on to another
+	rows, total int64  // total: the fewest rows that a page said all have, 0: none did
+	led         bool   // a page led on to another
+	lost        string // why rows of a page are not told apart, or not at all; it tells nobody of hidden ones
 }
 
-// saw takes in what a page says.
-func (e *listEnd) saw(p *understudy.Page) {
+// saw takes in what a page of a list says.
+func (e *listEnd) saw(l *spec.List, p *understudy.Page) {
+	if n, ok := l.CountRows(p); n > len(p.Rows) || !ok && p.NotStored != "" {
+		e.lost = "a page has records that have no id by the spec, or cannot be read, and they are left out"
+	} else if e.lost == "" && p.Repeated() != "" {
+		e.lost = "several records of a page have the same id; check which field is the id in the spec"
+	}
 	e.rows += int64(len(p.Rows))
 	e.led = e.led || !p.Next.Zero()
 	if total := p.Total(); total > 0 && (e.total == 0 || total < e.total) {
