@@ -45,7 +45,7 @@ var imports = map[string]string{
 		"internal/signin internal/watch internal/webhook " +
 		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
-	"internal/connect": "internal/datadir internal/webhook kit/accesslog kit/limiter spec",
+	"internal/connect": "internal/datadir internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
 		"kit/jsonspan kit/suggest request spec",
 	"internal/crawl/overlap": ".",
@@ -57,7 +57,7 @@ var imports = map[string]string{
 	"internal/export":              ". kit/limiter",
 	"internal/feed": ". internal/access internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
-	"internal/frontend": "internal/config kit/lru",
+	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
 	"internal/forecast": ". internal/access internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch request spec",
 	"internal/jobs":     ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/jsonhttp kit/limiter " +
@@ -129,7 +129,7 @@ var imports = map[string]string{
 		". internal/access internal/access/seen internal/query internal/viewer/actions " +
 		"internal/viewer/administration internal/viewer/list " +
 		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
-		"internal/viewer/roles internal/viewer/sums internal/viewer/trail kit/accesslog kit/httprange request spec",
+		"internal/viewer/roles internal/viewer/sums internal/viewer/trail kit/accesslog kit/httprange kit/jsonhttp request spec",
 	"internal/viewer/actions": ". internal/access internal/actions internal/viewer/page internal/viewer/plan request spec",
 	"internal/viewer/administration": ". internal/signin internal/viewer/page internal/viewer/people internal/viewer/plan " +
 		"internal/watch request",

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,6 +139,9 @@ func TestContractRoutes(t *testing.T) {
 					r, err := ask(one.method, caller.user, f.url+one.path, one.body)
 					if err != nil {
 						t.Fatal(err)
+					}
+					if r.status >= http.StatusBadRequest && r.header.Get("Understudy-Error")+r.header.Get("Cache-Status") == "" {
+						t.Errorf("%s %s as %s: %d does not say whose answer it is", one.method, one.path, caller.name, r.status)
 					}
 					seen[fmt.Sprint(r.status, headers.letter(r))] = true
 				}

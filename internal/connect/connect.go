@@ -24,6 +24,7 @@ import (
 
 	"understudy/internal/webhook"
 	"understudy/kit/accesslog"
+	"understudy/kit/jsonhttp"
 	"understudy/kit/limiter"
 )
 
@@ -179,6 +180,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, status int, text 
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
+	jsonhttp.SignError(h, status, text)
 	h.Set("Connection", "close") // what comes next is meant for somebody else
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text+"\n")

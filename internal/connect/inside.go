@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"understudy/kit/jsonhttp"
 	"understudy/spec"
 )
 
@@ -79,7 +80,7 @@ func Inside(all []Served) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil {
-			http.Error(w, "no tunnel", http.StatusMisdirectedRequest)
+			refuse(w, http.StatusMisdirectedRequest, "no tunnel")
 			return
 		}
 		s, ok := by[strings.ToLower(r.TLS.ServerName)]
@@ -88,18 +89,23 @@ func Inside(all []Served) http.Handler {
 			host, port = strings.ToLower(strings.TrimSuffix(r.Host, ".")), s.Port
 		}
 		if !ok || host != s.Host || port != s.Port {
-			w.Header().Set("X-Content-Type-Options", "nosniff")
-			http.Error(w, "this tunnel is for another host", http.StatusMisdirectedRequest)
+			refuse(w, http.StatusMisdirectedRequest, "this tunnel is for another host")
 			return
 		}
 		if s.Base != "" {
 			if r = below(r, s.Base); r == nil {
-				http.Error(w, "upstream has no such path", http.StatusNotFound)
+				refuse(w, http.StatusNotFound, "upstream has no such path")
 				return
 			}
 		}
 		s.ServeHTTP(w, r)
 	})
+}
+
+// refuse answers an error of our own in plain text.
+func refuse(w http.ResponseWriter, status int, text string) {
+	jsonhttp.SignError(w.Header(), status, text)
+	http.Error(w, text, status)
 }
 
 // below is a request for a path below a base, without the base; nil for any other.

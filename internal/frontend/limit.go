@@ -3,7 +3,9 @@
 package frontend
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"understudy/kit/jsonhttp"
 )
 
 // limitListener is a listener with a limit on its connections. Beyond it the one that
@@ -159,6 +163,7 @@ func (b *limitListener) state(nc net.Conn, s http.ConnState) {
 		c.idle.Store(0)
 	case http.StateIdle:
 		c.begun.Store(false)
+		c.asked.Store(false)
 		c.idle.Store(b.now().UnixNano())
 	}
 }
@@ -170,6 +175,7 @@ type conn struct {
 	b        *limitListener
 	idle     atomic.Int64 // since when, in nanoseconds; 0: at work
 	begun    atomic.Bool  // part of a request has come
+	asked    atomic.Bool  // a handler is asked for the answer
 	deadline atomic.Int64 // of reading
 	closed   atomic.Bool
 	lane     *lane // nil: net/http alone reads
@@ -207,13 +213,21 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.TCPConn.SetDeadline(t)
 }
 
-// Write notes the answer net/http gives to a head that is too large; no
-// handler is asked then.
+// Write signs the errors that net/http answers before a handler is asked, and notes those to a
+// head that is too large.
 func (c *conn) Write(p []byte) (int, error) {
-	if len(p) > 12 && string(p[:12]) == "HTTP/1.1 431" {
+	line, rest, _ := bytes.Cut(p, crlf2[:2])
+	status, answers := bytes.CutPrefix(line, []byte("HTTP/1.1 "))
+	if c.asked.Load() || !answers || string(status) < "4" {
+		return c.TCPConn.Write(p)
+	}
+	code, text, _ := bytes.Cut(status, []byte(" "))
+	if string(code) == "431" {
 		c.b.heads.Add(1)
 	}
-	return c.TCPConn.Write(p)
+	signed := fmt.Appendf(nil, "%s\r\n%s: %s\r\n%s", line, jsonhttp.ErrorHeader, bytes.ToLower(text), rest)
+	n, err := c.TCPConn.Write(signed)
+	return max(0, n-len(signed)+len(p)), err
 }
 
 // Close closes it and gives its place back.

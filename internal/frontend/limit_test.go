@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy/internal/config"
+	"understudy/kit/jsonhttp"
 )
 
 // port is a frontend that serves until the test ends. A request for /slow waits
@@ -245,6 +246,48 @@ func TestHeadsAreBounded(t *testing.T) {
 		}
 		_, _ = io.ReadAll(p.dial(t))
 		eventually(t, "all are counted", func() bool { return p.listener.heads.Load() == 1 && p.listener.slow.Load() == 3 })
+	})
+}
+
+// Errors that net/http answers by itself say that they are this server's own. What a handler
+// writes is never changed, whatever it looks like.
+func TestErrorsBeforeTheHandlerAreSigned(t *testing.T) {
+	onBoth(t, func(*config.Limits) {}, func(t *testing.T, p *port) {
+		for head, want := range map[string]string{
+			"GET / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n":                "expectation failed",
+			"GET / HTTP/1.1\r\n\r\n":                                          "bad request: missing required host header",
+			"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: odd\r\n\r\n":     "not implemented",
+			"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: minus\r\n\r\n\r\n": "bad request",
+		} {
+			c := p.dial(t)
+			if _, err := p.ask(c, "/"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(c, head); err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if got := resp.Header.Get(jsonhttp.ErrorHeader); got != want {
+				t.Errorf("%q is answered %d with %q, want %q", head, resp.StatusCode, got, want)
+			}
+		}
+		const body = "HTTP/1.1 417 Expectation Failed\r\n\r\n"
+		p.SetHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			_, _ = io.WriteString(w, body)
+		}), nil, nil)
+		resp, err := http.Get(p.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != body {
+			t.Errorf("a body becomes %q, %v", got, err)
+		}
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"understudy/internal/config"
+	"understudy/kit/jsonhttp"
 )
 
 // Server is one listening server.
@@ -57,6 +58,7 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 		WriteTimeout:                 limits.WriteTime.Std(),
 		IdleTimeout:                  limits.IdleTime.Std(),
 		MaxHeaderBytes:               int(limits.Headers),
+		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ErrorLog:                     stdlog.New(serverLog{log.With("face", name)}, "", 0),
 	}
 	return f
@@ -67,7 +69,6 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 // many bytes. It is called before the server runs.
 func (f *Server) Express(bytes int64) {
 	f.express = newExpress(f, bytes)
-	f.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
 }
 
 // serverLog takes what net/http says of connections: a panic of a handler is an
@@ -86,9 +87,8 @@ func (l serverLog) Write(p []byte) (int, error) {
 
 // Refusal is a 503 as it goes over the wire.
 func Refusal(body []byte, contentType string) []byte {
-	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: 1\r\nConnection: "+
-		"close\r\n\r\n%s",
-		contentType, len(body), body)
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\n%s: too many connections are open\r\nContent-Type: %s\r\n"+
+		"Content-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s", jsonhttp.ErrorHeader, contentType, len(body), body)
 }
 
 // PlainRefusal is the same for people and for ports without a spec.
@@ -138,6 +138,9 @@ func (f *Server) SetHandler(h http.Handler, known Known, end func()) {
 
 // ServeHTTP answers by the handler set last.
 func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		c.asked.Store(true)
+	}
 	h := f.handler.enter()
 	defer h.leave()
 	h.ServeHTTP(w, r)

@@ -156,7 +156,8 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 	w := &batchWriter{header: http.Header{}, all: v.bytes}
 	defer func() {
 		if recover() != nil { // it was logged; the answer had begun
-			out = batchResponse{Status: http.StatusInternalServerError, Headers: map[string]string{}}
+			out = batchResponse{Status: http.StatusInternalServerError,
+				Headers: map[string]string{jsonhttp.ErrorHeader: "internal server error"}}
 		}
 	}()
 	if err != nil {
@@ -175,7 +176,7 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 	case w.long:
 		text := fmt.Sprintf("the answer is longer than %d bytes, or those of the batch together than %d; ask for it alone",
 			maxBatchReply, maxBatchBytes)
-		out = batchResponse{Status: http.StatusInsufficientStorage, Headers: map[string]string{errorHeader: text}}
+		out = batchResponse{Status: http.StatusInsufficientStorage, Headers: map[string]string{jsonhttp.ErrorHeader: text}}
 		out.Body, _ = json.Marshal(text)
 	case len(body) == 0:
 	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(body):

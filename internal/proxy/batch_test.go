@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
 
@@ -211,7 +212,7 @@ func TestAnswersOfABatchAreBoundedTogether(t *testing.T) {
 	var statuses [600]int
 	for _, a := range batched(t, w) {
 		statuses[a.Status]++
-		if own := a.Headers[errorHeader] != ""; own != (a.Status == 507) {
+		if own := a.Headers[jsonhttp.ErrorHeader] != ""; own != (a.Status == 507) {
 			t.Errorf("%d has the header %v", a.Status, a.Headers)
 		}
 	}

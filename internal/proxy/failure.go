@@ -3,7 +3,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -14,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
 
@@ -50,11 +50,7 @@ func (v *exchange) fail(err error) {
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
-	if f.Status != http.StatusNotFound || v.target == nil || v.target.NearMiss {
-		// A 404 of a path that the spec names stays unsigned: the record may be hidden, and
-		// upstream's own 404 has no signature.
-		signError(h, f)
-	}
+	jsonhttp.SignError(h, f.Status, f.Message) // hidden and unknown records are signed alike
 	switch f.Status {
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = v.fields.challenge
@@ -72,24 +68,6 @@ func (v *exchange) fail(err error) {
 		h["Retry-After"] = []string{wholeSeconds(wait)}
 	}
 	v.send(f.Status, body)
-}
-
-// errorHeader is the header field of an answer that is this server's own, in the API's shape
-// and words: it says so, and why. Upstream's answers never have it.
-const errorHeader = "Understudy-Error"
-
-// maxErrorHeader bounds what the field says, in bytes.
-const maxErrorHeader = 300
-
-// signError says in a header that an error is this server's own.
-func signError(h http.Header, f access.Failure) {
-	text := strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, cmp.Or(f.Message, strings.ToLower(http.StatusText(f.Status))))
-	h[errorHeader] = []string{text[:min(len(text), maxErrorHeader)]}
 }
 
 // verbatim passes on the body of an upstream error when nothing is held. It reports

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
 
@@ -67,23 +68,23 @@ func TestFailures(t *testing.T) {
 func TestErrorsOfOurOwnAreSigned(t *testing.T) {
 	b := newBed(t)
 	b.fails(fmt.Errorf("mirror: %w: page größe\n", understudy.ErrInvalid))
-	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(errorHeader); got != "page gr??e?" {
+	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(jsonhttp.ErrorHeader); got != "page gr??e?" {
 		t.Errorf("400 says %q", got)
 	}
-	if got := b.ask("GET", "/no/such/path.json", demo).Header().Get(errorHeader); got != "credential demo may not ask for this path" {
+	if got := b.ask("GET", "/no/such/path.json", demo).Header().Get(jsonhttp.ErrorHeader); got != "credential demo may not ask for this path" {
 		t.Errorf("a path that the API does not have says %q", got)
 	}
 	for _, path := range []string{"/" + root + "/Calls.json", root + "//Calls.json", strings.ToUpper(root) + "/Calls.json",
 		root + "/../Calls.json"} {
-		if got := b.ask("GET", path, demo); got.Code != 404 || got.Header().Get(errorHeader) == "" {
+		if got := b.ask("GET", path, demo); got.Code != 404 || got.Header().Get(jsonhttp.ErrorHeader) == "" {
 			t.Errorf("%s: %d says %v", path, got.Code, got.Header())
 		}
 	}
 	b.fails(fmt.Errorf("mirror: %w: x", understudy.ErrNotFound))
-	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(errorHeader); got != "" {
-		t.Errorf("404 of a path that may be hidden says %q", got)
+	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(jsonhttp.ErrorHeader); got != "not found" {
+		t.Errorf("404 of a record that is unknown or hidden says %q", got)
 	}
-	if got := b.ask("GET", root+"/Calls.json", "").Header().Get(errorHeader); got == "" {
+	if got := b.ask("GET", root+"/Calls.json", "").Header().Get(jsonhttp.ErrorHeader); got == "" {
 		t.Error("401 says nothing")
 	}
 }

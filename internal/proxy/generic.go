@@ -17,6 +17,7 @@ import (
 	"understudy"
 	"understudy/kit/header"
 	"understudy/kit/httprange"
+	"understudy/kit/jsonhttp"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -182,7 +183,7 @@ func (v generic) early(status int, fields http.Header) {
 // field that says that an error is ours.
 func setFields(h, fields http.Header) {
 	maps.Copy(h, fields)
-	delete(h, errorHeader)
+	delete(h, jsonhttp.ErrorHeader)
 	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, ownCookie) {
 		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), ownCookie)
 	}

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/access"
 	"understudy/kit/header"
 	"understudy/kit/httprange"
+	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
 
@@ -128,7 +129,7 @@ func (v *exchange) noRange(size string) {
 		v.w.Header()["Content-Range"] = []string{size}
 	}
 	f := access.Failure{Word: access.Invalid, Status: http.StatusRequestedRangeNotSatisfiable, Message: outsideRange}
-	signError(v.w.Header(), f)
+	jsonhttp.SignError(v.w.Header(), f.Status, f.Message)
 	v.refuse(f)
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/access"
+	"understudy/kit/jsonhttp"
 	"understudy/spec"
 )
 
@@ -99,8 +99,11 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // WriteHeader notes the status.
 func (r *recorder) WriteHeader(status int) {
 	r.exchange.line.Status, r.exchange.sent = status, true
-	if status == http.StatusRequestedRangeNotSatisfiable {
-		signError(r.Header(), access.Failure{Message: outsideRange})
+	switch {
+	case status == http.StatusRequestedRangeNotSatisfiable:
+		jsonhttp.SignError(r.Header(), status, outsideRange)
+	case status >= http.StatusBadRequest:
+		jsonhttp.SignError(r.Header(), status, "")
 	}
 	r.ResponseWriter.WriteHeader(status)
 }

@@ -328,6 +328,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 			p.Error = "search: the records cannot be read now"
 		}
 	}
+	jsonhttp.SignError(w.Header(), code, p.Error)
 	jsonhttp.Write(w, code, p)
 }
 

@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"understudy/internal/viewer/page"
+	"understudy/kit/jsonhttp"
 )
 
 // Viewer is the web frontend, an http.Handler. It is safe for concurrent use.
@@ -55,6 +56,7 @@ func New(o page.Options) (*Viewer, error) {
 // ServeHTTP answers a browser.
 func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	w = jsonhttp.Signed(w)
 	if strings.HasPrefix(r.URL.Path, page.ControlPrefix) {
 		if _, pattern := v.own.Handler(r); pattern != "" {
 			v.own.ServeHTTP(w, r)

@@ -41,8 +41,9 @@ func Write(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(body.Bytes()) // the client may have left
 }
 
-// Error answers {"error": why}.
+// Error answers {"error": why} and signs it.
 func Error(w http.ResponseWriter, status int, why string) {
+	SignError(w.Header(), status, why)
 	Write(w, status, struct {
 		Error string `json:"error"`
 	}{why})

@@ -114,6 +114,7 @@ func (q *Exchange) Fail(err error) {
 	}
 	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}
 	h := q.W.Header()
+	jsonhttp.SignError(h, status, f.Title)
 	switch status {
 	case http.StatusUnauthorized:
 		jsonhttp.Challenge(q.W, q.R, "Understudy")
