@@ -21,7 +21,7 @@ import (
 // The result is based on the walks that ended. At is when the oldest of them began;
 // what a later walk has not reached does not count. A window that reaches the
 // newest records also needs a newest page without a known gap behind it. At is then
-// no later than that page, Newest is when the page came, and Tip is what it showed
+// no later than that page, Newest is when the page was asked for, and Tip is what it showed
 // first. Other pages may have brought single records above these; the records
 // between are not covered.
 //

@@ -212,3 +212,26 @@ func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
 		}
 	})
 }
+
+// A record that was written while the newest page was on its way may be missing in it.
+func TestANewestPageIsOfWhenItWasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 20, Settings{})
+		time.Sleep(time.Minute)
+		w.arrive(1)
+		target, err := x.walks["post/letters"].newest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		landed, err := w.Fill(t.Context(), request.Fill{Target: target})
+		if err != nil {
+			t.Fatal(err)
+		}
+		landed.Page.Took, landed.Page.InitialAge = 3*time.Second, 2*time.Second
+		x.pageSaved(landed)
+		want := landed.Page.At.Add(-5 * time.Second).Truncate(time.Second)
+		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || !c.Newest.Equal(want) {
+			t.Errorf("the newest page counts as of %v, %v; want %v", c.Newest, ok, want)
+		}
+	})
+}
