@@ -354,9 +354,12 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 // makes it the page seen last.
 func misplaced(first, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail) bool {
 	asked, got := target.PageSize, len(page.Rows)
+	if at.Plain == "" {
+		return false
+	}
 	resized := asked != first.PageSize && (got > asked || got < asked && !page.Next.Zero())
-	rounded := target.ByOffset() && target.Key.URI == at.Next && got > 1 && trail.Same(every(page))
-	return at.Plain != "" && (resized || rounded)
+	again := got > 1 && page.Rows[got-1].ID == at.Last[len(at.Last)-1] && (got >= at.Most || trail.Same(every(page)))
+	return resized || again && target.ByOffset() && target.Key.URI == at.Next
 }
 
 // slid is the page to go back to, when rows have moved so that a page does not follow

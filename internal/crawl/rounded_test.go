@@ -61,6 +61,7 @@ var roundedShelves = map[string]*proof{
 	"an odd step, a total":         {shelf{paging: byLimit + ", total: total", rows: 45, answer: rounded(7, counting)}, 45, ""},
 	"an odd step, nothing":         {shelf{paging: byLimit, rows: 45, answer: rounded(7, silent)}, 45, ""},
 	"two limits, a total":          {shelf{paging: unsized + ", total: total", rows: 45, answer: rounded(20, counting)}, 10, roundedWhy},
+	"more than a limit, sized":     {shelf{paging: byLimit, rows: 45, answer: rounded(25, silent)}, 20, roundedWhy},
 	"two limits, nothing":          {shelf{paging: unsized, rows: 45, answer: rounded(20, silent)}, 10, roundedWhy},
 	"two limits, next offset":      {shelf{paging: unsized + ", next: next", rows: 45, answer: rounded(20, leading)}, 10, roundedWhy},
 }
@@ -69,8 +70,8 @@ var roundedShelves = map[string]*proof{
 // where the end is proven.
 func TestAWalkOverRoundedOffsetsSaysWhatIsTrueOfItsEnd(t *testing.T) {
 	proveAll(t, roundedShelves)
-	for rows := 30; rows < 50 && draw.Whole(); rows++ {
-		for step := range 30 {
+	for rows := 30; rows < 50 && draw.Whole(); rows += 3 {
+		for _, step := range []int{0, 4, 5, 7, 9, 13, 19, 20, 21, 25, 29} {
 			for name, paging := range map[string]string{"sized": byLimit, "not sized": unsized} {
 				s := &shelf{paging: paging, rows: rows, answer: rounded(step, silent)}
 				h := s.open(t)
