@@ -241,6 +241,8 @@ func (a *api) addInstances() {
 		k.seen = a.seen
 		if unsure := k.findID(found[k]); unsure != "" {
 			a.unsure("kind "+k.name, "%s", unsure)
+		}
+		if len(k.id) == 0 {
 			continue
 		}
 		for _, op := range found[k] {

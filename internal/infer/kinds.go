@@ -141,24 +141,22 @@ func isScalar(s openapi.Schema) bool {
 // findID finds the field that names a record. paths are the paths below the kind's lists
 // that show one record.
 func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
-	one := plain(singular(k.name))
 	props := slices.DeleteFunc(k.row().Properties(), func(p openapi.Property) bool {
 		return !isScalar(p.Schema) || strings.Contains(p.Name, ".")
 	})
-	// Where most fields may be null, that says nothing of one.
 	sure := 0
 	for _, p := range props {
 		if !p.Schema.Nullable() {
 			sure++
 		}
 	}
-	refused := ""
+	refused, mayBeNull := "", false
 	pick := func(names ...string) string {
 		for _, name := range names {
 			for _, p := range props {
 				switch {
 				case plain(p.Name) != plain(name):
-				case p.Schema.Nullable() && 2*sure > len(props) || !k.tellsApart(p.Name):
+				case p.Schema.Nullable() && !mayBeNull || !k.tellsApart(p.Name):
 					refused = p.Name
 				default:
 					return p.Name
@@ -167,13 +165,30 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 		}
 		return ""
 	}
+	if k.pickID(paths, pick) {
+		return ""
+	}
+	// Where most fields may be null, that says little of one.
+	if mayBeNull = 2*sure <= len(props); mayBeNull && k.pickID(paths, pick) {
+		return strings.Join(k.id, " and ") + " may be null by the document, and names the records all the same: where it is, a list is not complete; " +
+			"check it, or give another id"
+	}
+	if refused != "" {
+		return refused + " may be null or repeats within a page, so that it names no record: it is kept as whole pages; give it an id"
+	}
+	return "no field surely names a record, so that it is kept as whole pages; give it an id"
+}
+
+// pickID finds the id among the fields that pick returns; false where none of them is one.
+func (k *kind) pickID(paths []*openapi.Operation, pick func(...string) string) bool {
+	one := plain(singular(k.name))
 	if name := pick(idFields...); name != "" {
 		k.id, k.why["id"] = []string{name}, "the field is called so"
-		return ""
+		return true
 	}
 	if name := pick(one+"id", plain(singular(k.ref))+"id", one+"uuid", one+"sid"); name != "" {
 		k.id, k.why["id"] = []string{name}, "the kind's name with id"
-		return ""
+		return true
 	}
 	for _, op := range paths {
 		v, _ := lastVar(op.Path)
@@ -182,17 +197,11 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 		if name == "" && plain(v) == one {
 			name = pick("name", "code", "slug", "number")
 		}
-		if name == "" {
-			continue
-		}
-		if unsure := k.idUnder(op.Path, name, pick); unsure == "" {
-			return ""
+		if name != "" && k.idUnder(op.Path, name, pick) {
+			return true
 		}
 	}
-	if refused != "" {
-		return refused + " may be null or repeats within a page, so that it names no record: it is kept as whole pages; give it an id"
-	}
-	return "no field surely names a record, so that it is kept as whole pages; give it an id"
+	return false
 }
 
 // tellsApart reports whether a field has a value of its own in each row of the pages that were
@@ -222,31 +231,21 @@ func (l *list) exampleRows() []*openapi.Value {
 }
 
 // idUnder makes an id of a field that a path's last variable names. It is a name below the
-// records that the path's other variables name, so these are part of the id.
-func (k *kind) idUnder(path, name string, pick func(...string) string) (unsure string) {
+// records that the path's other variables name, so these are part of the id. It returns false where
+// no field shows one of them.
+func (k *kind) idUnder(path, name string, pick func(...string) string) bool {
 	vars := varsOf(path)
 	var id []string
 	for _, v := range vars[:len(vars)-1] {
 		field := pick(v, strings.TrimSuffix(plain(v), "id"))
 		if field == "" {
-			return "no field shows {" + v + "}"
+			return false
 		}
 		id = append(id, field)
 	}
 	k.id = append(id, name)
 	k.why["id"] = "{" + vars[len(vars)-1] + "} of " + path
-	return ""
-}
-
-// varsOf are the variables of a path, in order.
-func varsOf(path string) (vars []string) {
-	for _, s := range segments(path) {
-		if _, rest, ok := strings.Cut(s, "{"); ok {
-			name, _, _ := strings.Cut(rest, "}")
-			vars = append(vars, name)
-		}
-	}
-	return vars
+	return true
 }
 
 // listed reports whether one of the kind's lists has a path that ends with the name.

@@ -48,6 +48,35 @@ func TestKeysAreNoIDs(t *testing.T) {
 	}
 }
 
+// TestAnIDThatMayBeNullIsDrawnWithADoubt draws rows most of whose fields may be null by the document.
+// A field that may not be is taken before the id; else the id is taken, and a doubt names it.
+func TestAnIDThatMayBeNullIsDrawnWithADoubt(t *testing.T) {
+	const others = `,"text":{"type":["string","null"]},"more":{"type":"string","nullable":true}}}`
+	for id, want := range map[string]struct{ id, doubt string }{
+		`"id":{"type":"string"}`:                                                                        {"id: [id]", ""},
+		`"id":{"type":["string","null"]}`:                                                               {"id: [id]", "id may be null by the document"},
+		`"id":{"type":"string","nullable":true}`:                                                        {"id: [id]", "id may be null by the document"},
+		`"id":{"oneOf":[{"type":"integer"},{"type":"null"}]}`:                                           {"id: [id]", "id may be null by the document"},
+		`"id":{"anyOf":[{"type":"null"},{"type":"string"}]}`:                                            {"id: [id]", "id may be null by the document"},
+		`"id":{"oneOf":[{"type":"string"},{"$ref":"#/components/schemas/Null"}]}`:                       {"id: [id]", "id may be null by the document"},
+		`"id":{"type":["string","null"]},"uuid":{"type":"string"}`:                                      {"id: [uuid]", ""},
+		`"id":{"oneOf":[{"type":"string"},{"type":"null"}]},"thing_id":{"type":"string"}`:               {"id: [thing_id]", ""},
+		`"id":{"oneOf":[{"type":"null"},{"type":"string"}]},"a":{"type":"string"},"b":{},"c":{},"d":{}`: {"", "id may be null or repeats"},
+	} {
+		draft := drafted(t, listing(`{"type":"object","properties":{`+id+others, `"Null":{"type":"null"}`))
+		if drawn := string(draft.YAML); !strings.Contains(drawn, want.id) || want.id == "" && strings.Contains(drawn, " id: [") {
+			t.Errorf("%s: want %q in\n%s", id, want.id, drawn)
+		}
+		doubts := strings.Join(draft.Unsure, "\n")
+		if !strings.Contains(doubts, want.doubt) {
+			t.Errorf("%s: want the doubt %q: %s", id, want.doubt, doubts)
+		}
+		if want.doubt == "" && strings.Contains(doubts, "may be null") {
+			t.Errorf("%s: a doubt without a reason: %s", id, doubts)
+		}
+	}
+}
+
 // TestIDsThatRepeatOrAreNullAreRefused draws from pages on which the id repeats or is null.
 func TestIDsThatRepeatOrAreNullAreRefused(t *testing.T) {
 	for rows, want := range map[string]bool{

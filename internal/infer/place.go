@@ -157,6 +157,17 @@ func (p *place) means(words []string) bool {
 	return len(said) > 0 && !slices.ContainsFunc(said, func(text string) bool { return !slices.Contains(words, strings.ToLower(text)) })
 }
 
+// varsOf are the variables of a path, in order.
+func varsOf(path string) (vars []string) {
+	for _, s := range segments(path) {
+		if _, rest, ok := strings.Cut(s, "{"); ok {
+			name, _, _ := strings.Cut(rest, "}")
+			vars = append(vars, name)
+		}
+	}
+	return vars
+}
+
 // segments are the parts of a path.
 func segments(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }
 

@@ -195,8 +195,18 @@ func (s Schema) Nullable() bool {
 	if s.text("nullable") == "true" || s.text("x-nullable") == "true" {
 		return true
 	}
-	t := s.get("type")
-	return t != nil && slices.ContainsFunc(t.Items, func(one *Value) bool { return one.Text == "null" })
+	if t := s.get("type"); t != nil && slices.ContainsFunc(t.Items, func(one *Value) bool { return one.Text == "null" }) {
+		return true
+	}
+	for _, part := range s.parts() {
+		for _, key := range []string{"anyOf", "oneOf"} {
+			list := part.Get(key)
+			if list != nil && slices.ContainsFunc(list.Items, func(one *Value) bool { return s.d.resolve(one).Of("type") == "null" }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Bounds are the least and the largest number; ok says which there are.
