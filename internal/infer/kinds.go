@@ -170,8 +170,8 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	}
 	// Where most fields may be null, that says little of one.
 	if mayBeNull = 2*sure <= len(props); mayBeNull && k.pickID(paths, pick) {
-		return strings.Join(k.id, " and ") + " may be null by the document, and names the records all the same: where it is, a list is not complete; " +
-			"check it, or give another id"
+		return strings.Join(k.id, " and ") + " may be null by the document, and is taken for the id: where it is null, a list is not complete; " +
+			"check it, or give another"
 	}
 	if refused != "" {
 		return refused + " may be null or repeats within a page, so that it names no record: it is kept as whole pages; give it an id"

@@ -52,16 +52,17 @@ func TestKeysAreNoIDs(t *testing.T) {
 // A field that may not be is taken before the id; else the id is taken, and a doubt names it.
 func TestAnIDThatMayBeNullIsDrawnWithADoubt(t *testing.T) {
 	const others = `,"text":{"type":["string","null"]},"more":{"type":"string","nullable":true}}}`
+	const doubt, null = "id may be null by the document", `{"oneOf":[{"type":"string"},{"type":"null"}]}`
 	for id, want := range map[string]struct{ id, doubt string }{
-		`"id":{"type":"string"}`:                                                                        {"id: [id]", ""},
-		`"id":{"type":["string","null"]}`:                                                               {"id: [id]", "id may be null by the document"},
-		`"id":{"type":"string","nullable":true}`:                                                        {"id: [id]", "id may be null by the document"},
-		`"id":{"oneOf":[{"type":"integer"},{"type":"null"}]}`:                                           {"id: [id]", "id may be null by the document"},
-		`"id":{"anyOf":[{"type":"null"},{"type":"string"}]}`:                                            {"id: [id]", "id may be null by the document"},
-		`"id":{"oneOf":[{"type":"string"},{"$ref":"#/components/schemas/Null"}]}`:                       {"id: [id]", "id may be null by the document"},
-		`"id":{"type":["string","null"]},"uuid":{"type":"string"}`:                                      {"id: [uuid]", ""},
-		`"id":{"oneOf":[{"type":"string"},{"type":"null"}]},"thing_id":{"type":"string"}`:               {"id: [thing_id]", ""},
-		`"id":{"oneOf":[{"type":"null"},{"type":"string"}]},"a":{"type":"string"},"b":{},"c":{},"d":{}`: {"", "id may be null or repeats"},
+		`"id":{"type":"string"}`:                                                  {"id: [id]", ""},
+		`"id":{"type":["string","null"]}`:                                         {"id: [id]", doubt},
+		`"id":{"type":"string","nullable":true}`:                                  {"id: [id]", doubt},
+		`"id":` + null:                                                            {"id: [id]", doubt},
+		`"id":{"anyOf":[{"type":"null"},{"type":"string"}]}`:                      {"id: [id]", doubt},
+		`"id":{"oneOf":[{"type":"string"},{"$ref":"#/components/schemas/Null"}]}`: {"id: [id]", doubt},
+		`"id":{"type":["string","null"]},"uuid":{"type":"string"}`:                {"id: [uuid]", ""},
+		`"id":` + null + `,"thing_id":{"type":"string"}`:                          {"id: [thing_id]", ""},
+		`"id":` + null + `,"a":{"type":"string"},"b":{},"c":{},"d":{}`:            {"", "id may be null or repeats"},
 	} {
 		draft := drafted(t, listing(`{"type":"object","properties":{`+id+others, `"Null":{"type":"null"}`))
 		if drawn := string(draft.YAML); !strings.Contains(drawn, want.id) || want.id == "" && strings.Contains(drawn, " id: [") {

@@ -4,8 +4,11 @@ package infer_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"testing"
 
 	"understudy/internal/infer"
@@ -103,5 +106,65 @@ func TestAnAnswerThatSaysMoreIsNotCalledComplete(t *testing.T) {
 	}
 	if hasDoubt(draft, "all of its rows") {
 		t.Errorf("a doubt says that the list was complete: %q", draft.Unsure)
+	}
+}
+
+// TestAListWithoutIDsKeepsItsPaging draws lists whose rows have no id of their own from their answers.
+// One whose rows are others each time says nothing of its parameters.
+func TestAListWithoutIDsKeepsItsPaging(t *testing.T) {
+	asked := 0
+	rows := func(from int, row string) string {
+		var all []string
+		for n := from; n < min(from+4, 11); n++ {
+			all = append(all, fmt.Sprintf(row, n))
+		}
+		return strings.Join(all, ",")
+	}
+	for name, c := range map[string]struct {
+		row   string // of a number
+		next  string // the answer's member of the next row's number
+		takes string // the parameter
+		want  string
+	}{
+		"a token":                        {`{"name":"same","size":%d}`, `,"next_cursor":"c%d"`, "cursor", "style: token"},
+		"a token, and ids that repeat":   {`{"id":"x","size":%d}`, `,"next_cursor":"c%d"`, "cursor", "style: token"},
+		"a token, and ids that are null": {`{"id":null,"size":%d}`, `,"next_cursor":"c%d"`, "cursor", "style: token"},
+		"an offset":                      {`{"name":"same","size":%d}`, ``, "offset", "style: offset"},
+		"a token that nothing takes":     {`{"name":"same","size":%d}`, `,"next_cursor":"c%d"`, "", "style: none"},
+	} {
+		ask := func(_ context.Context, address string) (*infer.Answer, error) {
+			at, err := url.Parse(address)
+			if err != nil {
+				return nil, err
+			}
+			from, _ := strconv.Atoi(strings.TrimPrefix(at.Query().Get(c.takes), "c")) // else the first page
+			next := ""
+			if c.next != "" && from+4 < 11 {
+				next = fmt.Sprintf(c.next, from+4)
+			}
+			return &infer.Answer{Status: http.StatusOK, Body: fmt.Appendf(nil, `{"data":[%s]%s}`, rows(from, c.row), next)}, nil
+		}
+		draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(draft.YAML), c.want) {
+			t.Errorf("%s: want %s in\n%s", name, c.want, draft.YAML)
+		}
+		if doubts := strings.Join(draft.Unsure, "\n"); c.takes == "" && !strings.Contains(doubts, "next_cursor says whether there is more") {
+			t.Errorf("%s: no doubt names next_cursor: %s", name, doubts)
+		}
+	}
+	ask := func(context.Context, string) (*infer.Answer, error) {
+		asked++
+		body := fmt.Appendf(nil, `{"data":[{"at":%d},{"at":%d}],"next_cursor":"c"}`, asked, asked+1)
+		return &infer.Answer{Status: http.StatusOK, Body: body}, nil
+	}
+	draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(draft.YAML), "style: none") {
+		t.Errorf("rows that are others each time lead on:\n%s", draft.YAML)
 	}
 }

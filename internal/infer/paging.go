@@ -56,14 +56,19 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 		}
 	}
 	c.none("neither its parameters nor its answer lead to a next page")
+	says := "its answer does not say how it goes on"
+	more := e.saysMore()
+	if more != nil {
+		says = more.path + " says whether there is more, and no parameter is named that leads on"
+	}
 	if c.Size != "" || len(c.Tokens) > 0 {
 		takes := slices.DeleteFunc(slices.Concat(c.Tokens, []string{c.Size}), func(name string) bool { return name == "" })
-		c.unsure, c.hinted = "it takes "+strings.Join(takes, ", ")+", and its answer does not say how it goes on: taken as one page", true
+		c.unsure, c.hinted = "it takes "+strings.Join(takes, ", ")+", and "+says+": taken as one page", true
 		if len(c.Tokens) > 0 {
 			c.unsure += "; with a Link header write style: header, and where a parameter takes the last id style: cursor and its name at cursor"
 		}
-	} else if p := e.saysMore(); p != nil {
-		c.unsure = p.path + " says whether there is more, and no parameter is named that leads on: taken as one page"
+	} else if more != nil {
+		c.unsure = says + ": taken as one page"
 	}
 	return c
 }

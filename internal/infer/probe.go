@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,8 +121,7 @@ func (l *liveList) leads(ctx context.Context, e *envelope, rows *openapi.Value, 
 	if others == nil || others.Kind != openapi.Array {
 		return false
 	}
-	// A page without rows says that the parameter counts, too: the first page has some.
-	if len(others.Items) > 0 && (l.idOf(others.Items[0]) == "" || l.idOf(others.Items[0]) == l.idOf(rows.Items[0])) {
+	if !l.isOther(ctx, e, others, rows) {
 		return false
 	}
 	first := ""
@@ -135,13 +135,33 @@ func (l *liveList) leads(ctx context.Context, e *envelope, rows *openapi.Value, 
 		query.Set(name, "1")
 		to.RawQuery, first = query.Encode(), "1"
 		if one, err := l.get(ctx, &to); err == nil {
-			if same := at(one.body, e.key); same != nil && (len(same.Items) == 0 || l.idOf(same.Items[0]) != l.idOf(rows.Items[0])) {
+			if same := at(one.body, e.key); same != nil && l.isOther(ctx, e, same, rows) {
 				first = "0"
 			}
 		}
 	}
 	l.params = append(l.params, liveParam{name: name, value: value, in: "query", first: first})
 	return true
+}
+
+// isOther reports whether the rows of a page are others than those of the first. A page without rows
+// is another, too: the first page has some. Rows without ids of their own are compared as a whole,
+// where the first page, asked for again, has the same ones.
+func (l *liveList) isOther(ctx context.Context, e *envelope, got, rows *openapi.Value) bool {
+	if len(got.Items) == 0 {
+		return true
+	}
+	ids := map[string]bool{"": true}
+	for _, row := range rows.Items {
+		id := l.idOf(row)
+		if ids[id] {
+			first, err := l.get(ctx, l.at)
+			return err == nil && !reflect.DeepEqual(got, rows) && reflect.DeepEqual(at(first.body, e.key), rows)
+		}
+		ids[id] = true
+	}
+	other := l.idOf(got.Items[0])
+	return other != "" && other != l.idOf(rows.Items[0])
 }
 
 func kindOf(value string) *openapi.Value {
