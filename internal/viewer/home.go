@@ -176,8 +176,12 @@ func (q homeView) homeData() error {
 		for _, k := range kinds {
 			held := snap.Kinds[k.Name]
 			if !q.Counts(k) {
-				d.Kinds = append(d.Kinds, kindData{Name: k.Name, Title: plan.UpperFirst(k.Title), Href: k.Href})
+				d.Kinds = append(d.Kinds, kindData{Name: k.Name, Title: plan.UpperFirst(k.Title), Href: k.Href,
+					Why: "your role finds only some of them, so how many are held is not said"})
 				continue
+			}
+			if !held.Complete && held.Why == "" {
+				held.Why = "they are not synced, so some may be missing"
 			}
 			kd := kindData{k.Name, plan.UpperFirst(k.Title), k.Href, &held.Records, held.Complete, held.Why, nil, stamp(held.CaughtUp)}
 			if held.Running {

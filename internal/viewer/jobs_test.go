@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -202,6 +203,24 @@ func TestSyncs(t *testing.T) {
 	for _, want := range []string{`"why":"backfill runs","sync":{"done":1204,"total":10000,"eta":240}`, `"complete":true`, `"sync":null`} {
 		if !strings.Contains(data, want) {
 			t.Errorf("index.json lacks %s", want)
+		}
+	}
+}
+
+// TestIndexDataSaysWhyAKindIsNotComplete: also of kinds that were never synced.
+func TestIndexDataSaysWhyAKindIsNotComplete(t *testing.T) {
+	var home struct {
+		Sources []struct {
+			Kinds []struct {
+				Name, Why string
+				Complete  bool
+			}
+		}
+	}
+	must(t, json.Unmarshal([]byte(open(t).page("/index.json", all)), &home))
+	for _, k := range home.Sources[0].Kinds {
+		if k.Complete == (k.Why != "") {
+			t.Errorf("%s: complete is %v, why %q", k.Name, k.Complete, k.Why)
 		}
 	}
 }
