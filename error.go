@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -202,8 +203,8 @@ func (e *UpstreamError) Short() string {
 	return "upstream " + e.Why.String()
 }
 
-// NotComposedError is the error of a request that upstream did not answer, where records of
-// the list are held and no answer can be made from them.
+// NotComposedError is the error of a request that upstream did not answer, and why records
+// that are held make no answer to it.
 type NotComposedError struct{ Err, Why error }
 
 // Error says what happened to the request.
@@ -211,3 +212,19 @@ func (e *NotComposedError) Error() string { return e.Err.Error() + "; " + e.Why.
 
 // Unwrap returns what happened to the request. Why does not count: it is another answer's error.
 func (e *NotComposedError) Unwrap() error { return e.Err }
+
+// WhyNothingHeldAnswers says, for people, why a request that upstream did not answer is not
+// answered from what is held.
+func WhyNothingHeldAnswers(err error) string {
+	const text = "what is held does not answer this request"
+	var not *NotComposedError
+	if !errors.As(err, &not) {
+		return text
+	}
+	for _, kind := range []error{ErrInvalid, ErrNotMirrored} {
+		if _, why, ok := strings.Cut(not.Why.Error(), kind.Error()+": "); ok && errors.Is(not.Why, kind) {
+			return text + ": " + why
+		}
+	}
+	return "what is held could not be read in time"
+}

@@ -37,6 +37,7 @@ func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error
 	}
 	if err != nil {
 		r.source.counts.failed.Add(1)
+		err = rd.unanswered(ctx, r, err)
 	}
 	return a, err
 }
@@ -52,7 +53,7 @@ func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request
 		return rd.fallback(ctx, r, busy, err)
 	}
 	r.source.counts.failed.Add(1)
-	return nil, err
+	return nil, rd.unanswered(ctx, r, err)
 }
 
 func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {

@@ -152,6 +152,7 @@ type fallback struct {
 	planned          bool // there is one of both
 	composedFallback *composePlan
 	refusal          *understudy.Page
+	unplanned        error // why records make no list; nil: they do, or no list is asked for
 }
 
 // search looks through everything held, then decides.

@@ -60,7 +60,7 @@ func (co *composer) answerList(r *reading, x *composedList) (*request.Response, 
 	h := x.held(co.ages())
 	switch v, _ := co.ages().decide(&h, co.ages().bounds(&ask), r.now); {
 	case v == spent:
-		return nil, &compose.Uncovered{Why: r.kind.name + ": they were walked too long ago"}
+		return nil, errWalkedLongAgo(r.kind)
 	case v == wait && r.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
 		return nil, understudy.ErrNotHeld
 	}
@@ -213,7 +213,12 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 		return
 	}
 	p, err := co.planFor(ctx, r)
-	if r.refusal = refusalOf(r.Target, err, co.now()); err != nil || !r.trusted() {
+	defer func() { r.unplanned = err }()
+	if r.refusal = refusalOf(r.Target, err, co.now()); err != nil {
+		return
+	}
+	if !r.trusted() {
+		err = &compose.Uncovered{Why: r.kind.name + ": that upstream's list shows all of them is not known yet"}
 		return
 	}
 	if rows := r.Target.List.Rows; rows != nil && rows.Own { // it may lack one
@@ -226,7 +231,29 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 	}
 	if age, sane := co.ages().age(co.now(), p.coverage.At); sane && age < co.ages().Hard {
 		r.composedFallback = p
+		return
 	}
+	err = errWalkedLongAgo(r.kind)
+}
+
+// errWalkedLongAgo returns the error of a list whose records are older than any answer may be.
+func errWalkedLongAgo(k *kind) error {
+	return &compose.Uncovered{Why: k.name + ": they were walked too long ago"}
+}
+
+// unanswered returns the error of a request that upstream did not answer, with the reason why
+// records make no list either.
+func (co *composer) unanswered(ctx context.Context, r *reading, err error) error {
+	if r.SkipHeld || errors.As(err, new(*understudy.NotComposedError)) {
+		return err
+	}
+	if !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if co.prepareFallback(ctx, r); r.unplanned == nil {
+		return err
+	}
+	return &understudy.NotComposedError{Err: err, Why: r.unplanned}
 }
 
 // absent is upstream's 404 for a record that is not among those of a kind that

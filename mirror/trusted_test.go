@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,4 +51,35 @@ func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
 			try("Status=busy", whole)
 		})
 	}
+}
+
+// TestErrorSaysWhyRecordsMakeNoAnswer: that nothing is held is not known, and is not the reason.
+func TestErrorSaysWhyRecordsMakeNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 3)
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
+		reason := func(query string) string {
+			_, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", query)})
+			return understudy.WhyNothingHeldAnswers(err)
+		}
+		whole := false
+		s.spec.Kind("calls").Lists[0].Whole = &whole
+		for query, want := range map[string]string{
+			"PageSize=7":           "what is held does not answer this request: calls: that upstream's list shows all of them is not known yet",
+			"PageSize=7&Odd=thing": "what is held does not answer this request: ",
+		} {
+			if got := reason(query); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s; want %s", query, got, want)
+			}
+		}
+		time.Sleep(31 * 24 * time.Hour)
+		whole = true
+		if got, want := reason("PageSize=9"), "what is held does not answer this request: calls: they were walked too long ago"; got != want {
+			t.Errorf("after a month: %s; want %s", got, want)
+		}
+		c.none("they are not synced")
+		if got, want := reason("PageSize=6"), "what is held does not answer this request: calls: they are not synced"; got != want {
+			t.Errorf("without a walk: %s; want %s", got, want)
+		}
+	})
 }

@@ -182,7 +182,7 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	case errors.Is(err, understudy.ErrNotAudited):
 		return "The audit log cannot be written now, so nothing is answered. Try again later."
 	case errors.As(err, &up):
-		return "The API has not answered (" + up.Short() + "), and nothing of this is held. Try again later, or ask search."
+		return "The API has not answered (" + up.Short() + "), and " + understudy.WhyNothingHeldAnswers(err) + ". Try again later, or ask search."
 	case v.ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("There was no answer within %s. Ask for less, or try again: what was begun goes on.", v.o.Limits.Time)
 	case errors.Is(err, understudy.ErrDamaged):

@@ -180,25 +180,11 @@ func message(err error) string {
 	}
 	switch {
 	case errors.As(err, &upstream):
-		return upstream.Short() + notHeld(err)
+		return upstream.Short() + "; " + understudy.WhyNothingHeldAnswers(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer of upstream in time" + notHeld(err)
+		return "no answer of upstream in time; " + understudy.WhyNothingHeldAnswers(err)
 	}
-	return "upstream unavailable" + notHeld(err)
-}
-
-// notHeld says why nothing that is held answers a request.
-func notHeld(err error) string {
-	var not *understudy.NotComposedError
-	if !errors.As(err, &not) {
-		return "; nothing is held for this request"
-	}
-	for _, kind := range []error{understudy.ErrInvalid, understudy.ErrNotMirrored} {
-		if errors.Is(not.Why, kind) {
-			return "; its records are held, and make no answer: " + after(not.Why, kind)
-		}
-	}
-	return "; its records are held, and could not be read in time"
+	return "upstream unavailable; " + understudy.WhyNothingHeldAnswers(err)
 }
 
 // after returns the text of an error after its kind, for the caller. The text

@@ -189,7 +189,7 @@ func TestPartsFailByThemselves(t *testing.T) {
 	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	h.broken("/Messages.json?From", "/Notifications.json")
 	page := h.page("/twilio/number/"+number, all)
-	if !strings.Contains(page, "Not loaded: Twilio has not answered (upstream 503), and nothing of this is held.") ||
+	if !strings.Contains(page, "Not loaded: Twilio has not answered (upstream 503), and what is held does not answer this request.") ||
 		!strings.Contains(page, "Calls to") {
 		t.Error("a number without one of its lists")
 	}

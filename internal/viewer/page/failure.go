@@ -182,7 +182,7 @@ func (q failureView) explain(status int, err error) Problem {
 			return Problem{Title: "This cannot be shown now", Hint: "What is looked at here is listed in the audit log first, and the log cannot " +
 				"be written. The log of the server says why. Try again in a moment."}
 		}
-		return Problem{Title: q.outageTitle(), Hint: "Nothing of this page is held, so there is nothing older to show.",
+		return Problem{Title: q.outageTitle(), Hint: plan.UpperFirst(understudy.WhyNothingHeldAnswers(err)) + ".",
 			Reason: ReasonOf(q.Exchange, err)}
 	}
 	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. " +

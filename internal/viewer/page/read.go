@@ -160,11 +160,11 @@ func (q *Exchange) Missing(r Reading) string {
 	case !q.AsOf.At.IsZero() && !errors.Is(r.Err, understudy.ErrForbidden):
 		return "what was known of this then cannot be shown."
 	case errors.As(r.Err, &up):
-		return title + " has not answered (" + up.Short() + "), and nothing of this is held."
+		return title + " has not answered (" + up.Short() + "), and " + understudy.WhyNothingHeldAnswers(r.Err) + "."
 	case errors.Is(r.Err, context.DeadlineExceeded):
 		return fmt.Sprintf("%s has not answered within %d s.", title, int(q.V.Glance/time.Second))
 	case errors.Is(r.Err, understudy.ErrUnavailable):
-		return title + " is not answering, and nothing of this is held."
+		return title + " is not answering, and " + understudy.WhyNothingHeldAnswers(r.Err) + "."
 	}
 	return "Something went wrong here; the log of the server says what."
 }
