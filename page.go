@@ -81,19 +81,27 @@ const (
 const (
 	openField  = "End;open"
 	totalField = "End;total"
+	lacksField = "End;lacks"
 )
 
 // EndFields returns what a page keeps of its list's end. total is how many rows all pages
-// have, 0: the answer does not say it.
-func EndFields(d OpenEnd, total int64) (q Query) {
+// have, 0: the answer does not say it. It lacks some of the places where the spec has it say so.
+func EndFields(d OpenEnd, total int64, lacks string) (q Query) {
 	if d.Kind != "" {
 		q = append(q, Param{Name: openField, Value: d.Kind + " " + d.Why})
 	}
 	if total > 0 {
 		q = append(q, Param{Name: totalField, Value: strconv.FormatInt(total, 10)})
 	}
+	if lacks != "" {
+		q = append(q, Param{Name: lacksField, Value: lacks})
+	}
 	return q
 }
+
+// Lacks returns the places that the spec names and the answer does not have, where a list by number
+// or offset says whether it goes on.
+func (p *Page) Lacks() []string { return strings.Fields(p.Field(lacksField)) }
 
 // OpenEnd returns why the list may go on behind the page.
 func (p *Page) OpenEnd() (d OpenEnd) {

@@ -80,7 +80,7 @@ func (a *ListAnswer) NextPage() (next understudy.Key, end understudy.Query, err 
 	case to.Open.Kind == understudy.OpenAlone && a.Target.List.Shows():
 		to.Open = understudy.OpenEnd{}
 	}
-	return next, understudy.EndFields(to.Open, to.Total), err
+	return next, understudy.EndFields(to.Open, to.Total, to.Lacks), err
 }
 
 // Related says where the links of the answer's header lead, beside the next page: the

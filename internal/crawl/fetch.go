@@ -278,7 +278,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			if at.Total > 0 && at.Total == at.Rows {
 				end = understudy.OpenEnd{} // all that upstream says there is was seen
 			}
-			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0).String()}
+			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0, "").String()}
 		case at.Next == "" || !isDead(page) || refused.retention():
 			return refused
 		case at.Again == maxAgain:

@@ -390,7 +390,7 @@ func TestExportsSayCompleteOfProvenEnds(t *testing.T) {
 		return &turned, nil
 	}
 	end := func(kind, why string, total int64) understudy.Query {
-		return understudy.EndFields(understudy.OpenEnd{Kind: kind, Why: why}, total)
+		return understudy.EndFields(understudy.OpenEnd{Kind: kind, Why: why}, total, "")
 	}
 	for _, c := range []struct {
 		pages []understudy.Query

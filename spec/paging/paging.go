@@ -69,6 +69,9 @@ type Step struct {
 	Param understudy.Param // stands in place of all parameters that say where a page stands
 	Open  understudy.OpenEnd
 	Total int64 // how many rows all pages have, as far as the answer says it at Rules.Total
+	// Missing are the places Rules.Next and Rules.Total that the answer does not have, of a style that
+	// counts: it goes on without them. A space stands between the two.
+	Lacks string
 }
 
 // style is one way in which an API leads from a page of a list to the page after it.
@@ -149,6 +152,11 @@ func (r *Rules) After(a *Answer) (Step, error) {
 		step = r.ended(a, step)
 	}
 	step.Total = r.total(a)
+	for _, place := range []string{r.Next, r.Total} {
+		if _, there := a.said(place); place != "" && !there && (r.Style == "number" || r.Style == "offset") {
+			step.Lacks = strings.TrimPrefix(step.Lacks+" "+place, " ")
+		}
+	}
 	return step, nil
 }
 

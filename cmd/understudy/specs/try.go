@@ -42,7 +42,8 @@ type trial struct {
 	Trial
 	spec   *spec.Spec
 	client *upstream.Client
-	seen   map[string]string // the id of a record by the path of a list that has it, see listPath
+	seen   map[string]string  // the id of a record by the path of a list that has it, see listPath
+	pages  []*understudy.Page // of the list that is tried
 }
 
 // Try walks two pages of each list of a spec, compares them and one record with what the
@@ -59,7 +60,7 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 		return err
 	}
 	defer client.Close()
-	t := &trial{o, sp, client, map[string]string{}}
+	t := &trial{o, sp, client, map[string]string{}, nil}
 	var table bytes.Buffer
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KIND\tPAGES\tROWS\tCLOCK\tRECORD\tRESULT")
@@ -180,6 +181,7 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 		r.left, r.note = true, fmt.Sprintf("it wants the parameter %s; give --var %s=VALUE", missing, missing)
 		return r
 	}
+	t.pages = nil
 	first, err := t.page(ctx, path, query)
 	var refused statusError
 	switch {
@@ -205,6 +207,7 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 		r.pages, r.rows = "2", fmt.Sprintf("%d+%d", countRows(l, first), countRows(l, second))
 		rows = slices.Concat(rows, second.Rows)
 	}
+	t.lacking(r, l)
 	if k.Clock != "" && len(rows) > 0 {
 		r.clock = clockOf(r, k, rows)
 	}
@@ -274,6 +277,7 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 	case page.NotStored != "":
 		return nil, errors.New(page.NotStored)
 	}
+	t.pages = append(t.pages, page)
 	return page, nil
 }
 

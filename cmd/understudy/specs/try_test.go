@@ -27,6 +27,8 @@ var styles = map[string]string{
 	"tokenheader": "{style: token, next: 'header:X-Next', cursor: from, size: n, default_size: 10}",
 	"number":      "{style: number, page: page, first_page: 1, total: total, size: n, default_size: 10}",
 	"offset":      "{style: offset, page: from, next: more, size: n, default_size: 10}",
+	"noheader":    "{style: number, page: page, first_page: 1, next: 'header:X-Next-Page', total: total, size: n, default_size: 10}",
+	"nototal":     "{style: number, page: page, first_page: 1, total: count, next: more, size: n, default_size: 10}",
 	"none":        "{style: none}",
 	"capped":      "{style: none, size: n, max_size: 10}",
 }
@@ -140,8 +142,8 @@ func TestTryFollowsEveryStyle(t *testing.T) {
 	for style := range styles {
 		two, halves := "2|10+10", "2|2+2"
 		repeats, ends := "b009 is on the first page and on the second", "n=2 gives 2 of 4 rows and no next page"
-		if style == "capped" {
-			continue // a full page is judged by its own test
+		if style == "capped" || style == "noheader" || style == "nototal" {
+			continue // judged by tests of their own
 		}
 		if style == "none" {
 			two, halves, repeats, ends = "1|10", "1|4", "", ""
@@ -194,6 +196,22 @@ func TestTryFailsWhereRowsShareAnID(t *testing.T) {
 	line, err := (&shelf{rows: 9, wrong: "shared"}).tried(t, "header")
 	if err == nil || !strings.Contains(line, "several rows have the id b000, and differ") {
 		t.Errorf("%v: %s", err, line)
+	}
+}
+
+// A place that the spec names and no page has is not as the spec says, also where pages are counted
+// without it.
+func TestTryFailsWhereNoPageHasWhatTheSpecNames(t *testing.T) {
+	for style, place := range map[string]string{"noheader": "header:X-Next-Page", "nototal": "count"} {
+		for _, rows := range []int{25, 4} {
+			line, err := (&shelf{rows: rows}).tried(t, style)
+			if err == nil || !strings.Contains(line, "no page had "+place+", which the spec names") {
+				t.Errorf("%s, %d rows: %v: %s", style, rows, err, line)
+			}
+		}
+		if line, err := (&shelf{}).tried(t, style); err != nil {
+			t.Errorf("%s without rows: %v: %s", style, err, line)
+		}
 	}
 }
 

@@ -63,6 +63,31 @@ func (t *trial) second(
 	return nil
 }
 
+// lacking says which place of the spec no page with rows had that says whether the list goes on. The
+// next page need not be named where none leads on.
+func (t *trial) lacking(r *result, l *spec.List) {
+	paging := t.spec.PagingOf(l)
+	for _, place := range []string{paging.Total, paging.Next} {
+		with, without, goesOn := 0, 0, false
+		for _, page := range t.pages {
+			switch {
+			case slices.Contains(page.Lacks(), place):
+				without += len(page.Rows)
+				goesOn = goesOn || !page.Next.Zero()
+			default:
+				with++
+			}
+		}
+		switch {
+		case place == "" || with > 0 || without == 0:
+		case goesOn || place == paging.Total:
+			r.bad("no page had %s, which the spec names: take it out, or correct it", place)
+		default:
+			r.note = "no page had " + place + ", which says whether there is more"
+		}
+	}
+}
+
 // inBoth returns the ids of a page's rows that another page has, too.
 func inBoth(page, other *understudy.Page) (ids []string) {
 	for _, row := range page.Rows {
