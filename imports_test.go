@@ -47,7 +47,7 @@ var imports = map[string]string{
 		"spec upstream upstream/tokens",
 	"internal/connect": "internal/datadir internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
-		"kit/jsonspan kit/suggest request spec",
+		"kit/jsonspan kit/suggest request spec spec/paging",
 	"internal/crawl/overlap": ".",
 	"internal/credentials":   ".",
 	"internal/datadir":       "",

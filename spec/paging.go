@@ -91,9 +91,12 @@ func (a *ListAnswer) Related() (q understudy.Query) {
 	if a.Target.Spec.PagingOf(a.Target.List).Style != "header" {
 		return nil
 	}
-	for _, relation := range paging.Relations {
-		link := paging.Related(a.Header["Link"], relation)
-		if link == "" {
+	for _, relation := range append([]string{"next"}, paging.Relations...) {
+		link, params := paging.Linked(a.Header["Link"], relation)
+		if params != "" {
+			q = append(q, understudy.Param{Name: paging.ParamsField(relation), Value: params})
+		}
+		if link == "" || relation == "next" {
 			continue
 		}
 		to, err := a.leads(link)

@@ -52,6 +52,8 @@ func (w *Crawler) Covered(source, kind, root, parent string, from, to int64) (re
 		return missing("they are not synced; add them to the source's sync")
 	case m.Rest == 0:
 		return missing("they are not synced to their end")
+	case m.Params:
+		return missing("links to their pages have parameters that only upstream can write")
 	case x.plan.parentKind != nil:
 		return coverage{w}.coveredUnder(x, m, parent)
 	}
@@ -201,6 +203,8 @@ func (w coverage) coveredUnder(x *kindCrawl, m *kindState, parent string) (reque
 	switch {
 	case m.CaughtUp == 0:
 		return missing("they are not synced to their end")
+	case m.Params:
+		return missing("links to their pages have parameters that only upstream can write")
 	case m.inFuture(w.clock()):
 		return missing("the clock was set back since they were walked")
 	case x.lastChange.Load() > m.After:

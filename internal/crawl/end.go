@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/kit/cycle"
 	"understudy/spec"
+	"understudy/spec/paging"
 )
 
 // ends is what a job has found out of the ends of its lists. Each end has to be proven: by
@@ -21,6 +22,7 @@ type ends struct {
 	Why    string `json:"why,omitempty"`    // what was missing there
 	Open   string `json:"open,omitempty"`   // why the end of a list is not proven, whatever others show
 	Shared bool   `json:"shared,omitempty"` // several records have one id
+	Params bool   `json:"params,omitempty"` // links to pages have parameters that no list made from records has
 }
 
 // noteOpen notes why the end of a list is not proven; the first reason is kept.
@@ -78,11 +80,14 @@ func (t *jobRun) checkRepeats(ctx context.Context, p *plan, page *understudy.Pag
 	return open, nil
 }
 
-// leads notes that a page of a list led on to another.
-func (t *jobRun) leads(list int) {
+// leads notes whether a page of a list led on to another, and how.
+func (t *jobRun) leads(list int, page *understudy.Page) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ends.Led |= 1 << list
+	if !page.Next.Zero() {
+		t.ends.Led |= 1 << list
+	}
+	t.ends.Params = t.ends.Params || page.Field(paging.ParamsField("next")) != ""
 }
 
 // found is what the job has found out so far.

@@ -324,9 +324,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			at.count(page, len(seen.Rows))
 			at, end = at.onward(first, target, page)
 		}
-		if page.Next.URI != "" {
-			t.leads(at.List)
-		}
+		t.leads(at.List, page)
 		if at.movedOn(end) {
 			again()
 			continue

@@ -64,7 +64,7 @@ func (s *syncRun) nested(ctx context.Context) error {
 		return err
 	}
 	return s.w.change(ctx, s.x, func(m *kindState) {
-		m.Failures, m.Led = nil, m.Led|s.found().Led
+		m.Failures, m.Led, m.Params = nil, m.Led|s.found().Led, s.found().Params
 		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
 		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
 	})

@@ -63,6 +63,8 @@ type kindState struct {
 	Of string `json:"of,omitempty"`
 	// Led are the lists of which a page has led on to another, a bit each: the way on is known.
 	Led uint64 `json:"led,omitempty"`
+	// Params tells that links to pages have parameters that lists made from records would lack.
+	Params bool `json:"params,omitempty"`
 	// Records is how many the last walk saw.
 	Records int64 `json:"records,omitempty"`
 }

@@ -219,9 +219,7 @@ func (s *syncRun) head(ctx context.Context) error {
 	at := position{}
 	at.count(page, len(page.Rows))
 	at, end := at.onward(first, first, page)
-	if page.Next.URI != "" {
-		s.leads(0)
-	}
+	s.leads(0, page)
 	if at.Next == "" {
 		s.noteOpen(page.Key, 0, end)
 	}
@@ -282,7 +280,7 @@ func (s *syncRun) finish(ctx context.Context) error {
 	}
 	err = s.w.change(ctx, s.x, func(m *kindState) {
 		m.forget(floor)
-		m.Failures, m.Led = nil, m.Led|s.found().Led
+		m.Failures, m.Led, m.Params = nil, m.Led|s.found().Led, s.found().Params
 		m.Rest = max(m.Rest, s.mark.Began)
 		m.Records = s.mark.Whole
 		if s.x.sliced() {

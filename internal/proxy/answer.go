@@ -109,13 +109,20 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	if !p.Next.Zero() {
 		name, value = paged.NextHeader(v.linkTo(p.Next.Asked(), t.Own))
 	}
+	kept, _ := understudy.ParseQuery(p.Header) // made by Query.String
+	params := func(relation string) string {
+		text, _ := kept.Get(paging.ParamsField(relation))
+		return text
+	}
+	if value != "" && paged.Style == "header" {
+		value += params("next")
+	}
 	if paged.Style != "header" || p.Header == "" || !v.o.Gate.Counts(v.caller, v.o.Source.Name, t.Kind.Name) {
 		return name, value
 	}
-	kept, _ := understudy.ParseQuery(p.Header) // made by Query.String
 	for _, relation := range paging.Relations {
 		if uri, there := kept.Get(paging.RelationField(relation)); there {
-			name, value = "Link", paging.AppendLink(value, v.linkTo(uri, t.Own), relation)
+			name, value = "Link", paging.AppendLink(value, v.linkTo(uri, t.Own), relation)+params(relation)
 		}
 	}
 	return name, value

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"strings"
 	"testing"
 
 	"understudy"
@@ -24,6 +25,29 @@ func TestLinkGoesWithTheIDs(t *testing.T) {
 		w := b.ask("GET", root+target, blind)
 		if link := w.Header().Get("Link"); link != "" || w.Code != 200 {
 			t.Errorf("%s: %d, Link: %s", target, w.Code, link)
+		}
+	}
+}
+
+// What clients go by in links, results and cursor as Sentry has them, is written back with them.
+func TestLinksKeepTheirParameters(t *testing.T) {
+	b := newBed(t)
+	list := b.o.Source.Spec.Kind("calls").Lists[0]
+	b.o.Source.Spec.PagingOf(list).Style = "header"
+	p := page("calls", true, 200, `{"calls":[{"sid":"CA00000000000000000000000000000001","status":"busy"}]}`)
+	p.Next = understudy.Key{Source: "twilio", URI: root + "/Calls.json?PageToken=2"}
+	p.Header = understudy.Query{
+		{Name: paging.ParamsField("next"), Value: `; results="true"; cursor="0:2:0"`},
+		{Name: paging.RelationField("previous"), Value: root + "/Calls.json?PageToken=0"},
+		{Name: paging.ParamsField("previous"), Value: `; results="true"`},
+	}.String()
+	b.answers(p)
+	link := b.ask("GET", root+"/Calls.json", demo).Header().Get("Link")
+	for _, want := range []string{
+		`PageToken=2>; rel="next"; results="true"; cursor="0:2:0", <`, `PageToken=0>; rel="previous"; results="true"`,
+	} {
+		if !strings.Contains(link, want) {
+			t.Errorf("Link: %s, want %s", link, want)
 		}
 	}
 }

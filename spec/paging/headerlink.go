@@ -27,11 +27,15 @@ func (headerLink) next(r *Rules, a *Answer) (Step, error) {
 func (headerLink) tokenParam(r *Rules) string { return r.firstToken() }
 
 // Relations are those of links to other pages of a list than the next one.
-var Relations = []string{"prev", "first", "last"}
+var Relations = []string{"prev", "previous", "first", "last"}
 
 // RelationField is the name under which a page keeps where a relation leads. No field of
 // a header has such a name.
 func RelationField(relation string) string { return "Link;" + relation }
+
+// ParamsField is the name under which a page keeps the parameters of the link with a relation that
+// clients go by (Linked).
+func ParamsField(relation string) string { return "Link;" + relation + ";" }
 
 // AppendLink appends a link to the value of a Link header.
 func AppendLink(value, link, relation string) string {
@@ -48,6 +52,13 @@ const maxLink = 16 << 10
 // (RFC 8288, section 3); "": there is none. A link with results="false" leads to an empty
 // page: it is none.
 func Related(fields []string, relation string) string {
+	link, _ := Linked(fields, relation)
+	return link
+}
+
+// Linked returns the link of Related with its parameters results and cursor, which clients of
+// Sentry's API go by.
+func Linked(fields []string, relation string) (link, params string) {
 	for _, rest := range fields {
 		rest = rest[:min(len(rest), maxLink)]
 		for {
@@ -55,31 +66,33 @@ func Related(fields []string, relation string) string {
 			if !ok {
 				break
 			}
-			target, params, ok := strings.Cut(after, ">")
+			target, rel, ok := strings.Cut(after, ">")
 			if !ok {
 				break
 			}
-			var related bool
-			if related, rest = hasRelation(params, relation); related {
-				return strings.TrimSpace(target)
+			var related, empty bool
+			if related, empty, params, rest = hasRelation(rel, relation); related && empty {
+				return "", params
+			} else if related {
+				return strings.TrimSpace(target), params
 			}
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // hasRelation reads a link's parameters up to the comma that ends them. Of several
-// "rel" the first counts (RFC 8288, section 3.3).
-func hasRelation(s, relation string) (has bool, rest string) {
-	seen, empty := false, false
+// "rel" the first counts (RFC 8288, section 3.3). empty tells that no row is behind the link.
+func hasRelation(s, relation string) (has, empty bool, params, rest string) {
+	seen := false
 	for {
 		s = strings.TrimLeft(s, " \t;")
 		if s == "" || s[0] == ',' {
-			return has && !empty, s
+			return has, empty, params, s
 		}
 		end := strings.IndexAny(s, "=;,")
 		if end < 0 {
-			return has && !empty, ""
+			return has, empty, params, ""
 		}
 		name := strings.TrimSpace(s[:end])
 		s = s[end:]
@@ -91,11 +104,19 @@ func hasRelation(s, relation string) (has bool, rest string) {
 		switch {
 		case strings.EqualFold(name, "results"):
 			empty = strings.EqualFold(value, "false")
+			params += "; results=" + quoted(value)
+		case strings.EqualFold(name, "cursor"):
+			params += "; cursor=" + quoted(value)
 		case strings.EqualFold(name, "rel") && !seen:
 			seen = true
 			has = slices.ContainsFunc(strings.Fields(value), func(rel string) bool { return strings.EqualFold(rel, relation) })
 		}
 	}
+}
+
+// quoted writes a quoted string (RFC 9110, section 5.6.4).
+func quoted(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
 // paramValue reads a token or a quoted string.

@@ -38,6 +38,19 @@ func TestNextLink(t *testing.T) {
 	}
 }
 
+func TestLinksKeepTheParametersThatClientsGoBy(t *testing.T) {
+	const line = `</p?c=0>; rel="previous"; results="false"; cursor="0:0:1", </n>; title=x; rel=next; cursor="a\"b"; results=true`
+	for relation, want := range map[string][2]string{
+		"next":     {"/n", `; cursor="a\"b"; results="true"`},
+		"previous": {"", `; results="false"; cursor="0:0:1"`},
+		"first":    {"", ""},
+	} {
+		if link, params := Linked([]string{line}, relation); link != want[0] || params != want[1] {
+			t.Errorf("%s: %q and %q, want %q", relation, link, params, want)
+		}
+	}
+}
+
 func TestEveryRelationIsRead(t *testing.T) {
 	value := ""
 	for _, relation := range append([]string{"next"}, Relations...) {
