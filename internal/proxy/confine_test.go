@@ -150,6 +150,9 @@ func TestAnswersTellTheRateOfTheSource(t *testing.T) {
 	expect("a wrong method", b.ask("OPTIONS", list, demo), 405, strings.Replace(all, "19 41", "20 40", 1))
 	expect("a wrong credential", b.ask("GET", list, "wrong"), 401, nothing)
 	expect("a role that sees a part", b.ask("GET", list, masked), 200, nothing)
+	b.Proxy.o.Source.Spec.Limits.Path = list
+	expect("the body tells it", b.ask("GET", list, demo), 200, nothing)
+	b.Proxy.o.Source.Spec.Limits.Path = ""
 	b.fails(understudy.ErrUnavailable)
 	expect("an outage", b.ask("GET", list, demo), 503, strings.Replace(all, "19 41", "20 40", 1))
 	if got := told(b.ask("GET", list, paced)); !strings.HasPrefix(got, "3 1 2 ") {

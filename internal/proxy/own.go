@@ -60,8 +60,12 @@ func tellRate(v *exchange, r understudy.Rate, now time.Time) {
 }
 
 // tellSource says what upstream has told of its limits, to a caller that sees everything and whose credential has no
-// rate of its own. To others it would tell whether something hidden was asked for.
+// rate of its own. To others it would tell whether something hidden was asked for. Where upstream tells of its limits in
+// the body, that alone counts: what is counted here since may differ.
 func tellSource(v *exchange) {
+	if v.target != nil && v.target.Key.Path() == v.o.Source.Spec.Limits.Path {
+		return
+	}
 	if v.o.Rate == nil || v.w.Header()[v.o.Source.Spec.Limits.Remaining] != nil || !v.o.Gate.Whole(v.caller, v.o.Source.Name) {
 		return
 	}
