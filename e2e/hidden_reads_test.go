@@ -192,6 +192,7 @@ func TestHiddenValuesReadAsMuchAsUnknownOnes(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"kind:calls direction:outbound-api", "kind:calls direction:outbound-xyz"}, {"kind:messages status:failed", "kind:messages status:canceled"},
 		{"kind:messages status:failed,sent", "kind:messages status:canceled,scheduled"}, {"kind:calls to:" + f.number, "kind:calls to:" + neverNumber},
+		{strings.TrimLeft(f.number, "+"), strings.TrimLeft(neverNumber, "+")},
 		{"number:" + f.number, "number:" + neverNumber}, {"kind:calls id:" + f.hidden["calls"], "kind:calls id:" + never[0]},
 		{"kind:calls id:" + f.hidden["calls"] + " status:busy", "kind:calls id:" + never[0] + " status:busy"},
 		{"kind:messages sid:" + f.hidden["messages"], "kind:messages sid:" + never[2]},

@@ -176,23 +176,17 @@ func mayBeID(k *spec.Kind, word string) bool {
 
 // exact finds the records whose id is the whole text, and puts them first. Sources and kinds may share an id.
 func (v *execution) exact(ctx context.Context) error {
-	n := v.q.Tree
-	if n.Op == lang.OpField && n.Name == lang.NumberName || n.Op == lang.OpOr && n.Of[0].Op == lang.OpField &&
-		n.Of[0].Name == lang.NumberName && len(n.Of[0].Values) == 1 {
-		if n.Op == lang.OpOr {
-			n = n.Of[0]
-		}
+	if n, _ := v.q.Tree.Number(); n != nil {
 		if p := understudy.ReadPhone(n.Values[0].Text); p.Country {
 			v.out.Meant.Number = "+" + p.Digits
 		} else {
 			v.out.Meant.Number = p.Digits
 		}
-		return nil
 	}
 	if v.q.ID == "" {
 		return nil
 	}
-	for _, s := range v.q.Views {
+	for _, s := range v.q.Asked {
 		parts := strings.Split(v.q.ID, spec.IDSeparator)
 		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !mayBeID(s.Kind, v.q.ID) {
 			continue
@@ -213,7 +207,8 @@ func (v *execution) exact(ctx context.Context) error {
 		}
 	}
 	if len(v.meant) == 1 {
-		v.out.Meant = query.SearchMeant{Source: v.meant[0].Source, Kind: v.meant[0].Kind, ID: v.meant[0].ID}
+		c := v.meant[0]
+		v.out.Meant.Source, v.out.Meant.Kind, v.out.Meant.ID = c.Source, c.Kind, c.ID
 	}
 	if len(v.meant) == 0 || v.position.Met {
 		return nil

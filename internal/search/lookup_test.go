@@ -194,6 +194,32 @@ func TestDigitsWithSeparatorsAreWordsWhereNoNumberIsLookedIn(t *testing.T) {
 	}
 }
 
+// TestDigitsAreAnIDBesidePhoneNumbersToo: digits alone, and with separators, may be the id of a
+// record. A plus, or number: before them, asks for a phone number alone.
+func TestDigitsAreAnIDBesidePhoneNumbersToo(t *testing.T) {
+	r := newRig(t, true, "github")
+	for _, id := range []string{"1234567", "4155550123"} {
+		r.saveRow(r.o.Sources[1], "/repos/a/b/releases", id, `{"id":`+id+`}`)
+	}
+	for text, want := range map[string]string{"1234567": "1234567", "123-4567": "1234567", "123 4567": "1234567", "4155550123": "4155550123",
+		"415-555-0123": "4155550123", "(415) 555-0123": "4155550123", "+4155550123": "", "number:4155550123": "", "415-555-0124": ""} {
+		out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if out.Meant.ID != want {
+			t.Errorf("%s means the record %q, want %q", text, out.Meant.ID, want)
+		}
+		if want != "" && (len(out.Hits) == 0 || out.Hits[0].ID != want) {
+			t.Errorf("%s does not find %s first: %+v", text, want, out.Hits)
+		}
+		if out.Meant.Number == "" {
+			t.Errorf("%s means no number", text)
+		}
+	}
+}
+
 func TestIDInTwoKindsFindsBothRecords(t *testing.T) {
 	r := newRig(t, false, "github")
 	s := r.with(func(o *Options) { o.Sources = o.Sources[1:] })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/tokenizer"
 	"understudy/spec"
@@ -38,9 +39,11 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	if b.Err != nil {
 		return nil, b.Err
 	}
-	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations}
+	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations, Asked: views}
 	if tree.Op == opWords && !tree.prefix {
 		q.ID = b.fold(tree.text)
+	} else if n, _ := tree.Number(); n != nil && n.at == n.Values[0].at && !strings.Contains(n.Values[0].Text, "+") { // number: was not written
+		q.ID = understudy.ReadPhone(n.Values[0].Text).Digits
 	}
 	for _, s := range views {
 		if c.Possible(s) {
@@ -69,11 +72,8 @@ func (b *Binder) dropNumbers(n *Node, scope []*KindView) *Node {
 // dropNumber returns the words alone for digits that may be a number or words, where no phone number that they
 // could be is looked in. A role that sees none may search for digits alone as a word.
 func dropNumber(tree *Node, scope []*KindView) *Node {
-	number, words := tree, (*Node)(nil)
-	if tree.Op == OpOr && len(tree.Of) == 2 && tree.Of[1].Op == opWords && tree.Of[0].at == tree.Of[1].at {
-		number, words = tree.Of[0], tree.Of[1]
-	}
-	if number.Name != NumberName || number.at != number.Values[0].at { // number: was written
+	number, words := tree.Number()
+	if number == nil || number.at != number.Values[0].at { // number: was written
 		return tree
 	}
 	mayHave := func(s *KindView) bool { return len(s.phones) > 0 || s.unseen && words == nil }
@@ -90,6 +90,18 @@ func dropNumber(tree *Node, scope []*KindView) *Node {
 		}
 	}
 	return join(opAnd, parts)
+}
+
+// Number returns the condition on a phone number that a tree consists of, and the same digits as
+// words, if they are beside it; nil: it is another tree.
+func (n *Node) Number() (number, words *Node) {
+	if n.Op == OpOr && len(n.Of) == 2 && n.Of[1].Op == opWords && n.Of[0].at == n.Of[1].at {
+		n, words = n.Of[0], n.Of[1]
+	}
+	if n.Op != OpField || n.Name != NumberName {
+		return nil, nil
+	}
+	return n, words
 }
 
 func (b *Binder) fail(e *query.SyntaxError) *Cond {

@@ -64,7 +64,8 @@ type BoundQuery struct {
 	Relative bool // what it means depends on now
 	// Annotations says that it asks for what people wrote on records.
 	Annotations bool
-	ID          string // the whole text, when it is one word: as ids are folded
+	ID          string      // the whole text, when it may be an id: one word as ids are folded, or the digits of a number
+	Asked       []*KindView // the kinds that a record with that id may be of
 }
 
 // Stopped ends a sentence after a hint, or without one.
