@@ -10,18 +10,18 @@ import (
 )
 
 // longUnit is a part of a duration that time.ParseDuration does not know.
-var longUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?)([dw])`)
+var longUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?)([dwy])`)
 
-// ParseDuration reads a duration as time.ParseDuration does, and days (d, 24 hours) and
-// weeks (w) before it: 30d, 2w, 1d12h, 1.5d, 90s. The error names the text and the forms.
+// longHours are the hours of each such part.
+var longHours = map[string]float64{"d": 24, "w": 7 * 24, "y": 365 * 24}
+
+// ParseDuration reads a duration as time.ParseDuration does, and days (d, 24 hours),
+// weeks (w) and years (y, 365 days) before it: 30d, 2w, 1y, 1d12h, 1.5d, 90s. The error names the text and the forms.
 func ParseDuration(text string) (time.Duration, error) {
 	hours, rest := "", text
 	for part := longUnit.FindStringSubmatch(rest); part != nil; part = longUnit.FindStringSubmatch(rest) {
 		n, _ := strconv.ParseFloat(part[1], 64) // too many become a text that is refused below
-		if part[2] == "w" {
-			n *= 7
-		}
-		hours += strconv.FormatFloat(24*n, 'f', -1, 64) + "h"
+		hours += strconv.FormatFloat(n*longHours[part[2]], 'f', -1, 64) + "h"
 		rest = rest[len(part[0]):]
 	}
 	d, err := time.ParseDuration(hours + rest)

@@ -240,3 +240,28 @@ func TestIDInTwoKindsFindsBothRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestLengthsOfTimeAreReadAsInSettings: parts of a day, too. What is no length is refused with those that are.
+func TestLengthsOfTimeAreReadAsInSettings(t *testing.T) {
+	r := newRig(t, true)
+	for _, condition := range []string{"age<", "date:-", "idle:"} {
+		one, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: condition + "1.5d", CountOnly: true})
+		if err != nil {
+			t.Errorf("%s1.5d: %v", condition, err)
+			continue
+		}
+		other, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: condition + "36h", CountOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one.Total.N != other.Total.N {
+			t.Errorf("%s1.5d finds %d, %s36h %d", condition, one.Total.N, condition, other.Total.N)
+		}
+	}
+	for _, text := range []string{"age<1.5x", "age<0.0001s", "idle:1.2.3d", "age<300y"} {
+		_, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text})
+		if err == nil || !strings.Contains(err.Error(), "a length of time is a number and s, m, h, d, w or y") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations, Asked: views}
 	if tree.Op == opWords && !tree.prefix {
 		q.ID = b.fold(tree.text)
-	} else if n, _ := tree.Number(); n != nil && n.at == n.Values[0].at && !strings.Contains(n.Values[0].Text, "+") { // number: was not written
+	} else if n, _ := tree.Number(); n != nil && n.at == n.Values[0].at && !strings.Contains(n.Values[0].Text, "+") {
 		q.ID = understudy.ReadPhone(n.Values[0].Text).Digits
 	}
 	for _, s := range views {

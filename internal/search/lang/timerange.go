@@ -5,10 +5,10 @@ package lang
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/query"
 )
 
@@ -60,35 +60,16 @@ func parseTimeRange(text string, now time.Time) (timeRange, bool) {
 	return timeRange{}, false
 }
 
-// units of a length of time, in seconds.
-var units = map[string]int64{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
-
-// maxLength bounds a length of time, in seconds.
-const maxLength = 1000 * 365 * 86400
-
-// parseDuration reads 90s, 15m, 2h, 7d, 4w, 1y, 1d12h, in seconds.
+// parseDuration reads a length of time as settings and flags do, in whole seconds.
 func parseDuration(text string) (seconds int64, ok bool) {
-	if len(text) > 12 {
-		return 0, false
-	}
-	for text != "" {
-		end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-		if end < 1 {
-			return 0, false
-		}
-		unit := units[text[end:end+1]]
-		n, err := strconv.ParseInt(text[:end], 10, 64)
-		if unit == 0 || err != nil || n > (maxLength-seconds)/unit {
-			return 0, false
-		}
-		seconds, ok, text = seconds+n*unit, true, text[end+1:]
-	}
-	return seconds, ok
+	d, err := understudy.ParseDuration(text)
+	ok = err == nil && d >= 0 && d%time.Second == 0 && digit(text[0]) && !digit(text[len(text)-1])
+	return int64(d / time.Second), ok
 }
 
 const (
 	timeHelp     = "a time is 2026, 2026-05, 2026-05-01, 2026-05-01T10:30, -7d, today or yesterday"
-	durationHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d, 1d12h"
+	durationHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d, 1d12h, 1.5d"
 )
 
 // timeRanges are what a condition on a time asks for: one of the ranges. 0 is
