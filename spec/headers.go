@@ -265,11 +265,11 @@ func (h *Headers) acceptsDefault(value string) bool {
 		same = []string{sent}
 	}
 	good, odd := false, false
-	for one := range strings.SplitSeq(value, ",") {
-		one, _, _ := strings.Cut(strings.TrimSpace(one), ";")
+	for whole := range strings.SplitSeq(value, ",") {
+		one, _, _ := strings.Cut(whole, ";")
 		switch one = strings.TrimSpace(one); {
 		case one == "":
-		case one == "*/*", one == "application/*", !keyed && !strings.Contains(one, "/vnd."), fitsType(same, one):
+		case one == "*/*", one == "application/*", !keyed && !strings.Contains(one, "/vnd."), fitsType(same, whole):
 			good = true
 		case one != "text/plain":
 			return false
@@ -280,12 +280,25 @@ func (h *Headers) acceptsDefault(value string) bool {
 	return good || !odd
 }
 
-// fitsType reports whether a media type is one of some, whose parameters do not count.
+// fitsType reports whether a media type is one of some. The version of one that has a version counts;
+// no other parameter does.
 func fitsType(same []string, one string) bool {
+	name, version := typeOf(one)
 	return slices.ContainsFunc(same, func(p string) bool {
-		p, _, _ = strings.Cut(p, ";")
-		return Glob(strings.TrimSpace(p), one)
+		p, want := typeOf(p)
+		return Glob(p, name) && (want == "" || want == version)
 	})
+}
+
+// typeOf returns a media type without its parameters, and its version; "": it has none.
+func typeOf(text string) (name, version string) {
+	name, parameters, _ := strings.Cut(text, ";")
+	for one := range strings.SplitSeq(parameters, ";") {
+		if label, value, _ := strings.Cut(strings.TrimSpace(one), "="); strings.EqualFold(label, "version") {
+			version = strings.Trim(value, `"`)
+		}
+	}
+	return strings.TrimSpace(name), version
 }
 
 // matchesAll reports whether every element of a list is empty or one of some patterns.

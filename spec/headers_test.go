@@ -119,6 +119,26 @@ func TestHeadersThatAreNotNamed(t *testing.T) {
 	}
 }
 
+// A vendor's media type that the spec names, to be sent or as meaning the same, asks for the usual form, so that
+// records answer. Another version of it does not.
+func TestVendorMediaTypeOfTheSpecIsTheUsualForm(t *testing.T) {
+	const vendor = "application/vnd.pagerduty+json;version=2"
+	for _, s := range []*Spec{one(Headers{Key: map[string][]string{"Accept": {"application/json", vendor}}}),
+		one(Headers{Send: map[string]string{"Accept": vendor}})} {
+		for accept, usual := range map[string]bool{vendor: true, "application/vnd.pagerduty+json; version=2; q=0.9": true,
+			"application/json": true, vendor + ", application/json;q=0.5": true,
+			"application/vnd.pagerduty+json;version=1": false, "application/vnd.pagerduty+json": false} {
+			key, _, err := s.Headers.Read("GET", http.Header{"Accept": {accept}})
+			if err != nil {
+				t.Errorf("%s: %v", accept, err)
+			}
+			if usual != (len(key) == 0) {
+				t.Errorf("%s: key %q; the usual form is %v", accept, key, usual)
+			}
+		}
+	}
+}
+
 // What SDKs, HTTP clients and tracers tell of themselves changes no answer.
 func TestTelemetryMeansNothing(t *testing.T) {
 	h := one(Headers{Strict: true}).Headers
