@@ -336,7 +336,11 @@ func (a *api) describe() {
 		if len(k.lists) == 0 {
 			levels = max(levels-1, 1)
 		}
-		k.fields, k.columns, k.clock = fieldsOf(schemas, levels), nil, ""
+		isWhole := false
+		k.fields, isWhole = fieldsOf(schemas, levels)
+		if k.columns, k.clock = nil, ""; !isWhole {
+			a.once("kind "+k.name, "it has more fields than are looked at: a secret among the others is not hidden")
+		}
 		k.keepID()
 		if unsure := k.findClock(); unsure != "" {
 			a.unsure("kind "+k.name, "%s", unsure)

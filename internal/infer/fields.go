@@ -24,47 +24,68 @@ const (
 	maxLevels = 3
 	maxFields = 150
 	maxFound  = 4000 // looked at
+	// maxVariants bounds how many variants of a kind's values are looked at.
+	maxVariants = 20_000
 )
 
-// fieldsOf lists the fields of a record in one or more schemas, outer ones first.
-func fieldsOf(schemas []openapi.Schema, levels int) (all []*field) {
-	seen := map[string]bool{}
+// fieldsOf lists the fields of a record in one or more schemas, outer ones first. The values of a map have any
+// name: of what is inside them the secrets alone are fields, by their own names. isWhole is false where there are
+// more than are looked at.
+func fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWhole bool) {
 	type level struct {
-		prefix string
-		schema openapi.Schema
-		depth  int
+		prefix  string
+		schemas []openapi.Schema
+		depth   int
+		isMap   bool
 	}
-	var queue []level
-	for _, s := range schemas {
-		queue = append(queue, level{"", s, 1})
-	}
-	for looked := 0; len(queue) > 0 && looked < maxFound; {
+	seen := map[string]bool{}
+	queue := []level{{schemas: schemas, depth: 1}}
+	looked, left := 0, maxVariants
+	for ; len(queue) > 0 && looked < maxFound; queue = queue[1:] {
 		at := queue[0]
-		queue = queue[1:]
-		for _, p := range at.schema.Properties() {
+		for _, p := range openapi.Members(at.schemas, &left) {
 			looked++
 			name := at.prefix + p.Name
-			if seen[name] || strings.ContainsAny(p.Name, ".\x00") || p.Name == "" {
+			inside := level{name + ".", append([]openapi.Schema{p.Schema}, p.Others...), at.depth + 1, at.isMap}
+			switch {
+			case p.Name == "":
+				inside.prefix, inside.isMap = "", true
+			case seen[name] || strings.ContainsAny(p.Name, ".\x00"):
 				continue
+			default:
+				f := &field{schema: p.Schema}
+				f.Name = name
+				f.describe(p.Name)
+				f.findSecret(p, &left)
+				isSecret := f.Class == spec.ClassSecret
+				seen[name] = isSecret || !at.isMap
+				// A secret counts at any depth; of the rest a table needs few.
+				if isSecret || len(all) < maxFields && !at.isMap {
+					all = append(all, f)
+				}
+				if isSecret {
+					continue
+				}
 			}
-			seen[name] = true
-			f := &field{schema: p.Schema}
-			f.Name = name
-			f.describe(p.Name)
-			inner := p.Schema
-			if inner.Type() == "array" {
-				inner = inner.Items()
-			}
-			// A secret counts at any depth; of the rest a table needs few.
-			if len(all) < maxFields || f.Class == spec.ClassSecret {
-				all = append(all, f)
-			}
-			if at.depth < levels && inner.Type() == "object" && f.Class != spec.ClassSecret {
-				queue = append(queue, level{name + ".", inner, at.depth + 1})
+			if at.depth < levels {
+				queue = append(queue, inside)
 			}
 		}
 	}
-	return all
+	return all, len(queue) == 0 && left > 0
+}
+
+// findSecret makes a field a secret where any variant of it is one.
+func (f *field) findSecret(p openapi.Property, left *int) {
+	for _, s := range append([]openapi.Schema{p.Schema}, p.Others...) {
+		for _, one := range s.Variants(left) {
+			other := &field{schema: one}
+			if other.describe(p.Name); other.Class == spec.ClassSecret {
+				f.Class, f.why = other.Class, other.why
+				return
+			}
+		}
+	}
 }
 
 // isTime reports whether a field tells a time.
@@ -187,9 +208,9 @@ const ofFormat = "its format says so"
 
 // isSecret reports whether a field is a secret by its name.
 func isSecret(name string) bool {
-	return is(name, "password", "secret", "clientsecret", "apikey", "apisecret", "secretkey", "privatekey", "accesstoken", "refreshtoken",
-		"authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token", "pin", "cvc",
-		"cvv", "ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
+	return is(name, "password", "secret", "clientsecret", "apikey", "apitoken", "apisecret", "secretkey", "privatekey", "accesstoken",
+		"refreshtoken", "authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token",
+		"pin", "cvc", "cvv", "ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
 		secretEnd.MatchString(strings.Join(words(name), " "))
 }
 

@@ -3,6 +3,8 @@
 package infer_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"understudy/spec"
@@ -68,5 +70,51 @@ func TestANameThatTellsOfASecretIsNone(t *testing.T) {
 		if f := drawnSpec(t, draft).Kind("domains").Field(name); f == nil || (f.Class == spec.ClassSecret) != secret {
 			t.Errorf("%s: %+v, want a secret: %v", name, f, secret)
 		}
+	}
+}
+
+// TestASecretInAnyVariantIsHidden draws objects whose secrets stand in a variant that is not the first: beside others,
+// in objects that all variants have, in elements, in values of maps, and where only the discriminator names it.
+func TestASecretInAnyVariantIsHidden(t *testing.T) {
+	const hidden = `{"type":"object","properties":{"kind":{"type":"string"},"apiToken":{"type":"string"}}}`
+	other := `{"type":"object","properties":{"kind":{"type":"integer"}}}`
+	either := func(word, first, second string) string { return `{"` + word + `":[` + first + `,` + second + `]}` }
+	inside := func(s string) string { return `{"type":"object","properties":{"config":` + s + `}}` }
+	for row, name := range map[string]string{
+		either("oneOf", other, hidden):                                                                         "apiToken",
+		either("anyOf", other, `{"allOf":[`+other+`,`+hidden+`]}`):                                             "apiToken",
+		`{"allOf":[` + other + `,` + either("oneOf", `{"type":"null"}`, either("oneOf", other, hidden)) + `]}`: "apiToken",
+		either("oneOf", inside(other), inside(hidden)):                                                         "config.apiToken",
+		inside(either("oneOf", `{"type":"string"}`, hidden)):                                                   "config.apiToken",
+		inside(`{"type":"array","items":` + either("anyOf", other, hidden) + `}`):                              "config.apiToken",
+		inside(either("oneOf", other, `{"type":"array","items":`+hidden+`}`)):                                  "config.apiToken",
+		inside(`{"type":"object","additionalProperties":` + hidden + `}`):                                      "apiToken",
+		inside(`{"type":"object","patternProperties":{"^x":` + hidden + `}}`):                                  "apiToken",
+		inside(either("oneOf", `{"type":"object","properties":{"apiToken":{"type":"integer"}}}`, hidden)):      "config.apiToken",
+		`{"discriminator":{"mapping":{"a":"#/components/schemas/Hidden"}}}`:                                    "apiToken",
+	} {
+		row := `{"allOf":[{"type":"object","properties":{"id":{"type":"string"},"name":{"type":"string"}}},` + row + `]}`
+		kind := drawnSpec(t, drafted(t, listing(row, `"Hidden":`+hidden))).Kinds[0]
+		if f := kind.Field(name); f == nil || f.Class != spec.ClassSecret {
+			t.Errorf("%s: %s is %+v", row, name, f)
+		}
+	}
+}
+
+// TestADocumentWithThousandsOfVariantsIsDrawn draws a record with more variants than are looked at, each a record again:
+// it ends, and says that there may be more secrets.
+func TestADocumentWithThousandsOfVariantsIsDrawn(t *testing.T) {
+	var variants, schemas []string
+	for i := range 4000 {
+		variants = append(variants, fmt.Sprintf(`{"$ref":"#/components/schemas/V%d"}`, i))
+		schemas = append(schemas, fmt.Sprintf(`"V%d":{"type":"object","properties":{"p%d":{"$ref":"#/components/schemas/Any"}}}`, i, i))
+	}
+	row := `{"allOf":[{"type":"object","properties":{"id":{"type":"string"}}},{"$ref":"#/components/schemas/Any"}]}`
+	draft := drafted(t, listing(row, `"Any":{"oneOf":[`+strings.Join(variants, ",")+`]},`+strings.Join(schemas, ",")))
+	if n := len(drawnSpec(t, draft).Kinds[0].Fields); n > 200 {
+		t.Errorf("%d fields are drawn, want at most about 150", n)
+	}
+	if !hasDoubt(draft, "more fields than are looked at") {
+		t.Errorf("no doubt says that there are more: %q", draft.Unsure)
 	}
 }

@@ -18,6 +18,7 @@ type Schema struct {
 type Property struct {
 	Name   string
 	Schema Schema
+	Others []Schema // of Members: those that other variants of the object give it
 }
 
 // Bounds of how many schemas one is put together, and of how deep they are nested.
@@ -143,11 +144,70 @@ func (s Schema) Properties() []Property {
 		part.Get("properties").Each(func(name string, v *Value) {
 			if !seen[name] {
 				seen[name] = true
-				all = append(all, Property{name, s.member(parts, name)})
+				all = append(all, Property{Name: name, Schema: s.member(parts, name)})
 			}
 		})
 	}
 	return all
+}
+
+// Variants returns the schemas that a value may have, each with what it says itself: those of anyOf and oneOf, of then
+// and else, and those that a discriminator leads to, with their allOf. left bounds how many are looked at.
+func (s Schema) Variants(left *int) (all []Schema) {
+	seen := map[*Value]bool{}
+	for queue := []*Value{s.v}; len(queue) > 0 && *left > 0 && s.d != nil; queue = queue[1:] {
+		*left--
+		for _, part := range (Schema{s.d, queue[0]}).parts() {
+			if seen[part] {
+				continue
+			}
+			seen[part] = true
+			all = append(all, Schema{s.d, part})
+			for _, key := range []string{"anyOf", "oneOf"} {
+				if list := part.Get(key); list != nil {
+					queue = append(queue, list.Items...)
+				}
+			}
+			queue = append(queue, part.Get("then"), part.Get("else"))
+			part.Get("discriminator").Get("mapping").Each(func(_ string, to *Value) { queue = append(queue, s.d.lookUp(to.Text)) })
+		}
+	}
+	return all
+}
+
+// Members returns the members that a value with one of the schemas, or an element of it, has in any variant. Those of
+// Properties come first. The values of a map are the members without a name. left bounds how many variants are looked at.
+func Members(schemas []Schema, left *int) (found []Property) {
+	place := map[string]int{}
+	add := func(name string, one Schema) {
+		i, ok := place[name]
+		if !ok {
+			place[name], found = len(found), append(found, Property{Name: name, Schema: one})
+		} else if one.v != found[i].Schema.v {
+			found[i].Others = append(found[i].Others, one)
+		}
+	}
+	for _, s := range schemas {
+		for s.Type() == "array" {
+			s = s.Items()
+		}
+		for _, p := range s.Properties() {
+			add(p.Name, p.Schema)
+		}
+	}
+	for queue := slices.Clone(schemas); len(queue) > 0; queue = queue[1:] {
+		for _, one := range queue[0].Variants(left) {
+			one.v.Get("properties").Each(func(name string, v *Value) { add(name, Schema{one.d, v}) })
+			one.v.Get("patternProperties").Each(func(_ string, v *Value) { add("", Schema{one.d, v}) })
+			if values := one.v.Get("additionalProperties"); values != nil {
+				add("", Schema{one.d, values})
+			}
+			if items := one.v.Get("items"); items != nil {
+				queue = append(queue, Schema{one.d, items})
+			}
+		}
+	}
+	return found
 }
 
 // Property returns the member of that name; the zero Schema when there is none.
