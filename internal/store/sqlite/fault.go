@@ -124,13 +124,13 @@ func (damage) Code() int { return CodeCorrupt }
 func Damaged(what string, args ...any) error { return damage{fmt.Errorf(what, args...)} }
 
 // Guard runs work on what the file holds. A column of another type, or bytes of another form,
-// than were stored end work in a runtime error; Guard returns it as Damaged does.
+// than were stored end work in a runtime error; Guard returns the place of it as Damaged does.
 func Guard(work func() error) (err error) {
 	defer func() {
 		switch why := recover().(type) {
 		case nil:
 		case runtime.Error:
-			err = Damaged("%w%s", why, placeOf())
+			err = Damaged("a stored value is of another type or form than was written%s", placeOf())
 		default:
 			panic(why)
 		}

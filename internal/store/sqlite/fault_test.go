@@ -16,11 +16,12 @@ func TestColumnOfAnotherTypeIsDamage(t *testing.T) {
 	}
 	defer c.Close()
 	var n int64
-	ask := func() error {
-		return c.Ask("SELECT 'text'", func(r []driver.Value) error { n = r[0].(int64); return nil })
-	}
-	if err := ask(); !IsDamaged(err) || !strings.Contains(err.Error(), "fault_test.go:") {
-		t.Errorf("%v", err)
+	const want = "a stored value is of another type or form than was written, in fault_test.go:"
+	for _, text := range []string{"SELECT 'text'", "SELECT NULL", "SELECT x'01'", "SELECT 1.5"} {
+		err := c.Ask(text, func(r []driver.Value) error { n = r[0].(int64); return nil })
+		if !IsDamaged(err) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 	broken, err := c.Transaction(t.Context(), BeginWrite, func() error {
 		var block []byte
@@ -30,7 +31,7 @@ func TestColumnOfAnotherTypeIsDamage(t *testing.T) {
 	if broken {
 		t.Error("the transaction is not rolled back")
 	}
-	if !IsDamaged(err) {
+	if !IsDamaged(err) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.Transaction(t.Context(), BeginWrite, func() error { return io.EOF }); !errors.Is(err, io.EOF) {
