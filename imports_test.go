@@ -16,8 +16,9 @@ var imports = map[string]string{
 		"internal/audit " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/store internal/webhook kit/touch request spec",
-	"cmd/understudy/specs":       ". cmd/understudy/terminal internal/infer internal/openapi kit/jsonspan request spec upstream",
+		"internal/signin internal/slowapi internal/smallfile internal/store internal/webhook kit/touch request spec",
+	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
+		"kit/jsonspan request spec upstream",
 	"cmd/understudy/terminal":    "",
 	"internal/graphql":           ".",
 	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
@@ -37,15 +38,15 @@ var imports = map[string]string{
 		"internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch kit/limiter " +
 		"kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle spec/auth",
 	"internal/app/gctune":  "",
-	"internal/audit":       ". internal/datadir internal/webhook kit/accesslog kit/wal",
+	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
 		"internal/datadir internal/feed " +
-		"internal/signin internal/watch internal/webhook " +
+		"internal/signin internal/smallfile internal/watch internal/webhook " +
 		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
-	"internal/connect": "internal/datadir internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
+	"internal/connect": "internal/datadir internal/smallfile internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
 		"kit/jsonspan kit/suggest request spec spec/paging",
 	"internal/crawl/overlap": ".",
@@ -71,7 +72,8 @@ var imports = map[string]string{
 	"internal/search/aggregate": ". internal/search/columns",
 	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan spec",
 	"internal/search/lang":      ". internal/query kit/e164 kit/jsonspan kit/suggest kit/tokenizer spec",
-	"internal/signin":           ". kit/accesslog kit/header kit/limiter kit/token",
+	"internal/signin":           ". internal/smallfile kit/accesslog kit/header kit/limiter kit/token",
+	"internal/smallfile":        "",
 	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/github " +
 		"internal/slowapi/kinds internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
 	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/world",

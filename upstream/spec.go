@@ -22,10 +22,10 @@ import (
 //go:embed specs/*.yaml
 var builtIn embed.FS
 
-// maxSpec bounds a spec file, in bytes, and maxNodes what its aliases may
+// MaxSpec bounds a spec file, in bytes, and maxNodes what its aliases may
 // make of it.
 const (
-	maxSpec  = 1 << 20
+	MaxSpec  = 1 << 20
 	maxNodes = 100_000
 )
 
@@ -59,8 +59,8 @@ func BuiltIn(name string) (*spec.Spec, error) {
 // key, or one that comes twice, is an error that names file, line and the nearest known
 // key; so does one about a name that refers to nothing. docs/specs.md explains every key.
 func ReadSpec(file string, data []byte) (*spec.Spec, error) {
-	if len(data) > maxSpec {
-		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, maxSpec)
+	if len(data) > MaxSpec {
+		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, MaxSpec)
 	}
 	var doc yaml.Node
 	err := yaml.Load(data, &doc)

@@ -140,7 +140,7 @@ func TestReadSpecIsStrict(t *testing.T) {
 		{strings.Replace(twoKinds, "link: b", "link: bb", 1), `x.yaml:8: kind a: field id: link "bb" is not a kind; did you mean "b"?`},
 		{leastSpec + "shown: {a: b}\n", `x.yaml:4: shown.a: no kind has a field "b"`},
 		{twoKinds + "searches:\n  - name: s\n    kinds: [a, c]\n", `x.yaml:15: search s: there is no kind "c"; did you mean "a"?`},
-		{strings.Repeat("#", maxSpec+1), "longer than"},
+		{strings.Repeat("#", MaxSpec+1), "longer than"},
 		{leastSpec + bomb(), "aliases make this file too large"},
 	} {
 		_, err := ReadSpec("x.yaml", []byte(c.text))

@@ -20,6 +20,7 @@ import (
 	"understudy/internal/audit"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
+	"understudy/internal/smallfile"
 )
 
 type auditCmd struct {
@@ -242,7 +243,7 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 		all, err = v.VerifyLines(p.stdin)
 	default:
 		var f *os.File
-		if f, err = os.Open(c.File); err == nil {
+		if f, err = smallfile.Open(c.File); err == nil {
 			all, err = v.VerifyLines(f)
 			_ = f.Close() // nothing was written
 		}

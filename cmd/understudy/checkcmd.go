@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/feed"
+	"understudy/internal/smallfile"
 	"understudy/internal/webhook"
 	"understudy/spec"
 )
@@ -44,7 +44,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
 		s := cfg.Sources[src.Name]
-		if _, err := s.ReadSecrets(ctx, read); err != nil && src.Spec.Auth.Style != "none" {
+		if _, err := s.ReadSecrets(ctx, src.Spec, read); err != nil && src.Spec.Auth.Style != "none" {
 			return fmt.Errorf("%s: sources.%s.%w", c.Config, src.Name, err)
 		}
 		if s.Token.Secret != "" {
@@ -161,12 +161,12 @@ func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *sp
 	if err := feed.CheckHook(w.Hook(), gate, sp); err != nil {
 		return err
 	}
-	if strings.HasPrefix(w.Secret, "cmd:") {
-		return nil
-	}
-	secret, err := config.ReadSecret(ctx, w.Secret, folder)
+	secret, err := checkSecret(ctx, w.Secret, folder)
 	if err != nil {
 		return fmt.Errorf("secret: %w", err)
+	}
+	if secret.Empty() {
+		return nil
 	}
 	return webhook.CheckSecret(secret)
 }
@@ -174,7 +174,7 @@ func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *sp
 // checkSecret reads a file's secret but runs no command: checking settings has
 // no effects.
 func checkSecret(ctx context.Context, setting, folder string) (understudy.Secret, error) {
-	if strings.HasPrefix(setting, "cmd:") {
+	if command, ok := strings.CutPrefix(setting, "cmd:"); ok && strings.TrimSpace(command) != "" {
 		return understudy.Secret{}, nil
 	}
 	return config.ReadSecret(ctx, setting, folder)
@@ -267,7 +267,7 @@ func (c *caCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(path)
+	text, err := smallfile.Read(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is not there; a server with connect in its settings, or --connect HOST:PORT, makes it when it starts", path)
 	}

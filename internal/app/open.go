@@ -113,7 +113,7 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 		secrets, issuer := []understudy.Secret{{}}, upstream.Tokens(nil)
 		if src.Spec.Auth.Style != "none" && !b.Offline {
 			var err error
-			if secrets, err = s.ReadSecrets(ctx, b.Secrets); err != nil {
+			if secrets, err = s.ReadSecrets(ctx, src.Spec, b.Secrets); err != nil {
 				return fmt.Errorf("sources.%s.%w", src.Name, err)
 			}
 			made, err := s.Issuer(ctx, src, b.Secrets, h.db)

@@ -89,7 +89,7 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 		s := cfg.Sources[src.Name]
 		secrets[src.Name] = []understudy.Secret{{}}
 		if src.Spec.Auth.Style != "none" {
-			if secrets[src.Name], err = s.ReadSecrets(ctx, h.opts.Secrets); err != nil {
+			if secrets[src.Name], err = s.ReadSecrets(ctx, src.Spec, h.opts.Secrets); err != nil {
 				return nil, nil, fmt.Errorf("sources.%s.%w", src.Name, err)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 
 	"understudy"
 	"understudy/internal/datadir"
+	"understudy/internal/smallfile"
 	"understudy/kit/wal"
 )
 
@@ -216,11 +217,14 @@ func Chains(dir string) ([]string, error) {
 	return ids, err
 }
 
+// maxHeads bounds the file of the newest checkpoints, in bytes: a few hundred for each chain.
+const maxHeads = 64 << 20
+
 // readHeads reads the newest checkpoint of each chain. A file in which a checkpoint is absent, stands
 // under another chain or is not signed is damaged.
 func readHeads(path string) (map[string]*Checkpoint, error) {
 	heads := map[string]*Checkpoint{}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, maxHeads)
 	switch {
 	case path == "", errors.Is(err, os.ErrNotExist):
 		return heads, nil

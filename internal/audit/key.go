@@ -18,6 +18,7 @@ import (
 
 	"understudy"
 	"understudy/internal/datadir"
+	"understudy/internal/smallfile"
 )
 
 // Key is the secret of a log: 32 random bytes, of which one key signs and another hashes
@@ -44,10 +45,13 @@ func ParseKey(secret understudy.Secret) (Key, error) {
 	return Key{signing: ed25519.NewKeyFromSeed(seed), hashing: hashing}, err
 }
 
+// maxKeyFile bounds the file of a key, in bytes.
+const maxKeyFile = 1 << 10
+
 // ReadKey reads the key of a file, and with make writes a new one when there is none. Its
 // owner alone may read it.
 func ReadKey(path string, make bool) (Key, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, maxKeyFile)
 	if errors.Is(err, os.ErrNotExist) && make {
 		raw := [keyBytes]byte{}
 		_, _ = rand.Read(raw[:]) // it never fails (crypto/rand)

@@ -12,10 +12,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
+	"understudy/internal/smallfile"
 	"understudy/kit/wal"
 )
 
@@ -236,9 +236,12 @@ func (a *verification) end() []Report {
 	return all
 }
 
+// maxCheckpoints bounds a file with checkpoints, in bytes.
+const maxCheckpoints = 1 << 30
+
 // ReadCheckpoints reads the checkpoints among the lines of a file; none is an error.
 func ReadCheckpoints(path string) (all []Checkpoint, err error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, maxCheckpoints)
 	if err != nil {
 		return nil, err
 	}

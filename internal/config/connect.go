@@ -116,7 +116,7 @@ func (o *connectConfig) Credentials(ctx context.Context, c *Settings, sources []
 		if src.Spec.Auth.Style == "none" || s.Token.Kind != "" {
 			continue
 		}
-		all, err := s.ReadSecrets(ctx, secrets)
+		all, err := s.ReadSecrets(ctx, src.Spec, secrets)
 		if err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", src.Name, err)
 		}

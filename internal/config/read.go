@@ -5,9 +5,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"understudy"
+	"understudy/internal/smallfile"
 	"understudy/kit/suggest"
 )
 
@@ -27,20 +26,12 @@ var lineTwice = regexp.MustCompile(`line \d+: (line \d+: )`)
 // Read reads a settings file. Every error names the file, and the line
 // where there is one.
 func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
-	f, err := os.Open(path)
+	data, err := smallfile.Read(path, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is not there; write one (docs/settings.md shows it) or try --demo", path)
 	}
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxConfig {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxConfig)
 	}
 	c, err := Parse(data, lookup)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy/spec"
+	"understudy/spec/auth"
 	"understudy/upstream"
 )
 
@@ -182,6 +183,40 @@ func TestSecrets(t *testing.T) {
 	}
 	if _, err := ReadSecret(t.Context(), "file:cut", dir); err == nil || !strings.Contains(err.Error(), "UTF-16 and is cut") {
 		t.Errorf("UTF-16 of an odd length: %v", err)
+	}
+}
+
+// What a request cannot carry, or nobody can see, is refused with a sentence that says so.
+func TestSecretThatCannotTravelIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ text, style, want string }{
+		"two marks":         {"\xef\xbb\xbf\xef\xbb\xbfhunter2", "basic", "nobody sees at byte 0"},
+		"mark inside":       {"hun\ufeffter2", "basic", "nobody sees at byte 3"},
+		"zero width":        {"hunter2\u200b", "basic", "nobody sees at byte 7"},
+		"blank, bearer":     {"hunter2 ", "bearer", "a blank, which HTTP cuts off"},
+		"blank, header":     {" hunter2", "header X-Key", "a blank, which HTTP cuts off"},
+		"blank, two styles": {"hunter2 ", "basic + header X-Key", "a blank, which HTTP cuts off"},
+		"blank, form":       {"hunter2 ", `header X-Key key="{secret}"`, ""},
+		"blank, basic":      {"hunter2 ", "basic", ""},
+		"blank, query":      {"hunter2 ", "query key", ""},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &Source{Secret: "file:secret"}
+		_, err := s.ReadSecrets(t.Context(), &spec.Spec{Auth: auth.Auth{Style: c.style}}, FileSecrets(dir))
+		if c.want == "" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for setting, want := range map[string]string{"cmd:": "no command is behind", "cmd: ": "no command is behind",
+		"file:/dev/null": "name a regular file", "file:": "name a regular file"} {
+		if _, err := ReadSecret(t.Context(), setting, dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", setting, err)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/internal/smallfile"
 	"understudy/kit/charset"
 )
 
@@ -36,17 +36,14 @@ func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 		if !filepath.IsAbs(rest) {
 			rest = filepath.Join(folder, rest)
 		}
-		info, err := os.Stat(rest)
-		if err != nil {
-			return understudy.Secret{}, err
-		}
-		if info.Size() > maxSecret {
-			return understudy.Secret{}, fmt.Errorf("%s is larger than %d bytes", rest, maxSecret)
-		}
-		if text, err = os.ReadFile(rest); err != nil {
+		var err error
+		if text, err = smallfile.Read(rest, maxSecret); err != nil {
 			return understudy.Secret{}, err
 		}
 	case "cmd":
+		if strings.TrimSpace(rest) == "" {
+			return understudy.Secret{}, errors.New("a secret is written file:PATH or cmd:COMMAND, and no command is behind cmd:")
+		}
 		ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", rest)
@@ -70,6 +67,7 @@ func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
 	isPEM := bytes.Contains(text, []byte("-----BEGIN ")) // comments may precede a certificate
 	control := bytes.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && (!isPEM || r != '\n' && r != '\r') })
+	hidden := bytes.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d' && !isPEM })
 	switch {
 	case len(bytes.TrimSpace(text)) == 0 || len(text) > maxSecret:
 		return understudy.Secret{}, fmt.Errorf("the secret is empty, blank or larger than %d bytes", maxSecret)
@@ -78,6 +76,9 @@ func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 	case control >= 0:
 		return understudy.Secret{}, fmt.Errorf("the secret has a line end or another control character at byte %d, which no request "+
 			"can carry; write it in one line", control)
+	case hidden >= 0:
+		return understudy.Secret{}, fmt.Errorf("the secret has a character that nobody sees at byte %d, such as a second byte order mark; "+
+			"write it anew", hidden)
 	}
 	return understudy.NewSecret(string(text)), nil
 }

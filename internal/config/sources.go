@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 
 	"understudy"
 	"understudy/internal/callers"
+	"understudy/internal/smallfile"
 	"understudy/kit/suggest"
 	"understudy/mirror/shadow"
 	"understudy/spec"
@@ -40,7 +40,7 @@ func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err
 	if !filepath.IsAbs(setting) {
 		setting = filepath.Join(folder, setting)
 	}
-	data, err := os.ReadFile(setting)
+	data, err := smallfile.Read(setting, upstream.MaxSpec)
 	if err != nil {
 		return nil, sum, fmt.Errorf("spec: %w", err)
 	}

@@ -30,7 +30,8 @@ type tokenConfig struct {
 const maxPool = 63
 
 // ReadSecrets fetches the secrets of a source, the first one first. Errors name the setting.
-func (s *Source) ReadSecrets(ctx context.Context, read Secrets) ([]understudy.Secret, error) {
+func (s *Source) ReadSecrets(ctx context.Context, sp *spec.Spec, read Secrets) ([]understudy.Secret, error) {
+	read = s.onlyCarried(sp, read)
 	first, err := read(ctx, s.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
@@ -47,6 +48,20 @@ func (s *Source) ReadSecrets(ctx context.Context, read Secrets) ([]understudy.Se
 		all = append(all, secret)
 	}
 	return all, nil
+}
+
+// onlyCarried returns a reader that refuses a secret which the requests of the spec cannot carry.
+func (s *Source) onlyCarried(sp *spec.Spec, read Secrets) Secrets {
+	return func(ctx context.Context, setting string) (understudy.Secret, error) {
+		secret, err := read(ctx, setting)
+		schemes, _ := sp.Auth.Sent() // the spec was compiled
+		for _, scheme := range schemes {
+			if err == nil && s.Token.Kind == "" && !secret.Empty() && !scheme.Carries(secret.Reveal()) {
+				return secret, fmt.Errorf("%s: the secret begins or ends with a blank, which HTTP cuts off; take the blank out", setting)
+			}
+		}
+		return secret, err
+	}
 }
 
 // checkTokens makes sure that pool and token can work for a source of that spec.

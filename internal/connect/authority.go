@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"understudy/internal/datadir"
+	"understudy/internal/smallfile"
 )
 
 // How long certificates hold. All begin a while ago: clocks differ.
@@ -172,9 +173,12 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
+// maxFile bounds the files of the key and the certificate, in bytes.
+const maxFile = 1 << 20
+
 // readKey reads the key in a file, or makes one.
 func readKey(path string) (*ecdsa.PrivateKey, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return makeKey(path)
 	}
@@ -209,7 +213,7 @@ func makeKey(path string) (*ecdsa.PrivateKey, error) {
 }
 
 func readCertificate(path string) (*x509.Certificate, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

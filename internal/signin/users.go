@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"understudy"
+	"understudy/internal/smallfile"
 )
 
 // User is a line of the file: name:hash:role.
@@ -48,7 +49,7 @@ var nobody = hash{memory: hashMemory, passes: hashPasses, lanes: hashLanes, salt
 // ReadUsers reads a file of users, which nobody but its owner may open. Errors name the
 // line and never repeat a hash.
 func ReadUsers(path string) (*Users, error) {
-	f, err := os.Open(path)
+	f, err := smallfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is not there; understudy users add makes it: %w", path, fs.ErrNotExist)
 	}
@@ -263,7 +264,7 @@ func write(f *os.File, path string, change func(*Users) error) error {
 
 // commentsOf are the comments of a file of users.
 func commentsOf(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

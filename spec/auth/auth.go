@@ -215,6 +215,12 @@ func (s Scheme) pair(user, secret string) string {
 	return user + ":" + secret
 }
 
+// Carries reports whether the secret arrives as it is: HTTP cuts blanks off both ends of a field.
+func (s Scheme) Carries(secret string) bool {
+	value := s.word + secret + s.tail
+	return s.Query != "" || s.isBasic() || strings.Trim(value, " ") == value
+}
+
 // Wire is the form in which the credential stands in a request, where that is not the
 // secret itself; else "".
 func (s Scheme) Wire(user, secret string) string {

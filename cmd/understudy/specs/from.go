@@ -23,6 +23,7 @@ import (
 	"understudy/cmd/understudy/terminal"
 	"understudy/internal/infer"
 	"understudy/internal/openapi"
+	"understudy/internal/smallfile"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -175,7 +176,7 @@ func isPage(a *infer.Answer) bool {
 }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := smallfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 	}
 	for _, one := range []struct{ what, want string }{
 		{"nowhere.yaml", "nowhere.yaml: no such file"},
-		{t.TempDir(), "is a directory"},
+		{t.TempDir(), "name a regular file"},
 		{big, "big.json: larger than 48 MiB"},
 		{write(t, "page.html", "\n<HTML><body>"), "page.html: it is a page for people, in HTML"},
 		{write(t, "words.txt", "some words"), "no OpenAPI document"},

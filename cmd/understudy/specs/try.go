@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 
 	"understudy"
 	"understudy/cmd/understudy/terminal"
+	"understudy/internal/smallfile"
 	"understudy/kit/jsonspan"
 	"understudy/request"
 	"understudy/spec"
@@ -110,7 +110,7 @@ func readSpec(name string) (*spec.Spec, error) {
 	if ext := filepath.Ext(name); ext != ".yaml" && ext != ".yml" {
 		return upstream.BuiltIn(name)
 	}
-	data, err := os.ReadFile(name)
+	data, err := smallfile.Read(name, upstream.MaxSpec)
 	if err != nil {
 		return nil, err
 	}
