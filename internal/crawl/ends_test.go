@@ -238,8 +238,7 @@ var shelves = map[string]*proof{
 	"yes as a digit":              {shelf{paging: byFlag, rows: 25, answer: flagged("1", "0")}, 25, ""},
 	"yes as a letter":             {shelf{paging: byFlag, rows: 25, answer: flagged("Y", "N")}, 25, ""},
 	"yes as a word":               {shelf{paging: byFlag, rows: 25, answer: flagged("Yes", "No")}, 25, ""},
-	"more that was never there": {shelf{paging: "style: cursor, next: more, cursor: after", rows: 25, answer: flagged(true, false)}, 10,
-		"has_more: true"},
+	"more that was never there":   {shelf{paging: "style: cursor, next: more, cursor: after", rows: 25, answer: flagged(true, false)}, 25, ""},
 	"a next that was never there": {shelf{paging: "style: token, next: nxt, cursor: token", rows: 8, answer: tokened(9, 400)}, 8,
 		"no answer had nxt"},
 

@@ -54,14 +54,15 @@ func (a *API) member() string {
 // spellings are how APIs write that there is more, and that there is none.
 var spellings = map[string][2]any{
 	moreTrue: {true, false}, moreText: {"true", "false"}, moreTitle: {"True", "False"}, moreNumber: {1, 0}, moreDigit: {"1", "0"},
-	moreLetter: {"Y", "N"}, moreWord: {"yes", "no"}, moreNull: {true, nil}, lastTrue: {false, true},
+	moreSometimes: {true, false}, moreLetter: {"Y", "N"}, moreWord: {"yes", "no"}, moreNull: {true, nil}, lastTrue: {false, true},
 }
 
 // beside is what stands beside the rows of a page.
 func (a *API) beside(w http.ResponseWriter, r *http.Request, p page, all []record) map[string]any {
 	out := map[string]any{}
 	a.leadOn(w, r, p, all, out)
-	if spelling, ok := spellings[a.habits["end"]]; ok {
+	leavesOut := a.Has(moreSometimes) && p.from/p.size%2 == 1
+	if spelling, ok := spellings[a.habits["end"]]; ok && !leavesOut {
 		out[a.name("more")] = spelling[0]
 		if p.last {
 			out[a.name("more")] = spelling[1]

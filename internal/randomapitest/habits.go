@@ -44,6 +44,7 @@ var Habits = []Habit{
 	{"end", moreLetter, "Kiwoom Securities, cont-yn"},
 	{"end", moreWord, "Yahoo Groups, yes and no"},
 	{"end", moreNull, "etcd's gateway, whose false values are left out"},
+	{"end", moreSometimes, "MediaWiki, batchcomplete on some pages"},
 	{"end", lastTrue, "Jira, isLast"},
 	{"end", totalReached, "Jira, total"},
 	{"end", emptyPage, "Discord, messages"},
@@ -146,6 +147,7 @@ const (
 	moreLetter    = `more: "Y", "N"`
 	moreWord      = `more: "yes", "no"`
 	moreNull      = "more: true, null"
+	moreSometimes = "more: true, false, on some pages"
 	lastTrue      = "last: false, true"
 	totalReached  = "the total is reached"
 	emptyPage     = "an empty page behind the last"
@@ -243,9 +245,9 @@ var rules = []rule{
 	{[]string{wholeList}, []string{fullPages}},
 	{[]string{wholeList}, []string{sizeIgnored}},
 	{[]string{wholeList}, []string{rowsStill}},
-	{[]string{pageNumber, offset}, slices.Concat(moreSpellings, []string{lastTrue, totalReached, emptyPage}, unprovableEnds)},
-	{[]string{lastID}, slices.Concat(moreSpellings, []string{emptyPage})},
-	{[]string{tokenInBody}, slices.Concat(moreSpellings, []string{lastTrue, nextIsNull, nextIsAbsent, nextIsEmpty, emptyPage})},
+	{[]string{pageNumber, offset}, slices.Concat(moreSpellings, []string{moreSometimes, lastTrue, totalReached, emptyPage}, unprovableEnds)},
+	{[]string{lastID}, slices.Concat(moreSpellings, []string{moreSometimes, emptyPage})},
+	{[]string{tokenInBody}, slices.Concat(moreSpellings, []string{moreSometimes, lastTrue, nextIsNull, nextIsAbsent, nextIsEmpty, emptyPage})},
 	{[]string{tokenInHeader, linkHeader, linkHeaderToken}, []string{nextIsAbsent}},
 	{[]string{nextPageHeader}, []string{nextIsAbsent, nextIsEmpty}},
 	{linkPagings, []string{nextIsNull, nextIsAbsent, nextIsEmpty}},

@@ -10,9 +10,9 @@ import (
 )
 
 // cursor is the paging style cursor: the boolean at Rules.Next says that there is more,
-// and the parameter Rules.Cursor takes the last id. Without Next a list goes on until a page
-// has no rows. A page asked for with Rules.Back
-// leads on that way: there is more before it, and the next request has its first id.
+// and the parameter Rules.Cursor takes the last id. Where a page does not have the boolean, only
+// a page without rows ends the list. A page asked for with Rules.Back leads on that way: there is
+// more before it, and the next request has its first id.
 type cursor struct{}
 
 func (cursor) check(r *Rules) error {
@@ -37,15 +37,16 @@ func (cursor) checkTemplate(r *Rules, followed, last any) error {
 }
 
 func (cursor) next(r *Rules, a *Answer) (Step, error) {
-	switch text, there := r.atNext(a); {
-	case r.Next == "" && a.Count > 0:
-	case !there && a.Count > 0:
-		return unseen(r.Next), nil
-	case !isYes(text):
+	text, there := r.atNext(a)
+	asksBehind := !there && a.Count > 0
+	if !asksBehind && !isYes(text) {
 		return Step{}, nil
 	}
 	if len(a.Rows) == 0 {
 		return Step{}, errNoRow
+	}
+	if after, _ := a.Query.Get(r.Cursor); asksBehind && after == a.Rows[len(a.Rows)-1].ID {
+		return open(understudy.OpenRefuted, "the page after a record ends with that record; another parameter than %s may lead on", r.Cursor), nil
 	}
 	if before, _ := a.Query.Get(r.Back); r.Back != "" && before != "" {
 		return Step{Param: understudy.Param{Name: r.Back, Value: a.Rows[0].ID}}, nil

@@ -19,7 +19,10 @@ func TestCursor(t *testing.T) {
 		{body: `{"rows":["a"],"more":0}`},
 		{body: `{"rows":["a"],"more":null}`},
 		{body: `{"rows":[]}`},
-		{ask: "before=c", body: `{"rows":["a"]}`, open: "unseen"},
+		{body: `{"rows":["a"]}`, want: "after=a"}, // only the page behind it tells
+		{ask: "after=a", body: `{"rows":["c"]}`, want: "after=c"},
+		{ask: "after=a", body: `{"rows":["a"]}`, open: "refuted"},
+		{ask: "before=c", body: `{"rows":["a"]}`, want: "before=a"},
 	})
 	// Without back, a page asked for by another parameter leads on the usual way.
 	follow(t, Rules{Style: "cursor", Next: "more", Cursor: "after", Tokens: []string{"before"}}, []answered{
@@ -28,7 +31,7 @@ func TestCursor(t *testing.T) {
 	follow(t, Rules{Style: "cursor", Next: "header:X-More", Cursor: "after"}, []answered{
 		{body: `["a","b"]`, header: "X-More: True", want: "after=b"},
 		{body: `["a","b"]`, header: "X-More: false"},
-		{body: `["a","b"]`, open: "unseen"},
+		{body: `["a","b"]`, want: "after=b"},
 	})
 	// Without next only a page without rows ends the list.
 	follow(t, Rules{Style: "cursor", Cursor: "before", Size: "limit", Default: 3}, []answered{
