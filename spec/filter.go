@@ -60,7 +60,7 @@ type Meaning struct {
 // means the same. A default that no value of None takes away may be a mistake of the API's
 // document: the request says what the caller wrote.
 func (f *Filter) Plain(value string) bool {
-	known := len(f.None) > 0 || f.Op == opOrder
+	known := len(f.None) > 0 || !f.selects()
 	return known && value == f.Default && f.AllBut() == ""
 }
 
@@ -76,11 +76,18 @@ func (f *Filter) AllBut() string {
 
 // Narrows reports whether a value selects fewer records than there are.
 func (f *Filter) Narrows(value string) bool {
-	return f.Op != opOrder && value != "" && !slices.Contains(f.None, value)
+	return f.selects() && value != "" && !slices.Contains(f.None, value)
 }
 
-// opOrder is the op of a parameter that says in which order records come.
-const opOrder = "order"
+// The ops of parameters that select nothing: one says in which order records come, the other
+// changes what stands beside them, such as their number.
+const (
+	opOrder = "order"
+	opAside = "aside"
+)
+
+// selects reports whether the parameter decides which records a list has.
+func (f *Filter) selects() bool { return f.Op != opOrder && f.Op != opAside }
 
 // Everything are the parameters with which upstream leaves out no record of the list: of
 // each filter with a default, a value that narrows nothing. The newest records come first,
@@ -93,7 +100,7 @@ func (l *List) Everything() (q understudy.Query, ok bool) {
 			return nil, false
 		case f.Op == opOrder && f.Newest != "":
 			q = append(q, understudy.Param{Name: f.Name, Value: f.Newest})
-		case f.Default == "" || f.Op == opOrder:
+		case f.Default == "" || !f.selects():
 		case len(f.None) == 0:
 			return nil, false
 		default:
@@ -132,10 +139,10 @@ func (t *Target) NewestFirst() bool {
 // FilterOps are the ways in which a filter tests its field. The field is the value. Its
 // time lies within the day (month, year, second) given, at its beginning or later, up
 // to it, or before it. Its text contains the value, also with a star for any digit.
-// With widen, true makes the list show what it otherwise leaves out. With order, the
-// parameter selects nothing: it says in which order records come.
+// With widen, true makes the list show what it otherwise leaves out. With order and aside, the
+// parameter selects nothing: it says in which order records come, or what stands beside them.
 func FilterOps() []string {
-	return []string{"is", "day", "since", "until", "before", "contains", "digits", "widen", opOrder}
+	return []string{"is", "day", "since", "until", "before", "contains", "digits", "widen", opOrder, opAside}
 }
 
 // check makes sure that a filter has a known operator and a fitting type.
@@ -149,14 +156,14 @@ func (f *Filter) check() error {
 		return fmt.Errorf("filter %s: back and longest are days, 0 or more", f.Name)
 	case f.Longest > 0 && f.Op != "since":
 		return fmt.Errorf("filter %s: longest: the op must be since", f.Name)
-	case f.Op == opOrder && (f.Default == "" || f.Field != "" || len(f.None) > 0):
-		return fmt.Errorf("filter %s: an order wants its default, the usual one, and looks at no field", f.Name)
+	case !f.selects() && (f.Default == "" || f.Field != "" || len(f.None) > 0):
+		return fmt.Errorf("filter %s: with %s it wants its default, the usual value, and looks at no field", f.Name, f.Op)
 	case f.Fold && (f.Op != "is" || f.Type == TypeBool), len(f.Special) > 0 && f.Op != "is":
 		return fmt.Errorf("filter %s: fold and special: the op must be is, of a text", f.Name)
 	case f.Newest != "" && (f.Op != opOrder || f.Newest == f.Default):
 		return fmt.Errorf("filter %s: newest: the op must be order, and the value another than the default", f.Name)
-	case f.Required && (f.Default != "" || f.Op == opOrder):
-		return fmt.Errorf("filter %s: required: it has no default then, and is no order", f.Name)
+	case f.Required && (f.Default != "" || !f.selects()):
+		return fmt.Errorf("filter %s: required: it has no default then, and selects records", f.Name)
 	case f.Many != "" && (f.Op != "is" || f.Many != "one" && f.Many != "all"):
 		return fmt.Errorf("filter %s: many: want one or all, and the op is", f.Name)
 	case slices.Contains(f.None, "") || f.Default != "" && slices.Contains(f.None, f.Default):

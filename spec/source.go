@@ -329,7 +329,7 @@ func (t *Target) Whole() bool {
 		if !there {
 			value = f.Default
 		}
-		if (there || value != "") && f.Op != opOrder && (value == "" || f.Narrows(value)) {
+		if (there || value != "") && f.selects() && (value == "" || f.Narrows(value)) {
 			return false
 		}
 	}

@@ -112,7 +112,7 @@ func (t *Target) Alone() string {
 // Unnamed is a parameter of the request that the spec does not name, or "". A list has
 // the parameters of its own; one record has those of all lists of its kind. The effect
 // of such a parameter on the answer is not known: it may give records another form
-// (expand, fields).
+// (expand, fields). So may one that is called aside.
 func (t *Target) Unnamed() string {
 	if t.Kind == nil || len(t.Query) == 0 {
 		return ""
@@ -122,7 +122,10 @@ func (t *Target) Unnamed() string {
 		lists = []*List{t.List}
 	}
 	for _, p := range t.Query {
-		named := func(l *List) bool { return t.Spec.rank(l, p.Name) != unnamed }
+		named := func(l *List) bool {
+			f := l.Filter(p.Name)
+			return t.Spec.rank(l, p.Name) != unnamed && (f == nil || f.Op != opAside || p.Value == f.Default)
+		}
 		if !slices.ContainsFunc(lists, named) {
 			return p.Name
 		}

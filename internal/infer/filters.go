@@ -71,10 +71,17 @@ func filtersOf(l *list, k *kind) {
 				"its name, its default"})
 			continue
 		}
-		if p.Schema.Type() == "boolean" && p.Schema.Default() == "false" && !p.Required && at(p.Name) == nil && widens(p.Name) {
-			l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "widen", Meaning: spec.Meaning{Default: "false"}},
-				"it shows more records, by its name; it is off by default"})
-			continue
+		if p.Schema.Type() == "boolean" && p.Schema.Default() == "false" && !p.Required && at(p.Name) == nil {
+			switch {
+			case widens(p.Name):
+				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "widen", Meaning: spec.Meaning{Default: "false"}},
+					"it shows more records, by its name; it is off by default"})
+				continue
+			case has(p.Name, around...):
+				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "aside", Meaning: spec.Meaning{Default: "false"}},
+					"it says more around the records, by its name; it is off by default"})
+				continue
+			}
 		}
 		l.addFilter(p.Name, p.Schema, at)
 		if p.Required {

@@ -25,7 +25,8 @@ func TestLinksBesideTheNextAreAddresses(t *testing.T) {
 }
 
 // TestASwitchWidensOnlyByItsName draws switches that are off by default. One that by its name shows more
-// records leaves the list never whole; another is no parameter that the spec names.
+// records leaves the list never whole; another is no parameter that the spec names. Off, one that says more
+// beside the records means nothing.
 func TestASwitchWidensOnlyByItsName(t *testing.T) {
 	for name, more := range map[string]bool{
 		"include_deleted": true, "includeArchived": true, "with_trashed": true, "show_system": true, "archived": true, "all": true,
@@ -43,6 +44,13 @@ func TestASwitchWidensOnlyByItsName(t *testing.T) {
 		}
 		if got := on.Unnamed(); (got == "") != more {
 			t.Errorf("%s=true: the spec does not name %q", name, got)
+		}
+		off, err := sp.Target("x", "/things", name+"=false")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if aside := strings.Contains(name, "total") || strings.Contains(name, "count"); aside != (len(off.Query) == 0) {
+			t.Errorf("%s=false is asked for with %v", name, off.Query)
 		}
 		if _, whole := on.List.Everything(); whole == more {
 			t.Errorf("%s: a list without it may be whole: %v", name, whole)

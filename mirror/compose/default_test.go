@@ -21,6 +21,7 @@ func ticketFilters() []*spec.Filter {
 		{Name: "labels", Field: "labels.name", Meaning: spec.Meaning{Many: "all"}},
 		{Name: "kind", Field: "customer", Meaning: spec.Meaning{Default: "!cus_0", None: []string{"all"}}},
 		{Name: "sort", Op: "order", Meaning: spec.Meaning{Default: "created"}},
+		{Name: "total", Op: "aside", Meaning: spec.Meaning{Default: "false"}},
 	}
 }
 
@@ -31,6 +32,7 @@ func TestFiltersWithDefaults(t *testing.T) {
 		"state=open":                         func(i int) bool { return i%2 == 0 },
 		"state=closed":                       func(i int) bool { return i%2 == 1 },
 		"state=all":                          func(int) bool { return true },
+		"state=all&total=false":              func(int) bool { return true },
 		"state=all&sort=created":             func(int) bool { return true },
 		"kind=cus_2&state=all":               func(i int) bool { return i%3 == 2 },
 		"state=all&":                         func(i int) bool { return i%3 != 0 },
@@ -65,7 +67,7 @@ func TestFiltersWithDefaults(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", params, strings.Join(got, " "), strings.Join(want, " "))
 		}
 	}
-	for params, says := range map[string]string{"sort=updated": "newest first", "state=": "nobody knows"} {
+	for params, says := range map[string]string{"sort=updated": "newest first", "state=": "nobody knows", "total=true": "beside"} {
 		if _, err := x.list("/v1/tickets?" + params); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", params, err, says)
 		}

@@ -27,6 +27,9 @@ func (l *List) filter(f *spec.Filter) error {
 	case !there:
 		p.Value = f.Default
 	}
+	if f.Op == "aside" && p.Value != f.Default {
+		return fmt.Errorf("%w: what %s adds beside the records is not held", understudy.ErrInvalid, f.Name)
+	}
 	if p.Value == "" || !f.Narrows(p.Value) {
 		return nil
 	}
