@@ -51,16 +51,15 @@ var (
 	ours = []string{"Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date",
 		"Expect", "Forwarded", "Host", "Keep-Alive", "Proxy-Authorization", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 		"User-Agent", "Via"}
-	ourPatterns = append([]string{"X-Forwarded-*", "Proxy-*", "Sec-*"}, overrides...)
-	overrides   = []string{"X-Http-Method*", "X-Method*", "*Method-Override", "*Verb-Override", "*Tunneled-Method"}
+	ourPatterns = []string{"X-Forwarded-*", "Proxy-*", "Sec-*"}
 )
 
 // misleading are patterns of the fields by which a request names another method, address, host or
 // sender than its own. The sender is also what a server before an API adds once it knows who asks.
-var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Groups", "*Auth-User", "*Auth-Username", "*Method-Override",
+var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Groups", "*Auth-User", "*Auth-Username",
 	"*Route-To", "*Script-Name", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Sm-User", "Tailscale-*",
 	"X-Accel-*", "X-Amzn-Oidc-Identity", "X-Authentik-*", "X-Consumer-*", "X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*",
-	"X-Method*", "X-Middleware-*", "X-Ms-Original-*", "X-Now-*", "X-Original-*", "X-Originating-*", "X-Override-*", "X-Remote-*",
+	"X-Middleware-*", "X-Ms-Original-*", "X-Now-*", "X-Original-*", "X-Originating-*", "X-Override-*", "X-Remote-*",
 	"X-Rewrite-*", "X-Sendfile-*", "X-Waws-*"}
 
 // misleadingWords are words that no field has but one which misleads, and pairs of words.
@@ -71,11 +70,11 @@ var misleadingWords = set("Authenticated", "Clientcert", "Clientip", "Forwarded"
 // A field misleads, too, all of whose words are of these, one at least of addressWords: X-Base-Url
 // does, and X-Callback-Url does not.
 var (
-	addressWords = set("Addr", "Backend", "Host", "Hostname", "Method", "Path", "Port", "Proto", "Scheme", "Server", "Tunneled", "Uri",
-		"Url", "Vhost")
-	besideAddress = set("X", "Absolute", "Base", "Client", "Effective", "Forward", "Full", "Http", "Info", "Internal", "Matched", "Name",
-		"Orig", "Original", "Override", "Prefix", "Proxy", "Raw", "Real", "Replaced", "Request", "Requested", "Rewrite", "Rewritten", "Root",
-		"Upstream")
+	addressWords = set("Addr", "Backend", "Host", "Hostname", "Httpmethod", "Method", "Path", "Port", "Proto", "Scheme", "Server",
+		"Target", "Tunneled", "Upstream", "Uri", "Url", "Verb", "Vhost")
+	besideAddress = set("X", "Absolute", "Arr", "Base", "Client", "Effective", "Forward", "Full", "Http", "Info", "Internal", "Matched",
+		"Name", "Orig", "Original", "Override", "Prefix", "Proxy", "Raw", "Real", "Replaced", "Request", "Requested", "Rewrite", "Rewritten",
+		"Root", "Service")
 )
 
 // set is a set of words.
@@ -87,8 +86,26 @@ func set(words ...string) map[string]bool {
 	return all
 }
 
-// Overrides reports whether a field of a request names another method.
-func Overrides(name string) bool { return fitsAny(overrides, dashed(name)) }
+// methodWords are words for a method, and besideMethod those between X and one in a field that overrides it.
+var (
+	methodWords  = set("Httpmethod", "Method", "Verb")
+	besideMethod = set("Http", "Rest")
+)
+
+// Overrides reports whether a field of a request names another method: X-Http-Method and its like, and
+// those with Method-Override or Tunneled-Method in their name.
+func Overrides(name string) bool {
+	before, leads := "", false // leads: only X and words of besideMethod came
+	for word := range strings.SplitSeq(dashed(name), "-") {
+		switch {
+		case methodWords[word] && (leads || before == "Tunneled"), word == "Override" && methodWords[before], word == "Methodoverride":
+			return true
+		}
+		leads = before == "" && word == "X" || leads && besideMethod[word]
+		before = word
+	}
+	return false
+}
 
 // Misleads reports whether a field of a request names another method, address, host or sender
 // than those of the request.
@@ -106,15 +123,17 @@ func Misleads(name string) bool {
 		others = others || !addressWords[word] && !besideAddress[word]
 		before = word
 	}
-	return named && !others || fitsAny(misleading, name)
+	return named && !others || fitsAny(misleading, name) || Overrides(name) || header.Impersonates(name)
 }
 
-// dashed returns a name as CGI and its like read it: for them an underscore is a dash.
-func dashed(name string) string { return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")) }
-
-// fitsAny reports whether a text fits one of some patterns.
-func fitsAny(patterns []string, text string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, text) })
+// dashed returns a name as CGI and its like read it: for them what is no letter and no digit is a dash.
+func dashed(name string) string {
+	return http.CanonicalHeaderKey(strings.TrimLeft(strings.Map(func(r rune) rune {
+		if isOddInName(r) || r == '_' {
+			return '-'
+		}
+		return r
+	}, name), "-"))
 }
 
 // meaningless are the fields of requests that change no answer of an API, beside ours:
@@ -312,15 +331,6 @@ func matchesAll(patterns []string, list string) bool {
 	return true
 }
 
-// Glob reports whether a pattern, in which one * stands for any text, is the whole text.
-func Glob(pattern, text string) bool {
-	head, tail, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == text
-	}
-	return len(text) >= len(head)+len(tail) && strings.HasPrefix(text, head) && strings.HasSuffix(text, tail)
-}
-
 // ignores reports whether a field of a request changes no answer.
 func (h *Headers) ignores(method, name string, values []string) bool {
 	switch {
@@ -367,7 +377,7 @@ func checkHeader(where, name string) error {
 	switch {
 	case name == "" || len(name) > 100 || strings.ContainsFunc(name, isOddInName):
 		return fmt.Errorf("%s: %q: want the name of a header", where, name)
-	case slices.Contains(ours, canonical), fitsAny(ourPatterns, canonical):
+	case slices.Contains(ours, canonical), fitsAny(ourPatterns, canonical), Overrides(name):
 		return fmt.Errorf("%s: %s is written by this server, and cannot be the API's", where, name)
 	}
 	return nil

@@ -243,7 +243,10 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"X-MS-Client-Principal", "X-MS-Client-Principal-Name", "X-Goog-Authenticated-User-Email", "Cf-Access-Authenticated-User-Email",
 		"Tailscale-User-Login", "SSL-Client-Verify", "SSL_CLIENT_S_DN", "X-SSL-Client-Cert", "X-SSL-Cert", "X-TLS-Client-Cn",
 		"X-Client-Cert", "Client-Cert-Chain", "X-ARR-ClientCert", "X-Amzn-Mtls-Clientcert-Leaf", "X-Client-DN", "X-Amzn-Oidc-Identity",
-		"X-Consumer-Username", "X-Apigateway-Api-Userinfo", "OIDC_CLAIM_email", "X-Tunneled-Method", "Method"} {
+		"X-Consumer-Username", "X-Apigateway-Api-Userinfo", "OIDC_CLAIM_email", "X-Tunneled-Method", "Method", "X-Rest-Method",
+		"X-HttpMethod", "X.HTTP.Method.Override", "_method", "X-Verb", "Sudo", "Impersonate-User", "X-Impersonate-User", "On-Behalf-Of",
+		"X-On-Behalf-Of", "X-Act-As", "X-Assume-User", "X-Account-Override", "X-Sudo", "X-As-User", "As-User", "X-Effective-User", "X-Runas",
+		"X-Switch-User", "_switch_user", "Acting-User", "X-Arr-Url", "X-Target-URL", "X-Service-Url", "X-Target", "X-Upstream"} {
 		if name := http.CanonicalHeaderKey(name); !Misleads(name) {
 			t.Errorf("%s is taken for a field like others", name)
 		}
@@ -253,8 +256,9 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"Access-Control-Request-Method", "Access-Control-Request-Headers", "Idempotency-Key", "X-GitHub-Api-Version", "X-User-Agent",
 		"X-Amz-Target", "X-Amz-User-Agent", "X-RapidAPI-Host", "Dropbox-API-Path-Root", "HX-Current-URL", "X-Callback-Url",
 		"X-Webhook-Url", "X-Payment-Method", "X-Auth-Token", "X-Auth-Key", "X-Auth-Email", "X-Auth-Client", "X-User-Id", "X-Username",
-		"X-Client-Name", "X-Client-Id", "X-Client-Version", "X-Target", "X-Source", "X-Name", "X-Zip", "X-Membership", "X-Prefix",
-		"Impersonate-User", "Mcp-Protocol-Version", "Sec-Websocket-Protocol", "Stripe-Account", "X-Csrf-Token", "X-Request-Source",
+		"X-Client-Name", "X-Client-Id", "X-Client-Version", "X-Source", "X-Name", "X-Zip", "X-Membership", "X-Prefix",
+		"X-Target-Language", "HX-Target", "X-Service-Name", "X-Arr-Log-Id", "X-Account-Id", "X-Verbose",
+		"Mcp-Protocol-Version", "Sec-Websocket-Protocol", "Stripe-Account", "X-Csrf-Token", "X-Request-Source",
 		"X-Remote", "Client-Request-Id", "X-Shopify-Access-Token", "Cf-Access-Client-Id", "Cf-Access-Client-Secret"} {
 		if name := http.CanonicalHeaderKey(name); Misleads(name) {
 			t.Errorf("%s is taken out", name)
@@ -262,6 +266,8 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"X-Http-Method-Override": true, "X_http_method_override": true, "X-Method-Override": true,
 		"Method-Override": true, "Http-Method-Override": true, "Http_method": false, "X-Tunneled-Method": true,
+		"X-Rest-Method": true, "X-Httpmethod": true, "X.http.method.override": true, "X-Verb": true, "X-Http-Verb": true, "Verb-Override": true,
+		"X-Verbose": false, "X-Request-Method": false, "Access-Control-Request-Method": false, "X-Payment-Method": false, "Method": false,
 		"X-Original-Url": false, "X-Http-Host-Override": false} {
 		if got := Overrides(name); got != want {
 			t.Errorf("%s names another method: %t", name, got)

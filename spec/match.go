@@ -276,3 +276,17 @@ func (s *Spec) rank(l *List, name string) int {
 // unnamed is the rank of a parameter that the spec does not name, behind more
 // filters than a list has.
 const unnamed = 1000
+
+// fitsAny reports whether a text fits one of some patterns.
+func fitsAny(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, text) })
+}
+
+// Glob reports whether a pattern, in which one * stands for any text, is the whole text.
+func Glob(pattern, text string) bool {
+	head, tail, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == text
+	}
+	return len(text) >= len(head)+len(tail) && strings.HasPrefix(text, head) && strings.HasSuffix(text, tail)
+}

@@ -9,11 +9,19 @@ import (
 
 // sensitive are the words of names that may say who asks, whose data are meant, or that another
 // address or method is.
-var sensitive = []string{"account", "admin", "authorized", "behalf", "cert", "cookie", "cookie2", "credential", "credentials", "customer",
-	"delegate", "delegated", "dpop", "email", "forwarded", "groups", "host", "identity", "impersonate", "impersonated", "jwt", "login",
+var sensitive = []string{"account", "admin", "authorized", "cert", "cookie", "cookie2", "credential", "credentials", "customer",
+	"delegate", "delegated", "dpop", "email", "forwarded", "groups", "host", "identity", "jwt", "login",
 	"member", "method", "oidc", "org", "organisation", "organization", "original", "override", "owner", "passwd", "password", "path",
-	"principal", "project", "remote", "rewrite", "role", "roles", "saml", "scope", "secret", "sid", "signature", "subaccount", "sudo",
+	"principal", "project", "remote", "rewrite", "role", "roles", "saml", "scope", "secret", "sid", "signature", "subaccount",
 	"team", "tenant", "uid", "uri", "url", "username", "workspace"}
+
+// impersonating are words of the fields by which a request names another sender than its own. So
+// does a field with a word of acting beside one of actors: As-User does, and X-User-Id does not.
+var (
+	impersonating = []string{"actas", "asuser", "behalf", "impersonate", "impersonated", "impersonation", "runas", "sudo"}
+	acting        = []string{"act", "acting", "as", "assume", "assumed", "become", "effective", "override", "run", "switch"}
+	actors        = []string{"account", "as", "identity", "login", "member", "principal", "role", "uid", "user", "username"}
+)
 
 // credentials are ends of words: an AccessToken, an ApiKey.
 var credentials = []string{"auth", "authorization", "key", "session", "token", "user"}
@@ -25,7 +33,10 @@ func Sensitive(name string) bool {
 	if name == "idempotency-key" || strings.HasSuffix(name, "user-agent") || strings.HasPrefix(name, "sec-") {
 		return false
 	}
-	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' }) {
+	if Impersonates(name) {
+		return true
+	}
+	for word := range strings.FieldsFuncSeq(name, isBetweenWords) {
 		noun := strings.TrimSuffix(word, "id") // userid
 		switch {
 		case slices.Contains(sensitive, word), slices.Contains(sensitive, noun):
@@ -38,3 +49,24 @@ func Sensitive(name string) bool {
 	}
 	return false
 }
+
+// Impersonates reports whether words of a field's name say that it names another sender than the
+// request's own.
+func Impersonates(name string) bool {
+	before := ""
+	for word := range strings.FieldsFuncSeq(strings.ToLower(name), isBetweenWords) {
+		if slices.Contains(impersonating, word) || isActing(before, word) || isActing(word, before) {
+			return true
+		}
+		before = word
+	}
+	return false
+}
+
+// isActing reports a word of acting and one of actors.
+func isActing(word, actor string) bool {
+	return slices.Contains(acting, word) && slices.Contains(actors, strings.TrimSuffix(actor, "id"))
+}
+
+// isBetweenWords reports a character that parts the words of a field's name.
+func isBetweenWords(r rune) bool { return r == '-' || r == '_' || r == '.' }

@@ -23,3 +23,22 @@ func TestNamesOfCredentialsAndPersonsAreSensitive(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesOfAnotherSenderAreKnown(t *testing.T) {
+	for _, name := range []string{"Sudo", "X-Sudo", "Impersonate-User", "X-Impersonate-User", "On-Behalf-Of", "X-On-Behalf-Of", "X-Act-As",
+		"X-Assume-User", "X-Account-Override", "X-As-User", "As-User", "X-Effective-User", "X-Effective-Userid", "X-Runas", "X-Run-As",
+		"X-Switch-User", "_switch_user", "Acting-User", "X.Act.As", "Impersonate-Uid", "X-Assume-Role"} {
+		if !Impersonates(name) {
+			t.Errorf("%s names no other sender", name)
+		}
+		if !Sensitive(name) {
+			t.Errorf("%s is not sensitive", name)
+		}
+	}
+	for _, name := range []string{"", "X-User-Id", "X-Userid", "X-Account-Id", "X-Username", "Stripe-Account", "X-Run-Id", "X-Effective-Date",
+		"X-Login", "X-Save-As", "X-Action", "X-Switch", "User-Agent", "X-Role", "X-Overridden", "X-Asset-User", "Content-Disposition"} {
+		if Impersonates(name) {
+			t.Errorf("%s names another sender", name)
+		}
+	}
+}
