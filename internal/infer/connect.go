@@ -138,6 +138,8 @@ func (a *api) userVar(sent string) string {
 // idEnds are how names end that hold the id of a record of another kind.
 var idEnds = []string{"_id", "_sid", "_uuid", "_guid", "Id", "ID"}
 
+const linkByName = "link: by its name"
+
 // link finds the kinds that fields lead to, by their names and schemas.
 func (a *api) link() {
 	byName, byRef := map[string]*kind{}, map[string]*kind{}
@@ -157,7 +159,7 @@ func (a *api) link() {
 			name := lastPart(f.Name)
 			for _, end := range idEnds {
 				if stem, ok := strings.CutSuffix(name, end); ok && byName[plain(stem)] != nil {
-					f.Link, f.why = byName[plain(stem)].name, "link: by its name"
+					f.Link, f.why = byName[plain(stem)].name, linkByName
 				}
 			}
 			for _, ref := range f.schema.Refs() {
@@ -167,6 +169,55 @@ func (a *api) link() {
 			}
 		}
 	}
+}
+
+// findParent returns the field that names the record under which all lists of a kind lie; "" = none, and unsure says so
+// where there are such records. user is the variable that the source's user fills.
+func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
+	for i, l := range k.lists {
+		free := l.free(user)
+		if len(free) == 0 {
+			return "", ""
+		}
+		name := ""
+		if before, rest, ok := strings.Cut(l.op.Path, "/{"+free[0]+"}/"); ok && !strings.Contains(rest, "{") {
+			name = k.findAbove(kinds, before, free[0])
+		}
+		if i > 0 && name != field {
+			name = ""
+		}
+		field = name
+	}
+	switch {
+	case len(k.id) == 0 || len(k.lists) == 0:
+		return "", ""
+	case field == "":
+		return "", "its lists lie under other records, and no field surely names that record (parent): it is kept as it is asked for, " +
+			"and never synced"
+	}
+	return field, ""
+}
+
+// free returns the variables of the list's path that the source's user does not fill.
+func (l *list) free(user string) []string {
+	return slices.DeleteFunc(varsOf(l.op.Path), func(name string) bool { return name == user })
+}
+
+// findAbove returns the field that names a record of the list at a path, as a variable behind the path does.
+func (k *kind) findAbove(kinds []*kind, path, variable string) string {
+	for _, p := range kinds {
+		at := func(l *list) bool { return below(l.op.Path) == path }
+		if _, unsure := p.idVars(path + "/{" + variable + "}"); p == k || len(p.id) != 1 || unsure != "" || !slices.ContainsFunc(p.lists, at) {
+			continue
+		}
+		for _, f := range k.fields {
+			named := f.why == linkByName || plain(f.Name) == plain(variable)
+			if named && f.Link == p.name && !strings.Contains(f.Name, ".") && !f.schema.Nullable() {
+				return f.Name
+			}
+		}
+	}
+	return ""
 }
 
 // shown finds the fields that show a path variable, in every kind whose lists have it.

@@ -231,3 +231,30 @@ func TestRowsAreFoundBesideOtherArrays(t *testing.T) {
 		}
 	}
 }
+
+// TestAListBelowARecordHasAParent draws items below boxes: rows that name their box are synced box by box. A doubt says
+// where they are not: nothing names the box, or not surely, or the path takes another name of it.
+func TestAListBelowARecordHasAParent(t *testing.T) {
+	for _, c := range []struct{ path, field, parent string }{
+		{"/boxes/{box_id}/items", `"box_id":{"type":"integer"}`, "box_id"},
+		{"/boxes/{id}/items", `"boxId":{"type":"string"}`, "boxId"},
+		{"/boxes/{box_id}/items", `"box":{"type":"integer"}`, ""},
+		{"/boxes/{box_id}/items", `"box_id":{"type":"integer","nullable":true}`, ""},
+		{"/boxes/{name}/items", `"box_id":{"type":"integer"}`, ""},
+		{"/halls/{hall_id}/boxes/{box_id}/items", `"box_id":{"type":"integer"}`, ""},
+		{"/shelves/{shelf_id}/items", `"box_id":{"type":"integer"}`, ""},
+	} {
+		list := func(path, fields string) string {
+			return fmt.Sprintf(`%q:{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"array","items":
+				{"type":"object","properties":{"id":{"type":"integer"},"name":{"type":"string"},%s}}}}}}}}}`, path, fields)
+		}
+		draft := drafted(t, `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{`+
+			list("/boxes", `"color":{"type":"string"}`)+","+list(c.path, c.field)+`}}`)
+		if got := drawnSpec(t, draft).Kind("items").Parent; got != c.parent {
+			t.Errorf("%s with %s: the parent is %q, want %q", c.path, c.field, got, c.parent)
+		}
+		if said := hasDoubt(draft, "kind items", "(parent)"); said != (c.parent == "") {
+			t.Errorf("%s with %s: a doubt says that nothing names the parent: %v: %q", c.path, c.field, said, draft.Unsure)
+		}
+	}
+}

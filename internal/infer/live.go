@@ -54,12 +54,17 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 		if at.Scheme+"://"+at.Host != host {
 			return nil, fmt.Errorf("%s is another API than %s: ask for one at a time", address, host)
 		}
-		l := &liveList{Live: live, at: at}
+		l := &liveList{Live: live, at: at, told: map[string]string{}}
 		if err := l.look(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
 		if path := l.path(at); strings.Contains(path, "_id}") {
 			notes = append(notes, unsure{path, "a segment of " + at.Path + " is taken for the id of the record that the list lies under"})
+		}
+		for name, text := range sorted(l.told) {
+			if text == contradicted {
+				notes = append(notes, unsure{l.path(at), name + " " + contradicted + ": it is left out"})
+			}
 		}
 		paths.Set(l.path(at), l.operation(l.answer, append(pathParams(l.path(at)), l.params...)))
 		if l.elsewhere != "" && paths.Get(l.elsewhere) == nil {
@@ -118,6 +123,7 @@ type liveList struct {
 	// elsewhere is the path, as a spec has it, to which the list's own links lead; "" = they
 	// lead to the list's path.
 	elsewhere string
+	told      map[string]string // what other pages show of a member of the answer, by its dotted name
 	tries     int
 	failed    error // why nothing more can be asked
 }
@@ -274,7 +280,8 @@ func (l *liveList) add(name, value string) {
 
 var linkTarget = regexp.MustCompile(`<([^>]*)>`)
 
-// links are the addresses that an answer has beside its rows, of this list.
+// links are the addresses that an answer has beside its rows, of this list. Their host may be another: an API
+// behind a mirror writes its own.
 func (l *liveList) links(s *seen) (all []*url.URL) {
 	var texts []string
 	for _, field := range s.header.Values("Link") {
@@ -297,8 +304,8 @@ func (l *liveList) links(s *seen) (all []*url.URL) {
 	for _, text := range texts {
 		to, err := l.at.Parse(text)
 		switch {
-		case err != nil || to.Host != l.at.Host:
-		case to.Path == l.at.Path:
+		case err != nil:
+		case to.Path == l.at.Path, to.Host != l.at.Host && lastName(to.Path) == lastName(l.at.Path):
 			all = append(all, to)
 		case lastName(to.Path) == lastName(l.at.Path) && len(to.Query()) > 0:
 			all, l.elsewhere = append(all, to), withVariables(to.EscapedPath())

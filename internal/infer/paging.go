@@ -284,7 +284,7 @@ func (c *cut) page(op *openapi.Operation, e *envelope) bool {
 
 // end says how a list by number or offset ends.
 func (c *cut) end(op *openapi.Operation, e *envelope) {
-	if p := e.find("integer", totalNames...); p != nil {
+	if p := e.findTotal(); p != nil {
 		c.Total, c.why["total"] = p.path, "how many rows all pages have"
 	}
 	if p := e.findMore(); p != nil {

@@ -103,7 +103,64 @@ func live(t *testing.T, answer func(query url.Values) (beside string, from int))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(draft.YAML)
+	return string(draft.YAML) + "doubts:\n" + strings.Join(draft.Unsure, "\n")
+}
+
+// TestAMemberThatAnotherPageContradictsIsLeftOut draws lists whose answers say that there is no more where a page follows,
+// by a token and by a number of rows, and one whose answer says rightly that there is more.
+func TestAMemberThatAnotherPageContradictsIsLeftOut(t *testing.T) {
+	for beside, want := range map[string]bool{
+		`"has_more":false,"next_cursor":"t%d",`:    false,
+		`"has_more":"N","offset":1%[1]d,`:          false,
+		`"has_more":true,"next_cursor":"t%d",`:     true,
+		`"has_more":%[1]d,"next_cursor":"t%[1]d",`: true,
+	} {
+		text := live(t, func(query url.Values) (string, int) {
+			from, _ := strconv.Atoi(query.Get("offset") + strings.TrimPrefix(query.Get("cursor"), "t"))
+			return fmt.Sprintf(beside, from+10), from
+		})
+		if said := strings.Contains(text, "more: has_more"); said != want {
+			t.Errorf("%s: has_more is drawn: %v, want %v:\n%s", beside, said, want, text)
+		}
+		if said := strings.Contains(text, "/things: has_more said that there is no more"); said == want {
+			t.Errorf("%s: a doubt says that it was contradicted: %v, want %v:\n%s", beside, said, !want, text)
+		}
+	}
+}
+
+// TestALinkToAnotherHostNamesItsParameters draws a list through a mirror, whose links have the API's own host.
+func TestALinkToAnotherHostNamesItsParameters(t *testing.T) {
+	text := live(t, func(query url.Values) (string, int) {
+		page, _ := strconv.Atoi(query.Get("page"))
+		page = max(page, 1)
+		return fmt.Sprintf(`"next":"https://desk.example/v2/things?page=%d",`, page+1), 10 * (page - 1)
+	})
+	if !strings.Contains(text, "page: page") || strings.Contains(text, "usual") {
+		t.Errorf("the parameter of the links is not drawn:\n%s", text)
+	}
+}
+
+// TestACountIsATotalWhereTwoPagesHaveIt draws lists by page whose answers have a count: of all rows, of the page's, and
+// of one that changes.
+func TestACountIsATotalWhereTwoPagesHaveIt(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		count func(page int) int
+		want  bool
+	}{
+		{"of all rows", func(int) int { return 30 }, true},
+		{"of the page's rows", func(int) int { return 10 }, false},
+		{"of the rows so far", func(page int) int { return 10 * (page + 2) }, false},
+	} {
+		text := live(t, func(query url.Values) (string, int) {
+			page, _ := strconv.Atoi(query.Get("page"))
+			page = max(page, 1)
+			return fmt.Sprintf(`"count":%d,`, c.count(page)), 10 * (page - 1)
+		})
+		if got := strings.Contains(text, "total: count"); got != c.want {
+			t.Errorf("a count %s is the total: %v, want %v:\n%s", c.name, got, c.want, text)
+		}
+	}
 }
 
 // TestAListBelowARecordHasAVariable draws a list below a ticket, whose rows show the ticket, and one

@@ -129,18 +129,30 @@ func (e *envelope) find(typ string, names ...string) *place {
 // yesOrNo are the ways in which APIs write a boolean that is none in JSON.
 var yesOrNo = []string{"0", "1", "true", "false", "y", "n", "yes", "no"}
 
+// What other pages show of a place, as its description.
+const (
+	contradicted = "said that there is no more on a page that another one followed"
+	countsAll    = "is the same on two pages, and more than the rows of one"
+)
+
 // findMore returns the place that says whether there is more: a boolean, or a number or text that
-// stands for one.
+// stands for one. One that was contradicted says nothing.
 func (e *envelope) findMore() *place {
-	if p := e.find("boolean", paging.MoreNames...); p != nil {
-		return p
-	}
-	for _, typ := range []string{"string", "integer"} {
-		if p := e.find(typ, paging.MoreNames...); p != nil && (p.means(yesOrNo) || has(p.path, "has", "is")) {
+	for _, typ := range []string{"boolean", "string", "integer"} {
+		p := e.find(typ, paging.MoreNames...)
+		if p != nil && p.schema.Description() != contradicted && (typ == "boolean" || p.means(yesOrNo) || has(p.path, "has", "is")) {
 			return p
 		}
 	}
 	return nil
+}
+
+// findTotal returns the place that says how many rows all pages have.
+func (e *envelope) findTotal() *place {
+	if p := e.find("integer", "count"); p != nil && p.schema.Description() == countsAll {
+		return p
+	}
+	return e.find("integer", totalNames...)
 }
 
 // saysMore returns a place that tells of other pages; nil: none does.

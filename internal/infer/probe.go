@@ -39,7 +39,22 @@ func (l *liveList) leadsOn(c *cut) bool {
 		return l.answer.header.Get(name) != ""
 	}
 	v := at(l.answer.body, place)
-	return v != nil && v.Text != "" && v.Text != "false" && v.Text != "0"
+	return v != nil && !saysNo(v)
+}
+
+// saysNo reports whether a value says that there is no more.
+func saysNo(v *openapi.Value) bool {
+	no := []string{"", "0", "false", "n", "no"}
+	return v.Kind != openapi.Object && v.Kind != openapi.Array && slices.Contains(no, strings.ToLower(v.Text))
+}
+
+// followed notes that another page follows one that says that there is no more.
+func (l *liveList) followed(e *envelope, page *seen) {
+	if p := e.findMore(); p != nil {
+		if v := at(page.body, p.path); v != nil && saysNo(v) {
+			l.told[p.path] = contradicted
+		}
+	}
 }
 
 // findNext finds the parameter that leads on.
@@ -124,6 +139,15 @@ func (l *liveList) leads(ctx context.Context, e *envelope, rows *openapi.Value, 
 	if !l.isOther(ctx, e, others, rows) {
 		return false
 	}
+	if len(others.Items) > 0 {
+		l.followed(e, l.answer)
+	}
+	if p := e.find("integer", "count"); p != nil {
+		n, _ := strconv.Atoi(at(l.answer.body, p.path).Text)
+		if same := at(next.body, p.path); same != nil && same.Text == strconv.Itoa(n) && n > max(len(rows.Items), len(others.Items)) {
+			l.told[p.path] = countsAll
+		}
+	}
 	first := ""
 	if is(name, offsetNames...) && len(others.Items) > 0 && l.idOf(others.Items[0]) == l.idOf(rows.Items[len(rows.Items)-1]) {
 		first = "1" // the row at that number is the page's last
@@ -194,6 +218,7 @@ func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Valu
 		to.RawQuery = query.Encode()
 		if got, err := l.get(ctx, &to); err == nil {
 			if less := at(got.body, e.key); less != nil && len(less.Items) == 1 && len(rows.Items) > 1 {
+				l.followed(e, got)
 				l.params = append(l.params, liveParam{name: name, value: full, in: "query"})
 				return
 			}

@@ -33,15 +33,15 @@ func (l *liveList) operation(s *seen, params []liveParam) *openapi.Value {
 		}
 		all.Items = append(all.Items, object().Set("name", openapi.Text(p.name)).Set("in", openapi.Text(p.in)).Set("schema", schema))
 	}
-	responses := object().Set("200", s.response())
+	responses := object().Set("200", s.response(l.told))
 	if l.none != nil {
-		responses.Set(strconv.Itoa(l.none.status), l.none.response())
+		responses.Set(strconv.Itoa(l.none.status), l.none.response(nil))
 	}
 	return object().Set("get", object().Set("parameters", all).Set("responses", responses))
 }
 
-// response is an answer as a document describes it.
-func (s *seen) response() *openapi.Value {
+// response is an answer as a document describes it, with what other pages show of its members.
+func (s *seen) response(told map[string]string) *openapi.Value {
 	headers := object()
 	for _, name := range slices.Sorted(maps.Keys(s.header)) {
 		if told := isLink(name) || name == "Etag" || isLimit(name) || missedIfSeen(name) || has(name, "next", "continuation", "more"); told {
@@ -52,8 +52,17 @@ func (s *seen) response() *openapi.Value {
 	if !strings.Contains(strings.ToLower(media), "json") {
 		media = "application/json"
 	}
-	return object().Set("headers", headers).Set("content", object().Set(media,
-		object().Set("schema", schemaOf(s.body, 0)).Set("example", s.body)))
+	schema := schemaOf(s.body, 0)
+	for name, text := range told {
+		member := schema
+		for part := range strings.SplitSeq(name, ".") {
+			member = member.Get("properties").Get(part)
+		}
+		if member != nil {
+			member.Set("description", openapi.Text(text))
+		}
+	}
+	return object().Set("headers", headers).Set("content", object().Set(media, object().Set("schema", schema).Set("example", s.body)))
 }
 
 // Bounds of what a schema is made of.

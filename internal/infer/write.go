@@ -136,8 +136,9 @@ func (a *api) write(from string) []byte {
 	a.writeHeaders(w, sent)
 	a.writeLimits(w)
 	a.link()
-	if v := a.userVar(sent); v != "" {
-		w.line(0, "vars: {"+scalar(v)+": user}", "most lists lie below it, and callers name themselves by user and secret")
+	user := a.userVar(sent)
+	if user != "" {
+		w.line(0, "vars: {"+scalar(user)+": user}", "most lists lie below it, and callers name themselves by user and secret")
 	}
 	shown := &flow{}
 	for v, field := range sorted(a.shown()) {
@@ -151,7 +152,11 @@ func (a *api) write(from string) []byte {
 	a.writeErrors(w)
 	w.line(0, "kinds:", "")
 	for _, k := range a.kinds {
-		a.writeKind(w, k)
+		parent, unsure := k.findParent(a.kinds, user)
+		if unsure != "" {
+			a.once("kind "+k.name, unsure)
+		}
+		a.writeKind(w, k, parent)
 	}
 	return w.Bytes()
 }
@@ -294,11 +299,12 @@ func isRows(path string, lists []*list) bool {
 	return strings.Contains(path, "\n") || slices.ContainsFunc(lists, func(l *list) bool { return l.env.key == path })
 }
 
-func (a *api) writeKind(w *writer, k *kind) {
+func (a *api) writeKind(w *writer, k *kind, parent string) {
 	w.entry(1, "- name", scalar(k.name), k.why["name"])
 	w.entry(2, "id", sequence(k.id), k.why["id"])
 	w.entry(2, "prefixes", sequence(k.prefixes), k.why["prefixes"])
 	w.entry(2, "clock", scalar(k.clock), k.why["clock"])
+	w.entry(2, "parent", scalar(parent), "its lists lie under the record that the field names")
 	w.entry(2, "columns", sequence(k.columns), "")
 	if len(k.lists) == 0 {
 		w.line(2, "group: Others", "")
