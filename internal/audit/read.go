@@ -199,7 +199,7 @@ func (r Reader) backwards(ctx context.Context, id string, before uint64, since t
 			if errors.Is(err, fs.ErrNotExist) {
 				return // it was too old, and went
 			}
-			if err != nil {
+			if err != nil && (i+1 < len(files) || !errors.Is(err, wal.ErrDamaged)) { // of the newest file, verify tells
 				yield(found{}, err)
 				return
 			}
@@ -224,7 +224,7 @@ func (r Reader) backwards(ctx context.Context, id string, before uint64, since t
 func readFile(dir string, first, end uint64, wants func([]byte) (Entry, bool)) (all []Entry, oldest Entry, err error) {
 	for e, err := range wal.Read(dir, first) {
 		if err != nil {
-			return nil, oldest, err
+			return all, oldest, err
 		}
 		if end != 0 && e.Number >= end {
 			break

@@ -200,10 +200,21 @@ func (l *Log) look() error {
 // that writes are not looked at until it has ended: they may not be on the disk yet, and
 // another line would get the number of one that a power loss takes.
 func (l *Log) lookAt(id string) error {
-	if files, err := wal.Files(filepath.Join(l.o.Dir, id)); err != nil && len(files) == 0 {
+	files, err := wal.Files(filepath.Join(l.o.Dir, id))
+	if err != nil {
 		return nil // it is being begun, or verify says what is wrong
 	}
 	c, err := l.o.take(id)
+	if errors.Is(err, wal.ErrDamaged) { // nobody writes it: what can be read is sent
+		last := files[len(files)-1] - 1
+		for e, bad := range (Reader{Dir: l.o.Dir}).Lines(id, last+1) {
+			if bad == nil {
+				last = e.Number
+			}
+		}
+		l.sender.end(id, last)
+		return nil
+	}
 	if c == nil || err != nil {
 		return err
 	}
@@ -255,7 +266,7 @@ func (l *Log) sendChain(ctx context.Context, id string) error {
 	size := 0
 	for e, err := range (Reader{Dir: l.o.Dir}).Lines(id, from) {
 		if err != nil {
-			return fmt.Errorf("audit: chain %s: %w", id, err)
+			return errors.Join(l.sendBatch(ctx, id, from-1, lines), fmt.Errorf("audit: chain %s: %w", id, err))
 		}
 		if e.Number > end {
 			break

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -219,6 +220,50 @@ func TestVerifyADamagedFile(t *testing.T) {
 		}
 	}
 	f.sound()
+}
+
+// An entry that was changed behind the newest checkpoint is told, and the entries behind it: the next
+// writer begins another chain, says so, and leaves the file as it is.
+func TestEntryChangedBehindTheLastCheckpointIsToldAndNothingIsCut(t *testing.T) {
+	f := newFolder(t)
+	l := f.log()
+	list(t, l, record("CA1"), record("CA2"), record("CA3"), record("CA4"))
+	path := filepath.Join(f.options().Dir, f.chain(), "00000000000000000001.wal")
+	data, err := os.ReadFile(path)
+	heads, bad := os.ReadFile(f.options().Heads)
+	if err = errors.Join(err, bad, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	data[bytes.Index(data, []byte(`"CA3"`))+1] ^= 1 // entry 5: the chain begins with two of its own
+	if err := errors.Join(os.WriteFile(path, data, 0o600), os.WriteFile(f.options().Heads, heads, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	told := func() string { return strings.Join(f.verify()[0].Faults, "\n") }
+	const want = "entry 5 in "
+	if got := told(); !strings.Contains(got, want) || !strings.Contains(got, "1 from entry 6 on, cannot be joined") {
+		t.Errorf("%q", got)
+	}
+	var log bytes.Buffer
+	elsewhere := newElsewhere(t)
+	next, end := f.sending(SendOptions{URL: elsewhere.URL, KV: notes(t)}, slog.New(slog.NewTextHandler(&log, nil)))
+	list(t, next, record("CA5"))
+	until(t, next, allSent)
+	end()
+	if sent := bytes.Join(elsewhere.lines(), nil); !bytes.Contains(sent, []byte("CA2")) || !bytes.Contains(sent, []byte("CA5")) {
+		t.Errorf("sent were %s", sent)
+	}
+	if !strings.Contains(log.String(), "a chain is left as it is") || !strings.Contains(log.String(), want) {
+		t.Errorf("the log says %q", log.String())
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("the damaged file was changed: %v", err)
+	}
+	if got := told(); !strings.Contains(got, want) {
+		t.Errorf("once another chain is written: %q", got)
+	}
+	if got := f.find(Filter{}); len(got) != 3 {
+		t.Errorf("%d entries are found before the damage and in the new chain, want 3", len(got))
+	}
 }
 
 // Lines that were sent elsewhere are verified there, also when some came twice.

@@ -3,9 +3,11 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -86,7 +88,7 @@ func TestCutAtEveryByte(t *testing.T) {
 }
 
 // TestFlipEveryByte changes every byte of the newest file: the entries before it are
-// there, and no other.
+// there, and no other. Where whole ones stand behind it the file stays as it is.
 func TestFlipEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, 4096)
@@ -104,6 +106,13 @@ func TestFlipEveryByte(t *testing.T) {
 			changed := append([]byte(nil), data...)
 			changed[i] ^= flip
 			write(t, dir, name, changed)
+			if whole < len(at)-1 {
+				damaged(t, dir, "a flip")
+				if !bytes.Equal(files(t, dir)[name], changed) {
+					t.Fatalf("byte %d: the file was changed", i)
+				}
+				continue
+			}
 			l := open(t, dir, 4096)
 			if int(l.Last()) != whole || l.Cut() == 0 {
 				t.Fatalf("byte %d: last %d, want %d, cut %d", i, l.Last(), whole, l.Cut())
@@ -111,6 +120,31 @@ func TestFlipEveryByte(t *testing.T) {
 			holds(t, l, 1, uint64(whole))
 			closed(t, l)
 		}
+	}
+}
+
+// The error of damage names the entry that cannot be read, and those behind it.
+func TestDamageBeforeWholeEntriesIsTold(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, 4096)
+	put(t, l, 12)
+	closed(t, l)
+	name := filepath.Base(segmentPath(dir, 1))
+	data := files(t, dir)[name]
+	data[ends(data)[7]+recordHead] ^= 1 // entry 9
+	write(t, dir, name, data)
+	read := 0
+	var last error
+	for _, last = range Read(dir, 0) {
+		if last == nil {
+			read++
+		}
+	}
+	if read != 8 {
+		t.Errorf("%d entries were read", read)
+	}
+	if last == nil || !strings.Contains(last.Error(), "entry 9 in ") || !strings.Contains(last.Error(), "3 from entry 10 on") {
+		t.Errorf("%v", last)
 	}
 }
 
@@ -206,22 +240,23 @@ func TestCrashBetweenSteps(t *testing.T) {
 	damaged(t, dir, "a file that is none of the log's")
 }
 
-// An entry that was cut off does not come back when new ones are written before it.
+// An entry that was cut off does not come back when new ones are written before it. A crash of the
+// machine may keep a part of an append from the disk, and not what comes behind it.
 func TestCutStaysCut(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, 4096)
 	for range 5 {
-		if _, err := l.Append(t.Context(), []byte("of one length")); err != nil {
+		if _, err := l.Append(t.Context(), bytes.Repeat([]byte("x"), 600)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	closed(t, l)
 	name := filepath.Base(segmentPath(dir, 1))
 	data := files(t, dir)[name]
-	data[2*(recordHead+13)+recordHead] ^= 1 // the third
+	clear(data[1232:2048]) // the third from its beginning to the end of a sector in the fourth
 	write(t, dir, name, data)
 	l = open(t, dir, 4096)
-	if _, err := l.Append(t.Context(), []byte("of one lengtH")); err != nil {
+	if _, err := l.Append(t.Context(), bytes.Repeat([]byte("y"), 600)); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, l)

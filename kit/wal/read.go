@@ -5,6 +5,7 @@ package wal
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -107,7 +108,8 @@ type end struct {
 	behind int64 // the bytes behind it, without the zeros at the end of the file
 }
 
-// scan reads the records of a file until one is not whole, or yield wants no more.
+// scan reads the records of a file until one is not whole, or yield wants no more. Whole
+// records behind one that is not are ErrDamaged.
 func scan(dir string, first uint64, yield func(Entry) bool) (end, error) {
 	e := end{next: first}
 	f, err := os.Open(segmentPath(dir, first))
@@ -148,8 +150,61 @@ func scan(dir string, first uint64, yield func(Entry) bool) (end, error) {
 			return e, nil
 		}
 	}
-	e.behind, err = behind(f, e.at)
+	if e.behind, err = behind(f, e.at); err == nil {
+		err = e.checkBehind(f, info.Size())
+	}
 	return e, err
+}
+
+const (
+	mostTries = 1000 // pieces of a file that look like a record and are none
+	sector    = 512  // bytes that a disk writes as a whole
+)
+
+// checkBehind returns ErrDamaged when whole records stand behind the end.
+// A crash may leave some, too, behind a part of an append that it kept from the disk: that part is zeros.
+func (e end) checkBehind(f *os.File, size int64) error {
+	r, record := bufio.NewReaderSize(io.NewSectionReader(f, e.at, size-e.at), 64<<10), []byte(nil)
+	later, whole, zeros := uint64(0), 0, int64(0)
+	for at, tries := e.at, 0; at < e.at+e.behind && tries < mostTries; {
+		head, err := r.Peek(recordHead)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		step, number := int64(1), binary.LittleEndian.Uint64(head[8:])
+		if n := sizeOf(head, size-at-recordHead); n > 0 && number-e.next <= uint64(e.behind) {
+			record = grown(record, int(n))
+			if _, err := f.ReadAt(record, at); err != nil {
+				return err
+			}
+			tries++
+			if valid(record, number) {
+				step, tries, whole = n, 0, whole+1
+			}
+		}
+		if step > 1 && later == 0 {
+			if later = number; at == e.at && later == e.next {
+				return nil // it was being written
+			}
+		}
+		if zeros++; head[0] != 0 {
+			zeros = 0
+		}
+		if _, err := r.Discard(int(step)); err != nil {
+			return err
+		}
+		if at += step; later == 0 && at%sector == 0 && zeros >= min(sector, at-e.at) {
+			return nil // a crash interrupted an append
+		}
+	}
+	if whole == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: entry %d in %s cannot be read, and whole entries behind it, %d from entry %d on, cannot be joined to those before",
+		ErrDamaged, e.next, f.Name(), whole, later)
 }
 
 // behind counts the bytes from a place to the last one that is not zero.

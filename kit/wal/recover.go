@@ -103,8 +103,8 @@ func (l *Log) keep(files []uint64) (kept []uint64, err error) {
 	return kept, nil
 }
 
-// openTail cuts the newest file behind its last whole entry. What is behind it must
-// not be taken for an entry later, so the bytes go.
+// openTail cuts the newest file behind its last whole entry, unless others stand behind
+// it. What is behind it must not be taken for an entry later, so the bytes go.
 func (l *Log) openTail() error {
 	first := l.segments[len(l.segments)-1]
 	end, err := scan(l.dir, first, nil)

@@ -6,7 +6,8 @@
 // Callers at the same time share one write and one fdatasync (group commit). An entry
 // is its length, a CRC32C, its number and its bytes. Files are preallocated, so that
 // the flush writes no metadata. After a crash, Open keeps the longest run of whole
-// entries and cuts off what is behind it.
+// entries and cuts off what is behind it. Whole entries behind other damage than that of
+// a crash are ErrDamaged, and stay as they are.
 //
 // Source: bbengfort, "Writing append-only logs with a fixed header"; for the checksum
 // RFC 3720 appendix B.4.
