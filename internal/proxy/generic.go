@@ -173,19 +173,22 @@ func (v generic) early(status int, fields http.Header) {
 	h := v.w.Header()
 	kept := h.Clone()
 	clear(h)
-	setFields(h, fields)
+	v.setFields(h, fields)
 	v.w.WriteHeader(status)
 	clear(h)
 	maps.Copy(h, kept)
 }
 
 // setFields sets the fields of an answer of upstream, less cookies that are named as ours and the
-// field that says that an error is ours.
-func setFields(h, fields http.Header) {
+// field that says that an error is ours. Addresses of upstream in them become ours.
+func (v generic) setFields(h, fields http.Header) {
 	maps.Copy(h, fields)
 	delete(h, jsonhttp.ErrorHeader)
 	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, ownCookie) {
 		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), ownCookie)
+	}
+	if v.origin == nil {
+		rewriteLinks(h, v.o.Source)
 	}
 }
 
@@ -195,10 +198,7 @@ func (v generic) relay(a *request.Exchanged) error {
 	h := v.w.Header()
 	delete(h, "X-Content-Type-Options") // the header is upstream's
 	delete(h, "Content-Security-Policy")
-	setFields(h, a.Header)
-	if v.origin == nil {
-		rewriteLinks(h, v.o.Source)
-	}
+	v.setFields(h, a.Header)
 	v.told(a)
 	if a.Stream != nil {
 		return v.stream(a)
@@ -314,7 +314,9 @@ func (v generic) stream(a *request.Exchanged) error {
 			panic(http.ErrAbortHandler)
 		}
 	}
-	for name, values := range a.Trailer {
+	trailer := http.Header{}
+	v.setFields(trailer, a.Trailer)
+	for name, values := range trailer {
 		if !announced[name] {
 			name = http.TrailerPrefix + name
 		}

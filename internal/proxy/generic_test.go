@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -153,6 +154,17 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
 		clear(h)
 		_, _ = io.WriteString(w, "late")
+	case "/links": // before the answer, in it and behind it
+		lines := http.Header{"Link": {"<" + s.up.URL + "/a>; rel=next"}, "Location": {s.up.URL + "/a"}, "Content-Location": {s.up.URL + "/a"}}
+		maps.Copy(h, lines)
+		w.WriteHeader(http.StatusEarlyHints)
+		h.Set("Cache-Control", "no-store")
+		h["Trailer"] = []string{"Link"}
+		_, _ = io.WriteString(w, "all")
+		h.Set(http.TrailerPrefix+"Understudy-Error", "of upstream")
+		for name, values := range lines {
+			h[http.TrailerPrefix+name] = values
+		}
 	default:
 		body, _ := io.ReadAll(r.Body)
 		h.Set("X-Echo-Authorization", r.Header.Get("Authorization"))

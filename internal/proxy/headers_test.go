@@ -3,7 +3,10 @@
 package proxy_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,5 +105,34 @@ func TestUnknownHeaderIsRefusedToMaskedCallers(t *testing.T) {
 	answer, body = c.askDuty("GET", "/incidents", masked, "X-Client-Version", "1", "Traceparent", "00-1")
 	if answer.StatusCode != http.StatusOK || strings.Contains(body, "full") {
 		t.Errorf("telemetry: %d %s", answer.StatusCode, body)
+	}
+}
+
+// A client that follows one would send upstream its credential for this server.
+func TestGenericAddressesBeforeAndBehindTheAnswerLeadHere(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	var early []http.Header
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+		early = append(early, http.Header(h))
+		return nil
+	}})
+	resp, err := http.DefaultClient.Do(s.request(ctx, "GET", "/links", nil))
+	check(t, err)
+	_, err = io.ReadAll(resp.Body)
+	check(t, err)
+	_ = resp.Body.Close()
+	if len(early) != 1 {
+		t.Fatalf("%d informational answers", len(early))
+	}
+	for part, h := range map[string]http.Header{"hint": early[0], "answer": resp.Header, "trailer": resp.Trailer} {
+		for name, want := range map[string]string{"Link": "</a>; rel=next", "Location": "/a", "Content-Location": "/a"} {
+			if got := h.Get(name); got != want {
+				t.Errorf("the %s has %s %q, want %q", part, name, got, want)
+			}
+		}
+	}
+	if own := resp.Trailer.Get("Understudy-Error"); own != "" {
+		t.Errorf("a trailer of upstream is signed as ours: %q", own)
 	}
 }

@@ -4,10 +4,10 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,60 +43,123 @@ func (p *Proxy) atOrigin(view *access.View) *access.View {
 	return &out
 }
 
-// rewriteLinks makes addresses of upstream in Location, Content-Location and Link paths of the
-// host that was asked, below the path of the source's public URL. A client that follows one
-// would send its credential for this server to upstream.
+// addressFields are the fields of one address each that clients follow with their credential.
+var addressFields = []string{"Azure-Asyncoperation", "Content-Location", "Location", "Operation-Location"}
+
+// refreshStart is what stands before the address in Refresh.
+var refreshStart = regexp.MustCompile(`(?i)^[\s\d.;,]*(?:url\s*=)?`)
+
+// rewriteLinks makes addresses of upstream in addressFields, Refresh and Link paths of the host that
+// was asked, below the path of the source's public URL. A client that follows one would send its
+// credential for this server to upstream.
 func rewriteLinks(h http.Header, src *spec.Source) {
-	under := ""
+	base, err := url.Parse(src.Spec.Hosts[0].URL)
+	if err != nil {
+		return
+	}
+	u := upstreamOrigin{base: base, under: "/"}
 	if public, err := url.Parse(src.PublicURL); err == nil {
-		under = public.EscapedPath()
+		u.under = public.EscapedPath() + "/"
 	}
-	here := func(address string) string {
-		u, err := url.Parse(address)
-		base, berr := url.Parse(src.Spec.Hosts[0].URL)
-		if err != nil || berr != nil || u.Host == "" {
-			return address
-		}
-		scheme := cmp.Or(u.Scheme, base.Scheme)
-		if !strings.EqualFold(scheme, base.Scheme) || !strings.EqualFold(hostOf(scheme, u.Host), hostOf(base.Scheme, base.Host)) {
-			return address
-		}
-		rest := address[strings.Index(address, "//")+2:]
-		i := strings.IndexAny(rest, "/?#")
-		if i < 0 {
-			i = len(rest)
-		}
-		return under + "/" + strings.TrimLeft(rest[i:], "/\\") // two slashes would begin another host's name
+	for _, name := range addressFields {
+		rewriteLines(h, name, u.rewriteAddress)
 	}
-	for _, name := range []string{"Location", "Content-Location"} {
-		if len(h[name]) == 1 {
-			h[name] = []string{here(h[name][0])}
-		}
+	rewriteLines(h, "Refresh", func(line string) string {
+		start := refreshStart.FindString(line)
+		return start + u.rewriteAddress(line[len(start):])
+	})
+	rewriteLines(h, "Link", u.rewriteLink)
+}
+
+// rewriteLines rewrites the lines of a field. The old ones may be those of a stored answer.
+func rewriteLines(h http.Header, name string, rewrite func(string) string) {
+	if len(h[name]) > 0 {
+		h[name] = slices.Clone(h[name])
 	}
-	for i, line := range h["Link"] { // <address>; rel="next", <address>; …
-		var out strings.Builder
-		for {
-			before, rest, opened := strings.Cut(line, "<")
-			address, after, closed := strings.Cut(rest, ">")
-			if !opened || !closed {
-				break
-			}
-			out.WriteString(before + "<" + here(address) + ">")
-			line = after
-		}
-		if i == 0 {
-			h["Link"] = slices.Clone(h["Link"]) // the lines may be those of a stored answer
-		}
-		h["Link"][i] = out.String() + line
+	for i, line := range h[name] {
+		h[name][i] = rewrite(line)
 	}
 }
 
-// hostOf returns the host without the port that the scheme means anyway.
-func hostOf(scheme, host string) string {
-	if strings.EqualFold(scheme, "https") {
-		return strings.TrimSuffix(host, ":443")
+// upstreamOrigin is the origin of a source's upstream, and what stands for it and the slashes behind it.
+type upstreamOrigin struct {
+	base  *url.URL
+	under string
+}
+
+// rewriteAddress returns an address with a path in place of upstream's origin. Blanks, quotes and < may
+// stand before it.
+func (u *upstreamOrigin) rewriteAddress(address string) string {
+	start := len(address) - len(strings.TrimLeft(address, " \t<>\"'"))
+	if n := u.lengthIn(address[start:]); n > 0 {
+		return address[:start] + u.under + address[start+n:]
 	}
-	return strings.TrimSuffix(host, ":80")
+	return address
+}
+
+// rewriteLink does so with a line of Link. Lines that break the grammar are common, and so are clients that
+// do not read quotes: an address is taken to begin at the start of the line, behind < or >, as an anchor, and behind
+// a blank that is in no quotes. The URI of a relation is in quotes and stays.
+func (u *upstreamOrigin) rewriteLink(line string) string {
+	var out strings.Builder
+	begins, quoted := true, false // begins: only blanks and quotes have come since one of these places
+	for i := 0; i < len(line); i++ {
+		if begins || !quoted && (line[i-1] == ' ' || line[i-1] == '\t') {
+			if n := u.lengthIn(line[i:]); n > 0 {
+				out.WriteString(u.under)
+				i, begins = i+n-1, false
+				continue
+			}
+		}
+		switch c := line[i]; c {
+		case '<', '>':
+			begins = true
+		case '=':
+			begins = strings.EqualFold(line[max(0, i-len("anchor")):i], "anchor")
+		case '"':
+			quoted = !quoted && strings.IndexByte(line[i+1:], '"') >= 0 // one that stays open quotes nothing
+		case '\'', ' ', '\t':
+		default:
+			begins = false
+		}
+		out.WriteByte(line[i])
+	}
+	return out.String()
+}
+
+// lengthIn returns the length of upstream's origin, and of the slashes behind it, at the beginning of a
+// text; 0 where there is none. Two slashes left would begin another host's name.
+func (u *upstreamOrigin) lengthIn(text string) int {
+	rest, least := text, 2
+	if scheme := u.base.Scheme + ":"; len(text) > len(scheme) && strings.EqualFold(text[:len(scheme)], scheme) {
+		rest, least = text[len(scheme):], 1
+	}
+	host := strings.TrimLeft(rest, `/\`)
+	if len(rest)-len(host) < least {
+		return 0
+	}
+	end := strings.IndexAny(host, "/?#\\<>\" \t")
+	if end < 0 {
+		end = len(host)
+	}
+	start := strings.LastIndexByte(host[:end], '@') + 1
+	if i := strings.IndexAny(host[start:end], ",;'"); i >= 0 {
+		end = start + i
+	}
+	name, port := hostOf(&url.URL{Scheme: u.base.Scheme, Host: host[start:end]})
+	if ours, ourPort := hostOf(u.base); !strings.EqualFold(name, ours) || port != ourPort {
+		return 0
+	}
+	return len(text) - len(strings.TrimLeft(host[end:], `/\`))
+}
+
+// hostOf returns the host without the dot that may end it, and the port where it is not the scheme's own.
+func hostOf(u *url.URL) (name, port string) {
+	port = strings.TrimLeft(u.Port(), "0")
+	if port == "443" && strings.EqualFold(u.Scheme, "https") || port == "80" && strings.EqualFold(u.Scheme, "http") {
+		port = ""
+	}
+	return strings.TrimSuffix(u.Hostname(), "."), port
 }
 
 // renamed puts upstream's origins in place of ours, which begins with a quote.
