@@ -64,8 +64,8 @@ func (p *Page) Field(name string) string {
 }
 
 // OpenEnd is why a list may go on behind a page that leads to no other. The zero OpenEnd is none:
-// the end of the list is proven.
-type OpenEnd struct{ Kind, Why string }
+// the end of the list is proven. Partial is what says that the page lacks rows, whether it is the last or not.
+type OpenEnd struct{ Kind, Why, Partial string }
 
 // The kinds of open ends.
 const (
@@ -79,18 +79,22 @@ const (
 // The names under which a page has what it says of the end of its list. No field of a header
 // has such a name.
 const (
-	openField  = "End;open"
-	totalField = "End;total"
-	lacksField = "End;lacks"
+	openField    = "End;open"
+	partialField = "End;partial"
+	totalField   = "End;total"
+	lacksField   = "End;lacks"
 )
 
-// EndFields returns what a page keeps of its list's end. total is how many rows all pages
-// have, 0: the answer does not say it. It lacks some of the places where the spec has it say so.
+// EndFields returns what a page keeps of its list's end. total is how many rows all pages have, as
+// Page.Total returns it. The answer lacks some of the places where the spec has it say so.
 func EndFields(d OpenEnd, total int64, lacks string) (q Query) {
 	if d.Kind != "" {
 		q = append(q, Param{Name: openField, Value: d.Kind + " " + d.Why})
 	}
-	if total > 0 {
+	if d.Partial != "" {
+		q = append(q, Param{Name: partialField, Value: d.Partial})
+	}
+	if total != 0 {
 		q = append(q, Param{Name: totalField, Value: strconv.FormatInt(total, 10)})
 	}
 	if lacks != "" {
@@ -106,10 +110,12 @@ func (p *Page) Lacks() []string { return strings.Fields(p.Field(lacksField)) }
 // OpenEnd returns why the list may go on behind the page.
 func (p *Page) OpenEnd() (d OpenEnd) {
 	d.Kind, d.Why, _ = strings.Cut(p.Field(openField), " ")
+	d.Partial = p.Field(partialField)
 	return d
 }
 
-// Total returns how many rows all pages of the list have, 0 when the answer does not say it.
+// Total returns how many rows all pages of the list have, 0 when the answer does not say it. A
+// negative number is of a list that has at least so many, without the sign.
 func (p *Page) Total() int64 {
 	n, _ := strconv.ParseInt(p.Field(totalField), 10, 64) // made by EndFields
 	return n

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"understudy"
@@ -80,8 +81,12 @@ func (t *jobRun) checkRepeats(ctx context.Context, p *plan, page *understudy.Pag
 	return open, nil
 }
 
-// leads notes whether a page of a list led on to another, and how.
+// leads notes whether a page of a list led on to another, and how. A page that lacks rows leaves
+// the list open, wherever it stands.
 func (t *jobRun) leads(list int, page *understudy.Page) {
+	if partial := page.OpenEnd().Partial; partial != "" {
+		t.noteOpen(page.Key, list, understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: partial})
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !page.Next.Zero() {
@@ -125,7 +130,10 @@ func (e *openError) Is(target error) bool { return target == understudy.ErrInval
 func (at *position) count(page *understudy.Page, rows int) {
 	at.Rows += int64(rows)
 	at.Most = max(at.Most, len(page.Rows))
-	if total := page.Total(); total > 0 && (at.Total == 0 || total < at.Total) {
+	switch total := page.Total(); {
+	case total > 0 && (at.Total <= 0 || total < at.Total):
+		at.Total = total
+	case total < 0 && (at.Total == 0 || at.Total < total):
 		at.Total = total
 	}
 }
@@ -139,10 +147,22 @@ func (at *position) behind(target *spec.Target, page *understudy.Page) (beyond *
 		if beyond = target.Beyond(len(page.Rows)); beyond != nil {
 			return beyond, d
 		}
-	case d.Kind == "" && at.Total > at.Rows:
-		d.Kind, d.Why = understudy.OpenRefuted, fmt.Sprintf("upstream says that there are %d rows, and %d were shown", at.Total, at.Rows)
+	case d.Kind == "" && at.lacking() != "":
+		d.Kind, d.Why = understudy.OpenRefuted, at.lacking()
 	}
 	return nil, d
+}
+
+// lacking returns how many rows were not shown by what upstream says of all pages, "" where it
+// does not say that there are more.
+func (at *position) lacking() string {
+	switch {
+	case at.Total > at.Rows:
+		return fmt.Sprintf("upstream says that there are %d rows, and %d were shown", at.Total, at.Rows)
+	case at.Total < 0 && -at.Total >= at.Rows:
+		return fmt.Sprintf("upstream says that there are at least %d rows, and %d were shown", -at.Total, at.Rows)
+	}
+	return ""
 }
 
 // endOfSame returns what a page says of the end that is the page before it again. It proves the end where
@@ -165,7 +185,22 @@ func (t *jobRun) endOfSame(ctx context.Context, at position, target *spec.Target
 // movedOn reports whether a walk that ended with fewer rows than upstream says there are is
 // worth another try: rows that came or went meanwhile make the same difference.
 func (at *position) movedOn(end understudy.OpenEnd) bool {
-	return at.Next == "" && end.Kind == understudy.OpenRefuted && at.Total > at.Rows && at.Again == 0
+	return at.Next == "" && end.Kind == understudy.OpenRefuted && at.lacking() != "" && at.Again == 0
+}
+
+// capped matches a refusal of rows that are there, and are not served.
+var capped = regexp.MustCompile(`(?i)\b(only|first|most|max\w*|limit\w*|window|exceed\w*|up to|too)\b`)
+
+// provesEnd reports whether a refusal proves that there is no page behind as many rows as all pages
+// have by their total. A limit on what is served is a round number, and its refusal says so.
+func provesEnd(refused *understudy.Page, total int64) bool {
+	switch refused.Status {
+	case 404, 410, 416:
+		return !capped.Match(refused.Body)
+	case 403:
+		return false
+	}
+	return total%10 != 0 && !capped.Match(refused.Body)
 }
 
 // maxAgain is how often a walk begins a list again.
@@ -174,7 +209,7 @@ const maxAgain = 3
 // isDead reports whether upstream may have forgotten the token or link of a page.
 func isDead(p *understudy.Page) bool {
 	switch p.Status {
-	case 400, 403, 404, 410, 422:
+	case 400, 403, 404, 410, 416, 422:
 		return true
 	}
 	return p.NotStored == understudy.NotStoredError

@@ -190,7 +190,7 @@ type position struct {
 
 	Rows   int64 `json:"rows,omitempty"`   // different rows of the list so far
 	Most   int   `json:"most,omitempty"`   // rows of the largest page
-	Total  int64 `json:"total,omitempty"`  // the fewest rows that an answer said all pages have; 0: none did
+	Total  int64 `json:"total,omitempty"`  // the fewest rows that an answer said all pages have (understudy.Page.Total)
 	Beyond bool  `json:"beyond,omitempty"` // the next page is asked for though no page leads to it
 	Again  int   `json:"again,omitempty"`  // how often the list was begun anew
 
@@ -275,7 +275,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			continue
 		case at.Next != "" && isDead(page) && (at.Beyond || target.Guessed()) && !refused.retention():
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one has " + answerOf(page)}
-			if at.Total > 0 && at.Total == at.Rows {
+			if at.Total > 0 && at.Total == at.Rows && provesEnd(page, at.Total) {
 				end = understudy.OpenEnd{} // all that upstream says there is was seen
 			}
 			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0, "").String()}

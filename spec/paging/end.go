@@ -3,6 +3,7 @@
 package paging
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"net/http"
@@ -16,7 +17,7 @@ import (
 )
 
 // said is the value at a place of an answer, as text; there is false where the answer does not
-// have the place. Objects and arrays have no text.
+// have the place. Objects and arrays say "true", those without members say nothing.
 func (a *Answer) said(place string) (text string, there bool) {
 	if name, ok := strings.CutPrefix(place, inHeader); ok {
 		return strings.TrimSpace(a.Header.Get(name)), len(a.Header.Values(name)) > 0
@@ -30,7 +31,9 @@ func (a *Answer) text(v jsonspan.Value) string {
 	case jsonspan.String, jsonspan.Number, jsonspan.Bool:
 		return jsonspan.Text(a.Body, v)
 	case jsonspan.Object, jsonspan.Array:
-		return "true"
+		if within := v.Of(a.Body); len(bytes.TrimSpace(within[1:len(within)-1])) > 0 {
+			return "true"
+		}
 	}
 	return ""
 }
@@ -53,6 +56,32 @@ func (r *Rules) total(a *Answer) int64 {
 	}
 	text, _ := a.said(r.Total)
 	return count(text)
+}
+
+// statedTotal is total as understudy.Page.Total returns it. A member beside it may say that it is the
+// least or a guess.
+func (r *Rules) statedTotal(a *Answer) int64 {
+	total, above := r.total(a), a.Doc
+	if i := strings.LastIndexByte(r.Total, '.'); i >= 0 {
+		above, _ = jsonspan.Find(a.Body, a.Doc, r.Total[:i])
+	}
+	if total == 0 || above.Kind != jsonspan.Object {
+		return total
+	}
+	isLeast, isGuess := false, false
+	jsonspan.Members(a.Body, above, func(raw []byte, v jsonspan.Value) bool {
+		name, text := plain(jsonspan.Name(raw)), strings.ToLower(a.text(v))
+		isLeast = isLeast || strings.HasSuffix(name, "relation") && slices.Contains(leastRelations, text)
+		isGuess = isGuess || strings.HasSuffix(name, "exact") && !isYes(text) || slices.Contains(guessNames, name) && text == "true"
+		return true
+	})
+	switch {
+	case isLeast:
+		return -total
+	case isGuess:
+		return 0
+	}
+	return total
 }
 
 func count(text string) int64 {
@@ -80,29 +109,33 @@ func (r *Rules) isFull(a *Answer) (full, known bool) {
 	return int64(a.Count) >= size, err == nil && size > 0
 }
 
-// ended completes what a style says at the end of a list by what else the answer says. An end
-// that the style has proven is only unproven for what nothing but a next page has.
-func (r *Rules) ended(a *Answer, end Step) Step {
-	kind := end.Open.Kind
-	if kind == understudy.OpenShort || kind == understudy.OpenSilent {
-		return end // the page after this one tells
-	}
+// addClues completes what a style says of a page by what else the answer says. An end that the
+// style has proven is only unproven for what nothing but a next page has.
+func (r *Rules) addClues(a *Answer, step Step) Step {
+	kind := step.Open.Kind
 	c := clues{a: a, next: r.Next, unproven: kind != "", alone: kind == understudy.OpenAlone}
 	c.first = !slices.ContainsFunc(a.Query, func(p understudy.Param) bool { return r.Position(p.Name) })
 	c.header(a.Header)
 	if a.Doc.Kind == jsonspan.Object {
 		c.object(a.Doc, "", 0)
 	}
+	step.Open.Partial = c.partial
+	if step.Total = r.statedTotal(a); r.Total == "" && r.Slides() {
+		step.Total = min(1-c.total, 0) // it may contradict the end, and never proves it
+	}
+	if step.Link != "" || step.Param.Name != "" || kind == understudy.OpenShort || kind == understudy.OpenSilent {
+		return step // the page after this one tells
+	}
 	if c.more == "" && !c.none {
 		c.more = c.token
 	}
 	switch {
 	case c.more != "":
-		return open(understudy.OpenRefuted, "the answer says that there is more (%s)", c.more)
+		step.Open.Kind, step.Open.Why = understudy.OpenRefuted, fmt.Sprintf("the answer says that there is more (%s)", c.more)
 	case c.alone && c.none:
-		return Step{}
+		step.Open = understudy.OpenEnd{}
 	}
-	return end
+	return step
 }
 
 // clues are what an answer says of further pages at places that the rules may not name.
@@ -115,6 +148,8 @@ type clues struct {
 	inHeader bool   // a header is read
 	more     string // what says that there is more, with its value
 	token    string // what may be the token of a next page, with its value
+	partial  string // what says that rows are left out
+	total    int64  // how many rows all pages have, 0: nothing says so
 	none     bool   // something says that there is no more
 }
 
@@ -144,9 +179,11 @@ var (
 	// vagueNames say nothing against an end that something else proves.
 	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched", "found", "matches"}, doneNames...)
 	// partialNames say that rows are left out, and nothing of further pages.
-	partialNames   = []string{"incompleteresults", "incomplete", "partial", "partialresults"}
+	partialNames   = []string{"incompleteresults", "incomplete", "partial", "partialresults", "timedout", "terminatedearly"}
 	limitNames     = []string{"limit", "pagesize", "perpage", "pagelimit", "itemsperpage", "maxresults"}
 	remainingNames = []string{"remaining", "remainingitems", "remainingitemcount", "remainingcount", "remainingpages", "remainingresults"}
+	leastRelations = []string{"gte", "gt", ">=", ">", "at_least", "lower_bound"} // of a total to the rows
+	guessNames     = []string{"estimated", "isestimated", "totalisestimated", "approximate", "isapproximate", "totalisapproximate"}
 	pagesNames     = []string{"pages", "totalpages", "totalpage", "pagecount", "pagestotal", "numpages", "nbpages", "lastpage", "maxpage"}
 )
 
@@ -166,7 +203,9 @@ func (c *clues) read(path, name, text string) {
 	case small == "true" && isLast:
 		c.none = c.none || ofPages.MatchString(path)
 	case slices.Contains(partialNames, name):
-		more = yes
+		if more = yes; yes && c.partial == "" {
+			c.partial = fmt.Sprintf("the answer says that rows are left out (%s: %s)", understudy.Clip(path), understudy.Clip(text))
+		}
 	case slices.Contains(limitNames, name):
 		more = c.alone && count(text) == int64(c.a.Count) && c.a.Count > 0 // the page is full
 	case slices.Contains(remainingNames, name):
@@ -187,6 +226,9 @@ func (c *clues) read(path, name, text string) {
 		}
 	case slices.Contains(totalNames, name):
 		more = c.first && isAbove(text, int64(c.a.Count))
+		if n := count(text); ofPages.MatchString(path) && !slices.Contains(vagueNames, name) && (c.total == 0 || n < c.total) {
+			c.total = n
+		}
 	case slices.Contains(pagesNames, name):
 		more = c.first && count(text) > 1
 	case strings.Contains(name, "more"):

@@ -112,6 +112,10 @@ func TestAnAnswerThatSaysMoreRefutesTheEnd(t *testing.T) {
 		{body: `[1,2]`, header: `Link: </a?page=6>; rel="last"`, open: "refuted"},
 		{ask: "page=6", body: `[1,2]`, header: `Link: </a?page=6>; rel="last"`},
 	})
+	follow(t, Rules{Style: "body", Next: "next"}, []answered{
+		{body: `{"rows":[1],"next":{}}`},
+		{body: `{"rows":[1],"next":{"href":"/b"}}`, open: "refuted"},
+	})
 	// A place that is wrongly taken for next proves nothing against the right one.
 	follow(t, Rules{Style: "body", Next: "links.prev"}, []answered{
 		{body: `{"rows":[1],"links":{"prev":null,"next":"/b"}}`, open: "refuted"},

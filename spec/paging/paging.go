@@ -68,7 +68,7 @@ type Step struct {
 	Link  string           // as upstream wrote it
 	Param understudy.Param // stands in place of all parameters that say where a page stands
 	Open  understudy.OpenEnd
-	Total int64 // how many rows all pages have, as far as the answer says it at Rules.Total
+	Total int64 // how many rows all pages have, as far as the answer says it (understudy.Page.Total)
 	// Missing are the places Rules.Next and Rules.Total that the answer does not have, of a style that
 	// counts: it goes on without them. A space stands between the two.
 	Lacks string
@@ -148,10 +148,7 @@ func (r *Rules) After(a *Answer) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	if step.Link == "" && step.Param.Name == "" {
-		step = r.ended(a, step)
-	}
-	step.Total = r.total(a)
+	step = r.addClues(a, step)
 	for _, place := range []string{r.Next, r.Total} {
 		if _, there := a.said(place); place != "" && !there && (r.Style == "number" || r.Style == "offset") {
 			step.Lacks = strings.TrimPrefix(step.Lacks+" "+place, " ")

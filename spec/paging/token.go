@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/kit/jsonspan"
 )
 
 // token is the paging style token: the parameter Rules.Cursor takes what stands at
@@ -39,15 +40,20 @@ func (token) next(r *Rules, a *Answer) (Step, error) {
 	if r.More != "" {
 		more, told = a.said(r.More)
 	}
+	full, known := r.isFull(a)
+	contradicts := isToken(value) && full && known // a full page that says no, and leads on
 	switch {
 	case !told && there && !isToken(value) && r.mayEcho(a):
 		return open(understudy.OpenUnseen, "the first page is full, and %s may be what was asked for", r.Next), nil
-	case told && !isYes(more), !told && there && !isToken(value), !told && !there && a.Count == 0:
+	case told && !isYes(more) && !contradicts, !told && there && !isToken(value), !told && !there && a.Count == 0:
 		return Step{}, nil
 	case !told && !there:
 		return unseen(r.Next), nil
 	case !isToken(value):
 		return Step{}, errors.New("there is more, but no token to go on with")
+	}
+	if v, _ := jsonspan.Find(a.Body, a.Doc, r.Next); v.Kind == jsonspan.Object || v.Kind == jsonspan.Array {
+		return Step{}, fmt.Errorf("there is more, but %s holds no text to go on with", r.Next)
 	}
 	return Step{Param: understudy.Param{Name: r.Cursor, Value: value}}, nil
 }

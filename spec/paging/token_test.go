@@ -11,6 +11,10 @@ func TestToken(t *testing.T) {
 		{body: `{"rows":[1],"meta":{"next":""}}`},
 		{body: `{"rows":[1],"meta":{"next":false}}`},
 		{body: `{"rows":[1],"meta":{}}`, open: "unseen"},
+		{body: `{"rows":[1],"meta":{"next":{ }}}`},
+		{body: `{"rows":[1],"meta":{"next":[]}}`},
+		{body: `{"rows":[1],"meta":{"next":{"after":"x"}}}`, why: "meta.next holds no text"},
+		{body: `{"rows":[1],"meta":{"next":["x"]}}`, why: "meta.next holds no text"},
 		{body: `{"rows":[1],"meta":{"next":"0"}}`},
 		{body: `{"rows":[]}`},
 		{body: `{"rows":[1]}`, open: "unseen"},
@@ -28,6 +32,12 @@ func TestToken(t *testing.T) {
 		{body: `[1]`, header: "X-Next: abc", want: "cursor=abc"},
 		{body: `[1]`, header: "X-Next: "},
 		{body: `[1]`, open: "unseen"},
+	})
+	// A full page that has a token contradicts itself where it says that there is no more.
+	follow(t, Rules{Style: "token", Next: "next", More: "more", Cursor: "cursor", Default: 2}, []answered{
+		{body: `{"rows":[1,2],"next":"x","more":false}`, want: "cursor=x"},
+		{body: `{"rows":[1],"next":"x","more":false}`},
+		{body: `{"rows":[1,2],"next":null,"more":false}`},
 	})
 	// A full first page may repeat that no cursor was asked for.
 	follow(t, Rules{Style: "token", Next: "meta.cursor", Cursor: "cursor", Default: 2}, []answered{

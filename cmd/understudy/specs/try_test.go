@@ -95,6 +95,9 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "<"+link+`>; rel="next"`)
 		w.Header().Set("X-Next", fmt.Sprint("t", to))
 	}
+	if s.wrong == "ends" {
+		body["more"] = false // an absent one has the page behind asked for
+	}
 	if body["total"] = s.rows; s.wrong == "ends" || !more {
 		body["total"] = to
 	}

@@ -34,7 +34,9 @@ func (t *trial) second(
 		if twice := inBoth(second, first); len(twice) > 0 && len(twice) > arrivals(again, first) {
 			r.bad("%s is on the first page and on the second", understudy.Clip(twice[0]))
 		}
-		return second
+		if len(second.Rows) > 0 || len(first.Rows) == 0 {
+			return second
+		}
 	}
 	if paging.Size == "" || len(first.Rows) < 2 || paging.OnePage() {
 		full := paging.OnePage() && end.Kind != "" && paging.Max > 0 && len(first.Rows) >= paging.Max

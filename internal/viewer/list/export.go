@@ -329,6 +329,8 @@ func (e *listEnd) saw(l *spec.List, p *understudy.Page) {
 		e.lost = "a page has records that have no id by the spec, or cannot be read, and they are left out"
 	} else if e.lost == "" && p.Repeated() != "" {
 		e.lost = "several records of a page have the same id; check which field is the id in the spec"
+	} else if e.lost == "" {
+		e.lost = p.OpenEnd().Partial
 	}
 	e.rows += int64(len(p.Rows))
 	e.led = e.led || !p.Next.Zero()
