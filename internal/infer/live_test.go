@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -91,6 +92,54 @@ func TestAListWhoseLinksNameNothingGoesOnAsOthers(t *testing.T) {
 			if p := sp.PagingOf(l); p.Page != "page" {
 				t.Errorf("%s goes on by %+v", l.Path, p.Rules)
 			}
+		}
+	}
+}
+
+// TestAListThatFitsOnAPageShowsHowItGoesOnByOneRow draws lists of three rows whose answers lead on only where there is more:
+// by a token, a link and a Link header. One that ignores the size is a list of one page.
+func TestAListThatFitsOnAPageShowsHowItGoesOnByOneRow(t *testing.T) {
+	const all = `{"id":"a"},{"id":"b"},{"id":"c"}`
+	for _, c := range []struct{ name, beside, link, style, param string }{
+		{"a token", `,"next":{"page":"t1"}`, "", "token", "page"},
+		{"a link", `,"next":"https://api.desk.example/things?after=t1"`, "", "body", "after"},
+		{"a Link header", "", `<https://api.desk.example/things?after=t1>; rel="next"`, "header", "after"},
+		{"nothing", "", "", "none", ""},
+	} {
+		header := http.Header{}
+		if c.link != "" {
+			header.Set("Link", c.link)
+		}
+		ask := func(_ context.Context, address string) (*infer.Answer, error) {
+			at, err := url.Parse(address)
+			switch query := at.Query(); {
+			case err != nil:
+				return nil, err
+			case at.Path != "/things":
+				return &infer.Answer{Status: http.StatusNotFound, Body: []byte(`{}`)}, nil
+			case query.Get(c.param) == "t1":
+				return &infer.Answer{Status: http.StatusOK, Body: []byte(`{"things":[{"id":"b"},{"id":"c"}]}`)}, nil
+			case query.Has("page"):
+				return &infer.Answer{Status: http.StatusBadRequest, Body: []byte(`{}`)}, nil
+			case query.Get("limit") == "1" && c.param != "":
+				return &infer.Answer{Status: http.StatusOK, Header: header,
+					Body: []byte(`{"things":[{"id":"a"}]` + c.beside + `}`)}, nil
+			}
+			return &infer.Answer{Status: http.StatusOK, Body: []byte(`{"things":[` + all + `]}`)}, nil
+		}
+		draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := drawnSpec(t, draft).Paging
+		if p.Style != c.style {
+			t.Errorf("%s: the style is %q, want %q:\n%s", c.name, p.Style, c.style, draft.YAML)
+		}
+		if c.param != "" && p.Cursor != c.param && !slices.Contains(p.Tokens, c.param) {
+			t.Errorf("%s: %s is no parameter of the pages:\n%s", c.name, c.param, draft.YAML)
+		}
+		if p.Default != 0 {
+			t.Errorf("%s: a page is said to have %d rows, and nothing shows it", c.name, p.Default)
 		}
 	}
 }

@@ -20,13 +20,58 @@ import (
 func (l *liveList) goOn(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) {
 	c := pagingOf(op, e)
 	if c.Style == "none" || c.hinted {
-		if len(rows.Items) < 2 || !l.findNext(ctx, op, e, rows) {
+		if len(rows.Items) < 2 {
+			return
+		}
+		if !l.findNext(ctx, op, e, rows) {
+			l.shorten(ctx, e, rows)
 			return
 		}
 	} else if !l.leadsOn(c) {
 		return
 	}
 	l.findSize(ctx, e, rows)
+}
+
+// shorten asks for one row of a list that fits on a page: where the answer then leads on, it stands for the list's.
+func (l *liveList) shorten(ctx context.Context, e *envelope, rows *openapi.Value) {
+	before, params := l.answer, slices.Clone(l.params)
+	short := l.findSize(ctx, e, rows)
+	if short == nil || !replaceAt(&short.body, e.key, rows) {
+		l.params = params
+		return
+	}
+	l.params[len(l.params)-1].value = &openapi.Value{} // how many rows a full page has is not known
+	l.answer = short
+	for _, link := range l.links(short) {
+		l.note(link)
+	}
+	l.count()
+	if op, err := l.read(short); err == nil {
+		longer, _ := rowsOf(op)
+		if c := pagingOf(op, &longer); c.Style != "none" && !c.hinted || l.findNext(ctx, op, &longer, rows) {
+			return
+		}
+	}
+	l.answer, l.params = before, params
+}
+
+// replaceAt puts another value at a dotted name, and reports whether there is one.
+func replaceAt(v **openapi.Value, dotted string, to *openapi.Value) bool {
+	for more := dotted != ""; more; {
+		var part string
+		part, dotted, more = strings.Cut(dotted, ".")
+		i := -1
+		if *v != nil {
+			i = slices.Index((*v).Keys, part)
+		}
+		if i < 0 {
+			return false
+		}
+		v = &(*v).Items[i]
+	}
+	*v = to
+	return true
 }
 
 // leadsOn reports whether the answer says that a page comes after it.
@@ -196,13 +241,14 @@ func kindOf(value string) *openapi.Value {
 	return v
 }
 
-// findSize finds the parameter of a page's size. The page is a full one.
-func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Value) {
+// findSize finds the parameter of a page's size. The page is a full one. It returns the answer with one row that
+// showed it, nil if the address had the parameter.
+func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Value) (short *seen) {
 	seen := func(p liveParam) bool { return is(p.name, sizeNames...) }
 	full := kindOf(strconv.Itoa(len(rows.Items)))
 	if i := slices.IndexFunc(l.params, seen); i >= 0 {
 		l.params[i].value = full
-		return
+		return nil
 	}
 	names := []string{"per_page", "limit", "page_size", "pageSize", "$top", "count"}
 	if p := e.find("integer", sizeNames...); p != nil && at(l.answer.body, p.path).Text == full.Text {
@@ -210,7 +256,7 @@ func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Valu
 	}
 	for _, name := range names {
 		if l.tries++; l.tries > mostTries {
-			return
+			return nil
 		}
 		query := l.at.Query()
 		query.Set(name, "1")
@@ -220,10 +266,11 @@ func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Valu
 			if less := at(got.body, e.key); less != nil && len(less.Items) == 1 && len(rows.Items) > 1 {
 				l.followed(e, got)
 				l.params = append(l.params, liveParam{name: name, value: full, in: "query"})
-				return
+				return got
 			}
 		}
 	}
+	return nil
 }
 
 // mostFilters bounds the requests that find out by which fields one list selects.
