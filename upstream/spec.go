@@ -69,7 +69,7 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 		return nil, fmt.Errorf("upstream: spec %s: the file is empty; docs/specs.md says what a spec has", file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("upstream: spec %s: %w", file, err)
+		return nil, fmt.Errorf("upstream: spec %s: %w", file, ExplainYAML(data, err))
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return nil, fmt.Errorf("upstream: spec %s: want one YAML document", file)

@@ -3,7 +3,9 @@
 package upstream
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,6 +21,21 @@ var (
 	keysOfText = regexp.MustCompile(`^(?:spec [\w-]*: )?((?:[a-z_]+(?:\[\d+\]|\.[\w-]+)*)?)`)
 	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
+
+// ExplainYAML returns the error of a text that is no YAML with its line at the beginning.
+func ExplainYAML(data []byte, err error) error {
+	var bad *yaml.LoadError
+	switch {
+	case !errors.As(err, &bad):
+		return err
+	case bad.Stage == "reader":
+		line := 1 + bytes.Count(data[:min(bad.Mark.Index, len(data))], []byte("\n"))
+		return fmt.Errorf("line %d: a byte there is no text, as in a file that is damaged; write it anew and save it as UTF-8", line)
+	case bad.Mark.Line > 0:
+		return fmt.Errorf("line %d: %s", bad.Mark.Line, bad.Message)
+	}
+	return err
+}
 
 // lineOf is the line of a file that an error of its spec is about, as near as the error
 // says it: its path, then the keys with which its text begins, then the value that it

@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/internal/smallfile"
 	"understudy/kit/suggest"
+	"understudy/upstream"
 )
 
 // maxConfig bounds a settings file, in bytes.
@@ -45,7 +46,7 @@ func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, upstream.ExplainYAML(data, err)
 	}
 	c := &Settings{}
 	if len(doc.Content) > 0 {
