@@ -158,5 +158,9 @@ func FuzzOverrideIn(f *testing.F) {
 		if json.Valid([]byte(strconv.Quote(before))) && !slices.Contains(overridesOfBody(nil, []byte(object)), "DELETE") {
 			t.Errorf("%q in JSON", before)
 		}
+		lines := before + "\n" + `{"_method":"DELETE"}`
+		if json.Valid([]byte(before)) && !slices.Contains(overridesOfJSON([]byte(lines)), "DELETE") {
+			t.Errorf("%q on the line before", before)
+		}
 	})
 }

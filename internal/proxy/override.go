@@ -5,7 +5,9 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -14,6 +16,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/kit/charset"
 	"understudy/spec"
 )
 
@@ -44,7 +47,7 @@ func overridesOfBody(types []string, body []byte) (methods []string) {
 	if len(body) == 0 {
 		return nil
 	}
-	kind, _, err := mime.ParseMediaType(strings.Join(types, ", "))
+	kind, params, err := mime.ParseMediaType(strings.Join(types, ", "))
 	unclear := err != nil || !strings.Contains(kind, "/")
 	if unclear || strings.Contains(kind, "form-urlencoded") {
 		methods = append(methods, overridesOfForm(string(body))...)
@@ -53,7 +56,12 @@ func overridesOfBody(types []string, body []byte) (methods []string) {
 		methods = append(methods, overridesOfParts(body)...)
 	}
 	if unclear || strings.Contains(kind, "json") {
-		methods = append(methods, overridesOfJSON(body)...)
+		coded, _ := charset.Of(params["charset"], body)
+		text, _ := coded.Decode(body)
+		if text == nil {
+			text = body
+		}
+		methods = append(methods, overridesOfJSON(text)...)
 	}
 	return methods
 }
@@ -69,7 +77,7 @@ func overridesOfForm(pairs string) (methods []string) {
 	return methods
 }
 
-var partName = regexp.MustCompile(`(?i)name\*?\s*=\s*(?:utf-8'[^']*')?"?([^";\r\n]*)`)
+var partName = regexp.MustCompile(`(?i)name\*?\s*=\s*"?(?:[\w-]*'[\w-]*')?"?([^";\r\n]*)`)
 
 // overridesOfParts returns the methods that the parts of a multipart body name. Each line that begins
 // as a delimiter does is taken for one, and no line of a part's header needs to be right.
@@ -79,7 +87,8 @@ func overridesOfParts(body []byte) (methods []string) {
 	for part := range strings.SplitSeq(parts, "\n--") {
 		head, value, _ := strings.Cut(part, "\n\n")
 		for _, name := range partName.FindAllStringSubmatch(head, -1) {
-			if namesMethod(name[1]) {
+			plain, err := url.PathUnescape(name[1]) // as name* has it
+			if namesMethod(name[1]) || err == nil && namesMethod(plain) {
 				methods = append(methods, value)
 			}
 		}
@@ -87,31 +96,64 @@ func overridesOfParts(body []byte) (methods []string) {
 	return methods
 }
 
-// overridesOfJSON returns the methods that the members of an object name, whatever is behind it.
-func overridesOfJSON(body []byte) (methods []string) {
-	in := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
-	if open, _ := in.Token(); open != json.Delim('{') {
-		return nil
+// looseMember is a name, a colon and a word, in quotes or without.
+var looseMember = regexp.MustCompile(`([^"'\s{},:]+)["']?\s*:\s*["']?(\w+)`)
+
+// overridesOfJSON returns the methods that members of objects name, which may follow each other.
+func overridesOfJSON(text []byte) (methods []string) {
+	in := json.NewDecoder(bytes.NewReader(text))
+	for {
+		named, err := overridesOfValue(in)
+		methods = append(methods, named...)
+		if errors.Is(err, io.EOF) {
+			return methods
+		}
+		if err == nil {
+			continue
+		}
+		// Some read more than JSON, such as comments and single quotes.
+		for _, member := range looseMember.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\x00", ""), -1) {
+			if namesMethod(member[1]) {
+				methods = append(methods, member[2])
+			}
+		}
+		return methods
+	}
+}
+
+// overridesOfValue reads a value, and returns the methods that its members name where it is an object.
+func overridesOfValue(in *json.Decoder) (methods []string, err error) {
+	open, err := in.Token()
+	if _, opens := open.(json.Delim); !opens {
+		return nil, err
 	}
 	for in.More() {
-		name, err := in.Token()
-		if err != nil {
-			break
+		var name json.Token
+		if open == json.Delim('{') {
+			if name, err = in.Token(); err != nil {
+				return methods, err
+			}
 		}
 		var value json.RawMessage
 		if err := in.Decode(&value); err != nil {
-			break
+			return methods, err
 		}
 		if name, _ := name.(string); namesMethod(name) {
-			methods = append(methods, strings.Trim(string(value), `"`))
+			var other string
+			if json.Unmarshal(value, &other) != nil {
+				other = string(value)
+			}
+			methods = append(methods, other)
 		}
 	}
-	return methods
+	_, err = in.Token()
+	return methods, err
 }
 
 // namesMethod reports a parameter that names another method: _method, _HttpMethod, !method, _method[].
 // One that is named method alone is an ordinary parameter of many APIs.
 func namesMethod(name string) bool {
+	name, _, _ = strings.Cut(name, "\x00") // where C ends it
 	name, _, _ = strings.Cut(strings.TrimSpace(name), "[")
 	switch word := strings.TrimLeft(name, "_.$!@ "); strings.ToLower(word) {
 	case "method", "httpmethod", "http_method":

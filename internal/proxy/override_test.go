@@ -3,9 +3,20 @@
 package proxy_test
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
+
+// utf16Of returns a text in UTF-16.
+func utf16Of(text string) string {
+	var out []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = binary.LittleEndian.AppendUint16(out, unit)
+	}
+	return string(out)
+}
 
 // A parameter that names another method, as frameworks read it, gives nobody a method that the
 // caller may not send.
@@ -50,6 +61,25 @@ func TestGenericParameterGivesNoOtherMethod(t *testing.T) {
 		{"POST", "/echo", "application/json", `{"_method":"DELETE"} and more`, 403},
 		{"POST", "/echo", "application/json", `{"_method":"DELETE",`, 403},
 		{"POST", "/echo", "application/json", `{"_method":"DELETE","_method":"POST"}`, 403},
+		{"POST", "/echo", "application/json", `{"_method":"\u0050UT"}`, 200},
+		{"POST", "/echo", "application/json", `{"a":1} {"_method":"DELETE"}`, 403},
+		{"POST", "/echo", "application/json", `{"a":1} {"b":{"_method":"DELETE"}} [{"_method":"DELETE"}] 2`, 200},
+		{"POST", "/echo", "application/x-ndjson", "[{}]\n2\n{\"_method\":\"DELETE\"}", 403},
+		{"POST", "/echo", "application/x-ndjson", "{\"a\":}\n{\"_method\":\"DELETE\"}", 403},
+		{"POST", "/echo", "application/json; charset=utf-16", utf16Of(`{"∀":"∀","_method":"DELETE"}`), 403},
+		{"POST", "/echo", "application/json", utf16Of("\ufeff" + `{"_method":"DELETE"}`), 403},
+		{"POST", "/echo", "application/json", utf16Of(`{"_method":"DELETE"}`) + "\n", 403},
+		{"POST", "/echo", "application/json; charset=utf-16", utf16Of(`{"_method":"PUT"}`), 200},
+		{"POST", "/echo", "application/json", `/*c*/{"_method":"DELETE"}`, 403},
+		{"POST", "/echo", "application/json", `{'_method':'DELETE'}`, 403},
+		{"POST", "/echo", "application/json", `{a: 1, _method: "DELETE"}`, 403},
+		{"POST", "/echo", "application/json", `{'method':'DELETE'}`, 200},
+		{"POST", "/echo", "application/json", `{"_method\u0000":"DELETE"}`, 403},
+		{"POST", "/echo", form, "_method%00=DELETE", 403},
+		{"POST", "/echo?_method%00x=DELETE", "", "", 403},
+		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, "name*=UTF-8''%5fmethod", 1), 403},
+		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, "name*=iso-8859-1'en'_method", 1), 403},
+		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, `x=name=a'; name="_method'"; name="_method"`, 1), 403},
 		{"POST", "/echo", "application/json", `{"jsonrpc":"2.0","method":"eth_call"}`, 200},
 		{"GET", "/echo?_HttpMethod=DELETE", "", "", 400},
 		{"GET", "/echo?$httpMethod=DELETE", "", "", 400},
