@@ -31,6 +31,8 @@ var (
 	ErrMethod = errors.New("method not allowed")
 	// ErrUnavailable: upstream gave no usable answer and nothing is held.
 	ErrUnavailable = errors.New("upstream unavailable")
+	// ErrUnreadable: upstream was reached, and its answer is not what HTTP allows.
+	ErrUnreadable = errors.New("no valid HTTP")
 	// ErrUnknownOutcome: a write was sent and its answer never came.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 	// ErrOutdated: a page whose fetch began before a write to its kind, or
@@ -127,7 +129,7 @@ type Failure uint8
 // The ways a fetch fails.
 const (
 	FailNone        Failure = iota
-	FailUnreachable         // refused, reset, timed out: no answer at all
+	FailUnreachable         // refused, reset, timed out: no answer, or none that can be read
 	FailUnusable            // a 2xx that is no complete document: HTML, cut, empty, wrong length
 	FailServer              // 5xx
 	FailLimited             // 429, or what the spec says is one
@@ -170,7 +172,7 @@ type UpstreamError struct {
 
 // Error says what happened in one line.
 func (e *UpstreamError) Error() string {
-	s := "upstream " + e.Why.String()
+	s := "upstream " + e.word()
 	if e.Status != 0 {
 		s = fmt.Sprintf("%s (status %d)", s, e.Status)
 	}
@@ -200,7 +202,15 @@ func (e *UpstreamError) Short() string {
 	if e.Status != 0 && e.Why != FailUnusable {
 		return fmt.Sprintf("upstream %d", e.Status)
 	}
-	return "upstream " + e.Why.String()
+	return "upstream " + e.word()
+}
+
+// word names the failure; the breaker counts an unreadable answer as none.
+func (e *UpstreamError) word() string {
+	if errors.Is(e.Err, ErrUnreadable) {
+		return "answer unreadable"
+	}
+	return e.Why.String()
 }
 
 // NotComposedError is the error of a request that upstream did not answer, and why records

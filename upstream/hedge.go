@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,15 +126,21 @@ func (c *connections) transport() http.RoundTripper {
 	return c.given
 }
 
-// final returns an error in place of an answer whose status ends no request: one below 200, such as 000, or another
+// final returns ErrUnreadable in place of an answer that is no HTTP, or whose status ends no request: one below 200, such as 000, or another
 // protocol, which was not asked for. No such status can be passed on.
 func final(resp *http.Response, err error) (*http.Response, error) {
+	if err != nil && noHTTP.MatchString(err.Error()) {
+		return nil, fmt.Errorf("%w: %w", understudy.ErrUnreadable, err)
+	}
 	if err != nil || resp.StatusCode >= http.StatusOK {
 		return resp, err
 	}
 	_ = resp.Body.Close()
-	return nil, fmt.Errorf("an answer with the status %03d, which ends no request", resp.StatusCode)
+	return nil, fmt.Errorf("%w: the status %03d ends no request", understudy.ErrUnreadable, resp.StatusCode)
 }
+
+// noHTTP are the errors of net/http for an answer that it cannot read; they have no names.
+var noHTTP = regexp.MustCompile(`malformed (HTTP|MIME)|(multiple|bad|empty) Content-Length|unsupported transfer encoding`)
 
 // close closes idle connections.
 func (c *connections) close() {

@@ -3,8 +3,10 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +65,7 @@ func TestOddStatusIsAFailure(t *testing.T) {
 		for _, status := range []int{0, 99, 101, 199} {
 			s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(status, `{"number":1}`), nil }}
 			c := forged(t, s)
-			if e := failure(t, second(get(t, c, "/issues/1"))); e.Why != understudy.FailUnreachable {
+			if e := failure(t, second(get(t, c, "/issues/1"))); e.Why != understudy.FailUnreachable || e.Short() != "upstream answer unreadable" {
 				t.Errorf("%03d: %v", status, e)
 			}
 			x := request.Exchange{Target: target(t, c, "/issues/1"), Method: http.MethodGet, Header: http.Header{}}
@@ -72,4 +74,34 @@ func TestOddStatusIsAFailure(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An upstream that answers what is no HTTP was reached; one that hangs up before its head ends gave none.
+func TestAnswerThatIsNoHTTPIsUnreadable(t *testing.T) {
+	for text, unreadable := range map[string]bool{
+		"garbage\r\n\r\n": true, "HTTP/1.1 xyz OK\r\n\r\n": true, "HTTP/1.1 200 OK\r\nno field\r\n\r\n": true,
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 2\r\n\r\nok": true, "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n": true,
+		"HTTP/1.1 000 OK\r\n\r\n": true, "HTTP/1.1 101 Go on\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n": true,
+		"": false, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n": false,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = conn.Write([]byte(text)) // its reader tells
+			_ = conn.Close()
+		}))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := &http.Transport{}
+		if _, err = final(transport.RoundTrip(req)); err == nil || errors.Is(err, understudy.ErrUnreadable) != unreadable {
+			t.Errorf("%q: %v", text, err)
+		}
+		transport.CloseIdleConnections()
+		server.Close()
+	}
 }
