@@ -56,12 +56,12 @@ func (a *admin) sync(o crawl.Order) func(ctx context.Context, first bool) (crawl
 	}
 }
 
-// watchSync tells how far it is until the kind is complete or cannot be.
+// watchSync tells how far it is until the kind is complete or cannot be, and at once what holds it up.
 func watchSync(ctx context.Context, p *process, o crawl.Order, ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
 	show := newShow(p.stdout)
 	defer show.end()
 	var down time.Time
-	first := true
+	first, told := true, ""
 	err := poll(ctx, func() (bool, error) {
 		r, err := ask(ctx, first)
 		first = false
@@ -88,6 +88,11 @@ func watchSync(ctx context.Context, p *process, o crawl.Order, ask func(ctx cont
 			down = time.Now()
 		case time.Since(down) > syncPatience:
 			return false, fmt.Errorf("upstream cannot be asked: %s; the sync goes on when it can", r.Down)
+		}
+		if r.Stuck != nil && r.Why != told {
+			told = r.Why
+			show.end()
+			fmt.Fprintf(p.stderr, "%s/%s waits: %s; it is tried again\n", o.Source, o.Kind, r.Why)
 		}
 		show.line(o, r)
 		return false, nil

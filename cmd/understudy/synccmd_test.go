@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,7 +48,7 @@ func TestASyncEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var out bytes.Buffer
-				err := watchSync(t.Context(), &process{stdout: &out}, crawl.Order{Source: "a", Kind: "b"},
+				err := watchSync(t.Context(), &process{stdout: &out, stderr: io.Discard}, crawl.Order{Source: "a", Kind: "b"},
 					func(context.Context, bool) (crawl.Report, error) {
 						return c.says(began), nil
 					})
@@ -69,4 +70,25 @@ func TestASyncEnds(t *testing.T) {
 	}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
+}
+
+func TestASyncSaysAtOnceWhatHoldsItUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, asked := time.Now(), 0
+		var messages bytes.Buffer
+		said := time.Hour
+		_ = watchSync(t.Context(), &process{stdout: io.Discard, stderr: &messages}, crawl.Order{Source: "a", Kind: "b"},
+			func(context.Context, bool) (crawl.Report, error) {
+				if asked++; messages.Len() > 0 {
+					said = min(said, time.Since(began))
+				}
+				return crawl.Report{Kept: true, Why: "a page cannot be stored", Stuck: &began}, nil
+			})
+		if said > 5*time.Second {
+			t.Errorf("said after %v", said)
+		}
+		if got := messages.String(); got != "a/b waits: a page cannot be stored; it is tried again\n" {
+			t.Errorf("%d reports: %q", asked, got)
+		}
+	})
 }
