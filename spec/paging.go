@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"understudy"
@@ -61,6 +62,32 @@ func (l *List) CountRows(p *understudy.Page) (n int, ok bool) {
 	}
 	jsonspan.Elements(p.Body, doc, func(jsonspan.Value) bool { n++; return true })
 	return n, true
+}
+
+// ShowsNoRows reports whether a body without an array at a list's key is an answer of the list that
+// has no rows: null stands there, or there are only members that the spec names. One that may be
+// an error is not.
+func (p *Paging) ShowsNoRows(key string, body []byte, doc jsonspan.Value) bool {
+	if key == "" || doc.Kind != jsonspan.Object {
+		return key == "" && doc.Kind == jsonspan.Null
+	}
+	if rows, there := jsonspan.Find(body, doc, key); there {
+		return rows.Kind == jsonspan.Null && !paging.SaysError(body, doc)
+	}
+	places := []string{p.Next, p.More, p.Total}
+	for _, f := range p.Envelope {
+		places = append(places, f.Name)
+	}
+	members, known := 0, 0
+	jsonspan.Members(body, doc, func(raw []byte, _ jsonspan.Value) bool {
+		name := jsonspan.Name(raw)
+		members++
+		if slices.ContainsFunc(places, func(place string) bool { return place == name || strings.HasPrefix(place, name+".") }) {
+			known++
+		}
+		return true
+	})
+	return members > 0 && members == known && !paging.SaysError(body, doc)
 }
 
 // NextPage returns the page after the answer, zero when the answer is the last page, and what

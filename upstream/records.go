@@ -35,7 +35,9 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 	r.found.rows = make([]understudy.Row, 0, min(size, 1+len(body)/64))
 	if list.Key == "" {
 		if doc.Kind != jsonspan.Array {
-			r.why = "no records: the body is not an array"
+			if !paging.ShowsNoRows("", body, doc) {
+				r.why = "no records: the body is not an array"
+			}
 			return r.found
 		}
 		c := jsonspan.At(body, doc)
@@ -65,7 +67,7 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 		}
 	}
 	r.next = link.value
-	if !seen {
+	if !seen && !paging.ShowsNoRows(list.Key, body, doc) {
 		r.why = fmt.Sprintf("no records under %q", list.Key)
 	}
 	return r.result()

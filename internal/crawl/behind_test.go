@@ -119,3 +119,24 @@ func TestATokenOnAFullPageIsFollowedThoughItSaysNoMore(t *testing.T) {
 			}}, 45, ""},
 	})
 }
+
+// ending has pages by number, and an answer behind the last one.
+func ending(status int, none any) func(*shelf, url.Values, http.Header) (int, any) {
+	pages := paged(plain)
+	return func(s *shelf, q url.Values, h http.Header) (int, any) {
+		if 10*(num(q, "page", 1)-1) >= s.rows {
+			return status, none
+		}
+		return pages(s, q, h)
+	}
+}
+
+func TestAnAnswerWithoutRowsEndsAList(t *testing.T) {
+	proveAll(t, map[string]*proof{
+		"null":          {shelf{paging: byNumber, rows: 20, answer: ending(200, object{"rows": nil})}, 20, ""},
+		"null at once":  {shelf{paging: byNumber, rows: 0, answer: ending(200, object{"rows": nil})}, 0, ""},
+		"known members": {shelf{paging: withTotal, rows: 20, answer: ending(200, object{"total": 20})}, 20, ""},
+		"status 204":    {shelf{paging: byNumber, rows: 20, answer: ending(204, nil)}, 20, ""},
+		"204 at once":   {shelf{paging: byNumber, rows: 0, answer: ending(204, nil)}, 0, ""},
+	})
+}

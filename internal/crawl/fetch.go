@@ -114,10 +114,15 @@ func (t *jobRun) once(ctx context.Context, target *spec.Target) (request.PageSav
 		Target: target, Reason: request.Sync, RecordsOnly: target.List != nil,
 		Reserve: func(ctx context.Context, bytes int64) error { return heavy(weigh(ctx, bytes*factor)) },
 	})
-	if p := landed.Page; p != nil && len(p.Rows) > 0 {
+	switch p := landed.Page; {
+	case p != nil && len(p.Rows) > 0:
 		rows := *p
 		rows.Body = nil // walks read only the rows, and the memory is released
 		landed.Page = &rows
+	case p != nil && p.Status == http.StatusNoContent && target.List != nil:
+		none := *p
+		none.Status = http.StatusOK
+		landed.Page, err = &none, nil // it has nothing to store
 	}
 	return landed, errors.Join(err, heavy(weigh(ctx, 0)))
 }
