@@ -126,8 +126,8 @@ func (c *connections) transport() http.RoundTripper {
 	return c.given
 }
 
-// final returns ErrUnreadable in place of an answer that is no HTTP, or whose status ends no request: one below 200, such as 000, or another
-// protocol, which was not asked for. No such status can be passed on.
+// final returns ErrUnreadable in place of an answer that is no HTTP, or whose status ends no request: one below
+// 200, such as 000, or another protocol, which was not asked for. No such status can be passed on.
 func final(resp *http.Response, err error) (*http.Response, error) {
 	if err != nil && noHTTP.MatchString(err.Error()) {
 		return nil, fmt.Errorf("%w: %w", understudy.ErrUnreadable, err)
