@@ -191,7 +191,7 @@ func (fl *filler) storable(ctx context.Context, f *flight, p *understudy.Page) b
 	switch {
 	case p.NotStored != "":
 		return false
-	case p.Status == 200:
+	case p.Status == 200, p.Status == 206 && f.target.List != nil: // PostgREST's status of a page that is not the whole list
 		return true
 	case p.Status != 404 && p.Status != 410:
 		return false

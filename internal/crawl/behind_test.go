@@ -140,3 +140,16 @@ func TestAnAnswerWithoutRowsEndsAList(t *testing.T) {
 		"204 at once":   {shelf{paging: byNumber, rows: 0, answer: ending(204, nil)}, 0, ""},
 	})
 }
+
+func TestAListAnsweredWith206IsWalkedToItsEnd(t *testing.T) {
+	proveAll(t, map[string]*proof{
+		"by offset": {shelf{paging: byOffset, rows: 25, answer: func(s *shelf, q url.Values, h http.Header) (int, any) {
+			from := num(q, "from", 0)
+			h.Set("Content-Range", strconv.Itoa(from)+"-"+strconv.Itoa(min(from+9, 24))+"/25")
+			if from+10 < s.rows {
+				return http.StatusPartialContent, object{"rows": s.cut(from, 10)}
+			}
+			return http.StatusOK, object{"rows": s.cut(from, 10)}
+		}}, 25, ""},
+	})
+}

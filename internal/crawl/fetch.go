@@ -118,6 +118,9 @@ func (t *jobRun) once(ctx context.Context, target *spec.Target) (request.PageSav
 	case p != nil && len(p.Rows) > 0:
 		rows := *p
 		rows.Body = nil // walks read only the rows, and the memory is released
+		if rows.Status == http.StatusPartialContent {
+			rows.Status = http.StatusOK // no part of a list was asked for
+		}
 		landed.Page = &rows
 	case p != nil && p.Status == http.StatusNoContent && target.List != nil:
 		none := *p

@@ -55,7 +55,7 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 	if x == nil {
 		return
 	}
-	newest := l.Page.Key == x.tip && l.Page.List && l.Page.Status == 200
+	newest := l.Page.Key == x.tip && l.Page.List && (l.Page.Status == 200 || l.Page.Status == 206)
 	stirs := len(l.Changes) > 0
 	if !newest && !stirs {
 		return
