@@ -216,7 +216,7 @@ func TestSecretThatCannotTravelIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for setting, want := range map[string]string{"cmd:": "no command is behind", "cmd: ": "no command is behind",
+	for setting, want := range map[string]string{"cmd:": "names no command", "cmd: ": "names no command",
 		"file:/dev/null": "name a regular file", "file:": "name a regular file"} {
 		if _, err := ReadSecret(t.Context(), setting, dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", setting, err)

@@ -42,7 +42,7 @@ func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 		}
 	case "cmd":
 		if strings.TrimSpace(rest) == "" {
-			return understudy.Secret{}, errors.New("a secret is written file:PATH or cmd:COMMAND, and no command is behind cmd:")
+			return understudy.Secret{}, errors.New("a secret is written file:PATH or cmd:COMMAND, and cmd: names no command")
 		}
 		ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 		defer cancel()
