@@ -288,6 +288,9 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		}
 		if first {
 			q.Answer = r.Answer // for the access log
+			if err := page.CheckReadable(r); err != nil {
+				return "", err
+			}
 		}
 		for _, row := range r.View.Rows() {
 			if err := take(exported{q.Kind, row, nil}); err != nil {

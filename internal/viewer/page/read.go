@@ -169,10 +169,13 @@ func (q *Exchange) Missing(r Reading) string {
 	return "Something went wrong here; the log of the server says what."
 }
 
-// unreadable is the problem of an answer that is no JSON document in an
-// encoding that is known. Upstream said it with status 200, so it is no list
-// without rows.
-func unreadable(why string) error {
+// CheckReadable returns the problem of an answer that is no JSON document in an encoding that is
+// known, nil: it is one. Upstream said it with status 200, so it is no list without rows.
+func CheckReadable(r Reading) error {
+	why := r.Answer.Page.NotStored
+	if len(r.View.Body) == 0 || why == "" || r.View.Readable() {
+		return nil
+	}
 	return &Problem{
 		Title: "This answer cannot be shown", Kind: understudy.ErrUnavailable,
 		Hint: "It is no text that can be read here (" + why + "). Programs get it through the drop-in port as it came.",
@@ -209,9 +212,10 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 			return nil, nil, false, err
 		}
 	}
+	if err := CheckReadable(r); err != nil {
+		return nil, nil, false, err
+	}
 	switch {
-	case len(r.View.Body) > 0 && r.Answer.Page.NotStored != "" && !r.View.Readable():
-		return nil, nil, false, unreadable(r.Answer.Page.NotStored)
 	case q.Data == DataSuffix:
 		q.send(r.Answer.Page.Status, "application/json", bytes.ToValidUTF8(r.View.Body, []byte("\ufffd")))
 		return nil, nil, true, nil
