@@ -22,9 +22,9 @@ type head struct {
 	at   int64
 }
 
-// asked returns the last moment of which a page shows everything: when it was asked for, less the
+// requestTime returns the last moment of which a page shows everything: when it was asked for, less the
 // age that it came with. What was written while it was on its way may be missing.
-func asked(p *understudy.Page) time.Time { return p.At.Add(-p.Took - p.InitialAge) }
+func requestTime(p *understudy.Page) time.Time { return p.At.Add(-p.Took - p.InitialAge) }
 
 // addAbove adds the records that a page before showed above the first one of this page. A page
 // that a write overtook lacks the record written, which is held as the write's answer shows it.
@@ -65,7 +65,7 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 	}
 	w.mu.Lock()
 	if newest {
-		h := &head{ids: top(l.Page), next: l.Page.Next.URI, open: l.Page.OpenEnd().Kind, at: asked(l.Page).Unix()}
+		h := &head{ids: top(l.Page), next: l.Page.Next.URI, open: l.Page.OpenEnd().Kind, at: requestTime(l.Page).Unix()}
 		m := x.seen.Load()
 		h.addAbove(x.joined.Load())
 		h.addAbove(x.gap.Load())

@@ -41,8 +41,9 @@ func Read(path string, max int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()                                                                        // nothing was written
-	late := time.AfterFunc(pipeTimeout, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // a regular file has none
+	defer f.Close()
+	// A regular file takes no deadline, and needs none.
+	late := time.AfterFunc(pipeTimeout, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
 	defer late.Stop()
 	data, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err == nil && int64(len(data)) > max {

@@ -59,7 +59,7 @@ func (b *Binder) dropNumbers(n *Node, scope []*KindView) *Node {
 		return words
 	}
 	if n.Op == opAnd {
-		scope = b.within(n, scope)
+		scope = b.selectKinds(n, scope)
 	}
 	changed := *n
 	changed.Of = nil
@@ -139,7 +139,7 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 		}
 		return &Cond{Op: OpField, Predicate: l}
 	case opAnd:
-		scope = b.within(n, scope)
+		scope = b.selectKinds(n, scope)
 	}
 	c := &Cond{Op: n.Op}
 	for _, o := range n.Of {
@@ -245,8 +245,8 @@ func (s *KindView) mayName(f *spec.Field, id string) bool {
 	return true
 }
 
-// within returns the kinds that the conditions on kinds alone let through.
-func (b *Binder) within(n *Node, scope []*KindView) []*KindView {
+// selectKinds returns the kinds that the conditions on kinds alone let through.
+func (b *Binder) selectKinds(n *Node, scope []*KindView) []*KindView {
 	return slices.DeleteFunc(slices.Clone(scope), func(s *KindView) bool { return !b.mayBe(n, s) })
 }
 
