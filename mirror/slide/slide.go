@@ -69,12 +69,16 @@ type given struct {
 
 // page is a page as upstream last gave it.
 type page struct {
-	began, at int64 // of its fetch
-	changed   int64 // when upstream gave it with other rows than before
-	read      bool  // it was given to a reader as it came
-	rows      Rows
-	older     []older
+	fetch
+	last    fetch // the fetch before: it is held until the page of this one is saved
+	changed int64 // when upstream gave it with other rows than before
+	read    bool  // it was given to a reader as it came
+	rows    Rows
+	older   []older
 }
+
+// fetch is when a page was asked for and when upstream gave it.
+type fetch struct{ began, at int64 }
 
 // older are the rows of a page before the list moved.
 type older struct {
@@ -126,7 +130,7 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 		}
 	}
 	li.rows += int64(len(rows) - len(have.rows))
-	have.began, have.at, have.read, have.rows = began.UnixNano(), at, read, rows
+	have.last, have.fetch, have.read, have.rows = have.fetch, fetch{began.UnixNano(), at}, read, rows
 	if !p.Next.Zero() {
 		li.from[p.Next] = p.Key
 	}
@@ -173,7 +177,14 @@ func (l *Lists) Together(name string, key understudy.Key, at, now time.Time) boo
 		return false
 	}
 	p := li.pages[key]
-	if p == nil || at.UnixNano() < p.at || p.began < li.moved && p.at != li.moved {
+	if p == nil {
+		return false
+	}
+	of := p.fetch
+	if at.UnixNano() == p.last.at {
+		of = p.last
+	}
+	if at.UnixNano() < of.at || of.began < li.moved && of.at != li.moved {
 		return false
 	}
 	b := li.pages[li.from[key]]

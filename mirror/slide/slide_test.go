@@ -85,6 +85,7 @@ func TestTogether(t *testing.T) {
 	if l.Fetched("list", pageOf("/3", "", anew.Add(time.Second), "e", "f"), anew, true) {
 		t.Error("a row at the end moves the list")
 	}
+	together(last, anew.Add(2*time.Minute), true) // held until what has come since is saved
 	if l.Together("other", last.Key, last.At, anew) {
 		t.Error("a page of another list")
 	}
