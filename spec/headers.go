@@ -172,7 +172,7 @@ func (h *Headers) check() error {
 		return err
 	}
 	if i := slices.IndexFunc(h.Back, func(name string) bool { return ofOurAnswers[name] }); i >= 0 {
-		return fmt.Errorf("headers.back: %s is written by this server", h.Back[i])
+		return fmt.Errorf("headers.back: %s is written by this server, or leads clients to upstream with a credential of ours", h.Back[i])
 	}
 	sent := make(map[string]string, len(h.Send))
 	for _, name := range slices.Sorted(maps.Keys(h.Send)) {
@@ -362,10 +362,12 @@ func Unknown(name string) error {
 		understudy.ErrInvalid, understudy.Clip(name))
 }
 
-// ofOurAnswers are the fields of answers that this server writes itself, beside ours.
-var ofOurAnswers = names("Accept-Ranges", "Age", "Allow", "Cache-Control", "Cache-Status", "Content-Disposition", "Content-Range",
-	"Content-Security-Policy", "Etag", "Last-Modified", "Link", "Location", "Retry-After", "Server-Timing", "Set-Cookie",
-	"Strict-Transport-Security", "Understudy-Error", "Vary", "Www-Authenticate", "X-Content-Type-Options", "X-Request-Id")
+// ofOurAnswers are the fields of answers that this server writes itself, beside ours, and those
+// whose address clients would follow to upstream.
+var ofOurAnswers = names("Accept-Ranges", "Age", "Allow", "Azure-Asyncoperation", "Cache-Control", "Cache-Status", "Content-Disposition",
+	"Content-Location", "Content-Range", "Content-Security-Policy", "Etag", "Last-Modified", "Link", "Location", "Operation-Location",
+	"Refresh", "Retry-After", "Server-Timing", "Set-Cookie", "Strict-Transport-Security", "Understudy-Error", "Vary", "Www-Authenticate",
+	"X-Content-Type-Options", "X-Request-Id")
 
 // isOddInName reports a character that the name of a header field has in no API.
 func isOddInName(r rune) bool {

@@ -200,6 +200,8 @@ func TestHeadersThatCannotBeNamed(t *testing.T) {
 		{Headers{Key: map[string][]string{"Cookie": nil}}, "headers.key"},
 		{Headers{Key: map[string][]string{"A": nil}, Write: []string{"A"}}, "in key and in write"},
 		{Headers{Ignore: []string{"a b*"}}, "headers.ignore"},
+		{Headers{Back: []string{"location"}}, "is written by this server"},
+		{Headers{Back: []string{"content-location"}}, "leads clients to upstream"},
 	} {
 		if err := one(c.h).Compile(); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) {
 			t.Errorf("%+v: %v, want %q", c.h, err, c.says)
