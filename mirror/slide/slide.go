@@ -73,6 +73,7 @@ type page struct {
 	last    fetch // the fetch before: it is held until the page of this one is saved
 	changed int64 // when upstream gave it with other rows than before
 	read    bool  // it was given to a reader as it came
+	apart   bool  // nothing has shown yet that no row lies between the page before it and this one
 	rows    Rows
 	older   []older
 }
@@ -114,8 +115,8 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 	if !ok {
 		li = &list{pages: map[understudy.Key]*page{}, from: map[understudy.Key]understudy.Key{}, given: map[reading]given{}}
 	}
-	have := li.pages[p.Key]
-	if have == nil {
+	have, known := li.pages[p.Key]
+	if !known {
 		have = &page{rows: rows}
 		li.pages[p.Key] = have
 		li.rows += int64(len(rows)) + 16
@@ -129,6 +130,7 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 			other.replaced(at)
 		}
 	}
+	li.meet(p, have, rows, fetch{began.UnixNano(), at}, moved || !known)
 	li.rows += int64(len(rows) - len(have.rows))
 	have.last, have.fetch, have.read, have.rows = have.fetch, fetch{began.UnixNano(), at}, read, rows
 	if !p.Next.Zero() {
@@ -136,6 +138,23 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 	}
 	l.lists.Put(name, li, li.rows)
 	return moved
+}
+
+// meet notes what a fetch shows of the borders of a page. Two pages stand together where they
+// share a row, or where one of them is as it was before the other was fetched.
+func (li *list) meet(p *understudy.Page, have *page, rows Rows, f fetch, changed bool) {
+	rests := func(other *page) bool { return !changed && have.at <= other.began && other.at <= f.began }
+	if b := li.pages[li.from[p.Key]]; b != nil {
+		have.apart = (have.apart || changed) && !rests(b) && !b.rows.Meet(rows)
+	}
+	next := li.pages[p.Next]
+	switch {
+	case next == nil || next == have:
+	case changed && next.at < f.began-int64(Soon):
+		next.apart = true
+	case rests(next):
+		next.apart = false
+	}
 }
 
 // begin reports whether other rows are the same, or these and then more: what is added
@@ -185,6 +204,9 @@ func (l *Lists) Together(name string, key understudy.Key, at, now time.Time) boo
 		of = p.last
 	}
 	if at.UnixNano() < of.at || of.began < li.moved && of.at != li.moved {
+		return false
+	}
+	if p.apart && now.UnixNano() > p.at+int64(Soon) {
 		return false
 	}
 	b := li.pages[li.from[key]]

@@ -91,6 +91,39 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// A page that was fetched beside an older one before it is given for as long as a walk takes, and
+// after that only where something has shown that no row lies between the two.
+func TestAPageBesideAnOlderOneIsGivenOnceTheyAreKnownToMeet(t *testing.T) {
+	first := time.Unix(1000, 0)
+	one, two := pageOf("/1", "/2", first, "a", "b"), pageOf("/2", "", first.Add(time.Second), "c", "d")
+	same, soon := pageOf("/1", "/2", first, "a", "b"), pageOf("/1", "/2", first.Add(2*time.Second), "a", "b")
+	late, again := pageOf("/1", "/2", first.Add(time.Minute), "a", "b"), pageOf("/2", "", first.Add(time.Hour), "c", "d")
+	for _, c := range []struct {
+		name    string
+		fetched []*understudy.Page
+		of      *understudy.Page
+		in      time.Duration
+		want    bool
+	}{
+		{"soon after", []*understudy.Page{one, two}, two, Soon, true},
+		{"later", []*understudy.Page{one, two}, two, Soon + 1, false},
+		{"they share a row", []*understudy.Page{pageOf("/1", "/2", first, "b", "c"), two}, two, time.Hour, true},
+		{"the first is as it was", []*understudy.Page{one, two, late}, two, time.Hour, true},
+		{"the first is asked for again before the second", []*understudy.Page{one, same, two}, two, time.Hour, false},
+		{"the first is read long after the second", []*understudy.Page{two, late}, two, time.Minute, false},
+		{"the first is read soon after the second", []*understudy.Page{two, soon}, two, time.Hour, true},
+		{"the second is as it was before the first", []*understudy.Page{two, late, again}, again, time.Hour, true},
+	} {
+		l := New()
+		for _, p := range c.fetched {
+			l.Fetched("list", p, p.At, true)
+		}
+		if got := l.Together("list", c.of.Key, c.of.At, c.of.At.Add(c.in)); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestMissing(t *testing.T) {
 	rows := func(text string) (r Rows) {
 		for _, c := range text {
