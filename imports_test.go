@@ -135,8 +135,8 @@ var imports = map[string]string{
 	"internal/viewer/actions": ". internal/access internal/actions internal/viewer/page internal/viewer/plan request spec",
 	"internal/viewer/administration": ". internal/signin internal/viewer/page internal/viewer/people internal/viewer/plan " +
 		"internal/watch request",
-	"internal/viewer/list": ". internal/access internal/export internal/query internal/viewer/actions internal/viewer/page " +
-		"internal/viewer/plan kit/csvline kit/cycle kit/jsonspan kit/limiter request spec",
+	"internal/viewer/list": ". internal/access internal/crawl/overlap internal/export internal/query internal/viewer/actions " +
+		"internal/viewer/page internal/viewer/plan kit/csvline kit/cycle kit/jsonspan kit/limiter request spec",
 	"internal/viewer/trail": ". internal/audit internal/viewer/page internal/viewer/plan",
 	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export internal/forecast " +
 		"internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan " +
