@@ -279,7 +279,7 @@ func (c *remote) server(ctx context.Context, p *process) (*admin, error) {
 	}
 	a := &admin{url: strings.TrimSuffix(c.URL, "/"), user: c.User, client: http.DefaultClient}
 	if c.Secret != "" {
-		secret, err := config.ReadSecret(ctx, c.Secret, ".")
+		secret, err := config.ReadSecret(ctx, config.SecretRef(c.Secret), ".")
 		if err != nil {
 			return nil, fmt.Errorf("--secret: %w", err)
 		}

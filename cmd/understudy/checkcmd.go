@@ -38,21 +38,21 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	folder := filepath.Dir(c.Config)
 	specs := map[string]*spec.Spec{}
 	var blanks []string
-	read := config.WarnOfBlanks(func(ctx context.Context, setting string) (understudy.Secret, error) {
-		return checkSecret(ctx, setting, folder)
-	}, func(warning string) { blanks = append(blanks, warning) })
+	read := func(ctx context.Context, ref config.SecretRef) (understudy.Secret, error) {
+		return checkSecret(ctx, ref, folder)
+	}
+	warn := func(warning string) { blanks = append(blanks, warning) }
+	if err := config.CheckSecrets(ctx, cfg, config.WarnOfBlanks(read, warn)); err != nil {
+		return fmt.Errorf("%s: %w", c.Config, err)
+	}
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
 		s := cfg.Sources[src.Name]
 		if _, err := s.ReadSecrets(ctx, src.Spec, read); err != nil && src.Spec.Auth.Style != "none" {
 			return fmt.Errorf("%s: sources.%s.%w", c.Config, src.Name, err)
 		}
-		if s.Token.Secret != "" {
-			if _, err := read(ctx, s.Token.Secret); err != nil {
-				return fmt.Errorf("%s: sources.%s.token.secret: %w", c.Config, src.Name, err)
-			}
-		}
 	}
+	slices.Sort(blanks) // a file that several settings name is there several times
 	var creds []callers.Credential
 	for _, cred := range cfg.Credentials {
 		secret, err := read(ctx, cred.Secret)
@@ -110,7 +110,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			fmt.Fprintf(p.stdout, "role %s may do in %s: %s\n", role, source, strings.Join(policy.Do[role][source], ", "))
 		}
 	}
-	for _, warning := range append(cfg.Warnings(folder, sources), blanks...) {
+	for _, warning := range append(cfg.Warnings(folder, sources), slices.Compact(blanks)...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
 	}
 	weak := config.WeakSecrets(creds)
@@ -173,11 +173,11 @@ func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *sp
 
 // checkSecret reads a file's secret but runs no command: checking settings has
 // no effects.
-func checkSecret(ctx context.Context, setting, folder string) (understudy.Secret, error) {
-	if command, ok := strings.CutPrefix(setting, "cmd:"); ok && strings.TrimSpace(command) != "" {
+func checkSecret(ctx context.Context, ref config.SecretRef, folder string) (understudy.Secret, error) {
+	if command, ok := strings.CutPrefix(string(ref), "cmd:"); ok && strings.TrimSpace(command) != "" {
 		return understudy.Secret{}, nil
 	}
-	return config.ReadSecret(ctx, setting, folder)
+	return config.ReadSecret(ctx, ref, folder)
 }
 
 // specCmd has the commands about one spec.
@@ -197,7 +197,7 @@ func (c *asCaller) read(ctx context.Context) (specs.Caller, error) {
 	if c.Secret == "" {
 		return as, nil
 	}
-	secret, err := config.ReadSecret(ctx, c.Secret, ".")
+	secret, err := config.ReadSecret(ctx, config.SecretRef(c.Secret), ".")
 	if err != nil {
 		return as, usageError{fmt.Errorf("--secret: %w", err)}
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/slowapi"
 )
@@ -29,8 +30,8 @@ var demoSettings []byte
 const demoScheme = "demo:"
 
 // demoSecrets reads the "demo:" secrets of the demo's own settings.
-func demoSecrets(_ context.Context, setting string) (understudy.Secret, error) {
-	text, ok := strings.CutPrefix(setting, demoScheme)
+func demoSecrets(_ context.Context, ref config.SecretRef) (understudy.Secret, error) {
+	text, ok := strings.CutPrefix(string(ref), demoScheme)
 	if !ok {
 		return understudy.Secret{}, fmt.Errorf("the demo's secrets begin with %s", demoScheme)
 	}

@@ -185,7 +185,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.Name, slow.URL(), c.Latency)
 	cred := cfg.Credentials[0]
 	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n",
-		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
+		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(string(cred.Secret), demoScheme))
 	printReady(p.stdout)
 	tasks := []frontend.Task{gctune.Task(p.env, cfg.MemoryLimit(os.ReadFile))}
 	if c.Compare {

@@ -76,7 +76,7 @@ type password struct {
 // read reads a password, twice from a terminal.
 func (c *password) read(ctx context.Context, p *process) (string, error) {
 	if c.Password != "" {
-		secret, err := config.ReadSecret(ctx, c.Password, ".")
+		secret, err := config.ReadSecret(ctx, config.SecretRef(c.Password), ".")
 		if err != nil {
 			return "", fmt.Errorf("--password: %w", err)
 		}

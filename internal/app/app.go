@@ -136,6 +136,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	h.log = newLogger(b)
 	if b.By == "config" {
 		b.Secrets = config.WarnOfBlanks(b.Secrets, func(warning string) { h.log.Warn("settings", "warning", warning) })
+		b.Secrets = h.reads.secrets.Record(b.Secrets)
 		h.opts.Secrets = b.Secrets
 	}
 	h.clients, h.recent, h.noPlace = map[string]*upstream.Client{}, map[string]*recent{}, map[string]*atomic.Int64{}

@@ -60,11 +60,11 @@ func openExporting(t testing.TB) *exporting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := func(_ context.Context, setting string) (understudy.Secret, error) {
+	secrets := func(_ context.Context, setting config.SecretRef) (understudy.Secret, error) {
 		if setting == "file:upstream" {
 			return understudy.NewSecret("slowapitoken"), nil
 		}
-		return understudy.NewSecret(setting), nil
+		return understudy.NewSecret(string(setting)), nil
 	}
 	if e.h, err = Build(t.Context(), Options{Settings: cfg, Secrets: secrets, Dir: dir, By: "config", Stderr: io.Discard,
 		Again: read}); err != nil {

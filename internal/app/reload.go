@@ -67,7 +67,10 @@ func (h reloader) reopenAccessLog() {
 	if h.accessFile == nil {
 		return
 	}
-	if err := errors.Join(h.access.Flush(), h.accessFile.Reopen()); err != nil {
+	if err := h.access.Flush(); err != nil {
+		h.log.Error("log.access: lines that waited are lost", "err", err)
+	}
+	if err := h.accessFile.Reopen(); err != nil {
 		h.log.Error("log.access cannot be opened again; lines still go to the former file", "err", err)
 	}
 }
@@ -81,6 +84,10 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 		return nil, nil, err
 	}
 	again, err := cfg.ReadSources(h.opts.Folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	replaced, err := h.reads.secrets.NeedRestart(ctx, cfg, h.opts.Secrets)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,7 +125,9 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 	}
 	h.apply(cfg, secrets)
 	h.install(d)
-	return cfg, append(h.changedSpecs(again), config.NeedRestart(h.cfg, cfg)...), nil
+	restart = slices.Concat(h.changedSpecs(again), replaced, config.NeedRestart(h.cfg, cfg))
+	slices.Sort(restart)
+	return cfg, slices.Compact(restart), nil
 }
 
 // changedSpecs names the sources whose spec file has another text than at the start: a
@@ -196,6 +205,7 @@ type reloadStatus struct {
 	last diagnostics.Settings
 
 	policies atomic.Int64 // that were put in force
+	secrets  config.SecretSums
 }
 
 func (l *reloadStatus) now() diagnostics.Settings {

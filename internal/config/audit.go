@@ -26,12 +26,12 @@ type auditConfig struct {
 	People   []string            `yaml:"people"`   // actions of people; default: all but list
 	Programs []string            `yaml:"programs"` // actions of programs; default: what changes something or takes rows away
 	Roles    map[string][]string `yaml:"roles"`    // actions of a role, people and programs alike
-	Key      string              `yaml:"key"`      // file:PATH or cmd:COMMAND; default: a file in the data folder
+	Key      SecretRef           `yaml:"key"`      // file:PATH or cmd:COMMAND; default: a file in the data folder
 	Keep     Duration            `yaml:"keep"`     // how long entries are kept, default 9600h
 	Send     string              `yaml:"send"`     // where lines are sent on, see audit.CheckSend
 
-	SendSecret string `yaml:"send_secret"` // the bearer token of an HTTP collector, file:PATH or cmd:COMMAND
-	SendCA     string `yaml:"send_ca"`     // certificates that vouch for a syslog receiver by TLS, file:PATH or cmd:COMMAND
+	SendSecret SecretRef `yaml:"send_secret"` // the bearer token of an HTTP collector, file:PATH or cmd:COMMAND
+	SendCA     SecretRef `yaml:"send_ca"`     // certificates that vouch for a syslog receiver by TLS, file:PATH or cmd:COMMAND
 }
 
 // auditKeep is how long entries are kept when the settings do not say.
@@ -114,22 +114,47 @@ func (c *Settings) AuditOptions(ctx context.Context, data string, secrets Secret
 	if o.Key, err = c.AuditKey(ctx, data, secrets, true); err != nil {
 		return o, err
 	}
-	o.Send.URL = c.Audit.Send
-	if c.Audit.SendSecret != "" {
-		if o.Send.Secret, err = secrets(ctx, c.Audit.SendSecret); err != nil {
+	o.Send, err = c.Audit.readSend(ctx, secrets)
+	return o, err
+}
+
+// readSend returns where lines are sent on, with the secrets of that. What secrets leaves
+// empty is not looked at.
+func (a *auditConfig) readSend(ctx context.Context, secrets Secrets) (o audit.SendOptions, err error) {
+	o.URL = a.Send
+	if a.SendSecret != "" {
+		if o.Secret, err = secrets(ctx, a.SendSecret); err != nil {
 			return o, fmt.Errorf("audit.send_secret: %w", err)
 		}
 	}
-	if c.Audit.SendCA != "" {
-		certificates, err := secrets(ctx, c.Audit.SendCA)
-		if err != nil {
-			return o, fmt.Errorf("audit.send_ca: %w", err)
-		}
-		if o.Send.Roots = x509.NewCertPool(); !o.Send.Roots.AppendCertsFromPEM([]byte(certificates.Reveal())) {
-			return o, errors.New("audit.send_ca: there is no certificate; want PEM")
-		}
+	if a.SendCA == "" {
+		return o, nil
+	}
+	certificates, err := secrets(ctx, a.SendCA)
+	if err != nil {
+		return o, fmt.Errorf("audit.send_ca: %w", err)
+	}
+	o.Roots = x509.NewCertPool()
+	if !certificates.Empty() && !o.Roots.AppendCertsFromPEM([]byte(certificates.Reveal())) {
+		return o, errors.New("audit.send_ca: there is no certificate; want PEM")
 	}
 	return o, nil
+}
+
+// CheckSecrets reads every secret that the settings name, and checks those of the audit log.
+// read may leave a secret empty; it is not looked at then.
+func CheckSecrets(ctx context.Context, c *Settings, read Secrets) error {
+	for _, one := range NamedSecrets(c) {
+		secret, err := read(ctx, one.Ref)
+		if err == nil && one.Name == "audit.key" && !secret.Empty() {
+			_, err = audit.ParseKey(secret)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", one.Name, err)
+		}
+	}
+	_, err := c.Audit.readSend(ctx, read)
+	return err
 }
 
 // AuditHeads is the file with the newest checkpoints of a data folder.

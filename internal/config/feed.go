@@ -34,14 +34,14 @@ type feedConfig struct {
 
 // Webhook is an address changes are delivered to.
 type Webhook struct {
-	Name         string   `yaml:"name"`
-	URL          string   `yaml:"url"`
-	Secret       string   `yaml:"secret"` // file:PATH or cmd:COMMAND; whsec_ and base64
-	Source       string   `yaml:"source"` // may be left out while there is one
-	Kinds        []string `yaml:"kinds"`
-	Fields       []string `yaml:"fields"`
-	Role         string   `yaml:"role"`          // as which the changes pass the gate
-	AllowPrivate bool     `yaml:"allow_private"` // http, private networks and this machine
+	Name         string    `yaml:"name"`
+	URL          string    `yaml:"url"`
+	Secret       SecretRef `yaml:"secret"` // file:PATH or cmd:COMMAND; whsec_ and base64
+	Source       string    `yaml:"source"` // may be left out while there is one
+	Kinds        []string  `yaml:"kinds"`
+	Fields       []string  `yaml:"fields"`
+	Role         string    `yaml:"role"`          // as which the changes pass the gate
+	AllowPrivate bool      `yaml:"allow_private"` // http, private networks and this machine
 }
 
 // mostHeartbeat leaves a follower's 45 s of silence (follow.Options) room for a

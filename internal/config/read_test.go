@@ -153,7 +153,7 @@ func TestSecrets(t *testing.T) {
 	}
 	for setting, want := range map[string]string{"file:token": "hunter2", "file:" + filepath.Join(dir, "token"): "hunter2",
 		"cmd:cat token": "hunter2", "cmd:printf ' a b '": " a b "} {
-		s, err := ReadSecret(t.Context(), setting, dir)
+		s, err := ReadSecret(t.Context(), SecretRef(setting), dir)
 		if err != nil || s.Reveal() != want {
 			t.Errorf("readSecret(%q) = %v, %v", setting, s.Reveal() == want, err)
 		}
@@ -170,7 +170,7 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"utf8mark", "utf16le", "utf16be"} {
-		s, err := ReadSecret(t.Context(), "file:"+name, dir)
+		s, err := ReadSecret(t.Context(), SecretRef("file:"+name), dir)
 		if err != nil || s.Reveal() != "hunter2" {
 			t.Errorf("%s: %q, %v", name, s.Reveal(), err)
 		}
@@ -180,7 +180,7 @@ func TestSecrets(t *testing.T) {
 	}
 	for _, setting := range []string{"hunter2", "file:nowhere", "cmd:false", "cmd:true", "", "env:X", "file:two", "file:nul", "file:latin1",
 		"file:marked", "file:cut"} {
-		_, err := ReadSecret(t.Context(), setting, dir)
+		_, err := ReadSecret(t.Context(), SecretRef(setting), dir)
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("readSecret(%q): %v", setting, err)
 		}
@@ -218,7 +218,7 @@ func TestSecretThatCannotTravelIsRefused(t *testing.T) {
 	}
 	for setting, want := range map[string]string{"cmd:": "names no command", "cmd: ": "names no command",
 		"file:/dev/null": "name a regular file", "file:": "name a regular file"} {
-		if _, err := ReadSecret(t.Context(), setting, dir); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadSecret(t.Context(), SecretRef(setting), dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", setting, err)
 		}
 	}

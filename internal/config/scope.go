@@ -68,7 +68,7 @@ func (c *Settings) ScopeOf(s credentials.Scope, by string) (one callers.Credenti
 	if s.MaxStale != "" {
 		d, err := understudy.ParseDuration(s.MaxStale)
 		if err != nil || d < 0 {
-			return one, fmt.Errorf("max_stale: %q is no duration; write 30s, 5m or 24h", s.MaxStale)
+			return one, fmt.Errorf("max_stale: %q is no duration of 0 or more; write 30s, 5m, 24h or 30d", understudy.Clip(s.MaxStale))
 		}
 		one.Grant.MaxStale = &d
 	}

@@ -5,11 +5,15 @@ package config
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -28,8 +32,8 @@ const maxSecret = 64 << 10
 // ReadSecret reads what a setting points to: a file or the output of a command, in UTF-8
 // or with a byte order mark in UTF-16. It cuts one trailing line end. It refuses what no
 // header field can hold, but for keys in PEM. The text itself never appears in an error.
-func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret, error) {
-	scheme, rest, _ := strings.Cut(setting, ":")
+func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.Secret, error) {
+	scheme, rest, _ := strings.Cut(string(ref), ":")
 	var text []byte
 	switch scheme {
 	case "file":
@@ -86,21 +90,119 @@ func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 // WarnOfBlanks returns a reader that calls warn for each secret that begins or ends with a
 // blank, which is part of the secret and which nobody sees.
 func WarnOfBlanks(read Secrets, warn func(string)) Secrets {
-	return func(ctx context.Context, setting string) (understudy.Secret, error) {
-		secret, err := read(ctx, setting)
+	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
+		secret, err := read(ctx, ref)
 		if text := secret.Reveal(); err == nil && strings.TrimSpace(text) != text {
-			warn(setting + ": the secret begins or ends with a blank, which belongs to it")
+			warn(string(ref) + ": the secret begins or ends with a blank, which belongs to it")
 		}
 		return secret, err
 	}
 }
 
+// SecretRef says where a secret is: file:PATH or cmd:COMMAND. Every setting that names a
+// secret has this type, which is how NamedSecrets finds it.
+type SecretRef string
+
 // Secrets reads one setting into a secret.
-type Secrets func(ctx context.Context, setting string) (understudy.Secret, error)
+type Secrets func(ctx context.Context, ref SecretRef) (understudy.Secret, error)
 
 // FileSecrets reads secrets beside the settings file.
 func FileSecrets(folder string) Secrets {
-	return func(ctx context.Context, setting string) (understudy.Secret, error) {
-		return ReadSecret(ctx, setting, folder)
+	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
+		return ReadSecret(ctx, ref, folder)
 	}
+}
+
+// NamedSecret is a setting that names a secret.
+type NamedSecret struct {
+	Name string // such as sources.api.pool[0]
+	Ref  SecretRef
+	live bool // the secret is read again while serving
+}
+
+// NamedSecrets returns every setting that names a secret, in the order of the settings' fields.
+// Those of an audit log that is off are left out, since nothing reads them.
+func NamedSecrets(c *Settings) (all []NamedSecret) {
+	used := *c
+	if used.Audit.Off {
+		used.Audit = auditConfig{}
+	}
+	appendSecrets(reflect.ValueOf(used), "", "", &all)
+	return all
+}
+
+func appendSecrets(v reflect.Value, name, pattern string, all *[]NamedSecret) {
+	switch {
+	case v.Type() == reflect.TypeFor[SecretRef]():
+		if v.String() != "" {
+			*all = append(*all, NamedSecret{Name: name, Ref: SecretRef(v.String()), live: isLive(pattern)})
+		}
+	case v.Kind() == reflect.Pointer && !v.IsNil():
+		appendSecrets(v.Elem(), name, pattern, all)
+	case v.Kind() == reflect.Struct && !implementsUnmarshal(v.Type()):
+		for i := range v.NumField() {
+			word, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			appendSecrets(v.Field(i), strings.TrimPrefix(name+"."+word, "."), strings.TrimPrefix(pattern+"."+word, "."), all)
+		}
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			under := fmt.Sprintf("%s[%d]", name, i)
+			if one := reflect.Indirect(v.Index(i)); one.Kind() == reflect.Struct && one.FieldByName("Name").IsValid() {
+				under = name + ": " + one.FieldByName("Name").String()
+			}
+			appendSecrets(v.Index(i), under, pattern, all)
+		}
+	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
+		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int {
+			return strings.Compare(a.String(), b.String())
+		}) {
+			appendSecrets(v.MapIndex(key), name+"."+key.String(), pattern+".NAME", all)
+		}
+	}
+}
+
+// SecretSums are the sums of secrets as they were when the server started.
+type SecretSums struct {
+	mu    sync.Mutex
+	first map[SecretRef][sha256.Size]byte
+}
+
+// Record returns a reader that keeps the sum of what each setting named first.
+func (s *SecretSums) Record(read Secrets) Secrets {
+	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
+		secret, err := read(ctx, ref)
+		if err != nil {
+			return secret, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.first == nil {
+			s.first = map[SecretRef][sha256.Size]byte{}
+		}
+		if _, known := s.first[ref]; !known {
+			s.first[ref] = sha256.Sum256([]byte(secret.Reveal()))
+		}
+		return secret, nil
+	}
+}
+
+// NeedRestart reads the secrets of settings which the server reads only when it starts. It
+// returns the names of those that differ from what they were then.
+func (s *SecretSums) NeedRestart(ctx context.Context, c *Settings, read Secrets) (names []string, err error) {
+	for _, one := range NamedSecrets(c) {
+		s.mu.Lock()
+		was, known := s.first[one.Ref]
+		s.mu.Unlock()
+		if one.live || !known { // a setting that was changed is named by NeedRestart of the settings
+			continue
+		}
+		secret, err := read(ctx, one.Ref)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", one.Name, err)
+		}
+		if sha256.Sum256([]byte(secret.Reveal())) != was {
+			names = append(names, one.Name)
+		}
+	}
+	return names, nil
 }

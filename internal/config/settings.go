@@ -44,12 +44,12 @@ type headerConfig struct {
 
 // oidcConfig is a provider of OpenID Connect.
 type oidcConfig struct {
-	Issuer  string `yaml:"issuer"`
-	Client  string `yaml:"client"`
-	Secret  string `yaml:"secret"`  // file:PATH or cmd:COMMAND
-	Groups  string `yaml:"groups"`  // the claim, default groups
-	Roles   rules  `yaml:"roles"`   // role by group; the first that fits counts
-	Domains rules  `yaml:"domains"` // role by domain of a verified mail address
+	Issuer  string    `yaml:"issuer"`
+	Client  string    `yaml:"client"`
+	Secret  SecretRef `yaml:"secret"`  // file:PATH or cmd:COMMAND
+	Groups  string    `yaml:"groups"`  // the claim, default groups
+	Roles   rules     `yaml:"roles"`   // role by group; the first that fits counts
+	Domains rules     `yaml:"domains"` // role by domain of a verified mail address
 }
 
 type viewerConfig struct {
@@ -67,24 +67,24 @@ type viewerConfig struct {
 }
 
 type Source struct {
-	Spec        string   `yaml:"spec"`     // a built-in name or the path of a .yaml
-	Generic     string   `yaml:"generic"`  // in place of a spec: upstream's URL
-	Loopback    bool     `yaml:"loopback"` // of a generic source: programs on this machine need no credential; default false
-	Upstream    string   `yaml:"upstream"` // "" = the spec's hosts
-	User        string   `yaml:"user"`
-	Login       string   `yaml:"login"`  // the name sent with the secret; default the user
-	Secret      string   `yaml:"secret"` // file:PATH or cmd:COMMAND
-	Pool        []string `yaml:"pool"`   // more secrets of the account, whose limits add up
-	Listen      string   `yaml:"listen"` // default 127.0.0.1 and the spec's port
-	PublicURL   string   `yaml:"public_url"`
-	Rate        float64  `yaml:"rate"`        // requests a second, default 10
-	Concurrency int      `yaml:"concurrency"` // at once, default 20
-	Polls       []string `yaml:"polls"`       // lists kept warm: kinds, or paths with a query; default calls, messages, conferences
-	MaxBody     size     `yaml:"max_body"`    // an answer's size, default 64MiB
-	Sync        []string `yaml:"sync"`        // kinds kept whole; default none
-	Roots       []string `yaml:"roots"`       // accounts or repositories besides the user's: their names, all, asked; default none
-	Media       []string `yaml:"media"`       // kinds whose contents are kept; default none
-	MaxMedia    size     `yaml:"max_media"`   // a content's size, default 1GiB
+	Spec        string      `yaml:"spec"`     // a built-in name or the path of a .yaml
+	Generic     string      `yaml:"generic"`  // in place of a spec: upstream's URL
+	Loopback    bool        `yaml:"loopback"` // of a generic source: programs on this machine need no credential; default false
+	Upstream    string      `yaml:"upstream"` // "" = the spec's hosts
+	User        string      `yaml:"user"`
+	Login       string      `yaml:"login"`  // the name sent with the secret; default the user
+	Secret      SecretRef   `yaml:"secret"` // file:PATH or cmd:COMMAND
+	Pool        []SecretRef `yaml:"pool"`   // more secrets of the account, whose limits add up
+	Listen      string      `yaml:"listen"` // default 127.0.0.1 and the spec's port
+	PublicURL   string      `yaml:"public_url"`
+	Rate        float64     `yaml:"rate"`        // requests a second, default 10
+	Concurrency int         `yaml:"concurrency"` // at once, default 20
+	Polls       []string    `yaml:"polls"`       // lists kept warm: kinds, or paths with a query; default calls, messages, conferences
+	MaxBody     size        `yaml:"max_body"`    // an answer's size, default 64MiB
+	Sync        []string    `yaml:"sync"`        // kinds kept whole; default none
+	Roots       []string    `yaml:"roots"`       // accounts or repositories besides the user's: their names, all, asked; default none
+	Media       []string    `yaml:"media"`       // kinds whose contents are kept; default none
+	MaxMedia    size        `yaml:"max_media"`   // a content's size, default 1GiB
 
 	Answers answersConfig `yaml:"answers"` // what lists are answered from first: auto, upstream, records; also by kind
 	Ages    string        `yaml:"ages"`    // upstream: answers go by what their headers say of their age, too; own: they do not; default own
@@ -114,7 +114,7 @@ type credentialConfig struct {
 	Name     string    `yaml:"name"`
 	Source   string    `yaml:"source"`
 	User     string    `yaml:"user"`
-	Secret   string    `yaml:"secret"`
+	Secret   SecretRef `yaml:"secret"`
 	Role     string    `yaml:"role"`
 	Allow    []string  `yaml:"allow"` // "POST /2010-04-01/Accounts/*/Messages.json"
 	MaxStale *Duration `yaml:"max_stale"`

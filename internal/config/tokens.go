@@ -18,12 +18,12 @@ import (
 
 // tokenConfig says how a source's secret is exchanged for a token that ends soon.
 type tokenConfig struct {
-	Kind         string `yaml:"kind"`         // client_credentials, refresh_token, app_installation; "": the secret itself is sent
-	URL          string `yaml:"url"`          // where tokens are asked for
-	Client       string `yaml:"client"`       // its id; default the login, else the user
-	Secret       string `yaml:"secret"`       // of the client, where the source's secret is a refresh token
-	Scope        string `yaml:"scope"`        // default: what the client may do
-	Installation string `yaml:"installation"` // of a GitHub App
+	Kind         string    `yaml:"kind"`         // client_credentials, refresh_token, app_installation; "": the secret itself is sent
+	URL          string    `yaml:"url"`          // where tokens are asked for
+	Client       string    `yaml:"client"`       // its id; default the login, else the user
+	Secret       SecretRef `yaml:"secret"`       // of the client, where the source's secret is a refresh token
+	Scope        string    `yaml:"scope"`        // default: what the client may do
+	Installation string    `yaml:"installation"` // of a GitHub App
 }
 
 // maxPool bounds the secrets of one source beside the first.
@@ -52,12 +52,12 @@ func (s *Source) ReadSecrets(ctx context.Context, sp *spec.Spec, read Secrets) (
 
 // onlyCarried returns a reader that refuses a secret which the requests of the spec cannot carry.
 func (s *Source) onlyCarried(sp *spec.Spec, read Secrets) Secrets {
-	return func(ctx context.Context, setting string) (understudy.Secret, error) {
-		secret, err := read(ctx, setting)
+	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
+		secret, err := read(ctx, ref)
 		schemes, _ := sp.Auth.Sent() // the spec was compiled
 		for _, scheme := range schemes {
 			if err == nil && s.Token.Kind == "" && !secret.Empty() && !scheme.Carries(secret.Reveal()) {
-				return secret, fmt.Errorf("%s: the secret begins or ends with a blank, which HTTP cuts off; take the blank out", setting)
+				return secret, fmt.Errorf("%s: the secret begins or ends with a blank, which HTTP cuts off; take the blank out", ref)
 			}
 		}
 		return secret, err

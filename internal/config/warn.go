@@ -52,14 +52,11 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 		if strings.HasPrefix(s.Upstream, "http://") && !loopbackURL(s.Upstream) {
 			warn("sources.%s.upstream: %s sends the secret and every record without encryption; write https", src.Name, s.Upstream)
 		}
-		if src.Spec.Auth.Style != "none" {
-			for _, setting := range append([]string{s.Secret, s.Token.Secret}, s.Pool...) {
-				all = append(all, openSecret("sources."+src.Name, setting, folder)...)
-			}
-		}
+	}
+	for _, one := range NamedSecrets(c) {
+		all = append(all, openSecret(one, folder)...)
 	}
 	for _, cred := range c.Credentials {
-		all = append(all, openSecret("credentials: "+cred.Name, cred.Secret, folder)...)
 		for _, text := range cred.Allow {
 			if a, err := parseAllow(text); err == nil {
 				all = append(all, oddAllow(cred, a, sources)...)
@@ -70,8 +67,8 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 }
 
 // openSecret warns of a file that others than its owner and group may open.
-func openSecret(where, setting, folder string) []string {
-	path, ok := strings.CutPrefix(setting, "file:")
+func openSecret(one NamedSecret, folder string) []string {
+	path, ok := strings.CutPrefix(string(one.Ref), "file:")
 	if !ok || runtime.GOOS == "windows" {
 		return nil
 	}
@@ -82,7 +79,7 @@ func openSecret(where, setting, folder string) []string {
 	if err != nil || info.Mode().Perm()&0o007 == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s.secret: every user of this machine may open %s (mode %04o); chmod 600 it", where, path,
+	return []string{fmt.Sprintf("%s: every user of this machine may open %s (mode %04o); chmod 600 it", one.Name, path,
 		info.Mode().Perm())}
 }
 

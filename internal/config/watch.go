@@ -24,11 +24,11 @@ type watchesConfig struct {
 
 // mailConfig is the server mail is sent by.
 type mailConfig struct {
-	Server string `yaml:"server"` // HOST:PORT
-	From   string `yaml:"from"`
-	User   string `yaml:"user"`
-	Secret string `yaml:"secret"` // file:PATH or cmd:COMMAND
-	TLS    string `yaml:"tls"`    // starttls, tls or none; default starttls
+	Server string    `yaml:"server"` // HOST:PORT
+	From   string    `yaml:"from"`
+	User   string    `yaml:"user"`
+	Secret SecretRef `yaml:"secret"` // file:PATH or cmd:COMMAND
+	TLS    string    `yaml:"tls"`    // starttls, tls or none; default starttls
 }
 
 // checkWatches finds what is wrong with watches and mail.

@@ -42,10 +42,10 @@ type Scope struct {
 	Source    string     `json:"source"`
 	Role      string     `json:"role"`
 	Allow     []string   `json:"allow,omitempty"`     // "POST /path/*/x.json"
-	MaxStale  string     `json:"max_stale,omitempty"` // a Go duration; "": the mirror's
+	MaxStale  string     `json:"max_stale,omitempty"` // such as 30s or 30d; "": the mirror's
 	Expires   *time.Time `json:"expires,omitempty"`   // nil: never
 	Rate      float64    `json:"rate,omitempty"`      // requests in Per; 0: no bound
-	Per       string     `json:"per,omitempty"`       // a Go duration from 1s to 24h; "": 1s
+	Per       string     `json:"per,omitempty"`       // a duration from 1s to 24h; "": 1s
 	Addresses []string   `json:"addresses,omitempty"` // blocks it may come from; none: all
 }
 
