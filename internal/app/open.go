@@ -103,9 +103,9 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 	}
 	h.closers = append(h.closers, intents.Close)
 	o.Intents = intents
-	bodies := int64(defaultMaxBody)
-	for _, s := range b.Settings.Sources {
-		bodies = max(bodies, int64(s.MaxBody))
+	bodies := config.MaxBody(b.Settings, "", os.ReadFile)
+	for name := range b.Settings.Sources {
+		bodies = max(bodies, config.MaxBody(b.Settings, name, os.ReadFile))
 	}
 	together := semaphore.New(semaphore.Options{Limit: bodies})
 	for _, src := range h.sources {
@@ -127,8 +127,8 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 		h.signatures.set(src.Name, secrets[0])
 		client, err := upstream.New(upstream.Options{
 			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secrets[0], Pool: secrets[1:], Tokens: issuer,
-			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.Settings.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia),
-			Now:     time.Now,
+			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.Settings.Limits.Queue, MaxMedia: int64(s.MaxMedia),
+			MaxBody: config.MaxBody(b.Settings, src.Name, os.ReadFile), Now: time.Now,
 			Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),
 			Bodies: together, Logger: h.log, UserAgent: "understudy/" + b.Version,
 		})

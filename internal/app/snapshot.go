@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
 	"understudy/kit/limiter"
@@ -154,7 +155,7 @@ func (h figures) sourceLimits(name string, c throttle.Stats) map[string]diagnost
 		"queue": {Limit: int64(q.Limit), Now: int64(q.Now), Refused: q.Refused,
 			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds(),
 			Reserve: math.Round(q.Reserve*100) / 100, AtOnce: q.AtOnce, Why: q.Why},
-		"max_body": {Limit: h.maxBody(name), Refused: c.TooLarge},
+		"max_body": {Limit: config.MaxBody(h.cfg, name, os.ReadFile), Refused: c.TooLarge},
 		"writes":   {Limit: int64(h.live.Load().Limits.Writes), Now: int64(writes), Refused: h.noPlace[name].Load()},
 	}
 	for i, w := range q.Windows {
@@ -166,17 +167,6 @@ func (h figures) sourceLimits(name string, c throttle.Stats) map[string]diagnost
 	}
 	return limits
 }
-
-// maxBody is a source's limit on upstream's bodies, which its room knows the
-// default of.
-func (h figures) maxBody(name string) int64 {
-	if n := h.cfg.Sources[name].MaxBody; n > 0 {
-		return int64(n)
-	}
-	return defaultMaxBody
-}
-
-const defaultMaxBody = 64 << 20
 
 // faceLoads are the limits of each port.
 func (h figures) faceLoads() map[string]diagnostics.Port {

@@ -24,7 +24,14 @@ const (
 	mostHot       = 1 << 30
 	partForHot    = 32
 	usualColumns  = 96 << 20
-	mostColumns   = 512 << 20
+	idleMemory    = 48 << 20 // a server without work, its caches empty
+	usualBody     = 64 << 20
+	// Beyond busyMemory a tenth of the limit may be one answer: reading, searching and storing it
+	// takes several times its length, and what the former one took is garbage then.
+	busyMemory  = 128 << 20
+	partForBody = 10
+	minBody     = 4 << 20
+	mostColumns = 512 << 20
 )
 
 // MemoryLimit returns the memory the process should stay under, in bytes, 0 when nothing
@@ -110,8 +117,26 @@ func checkMemory(c *Settings) error {
 		return nil
 	case wall < leastMemory:
 		return fmt.Errorf("limits.memory: %d bytes are less than a busy server takes; write at least %dMiB", wall, leastMemory>>20)
-	case int64(cmp.Or(c.Mirror.Hot, size(usualCache)))+int64(c.Jobs.Memory) > wall:
-		return fmt.Errorf("limits.memory: mirror.hot and jobs.memory are more than %d MiB together; lower them or raise it", wall>>20)
+	}
+	need := idleMemory + int64(cmp.Or(c.Mirror.Hot, leastMemory/partForCache)) + int64(c.Jobs.Memory) + int64(c.Search.Columns)
+	if c.Limits.Express != nil {
+		need += int64(*c.Limits.Express) * int64(len(c.Sources))
+	}
+	if need > wall {
+		return fmt.Errorf("limits.memory: mirror.hot, jobs.memory, search.columns and limits.express (for each source) do not fit into %d MiB; "+
+			"lower them or write at least %dMiB", wall>>20, (need+1<<20-1)>>20)
 	}
 	return nil
+}
+
+// MaxBody returns the size of the largest answer that a source may send, in bytes: as set, else
+// 64 MiB, but no more than a tenth of what the memory limit leaves beyond 128 MiB.
+func MaxBody(c *Settings, source string, readFile func(string) ([]byte, error)) int64 {
+	if s := c.Sources[source]; s != nil && s.MaxBody > 0 {
+		return int64(s.MaxBody)
+	}
+	if limit := c.MemoryLimit(readFile); limit > 0 {
+		return min(max((limit-busyMemory)/partForBody, minBody), usualBody)
+	}
+	return usualBody
 }

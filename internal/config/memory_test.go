@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"understudy/spec"
 )
 
 func TestWall(t *testing.T) {
@@ -107,5 +109,42 @@ func TestSettingsThatDoNotFitTheWall(t *testing.T) {
 	cfg.Jobs.Memory = 100 << 20
 	if err := checkMemory(cfg); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestMemoryThatIsSetMustFitTheLimit(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"limits: {memory: 192MiB}", ""},
+		{"limits: {memory: 192MiB}\nmirror: {hot: 144MiB}", ""},
+		{"limits: {memory: 192MiB}\nmirror: {hot: 180MiB}", "at least 228MiB"},
+		{"limits: {memory: 192MiB}\nsearch: {columns: 2GiB}", "at least 2112MiB"},
+		{"limits: {memory: 1GiB, express: 500MiB}", "at least 1064MiB"},
+		{"limits: {memory: 1GiB}\njobs: {memory: 960MiB}", ""},
+		{"limits: {memory: 1GiB}\njobs: {memory: 961MiB}", "at least 1025MiB"},
+		{"limits: {express: 500MiB}", ""},
+	} {
+		const sources = "\nsources:\n  a: {spec: twilio, user: u, secret: \"file:x\"}\n  b: {spec: twilio, user: u, secret: \"file:x\"}\n"
+		_, err := Parse([]byte(c.text+sources), noEnv)
+		if c.want == "" && err != nil {
+			t.Errorf("%s: %v", c.text, err)
+		}
+		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestMaxBodyFollowsTheMemoryLimit(t *testing.T) {
+	none := func(string) ([]byte, error) { return nil, os.ErrNotExist }
+	for _, c := range []struct{ limit, set, want int64 }{{0, 0, 64}, {192, 0, 6}, {512, 0, 38}, {4096, 0, 64}, {192, 40, 40}} {
+		cfg := &Settings{Sources: map[string]*Source{"a": {MaxBody: size(c.set << 20)}}}
+		cfg.Limits.Memory = size(c.limit << 20)
+		if got := MaxBody(cfg, "a", none) >> 20; got != c.want {
+			t.Errorf("limit %d, set to %d: %d MiB, want %d", c.limit, c.set, got, c.want)
+		}
+		warned := strings.Contains(strings.Join(cfg.Warnings("", []*spec.Source{{Name: "a", Spec: &spec.Spec{}}}), "\n"), "max_body")
+		if want := c.set > 0; warned != want {
+			t.Errorf("limit %d, set to %d: warned %v, want %v", c.limit, c.set, warned, want)
+		}
 	}
 }

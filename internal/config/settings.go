@@ -80,7 +80,7 @@ type Source struct {
 	Rate        float64     `yaml:"rate"`        // requests a second, default 10
 	Concurrency int         `yaml:"concurrency"` // at once, default 20
 	Polls       []string    `yaml:"polls"`       // lists kept warm: kinds, or paths with a query; default calls, messages, conferences
-	MaxBody     size        `yaml:"max_body"`    // an answer's size, default 64MiB
+	MaxBody     size        `yaml:"max_body"`    // an answer's size, default see MaxBody
 	Sync        []string    `yaml:"sync"`        // kinds kept whole; default none
 	Roots       []string    `yaml:"roots"`       // accounts or repositories besides the user's: their names, all, asked; default none
 	Media       []string    `yaml:"media"`       // kinds whose contents are kept; default none

@@ -46,6 +46,10 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 		if strings.HasPrefix(s.Token.URL, "http://") && !loopbackURL(s.Token.URL) {
 			warn("sources.%s.token.url: %s is sent the secret without encryption; write https", src.Name, s.Token.URL)
 		}
+		if need := busyMemory + int64(s.MaxBody)*partForBody; s.MaxBody > 0 && c.Limits.Memory > 0 && need > int64(c.Limits.Memory) {
+			warn("sources.%s.max_body: an answer of %d MiB may take the process beyond limits.memory; lower max_body or write "+
+				"a limit of at least %dMiB", src.Name, s.MaxBody>>20, (need+1<<20-1)>>20)
+		}
 		if openToNetwork(s.Listen) {
 			warn("sources.%s.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", src.Name, s.Listen)
 		}
