@@ -157,7 +157,7 @@ var imports = map[string]string{
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"mirror/hints":               "spec",
 	"mirror/httpcache":           "kit/header",
-	"mirror/media":               ". request spec",
+	"mirror/media":               ". kit/header request spec",
 	"mirror/shadow":              ". kit/jsonspan kit/suggest request spec",
 	"mirror/shared":              ". kit/lru mirror/httpcache request spec",
 	"mirror/slide":               ". kit/jsonspan kit/lru",
@@ -168,7 +168,7 @@ var imports = map[string]string{
 	"spec/auth":                  ". kit/suggest",
 	"spec/spectest":              "spec upstream",
 	"spec/paging":                ". kit/jsonspan kit/suggest",
-	"upstream": ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
+	"upstream": ". kit/charset kit/header kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
 		"upstream/throttle upstream/tokens spec/auth",
 	"upstream/body":     ". kit/semaphore",
 	"upstream/throttle": ". kit/touch request",

@@ -268,6 +268,31 @@ func TestContentGrowsOld(t *testing.T) {
 	})
 }
 
+func TestContentIsAskedForAgainWhen304HasAnotherETag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, _ := recorded(t)
+		s.hear(t, request.MediaRequest{})
+		time.Sleep(25 * time.Hour)
+		x.answer(func(a request.MediaRequest) (*request.MediaResponse, error) {
+			if a.IfNoneMatch == "" {
+				return medio(200, "another"), nil
+			}
+			m := medio(304, "")
+			m.ETag = `"two"`
+			return m, nil
+		})
+		s.hear(t, request.MediaRequest{}) // stale, and asked about in the background
+		time.Sleep(5 * time.Second)       // two requests take longer than one
+		m, text := s.hear(t, request.MediaRequest{})
+		if wantMedium(t, m, request.Warm, ""); text != "another" {
+			t.Errorf("%q is held, want the content of the second answer", text)
+		}
+		if n := len(x.asks()); n != 3 {
+			t.Errorf("%d requests, want 3: the first, the conditional and the unconditional one", n)
+		}
+	})
+}
+
 func TestContentInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)

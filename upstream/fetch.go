@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/header"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream/body"
@@ -94,10 +95,10 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 			return nil, failure, nil
 		}
 		page, failed, err := g.try(ctx, probe)
-		if err != nil || failed == nil {
+		if err != nil || page != nil {
 			return page, nil, err
 		}
-		if g.replaced {
+		if failed == nil || g.replaced {
 			g.replaced = false
 			continue
 		}
@@ -258,7 +259,8 @@ func (g *attempt) promoted() {
 }
 
 // try sends the request once. In every case it gives the slot back and tells the
-// breaker the result.
+// breaker the result. Page and failure are both nil after a 304 about another page: the next
+// try is unconditional.
 func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
 	c := g.c
 	release := sync.OnceFunc(c.budget.Release)
@@ -296,6 +298,8 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	var page *understudy.Page
 	switch {
 	case failed != nil:
+	case a.status == http.StatusNotModified && g.f.Held != nil && !header.ConfirmsTag(g.f.Held.Field("Etag"), a.header.Get("Etag")):
+		g.f.Held = nil
 	case a.status == http.StatusNotModified && g.f.Held != nil:
 		page = c.pages.confirmed(g.f.Held, a)
 	default:

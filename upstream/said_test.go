@@ -3,11 +3,13 @@
 package upstream
 
 import (
+	"errors"
 	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 
+	"understudy"
 	"understudy/request"
 )
 
@@ -54,5 +56,56 @@ func TestUpstreamsAgesAreKept(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.after) || page.Field("Etag") != etag || string(page.Body) != emptyCalls {
 			t.Errorf("%s: confirmed: %v, %v, want %v", name, page.Header, err, one.after)
 		}
+	}
+}
+
+func TestPageIsAskedForAgainWhen304HasAnotherETag(t *testing.T) {
+	t.Parallel()
+	s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
+		switch {
+		case n == 0:
+			return reply(http.StatusOK, emptyCalls, "Etag", `"1"`), nil
+		case r.Header.Get("If-None-Match") != "":
+			return reply(http.StatusNotModified, "", "Etag", `"2"`), nil
+		}
+		return reply(http.StatusOK, emptyCalls, "Etag", `"2"`), nil
+	}}
+	c := scripted(t, s, func(*Options) {})
+	page, err := get(t, c, callsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Held: page})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag := page.Field("Etag"); tag != `"2"` {
+		t.Errorf("the page has the ETag %s, want that of the new answer", tag)
+	}
+}
+
+func TestFetchFailsWhenUpstreamAnswersEveryRequestWith304(t *testing.T) {
+	t.Parallel()
+	s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
+		if n == 0 {
+			return reply(http.StatusOK, emptyCalls, "Etag", `"1"`), nil
+		}
+		if asked := r.Header.Get("If-None-Match") != ""; asked != (n == 1) {
+			t.Errorf("request %d has a condition: %v", n, asked)
+		}
+		return reply(http.StatusNotModified, "", "Etag", `"2"`), nil
+	}}
+	c := scripted(t, s, func(*Options) {})
+	page, err := get(t, c, callsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Held: page})
+	var failed *understudy.UpstreamError
+	if !errors.As(err, &failed) {
+		t.Fatalf("the error is %v, want a failure of upstream", err)
+	}
+	if failed.Why != understudy.FailUnusable {
+		t.Errorf("the failure is %v, want that the answer is unusable", failed.Why)
 	}
 }

@@ -7,6 +7,15 @@ import (
 	"time"
 )
 
+// ConfirmsTag reports whether a 304 with the entity tag said is about the response stored with the
+// entity tag stored (RFC 9111, 4.3.4). A 304 without a tag does not disagree.
+func ConfirmsTag(stored, said string) bool {
+	if opaque, weak := strings.CutPrefix(said, "W/"); weak {
+		return opaque == strings.TrimPrefix(stored, "W/")
+	}
+	return said == "" || said == stored
+}
+
 // Items yields the comma-separated items of a header's lines, trimmed. Commas
 // in quoted strings do not separate.
 func Items(lines []string) func(yield func(string) bool) {

@@ -221,15 +221,15 @@ func (r *Response) SameAs(head *Response, length string) (same, known bool) {
 	return head.Status == r.Status && (said == "" || said == length), known
 }
 
-// IsSelectedBy reports whether a 304 is about this stored answer: a validator of the 304 is
-// the stored one (RFC 9111, 4.3.4). Where it is not, upstream has to be asked again without
-// conditions.
+// IsSelectedBy reports whether a 304 is about this stored answer: its ETag, or without one its
+// Last-Modified, is the stored one (RFC 9111, 4.3.4). Where it is not, upstream has to be asked
+// again without conditions.
 func (r *Response) IsSelectedBy(confirmation *Response) bool {
-	tag, stored := confirmation.Header.Get("Etag"), r.Header.Get("Etag")
-	if opaque, weak := strings.CutPrefix(tag, "W/"); weak {
-		return opaque == strings.TrimPrefix(stored, "W/")
+	if tag := confirmation.Header.Get("Etag"); tag != "" {
+		return header.ConfirmsTag(r.Header.Get("Etag"), tag)
 	}
-	return tag == "" || tag == stored
+	modified := confirmation.Header.Get("Last-Modified")
+	return modified == "" || modified == r.Header.Get("Last-Modified")
 }
 
 // Conditions are the fields that ask upstream whether the answer is still right (RFC 9111,

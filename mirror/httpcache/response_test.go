@@ -256,3 +256,25 @@ func FuzzReceived(f *testing.F) {
 		}
 	})
 }
+
+func TestConfirmationWithAnotherValidatorSelectsNothing(t *testing.T) {
+	t.Parallel()
+	const first, second = "Mon, 23 Nov 2026 12:00:00 GMT", "Tue, 24 Nov 2026 12:00:00 GMT"
+	old := received(200, `Etag: "1"`, "Last-Modified: "+first)
+	for name, c := range map[string]struct {
+		lines []string
+		want  bool
+	}{
+		"no validator":                {nil, true},
+		"its date":                    {[]string{"Last-Modified: " + first}, true},
+		"another date":                {[]string{"Last-Modified: " + second}, false},
+		"another tag":                 {[]string{`Etag: "2"`}, false},
+		"its tag weak":                {[]string{`Etag: W/"1"`}, true},
+		"its tag beside another date": {[]string{`Etag: "1"`, "Last-Modified: " + second}, true},
+	} {
+		by := received(304, c.lines...)
+		if got := old.IsSelectedBy(by); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/header"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -168,7 +169,13 @@ func (c *Cache) run(b *download) {
 		a.IfNoneMatch = b.held.ETag
 	}
 	var medium *request.MediaResponse
-	if medium, b.err = b.source.upstream.Open(b.ctx, a); b.err != nil {
+	medium, b.err = b.source.upstream.Open(b.ctx, a)
+	if b.err == nil && medium.Status == http.StatusNotModified && !header.ConfirmsTag(a.IfNoneMatch, medium.ETag) {
+		_ = medium.Close()
+		a.IfNoneMatch = "" // the 304 is about another content
+		medium, b.err = b.source.upstream.Open(b.ctx, a)
+	}
+	if b.err != nil {
 		b.small = true // that it failed is known at once
 		return
 	}
