@@ -47,6 +47,10 @@ type Page struct {
 // is 200.
 const NotStoredError = "upstream says that it is an error"
 
+// NotStoredNoRows begins why an answer to a list is not kept that has no rows where the spec has
+// them; the place follows.
+const NotStoredNoRows = "no records under "
+
 // NotStoredSaid is why an answer is not kept that upstream lets nobody store.
 const NotStoredSaid = "upstream says no-store"
 

@@ -68,7 +68,7 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 	}
 	r.next = link.value
 	if !seen && !paging.ShowsNoRows(list.Key, body, doc) {
-		r.why = fmt.Sprintf("no records under %q", list.Key)
+		r.why = fmt.Sprintf("%s%q", understudy.NotStoredNoRows, list.Key)
 	}
 	return r.result()
 }

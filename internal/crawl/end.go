@@ -194,10 +194,10 @@ var capped = regexp.MustCompile(`(?i)\b(only|first|most|max\w*|limit\w*|window|e
 // provesEnd reports whether a refusal proves that there is no page behind as many rows as all pages
 // have by their total. A limit on what is served is a round number, and its refusal says so.
 func provesEnd(refused *understudy.Page, total int64) bool {
-	switch refused.Status {
-	case 404, 410, 416:
+	switch {
+	case refused.Status == 404 || refused.Status == 410 || refused.Status == 416:
 		return !capped.Match(refused.Body)
-	case 403:
+	case refused.Status == 403 || hasNoList(refused):
 		return false
 	}
 	return total%10 != 0 && !capped.Match(refused.Body)
@@ -212,13 +212,26 @@ func isDead(p *understudy.Page) bool {
 	case 400, 403, 404, 410, 416, 422:
 		return true
 	}
-	return p.NotStored == understudy.NotStoredError
+	return isToldAsError(p)
+}
+
+// isToldAsError reports whether an answer is an error whatever its status: upstream says so, or
+// a list has no rows in it, not even none.
+func isToldAsError(p *understudy.Page) bool {
+	return p.NotStored == understudy.NotStoredError || hasNoList(p)
+}
+
+func hasNoList(p *understudy.Page) bool {
+	return strings.HasPrefix(p.NotStored, understudy.NotStoredNoRows)
 }
 
 // answerOf returns in words what upstream answered in place of a page.
 func answerOf(p *understudy.Page) string {
-	if p.NotStored == understudy.NotStoredError {
+	switch {
+	case p.NotStored == understudy.NotStoredError:
 		return "an answer that says that it is an error"
+	case hasNoList(p):
+		return "an answer with " + p.NotStored
 	}
 	return fmt.Sprintf("status %d", p.Status)
 }

@@ -85,7 +85,7 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 			t.mu.Unlock()
 			return landed.Page, nil
 		}
-		if landed.Page != nil && landed.Page.NotStored == understudy.NotStoredError {
+		if landed.Page != nil && isToldAsError(landed.Page) {
 			if err = (&toldError{landed.Page, err}); try > 0 {
 				break
 			}
