@@ -19,6 +19,7 @@ import (
 	"understudy/cmd/understudy/terminal"
 	"understudy/internal/audit"
 	"understudy/internal/config"
+	"understudy/internal/credentials"
 	"understudy/internal/datadir"
 	"understudy/internal/smallfile"
 )
@@ -144,7 +145,7 @@ func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 		if bound.text == "" {
 			continue
 		}
-		at, err := parseDate(bound.text, ago)
+		at, err := credentials.ParseDate(bound.text, ago)
 		if err != nil {
 			return usageError{fmt.Errorf("%s: %w", bound.name, err)}
 		}

@@ -12,7 +12,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"understudy"
 	"understudy/internal/credentials"
 	"understudy/internal/diagnostics"
 )
@@ -47,11 +46,11 @@ func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 		m.MaxStale = c.MaxStale.String()
 	}
 	if c.Expires != "" {
-		at, err := parseDate(c.Expires, time.Now().Add)
+		at, err := credentials.ParseDate(c.Expires, time.Now().Add)
 		if err != nil {
 			return usageError{fmt.Errorf("--expires: %w", err)}
 		}
-		m.Expires = &at
+		m.Expires = at.Format(time.RFC3339Nano)
 	}
 	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var shown credentials.Shown
@@ -60,22 +59,6 @@ func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 		}
 		return printShown(p.stdout, shown)
 	})
-}
-
-// parseDate reads a day, its first moment in UTC, RFC 3339, or a duration, which shift
-// applies to the present.
-func parseDate(text string, shift func(time.Duration) time.Time) (time.Time, error) {
-	if d, err := understudy.ParseDuration(text); err == nil && d > 0 {
-		return shift(d), nil
-	}
-	if at, err := time.Parse(time.DateOnly, text); err == nil {
-		return at, nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, fmt.Errorf("%q: write 2027-01-01, 2027-01-01T12:00:00Z or 30d", text)
-	}
-	return at, nil
 }
 
 func printShown(w io.Writer, s credentials.Shown) error {

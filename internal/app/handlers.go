@@ -93,7 +93,7 @@ func (h *App) openCommands(ctx context.Context) error {
 // commands are the options of those that need the token of the folder.
 func (h *App) commands() diagnostics.Options {
 	return diagnostics.Options{Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index,
-		Credentials: issuer{h}, Explain: gates{h}.explain, Token: h.opts.Dir.Token,
+		Credentials: issuer{h}, Now: time.Now, Explain: gates{h}.explain, Token: h.opts.Dir.Token,
 		Audit: audits{h}.auditor(), Logger: h.log}
 }
 

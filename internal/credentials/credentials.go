@@ -282,3 +282,19 @@ func (b *Book) save(ctx context.Context, c *Credential) error {
 	b.all[c.Name] = c
 	return nil
 }
+
+// ParseDate reads a day, its first moment in UTC, RFC 3339, or a duration, which shift
+// applies to the present.
+func ParseDate(text string, shift func(time.Duration) time.Time) (time.Time, error) {
+	if d, err := understudy.ParseDuration(text); err == nil && d > 0 {
+		return shift(d), nil
+	}
+	if at, err := time.Parse(time.DateOnly, text); err == nil {
+		return at, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fmt.Errorf("%q: write 2027-01-01, 2027-01-01T12:00:00Z or 30d", text)
+	}
+	return at, nil
+}

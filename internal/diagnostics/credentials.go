@@ -5,6 +5,7 @@ package diagnostics
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -24,13 +25,14 @@ type Credentials interface {
 
 // MakeCredential is the body of POST /-/credentials.
 type MakeCredential struct {
-	Name string `json:"name"`
+	Name    string `json:"name"`
+	Expires string `json:"expires,omitempty"` // in place of the scope's: see credentials.ParseDate
 	credentials.Scope
 }
 
 // RotateCredential is the body of POST /-/credentials/{name}/rotate.
 type RotateCredential struct {
-	Overlap string `json:"overlap"` // how long the former secret is good, a Go duration
+	Overlap string `json:"overlap"` // how long the former secret is good, such as 12h or 2d
 }
 
 // CredentialList is the answer of GET /-/credentials.
@@ -56,6 +58,13 @@ func (d *Diagnostics) makeCredential(r *http.Request) (any, error) {
 	var m MakeCredential
 	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
 		return nil, errors.Join(understudy.ErrInvalid, err)
+	}
+	if m.Expires != "" {
+		at, err := credentials.ParseDate(m.Expires, d.o.Now().Add)
+		if err != nil {
+			return nil, fmt.Errorf("%w: expires: %w", understudy.ErrInvalid, err)
+		}
+		m.Scope.Expires = &at
 	}
 	if err := d.audit(r, credentialEntry("make", m.Name, m.Source)); err != nil {
 		return nil, err

@@ -303,6 +303,8 @@ type Options struct {
 	Reload func(context.Context) (restart []string, err error)
 	// Credentials makes those of programs; nil: none is made.
 	Credentials Credentials
+	// Now is the time from which a credential that ends after a duration counts.
+	Now func() time.Time
 	// Explain says what a role sees of a record; nil: it is not told. Errors are those of
 	// access.Gate.ExplainRecord.
 	Explain func(role, source, kind, id string) (*access.Explained, error)
