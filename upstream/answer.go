@@ -265,11 +265,17 @@ func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy
 // maxKept bounds a field of upstream's header that is kept, in bytes.
 const maxKept = 1000
 
-// kept is what is kept of a header, as a query.
+// kept is what is kept of a header, as a query. A field that is an address of upstream leads to us.
 func (b *pageBuilder) kept(h http.Header) string {
 	var q understudy.Query
 	for _, name := range append([]string{"Etag"}, b.source.Spec.Headers.Back...) {
-		if value, ok := b.field(h, name); ok && value != "" {
+		value, ok := b.field(h, name)
+		if at := b.origins(); ok && at.ours != "" {
+			if path := at.local(value); path != value {
+				value = at.ours + path
+			}
+		}
+		if ok && value != "" {
 			q = append(q, understudy.Param{Name: name, Value: value})
 		}
 	}

@@ -59,6 +59,29 @@ func TestUpstreamsAgesAreKept(t *testing.T) {
 	}
 }
 
+// A field that the spec passes back leads here where it is an address of upstream.
+func TestAFieldThatIsPassedBackLeadsHere(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"https://api.twilio.com/v1/next?a=1": ourURL + "/v1/next?a=1", "https://API.twilio.com:443/": ourURL + "/",
+		"https://api.twilio.com.evil.example/x": "https://api.twilio.com.evil.example/x", "req_1": "req_1",
+	} {
+		s := &script{do: func(int, *http.Request) (*http.Response, error) {
+			return reply(http.StatusOK, emptyCalls, "X-Next-Link", value), nil
+		}}
+		c := scripted(t, s, func(o *Options) {
+			o.Source.PublicURL, o.Source.Spec = ourURL, builtInSpec(t, "twilio")
+			back := *o.Source.Spec
+			back.Headers.Back = []string{"X-Next-Link"}
+			o.Source.Spec = &back
+		})
+		page, err := get(t, c, callsPath)
+		if err != nil || page.Field("X-Next-Link") != want {
+			t.Errorf("%s is passed back as %q, %v, want %q", value, page.Field("X-Next-Link"), err, want)
+		}
+	}
+}
+
 func TestPageIsAskedForAgainWhen304HasAnotherETag(t *testing.T) {
 	t.Parallel()
 	s := &script{do: func(n int, r *http.Request) (*http.Response, error) {

@@ -69,7 +69,12 @@ func (v *exchange) passBack(a *request.Response, view *access.View) {
 		return
 	}
 	for _, name := range v.o.Source.Spec.Headers.Back {
-		if value := a.Page.Field(name); value != "" {
+		value := a.Page.Field(name)
+		if path, ok := strings.CutPrefix(value, v.o.Source.PublicURL+"/"); ok && v.origin != nil && v.o.Source.PublicURL != "" {
+			only, _, _ := strings.Cut("/"+path, "?")
+			value = v.origin(only) + "/" + path
+		}
+		if value != "" {
 			v.w.Header()[name] = []string{value}
 		}
 	}

@@ -36,7 +36,13 @@ func TestLinksToUpstreamLeadHere(t *testing.T) {
 		if rewriteLinks(h, src); h.Get("Location") != ours+"/evil.example/x" {
 			t.Errorf("two slashes became %q", h.Get("Location"))
 		}
-		for _, other := range []string{"http://up.example/a", "https://up.example:8080/a", "/a",
+		for _, turned := range []string{"https://up.example/a", "https://up.example:443/a", "HTTPS://up.example:8080/a"} {
+			h := http.Header{"Location": {turned}}
+			if rewriteLinks(h, src); h.Get("Location") != ours+"/a" {
+				t.Errorf("%q, of the other scheme, became %q", turned, h.Get("Location"))
+			}
+		}
+		for _, other := range []string{"http://up.example/a", "https://up.example:8443/a", "/a",
 			"http://up.example:8080.evil.example/", "", "http://[::1"} {
 			h := http.Header{"Location": {other}}
 			if rewriteLinks(h, src); h.Get("Location") != other {
@@ -48,7 +54,7 @@ func TestLinksToUpstreamLeadHere(t *testing.T) {
 
 func TestLinksWithTheUsualPortLeadHere(t *testing.T) {
 	for base, others := range map[string][]string{
-		"https://up.example":    {"https://up.example:443/a", "HTTPS://UP.example/a", "//up.example:443/a"},
+		"https://up.example":    {"https://up.example:443/a", "HTTPS://UP.example/a", "//up.example:443/a", "http://up.example/a", "http://up.example:80/a"},
 		"http://up.example:80":  {"http://up.example/a", "http://up.example:80/a"},
 		"https://up.example:80": {"https://up.example:80/a"},
 	} {
@@ -90,6 +96,8 @@ func TestLinksInOddLinesLeadHere(t *testing.T) {
 		{"Location", `http:\\up.example\a`, "/a"},
 		{"Location", "http://user:p;w@up.example:080/a", "/a"},
 		{"Location", "<http://up.example/a>", "</a>"},
+		{"Link", `<https://up.example/x>; rel=next`, `</x>; rel=next`},
+		{"Location", "https://up.example.evil.example/a", "https://up.example.evil.example/a"},
 		{"Location", "/login?to=http://up.example/a", "/login?to=http://up.example/a"},
 		{"Location", "http://up.example@evil.example/a", "http://up.example@evil.example/a"},
 		{"Refresh", "0; url=http://up.example/a", "0; url=/a"},
@@ -119,12 +127,14 @@ func TestLinksInOddLinesLeadHere(t *testing.T) {
 func FuzzRewriteLinks(f *testing.F) {
 	f.Add(`<http://up.example/a>; rel="next", <b>`)
 	f.Add(`</p>; title="a < b", < HTTP://u:p@up.example.:080\a>; anchor="//up.example"`)
+	f.Add(`<https://up.example:443/a>; rel="next", https://up.example:80/b`)
 	sp, err := spec.NewGeneric("http://up.example", "none")
 	if err != nil {
 		f.Fatal(err)
 	}
 	src := &spec.Source{Name: "site", Spec: sp}
-	const origin = `(?i:http:[/\\]|[/\\]{2})[/\\]*(?:[^/?#\\<>" \t]*@)?(?i:up\.example)\.?(?::0*(?:80)?)?(?:[/?#\\<>" \t,;']|$)`
+	const user = `[/\\]*(?:[^/?#\\<>" \t]*@)?(?i:up\.example)\.?`
+	const origin = `(?:(?i:http:[/\\]|[/\\]{2})` + user + `(?::0*(?:80)?)?|(?i:https:[/\\])` + user + `(?::0*(?:80|443)?)?)(?:[/?#\\<>" \t,;']|$)`
 	first := regexp.MustCompile(`^[ \t<>"']*` + origin)
 	links := regexp.MustCompile(`[<>][ \t<>"']*` + origin)
 	bare := regexp.MustCompile(`[ \t]` + origin)

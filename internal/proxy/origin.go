@@ -53,13 +53,9 @@ var refreshStart = regexp.MustCompile(`(?i)^[\s\d.;,]*(?:url\s*=)?`)
 // was asked, below the path of the source's public URL. A client that follows one would send its
 // credential for this server to upstream.
 func rewriteLinks(h http.Header, src *spec.Source) {
-	base, err := url.Parse(src.Spec.Hosts[0].URL)
-	if err != nil {
+	u, ok := originOf(src, src.Spec.Hosts[0].URL)
+	if !ok {
 		return
-	}
-	u := upstreamOrigin{base: base, under: "/"}
-	if public, err := url.Parse(src.PublicURL); err == nil {
-		u.under = public.EscapedPath() + "/"
 	}
 	for _, name := range addressFields {
 		rewriteLines(h, name, u.rewriteAddress)
@@ -85,6 +81,19 @@ func rewriteLines(h http.Header, name string, rewrite func(string) string) {
 type upstreamOrigin struct {
 	base  *url.URL
 	under string
+}
+
+// originOf reads the address of one of a source's hosts.
+func originOf(src *spec.Source, address string) (u upstreamOrigin, ok bool) {
+	base, err := url.Parse(address)
+	if err != nil {
+		return u, false
+	}
+	u = upstreamOrigin{base: base, under: "/"}
+	if public, err := url.Parse(src.PublicURL); err == nil {
+		u.under = public.EscapedPath() + "/"
+	}
+	return u, true
 }
 
 // rewriteAddress returns an address with a path in place of upstream's origin. Blanks, quotes and < may
@@ -128,11 +137,14 @@ func (u *upstreamOrigin) rewriteLink(line string) string {
 }
 
 // lengthIn returns the length of upstream's origin, and of the slashes behind it, at the beginning of a
-// text; 0 where there is none. Two slashes left would begin another host's name.
+// text; 0 where there is none. Two slashes left would begin another host's name. An API behind a TLS
+// terminator may name its host with the other scheme, at that scheme's port.
 func (u *upstreamOrigin) lengthIn(text string) int {
-	rest, least := text, 2
-	if scheme := u.base.Scheme + ":"; len(text) > len(scheme) && strings.EqualFold(text[:len(scheme)], scheme) {
-		rest, least = text[len(scheme):], 1
+	rest, least, scheme := text, 2, strings.ToLower(u.base.Scheme)
+	for _, given := range []string{"http", "https"} {
+		if n := len(given); len(text) > n && strings.EqualFold(text[:n], given) && text[n] == ':' {
+			rest, least, scheme = text[n+1:], 1, given
+		}
 	}
 	host := strings.TrimLeft(rest, `/\`)
 	if len(rest)-len(host) < least {
@@ -146,18 +158,22 @@ func (u *upstreamOrigin) lengthIn(text string) int {
 	if i := strings.IndexAny(host[start:end], ",;'"); i >= 0 {
 		end = start + i
 	}
-	name, port := hostOf(&url.URL{Scheme: u.base.Scheme, Host: host[start:end]})
-	if ours, ourPort := hostOf(u.base); !strings.EqualFold(name, ours) || port != ourPort {
+	name, port := hostOf(&url.URL{Scheme: scheme, Host: host[start:end]})
+	ours, ourPort := hostOf(u.base)
+	turned := !strings.EqualFold(scheme, u.base.Scheme) && port == ownPorts[scheme]
+	if !strings.EqualFold(name, ours) || port != ourPort && !turned {
 		return 0
 	}
 	return len(text) - len(strings.TrimLeft(host[end:], `/\`))
 }
 
-// hostOf returns the host without the dot that may end it, and the port where it is not the scheme's own.
+// ownPorts are the ports of the schemes.
+var ownPorts = map[string]string{"http": "80", "https": "443"}
+
+// hostOf returns the host without the dot that may end it, and the port.
 func hostOf(u *url.URL) (name, port string) {
-	port = strings.TrimLeft(u.Port(), "0")
-	if port == "443" && strings.EqualFold(u.Scheme, "https") || port == "80" && strings.EqualFold(u.Scheme, "http") {
-		port = ""
+	if port = strings.TrimLeft(u.Port(), "0"); port == "" {
+		port = ownPorts[strings.ToLower(u.Scheme)]
 	}
 	return strings.TrimSuffix(u.Hostname(), "."), port
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"understudy"
 )
 
 const ours = "http://127.0.0.1:4115"
@@ -56,6 +57,21 @@ func TestAnswersAtUpstreamsOwnAddresses(t *testing.T) {
 		}
 		if again := ask(there, "If-None-Match", w.Header().Get("Etag")); again.Code != http.StatusNotModified {
 			t.Errorf("%s: %d", body, again.Code)
+		}
+	}
+	// A field that is passed back leads where its caller asks.
+	b.Proxy.o.Source.Spec.Headers.Back = []string{"X-Next-Link"}
+	for value, want := range map[string]string{ours + "/v1/y?a=/b": "https://monitor.example/v1/y?a=/b", "req_1": "req_1"} {
+		p := page("messages", false, 200, oneMessage)
+		p.Header = understudy.Query{{Name: "X-Next-Link", Value: value}}.String()
+		b.answers(p)
+		for h, want := range map[http.Handler]string{b: value, there: want} {
+			r := httptest.NewRequest(http.MethodGet, root+"/Messages/SM1.json", nil)
+			r.SetBasicAuth(account, demo)
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Header().Get("X-Next-Link") != want {
+				t.Errorf("%s is passed back as %q, want %q", value, w.Header().Get("X-Next-Link"), want)
+			}
 		}
 	}
 	// What the mirror has compressed is not sent in its place.
