@@ -54,7 +54,8 @@ func TestLinksToUpstreamLeadHere(t *testing.T) {
 
 func TestLinksWithTheUsualPortLeadHere(t *testing.T) {
 	for base, others := range map[string][]string{
-		"https://up.example":    {"https://up.example:443/a", "HTTPS://UP.example/a", "//up.example:443/a", "http://up.example/a", "http://up.example:80/a"},
+		"https://up.example": {"https://up.example:443/a", "HTTPS://UP.example/a", "//up.example:443/a", "http://up.example/a",
+			"http://up.example:80/a"},
 		"http://up.example:80":  {"http://up.example/a", "http://up.example:80/a"},
 		"https://up.example:80": {"https://up.example:80/a"},
 	} {
@@ -134,7 +135,8 @@ func FuzzRewriteLinks(f *testing.F) {
 	}
 	src := &spec.Source{Name: "site", Spec: sp}
 	const user = `[/\\]*(?:[^/?#\\<>" \t]*@)?(?i:up\.example)\.?`
-	const origin = `(?:(?i:http:[/\\]|[/\\]{2})` + user + `(?::0*(?:80)?)?|(?i:https:[/\\])` + user + `(?::0*(?:80|443)?)?)(?:[/?#\\<>" \t,;']|$)`
+	const origin = `(?:(?i:http:[/\\]|[/\\]{2})` + user + `(?::0*(?:80)?)?|(?i:https:[/\\])` + user +
+		`(?::0*(?:80|443)?)?)(?:[/?#\\<>" \t,;']|$)`
 	first := regexp.MustCompile(`^[ \t<>"']*` + origin)
 	links := regexp.MustCompile(`[<>][ \t<>"']*` + origin)
 	bare := regexp.MustCompile(`[ \t]` + origin)

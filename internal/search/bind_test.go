@@ -135,7 +135,7 @@ func FuzzQuery(f *testing.F) {
 // A kind with a field called number or id takes nothing from other sources: number: still finds their phone
 // numbers, and id: their records.
 func TestFieldCalledNumberOrIDHidesNoOtherSource(t *testing.T) {
-	r := newRig(t, false, "github")
+	r := newRig(t, false, "github", "stripe") // of which one has numbers as ids, and the other texts
 	const id, issue = "SM000000000000000000000000000000b1", `{"id":5550100123,"number":77,"title":"a title",` +
 		`"url":"https://api.github.com/repos/acme/tracker/issues/77"}`
 	r.put("Messages", `{"sid":"`+id+`","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","from":"+15550100123","body":"x"}`)
@@ -166,7 +166,7 @@ func TestFieldCalledNumberOrIDHidesNoOtherSource(t *testing.T) {
 			t.Errorf("%s finds %q, want %q", text, got, want)
 		}
 	}
-	if _, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "number:abc"}); err == nil {
+	if _, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "kind:issues number:abc"}); err == nil {
 		t.Error("number:abc is a number")
 	}
 }

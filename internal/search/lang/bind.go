@@ -159,31 +159,46 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 // bindNamed binds id: and number:. A kind with a field of that name is asked for the field, all others
 // for the id and the phone numbers. Where one of the two cannot be asked for, the other one alone is.
 func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
-	own, fields, others := b.number, []*KindView(nil), []*KindView(nil)
+	own, types, fields, others := b.number, []string(nil), map[string][]*KindView{}, []*KindView(nil)
 	if n.Name == idName {
 		own = b.id
 	}
 	for _, s := range scope {
-		if s.Kind.Field(n.Name) != nil {
-			fields = append(fields, s)
-		} else {
+		f := s.Kind.Field(n.Name)
+		if f == nil {
 			others = append(others, s)
+			continue
 		}
+		if fields[f.Type] == nil {
+			types = append(types, f.Type)
+		}
+		fields[f.Type] = append(fields[f.Type], s)
 	}
-	if len(fields) == 0 {
+	if len(types) == 0 {
 		return own(n, others)
 	}
-	meant := own(n, others)
-	b.Err = nil
-	switch l := b.field(n, fields); {
-	case b.Err == nil && meant == nil:
-		return &Cond{Op: OpField, Predicate: l}
-	case b.Err == nil:
-		meant = &Cond{Op: OpOr, Of: []*Cond{{Op: OpField, Predicate: l}, meant}}
-	case meant != nil:
+	var either []*Cond
+	meant, wrong := own(n, others), (*query.SyntaxError)(nil)
+	if b.Err = nil; meant != nil {
+		either = append(either, meant)
+	}
+	for _, t := range types { // each type by itself: the field may be a text in one kind and a number in another
+		l := b.field(n, fields[t])
+		if b.Err == nil {
+			either = append(either, &Cond{Op: OpField, Predicate: l})
+		} else if wrong == nil {
+			wrong = b.Err
+		}
 		b.Err = nil
 	}
-	return meant
+	switch len(either) {
+	case 0:
+		b.Err = wrong
+		return nil
+	case 1:
+		return either[0]
+	}
+	return &Cond{Op: OpOr, Of: either}
 }
 
 // leastID is how long a word must be to be looked for as an id, in bytes.
