@@ -280,8 +280,12 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 // slashed returns the error for an escaped slash in a path. An API that takes it for a plain one shows
 // another kind there, of which nothing would be hidden, and writes to what no allow entry names.
 func slashed() error {
-	return fmt.Errorf("access: %w: %w: an escaped slash in the path", understudy.ErrInvalid, understudy.ErrNotFound)
+	return fmt.Errorf("access: %w: %w", understudy.ErrInvalid, ErrNoPath)
 }
+
+// ErrNoPath is the error of a path that is refused whatever is held: it tells nothing about a record.
+var ErrNoPath = fmt.Errorf("%w: Understudy knows no such path of this API; "+
+	"check its letters, their case, its slashes and its escapes", understudy.ErrNotFound)
 
 func refuseGraphQL(c understudy.Caller) error {
 	return refuse("role %s can't use GraphQL, because it does not see everything and a query can give a hidden field another name; "+

@@ -192,6 +192,8 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	case errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrNotMirrored), errors.Is(err, understudy.ErrInvalid),
 		errors.Is(err, understudy.ErrForbidden):
 		return plain(err)
+	case errors.Is(err, errComputing):
+		return "The API is still computing this. Ask again in a moment."
 	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrNotHeld):
 		return "This cannot be answered now. Try again in a moment."
 	}

@@ -5,6 +5,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,9 @@ import (
 	"understudy/request"
 	"understudy/spec"
 )
+
+// errComputing is the error of a read that upstream answered with 202: there is no answer yet.
+var errComputing = fmt.Errorf("agents: %w: upstream is still computing this", understudy.ErrUnavailable)
 
 // recordArgs name a record.
 type recordArgs struct {
@@ -122,6 +126,8 @@ func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*requ
 		return nil, nil, err
 	case answer.Page.Status == http.StatusNotFound, answer.Page.Status == http.StatusGone:
 		return nil, nil, understudy.ErrNotFound
+	case answer.Page.Status == http.StatusAccepted:
+		return nil, nil, errComputing
 	case answer.Page.Status != http.StatusOK:
 		return nil, nil, invalid("%s refused this with status %d, and these words of its own: %q", t.Spec.Title, answer.Page.Status,
 			understudy.Clip(string(view.Body)))

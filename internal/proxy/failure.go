@@ -161,6 +161,8 @@ func message(err error) string {
 		return errManyBatches.Error()
 	case errors.Is(err, understudy.ErrTooMany):
 		return "too many wrong credentials; wait a second"
+	case errors.Is(err, access.ErrNoPath), errors.Is(err, understudy.ErrInvalid) && errors.Is(err, understudy.ErrNotFound):
+		return after(access.ErrNoPath, understudy.ErrNotFound) // it can be read as another path, too
 	}
 	switch understudy.Status(err) {
 	case http.StatusInternalServerError:
@@ -168,6 +170,10 @@ func message(err error) string {
 			return understudy.ErrDamaged.Error()
 		}
 		return ""
+	case http.StatusUnauthorized:
+		return "Understudy knows no such credential; send one that its settings name"
+	case http.StatusMethodNotAllowed:
+		return "Understudy does not take this method here; Allow names the methods that it takes"
 	case http.StatusForbidden:
 		return after(err, understudy.ErrForbidden)
 	case http.StatusBadRequest:

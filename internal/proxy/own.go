@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/kit/jsonhttp"
 	"understudy/spec"
 )
@@ -21,13 +22,13 @@ func (v *exchange) own() error {
 	read, _ := method(v.r.Method)
 	switch {
 	case v.origin != nil: // upstream has no such path
-		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrNotFound)
+		return fmt.Errorf("proxy: %s: %w", path, access.ErrNoPath)
 	case path == batchPath && v.r.Method == http.MethodPost:
 		return batch{v, &atomic.Int64{}}.serve()
 	case path == batchPath:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
 	case path != "/-/health" || v.o.Health == nil:
-		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrNotFound)
+		return fmt.Errorf("proxy: %s: %w", path, access.ErrNoPath)
 	case !read:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
 	}

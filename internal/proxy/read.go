@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/kit/header"
 	"understudy/kit/lru"
 	"understudy/request"
@@ -137,7 +138,7 @@ func (v *exchange) asOf(ask *request.Request) (err error) {
 // ;parameters: upstream would not find these either.
 func (v *exchange) unknown(err error) error {
 	if v.target.NearMiss && errors.Is(err, understudy.ErrForbidden) {
-		return fmt.Errorf("proxy: %w", understudy.ErrNotFound)
+		return fmt.Errorf("proxy: %w", access.ErrNoPath)
 	}
 	return err
 }

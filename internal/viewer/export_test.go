@@ -193,6 +193,25 @@ func TestExportRefusedLater(t *testing.T) {
 	}
 }
 
+func TestExportOfAListNotComputedYetIsUnavailable(t *testing.T) {
+	h := open(t)
+	h.mirror.change = func(request.Request, *request.Response) (*request.Response, error) {
+		return &request.Response{Page: refused(http.StatusAccepted, `{}`)}, nil
+	}
+	for _, path := range []string{"/twilio/calls", "/twilio/calls.csv", "/twilio/calls.jsonl"} {
+		status, body, header := h.get(path, all)
+		if status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", path, status)
+		}
+		if header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", path)
+		}
+		if !strings.Contains(body, "Twilio is still computing this") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}
+
 // TestExportOfACircle (M6): a list whose links go in a circle ends, and says so.
 func TestExportOfACircle(t *testing.T) {
 	h := open(t)

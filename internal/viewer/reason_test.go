@@ -40,6 +40,8 @@ func TestErrorCodesWithTheirMeaning(t *testing.T) {
 		{"a code the spec does not explain", all, refused(400, `{"code":99999,"message":"?"}`), nil,
 			[]string{"99999", docs + `99999"`}, []string{"Meaning"}},
 		{"no code", all, refused(400, `{"message":"?"}`), nil, []string{"refused this (400)"}, []string{docs, "Error code"}},
+		{"not computed yet", all, refused(202, `{}`), nil, []string{"Twilio is still computing this", "Ask again in a moment"},
+			[]string{"refused this", "It says"}},
 		{"an outage", all, nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503,
 			Page: refused(503, `{"code":20503,"message":"down"}`)}, []string{"20503", "Service unavailable", docs + `20503"`}, nil},
 		{"an outage without a body", all, nil, &understudy.UpstreamError{Why: understudy.FailDown}, []string{"not answering"}, []string{docs}},

@@ -146,6 +146,8 @@ func (q *Exchange) Missing(r Reading) string {
 	title := q.Source.Spec.Title
 	var up *understudy.UpstreamError
 	switch {
+	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status == http.StatusAccepted:
+		return computing(q) + "; ask again in a moment."
 	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status != http.StatusOK:
 		if why := reasonIn(q, r.View.Body); why != nil {
 			return fmt.Sprintf("%s refused this (%d): %s.", title, r.Answer.Page.Status, why)
@@ -266,6 +268,9 @@ func FilterValues(l *spec.List, params understudy.Query) (all []string) {
 
 // Refused is upstream's own refusal as a page: its words say what was wrong.
 func Refused(q *Exchange, body []byte) error {
+	if q.Answer.Page.Status == http.StatusAccepted {
+		return &Problem{Title: computing(q), Hint: "Ask again in a moment.", Kind: understudy.ErrUnavailable}
+	}
 	p := refusal(q, q.Answer.Page.Status, body)
 	if q.Answer.Page.Status == http.StatusNotFound || q.Answer.Page.Status == http.StatusGone {
 		p.Kind = understudy.ErrNotFound
@@ -274,6 +279,9 @@ func Refused(q *Exchange, body []byte) error {
 	}
 	return p
 }
+
+// computing says that upstream answered a read with 202: there is no answer yet.
+func computing(q *Exchange) string { return q.Source.Spec.Title + " is still computing this" }
 
 // refusal is what upstream's refusal tells a person. The body is as the caller sees it.
 func refusal(q *Exchange, status int, body []byte) *Problem {
