@@ -27,12 +27,12 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 		Kinds: map[string]page.Held{},
 		Answers: page.Answers{
 			Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, Upstream: c.Requests,
-			AtOnce: queue.AtOnce, AtOnceWhy: queue.Why,
+			ByReason: c.ByReason, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why,
 		},
 		Latencies: page.Latencies{Ours: h.recent[source].last(), Theirs: health.Recent},
 		DropIn:    h.Address(source),
 	}
-	s.OurTimes, s.TheirTimes, s.Times = h.viewerTimes(source)
+	h.addTimes(source, &s.Latencies)
 	lists := h.mirror.Scores(source)
 	kinds, err := h.db.Kinds(ctx, source)
 	if err != nil && !h.uncounted.Swap(true) {
@@ -87,17 +87,18 @@ func (h administration) Pause(ctx context.Context, name, by string) error {
 	return h.feed.Pause(ctx, name, by)
 }
 
-// viewerTimes are our times, upstream's, and these by kind and reason.
-func (h figures) viewerTimes(source string) (ours, theirs page.Times, each []page.Times) {
+// addTimes adds how long our answers took, and upstream's, these also by kind and reason.
+func (h figures) addTimes(source string, to *page.Latencies) {
 	list, all := h.clients[source].Times()
 	for _, t := range list {
 		out := viewerTime(t.Whole)
 		out.Kind, out.Reason, out.Lost = t.Kind, t.Reason.String(), t.Lost
-		each = append(each, out)
+		to.Times = append(to.Times, out)
 	}
-	theirs = viewerTime(all.Whole)
-	theirs.Lost = all.Lost
-	return viewerTime(h.recent[source].stat.Stat().Summary()), theirs, each
+	to.TheirTimes = viewerTime(all.Whole)
+	to.TheirTimes.Lost = all.Lost
+	to.HeldTimes = viewerTime(h.recent[source].held.Stat().Summary())
+	to.AskedTimes = viewerTime(h.recent[source].asked.Stat().Summary())
 }
 
 func viewerTime(s onlinestat.Summary) page.Times {
@@ -109,24 +110,34 @@ func viewerTime(s onlinestat.Summary) page.Times {
 // recentCount is how many answer times are kept.
 const recentCount = 120
 
-// recent keeps the last answer times of one source without a lock: a time that
-// is overwritten while it is read is one wrong dot in a picture.
+// recent keeps how long answers of one source took, without a lock: a time that is
+// overwritten while it is read is one wrong dot in a picture.
 type recent struct {
-	n     atomic.Uint64
-	times [recentCount]atomic.Int64
-	stat  *onlinestat.Sharded // seconds
+	n           atomic.Uint64
+	times       [recentCount]atomic.Int64
+	held, asked *onlinestat.Sharded // seconds, of answers from what is held and of those that upstream was asked for
 }
 
-func newRecent() *recent { return &recent{stat: onlinestat.NewSharded()} }
+func newRecent() *recent {
+	return &recent{held: onlinestat.NewSharded(), asked: onlinestat.NewSharded()}
+}
 
-// add keeps one more time.
-func (r *recent) add(took time.Duration) {
+// add keeps one more time of an answer. how is the word of its outcome, "" for an answer of
+// our own, which is not kept.
+func (r *recent) add(how string, took time.Duration) {
+	switch how {
+	case "":
+		return
+	case request.Cold.String():
+		r.asked.Add(took.Seconds())
+		return
+	}
 	i := r.n.Add(1) - 1
 	r.times[i%recentCount].Store(int64(took))
-	r.stat.Add(took.Seconds())
+	r.held.Add(took.Seconds())
 }
 
-// last are the kept times, oldest first.
+// last are the latest times of answers from what is held, oldest first.
 func (r *recent) last() []time.Duration {
 	n := r.n.Load()
 	out := make([]time.Duration, 0, recentCount)

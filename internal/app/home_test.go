@@ -5,6 +5,8 @@ package app
 import (
 	"testing"
 	"time"
+
+	"understudy/request"
 )
 
 func TestRecentKeepsTheLast(t *testing.T) {
@@ -13,12 +15,17 @@ func TestRecentKeepsTheLast(t *testing.T) {
 		t.Errorf("%d times before the first", n)
 	}
 	for i := range recentCount + 5 {
-		r.add(time.Duration(i))
+		r.add(request.Warm.String(), time.Duration(i))
 	}
+	r.add(request.Cold.String(), time.Hour)
+	r.add("", time.Hour)
 	if n := len(r.last()); n != recentCount {
 		t.Errorf("%d times kept, want %d", n, recentCount)
 	}
 	if first := r.last()[0]; first != 5 {
 		t.Errorf("the oldest is %d, want 5", first)
+	}
+	if held, asked := r.held.Stat().Summary(), r.asked.Stat().Summary(); held.Count != recentCount+5 || held.Max > 1 || asked.Count != 1 {
+		t.Errorf("%d answers from what is held, of up to %v s, and %d that upstream was asked for", held.Count, held.Max, asked.Count)
 	}
 }

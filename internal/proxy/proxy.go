@@ -119,9 +119,9 @@ type Options struct {
 	// TooLarge is called for each write whose body is larger than MaxBody. Limited is
 	// called for each write refused because of MaxWrites. nil: no call.
 	TooLarge, Limited func()
-	// Took is called with the duration of each response; nil: no call. It is called
-	// from many goroutines and must not block.
-	Took   func(time.Duration)
+	// Took is called with how each answer came, as the access log has it, and its duration;
+	// nil: no call. It is called from many goroutines and must not block.
+	Took   func(how string, took time.Duration)
 	Logger *slog.Logger     // nil: discard
 	Now    func() time.Time // nil: time.Now
 }
@@ -184,7 +184,7 @@ func New(o Options) (*Proxy, error) {
 		o.Limited = func() {}
 	}
 	if o.Took == nil {
-		o.Took = func(time.Duration) {}
+		o.Took = func(string, time.Duration) {}
 	}
 	taken, err := o.Source.Spec.Auth.Taken()
 	if err != nil {
@@ -314,7 +314,7 @@ func (v *exchange) end() {
 	}
 	v.line.Took = v.o.Now().Sub(v.line.At)
 	if v.target == nil || v.target.Media == nil {
-		v.o.Took(v.line.Took) // how long a caller listens is no answer time
+		v.o.Took(v.line.How, v.line.Took) // how long a caller listens is no answer time
 	}
 	v.o.Log.Add(&v.line)
 	if why != nil {

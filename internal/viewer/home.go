@@ -4,22 +4,44 @@ package viewer
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strings"
 	"time"
 
-	"understudy"
 	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/request"
 )
 
-// homePage is what home.html shows: the jobs, and each source, are parts.
+// homePage is what home.html shows: each source is a part.
 type homePage struct {
 	Parts *page.Parts
 	Empty bool         // the caller sees no source
+	Finds bool         // words can be searched for
+	Saved []page.Ready // searches
 	Ready []page.Ready // searches that the specs bring along
+}
+
+// sourceView is a source for whoever reads its records.
+type sourceView struct {
+	Name, Title string
+	Health      page.Health
+	Today       []todayView
+	Numbers     []outlook.Line // that are sampled: a balance
+	Groups      []page.KindViews
+	Server      *serverView // nil for those who do not administer
+}
+
+// serverView is how the server does for a source.
+type serverView struct {
+	Faster, Ours, Theirs string // the times, and both medians
+	Answers              []share
+	Total                int64
+	Readers, Background  int64 // requests sent upstream: for readers who waited, and for nobody
+	Webhooks             []webhookView
+	DropIn               string
 }
 
 // webhookView is one receiver of changes.
@@ -27,26 +49,6 @@ type webhookView struct {
 	Name, Tone, State, Why string
 	Since                  *page.When
 	Behind                 int64
-}
-
-type sourceView struct {
-	Name, Title string
-	Health      page.Health
-	Groups      []page.KindViews
-	Chart       *chart
-	Times       []page.TimeRow // upstream's, by kind and reason
-	Answers     []share
-	Total       int64
-	Saved       int64
-	Upstream    int64
-	ahead
-	DropIn string
-}
-
-// ahead is who is told of what changes, and what may come.
-type ahead struct {
-	Webhooks  []webhookView
-	Forecasts []outlook.Line
 }
 
 // share is one way answers came, and its part of all.
@@ -66,59 +68,66 @@ func serveHome(q *page.Exchange) error {
 	if q.Data != "" {
 		return p.homeData()
 	}
-	all, empty := []*page.Part{jobsView{q}.workPart()}, true
+	var all []*page.Part
 	for _, s := range q.V.Planned {
 		if kinds := q.Readable(s); len(kinds) > 0 {
-			all, empty = append(all, p.sourcePart(s)), false
+			all = append(all, p.sourcePart(s))
 		}
 	}
-	return q.Render(http.StatusOK, "home", "Home", homePage{q.Parts("home", all...), empty, page.ReadySearches(q)})
+	out := homePage{Empty: len(all) == 0, Finds: q.V.Search != nil, Saved: page.SavedSearches(q), Ready: page.ReadySearches(q)}
+	out.Parts = q.Parts("home", all...)
+	return q.Render(http.StatusOK, "home", "Home", out)
 }
 
 // homeView is the page of all sources.
 type homeView struct{ *page.Exchange }
 
-// sourcePart begins to ask how a source does.
+// sourcePart begins to ask how a source does, and what there is to look at.
 func (q homeView) sourcePart(s *plan.Source) *page.Part {
 	var snap page.Snapshot
 	var lines []outlook.Line
+	var today []todayView
 	asked := q.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
 		snap = q.V.Snapshots.Ask(ctx, q.Exchange, s)
 		lines = outlook.Lines(ctx, q.Exchange, s)
 		return nil
 	})
-	of := func() []any { return []any{s.Name, snap, lines, asked.Err != nil} }
-	return &page.Part{Title: s.Spec.Title, Needs: []*page.Future{asked}, Of: of, Draw: func() (string, any) {
+	about := q.asked(s)
+	counted := q.Begin("what failed of "+s.Name, q.V.Glance, func(ctx context.Context) error {
+		today = q.today(ctx, s, about)
+		return nil
+	})
+	of := func() []any { return []any{s.Name, snap, lines, today, asked.Err != nil} }
+	return &page.Part{Title: s.Spec.Title, Needs: []*page.Future{asked, counted}, Of: of, Draw: func() (string, any) {
 		if asked.Err != nil {
 			return "broken", s.Spec.Title
 		}
-		return "source", q.sourceView(s, snap, lines)
+		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Today: today, Numbers: lines,
+			Groups: page.KindGroups(q.Exchange, s, snap)}
+		if page.Administers(q.Exchange) {
+			out.Server = q.serverView(&snap)
+		}
+		return "source", out
 	}}
 }
 
-func (q homeView) sourceView(s *plan.Source, snap page.Snapshot, lines []outlook.Line) sourceView {
-	out := sourceView{
-		Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Groups: page.KindGroups(q.Exchange, s, snap),
-		Chart: newChart(&snap), ahead: ahead{Forecasts: lines},
-		Upstream: snap.Upstream, DropIn: snap.DropIn,
-	}
+// serverView says how the server does.
+func (q homeView) serverView(snap *page.Snapshot) *serverView {
+	out := &serverView{Faster: snap.Faster(), Ours: page.Millis(snap.HeldTimes.P50), Theirs: page.Millis(snap.TheirTimes.P50), DropIn: snap.DropIn}
 	out.Total = snap.Warm + snap.Stale + snap.Cold + snap.Composed
-	out.Saved = max(0, out.Total-out.Upstream) // each answer would have been a request; polls and walks are among those sent
+	out.Readers = snap.ByReason[request.Waiting]
+	out.Background = snap.Upstream - out.Readers
 	x := 0.0
-	for _, sh := range []share{{Word: "warm", Count: snap.Warm}, {Word: "stale", Count: snap.Stale},
-		{Word: "composed", Count: snap.Composed}, {Word: "cold", Count: snap.Cold}} {
-		sh.Class = sh.Word
+	for _, sh := range []share{{Word: "fresh", Class: "warm", Count: snap.Warm}, {Word: "older, refreshed behind", Class: "stale", Count: snap.Stale},
+		{Word: "made from records", Class: "composed", Count: snap.Composed}, {Word: "upstream asked", Class: "cold", Count: snap.Cold}} {
 		if out.Total > 0 {
-			sh.X, sh.Width = x, round(100*float64(sh.Count)/float64(out.Total))
+			sh.X, sh.Width = x, math.Round(1000*float64(sh.Count)/float64(out.Total))/10
 			x += sh.Width
 		}
 		out.Answers = append(out.Answers, sh)
 	}
-	if q.Caller.Role() == understudy.RoleAll {
-		out.Times = q.timeRows(s, snap.Times)
-		for _, w := range snap.Webhooks {
-			out.Webhooks = append(out.Webhooks, q.webhook(w))
-		}
+	for _, w := range snap.Webhooks {
+		out.Webhooks = append(out.Webhooks, q.webhook(w))
 	}
 	return out
 }

@@ -4,7 +4,6 @@ package viewer
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -109,49 +108,6 @@ func serveJobs(q *page.Exchange) error {
 		page.Parts = append(page.Parts, out)
 	}
 	return q.Render(http.StatusOK, "jobs", "Jobs", page)
-}
-
-// work counts the jobs for the home page; nil where they are not shown.
-func (q jobsView) work(ctx context.Context) (*page.Work, error) {
-	out := &page.Work{}
-	for _, part := range []struct {
-		state understudy.JobState
-		count *string
-	}{{understudy.JobRunning, &out.Running}, {understudy.JobWaiting, &out.Waiting}, {understudy.JobFailed, &out.Failed}} {
-		jobs, err := q.V.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
-		if err != nil {
-			return nil, fmt.Errorf("viewer: jobs on the home page: %w", err)
-		}
-		if *part.count = strconv.Itoa(len(jobs)); len(jobs) >= mostJobs {
-			*part.count += " or more"
-		}
-	}
-	return out, nil
-}
-
-// workPart begins to count the jobs; nil for a caller that may not see jobs.
-func (q jobsView) workPart() *page.Part {
-	if !q.SeesJobs() {
-		return nil
-	}
-	var counted *page.Work
-	asked := q.Begin("jobs", q.V.Glance, func(ctx context.Context) (err error) {
-		var fresh bool
-		if counted, fresh = q.V.Works.Known("", q.Start); fresh {
-			return nil
-		}
-		if counted, err = q.work(ctx); err == nil {
-			q.V.Works.Keep("", q.Start, counted)
-		}
-		return err
-	})
-	of := func() []any { return []any{counted, asked.Err != nil} }
-	return &page.Part{Title: "Jobs", Needs: []*page.Future{asked}, Of: of, Draw: func() (string, any) {
-		if asked.Err != nil {
-			return "", nil // the page of jobs says what is wrong
-		}
-		return "work", counted
-	}}
 }
 
 // laterFirst orders ended jobs by their end, all others by their number.

@@ -59,8 +59,7 @@ type sourceView struct {
 	Health      page.Health
 	Figures     []figure
 	Budget      *budget
-	Times       page.TimeRow
-	Asked       bool // an answer came
+	Chart       *chart
 }
 
 // figure is a number and what it is.
@@ -191,9 +190,7 @@ func count(n int64, one, many string) string {
 func source(q *page.Exchange, s *plan.Source) sourceView {
 	snap := q.V.Snapshots.Ask(q.Ctx, q, s)
 	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q, snap)}
-	if t := snap.TheirTimes; t.Answers > 0 {
-		out.Asked, out.Times = true, page.NewTimeRow("Upstream", "", t)
-	}
+	out.Chart = newChart(s, &snap)
 	var spent []request.Spending
 	if q.V.Server != nil {
 		spent = q.V.Server.Spending(s.Name)

@@ -127,17 +127,17 @@ func Links(q *page.Exchange) (links []page.Link) {
 	return links
 }
 
-// Line is a sentence on the home page.
+// Line is a sampled number on the home page, and what its forecast says; "": nothing.
 type Line struct {
-	Name, Href, Text string
-	Bad              bool
+	Name, Href, Value, Text string
+	Bad                     bool
 }
 
 // leastLikely is the probability below which the home page says nothing.
 const leastLikely = 0.01
 
-// Lines are the forecasts of a source that say something: those that reach zero. An error
-// shows nothing: the page has other things to say.
+// Lines are the sampled numbers of a source as they are, and what is known of their way to zero.
+// An error shows nothing: the page has other things to say.
 func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line) {
 	for _, one := range seriesOf(q, s) {
 		question, err := forecast.NewQuestion(one, "", "", "")
@@ -149,16 +149,20 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 			return lines
 		}
 		v := viewOf(q, made, one)
+		line := Line{Name: v.Name, Href: v.Href, Value: made.Value}
 		switch {
+		case made.Value == "":
+			continue
 		case made.State == forecast.Reached:
-			lines = append(lines, Line{v.Name, v.Href, "is at " + made.Value, true})
+			line.Bad = true
 		case made.State == forecast.Ready && made.Probability.Figure >= leastLikely && !v.Dates[0].Never:
-			text := "at this pace reaches 0 with probability 0.5 by " + v.Dates[0].At
+			line.Text = "at this pace reaches 0 with probability 0.5 by " + v.Dates[0].At
 			if made.Need.Figure > 0 {
-				text += "; " + v.Need + " more make it " + v.Sure + " sure that it does not by " + v.By
+				line.Text += "; " + v.Need + " more make it " + v.Sure + " sure that it does not by " + v.By
 			}
-			lines = append(lines, Line{v.Name, v.Href, text, made.Probability.Figure >= 0.5})
+			line.Bad = made.Probability.Figure >= 0.5
 		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -46,25 +46,51 @@ func ReadySearches(q *Exchange) (all []Ready) {
 		return nil
 	}
 	for _, r := range q.V.Sums.Ready(q.Caller) {
-		params := understudy.Query{{Name: "q", Value: r.Search.Text}}
-		add := func(name string, values ...string) {
-			for _, v := range values {
-				params = append(params, understudy.Param{Name: name, Value: v})
-			}
-		}
-		if r.Search.Source != "" {
-			add("source", r.Search.Source)
-		}
-		add("kind", r.Search.Kinds...)
-		path := "/search"
+		href := SearchAddress(r.Search)
 		if r.Sum != "" {
-			path = SumsPath
-			add("sum", r.Sum)
-			add("by", r.By...)
+			more := understudy.Query{{Name: "sum", Value: r.Sum}}
+			for _, by := range r.By {
+				more = append(more, understudy.Param{Name: "by", Value: by})
+			}
+			href = SumsPath + strings.TrimPrefix(href, searchPath) + "&" + more.String()
 		}
-		all = append(all, Ready{r.Title, r.About, path + "?" + params.String()})
+		all = append(all, Ready{r.Title, r.About, href})
 	}
 	return all
+}
+
+// SavedSearches are the caller's own and those others share, as links; none where they cannot be
+// read now.
+func SavedSearches(q *Exchange) (all []Ready) {
+	if q.V.Shelf == nil {
+		return nil
+	}
+	saved, err := q.V.Shelf.Saved(q.Ctx, q.Caller)
+	if err != nil {
+		q.V.Logger.WarnContext(q.Ctx, "viewer: saved searches", "error", err)
+		return nil
+	}
+	for i := range saved {
+		all = append(all, Ready{saved[i].Name, saved[i].Request.Text, SearchAddress(saved[i].Request)})
+	}
+	return all
+}
+
+const searchPath = "/search"
+
+// SearchAddress is the page of a search.
+func SearchAddress(s query.SearchRequest) string {
+	params := understudy.Query{{Name: "q", Value: s.Text}}
+	if s.Source != "" {
+		params = append(params, understudy.Param{Name: "source", Value: s.Source})
+	}
+	for _, kind := range s.Kinds {
+		params = append(params, understudy.Param{Name: "kind", Value: kind})
+	}
+	if s.Sort != "" {
+		params = append(params, understudy.Param{Name: "sort", Value: s.Sort})
+	}
+	return searchPath + "?" + params.String()
 }
 
 // Search finds records of a kind. What a caller who finds all of them found is kept

@@ -98,8 +98,9 @@ type Snapshot struct {
 
 // Answers are the answers so far, by how they came, and the requests sent upstream.
 type Answers struct {
-	// Answers so far, by how they came, and requests sent upstream.
+	// Answers to readers so far, by how they came, and requests sent upstream.
 	Warm, Stale, Cold, Composed, Coalesced, Upstream int64
+	ByReason                                         [request.Reasons]int64 // of Upstream
 	// AtOnce is how many of those go out at once at most, and AtOnceWhy what bounds them; "": the settings.
 	AtOnce    int
 	AtOnceWhy string
@@ -107,12 +108,27 @@ type Answers struct {
 
 // Latencies are recent answer times and sums of all.
 type Latencies struct {
-	// Ours and Theirs are recent answer times, oldest first.
+	// Ours are recent answers from what is held, Theirs recent ones of upstream, oldest first.
 	Ours, Theirs []time.Duration
-	// OurTimes and TheirTimes sum up all answer times since the start, and Times
-	// upstream's by kind and reason; these are shown to those who see everything.
-	OurTimes, TheirTimes Times
-	Times                []Times
+	// HeldTimes sum up the answers to programs from what is held since the start, AskedTimes those that
+	// upstream was asked for, TheirTimes all of upstream's, and Times these by kind and reason.
+	HeldTimes, AskedTimes, TheirTimes Times
+	Times                             []Times
+}
+
+const (
+	leastCompared  = 30               // answers that make a comparison
+	leastOfNetwork = time.Millisecond // what an answer takes at least where it is read: our times end at our door
+)
+
+// Faster is how many times faster than upstream's answers those from what is held were, at the
+// median: "1,200". "" where too few answers came, or they were not twice as fast.
+func (l *Latencies) Faster() string {
+	ours := max(l.HeldTimes.P50, leastOfNetwork)
+	if l.HeldTimes.Answers < leastCompared || l.TheirTimes.P50 < 2*ours {
+		return ""
+	}
+	return Thousands(int64(l.TheirTimes.P50 / ours))
 }
 
 // Times sum up how long answers took. Everything may be zero.
@@ -138,9 +154,6 @@ type Held struct {
 	ETA         time.Duration       // how long it may still take; 0 = not known
 	Lists       []request.ListScore // those of which it is known how well records tell what upstream says
 }
-
-// Work counts the jobs.
-type Work struct{ Running, Waiting, Failed string }
 
 // Health is how a source does, in words.
 type Health struct {

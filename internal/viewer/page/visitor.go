@@ -156,7 +156,6 @@ type caches struct {
 	Kept      *lru.Cache[Identity, []*Fragment]
 	searched  *lru.Cache[Identity, *query.SearchResult]
 	Snapshots snapshots
-	Works     lately[*Work]
 }
 
 // NewVisitor checks the options and plans the pages of every kind, drawn with

@@ -1,6 +1,6 @@
-// Chart: our answer times against upstream's, drawn on the server.
+// Times: our answer times against upstream's, drawn on the server.
 
-package viewer
+package administration
 
 import (
 	"fmt"
@@ -16,14 +16,9 @@ import (
 type chart struct {
 	Ours, Theirs             string // points of the lines
 	OursMedian, TheirsMedian string
-	Times                    string // "2,400"; "" when there is nothing to compare
-	Rows                     []page.TimeRow
+	Times                    string // "2,400"; "" when there is too little to compare
+	Rows, Each               []page.TimeRow
 	Grid                     []gridLine
-}
-
-type gridLine struct {
-	Y    float64
-	Text string
 }
 
 // The answer times at the chart's edges, and its most points. Its box is 100 wide and high.
@@ -32,28 +27,30 @@ const (
 	chartPoints         = 60
 )
 
-func newChart(s *page.Snapshot) *chart {
-	ours, theirs := s.OurTimes, s.TheirTimes
-	if ours.Answers == 0 && theirs.Answers == 0 {
+func newChart(src *plan.Source, s *page.Snapshot) *chart {
+	c := &chart{Ours: polyline(s.Ours), Theirs: polyline(s.Theirs), Times: s.Faster(), Each: timeRows(src, s.Times)}
+	for _, one := range []struct {
+		who   string
+		times page.Times
+	}{{"Programs, from what is held", s.HeldTimes}, {"Programs, upstream asked", s.AskedTimes}, {"Upstream", s.TheirTimes}} {
+		if one.times.Answers > 0 {
+			c.Rows = append(c.Rows, page.NewTimeRow(one.who, "", one.times))
+		}
+	}
+	if len(c.Rows) == 0 {
 		return nil
 	}
-	c := &chart{Ours: polyline(s.Ours), Theirs: polyline(s.Theirs)}
-	if ours.Answers > 0 {
-		c.OursMedian = page.Millis(ours.P50)
-		c.Rows = append(c.Rows, page.NewTimeRow("Understudy", "", ours))
+	if s.HeldTimes.Answers > 0 {
+		c.OursMedian = page.Millis(s.HeldTimes.P50)
 	}
-	if theirs.Answers > 0 {
-		c.TheirsMedian = page.Millis(theirs.P50)
-		c.Rows = append(c.Rows, page.NewTimeRow("Upstream", "", theirs))
+	if s.TheirTimes.Answers > 0 {
+		c.TheirsMedian = page.Millis(s.TheirTimes.P50)
 	}
 	for _, g := range []struct {
 		at   time.Duration
 		text string
 	}{{time.Millisecond, "1 ms"}, {10 * time.Millisecond, "10 ms"}, {100 * time.Millisecond, "100 ms"}, {time.Second, "1 s"}} {
 		c.Grid = append(c.Grid, gridLine{chartY(g.at), g.text})
-	}
-	if a, b := ours.P50, theirs.P50; a > 0 && b >= 2*a {
-		c.Times = page.Thousands(int64(b / a))
 	}
 	return c
 }
@@ -79,10 +76,8 @@ func chartY(d time.Duration) float64 {
 	return round(100 - 100*(at-low)/(high-low))
 }
 
-func round(x float64) float64 { return math.Round(x*10) / 10 }
-
 // timeRows are upstream's times by kind and reason.
-func (q homeView) timeRows(s *plan.Source, times []page.Times) []page.TimeRow {
+func timeRows(s *plan.Source, times []page.Times) []page.TimeRow {
 	var rows []page.TimeRow
 	for _, t := range times {
 		who := "Other paths"

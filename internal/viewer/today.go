@@ -1,0 +1,98 @@
+// Today: what failed, and what nobody has taken care of, for whoever looks after the records.
+
+package viewer
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"understudy/internal/query"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+)
+
+// todayView is a kind whose records are to be looked at.
+type todayView struct {
+	Kind   string
+	Counts []todayCount
+}
+
+// todayCount is how many there are: what failed today, and what nobody has handled.
+type todayCount struct {
+	Title, Href string
+	Text        string // "" where it cannot be counted
+	Some        bool
+}
+
+// todayAsked are the questions about a kind: the condition beside that a record failed.
+type todayAsked struct {
+	kind   *plan.Kind
+	failed string
+}
+
+// asked are the main kinds of a source whose records can fail.
+func (q homeView) asked(s *plan.Source) (all []todayAsked) {
+	if q.V.Search == nil {
+		return nil
+	}
+	for _, k := range q.Readable(s) {
+		if failed := failedText(k); failed != "" && k.Clock != "" && k.Group == "" {
+			all = append(all, todayAsked{k, failed})
+		}
+	}
+	return all
+}
+
+// failedText is a search for the failed records of a kind.
+func failedText(k *plan.Kind) string {
+	var either []string
+	for _, state := range k.Failed {
+		if len(state.In) == 0 {
+			either = append(either, "has:"+state.Field)
+			continue
+		}
+		either = append(either, state.Field+":"+strings.Join(state.In, ","))
+	}
+	if len(either) > 1 {
+		return "(" + strings.Join(either, " OR ") + ")"
+	}
+	return strings.Join(either, "")
+}
+
+// sinceMidnight is the condition that a record is of today, where its reader is.
+func (q homeView) sinceMidnight() string {
+	at := q.Start.In(q.Zone)
+	midnight := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, q.Zone)
+	if _, offset := midnight.Zone(); offset == 0 {
+		return "date:today"
+	}
+	return "date>=" + midnight.UTC().Format("2006-01-02T15:04")
+}
+
+// today counts. A kind of which nothing can be counted is left out: the role may not see the
+// fields that tell, or the time is over.
+func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked) (all []todayView) {
+	conditions := []struct{ title, text string }{{"Failed today", q.sinceMidnight()}}
+	if page.SeesNotes(q.Exchange, s) {
+		conditions = append(conditions, struct{ title, text string }{"Not handled, 7 days", "date:-7d handled:no"})
+	}
+	for _, one := range asked {
+		view, known := todayView{Kind: plan.UpperFirst(one.kind.Title)}, false
+		for _, c := range conditions {
+			ask := query.SearchRequest{Text: one.failed + " " + c.text, Source: s.Name, Kinds: []string{one.kind.Name}, CountOnly: true}
+			count := todayCount{Title: c.title, Href: page.SearchAddress(ask)}
+			if found, err := q.V.Search.Find(ctx, q.Caller, ask); err == nil && found.Total != nil {
+				known, count.Some, count.Text = true, found.Total.N > 0, page.Thousands(found.Total.N)
+				if found.Total.AtLeast || found.Partial {
+					count.Text += " or more"
+				}
+			}
+			view.Counts = append(view.Counts, count)
+		}
+		if known {
+			all = append(all, view)
+		}
+	}
+	return all
+}

@@ -1,0 +1,79 @@
+// Today: what the home page says is to be looked at is what its links find.
+
+package viewer
+
+import (
+	"context"
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy/internal/viewer/page"
+)
+
+var todayCell = regexp.MustCompile(`<td><a href="(/search[^"]*)"[^>]*>([^<]*)</a></td>`)
+
+// The counts of the home page are those of the searches that they lead to, for each role. What a
+// role may not ask for is not on its page.
+func TestHomeCountsWhatFailedAsItsLinksFindIt(t *testing.T) {
+	day := func(o *page.Options) { o.Now = func() time.Time { return noon.AddDate(0, 0, -4) } } // on which messages failed
+	h := open(t, day, searched(t))
+	for _, c := range []struct {
+		who   as
+		kinds []string
+		never string
+	}{
+		{all, []string{"Calls", "Messages", "Recordings", "Alerts"}, "twilio/nothings"},
+		{as{token: "supporttoken"}, []string{"Calls", "Messages"}, "/-/administration"},
+		{as{token: "clerktoken"}, []string{"Calls"}, "messages"},
+	} {
+		_, rest, _ := strings.Cut(h.page("/", c.who), "<h3>To look at</h3>")
+		table, after, _ := strings.Cut(rest, "</table>")
+		for _, kind := range c.kinds {
+			if !strings.Contains(table, `<th scope="row">`+kind+`</th>`) {
+				t.Errorf("%s: %s are not on the page", c.who.token, kind)
+			}
+		}
+		if strings.Contains(table+after, c.never) {
+			t.Errorf("%s: the page has %s", c.who.token, c.never)
+		}
+		some := 0
+		for _, cell := range todayCell.FindAllStringSubmatch(table, -1) {
+			found := h.page(html.UnescapeString(cell[1]), c.who)
+			if cell[2] != "0" {
+				some++
+			} else if !strings.Contains(found, "Nothing found") {
+				t.Errorf("%s: 0, and %s finds some", c.who.token, cell[1])
+			}
+			if cell[2] != "0" && !strings.Contains(found, cell[2]+" ") {
+				t.Errorf("%s: %s, and %s finds another number", c.who.token, cell[2], cell[1])
+			}
+		}
+		if some == 0 && strings.Contains(table, "Messages") {
+			t.Errorf("%s: nothing failed", c.who.token)
+		}
+	}
+}
+
+// A headline compares at least 30 answers, and counts a network's millisecond for ours.
+func TestHomeComparesThirtyAnswers(t *testing.T) {
+	for _, c := range []struct {
+		answers int64
+		ours    time.Duration
+		want    string
+	}{{29, 2 * time.Millisecond, ""}, {30, 2 * time.Millisecond, "500×"}, {30, 10 * time.Microsecond, "1,000×"}, {30, time.Second, ""}} {
+		h := open(t, func(o *page.Options) {
+			o.Snapshot = func(context.Context, string) page.Snapshot {
+				return page.Snapshot{Latencies: page.Latencies{HeldTimes: page.Times{Answers: c.answers, P50: c.ours},
+					TheirTimes: page.Times{Answers: 9, P50: time.Second}}}
+			}
+		})
+		for _, path := range []string{"/", "/-/administration"} {
+			if shown := h.page(path, all); strings.Contains(shown, "faster than upstream") != (c.want != "") || !strings.Contains(shown, c.want) {
+				t.Errorf("%s after %d answers of %v: want %q", path, c.answers, c.ours, c.want)
+			}
+		}
+	}
+}
