@@ -140,7 +140,7 @@ func (c *camera) here(name string) error {
 	if len(c.only) > 0 && !slices.Contains(c.only, name) {
 		return nil
 	}
-	for _, width := range []int64{360, 1024, 1280, 1920} {
+	for _, width := range []int64{360, 768, 1024, 1280, 1920} {
 		for _, scheme := range []string{"light", "dark"} {
 			if err := c.shoot(name, scheme, width); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -159,7 +159,7 @@ func (c *camera) shoot(name, scheme string, width int64) error {
 	if _, err := chromedp.Call(c.tab, emulation.SetEmulatedMedia, media); err != nil {
 		return err
 	}
-	height := map[int64]int64{360: 740, 1024: 720, 1280: 800, 1920: 1080}[width]
+	height := map[int64]int64{360: 740, 768: 1024, 1024: 720, 1280: 800, 1920: 1080}[width]
 	if err := c.size(width, height); err != nil {
 		return err
 	}

@@ -58,6 +58,7 @@ type recordLinks struct {
 	Related  []page.Link
 	Data     string
 	Acts     []page.Link // what the caller may do with it
+	Removing []page.Link // by which it goes
 	Above    *page.Link  // the record it lies under, when its address names one
 	ListHref string      // the list it is in; "" when there is none to open
 }
@@ -120,18 +121,19 @@ func serveRecord(q *page.Exchange) error {
 	for _, a := range lists {
 		all = append(all, p.listPart(a, marked))
 	}
-	parts, acts := q.Parts("detail", all...), actions.About(q, t, rows[0])
+	parts := q.Parts("detail", all...)
+	acts, removing := actions.About(q, t, rows[0])
 	notes := actions.NotesOn(q, t, rows[0])
 	draw := func() any {
 		out = p.detailPage(t, rows[0], lists, s)
-		out.Parts, out.Acts = parts, acts
+		out.Parts, out.Acts, out.Removing = parts, acts, removing
 		return out
 	}
 	if len(q.Kind.Media) > 0 && q.V.Media != nil {
 		draw() // it shows contents, whose addresses are a session's and end
 	} else {
 		out.Parts = parts
-		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked, acts)
+		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked, acts, removing)
 		if out.Kept, err = q.Keep("detail", of, draw, "detail-top", "detail-rest"); err != nil {
 			return err
 		}

@@ -165,23 +165,30 @@ func With(q *page.Exchange, number string, own bool) (all []page.Link) {
 	return all
 }
 
-// About are links to what the caller may do with a record.
-func About(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Link) {
+// About are links to what the caller may do with a record, and apart those by which it goes.
+func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []page.Link) {
 	if q.V.Actions == nil || !q.AsOf.At.IsZero() {
-		return nil
+		return nil, nil
 	}
 	vars := plan.WithQuery(q.Source.Given(t, t.Instance.ID))
 	for _, a := range q.Kind.Actions {
-		if a.Makes() == nil && q.Gate.Act(q.Caller, t, a) == nil && caseOf(a, row) != nil {
-			all = append(all, page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title})
+		if a.Makes() != nil || q.Gate.Act(q.Caller, t, a) != nil || caseOf(a, row) == nil {
+			continue
+		}
+		link := page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title, About: a.Warning}
+		if a.Method == http.MethodDelete {
+			removing = append(removing, link)
+		} else {
+			all = append(all, link)
 		}
 	}
 	for _, word := range localWords(true) {
 		if t.ID != "" && mayLocally(q, q.Kind, word) {
-			all = append(all, page.Link{Href: address(q.Kind, word, t.ID) + vars, Text: plan.UpperFirst(word)})
+			removing = append(removing, page.Link{Href: address(q.Kind, word, t.ID) + vars, Text: plan.UpperFirst(word),
+				About: localText(word, q.Kind.One, q.Kind.Title).warning})
 		}
 	}
-	return all
+	return all, removing
 }
 
 // address is the page of an action; id "": it makes a record.

@@ -6,6 +6,7 @@ package list
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -190,7 +191,7 @@ func (q queryParser) arrangeOrder(ask *listQuery, text string) error {
 // sortable makes the headings of a list's table lead to its order by them: the
 // largest first of numbers and moments, A first of text; then the other way;
 // then upstream's own.
-func (q listing) sortable(t *page.Table) {
+func (q listing) sortable(t *page.Table, rows []access.Row) {
 	if _, ok := q.conditions(); !ok || !q.Findable() || !q.AsOf.At.IsZero() {
 		return
 	}
@@ -203,8 +204,10 @@ func (q listing) sortable(t *page.Table) {
 		to := *q.ask
 		to.cursor = ""
 		switch {
-		case q.ask.sort == nil && clock:
+		case q.ask.sort == nil && clock && descends(h.Column, rows):
 			h.Order, to.sort, to.down = "descending", h.Column, false
+		case q.ask.sort == nil && clock: // upstream's own order is another one
+			to.sort, to.down = h.Column, true
 		case q.ask.sort != h.Column:
 			to.sort, to.down = h.Column, h.Column.Digits || h.Column.Shape == plan.Moment
 			if clock {
@@ -223,6 +226,20 @@ func (q listing) sortable(t *page.Table) {
 		}
 		h.Href = to.address("", q.ask.filters(), nil)
 	}
+}
+
+// descends reports whether no row is later by a time than the one before it. Upstream may order by
+// another one, as that of creation; a row without the time stands anywhere then.
+func descends(c *plan.Column, rows []access.Row) bool {
+	var before time.Time
+	for _, row := range rows {
+		at, _, ok := page.ParseDate(c.Type, row.Field(c.Name).Text)
+		if !ok || !before.IsZero() && at.After(before) {
+			return false
+		}
+		before = at
+	}
+	return true
 }
 
 // chosen are the columns of a list: those that were chosen or else the kind's,

@@ -179,7 +179,7 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 	}
 	p.Table = s.Table(caption, q.chosen(), rows)
 	p.Table.ID = page.RowsID
-	q.sortable(&p.Table)
+	q.sortable(&p.Table, rows)
 	p.Live = q.live()
 	if q.ask.target.First && q.AsOf.At.IsZero() {
 		p.Rollup = q.rollup(s, rows)

@@ -48,7 +48,7 @@ func (q layout) nav() nav {
 	for _, part := range q.byGroup(source) {
 		var links []Link
 		for _, k := range part.kinds {
-			links = append(links, Link{k.Href, plan.UpperFirst(k.Title), k == q.Kind})
+			links = append(links, Link{Href: k.Href, Text: plan.UpperFirst(k.Title), Current: k == q.Kind})
 		}
 		if part.title == "" {
 			n.Main = links
@@ -125,6 +125,7 @@ func (q layout) banners() []banner {
 type Link struct {
 	Href, Text string
 	Current    bool
+	About      string // a sentence on what it does; "": none
 }
 
 // Option is one choice of a menu.

@@ -41,6 +41,13 @@ const dress = (root) => {
 dress(document);
 addEventListener("dress", (e) => dress(e.target));
 
+// A click beside the links of a row opens its record, as the row's first link does.
+addEventListener("click", (e) => {
+  const link = e.target.closest?.(".box tbody tr, .hits > li")?.querySelector("a[href]");
+  if (!link || e.defaultPrevented || e.target.closest("a, button, input, label, summary, audio") || getSelection().toString()) return;
+  link.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey: e.ctrlKey, metaKey: e.metaKey, shiftKey: e.shiftKey }));
+});
+
 // An image is fetched when it is asked for, and shown where it stands.
 for (const at of document.querySelectorAll("a[data-image]")) {
   at.addEventListener("click", (e) => {
