@@ -91,7 +91,8 @@ func TestSortedList(t *testing.T) {
 	if strings.Contains(page, "aria-sort") || !strings.Contains(page, `<a href="/twilio/calls?understudy.sort=-start_time">Started</a>`) {
 		t.Error("a list with calls that have not begun says that it is in the order of their beginning, or not how it comes there")
 	}
-	if !strings.Contains(h.page("/twilio/calls?Status=busy", all), `aria-sort="descending"><a href="/twilio/calls?Status=busy&amp;understudy.sort=start_time">`) {
+	busy := h.page("/twilio/calls?Status=busy", all)
+	if !strings.Contains(busy, `aria-sort="descending"><a href="/twilio/calls?Status=busy&amp;understudy.sort=start_time">`) {
 		t.Error("the list does not say that it is newest first, or how to turn it round")
 	}
 	to := href(page, "Duration")
