@@ -138,6 +138,10 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	if h.opts.Again != nil {
 		o.Reload = reloader{h}.reload
 	}
+	var v *viewer.Viewer
+	o.ProfilePage = func(w http.ResponseWriter, r *http.Request, page *diagnostics.ProfilePage) {
+		v.ServeFramed(w, r, "profile", "Profiles", page)
+	}
 	diag := diagnostics.New(o)
 	found, err := h.searcher(cfg, p)
 	if err != nil {
@@ -148,7 +152,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return nil, err
 	}
 	dropIns := map[string]http.Handler{}
-	v, err := viewer.New(page.Options{
+	v, err = viewer.New(page.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book,
 		People: p.people, Cookies: h.cookies, PublicURL: cfg.Viewer.PublicURL, ExportRows: cfg.Viewer.ExportRows,
 		ExportTime: cfg.Viewer.ExportTime.Std(),

@@ -314,6 +314,8 @@ type Options struct {
 	Token string
 	// Profiles takes profiles; nil: profiles are not available.
 	Profiles *profile.Recorder
+	// ProfilePage shows their page to a caller that was admitted; nil: it is there as JSON alone.
+	ProfilePage func(w http.ResponseWriter, r *http.Request, page *ProfilePage)
 	// PublicURL is the viewer's origin, when a server in front gives it another;
 	// forms from there are taken.
 	PublicURL string

@@ -3,12 +3,8 @@
 package diagnostics
 
 import (
-	"crypto/sha256"
-	_ "embed"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -215,7 +211,7 @@ func (d *Diagnostics) profilePage(w http.ResponseWriter, r *http.Request, _ stri
 		}
 	}
 	list := ProfileList{d.o.Profiles.Taking(), append([]profile.Kept{}, kept...)}
-	if r.URL.Query().Get("format") == "json" {
+	if r.URL.Query().Get("format") == "json" || d.o.ProfilePage == nil {
 		if report != nil {
 			jsonhttp.Write(w, http.StatusOK, report)
 		} else {
@@ -223,37 +219,25 @@ func (d *Diagnostics) profilePage(w http.ResponseWriter, r *http.Request, _ stri
 		}
 		return nil
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy",
-		"default-src 'none'; style-src '"+profileStyleSum+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
-	return profileTemplate.Execute(w, struct {
-		ProfileList
-		Report *profile.Report
-		Asked  profile.Asked
-		Kinds  []string
-		Style  template.CSS
-	}{list, report, a, []string{profile.Allocs, profile.CPU}, profileStyle})
+	d.o.ProfilePage(w, r, &ProfilePage{list, report, []string{profile.Allocs, profile.CPU}})
+	return nil
 }
 
-//go:embed profile.html
-var profileText string
+// ProfilePage is what the page of profiles shows.
+type ProfilePage struct {
+	ProfileList
+	Report *profile.Report
+	Kinds  []string // that can be taken
+}
 
-const profileStyle = `body{font:15px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:80rem;padding:0 1rem;color-scheme:light dark}
-table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.1rem .7rem .1rem 0;text-align:left;vertical-align:top}
-.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}code{overflow-wrap:anywhere}.f td{border-top:1px solid #8886}
-.e{opacity:.75}form{display:inline-block;margin-right:1rem}`
+// Value is a number of the report with its unit.
+func (p *ProfilePage) Value(n int64) string { return profile.Value(p.Report.Measure, n) }
 
-var profileStyleSum = func() string {
-	sum := sha256.Sum256([]byte(profileStyle))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}()
+// Percent is a part of the report's whole.
+func (p *ProfilePage) Percent(n int64) string { return profile.Percent(n, p.Report.Total) }
 
-var profileTemplate = template.Must(template.New("profile").Funcs(template.FuncMap{
-	"value":   profile.Value,
-	"percent": profile.Percent,
-	"at":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
-	"bytes":   func(n int64) string { return profile.Value("held", n) },
-}).Parse(profileText))
+// At is a moment in UTC.
+func (p *ProfilePage) At(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// Size is a number of bytes with its unit.
+func (p *ProfilePage) Size(n int64) string { return profile.Value("held", n) }

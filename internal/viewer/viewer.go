@@ -70,6 +70,12 @@ func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.mux.ServeHTTP(w, r)
 }
 
+// ServeFramed shows a page of Options.Control in the frame of all others. Its caller was admitted
+// there.
+func (v *Viewer) ServeFramed(w http.ResponseWriter, r *http.Request, name, title string, main any) {
+	v.Exchange(w, r, func(q *page.Exchange) error { return q.Render(http.StatusOK, name, title, main) })
+}
+
 // policy lets a page load its own files and nothing else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; media-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"

@@ -123,6 +123,9 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 		all = append(all, way{sessionsPath, "Sessions", "Who is signed in, in which browsers",
 			[]fact{{Text: count(int64(len(sessions)), "session", "sessions")}, {Text: count(int64(len(people)), "person", "people")}}})
 	}
+	if q.V.Control != nil {
+		all = append(all, way{page.ControlPrefix + "profile", "Profiles", "Where the server spends memory and time", nil})
+	}
 	if q.V.Watches != nil {
 		facts := watchFacts(q.V.Watches.Watches(q.Caller, true))
 		all = append(all, way{"/-/watches", "Watches", "Which searches tell of new matches, and whom", facts})

@@ -1,0 +1,31 @@
+// The page of profiles.
+
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// The page of profiles stands in the viewer's frame, with and without a profile.
+func TestProfilesStandInTheFrame(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t, "--latency", "20ms", "--records", "10")
+	web := demo.URL("viewer")
+	if a := get(t, "", web+"/-/profile/allocs?for=100ms"); a.status != 200 {
+		t.Fatalf("a profile: %d %s", a.status, a.body)
+	}
+	var list struct{ Kept []struct{ ID string } }
+	if err := json.Unmarshal(get(t, "", web+"/-/profile?format=json").body, &list); err != nil || len(list.Kept) != 1 {
+		t.Fatalf("%d profiles are kept, %v", len(list.Kept), err)
+	}
+	for path, want := range map[string]string{"/-/profile": "Take allocs", "/-/profile?id=" + list.Kept[0].ID: "<h3>Functions</h3>"} {
+		shown := string(get(t, "", web+path).body)
+		for _, want := range []string{`<header class="top">`, "<h1>Profiles</h1>", list.Kept[0].ID, want, "</html>"} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%s lacks %s", path, want)
+			}
+		}
+	}
+}
