@@ -29,6 +29,7 @@ import (
 const (
 	piece      = 64 << 10         // bytes that are sent at once
 	readerTime = 30 * time.Second // for the reader to take them
+	auditTime  = 10 * time.Second // for an entry of the audit log
 )
 
 // supply gives the records of an export one after another. rest says why there
@@ -129,6 +130,9 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 		rest = "what you may see has changed meanwhile; export it again"
 	case err != nil && !q.Sent:
 		return err
+	case q.R.Context().Err() != nil:
+		q.V.Logger.InfoContext(ctx, "viewer: the reader of an export has left", "path", q.R.URL.Path, "rows", e.rows)
+		return e.audit("export")
 	case err != nil:
 		q.V.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.R.URL.Path, "rows", e.rows, "error", err)
 		rest = "reading on failed"
@@ -209,7 +213,10 @@ func (e *exporter) audit(what string) error {
 		return nil
 	}
 	e.listed = e.rows
-	return page.Audit(e.q, understudy.AuditEntry{Action: understudy.ActionExport, What: what, Values: e.values, IDs: e.ids, Rows: e.rows})
+	// A reader who leaves has got rows all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.q.Ctx), auditTime)
+	defer cancel()
+	return page.AuditLater(e.q, understudy.AuditEntry{Action: understudy.ActionExport, What: what, Values: e.values, IDs: e.ids, Rows: e.rows})(ctx)
 }
 
 func (e *exporter) finish() error {
