@@ -216,7 +216,8 @@ func (e *exporter) audit(what string) error {
 	// A reader who leaves has got rows all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.q.Ctx), auditTime)
 	defer cancel()
-	return page.AuditLater(e.q, understudy.AuditEntry{Action: understudy.ActionExport, What: what, Values: e.values, IDs: e.ids, Rows: e.rows})(ctx)
+	entry := understudy.AuditEntry{Action: understudy.ActionExport, What: what, Values: e.values, IDs: e.ids, Rows: e.rows}
+	return page.AuditLater(e.q, entry)(ctx)
 }
 
 func (e *exporter) finish() error {
