@@ -1,0 +1,82 @@
+// Exports whose reader leaves, and data at long addresses.
+
+package viewer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/request"
+)
+
+// leaving is a reader that leaves at the first piece of an answer.
+type leaving struct {
+	*httptest.ResponseRecorder
+	leave context.CancelFunc
+}
+
+func (l leaving) Write(p []byte) (int, error) {
+	l.leave()
+	return l.ResponseRecorder.Write(p)
+}
+
+// durable keeps entries while somebody waits for them.
+type durable struct{ all []understudy.AuditEntry }
+
+func (d *durable) Audit(ctx context.Context, e understudy.AuditEntry) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", understudy.ErrNotAudited, ctx.Err())
+	}
+	d.all = append(d.all, e)
+	return nil
+}
+
+// What a reader got of an export before it left is in the audit log, and no error is logged for it.
+func TestAnExportThatItsReaderLeavesIsAudited(t *testing.T) {
+	log, said := &durable{}, &bytes.Buffer{}
+	h := open(t, func(o *page.Options) { o.Audit, o.Logger = log, slog.New(slog.NewTextHandler(said, nil)) })
+	ctx, leave := context.WithCancel(t.Context())
+	n := 0
+	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
+		if a.Local != nil {
+			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
+		}
+		if n++; ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		turned, p := *answer, *answer.Page
+		p.Next = understudy.Key{Source: "twilio", URI: fmt.Sprintf("%s?PageSize=50&Page=%d", p.Key.Path(), n)}
+		turned.Page = &p
+		return &turned, nil
+	}
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/twilio/calls.jsonl", nil)
+	r.SetBasicAuth(account, "alltoken")
+	h.viewer.ServeHTTP(leaving{httptest.NewRecorder(), leave}, r)
+	if last := log.all[len(log.all)-1]; last.What != "export" || last.Rows == 0 || len(last.IDs) == 0 {
+		t.Errorf("the last entry is %+v", last)
+	}
+	if text := said.String(); strings.Contains(text, "level=ERROR") || strings.Contains(text, "level=WARN") {
+		t.Error(text)
+	}
+}
+
+// Data are there at an address that says what would be so without it; a page leads to the short one.
+func TestDataOfALongAddressAreThere(t *testing.T) {
+	h := open(t)
+	status, body, head := h.get("/twilio/calls.json?PageSize=50", all)
+	if status != http.StatusOK || head.Get("Link") != `</twilio/calls.json>; rel="canonical"` || !json.Valid([]byte(body)) {
+		t.Errorf("%d %s, %.80s", status, head.Get("Link"), body)
+	}
+	if status, _, head := h.get("/twilio/calls?PageSize=50", all); status != http.StatusSeeOther || head.Get("Location") != "/twilio/calls" {
+		t.Errorf("the page: %d %s", status, head.Get("Location"))
+	}
+}
