@@ -169,10 +169,12 @@ func TestBrowserWalk(t *testing.T) {
 			t.Errorf("home does not say %q", word)
 		}
 	}
-	if eval[int](b, `document.querySelectorAll("main svg").length`) == 0 {
-		t.Error("home has no drawing of latencies")
-	}
 	b.calm("home")
+	b.follow(chromedp.Click(chromedp.CSS(`a[href="/-/administration"]`)))
+	if eval[int](b, `document.querySelectorAll(".speed svg").length`) == 0 {
+		t.Error("administration has no drawing of latencies")
+	}
+	b.calm("administration")
 
 	b.follow(chromedp.Click(chromedp.CSS(`a[href="/twilio/calls"]`)))
 	if rows := eval[int](b, `document.querySelectorAll("tbody tr").length`); rows != 50 {

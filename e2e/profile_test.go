@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -20,9 +21,11 @@ func TestProfilesStandInTheFrame(t *testing.T) {
 	if err := json.Unmarshal(get(t, "", web+"/-/profile?format=json").body, &list); err != nil || len(list.Kept) != 1 {
 		t.Fatalf("%d profiles are kept, %v", len(list.Kept), err)
 	}
-	for path, want := range map[string]string{"/-/profile": "Take allocs", "/-/profile?id=" + list.Kept[0].ID: "<h3>Functions</h3>"} {
+	id := list.Kept[0].ID
+	when, _, _ := strings.Cut(id, "_")
+	for path, want := range map[string]string{"/-/profile": "Take allocs", "/-/profile?id=" + url.QueryEscape(id): "<h3>Functions</h3>"} {
 		shown := string(get(t, "", web+path).body)
-		for _, want := range []string{`<header class="top">`, "<h1>Profiles</h1>", list.Kept[0].ID, want, "</html>"} {
+		for _, want := range []string{`<header class="top">`, "<h1>Profiles</h1>", when, want, "</html>"} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("%s lacks %s", path, want)
 			}

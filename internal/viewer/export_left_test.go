@@ -1,11 +1,10 @@
-// Exports whose reader leaves, and data at long addresses.
+// Exports whose reader leaves.
 
 package viewer
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -66,17 +65,5 @@ func TestAnExportThatItsReaderLeavesIsAudited(t *testing.T) {
 	}
 	if text := said.String(); strings.Contains(text, "level=ERROR") || strings.Contains(text, "level=WARN") {
 		t.Error(text)
-	}
-}
-
-// Data are there at an address that says what would be so without it; a page leads to the short one.
-func TestDataOfALongAddressAreThere(t *testing.T) {
-	h := open(t)
-	status, body, head := h.get("/twilio/calls.json?PageSize=50", all)
-	if status != http.StatusOK || head.Get("Link") != `</twilio/calls.json>; rel="canonical"` || !json.Valid([]byte(body)) {
-		t.Errorf("%d %s, %.80s", status, head.Get("Link"), body)
-	}
-	if status, _, head := h.get("/twilio/calls?PageSize=50", all); status != http.StatusSeeOther || head.Get("Location") != "/twilio/calls" {
-		t.Errorf("the page: %d %s", status, head.Get("Location"))
 	}
 }

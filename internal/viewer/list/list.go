@@ -122,15 +122,10 @@ func serveList(q *page.Exchange) error {
 		return err
 	}
 	l := listing{q, ask}
-	recalled := l.preferColumns()
-	canonical := ask.address(q.Data, ask.query, ask.back)
-	switch {
-	case recalled || !ask.tidy && q.Data == "":
+	if recalled := l.preferColumns(); recalled || !ask.tidy {
 		q.W.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.W, q.R, canonical, http.StatusSeeOther)
+		http.Redirect(q.W, q.R, ask.address(q.Data, ask.query, ask.back), http.StatusSeeOther)
 		return nil
-	case !ask.tidy: // a program that follows nothing gets its data, too
-		q.W.Header().Set("Link", "<"+canonical+`>; rel="canonical"`)
 	}
 	switch {
 	case ask.target == nil:
