@@ -271,8 +271,8 @@ func (b *pageBuilder) kept(h http.Header) string {
 	for _, name := range append([]string{"Etag"}, b.source.Spec.Headers.Back...) {
 		value, ok := b.field(h, name)
 		if at := b.origins(); ok && at.ours != "" {
-			if path := at.local(value); path != value {
-				value = at.ours + path
+			if n := at.away([]byte(value)); n > 0 {
+				value = at.ours + value[n:]
 			}
 		}
 		if ok && value != "" {

@@ -94,11 +94,14 @@ func (w *originPolicy) close() {
 	}
 }
 
+// ownPorts are the ports that the schemes imply.
+var ownPorts = map[string]string{"http": "80", "https": "443"}
+
 // authority is host and port in one form.
 func authority(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		port = ownPorts[u.Scheme]
 	}
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }

@@ -72,22 +72,26 @@ func (p *origins) home(link string) string {
 	return p.ours + "/" + strings.TrimPrefix(rest[path:], "/")
 }
 
-// add notes an address, with and without the port its scheme implies.
+// add notes an address, with and without the port its scheme implies. An API behind a TLS
+// terminator may write the other scheme, at the same port or at that scheme's own.
 func (p *origins) add(address string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return
 	}
-	path, port := strings.TrimSuffix(u.EscapedPath(), "/"), ":443"
-	if u.Scheme == "http" {
-		port = ":80"
+	path, port := strings.TrimSuffix(u.EscapedPath(), "/"), u.Port()
+	host := strings.ToLower(strings.TrimSuffix(u.Host, ":"+port))
+	if port == "" {
+		port = ownPorts[u.Scheme]
 	}
-	host := strings.ToLower(u.Scheme + "://" + u.Host)
-	p.theirs = append(p.theirs, origin{host, path})
-	if bare, has := strings.CutSuffix(host, port); has {
-		p.theirs = append(p.theirs, origin{bare, path})
-	} else if u.Port() == "" {
-		p.theirs = append(p.theirs, origin{host + port, path})
+	for scheme, own := range ownPorts {
+		at := scheme + "://" + host
+		if port != own {
+			p.theirs = append(p.theirs, origin{at + ":" + port, path})
+		}
+		if port == own || scheme != u.Scheme {
+			p.theirs = append(p.theirs, origin{at, path}, origin{at + ":" + own, path})
+		}
 	}
 }
 

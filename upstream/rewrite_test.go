@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -62,7 +63,18 @@ func TestOrigins(t *testing.T) {
 		{`http://slow.example:4116/Twilio/x`, ""},
 		{`http://slow.example:4116/twiliox`, ""},
 		{`http://slow.example:4116/x`, ""},
-		{`http://api.twilio.com/a`, ""},
+		{`http://api.twilio.com/a`, ourURL + `/a`},
+		{`http:\/\/API.twilio.com:80\/a`, ourURL + `\/a`},
+		{`http://api.twilio.com:443/a`, ourURL + `/a`},
+		{`https://slow.example:4116/twilio/x`, ourURL + `/x`},
+		{`https://slow.example/twilio/x`, ourURL + `/x`},
+		{`https://slow.example:443/twilio`, ourURL},
+		{`http://slow.example/twilio/x`, ""},
+		{`http://api.twilio.com:8080/a`, ""},
+		{`http://api.twilio.com.evil.example/a`, ""},
+		{`http://api.twilio.com@evil.example/a`, ""},
+		{`http://user@api.twilio.com/a`, ""},
+		{`ftp://api.twilio.com/a`, ""},
 		{`https://api.twilio.com:4430/a`, ""},
 		{`https://api.twilio.com:80/a`, ""},
 		{`https://api.twilio.com.evil.example/a`, ""},
@@ -99,6 +111,9 @@ func TestLocal(t *testing.T) {
 		"http://slow.example/twilio/v1/Alerts":            "/v1/Alerts",
 		"http://slow.example:80/twilio/v1/Alerts":         "/v1/Alerts",
 		"https://Monitor.twilio.com/v1/Alerts":            "/v1/Alerts",
+		"http://monitor.twilio.com/v1/Alerts":             "/v1/Alerts",
+		"https://slow.example/twilio/v1/Alerts":           "/v1/Alerts",
+		"https://slow.example:8443/twilio/v1/Alerts":      "https://slow.example:8443/twilio/v1/Alerts",
 		"https://cache.example/stand-inner/v1":            "https://cache.example/stand-inner/v1",
 		"https://elsewhere.example/v1/Alerts":             "https://elsewhere.example/v1/Alerts",
 		"/v1/Alerts":                                      "/v1/Alerts",
@@ -129,6 +144,8 @@ func TestAbsoluteURLsInPages(t *testing.T) {
 		`"url":"BASE/top"}`
 	for _, c := range []struct{ base, public, prefix string }{
 		{"https://monitor.twilio.com", ourURL, ""},
+		{"http://monitor.twilio.com", ourURL, ""},
+		{"http://monitor.twilio.com:80", "https://cache.example/stand-in", ""},
 		{"http://10.0.0.1:4116", ourURL, ""},
 		{"http://slow.example/twilio", "https://cache.example/stand-in", ""},
 		{"http://10.0.0.1:4116", "", ""},
@@ -222,6 +239,7 @@ func FuzzRewrite(f *testing.F) {
 		`[{"url":"HTTPS://api.twilio.com:443/"},"https://api.twilio.com/"]`,
 		`{"\u0075rl":"\u0068ttps://api.twilio.com\u002f"}`,
 		`{"url":["https://api.twilio.com/",{"url":"https://api.twilio.com/"}],"auth_token":{"url":"https://api.twilio.com/"}}`,
+		`{"url":"http://api.twilio.com/x","meta":{"url":"http:\/\/api.twilio.com:80"}}`,
 		`{"url":"https://api.twilio.com\\"}`, `{"url":"h\ud800"}`, `{"url":"\u`,
 	} {
 		f.Add([]byte(raw))
@@ -253,6 +271,9 @@ func FuzzRewrite(f *testing.F) {
 	})
 }
 
+// twilioOrigin is an origin of Twilio's hosts, with either scheme.
+var twilioOrigin = regexp.MustCompile(`^(?i)(https://[a-z.-]+\.twilio\.com(:443)?|http://[a-z.-]+\.twilio\.com(:80|:443)?)$`)
+
 // same fails when two values differ otherwise than scrub may make them.
 func same(t *testing.T, path string, before, after any) {
 	t.Helper()
@@ -281,7 +302,8 @@ func same(t *testing.T, path string, before, after any) {
 			return
 		}
 		rest, ours := strings.CutPrefix(a, ourURL)
-		if !ours || path != ".url" && path != ".meta.url" || !strings.HasSuffix(b, rest) || !strings.HasPrefix(strings.ToLower(b), "https://") {
+		theirs, ends := strings.CutSuffix(b, rest)
+		if !ours || path != ".url" && path != ".meta.url" || !ends || !twilioOrigin.MatchString(theirs) {
 			t.Fatalf("%s: %q became %q", path, b, a)
 		}
 	default:

@@ -64,6 +64,7 @@ func TestAFieldThatIsPassedBackLeadsHere(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"https://api.twilio.com/v1/next?a=1": ourURL + "/v1/next?a=1", "https://API.twilio.com:443/": ourURL + "/",
+		"http://api.twilio.com/x": ourURL + "/x", "https://api.twilio.com": ourURL,
 		"https://api.twilio.com.evil.example/x": "https://api.twilio.com.evil.example/x", "req_1": "req_1",
 	} {
 		s := &script{do: func(int, *http.Request) (*http.Response, error) {

@@ -68,6 +68,7 @@ func FuzzNextLink(f *testing.F) {
 	f.Add(`<>;;=,<`)
 	f.Add(`<p>; rel="next"; results="false", <n>; results=; rel=next`)
 	f.Add(`<a>;rel="next`)
+	f.Add(`<http://x:80/a>; rel="next", <HTTPS://u@x.:443/a>; rel="last"`)
 	f.Fuzz(func(t *testing.T, link string) {
 		if to := Related([]string{link}, "next"); to != "" && (!strings.Contains(link, "<"+to) && !strings.Contains(link, to)) {
 			t.Fatalf("%q comes from nowhere in %q", to, link)
