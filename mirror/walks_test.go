@@ -230,7 +230,8 @@ func byNumber(t *testing.T, ages Ages, test func(*walks)) {
 
 // TestPagesByNumberStandTogether: once the first page has been fetched anew and its rows
 // have moved, no walk is given the others as they were before. A list that rests costs no
-// request, however many of its pages are read.
+// request, however many of its pages are read, once a second walk has had looked at again what
+// the budget left no room for in the first.
 func TestPagesByNumberStandTogether(t *testing.T) {
 	byNumber(t, Ages{Stale: -1}, func(w *walks) {
 		first := func() {
@@ -239,6 +240,8 @@ func TestPagesByNumberStandTogether(t *testing.T) {
 			}
 			w.pass(1)
 		}
+		w.pass(2)
+		w.whole("the second walk", "/things")
 		w.pass(2)
 		asked := w.asked.Load()
 		w.whole("a walk over what is held", "/things")
