@@ -40,3 +40,44 @@ func TestBrowserRowOpensItsRecord(t *testing.T) {
 		t.Error("a click that ends the choice of a text opens the record")
 	}
 }
+
+// Several rows are selected by their boxes, by a click anywhere in the row and by the key x; they are marked as handled
+// together, and exported.
+func TestBrowserSelectedRows(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t, "--latency", "20ms", "--records", "300", "--epoch", "2026-06-01T12:00:00Z")
+	b := openTab(t, demo.URL("viewer"))
+	const list = "/twilio/messages"
+	b.open(list)
+	b.follow(chromedp.Click(chromedp.CSS(`a.button[href*="form=select"]`)))
+	b.calm("a list whose rows are selected")
+	b.do(chromedp.Click(chromedp.CSS("#rows tr:nth-child(1) td.state")), chromedp.Click(chromedp.CSS("#rows tr:nth-child(2) [name=record]")))
+	b.do(chromedp.KeyEvent("jx"))
+	if got := eval[string](b, `document.querySelector("#select p").textContent`); got != "3 rows are selected:" {
+		t.Errorf("beside the buttons stands %q", got)
+	}
+	ticked := eval[[]string](b, `[...document.querySelectorAll("[name=record]:checked")].map((box) => box.value.split("/").pop())`)
+	b.follow(chromedp.Click(chromedp.CSS(`#select [value=handled]`)))
+	if got := b.path(); got != list {
+		t.Errorf("afterwards the page is %s", got)
+	}
+	if got := eval[int](b, `document.querySelectorAll("#rows .pill.good").length`); got != 3 || len(ticked) != 3 {
+		t.Errorf("%d rows are handled, want 3 (%v)", got, ticked)
+	}
+	b.open("/search?q=handled:yes&form=select")
+	b.do(chromedp.WaitVisible(chromedp.CSS("#select")))
+	data := eval[string](b, `(async () => {
+		for (const box of document.querySelectorAll("[name=record]")) box.checked = true;
+		const form = document.querySelector("#select"), fields = new URLSearchParams(new FormData(form));
+		fields.set("do", "csv");
+		return await (await fetch(form.action, {method: "POST", body: fields})).text();
+	})()`)
+	if lines := strings.Split(strings.TrimSpace(data), "\n"); len(lines) != 1+3 || !strings.HasPrefix(lines[0], "date_sent,") {
+		t.Errorf("the export has %d lines: %s", len(lines), data)
+	}
+	for _, id := range ticked {
+		if !strings.Contains(data, id) {
+			t.Errorf("the export lacks %s: %.300s", id, data)
+		}
+	}
+}

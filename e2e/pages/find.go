@@ -30,7 +30,7 @@ func Find(viewer string) ([]Page, error) {
 		{"usage", "/twilio/usage_records"}, {"events", "/twilio/monitor_events"}, {"countries", "/twilio/countries"}, {"balance", "/twilio/balance"}, {"addresses", "/twilio/addresses"},
 		{"lacking", "/twilio/participants"}, {"available", "/twilio/available_phone_numbers?CountryCode=US"}, {"missing", "/twilio/calls/CA00000000000000000000000000000000"},
 		{"unknown", "/twilio/calls?Form=1"}, {"search", "/search"}, {"neither", "/search?q=hello+there"},
-		{"found", "/search?q=kind:messages"}, {"mistake", "/search?q=status:busy+%28late"}, {"sums", "/search/sums?kind=messages&sum=price&by=day&by=direction"},
+		{"found", "/search?q=kind:messages"}, {"selecting", "/twilio/messages?understudy.form=select"}, {"picking", "/search?q=kind:messages&form=select"}, {"mistake", "/search?q=status:busy+%28late"}, {"sums", "/search/sums?kind=messages&sum=price&by=day&by=direction"},
 		{"lasted", "/search/sums?kind=messages&sum=delivery&by=to.country"}, {"unsummed", "/search/sums?kind=messages&sum=prize"}, {"sorted", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound"},
 		{"connect", "/-/connect"}, {"credential", "/-/connect/masked"}, {"roles", "/-/roles"}, {"role", "/-/roles/support"},
 		{"explain", "/-/roles/support/twilio/messages"}, {"audit", "/-/audit"}, {"forecast", "/-/forecast/twilio/balance.balance"}, {"watches", "/-/watches"},

@@ -254,3 +254,31 @@ func TestAnswersSayWhichKindsAreNotHeldWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestIDsThatWereAllFoundLackNothing(t *testing.T) {
+	r := newRig(t, true)
+	s := r.with(func(o *Options) {
+		o.Held = func(context.Context, string, string) (bool, time.Time) { return false, time.Time{} }
+	})
+	ids := []string{}
+	find := func(text string) *query.SearchResult {
+		t.Helper()
+		out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: text, Limit: 2})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return out
+	}
+	for _, h := range find("kind:calls").Hits {
+		ids = append(ids, h.ID)
+	}
+	both := "kind:calls id:" + strings.Join(ids, ",")
+	for text, lacks := range map[string]bool{
+		both: false, both + " has:status": false, both + "," + ids[0] + "x": true,
+		"kind:calls id:" + ids[0] + "*": true, both + " OR status:busy kind:calls": true, "-id:" + ids[0] + " kind:calls status:nothing": true,
+	} {
+		if out := find(text); out.Next == "" && (out.Unheld != "") != lacks {
+			t.Errorf("%s: %d hits, lacking %q", text, len(out.Hits), out.Unheld)
+		}
+	}
+}

@@ -107,7 +107,7 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 			return nil, err
 		}
 	}
-	if v.out.Next == "" && !v.out.Partial {
+	if most := v.q.MaxMatches(); v.out.Next == "" && !v.out.Partial && (most == 0 || len(v.out.Hits) < most) {
 		v.out.Unheld = v.s.unheld(ctx, v.q.Views)
 	}
 	return &v.out, nil

@@ -68,6 +68,36 @@ type BoundQuery struct {
 	Asked       []*KindView // the kinds that a record with that id may be of
 }
 
+// MaxMatches returns how many records can match, where the ids that the query lists bound that; 0: nothing does.
+func (q *BoundQuery) MaxMatches() int {
+	if len(q.Views) != 1 { // kinds may share an id
+		return 0
+	}
+	return q.Cond.maxMatches()
+}
+
+func (c *Cond) maxMatches() (n int) {
+	switch c.Op {
+	case OpField:
+		return len(c.Predicate.ids)
+	case opAnd:
+		for _, of := range c.Of {
+			if most := of.maxMatches(); most > 0 && (n == 0 || most < n) {
+				n = most
+			}
+		}
+	case OpOr:
+		for _, of := range c.Of {
+			most := of.maxMatches()
+			if most == 0 {
+				return 0
+			}
+			n += most
+		}
+	}
+	return n
+}
+
 // Stopped ends a sentence after a hint, or without one.
 func Stopped(hint string) string {
 	if hint == "" {

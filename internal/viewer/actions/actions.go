@@ -36,6 +36,7 @@ func Routes() []page.Route {
 			page.Route{Pattern: "POST " + doPath + path, Handler: with(find, submit)})
 	}
 	all = append(all, page.Route{Pattern: "POST " + doPath + "{source}/{kind}/" + access.DoNote + "/{id}", Handler: write})
+	all = append(all, page.Route{Pattern: "POST " + doPath + "selected", Handler: doSelected})
 	person := doPath + "{source}/" + plan.NumberWord + "/" + access.DoErase + "/{number}"
 	return append(all, page.Route{Pattern: "GET " + person, Handler: with(findPerson, show)},
 		page.Route{Pattern: "POST " + person, Handler: with(findPerson, submit)})

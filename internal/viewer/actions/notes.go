@@ -72,7 +72,7 @@ func mayRemove(q *page.Exchange, n understudy.Note) bool {
 
 // write does what a form on a record's page asks for.
 func write(q *page.Exchange) error {
-	t, err := noted(q)
+	t, err := noted(q, q.R.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func write(q *page.Exchange) error {
 	return nil
 }
 
-// noted is the record that an address names, if the caller may write on it.
-func noted(q *page.Exchange) (*spec.Target, error) {
+// noted is the record of that id of the exchange's kind, if the caller may write on it.
+func noted(q *page.Exchange, id string) (*spec.Target, error) {
 	if q.V.Annotations == nil {
 		return nil, errNothing
 	}
@@ -137,7 +137,7 @@ func noted(q *page.Exchange) (*spec.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := recordTarget(q, q.R.PathValue("id"), params)
+	t, err := recordTarget(q, id, params)
 	if err != nil {
 		return nil, err
 	}

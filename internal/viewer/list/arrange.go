@@ -20,12 +20,15 @@ const (
 	ownSort    = understudy.OwnPrefix + "sort"    // a field; "-" before it: the largest first
 	ownText    = understudy.OwnPrefix + "q"       // a condition in the words of the search
 	ownNarrow  = understudy.OwnPrefix + "narrow"  // a value of a facet, as a condition; may come several times
-	ownForm    = understudy.OwnPrefix + "form"    // the form that stands open: formColumns
+	ownForm    = understudy.OwnPrefix + "form"    // the form that stands open: formColumns or formSelect
 	ownCursor  = understudy.OwnPrefix + "cursor"  // where a searched list goes on
 )
 
-// formColumns asks for the form of the columns.
-const formColumns = "columns"
+// The forms that a page of records can have open.
+const (
+	formColumns = "columns"
+	formSelect  = "select" // boxes in the rows, and what to do with those that are selected
+)
 
 // mostColumns bounds how many columns an address names.
 const mostColumns = 60
@@ -127,8 +130,8 @@ func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, er
 			a.narrow = append(a.narrow, p.Value)
 		}
 	case ownForm:
-		if p.Value != formColumns {
-			return true, page.UnknownWord("form", p.Value, []string{formColumns}, nil)
+		if p.Value != formColumns && p.Value != formSelect {
+			return true, page.UnknownWord("form", p.Value, []string{formColumns, formSelect}, nil)
 		}
 		ask.form = p.Value
 	case ownCursor:

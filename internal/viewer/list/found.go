@@ -28,6 +28,7 @@ type foundPage struct {
 	Export []download
 	Tables []page.Link // the same as a table, by kind
 	Sums   string      // what was found, added up; "": nothing can be
+	Select selection
 }
 
 // foundHit is one record found.
@@ -42,6 +43,7 @@ type foundHit struct {
 	Failed  bool
 	Pieces  []snippet
 	Exactly bool
+	Pick    template.HTML // the box that selects it
 }
 
 // snippet is a piece of a field with the words in it marked.
@@ -79,6 +81,9 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 			sheets[h.Kind] = sh
 		}
 		p.Hits = append(p.Hits, q.foundHit(sh, h))
+	}
+	if len(p.Hits) > 0 {
+		p.Select = newSelection(q.Exchange, q.s.address(""), searchForm, q.s.form, page.SeesAnyNotes(q.Exchange))
 	}
 	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("search", counting, "%s found", q.searchFacets)
 	q.turnSearch(r, p)
@@ -183,6 +188,9 @@ func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 		out.Kind = k.Source.Spec.Title + " " + k.One
 	}
 	out.Title = page.Cell{Text: page.ShortID(h.ID), Href: s.RecordOf(h.Row), Hint: h.ID}
+	if pick := page.PickName(k, h.ID); pick != "" && q.s.form == formSelect {
+		out.Pick = page.PickBox(pick, k.One+" "+out.Title.Text)
+	}
 	if h.ID == "" {
 		out.Title.Text = "no id that your role shows"
 	}

@@ -51,6 +51,7 @@ type listTools struct {
 	Makes   []page.Link // the actions that make a record
 	Sync    []page.Link // to hold all of them
 	Moment  *momentForm // nil: the kind has no past
+	Select  selection
 }
 
 // listOrigin is where the rows of a list come from.
@@ -180,6 +181,7 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 	p.Table = s.Table(caption, q.chosen(), rows)
 	p.Table.ID = page.RowsID
 	q.sortable(&p.Table, rows)
+	q.selectRows(p, rows)
 	p.Live = q.live()
 	if q.ask.target.First && q.AsOf.At.IsZero() {
 		p.Rollup = q.rollup(s, rows)
@@ -191,8 +193,8 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 func (q listing) listFrame() *listPage {
 	p := &listPage{
 		listHead: listHead{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs()},
-		listTools: listTools{filterForm{q.Exchange}.form(q.ask), q.columnForm(), q.exports(), actions.Made(q.Exchange, q.Kind, nil),
-			actions.Sync(q.Exchange, q.Kind), q.momentForm()},
+		listTools: listTools{Form: filterForm{q.Exchange}.form(q.ask), Columns: q.columnForm(), Exports: q.exports(),
+			Makes: actions.Made(q.Exchange, q.Kind, nil), Sync: actions.Sync(q.Exchange, q.Kind), Moment: q.momentForm()},
 		listOrigin: listOrigin{Then: !q.AsOf.At.IsZero()},
 	}
 	of := q.ask.list.Under

@@ -125,6 +125,7 @@ func (q listing) foundList() error {
 	p.Table = s.Table(p.Heading, q.chosen(), rows)
 	p.Table.ID = page.RowsID
 	q.sortable(&p.Table, rows)
+	q.selectRows(p, rows)
 	p.Live = q.live()
 	p.Came = q.provenance()
 	p.Found = facetPart{q.Exchange}.foundNotes(result, q.Source, q.Kind)

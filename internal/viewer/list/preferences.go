@@ -145,9 +145,7 @@ type columnChoice struct {
 func (q listing) columnForm() columnForm {
 	at := q.ask.address("", q.ask.query, q.ask.back)
 	f := columnForm{Source: q.Source.Name, Kind: q.Kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(q.ask.columns) > 0}
-	path, raw, _ := strings.Cut(at, "?")
-	params, _ := understudy.ParseQuery(raw) // an address of ours
-	f.Href = path + plan.WithQuery(append(params, understudy.Param{Name: ownForm, Value: formColumns})) + "#columns"
+	f.Href = withForm(at, ownForm, formColumns) + "#columns"
 	if q.ask.form != formColumns {
 		return f
 	}

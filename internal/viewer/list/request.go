@@ -21,6 +21,7 @@ const (
 	searchSort   = "sort"   // newest (default), oldest, rank, or a field
 	searchCursor = "cursor"
 	searchBack   = "back" // cursors of the pages on the way here, "" the first
+	searchForm   = "form" // the form that stands open: formSelect; no address of ours keeps it
 )
 
 // searchRequest is the address of a search, read.
@@ -32,6 +33,7 @@ type searchRequest struct {
 	sort   string
 	cursor string
 	back   []string
+	form   string
 }
 
 // orders are those of a search, by their word.
@@ -61,9 +63,13 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 			s.cursor = p.Value
 		case searchBack:
 			s.back = append(s.back, p.Value)
+		case searchForm:
+			if s.form = p.Value; s.form != formSelect {
+				return nil, page.UnknownWord("form", p.Value, []string{formSelect}, nil)
+			}
 		default:
 			return nil, page.UnknownWord("parameter", p.Name,
-				[]string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
+				[]string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack, searchForm}, nil)
 		}
 	}
 	if s.sort == "newest" {
@@ -109,7 +115,7 @@ func appendNew(all []string, one string) []string {
 
 // plain reports whether nothing but a text is asked: it may name one page.
 func (s *searchRequest) plain() bool {
-	return s.source == "" && len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == ""
+	return s.source == "" && len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == "" && s.form == ""
 }
 
 // query is everything that is asked, as one text of the search.

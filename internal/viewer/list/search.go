@@ -46,8 +46,8 @@ type searchable struct {
 type prefixHelp struct{ Prefix, Kind, Href string }
 
 // maxTyped and maxSought bound what may be typed, in bytes: a name alone, and
-// words where they are searched for.
-const maxTyped, maxSought = 200, 2000
+// words where they are searched for; a hundred ids fit.
+const maxTyped, maxSought = 200, 6000
 
 // serveSearch moves on to the one page that was meant, or shows those that may have
 // been, what was found, or what can be typed. To find a page it looks at what was

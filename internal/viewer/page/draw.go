@@ -139,6 +139,11 @@ func (p *Table) Body() template.HTML {
 		} else {
 			b.WriteString("<tr>")
 		}
+		if p.Picks {
+			b.WriteString(`<td class="choose">`)
+			p.Rows[i].drawPick(&b)
+			b.WriteString("</td>")
+		}
 		for j := range p.Rows[i].Cells {
 			c := &p.Rows[i].Cells[j]
 			b.WriteString("<td")
@@ -162,4 +167,21 @@ func (p *Table) Body() template.HTML {
 		b.WriteString("</tr>\n")
 	}
 	return template.HTML(b.String()) // escaped by draw and attribute
+}
+
+// drawPick writes the box that selects the row's record.
+func (r *listRow) drawPick(b *strings.Builder) {
+	if r.Pick != "" && len(r.Cells) > 0 {
+		b.WriteString(string(PickBox(r.Pick, r.Cells[0].Text)))
+	}
+}
+
+// PickBox is the box that selects a record; what says which one to screen readers.
+func PickBox(pick, what string) template.HTML {
+	var b strings.Builder
+	b.WriteString(`<input type="checkbox" name="record" form="` + SelectForm + `"`)
+	attribute(&b, "value", pick)
+	attribute(&b, "aria-label", "Select "+what)
+	b.WriteByte('>')
+	return template.HTML(b.String()) // escaped by attribute
 }

@@ -171,6 +171,24 @@ func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
+// maxIDs is how many values a condition of the search takes.
+const maxIDs = 50
+
+// AnyID returns the condition that a record has one of some ids.
+func AnyID(ids []string) string {
+	var terms []string
+	for part := range slices.Chunk(ids, maxIDs) {
+		quoted := make([]string, len(part))
+		for i, id := range part {
+			if quoted[i] = id; !plan.FormedID(id) {
+				quoted[i] = quote(id)
+			}
+		}
+		terms = append(terms, "id:"+strings.Join(quoted, ","))
+	}
+	return strings.Join(terms, " OR ")
+}
+
 // Grouped is a condition that others can be put beside: either-or is put in
 // parentheses, and a phone number, which is one only where it stands alone, is
 // said to be one.

@@ -22,6 +22,7 @@ type Table struct {
 	Rows    []listRow
 	Wide    bool // more columns than fit any screen; the table scrolls in its box
 	Many    bool // more than fit a middling one; cells may take two lines there
+	Picks   bool // each row has a box to select its record
 }
 
 // rowsID names the rows of a list, for the link that leads past its filters.
@@ -42,6 +43,7 @@ func (h Heading) Text() string { return h.Column.Heading }
 
 type listRow struct {
 	Failed  bool
+	Pick    string // names the record in the form of those that are selected; "": it cannot be
 	Cells   []Cell
 	Written []Cell // of the notes on the record, behind its first cell
 }
@@ -71,6 +73,25 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 		}
 	}
 	return t
+}
+
+// SelectForm is the id of the form that the boxes of selected records belong to.
+const SelectForm = "select"
+
+// PickName names a record in the form of those that are selected; "" without an id that the caller sees.
+func PickName(k *plan.Kind, id string) string {
+	if id == "" {
+		return ""
+	}
+	return k.Source.Name + "/" + k.Name + "/" + id
+}
+
+// PickRows gives the rows of a table, which are those of some records of a kind, boxes to select them.
+func (t *Table) PickRows(k *plan.Kind, rows []access.Row) {
+	t.Picks = true
+	for i := range t.Rows {
+		t.Rows[i].Pick = PickName(k, rows[i].ID)
+	}
 }
 
 // Written is what a list says of the notes on a record and of its mark; nil: nothing.

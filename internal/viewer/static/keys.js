@@ -57,6 +57,7 @@
   const keys = {
     j: () => move(1), k: () => move(-1), o: () => at()?.querySelector("a[href]")?.click(),
     h: () => turn("prev"), l: () => turn("next"), "[": () => turn("prev"), "]": () => turn("next"), "/": search,
+    x: () => at()?.querySelector("[name=record]")?.click(),
   };
 
   // g waits for a second key that says where to.
@@ -68,7 +69,7 @@
 
   addEventListener("keydown", (e) => {
     if (e.defaultPrevented || e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return;
-    const typing = e.target.closest?.("input, select, textarea, audio, [contenteditable]");
+    const typing = e.target.closest?.("input:not([type=checkbox]), select, textarea, audio, [contenteditable]");
     if (e.key === "Escape") {
       going = 0;
       if (typing && !document.querySelector(":popover-open")) typing.blur();

@@ -41,12 +41,32 @@ const dress = (root) => {
 dress(document);
 addEventListener("dress", (e) => dress(e.target));
 
-// A click beside the links of a row opens its record, as the row's first link does.
+// A click beside the links of a row opens its record, as the row's first link does. While rows are selected it ticks the row.
 addEventListener("click", (e) => {
-  const link = e.target.closest?.(".box tbody tr, .hits > li")?.querySelector("a[href]");
+  const row = e.target.closest?.(".box tbody tr, .hits > li"), box = row?.querySelector("[name=record]"), link = row?.querySelector("a[href]");
   if (!link || e.defaultPrevented || e.target.closest("a, button, input, label, summary, audio") || getSelection().toString()) return;
+  if (box) return box.click();
   link.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey: e.ctrlKey, metaKey: e.metaKey, shiftKey: e.shiftKey }));
 });
+
+// One box ticks all rows of the page; how many are ticked is said beside what is done with them.
+const selecting = document.querySelector("#select");
+if (selecting) {
+  const boxes = () => [...document.querySelectorAll("[name=record]")], said = selecting.querySelector("p");
+  const all = Object.assign(document.createElement("input"), { type: "checkbox" });
+  all.setAttribute("aria-label", "Select all rows of this page");
+  document.querySelector("th.choose")?.append(all);
+  const count = () => {
+    const ticked = boxes().filter((box) => box.checked).length;
+    all.checked = ticked > 0 && ticked === boxes().length;
+    all.indeterminate = ticked > 0 && !all.checked;
+    said.textContent = ticked === 1 ? "1 row is selected:" : `${ticked} rows are selected:`;
+  };
+  all.addEventListener("change", () => boxes().forEach((box) => { box.checked = all.checked; }));
+  document.addEventListener("change", count);
+  said.setAttribute("role", "status");
+  count();
+}
 
 // An image is fetched when it is asked for, and shown where it stands.
 for (const at of document.querySelectorAll("a[data-image]")) {

@@ -1,0 +1,132 @@
+// Selected: what is done with several records of a page together.
+
+package actions
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+)
+
+// doExport asks for the selected records as CSV.
+const doExport = "csv"
+
+// maxSelected bounds how many records one form names: their ids fit into the address of an export.
+const maxSelected = 100
+
+// doSelected does what the form of a list asks for with the records that are selected. Either every one of them may be
+// marked, or none is.
+func doSelected(q *page.Exchange) error {
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	if err := q.R.ParseForm(); err != nil {
+		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
+	}
+	names, back := q.R.PostForm["record"], page.LocalPath(q.R.PostForm.Get("back"))
+	wrong := func(title, hint string) error {
+		return &page.Problem{Title: title, Hint: hint, Href: back, Link: "Back", Kind: understudy.ErrInvalid}
+	}
+	switch {
+	case len(names) == 0:
+		return wrong("No row is selected", "Tick the boxes of some rows first.")
+	case len(names) > maxSelected:
+		return wrong(fmt.Sprintf("These are %d rows", len(names)), fmt.Sprintf("At most %d can be selected at once.", maxSelected))
+	}
+	var all []selected
+	for _, name := range names {
+		one, ok := readSelected(q, name)
+		if !ok {
+			return wrong("This form is not one of ours", "Begin again on the page of the list.")
+		}
+		all = append(all, one)
+	}
+	switch do := q.R.PostForm.Get("do"); do {
+	case doHandled:
+		return markSelected(q, all, &understudy.Mark{By: q.Caller.Name, At: q.Start}, "mark as handled", "marked as handled", back)
+	case doOpen:
+		return markSelected(q, all, nil, "take the mark as handled away", "open again", back)
+	case doExport:
+		q.GoBack(exportHref(all), "")
+		return nil
+	default:
+		return page.UnknownWord("form", do, []string{doHandled, doOpen, doExport}, nil)
+	}
+}
+
+// selected is one record of those that are.
+type selected struct {
+	kind *plan.Kind
+	id   string
+}
+
+// readSelected reads the name of a record of a kind that the caller sees.
+func readSelected(q *page.Exchange, name string) (one selected, ok bool) {
+	parts := strings.SplitN(name, "/", 3)
+	if len(parts) != 3 || parts[2] == "" {
+		return one, false
+	}
+	s := q.V.ByName[parts[0]]
+	if s == nil || !q.Sees(s) {
+		return one, false
+	}
+	k := s.ByName[parts[1]]
+	return selected{k, parts[2]}, k != nil && q.SeesKind(k)
+}
+
+// markSelected marks records as handled, or takes the mark away, and says of how many.
+func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, done, back string) error {
+	byKind := map[*plan.Kind][]string{}
+	for i, one := range all {
+		q.Source, q.Kind = one.kind.Source, one.kind
+		t, err := noted(q, one.id)
+		if err != nil {
+			return err
+		}
+		all[i].id = t.ID
+		byKind[one.kind] = append(byKind[one.kind], t.ID)
+	}
+	for k, ids := range byKind {
+		err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionNote, What: what, Source: k.Source.Name, Kind: k.Name, IDs: ids})
+		if err != nil {
+			return err
+		}
+	}
+	for i, one := range all {
+		if err := q.V.Annotations.MarkHandled(q.Ctx, one.kind.Source.Name, one.kind.Name, one.id, m); err != nil {
+			return &page.Problem{Title: fmt.Sprintf("%d of %d records are %s", i, len(all), done), Hint: page.Sentence(err), Href: back,
+				Link: "Back", Kind: err}
+		}
+	}
+	said := fmt.Sprintf("%d records are %s.", len(all), done)
+	if len(all) == 1 {
+		said = "One record is " + done + "."
+	}
+	q.GoBack(back, said)
+	return nil
+}
+
+// exportHref is the list of some records of one kind, or the search for records of several kinds, as CSV.
+func exportHref(all []selected) string {
+	var ids []string
+	source, kind := all[0].kind.Source.Name, all[0].kind.Name
+	for _, one := range all {
+		ids = append(ids, one.id)
+		if one.kind.Source.Name != source {
+			source = ""
+		}
+		if one.kind.Name != kind {
+			kind = ""
+		}
+	}
+	if k := all[0].kind; source != "" && kind != "" && k.Browsable() {
+		return k.Href + page.CsvSuffix + plan.WithQuery(understudy.Query{{Name: understudy.OwnPrefix + "q", Value: page.AnyID(ids)}})
+	}
+	query := understudy.Query{{Name: "q", Value: page.AnyID(ids)}}
+	if source != "" {
+		query = append(query, understudy.Param{Name: "source", Value: source})
+	}
+	return "/search" + page.CsvSuffix + plan.WithQuery(query)
+}
