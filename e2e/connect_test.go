@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -22,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"understudy/e2e/binary"
 )
@@ -408,5 +411,40 @@ func TestWritesInTunnels(t *testing.T) {
 	if err := json.Unmarshal(r.body, &stats); err != nil || stats.Faces["connect"].Tunnels["made"] < 3 || stats.Faces["connect"].Tunnels["open"] < 3 ||
 		stats.Faces["viewer"].Tunnels != nil {
 		t.Errorf("%v, %v", err, stats.Faces)
+	}
+}
+
+// Errors that no handler answers say in a tunnel, too, that they are this server's own.
+func TestErrorsInTunnelsAreSigned(t *testing.T) {
+	s := startTunnelled(t, "")
+	pem, _ := s.certificate(t)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	for head, status := range map[string]int{
+		"GET / HTTP/1.1\r\n\r\n":                                                   400,
+		"GET / HTTP/1.1\r\nHost: other.example\r\n\r\n":                            421,
+		"GET / HTTP/1.1\r\nHost: api.twilio.com\r\nExpect: tea\r\n\r\n":            417,
+		"GET / HTTP/1.1\r\nHost: api.twilio.com\r\nTransfer-Encoding: odd\r\n\r\n": 501,
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.URL("connect"), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetDeadline(time.Now().Add(patience))
+		_, _ = io.WriteString(c, "CONNECT api.twilio.com:443 HTTP/1.1\r\nHost: api.twilio.com:443\r\n\r\n")
+		if resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp, err)
+		}
+		inside := tls.Client(c, &tls.Config{RootCAs: pool, ServerName: "api.twilio.com"})
+		_, _ = io.WriteString(inside, head)
+		resp, err := http.ReadResponse(bufio.NewReader(inside), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != status || resp.Header.Get("Understudy-Error") == "" {
+			t.Errorf("%q is answered %d, %v; want %d", head, resp.StatusCode, resp.Header, status)
+		}
 	}
 }

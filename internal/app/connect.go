@@ -50,7 +50,7 @@ func (h tunnelled) open(ctx context.Context) error {
 	}
 	limits := &h.cfg.Limits
 	p := connect.New(connect.Options{Authority: authority, Origins: origins, Tunnel: o.Tunnel, Tunnels: o.Tunnels,
-		AllowPrivate: o.AllowPrivate, Idle: limits.IdleTime.Std(), Log: h.access, Now: time.Now})
+		AllowPrivate: o.AllowPrivate, Idle: limits.IdleTime.Std(), Greet: limits.HeadTime.Std(), Log: h.access, Now: time.Now})
 	h.closers = append(h.closers, p.Close)
 	h.tunnels = &tunnels{p, frontend.NewServer(connectPort, p.Listener(), nil, limits, nil, h.log)}
 	h.servers[len(h.servers)-1].OnShutdown(p.End)

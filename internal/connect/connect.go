@@ -46,6 +46,7 @@ type Options struct {
 	AllowPrivate bool
 	Tunnels      int           // to other hosts at once; 0 = 64
 	Idle         time.Duration // a tunnel in which nothing moves ends after it; 0 = 2 minutes
+	Greet        time.Duration // in which a client must have begun TLS; 0 = 10 seconds
 	Log          *accesslog.Log
 	Now          func() time.Time // nil: time.Now
 }
@@ -73,6 +74,9 @@ func New(o Options) *Proxy {
 	if o.Idle == 0 {
 		o.Idle = 2 * time.Minute
 	}
+	if o.Greet == 0 {
+		o.Greet = greetTime
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -88,11 +92,11 @@ func New(o Options) *Proxy {
 	return p
 }
 
-// Listener gives the connections to hosts of sources, as TLS connections whose handshake is
-// still to be made. Who serves it sets their deadlines.
+// Listener returns the listener of the connections to hosts of sources. Each is a *tls.Conn that
+// has made its handshake and has no deadline.
 func (p *Proxy) Listener() net.Listener { return p.inside }
 
-// End ends all tunnels to other hosts; none begins after it. It does not wait.
+// End ends all tunnels to other hosts and all handshakes; none begins after it. It does not wait.
 func (p *Proxy) End() { p.end() }
 
 // Close ends what End does and waits for it.
@@ -138,17 +142,40 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter hands the client's connection to the server inside.
+// enter makes the TLS handshake and hands the client's connection to the server inside.
 func (p *Proxy) enter(w http.ResponseWriter, host string) {
 	nc, err := p.hijack(w)
 	if err != nil {
 		return
 	}
-	c := p.newConn(nc, host)
+	p.running.Add(1)
+	defer p.running.Done()
+	c := tls.Server(p.newConn(nc, host), p.tls)
+	_ = c.SetDeadline(p.o.Now().Add(p.o.Greet))
+	if err := c.HandshakeContext(p.ctx); err != nil {
+		refuseHTTP(err)
+		_ = c.Close()
+		return
+	}
+	_ = c.SetDeadline(time.Time{})
 	select {
-	case p.inside.conns <- tls.Server(c, p.tls):
+	case p.inside.conns <- c:
 	case <-p.inside.closed:
 		_ = c.Close()
+	}
+}
+
+// refuseHTTP answers a client that speaks HTTP in a tunnel where TLS must begin.
+func refuseHTTP(err error) {
+	plain := tls.RecordHeaderError{}
+	if !errors.As(err, &plain) || plain.Conn == nil {
+		return
+	}
+	switch string(plain.RecordHeader[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH":
+		const text = "this tunnel is for https; begin TLS in it"
+		_, _ = fmt.Fprintf(plain.Conn, "HTTP/1.1 400 Bad Request\r\n%s: %s\r\nContent-Type: text/plain; charset=utf-8\r\n"+
+			"Connection: close\r\nContent-Length: %d\r\n\r\n%s\n", jsonhttp.ErrorHeader, text, len(text)+1, text)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/kit/jsonhttp"
 	"understudy/spec"
 )
 
@@ -49,7 +50,7 @@ func run(t testing.TB, o Options, headTime time.Duration) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Authority = a
+	o.Authority, o.Greet = a, headTime
 	p := New(o)
 	outside := httptest.NewServer(p)
 	inside := &http.Server{Handler: Inside(served), ReadHeaderTimeout: headTime, ErrorLog: log.New(io.Discard, "", 0)}
@@ -245,5 +246,31 @@ func TestSilentClientsEnd(t *testing.T) {
 		if _, err := io.Copy(io.Discard, nc); errors.Is(err, errDeadline) {
 			t.Errorf("after %q: %v", begun, err)
 		}
+	}
+}
+
+// A client that speaks HTTP where TLS must begin is told so.
+func TestHTTPInsteadOfTLSIsRefused(t *testing.T) {
+	t.Parallel()
+	r := run(t, Options{}, patience)
+	nc, _ := r.dial(t, "api.example.com:443", "GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if why := resp.Header.Get(jsonhttp.ErrorHeader); resp.StatusCode != http.StatusBadRequest || !strings.Contains(why, "begin TLS") {
+		t.Errorf("%s, %q", resp.Status, why)
+	}
+}
+
+// A handshake that is under way does not keep the proxy from its end.
+func TestEndDoesNotWaitForHandshakes(t *testing.T) {
+	t.Parallel()
+	r := run(t, Options{}, time.Hour)
+	nc, _ := r.dial(t, "api.example.com:443", "")
+	r.End()
+	if _, err := io.Copy(io.Discard, nc); errors.Is(err, errDeadline) {
+		t.Error(err)
 	}
 }

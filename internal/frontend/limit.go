@@ -4,6 +4,7 @@ package frontend
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +55,10 @@ func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener 
 	return b
 }
 
-// Accept waits for a connection there is room for.
+// http2 is the name of HTTP/2 in TLS (RFC 9113, 3.2).
+const http2 = "h2"
+
+// Accept waits for a connection there is room for. A TLS connection has made its handshake.
 func (b *limitListener) Accept() (net.Conn, error) {
 	for {
 		nc, err := b.Listener.Accept()
@@ -64,14 +68,20 @@ func (b *limitListener) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
-		tcp, ok := nc.(*net.TCPConn)
-		if !ok {
+		switch nc := nc.(type) {
+		case *net.TCPConn:
+			if c := b.admit(nc); c != nil {
+				return c, nil
+			}
+			b.refuse(nc)
+		case *tls.Conn:
+			if nc.ConnectionState().NegotiatedProtocol == http2 {
+				return nc, nil // net/http looks for this type
+			}
+			return &tlsConn{Conn: nc, b: b}, nil
+		default:
 			return nc, nil
 		}
-		if c := b.admit(tcp); c != nil {
-			return c, nil
-		}
-		b.refuse(tcp)
 	}
 }
 
@@ -154,6 +164,9 @@ func (b *limitListener) count() int64 {
 
 // state follows what net/http does with a connection.
 func (b *limitListener) state(nc net.Conn, s http.ConnState) {
+	if c, ok := nc.(signer); ok && s == http.StateIdle {
+		c.setAsked(false)
+	}
 	c, ok := nc.(*conn)
 	if !ok {
 		return
@@ -163,7 +176,6 @@ func (b *limitListener) state(nc net.Conn, s http.ConnState) {
 		c.idle.Store(0)
 	case http.StateIdle:
 		c.begun.Store(false)
-		c.asked.Store(false)
 		c.idle.Store(b.now().UnixNano())
 	}
 }
@@ -213,22 +225,15 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.TCPConn.SetDeadline(t)
 }
 
-// Write signs the errors that net/http answers before a handler is asked, and notes those to a
-// head that is too large.
+// Write signs errors until a handler is asked.
 func (c *conn) Write(p []byte) (int, error) {
-	line, rest, _ := bytes.Cut(p, crlf2[:2])
-	status, answers := bytes.CutPrefix(line, []byte("HTTP/1.1 "))
-	if c.asked.Load() || !answers || string(status) < "4" {
+	if c.asked.Load() {
 		return c.TCPConn.Write(p)
 	}
-	code, text, _ := bytes.Cut(status, []byte(" "))
-	if string(code) == "431" {
-		c.b.heads.Add(1)
-	}
-	signed := fmt.Appendf(nil, "%s\r\n%s: %s\r\n%s", line, jsonhttp.ErrorHeader, bytes.ToLower(text), rest)
-	n, err := c.TCPConn.Write(signed)
-	return max(0, n-len(signed)+len(p)), err
+	return c.b.writeSigned(c.TCPConn, p)
 }
+
+func (c *conn) setAsked(asked bool) { c.asked.Store(asked) }
 
 // Close closes it and gives its place back.
 func (c *conn) Close() error {
@@ -241,4 +246,41 @@ func (c *conn) Close() error {
 		c.b.mu.Unlock()
 	}
 	return c.TCPConn.Close()
+}
+
+// signer is a connection that signs the errors that net/http answers before a handler is asked.
+type signer interface{ setAsked(asked bool) }
+
+// tlsConn is a TLS connection in which HTTP/1.1 is spoken. net/http reads its TLS state.
+type tlsConn struct {
+	*tls.Conn
+	b     *limitListener
+	asked atomic.Bool
+}
+
+// Write signs errors until a handler is asked.
+func (c *tlsConn) Write(p []byte) (int, error) {
+	if c.asked.Load() {
+		return c.Conn.Write(p)
+	}
+	return c.b.writeSigned(c.Conn, p)
+}
+
+func (c *tlsConn) setAsked(asked bool) { c.asked.Store(asked) }
+
+// writeSigned writes what net/http itself answers. It signs an error, and counts requests whose
+// head is too large.
+func (b *limitListener) writeSigned(w io.Writer, p []byte) (int, error) {
+	line, rest, _ := bytes.Cut(p, crlf2[:2])
+	status, answers := bytes.CutPrefix(line, []byte("HTTP/1.1 "))
+	if !answers || string(status) < "4" {
+		return w.Write(p)
+	}
+	code, text, _ := bytes.Cut(status, []byte(" "))
+	if string(code) == "431" {
+		b.heads.Add(1)
+	}
+	signed := fmt.Appendf(nil, "%s\r\n%s: %s\r\n%s", line, jsonhttp.ErrorHeader, bytes.ToLower(text), rest)
+	n, err := w.Write(signed)
+	return max(0, n-len(signed)+len(p)), err
 }

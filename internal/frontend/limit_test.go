@@ -5,12 +5,14 @@ package frontend
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -289,6 +291,88 @@ func TestErrorsBeforeTheHandlerAreSigned(t *testing.T) {
 			t.Errorf("a body becomes %q, %v", got, err)
 		}
 	})
+}
+
+// handshaken is a listener of TLS connections that have made their handshake.
+type handshaken struct{ net.Listener }
+
+func (l handshaken) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.(*tls.Conn).Handshake(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Errors of net/http in a TLS connection are signed, too, and neither HTTP/2 nor the TLS state is lost.
+func TestErrorsInTLSAreSigned(t *testing.T) {
+	with := httptest.NewTLSServer(nil)
+	with.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: with.TLS.Certificates, NextProtos: []string{http2, "http/1.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limits config.Limits
+	limits.Defaults()
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprintf(w, "%s for %s", r.Proto, r.TLS.ServerName)
+	}
+	f := NewServer("test", handshaken{l}, http.HandlerFunc(answer), &limits, nil, slog.New(slog.DiscardHandler))
+	done := make(chan error, 1)
+	go func() { done <- f.serve() }()
+	t.Cleanup(func() {
+		if err := errors.Join(f.shutdown(context.Background()), <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	for head, want := range map[string]string{
+		"GET / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n":                            "expectation failed",
+		"GET / HTTP/1.1\r\n\r\n":                                                      "bad request: missing required host header",
+		"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: odd\r\n\r\n":                 "not implemented",
+		"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 96<<10) + "\r\n\r\n": "request header fields too large",
+	} {
+		c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true, ServerName: "example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(waitTime))
+		in := bufio.NewReader(c)
+		for _, head := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", head} { // an error after an answer is signed, too
+			_, _ = io.WriteString(c, head) // a head that is too large is not read to its end
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.StatusCode == http.StatusNotFound && string(body) != "HTTP/1.1 for example.com" {
+				t.Errorf("%.40q is answered %q", head, body)
+			}
+			if got := resp.Header.Get(jsonhttp.ErrorHeader); resp.StatusCode != http.StatusNotFound && got != want {
+				t.Errorf("%.40q is answered %d with %q, want %q", head, resp.StatusCode, got, want)
+			}
+		}
+		_ = c.Close()
+	}
+	if got := f.Load().LargeHeads; got != 1 {
+		t.Errorf("%d heads are counted as too large", got)
+	}
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "example.com"}}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "HTTP/2.0 for example.com" {
+		t.Errorf("HTTP/2 is answered %q, %v", body, err)
+	}
 }
 
 // Many connections come and go under a small limit; every request gets an

@@ -138,8 +138,8 @@ func (f *Server) SetHandler(h http.Handler, known Known, end func()) {
 
 // ServeHTTP answers by the handler set last.
 func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
-		c.asked.Store(true)
+	if c, ok := r.Context().Value(connKey{}).(signer); ok {
+		c.setAsked(true)
 	}
 	h := f.handler.enter()
 	defer h.leave()
