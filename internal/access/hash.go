@@ -201,27 +201,48 @@ func (t hasHash) Holds(v query.Value) bool {
 	return v.Quoted() && string(t.hash.append(buf[:0], v.Text(), t.phone)) == t.want
 }
 
-// Equal is the condition that a field of a kind has the value that a hash stands for. ok
-// is false when the text is no hash, and when the caller sees another part of the field
-// than its hash. Who sees the field as it is may ask for the hash of a number, too, unless
-// the role sees hashes: beside a field that is seen they would tell whose hash each is.
+// endsIn is the test that last4 shows these digits of a number.
+type endsIn string
+
+// Holds reports whether last4 shows the digits of the value.
+func (t endsIn) Holds(v query.Value) bool {
+	var buf [len("1234")]byte
+	return v.Quoted() && string(appendLast4(buf[:0], v.Text())) == string(t)
+}
+
+// lastFour returns the digits of a text like …4176. ok is false for any other text.
+func lastFour(text string) (digits string, ok bool) {
+	digits, ok = strings.CutPrefix(text, "…")
+	return digits, ok && len(digits) == len("1234") && strings.Trim(digits, "0123456789") == ""
+}
+
+// Equal is the condition that a field of a kind has the value that a hash stands for, or
+// that a number ends in four digits, written …4176. ok is false for any other text, and when
+// the caller sees another part of the field than the text is. Who sees the field as it is may
+// ask for the last four digits and for the hash of a number, too; for the hash not if the
+// role sees hashes: beside a field that is seen they would tell whose hash each is.
 //
 // An index is asked for a number. Any other value is compared with what is read, within
 // the bounds of a search or a composed list.
 func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e query.Equality, ok bool) {
-	if !isHash(text) || g.specs[source] == nil || g.specs[source].Kind(kind) == nil {
+	digits, four := lastFour(text)
+	if !four && !isHash(text) || g.specs[source] == nil || g.specs[source].Kind(kind) == nil {
 		return e, false
 	}
 	f := g.specs[source].Kind(kind).Field(field)
 	if f == nil || f.Type == spec.TypeMedia {
 		return e, false
 	}
-	phone := f.Class == spec.ClassPhone
+	phone, level := f.Class == spec.ClassPhone, g.Level(c, source, kind, field)
+	if four {
+		e.Test = endsIn(digits)
+		return e, phone && (level == Last4 || level == See)
+	}
 	number := ""
 	if phone {
 		number = g.hash.number(text)
 	}
-	switch level := g.Level(c, source, kind, field); {
+	switch {
 	case level == Hash, level == See && number != "" && !seesHashes(g.roles[c.Role()]):
 	default:
 		return e, false

@@ -42,10 +42,10 @@ type KV interface {
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
-// Hashes are found by who sees them. access.Gate does.
+// Hashes finds values by the part of them that is shown. access.Gate does.
 type Hashes interface {
-	// Equal is the condition that a field has the value of a hash; ok is false when the
-	// caller may not ask for it, and for what is no hash.
+	// Equal is the condition that a field has the value of a hash, or the last four digits
+	// of a number (…4176). ok is false when the caller may not ask for it, and for any other text.
 	Equal(c understudy.Caller, source, kind, field, hash string) (e query.Equality, ok bool)
 }
 
@@ -92,7 +92,7 @@ type Options struct {
 	Sources []*spec.Source
 	Store   Store
 	Gate    lang.Gate
-	Hashes  Hashes // values are found by their hashes; nil: none is
+	Hashes  Hashes // values are found by hashes and last digits; nil: none is
 	KV      KV     // for saved searches; nil: there are none
 	// Annotations are found and shown; nil: there are none.
 	Annotations Annotations

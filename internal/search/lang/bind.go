@@ -128,6 +128,9 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 		if ids := b.ids(n, scope); len(ids) > 0 && !n.prefix {
 			return &Cond{Op: OpOr, Of: append([]*Cond{c}, ids...)}
 		}
+		if ends := ending(n, scope); ends != nil {
+			return either(c, ends)
+		}
 		return c
 	case OpField:
 		if n.Name == idName || n.Name == NumberName {
@@ -147,7 +150,20 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 		if b.Err != nil {
 			return nil
 		}
-		if n.Op == OpOr && of.Op == OpOr { // each is asked for by itself
+		if n.Op == OpOr {
+			c = either(c, of)
+		} else {
+			c.Of = append(c.Of, of)
+		}
+	}
+	return c
+}
+
+// either is the condition that one of two holds; what makes up an OR is asked for by itself.
+func either(one, other *Cond) *Cond {
+	c := &Cond{Op: OpOr}
+	for _, of := range []*Cond{one, other} {
+		if of.Op == OpOr {
 			c.Of = append(c.Of, of.Of...)
 		} else {
 			c.Of = append(c.Of, of)

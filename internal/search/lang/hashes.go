@@ -1,17 +1,19 @@
-// Hashes: conditions on fields of which the caller sees hashes, or of which it has one.
+// Hashes: conditions on fields of which the caller sees a part, the hash or the last digits, or of
+// which it has one.
 
 package lang
 
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"understudy/internal/query"
 	"understudy/spec"
 )
 
-// hashed is the condition that a field has one of some hashes; nil when the values are no
-// hashes, or when the caller may not ask for one of them in a kind of the scope.
+// hashed is the condition that a field has one of some hashes or last digits; nil when the values
+// are none, or when the caller may not ask for one of them in a kind of the scope.
 func hashed(n *Node, scope []*KindView) *predicate {
 	fields := map[*KindView]string{}
 	for _, s := range scope {
@@ -53,16 +55,34 @@ func hashedIn(n *Node, fields map[*KindView]string) *predicate {
 	return l
 }
 
-// hashedNumber is the condition that any phone number has one of some hashes; nil when the
-// values are no hashes, or when the caller may not ask for them.
+// hashedNumber is the condition that any phone number has one of some hashes or last digits; nil
+// when the values are none, or when the caller may not ask for them.
 func hashedNumber(n *Node, scope []*KindView) *Cond {
+	return hashedNumberIn(n, scope, (*KindView).offers)
+}
+
+// offers reports whether the caller may ask whether a field has a hash or ends in digits.
+func (s *KindView) offers(field, text string) bool {
+	if s.Equal == nil {
+		return false
+	}
+	_, ok := s.Equal(field, text)
+	return ok
+}
+
+// masks reports whether the caller may ask whether a number ends in digits, and does not see more
+// of it.
+func (s *KindView) masks(field, ending string) bool {
+	_, seen := s.Fields[field]
+	return !seen && s.offers(field, ending)
+}
+
+// hashedNumberIn is hashedNumber for the fields that are wanted.
+func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, text string) bool) *Cond {
 	byName := map[string]map[*KindView]string{}
 	for _, s := range scope {
 		for _, f := range s.Kind.Fields {
-			if f.Class != spec.ClassPhone || s.Equal == nil || len(n.Values) == 0 {
-				continue
-			}
-			if _, ok := s.Equal(f.Name, n.Values[0].Text); !ok {
+			if f.Class != spec.ClassPhone || len(n.Values) == 0 || !want(s, f.Name, n.Values[0].Text) {
 				continue
 			}
 			if byName[f.Name] == nil {
@@ -86,4 +106,37 @@ func hashedNumber(n *Node, scope []*KindView) *Cond {
 		return c.Of[0]
 	}
 	return c
+}
+
+// What stands before the last four digits of a number: in a query, and where they are shown.
+const (
+	lastFourMark = "…"
+	shownMask    = "********"
+)
+
+// lastFour returns the digits of a text that is four digits, or …4176. ok is false for any other.
+func lastFour(text string) (digits string, ok bool) {
+	digits = strings.TrimPrefix(text, lastFourMark)
+	return digits, len(digits) == len("1234") && strings.Trim(digits, "0123456789") == ""
+}
+
+// ending is the condition that a phone number, of which the caller sees the last four digits alone,
+// ends in the digits that a word is; nil when the word is no such digits, or no such number is
+// looked in.
+func ending(n *Node, scope []*KindView) *Cond {
+	digits, ok := lastFour(n.text)
+	if !ok || n.prefix {
+		return nil
+	}
+	number := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: lastFourMark + digits, at: n.at, end: n.end}}, at: n.at, end: n.end}
+	return hashedNumberIn(number, scope, (*KindView).masks)
+}
+
+// masked says how a number of which the caller sees the last four digits alone is asked for; "" when
+// no such number is looked in.
+func masked(scope []*KindView) string {
+	if ending(&Node{text: "0000"}, scope) == nil {
+		return ""
+	}
+	return ", or ask for its last four digits: number:…1234"
 }

@@ -44,8 +44,8 @@ type KindView struct {
 
 // Lookups are what else than a record's own fields tells whether it is found.
 type Lookups struct {
-	// Equal is the condition that a field has the value of a hash, when the caller may ask
-	// for it (access.Gate); nil: no hash may be asked for.
+	// Equal is the condition that a field has the value of a hash, or the last four digits of a
+	// number, when the caller may ask for it (access.Gate); nil: nothing of this may be asked for.
 	Equal func(field, hash string) (e query.Equality, ok bool)
 	// Annotations are what people wrote on its records; nil: the caller does not see it.
 	Annotations *Annotations

@@ -145,7 +145,7 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 	case len(c.Of) > 0:
 		return c
 	case kinds:
-		return b.fail(refused(b.Text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out"))
+		return b.fail(refused(b.Text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out%s", masked(scope)))
 	}
 	return b.fail(syntaxError(b.Text, n.at, n.end, "what is looked in has no phone numbers"))
 }

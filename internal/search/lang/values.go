@@ -182,6 +182,11 @@ func (p *parser) run(ends string) (text string, prefix bool) {
 		}
 		p.pos += size
 	}
+	if shown, ok := strings.CutPrefix(p.text[at:p.pos], shownMask); ok { // as it is shown
+		if digits, ok := lastFour(shown); ok && digits == shown {
+			return lastFourMark + digits, false
+		}
+	}
 	text, prefix = strings.CutSuffix(p.text[at:p.pos], "*")
 	if i := strings.IndexByte(text, '*'); i >= 0 {
 		p.fail(at+i, at+i+1, "a star can only end a word; write what comes after it as a word of its own")
