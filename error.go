@@ -207,10 +207,32 @@ func (e *UpstreamError) Short() string {
 
 // word names the failure; the breaker counts an unreadable answer as none.
 func (e *UpstreamError) word() string {
-	if errors.Is(e.Err, ErrUnreadable) {
+	var size *SizeError
+	switch {
+	case errors.Is(e.Err, ErrUnreadable):
 		return "answer unreadable"
+	case errors.As(e.Err, &size):
+		return "answer too large"
 	}
 	return e.Why.String()
+}
+
+// SizeError: an answer of upstream is larger than a setting allows.
+type SizeError struct {
+	Setting string // its whole name
+	Limit   int64  // bytes
+}
+
+// Error says which setting to raise.
+func (e *SizeError) Error() string {
+	switch size := e.Limit; {
+	case size%(1<<20) == 0:
+		return fmt.Sprintf("raise %s, which is %dMiB", e.Setting, size>>20)
+	case size%(1<<10) == 0:
+		return fmt.Sprintf("raise %s, which is %dKiB", e.Setting, size>>10)
+	default:
+		return fmt.Sprintf("raise %s, which is %d bytes", e.Setting, size)
+	}
 }
 
 // NotComposedError is the error of a request that upstream did not answer, and why records
@@ -224,10 +246,14 @@ func (e *NotComposedError) Error() string { return e.Err.Error() + "; " + e.Why.
 func (e *NotComposedError) Unwrap() error { return e.Err }
 
 // WhyNothingHeldAnswers says, for people, why a request that upstream did not answer is not
-// answered from what is held.
+// answered from what is held. Where a setting kept upstream's answer out, it names the setting.
 func WhyNothingHeldAnswers(err error) string {
 	const text = "what is held does not answer this request"
 	var not *NotComposedError
+	var size *SizeError
+	if errors.As(err, &size) {
+		return text + "; " + size.Error()
+	}
 	if !errors.As(err, &not) {
 		return text
 	}

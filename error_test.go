@@ -7,6 +7,14 @@ import (
 	"testing"
 )
 
+func TestSizesAreWrittenAsInTheSettings(t *testing.T) {
+	for limit, want := range map[int64]string{64 << 20: "64MiB", 128 << 10: "128KiB", 1<<20 + 1: "1048577 bytes"} {
+		if got := (&SizeError{"sources.main.max_body", limit}).Error(); got != "raise sources.main.max_body, which is "+want {
+			t.Error(got)
+		}
+	}
+}
+
 // The words that go over the wire and into logs stay what they are.
 func TestWords(t *testing.T) {
 	if Came.String() != "came" || Changed.String() != "changed" || Went.String() != "went" || ChangeType(9).String() != "unknown" {

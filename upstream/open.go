@@ -258,7 +258,7 @@ func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 		// only a page can be shown in parts.
 		return fmt.Errorf("a content of type %s, which the spec does not name", kind)
 	case m.Size > s.c.media.limit:
-		return body.ErrTooLarge
+		return body.TooLarge(s.c.o.Source.Name, "max_media", s.c.media.limit)
 	}
 	if s.left = s.c.media.limit; m.Status == http.StatusPartialContent {
 		m.ContentRange = contentRange(resp.Header.Get("Content-Range"))

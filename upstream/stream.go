@@ -44,7 +44,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	s.quiet.Stop()
 	if s.left -= int64(n); s.left < 0 {
-		n, err = 0, body.ErrTooLarge
+		n, err = 0, body.TooLarge(s.c.o.Source.Name, "max_media", s.c.media.limit)
 	}
 	if err == nil || err == io.EOF {
 		return n, err

@@ -316,6 +316,10 @@ func TestMaxBody(t *testing.T) {
 		if e := failure(t, err); e.Status != status || e.Page != nil || status == 200 && !errors.Is(err, body.ErrTooLarge) {
 			t.Error(err)
 		}
+		size := (*understudy.SizeError)(nil)
+		if errors.As(err, &size); status == 200 && (size == nil || size.Setting != "sources.twilio.max_body" || size.Limit != 1<<20) {
+			t.Errorf("%v does not name the setting", err)
+		}
 		if wrote.Load() > 50<<20 {
 			t.Errorf("upstream could send %d MB", wrote.Load()>>20)
 		}

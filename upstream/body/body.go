@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"understudy"
 )
 
 // Reader reads the bodies of answers. It is safe for concurrent use.
@@ -27,7 +29,7 @@ type Reader struct {
 // NewReader makes a reader of bodies of at most so many bytes. Its errors name the source whose limit that is.
 func NewReader(source string, most int64) *Reader {
 	return &Reader{
-		most: most, tooLarge: tooLargeFor(source, most),
+		most: most, tooLarge: TooLarge(source, "max_body", most),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 	}
 }
@@ -208,9 +210,9 @@ func (l *lengths) note(like string, bytes int64) {
 // ErrTooLarge is a body above the limit, on the wire or decoded.
 var ErrTooLarge = errors.New("the body is larger than the limit")
 
-// tooLargeFor says which setting of a source to raise.
-func tooLargeFor(source string, most int64) error {
-	return fmt.Errorf("%w: %d MiB; raise sources.%s.max_body", ErrTooLarge, most>>20, source)
+// TooLarge returns the ErrTooLarge of a limit that a setting of a source has, in bytes.
+func TooLarge(source, setting string, limit int64) error {
+	return fmt.Errorf("%w: %w", ErrTooLarge, &understudy.SizeError{Setting: "sources." + source + "." + setting, Limit: limit})
 }
 
 // AsCut is ErrCut for an end that came too early, else err.
