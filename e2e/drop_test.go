@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // dropper passes requests on to an API, and drops some connections: 3 of each
@@ -134,9 +135,9 @@ func TestDroppedConnections(t *testing.T) {
 		readers.Go(func() {
 			for id := range next {
 				path := base + "/Calls/" + id + ".json"
-				want, got := readOnce(t, up+path, account, apiToken), readOnce(t, s.URL("twilio")+path, account, demoToken)
-				if got != want {
-					t.Errorf("%s: %.200s\nwant %.200s", id, got, want)
+				want, began := readOnce(t, up+path, account, apiToken), time.Now()
+				if got := readOnce(t, s.URL("twilio")+path, account, demoToken); got != want {
+					t.Errorf("%s: after %v %.200s\nwant %.200s", id, time.Since(began), got, want)
 				}
 			}
 		})

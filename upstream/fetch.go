@@ -77,8 +77,9 @@ type attempt struct {
 	// replaced: the last try was refused with a credential that has been replaced since, or
 	// beside which another is free. The refusal does not count.
 	replaced bool
-	tries    int // sent
-	silent   int // tries that ended in silence
+	tries    int  // sent
+	silent   int  // tries that ended in silence
+	dropped  bool // the last of them did so while upstream answered other requests
 }
 
 func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {

@@ -90,6 +90,8 @@ func (g *attempt) round(ctx context.Context, e httpRequest) (*answer, *understud
 				hedge := e
 				hedge.came, hedge.park = nil, nil
 				start(hedge, g.c.budget.Release)
+			default:
+				late.Reset(short) // the budget may have room then
 			}
 		}
 	}

@@ -130,6 +130,7 @@ type waits struct {
 	left    time.Duration // in which the next try must have begun; 0: there is none
 	most    time.Duration // the longest deadline: half of what its reader has; 0: any
 	tries   int           // of this fetch whose deadline passed, but the first
+	dropped bool          // the last deadline that passed did so while upstream answered other requests
 	setting limits
 }
 
@@ -143,7 +144,7 @@ type waits struct {
 // doubles with each one that passes, until an answer comes, and so does the wait before
 // a hedge. So a source that has become slow is neither cut off for ever nor asked twice
 // each time. While upstream answers other fetches, a silent fetch doubles only its own
-// deadlines: its hedges come early.
+// deadlines, and its hedges come earlier: a connection was dropped, and the next may be.
 func (p *latencies) limits(t *spec.Target, w waits) limits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +165,11 @@ func (p *latencies) limits(t *spec.Target, w waits) limits {
 		out.early, out.grown = true, out.lost > 0 && deadline >= min(4*usually, most)
 		out.first, out.stall = deadline, min(deadline, out.stall)
 	}
-	if hedge := max(soonest, time.Duration(hedging*float64(whole))) << min(u.lost, 10); hedge < out.first {
+	hedge := max(soonest, time.Duration(hedging*float64(whole))) << min(u.lost, 10)
+	if w.dropped {
+		hedge = max(soonest/4, whole)
+	}
+	if hedge < out.first {
 		out.hedge = hedge
 	}
 	return out
@@ -173,7 +178,7 @@ func (p *latencies) limits(t *spec.Target, w waits) limits {
 // limits are those of the next try. A probe has the settings': its result counts for
 // all requests.
 func (g *attempt) limits(probe bool) limits {
-	w := waits{tries: max(0, g.silent-1), setting: g.c.settings()} // one may have been lost; two are slow
+	w := waits{tries: max(0, g.silent-1), dropped: g.dropped, setting: g.c.settings()} // one may have been lost; two are slow
 	if probe {
 		return w.setting
 	}
@@ -194,6 +199,7 @@ func (g *attempt) limits(probe bool) limits {
 // upstream. The first early deadline that passes may only have been too early.
 func (g *attempt) unheard(l limits, began time.Time) bool {
 	g.silent++
+	g.dropped = g.c.connections.came.since(began).After(began)
 	g.c.pace.silent(g.f.Target, g.reason, l)
 	g.c.connections.forsake(began)
 	return !l.early || l.grown
