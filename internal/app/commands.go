@@ -52,6 +52,15 @@ type target struct {
 	kind, id string       // the record; of a key too, when it names one
 }
 
+// noSource is the error of a name that no source has.
+func noSource(name string, known []string) error {
+	if name == "" {
+		return invalid("the name of the source is empty; there is %s", strings.Join(known, ", "))
+	}
+	name = understudy.Clip(name)
+	return invalid("no source is called %q%s; there is %s", name, suggest.Hint(name, known), strings.Join(known, ", "))
+}
+
 // targetOf understands a purge. Errors wrap ErrInvalid and say what is near.
 func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	byName := map[string]*spec.Source{}
@@ -60,9 +69,7 @@ func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	}
 	src := byName[p.Source]
 	if src == nil {
-		names := slices.Sorted(maps.Keys(byName))
-		return target{}, invalid("no source is called %q%s; there is %s", understudy.Clip(p.Source),
-			suggest.Hint(understudy.Clip(p.Source), names), strings.Join(names, ", "))
+		return target{}, noSource(p.Source, slices.Sorted(maps.Keys(byName)))
 	}
 	if src.Spec.Generic() {
 		t, err := src.Spec.Passed(src.Name, p.What)

@@ -34,6 +34,17 @@ func half(ctx context.Context, db *store.DB) (done, total int64, err error) {
 	return done, total, err
 }
 
+func TestAnEmptySourceIsToldAsEmpty(t *testing.T) {
+	_, err := targetOf([]*spec.Source{{Name: "g"}}, diagnostics.Purge{What: "/x"})
+	if err == nil || !errors.Is(err, understudy.ErrInvalid) || !strings.HasSuffix(err.Error(), "the name of the source is empty; there is g") {
+		t.Error(err)
+	}
+	_, err = targetOf([]*spec.Source{{Name: "g"}}, diagnostics.Purge{Source: "h", What: "/x"})
+	if err == nil || !strings.HasSuffix(err.Error(), `no source is called "h"; did you mean "g"?; there is g`) {
+		t.Error(err)
+	}
+}
+
 var someMessage = query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{"a"}}}
 
 func TestIndexesAreFilledByAJob(t *testing.T) {

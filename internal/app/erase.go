@@ -16,7 +16,6 @@ import (
 	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
 	"understudy/internal/store/erase"
-	"understudy/kit/suggest"
 	"understudy/spec"
 )
 
@@ -166,8 +165,7 @@ func (h erasures) list(ctx context.Context, e diagnostics.Erase) (got diagnostic
 		names = append(names, src.Name)
 	}
 	if !slices.Contains(names, e.Source) {
-		return got, invalid("no source is called %q%s; there is %s", understudy.Clip(e.Source), suggest.Hint(understudy.Clip(e.Source), names),
-			strings.Join(names, ", "))
+		return got, noSource(e.Source, names)
 	}
 	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
 		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",

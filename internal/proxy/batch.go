@@ -160,11 +160,18 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 				Headers: map[string]string{jsonhttp.ErrorHeader: "internal server error"}}
 		}
 	}()
-	if err != nil {
+	refuse := func(err error) {
 		one := exchange{Proxy: v.Proxy, w: w, r: v.r, came: v.came, caller: v.caller}
 		one.fail(err)
+	}
+	if err != nil {
+		refuse(err)
 	} else {
 		v.o.Current().ServeHTTP(w, r)
+	}
+	if w.long {
+		w = &batchWriter{header: http.Header{}, all: &atomic.Int64{}}
+		refuse(longError{})
 	}
 	out = batchResponse{Status: w.status, Headers: map[string]string{}}
 	maps.DeleteFunc(w.header, func(name string, _ []string) bool { return name == "Connection" || name == "Content-Length" })
@@ -173,11 +180,6 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 	}
 	kind, _, _ := mime.ParseMediaType(w.header.Get("Content-Type"))
 	switch body := w.body.Bytes(); {
-	case w.long:
-		text := fmt.Sprintf("the answer is longer than %d bytes, or those of the batch together than %d; ask for it alone",
-			maxBatchReply, maxBatchBytes)
-		out = batchResponse{Status: http.StatusInsufficientStorage, Headers: map[string]string{jsonhttp.ErrorHeader: text}}
-		out.Body, _ = json.Marshal(text)
 	case len(body) == 0:
 	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(body):
 		out.Body = body
@@ -187,6 +189,14 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 		out.Base64 = base64.StdEncoding.EncodeToString(body)
 	}
 	return out
+}
+
+// longError is the error of an answer that is too long for a batch.
+type longError struct{}
+
+func (longError) Error() string {
+	return fmt.Sprintf("the answer is longer than %d bytes, or those of the batch together than %d; ask for it alone",
+		maxBatchReply, maxBatchBytes)
 }
 
 // batchWriter keeps one answer.

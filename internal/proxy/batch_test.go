@@ -215,6 +215,9 @@ func TestAnswersOfABatchAreBoundedTogether(t *testing.T) {
 		if own := a.Headers[jsonhttp.ErrorHeader] != ""; own != (a.Status == 507) {
 			t.Errorf("%d has the header %v", a.Status, a.Headers)
 		}
+		if a.Status == 507 {
+			wantShape(t, a.Body, 507, 20500, "ask for it alone")
+		}
 	}
 	if statuses[200] != 10 || statuses[507] != 10 {
 		t.Errorf("%d were answered and %d refused, want 10 each", statuses[200], statuses[507])

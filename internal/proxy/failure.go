@@ -135,6 +135,8 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	case errors.As(err, &expectationError{}):
 		f.Word, f.Status = access.Invalid, http.StatusExpectationFailed
 		f.Message = "the only expectation known is 100-continue"
+	case errors.As(err, &longError{}):
+		f.Word, f.Status, f.Message = access.Server, http.StatusInsufficientStorage, err.Error()
 	default:
 		return f, false
 	}
@@ -184,8 +186,17 @@ func message(err error) string {
 	default:
 		return ""
 	}
-	switch {
-	case errors.As(err, &upstream):
+	unsent := unsentError{}
+	switch isUpstream := errors.As(err, &upstream); {
+	case errors.Is(err, understudy.ErrNotAudited):
+		return "the audit log cannot be written, and what it does not list is not answered; the log of the server says why"
+	case errors.As(err, &unsent) && isUpstream && upstream.Status != 0:
+		return upstream.Short() + "; nothing was changed there"
+	case errors.As(err, &unsent) && isUpstream:
+		return upstream.Short() + "; nothing was sent"
+	case errors.As(err, &unsent):
+		return "upstream unavailable; nothing was sent"
+	case isUpstream:
 		return upstream.Short() + "; " + understudy.WhyNothingHeldAnswers(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer of upstream in time; " + understudy.WhyNothingHeldAnswers(err)

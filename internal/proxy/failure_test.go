@@ -45,6 +45,7 @@ func TestFailures(t *testing.T) {
 			Err: fmt.Errorf("the body: %w", &understudy.SizeError{Setting: "sources.main.max_body", Limit: 64 << 20})},
 			Why: fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)}, 503, 20500, "2",
 			"upstream answer too large; what is held does not answer this request; raise sources.main.max_body, which is 64MiB"},
+		{"not audited", fmt.Errorf("audit: %w: disk full", understudy.ErrNotAudited), 503, 20500, "2", "the audit log cannot be written"},
 		{"given up within", fmt.Errorf("mirror: %w", context.Canceled), 503, 20500, "2", "unavailable"},
 		{"closed", understudy.ErrClosed, 503, 20500, "2", "unavailable"},
 		{"unknown outcome", fmt.Errorf("upstream: %w: reset", understudy.ErrUnknownOutcome), 504, 20500, "", "outcome unknown"},
@@ -73,7 +74,7 @@ func TestFailures(t *testing.T) {
 func TestErrorsOfOurOwnAreSigned(t *testing.T) {
 	b := newBed(t)
 	b.fails(fmt.Errorf("mirror: %w: page größe\n", understudy.ErrInvalid))
-	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(jsonhttp.ErrorHeader); got != "page gr??e?" {
+	if got := b.ask("GET", root+"/Calls.json", demo).Header().Get(jsonhttp.ErrorHeader); got != "page gr??e" {
 		t.Errorf("400 says %q", got)
 	}
 	if got := b.ask("GET", "/no/such/path.json", demo).Header().Get(jsonhttp.ErrorHeader); got != "credential demo may not ask for this path" {

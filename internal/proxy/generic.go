@@ -76,7 +76,10 @@ func (v generic) serve() (err error) {
 		return err
 	}
 	a, err := v.o.Exchanger.Exchange(ctx, x)
-	if err != nil {
+	switch {
+	case err != nil && action != understudy.ActionList:
+		return unsentError{err}
+	case err != nil:
 		return err
 	}
 	defer a.Close()

@@ -93,10 +93,15 @@ func (v *exchange) pass() (*request.Response, error) {
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
 		Header: v.o.Source.Spec.Headers.OfWrite(v.r.Header), Flow: v.caller.Flow, Reads: v.queries,
 	})
-	if err == nil && action == understudy.ActionSend && v.target.ID == "" {
+	switch {
+	case err != nil && v.queries: // it is a read
+		return nil, err
+	case err != nil:
+		return nil, unsentError{err}
+	case action == understudy.ActionSend && v.target.ID == "":
 		v.auditMade(a.Page)
 	}
-	return a, err
+	return a, nil
 }
 
 // numbersIn are the values of a form that are phone numbers.
@@ -178,6 +183,12 @@ func (p *Proxy) Writes() int { return p.writes.Load().Now }
 type limitedError struct{}
 
 func (limitedError) Error() string { return "proxy: too many writes are under way" }
+
+// unsentError is the error of a write that was not sent, or of one whose credential upstream
+// refused. ErrUnknownOutcome inside counts before it.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
 
 // bodyError is a body that could not be read.
 type bodyError struct{ error }

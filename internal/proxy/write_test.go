@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
 
@@ -137,6 +138,28 @@ func TestWriteErrors(t *testing.T) {
 	wantShape(t, w.Body.Bytes(), 400, 21211, "")
 	if strings.Contains(w.Body.String(), "4155551234") {
 		t.Errorf("as support: %s", w.Body)
+	}
+}
+
+// A write has no answer that is held, and its refusal tells of none.
+func TestAWriteThatWasNotSentSaysSo(t *testing.T) {
+	b := newBed(t)
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&understudy.UpstreamError{Why: understudy.FailUnreachable}, "upstream unreachable; nothing was sent"},
+		{&understudy.UpstreamError{Why: understudy.FailBusy}, "too many wait for upstream; nothing was sent"},
+		{&understudy.UpstreamError{Why: understudy.FailCredential, Status: 401}, "upstream 401; nothing was changed there"},
+		{understudy.ErrClosed, "upstream unavailable; nothing was sent"},
+		{context.DeadlineExceeded, "upstream unavailable; nothing was sent"},
+	} {
+		b.script.write = func(context.Context, request.Write) (*request.Response, error) { return nil, fmt.Errorf("mirror: %w", test.err) }
+		w := b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("x")), demo)
+		wantShape(t, w.Body.Bytes(), 503, 20500, test.want)
+		if got := w.Header().Get(jsonhttp.ErrorHeader); got != test.want {
+			t.Errorf("%v: the header says %q", test.err, got)
+		}
 	}
 }
 

@@ -16,7 +16,9 @@ const ErrorHeader = "Understudy-Error"
 const maxErrorHeader = 300
 
 // SignError says in a header that an error is this server's own, and why; "": its status alone.
+// Line ends become blanks.
 func SignError(h http.Header, status int, why string) {
+	why = strings.Join(strings.Fields(why), " ")
 	text := strings.Map(func(r rune) rune {
 		switch {
 		case r == '“' || r == '”':

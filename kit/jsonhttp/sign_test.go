@@ -12,7 +12,7 @@ func TestErrorsWithoutAnOriginAreSigned(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
 		"":                  func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusFound) },
 		"not found":         http.NotFound,
-		"why \"it\" is? so": func(w http.ResponseWriter, r *http.Request) { Error(w, http.StatusBadRequest, "why “it” is\n so") },
+		"why \"it\" is so": func(w http.ResponseWriter, r *http.Request) { Error(w, http.StatusBadRequest, "why “it” is\r\n\tso") },
 	} {
 		w := httptest.NewRecorder()
 		answer(Signed(w), httptest.NewRequest(http.MethodGet, "/", nil))

@@ -6,9 +6,12 @@ import "strings"
 // Word is the word of known with the smallest edit distance (insert, delete,
 // replace, swap of neighbours; letter case does not count) to word, or "" when
 // nothing is near: a distance above a third of the longer word's length, 2 at
-// least. Of equals the first wins. Cost is len(word) times the length of all
+// least. Nothing is near an empty word. Of equals the first wins. Cost is len(word) times the length of all
 // known words; clip foreign input first.
 func Word(word string, known []string) string {
+	if word == "" {
+		return ""
+	}
 	best, bestDistance := "", -1
 	lower := strings.ToLower(word)
 	for _, k := range known {

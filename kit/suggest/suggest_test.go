@@ -20,6 +20,9 @@ func TestHint(t *testing.T) {
 	if got := Hint("rol", []string{"role"}); got != `; did you mean "role"?` {
 		t.Errorf("Hint = %q", got)
 	}
+	if got := Hint("", []string{"g"}); got != "" {
+		t.Errorf("the hint for an empty word is %q, want none", got)
+	}
 	if got := Hint("nothing like it", []string{"role"}); got != "" {
 		t.Errorf("Hint = %q, want none", got)
 	}
