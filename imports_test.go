@@ -146,7 +146,7 @@ var imports = map[string]string{
 	"internal/viewer/plan":     ". spec",
 	"internal/viewer/programs": ". internal/credentials internal/viewer/page spec",
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
-	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan",
+	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch",
 	"internal/watch":           ". internal/query internal/webhook spec",
 	"internal/webhook":         ".",

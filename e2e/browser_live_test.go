@@ -184,7 +184,7 @@ func TestBrowserRowsChangeInPlace(t *testing.T) {
 		sid := eval[string](b, `[...document.querySelectorAll("#rows > tr")].findLast(tr => /completed/.test(tr.textContent)).querySelector("a").pathname.split("/").pop()`)
 		b.do(chromedp.Evaluate[chromedp.Void](`window.kept = document.querySelector("#rows"); window.top0 = kept.getBoundingClientRect().top`))
 		placed(t, b)
-		price := fmt.Sprintf("0.771%02d", len(path))
+		price := fmt.Sprintf("0.77%02d1", len(path))
 		rewrite(t, demo, sid, `"price":"-`+price+`"`, price)
 		await(t, func() string {
 			if cells := row(sid, `[...tr.querySelectorAll(".fresh")].map(c => c.innerText).join()`); !strings.Contains(cells, price) {

@@ -225,7 +225,36 @@ var (
 		TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeMillis, TypeDate, TypeSelect, TypeMap, TypeCode, TypeMedia,
 	}
 	fieldClasses = []string{"", ClassPhone, ClassBody, ClassPrice, ClassURL, ClassName, ClassSecret}
+	fieldShows   = []string{"", ShowSeconds, ShowMillis, ShowCost, ShowMinor, ShowForm, ShowDirection}
 )
+
+// checkShow makes sure that a field's values can be shown as it says.
+func (f *Field) checkShow() error {
+	number := f.Type == TypeInt || f.Type == TypeDecimal
+	switch f.Show {
+	case ShowSeconds, ShowMillis:
+		if !number {
+			return fmt.Errorf("field %s: show: %s is about a number (type: int or decimal)", f.Name, f.Show)
+		}
+	case ShowCost:
+		if f.Type != TypeDecimal || f.Class != ClassPrice {
+			return fmt.Errorf("field %s: show: cost is about a price (type: decimal, class: price)", f.Name)
+		}
+	case ShowMinor:
+		if !number || f.Class != ClassPrice {
+			return fmt.Errorf("field %s: show: minor is about a price (type: int or decimal, class: price)", f.Name)
+		}
+	case ShowForm, ShowDirection:
+		if f.Type != TypeText && f.Type != TypeSelect {
+			return fmt.Errorf("field %s: show: %s is about a text", f.Name, f.Show)
+		}
+	default:
+		if !slices.Contains(fieldShows, f.Show) {
+			return fmt.Errorf("field %s: unknown show %q%s", f.Name, f.Show, suggest.Hint(f.Show, fieldShows))
+		}
+	}
+	return nil
+}
 
 func checkFields(fields []*Field) error {
 	seen := map[string]bool{}
@@ -242,6 +271,9 @@ func checkFields(fields []*Field) error {
 		}
 		if !slices.Contains(fieldClasses, f.Class) {
 			return in(fmt.Errorf("field %s: unknown class %q%s", f.Name, f.Class, suggest.Hint(f.Class, fieldClasses)), i, "class")
+		}
+		if err := f.checkShow(); err != nil {
+			return in(err, i, "show")
 		}
 	}
 	known := slices.Sorted(maps.Keys(seen))

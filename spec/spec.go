@@ -133,6 +133,16 @@ const (
 	ClassSecret = "secret" // emptied inside upstream, for every role and frontend
 )
 
+// What people see of a field (Field.Show); "" is the value as it is.
+const (
+	ShowSeconds   = "seconds"      // a length of time: 1386 is 23:06
+	ShowMillis    = "milliseconds" // the same: 1858 is 1.86 s
+	ShowCost      = "cost"         // a price that the API writes as a negative number
+	ShowMinor     = "minor"        // a price in the smallest unit of its currency: 1099 usd is $10.99
+	ShowForm      = "form"         // form-encoded text (application/x-www-form-urlencoded)
+	ShowDirection = "direction"    // a word that begins with "in" or "out": tables show an arrow
+)
+
 // Field is one field of a kind or of a list's envelope. Name is dotted for a
 // field inside an object ("subresource_uris.media").
 type Field struct {
@@ -146,6 +156,9 @@ type Field struct {
 	// Unit names the field that says in what unit this number is: a currency. Numbers in
 	// different units are never added up.
 	Unit string `yaml:"unit"`
+	// Show says how people see the value, where its type does not: ShowSeconds and the like. It
+	// changes pages only, never an answer.
+	Show string `yaml:"show"`
 	// SMS says that the field is the text of a short message. These are billed by segments:
 	// people see how many there are, and why.
 	SMS bool `yaml:"sms"`

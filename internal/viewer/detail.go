@@ -291,7 +291,7 @@ func (q *record) part(p *detailPage, s *page.CellContext, row access.Row, g plan
 			continue
 		}
 		cl := s.Cell(c, row, false)
-		if c.SMS && row.Field(c.Name).State == access.Seen {
+		if v := row.Field(c.Name); c.SMS && v.State == access.Seen && v.Text != "" {
 			page.DrawSegments(&cl)
 		}
 		out.Cells = append(out.Cells, cl)

@@ -78,9 +78,20 @@ func searched(t testing.TB, more ...string) func(*page.Options) {
 
 // column is the texts of one column of a page's first table.
 func columnOf(page, heading string) []string {
+	plain := func(cell string) string {
+		return html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(cell, ""))
+	}
+	at := -1
+	for i, m := range regexp.MustCompile(`(?s)<th scope="col"[^>]*>(.*?)</th>`).FindAllStringSubmatch(page, -1) {
+		if strings.HasPrefix(plain(m[1]), heading) {
+			at = i
+		}
+	}
 	var all []string
-	for _, m := range regexp.MustCompile(`(?s)<td[^>]* data-t="`+heading+`"[^>]*>(.*?)</td>`).FindAllStringSubmatch(page, -1) {
-		all = append(all, html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")))
+	for _, row := range regexp.MustCompile(`(?s)<tr[^>]*><td.*?</tr>`).FindAllString(page, -1) {
+		if cells := regexp.MustCompile(`(?s)<td[^>]*>(.*?)</td>`).FindAllStringSubmatch(row, -1); at >= 0 && at < len(cells) {
+			all = append(all, plain(cells[at][1]))
+		}
 	}
 	return all
 }
@@ -102,8 +113,10 @@ func TestSortedList(t *testing.T) {
 	numbers := func(page string) []int {
 		var all []int
 		for _, text := range columnOf(page, "Duration") {
-			if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
-				all = append(all, n)
+			if minutes, seconds, ok := strings.Cut(strings.TrimSpace(text), ":"); ok {
+				m, _ := strconv.Atoi(minutes)
+				n, _ := strconv.Atoi(seconds)
+				all = append(all, m*60+n)
 			}
 		}
 		return all

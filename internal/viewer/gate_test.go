@@ -256,7 +256,7 @@ func TestOutage(t *testing.T) {
 	h.mirror.mu.Unlock()
 	page := h.page("/twilio/calls", all)
 	if !strings.Contains(page, "Upstream has not answered (upstream 503). This is what was held 3 min ago.") ||
-		!strings.Contains(page, "cached, 3 min old, being refreshed") {
+		!strings.Contains(page, "held, 3 min old, being refreshed") {
 		t.Error("a page from before the outage does not say so")
 	}
 	h.mirror.mu.Lock()

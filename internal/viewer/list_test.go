@@ -195,7 +195,7 @@ func TestRowsAndLinks(t *testing.T) {
 	for _, want := range []string{
 		`<tr class="failed">`, `<span class="pill bad">undelivered</span>`, `<span class="pill busy">`, `<span class="own"`,
 		`href="/twilio/number/+`,
-		`href="/twilio/messages/SM`, `<small>USD</small>`, `<time datetime="2026-06-01T`, "Yesterday ", "<bdi>",
+		`href="/twilio/messages/SM`, `data-t="Price ($)"`, `<time datetime="2026-06-01T`, "31\u00a0May ", "<bdi>",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("messages: no %s", want)

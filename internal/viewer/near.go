@@ -46,6 +46,9 @@ func (q *record) others(row access.Row) detailGroup {
 			continue
 		}
 		c := page.Cell{Label: plan.UpperFirst(plan.Spell(val.Name)), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
+		if tags, ok := plan.Tags(val.Text); ok {
+			c.DrawTags(tags)
+		}
 		if val.State == access.Null || val.Text == "" {
 			c.Text, c.Tone = "—", "none"
 		}

@@ -111,7 +111,7 @@ func TestTimeline(t *testing.T) {
 	h, kept, path := remembering(t, threeLooks(t))
 	shown := h.page(path, berlin)
 	plain := strings.ReplaceAll(shown, "\u00a0", " ")
-	for _, want := range []string{"Timeline", "First seen", "version 9000", "version 8997", "in‑progress", "+1 999 555 0111", "−0.01500",
+	for _, want := range []string{"Timeline", "First seen", "version 9000", "version 8997", "in‑progress", "+1 999 555 0111", "$0.015",
 		"shown here"} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("the timeline lacks %q", want)
@@ -272,7 +272,7 @@ func TestCompare(t *testing.T) {
 		return path + "?" + understudy.Query{compareParam(told(a), told(b))}.String()
 	}
 	shown := h.page(between(4, 1), berlin)
-	for _, want := range []string{"in‑progress", "completed", "−0.01500", "+1 999 555 0111", "+1 212 555 0111", "3 fields changed",
+	for _, want := range []string{"in‑progress", "completed", "$0.015", "+1 999 555 0111", "+1 212 555 0111", "3 fields changed",
 		"Unchanged"} {
 		if !strings.Contains(strings.ReplaceAll(shown, "\u00a0", " "), want) {
 			t.Errorf("the comparison lacks %q", want)

@@ -212,7 +212,8 @@ func (q past) fieldChange(s *page.CellContext, after *seen.Version, d seen.Diffe
 // drawValue draws a value of a version: as its column does, else as text.
 func (q past) drawValue(s *page.CellContext, of *seen.Version, v access.Value, name string) (label string, c page.Cell) {
 	if col := q.Kind.ByField[name]; col != nil && of != nil && of.Kept {
-		c = s.Cell(col, of.Row, true)
+		c = s.Cell(col, of.Row, false)
+		c.Text = page.ClipTo(c.Text, page.Clipped)
 		return col.Heading, c
 	}
 	c = page.Cell{Text: page.ClipTo(v.Text, page.Clipped), Prose: true}

@@ -55,7 +55,8 @@ func (q facetPart) facets(r *query.SearchResult, k *plan.Kind,
 		out := facet{Title: q.facetTitle(f.Name, k), More: f.More}
 		for _, v := range f.Values {
 			href, set := pick(f, v)
-			shown := facetValue{Text: q.facetText(f.Name, v.Value), Href: href, Count: page.Thousands(v.Count.N), AtLeast: v.Count.AtLeast, Set: set}
+			shown := facetValue{Text: q.valueText(f.Name, v.Value, k), Href: href, Count: page.Thousands(v.Count.N),
+				AtLeast: v.Count.AtLeast, Set: set}
 			if len(out.Values) < mostValues || set {
 				out.Values = append(out.Values, shown)
 			} else {
@@ -78,7 +79,11 @@ func (q facetPart) facetTitle(name string, k *plan.Kind) string {
 	return plan.UpperFirst(plan.Spell(name))
 }
 
-func (q facetPart) facetText(name, value string) string {
+// valueText is a value of a facet in words: of a code what it means, too.
+func (q facetPart) valueText(name, value string, k *plan.Kind) string {
+	if why := page.MeaningOf(q.Exchange, name, value, k); why != "" {
+		return page.Clip(value + " " + why)
+	}
 	switch name {
 	case "kind":
 		for _, s := range q.V.Planned {

@@ -30,6 +30,7 @@ type Cell struct {
 	Prose bool   // words of people, in any direction
 	Wide  bool   // longer than one line
 	Play  *playing
+	Tags  []string // shown one by one in place of the text
 }
 
 // Annotation is what a cell shows beside its text.
@@ -60,13 +61,16 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
-		if list && c.Name == s.Kind.Clock {
-			out.Text = "no time" // it begins the row and leads to the record
+		if list && c.Name == s.Kind.Clock { // it begins the row and leads to the record
+			s.drawOtherTime(row, &out)
 		}
 		return out
 	}
 	if val.Text == "" {
 		out.Text, out.Tone = "—", "none"
+		if c.SMS {
+			out.Text = "no text"
+		}
 		return out
 	}
 	out.Text = val.Text
@@ -90,14 +94,7 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	case plan.Pill:
 		out.Tone, out.Text = s.Tone(c.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
 	case plan.Number:
-		if c.Unit != "" {
-			if u := row.Field(c.Unit); u.State == access.Seen {
-				out.Unit = u.Text
-			}
-		}
-		if strings.HasPrefix(raw, "-") {
-			out.Text = "\u2212" + raw[1:]
-		}
+		s.drawNumber(c, row, out)
 	case plan.YesNo:
 		if raw == "true" {
 			out.Text, out.Tone = "yes", "yes"
@@ -106,10 +103,20 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 		}
 	case plan.Prose:
 		out.Prose = true
+		if c.Show == spec.ShowForm {
+			out.Text = plan.ReadForm(raw, formApart[list])
+		}
 	case plan.ErrorCode:
 		why := s.Kind.Source.Reason(raw)
 		out.Note, out.Href, out.Hint = why.Meaning, why.Docs, ""
 	default:
+		if c.Show == spec.ShowDirection {
+			out.Class = directionClass(raw)
+		}
+		if tags, ok := plan.Tags(raw); ok && c.Shape == plan.Plain {
+			out.DrawTags(tags)
+			return
+		}
 		if href := s.recordLink(c, row, raw); href != "" {
 			out.Href = href
 		}
@@ -128,25 +135,98 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	}
 }
 
-// drawDate puts a moment into words. In a table they have the seconds and nothing
-// besides: what a moment says twice more in each row is the better part of it.
+// formApart is what stands between the values of a form, by whether it is in a list.
+var formApart = map[bool]string{true: " · ", false: "\n"}
+
+// drawDate puts a moment into words. The whole date and the zone are shown on hover.
 func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	t, dateOnly, ok := ParseDate(c.Type, out.Text)
 	if !ok {
 		return
 	}
-	w := When{}
-	if dateOnly {
+	var w When
+	switch {
+	case dateOnly:
 		w = sayDate(t, s.q.Start, s.q.Zone)
-	} else {
+	case s.narrow:
+		w = sayShort(t, s.q.Start, s.q.Zone, s.Seconds)
+	default:
 		w = Say(t, s.q.Start, s.q.Zone, s.Seconds || list)
 	}
-	out.Text = w.Text
-	if !list || dateOnly {
-		out.Stamp, out.Hint = w.Stamp, w.Exact
+	out.Text, out.Stamp = w.Text, w.Stamp
+	if !s.narrow { // there the script says it
+		out.Hint = w.Exact
 	}
 	if day, clock, ok := cutLast(w.Text, " "); ok && !dateOnly { // a line may end before the time of day, not within the day
 		out.Text = strings.ReplaceAll(day, " ", "\u00a0") + " " + clock
+	}
+}
+
+// drawOtherTime shows another time of a record whose clock has none: the one by which lists
+// order it, or the first it has.
+func (s *CellContext) drawOtherTime(row access.Row, out *Cell) {
+	out.Text = "no time"
+	fields := s.Kind.Fields
+	if order := s.Kind.Field(s.Kind.Order); order != nil {
+		fields = append([]*spec.Field{order}, fields...)
+	}
+	for _, f := range fields {
+		v := row.Field(f.Name)
+		if !spec.IsTime(f.Type) || v.State != access.Seen {
+			continue
+		}
+		at := Cell{Text: v.Text}
+		if s.drawDate(s.Kind.ByField[f.Name], &at, true); at.Stamp != "" {
+			out.Text, out.Stamp, out.Hint = plan.TitleOf(f)+"\u00a0"+at.Text, at.Stamp, at.Hint
+			return
+		}
+	}
+}
+
+// drawNumber shows a number with its unit, as the spec says that people read it.
+func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
+	raw, unit := out.Text, ""
+	if c.Unit != "" {
+		if u := row.Field(c.Unit); u.State == access.Seen {
+			unit = u.Text
+		}
+	}
+	shown := unit
+	if s.units[c.Name] != "" { // the head of the column says it
+		shown = ""
+	}
+	if text, exact, ok := plan.Figure(c.Field, raw, unit); ok {
+		out.Text, out.Hint = text, exact
+		if s.narrow { // the script says it of a length of time
+			out.Hint = ""
+		}
+		if shown != unit {
+			out.Text = strings.Trim(strings.Replace(text, plan.Symbol(unit), "", 1), "\u00a0")
+		}
+		return
+	}
+	out.Unit = shown
+	if strings.HasPrefix(raw, "-") {
+		out.Text = plan.Minus + raw[1:]
+	}
+}
+
+// directionClass is the class of a word such as outbound-api: the style draws an arrow in its place.
+func directionClass(word string) string {
+	switch {
+	case strings.HasPrefix(word, "in"):
+		return "dir in"
+	case strings.HasPrefix(word, "out"):
+		return "dir out"
+	}
+	return "dir"
+}
+
+// DrawTags shows the values of an array one by one.
+func (c *Cell) DrawTags(tags []string) {
+	c.Tags = tags
+	if len(tags) == 0 {
+		c.Text, c.Tone = "none", "none"
 	}
 }
 
@@ -171,6 +251,8 @@ type CellContext struct {
 	numbers bool             // the caller may open the pages of numbers
 	notes   bool             // the caller sees what people wrote on the records
 	Seconds bool
+	narrow  bool              // a table: times are short, and the script adds titles
+	units   map[string]string // the unit that all rows of a table have, by column
 }
 
 // phoneLink is the number's page, or for what is no number the kind's list

@@ -45,7 +45,7 @@ func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 type When struct {
 	Text  string // "Today 12:03"
 	Stamp string // for the datetime attribute: RFC 3339
-	Exact string // "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00)"
+	Exact string // "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00), 10:03:10 UTC"
 }
 
 // Say puts a moment into words for someone in zone at now. Exact text has the
@@ -59,8 +59,38 @@ func Say(t, now time.Time, zone *time.Location, seconds bool) When {
 	return When{
 		Text:  SayDay(l, now.In(zone)) + " " + l.Format(clock),
 		Stamp: l.Format(time.RFC3339),
-		Exact: l.Format("Mon, 2 Jan 2006 15:04:05 ") + zoneName(l),
+		Exact: l.Format("Mon, 2 Jan 2006 15:04:05 ") + zoneName(l) + alsoUTC(l),
 	}
+}
+
+// alsoUTC is the same moment in UTC, "" where that is the zone itself.
+func alsoUTC(l time.Time) string {
+	u := l.UTC()
+	switch _, offset := l.Zone(); {
+	case offset == 0:
+		return ""
+	case u.YearDay() != l.YearDay():
+		return u.Format(", 2 Jan 15:04:05 UTC")
+	}
+	return u.Format(", 15:04:05 UTC")
+}
+
+// sayShort puts a moment into words for a narrow column: of today the time alone. Of another day
+// it has seconds only where they are asked for.
+func sayShort(t, now time.Time, zone *time.Location, seconds bool) When {
+	w := Say(t, now, zone, true)
+	l, today := t.In(zone), now.In(zone)
+	switch {
+	case l.Format(time.DateOnly) == today.Format(time.DateOnly):
+		w.Text = l.Format("15:04:05")
+	case l.Year() == today.Year() && seconds:
+		w.Text = l.Format("2 Jan 15:04:05")
+	case l.Year() == today.Year():
+		w.Text = l.Format("2 Jan 15:04")
+	default:
+		w.Text = l.Format("2 Jan 2006")
+	}
+	return w
 }
 
 // sayDate is say for a plain date, which has no zone.

@@ -23,14 +23,14 @@ func TestSay(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct{ at, zone, text, exact string }{
 		{"2026-06-01T11:03:10Z", "UTC", "Today 11:03", "Mon, 1 Jun 2026 11:03:10 UTC"},
-		{"2026-06-01T11:03:10Z", "Europe/Berlin", "Today 13:03", "Mon, 1 Jun 2026 13:03:10 CEST (UTC+02:00)"},
+		{"2026-06-01T11:03:10Z", "Europe/Berlin", "Today 13:03", "Mon, 1 Jun 2026 13:03:10 CEST (UTC+02:00), 11:03:10 UTC"},
 		{"2026-05-31T23:30:00Z", "UTC", "Yesterday 23:30", "Sun, 31 May 2026 23:30:00 UTC"},
-		{"2026-05-31T23:30:00Z", "Europe/Berlin", "Today 01:30", "Mon, 1 Jun 2026 01:30:00 CEST (UTC+02:00)"},
-		{"2026-05-31T23:30:00Z", "America/New_York", "Yesterday 19:30", "Sun, 31 May 2026 19:30:00 EDT (UTC-04:00)"},
+		{"2026-05-31T23:30:00Z", "Europe/Berlin", "Today 01:30", "Mon, 1 Jun 2026 01:30:00 CEST (UTC+02:00), 31 May 23:30:00 UTC"},
+		{"2026-05-31T23:30:00Z", "America/New_York", "Yesterday 19:30", "Sun, 31 May 2026 19:30:00 EDT (UTC-04:00), 23:30:00 UTC"},
 		{"2026-05-30T10:00:00Z", "UTC", "Sat 30 May 10:00", "Sat, 30 May 2026 10:00:00 UTC"},
-		{"2025-12-31T23:00:00Z", "Europe/Berlin", "Thu 1 Jan 00:00", "Thu, 1 Jan 2026 00:00:00 CET (UTC+01:00)"},
+		{"2025-12-31T23:00:00Z", "Europe/Berlin", "Thu 1 Jan 00:00", "Thu, 1 Jan 2026 00:00:00 CET (UTC+01:00), 31 Dec 23:00:00 UTC"},
 		{"2025-12-31T10:00:00Z", "UTC", "31 Dec 2025 10:00", "Wed, 31 Dec 2025 10:00:00 UTC"},
-		{"2026-06-02T10:00:00Z", "Asia/Kathmandu", "Tue 2 Jun 15:45", "Tue, 2 Jun 2026 15:45:00 UTC+05:45"},
+		{"2026-06-02T10:00:00Z", "Asia/Kathmandu", "Tue 2 Jun 15:45", "Tue, 2 Jun 2026 15:45:00 UTC+05:45, 10:00:00 UTC"},
 	} {
 		at, err := time.Parse(time.RFC3339, c.at)
 		must(t, err)

@@ -60,7 +60,11 @@ func (c *Cell) draw(b *strings.Builder) {
 		attribute(b, "aria-label", c.Says)
 		b.WriteByte('>')
 	}
-	c.drawText(b, linked)
+	if len(c.Tags) > 0 {
+		c.listTags(b)
+	} else {
+		c.drawText(b, linked)
+	}
 	if linked {
 		b.WriteString("</a>")
 	}
@@ -75,7 +79,7 @@ func (c *Cell) draw(b *strings.Builder) {
 		b.WriteString("</span>")
 	}
 	if c.Own {
-		b.WriteString(` <span class="own" title="One of our own numbers">own</span>`)
+		b.WriteString(` <span class="own">own</span>`)
 	}
 }
 
@@ -99,10 +103,27 @@ func (c *Cell) drawText(b *strings.Builder, linked bool) {
 	case c.Prose:
 		tag = "bdi"
 		b.WriteString("<bdi>")
+	case c.Hint != "" && !linked && c.Copy == "":
+		tag = "span"
+		b.WriteString("<span")
+		attribute(b, "title", c.Hint)
+		b.WriteByte('>')
 	}
 	EscapeMarked(b, c.Text, c.Marks)
 	if tag != "" {
 		b.WriteString("</" + tag + ">")
+	}
+}
+
+// listTags writes the values of an array, one behind the other.
+func (c *Cell) listTags(b *strings.Builder) {
+	for i, tag := range c.Tags {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(`<span class="pill">`)
+		escape(b, tag)
+		b.WriteString("</span>")
 	}
 }
 
@@ -129,6 +150,11 @@ func (c *Cell) copiesLink() bool {
 	return ok && c.Copy != "" && strings.HasSuffix(before, "/") && (c.Class == "tel" || c.Class == "code")
 }
 
+// speaks reports whether cells of a class are understood without their label, where a row is a card.
+func speaks(class string) bool {
+	return class == "state" || class == "code" || strings.HasPrefix(class, "dir")
+}
+
 // Body is the rows of the table.
 func (p *Table) Body() template.HTML {
 	var b strings.Builder
@@ -148,7 +174,7 @@ func (p *Table) Body() template.HTML {
 			c := &p.Rows[i].Cells[j]
 			b.WriteString("<td")
 			attribute(&b, "class", c.Class)
-			if j > 0 { // the style shows no label of the first
+			if j > 0 && !speaks(c.Class) {
 				attribute(&b, "data-t", c.Label)
 			}
 			if !c.copiesLink() {

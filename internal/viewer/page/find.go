@@ -279,3 +279,16 @@ type recordEdition struct {
 	records      [2]int64  // which records of the source there are
 	recordsKnown bool
 }
+
+// MeaningOf is what a code of upstream's means; "" for a field that holds no codes, and a code of
+// which the spec says nothing. k may be nil: the field is of any kind.
+func MeaningOf(q *Exchange, field, code string, k *plan.Kind) string {
+	for _, s := range q.V.Planned {
+		for _, other := range s.Kinds {
+			if c := other.ByField[field]; c != nil && c.Type == spec.TypeCode && (k == nil || other == k) {
+				return s.Reason(code).Meaning
+			}
+		}
+	}
+	return ""
+}

@@ -257,14 +257,14 @@ func (q *Exchange) How() string {
 		}
 		return "fresh from upstream"
 	case request.Stale:
-		return "cached, " + age + " old, being refreshed"
+		return "held, " + age + " old, being refreshed"
 	case request.Composed:
 		if newest := longAgo(q.Answer.Newest); q.Answer.Newest > 0 && newest != age {
 			return "made from held records; their newest page came " + newest + " ago, all of them were walked " + age + " ago"
 		}
 		return "made from held records, " + age + " old"
 	}
-	return "cached, " + age + " old"
+	return "held, " + age + " old"
 }
 
 // notice is a word to the reader where the answer is not what upstream would

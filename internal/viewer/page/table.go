@@ -31,6 +31,7 @@ const RowsID = "rows"
 // Heading is the head of a column.
 type Heading struct {
 	Column *plan.Column
+	Unit   string // of all its numbers; "" when the cells say theirs
 	Order  string // of aria-sort; "" = the table is not in its order
 	Href   string // the table in another order by it
 }
@@ -39,7 +40,12 @@ type Heading struct {
 func (h Heading) Look() string { return h.Column.CellClass }
 
 // Text is what the column is called.
-func (h Heading) Text() string { return h.Column.Heading }
+func (h Heading) Text() string {
+	if h.Unit == "" {
+		return h.Column.Heading
+	}
+	return h.Column.Heading + " (" + plan.Symbol(h.Unit) + ")"
+}
 
 type listRow struct {
 	Failed  bool
@@ -51,12 +57,20 @@ type listRow struct {
 // The numbers of columns from which a table is many or wide.
 const manyFrom, wideFrom = 9, 11
 
+// secondsBelow is the number of columns below which there is room for seconds beside a day.
+const secondsBelow = 6
+
 // Table draws records of one kind.
 func (s *CellContext) Table(caption string, columns []*plan.Column, rows []access.Row) Table {
 	t := Table{Caption: caption, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
 	t.Heads = make([]Heading, len(columns))
+	of := *s
+	of.narrow, of.Seconds, of.units = true, len(columns) < secondsBelow, map[string]string{}
+	s = &of
 	for i, c := range columns {
-		t.Heads[i].Column = c
+		unit := commonUnit(c, rows)
+		t.Heads[i] = Heading{Column: c, Unit: unit}
+		s.units[c.Name] = unit
 	}
 	t.Rows = make([]listRow, len(rows))
 	cells := make([]Cell, len(rows)*len(columns))
@@ -65,11 +79,17 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 		t.Rows[i].Cells, cells = cells[:len(columns):len(columns)], cells[len(columns):]
 		for j, c := range columns {
 			t.Rows[i].Cells[j] = s.Cell(c, row, true)
+			t.Rows[i].Cells[j].Label = t.Heads[j].Text()
 		}
 		s.open(t.Rows[i].Cells, columns, row)
 		t.Rows[i].Written = s.Written(row)
 		if len(s.Kind.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
 			t.Rows[i].Cells[0].Href = s.firstAddress(row)
+		}
+	}
+	for i, h := range t.Heads {
+		if h.Unit != "" {
+			alignDecimals(t.Rows, i)
 		}
 	}
 	return t
@@ -92,6 +112,41 @@ func (t *Table) PickRows(k *plan.Kind, rows []access.Row) {
 	for i := range t.Rows {
 		t.Rows[i].Pick = PickName(k, rows[i].ID)
 	}
+}
+
+// alignDecimals gives the amounts of a column the same number of decimal places.
+func alignDecimals(rows []listRow, column int) {
+	decimals := func(text string) int {
+		_, fraction, _ := strings.Cut(text, ".")
+		return len(fraction)
+	}
+	most := 0
+	for _, row := range rows {
+		most = max(most, decimals(row.Cells[column].Text))
+	}
+	for _, row := range rows {
+		if c := &row.Cells[column]; decimals(c.Text) > 0 {
+			c.Text += strings.Repeat("0", most-decimals(c.Text))
+		}
+	}
+}
+
+// commonUnit is the unit of a column's numbers; "" when it has none, or rows have different ones.
+func commonUnit(c *plan.Column, rows []access.Row) (unit string) {
+	if c.Unit == "" || c.Class != spec.ClassPrice {
+		return ""
+	}
+	for _, row := range rows {
+		if v := row.Field(c.Name); v.State != access.Seen || v.Text == "" {
+			continue
+		}
+		u := row.Field(c.Unit)
+		if u.State != access.Seen || u.Text == "" || unit != "" && u.Text != unit {
+			return ""
+		}
+		unit = u.Text
+	}
+	return unit
 }
 
 // Written is what a list says of the notes on a record and of its mark; nil: nothing.
@@ -170,9 +225,12 @@ func (s *CellContext) open(cells []Cell, columns []*plan.Column, row access.Row)
 		}
 		if i == 0 && href != "" {
 			cells[i].Href = href
-			if cells[i].Tone == "none" {
+			if cells[i].Tone == "none" && cells[i].Stamp == "" {
 				cells[i].Says = cells[i].Text + ": open this " + s.Kind.One
 			}
+		}
+		if i > 0 && c.IsID && href != "" && cells[i].Href == href { // the first cell leads there; the script copies the id from it
+			cells[i].Href, cells[i].Copy, cells[i].Hint = "", "", ""
 		}
 	}
 }

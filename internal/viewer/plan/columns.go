@@ -57,11 +57,11 @@ func (k *Kind) planColumns() {
 }
 
 func (k *Kind) column(f *spec.Field) *Column {
-	c := &Column{Field: f, Words: TitleOf(f), Heading: UpperFirst(TitleOf(f)), IsID: slices.Contains(k.ID, f.Name)}
+	c := &Column{Field: f, Unit: f.Unit, Words: TitleOf(f), Heading: UpperFirst(TitleOf(f)), IsID: slices.Contains(k.ID, f.Name)}
 	for _, st := range slices.Concat(k.Final, k.Failed) {
 		c.state = c.state || st.Field == f.Name && len(st.In) > 0
 	}
-	if u := k.Field(f.Name + "_unit"); u != nil {
+	if u := k.Field(f.Name + "_unit"); u != nil && c.Unit == "" {
 		c.Unit = u.Name
 	}
 	switch {
@@ -73,6 +73,9 @@ func (k *Kind) column(f *spec.Field) *Column {
 		c.Shape, c.CellClass = ErrorCode, "errcode"
 	case f.Type == spec.TypeInt || f.Type == spec.TypeDecimal:
 		c.Shape, c.CellClass, c.Digits = Number, "num", true
+		if f.Show == spec.ShowSeconds {
+			c.CellClass = "len"
+		}
 	case c.state:
 		c.Shape, c.CellClass = Pill, "state"
 	case f.Class == spec.ClassPhone:
@@ -81,6 +84,8 @@ func (k *Kind) column(f *spec.Field) *Column {
 		c.Shape, c.CellClass = Prose, "prose"
 	case f.Class == spec.ClassURL:
 		c.Shape, c.CellClass = address, "address"
+	case f.Show == spec.ShowDirection:
+		c.CellClass = "dir"
 	case f.Type == spec.TypeSelect:
 		c.CellClass = "word"
 	case c.IsID || f.Link != "":

@@ -37,6 +37,11 @@
     const answer = await fetch(live.dataset.rows + encodeURIComponent("id:" + ids.join(",")));
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (!answer.ok || !page.querySelector("[data-rows]")) return;
+    const head = (of) => of.querySelector("thead")?.textContent;
+    if (page.querySelector("#rows") && head(page) !== head(document)) { // the columns are in other units now
+      link("Show what changed");
+      return;
+    }
     const now = rowsOf(page);
     let n = 0, left = 0;
     for (const id of ids) {

@@ -17,14 +17,27 @@ if (document.documentElement.dataset.zone === "unset" && here && document.queryS
 
 // What a page's cells gain: one whose text is a shorter form of the end of its link says and copies that; copy buttons,
 // where the browser lets a page copy: over https, or on this machine. Rows that change in place are dressed anew.
+const zone = document.querySelector("a[href^='/-/timezone']")?.lastChild.textContent.trim() || "UTC";
+const exact = new Intl.DateTimeFormat("en-GB", { timeZone: zone, dateStyle: "full", timeStyle: "long" });
 const within = (root, selector) => [root, ...root.querySelectorAll(selector)].filter((at) => at.matches?.(selector));
 const dress = (root) => {
   for (const at of within(root, "td:is(.code, .tel):not([data-copy])")) {
     const a = at.querySelector(":scope > a:not(:has(*))");
-    if (!a) continue;
-    at.dataset.copy = decodeURIComponent(a.pathname.split("/").pop());
-    if (at.className === "code") a.title ||= at.dataset.copy;
+    const id = decodeURIComponent((a || at.closest("tr")?.querySelector("a[href]"))?.pathname.split("/").pop() || "");
+    const ends = at.textContent.trim().split("…");
+    if (!id || !a && !(id.startsWith(ends[0]) && id.endsWith(ends.at(-1)))) continue;
+    at.dataset.copy = id;
+    if (at.className === "code") (a || at).title ||= id;
   }
+  for (const at of within(root, "time:not([title])")) {
+    const t = new Date(at.dateTime);
+    if (at.dateTime.includes("T") && !isNaN(t)) at.title = exact.format(t) + (zone === "UTC" ? "" : t.toISOString().replace(/.*T(.*)\..*/, ", $1 UTC"));
+  }
+  for (const at of within(root, "td.len")) {
+    if (/^[0-9:]+$/.test(at.textContent)) at.title = at.textContent.split(":").reduce((sum, n) => sum * 60 + +n, 0) + " s";
+  }
+  for (const at of within(root, "td.dir")) at.title = at.textContent;
+  for (const at of within(root, ".own")) at.title = "One of our own numbers";
   for (const at of navigator.clipboard ? within(root, "[data-copy]") : []) {
     const button = document.createElement("button");
     button.className = "copy";

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // chart is bars over time. Its table says the same in words.
@@ -241,13 +242,25 @@ func (v *viewing) axis(value float64) string {
 	switch {
 	case value == 0:
 		return "0" // never less than nothing
-	case v.timed:
+	case v.timed || v.field.Show == spec.ShowSeconds:
 		return passed(value)
+	}
+	plain := strconv.FormatFloat(math.Round(value*1e9)/1e9, 'f', -1, 64)
+	if v.field.Class == spec.ClassPrice {
+		return v.figure(v.written(plain), v.out.Totals[0].Unit)
 	}
 	if math.Abs(value) >= 10_000 {
 		return strconv.FormatFloat(value/1000, 'f', -1, 64) + "k"
 	}
-	return strconv.FormatFloat(math.Round(value*1e9)/1e9, 'f', -1, 64)
+	return plain
+}
+
+// written is a drawn value as the API writes it.
+func (v *viewing) written(value string) string {
+	if v.field.Show == spec.ShowCost {
+		return "-" + value
+	}
+	return value
 }
 
 // stepOf is a plain step between the lines of a grid that reaches a value: few digits of a

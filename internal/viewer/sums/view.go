@@ -14,6 +14,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // sumView is a sum that is there.
@@ -65,7 +66,7 @@ func notesOf(out *query.SumResult) []string {
 }
 
 func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
-	v := viewing{q: q, r: r, out: out}
+	v := viewing{q: q, r: r, out: out, field: summedField(q, r)}
 	for _, t := range out.Totals {
 		v.timed = v.timed || t.Seconds != nil
 	}
@@ -102,6 +103,38 @@ type viewing struct {
 	r     *request
 	out   *query.SumResult
 	timed bool
+	field *spec.Field // what is added up, as people read it
+}
+
+// summedField is the field that is added up; an empty one where kinds say different things of it.
+func summedField(q *page.Exchange, r *request) (f *spec.Field) {
+	for _, s := range q.V.Planned {
+		for _, k := range s.Kinds {
+			if r.source != "" && s.Name != r.source || len(r.kinds) > 0 && !slices.Contains(r.kinds, k.Name) || !k.Remembered() || !q.SeesKind(k) {
+				continue
+			}
+			one := k.Field(r.sum)
+			switch {
+			case one == nil:
+			case f == nil:
+				f = one
+			case one.Show != f.Show || one.Class != f.Class || one.Type != f.Type:
+				return &spec.Field{}
+			}
+		}
+	}
+	if f == nil {
+		return &spec.Field{}
+	}
+	return f
+}
+
+// figure is a sum as people read it.
+func (v *viewing) figure(sum, unit string) string {
+	if text, _, ok := plan.Figure(v.field, sum, unit); ok {
+		return text
+	}
+	return strings.TrimSpace(sum + " " + unit)
 }
 
 // size is the value of a group that is drawn.
@@ -115,8 +148,11 @@ func (v *viewing) size(r *query.SumRow) float64 {
 		return 0
 	}
 	f, err := strconv.ParseFloat(r.Sum, 64)
-	if err != nil { // there is no value
+	switch {
+	case err != nil: // there is no value
 		return 0
+	case v.field.Show == spec.ShowCost:
+		return -f
 	}
 	return f
 }
@@ -138,7 +174,7 @@ func (v *viewing) totals() (all []total) {
 			says := fmt.Sprintf("at the median of %s; 95 of 100 within %s", page.Thousands(t.Values), passed(t.Seconds.P95))
 			one = total{passed(t.Seconds.P50), says}
 		case t.Sum != "":
-			one = total{strings.TrimSpace(t.Sum + " " + t.Unit), "of " + page.Thousands(t.Values)}
+			one = total{v.figure(t.Sum, t.Unit), "of " + page.Thousands(t.Values)}
 			if t.Values < t.Count {
 				one.Says += fmt.Sprintf(", %s without a value", page.Thousands(t.Count-t.Values))
 			}
@@ -183,7 +219,7 @@ func (v *viewing) row(r *query.SumRow, largest float64) row {
 	case v.timed:
 		out.Cells = append(out.Cells, "", "", "")
 	default:
-		out.Cells = append(out.Cells, page.Thousands(r.Values), strings.TrimSpace(r.Sum+" "+r.Unit))
+		out.Cells = append(out.Cells, page.Thousands(r.Values), v.figure(r.Sum, r.Unit))
 	}
 	if largest > 0 {
 		out.Width = round(100 * math.Abs(v.size(r)) / largest)
@@ -207,6 +243,9 @@ func (v *viewing) key(i int, text string) string {
 	if t, ok := when(by, text, v.q.Zone); ok {
 		return t.Format(map[string]string{"hour": "2 Jan 2006 15:04", "day": "2 Jan 2006", "week": "week of 2 Jan 2006",
 			"month": "Jan 2006"}[by])
+	}
+	if why := page.MeaningOf(v.q, by, text, nil); why != "" {
+		return page.Clip(text + " " + why)
 	}
 	return page.Clip(plan.GroupPhone(text))
 }

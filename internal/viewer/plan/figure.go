@@ -1,0 +1,197 @@
+// Figure: numbers and texts as people read them, by what the spec says of a field.
+
+package plan
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy/spec"
+)
+
+// Figure returns a field's number as people read it: 1386 seconds as 23:06, a price as $0.0255.
+// exact is the number as the API writes it, with its unit. ok is false for a field of which the
+// spec says nothing, and for a text that is no such number.
+func Figure(f *spec.Field, number, unit string) (text, exact string, ok bool) {
+	switch f.Show {
+	case spec.ShowSeconds:
+		text, ok = clockLength(number)
+		return text, number + " s", ok
+	case spec.ShowMillis:
+		ms, err := strconv.ParseFloat(number, 64)
+		if err != nil || ms < 0 {
+			return "", "", false
+		}
+		text = strconv.FormatFloat(ms, 'f', -1, 64) + " ms"
+		if ms >= 1000 {
+			text = strconv.FormatFloat(ms/1000, 'f', 2, 64) + " s"
+		}
+		return text, number + " ms", true
+	}
+	if f.Class != spec.ClassPrice || f.Type != spec.TypeDecimal && f.Show != spec.ShowMinor {
+		return "", "", false
+	}
+	a, ok := readAmount(number)
+	if !ok {
+		return "", "", false
+	}
+	unit = strings.ToUpper(unit)
+	if f.Show == spec.ShowMinor {
+		a.shift(places(unit))
+	}
+	a.negative = a.negative != (f.Show == spec.ShowCost)
+	return a.in(unit), strings.TrimSpace(number + " " + unit), true
+}
+
+// Symbol is how people write a currency beside an amount: $ for USD, else the unit itself.
+func Symbol(unit string) string {
+	unit = strings.ToUpper(unit)
+	if s := symbols[unit]; s != "" {
+		return s
+	}
+	return unit
+}
+
+// symbols are those that mean one currency to most people.
+var symbols = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "CAD": "CA$", "AUD": "A$"}
+
+// The currencies (ISO 4217) that are not counted in hundredths.
+var (
+	wholeCurrencies    = strings.Fields("BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF UGX VND VUV XAF XOF XPF")
+	thousandCurrencies = strings.Fields("BHD JOD KWD OMR TND")
+)
+
+// places is the number of decimal places of a currency's smallest unit.
+func places(unit string) int {
+	switch {
+	case slices.Contains(wholeCurrencies, unit):
+		return 0
+	case slices.Contains(thousandCurrencies, unit):
+		return 3
+	}
+	return 2
+}
+
+// amount is a decimal number by its digits.
+type amount struct {
+	negative        bool
+	whole, fraction string
+}
+
+// maxDigits bounds the digits of an amount that is written anew.
+const maxDigits = 40
+
+func readAmount(text string) (a amount, ok bool) {
+	rest, negative := strings.CutPrefix(text, "-")
+	whole, fraction, _ := strings.Cut(rest, ".")
+	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
+	if whole == "" || !digits(whole) || !digits(fraction) || len(rest) > maxDigits {
+		return a, false
+	}
+	return amount{negative, strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")}, true
+}
+
+// shift divides by a power of ten.
+func (a *amount) shift(places int) {
+	if short := places - len(a.whole); short > 0 {
+		a.whole = strings.Repeat("0", short) + a.whole
+	}
+	at := len(a.whole) - places
+	a.whole, a.fraction = strings.TrimLeft(a.whole[:at], "0"), strings.TrimRight(a.whole[at:]+a.fraction, "0")
+}
+
+// in writes the amount in a currency; "" is no currency.
+func (a *amount) in(unit string) string {
+	fraction := a.fraction
+	if least := places(unit); len(fraction) < least {
+		fraction += strings.Repeat("0", least-len(fraction))
+	}
+	text := groupDigits(max(a.whole, "0"))
+	if fraction != "" {
+		text += "." + fraction
+	}
+	if symbol := symbols[unit]; symbol != "" {
+		text = symbol + text
+	} else if unit != "" {
+		text += "\u00a0" + unit
+	}
+	if a.negative && a.whole+a.fraction != "" {
+		text = Minus + text
+	}
+	return text
+}
+
+// Minus is the sign of numbers below zero.
+const Minus = "\u2212"
+
+// groupDigits puts a comma between the thousands of digits.
+func groupDigits(digits string) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// clockLength writes seconds as a clock does: 23:06, from one hour on 1:02:03.
+func clockLength(seconds string) (text string, ok bool) {
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil || n < 0 {
+		return "", false
+	}
+	two := func(n int64) string { return string([]byte{byte('0' + n/10), byte('0' + n%10)}) }
+	if n < 3600 {
+		return strconv.FormatInt(n/60, 10) + ":" + two(n%60), true
+	}
+	return strconv.FormatInt(n/3600, 10) + ":" + two(n/60%60) + ":" + two(n%60), true
+}
+
+// ReadForm writes form-encoded text with a line or, apart by a dot, a part for each value. A text that is
+// no form stays as it is.
+func ReadForm(text, apart string) string {
+	if !strings.Contains(text, "=") || strings.ContainsAny(text, " \t\n") {
+		return text
+	}
+	var all []string
+	for pair := range strings.SplitSeq(text, "&") {
+		name, value, ok := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err != nil || !ok || name == "" {
+			return text
+		}
+		if value, err = url.QueryUnescape(value); err != nil {
+			return text
+		}
+		all = append(all, name+": "+value)
+	}
+	return strings.ToValidUTF8(strings.Join(all, apart), "\ufffd")
+}
+
+// maxTags bounds the values of an array that are shown one by one.
+const maxTags = 50
+
+// Tags reads a JSON array of texts and numbers; ok is false for every other text.
+func Tags(text string) (tags []string, ok bool) {
+	if !strings.HasPrefix(text, "[") {
+		return nil, false
+	}
+	var all []any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&all) != nil || d.More() || len(all) > maxTags {
+		return nil, false
+	}
+	for _, one := range all {
+		switch one := one.(type) {
+		case string:
+			tags = append(tags, one)
+		case json.Number:
+			tags = append(tags, one.String())
+		default:
+			return nil, false
+		}
+	}
+	return tags, true
+}

@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"understudy/spec"
+)
+
+func TestFigureIsReadable(t *testing.T) {
+	seconds := spec.Field{Type: spec.TypeInt, Show: spec.ShowSeconds}
+	millis := spec.Field{Type: spec.TypeInt, Show: spec.ShowMillis}
+	price := spec.Field{Type: spec.TypeDecimal, Class: spec.ClassPrice}
+	cost, minor := price, spec.Field{Type: spec.TypeInt, Class: spec.ClassPrice, Show: spec.ShowMinor}
+	cost.Show = spec.ShowCost
+	for _, c := range []struct {
+		field              spec.Field
+		number, unit, want string
+	}{
+		{seconds, "1386", "", "23:06"}, {seconds, "0", "", "0:00"}, {seconds, "3723", "", "1:02:03"}, {seconds, "-1", "", ""},
+		{seconds, "soon", "", ""}, {millis, "140", "", "140 ms"}, {millis, "1858", "", "1.86 s"},
+		{price, "108.04000", "USD", "$108.04"}, {price, "1234567.5", "EUR", "€1,234,567.50"}, {price, "12", "chf", "12.00\u00a0CHF"},
+		{price, "-0.5", "", "−0.50"}, {price, "1e3", "USD", ""}, {price, "", "USD", ""}, {price, "500", "JPY", "¥500"},
+		{cost, "-0.02550", "USD", "$0.0255"}, {cost, "0.5", "USD", "−$0.50"}, {cost, "-0.000", "USD", "$0.00"}, {cost, "0", "USD", "$0.00"},
+		{minor, "1099", "usd", "$10.99"}, {minor, "7", "usd", "$0.07"}, {minor, "1099", "jpy", "¥1,099"},
+		{minor, "-1099", "bhd", "−1.099\u00a0BHD"},
+		{spec.Field{Type: spec.TypeDecimal}, "12", "", ""}, {spec.Field{Type: spec.TypeInt, Class: spec.ClassPrice}, "1099", "usd", ""},
+	} {
+		if text, _, ok := Figure(&c.field, c.number, c.unit); text != c.want || ok != (c.want != "") {
+			t.Errorf("%q %s (%s) is %q, %t; want %q", c.number, c.unit, c.field.Show, text, ok, c.want)
+		}
+	}
+	if _, exact, _ := Figure(&cost, "-0.02550", "USD"); exact != "-0.02550 USD" {
+		t.Errorf("the number itself is %q", exact)
+	}
+}
+
+func TestFormIsDecoded(t *testing.T) {
+	for text, want := range map[string]string{
+		"Msg=Got+HTTP+502&url=https%3A%2F%2Fa.example": "Msg: Got HTTP 502 · url: https://a.example",
+		"a sentence with = in it":                      "a sentence with = in it",
+		"x=%zz":                                        "x=%zz",
+		"no pair":                                      "no pair",
+		"a=1&b":                                        "a=1&b",
+	} {
+		if got := ReadForm(text, " · "); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestArraysAreTags(t *testing.T) {
+	for text, want := range map[string][]string{`["a","b c"]`: {"a", "b c"}, `[1,2.50]`: {"1", "2.50"}, `[]`: nil} {
+		if tags, ok := Tags(text); !ok || !slices.Equal(tags, want) {
+			t.Errorf("%s is %q, %t", text, tags, ok)
+		}
+	}
+	for _, text := range []string{`[{"a":1}]`, `[null]`, `["a"`, `a`, `["a"] b`} {
+		if tags, ok := Tags(text); ok {
+			t.Errorf("%s is %q", text, tags)
+		}
+	}
+}
