@@ -34,6 +34,12 @@ func TestQuestions(t *testing.T) {
 			"/twilio/calls?StartTime%3E=2026-06-01T08%3A00%3A00Z"},
 		{"local moment with seconds", "/twilio/calls?StartTime%3C=2026-01-15T10:00:30", "America/New_York", "",
 			"/twilio/calls?StartTime%3C=2026-01-15T15%3A00%3A30Z"},
+		{"today", "/twilio/calls?Status=busy&StartTime%3E=today", "Europe/Berlin", "",
+			"/twilio/calls?Status=busy&StartTime%3E=2026-05-31T22%3A00%3A00Z"},
+		{"the last hour", "/twilio/calls?StartTime%3E=-1h", "", "",
+			"/twilio/calls?StartTime%3E=2026-06-01T11%3A05%3A00Z"},
+		{"seven days of a list by day", "/twilio/conferences?DateCreated%3E=-7d", "Europe/Berlin", "",
+			"/twilio/conferences?DateCreated%3E=2026-05-25"},
 		{"unknown zone is UTC", "/twilio/calls?StartTime%3E=2026-06-01T10:00", "Mars/Base", "",
 			"/twilio/calls?StartTime%3E=2026-06-01T10%3A00%3A00Z"},
 		{"skipped hour", "/twilio/calls?StartTime%3E=2026-03-29T02:30", "Europe/Berlin", "",
@@ -342,7 +348,8 @@ func FuzzQuestion(f *testing.F) {
 	for _, s := range []string{
 		"", "To=&From=%2B1", "StartTime>=2026-06-01T10:00", "StartTime=2026-06-01", "understudy.back=&understudy.back=Page%3D1",
 		"PageSize=50&Page=0", "a=%zz", "=", "&&&",
-		"understudy.AccountSid=..%2F", "understudy.list=2", "EndTime<=0001-01-01T00:00", "StartTime=9999-12-31", "Status=%00",
+		"understudy.AccountSid=..%2F", "understudy.list=2", "EndTime<=0001-01-01T00:00", "StartTime>=-7d", "StartTime<=today",
+		"StartTime=9999-12-31", "Status=%00",
 	} {
 		f.Add(s, "Europe/Berlin")
 	}

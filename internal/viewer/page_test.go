@@ -276,10 +276,17 @@ func TestWeight(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	h := open(t)
-	script, err := os.ReadFile("static/viewer.js")
-	must(t, err)
-	if n := bytes.Count(script, []byte("\n")); n > 100 {
-		t.Errorf("viewer.js has %d lines", n)
+	var script []byte
+	for _, name := range []string{"comforts.js", "keys.js"} {
+		part, err := os.ReadFile("static/viewer.js/" + name)
+		must(t, err)
+		if n := bytes.Count(part, []byte("\n")); n > 120 {
+			t.Errorf("%s has %d lines", name, n)
+		}
+		script = append(script, part...)
+	}
+	if status, body, _ := h.get(h.viewer.Files.Address["viewer.js"], as{}); status != 200 || body != string(script) {
+		t.Errorf("viewer.js is %d and %d bytes, want %d", status, len(body), len(script))
 	}
 	sheet, err := os.ReadFile("static/viewer.css")
 	must(t, err)

@@ -23,7 +23,8 @@ type form struct {
 	Chips  []chip
 	Zone   string // what the moments in it mean
 	Clear  string
-	Sorted bool // by a column
+	Sorted bool        // by a column
+	Ranges []page.Link // the same list since some moments
 }
 
 // input is one labelled control.
@@ -76,6 +77,7 @@ func (q filterForm) form(asked *listQuery) form {
 		size, _ := filters.Get(paging.Size)
 		f.Inputs = append(f.Inputs, sizes(paging, size))
 	}
+	f.Ranges = q.ranges(ask, filters)
 	if len(f.Chips) > 0 {
 		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
 		plain := *ask
@@ -83,6 +85,31 @@ func (q filterForm) form(asked *listQuery) form {
 		f.Clear = plain.address("", rest, nil)
 	}
 	return f
+}
+
+// lastRanges are the times since which a list is often asked for, as page.ParseAgo reads them.
+var lastRanges = []struct{ since, text string }{{"-1h", "Last hour"}, {"today", "Today"}, {"-7d", "7 days"}, {"-30d", "30 days"}}
+
+// ranges are links to the list since some moments, where upstream has a filter for them.
+func (q filterForm) ranges(ask *listQuery, filters understudy.Query) (all []page.Link) {
+	i := slices.IndexFunc(ask.list.Filters, func(f *spec.Filter) bool {
+		return f.Op == "since" && f.Field == q.Kind.Clock && spec.IsTime(f.Type)
+	})
+	if q.Kind.Clock == "" || i < 0 || !q.Offers(ask.list, i) || !q.AsOf.At.IsZero() {
+		return nil
+	}
+	since := ask.list.Filters[i]
+	rest := filters.Without(func(p understudy.Param) bool {
+		f := ask.list.Filter(p.Name)
+		return f != nil && f.Field == since.Field
+	})
+	for _, r := range lastRanges {
+		if since.Type != spec.TypeDate || r.since != "-1h" {
+			query := append(slices.Clone(rest), understudy.Param{Name: since.Name, Value: r.since})
+			all = append(all, page.Link{Href: ask.address("", query, nil), Text: r.text})
+		}
+	}
+	return all
 }
 
 // formText is the box for what upstream has no filter for, and the chips of what

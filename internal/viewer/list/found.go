@@ -89,7 +89,7 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	q.turnSearch(r, p)
 	first := q.s.first()
 	for _, f := range []download{{page.CsvSuffix, "CSV", "for spreadsheets"}, {page.DataSuffix, "JSON", "one document"},
-		{page.LinesSuffix, "JSON lines", "a record a line"}} {
+		{page.LinesSuffix, "JSON lines", ""}} {
 		p.Export = append(p.Export, download{first.address(f.Href), f.Text, f.Hint})
 	}
 	p.Tables = q.asTables(p.Hits)

@@ -85,7 +85,7 @@ func (q listing) exports() []download {
 	at := func(form string) string { return whole.address(form, q.ask.filters(), nil) }
 	all := []download{
 		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"},
-		{at(page.LinesSuffix), "JSON lines", "a record a line"},
+		{at(page.LinesSuffix), "JSON lines", ""},
 	}
 	if q.ask.searched() {
 		return all

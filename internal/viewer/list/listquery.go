@@ -146,7 +146,11 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 		return nil
 	}
 	if f != nil && spec.IsTime(f.Type) {
-		if t, ok := page.ParseLocal(p.Value, q.Zone); ok {
+		if t, ok := page.ParseAgo(p.Value, q.Start, q.Zone); ok && f.Type == spec.TypeDate {
+			p.Value, ask.tidy = t.Format(time.DateOnly), false
+		} else if ok {
+			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
+		} else if t, ok := page.ParseLocal(p.Value, q.Zone); ok {
 			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
 		}
 	}

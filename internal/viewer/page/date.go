@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
@@ -141,6 +142,26 @@ func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// ParseAgo reads a moment before now as people ask for it: "today", the beginning of the day in zone; "-7d", the
+// beginning of the day seven days before; "-1h", an hour ago, to the minute. So the same words mean the same moment for a
+// while, and lists since then are the same list.
+func ParseAgo(text string, now time.Time, zone *time.Location) (time.Time, bool) {
+	const day = 24 * time.Hour
+	ago := time.Duration(0)
+	if text != "today" {
+		length, ok := strings.CutPrefix(text, "-")
+		d, err := understudy.ParseDuration(length)
+		if !ok || err != nil || d < 0 {
+			return time.Time{}, false
+		}
+		if ago = d; d < day {
+			return now.Add(-d).Truncate(time.Minute), true
+		}
+	}
+	l := now.In(zone)
+	return time.Date(l.Year(), l.Month(), l.Day()-int(ago/day), 0, 0, 0, 0, zone), true
 }
 
 // WriteDate is a moment as a filter of that type takes it: RFC 3339 in UTC,

@@ -48,6 +48,25 @@ func TestSay(t *testing.T) {
 	}
 }
 
+func TestParseAgo(t *testing.T) {
+	now := time.Date(2026, 3, 30, 1, 30, 40, 0, time.UTC) // Berlin's clocks went forward the day before
+	for _, c := range []struct{ text, zone, want string }{
+		{"-1h", "UTC", "2026-03-30T00:30:00Z"}, {"today", "UTC", "2026-03-30T00:00:00Z"},
+		{"-7d", "UTC", "2026-03-23T00:00:00Z"}, {"-2w", "UTC", "2026-03-16T00:00:00Z"}, {"-90m", "UTC", "2026-03-30T00:00:00Z"},
+		{"today", "Europe/Berlin", "2026-03-29T22:00:00Z"}, {"-1d", "Europe/Berlin", "2026-03-28T23:00:00Z"},
+		{"today", "America/New_York", "2026-03-29T04:00:00Z"},
+	} {
+		if at, ok := ParseAgo(c.text, now, zone(t, c.zone)); !ok || at.UTC().Format(time.RFC3339) != c.want {
+			t.Errorf("%s in %s: %v, want %s", c.text, c.zone, at.UTC(), c.want)
+		}
+	}
+	for _, text := range []string{"", "-", "7d", "--7d", "-soon", "Today", "2026-03-30", "1h", "-9999999999999d"} {
+		if at, ok := ParseAgo(text, now, time.UTC); ok {
+			t.Errorf("%q is %v", text, at)
+		}
+	}
+}
+
 func TestParseDate(t *testing.T) {
 	for _, c := range []struct {
 		kind, text, want string

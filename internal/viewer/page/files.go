@@ -60,7 +60,7 @@ func readFiles(assets fs.FS) (*files, error) {
 	}
 	all := &files{byName: map[string]file{}, Address: map[string]string{}}
 	for _, e := range entries {
-		body, err := fs.ReadFile(assets, "static/"+e.Name())
+		body, err := readStatic(assets, "static/"+e.Name(), e.IsDir())
 		if err != nil {
 			return nil, err
 		}
@@ -86,6 +86,23 @@ func readFiles(assets fs.FS) (*files, error) {
 		all.Address[e.Name()] = "/-/static/" + name
 	}
 	return all, nil
+}
+
+// readStatic reads a file, or the files of a folder one after the other: they are sent as one.
+func readStatic(assets fs.FS, name string, folder bool) ([]byte, error) {
+	if !folder {
+		return fs.ReadFile(assets, name)
+	}
+	parts, err := fs.Glob(assets, name+"/*")
+	var whole []byte
+	for _, part := range parts {
+		body, readErr := fs.ReadFile(assets, part)
+		if readErr != nil {
+			return nil, readErr
+		}
+		whole = append(whole, body...)
+	}
+	return whole, err
 }
 
 // Serve answers with a file; its name says its bytes, so it never changes.

@@ -86,7 +86,6 @@ type frame struct {
 type pageFiles struct {
 	CSS  string
 	JS   string
-	Keys string
 	Icon string
 }
 
@@ -197,7 +196,7 @@ func (q layout) frame(page, title string) frame {
 	files := q.V.pages.files.Address
 	return frame{
 		Title: title, Version: q.V.Version, Hints: q.hints(),
-		pageFiles: pageFiles{CSS: files["viewer.css"], JS: files["viewer.js"], Keys: files["keys.js"], Icon: files["icon.svg"]},
+		pageFiles: pageFiles{CSS: files["viewer.css"], JS: files["viewer.js"], Icon: files["icon.svg"]},
 		location:  location{Where: page, Source: q.Source, Nav: q.nav()},
 		Notices:   notices{Banners: q.banners()},
 		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable()},
