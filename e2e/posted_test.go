@@ -3,8 +3,11 @@
 package e2e
 
 import (
+	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const chatSpec = `name: chat
@@ -252,6 +256,35 @@ credentials:
 		before = asked()
 		if r := graph(issues, `{"first":0}`); !strings.Contains(string(r.body), "first is missing") || asked() != before+1 {
 			t.Errorf("an error: %s, asked %d times", r.body, asked()-before)
+		}
+	}
+}
+
+// A body that says that it is too long is refused before its sender is invited to send it.
+func TestTooLongBodiesAreNotInvited(t *testing.T) {
+	t.Parallel()
+	s := startTunnelled(t, "")
+	for path, url := range map[string]string{"/graphql": s.URL("github"), "/-/batch": s.URL("github"), "/-/mcp": s.URL("viewer")} {
+		user := "x:" + programSecret
+		if path == "/-/mcp" {
+			user = account + ":" + demoToken
+		}
+		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetDeadline(time.Now().Add(patience))
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nContent-Type: application/json\r\n"+
+			"Expect: 100-continue\r\nContent-Length: 300000\r\n\r\n", path, strings.TrimPrefix(url, "http://"),
+			base64.StdEncoding.EncodeToString([]byte(user)))
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(resp.Header.Get("Understudy-Error"), "larger than") {
+			t.Errorf("%s: %s, %q", path, resp.Status, resp.Header.Get("Understudy-Error"))
 		}
 	}
 }

@@ -11,8 +11,11 @@ import (
 	"understudy"
 )
 
-// MaxURI bounds the canonical form of a request, in bytes.
-const MaxURI = 8 << 10
+// The bounds of a request, in bytes.
+const (
+	MaxURI = 8 << 10    // its target as it was sent, and its path in the canonical form
+	MaxKey = 4 * MaxURI // its canonical form, in which three bytes may stand for one
+)
 
 // route is one path of the spec.
 type route struct {
@@ -78,12 +81,15 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 		uri = append(uri, '/')
 		uri = understudy.AppendPathSegment(uri, text)
 	}
+	if len(uri) > MaxURI {
+		return nil, fmt.Errorf("%w: path longer than %d bytes", understudy.ErrTooLong, MaxURI)
+	}
 	if len(t.Query) > 0 {
 		uri = append(uri, '?')
 		uri = t.Query.AppendTo(uri)
 	}
-	if len(uri) > MaxURI {
-		return nil, fmt.Errorf("%w: request target longer than %d bytes", understudy.ErrTooLong, MaxURI)
+	if len(uri) > MaxKey {
+		return nil, fmt.Errorf("%w: path and parameters longer than %d bytes in their canonical form", understudy.ErrTooLong, MaxKey)
 	}
 	t.Key = understudy.Key{Source: source, URI: string(uri)}
 	return t, nil

@@ -52,8 +52,8 @@ func (t *Target) With(header understudy.Query) (*Target, error) {
 	with := *t
 	with.Header = header
 	with.Key = t.Key.With(header.String())
-	if len(with.Key.URI) > MaxURI {
-		return nil, fmt.Errorf("%w: request target and header fields longer than %d bytes", understudy.ErrTooLong, MaxURI)
+	if len(with.Key.URI) > MaxKey {
+		return nil, fmt.Errorf("%w: request target and header fields longer than %d bytes", understudy.ErrTooLong, MaxKey)
 	}
 	return &with, nil
 }

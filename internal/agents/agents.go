@@ -126,7 +126,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		jsonhttp.Error(w, http.StatusForbidden, "agents: a page of another site asks")
+		jsonhttp.Error(w, http.StatusForbidden, "a page of another site asks; viewer.public_url names the site whose pages may")
 	}))
 	// A server in front has another name than this machine, and then nobody comes in
 	// without a credential.
@@ -183,10 +183,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 	leave, err := s.running.Take(c.Name)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		jsonhttp.Error(w, http.StatusServiceUnavailable, "agents: too many requests at once; try again in a moment")
+		jsonhttp.Error(w, http.StatusServiceUnavailable, "too many requests at once; try again in a moment")
 		return
 	}
 	defer leave()
+	if r.ContentLength > s.o.Limits.Body {
+		why := fmt.Sprintf("the request is larger than %d bytes; ask for less at once", s.o.Limits.Body)
+		jsonhttp.Error(w, http.StatusRequestEntityTooLarge, why)
+		return
+	}
 	if r.Body, err = single(http.MaxBytesReader(w, r.Body, s.o.Limits.Body)); err != nil {
 		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
 		return
@@ -195,7 +200,57 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 	defer cancel()
 	v := &exchange{Server: s, ctx: ctx, caller: c, began: s.o.Now(), offer: s.offerOf(c)}
 	v.server = v.protocolServer()
-	protocol.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, v)))
+	out := &explainer{ResponseWriter: w}
+	protocol.ServeHTTP(out, r.WithContext(context.WithValue(ctx, exchangeKey{}, v)))
+	out.end()
+}
+
+// explainer is the writer of the protocol's answers. It signs a refusal with the refusal's text.
+type explainer struct {
+	http.ResponseWriter
+	refused int // the status of a refusal whose text is still to come; 0: there is none
+}
+
+// Unwrap lets http.ResponseController reach the writer below.
+func (e *explainer) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// WriteHeader keeps a refusal back until its text comes.
+func (e *explainer) WriteHeader(status int) {
+	if status >= http.StatusBadRequest && strings.HasPrefix(e.Header().Get("Content-Type"), "text/plain") {
+		e.refused = status
+		return
+	}
+	e.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the answer. That of a refusal is its text, to which it adds what to do.
+func (e *explainer) Write(p []byte) (int, error) {
+	if e.refused == 0 {
+		return e.ResponseWriter.Write(p)
+	}
+	text := strings.TrimSpace(string(p))
+	switch {
+	case e.refused == http.StatusRequestEntityTooLarge:
+		text += "; ask for less at once"
+	case strings.HasPrefix(text, "malformed payload"):
+		text += "; send one JSON-RPC 2.0 message"
+	case e.refused == http.StatusMethodNotAllowed:
+		text += "; use POST"
+	}
+	jsonhttp.SignError(e.Header(), e.refused, text)
+	e.end()
+	if _, err := io.WriteString(e.ResponseWriter, text+"\n"); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// end sends a refusal that has no text.
+func (e *explainer) end() {
+	if e.refused != 0 {
+		e.ResponseWriter.WriteHeader(e.refused)
+		e.refused = 0
+	}
 }
 
 // single refuses a body that is an array of requests. Older revisions of the protocol have
@@ -208,7 +263,7 @@ func single(body io.ReadCloser) (io.ReadCloser, error) {
 		first, _ = in.Peek(1)
 	}
 	if string(first) == "[" {
-		return body, errors.New("agents: an array of requests is not answered; send each request alone")
+		return body, errors.New("an array of requests is not answered; send each request alone")
 	}
 	return struct {
 		io.Reader

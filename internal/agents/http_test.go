@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"understudy"
+	"understudy/kit/jsonhttp"
 )
 
 func toolCall(name string) *mcp.CallToolParams { return &mcp.CallToolParams{Name: name} }
@@ -68,6 +69,42 @@ func TestEndpoint(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A refusal says in the header, too, what was wrong and what to do.
+func TestRefusalsSayWhy(t *testing.T) {
+	r := newRig(t, nil)
+	long := strings.Repeat(" ", 300<<10)
+	for _, one := range []struct {
+		body   io.Reader
+		header string
+		value  string
+		status int
+		want   string
+	}{
+		{strings.NewReader("{"), "", "", 400, "malformed payload: unmarshaling jsonrpc message: unexpected EOF; send one JSON-RPC 2.0 message"},
+		{strings.NewReader(listTools), "Accept", "text/html", 400, "Accept must contain both 'application/json' and 'text/event-stream'"},
+		{strings.NewReader(listTools), "Content-Type", "text/html", 415, "Content-Type must be 'application/json'"},
+		{strings.NewReader(long), "", "", 413, "the request is larger than 262144 bytes; ask for less at once"},
+		{io.MultiReader(strings.NewReader("{" + long)), "", "", 413, "request body exceeds 262144 bytes; ask for less at once"},
+		{strings.NewReader("[]"), "", "", 400, "an array of requests is not answered; send each request alone"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", r.url, one.body)
+		must(t, err)
+		req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			"Authorization": {basic("all")}}
+		if one.header != "" {
+			req.Header.Set(one.header, one.value)
+		}
+		res, err := http.DefaultClient.Do(req)
+		must(t, err)
+		body, err := io.ReadAll(res.Body)
+		must(t, err)
+		_ = res.Body.Close()
+		if got := res.Header.Get(jsonhttp.ErrorHeader); res.StatusCode != one.status || got != one.want || !strings.Contains(string(body), got) {
+			t.Errorf("%d, %q: %s; want %d, %q", res.StatusCode, got, body, one.status, one.want)
+		}
 	}
 }
 

@@ -45,6 +45,9 @@ func (v generic) serve() (err error) {
 			return fmt.Errorf("proxy: %w: header %s: use the method itself", understudy.ErrInvalid, name)
 		}
 	}
+	if v.r.ContentLength > v.o.MaxBody {
+		return &http.MaxBytesError{Limit: v.o.MaxBody}
+	}
 	ctx := v.r.Context()
 	x := request.Exchange{Target: v.target, Method: v.r.Method, Header: v.passable(), Host: v.r.Host, Flow: v.caller.Flow, Early: v.early}
 	action := understudy.ActionList

@@ -4,12 +4,14 @@
 package proxy_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -274,6 +276,17 @@ func TestGenericMethodsAndBodies(t *testing.T) {
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a body in chunks: %s", resp.Status)
+	}
+	// One that says its length is not invited.
+	r := s.request(t.Context(), "POST", "/echo", nil)
+	c, err := net.Dial("tcp", r.URL.Host)
+	check(t, err)
+	defer c.Close()
+	fmt.Fprintf(c, "POST /echo HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n",
+		r.Header.Get("Authorization"), siteBody+1)
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 413 ") {
+		t.Errorf("a body that waits to be invited: %q, %v", line, err)
 	}
 }
 

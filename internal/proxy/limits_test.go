@@ -67,3 +67,14 @@ func TestLongTargetIs414(t *testing.T) {
 		t.Errorf("the body is %s", w.Body)
 	}
 }
+
+// The bound of a target is that of its bytes as sent, though another spelling has more or fewer.
+func TestTargetIsMeasuredAsSent(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("messages", true, 200, `{"messages":[]}`))
+	for text, status := range map[string]int{strings.Repeat(",", 8000): 200, strings.Repeat("%61", 4000): 414} {
+		if w := b.ask("GET", root+"/Messages.json?To="+text, demo); w.Code != status {
+			t.Errorf("%.9s: %d, want %d: %s", text, w.Code, status, w.Body)
+		}
+	}
+}

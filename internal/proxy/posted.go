@@ -18,6 +18,9 @@ const maxPosted = 64 << 10
 
 // posted answers a POST whose body says whether it reads. A write goes on as any other.
 func (v *exchange) posted(header understudy.Query) error {
+	if v.r.ContentLength > maxPosted {
+		return &http.MaxBytesError{Limit: maxPosted}
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxPosted))
 	if err != nil {
 		return bodyError{err}

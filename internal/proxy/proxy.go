@@ -366,6 +366,10 @@ func (v *exchange) serve() (err error) {
 	if err := expectation(v.r); err != nil {
 		return err
 	}
+	if len(v.came.RequestURI) > spec.MaxURI {
+		v.odd = true
+		return fmt.Errorf("proxy: %w: request target longer than %d bytes", understudy.ErrTooLong, spec.MaxURI)
+	}
 	if v.o.Source.Spec.Generic() {
 		return generic{v}.serve()
 	}

@@ -51,8 +51,12 @@ func Error(w http.ResponseWriter, status int, why string) {
 
 // Read reads a request's body, one JSON value of at most so many bytes, into a
 // pointer. A name the value does not have is an error, and so is anything behind
-// it. A body that is longer ends the connection.
+// it. A body that is longer is a *http.MaxBytesError and ends the connection; one that says so
+// before is not read.
 func Read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
+	if r.ContentLength > most {
+		return fmt.Errorf("jsonhttp: body: %w", &http.MaxBytesError{Limit: most})
+	}
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {

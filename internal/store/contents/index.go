@@ -34,7 +34,7 @@ type indexEntry struct {
 }
 
 // maxIndex bounds an index file, in bytes: a URI, escaped, and the rest.
-const maxIndex = 8*spec.MaxURI + 4096
+const maxIndex = 8*spec.MaxKey + 4096
 
 func readIndex(path string) (request.Content, error) {
 	info, err := os.Stat(path)

@@ -31,7 +31,7 @@ const (
 	// the end of the next: 15 to 30 minutes. So a browser that meets it on
 	// several pages fetches it once.
 	MediaBucket = 15 * time.Minute
-	MaxToken    = 2 * spec.MaxURI
+	MaxToken    = 2 * spec.MaxKey
 )
 
 // playing is the content of a record, for one caller.
