@@ -13,6 +13,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/charset"
+	"understudy/kit/jsonhttp"
 	"understudy/request"
 	"understudy/spec/paging"
 )
@@ -36,6 +37,9 @@ func (v *exchange) confine() {
 func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.start(a)
 	status, h := a.Page.Status, v.w.Header()
+	if a.Outcome == request.Composed && status >= http.StatusBadRequest {
+		jsonhttp.SignError(h, status, "upstream's own refusal, made here ("+a.Detail+")")
+	}
 	if name, value := v.links(a.Page); name != "" {
 		h[name] = []string{value}
 	}

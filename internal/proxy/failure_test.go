@@ -95,6 +95,20 @@ func TestErrorsOfOurOwnAreSigned(t *testing.T) {
 	}
 }
 
+// A refusal that is made as upstream would make it is ours, and one of upstream's is not.
+func TestComposedRefusalsAreSigned(t *testing.T) {
+	b := newBed(t)
+	for outcome, want := range map[request.Outcome]string{
+		request.Composed: "upstream's own refusal, made here (composed: upstream 503)", request.Warm: "", request.Cold: "",
+	} {
+		a := b.answers(page("calls", true, 400, `{"code":20001,"message":"Invalid date value.","status":400}`))
+		a.Outcome, a.Detail = outcome, "composed: upstream 503"
+		if got := b.ask("GET", root+"/Calls.json", demo); got.Code != 400 || got.Header().Get(jsonhttp.ErrorHeader) != want {
+			t.Errorf("%v: %d says %v, want %q", outcome, got.Code, got.Header(), want)
+		}
+	}
+}
+
 // wantShape checks an error body of the spec's template.
 func wantShape(t *testing.T, body []byte, status, code int, message string) {
 	t.Helper()
