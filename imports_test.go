@@ -40,7 +40,7 @@ var imports = map[string]string{
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/wal",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
-	"internal/callers":     ". kit/accesslog spec spec/auth",
+	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
 		"internal/datadir internal/feed " +
 		"internal/signin internal/smallfile internal/watch internal/webhook " +

@@ -201,10 +201,12 @@ func TestMarkers(t *testing.T) {
 		upstream: up, secret: g.secret, mirror: "{newest: 10m, older: 10m}",
 		more: `  - {name: writer, source: twilio, user: writer, secret: "file:masked.secret", role: support, allow: ["POST /2010-04-01/Accounts/*/*"]}
   - {name: desk, source: twilio, user: desk, secret: "file:masked.secret", role: desk}
+  - {name: finder, source: twilio, user: finder, secret: "file:masked.secret", role: finder}
   - {name: analyst, source: twilio, user: analyst, secret: "file:masked.secret", role: analyst}
 `,
 		users: withOwner(t, "anna:$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$JJhdaFq/VKzB9hbCbHxEGgMRBoU3jedyWQlY9bBN00w:support\n"),
-		roles: `  desk: {twilio: {"*": see, price: hide, body: hide}}
+		roles: `  finder: {twilio: {"*": see, phone: last4, body: hide, do: [lookup]}}
+  desk: {twilio: {"*": see, price: hide, body: hide}}
   analyst: {twilio: {"*": see, phone: hash, calls.to: country, body: hash}}
 `,
 		connect: `{listen: "127.0.0.1:0", role: support}`,
@@ -261,6 +263,7 @@ func TestMarkers(t *testing.T) {
 			t.Errorf("%s has one ETag for both roles: it tells of what is hidden", path)
 		}
 	}
+	g.checkLookups(t, faces[1].url, supportMay)
 	g.checkWrites(t, faces[0].url, supportMay)
 	g.checkStrangers(t, faces)
 	g.checkOutages(t, faces, may, supportMay)

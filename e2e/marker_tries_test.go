@@ -70,6 +70,10 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "zone=Europe%2FBerlin&back=%2Ftwilio%2Fcalls", nil}, {method, path, "zone=Nowhere", nil}}
 	case method == "POST" && path == "/-/sign-in": // of nobody who is there, and of somebody
 		return []try{{method, path, "name=nobody&password=guess&back=%2Ftwilio%2Fcalls", nil}, {method, path, "name=anna&password=guess", nil}}
+	case method == "POST" && path == "/-/lookup": // by who may not; who may is asked by checkLookups
+		return []try{{method, path, "number=%2B15005550006", nil}, {method, path, "q=what", nil}, {method, path, "number=4176", nil}}
+	case path == "/-/lookup/{token}":
+		return g.reading(method, "/-/lookup/forged")
 	case strings.HasPrefix(path, "/-/credentials/{name}/"):
 		return []try{{method, strings.Replace(path, "{name}", "demo", 1), `{"overlap":"1h"}`, nil}}
 	case strings.HasPrefix(path, "/-/connect/{name}"): // of the settings: no form changes it

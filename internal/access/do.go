@@ -18,6 +18,9 @@ const (
 	DoPurge = "purge" // forget a record, so that the next reader asks upstream
 	DoErase = "erase" // erase a record or a person from every file
 	DoNote  = "note"  // read and write notes on records, and mark those that are handled
+	// DoLookup is to find the records of a phone number that is typed whole and that the role
+	// is not shown.
+	DoLookup = "lookup"
 )
 
 // Doings are what people of roles may do, by role and source.
@@ -25,7 +28,7 @@ type Doings map[string]map[string][]string
 
 // doings are the words of a spec.
 func doings(s *spec.Spec) []string {
-	all := []string{DoSync, DoPurge, DoErase, DoNote}
+	all := []string{DoSync, DoPurge, DoErase, DoNote, DoLookup}
 	for _, k := range s.Kinds {
 		for _, a := range k.Actions {
 			all = append(all, k.Name+"."+a.Name)
@@ -47,17 +50,43 @@ func (g *Gate) addDoings(role string, plans map[string]*grants, does map[string]
 			if !slices.Contains(known, word) {
 				return fmt.Errorf("access: roles.%s.%s.do: there is no action %q%s", role, source, clip(word), suggest.Hint(clip(word), known))
 			}
+			if why := noLookup(g.specs[source], r); word == DoLookup && why != "" {
+				return fmt.Errorf("access: roles.%s.%s.do: lookup: %s; take it out", role, source, why)
+			}
 			r.does[word] = true
 		}
 	}
 	return nil
 }
 
+// noLookup says why a role has no use for lookups: it is shown no numbers that it could look up.
+// "" means that it has.
+func noLookup(s *spec.Spec, r *grants) string {
+	numbers := false
+	for _, k := range s.Kinds {
+		if p := r.kinds[k.Name]; p.sees() {
+			for _, field := range phoneFields(k) {
+				if numbers = true; p.level(field) < See {
+					return ""
+				}
+			}
+		}
+	}
+	if numbers {
+		return "the role sees every phone number whole, and finds it by search"
+	}
+	return "what the role sees of " + s.Name + " has no phone numbers"
+}
+
 // Do returns nil if a caller may do what a word of a role's do says in a source, else
 // ErrForbidden with a reason. The role all may do everything. A credential does what its
-// allow list names, and nothing of this: see Act.
+// allow list names, and nothing of this: see Act. DoLookup holds for credentials as well, and not
+// for the role all, which sees every number and looks none up.
 func (g *Gate) Do(c understudy.Caller, source, word string) error {
-	if c.Source != "" {
+	switch {
+	case word == DoLookup && c.Role() == understudy.RoleAll:
+		return refuse("role %s sees phone numbers whole, and finds them by search", c.Role())
+	case word != DoLookup && c.Source != "":
 		return refuse("%s is a credential; it does what its allow list names, and no %s", c.Name, clip(word))
 	}
 	return does(g, c, source, word)

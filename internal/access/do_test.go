@@ -103,3 +103,60 @@ func TestActionsArePartOfThePolicy(t *testing.T) {
 		t.Error("it is another for a role that may do the same")
 	}
 }
+
+// lookupGate is a gate with a role that sees some numbers in part, and may look them up.
+func lookupGate(t *testing.T, levels map[string]string, rows map[string]map[string]RowRules) (*Gate, error) {
+	t.Helper()
+	return NewWith(Options{Specs: map[string]*spec.Spec{"twilio": twilio(t)}, Roles: Roles{
+		"support": {"twilio": levels}, "reader": {"twilio": {"*": "see", "phone": "last4"}},
+	}, Rows: rows, Do: Doings{"support": {"twilio": {DoLookup}}}})
+}
+
+func TestWhoMayLookUpNumbers(t *testing.T) {
+	g, err := lookupGate(t, map[string]string{"*": "see", "phone": "last4"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	person := func(role string) understudy.Caller {
+		return understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: role}}
+	}
+	program, other := person("support"), person("support")
+	program.Source, other.Source = "twilio", "github"
+	for who, may := range map[*understudy.Caller]bool{
+		new(person("support")): true, &program: true, &other: false, new(person("reader")): false, new(person("")): false,
+		new(person(understudy.RoleAll)): false,
+	} {
+		if err := g.Do(*who, "twilio", DoLookup); (err == nil) != may || err != nil && !errors.Is(err, understudy.ErrForbidden) {
+			t.Errorf("%s of source %q as %q: %v, want %v", who.Name, who.Source, who.Role(), err, may)
+		}
+	}
+	if g.Do(person("support"), "github", DoLookup) == nil {
+		t.Error("a source that the role does not name")
+	}
+	if g.Level(person("support"), "twilio", "calls", "from") != Last4 {
+		t.Error("who may look up a number is shown it")
+	}
+}
+
+func TestLookupIsRefusedWhereItFindsNothing(t *testing.T) {
+	for _, c := range []struct {
+		levels map[string]string
+		want   string
+	}{
+		{map[string]string{"*": "see"}, "the role sees every phone number whole"},
+		{map[string]string{"accounts": "see"}, "has no phone numbers"},
+		{map[string]string{"*": "see", "phone": "hide"}, ""},
+		{map[string]string{"*": "see", "phone": "hash"}, ""},
+		{map[string]string{"*": "see", "calls.from": "country"}, ""},
+	} {
+		_, err := lookupGate(t, c.levels, nil)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: %v, want %q", c.levels, err, c.want)
+		}
+	}
+	rows := map[string]map[string]RowRules{"support": {"twilio": {Everything: {Word: FindNone}, "accounts": {Word: FindAll}}}}
+	_, err := lookupGate(t, map[string]string{"*": "see", "phone": "last4"}, rows)
+	if err == nil || !strings.Contains(err.Error(), "no phone numbers") {
+		t.Errorf("numbers in kinds of which nothing is found: %v", err)
+	}
+}

@@ -153,7 +153,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	}
 	dropIns := map[string]http.Handler{}
 	v, err = viewer.New(page.Options{
-		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book,
+		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Lookups: h.searching.lookups, Gate: p.gate, Callers: p.book,
 		People: p.people, Cookies: h.cookies, PublicURL: cfg.Viewer.PublicURL, ExportRows: cfg.Viewer.ExportRows,
 		ExportTime: cfg.Viewer.ExportTime.Std(),
 		Exports:    export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,

@@ -19,19 +19,22 @@ import (
 	"understudy/internal/search/columns"
 	"understudy/internal/store"
 	"understudy/internal/viewer/page"
+	"understudy/kit/limiter"
 	"understudy/spec"
 )
 
 // searching is what the searches of all policies share.
 type searching struct {
-	key     []byte       // seals the cursors
-	columns *columns.Set // for sums
+	key     []byte                   // seals the cursors
+	columns *columns.Set             // for sums
+	lookups map[string]*limiter.Pace // of numbers, by source
 }
 
 // openSearch reads the key of cursors and begins the columns of sums, before any policy is
 // put in force: both stay when another one is.
 func (h *App) openSearch(ctx context.Context) (err error) {
 	h.searching.columns = columns.NewSet(h.db, config.ColumnsMemory(h.cfg, os.ReadFile), h.log)
+	h.searching.lookups = page.NewLookups(h.sources)
 	h.closers = append(h.closers, h.searching.columns.Close)
 	h.searching.key, err = search.Key(ctx, h.db)
 	return err
@@ -41,7 +44,7 @@ func (h *App) openSearch(ctx context.Context) (err error) {
 func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
-		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Hashes: p.gate, KV: h.db, Key: h.searching.key,
+		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Masked: p.gate, KV: h.db, Key: h.searching.key,
 		Annotations: annotated{h.db, p.gate},
 		Columns:     h.searching.columns,
 		Held:        figures{h}.held,

@@ -23,6 +23,11 @@ var (
 		understudy.ActionSignIn, understudy.ActionAdminister}
 )
 
+// ListsPeople reports whether an action of people with a role is listed.
+func (p *Policy) ListsPeople(role string, a understudy.Action) bool {
+	return p.lists(understudy.Caller{Grant: &understudy.Grant{Role: role}}, a, false)
+}
+
 func (p *Policy) lists(c understudy.Caller, a understudy.Action, program bool) bool {
 	role := c.Role()
 	if c.Grant != nil && c.Grant.By == understudy.ByViewAs {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/limiter"
 	"understudy/spec"
 	"understudy/spec/auth"
 )
@@ -90,9 +91,9 @@ type Book struct {
 	now    func() time.Time
 	taken  map[string][]auth.Scheme // what requests may carry, by source
 	salt   [sha256.Size]byte
-	known  map[digest]*entry // by source, user and secret
-	people map[digest]*entry // by user and secret
-	paces  map[uint64]*pace  // by the Flow of their callers
+	known  map[digest]*entry        // by source, user and secret
+	people map[digest]*entry        // by user and secret
+	paces  map[uint64]*limiter.Pace // by the Flow of their callers
 	told   func(*http.Request, understudy.Caller)
 	signed People
 	viewAs ViewAs
@@ -121,7 +122,7 @@ type entry struct {
 	digest digest
 	caller understudy.Caller
 	from   []netip.Prefix
-	pace   *pace // nil: no bound
+	pace   *limiter.Pace // nil: no bound
 }
 
 // localFlow is the flow of who is on this machine without a credential.
@@ -134,7 +135,7 @@ const maxHeader = auth.MaxCredential
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
 	b := &Book{now: o.Now, taken: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
-		paces: map[uint64]*pace{}, open: map[string]*open{},
+		paces: map[uint64]*limiter.Pace{}, open: map[string]*open{},
 		machine: machine{behind: o.Behind, role: o.Narrowest, noRole: o.NoRole}, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	if b.now == nil {
 		b.now = time.Now
@@ -199,7 +200,7 @@ func (b *Book) add(c *Credential) error {
 	}
 	grant := c.Grant
 	e := &entry{digest: sum(&b.salt, c.Source, []byte(user), of), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant},
-		from: c.From, pace: newPace(c.Rate, c.Per)}
+		from: c.From, pace: limiter.NewPace(c.Rate, c.Per)}
 	// Flow is part of the salted digest, so it does not reveal the credential.
 	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])
 	if other := b.known[e.digest]; other != nil {
@@ -322,7 +323,7 @@ func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
 	if e.caller.Role() == "" && b.noRole != "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %s", understudy.ErrForbidden, b.noRole)
 	}
-	if over := e.pace.take(b.now()); over != nil {
+	if over := take(e.pace, b.now()); over != nil {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: credential %s: %w", understudy.ErrUnauthorized, understudy.ErrTooMany,
 			e.caller.Name, over)
 	}

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,65 +67,5 @@ func TestScopes(t *testing.T) {
 	}
 	if through < 9 || through > 12 {
 		t.Errorf("%d requests went through in three seconds, of three a second", through)
-	}
-}
-
-// Requests at the same time are counted once each.
-func TestPaceAtOnce(t *testing.T) {
-	p, now := newPace(50, 0), time.Now()
-	var wg sync.WaitGroup
-	var through atomic.Int64
-	for range 20 {
-		wg.Go(func() {
-			for range 20 {
-				if p.take(now) == nil {
-					through.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if n := through.Load(); n != 50 {
-		t.Errorf("%d went through at once, of 50 a second", n)
-	}
-	if (*pace)(nil).take(now) != nil || newPace(0, 0) != nil {
-		t.Error("no bound is one")
-	}
-	slow := newPace(0.5, 0)
-	if slow.take(now) != nil || slow.take(now.Add(time.Second)) == nil || slow.take(now.Add(2*time.Second)) != nil {
-		t.Error("one in two seconds is another pace")
-	}
-}
-
-// A rate is told exactly: what is left, when all is left again, and when the next may come.
-func TestRatesAreTold(t *testing.T) {
-	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct {
-		rate float64
-		per  time.Duration
-	}{{5000, time.Hour}, {60, time.Minute}, {3, 0}, {7, time.Hour}, {1, time.Second}} {
-		p := newPace(c.rate, c.per)
-		limit := int64(c.rate)
-		for i := range limit {
-			if r := p.rate(now); r.Limit != limit || r.Remaining != limit-i {
-				t.Fatalf("%+v: after %d requests %+v", c, i, r)
-			}
-			if err := p.take(now); err != nil {
-				t.Fatalf("%+v: request %d: %v", c, i, err)
-			}
-		}
-		err := p.take(now)
-		if err == nil || err.Remaining != 0 || err.Wait <= 0 || err.Wait > p.each {
-			t.Fatalf("%+v: one more: %+v", c, err)
-		}
-		if early := p.take(now.Add(err.Wait - 1)); early == nil {
-			t.Errorf("%+v: it may come before", c)
-		}
-		if late := p.take(now.Add(err.Wait)); late != nil {
-			t.Errorf("%+v: after the wait: %v", c, late)
-		}
-		if r := p.rate(now); p.rate(now.Add(r.Reset)).Remaining != limit {
-			t.Errorf("%+v: %+v", c, r)
-		}
 	}
 }

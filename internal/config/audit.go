@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/internal/audit"
 	"understudy/internal/datadir"
 	"understudy/kit/suggest"
@@ -52,6 +53,9 @@ func (c *Settings) checkAudit() error {
 			return fmt.Errorf("roles.%s: %w", role, err)
 		}
 	}
+	if err := checkLookups(c); err != nil {
+		return err
+	}
 	if a.Keep < 0 {
 		return errors.New("keep: less than nothing")
 	}
@@ -69,6 +73,23 @@ func (c *Settings) checkAudit() error {
 	}
 	if a.SendCA != "" && !strings.HasPrefix(a.Send, "syslog+tls://") {
 		return errors.New("send_ca: it is for syslog+tls://HOST:PORT alone")
+	}
+	return nil
+}
+
+// checkLookups refuses a role that may look up numbers and is not listed when it does.
+func checkLookups(c *Settings) error {
+	policy := c.AuditPolicy()
+	for _, role := range slices.Sorted(maps.Keys(c.Roles)) {
+		for _, source := range slices.Sorted(maps.Keys(c.Roles[role])) {
+			if !slices.Contains(c.Roles[role][source].does, access.DoLookup) {
+				continue
+			}
+			if c.Audit.Off || !policy.ListsPeople(role, understudy.ActionSearch) {
+				return fmt.Errorf("roles.%s.%s.do has lookup, and who looks up numbers must be listed: take lookup out, "+
+					"or have the audit log list search for this role", role, source)
+			}
+		}
 	}
 	return nil
 }

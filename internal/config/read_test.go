@@ -79,6 +79,10 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 		"odd domain": {"viewer: {sign_in: oidc, oidc: {issuer: \"https://x.example\", client: us, secret: \"file:x\", " +
 			"domains: {\"@x.org\": all}}}\n",
 			`write a domain in small letters`},
+		"lookup, no log": {"roles: {support: {twilio: {\"*\": see, phone: last4, do: [lookup]}}}\naudit: {off: true}\n",
+			`support.twilio.do has lookup`},
+		"lookup, not listed": {"roles: {support: {twilio: {\"*\": see, phone: last4, do: [lookup]}}}\naudit: {people: [export]}\n",
+			`have the audit log list search for this role`},
 		"odd receiver":      {"audit: {send: \"syslog+tcp://logs\"}\n", `audit.send: want syslog+tcp://HOST:PORT`},
 		"receiver's secret": {"audit: {send_secret: \"file:x\"}\n", `audit.send_secret: there is no audit.send`},
 		"receiver's CA":     {"audit: {send_ca: \"file:x\"}\n", `audit.send_ca: there is no audit.send`},

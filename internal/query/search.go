@@ -15,10 +15,14 @@ import (
 type SearchRequest struct {
 	// Text is the query, in the grammar of docs/search.md; "" finds everything that the
 	// caller sees.
-	Text   string
-	Where  []FieldCondition // conditions beside the text; all of them must hold
-	Source string           // every source that the caller may ask
-	Kinds  []string         // none = every kind the caller sees; one it does not see is ErrForbidden
+	Text  string
+	Where []FieldCondition // conditions beside the text; all of them must hold
+	// Number, in place of a text and conditions, finds the records with this whole number
+	// ("+15551234567") in any field of class phone, also where the caller is not shown it. The
+	// caller needs the permission to look up numbers. It is never saved.
+	Number string
+	Source string   // every source that the caller may ask
+	Kinds  []string // none = every kind the caller sees; one it does not see is ErrForbidden
 	// Sort is the order of the hits: "" or "newest", "oldest", "rank" (best
 	// first), or a field by its name, a minus before it for the largest first.
 	// All but the first two look at the newest matches alone (see

@@ -75,8 +75,8 @@ func (c *counts) of(v *execution) *countRun {
 		return nil
 	}
 	source := v.q.Views[0].Source
-	key := fmt.Sprintf("%q %q %q %q %q %#v %d", v.c.Role(), v.c.Source, v.request.Source, v.request.Kinds, v.request.Text,
-		v.request.Where, v.s.written(v.q))
+	key := fmt.Sprintf("%q %q %q %q %q %q %#v %d", v.c.Role(), v.c.Source, v.request.Source, v.request.Kinds, v.request.Text,
+		v.request.Number, v.request.Where, v.s.written(v.q))
 	if slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Source != source }) {
 		return nil
 	}

@@ -52,7 +52,8 @@ const cursorSize = 8 + 4*8 + 3 + keyBytes
 
 // sum identifies a request: a cursor is valid for its own request only.
 func sum(a *query.SearchRequest) (short [8]byte) {
-	full := sha256.Sum256([]byte(strings.Join(append([]string{a.Text, fmt.Sprintf("%#v", a.Where), a.Source, a.Sort}, a.Kinds...), "\x00")))
+	parts := append([]string{a.Text, a.Number, fmt.Sprintf("%#v", a.Where), a.Source, a.Sort}, a.Kinds...)
+	full := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	copy(short[:], full[:])
 	return short
 }

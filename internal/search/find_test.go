@@ -326,7 +326,7 @@ func (r *rig) hideSome(role string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.o.Gate, r.o.Hashes = gated{r.gate}, r.gate
+	r.o.Gate, r.o.Masked = gated{r.gate}, r.gate
 	r.s = r.with(func(*Options) {})
 }
 

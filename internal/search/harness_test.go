@@ -103,6 +103,8 @@ type full interface {
 
 var roles = access.Roles{
 	"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
+	"finder":  {"twilio": {"*": "see", "phone": "last4", "body": "hide", "conferences": "hide", "participants": "hide"}},
+	"blind":   {"twilio": {"*": "see", "phone": "hide"}},
 	"billing": {"twilio": {"calls": "see", "messages": "see", "phone": "last4", "messages.body": "hide", "calls.caller_name": "hide",
 		"calls.status": "hide"}},
 	"texts":   {"twilio": {"messages.body": "see", "messages.status": "see", "messages.date_sent": "see", "messages.date_created": "see"}},
@@ -112,6 +114,8 @@ var roles = access.Roles{
 	"counter": {"twilio": {"*": "see", "phone": "hash"}},
 	"analyst": {"twilio": {"*": "see", "phone": "hash", "messages.body": "hash", "calls.to": "country"}},
 }
+
+var does = access.Doings{"finder": {"twilio": {access.DoLookup}}, "blind": {"twilio": {access.DoLookup}}}
 
 var rows = map[string]map[string]access.RowRules{
 	"counter": {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
@@ -139,7 +143,7 @@ func newRig(t *testing.T, fill bool, others ...string) *rig {
 			}
 		}
 	}
-	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Newest: r.newest,
+	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Do: does, Newest: r.newest,
 		Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +153,7 @@ func newRig(t *testing.T, fill bool, others ...string) *rig {
 	}
 	r.o = Options{
 		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, KV: r.store, Gate: gated{r.gate},
-		Hashes: r.gate, Key: key,
+		Masked: r.gate, Key: key,
 		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute},
 	}
 	for _, name := range others {

@@ -52,6 +52,9 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 	if err := checkName(n.Name); err != nil {
 		return err
 	}
+	if n.Request.Number != "" {
+		return invalid("a number that was looked up is not saved; look it up again when you need it")
+	}
 	n.Request.Cursor, n.Request.Limit, n.Request.Facets = "", 0, false
 	if err := s.Check(c, n.Request); err != nil {
 		return err

@@ -42,12 +42,17 @@ type KV interface {
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
-// Hashes finds values by the part of them that is shown. access.Gate does.
-type Hashes interface {
+// Masked finds values of which a caller is shown a part, or nothing. access.Gate does.
+type Masked interface {
 	// Equal is the condition that a field has the value of a hash, or the last four digits
 	// of a number (…4176). ok is false when the caller may not ask for it, and for any other text.
 	Equal(c understudy.Caller, source, kind, field, hash string) (e query.Equality, ok bool)
+	// Do returns nil if a caller has a permission in a source. Errors: ErrForbidden.
+	Do(c understudy.Caller, source, word string) error
 }
+
+// lookup is the permission to find the records of a whole number, whatever is shown of it.
+const lookup = "lookup"
 
 // Limits bound searching; zero values are the defaults.
 type Limits struct {
@@ -92,7 +97,7 @@ type Options struct {
 	Sources []*spec.Source
 	Store   Store
 	Gate    lang.Gate
-	Hashes  Hashes // values are found by hashes and last digits; nil: none is
+	Masked  Masked // nil: what a caller is not shown whole is not found
 	KV      KV     // for saved searches; nil: there are none
 	// Annotations are found and shown; nil: there are none.
 	Annotations Annotations
@@ -219,9 +224,9 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 // view is what a caller sees of a kind.
 func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *lang.KindView {
 	v := lang.NewKindView(s.o.Gate, c, src, k, s.texts[k])
-	if s.o.Hashes != nil {
+	if s.o.Masked != nil {
 		v.Equal = func(field, hash string) (query.Equality, bool) {
-			return s.o.Hashes.Equal(c, src.Name, k.Name, field, hash)
+			return s.o.Masked.Equal(c, src.Name, k.Name, field, hash)
 		}
 	}
 	if all := s.o.Annotations; all != nil && all.SeesAnnotations(c, src.Name) && v.SeesID() {
@@ -267,6 +272,9 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 	if err != nil {
 		return nil, err
 	}
+	if a.Number != "" {
+		return s.lookup(c, a, views, now)
+	}
 	every := func(yield func(*spec.Kind, bool) bool) {
 		for src, k := range s.kinds(c, "") {
 			if !yield(k, s.o.Gate.Sees(c, src.Name, k.Name)) {
@@ -275,6 +283,20 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 		}
 	}
 	return lang.Bind(a.Text, tree, views, every, now)
+}
+
+// lookup binds a request for the records of a whole number.
+func (s *Searcher) lookup(c understudy.Caller, a *query.SearchRequest, views []*lang.KindView, now time.Time) (*lang.BoundQuery, error) {
+	if a.Text != "" || len(a.Where) > 0 {
+		return nil, invalid("a number is looked up by itself, without other conditions")
+	}
+	views = slices.DeleteFunc(views, func(v *lang.KindView) bool {
+		return s.o.Masked == nil || s.o.Masked.Do(c, v.Source, lookup) != nil
+	})
+	if len(views) > 0 {
+		return lang.Lookup(a.Number, views, now)
+	}
+	return nil, fmt.Errorf("search: %w: %s may look up no numbers", understudy.ErrForbidden, who(c))
 }
 
 func invalid(format string, args ...any) error {

@@ -202,7 +202,7 @@ func (s *Searcher) summed(c understudy.Caller, r *query.SumRequest, now time.Tim
 // see the same of them.
 func (v *summing) key(r *query.SumRequest) string {
 	a := &r.Search
-	key := fmt.Sprintf("%q %q %q %q %q %#v %q %q %q %d %d", v.c.Role(), v.c.Source, a.Source, a.Kinds, a.Text, a.Where, r.Sum,
+	key := fmt.Sprintf("%q %q %q %q %q %q %#v %q %q %q %d %d", v.c.Role(), v.c.Source, a.Source, a.Kinds, a.Text, a.Number, a.Where, r.Sum,
 		r.By, v.m.zone, r.Limit, v.s.written(v.q))
 	for _, s := range v.m.views {
 		key += fmt.Sprintf(" %q/%q %d %t", s.Source, s.Kind.Name, len(s.Fields), s.All)

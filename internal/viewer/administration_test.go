@@ -52,12 +52,13 @@ func (s *aServer) Pause(_ context.Context, name, by string) error {
 
 // entries keeps audit entries, or fails.
 type entries struct {
-	err error
-	all []string
+	err  error
+	all  []string
+	last understudy.AuditEntry
 }
 
 func (e *entries) Audit(_ context.Context, entry understudy.AuditEntry) error {
-	e.all = append(e.all, string(entry.Action)+" "+entry.What)
+	e.all, e.last = append(e.all, string(entry.Action)+" "+entry.What), entry
 	return e.err
 }
 

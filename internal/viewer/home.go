@@ -20,6 +20,7 @@ type homePage struct {
 	Parts *page.Parts
 	Empty bool         // the caller sees no source
 	Finds bool         // words can be searched for
+	Looks bool         // numbers are looked up by the box
 	Saved []page.Ready // searches
 	Ready []page.Ready // searches that the specs bring along
 }
@@ -74,7 +75,8 @@ func serveHome(q *page.Exchange) error {
 			all = append(all, p.sourcePart(s))
 		}
 	}
-	out := homePage{Empty: len(all) == 0, Finds: q.V.Search != nil, Saved: page.SavedSearches(q), Ready: page.ReadySearches(q)}
+	out := homePage{Empty: len(all) == 0, Finds: q.V.Search != nil, Looks: page.Looks(q), Saved: page.SavedSearches(q),
+		Ready: page.ReadySearches(q)}
 	out.Parts = q.Parts("home", all...)
 	return q.Render(http.StatusOK, "home", "Home", out)
 }

@@ -76,7 +76,7 @@ func dropNumber(tree *Node, scope []*KindView) *Node {
 	if number == nil || number.at != number.Values[0].at { // number: was written
 		return tree
 	}
-	mayHave := func(s *KindView) bool { return len(s.phones) > 0 || s.unseen && words == nil }
+	mayHave := func(s *KindView) bool { return len(s.phones) > 0 || len(s.masked) > 0 && words == nil }
 	if isNumber(number.Values[0].Text) && (slices.ContainsFunc(scope, mayHave) || hashedNumber(number, scope) != nil) {
 		return tree
 	}

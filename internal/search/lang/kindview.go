@@ -4,6 +4,7 @@ package lang
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"understudy"
@@ -54,7 +55,7 @@ type Lookups struct {
 // phoneFields are the fields of class phone by what is seen of them.
 type phoneFields struct {
 	phones []string // those that are fully seen, but for what is derived from one
-	unseen bool     // there are others
+	masked []string // the others, likewise
 	used   *use     // of numbers of our own; nil: the kind has none that are looked for
 }
 
@@ -77,8 +78,11 @@ func (s *KindView) Numbers() bool {
 			return false
 		}
 	}
-	return !s.unseen && len(s.phones) > 0
+	return len(s.masked) == 0 && len(s.phones) > 0
 }
+
+// numbers are the fields of class phone that are not derived from another.
+func (s *KindView) numbers() []string { return slices.Concat(s.phones, s.masked) }
 
 func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts TextRule) *KindView {
 	source := src.Name
@@ -89,7 +93,7 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 			if g.Fully(c, src.Name, k.Name, f.Name) {
 				s.phones = append(s.phones, f.Name)
 			} else {
-				s.unseen = true
+				s.masked = append(s.masked, f.Name)
 			}
 		}
 		switch {

@@ -123,14 +123,14 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 	fields := map[string]*predicate{}
 	kinds := false
 	for _, s := range scope {
-		kinds = kinds || s.phones != nil || s.unseen
+		kinds = kinds || s.phones != nil || len(s.masked) > 0
 		for _, name := range s.phones {
 			by := name
-			if !s.unseen {
+			if len(s.masked) == 0 {
 				by = ""
 			}
 			if fields[by] == nil {
-				fields[by] = numberPredicate(n, !s.unseen)
+				fields[by] = numberPredicate(n, len(s.masked) == 0)
 			}
 			fields[by].In[s] = name
 		}

@@ -182,7 +182,7 @@ func (p *parser) run(ends string) (text string, prefix bool) {
 		}
 		p.pos += size
 	}
-	if shown, ok := strings.CutPrefix(p.text[at:p.pos], shownMask); ok { // as it is shown
+	if shown := strings.TrimLeft(p.text[at:p.pos], "*•"); shown != p.text[at:p.pos] { // as it is shown, masked
 		if digits, ok := lastFour(shown); ok && digits == shown {
 			return lastFourMark + digits, false
 		}

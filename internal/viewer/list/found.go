@@ -73,15 +73,7 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	}
 	q.Found = true
 	p := &foundPage{Notes: facetPart{q.Exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.Exchange)}
-	sheets := map[*plan.Kind]*page.CellContext{}
-	for _, h := range q.Hits(r) {
-		sh := sheets[h.Kind]
-		if sh == nil {
-			sh = q.CellContext(h.Kind, nil, nil)
-			sheets[h.Kind] = sh
-		}
-		p.Hits = append(p.Hits, q.foundHit(sh, h))
-	}
+	p.Hits = q.foundHits(r)
 	if len(p.Hits) > 0 {
 		p.Select = newSelection(q.Exchange, q.s.address(""), searchForm, q.s.form, page.SeesAnyNotes(q.Exchange))
 	}
@@ -171,6 +163,20 @@ func (q searchView) asTables(found []foundHit) []page.Link {
 					Text: plan.UpperFirst(k.Title)})
 			}
 		}
+	}
+	return all
+}
+
+// foundHits draws the records found.
+func (q searchView) foundHits(r *query.SearchResult) (all []foundHit) {
+	sheets := map[*plan.Kind]*page.CellContext{}
+	for _, h := range q.Hits(r) {
+		sh := sheets[h.Kind]
+		if sh == nil {
+			sh = q.CellContext(h.Kind, nil, nil)
+			sheets[h.Kind] = sh
+		}
+		all = append(all, q.foundHit(sh, h))
 	}
 	return all
 }

@@ -34,6 +34,7 @@ type searchRequest struct {
 	cursor string
 	back   []string
 	form   string
+	looked string // the token of a number that is looked up, in place of all but cursor and back
 }
 
 // orders are those of a search, by their word.
@@ -144,7 +145,12 @@ func (s *searchRequest) address(form string) string {
 			all = append(all, understudy.Param{Name: name, Value: v})
 		}
 	}
-	add(searchText, s.text)
+	path := "/search" + form
+	if s.looked != "" {
+		path = lookupPath + "/" + s.looked
+	} else {
+		add(searchText, s.text)
+	}
 	if s.source != "" {
 		add(searchSource, s.source)
 	}
@@ -157,7 +163,7 @@ func (s *searchRequest) address(form string) string {
 		add(searchCursor, s.cursor)
 	}
 	add(searchBack, s.back...)
-	return "/search" + form + "?" + all.String()
+	return path + plan.WithQuery(all)
 }
 
 // first is the same search, from its beginning.

@@ -34,6 +34,7 @@ type searchPage struct {
 type found struct {
 	Finds bool // words
 	Notes bool // what people wrote on records
+	Looks bool // numbers that the role does not show, by the box
 }
 
 // searchable is what can be typed of one source.
@@ -78,7 +79,7 @@ func serveSearch(q *page.Exchange) error {
 		return nil
 	}
 	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Source: s.source,
-		found:  found{q.V.Search != nil, page.SeesAnyNotes(q)},
+		found:  found{q.V.Search != nil, page.SeesAnyNotes(q), page.Looks(q)},
 		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {

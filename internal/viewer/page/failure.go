@@ -119,7 +119,11 @@ func (q *Exchange) Fail(err error) {
 	case http.StatusUnauthorized:
 		jsonhttp.Challenge(q.W, q.R, "Understudy")
 	case http.StatusTooManyRequests:
-		h.Set("Retry-After", "2")
+		wait := 2.0
+		if over := (*understudy.RateError)(nil); errors.As(err, &over) {
+			wait = math.Ceil(over.Wait.Seconds())
+		}
+		h.Set("Retry-After", strconv.Itoa(int(wait)))
 	case http.StatusServiceUnavailable:
 		f.Outage = failureView{q}.outage(err)
 		h.Set("Retry-After", strconv.Itoa(f.Outage.Retry))

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"net/http"
 	"path"
 	"slices"
@@ -191,6 +192,25 @@ func (q *Exchange) openSession() {
 	})
 }
 
+// SealNumber returns the token of a number that the caller looks up. It is good for this session,
+// caller and role, and at most half an hour. Every number's has the same length.
+func SealNumber(q *Exchange, number string) string {
+	q.openSession()
+	return q.V.Seals.Seal(q.session, looksUp(q), understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MostPhone+len("+"), number)},
+		BucketOf(q.V.Now()))
+}
+
+// OpenNumber returns the number of a token; ok is false where SealNumber would not make it.
+func OpenNumber(q *Exchange, token string) (number string, ok bool) {
+	key, _, ok := q.V.Seals.Open(token, SessionOf(q.R), looksUp(q), BucketOf(q.Start))
+	return strings.TrimRight(key.URI, " "), ok
+}
+
+// looksUp names who looks up a number. The address of a content has another name.
+func looksUp(q *Exchange) string {
+	return "lookup\x00" + q.Caller.Source + "\x00" + q.Caller.Role() + "\x00" + q.Caller.Name
+}
+
 // BucketOf is the bucket of time a moment is in.
 func BucketOf(now time.Time) int64 { return now.Unix() / int64(MediaBucket/time.Second) }
 
@@ -212,7 +232,7 @@ func SessionOf(r *http.Request) (s Session) {
 	return s
 }
 
-// Seals makes and opens the tokens of media addresses. Its keys are random and
+// Seals makes and opens the tokens of the addresses of contents and lookups. Its keys are random and
 // kept nowhere: a restart ends every address. It is safe for concurrent use.
 type Seals struct {
 	mac    [32]byte

@@ -100,6 +100,7 @@ type location struct {
 type searchBox struct {
 	Typed string // what the search box holds
 	Finds bool   // it takes words, too
+	Looks bool   // numbers are looked up by it, and sent where no log has them
 }
 
 // notices are what a reader should know of a page.
@@ -199,7 +200,7 @@ func (q layout) frame(page, title string) frame {
 		pageFiles: pageFiles{CSS: files["viewer.css"], JS: files["viewer.js"], Icon: files["icon.svg"]},
 		location:  location{Where: page, Source: q.Source, Nav: q.nav()},
 		Notices:   notices{Banners: q.banners()},
-		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable()},
+		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable(), Looks: Looks(q.Exchange)},
 		reader: reader{Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath +
 			plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})}, Caller: q.Caller.Name, SignedIn: SignedIn(q.Exchange),
 			Administers: q.Known && Administers(q.Exchange)},

@@ -154,5 +154,21 @@ func notesVersion(q *Exchange) int64 {
 	return q.V.Annotations.AnnotationsVersion()
 }
 
+// Looks reports whether the caller may look up a number in some source that it is not shown. Without
+// an audit log nobody may.
+func Looks(q *Exchange) bool {
+	return q.Known && q.V.Audit != nil && q.V.Search != nil && !q.ViewsAs() && len(LooksIn(q)) > 0
+}
+
+// LooksIn returns the sources in which the caller may look up a number.
+func LooksIn(q *Exchange) (all []*plan.Source) {
+	for _, s := range q.V.Planned {
+		if q.Gate.Do(q.Caller, s.Name, access.DoLookup) == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // SignedIn reports whether the caller is a person who has signed in.
 func SignedIn(q *Exchange) bool { return q.V.People != nil && q.Known && q.Caller.Source == "" }

@@ -97,6 +97,8 @@ type Options struct {
 	// Watches tell of what saved searches begin to find; nil: there are none.
 	Watches *watch.Book
 	Seals   *Seals // of their addresses; nil: new ones, as with every New
+	// Lookups is how many numbers may be looked up, by source; nil: new ones, as with every New.
+	Lookups map[string]*limiter.Pace
 
 	Programs *Programs // credentials of programs; nil: no page of them
 	Holders  []Holder  // who has which role, but for credentials that are made
@@ -217,6 +219,14 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 			return nil, fmt.Errorf("viewer: %w", err)
 		}
 	}
+	if v.Lookups == nil {
+		v.Lookups = NewLookups(o.Sources)
+	}
+	for _, p := range v.Planned {
+		if v.Lookups[p.Name] == nil {
+			return nil, fmt.Errorf("viewer: source %s has no limit of lookups", p.Name)
+		}
+	}
 	v.Forms = http.NewCrossOriginProtection()
 	if o.PublicURL != "" {
 		if err := v.Forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
@@ -225,6 +235,22 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	}
 	v.Numbers = newNumbers(v)
 	return v, nil
+}
+
+// All callers together look up so many numbers of a source at once, and then one in lookupEvery.
+const (
+	lookupsAtOnce = 10
+	lookupEvery   = 2 * time.Second
+)
+
+// NewLookups makes the limits of sources. All callers share them: ten accounts guess numbers no
+// faster than one.
+func NewLookups(sources []*spec.Source) map[string]*limiter.Pace {
+	all := map[string]*limiter.Pace{}
+	for _, s := range sources {
+		all[s.Name] = limiter.NewPace(lookupsAtOnce, lookupsAtOnce*lookupEvery)
+	}
+	return all
 }
 
 // Close ends the viewer's own reading and waits for it. Requests still running

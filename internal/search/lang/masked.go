@@ -1,13 +1,16 @@
-// Hashes: conditions on fields of which the caller sees a part, the hash or the last digits, or of
-// which it has one.
+// Masked: conditions on fields of which the caller sees the hash or the last digits, and on numbers
+// that it looks up whole.
 
 package lang
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"understudy"
 	"understudy/internal/query"
 	"understudy/spec"
 )
@@ -108,11 +111,8 @@ func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, te
 	return c
 }
 
-// What stands before the last four digits of a number: in a query, and where they are shown.
-const (
-	lastFourMark = "…"
-	shownMask    = "********"
-)
+// lastFourMark stands before the last four digits of a number.
+const lastFourMark = "…"
 
 // lastFour returns the digits of a text that is four digits, or …4176. ok is false for any other.
 func lastFour(text string) (digits string, ok bool) {
@@ -139,4 +139,36 @@ func masked(scope []*KindView) string {
 		return ""
 	}
 	return ", or ask for its last four digits: number:…1234"
+}
+
+// dialled is the test for a number by all its digits, however it is written.
+type dialled string
+
+// Holds compares the digits.
+func (d dialled) Holds(v query.Value) bool {
+	return understudy.ReadPhone(v.Text()).Digits == string(d)
+}
+
+// Lookup is the query for the records with a whole number in any field of class phone, whatever the
+// caller sees of these fields. The caller of Lookup has asked whether it may. The error is
+// ErrInvalid.
+func Lookup(number string, views []*KindView, now time.Time) (*BoundQuery, error) {
+	p := understudy.ReadPhone(number)
+	if !p.Country {
+		return nil, fmt.Errorf("search: %w: a number is looked up whole; write it with + and the country's code, like +15550100123",
+			understudy.ErrInvalid)
+	}
+	l := &predicate{Node: &Node{Op: OpField, Name: NumberName}, In: map[*KindView]string{}, every: true}
+	l.Term = &query.Predicate{Number: "+" + p.Digits}
+	l.whole = func(c *Candidate) bool {
+		return slices.ContainsFunc(c.View.numbers(), func(field string) bool { return dialled(p.Digits).Holds(c.find(field)) })
+	}
+	q := &BoundQuery{Tree: &Node{Op: opAnd}, Cond: &Cond{Op: OpField, Predicate: l}, Now: now}
+	for _, s := range views {
+		if all := s.numbers(); len(all) > 0 {
+			l.In[s] = all[0]
+			q.Views = append(q.Views, s)
+		}
+	}
+	return q, nil
 }

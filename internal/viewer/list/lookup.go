@@ -1,0 +1,199 @@
+// Lookup: the records of a number that the caller types whole and is not shown.
+//
+//	form --POST, the number in the body--> 303 --GET /-/lookup/TOKEN--> records, masked
+//
+// The number stands in no address: a token stands for it. So no log, history or Referer has it.
+
+package list
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/query"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+)
+
+const (
+	lookupPath   = page.ControlPrefix + "lookup"
+	lookupNumber = "number" // the field of the form; the box of searches has searchText
+	maxLookup    = 64 << 10 // bytes of a form
+)
+
+// lookupPage is what lookup.html shows.
+type lookupPage struct {
+	In    string     // the sources that are looked in
+	Wrong string     // what is wrong with the number that was sent
+	Found *foundPage // nil: no number was sent
+}
+
+// LookupRoutes are the form that takes a number, and what was found.
+func LookupRoutes() []page.Route {
+	return []page.Route{
+		{Pattern: "GET " + lookupPath, Handler: serveLookup},
+		{Pattern: "POST " + lookupPath, Handler: sendLookup},
+		{Pattern: "GET " + lookupPath + "/{token}", Handler: serveLookedUp},
+	}
+}
+
+// mayLookUp returns nil if the caller may look up numbers here.
+func mayLookUp(q *page.Exchange) error {
+	switch {
+	case page.Looks(q):
+		return nil
+	case q.V.Search == nil:
+		return page.NotFound("No number can be looked up here", "This server keeps no index.", "/")
+	case q.V.Audit == nil:
+		return page.NotFound("No number can be looked up here", "Lookups have to be listed, and this server keeps no audit log.", "/")
+	}
+	if q.ViewsAs() {
+		return &page.Problem{Title: "Numbers are looked up by people of the role alone", Kind: understudy.ErrForbidden,
+			Hint: "You are viewing as " + q.Caller.Role() + "."}
+	}
+	return &page.Problem{Title: "Your role can't look up numbers", Kind: understudy.ErrForbidden,
+		Hint: "An administrator can add lookup to the role's do list."}
+}
+
+// serveLookup shows the form.
+func serveLookup(q *page.Exchange) error {
+	if err := mayLookUp(q); err != nil {
+		return err
+	}
+	if q.R.URL.RawQuery != "" {
+		return page.BadRequest("This page takes no parameters", "Type the number into its box: an address is kept in logs.", nil)
+	}
+	return lookupView{q}.render(http.StatusOK, &lookupPage{})
+}
+
+// sendLookup takes a number and leads to its records. Words that were typed into the box of searches
+// go on to the search.
+func sendLookup(q *page.Exchange) error {
+	if err := mayLookUp(q); err != nil {
+		return err
+	}
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxLookup)
+	if err := q.R.ParseForm(); err != nil || q.R.URL.RawQuery != "" {
+		return page.BadRequest("This form cannot be read", "Send the number in the form of the page Find a caller.", nil)
+	}
+	form := q.R.PostForm
+	text := strings.TrimSpace(form.Get(searchText))
+	switch box := form.Has(searchText); {
+	case !box:
+		text = strings.TrimSpace(form.Get(lookupNumber))
+	case resemblesNumber(text):
+	case holdsNumber.MatchString(text):
+		return page.BadRequest("A number is looked up by itself", "Take the other words out. A search has what is typed in its address, "+
+			"and a number that your role does not show must not stand there.", nil)
+	default:
+		form.Del(lookupNumber)
+		q.GoBack("/search?"+form.Encode(), "")
+		return nil
+	}
+	number := understudy.ReadPhone(typedMarks.Replace(text))
+	if !number.Country {
+		return lookupView{q}.render(http.StatusBadRequest, &lookupPage{
+			Wrong: "Write the whole number, with + and the country's code, as in +15551234567. A part of a number is not looked up. " +
+				"An id that is digits alone is found with id: before it."})
+	}
+	for _, s := range page.LooksIn(q) {
+		if wait := q.V.Lookups[s.Name].Take(q.Start); wait > 0 {
+			return lookupView{q}.refuse(s, "+"+number.Digits, wait)
+		}
+	}
+	q.GoBack(lookupPath+"/"+page.SealNumber(q, "+"+number.Digits), "")
+	return nil
+}
+
+// typedMarks puts plain marks for those that people paste.
+var typedMarks = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
+
+// holdsNumber is a number with its country's code in a longer text.
+var holdsNumber = regexp.MustCompile(`\+([ ().\-/]*[0-9]){7}`)
+
+// resemblesNumber reports whether a text in the box of searches is meant as a phone number.
+func resemblesNumber(text string) bool {
+	digits, plus, ok := page.Dialled(text)
+	return ok && (plus || len(digits) >= understudy.LeastPhone)
+}
+
+// refuse lists a number that came too soon after others, and says when the next may come.
+func (q lookupView) refuse(s *plan.Source, number string, wait time.Duration) error {
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Source: s.Name, Values: []string{number},
+		Status: http.StatusTooManyRequests}
+	if err := page.Audit(q.Exchange, e); err != nil {
+		return err
+	}
+	return &page.Problem{Title: "Too many numbers are being looked up", Href: lookupPath, Link: "Find a caller",
+		Kind: overLimit{&understudy.RateError{Wait: wait}},
+		Hint: "Everybody here shares one limit, so that nobody finds numbers by guessing. Try again in a few seconds."}
+}
+
+// overLimit is ErrTooMany with the time to wait.
+type overLimit struct{ *understudy.RateError }
+
+// Unwrap is the kind and the wait.
+func (e overLimit) Unwrap() []error { return []error{understudy.ErrTooMany, e.RateError} }
+
+// serveLookedUp shows the records of the number that a token stands for.
+func serveLookedUp(q *page.Exchange) error {
+	if err := mayLookUp(q); err != nil {
+		return err
+	}
+	number, ok := page.OpenNumber(q, q.R.PathValue("token"))
+	if !ok {
+		return page.NotFound("This address is no longer good",
+			"It was made for another session, or more than a quarter of an hour ago. Look up the number again.", lookupPath)
+	}
+	s, err := readSearchRequest(q)
+	if err != nil {
+		return err
+	}
+	here := &searchRequest{looked: q.R.PathValue("token"), cursor: s.cursor, back: s.back}
+	if s.cursor, s.back = "", nil; !s.plain() || s.text != "" || s.sort != "" {
+		return page.BadRequest("These records cannot be narrowed", "The records of a number come newest first, all of them.", nil)
+	}
+	return lookupView{q}.found(number, here)
+}
+
+// lookupView is the page of lookups.
+type lookupView struct{ *page.Exchange }
+
+// found finds the records of a number, from a cursor on.
+func (q lookupView) found(number string, s *searchRequest) error {
+	var r *query.SearchResult
+	err := q.First(func(ctx context.Context) (err error) {
+		r, err = q.V.Search.Find(ctx, q.Caller, query.SearchRequest{Number: number, Cursor: s.cursor})
+		return err
+	}, nil)
+	if err != nil {
+		first := s.first()
+		return searchFailed(lostPlace(err, s.cursor, first.address("")))
+	}
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Values: []string{number}}
+	hits(&e, r)
+	if err := page.Audit(q.Exchange, e); err != nil {
+		return err
+	}
+	q.Found = true
+	view := searchView{q.Exchange, s}
+	out := &foundPage{Hits: view.foundHits(r), Notes: r.Notes}
+	if r.Unheld != "" {
+		out.Notes = append(out.Notes, plan.UpperFirst(r.Unheld)+".")
+	}
+	view.turnSearch(r, out)
+	return q.render(http.StatusOK, &lookupPage{Found: out})
+}
+
+func (q lookupView) render(status int, p *lookupPage) error {
+	var titles []string
+	for _, s := range page.LooksIn(q.Exchange) {
+		titles = append(titles, s.Spec.Title)
+	}
+	p.In = strings.Join(titles, ", ")
+	return q.Render(status, "lookup", "Find a caller", p)
+}

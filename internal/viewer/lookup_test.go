@@ -1,0 +1,264 @@
+// Lookups: a role that is not shown numbers finds a caller by the whole number, and learns nothing else.
+
+package viewer
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/query"
+	"understudy/internal/viewer/page"
+	"understudy/spec"
+)
+
+// lookedUp is a viewer whose roles support and analyst may look up numbers, its log and its clock.
+func lookedUp(t *testing.T, rows map[string]map[string]access.RowRules) (*fixture, *entries, *time.Time) {
+	t.Helper()
+	log, now := &entries{}, noon
+	h := open(t, func(o *page.Options) {
+		var err error
+		o.Gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, Roles: testRoles, Rows: rows,
+			Do: access.Doings{"support": {"twilio": {access.DoLookup}}, "analyst": {"twilio": {access.DoLookup}}}})
+		must(t, err)
+		o.Audit, o.Now = log, func() time.Time { return now }
+	}, searched(t))
+	return h, log, &now
+}
+
+var (
+	support = as{token: "supporttoken"}
+	analyst = as{token: "analysttoken"}
+)
+
+// with is who with a cookie.
+func (a as) with(cookie string) as {
+	a.headers = maps.Clone(a.headers)
+	if a.headers == nil {
+		a.headers = map[string]string{}
+	}
+	a.headers["Cookie"] = cookie
+	return a
+}
+
+// lookUp sends a number in a field of the form, and returns where the answer leads and who may go there.
+func (h *fixture) lookUp(field, text string, who as) (status int, to string, next as) {
+	h.Helper()
+	status, body, head := h.do("POST", "/-/lookup", url.Values{field: {text}}.Encode(), who)
+	if digits := strings.TrimPrefix(text, "+"); len(digits) > 6 && strings.Contains(body+head.Get("Location"), digits) {
+		h.Errorf("the answer to %s holds it: %d %s", text, status, head.Get("Location"))
+	}
+	cookie, _, _ := strings.Cut(head.Get("Set-Cookie"), ";")
+	return status, head.Get("Location"), who.with(cookie)
+}
+
+var recordLink = regexp.MustCompile(`href="(/twilio/(?:calls|messages|recordings|conferences)/[A-Z]{2}[0-9a-f]{32})"`)
+
+// links are the records that a page leads to.
+func links(body string) []string {
+	var all []string
+	for _, m := range recordLink.FindAllStringSubmatch(body, -1) {
+		all = append(all, m[1])
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
+	h, log, now := lookedUp(t, nil)
+	number := h.ownNumber()
+	found, err := h.viewer.Search.Find(t.Context(), understudy.Caller{Name: "all", Grant: &understudy.Grant{Role: understudy.RoleAll}},
+		query.SearchRequest{Text: "number:" + number})
+	must(t, err)
+	status, to, who := h.lookUp("number", " "+number[:2]+" ("+number[2:5]+") "+number[5:], support)
+	if status != http.StatusSeeOther || !regexp.MustCompile(`^/-/lookup/[A-Za-z0-9_-]+$`).MatchString(to) {
+		t.Fatalf("%d to %q", status, to)
+	}
+	body, digits := h.page(to, who), strings.TrimPrefix(number, "+")
+	wellFormed(t, to, body)
+	if strings.Contains(body, digits) || !strings.Contains(body, "••••••••"+digits[len(digits)-4:]) {
+		t.Error("the number is shown, or not masked as the role is shown it")
+	}
+	if len(links(body)) < 10 || len(found.Hits) < 10 {
+		t.Errorf("%d records lead on, of %d", len(links(body)), len(found.Hits))
+	}
+	for _, hit := range found.Hits {
+		if !strings.Contains(body, hit.ID) {
+			t.Errorf("%s %s is not found", hit.Kind, hit.ID)
+		}
+	}
+	last := log.last
+	if last.Action != understudy.ActionSearch || last.What != "lookup" || !slices.Equal(last.Values, []string{number}) ||
+		last.Rows != len(found.Hits) || last.Caller.Name != "masked" {
+		t.Errorf("the audit log has %+v", last)
+	}
+	if older := href(body, "Older"); older == "" {
+		t.Error("there is no way on")
+	} else if next := h.page(strings.ReplaceAll(older, "&amp;", "&"), who); slices.Equal(links(next), links(body)) || len(links(next)) == 0 {
+		t.Error("the way on leads to the same records")
+	}
+	for name, other := range map[string]as{"without the session": support, "another caller": analyst.with(who.headers["Cookie"]),
+		"the role all": all.with(who.headers["Cookie"])} {
+		if status, body, _ := h.get(to, other); status < 400 || len(links(body)) > 0 {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+	if status, _, _ := h.get(to+"?q=x", who); status != 400 {
+		t.Errorf("narrowed by words: %d", status)
+	}
+	if *now = noon.Add(31 * time.Minute); true {
+		if status, _, _ := h.get(to, who); status != 404 {
+			t.Errorf("half an hour later: %d", status)
+		}
+	}
+	_, to, who = h.lookUp("number", "+15550001111", support)
+	if body := h.page(to, who); !strings.Contains(body, "Nothing found.") {
+		t.Error("a number that nobody has")
+	}
+	_, to, who = h.lookUp("number", number, analyst)
+	if body := h.page(to, who); len(links(body)) < 10 || strings.Contains(body, digits) {
+		t.Error("a role that sees hashes finds nothing, or is shown the number")
+	}
+}
+
+// The box of searches takes a whole number as well, and puts no number in an address.
+func TestTheBoxOfSearchesTakesNumbers(t *testing.T) {
+	h, _, _ := lookedUp(t, nil)
+	number := h.ownNumber()
+	for _, path := range []string{"/", "/search", "/twilio/calls"} {
+		if !strings.Contains(h.page(path, support), `method="post" action="/-/lookup"`) {
+			t.Errorf("the box of %s puts what is typed in an address", path)
+		}
+		if strings.Contains(h.page(path, all), `action="/-/lookup"`) {
+			t.Errorf("%s: who sees numbers looks them up", path)
+		}
+	}
+	if status, to, who := h.lookUp("q", number, support); status != 303 || len(links(h.page(to, who))) < 10 {
+		t.Errorf("a number: %d %s", status, to)
+	}
+	for text, want := range map[string]string{"late delivery": "/search?q=late+delivery", "": "/search?q=", "4176": "/search?q=4176",
+		"status:failed": "/search?q=status%3Afailed", "id:4155550123": "/search?q=id%3A4155550123"} {
+		if status, to, _ := h.lookUp("q", text, support); status != 303 || to != want {
+			t.Errorf("%q: %d %s, want %s", text, status, to, want)
+		}
+	}
+	for _, text := range []string{number[1:], "from:" + number, "number:" + number, number + " failed",
+		`"` + number + `"`} {
+		status, to, _ := h.lookUp("q", text, support)
+		if status == 303 && !strings.HasPrefix(to, "/-/lookup/") || status != 303 && status != 400 {
+			t.Errorf("%q: %d %s", text, status, to)
+		}
+	}
+	for _, text := range []string{"", "4176", number[2:], "anna", number + ",+15550001111", number + "*", number + "1234567890"} {
+		if status, to, _ := h.lookUp("number", text, support); status != 400 || to != "" {
+			t.Errorf("%q: %d %s", text, status, to)
+		}
+	}
+	for _, address := range []string{"/-/lookup?number=" + url.QueryEscape(number), "/-/lookup?q=x"} {
+		for _, method := range []string{"GET", "POST"} {
+			if status, _, head := h.do(method, address, "", support); status != 400 || head.Get("Location") != "" {
+				t.Errorf("%s %s: %d", method, address, status)
+			}
+		}
+	}
+	saved := url.Values{"name": {"a caller"}, "q": {number}}.Encode()
+	if status, body, _ := h.do("POST", "/search/save", saved, support); status != 403 || !strings.Contains(body, "take it out") {
+		t.Errorf("the search by a number is saved: %d", status)
+	}
+}
+
+func TestAllCallersShareOneLimitOfLookups(t *testing.T) {
+	h, log, now := lookedUp(t, nil)
+	number := h.ownNumber()
+	for i := range 10 { // hits and misses, of two callers
+		one, who := number, support
+		if i%2 == 0 {
+			one, who = "+1555000111"+string(rune('0'+i)), analyst
+		}
+		if status, _, _ := h.lookUp("number", one, who); status != 303 {
+			t.Fatalf("number %d: %d", i, status)
+		}
+	}
+	for _, who := range []as{support, analyst} {
+		for _, one := range []string{number, "+15550001111"} {
+			for _, field := range []string{"number", "q"} {
+				status, body, head := h.do("POST", "/-/lookup", url.Values{field: {one}}.Encode(), who)
+				if status != 429 || head.Get("Retry-After") != "2" || !strings.Contains(body, "shares one limit") {
+					t.Errorf("one more: %d, Retry-After %q", status, head.Get("Retry-After"))
+				}
+			}
+		}
+	}
+	if last := log.last; last.Status != 429 || last.What != "lookup" || last.Source != "twilio" || len(last.Values) != 1 {
+		t.Errorf("the audit log has %+v", last)
+	}
+	if status, _, _ := h.lookUp("number", "123", support); status != 400 {
+		t.Errorf("what is no number: %d", status)
+	}
+	*now = now.Add(2 * time.Second)
+	if status, _, _ := h.lookUp("number", number, support); status != 303 {
+		t.Errorf("two seconds later: %d", status)
+	}
+	if status, _, _ := h.lookUp("number", number, analyst); status != 429 {
+		t.Errorf("another caller, at once: %d", status)
+	}
+}
+
+func TestNobodyLooksUpWithoutPermissionAndAudit(t *testing.T) {
+	h, log, _ := lookedUp(t, nil)
+	number := h.ownNumber()
+	status, to, who := h.lookUp("number", number, support)
+	if status != 303 {
+		t.Fatal(status)
+	}
+	log.err = understudy.ErrNotAudited
+	if status, body, _ := h.get(to, who); status != 503 || len(links(body)) > 0 {
+		t.Errorf("the audit log cannot be written: %d", status)
+	}
+	for _, token := range []string{"clerktoken", "alltoken", "nobodytoken"} {
+		for _, at := range [][2]string{{"GET", "/-/lookup"}, {"POST", "/-/lookup"}, {"GET", to}} {
+			if status, _, head := h.do(at[0], at[1], map[string]string{"POST": "number=%2B15550001111"}[at[0]], as{token: token}); status != 403 ||
+				head.Get("Location") != "" {
+				t.Errorf("%s %s as %s: %d", at[0], at[1], token, status)
+			}
+		}
+	}
+	plain := open(t, func(o *page.Options) { o.Gate = h.viewer.Gate }, searched(t)) // no audit log
+	for _, at := range [][2]string{{"GET", "/-/lookup"}, {"POST", "/-/lookup"}, {"GET", "/-/lookup/x"}} {
+		if status, _, _ := plain.do(at[0], at[1], map[string]string{"POST": "number=%2B15550001111"}[at[0]], support); status != 404 {
+			t.Errorf("%s %s without an audit log: %d", at[0], at[1], status)
+		}
+	}
+	if strings.Contains(plain.page("/", support), "/-/lookup") {
+		t.Error("lookups are offered without an audit log")
+	}
+}
+
+// A number that only hidden records have is answered as one that nobody has, byte for byte.
+func TestLookupOfHiddenRecordsIsAnsweredAsNone(t *testing.T) {
+	h, _, _ := lookedUp(t, map[string]map[string]access.RowRules{"support": {"twilio": {
+		"calls": {Where: map[string]access.Match{"sid": {In: []string{"CA" + strings.Repeat("0", 32)}}}}, "messages": {Word: access.FindNone},
+		"*": {Word: access.FindAll}, "recordings": {Word: access.FindParent}}}})
+	var bodies []string
+	for _, number := range []string{h.ownNumber(), "+15550001111"} {
+		status, to, who := h.lookUp("number", number, support)
+		if status != 303 {
+			t.Fatal(status)
+		}
+		body := h.page(to, who)
+		if !strings.Contains(body, "Nothing found.") {
+			t.Errorf("%v are found", links(body))
+		}
+		bodies = append(bodies, strings.ReplaceAll(body, strings.TrimPrefix(to, "/-/lookup/"), strings.Repeat("x", len(to))))
+	}
+	if bodies[0] != bodies[1] {
+		t.Errorf("one answer has %d bytes and the other %d, or they differ", len(bodies[0]), len(bodies[1]))
+	}
+}
