@@ -32,7 +32,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // golden compares a page with its file, the names of static files left out.
 func golden(t *testing.T, name, page string) {
 	t.Helper()
-	page = regexp.MustCompile(`\.[0-9a-f]{12}\.(css|js|svg)`).ReplaceAllString(page, ".$1")
+	page = regexp.MustCompile(`\.[0-9a-f]{8}\.(css|js|svg)`).ReplaceAllString(page, ".$1")
 	file := filepath.Join("testdata", name+".golden")
 	if *update {
 		must(t, os.WriteFile(file, []byte(page), 0o644))
@@ -277,7 +277,7 @@ func TestWeight(t *testing.T) {
 func TestFiles(t *testing.T) {
 	h := open(t)
 	var script []byte
-	for _, name := range []string{"comforts.js", "keys.js"} {
+	for _, name := range []string{"comforts.js", "complete.js", "keys.js"} {
 		part, err := os.ReadFile("static/viewer.js/" + name)
 		must(t, err)
 		if n := bytes.Count(part, []byte("\n")); n > 120 {

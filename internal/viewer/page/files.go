@@ -19,8 +19,8 @@ import (
 
 // files serves what is in static/, compressed once at start.
 type files struct {
-	byName  map[string]file   // "viewer.0a1b2c3d4e5f.css"
-	Address map[string]string // "viewer.css" -> "/-/static/viewer.0a1b2c3d4e5f.css"
+	byName  map[string]file   // "viewer.0a1b2c3d.css"
+	Address map[string]string // "viewer.css" -> "/-/static/viewer.0a1b2c3d.css"
 }
 
 // contentTypes of what static/ holds; the host's own tables are not asked.
@@ -77,7 +77,7 @@ func readFiles(assets fs.FS) (*files, error) {
 		}
 		ext := path.Ext(e.Name())
 		sum := sha256.Sum256(body)
-		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:4]) + ext
 		contentType, known := contentTypes[ext]
 		if !known {
 			return nil, fmt.Errorf("static/%s: unknown type", e.Name())

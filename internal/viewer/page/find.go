@@ -6,6 +6,7 @@ package page
 import (
 	"context"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -171,6 +172,17 @@ func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
+// plainValue is a value that needs no quotes in a condition.
+var plainValue = regexp.MustCompile(`^-?[\pL\pN_]([\pL\pN_-]|\.[\pL\pN_])*$`)
+
+// Quoted returns a value as a condition has it, in quotes where it needs them.
+func Quoted(value string) string {
+	if plainValue.MatchString(value) {
+		return value
+	}
+	return quote(value)
+}
+
 // maxIDs is how many values a condition of the search takes.
 const maxIDs = 50
 
@@ -180,9 +192,7 @@ func AnyID(ids []string) string {
 	for part := range slices.Chunk(ids, maxIDs) {
 		quoted := make([]string, len(part))
 		for i, id := range part {
-			if quoted[i] = id; !plan.FormedID(id) {
-				quoted[i] = quote(id)
-			}
+			quoted[i] = Quoted(id)
 		}
 		terms = append(terms, "id:"+strings.Join(quoted, ","))
 	}

@@ -68,6 +68,7 @@
   };
 
   addEventListener("keydown", (e) => {
+    if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key === "k") return e.preventDefault(), search();
     if (e.defaultPrevented || e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return;
     const typing = e.target.closest?.("input:not([type=checkbox]), select, textarea, audio, [contenteditable]");
     if (e.key === "Escape") {

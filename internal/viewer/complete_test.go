@@ -1,0 +1,61 @@
+package viewer
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// What a word may become is offered from the fields and values that the role sees fully.
+func TestWordsAreCompletedByWhatTheRoleSees(t *testing.T) {
+	h := open(t, searched(t))
+	offers := func(who as, query string) string {
+		t.Helper()
+		status, body, head := h.get("/search/complete?"+query, who)
+		var got struct{ Offers []struct{ Text, Note string } }
+		if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 || !strings.Contains(head.Get("Cache-Control"), "no-store") {
+			t.Fatalf("%s: %d %s %v", query, status, body, err)
+		}
+		var all []string
+		for _, o := range got.Offers {
+			all = append(all, o.Text+" ("+o.Note+")")
+		}
+		return strings.Join(all, ", ")
+	}
+	masked := as{token: "supporttoken"}
+	for _, c := range []struct {
+		who         as
+		word, kinds string
+		want, lacks string
+	}{
+		{all, "sta", "", "status: (Status of Accounts, Calls", ""},
+		{all, "status:fa", "calls", "status:failed (6)", "queued"},
+		{all, "status:que", "calls", "status:queued ()", ""},
+		{all, "kind:me", "", "kind:messages (Messages)", "calls"},
+		{all, "date:", "", "date:today (today), date:-1h", ""},
+		{all, "has:bo", "", "has:body (Body of Messages)", ""},
+		{all, "nothing:", "", "", ":"},
+		{all, "status:", "nothing", "", ":"},
+		{masked, "bo", "", "", "body"},
+		{masked, "body:", "", "", "body"},
+		{masked, "has:bo", "", "", "body"},
+	} {
+		query := url.Values{"word": {c.word}}
+		if c.kinds != "" {
+			query.Set("kind", c.kinds)
+		}
+		got := offers(c.who, query.Encode())
+		if !strings.Contains(got, c.want) || c.lacks != "" && strings.Contains(got, c.lacks) {
+			t.Errorf("%s of %q: %s", c.word, c.kinds, got)
+		}
+	}
+	for query, want := range map[string]int{"word=" + strings.Repeat("x", 300): 400, "wrod=x": 400, "word=%zz": 400} {
+		if status, body, _ := h.get("/search/complete?"+query, all); status != want || !strings.Contains(body, `class="status"`) {
+			t.Errorf("%s: %d %.200s", query, status, body)
+		}
+	}
+	if status, _, _ := open(t).get("/search/complete?word=sta", all); status != 404 {
+		t.Errorf("without a search: %d", status)
+	}
+}

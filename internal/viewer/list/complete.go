@@ -1,0 +1,195 @@
+// Complete: what the word at hand in a box for searches may become: names of fields, and their values.
+
+package list
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/query"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+	"understudy/spec"
+)
+
+// The most that is offered, and how long counting values may take.
+const (
+	maxOffers    = 8
+	countingTime = 300 * time.Millisecond
+)
+
+// offer is what a word may become.
+type offer struct {
+	Text string `json:"text"` // a condition, or the name of a field with its colon
+	Note string `json:"note"` // what it means, or how many records it finds
+}
+
+// serveComplete answers with what a word may become. The word is a name or a name with a value; nothing else of what was
+// typed is sent. What the role does not see fully is not offered.
+func serveComplete(q *page.Exchange) error {
+	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	var word string
+	var kinds []string
+	for _, p := range params {
+		switch p.Name {
+		case "word":
+			word = p.Value
+		case searchKind:
+			kinds = appendNew(kinds, p.Value)
+		default:
+			return page.UnknownWord("parameter", p.Name, []string{"word", searchKind}, nil)
+		}
+	}
+	if q.V.Search == nil {
+		return page.NotFound("Nothing can be searched here", "This server keeps no index.", "")
+	}
+	if len(word) > maxTyped || len(kinds) > mostNarrow {
+		return page.BadRequest("That is too long to complete", "Type on.", nil)
+	}
+	c := completion{q, kinds}
+	name, value, valued := strings.Cut(word, ":")
+	var all []offer
+	switch {
+	case !valued:
+		all = c.names(name)
+	case name == "has" || name == "no":
+		for _, o := range c.fields(value) {
+			all = append(all, offer{name + ":" + o.Text, o.Note})
+		}
+	default:
+		all = c.values(name, value)
+	}
+	q.W.Header().Set("Cache-Control", "private, no-store")
+	return q.SendJSON(map[string]any{"offers": append([]offer{}, all[:min(len(all), maxOffers)]...)})
+}
+
+// completion completes words of a search in some kinds; without any, in all that the caller sees.
+type completion struct {
+	*page.Exchange
+	kinds []string
+}
+
+// each calls f with the kinds that are searched.
+func (c completion) each(f func(*plan.Kind)) {
+	for _, s := range c.V.Planned {
+		for _, k := range s.Kinds {
+			if c.Sees(s) && k.Remembered() && c.SeesKind(k) && (len(c.kinds) == 0 || slices.Contains(c.kinds, k.Name)) {
+				f(k)
+			}
+		}
+	}
+}
+
+// names are those that begin so: of fields, and what every record has.
+func (c completion) names(begin string) (all []offer) {
+	own := []offer{{"kind:", "of a kind"}, {"date:", "when it was"}, {"has:", "with this field"}, {"no:", "without this field"},
+		{"number:", "a phone number in any field"}, {"id:", "of this id"}}
+	if page.SeesAnyNotes(c.Exchange) {
+		own = append(own, offer{"note:", "words of a note"}, offer{"handled:", "marked as handled"})
+	}
+	for _, o := range own {
+		if strings.HasPrefix(o.Text, begin) {
+			all = append(all, o)
+		}
+	}
+	for _, o := range c.fields(begin) {
+		all = append(all, offer{o.Text + ":", o.Note})
+	}
+	return all
+}
+
+// fields are those that begin so and that the caller sees fully, with the kinds that have them.
+func (c completion) fields(begin string) (all []offer) {
+	c.each(func(k *plan.Kind) {
+		for _, f := range k.Every {
+			if !strings.HasPrefix(f.Name, begin) || f.Type == spec.TypeMedia || c.Level(k, f.Name) != access.See {
+				continue
+			}
+			title := plan.UpperFirst(k.Title)
+			if i := slices.IndexFunc(all, func(o offer) bool { return o.Text == f.Name }); i < 0 {
+				all = append(all, offer{f.Name, f.Heading + " of " + title})
+			} else if !strings.HasSuffix(all[i].Note, title) {
+				all[i].Note += ", " + title
+			}
+		}
+	})
+	return all
+}
+
+// values are those of a field that begin so: as counted among the records held, else as the spec lists them.
+func (c completion) values(name, begin string) (all []offer) {
+	add := func(value, note string) {
+		text := name + ":" + page.Quoted(value)
+		if strings.HasPrefix(value, begin) && !slices.ContainsFunc(all, func(o offer) bool { return o.Text == text }) {
+			all = append(all, offer{text, note})
+		}
+	}
+	switch name {
+	case "kind":
+		c.each(func(k *plan.Kind) { add(k.Name, plan.UpperFirst(k.Title)) })
+		return all
+	case "handled":
+		add("no", "nobody has")
+		add("yes", "somebody has")
+		return all
+	}
+	seen, isTime := false, name == "date"
+	c.each(func(k *plan.Kind) {
+		if f := k.ByField[name]; f != nil && c.Level(k, name) == access.See {
+			seen, isTime = true, isTime || spec.IsTime(f.Type)
+		}
+	})
+	switch {
+	case isTime:
+		add("today", "today")
+		add("-1h", "in the last hour")
+		add("-7d", "in the last 7 days")
+		add("-30d", "in the last 30 days")
+		add(c.Start.In(c.Zone).Format("2006-01"), "this month")
+	case seen:
+		c.counted(name, add)
+		c.each(func(k *plan.Kind) {
+			for _, l := range k.PlannedLists {
+				for i, f := range l.Filters {
+					if f.Field == name && c.Offers(l, i) {
+						for _, v := range f.Values {
+							add(v, "")
+						}
+					}
+				}
+			}
+		})
+	}
+	return all
+}
+
+// counted adds the values of a field among the records that the caller sees.
+func (c completion) counted(name string, add func(value, note string)) {
+	ctx, cancel := context.WithTimeout(c.Ctx, countingTime)
+	defer cancel()
+	r, err := c.V.Search.Find(ctx, c.Caller, query.SearchRequest{Kinds: c.kinds, Facets: true, CountOnly: true})
+	if err != nil {
+		return // those of the spec are offered
+	}
+	for _, f := range r.Facets {
+		if f.Name != name {
+			continue
+		}
+		for _, v := range f.Values {
+			note := page.Thousands(v.Count.N)
+			if v.Count.AtLeast {
+				note = "at least " + note
+			}
+			if v.Value != "" {
+				add(v.Value, note)
+			}
+		}
+	}
+}
