@@ -136,11 +136,13 @@ func TestBrowserSearch(t *testing.T) {
 	b := openTab(t, demo.URL("viewer"))
 	b.open("/twilio/messages")
 	b.open("/twilio/calls")
-	b.follow(chromedp.Click(chromedp.CSS(`thead th.num a`)))
+	b.follow(chromedp.Click(chromedp.CSS(`thead th.len a`)))
 	var durations []int
 	for _, text := range b.column("Duration") {
-		if n, err := strconv.Atoi(text); err == nil {
-			durations = append(durations, n)
+		if minutes, seconds, ok := strings.Cut(text, ":"); ok {
+			m, _ := strconv.Atoi(minutes)
+			n, _ := strconv.Atoi(seconds)
+			durations = append(durations, m*60+n)
 		}
 	}
 	if len(durations) < 10 || !slices.IsSortedFunc(durations, func(a, b int) int { return b - a }) || eval[string](b, `document.querySelector("th[aria-sort]").innerText.trim()`) != "Duration" {

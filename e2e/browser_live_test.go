@@ -261,7 +261,7 @@ func TestBrowserPast(t *testing.T) {
 	}
 	b.open(path)
 	words := strings.ReplaceAll(eval[string](b, `document.querySelector("#timeline").innerText`), "\u2212", "-")
-	for _, want := range []string{"First seen", "Changed", "-0.77100", "-0.88200"} {
+	for _, want := range []string{"First seen", "Changed", "$0.771", "$0.882"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the timeline lacks %q: %s", want, words)
 		}
@@ -270,7 +270,7 @@ func TestBrowserPast(t *testing.T) {
 	if banner := eval[string](b, `document.querySelector(".then").innerText`); !strings.Contains(banner, "As it was known on") {
 		t.Errorf("the banner says %q", banner)
 	}
-	if text := eval[string](b, `document.querySelector("main").innerText`); strings.Contains(text[:strings.Index(text, "Timeline")], "0.88200") {
+	if text := eval[string](b, `document.querySelector("main").innerText`); strings.Contains(text[:strings.Index(text, "Timeline")], "0.882") {
 		t.Error("the first version shows the last price")
 	}
 	b.follow(chromedp.Click(chromedp.CSS(`.then a`)))
@@ -278,7 +278,7 @@ func TestBrowserPast(t *testing.T) {
 		t.Errorf("back to now leads to %s", now)
 	}
 	b.follow(chromedp.Submit(chromedp.CSS(`.pick select`)))
-	if rows := eval[[]string](b, `[...document.querySelectorAll("tr.changed")].map(e => e.innerText)`); len(rows) != 1 || !strings.Contains(rows[0], "0.77100") || !strings.Contains(rows[0], "0.88200") || !strings.Contains(rows[0], "changed") {
+	if rows := eval[[]string](b, `[...document.querySelectorAll("tr.changed")].map(e => e.innerText)`); len(rows) != 1 || !strings.Contains(rows[0], "0.771") || !strings.Contains(rows[0], "0.882") || !strings.Contains(rows[0], "changed") {
 		t.Errorf("compared: %q", rows)
 	}
 	compared := eval[string](b, `location.pathname + location.search`)

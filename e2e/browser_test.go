@@ -410,16 +410,11 @@ func TestBrowserTimezone(t *testing.T) {
 	}
 	tehran := time.FixedZone("", 3*3600+1800)
 	shown := func() (all []time.Time) {
-		for _, text := range eval[[]string](b, `[...document.querySelectorAll("tbody td:first-child a")].map(e => e.textContent.replaceAll("\u00a0", " "))`) {
-			at, err := time.ParseInLocation("Mon 2 Jan 2006 15:04:05", strings.Replace(text, " Jun ", " Jun 2026 ", 1), tehran)
-			if err != nil {
-				at, err = time.ParseInLocation("Mon 2 Jan 2006 15:04:05", strings.Replace(text, " May ", " May 2026 ", 1), tehran)
-			}
-			if err != nil {
-				at, err = time.ParseInLocation("2 Jan 2006 15:04:05", text, tehran)
-			}
-			if err != nil {
-				t.Errorf("a time is %q", text)
+		for _, both := range eval[[][]string](b, `[...document.querySelectorAll("#rows td.when time")].map(e => [e.dateTime, e.textContent, e.title])`) {
+			at, err := time.Parse(time.RFC3339, both[0])
+			if err != nil || !strings.Contains(both[1], at.Format("15:04")) || !strings.Contains(both[2], at.Format("15:04:05")) ||
+				!strings.Contains(both[2], at.UTC().Format("15:04:05")+" UTC") || at.Format("-0700") != at.In(tehran).Format("-0700") {
+				t.Errorf("a time is %q", both)
 			}
 			all = append(all, at)
 		}

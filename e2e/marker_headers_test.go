@@ -58,7 +58,7 @@ func TestOddHeaders(t *testing.T) {
 		`store;dur=0.123456`:                            1,
 		`cache;desc="outdated"`:                         1,
 		`cache;desc="found in held records, 17 hidden"`: 1,
-		`cache;desc="held, 5 s old, being refreshed"`: 0,
+		`cache;desc="held, 5 s old, being refreshed"`:   0,
 		``: 1,
 	} {
 		if got := oddHeaders(http.Header{"Server-Timing": {value}}); len(got) != odd {

@@ -131,7 +131,7 @@ func (c *counts) resize(k *countRun, size int64) {
 func (v *execution) count(ctx context.Context) error {
 	k := v.s.counts.of(v)
 	if k == nil {
-		return v.countNow(ctx)
+		return v.countOnce(ctx)
 	}
 	if err := k.acquire(ctx); err != nil {
 		return err
@@ -149,6 +149,26 @@ func (v *execution) count(ctx context.Context) error {
 	if total.AtLeast {
 		v.settle() // with the hits of this search
 	}
+	return nil
+}
+
+// countOnce fills in total and facets of a search whose counts are not kept.
+func (v *execution) countOnce(ctx context.Context) error {
+	ready, err := v.refreshRows(ctx)
+	if err != nil {
+		return err
+	}
+	if !ready {
+		return v.countNow(ctx)
+	}
+	t, ok, err := v.tallyRows(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return v.countNow(ctx)
+	}
+	v.out.Total, v.out.Facets = &query.Count{N: t.total}, t.facets(false)
 	return nil
 }
 
@@ -174,9 +194,13 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 		whole := !ruled && !k.large
 		switch fresh := k.facets != nil && k.edition == now; {
 		case fresh && (!ruled || v.s.o.Now().Sub(k.at) < ruleAge):
-			if whole && k.total.AtLeast {
-				v.scan(k) // another search was counting before
+			if !whole || !k.total.AtLeast {
+				return nil
 			}
+			if done, err := v.countRows(ctx, k, now); done || err != nil {
+				return err
+			}
+			v.scan(k, 0) // another search was counting before
 			return nil
 		case !whole:
 			return v.countInto(ctx, k, now)
@@ -188,10 +212,37 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 			}
 		}
 		k.tally, k.facets = nil, nil
-		if scanned || !v.scan(k) || !v.await(ctx, k) {
+		if !scanned {
+			if done, err := v.countRows(ctx, k, now); done || err != nil {
+				return err
+			}
+		}
+		wait := time.Duration(0)
+		if v.request.CountOnly {
+			wait = v.patience()
+		}
+		if scanned || !v.scan(k, wait) || !v.await(ctx, k) {
 			return v.countInto(ctx, k, now)
 		}
 	}
+}
+
+// countRows counts from the columns. It reports false when they do not tell every match. The caller
+// holds the lock, which is released while the columns are brought up to date.
+func (v *execution) countRows(ctx context.Context, k *countRun, now edition) (done bool, err error) {
+	k.release()
+	ready, err := v.refreshRows(ctx)
+	k.lock <- struct{}{}
+	if !ready || err != nil {
+		return false, err
+	}
+	t, ok, err := v.tallyRows(ctx)
+	if !ok || err != nil {
+		return false, err
+	}
+	k.tally, k.edition, k.at, k.total, k.facets = t, now, v.s.o.Now(), query.Count{N: t.total}, t.facets(false)
+	v.s.counts.resize(k, t.size())
+	return true, nil
 }
 
 func (v *execution) edition(ctx context.Context) (e edition, err error) {

@@ -1,13 +1,16 @@
-// Scan: the full count of a search, in the background.
+// Scan: the full count of a search, from the columns of its kinds or, in the background, from its records.
 
 package search
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"understudy/internal/query"
+	"understudy/internal/search/columns"
 	"understudy/internal/search/lang"
 )
 
@@ -15,19 +18,25 @@ import (
 const scanTime = 2 * time.Minute
 
 // scan starts a full count unless one runs for this search. It reports false when
-// another search is being counted. The caller holds the lock.
-func (v *execution) scan(k *countRun) bool {
+// another search is still being counted after the wait. The caller holds the lock.
+func (v *execution) scan(k *countRun, wait time.Duration) bool {
 	if k.scan != nil {
 		return true
 	}
 	c := v.s.counts
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	select {
 	case c.scanning <- struct{}{}:
 	default:
-		return false
+		late := time.NewTimer(wait)
+		defer late.Stop()
+		select {
+		case c.scanning <- struct{}{}:
+		case <-late.C:
+			return false
+		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
 		<-c.scanning
 		return false
@@ -99,7 +108,7 @@ func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tal
 func (v *execution) await(ctx context.Context, k *countRun) bool {
 	done := k.scan
 	k.release()
-	late := time.NewTimer(v.s.o.Limits.Count)
+	late := time.NewTimer(v.patience())
 	defer late.Stop()
 	over := false
 	select {
@@ -110,4 +119,125 @@ func (v *execution) await(ctx context.Context, k *countRun) bool {
 	}
 	k.lock <- struct{}{}
 	return over
+}
+
+// patience is how long a count may wait until every match is counted. What is asked for the
+// count alone can wait longer: a page that shows it is sent before.
+func (v *execution) patience() time.Duration {
+	if v.request.CountOnly {
+		return v.s.o.Limits.Time / 2
+	}
+	return v.s.o.Limits.Count
+}
+
+// refreshRows brings the columns of the searched kinds up to date. It reports false when they do
+// not tell what matches, or every value that is counted, and when that takes too long.
+func (v *execution) refreshRows(ctx context.Context) (ready bool, err error) {
+	if !v.request.CountOnly {
+		return false, nil // its hits are read by an index, which may be far less than all
+	}
+	limited, cancel := context.WithTimeout(ctx, v.patience())
+	defer cancel()
+	for _, s := range v.q.Views {
+		if !v.countsRows(s) {
+			return false, nil
+		}
+	}
+	for _, s := range v.q.Views {
+		if !v.q.Cond.Possible(s) {
+			continue
+		}
+		state, err := v.s.tables.Refresh(ctx, limited.Done(), v.s.tables.Table(s.Source, s.Kind), true)
+		if err != nil || !state.Current || !state.Whole {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// countsRows reports whether the columns of a kind tell what matches, and every value that is counted.
+func (v *execution) countsRows(s *lang.KindView) bool {
+	t := v.s.tables.Table(s.Source, s.Kind)
+	t.Lock()
+	defer t.Unlock()
+	if s.Rule != nil || v.q.Cond.Rows(s, t) == nil {
+		return false
+	}
+	if _, ok := s.Fields[s.Kind.Clock]; ok && t.Times(s.Kind.Clock) == nil {
+		return false
+	}
+	return !slices.ContainsFunc(s.Counted, func(field string) bool {
+		c := t.Column(field)
+		return c == nil || c.Sort != columns.Word || !c.Readable()
+	})
+}
+
+// tallyRows counts the rows that match. It reports false when the columns do not tell every match,
+// any more.
+func (v *execution) tallyRows(ctx context.Context) (t *tally, ok bool, err error) {
+	t = &tally{}
+	for _, s := range v.q.Views {
+		if !v.q.Cond.Possible(s) {
+			continue
+		}
+		if !v.countsRows(s) || !v.tallyKind(ctx, t, s) {
+			return nil, false, ctx.Err()
+		}
+	}
+	return t, true, nil
+}
+
+// tallyKind counts those of one kind.
+func (v *execution) tallyKind(ctx context.Context, t *tally, s *lang.KindView) bool {
+	table := v.s.tables.Table(s.Source, s.Kind)
+	table.Lock()
+	defer table.Unlock()
+	test := v.q.Cond.Rows(s, table)
+	if test == nil || !table.Whole() {
+		return false
+	}
+	var clock func(row int32) int64
+	if _, ok := s.Fields[s.Kind.Clock]; ok {
+		clock = table.Times(s.Kind.Clock)
+	}
+	counted := make([]*columns.Column, len(s.Counted))
+	for i, field := range s.Counted {
+		counted[i] = table.Column(field)
+	}
+	groups := map[string]uint32{} // by the day and the codes of a row
+	var key []byte
+	looked := 0
+	table.Records(func(record int64, row int32) bool {
+		if looked++; looked%tellEvery == 0 && ctx.Err() != nil {
+			return false
+		}
+		if !test(row) {
+			return true
+		}
+		day := int64(0)
+		if clock != nil {
+			if day = clock(row); day != 0 {
+				day -= (day%86400 + 86400) % 86400
+				day++ // of its first second, which is not 0
+			}
+		}
+		key = binary.AppendVarint(key[:0], day)
+		for _, c := range counted {
+			key = binary.LittleEndian.AppendUint32(key, c.Word(row))
+		}
+		to, known := groups[string(key)]
+		if !known {
+			to = t.groupOf(s, dayOf(day), func(field string) (string, bool) {
+				c := counted[slices.Index(s.Counted, field)]
+				if c.Word(row) == 0 {
+					return "", false
+				}
+				return c.Text(c.Word(row)), true
+			})
+			groups[string(key)] = to
+		}
+		t.assign(record, to)
+		return !t.full
+	})
+	return !t.full && ctx.Err() == nil
 }

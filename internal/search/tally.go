@@ -54,6 +54,11 @@ func (t *tally) set(record int64, c *lang.Candidate) {
 	if c != nil {
 		to = t.group(c)
 	}
+	t.assign(record, to)
+}
+
+// assign counts a record in a group instead of its former one; 0 is no group.
+func (t *tally) assign(record int64, to uint32) {
 	page := t.pages[record/perPage]
 	if page == nil {
 		if to == 0 {
@@ -88,16 +93,27 @@ func (t *tally) size() int64 { return int64(len(t.pages))*(perPage*4+64) + int64
 // group returns the group of a record and makes it if it is new; 0 if the maximum
 // number of groups is reached.
 func (t *tally) group(c *lang.Candidate) uint32 {
-	t.key = append(append(t.key[:0], c.Kind...), 0)
 	day := ""
 	if _, ok := c.View.Fields[c.View.Kind.Clock]; ok {
-		if at := c.ClockAlone(); at != 0 {
-			day = time.Unix(at, 0).UTC().Format(time.DateOnly)
-		}
+		day = dayOf(c.ClockAlone())
 	}
+	return t.groupOf(c.View, day, c.TextOf)
+}
+
+// dayOf is the day of a time in UTC, "" for none.
+func dayOf(at int64) string {
+	if at == 0 {
+		return ""
+	}
+	return time.Unix(at, 0).UTC().Format(time.DateOnly)
+}
+
+// groupOf is group for a record of a kind by its day and the texts of its counted fields.
+func (t *tally) groupOf(in *lang.KindView, day string, textOf func(field string) (string, bool)) uint32 {
+	t.key = append(append(t.key[:0], in.Kind.Name...), 0)
 	t.key = append(append(t.key, day...), 0)
-	for _, f := range c.View.Counted {
-		text, ok := c.TextOf(f)
+	for _, f := range in.Counted {
+		text, ok := textOf(f)
 		switch { // one byte of length, which is at most maxFacetted
 		case !ok:
 			t.key = append(t.key, 254)
@@ -117,19 +133,19 @@ func (t *tally) group(c *lang.Candidate) uint32 {
 	if t.byKey == nil {
 		t.byKey = map[string]uint32{}
 	}
-	t.groups = append(t.groups, group{values: valuesOf(c, day)})
+	t.groups = append(t.groups, group{values: valuesOf(in, day, textOf)})
 	t.byKey[string(t.key)] = uint32(len(t.groups))
 	return uint32(len(t.groups))
 }
 
 // valuesOf are the values of a record that are counted.
-func valuesOf(c *lang.Candidate, day string) []named {
-	all := []named{{facet: lang.KindName, value: strings.Clone(c.Kind)}}
+func valuesOf(in *lang.KindView, day string, textOf func(field string) (string, bool)) []named {
+	all := []named{{facet: lang.KindName, value: in.Kind.Name}}
 	if day != "" {
 		all = append(all, named{facet: "day", value: day}, named{facet: "month", value: day[:len("2006-01")]})
 	}
-	for _, f := range c.View.Counted {
-		if text, ok := c.TextOf(f); ok && len(text) > maxFacetted {
+	for _, f := range in.Counted {
+		if text, ok := textOf(f); ok && len(text) > maxFacetted {
 			all = append(all, named{facet: f, long: true})
 		} else if ok {
 			all = append(all, named{facet: f, value: strings.Clone(text)})

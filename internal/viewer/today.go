@@ -73,18 +73,24 @@ func (q homeView) sinceMidnight() string {
 // today counts. A kind of which nothing can be counted is left out: the role may not see the
 // fields that tell, or the time is over.
 func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked) (all []todayView) {
-	conditions := []struct{ title, text string }{{"Failed today", q.sinceMidnight()}}
+	conditions := []struct{ title, text, handled string }{{"Failed today", q.sinceMidnight(), ""}}
 	if page.SeesNotes(q.Exchange, s) {
-		conditions = append(conditions, struct{ title, text string }{"Not handled, 7 days", "date:-7d handled:no"})
+		conditions = append(conditions, struct{ title, text, handled string }{"Not handled, 7 days", "date:-7d", " handled:"})
 	}
 	for _, one := range asked {
 		view, known := todayView{Kind: plan.UpperFirst(one.kind.Title)}, false
 		for _, c := range conditions {
 			ask := query.SearchRequest{Text: one.failed + " " + c.text, Source: s.Name, Kinds: []string{one.kind.Name}, CountOnly: true}
-			count := todayCount{Title: c.title, Href: page.SearchAddress(ask)}
-			if found, err := q.V.Search.Find(ctx, q.Caller, ask); err == nil && found.Total != nil {
-				known, count.Some, count.Text = true, found.Total.N > 0, page.Thousands(found.Total.N)
-				if found.Total.AtLeast || found.Partial {
+			n := q.countOf(ctx, ask)
+			shown, handled := ask, ask
+			if c.handled != "" { // counting all that are not handled takes longer than the few that are
+				shown.Text, handled.Text = ask.Text+c.handled+"no", ask.Text+c.handled+"yes"
+				n = n.less(q.countOf(ctx, handled))
+			}
+			count := todayCount{Title: c.title, Href: page.SearchAddress(shown)}
+			if n != nil {
+				known, count.Some, count.Text = true, n.N > 0, page.Thousands(n.N)
+				if n.AtLeast {
 					count.Text += " or more"
 				}
 			}
@@ -95,4 +101,24 @@ func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked)
 		}
 	}
 	return all
+}
+
+// counted is a number of matches; nil: they could not be counted.
+type counted query.Count
+
+// countOf counts the matches of a search.
+func (q homeView) countOf(ctx context.Context, ask query.SearchRequest) *counted {
+	found, err := q.V.Search.Find(ctx, q.Caller, ask)
+	if err != nil || found.Total == nil {
+		return nil
+	}
+	return &counted{N: found.Total.N, AtLeast: found.Total.AtLeast || found.Partial}
+}
+
+// less is the number without some of them.
+func (n *counted) less(some *counted) *counted {
+	if n == nil || some == nil || some.AtLeast {
+		return nil
+	}
+	return &counted{N: max(n.N-some.N, 0), AtLeast: n.AtLeast}
 }

@@ -190,6 +190,9 @@ func millionths(text string) (int32, bool) {
 	return int32(n), n != oddNumber
 }
 
+// Readable reports whether every value of the field is kept.
+func (c *Column) Readable() bool { return c.unreadable == 0 }
+
 // Word is the code of a row's value in a column of words; 0: it has none.
 func (c *Column) Word(row int32) uint32 { return c.cells[row] }
 

@@ -152,6 +152,20 @@ func (t *Table) Rows(yield func(row int32) bool) {
 	}
 }
 
+// Records calls yield with every record and its row, until it returns false. The table is locked.
+func (t *Table) Records(yield func(record int64, row int32) bool) {
+	for n, page := range t.pages {
+		for i, row := range page {
+			if row != 0 && !yield(n*perPage+int64(i), row-1) {
+				return
+			}
+		}
+	}
+}
+
+// Whole reports whether every record of the kind has a row. The table is locked.
+func (t *Table) Whole() bool { return t.whole }
+
 // Change is the number of the last change that is in the rows. The table is locked.
 func (t *Table) Change() int64 { return t.change }
 
