@@ -61,9 +61,22 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 	if got := look(); got.Value != "hello kind:messages status:failed " || got.Open != "false" {
 		t.Errorf("taken: %+v", got)
 	}
+	eval[bool](b, `{ // slowly: each time the pause is over
+		const box = document.querySelector("#q"), value = box.value, later = window.setTimeout;
+		window.setTimeout = (then) => { then(); return 0; };
+		for (const word of ["number:+1", "from:+141", "from:415-55", "from:415.5550"]) {
+			box.value = word;
+			box.setSelectionRange(word.length, word.length);
+			box.dispatchEvent(new InputEvent("input", {bubbles: true}));
+		}
+		window.setTimeout = later;
+		box.value = value;
+		box.setSelectionRange(value.length, value.length);
+		true
+	}`)
 	b.do(chromedp.KeyEvent("number:+14155550123"))
 	for _, at := range eval[[]string](b, `window.sent`) {
-		if strings.Contains(at, "hello") || strings.Contains(at, "4155") {
+		if strings.Contains(at, "hello") || strings.Contains(at, "4155") || strings.Contains(at, "%2B") || strings.Contains(at, "415") {
 			t.Errorf("sent %s", at)
 		}
 	}

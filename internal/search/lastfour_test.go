@@ -55,7 +55,7 @@ func TestLastFourDigitsFindWhatShowsThem(t *testing.T) {
 		t.Fatalf("only %d endings are shown", len(endings))
 	}
 	shownFrom := r.shown("support", "calls", "from")
-	for _, digits := range slices.Sorted(maps.Keys(endings))[:8] {
+	for _, digits := range slices.Sorted(maps.Keys(endings))[:4] {
 		want := endings[digits]
 		for _, text := range []string{"number:…" + digits, `number="…` + digits + `"`, "number:********" + digits, "number:••••••••" + digits} {
 			if got := r.sorted("support", text); !slices.Equal(got, want) {

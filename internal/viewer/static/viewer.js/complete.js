@@ -46,7 +46,7 @@
   };
   const ask = async () => {
     const typed = word();
-    if (!typed || typed.length < 2 || /\d{4}/.test(typed.replace(/\d{4}-\d\d/, ""))) return close();
+    if (!typed || typed.length < 2 || /\+|\d(?:[-./]?\d){3}/.test(typed.replace(/\d{4}-\d\d/, ""))) return close();
     asked?.abort();
     asked = new AbortController();
     const params = new URLSearchParams({ word: typed });
