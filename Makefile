@@ -16,8 +16,7 @@ run: build ## start the demo: a slow API, Understudy in front of it, and one mea
 	@bin/understudy serve --demo --compare --arrivals 6
 
 build: ## build bin/understudy, static
-	@if [ ! -x bin/understudy ]; then echo "building understudy (the first build compiles SQLite and takes a minute or two)"; CGO_ENABLED=0 $(GO) build -v -trimpath -o bin/understudy ./cmd/understudy 2>&1 | awk '{printf "\r  %d packages", NR; fflush()} END {if (NR) print ""}'; fi
-	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/understudy ./cmd/understudy
+	@tools/steps build
 
 test: setup ## the whole inspection: linters, house rules, every test with the race detector
 	@tools/steps test

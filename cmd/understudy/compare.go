@@ -25,6 +25,8 @@ import (
 const (
 	crowd   = 100 // clients that ask for one cold page at once
 	repeats = 31  // times that a page which is held is asked for: the middle one counts
+
+	usual = 14 * time.Second // what all of it takes
 )
 
 // way is one way to the API: direct or through Understudy.
@@ -66,7 +68,13 @@ func compare(ctx context.Context, a *app.App, slow string, p *process) error {
 	if err := awaitPoll(ctx, a, c); err != nil {
 		return nil // it ended before the first poll came
 	}
-	lines, err := c.measure(ctx)
+	progress := newShow(out)
+	began := time.Now()
+	lines, err := c.measure(ctx, func(what string, number, of int) {
+		left := max(0, usual-time.Since(began)).Round(time.Second)
+		progress.say(fmt.Sprintf("  %d of %d: %s, about %v left", number, of, what, left))
+	})
+	progress.end()
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -139,8 +147,8 @@ func compared(ctx context.Context, a *app.App, slow string) (*comparison, error)
 }
 
 // measure runs the five lines, each on keys not asked for before except the
-// newest page, which is kept warm: that is what it is for.
-func (c *comparison) measure(ctx context.Context) ([]line, error) {
+// newest page, which is kept warm: that is what it is for. It calls begin at each line.
+func (c *comparison) measure(ctx context.Context, begin func(what string, number, of int)) ([]line, error) {
 	defer c.direct.client.CloseIdleConnections()
 	defer c.through.client.CloseIdleConnections()
 	steps := []struct {
@@ -155,7 +163,8 @@ func (c *comparison) measure(ctx context.Context) ([]line, error) {
 		{strconv.Itoa(crowd) + " clients, one cold page", c.crowd, c.path(44)},
 	}
 	var lines []line
-	for _, s := range steps {
+	for i, s := range steps {
+		begin(s.what, i+1, len(steps))
 		l := line{what: s.what}
 		var err error
 		if l.direct, err = s.run(ctx, c.direct, s.uri); err != nil {

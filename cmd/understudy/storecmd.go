@@ -158,7 +158,7 @@ func (b *buildBar) at(i diagnostics.Indexed) {
 		left = (time.Duration(float64(time.Since(b.began)) * float64(i.Total-i.Done) / float64(new))).Round(time.Second).String() + " left"
 	}
 	full := int(i.Done * barWidth / i.Total)
-	b.show.text(fmt.Sprintf("[%s%s] %d of %d records %3d %%  %s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), i.Done,
+	b.show.say(fmt.Sprintf("[%s%s] %d of %d records %3d %%  %s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), i.Done,
 		i.Total, i.Done*100/i.Total, left))
 }
 

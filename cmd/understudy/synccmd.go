@@ -116,15 +116,13 @@ func newShow(w io.Writer) *show {
 	return &show{w: w}
 }
 
-func (s *show) line(o crawl.Order, r crawl.Report) {
+func (s *show) line(o crawl.Order, r crawl.Report) { s.say(lineOf(o, r)) }
+
+// say writes over the line.
+func (s *show) say(text string) {
 	if s.w == nil {
 		return
 	}
-	s.text(lineOf(o, r))
-}
-
-// text writes over the line.
-func (s *show) text(text string) {
 	fmt.Fprintf(s.w, "\r%-*s", s.width, text)
 	s.width = max(s.width, len(text))
 }
