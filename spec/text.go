@@ -86,3 +86,11 @@ func snake(name string) string {
 	}
 	return string(s)
 }
+
+// InEveryPath reports whether a variable of every list's path of the kind is about a field that is not
+// the kind's parent: an account, of which there are few.
+func (k *Kind) InEveryPath(field string) bool {
+	return len(k.Lists) > 0 && field != k.Parent && !slices.ContainsFunc(k.Lists, func(l *List) bool {
+		return !slices.ContainsFunc(l.template.Vars(), func(name string) bool { return snake(name) == field })
+	})
+}

@@ -67,7 +67,8 @@ func TestCountIsExactWithoutTimeForRecords(t *testing.T) {
 	s := r.with(func(o *Options) {
 		o.Limits = Limits{Time: time.Minute, Count: time.Nanosecond, Facets: time.Nanosecond}
 	})
-	for _, a := range []query.SearchRequest{{Kinds: []string{"messages"}}, {Text: "date:-9000d", Kinds: []string{"messages"}}} {
+	for _, a := range []query.SearchRequest{{Kinds: []string{"messages"}}, {Text: "date:-9000d", Kinds: []string{"messages"}},
+		{Kinds: []string{"messages"}, Where: []query.FieldCondition{{Field: "account_sid", Comparison: query.CompareSame, Value: account}}}} {
 		want := len(r.all("all", a))
 		a.Facets, a.CountOnly = true, true
 		out, err := s.Find(t.Context(), as("all"), a)

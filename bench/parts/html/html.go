@@ -36,6 +36,9 @@ func Measure(ctx context.Context, r *rig.Run) error {
 	if _, err = htmlOf(ctx, r, r.Times(1_000_000, 1000), small); err != nil {
 		return err
 	}
+	if err := counts(ctx, r); err != nil {
+		return err
+	}
 	return slowPages(ctx, r)
 }
 

@@ -60,7 +60,7 @@ func sortOf(k *spec.Kind, f *spec.Field) (s Sort, ok bool) {
 	case spec.TypeInt, spec.TypeDecimal:
 		return Number, f.Class != spec.ClassSecret
 	}
-	return Word, f.Class == spec.ClassPhone && f.Type != spec.TypeMap || k.IsUnit(f.Name)
+	return Word, f.Class == spec.ClassPhone && f.Type != spec.TypeMap || k.IsUnit(f.Name) || k.InEveryPath(f.Name)
 }
 
 // put sets the cell of a row, and returns whether its value cannot be kept.

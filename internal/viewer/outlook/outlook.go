@@ -45,6 +45,7 @@ type asked struct{ Level, By, Percent string }
 // view is a forecast in words.
 type view struct {
 	*forecast.Forecast
+	Value      string // the newest, as people read it
 	Name, Href string
 	Newest     *page.When
 	By         string // a day
@@ -149,7 +150,7 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 			return lines
 		}
 		v := viewOf(q, made, one)
-		line := Line{Name: v.Name, Href: v.Href, Value: made.Value}
+		line := Line{Name: v.Name, Href: v.Href, Value: v.Value}
 		switch {
 		case made.Value == "":
 			continue
@@ -171,6 +172,12 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series) view {
 	v := view{Forecast: f, Name: nameOf(q, s), Href: root + s.Source + "/" + s.Kind + "." + s.Field, Newest: q.Moment(f.At), By: day(q, &f.By),
 		Sure: percentText(f.Percent)}
+	v.Value = f.Value
+	if k := q.V.ByName[s.Source].ByName[s.Kind]; k != nil && k.Field(s.Field) != nil {
+		if text, _, ok := plan.Figure(k.Field(s.Field), f.Value, ""); ok { // a series has no unit
+			v.Value = text
+		}
+	}
 	if f.State != forecast.Ready {
 		return v
 	}
