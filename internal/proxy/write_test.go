@@ -154,7 +154,9 @@ func TestAWriteThatWasNotSentSaysSo(t *testing.T) {
 		{understudy.ErrClosed, "upstream unavailable; nothing was sent"},
 		{context.DeadlineExceeded, "upstream unavailable; nothing was sent"},
 	} {
-		b.script.write = func(context.Context, request.Write) (*request.Response, error) { return nil, fmt.Errorf("mirror: %w", test.err) }
+		b.script.write = func(context.Context, request.Write) (*request.Response, error) {
+			return nil, fmt.Errorf("mirror: %w", test.err)
+		}
 		w := b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("x")), demo)
 		wantShape(t, w.Body.Bytes(), 503, 20500, test.want)
 		if got := w.Header().Get(jsonhttp.ErrorHeader); got != test.want {

@@ -3,6 +3,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/query"
@@ -121,7 +124,7 @@ func (s *Searcher) unheld(ctx context.Context, views []*lang.KindView) string {
 	var names []string
 	for _, view := range views {
 		if complete, _ := s.o.Held(ctx, view.Source, view.Kind.Name); !complete {
-			names = append(names, view.Kind.Name)
+			names = append(names, inSentence(cmp.Or(view.Kind.Title, view.Kind.Name)))
 		}
 	}
 	switch len(names) {
@@ -131,6 +134,15 @@ func (s *Searcher) unheld(ctx context.Context, views []*lang.KindView) string {
 		return "not all " + strings.Join(names, ", ") + " are held here; those that are were looked at"
 	}
 	return fmt.Sprintf("not all records of %d kinds are held here, %s among them; those that are were looked at", len(names), names[0])
+}
+
+// inSentence returns a title as it is written within a sentence: "phone numbers", but "API keys".
+func inSentence(title string) string {
+	first, size := utf8.DecodeRuneInString(title)
+	if second, _ := utf8.DecodeRuneInString(title[size:]); unicode.IsUpper(second) {
+		return title
+	}
+	return string(unicode.ToLower(first)) + title[size:]
 }
 
 // failed is nil when the time of the search is over, which makes the answer partial.
