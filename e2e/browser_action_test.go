@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -67,4 +68,28 @@ func TestBrowserDoubleClick(t *testing.T) {
 		t.Errorf("a reload sent another: %v", ids)
 	}
 	b.calm("a double click")
+}
+
+// The count beside the text that is typed is that of its review.
+func TestBrowserCountsSegments(t *testing.T) {
+	t.Parallel()
+	b := openTab(t, startDemo(t, "--records", "300").URL("viewer"))
+	for _, text := range []string{
+		"hi", strings.Repeat("a", 160), strings.Repeat("a", 161), strings.Repeat("a", 152) + "€" + strings.Repeat("b", 20), "café ☕",
+		strings.Repeat("ж", 71), strings.Repeat("a", 66) + "😀 and more", "{[~]}\n|^\\", strings.Repeat("€", 80) + "a",
+	} {
+		b.open("/-/do/twilio/messages/send?To=%2B14155550123&Body=" + url.QueryEscape(text))
+		counted := eval[string](b, `document.querySelector("textarea + .fine").textContent`)
+		counted, _, _ = strings.Cut(counted, ", because")
+		b.follow(chromedp.Click(chromedp.CSS(`button[value="review"]`)))
+		if review := eval[string](b, `document.querySelector(".action").innerText`); counted == "" || !strings.Contains(review, counted) {
+			t.Errorf("%q counts as %q while it is typed, and is reviewed as %q", text, counted, review)
+		}
+	}
+	b.follow(chromedp.Click(chromedp.CSS(`button[value="change"]`)))
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-Body"), "x"))
+	if counted := eval[string](b, `document.querySelector("textarea + .fine").textContent`); counted != "2 segments, 162 of GSM-7’s septets" {
+		t.Errorf("one letter more: %q", counted)
+	}
+	b.calm("counting segments")
 }

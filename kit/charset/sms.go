@@ -22,12 +22,12 @@ type Outside struct {
 	At         int // its place among the characters of the text, from 1
 }
 
-// The GSM 7 bit default alphabet (TS 23.038, section 6.2.1), and the characters
+// GSM7 is the GSM 7 bit default alphabet (TS 23.038, section 6.2.1). GSM7Twice are the characters
 // of its extension table (6.2.1.1), which take two septets.
 const (
-	gsm7 = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ " +
+	GSM7 = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ " +
 		"!\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
-	gsm7Twice = "\f^{}\\[~]|€"
+	GSM7Twice = "\f^{}\\[~]|€"
 )
 
 // MaxOutside is how many characters CountSMS names.
@@ -45,9 +45,9 @@ func CountSMS(text string) SMS {
 		at++
 		units = append(units, max(utf16.RuneLen(r), 1))
 		switch {
-		case strings.ContainsRune(gsm7, r):
+		case strings.ContainsRune(GSM7, r):
 			septets = append(septets, 1)
-		case strings.ContainsRune(gsm7Twice, r):
+		case strings.ContainsRune(GSM7Twice, r):
 			septets = append(septets, 2)
 		default:
 			s.UCS2 = true

@@ -35,7 +35,7 @@ func TestSend(t *testing.T) {
 		t.Error("the page of another's number does not lead to the form with it")
 	}
 	filled := h.get("sender", sendPath+"?To=%2B14155550123")
-	if !strings.Contains(filled, "<option>&#43;") || !strings.Contains(filled, `value="&#43;14155550123"`) {
+	if !strings.Contains(filled, "\">&#43;1\u00a0") || !strings.Contains(filled, `value="&#43;14155550123"`) {
 		t.Errorf("the form: %s", filled)
 	}
 	form := h.form("sender", sendPath, "From", own, "To", "+1 (415) 555-0123", "Body", "café ☕ <b>", "step", "review")
@@ -78,16 +78,21 @@ func TestWhatIsMissingOrRefusedStandsInTheForm(t *testing.T) {
 	h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "This is needed.", `aria-invalid="true"`, "hi")
 	form.Set("To", "x\x00")
 	h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "no text in UTF-8")
-	form.Set("To", "+1415bad")
+	for _, number := range []string{"+1415bad", "415 555 01", "4155550100", "+0155550100", "alice", "12", "+"} {
+		form.Set("To", number)
+		h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "no number in E.164", escape(number))
+	}
 	if len(h.written()) > 0 {
 		t.Fatalf("sent %v", h.written())
 	}
-	w := h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "Twilio refused this (400).", "21211",
-		"Invalid &#34;to&#34; phone number", `href="https://www.twilio.com/docs/api/errors/21211"`, "&#43;1415bad")
+	form.Set("To", "+14155550100")
+	form.Set("Body", strings.Repeat("x", 1601))
+	w := h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "Twilio refused this (400).", "21617",
+		"longer than 1600 characters", `href="https://www.twilio.com/docs/api/errors/21617"`, "&#43;14155550100")
 	if strings.Contains(w.Body.String(), form.Get("key")) {
 		t.Error("a form that is sent again is not something new")
 	}
-	h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "21211") // loaded again
+	h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "21617") // loaded again
 	if len(h.written()) != 1 {
 		t.Errorf("sent %v", h.written())
 	}
@@ -97,6 +102,22 @@ func TestWhatIsMissingOrRefusedStandsInTheForm(t *testing.T) {
 	}
 	form.Set("Body", strings.Repeat("x", 70_000))
 	h.post("sender", sendPath, form, http.StatusBadRequest, "64 KiB")
+}
+
+// escape writes a plus as templates do.
+func escape(number string) string { return strings.ReplaceAll(number, "+", "&#43;") }
+
+func TestNumbersAreReviewedInE164(t *testing.T) {
+	h := open(t, nil)
+	for typed, reviewed := range map[string]string{
+		"+1 (415) 555-0100": "+14155550100", "0049 30 1234567": "+49301234567", "72345": "72345",
+		"whatsapp:+14155550100": "whatsapp:+14155550100", "client:alice": "client:alice",
+	} {
+		form := h.form("sender", sendPath, "From", ownPhone, "To", typed, "Body", "hi", "step", "review")
+		h.post("sender", sendPath, form, http.StatusOK, `name="To" value="`+escape(reviewed)+`"`)
+	}
+	form := h.form("sender", sendPath, "From", "Acme", "To", "+14155550100", "Body", "hi", "step", "review")
+	h.post("sender", sendPath, form, http.StatusOK, `name="From" value="Acme"`)
 }
 
 // What the spec has for records of each kind, done and seen upstream.

@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/actions"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/kit/charset"
 	"understudy/spec"
 )
 
@@ -48,11 +50,15 @@ type places struct{ Kind, KindHref, Path, Back string }
 type input struct {
 	ID, Name, Label, Value string
 	Type                   string // tel, text, area, select
-	Options                []string
+	Options                []option
+	GSM, Double            string // the characters that take one and two septets of a short message
 	Required               bool
 	Wrong                  string
 	Shown                  page.Cell // the value as the review shows it
 }
+
+// option is a number to choose, and how people read it.
+type option struct{ Value, Text string }
 
 // refusal is what upstream answered.
 type refusal struct {
@@ -76,7 +82,7 @@ func (t *task) render(status int, p askPage) error {
 
 // inputs are the fields of a task with what was filled in; wrong says what is wrong of each.
 func (t *task) inputs(wrong map[string]string) (all []input) {
-	var own []string
+	var own []option
 	for _, f := range t.fields {
 		field, column := t.Kind.Field(f.Field), t.Kind.ByField[f.Field]
 		in := input{ID: "f-" + f.Name, Name: f.Name, Label: column.Heading, Value: t.values[f.Name], Type: "text", Required: !f.Optional,
@@ -86,10 +92,12 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 			in.Type = "area"
 		case f.Own:
 			if own == nil {
-				own = ownNumbers(t.Exchange)
+				for _, number := range ownNumbers(t.Exchange) {
+					own = append(own, option{number, plan.GroupPhone(number)})
+				}
 			}
 			in.Type, in.Options = "tel", own
-			if len(own) > 0 && (in.Value == "" || slices.Contains(own, in.Value)) {
+			if len(own) > 0 && (in.Value == "" || slices.ContainsFunc(own, func(o option) bool { return o.Value == in.Value })) {
 				in.Type = "select"
 			}
 		case field.Class == spec.ClassPhone:
@@ -100,6 +108,7 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 			in.Shown.Text = plan.GroupPhone(in.Value)
 		}
 		if field.SMS {
+			in.GSM, in.Double = charset.GSM7, charset.GSM7Twice
 			page.DrawSegments(&in.Shown)
 		}
 		all = append(all, in)
@@ -155,13 +164,29 @@ func (t *task) fill() (wrong map[string]string) {
 			wrong[f.Name] = fmt.Sprintf("This is longer than %d KiB.", maxValue>>10)
 		case !utf8.ValidString(v) || strings.ContainsRune(v, 0):
 			wrong[f.Name] = "This is no text in UTF-8."
-		case t.Kind.Field(f.Field).Class == spec.ClassPhone && strings.HasPrefix(v, "+"):
-			if p := understudy.ReadPhone(v); p.Digits != "" {
-				t.values[f.Name] = "+" + p.Digits // as people write it: +1 (415) 555-0100
+		case v != "" && t.Kind.Field(f.Field).Class == spec.ClassPhone:
+			number, ok := readNumber(v, f.Own)
+			if !ok {
+				wrong[f.Name] = "This is no number in E.164. Begin with a plus and the code of the country: +1 415 555 0100."
 			}
+			t.values[f.Name] = number
 		}
 	}
 	return wrong
+}
+
+// readNumber returns a phone number in E.164, however it is written: +1 (415) 555-0100. A short code, an
+// address of another sort (client:alice) and the name of a sender stay as they are.
+func readNumber(text string, sender bool) (number string, ok bool) {
+	if strings.Contains(text, ":") {
+		return text, true
+	}
+	if p := understudy.ReadPhone(text); p.Country {
+		return "+" + p.Digits, true
+	}
+	isShort := len(text) >= 3 && len(text) < understudy.LeastPhone && strings.Trim(text, "0123456789") == ""
+	isName := sender && text[0] != '+' && strings.ContainsFunc(text, unicode.IsLetter)
+	return text, isShort || isName
 }
 
 func (t *task) isText(f *spec.ActionField) bool { return t.Kind.Field(f.Field).Class == spec.ClassBody }

@@ -89,3 +89,27 @@ for (const at of document.querySelectorAll("a[data-image]")) {
     at.replaceChildren(Object.assign(new Image(), { src: at.href, alt: at.dataset.image }));
   }, { once: true });
 }
+
+// The segments of a short message are counted while it is typed, as its review counts them.
+for (const area of document.querySelectorAll("textarea[data-gsm]")) {
+  const said = Object.assign(document.createElement("p"), { className: "fine" });
+  const fill = (sizes, one, each) => {
+    const units = sizes.reduce((sum, n) => sum + n, 0);
+    let segments = 1, room = units <= one ? one : each;
+    for (const n of sizes) {
+      if (n > room) segments++, room = each;
+      room -= n;
+    }
+    return [units, segments];
+  };
+  const count = () => {
+    const chars = [...area.value], { gsm, double } = area.dataset;
+    const septets = chars.map((c) => gsm.includes(c) ? 1 : double.includes(c) ? 2 : 0), other = chars[septets.indexOf(0)];
+    const [units, segments] = other ? fill(chars.map((c) => c.length), 70, 67) : fill(septets, 160, 153);
+    said.textContent = `${segments} segment${segments === 1 ? "" : "s"}, ${units} ${other ? "code units of UCS-2, because of " + other : "of GSM-7’s septets"}`;
+    said.hidden = !chars.length;
+  };
+  area.after(said);
+  area.addEventListener("input", count);
+  count();
+}
