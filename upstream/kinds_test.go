@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"understudy"
+	"understudy/request"
 	"understudy/spec"
 )
 
@@ -74,10 +77,15 @@ type walker struct {
 	same  int
 }
 
+// get fetches a page, again when the machine is so busy that its answer is late.
+func (w *walker) get(uri string) (*understudy.Page, error) {
+	return w.c.Fetch(w.Context(), request.Fetch{Target: target(w.T, w.c, uri), Retry: time.Minute})
+}
+
 func (w *walker) list(k *spec.Kind, l *spec.List) {
 	rows := 0
 	for _, uri := range fill(l.Path, w.known) {
-		page, err := get(w.T, w.c, uri+"?PageSize=200")
+		page, err := w.get(uri+"?PageSize=200")
 		if err != nil || page.NotStored != "" || page.Kind != k.Name || page.Status != 200 &&
 			(page.Status != 404 || k.Name != "available_phone_numbers") {
 			w.Errorf("%s: %v %+v", uri, err, page)
@@ -116,7 +124,7 @@ func (w *walker) instance(k *spec.Kind, in *spec.Instance) {
 		}
 	}
 	for _, uri := range tries {
-		page, err := get(w.T, w.c, uri)
+		page, err := w.get(uri)
 		if err != nil || page.NotStored != "" || page.Status != 200 && page.Status != 404 {
 			w.Errorf("%s: %v %+v", uri, err, page)
 			return

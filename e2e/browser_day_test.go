@@ -1,0 +1,130 @@
+// A day of support: a caller is on the line, a message failed, and others are to be told, in a real browser.
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"understudy/internal/signin"
+)
+
+// No step needs a page of help, and none takes more than two clicks from the one before.
+func TestBrowserADayOfSupport(t *testing.T) {
+	t.Parallel()
+	script := axe(t)
+	users := filepath.Join(t.TempDir(), "users")
+	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("sam", "desk", annas) }); err != nil {
+		t.Fatal(err)
+	}
+	api := startAPI(t, "--latency", "1ms", "--records", "1000", "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
+	house, _ := startServer(t, settings{upstream: api, users: read(t, users), source: "sync: [calls, messages]",
+		roles: "  desk: {twilio: {\"*\": see, phone: last4, do: [lookup, note, messages.send]}}\n",
+		more:  "watches: {hosts: [hooks.example.com]}\n"})
+	web := house.URL("viewer")
+	failed := failedMessage(t, web)
+	b := openTab(t, web)
+	shot := func(name string) {
+		t.Helper()
+		b.calm(name)
+		b.sound(script, name)
+		if dir := os.Getenv("SCREENS"); dir != "" {
+			png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, "day-"+name+".png"), png, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	says := func(where string, texts ...string) {
+		t.Helper()
+		main := eval[string](b, `document.querySelector("main").innerText`)
+		for _, text := range texts {
+			if !strings.Contains(main, text) {
+				t.Errorf("%s does not say %q: %.600s", where, text, main)
+			}
+		}
+	}
+	b.open("/")
+	b.signIn("sam", annas)
+	shot("home")
+	// The caller's number is typed whole; calls and messages stand in one list.
+	b.follow(chromedp.SendKeys(chromedp.CSS("#q"), failed.To+kb.Enter))
+	shot("caller")
+	record := `#rows a[href="/twilio/messages/` + failed.Sid + `"]`
+	// The message that failed, and why in words.
+	b.follow(chromedp.Click(chromedp.CSS(record)))
+	shot("message")
+	says("the message", failed.Status, eval[string](b, `document.querySelector(".errcode .note, .why")?.innerText ?? "no reason"`))
+	if eval[bool](b, `document.querySelector("main").innerText.includes("`+failed.To[1:]+`")`) {
+		t.Error("the record shows the number")
+	}
+	// It is marked as handled, with a note.
+	b.do(chromedp.SendKeys(chromedp.CSS("#note"), "Called back, sent it again."))
+	b.follow(chromedp.Click(chromedp.CSS(`.notes [value=add]`)))
+	b.follow(chromedp.Click(chromedp.CSS(`.notes [value=handled]`)))
+	says("the record", "handled", "Called back, sent it again.")
+	// Another message is sent; its segments are counted while it is typed.
+	b.follow(chromedp.Click(chromedp.CSS(`.kinds a[href="/twilio/messages"]`)))
+	b.follow(chromedp.Click(chromedp.CSS(`a[href="/-/do/twilio/messages/send"]`)))
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-From"), failed.From), chromedp.SendKeys(chromedp.CSS("#f-To"), failed.To), chromedp.SendKeys(chromedp.CSS("#f-Body"), strings.Repeat("Your parcel is on its way. ", 7)))
+	await(t, func() string {
+		if form := eval[string](b, `document.querySelector(".action").innerText`); !strings.Contains(form, "2 segments") {
+			return "the form says " + form
+		}
+		return ""
+	})
+	shot("send")
+	b.follow(chromedp.Click(chromedp.CSS(`button[value="review"]`)))
+	b.follow(chromedp.Click(chromedp.CSS(`button[value="do"]`)))
+	says("the page after it", "The message is on its way.")
+	// What is left to do is exported.
+	b.follow(chromedp.Click(chromedp.CSS(".brand")))
+	b.follow(chromedp.Click(chromedp.CSS(`main a[href*="handled%3Ano"][href*="messages"]`)))
+	shot("left")
+	data := eval[string](b, `fetch(document.querySelector("#exports a[href*='.csv']").href).then((r) => r.text())`)
+	if !strings.HasPrefix(data, "source,kind,id,") || strings.Contains(data, failed.Sid) || strings.Count(data, "\n") < 2 {
+		t.Errorf("the export is %.300q", data)
+	}
+	// The search is saved and watched.
+	b.do(chromedp.Click(chromedp.CSS(`button[popovertarget=save]`)), chromedp.SendKeys(chromedp.CSS("#save-name"), "to do"))
+	b.follow(chromedp.Click(chromedp.CSS(`#save .primary`)))
+	b.follow(chromedp.Click(chromedp.CSS(`.shelf a[href^="/-/watches/new"]`)))
+	b.do(chromedp.SetValue(chromedp.CSS("#channel"), "slack"), chromedp.SendKeys(chromedp.CSS("#to"), "https://hooks.example.com/x"))
+	shot("watch")
+	b.follow(chromedp.Click(chromedp.CSS(`main form .primary`)))
+	says("the watches", "to do")
+}
+
+// failedMessage is a message to a number that failed in the last days.
+func failedMessage(t *testing.T, web string) (found struct{ Sid, From, To, Status string }) {
+	t.Helper()
+	await(t, func() string {
+		answer := get(t, account+":"+demoToken, web+"/twilio/messages.json?PageSize=200")
+		var list struct {
+			Messages []struct{ Sid, From, To, Status string }
+		}
+		if err := json.Unmarshal(answer.body, &list); err != nil {
+			return err.Error()
+		}
+		at := slices.IndexFunc(list.Messages, func(m struct{ Sid, From, To, Status string }) bool {
+			return (m.Status == "failed" || m.Status == "undelivered") && strings.HasPrefix(m.To, "+") && strings.HasPrefix(m.From, "+")
+		})
+		if at < 0 {
+			return "no message failed"
+		}
+		found = list.Messages[at]
+		return ""
+	})
+	return found
+}
