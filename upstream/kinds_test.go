@@ -85,7 +85,7 @@ func (w *walker) get(uri string) (*understudy.Page, error) {
 func (w *walker) list(k *spec.Kind, l *spec.List) {
 	rows := 0
 	for _, uri := range fill(l.Path, w.known) {
-		page, err := w.get(uri+"?PageSize=200")
+		page, err := w.get(uri + "?PageSize=200")
 		if err != nil || page.NotStored != "" || page.Kind != k.Name || page.Status != 200 &&
 			(page.Status != 404 || k.Name != "available_phone_numbers") {
 			w.Errorf("%s: %v %+v", uri, err, page)
