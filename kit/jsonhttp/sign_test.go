@@ -10,9 +10,11 @@ import (
 // TestErrorsWithoutAnOriginAreSigned: what says already where it is from, and what is no error, stays as it is.
 func TestErrorsWithoutAnOriginAreSigned(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
-		"":                  func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusFound) },
-		"not found":         http.NotFound,
-		"why \"it\" is so": func(w http.ResponseWriter, r *http.Request) { Error(w, http.StatusBadRequest, "why “it” is\r\n\tso") },
+		"":          func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusFound) },
+		"not found": http.NotFound,
+		"why \"it\" is so": func(w http.ResponseWriter, r *http.Request) {
+			Error(w, http.StatusBadRequest, "why “it” is\r\n\tso")
+		},
 	} {
 		w := httptest.NewRecorder()
 		answer(Signed(w), httptest.NewRequest(http.MethodGet, "/", nil))
