@@ -27,7 +27,11 @@ func (q response) above() error {
 	buf := q.V.pages.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	defer q.V.pages.buffers.Put(buf)
-	f := layout(q).frame("list", q.expected())
+	where := "list"
+	if q.Kind == nil {
+		where = "search" // it has a box of its own
+	}
+	f := layout(q).frame(where, q.expected())
 	f.Notices.Asked = "Upstream"
 	if q.Source != nil {
 		f.Notices.Asked = q.Source.Spec.Title
