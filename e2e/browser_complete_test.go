@@ -54,9 +54,16 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.do(chromedp.KeyEvent("fai"))
+	b.do(chromedp.KeyEvent("fa"))
 	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:failed"]:only-child`)))
+	eval[bool](b, `{
+		const list = document.querySelector("#offers");
+		new MutationObserver(() => { list.dataset.drawn = "again"; }).observe(list, {childList: true});
+		true
+	}`)
+	b.do(chromedp.KeyEvent("i")) // whose offers come while one of those before them is chosen
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
+	b.do(chromedp.WaitVisible(chromedp.CSS("#offers[data-drawn]")))
 	b.do(chromedp.KeyEvent(kb.Tab))
 	if got := look(); got.Value != "hello kind:messages status:failed " || got.Open != "false" {
 		t.Errorf("taken: %+v", got)
@@ -76,6 +83,9 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 	}`)
 	b.do(chromedp.KeyEvent("number:+14155550123"))
 	for _, at := range eval[[]string](b, `window.sent`) {
+		if at == "/search/complete?word=hello" { // its writer paused after it: it is the word at hand
+			continue
+		}
 		if strings.Contains(at, "hello") || strings.Contains(at, "4155") || strings.Contains(at, "%2B") || strings.Contains(at, "415") {
 			t.Errorf("sent %s", at)
 		}

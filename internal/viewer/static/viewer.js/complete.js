@@ -28,6 +28,7 @@
     if (!more) ask();
   };
   const show = (offers) => {
+    const chosen = active()?.dataset.text;
     list.replaceChildren(...offers.map(({ text, note }, i) => {
       const option = Object.assign(document.createElement("li"), { id: "offer" + i });
       option.setAttribute("role", "option");
@@ -38,6 +39,9 @@
       return option;
     }));
     if (!offers.length) return close();
+    const again = options().find((option) => option.dataset.text === chosen);
+    if (again) choose(again); // it was chosen while this answer was under way
+    else at.removeAttribute("aria-activedescendant");
     const box = at.getBoundingClientRect();
     list.style.left = `${box.left}px`;
     list.style.top = `${box.bottom + 4}px`;
