@@ -96,6 +96,9 @@ func (h *hook) take(w http.ResponseWriter, r *http.Request) int {
 	if len(r.Header.Values(s.Spec.Hook.Header)) != 1 {
 		return http.StatusForbidden // not worth a body
 	}
+	if r.ContentLength > maxHookBody {
+		return http.StatusRequestEntityTooLarge // before a 100 (Continue) invites it
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHookBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return http.StatusRequestEntityTooLarge

@@ -6,7 +6,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha1"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +17,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"understudy"
 	"understudy/spec"
@@ -146,7 +149,11 @@ func TestHookRefuses(t *testing.T) {
 		{"a GET", "/-/hook/twilio", "", good, 405, func(r *http.Request) { r.Method = http.MethodGet }},
 		{"no form", "/-/hook/twilio", `{}`, good, 415, func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }},
 		{"no type", "/-/hook/twilio", form, good, 415, func(r *http.Request) { r.Header.Del("Content-Type") }},
-		{"too large", "/-/hook/twilio", "a=" + strings.Repeat("b", maxHookBody), good, 413, func(*http.Request) {}},
+		{"too large", "/-/hook/twilio", "a=" + strings.Repeat("b", maxHookBody), good, 413, func(r *http.Request) {
+			r.Body = io.NopCloser(iotest.ErrReader(errors.New("it was invited"))) // reading makes net/http answer 100 (Continue)
+		}},
+		{"too large, of unknown length", "/-/hook/twilio", "a=" + strings.Repeat("b", maxHookBody), good, 413,
+			func(r *http.Request) { r.ContentLength = -1 }},
 		{"too many parameters", "/-/hook/twilio", many, sign(public+"/-/hook/twilio"+"ab", secret), 403, func(*http.Request) {}},
 		{"a form that cannot be read", "/-/hook/twilio", "a=%zz", good, 403, func(*http.Request) {}},
 	} {
