@@ -14,6 +14,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ type Log struct {
 	mu     sync.Mutex
 	chain  *chain // nil: the log cannot be written
 	failed error  // why
+	left   string // the chain that was damaged when this process began
 	tried  time.Time
 	closed bool
 }
@@ -77,6 +79,7 @@ type Stats struct {
 	Unsigned int64      `json:"unsigned"`          // entries behind the newest checkpoint
 	SignedAt *time.Time `json:"signed,omitempty"`  // the newest checkpoint
 	Trouble  string     `json:"trouble,omitempty"` // why the log cannot be written
+	Damaged  string     `json:"damaged,omitempty"` // the chain that this process found damaged and left as it is
 	Sending  *Sending   `json:"sending,omitempty"` // how it is sent on; nil: it is not
 }
 
@@ -183,7 +186,7 @@ func (l *Log) current() (*chain, error) {
 	if l.failed != nil {
 		l.o.Logger.Info("the audit log can be written again", "dir", l.o.Dir)
 	}
-	l.chain, l.failed = c, nil
+	l.chain, l.failed, l.left = c, nil, cmp.Or(c.left, l.left)
 	return c, nil
 }
 
@@ -203,7 +206,7 @@ func (l *Log) fail(c *chain, err error) {
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Stats{Entries: l.entries.Load(), Refused: l.refused.Load(), Counted: l.counts.total.Load()}
+	s := Stats{Entries: l.entries.Load(), Refused: l.refused.Load(), Counted: l.counts.total.Load(), Damaged: l.left}
 	if l.failed != nil {
 		s.Trouble = l.failed.Error()
 	}

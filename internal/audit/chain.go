@@ -32,6 +32,7 @@ type chain struct {
 
 	signed   atomic.Uint64 // the number of the last checkpoint
 	signedAt atomic.Pointer[time.Time]
+	left     string // the damaged chain that this one was begun beside
 }
 
 // errHead is the error of a chain that is not the one whose head was signed.
@@ -51,6 +52,7 @@ func openChain(o *Options) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
+	left := ""
 	for _, id := range slices.Backward(ids) {
 		c, err := o.take(id)
 		if c == nil && err == nil {
@@ -73,9 +75,14 @@ func openChain(o *Options) (*chain, error) {
 		}
 		o.Logger.Error("audit: a chain is left as it is, and another begun; understudy audit verify says what is wrong", "chain", id,
 			"err", err)
+		left = id
 		break // the ones before are older
 	}
-	return o.begin()
+	c, err := o.begin()
+	if err == nil {
+		c.left = left
+	}
+	return c, err
 }
 
 // idLayout is how the names of chains begin, so that they are in the order of time.

@@ -228,7 +228,8 @@ func TestEntryChangedBehindTheLastCheckpointIsToldAndNothingIsCut(t *testing.T) 
 	f := newFolder(t)
 	l := f.log()
 	list(t, l, record("CA1"), record("CA2"), record("CA3"), record("CA4"))
-	path := filepath.Join(f.options().Dir, f.chain(), "00000000000000000001.wal")
+	damaged := f.chain()
+	path := filepath.Join(f.options().Dir, damaged, "00000000000000000001.wal")
 	data, err := os.ReadFile(path)
 	heads, bad := os.ReadFile(f.options().Heads)
 	if err = errors.Join(err, bad, l.Close()); err != nil {
@@ -248,6 +249,9 @@ func TestEntryChangedBehindTheLastCheckpointIsToldAndNothingIsCut(t *testing.T) 
 	next, end := f.sending(SendOptions{URL: elsewhere.URL, KV: notes(t)}, slog.New(slog.NewTextHandler(&log, nil)))
 	list(t, next, record("CA5"))
 	until(t, next, allSent)
+	if got := next.Stats().Damaged; got != damaged {
+		t.Errorf("stats name %q as damaged, want %q", got, damaged)
+	}
 	end()
 	if sent := bytes.Join(elsewhere.lines(), nil); !bytes.Contains(sent, []byte("CA2")) || !bytes.Contains(sent, []byte("CA5")) {
 		t.Errorf("sent were %s", sent)

@@ -12,9 +12,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/internal/audit"
+	"understudy/request"
 )
 
 type fixture struct {
@@ -57,6 +58,8 @@ func TestHealth(t *testing.T) {
 			`{"status":"degraded","reasons":["the store: disk full"]}`},
 		"jobs rest": {fixture{snapshot: Snapshot{Sources: ok, Jobs: Jobs{Trouble: "disk full"}}}, 200,
 			`{"status":"degraded","reasons":["no job begins: disk full"]}`},
+		"audit damaged": {fixture{snapshot: Snapshot{Sources: ok, Audit: &audit.Stats{Damaged: "20260601T120000Z-01020304"}}}, 200,
+			`{"status":"degraded","reasons":["the audit log of an earlier run is damaged and left as it is; understudy audit verify says where"]}`},
 		"loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200,
 			`{"status":"ok","loaded_at":"2026-06-01T12:00:00Z"}`},
 		"not loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200,

@@ -76,6 +76,10 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		h.Status = "degraded"
 		h.Reasons = append(h.Reasons, "the audit log cannot be written; what must be in it is answered with 503")
 	}
+	if s.Audit != nil && s.Audit.Damaged != "" {
+		h.Status = "degraded"
+		h.Reasons = append(h.Reasons, "the audit log of an earlier run is damaged and left as it is; understudy audit verify says where")
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Sources)) {
 		if src := s.Sources[name]; src.State != "ok" {
 			h.Status = "degraded"
