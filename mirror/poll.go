@@ -5,6 +5,7 @@ package mirror
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,9 @@ import (
 )
 
 const (
-	idleAfter = 5 * time.Minute // without a reader of the source
+	IdleAfter = 5 * time.Minute // without a reader of the source, polls are rarer
 	idleRate  = 10              // how much rarer polls are then
+	pollAfter = 0.75            // of the fresh time, a page comes due
 	pause     = time.Minute     // between tries while nothing can be saved
 	maxRetry  = 30 * time.Second
 )
@@ -213,7 +215,7 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 	if !sane {
 		return 0
 	}
-	every := time.Duration(float64(po.ages().Newest) * 0.75 * r.jitter)
+	every := time.Duration(float64(po.ages().Newest) * pollAfter * r.jitter)
 	pace := r.pace.Times
 	switch {
 	case po.idle(&p.source.lastRead, now):
@@ -236,7 +238,7 @@ func (po *poller) Reading(source string) {
 
 // idle reports whether the last read, of a source or of a kind, is a while ago.
 func (v *env) idle(last *atomic.Int64, now time.Time) bool {
-	return time.Duration(v.monotonic(now)-last.Load()) >= idleAfter
+	return time.Duration(v.monotonic(now)-last.Load()) >= IdleAfter
 }
 
 // SetRate says how many requests a second the source takes; 0 = 10. Polls keep to
@@ -248,4 +250,29 @@ func (po *poller) SetRate(source string, rate float64) error {
 	}
 	s.pollBudget.Set(rate)
 	return nil
+}
+
+// PollCost is how many requests a day the polls of one source send.
+type PollCost struct {
+	Read int // while people read, and little in the lists changes
+	Busy int // while every poll finds something new
+	Idle int // while nobody reads
+}
+
+// PollsPerDay returns what it costs to poll so many lists of a source. A zero field of
+// ages and a rate of 0 take their defaults, as in Options. A slow upstream is sent a
+// little less: a list comes due a while after its last answer.
+func PollsPerDay(lists int, ages Ages, rate float64) PollCost {
+	if lists == 0 {
+		return PollCost{}
+	}
+	const day = 24 * time.Hour
+	var budget warm.Budget
+	budget.Set(rate)
+	every := ages.withDefaults().Newest.Seconds() * pollAfter
+	perDay := func(pace float64) int {
+		perSecond := min(float64(lists)/(every*pace), budget.PerSecond())
+		return int(math.Round(perSecond * day.Seconds()))
+	}
+	return PollCost{Read: perDay(warm.NewPace().Times), Busy: perDay(warm.Soonest), Idle: perDay(idleRate)}
 }

@@ -4,12 +4,16 @@ package mirror
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"understudy"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -61,6 +65,62 @@ func TestReaderEverySecondNeverWaits(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestPollsPerDayIsWhatPollsSend counts the polls of a mirror whose lists are read, whose
+// lists change all the time, and which nobody reads.
+func TestPollsPerDayIsWhatPollsSend(t *testing.T) {
+	lists := map[string]string{"calls": "Calls.json", "messages": "Messages.json", "conferences": "Conferences.json"}
+	for _, rate := range []float64{0, 0.2} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const newest, step = 20 * time.Second, 4 * time.Second
+				s := open(t, 3, polls(slices.Sorted(maps.Keys(lists))...), func(o *Options) {
+					o.Sources[0].Rate, o.Ages.Newest = rate, newest
+				})
+				s.script(func() { s.delay = func(request.Fetch) time.Duration { return 50 * time.Millisecond } })
+				cost := PollsPerDay(len(lists), Ages{Newest: newest}, rate)
+				check := func(what string, want int, d time.Duration, each func()) {
+					t.Helper()
+					run := func(d time.Duration) {
+						for end := time.Now().Add(d); time.Now().Before(end); {
+							each()
+							time.Sleep(step)
+						}
+					}
+					run(10 * time.Minute)
+					_, before := s.fetches("")
+					run(d)
+					_, after := s.fetches("")
+					got := float64(after[request.Poll]-before[request.Poll]) * 24 / d.Hours()
+					if math.Abs(got-float64(want)) > 0.06*float64(want) {
+						t.Errorf("%s: polls send %.0f requests a day, PollsPerDay says %d", what, got, want)
+					}
+				}
+				read := func() {
+					for _, path := range lists {
+						s.get(t, s.target(t, path, ""))
+					}
+				}
+				check("read", cost.Read, 30*time.Minute, read)
+				check("idle", cost.Idle, 12*time.Hour, func() { time.Sleep(time.Minute - step) })
+				n := 0
+				s.script(func() {
+					s.page = func(f request.Fetch) *understudy.Page {
+						n++
+						return page(f.Target, 200, fmt.Sprintf(`{%q:[],"n":%d}`, f.Target.List.Key, n))
+					}
+				})
+				check("busy", cost.Busy, 20*time.Minute, read)
+			})
+		})
+	}
+	if cost := PollsPerDay(0, Ages{}, 0); cost != (PollCost{}) {
+		t.Errorf("no list is polled, and that costs %+v", cost)
+	}
+	if cost := PollsPerDay(1, Ages{Newest: -1}, 10); cost.Read != 86400 {
+		t.Errorf("polls without a pause take %d requests a day, want a tenth of the rate", cost.Read)
 	}
 }
 

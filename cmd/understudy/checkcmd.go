@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"understudy/internal/feed"
 	"understudy/internal/smallfile"
 	"understudy/internal/webhook"
+	"understudy/mirror"
 	"understudy/spec"
 )
 
@@ -93,6 +95,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	printPollCosts(p.stdout, cfg, sources)
 	for _, role := range slices.Sorted(maps.Keys(policy.Rows)) {
 		for _, source := range slices.Sorted(maps.Keys(policy.Rows[role])) {
 			fmt.Fprintf(w, "role %s may find of %s\t\n", role, source)
@@ -127,6 +130,19 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	_, err = fmt.Fprintf(p.stdout, "%s%d credentials, %d roles; viewer on %s; data in %s\n", signIn, len(cfg.Credentials), len(cfg.Roles),
 		cfg.Viewer.Listen, cfg.Data)
 	return err
+}
+
+// printPollCosts prints for each source how many requests its polls send a day.
+func printPollCosts(out io.Writer, cfg *config.Settings, sources []*spec.Source) {
+	for _, src := range sources {
+		lists, cost := cfg.Sources[src.Name].PollCost(src, config.Ages(&cfg.Mirror))
+		if lists == 0 {
+			continue
+		}
+		fmt.Fprintf(out, "%s: polls of %s: about %d requests a day while people read (up to %d while every poll finds something new), "+
+			"about %d when nobody has read for %d minutes\n",
+			src.Name, countOf(lists, "list"), cost.Read, cost.Busy, cost.Idle, int(mirror.IdleAfter.Minutes()))
+	}
 }
 
 // readPolicy reads settings, specs and roles.

@@ -22,6 +22,7 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/smallfile"
 	"understudy/kit/suggest"
+	"understudy/mirror"
 	"understudy/mirror/shadow"
 	"understudy/spec"
 	"understudy/upstream"
@@ -199,6 +200,18 @@ func CheckPolls(src *spec.Source, s *Source) error {
 		return fmt.Errorf("%s%s", why, suggest.Hint(understudy.Clip(entry), known))
 	}
 	return nil
+}
+
+// PollCost returns how many lists of a source are polled, those of synced kinds among
+// them, and what that costs.
+func (s *Source) PollCost(src *spec.Source, ages mirror.Ages) (lists int, cost mirror.PollCost) {
+	keys := map[understudy.Key]bool{}
+	for _, entry := range slices.Concat(src.Polls, s.Sync) {
+		if t, err := src.PollTarget(entry); err == nil {
+			keys[t.Key] = true
+		}
+	}
+	return len(keys), mirror.PollsPerDay(len(keys), ages, s.Rate)
 }
 
 // ends are the last segments of paths, as people write them in polls.

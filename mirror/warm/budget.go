@@ -31,6 +31,13 @@ func (s *Budget) Set(rate float64) {
 	s.rate = rate * pollShare
 }
 
+// PerSecond returns how many polls the budget lets through a second in the long run.
+func (s *Budget) PerSecond() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rate
+}
+
 // Wait is how long until one more of so many kinds' polls may be sent; 0: now.
 func (s *Budget) Wait(now time.Time, polls int) time.Duration {
 	s.mu.Lock()

@@ -2,12 +2,14 @@
 
 package warm
 
+// Soonest is the part of the usual time that lies between two polls while much happens.
+const Soonest = 1.0 / 3
+
 const (
-	soonest  = 1.0 / 3 // of the usual time between two polls, while much happens
-	quicken  = 0.7     // what a poll that brings something new makes of that time
-	slacken  = 1.5     // what polls that bring nothing do
-	latest   = 4.0     // times the usual one, of lists without readers
-	quietFor = 3       // so many of them, one after the other
+	quicken  = 0.7 // what a poll that brings something new makes of that time
+	slacken  = 1.5 // what polls that bring nothing do
+	latest   = 4.0 // times the usual one, of lists without readers
+	quietFor = 3   // so many of them, one after the other
 )
 
 // Pace is how often a list is polled. One goroutine uses it.
@@ -28,7 +30,7 @@ func (r *Pace) Observe(sum [16]byte) {
 	switch r.sum = sum; {
 	case before == [16]byte{}:
 	case before != sum:
-		r.Times, r.quiet = max(min(r.Times, 1)*quicken, soonest), 0
+		r.Times, r.quiet = max(min(r.Times, 1)*quicken, Soonest), 0
 	default:
 		if r.quiet++; r.quiet >= quietFor {
 			r.Times, r.quiet = min(r.Times*slacken, latest), 0
