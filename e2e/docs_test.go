@@ -133,6 +133,7 @@ type desk struct {
 	dir  string
 	demo *binary.Server
 	api  string // the simulated API that the settings lead to
+	mask string // the umask that the page set, as a command
 
 	generic *binary.Server // before a server without a spec
 }
@@ -145,13 +146,20 @@ func (d *desk) run(command string) {
 		d.exists(command, where)
 	case strings.HasPrefix(command, "curl "):
 		d.curl(command)
+	case strings.HasPrefix(command, "umask "):
+		d.mask = command + "; "
+	case strings.HasPrefix(command, "cat > "), strings.HasPrefix(command, "openssl rand "):
+		d.shell(command)
 	case ours && strings.HasPrefix(args, "serve"):
 		d.serve(strings.Fields(args))
 	case ours && strings.HasPrefix(args, "slowapi"):
 		start(d.t, d.dir, append(strings.Fields(args), "--listen", "127.0.0.1:0")...)
 	case ours:
 		d.settle()
-		d.shell(strings.ReplaceAll(command, "http://127.0.0.1:4116", d.api))
+		out := d.shell(strings.ReplaceAll(command, "http://127.0.0.1:4116", d.api))
+		if args == "check" && strings.Contains(out, "warning: ") {
+			d.t.Errorf("%s warns of what the page says:\n%s", command, out)
+		}
 	default:
 		d.t.Errorf("no test runs %q: teach desk.run how, or say in elsewhere which test does", command)
 	}
@@ -202,12 +210,14 @@ func (d *desk) curl(command string) {
 	}
 }
 
-// shell runs a command in the folder; bin/understudy is the built program.
+// shell runs a command in the folder; bin/understudy is the built program. A command that
+// reads what is pasted gets the token of the API.
 func (d *desk) shell(command string) string {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(command, "bin/understudy", program))
+	cmd := exec.CommandContext(ctx, "sh", "-c", d.mask+strings.ReplaceAll(command, "bin/understudy", program))
+	cmd.Stdin = strings.NewReader(apiToken + "\n")
 	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "HOME="+d.dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -216,8 +226,8 @@ func (d *desk) shell(command string) string {
 	return string(out)
 }
 
-// settle writes the README's settings and the secrets they name. Their
-// upstream is a simulated one: nothing may leave this machine.
+// settle writes the README's settings, and the secrets they name where the page has
+// not had them written. Their upstream is a simulated one: nothing may leave this machine.
 func (d *desk) settle() {
 	d.t.Helper()
 	path := filepath.Join(d.dir, "understudy.yml")
@@ -242,7 +252,12 @@ func (d *desk) settle() {
 			document = strings.Join(b.lines, "\n") + "\n"
 		}
 	}
-	for name, text := range map[string]string{path: redirected, filepath.Join(d.dir, "calls.yaml"): document, filepath.Join(d.dir, "twilio.token"): apiToken, filepath.Join(d.dir, "reports.secret"): "reportssecret1234"} {
+	for name, text := range map[string]string{"understudy.yml": redirected, "calls.yaml": document, "twilio.token": apiToken,
+		"reports.secret": "reportssecret1234"} {
+		name = filepath.Join(d.dir, name)
+		if _, err := os.Stat(name); err == nil {
+			continue
+		}
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			d.t.Fatal(err)
 		}
@@ -263,7 +278,11 @@ func (d *desk) serve(args []string) {
 		args = append(args, "--slowapi", "127.0.0.1:0")
 	} else {
 		d.settle()
-		user = "reports:reportssecret1234"
+		password, err := os.ReadFile(filepath.Join(d.dir, "reports.secret"))
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		user = "reports:" + strings.TrimSpace(string(password))
 	}
 	s := start(d.t, d.dir, args...)
 	if r := get(d.t, user, s.URL("twilio")+base+"/Calls.json?PageSize=5"); r.status != 200 {
