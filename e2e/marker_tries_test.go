@@ -150,6 +150,8 @@ func (g *garden) triesOf(route string) []try {
 		return g.dropInTries(method, path)
 	case path == "/search/save":
 		return []try{{method, path, "q=-zzz&narrow=kind%3Acalls&name=everything&shared=1", nil}, {method, path, "q=%28&name=broken", nil}, {method, path, "q=price%3E0&name=dear", nil}}
+	case path == "/search/view":
+		return []try{{method, path, "view=table&back=%2Fsearch", nil}, {method, path, "view=rows", nil}}
 	case path == "/search/forget":
 		return []try{{method, path, "name=none&back=%2Fsearch", nil}}
 	case strings.HasPrefix(path, "/search/sums"):

@@ -327,7 +327,7 @@ func TestHitsSayWhatThereIs(t *testing.T) {
 		o.Search = windowed{s}
 	})
 	page := h.page("/search?q=kind%3Amessages&sort=rank", all)
-	facts := regexp.MustCompile(`<span>(?i:media) <b>([^<]*)</b>`).FindAllStringSubmatch(page, -1)
+	facts := regexp.MustCompile(`<span class="fine">(?i:media) <b>([^<]*)</b>`).FindAllStringSubmatch(page, -1)
 	if strings.Contains(fmt.Sprint(facts), " 0]") || !strings.Contains(page, `class="hits"`) {
 		t.Errorf("facts: %v", facts)
 	}

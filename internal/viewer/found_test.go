@@ -75,3 +75,61 @@ func TestRefusedSearch(t *testing.T) {
 		t.Errorf("logged: %s", text)
 	}
 }
+
+// A hit begins with the words that were found, and says its state once.
+func TestHitBeginsWithWhatWasFound(t *testing.T) {
+	h := open(t, searched(t, "/Notifications.json"))
+	hits := func(path string) []string {
+		_, found, _ := strings.Cut(h.page(path, all), `<ol class="hits"`)
+		return strings.Split(found, "\n<li>")[1:]
+	}
+	failed := hits("/search?q=failed+kind%3Amessages")
+	if len(failed) == 0 {
+		t.Fatal("nothing was found")
+	}
+	for _, hit := range failed {
+		words, rest, _ := strings.Cut(hit, `<p class="what">`)
+		if !strings.Contains(words, `class="piece"`) {
+			t.Errorf("no text comes first: %s", hit)
+		}
+		if strings.Contains(words, "Status") || strings.Count(rest, `class="pill bad"`) != 1 {
+			t.Errorf("the state is told twice, or not as a pill: %s", hit)
+		}
+	}
+	forms := hits("/search?q=HTTP+kind%3Anotifications")
+	if len(forms) == 0 {
+		t.Error("no notification was found")
+	}
+	for _, hit := range forms {
+		if strings.Contains(hit, "Msg=") || strings.Contains(hit, "%2F") || !strings.Contains(hit, "<mark>HTTP</mark> ") {
+			t.Errorf("the text is not decoded, or not marked: %s", hit)
+		}
+	}
+}
+
+// Tables are chosen once: the browser remembers them for every search.
+func TestTablesOfASearchAreRemembered(t *testing.T) {
+	h := open(t, searched(t))
+	status, _, head := h.do("POST", "/search/view", "view=table&back="+url.QueryEscape("/search?q=late"), all)
+	if status != 303 || head.Get("Location") != "/search?q=late" {
+		t.Fatalf("%d to %q", status, head.Get("Location"))
+	}
+	cookie, _, _ := strings.Cut(head.Get("Set-Cookie"), ";")
+	mine := as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}
+	for path, tables := range map[string]int{"/search?q=kind%3Acalls": 1, "/search?q=kind%3Acalls&form=select": 1,
+		"/search?q=kind%3Acalls+OR+kind%3Amessages": 2} {
+		page := h.page(path, mine)
+		if n := strings.Count(page, "<table>"); n != tables || strings.Contains(page, `class="hits"`) || strings.Count(page, `id="rows"`) != 1 {
+			t.Errorf("%s has %d tables, want %d", path, n, tables)
+		}
+		if strings.Contains(page, `name="record"`) != strings.Contains(path, "form=select") {
+			t.Errorf("%s: boxes to select", path)
+		}
+	}
+	if _, _, head := h.do("POST", "/search/view", "view=cards&back=/search", mine); !strings.Contains(head.Get("Set-Cookie"), "Max-Age=0") {
+		t.Errorf("cards: %q", head.Get("Set-Cookie"))
+	}
+	if status, _, head := h.do("POST", "/search/view", "view=rows", all); status != 400 || head.Get("Set-Cookie") != "" {
+		t.Errorf("another view: %d", status)
+	}
+}

@@ -9,12 +9,14 @@ import (
 	"html/template"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // foundPage is what search.html shows of a search.
@@ -26,8 +28,10 @@ type foundPage struct {
 	Chips  []chip
 	turning
 	Export []download
-	Tables []page.Link // the same as a table, by kind
-	Sums   string      // what was found, added up; "": nothing can be
+	Tables []page.Table // the hits in tables, one for each kind, for a reader who chose them
+	Lists  []page.Link  // the same as lists, by kind
+	View   viewForm
+	Sums   string // what was found, added up; "": nothing can be
 	Select selection
 }
 
@@ -40,15 +44,14 @@ type foundHit struct {
 	When    page.Cell
 	Facts   []page.Cell
 	Written []page.Cell // of the notes on it
-	Failed  bool
-	Pieces  []snippet
+	Pieces  []snippet   // the words that were found; without any, the record's text
 	Exactly bool
 	Pick    template.HTML // the box that selects it
 }
 
 // snippet is a piece of a field with the words in it marked.
 type snippet struct {
-	Label string
+	Label string // "" where the text speaks for itself
 	Text  template.HTML
 }
 
@@ -84,7 +87,11 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 		{page.LinesSuffix, "JSON lines", ""}} {
 		p.Export = append(p.Export, download{first.address(f.Href), f.Text, f.Hint})
 	}
-	p.Tables = q.asTables(p.Hits)
+	p.Lists = q.asLists(p.Hits)
+	p.View = viewForm{Table: prefersTables(q.R), Back: q.s.address("")}
+	if p.View.Table {
+		p.Tables = q.tables(r)
+	}
 	return p, nil, nil
 }
 
@@ -149,9 +156,9 @@ func (q searchView) turnSearch(r *query.SearchResult, p *foundPage) {
 	}
 }
 
-// asTables are the same records as lists of one kind, which have columns and
+// asLists returns links to the same records as lists of one kind, which have columns and
 // every order; of the kinds on the page.
-func (q searchView) asTables(found []foundHit) []page.Link {
+func (q searchView) asLists(found []foundHit) []page.Link {
 	var all []page.Link
 	for _, h := range found {
 		if k := h.kind; k.Browsable() && k.Remembered() &&
@@ -181,15 +188,36 @@ func (q searchView) foundHits(r *query.SearchResult) (all []foundHit) {
 	return all
 }
 
+// tables draws the records found in one table for each kind, in the order in which the kinds come.
+func (q searchView) tables(r *query.SearchResult) (all []page.Table) {
+	var kinds []*plan.Kind
+	rows := map[*plan.Kind][]access.Row{}
+	for _, h := range q.Hits(r) {
+		if rows[h.Kind] == nil {
+			kinds = append(kinds, h.Kind)
+		}
+		rows[h.Kind] = append(rows[h.Kind], h.Row)
+	}
+	for _, k := range kinds {
+		t := q.CellContext(k, nil, nil).Table(plan.UpperFirst(k.Title), q.ColumnsOf(k), rows[k])
+		if len(all) == 0 {
+			t.ID = page.RowsID
+		}
+		if q.s.form == formSelect {
+			t.PickRows(k, rows[k])
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
 // mostFacts is how many values stand beside a hit.
 const mostFacts = 5
 
-// foundHit draws one record: what it is, when, how it is, and where the words
-// were found.
+// foundHit draws one record: the words that were found, what it is, how it is, and when.
 func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	k := h.Kind
-	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Failed: page.Failed(k, h.Row), Exactly: h.Exact,
-		Written: s.Written(h.Row)}
+	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Exactly: h.Exact, Written: s.Written(h.Row)}
 	if len(q.V.Planned) > 1 {
 		out.Kind = k.Source.Spec.Title + " " + k.One
 	}
@@ -200,30 +228,73 @@ func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	if h.ID == "" {
 		out.Title.Text = "no id that your role shows"
 	}
+	columns := q.ColumnsOf(k)
+	state := slices.IndexFunc(columns, func(c *plan.Column) bool {
+		return c.Shape == plan.Pill && h.Row.Field(c.Name).State == access.Seen
+	})
 	told := map[string]bool{}
 	for _, piece := range h.Snippets {
-		told[piece.Field] = true
-		label := plan.UpperFirst(plan.Spell(piece.Field))
-		if c := k.ByField[piece.Field]; c != nil {
-			label = c.Heading
+		if told[piece.Field] = true; state < 0 || piece.Field != columns[state].Name { // the pill says that one
+			out.Pieces = append(out.Pieces, foundIn(k, h.Row, piece))
 		}
-		out.Pieces = append(out.Pieces, snippet{label, marked(piece)})
 	}
-	for _, c := range q.ColumnsOf(k) {
+	words := len(out.Pieces) > 0
+	for i, c := range columns {
 		value := s.Cell(c, h.Row, true)
-		switch state := h.Row.Field(c.Name).State; {
+		switch of := h.Row.Field(c.Name).State; {
 		case c.Name == k.Clock:
 			out.When = value
-		case c.Shape == plan.Pill && out.State.Text == "":
+		case i == state:
 			out.State = value
 		case k.CountedIn[c.Name] != nil && value.Text == "0": // nothing lies under it
-		case c.IsID, told[c.Name], state != access.Seen && state != access.Masked, value.Text == "—", len(out.Facts) == mostFacts,
-			c.Shape == plan.Prose && len(h.Snippets) > 0:
-		default:
+		case c.IsID, told[c.Name], of != access.Seen && of != access.Masked, value.Text == "—":
+		case c.Shape == plan.Prose && value.Prose:
+			if !words {
+				out.Pieces = append(out.Pieces, snippet{Text: value.Value()})
+				words = true
+			}
+		case len(out.Facts) < mostFacts:
 			out.Facts = append(out.Facts, value)
 		}
 	}
 	return out
+}
+
+// maxLead is how many bytes stand before the first word that was found: it shows where a line is cut.
+const maxLead = 60
+
+// foundIn draws the piece of a field in which words were found. A form-encoded field is decoded.
+func foundIn(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet {
+	c := k.ByField[piece.Field]
+	if c == nil {
+		return snippet{plan.UpperFirst(plan.Spell(piece.Field)), marked(piece)}
+	}
+	label := c.Heading
+	if c.Shape == plan.Prose {
+		label = ""
+	}
+	whole := row.Field(c.Name).Text
+	if from := strings.Index(whole, piece.Text); c.Show == spec.ShowForm && from >= 0 {
+		if text, places := plan.ReadFormPlaces(whole, " · "); places != nil {
+			begin := places[from]
+			piece.Text = text[begin:places[from+len(piece.Text)]]
+			piece.Marks = slices.Clone(piece.Marks)
+			for i, m := range piece.Marks {
+				piece.Marks[i] = [2]int{places[from+m[0]] - begin, places[from+m[1]] - begin}
+			}
+		}
+	}
+	if len(piece.Marks) > 0 && piece.Marks[0][0] > maxLead {
+		from := piece.Marks[0][0] - maxLead
+		for !utf8.RuneStart(piece.Text[from]) {
+			from++
+		}
+		piece.Text, piece.Marks, piece.Before = piece.Text[from:], slices.Clone(piece.Marks), true
+		for i := range piece.Marks {
+			piece.Marks[i][0], piece.Marks[i][1] = piece.Marks[i][0]-from, piece.Marks[i][1]-from
+		}
+	}
+	return snippet{label, marked(piece)}
 }
 
 // marked is a snippet as HTML: its words between <mark>, everything else escaped.

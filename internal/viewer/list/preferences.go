@@ -1,6 +1,6 @@
-// Preferences: the columns a browser chose for each kind, kept in a cookie. The
-// address always wins, and always says what is shown: a list without columns in
-// its address is answered with one that has those remembered.
+// Preferences: the columns a browser chose for each kind, and whether it shows what was found in tables, kept in
+// cookies. The address always wins, and always says which columns are shown: a list without columns in its address
+// is answered with one that has those remembered.
 
 package list
 
@@ -18,6 +18,9 @@ const (
 	columnsCookie = "understudy_columns"
 	// mostPreferences bounds the cookie, in bytes: browsers keep 4096 with its name.
 	mostPreferences = 3500
+
+	viewCookie           = "understudy_found"
+	viewTable, viewCards = "table", "cards"
 )
 
 // remembered is the cookie: by "source/kind", columns by commas, the kind that
@@ -103,14 +106,46 @@ func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns [
 	for len(all) > 1 && len(all.String()) > mostPreferences {
 		all = all[1:]
 	}
+	keepChoice(w, r, columnsCookie, all.String())
+}
+
+// keepChoice has the browser remember a choice in a cookie, or with an empty value forget it.
+func keepChoice(w http.ResponseWriter, r *http.Request, name, value string) {
 	c := &http.Cookie{
-		Name: columnsCookie, Value: all.String(), Path: "/", MaxAge: page.ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: r.TLS != nil,
+		Name: name, Value: value, Path: "/", MaxAge: page.ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
 	}
-	if len(all) == 0 {
+	if value == "" {
 		c.MaxAge = -1
 	}
 	http.SetCookie(w, c)
+}
+
+// viewForm chooses whether what was found stands in tables.
+type viewForm struct {
+	Table bool // it does
+	Back  string
+}
+
+// prefersTables reports whether the browser shows what was found in tables.
+func prefersTables(r *http.Request) bool {
+	c, err := r.Cookie(viewCookie)
+	return err == nil && c.Value == viewTable
+}
+
+// setView keeps the view of the form in the cookie and goes back to the search it came from.
+func setView(q *page.Exchange) error {
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, 64<<10)
+	value := ""
+	switch view := q.R.PostFormValue("view"); view {
+	case viewTable:
+		value = view
+	case viewCards:
+	default:
+		return page.UnknownWord("view", view, []string{viewTable, viewCards}, nil)
+	}
+	keepChoice(q.W, q.R, viewCookie, value)
+	q.GoBack(page.LocalPath(q.R.PostFormValue("back")), "")
+	return nil
 }
 
 // withColumns is an address of a list with other columns; none are the kind's.

@@ -180,6 +180,7 @@ func SearchRoutes() []page.Route {
 		{Pattern: "GET /search.csv", Handler: serveSearch, Forms: []string{"GET /search.csv?q="}},
 		{Pattern: "GET /search.jsonl", Handler: serveSearch, Forms: []string{"GET /search.jsonl?q="}},
 		{Pattern: "GET /search/complete", Handler: serveComplete, Forms: []string{"GET /search/complete?word="}},
+		{Pattern: "POST /search/view", Handler: setView, Forms: []string{"POST /search/view"}},
 		{Pattern: "POST /search/save", Handler: saveSearch, Forms: []string{"POST /search/save"}},
 		{Pattern: "POST /search/forget", Handler: forgetSearch, Forms: []string{"POST /search/forget"}},
 	}

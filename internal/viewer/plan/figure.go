@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"understudy/spec"
 )
@@ -151,22 +152,48 @@ func clockLength(seconds string) (text string, ok bool) {
 // ReadForm writes form-encoded text with a line or, apart by a dot, a part for each value. A text that is
 // no form stays as it is.
 func ReadForm(text, apart string) string {
+	text, _ = ReadFormPlaces(text, apart)
+	return text
+}
+
+// ReadFormPlaces is ReadForm, and returns for each byte of the text, and for its end, its place in what is read.
+// places is nil for a text that is no form.
+func ReadFormPlaces(text, apart string) (read string, places []int) {
 	if !strings.Contains(text, "=") || strings.ContainsAny(text, " \t\n") {
-		return text
+		return text, nil
 	}
-	var all []string
+	var b strings.Builder
 	for pair := range strings.SplitSeq(text, "&") {
-		name, value, ok := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(name)
-		if err != nil || !ok || name == "" {
-			return text
+		name, _, ok := strings.Cut(pair, "=")
+		if _, err := url.QueryUnescape(pair); err != nil || !ok || name == "" {
+			return text, nil
 		}
-		if value, err = url.QueryUnescape(value); err != nil {
-			return text
+		if len(places) > 0 {
+			places = append(places, b.Len())
+			b.WriteString(apart)
 		}
-		all = append(all, name+": "+value)
+		for i := 0; i < len(pair); {
+			next, shown := i+1, pair[i:i+1]
+			switch {
+			case i == len(name):
+				shown = ": "
+			case shown == "+":
+				shown = " "
+			case shown == "%":
+				for next = i; next < len(pair) && pair[next] == '%'; { // the bytes of a character come one by one
+					next += 3
+				}
+				shown, _ = url.QueryUnescape(pair[i:next])
+				r, n := utf8.DecodeRuneInString(shown)
+				next, shown = i+3*n, string(r)
+			}
+			for ; i < next; i++ {
+				places = append(places, b.Len())
+			}
+			b.WriteString(shown)
+		}
 	}
-	return strings.ToValidUTF8(strings.Join(all, apart), "\ufffd")
+	return b.String(), append(places, b.Len())
 }
 
 // maxTags bounds the values of an array that are shown one by one.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"understudy/spec"
@@ -45,6 +46,20 @@ func TestFormIsDecoded(t *testing.T) {
 	} {
 		if got := ReadForm(text, " · "); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestFormPlacesAreThoseOfItsText(t *testing.T) {
+	const form = "a=one+two&b=%C3%BCber%2Fx%FF"
+	text, places := ReadFormPlaces(form, " · ")
+	if text != "a: one two · b: über/x\ufffd" || len(places) != len(form)+1 || places[len(form)] != len(text) {
+		t.Fatalf("%q, %d places", text, len(places))
+	}
+	for raw, want := range map[string]string{"two": "two", "b=": "b: ", "%C3%BC": "ü", "ber%2Fx": "ber/x"} {
+		from := strings.Index(form, raw)
+		if got := text[places[from]:places[from+len(raw)]]; got != want {
+			t.Errorf("%s is %q, want %q", raw, got, want)
 		}
 	}
 }
