@@ -45,8 +45,9 @@ type messages struct {
 	Older    string
 	Newer    string
 	Newest   string
-	Bound    string // what is not on this page, and why
-	Late     bool   // it comes after the head of the page
+	Back     *page.When // from when on everything is on this page; nil: from the first
+	Bound    string     // what is not on this page, and why
+	Late     bool       // it comes after the head of the page
 
 	all []message
 }
@@ -233,10 +234,10 @@ func (q conversationView) turnConversation(p *messages, base string, older, befo
 	if older.IsZero() {
 		return
 	}
-	p.Bound = "Complete back to " + q.Moment(older).Text + ". What is older is on the next page."
+	p.Back, p.Bound = q.Moment(older), "What is older is on the next page."
 	for _, t := range q.ContactKinds(q.Source) {
 		if q.until(t) == nil && q.OffersBoth(t) {
-			p.Bound = "Complete back to " + q.Moment(older).Text + ". Older " + t.Kind.Title + " cannot be asked for by time."
+			p.Bound = "Older " + t.Kind.Title + " cannot be asked for by time."
 		}
 	}
 	p.Older = conversationAddress(base, older, append(slices.Clone(back), here))

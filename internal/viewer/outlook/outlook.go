@@ -48,7 +48,7 @@ type view struct {
 	Value      string // the newest, as people read it
 	Name, Href string
 	Newest     *page.When
-	By         string // a day
+	By         page.When
 	Likely     string // a probability in percent
 	LikelyBand string
 	Dates      []dateView
@@ -58,8 +58,9 @@ type view struct {
 
 // dateView is by when a probability is reached.
 type dateView struct {
-	Percent, At, Band string
-	Never             bool
+	Percent, Band string
+	At            page.When
+	Never         bool
 }
 
 func serve(q *page.Exchange) error {
@@ -157,9 +158,9 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 		case made.State == forecast.Reached:
 			line.Bad = true
 		case made.State == forecast.Ready && made.Probability.Figure >= leastLikely && !v.Dates[0].Never:
-			line.Text = "at this pace reaches 0 with probability 0.5 by " + v.Dates[0].At
+			line.Text = "at this pace reaches 0 with probability 0.5 by " + v.Dates[0].At.Text
 			if made.Need.Figure > 0 {
-				line.Text += "; " + v.Need + " more make it " + v.Sure + " sure that it does not by " + v.By
+				line.Text += "; " + v.Need + " more make it " + v.Sure + " sure that it does not by " + v.By.Text
 			}
 			line.Bad = made.Probability.Figure >= 0.5
 		}
@@ -170,8 +171,8 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 
 // viewOf puts a forecast into words.
 func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series) view {
-	v := view{Forecast: f, Name: nameOf(q, s), Href: root + s.Source + "/" + s.Kind + "." + s.Field, Newest: q.Moment(f.At), By: day(q, &f.By),
-		Sure: percentText(f.Percent)}
+	v := view{Forecast: f, Name: nameOf(q, s), Href: root + s.Source + "/" + s.Kind + "." + s.Field, Newest: q.Moment(f.At),
+		By: sayDay(q, f.By), Sure: percentText(f.Percent)}
 	v.Value = f.Value
 	if k := q.V.ByName[s.Source].ByName[s.Kind]; k != nil && k.Field(s.Field) != nil {
 		if text, _, ok := plan.Figure(k.Field(s.Field), f.Value, ""); ok { // a series has no unit
@@ -185,7 +186,7 @@ func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series) view {
 	for _, d := range f.Dates {
 		one := dateView{Percent: strconv.FormatFloat(d.Probability, 'g', 6, 64), Never: d.At == nil}
 		if d.At != nil {
-			one.At = day(q, d.At)
+			one.At = sayDay(q, *d.At)
 			one.Band = band(day(q, d.Early), day(q, d.Late))
 		}
 		v.Dates = append(v.Dates, one)
@@ -223,6 +224,13 @@ func day(q *page.Exchange, at *time.Time) string {
 		return l.Format("2 January")
 	}
 	return l.Format("2 January 2006")
+}
+
+// sayDay is a moment in the words of day, with the whole moment behind it.
+func sayDay(q *page.Exchange, at time.Time) page.When {
+	w := page.Say(at, q.Start, q.Zone, false)
+	w.Text = day(q, &at)
+	return w
 }
 
 // near is how near a moment is shown with its time of day.

@@ -4,11 +4,11 @@
 package page
 
 import (
+	_ "embed"
 	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,38 +25,45 @@ const (
 	maxZones   = 1000               // more than there are; bounds what is remembered
 )
 
-// offered are the zones of the menu, one or more for every offset in use; any
-// other IANA name a browser sends is taken as well.
-var offered = strings.Fields(`
-UTC
-Africa/Cairo Africa/Casablanca Africa/Johannesburg Africa/Lagos Africa/Nairobi
-America/Anchorage America/Argentina/Buenos_Aires America/Bogota America/Caracas America/Chicago America/Denver
-America/Halifax America/Lima America/Los_Angeles America/Mexico_City America/New_York America/Phoenix
-America/Santiago America/Sao_Paulo America/St_Johns America/Toronto America/Vancouver
-Asia/Almaty Asia/Baghdad Asia/Bangkok Asia/Colombo Asia/Dhaka Asia/Dubai Asia/Hong_Kong Asia/Jakarta Asia/Jerusalem
-Asia/Kabul Asia/Karachi Asia/Kathmandu Asia/Kolkata Asia/Manila Asia/Riyadh Asia/Seoul Asia/Shanghai Asia/Singapore
-Asia/Taipei Asia/Tehran Asia/Tokyo Asia/Yangon
-Atlantic/Azores Atlantic/Reykjavik Australia/Adelaide Australia/Brisbane Australia/Darwin Australia/Perth Australia/Sydney
-Europe/Amsterdam Europe/Athens Europe/Berlin Europe/Brussels Europe/Bucharest Europe/Dublin Europe/Helsinki
-Europe/Istanbul Europe/Kyiv Europe/Lisbon Europe/London Europe/Madrid Europe/Moscow Europe/Paris Europe/Prague
-Europe/Rome Europe/Stockholm Europe/Vienna Europe/Warsaw Europe/Zurich
-Pacific/Auckland Pacific/Chatham Pacific/Fiji Pacific/Honolulu Pacific/Kiritimati Pacific/Marquesas Pacific/Pago_Pago`)
+// zoneNames are all zones of the IANA database that Go has, aliases included.
+//
+//go:embed zones.txt
+var zoneNames string
 
 // zones remembers the zones browsers asked for.
 type zones struct {
-	home    *time.Location
-	options template.HTML // of the menu, without the chosen one
-	mu      sync.Mutex
-	loaded  map[string]*time.Location
+	home   *time.Location
+	mu     sync.Mutex
+	loaded map[string]*time.Location
+	at     time.Time     // when the options were drawn
+	drawn  template.HTML // the options of the menu, with their offsets then
 }
 
 func newZones(home *time.Location) *zones {
-	var b strings.Builder
-	for _, name := range offered {
-		b.WriteString("<option>" + template.HTMLEscapeString(name) + "</option>")
-	}
-	return &zones{home: home, options: template.HTML(b.String()), loaded: map[string]*time.Location{}} // names of our own list
+	return &zones{home: home, loaded: map[string]*time.Location{}}
 }
+
+// options returns the zones of the menu with their offsets at the beginning of the quarter of an hour: none changes within one.
+func (z *zones) options(now time.Time) template.HTML {
+	now = now.Truncate(15 * time.Minute)
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.drawn != "" && z.at.Equal(now) {
+		return z.drawn
+	}
+	var b strings.Builder
+	for name := range strings.FieldsSeq(zoneNames) {
+		if loc, err := time.LoadLocation(name); err == nil { // files of the host may lack a zone
+			label := template.HTMLEscapeString(zoneLabel(now.In(loc)))
+			b.WriteString(`<option value="` + template.HTMLEscapeString(name) + `">` + label + "</option>")
+		}
+	}
+	z.at, z.drawn = now, template.HTML(b.String()) // names of our own list
+	return z.drawn
+}
+
+// zoneLabel is "Europe/Berlin (UTC+02:00)" for a moment there.
+func zoneLabel(t time.Time) string { return t.Location().String() + " (UTC" + t.Format("-07:00") + ")" }
 
 // find is the zone of an IANA name, nil when there is none.
 func (z *zones) find(name string) *time.Location {
@@ -91,9 +98,9 @@ func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 // ServeZone offers the zones of the menu; its form leads back to the page of the reader.
 func ServeZone(q *Exchange) error {
 	return q.Render(http.StatusOK, "timezone", "Timezone", struct {
-		Name, Back string
-		Options    template.HTML
-	}{q.Zone.String(), LocalPath(q.R.FormValue("back")), q.V.zones.options})
+		Name, Label, Back string
+		Options           template.HTML
+	}{q.Zone.String(), zoneLabel(q.Start.In(q.Zone)), LocalPath(q.R.FormValue("back")), q.V.zones.options(q.Start)})
 }
 
 // SetZone keeps the zone of the form in a cookie and goes back to the page it
@@ -103,8 +110,7 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("zone")
 	if v.zones.find(name) == nil {
 		v.Exchange(w, r, func(*Exchange) error {
-			return BadRequest("There is no timezone "+Clip(name), "Names are those of the IANA database, such as Europe/Berlin.",
-				slices.Clone(offered))
+			return BadRequest("There is no timezone "+Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", nil)
 		})
 		return
 	}

@@ -3,6 +3,9 @@
 package page
 
 import (
+	"archive/zip"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -164,12 +167,30 @@ func FuzzLocalPath(f *testing.F) {
 	})
 }
 
-func TestOfferedZones(t *testing.T) {
+// The menu offers every zone that Go has, with its offset now.
+func TestMenuOffersEveryZone(t *testing.T) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = all.Close() }()
 	zones := newZones(time.UTC)
-	for _, name := range offered {
-		if zones.find(name) == nil {
-			t.Errorf("offered, but unknown: %s", name)
+	summer := string(zones.options(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)))
+	for _, f := range all.File {
+		if strings.HasSuffix(f.Name, "/") || f.Name == "Factory" {
+			continue
 		}
+		if zones.find(f.Name) == nil || !strings.Contains(summer, `<option value="`+f.Name+`">`+f.Name+" (UTC") {
+			t.Errorf("%s is not offered: write it into zones.txt", f.Name)
+		}
+	}
+	winter := string(zones.options(time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)))
+	if !strings.Contains(summer, "Europe/Berlin (UTC+02:00)") || !strings.Contains(winter, "Europe/Berlin (UTC+01:00)") {
+		t.Error("the offset is not that of the moment")
 	}
 }
 
