@@ -60,6 +60,7 @@ type task struct {
 	fields []*spec.ActionField
 	values map[string]string // what was filled in, by upstream's parameters
 	where  page.Link         // what it is about: a list, a number
+	record string            // the id of the record in that list; "": it is about no record
 	at     string            // its own address
 	back   string            // where the way out leads: the record, its list
 	doer
@@ -186,7 +187,7 @@ func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []pa
 	for _, word := range localWords(true) {
 		if t.ID != "" && mayLocally(q, q.Kind, word) {
 			removing = append(removing, page.Link{Href: address(q.Kind, word, t.ID) + vars, Text: plan.UpperFirst(word),
-				About: localText(word, q.Kind.One, q.Kind.Title).warning})
+				About: localText(word, q.Kind.One, q.Kind.Title, q.Source.Spec.Title).warning})
 		}
 	}
 	return all, removing

@@ -33,19 +33,19 @@ func localWords(record bool) []string {
 	return []string{access.DoSync}
 }
 
-// localText is what an action is called, what to know before, and what is said after.
-func localText(word, one, many string) words {
+// localText is what an action is called, what to know before, and what is said after. upstream is its title.
+func localText(word, one, many, upstream string) words {
 	switch word {
 	case access.DoSync:
 		return words{title: "Sync " + many, warning: "Upstream is asked for every record there is, within its budget, and that is kept up.",
 			done: "A sync of all " + many + " has begun."}
 	case access.DoPurge:
-		return words{title: "Purge the " + one, done: "It is forgotten here.",
-			warning: "It is forgotten here; the next reader asks upstream."}
+		return words{title: "Purge the " + one, done: "The copy is cleared.",
+			warning: "Clears the copy of this " + one + " here; it is fetched from " + upstream + " again when somebody opens it."}
 	}
 	return words{title: "Erase the " + one, removes: true, done: "It is listed for erasing, and goes from every file within seconds.",
-		warning: "It goes from every file here, with what lies under it, and is not stored again. " +
-			"Upstream still has it; delete it there as well."}
+		warning: "Permanently removes this " + one + " and everything under it from this server; " + upstream +
+			" keeps its copy, so delete it there too."}
 }
 
 // mayLocally reports whether a caller may do a word to records of a kind.
@@ -62,7 +62,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 		return nil, err
 	}
 	l := local{word: word}
-	t := &task{Exchange: q, values: map[string]string{}, words: localText(word, q.Kind.One, q.Kind.Title),
+	t := &task{Exchange: q, values: map[string]string{}, words: localText(word, q.Kind.One, q.Kind.Title, q.Source.Spec.Title),
 		where: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Title)}, back: listHref(q)}
 	t.at, t.name = address(q.Kind, word, id), q.Kind.Name+" "+word+" "+id
 	if id != "" {
@@ -73,6 +73,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 		if err != nil {
 			return nil, err
 		}
+		t.record = id
 		t.back, t.at = q.Source.Place(l.target), t.at+plan.WithQuery(q.Source.Given(l.target, l.target.Instance.ID))
 	} else if !q.SeesKind(q.Kind) {
 		return nil, page.NoSuch(q)
@@ -97,11 +98,11 @@ func findPerson(q *page.Exchange) (*task, error) {
 		return nil, &page.Problem{Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
 			Hint: "What belongs to a number is erased by a role that sees every record and every number."}
 	}
-	t := &task{Exchange: q, values: map[string]string{}, words: localText(access.DoErase, "number "+plan.GroupPhone(number), ""),
+	t := &task{Exchange: q, values: map[string]string{}, words: localText(access.DoErase, "number "+plan.GroupPhone(number), "", ""),
 		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
 	t.name, t.at = "erase "+number, doPath+url.PathEscape(q.Source.Name)+"/"+plan.NumberWord+"/"+access.DoErase+"/"+url.PathEscape(number)
-	t.warning = "Every record with this number goes from every file here, and what lies under it, also where other people took part. " +
-		"Upstream still has them; delete them there as well."
+	t.warning = "Permanently removes every record with this number, and everything under it, from this server, also where other people " +
+		"took part. " + q.Source.Spec.Title + " keeps its copies, so delete them there too."
 	t.doer = local{word: access.DoErase, number: number}
 	return t, nil
 }

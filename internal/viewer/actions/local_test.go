@@ -53,7 +53,8 @@ func TestWhatIsHeldHere(t *testing.T) {
 		action                  understudy.Action
 	}{
 		{list, "/-/do/twilio/messages/sync", "sync twilio messages", list, "every record", understudy.ActionAdminister},
-		{record, "/-/do/twilio/messages/purge/" + id, "purge twilio messages " + id, record, "asks upstream", understudy.ActionAdminister},
+		{record, "/-/do/twilio/messages/purge/" + id, "purge twilio messages " + id, record, "from Twilio again",
+			understudy.ActionAdminister},
 		{record, "/-/do/twilio/messages/erase/" + id, "erase twilio messages/" + id, list, "Messages that go", understudy.ActionDelete},
 		{number, "/-/do/twilio/number/erase/+14155550123", "erase twilio +14155550123", "/", "41", understudy.ActionDelete},
 	} {
@@ -69,6 +70,10 @@ func TestWhatIsHeldHere(t *testing.T) {
 		}
 		if page := h.get("keeper", c.path); !strings.Contains(page, c.says) {
 			t.Errorf("%s does not say %q: %s", c.path, c.says, page)
+		}
+		crumb := `<a href="` + record + `">` + id[:6] + "…" + id[len(id)-4:] + `</a> <span aria-hidden="true">/</span>`
+		if page := h.get("keeper", c.path); strings.Contains(page, crumb) != (c.from == record) {
+			t.Errorf("%s: its path names the record: %v", c.path, c.from != record)
 		}
 		form := h.form("keeper", c.path)
 		for range 2 {

@@ -43,8 +43,8 @@ type askPage struct {
 	Step           bool // the review comes next
 }
 
-// places are where a page of an action leads.
-type places struct{ Kind, KindHref, Path, Back string }
+// places are where a page of an action leads. Record is the short id of what Back leads to, "" where that is no record.
+type places struct{ Kind, KindHref, Record, Path, Back string }
 
 // input is a value that a person fills in, or has.
 type input struct {
@@ -68,7 +68,7 @@ type refusal struct {
 
 // render shows the page of a task.
 func (t *task) render(status int, p askPage) error {
-	p.places = places{t.where.Text, t.where.Href, t.at, t.back}
+	p.places = places{t.where.Text, t.where.Href, page.ShortID(t.record), t.at, t.back}
 	p.Title, p.Warning, p.Destructive = t.title, t.warning, t.removes
 	if p.Inputs == nil {
 		p.Inputs = t.inputs(nil)

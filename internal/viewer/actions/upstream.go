@@ -53,7 +53,7 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	var own []string
 	t.back = listHref(q)
 	if id != "" {
-		own, t.back = u.target.Instance.ID, q.Source.Place(u.target)
+		own, t.back, t.record = u.target.Instance.ID, q.Source.Place(u.target), id
 	}
 	t.at = address(q.Kind, a.Name, id) + plan.WithQuery(q.Source.Given(u.target, own))
 	return t, nil
