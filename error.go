@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -122,6 +123,49 @@ func OwnStatus(err error) int {
 		return s
 	}
 }
+
+// packageNames are what the errors of packages begin with.
+var packageNames = []string{
+	"access", "accesslog", "actions", "agents", "audit", "callers", "columns", "connect", "credentials", "dispatch", "feed", "folder",
+	"follow", "forecast", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter", "mirror", "profile", "proxy", "query", "search", "seen",
+	"semaphore", "signin", "spec", "store", "upstream", "viewer", "wal", "walk", "watch", "webhook", "xmldoc",
+}
+
+// PlainText returns what an error says to people: its text without the packages and the
+// kinds with which it begins. A status says the kind to those who ask over HTTP.
+func PlainText(err error) string {
+	text := err.Error()
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		var whole, plain []string
+		for _, one := range joined.Unwrap() {
+			whole, plain = append(whole, one.Error()), append(plain, PlainText(one))
+		}
+		if strings.Join(whole, "\n") == text { // errors.Join made it
+			return strings.Join(plain, "\n")
+		}
+	}
+	kinds := []string{ErrInvalid.Error(), ErrNotFound.Error(), ErrForbidden.Error(), ErrUnauthorized.Error(), ErrTooMany.Error()}
+	for {
+		start, rest, ok := strings.Cut(text, ": ")
+		if !ok || !slices.Contains(packageNames, start) && !slices.Contains(kinds, start) {
+			return text
+		}
+		text = rest
+	}
+}
+
+// Plain returns an error of the same kinds that says what PlainText returns: for one that is
+// wrapped in a name that people know, as that of a setting.
+func Plain(err error) error { return plainError{err} }
+
+type plainError struct{ error }
+
+// Error is the text for people.
+func (e plainError) Error() string { return PlainText(e.error) }
+
+// Unwrap returns the error with its whole text.
+func (e plainError) Unwrap() error { return e.error }
 
 // Failure says how upstream failed.
 type Failure uint8

@@ -4,6 +4,13 @@ package understudy
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -35,5 +42,69 @@ func TestWords(t *testing.T) {
 	e = &UpstreamError{Why: FailUnusable, Status: 200}
 	if e.Error() != "upstream unusable answer (status 200)" || e.Short() != "upstream unusable answer" || !errors.Is(e, ErrUnavailable) {
 		t.Errorf("%v %s", e, e.Short())
+	}
+}
+
+// TestPlainTextHasNoPackagesAndKinds runs over errors as packages make them.
+func TestPlainTextHasNoPackagesAndKinds(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf(`feed: %w: no webhook is called "x"`, ErrNotFound), `no webhook is called "x"`},
+		{fmt.Errorf("mirror: %w: access: %w: the list has no filter", ErrInvalid, ErrInvalid), "the list has no filter"},
+		{errors.Join(errors.New("store: the disk is full"), errors.New("walk: ended")), "the disk is full\nended"},
+		{fmt.Errorf("understudy.yml: %w", Plain(errors.New("access: roles.a: no such class"))), "understudy.yml: roles.a: no such class"},
+		{errors.New("understudy.yml: jobs: workers: 0"), "understudy.yml: jobs: workers: 0"},
+		{fmt.Errorf("search: %w: 40 %% done", ErrIndexing), "the index is being built: 40 % done"},
+		{errors.New("one.secret: too short\ncredentials: two.secret: too short"), "one.secret: too short\ncredentials: two.secret: too short"},
+		{ErrNotFound, "not found"},
+		{errors.New("feed: "), ""},
+	} {
+		if got := PlainText(c.err); got != c.want {
+			t.Errorf("%v: %q, want %q", c.err, got, c.want)
+		}
+	}
+	if err := Plain(fmt.Errorf("feed: %w: x", ErrNotFound)); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%v is of no kind", err)
+	}
+}
+
+// TestPackageNamesAreComplete reads the sources for the names that errors begin with.
+func TestPackageNamesAreComplete(t *testing.T) {
+	start := regexp.MustCompile(`(?:Errorf|errors\.New)\("([a-z0-9]+): `)
+	unsaid := regexp.MustCompile(`jsonhttp\.Error\(.*\berr\.Error\(\)`)
+	found := map[string]bool{}
+	for _, root := range []string{"internal", "follow", "mirror", "spec", "upstream", "kit"} {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			folder := filepath.Dir(path)
+			if strings.HasSuffix(folder, "test") || strings.Contains(folder, "slowapi") {
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			if unsaid.Match(text) {
+				t.Errorf("%s answers with err.Error(); PlainText says it without package names", path)
+			}
+			for _, m := range start.FindAllSubmatch(text, -1) {
+				if name := string(m[1]); slices.Contains(strings.Split(filepath.ToSlash(folder), "/"), name) {
+					found[name] = true
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("found only %v", found)
+	}
+	for name := range found {
+		if got := PlainText(errors.New(name + ": x")); got != "x" && name != "token" { // files are called token
+			t.Errorf("an error begins with %q, which is not in packageNames", name)
+		}
 	}
 }

@@ -76,7 +76,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	policy := cfg.Policy()
 	for _, hook := range cfg.Webhooks {
 		if err := checkHook(ctx, hook, gate, specs[hook.Source], folder); err != nil {
-			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, err)
+			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, understudy.Plain(err))
 		}
 	}
 	if _, err := cfg.CheckAlerts(gate, sources); err != nil {
@@ -151,7 +151,7 @@ func readPolicy(path string, p *process) (cfg *config.Settings, sources []*spec.
 		return nil, nil, nil, err
 	}
 	if sources, gate, err = gateOf(cfg, filepath.Dir(path)); err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, understudy.Plain(err))
 	}
 	return cfg, sources, gate, err
 }

@@ -156,10 +156,10 @@ func exitCode(err error, stderr io.Writer) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage), errors.As(err, &refused) && refused.mistake():
-		fmt.Fprintln(stderr, "understudy:", err)
+		fmt.Fprintln(stderr, "understudy:", understudy.PlainText(err))
 		return exitUsage
 	}
-	fmt.Fprintln(stderr, "understudy:", err)
+	fmt.Fprintln(stderr, "understudy:", understudy.PlainText(err))
 	return exitFailed
 }
 

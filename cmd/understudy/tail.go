@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/cmd/understudy/terminal"
 	"understudy/follow"
 )
@@ -71,7 +72,7 @@ func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, er
 	o = follow.Options{URL: server.url, User: server.user, Secret: server.secret, HTTP: server.client, Source: c.Source, Kinds: c.Kind,
 		Fields: c.Field, After: c.After}
 	o.Lost = func(err error, pause time.Duration) {
-		fmt.Fprintf(p.stderr, "understudy: %s; again in %v\n", terminal.Printable(err.Error()), pause.Round(100*time.Millisecond))
+		fmt.Fprintf(p.stderr, "understudy: %s; again in %v\n", terminal.Printable(understudy.PlainText(err)), pause.Round(100*time.Millisecond))
 	}
 	if c.URL == "" {
 		o.Where = func(context.Context) (string, string, error) { // another port and token at every start

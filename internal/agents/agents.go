@@ -177,7 +177,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 		if code == http.StatusUnauthorized {
 			jsonhttp.Challenge(w, r, "Understudy")
 		}
-		jsonhttp.Error(w, code, err.Error())
+		jsonhttp.Error(w, code, understudy.PlainText(err))
 		return
 	}
 	leave, err := s.running.Take(c.Name)
@@ -193,7 +193,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 		return
 	}
 	if r.Body, err = single(http.MaxBytesReader(w, r.Body, s.o.Limits.Body)); err != nil {
-		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
+		jsonhttp.Error(w, http.StatusBadRequest, understudy.PlainText(err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Time)

@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/kit/jsonhttp"
 	"understudy/kit/suggest"
 	"understudy/kit/token"
 	"understudy/request"
@@ -49,31 +50,13 @@ func read(arguments json.RawMessage, into any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	var typed *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &typed):
-		return invalid("%s: want %s, not %s", typed.Field, jsonType(typed.Type.String()), typed.Value)
-	case err != nil:
-		return invalid("the arguments: %s; the schema of the tool says which there are", strings.TrimPrefix(err.Error(), "json: "))
+	if err := d.Decode(into); err != nil {
+		return invalid("the arguments: %s; the schema of the tool says which there are", jsonhttp.Explain(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return invalid("the arguments are more than one object")
 	}
 	return nil
-}
-
-// jsonType is a Go type as JSON has it.
-func jsonType(name string) string {
-	switch {
-	case strings.HasPrefix(name, "map"), strings.HasPrefix(name, "agents."):
-		return "an object"
-	case strings.HasPrefix(name, "[]"):
-		return "an array"
-	case name == "int":
-		return "a whole number"
-	}
-	return "a " + name
 }
 
 // limit is how many rows are wanted.
@@ -201,20 +184,11 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	return "Something went wrong here; the log of the server says what."
 }
 
-// starts are what errors begin with that an agent has no use for.
-var starts = []string{"agents: ", "access: ", "mirror: ", "search: ", "spec: ", "viewer: ", understudy.ErrForbidden.Error() + ": ",
-	understudy.ErrInvalid.Error() + ": ", understudy.ErrNotMirrored.Error() + ": ", understudy.ErrIndexing.Error() + ": "}
-
-// plain is an error's text without the packages and kinds at its start.
+// plain is an error's text for an agent, without the kinds that keep it from an answer.
 func plain(err error) string {
-	text := err.Error()
-	for again := true; again; {
-		again = false
-		for _, start := range starts {
-			if rest, ok := strings.CutPrefix(text, start); ok {
-				text, again = rest, true
-			}
-		}
+	text := understudy.PlainText(err)
+	for _, kind := range []error{understudy.ErrNotMirrored, understudy.ErrIndexing} {
+		text = strings.TrimPrefix(text, kind.Error()+": ")
 	}
 	return text
 }

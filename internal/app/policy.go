@@ -92,7 +92,7 @@ func (h gates) of(cfg *config.Settings) (*access.Gate, error) {
 	o.Own, o.Newest, o.Last, o.Addressed = h.lookups.IsOwn, h.lookups.Newest, h.lookups.Last, h.lookups.Addressed
 	gate, err := access.NewWith(o)
 	if err != nil {
-		return nil, fmt.Errorf("roles: %w", err)
+		return nil, fmt.Errorf("roles: %w", understudy.Plain(err))
 	}
 	return gate, nil
 }

@@ -221,7 +221,7 @@ func (l *reloadStatus) done(at time.Time, restart []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.last.FailedAt, l.last.Error = known(at), err.Error()
+		l.last.FailedAt, l.last.Error = known(at), understudy.PlainText(err)
 		return
 	}
 	l.last = diagnostics.Settings{LoadedAt: known(at), NeedRestart: restart}

@@ -171,7 +171,7 @@ func CheckSecrets(ctx context.Context, c *Settings, read Secrets) error {
 			_, err = audit.ParseKey(secret)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", one.Name, err)
+			return fmt.Errorf("%s: %w", one.Name, understudy.Plain(err))
 		}
 	}
 	_, err := c.Audit.readSend(ctx, read)
@@ -193,7 +193,7 @@ func (c *Settings) AuditKey(ctx context.Context, data string, secrets Secrets, m
 	}
 	key, err := audit.ParseKey(secret)
 	if err != nil {
-		return key, fmt.Errorf("audit.key: %w", err)
+		return key, fmt.Errorf("audit.key: %w", understudy.Plain(err))
 	}
 	return key, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -23,6 +24,35 @@ const maxConfig = 1 << 20
 
 // lineTwice is how the reader of YAML words an error that names its line itself.
 var lineTwice = regexp.MustCompile(`line \d+: (line \d+: )`)
+
+// otherType is how the reader of YAML words a value whose type is not that of the setting.
+var otherType = regexp.MustCompile("cannot construct !!([a-z]+)(?: `([^`]*)`)? into ([\\w.*\\[\\]]+)")
+
+// wantedType returns what otherType matched in words of our own.
+func wantedType(text string) string {
+	parts := otherType.FindStringSubmatch(text)
+	is := strconv.Quote(understudy.Clip(parts[2]))
+	switch parts[1] {
+	case "seq":
+		is = "a list"
+	case "map":
+		is = "a block"
+	}
+	want := "another value"
+	switch into := parts[3]; {
+	case strings.HasPrefix(into, "int"):
+		want = "a whole number"
+	case strings.HasPrefix(into, "float"):
+		want = "a number"
+	case into == "bool":
+		want = "true or false"
+	case into == "string":
+		want = "a text"
+	case strings.HasPrefix(into, "["):
+		want = "a list"
+	}
+	return "want " + want + ", not " + is
+}
 
 // Read reads a settings file. Every error names the file, and the line
 // where there is one.
@@ -58,8 +88,8 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 			return nil, err
 		}
 		if err := root.Decode(c); err != nil {
-			return nil, errors.New(lineTwice.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "construct errors: "),
-				"$1"))
+			text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "construct errors: ")
+			return nil, errors.New(otherType.ReplaceAllStringFunc(lineTwice.ReplaceAllString(text, "$1"), wantedType))
 		}
 	}
 	c.defaults()

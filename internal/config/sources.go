@@ -34,7 +34,7 @@ func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
 		sp, err := upstream.BuiltIn(setting)
 		if err != nil {
-			return nil, sum, fmt.Errorf("spec: %w", err)
+			return nil, sum, fmt.Errorf("spec: %w", understudy.Plain(err))
 		}
 		return sp, sum, nil
 	}
@@ -46,7 +46,7 @@ func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err
 		return nil, sum, fmt.Errorf("spec: %w", err)
 	}
 	if sp, err = upstream.ReadSpec(setting, data); err != nil {
-		return nil, sum, fmt.Errorf("spec: %s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "upstream: "), "spec "))
+		return nil, sum, fmt.Errorf("spec: %s", strings.TrimPrefix(understudy.PlainText(err), "spec "))
 	}
 	return sp, sha256.Sum256(data), nil
 }
@@ -183,7 +183,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 		if err == nil {
 			continue
 		}
-		why := strings.TrimPrefix(err.Error(), understudy.ErrInvalid.Error()+": ")
+		why := understudy.PlainText(err)
 		if strings.HasPrefix(entry, "/") {
 			path, _, _ := strings.Cut(entry, "?")
 			return fmt.Errorf("%s%s", why, suggest.Hint(understudy.Clip(path), ends(src.PollPaths())))

@@ -260,7 +260,7 @@ const maxReason = 220
 // reason is an error as one sentence for people. One that is too long keeps its beginning, which
 // says where, and its end, which says why.
 func reason(err error) string {
-	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "walk: ")), " ")
+	text := strings.Join(strings.Fields(understudy.PlainText(err)), " ")
 	if len(text) > maxReason {
 		const head = maxReason / 3
 		tail := text[len(text)-(maxReason-head-len("…")):]

@@ -109,13 +109,13 @@ func (w *Crawler) serve(rw http.ResponseWriter, r *http.Request, audit understud
 	case err == nil:
 		jsonhttp.Write(rw, http.StatusOK, s.Report())
 	case Never(err):
-		jsonhttp.Error(rw, http.StatusConflict, err.Error())
+		jsonhttp.Error(rw, http.StatusConflict, understudy.PlainText(err))
 	default:
 		status := understudy.OwnStatus(err)
 		if status == http.StatusServiceUnavailable {
 			w.o.Logger.Error("walk: an order could not be taken", "error", err)
 		}
-		jsonhttp.Error(rw, status, err.Error())
+		jsonhttp.Error(rw, status, understudy.PlainText(err))
 	}
 }
 

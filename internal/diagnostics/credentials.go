@@ -109,7 +109,7 @@ func (d *Diagnostics) command(f func(*http.Request) (any, error)) http.HandlerFu
 		defer cancel()
 		answer, err := f(r.WithContext(ctx))
 		if err != nil {
-			jsonhttp.Error(w, understudy.OwnStatus(err), err.Error())
+			jsonhttp.Error(w, understudy.OwnStatus(err), understudy.PlainText(err))
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")

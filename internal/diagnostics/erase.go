@@ -72,7 +72,7 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 	}
 	var e Erase
 	if err := jsonhttp.Read(w, r, maxErase, &e); err != nil {
-		jsonhttp.Error(w, http.StatusBadRequest, "the body is not what is expected: "+err.Error())
+		jsonhttp.Error(w, http.StatusBadRequest, understudy.PlainText(err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), eraseTime)
@@ -91,7 +91,7 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 		d.o.Logger.Error("erase", "source", e.Source, "err", err)
 		fallthrough
 	case err != nil:
-		jsonhttp.Error(w, status, err.Error())
+		jsonhttp.Error(w, status, understudy.PlainText(err))
 	case found.Receipt != nil:
 		d.o.Logger.Info("to be erased", "source", e.Source, "receipt", found.Receipt.Number)
 		jsonhttp.Write(w, http.StatusAccepted, found)

@@ -196,11 +196,11 @@ func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) (caller unde
 	}
 	switch status := understudy.OwnStatus(err); {
 	case status == http.StatusForbidden:
-		jsonhttp.Error(w, status, err.Error())
+		jsonhttp.Error(w, status, understudy.PlainText(err))
 		return caller, false
 	case err != nil:
 		jsonhttp.Challenge(w, r, "Understudy")
-		jsonhttp.Error(w, http.StatusUnauthorized, err.Error())
+		jsonhttp.Error(w, http.StatusUnauthorized, understudy.PlainText(err))
 		return caller, false
 	}
 	return caller, true

@@ -43,7 +43,7 @@ func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		d.o.Logger.Error("index", "anew", anew, "err", err)
-		jsonhttp.Error(w, http.StatusServiceUnavailable, err.Error())
+		jsonhttp.Error(w, http.StatusServiceUnavailable, understudy.PlainText(err))
 		return
 	}
 	if anew {

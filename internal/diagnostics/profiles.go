@@ -75,9 +75,9 @@ func (d *Diagnostics) refuseProfile(w http.ResponseWriter, r *http.Request, err 
 	case r.Context().Err() != nil: // the client has left
 	case errors.As(err, &busy):
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(busy.Until.Sub(d.o.Profiles.Now())/time.Second)+1)))
-		jsonhttp.Error(w, http.StatusConflict, err.Error())
+		jsonhttp.Error(w, http.StatusConflict, understudy.PlainText(err))
 	case status != http.StatusServiceUnavailable:
-		jsonhttp.Error(w, status, err.Error())
+		jsonhttp.Error(w, status, understudy.PlainText(err))
 	default:
 		d.o.Logger.Error("profile", "err", err)
 		jsonhttp.Error(w, http.StatusServiceUnavailable, "the profile was not taken or read; the log tells why")

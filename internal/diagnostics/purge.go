@@ -38,7 +38,7 @@ func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 	}
 	var p Purge
 	if err := jsonhttp.Read(w, r, maxPurge, &p); err != nil {
-		jsonhttp.Error(w, http.StatusBadRequest, "the body is not what is expected: "+err.Error())
+		jsonhttp.Error(w, http.StatusBadRequest, understudy.PlainText(err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
@@ -56,6 +56,6 @@ func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 		d.o.Logger.Error("purge", "source", p.Source, "err", err)
 		fallthrough
 	default:
-		jsonhttp.Error(w, status, err.Error())
+		jsonhttp.Error(w, status, understudy.PlainText(err))
 	}
 }

@@ -32,12 +32,12 @@ func (d *Diagnostics) reload(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), reloadTime)
 	defer cancel()
 	if err := d.audit(r, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "reload"}); err != nil {
-		jsonhttp.Error(w, understudy.OwnStatus(err), err.Error())
+		jsonhttp.Error(w, understudy.OwnStatus(err), understudy.PlainText(err))
 		return
 	}
 	restart, err := d.o.Reload(ctx)
 	if err != nil {
-		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
+		jsonhttp.Error(w, http.StatusBadRequest, understudy.PlainText(err))
 		return
 	}
 	jsonhttp.Write(w, http.StatusOK, Reloaded{NeedRestart: restart})

@@ -208,7 +208,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 		paused = fmt.Sprintf("every try has failed since %s; the last: %v", since.UTC().Format(time.RFC3339), err)
 	}
 	kept := f.change(ctx, one, moves, func(s *hookState) {
-		if s.Error = err.Error(); s.Paused == "" { // else it was paused by hand meanwhile
+		if s.Error = understudy.PlainText(err); s.Paused == "" { // else it was paused by hand meanwhile
 			s.Paused = paused
 		}
 		if s.Failing.IsZero() {

@@ -123,7 +123,7 @@ const fullWait = "5"
 
 // refuse answers an error.
 func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	code, text := understudy.OwnStatus(err), err.Error()
+	code, text := understudy.OwnStatus(err), understudy.PlainText(err)
 	switch {
 	case errors.Is(err, errFull):
 		w.Header().Set("Retry-After", fullWait)
@@ -134,7 +134,7 @@ func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Context().Err() == nil {
 			f.o.Logger.Error("feed", "err", err)
 		}
-		text = "feed: the changes cannot be read now"
+		text = "the changes cannot be read now"
 	}
 	jsonhttp.Error(w, code, text)
 }

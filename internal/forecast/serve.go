@@ -73,7 +73,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		if status == http.StatusUnauthorized {
 			jsonhttp.Challenge(w, r, "Understudy")
 		}
-		jsonhttp.Error(w, status, err.Error())
+		jsonhttp.Error(w, status, understudy.PlainText(err))
 		return
 	}
 	jsonhttp.Write(w, http.StatusOK, answer)

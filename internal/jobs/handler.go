@@ -128,7 +128,7 @@ func show(j *understudy.Job) jobJSON {
 	s := jobJSON{
 		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.Once, Attempt: j.Attempt,
 		Attempts: j.Attempts, Weight: j.Weight, Created: known(j.Created), ExpiresAt: known(j.ExpiresAt), Started: known(j.Started),
-		Ended: known(j.Ended), Error: j.Error,
+		Ended: known(j.Ended), Error: understudy.PlainText(errors.New(j.Error)),
 	}
 	switch j.State {
 	case understudy.JobWaiting:
@@ -185,7 +185,7 @@ func (h *handler) may(r *http.Request) (understudy.Caller, error) {
 var errState = errors.New("the job's state does not allow it")
 
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	status, text := understudy.OwnStatus(err), err.Error()
+	status, text := understudy.OwnStatus(err), understudy.PlainText(err)
 	switch {
 	case errors.Is(err, errState):
 		status = http.StatusConflict

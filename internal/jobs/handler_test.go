@@ -105,7 +105,7 @@ func TestWhatIsShown(t *testing.T) {
 				<-gate
 				return nil
 			}},
-			{Name: "fail", Attempts: 1, Run: func(context.Context, *jobs.Run) error { return errors.New("walk: it is not to be") }}}})
+			{Name: "fail", Attempts: 1, Run: func(context.Context, *jobs.Run) error { return errors.New("it is not to be") }}}})
 		defer b.stop()
 		a := ask(b)
 		n := a.add(understudy.Job{Kind: "sync calls", Key: "calls", Payload: []byte(`{"number":"+15551234567"}`),
@@ -119,7 +119,7 @@ func TestWhatIsShown(t *testing.T) {
 			`{"number":3,"kind":"fail","state":"waiting","lane":"soon","attempt":0,"attempts":1,"created":"2000-01-01T00:00:00Z",` +
 			`"run_after":"2000-01-01T01:00:00Z"},` +
 			`{"number":2,"kind":"fail","state":"failed","lane":"soon","attempt":1,"attempts":1,"created":"2000-01-01T00:00:00Z",` +
-			`"started":"2000-01-01T00:00:00Z","ended":"2000-01-01T00:00:00Z","error":"walk: it is not to be"},` +
+			`"started":"2000-01-01T00:00:00Z","ended":"2000-01-01T00:00:00Z","error":"it is not to be"},` +
 			`{"number":1,"kind":"sync calls","key":"calls","state":"running","lane":"bulk","attempt":1,"attempts":5,"weight":5,` +
 			`"created":"2000-01-01T00:00:00Z","expires_at":"2000-01-01T01:00:00Z","started":"2000-01-01T00:00:00Z",` +
 			`"progress":{"done":20,"total":100,"note":"page 2","end":"2000-01-01T00:00:55Z"}}]}` + "\n"

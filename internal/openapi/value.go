@@ -5,6 +5,7 @@ package openapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -130,6 +131,10 @@ func Parse(data []byte) (*Value, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Load(data, &doc); err != nil {
+		var bad *yaml.LoadError
+		if errors.As(err, &bad) && bad.Mark.Line > 0 {
+			err = fmt.Errorf("line %d: %s", bad.Mark.Line, bad.Message)
+		}
 		return nil, fmt.Errorf("neither JSON nor YAML: %w", err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {

@@ -64,7 +64,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		}
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		jsonhttp.Error(w, http.StatusForbidden, "search: a page of another site asks")
+		jsonhttp.Error(w, http.StatusForbidden, "a page of another site asks")
 	}))
 	h := &handler{o, o.Searcher}
 	mux := http.NewServeMux()
@@ -301,7 +301,7 @@ const (
 )
 
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	code, p := understudy.OwnStatus(err), problem{Error: err.Error()}
+	code, p := understudy.OwnStatus(err), problem{Error: understudy.PlainText(err)}
 	var wrong *query.SyntaxError
 	switch {
 	case errors.As(err, &wrong):
@@ -315,17 +315,17 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		w.Header().Set("Retry-After", wait)
 		if at := strings.LastIndex(p.Error, understudy.ErrIndexing.Error()); at >= 0 && errors.Is(err, understudy.ErrIndexing) {
-			p.Error = "search: " + p.Error[at:]
+			p.Error = p.Error[at:]
 		} else if errors.Is(err, understudy.ErrNotAudited) {
-			p.Error = "search: " + understudy.ErrNotAudited.Error() + ": the audit log cannot be written now"
+			p.Error = understudy.ErrNotAudited.Error() + ": the audit log cannot be written now"
 		} else if errors.Is(err, understudy.ErrDamaged) {
 			h.Logger.Error("search", "err", err)
-			p.Error = "search: " + understudy.ErrDamaged.Error()
+			p.Error = understudy.ErrDamaged.Error()
 		} else if busy := busyError(""); !errors.As(err, &busy) {
 			if r.Context().Err() == nil {
 				h.Logger.Error("search", "err", err)
 			}
-			p.Error = "search: the records cannot be read now"
+			p.Error = "the records cannot be read now"
 		}
 	}
 	jsonhttp.SignError(w.Header(), code, p.Error)

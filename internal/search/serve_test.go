@@ -304,7 +304,7 @@ func TestIndexing(t *testing.T) {
 	for _, form := range []string{"", "&format=jsonl", "&format=xml", "&facets=true", "&sort=-duration"} {
 		resp, body := get(t, "GET", url+form, "all", "")
 		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || resp.Header.Get("Content-Type") != "application/json" ||
-			!strings.Contains(body, `"search: the index is being built: 17 of 2000"`) {
+			!strings.Contains(body, `"the index is being built: 17 of 2000"`) {
 			t.Errorf("%s: %d %v %s", form, resp.StatusCode, resp.Header, body)
 		}
 	}

@@ -5,7 +5,6 @@ package watch
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -52,12 +51,9 @@ func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	return d, b.change(ctx, e, func(k *kept) { k.log(d) })
 }
 
-// sentence is an error without what the product's own errors begin with, cut for the log.
+// sentence is what an error says to people, cut for the log.
 func sentence(err error) string {
-	text := err.Error()
-	if errors.Is(err, understudy.ErrInvalid) {
-		text = strings.TrimPrefix(text, "watch: "+understudy.ErrInvalid.Error()+": ")
-	}
+	text := understudy.PlainText(err)
 	const most = 300
 	return text[:min(len(text), most)]
 }

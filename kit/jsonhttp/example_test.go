@@ -25,5 +25,5 @@ func Example() {
 	}
 	// Output:
 	// 200 {"hello":"Anna"}
-	// 400 {"error":"jsonhttp: body: json: unknown field \"nane\""}
+	// 400 {"error":"jsonhttp: body: unknown field \"nane\""}
 }

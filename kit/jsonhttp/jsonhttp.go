@@ -8,6 +8,7 @@ package jsonhttp
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -60,15 +62,51 @@ func Read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {
-		return fmt.Errorf("jsonhttp: body: %w", err)
+		return fmt.Errorf("jsonhttp: body: %w", Explain(err))
 	}
 	switch _, err := in.Token(); {
 	case err == nil:
 		return errors.New("jsonhttp: body: there is more behind it")
 	case err != io.EOF:
-		return fmt.Errorf("jsonhttp: body: %w", err)
+		return fmt.Errorf("jsonhttp: body: %w", Explain(err))
 	}
 	return nil
+}
+
+// Explain returns an error of encoding/json in words for whoever wrote the JSON: without the
+// types of Go. An error of the reader below stays as it is.
+func Explain(err error) error {
+	var typed *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &typed):
+		return fmt.Errorf("%s: want %s, not %s", cmp.Or(typed.Field, "the value"), jsonType(typed.Type), typed.Value)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("no JSON at byte %d: %w", syntax.Offset, err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the JSON ends too soon")
+	}
+	if text, ok := strings.CutPrefix(err.Error(), "json: "); ok {
+		return errors.New(text)
+	}
+	return err
+}
+
+// jsonType is what JSON calls the values of a Go type.
+func jsonType(t reflect.Type) string {
+	switch kind := t.Kind(); {
+	case kind == reflect.Map, kind == reflect.Struct:
+		return "an object"
+	case kind == reflect.Slice, kind == reflect.Array:
+		return "an array"
+	case kind == reflect.Bool, kind == reflect.String:
+		return "a " + kind.String()
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		return "a whole number"
+	case kind == reflect.Float32, kind == reflect.Float64:
+		return "a number"
+	}
+	return "another value"
 }
 
 // Challenge says on a 401 that a credential is asked for, by HTTP Basic. A script of a

@@ -81,7 +81,7 @@ func From(ctx context.Context, what, paths []string, as Caller, out, doubts io.W
 		return err
 	}
 	if _, err := upstream.ReadSpec("the draft", draft.YAML); err != nil {
-		return fmt.Errorf("the document leads to a spec that does not compile: %s", strings.TrimPrefix(err.Error(), "upstream: "))
+		return fmt.Errorf("the document leads to a spec that does not compile: %s", understudy.PlainText(err))
 	}
 	if _, err := out.Write(draft.YAML); err != nil {
 		return err

@@ -116,7 +116,7 @@ func readSpec(name string) (*spec.Spec, error) {
 	}
 	sp, err := upstream.ReadSpec(name, data)
 	if err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "upstream: "))
+		return nil, errors.New(understudy.PlainText(err))
 	}
 	return sp, nil
 }
@@ -186,7 +186,7 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	var refused statusError
 	switch {
 	case errors.As(err, &refused) && (refused < 300 || refused >= 400 && refused < 500):
-		r.refused, r.note = true, "the API does not give it: "+err.Error()
+		r.refused, r.note = true, "the API does not give it: "+understudy.PlainText(err)
 		return r
 	case err != nil:
 		r.bad("%s", err)
@@ -269,7 +269,7 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 	case errors.As(err, &up) && up.Page != nil:
 		return nil, statusError(up.Page.Status)
 	case err != nil:
-		return nil, errors.New(understudy.Clip(err.Error()))
+		return nil, errors.New(understudy.Clip(understudy.PlainText(err)))
 	case page.Status != 200:
 		return nil, statusError(page.Status)
 	case strings.Contains(page.NotStored, "leads to no list"):

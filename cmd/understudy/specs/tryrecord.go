@@ -74,7 +74,7 @@ func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *
 	if len(other) > 0 && in.Shape == l.Shape {
 		newer, err := again()
 		if err != nil {
-			r.record = "not compared: " + err.Error()
+			r.record = "not compared: " + understudy.PlainText(err)
 			return
 		}
 		if other = differences(newer, one); other == nil {

@@ -215,18 +215,9 @@ func (q failureView) outageTitle() string {
 	return q.Source.Spec.Title + " is not answering"
 }
 
-// Sentence is an error's text without the room and the kind at its start, as a
-// sentence.
+// Sentence is what an error says to people, as a sentence.
 func Sentence(err error) string {
-	text := err.Error()
-	for _, start := range []string{
-		"viewer: ", "access: ", "callers: ", "mirror: ", "search: ", "signin: ", "watch: ",
-		understudy.ErrForbidden.Error() + ": ",
-		understudy.ErrUnauthorized.Error() + ": ", understudy.ErrTooMany.Error() + ": ", understudy.ErrInvalid.Error() + ": ",
-		understudy.ErrNotMirrored.Error() + ": ",
-	} {
-		text = strings.TrimPrefix(text, start)
-	}
+	text := strings.TrimPrefix(understudy.PlainText(err), understudy.ErrNotMirrored.Error()+": ")
 	if text == "" {
 		return ""
 	}
