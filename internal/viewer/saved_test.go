@@ -59,6 +59,10 @@ func TestSavedSearches(t *testing.T) {
 		t.Error("another sees what is not shared")
 	}
 	h.do("POST", "/search/save", save+"&shared=1", all)
+	if mine := h.page("/search", all); !strings.Contains(mine, `<button type="button" popovertarget="forget-0" aria-label="Delete`) ||
+		!strings.Contains(mine, "Delete “Busy calls”? Others who see it lose it, too.") {
+		t.Error("it is deleted without a question")
+	}
 	shared := h.page("/search", as{token: "watchertoken"})
 	if !strings.Contains(shared, "Busy calls") || !strings.Contains(shared, "by everything") ||
 		strings.Contains(shared, "Delete the saved search") {

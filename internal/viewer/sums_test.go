@@ -67,15 +67,16 @@ func TestSumsLeadToTheirMatches(t *testing.T) {
 // Ready searches stand on the home page and the page of searches, for roles that see what is
 // in them.
 func TestReadySearches(t *testing.T) {
+	const byStatus, unused = "Messages of 30 days, by status", "Numbers unused for 30 days"
 	h := open(t, searched(t))
 	for _, path := range []string{"/", "/search"} {
-		if page := h.page(path, all); !strings.Contains(page, "Delivery funnel") || !strings.Contains(page, "Idle numbers") {
+		if page := h.page(path, all); !strings.Contains(page, byStatus) || !strings.Contains(page, unused) {
 			t.Errorf("%s has no ready searches", path)
 		}
-		if page := h.page(path, as{token: "supporttoken"}); !strings.Contains(page, "Delivery funnel") || strings.Contains(page, "Idle numbers") {
+		if page := h.page(path, as{token: "supporttoken"}); !strings.Contains(page, byStatus) || strings.Contains(page, unused) {
 			t.Errorf("%s shows a role that sees parts of numbers which are idle", path)
 		}
-		if page := h.page(path, as{token: "clerktoken"}); strings.Contains(page, "Delivery funnel") || strings.Contains(page, "Idle numbers") {
+		if page := h.page(path, as{token: "clerktoken"}); strings.Contains(page, byStatus) || strings.Contains(page, unused) {
 			t.Errorf("%s shows a role searches of what it does not see", path)
 		}
 	}
