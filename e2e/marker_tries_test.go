@@ -68,6 +68,8 @@ func (g *garden) triesOf(route string) []try {
 	switch {
 	case method == "POST" && path == "/-/timezone":
 		return []try{{method, path, "zone=Europe%2FBerlin&back=%2Ftwilio%2Fcalls", nil}, {method, path, "zone=Nowhere", nil}}
+	case method == "POST" && path == "/-/theme":
+		return []try{{method, path, "theme=dark&back=%2Ftwilio%2Fcalls", nil}, {method, path, "theme=pink", nil}}
 	case method == "POST" && path == "/-/sign-in": // of nobody who is there, and of somebody
 		return []try{{method, path, "name=nobody&password=guess&back=%2Ftwilio%2Fcalls", nil}, {method, path, "name=anna&password=guess", nil}}
 	case method == "POST" && path == "/-/lookup": // by who may not; who may is asked by checkLookups

@@ -277,7 +277,7 @@ func TestWeight(t *testing.T) {
 func TestFiles(t *testing.T) {
 	h := open(t)
 	var script []byte
-	for _, name := range []string{"comforts.js", "complete.js", "keys.js"} {
+	for _, name := range []string{"choices.js", "comforts.js", "complete.js", "keys.js"} {
 		part, err := os.ReadFile("static/viewer.js/" + name)
 		must(t, err)
 		if n := bytes.Count(part, []byte("\n")); n > 120 {

@@ -61,6 +61,7 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"GET /-/timezone":      v.page(page.ServeZone),
 		"GET /-/keys":          v.page(page.ServeKeys),
 		"POST /-/timezone":     v.Forms.Handler(http.HandlerFunc(v.SetZone)),
+		"POST /-/theme":        v.Forms.Handler(http.HandlerFunc(v.SetTheme)),
 		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
 	}
 	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(),

@@ -59,3 +59,39 @@ func TestZoneForm(t *testing.T) {
 		t.Error("the page does not know whether the browser has said its zone")
 	}
 }
+
+func TestThemeForm(t *testing.T) {
+	h := open(t)
+	for _, c := range []struct{ theme, value, attribute string }{
+		{"dark", "dark", ` class="dark"`}, {"light", "light", ` class="light"`}, {"auto", "", ""},
+	} {
+		status, _, head := h.do("POST", "/-/theme", "theme="+c.theme+"&back=/twilio/calls%3FStatus%3Dbusy", all)
+		cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
+		must(t, err)
+		if status != 303 || head.Get("Location") != "/twilio/calls?Status=busy" {
+			t.Errorf("%s: %d to %q", c.theme, status, head.Get("Location"))
+		}
+		if cookie.Value != c.value || (cookie.MaxAge < 0) != (c.value == "") || !cookie.HttpOnly {
+			t.Errorf("%s: the cookie is %v", c.theme, cookie)
+		}
+		who := all
+		who.headers = map[string]string{"Cookie": "understudy_theme=" + c.theme}
+		for _, path := range []string{"/", "/twilio/calls", "/nowhere", "/-/timezone"} { // each theme has kept frames of its own
+			_, body, _ := h.do("GET", path, "", who)
+			if !strings.Contains(body, `<html lang="en"`+c.attribute+` data-zone`) {
+				t.Errorf("%s: %s begins %.80q", c.theme, path, body)
+			}
+		}
+		if chosen := h.page("/-/timezone", who); !strings.Contains(chosen, `value="`+c.theme+`" aria-pressed="true"`) {
+			t.Errorf("%s is not shown as chosen", c.theme)
+		}
+	}
+	if status, body, head := h.do("POST", "/-/theme", "theme=pink", all); status != 400 || head.Get("Set-Cookie") != "" ||
+		!strings.Contains(body, "no theme pink") {
+		t.Errorf("an unknown theme: %d", status)
+	}
+	cross := as{headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
+	if status, _, head := h.do("POST", "/-/theme", "theme=dark", cross); status != 403 || head.Get("Set-Cookie") != "" {
+		t.Errorf("from another site: %d", status)
+	}
+}

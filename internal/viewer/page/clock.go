@@ -1,5 +1,5 @@
-// Clock: the timezone a browser asked for, kept in a cookie, and the moment a page
-// is asked for.
+// Clock: the timezone and the theme that a browser has chosen, kept in cookies, and the
+// moment a page is asked for.
 
 package page
 
@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -95,12 +96,14 @@ func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 	return z.home, false
 }
 
-// ServeZone offers the zones of the menu; its form leads back to the page of the reader.
+// ServeZone offers the timezones and the themes. Its forms lead back to the page of the reader.
 func ServeZone(q *Exchange) error {
-	return q.Render(http.StatusOK, "timezone", "Timezone", struct {
+	back := LocalPath(q.R.FormValue("back"))
+	return q.Render(http.StatusOK, "timezone", "Timezone and theme", struct {
 		Name, Label, Back string
 		Options           template.HTML
-	}{q.Zone.String(), zoneLabel(q.Start.In(q.Zone)), LocalPath(q.R.FormValue("back")), q.V.zones.options(q.Start)})
+		Theme             ThemeForm
+	}{q.Zone.String(), zoneLabel(q.Start.In(q.Zone)), back, q.V.zones.options(q.Start), NewThemeForm(q, back)})
 }
 
 // SetZone keeps the zone of the form in a cookie and goes back to the page it
@@ -114,9 +117,69 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: ZoneCookie, Value: name, Path: "/", MaxAge: ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
-	})
+	keepChoice(w, r, ZoneCookie, name)
+}
+
+// themeCookie holds light or dark. A browser without it is shown what its system asks for.
+const themeCookie = "understudy_theme"
+
+// autoTheme is the choice that the cookie does not hold.
+const autoTheme = "auto"
+
+// themes are the choices of the form.
+var themes = []string{autoTheme, "light", "dark"}
+
+// themeOf returns the theme of a request's cookie, "" where the system decides.
+func themeOf(r *http.Request) string {
+	if c, err := r.Cookie(themeCookie); err == nil && c.Value != autoTheme && slices.Contains(themes, c.Value) {
+		return c.Value
+	}
+	return ""
+}
+
+// ThemeForm is what the template "theme" shows.
+type ThemeForm struct {
+	Back    string
+	Choices []themeChoice
+}
+
+type themeChoice struct {
+	Name, Text string
+	Chosen     bool
+}
+
+// NewThemeForm returns the form that leads to the address back.
+func NewThemeForm(q *Exchange, back string) ThemeForm {
+	f := ThemeForm{Back: back}
+	for _, name := range themes {
+		chosen := name == themeOf(q.R) || name == autoTheme && themeOf(q.R) == ""
+		f.Choices = append(f.Choices, themeChoice{name, plan.UpperFirst(name), chosen})
+	}
+	return f
+}
+
+// SetTheme keeps the theme of the form in a cookie and redirects to the page that the form names.
+func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	name := r.PostFormValue("theme")
+	if !slices.Contains(themes, name) {
+		v.Exchange(w, r, func(*Exchange) error {
+			return BadRequest("There is no theme "+Clip(name), "The themes are "+strings.Join(themes, ", ")+".", nil)
+		})
+		return
+	}
+	keepChoice(w, r, themeCookie, name)
+}
+
+// keepChoice keeps what a browser has chosen in a cookie and redirects to the page that the form names.
+func keepChoice(w http.ResponseWriter, r *http.Request, cookie, value string) {
+	c := &http.Cookie{
+		Name: cookie, Value: value, Path: "/", MaxAge: ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+	}
+	if value == autoTheme {
+		c.Value, c.MaxAge = "", -1
+	}
+	http.SetCookie(w, c)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, LocalPath(r.PostFormValue("back")), http.StatusSeeOther)
 }

@@ -119,6 +119,7 @@ type through struct{ Role, Back string }
 // reader is who reads the page.
 type reader struct {
 	Zone        zoneMenu
+	Theme       string // light or dark; "" where the browser's system decides
 	Caller      string
 	SignedIn    bool
 	Administers bool
@@ -164,7 +165,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 	case q.out != nil:
 		name, f = "rest", l.frame(page, title)
 	case status == http.StatusOK && q.Known:
-		of := q.Identity("frame").With(q.V.Seed, page, title, q.Typed, q.Caller.Name, strconv.FormatBool(q.zoned))
+		of := q.Identity("frame").With(q.V.Seed, page, title, q.Typed, q.Caller.Name, strconv.FormatBool(q.zoned), themeOf(q.R))
 		marks, err := q.Keep(page, of, func() any { return l.frame(page, title) }, "above")
 		if err != nil {
 			return err
@@ -201,9 +202,11 @@ func (q layout) frame(page, title string) frame {
 		location:  location{Where: page, Source: q.Source, Nav: q.nav()},
 		Notices:   notices{Banners: q.banners()},
 		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable(), Looks: Looks(q.Exchange)},
-		reader: reader{Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath +
-			plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})}, Caller: q.Caller.Name, SignedIn: SignedIn(q.Exchange),
-			Administers: q.Known && Administers(q.Exchange)},
+		reader: reader{
+			Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned,
+				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
+			Theme: themeOf(q.R), Caller: q.Caller.Name, SignedIn: SignedIn(q.Exchange), Administers: q.Known && Administers(q.Exchange),
+		},
 		Footer: q.footer(),
 	}
 }

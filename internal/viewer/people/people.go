@@ -199,6 +199,7 @@ func signedIn(q *page.Exchange) error {
 type sessionsPage struct {
 	Name     string
 	Sessions []sessionView
+	Theme    page.ThemeForm
 }
 
 // sessionView is a session of the caller.
@@ -215,7 +216,7 @@ func serveSessions(q *page.Exchange) error {
 		return err
 	}
 	here := q.V.People.Here(q.R)
-	p := sessionsPage{Name: q.Caller.Name}
+	p := sessionsPage{Name: q.Caller.Name, Theme: page.NewThemeForm(q, sessionsPath)}
 	for _, s := range q.V.People.Sessions.Of(q.Caller.Name) {
 		p.Sessions = append(p.Sessions, sessionView{Session: s, Browser: BrowserOf(s.Agent),
 			Made: page.Say(s.Made, q.Start, q.Zone, false), Seen: page.Say(s.Seen, q.Start, q.Zone, false), Here: s.ID == here})

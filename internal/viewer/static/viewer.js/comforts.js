@@ -1,20 +1,4 @@
 // Small comforts; every page works without them.
-// A browser that has said no timezone says its own, once. The page of timezones takes it without a button.
-const menu = document.querySelector("#zone");
-menu?.addEventListener("change", () => menu.form.submit());
-const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (document.documentElement.dataset.zone === "unset" && here && document.querySelector("a[href^='/-/timezone']").lastChild.textContent.trim() !== here) {
-  try {
-    if (!sessionStorage.getItem("zone")) {
-      sessionStorage.setItem("zone", here);
-      const form = Object.assign(document.createElement("form"), { method: "post", action: "/-/timezone", hidden: true });
-      for (const [name, value] of [["zone", here], ["back", location.pathname + location.search]]) form.append(Object.assign(document.createElement("input"), { name, value }));
-      document.body.append(form);
-      form.submit();
-    }
-  } catch { /* no storage, no guess */ }
-}
-
 // What a page's cells gain: one whose text is a shorter form of the end of its link says and copies that; copy buttons,
 // where the browser lets a page copy: over https, or on this machine. Rows that change in place are dressed anew.
 const zone = document.querySelector("a[href^='/-/timezone']")?.lastChild.textContent.trim() || "UTC";
