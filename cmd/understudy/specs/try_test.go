@@ -332,7 +332,7 @@ func TestTryComparesTheEnvelopeOfARecord(t *testing.T) {
 
 // A kind without an id has rows, and a record that changes between two requests is as its row.
 func TestTryReadsARowAgainBeforeItJudges(t *testing.T) {
-	delivered := false
+	delivered, asked := false, 0 // asked is in every answer, and is another in each
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/totals":
@@ -341,7 +341,8 @@ func TestTryReadsARowAgainBeforeItJudges(t *testing.T) {
 		case "/messages/1":
 			delivered = true
 		}
-		record := fmt.Sprintf(`{"id":1,"delivered":%v}`, delivered)
+		asked++
+		record := fmt.Sprintf(`{"id":1,"delivered":%v,"asked":%d}`, delivered, asked)
 		if r.URL.Path == "/messages" {
 			record = "[" + record + "]"
 		}
@@ -350,7 +351,8 @@ func TestTryReadsARowAgainBeforeItJudges(t *testing.T) {
 	defer srv.Close()
 	file := filepath.Join(t.TempDir(), "x.yaml")
 	text := "name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\nkinds:\n  - {name: messages, id: [id], " +
-		"lists: [{path: /messages}], instances: [{path: \"/messages/{id}\", id: [id]}], fields: [{name: id}, {name: delivered}]}\n" +
+		"lists: [{path: /messages}], instances: [{path: \"/messages/{id}\", id: [id]}], " +
+		"fields: [{name: id}, {name: delivered}, {name: asked, type: int}]}\n" +
 		"  - {name: totals, lists: [{path: /totals, key: totals}], fields: [{name: n}]}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
