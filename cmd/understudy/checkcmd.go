@@ -11,11 +11,12 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"understudy"
 	"understudy/cmd/understudy/specs"
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/config"
@@ -82,31 +83,32 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if _, err := cfg.CheckAlerts(gate, sources); err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SOURCE\tAPI\tUPSTREAM\tDROP-IN\tKINDS\tKEPT WARM")
+	var table terminal.Table
+	table.Add("SOURCE", "API", "UPSTREAM", "DROP-IN", "KINDS", "KEPT WARM")
 	for _, src := range sources {
 		s := cfg.Sources[src.Name]
 		base := s.Upstream
 		if base == "" {
 			base = src.Spec.Hosts[0].URL
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", src.Name, src.Spec.Title, base, s.Listen, len(src.Spec.Kinds), strings.Join(src.Polls, ", "))
+		table.Add(src.Name, src.Spec.Title, base, s.Listen, strconv.Itoa(len(src.Spec.Kinds)), strings.Join(src.Polls, ", "))
 	}
-	if err := w.Flush(); err != nil {
+	if err := table.Print(p.stdout); err != nil {
 		return err
 	}
 	printPollCosts(p.stdout, cfg, sources)
 	for _, role := range slices.Sorted(maps.Keys(policy.Rows)) {
 		for _, source := range slices.Sorted(maps.Keys(policy.Rows[role])) {
-			fmt.Fprintf(w, "role %s may find of %s\t\n", role, source)
+			fmt.Fprintf(p.stdout, "role %s may find of %s\n", role, source)
+			var table terminal.Table
 			for _, line := range gate.Words(role, source) {
 				kind, what, _ := strings.Cut(line, ": ")
-				fmt.Fprintf(w, "  %s\t%s\n", kind, what)
+				table.Add("  "+kind, what)
+			}
+			if err := table.Print(p.stdout); err != nil {
+				return err
 			}
 		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
 	}
 	for _, role := range slices.Sorted(maps.Keys(policy.Do)) {
 		for _, source := range slices.Sorted(maps.Keys(policy.Do[role])) {

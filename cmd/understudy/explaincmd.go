@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 
 	"understudy"
 	"understudy/cmd/understudy/terminal"
@@ -38,12 +37,12 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FIELD\tCLASS\tSHOWN\tBY")
+	var table terminal.Table
+	table.Add("FIELD", "CLASS", "SHOWN", "BY")
 	for _, s := range shown {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Field, s.Class, s, s.Line)
+		table.Add(s.Field, s.Class, s.String(), s.Line)
 	}
-	if err := w.Flush(); err != nil {
+	if err := table.Print(p.stdout); err != nil {
 		return err
 	}
 	for _, line := range gate.Words(c.Role, source) {
@@ -72,12 +71,12 @@ func (c *explainCmd) record(ctx context.Context, p *process, source, kind, id st
 		if err := server.ask(ctx, http.MethodGet, "/-/explain?"+ask.Encode(), nil, &e); err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "FIELD\tSHOWN\tVALUE\tBY")
+		var table terminal.Table
+		table.Add("FIELD", "SHOWN", "VALUE", "BY")
 		for _, f := range e.Fields {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Field, f.Level, terminal.Printable(understudy.Clip(f.Value)), f.Line)
+			table.Add(f.Field, f.Level, terminal.Printable(understudy.Clip(f.Value)), f.Line)
 		}
-		if err := w.Flush(); err != nil {
+		if err := table.Print(p.stdout); err != nil {
 			return err
 		}
 		return printReasons(p.stdout, &e)

@@ -3,7 +3,6 @@
 package specs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"understudy"
@@ -61,9 +59,8 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	}
 	defer client.Close()
 	t := &trial{o, sp, client, map[string]string{}, nil}
-	var table bytes.Buffer
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KIND\tPAGES\tROWS\tCLOCK\tRECORD\tRESULT")
+	var table terminal.Table
+	table.Add("KIND", "PAGES", "ROWS", "CLOCK", "RECORD", "RESULT")
 	below := []string{""} // what stands below each line
 	bad, tried, left, refused := 0, 0, 0, 0
 	for _, one := range t.order() {
@@ -83,15 +80,11 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 			bad++
 		}
 		word, remark := r.outcome()
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", one.kind.Name, r.pages, r.rows, r.clock, r.record, word)
+		table.Add(one.kind.Name, r.pages, r.rows, r.clock, r.record, word)
 		below = append(below, "  "+one.list.Path+remark+"\n")
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	lines := strings.SplitAfter(table.String(), "\n")
-	for i, text := range below {
-		fmt.Fprint(out, lines[i], text)
+	for i, line := range table.Lines(terminal.Width(out)) {
+		fmt.Fprint(out, line, "\n", below[i])
 	}
 	fmt.Fprintf(out, "%d lists tried, %d not as the spec says, %d refused, %d left out\n", tried, bad, refused, left)
 	switch {
