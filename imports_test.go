@@ -141,7 +141,7 @@ var imports = map[string]string{
 	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export internal/forecast " +
 		"internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan " +
 		"internal/watch kit/limiter kit/lru kit/suggest request spec",
-	"internal/viewer/outlook":  ". internal/forecast internal/viewer/page internal/viewer/plan",
+	"internal/viewer/outlook":  ". internal/access internal/forecast internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/people":   ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
 	"internal/viewer/plan":     ". spec",
 	"internal/viewer/programs": ". internal/credentials internal/viewer/page spec",

@@ -46,7 +46,7 @@ const (
 const normal95 = 1.6449
 
 // newChart draws a forecast; nil when there are too few samples for a line.
-func newChart(q *page.Exchange, f *forecast.Forecast) *chart {
+func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	if len(f.Line) < 2 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func newChart(q *page.Exchange, f *forecast.Forecast) *chart {
 	}
 	x := func(at float64) float64 { return round(100 * at / max(end, 1e-9)) }
 	y := func(v float64) float64 { return round(100 - 100*(min(max(v, low), high)-low)/(high-low)) }
-	c := &chart{Level: y(level), LevelText: f.Level, Now: x(last.At)}
+	c := &chart{Level: y(level), LevelText: w.write(f.Level), Now: x(last.At)}
 	var course, middle, upper, lower strings.Builder
 	for _, p := range f.Line {
 		fmt.Fprintf(&course, "%g,%g ", x(p.At), y(p.Value))
@@ -85,10 +85,10 @@ func newChart(q *page.Exchange, f *forecast.Forecast) *chart {
 	c.Band = strings.TrimSpace(upper.String() + lower.String())
 	step := niceStep(high-low, marks)
 	for v := math.Ceil(low/step) * step; v <= high+step/1e6; v += step {
-		c.Grid = append(c.Grid, line{y(v), strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64)})
+		c.Grid = append(c.Grid, line{y(v), w.write(strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64))})
 	}
 	c.Marks = daysOf(q, f.Since, end, x)
-	c.Says = "The number from " + day(q, &f.Since) + " to " + day(q, &f.At) + ", last " + f.Value + "; the level " + f.Level
+	c.Says = "The number from " + day(q, &f.Since) + " to " + day(q, &f.At) + ", last " + w.write(f.Value) + "; the level " + w.write(f.Level)
 	if f.State == forecast.Ready {
 		c.Says += "; from there on, until " + day(q, &f.By) + ", where nine of ten paths are at each moment"
 	}

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/internal/forecast"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // root is where the pages of forecasts lie.
@@ -45,16 +47,18 @@ type asked struct{ Level, By, Percent string }
 // view is a forecast in words.
 type view struct {
 	*forecast.Forecast
-	Value      string // the newest, as people read it
+	amounts
 	Name, Href string
 	Newest     *page.When
 	By         page.When
 	Likely     string // a probability in percent
 	LikelyBand string
 	Dates      []dateView
-	Need, Sure string
-	Daily      string
+	Sure       string
 }
+
+// amounts are the numbers of a forecast as people read them. Value is the newest.
+type amounts struct{ Value, Level, Need, Daily string }
 
 // dateView is by when a probability is reached.
 type dateView struct {
@@ -95,9 +99,10 @@ func serve(q *page.Exchange) error {
 	if q.Data != "" {
 		return q.SendJSON(made)
 	}
-	p := outlookPage{view: viewOf(q, made, s), Action: root + q.Source.Name + "/" + kind + "." + field,
+	figures := figuresOf(q.Ctx, q, s)
+	p := outlookPage{view: viewOf(q, made, s, figures), Action: root + q.Source.Name + "/" + kind + "." + field,
 		Asked: asked{query.Get("level"), query.Get("by"), query.Get("percent")}, Kind: "/" + q.Source.Name + "/" + kind}
-	p.Title, p.Chart, p.Oldest = plan.UpperFirst(p.Name), newChart(q, made), q.Moment(made.Since)
+	p.Title, p.Chart, p.Oldest = plan.UpperFirst(p.Name), newChart(q, made, figures), q.Moment(made.Since)
 	p.JSON = p.Action + page.DataSuffix
 	if len(query) > 0 {
 		p.JSON += "?" + query.Encode()
@@ -150,7 +155,7 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 		if err != nil {
 			return lines
 		}
-		v := viewOf(q, made, one)
+		v := viewOf(q, made, one, figuresOf(ctx, q, one))
 		line := Line{Name: v.Name, Href: v.Href, Value: v.Value}
 		switch {
 		case made.Value == "":
@@ -169,16 +174,48 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 	return lines
 }
 
-// viewOf puts a forecast into words.
-func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series) view {
-	v := view{Forecast: f, Name: nameOf(q, s), Href: root + s.Source + "/" + s.Kind + "." + s.Field, Newest: q.Moment(f.At),
-		By: sayDay(q, f.By), Sure: percentText(f.Percent)}
-	v.Value = f.Value
-	if k := q.V.ByName[s.Source].ByName[s.Kind]; k != nil && k.Field(s.Field) != nil {
-		if text, _, ok := plan.Figure(k.Field(s.Field), f.Value, ""); ok { // a series has no unit
-			v.Value = text
+// figures writes the numbers of a series as people read them.
+type figures struct {
+	field *spec.Field // nil: the spec says nothing of it
+	unit  string      // a currency; "": it is not known
+}
+
+// figuresOf finds the currency of a series in the record that the number is of, if that is held.
+func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w figures) {
+	src := q.V.ByName[s.Source]
+	k := src.ByName[s.Kind]
+	if k == nil || k.Field(s.Field) == nil {
+		return w
+	}
+	w.field = k.Field(s.Field)
+	target, err := src.SampleTarget(k.Kind)
+	if w.field.Unit == "" || err != nil {
+		return w
+	}
+	for _, row := range q.ReadOn(ctx, target, false, false).Rows() {
+		if v := row.Field(w.field.Unit); v.State == access.Seen {
+			w.unit = v.Text
 		}
 	}
+	return w
+}
+
+// write writes one number. An amount whose currency is not known stays as it is.
+func (w figures) write(number string) string {
+	if w.field == nil || w.field.Class == spec.ClassPrice && w.unit == "" {
+		return number
+	}
+	if text, _, ok := plan.Figure(w.field, number, w.unit); ok {
+		return text
+	}
+	return number
+}
+
+// viewOf puts a forecast into words.
+func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figures) view {
+	v := view{Forecast: f, Name: nameOf(q, s), Href: root + s.Source + "/" + s.Kind + "." + s.Field, Newest: q.Moment(f.At),
+		By: sayDay(q, f.By), Sure: percentText(f.Percent)}
+	v.Value, v.Level = w.write(f.Value), w.write(f.Level)
 	if f.State != forecast.Ready {
 		return v
 	}
@@ -191,8 +228,11 @@ func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series) view {
 		}
 		v.Dates = append(v.Dates, one)
 	}
-	v.Need = strconv.FormatFloat(f.Need.Figure, 'f', 2, 64)
-	v.Daily = signed(f.Drift) + " a day, deviation " + short(f.Deviation)
+	v.Need = w.write(strconv.FormatFloat(f.Need.Figure, 'f', 2, 64))
+	v.Daily = w.write(short(f.Drift)) + " a day, deviation " + w.write(short(f.Deviation))
+	if f.Drift > 0 {
+		v.Daily = "+" + v.Daily
+	}
 	return v
 }
 
@@ -261,11 +301,4 @@ func short(x float64) string {
 		return strconv.FormatFloat(x, 'g', 3, 64)
 	}
 	return strconv.FormatFloat(x, 'f', 2, 64)
-}
-
-func signed(x float64) string {
-	if x > 0 {
-		return "+" + short(x)
-	}
-	return short(x)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"understudy/internal/query"
@@ -206,13 +207,11 @@ func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale f
 			return
 		}
 		shown := v.row(r, 0)
-		title := ""
-		for _, key := range shown.Keys {
-			title += key + ", "
-		}
-		title += shown.Cells[len(shown.Cells)-1]
+		title := strings.Join(shown.Keys, ", ") + ": " + shown.Cells[len(shown.Cells)-1]
 		if v.timed {
-			title = shown.Keys[0] + ", " + shown.Cells[1]
+			title = shown.Keys[0] + ": " + shown.Cells[1]
+		} else if v.out.Sum == query.SumCount {
+			title += " matches"
 		}
 		height = max(height, leastVisible)
 		y -= height
