@@ -47,7 +47,7 @@ type asked struct{ Level, By, Percent string }
 // view is a forecast in words.
 type view struct {
 	*forecast.Forecast
-	amounts
+	Says       amounts
 	Name, Href string
 	Newest     *page.When
 	By         page.When
@@ -156,7 +156,7 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 			return lines
 		}
 		v := viewOf(q, made, one, figuresOf(ctx, q, one))
-		line := Line{Name: v.Name, Href: v.Href, Value: v.Value}
+		line := Line{Name: v.Name, Href: v.Href, Value: v.Says.Value}
 		switch {
 		case made.Value == "":
 			continue
@@ -165,7 +165,7 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 		case made.State == forecast.Ready && made.Probability.Figure >= leastLikely && !v.Dates[0].Never:
 			line.Text = "at this pace reaches 0 with probability 0.5 by " + v.Dates[0].At.Text
 			if made.Need.Figure > 0 {
-				line.Text += "; " + v.Need + " more make it " + v.Sure + " sure that it does not by " + v.By.Text
+				line.Text += "; " + v.Says.Need + " more make it " + v.Sure + " sure that it does not by " + v.By.Text
 			}
 			line.Bad = made.Probability.Figure >= 0.5
 		}
@@ -215,7 +215,7 @@ func (w figures) write(number string) string {
 func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figures) view {
 	v := view{Forecast: f, Name: nameOf(q, s), Href: root + s.Source + "/" + s.Kind + "." + s.Field, Newest: q.Moment(f.At),
 		By: sayDay(q, f.By), Sure: percentText(f.Percent)}
-	v.Value, v.Level = w.write(f.Value), w.write(f.Level)
+	v.Says.Value, v.Says.Level = w.write(f.Value), w.write(f.Level)
 	if f.State != forecast.Ready {
 		return v
 	}
@@ -228,10 +228,10 @@ func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figur
 		}
 		v.Dates = append(v.Dates, one)
 	}
-	v.Need = w.write(strconv.FormatFloat(f.Need.Figure, 'f', 2, 64))
-	v.Daily = w.write(short(f.Drift)) + " a day, deviation " + w.write(short(f.Deviation))
+	v.Says.Need = w.write(strconv.FormatFloat(f.Need.Figure, 'f', 2, 64))
+	v.Says.Daily = w.write(short(f.Drift)) + " a day, deviation " + w.write(short(f.Deviation))
 	if f.Drift > 0 {
-		v.Daily = "+" + v.Daily
+		v.Says.Daily = "+" + v.Says.Daily
 	}
 	return v
 }
