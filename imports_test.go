@@ -144,7 +144,7 @@ var imports = map[string]string{
 	"internal/viewer/outlook":  ". internal/access internal/forecast internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/people":   ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
 	"internal/viewer/plan":     ". spec",
-	"internal/viewer/programs": ". internal/credentials internal/viewer/page spec",
+	"internal/viewer/programs": ". internal/access internal/credentials internal/viewer/page spec",
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
 	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch",

@@ -3,11 +3,14 @@
 package viewer
 
 import (
+	"context"
 	"html"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"understudy/internal/credentials"
 	"understudy/internal/viewer/page"
@@ -74,5 +77,35 @@ func TestAdministrationIsForTheRoleAll(t *testing.T) {
 		if method == "GET" {
 			h.page(at, all)
 		}
+	}
+}
+
+// noValues keeps nothing.
+type noValues struct{}
+
+func (noValues) Values(context.Context, string) (map[string][]byte, error) { return nil, nil }
+func (noValues) SetValueDurably(context.Context, string, []byte) error     { return nil }
+
+// The form of a credential begins with the role that sees least, and refuses an end in the past with a sentence.
+func TestFormOfACredential(t *testing.T) {
+	form := func(string) (user, secret string) { return "SK", "" }
+	book, err := credentials.Open(t.Context(), noValues{}, form, func() time.Time { return noon })
+	must(t, err)
+	h := open(t, func(o *page.Options) { o.Programs = &page.Programs{Credentials: book} })
+	_, roles, _ := strings.Cut(h.page("/-/connect", all), `<select id="role"`)
+	roles, _, _ = strings.Cut(roles, "</select>")
+	var order []string
+	for _, m := range regexp.MustCompile(`<option>([a-z]+)</option>`).FindAllStringSubmatch(roles, -1) {
+		order = append(order, m[1])
+	}
+	if len(order) != len(testRoles)+1 || order[0] != "counter" || order[len(order)-1] != "all" {
+		t.Errorf("the roles are offered as %q", order)
+	}
+	status, body, _ := h.do("POST", "/-/connect", "name=late&source=twilio&role=support&expires=2020-01-01", all)
+	if status != 400 || !strings.Contains(body, "is not in the future") || !strings.Contains(body, `value="2020-01-01"`) {
+		t.Errorf("an end in the past: %d %s", status, body)
+	}
+	if made := book.All(); len(made) != 0 {
+		t.Errorf("made all the same: %v", made)
 	}
 }

@@ -4,6 +4,7 @@
 package programs
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/internal/credentials"
 	"understudy/internal/viewer/page"
 )
@@ -92,10 +94,14 @@ func showAll(q *page.Exchange, status int, f form) error {
 	for _, s := range q.V.Planned {
 		p.Sources = append(p.Sources, page.Option{Value: s.Name, Text: s.Spec.Title, Selected: s.Name == f.Source})
 	}
+	sees := map[string]int{}
 	for _, r := range q.V.Gate.Roles() {
 		p.Roles = append(p.Roles, page.Option{Value: r, Text: r, Selected: r == f.Role})
+		sees[r] = sight(q, r)
 	}
-	slices.SortStableFunc(p.Roles, func(a, b page.Option) int { return last(a.Value) - last(b.Value) })
+	slices.SortStableFunc(p.Roles, func(a, b page.Option) int {
+		return cmp.Or(last(a.Value)-last(b.Value), cmp.Compare(sees[a.Value], sees[b.Value]))
+	})
 	return q.Render(status, "connect", "Connect", p)
 }
 
@@ -105,6 +111,35 @@ func last(role string) int {
 		return 1
 	}
 	return 0
+}
+
+// sight counts what a role sees: four for a field, one for a masked one, half of that where row rules bound which
+// records the role finds. The form begins with the role that sees least.
+func sight(q *page.Exchange, role string) (all int) {
+	for _, s := range q.V.Planned {
+		words := q.V.Gate.Words(role, s.Name)
+		for _, k := range s.Kinds {
+			shown, err := q.V.Gate.Explain(role, s.Name, k.Name)
+			if err != nil || slices.Contains(words, k.Name+": none") {
+				continue
+			}
+			sum := 0
+			for _, f := range shown {
+				switch f.Level {
+				case access.Hide:
+				case access.See:
+					sum += 4
+				default:
+					sum++
+				}
+			}
+			if words != nil && !slices.Contains(words, k.Name+": all") {
+				sum /= 2
+			}
+			all += sum
+		}
+	}
+	return all
 }
 
 // makeOne makes a credential. Its secret stands in the answer of the form and nowhere else:
