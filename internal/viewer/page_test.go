@@ -228,6 +228,7 @@ func TestHeaders(t *testing.T) {
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+			"X-Robots-Tag": "noindex",
 		} {
 			if !strings.Contains(head.Get(name), want) {
 				t.Errorf("%s: %s is %q", path, name, head.Get(name))

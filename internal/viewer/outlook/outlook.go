@@ -200,9 +200,9 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 	return w
 }
 
-// write writes one number. An amount whose currency is not known stays as it is.
+// write writes one number.
 func (w figures) write(number string) string {
-	if w.field == nil || w.field.Class == spec.ClassPrice && w.unit == "" {
+	if w.field == nil {
 		return number
 	}
 	if text, _, ok := plan.Figure(w.field, number, w.unit); ok {
