@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -16,20 +17,17 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// mostJobs bounds how many jobs of each sort the page shows.
-const mostJobs = 100
+// The page shows at most mostJobs that run, that wait and that failed, and mostEnded that ended otherwise.
+const (
+	mostJobs  = 100
+	mostEnded = 20
+)
 
 // jobsPage is what jobs.html shows.
 type jobsPage struct {
-	Parts []jobPart
-	Empty bool
-}
-
-// jobPart is the jobs in some states, under a heading.
-type jobPart struct {
-	ID, Title string
-	Jobs      []jobView
-	Cut       bool // there may be more
+	Counts []string // "2 running"
+	Jobs   []jobView
+	Cut    bool // there may be more
 }
 
 // jobView is one job.
@@ -39,16 +37,17 @@ type jobView struct {
 	State     string
 	Tone      string
 	Tries     string // "try 2 of 5"
+	Took      string // how long its last run took, or takes until now
 	Bar       *page.Bar
 	jobMoment
-	Error string
+	Result string
+	Error  string
 	jobActions
-	Lane, Size string
 }
 
-// jobMoment is the moment of a job that matters now.
+// jobMoment is when the last run of a job began, or when its next one may begin.
 type jobMoment struct {
-	When string // what the moment is
+	When string // what the moment is; "": the begin
 	At   *page.When
 }
 
@@ -83,31 +82,31 @@ func serveJobs(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
 		return page.BadRequest("The jobs' page takes no parameters", "Programs ask /-/jobs.", nil)
 	}
-	page := jobsPage{Empty: true}
+	var out jobsPage
 	for _, part := range []struct {
-		id, title string
-		states    []understudy.JobState
-		limit     int
+		title  string
+		states []understudy.JobState
+		limit  int
 	}{
-		{"running", "Running", []understudy.JobState{understudy.JobRunning}, mostJobs},
-		{"waiting", "Waiting", []understudy.JobState{understudy.JobWaiting}, mostJobs},
-		{"failed", "Failed", []understudy.JobState{understudy.JobFailed, understudy.JobExpired}, mostJobs},
-		{"ended", "Ended lately", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, 20},
+		{"running", []understudy.JobState{understudy.JobRunning}, mostJobs},
+		{"waiting", []understudy.JobState{understudy.JobWaiting}, mostJobs},
+		{"failed", []understudy.JobState{understudy.JobFailed, understudy.JobExpired}, mostJobs},
+		{"ended", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, mostEnded},
 	} {
-		out := jobPart{ID: part.id, Title: part.title}
 		all, err := q.V.Jobs.Jobs(q.Ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
 		if err != nil {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}
-		out.Cut = len(all) >= part.limit
+		out.Cut = out.Cut || len(all) >= part.limit
 		slices.SortStableFunc(all, laterFirst)
 		for _, j := range all {
 			out.Jobs = append(out.Jobs, p.jobView(j))
 		}
-		page.Empty = page.Empty && len(all) == 0
-		page.Parts = append(page.Parts, out)
+		if len(all) > 0 {
+			out.Counts = append(out.Counts, strconv.Itoa(len(all))+" "+part.title)
+		}
 	}
-	return q.Render(http.StatusOK, "jobs", "Jobs", page)
+	return q.Render(http.StatusOK, "jobs", "Jobs", out)
 }
 
 // laterFirst orders ended jobs by their end, all others by their number.
@@ -117,50 +116,67 @@ func laterFirst(a, b understudy.Job) int {
 
 func (q jobsView) jobView(j understudy.Job) jobView {
 	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Error: j.Error,
-		Lane: j.Priority.String(), Size: size(j.Weight), jobActions: jobActions{Stop: j.Stop}}
+		jobActions: jobActions{Stop: j.Stop}}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
 		out.Tries = "try " + strconv.Itoa(j.Attempt)
 		if j.Attempts > 0 {
 			out.Tries += " of " + strconv.Itoa(j.Attempts)
 		}
 	}
-	if p := j.Progress; p.Done > 0 || p.Total > 0 || p.Note != "" {
-		var left time.Duration
-		if !p.End.IsZero() {
-			left = p.End.Sub(q.Start)
-		}
-		out.Bar = page.NewBar(out.Kind, p.Done, p.Total, p.Note, left)
+	if !j.Started.IsZero() {
+		out.At = q.Moment(j.Started)
 	}
+	end := j.Ended
 	switch j.State {
 	case understudy.JobRunning:
-		out.Tone, out.When, out.At = "busy", "began", q.Moment(j.Started)
-		out.CanCancel = !j.Stop
+		out.Tone, out.CanCancel, end = "busy", !j.Stop, q.Start
+		if p := j.Progress; p.Done > 0 || p.Total > 0 || p.Note != "" {
+			var left time.Duration
+			if !p.End.IsZero() {
+				left = p.End.Sub(q.Start)
+			}
+			out.Bar = page.NewBar(out.Kind, p.Done, p.Total, p.Note, left)
+		}
 	case understudy.JobWaiting:
 		out.When, out.At = "not before", q.Moment(j.RunAfter)
 		if j.RunAfter.Before(q.Start) {
 			out.When, out.At = "waits since", q.Moment(cmp.Or(j.RunAfter, j.Created))
 		}
-		out.CanCancel = true
+		out.CanCancel, end = true, time.Time{}
 	case understudy.JobFailed, understudy.JobExpired:
-		out.Tone, out.When, out.At, out.CanReplay = "bad", "ended", q.Moment(j.Ended), true
+		out.Tone, out.CanReplay = "bad", true
+	case understudy.JobDone:
+		out.Tone, out.CanReplay = "good", true
 	default:
-		out.When, out.At, out.CanReplay = "ended", q.Moment(j.Ended), true
-		if j.State == understudy.JobDone {
-			out.Tone = "good"
-		}
+		out.CanReplay = true
+	}
+	if out.Bar == nil {
+		out.Result = resultOf(j.Progress)
+	}
+	if took := end.Sub(j.Started); !j.Started.IsZero() && took >= 0 {
+		out.Took = page.LongAgo(took)
 	}
 	return out
 }
 
-// size is a number of bytes in words, "" for none.
-func size(n int64) string {
+var longNumber = regexp.MustCompile(`\b[0-9]{4,}\b`)
+
+// resultOf says in words how far a run came: by its note where it has one.
+func resultOf(p understudy.Progress) string {
 	switch {
-	case n <= 0:
-		return ""
-	case n < 1<<20:
-		return strconv.FormatInt(max(n>>10, 1), 10) + " KiB"
+	case p.Note != "":
+		return longNumber.ReplaceAllStringFunc(p.Note, func(digits string) string {
+			if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
+				return page.Thousands(n)
+			}
+			return digits
+		})
+	case p.Total > p.Done:
+		return page.Thousands(p.Done) + " of " + page.Thousands(p.Total)
+	case p.Done > 0:
+		return page.Thousands(p.Done) + " done"
 	}
-	return strconv.FormatInt(n>>20, 10) + " MiB"
+	return ""
 }
 
 // cancelJob and replayJob are what the buttons of the page do.

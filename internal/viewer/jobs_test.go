@@ -79,7 +79,7 @@ func busy() *workshop {
 		{Number: 5, Kind: "deliver changes", Key: "crm", State: understudy.JobFailed, Attempt: 8, Attempts: 8, Ended: noon.Add(-time.Hour),
 			Error: "POST https://crm.example: connection refused"},
 		{Number: 4, Kind: "sync alerts", State: understudy.JobDone, Attempt: 1, Started: noon.Add(-2 * time.Hour), Ended: noon.Add(-time.Hour),
-			Progress: understudy.Progress{Done: 100, Total: 100}},
+			Progress: understudy.Progress{Done: 10006, Total: 10006, Note: "10006 records seen, every list to its end"}},
 		{Number: 3, Kind: "sync queues", State: understudy.JobCancelled, Ended: noon.Add(-2 * time.Hour)},
 		{Number: 2, Kind: "sync keys", State: understudy.JobExpired, Ended: noon.Add(-3 * time.Hour)},
 	}}
@@ -92,15 +92,16 @@ func TestJobsPage(t *testing.T) {
 	golden(t, "jobs", page)
 	wellFormed(t, "jobs", page)
 	for _, want := range []string{
-		`value="1204" max="5000"`, "1,204 of 5,000", "slice 2 of 4", "about 12 min left", "try 2 of 5", "8 MiB of memory", "asked to end",
-		"connection refused",
+		`value="1204" max="5000"`, "1,204 of 5,000", "slice 2 of 4", "about 12 min left", "try 2 of 5", "asked to end",
+		"connection refused", "2 running, 2 waiting, 2 failed, 2 ended",
+		"10,006 records seen, every list to its end", `data-t="Took">60 min</td>`,
 		`action="/jobs/9/cancel"`, `action="/jobs/6/cancel"`, `action="/jobs/5/replay"`, `action="/jobs/2/replay"`, "audit &lt;script&gt;",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	for _, not := range []string{`/jobs/8/cancel`, `/jobs/9/replay`, `/jobs/5/cancel`} {
+	for _, not := range []string{"10,006 of", "MiB", "bulk", "steady", `/jobs/8/cancel`, `/jobs/9/replay`, `/jobs/5/cancel`} {
 		if strings.Contains(page, not) {
 			t.Errorf("the page offers %s", not)
 		}

@@ -178,8 +178,8 @@ func WriteDate(kind string, t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// longAgo is a length of time in the largest unit that fits: "12 s", "3 min".
-func longAgo(d time.Duration) string {
+// LongAgo is a length of time in the largest unit that fits: "12 s", "3 min".
+func LongAgo(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "less than 1 s"

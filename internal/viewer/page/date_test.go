@@ -108,8 +108,8 @@ func TestWords(t *testing.T) {
 		0: "less than 1 s", 12 * time.Second: "12 s", 119 * time.Second: "119 s", 3 * time.Minute: "3 min", 5 * time.Hour: "5 h",
 		80 * time.Hour: "3 days",
 	} {
-		if got := longAgo(d); got != want {
-			t.Errorf("longAgo(%v) = %q", d, got)
+		if got := LongAgo(d); got != want {
+			t.Errorf("LongAgo(%v) = %q", d, got)
 		}
 	}
 	for d, want := range map[time.Duration]string{
@@ -199,7 +199,7 @@ func TestMenuOffersEveryZone(t *testing.T) {
 func TestAListFromRecordsNamesBothAges(t *testing.T) {
 	q := &Exchange{Answer: &request.Response{Outcome: request.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
 	how := q.How()
-	if !strings.Contains(how, longAgo(5*time.Second)+" ago") || !strings.Contains(how, longAgo(22*time.Minute)+" ago") {
+	if !strings.Contains(how, LongAgo(5*time.Second)+" ago") || !strings.Contains(how, LongAgo(22*time.Minute)+" ago") {
 		t.Error(how)
 	}
 	if q.Answer.Newest = 0; strings.Contains(q.How(), "newest") {

@@ -252,17 +252,17 @@ func (q *Exchange) How() string {
 	if !q.AsOf.At.IsZero() {
 		return "made from what was known then"
 	}
-	age := longAgo(q.Answer.CurrentAge())
+	age := LongAgo(q.Answer.CurrentAge())
 	switch q.Answer.Outcome {
 	case request.Cold:
 		if q.Answer.Page.InitialAge > 0 {
-			return "from upstream, where it was " + longAgo(q.Answer.Page.InitialAge) + " old"
+			return "from upstream, where it was " + LongAgo(q.Answer.Page.InitialAge) + " old"
 		}
 		return "fresh from upstream"
 	case request.Stale:
 		return "held, " + age + " old, being refreshed"
 	case request.Composed:
-		if newest := longAgo(q.Answer.Newest); q.Answer.Newest > 0 && newest != age {
+		if newest := LongAgo(q.Answer.Newest); q.Answer.Newest > 0 && newest != age {
 			return "made from held records; their newest page came " + newest + " ago, all of them were walked " + age + " ago"
 		}
 		return "made from held records, " + age + " old"
@@ -278,7 +278,7 @@ func (q layout) notice() string {
 		return ""
 	}
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {
-		return "Upstream has not answered (" + why + "). This is what was held " + longAgo(a.Age) + " ago."
+		return "Upstream has not answered (" + why + "). This is what was held " + LongAgo(a.Age) + " ago."
 	}
 	return plan.UpperFirst(a.Detail) + "."
 }

@@ -196,7 +196,7 @@ func NewBar(label string, done, total int64, note string, left time.Duration) *B
 		b.Text += " of " + Thousands(total)
 	}
 	if left > 0 {
-		b.Left = "about " + longAgo(left) + " left"
+		b.Left = "about " + LongAgo(left) + " left"
 	}
 	return b
 }
