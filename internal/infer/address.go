@@ -14,7 +14,7 @@ import (
 )
 
 // path returns an address's path as a spec has it: the user, and the id of a record that the list lies
-// under, are variables.
+// under, are variables. That is a record of a list before, or one that isParent tells.
 func (l *liveList) path(at *url.URL) string {
 	given := strings.Split(at.EscapedPath(), "/")
 	all := slices.Clone(given)
@@ -25,7 +25,7 @@ func (l *liveList) path(at *url.URL) string {
 			all[i] = "{user}"
 		case i > 1 && i < len(given)-1:
 			name := "{" + word(singular(given[i-1])) + "_id}"
-			if l.isParent(given[i-1], s) && !slices.Contains(all, name) {
+			if (l.isParent(given[i-1], s) || l.records[strings.Join(given[:i+1], "/")]) && !slices.Contains(all, name) {
 				all[i] = name
 			}
 		}

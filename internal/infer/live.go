@@ -43,6 +43,7 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 	paths := object()
 	host := ""
 	var notes []unsure
+	records := map[string]bool{}
 	for _, address := range addresses {
 		at, err := url.Parse(address)
 		if err != nil || at.Host == "" {
@@ -54,7 +55,7 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 		if at.Scheme+"://"+at.Host != host {
 			return nil, fmt.Errorf("%s is another API than %s: ask for one at a time", address, host)
 		}
-		l := &liveList{Live: live, at: at, told: map[string]string{}}
+		l := &liveList{Live: live, at: at, told: map[string]string{}, records: records}
 		if err := l.look(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
@@ -124,6 +125,7 @@ type liveList struct {
 	// lead to the list's path.
 	elsewhere string
 	told      map[string]string // what other pages show of a member of the answer, by its dotted name
+	records   map[string]bool   // the paths of the records that lists before this one have, by their ids
 	tries     int
 	failed    error // why nothing more can be asked
 }
@@ -191,6 +193,9 @@ func (l *liveList) look(ctx context.Context) (err error) {
 		return fmt.Errorf("the answer has no array of objects")
 	}
 	rows := at(l.answer.body, env.key)
+	for _, row := range rows.Items {
+		l.records[l.recordURL(l.idOf(row)).EscapedPath()] = true
+	}
 	l.goOn(ctx, op, &env, rows)
 	l.findFilters(ctx, &env, rows)
 	l.findOne(ctx, rows)

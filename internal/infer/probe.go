@@ -276,11 +276,19 @@ func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Valu
 // mostFilters bounds the requests that find out by which fields one list selects.
 const mostFilters = 3
 
-// findFilters finds the parameters that select by a field of few values: asked for the rarest of
-// them, the list has rows with it alone.
+// findFilters finds the parameters that select by a field of few words, or by a boolean: asked for the
+// rarest value, the list has rows with it alone.
 func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.Value) {
 	tried := 0
-	for _, name := range rows.Items[0].Keys {
+	names := slices.Clone(rows.Items[0].Keys)
+	isBool := func(name string) int {
+		if rows.Items[0].Get(name).Kind == openapi.Bool {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return isBool(a) - isBool(b) }) // words first
+	for _, name := range names {
 		value := rarest(rows, name)
 		known := func(p liveParam) bool { return p.name == name }
 		if value == "" || slices.ContainsFunc(l.params, known) || is(name, sizeNames...) || is(name, tokenNames...) {
@@ -305,13 +313,15 @@ func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.V
 	}
 }
 
-// rarest is the value that the fewest rows have in a field of few words; "" = it is no such field.
+// rarest returns the value that the fewest rows have in a field of few words or in a boolean; "" = it is no
+// such field.
 func rarest(rows *openapi.Value, name string) (value string) {
 	const most, longest = 8, 30
 	count := map[string]int{}
 	for _, row := range rows.Items {
 		v := row.Get(name)
-		if v == nil || v.Kind != openapi.String || v.Text == "" || len(v.Text) > longest || strings.ContainsAny(v.Text, " :/@") {
+		isWord := v != nil && (v.Kind == openapi.String || v.Kind == openapi.Bool)
+		if !isWord || v.Text == "" || len(v.Text) > longest || strings.ContainsAny(v.Text, " :/@") {
 			return ""
 		}
 		count[v.Text]++

@@ -4,12 +4,14 @@ package specs
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -211,6 +213,70 @@ func TestFromSendsAndWaits(t *testing.T) {
 	for _, text := range []string{"x", "x:", ":1", "Authorization: Bearer x", "a b: c"} {
 		if _, err := ReadHeaders([]string{text}); err == nil {
 			t.Errorf("--header %s is taken", text)
+		}
+	}
+}
+
+// desk is an API of tickets with comments below them. It selects tickets by their status and
+// comments by whether they are public, and ignores any other filter.
+func desk(w http.ResponseWriter, r *http.Request) {
+	rows, selects := []map[string]any{}, ""
+	for i := range 20 {
+		rows = append(rows, map[string]any{"id": fmt.Sprintf("T-%d", 900+i), "status": []string{"open", "closed"}[i%2],
+			"priority": []string{"low", "high"}[i%3/2]})
+	}
+	switch r.URL.Path {
+	case "/v1/tickets":
+		selects = "status"
+	case "/v1/tickets/T-907/comments":
+		rows, selects = nil, "public"
+		for i := range 20 {
+			rows = append(rows, map[string]any{"id": 70 + i, "text": "T", "public": i%4 > 0})
+		}
+	default:
+		http.Error(w, `{"error":"none"}`, http.StatusNotFound)
+		return
+	}
+	q := r.URL.Query()
+	if want := q.Get(selects); want != "" {
+		rows = slices.DeleteFunc(rows, func(row map[string]any) bool { return fmt.Sprint(row[selects]) != want })
+	}
+	page, n := 1, 10
+	_, _ = fmt.Sscan(q.Get("page"), &page)
+	_, _ = fmt.Sscan(q.Get("per_page"), &n)
+	from := min((page-1)*n, len(rows))
+	_ = json.NewEncoder(w).Encode(map[string]any{"rows": rows[from:min(from+n, len(rows))], "count": len(rows)})
+}
+
+// The id of a record in the path of a list below it is a variable, whatever it looks like. What
+// the API does not select by is no filter.
+func TestFromDrawsListsBelowRecords(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(desk))
+	defer srv.Close()
+	text, _, err := draw(t, Caller{}, srv.URL+"/v1/tickets", srv.URL+"/v1/tickets/T-907/comments")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp, err := upstream.ReadSpec("drawn.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sp.Name != "tickets" || sp.Title != "Tickets" || sp.Port == 0 {
+		t.Errorf("it is called %s, %q, with port %d", sp.Name, sp.Title, sp.Port)
+	}
+	for kind, want := range map[string]string{
+		"tickets":  "/v1/tickets by status",
+		"comments": "/v1/tickets/{ticket_id}/comments by public",
+	} {
+		got := "nothing"
+		if k := sp.Kind(kind); k != nil {
+			got = k.Lists[0].Path + " by"
+			for _, f := range k.Lists[0].Filters {
+				got += " " + f.Name
+			}
+		}
+		if got != want {
+			t.Errorf("of %s %q is drawn, want %q", kind, got, want)
 		}
 	}
 }
