@@ -201,7 +201,7 @@ func (p *sumsPage) choices(q *page.Exchange, r *request, names, groups []string)
 	}
 	by := [query.MostSumBy]string{byNothing, byNothing}
 	copy(by[:], r.by)
-	p.First = []page.Option{{Value: byNothing, Text: "all in one", Selected: by[0] == byNothing}}
+	p.First = []page.Option{{Value: byNothing, Text: "nothing, all in one", Selected: by[0] == byNothing}}
 	p.Second = []page.Option{{Value: byNothing, Text: "nothing else", Selected: by[1] == byNothing}}
 	for _, name := range groups {
 		p.First = append(p.First, page.Option{Value: name, Text: words(q, name), Selected: name == by[0]})
