@@ -137,7 +137,7 @@ var imports = map[string]string{
 		"internal/watch request",
 	"internal/viewer/list": ". internal/access internal/crawl/overlap internal/export internal/query internal/viewer/actions " +
 		"internal/viewer/page internal/viewer/plan kit/csvline kit/cycle kit/jsonspan kit/limiter request spec",
-	"internal/viewer/trail": ". internal/audit internal/viewer/page internal/viewer/plan",
+	"internal/viewer/trail": ". internal/audit internal/viewer/page internal/viewer/plan kit/csvline",
 	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export internal/forecast " +
 		"internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan " +
 		"internal/watch kit/limiter kit/lru kit/suggest request spec",

@@ -39,7 +39,8 @@ func TestTheAuditLogOfPages(t *testing.T) {
 	}
 	h.page("/twilio/calls/"+id, masked)
 	page := html.UnescapeString(h.page("/-/audit", all))
-	for _, want := range []string{"looked at a record", "took rows away", "searched <small class=\"fine\">number</small>", "conversation",
+	for _, want := range []string{"looked at a record", "exported 400 calls", "read the audit log",
+		"searched <small class=\"fine\">number</small>", "conversation",
 		`<a href="/twilio/calls/` + id + `">`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not hold %q", want)
@@ -70,6 +71,53 @@ func TestTheAuditLogOfPages(t *testing.T) {
 		if status, _, _ := h.get("/-/audit", as{token: token}); status != http.StatusForbidden {
 			t.Errorf("%s: %d", token, status)
 		}
+	}
+}
+
+// An export has a begin and an end in the log and is one row of the page; what no person did is named as what did it.
+// The file has every entry.
+func TestTheAuditLogInPlainWords(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	var log page.Trail
+	h := open(t, withAudit(t, dir), func(o *page.Options) {
+		log = o.Trail
+		for _, e := range []understudy.AuditEntry{
+			{Caller: understudy.CommandCaller, Action: understudy.ActionAdminister, What: "sync"},
+			{Action: understudy.ActionExport, What: "export begins", Source: "twilio", Kind: "messages", Request: "R-1", Rows: 20},
+			{Action: understudy.ActionExport, What: "export", Source: "twilio", Kind: "messages", Request: "R-1", Rows: 1184},
+			{Action: understudy.ActionExport, What: "export begins", Request: "R-2"},
+			{Action: understudy.ActionNote, What: "=1+1", IDs: []string{"SM1", "SM2"}},
+		} {
+			e.AsPerson = true
+			must(t, o.Audit.Audit(t.Context(), e))
+		}
+	})
+	text := h.page("/-/audit", all)
+	for want, n := range map[string]int{"exported 1,184 messages": 1, "began to export": 1, "began to export rows": 1, "the command line": 1,
+		"read the audit log": 1, "administered": 2} { // one is the choice of the filter
+		if got := strings.Count(text, want); got != n {
+			t.Errorf("the page says %q %d times, want %d", want, got, n)
+		}
+	}
+	status, csv, head := h.get("/-/audit.csv?until=2026-07-01", all)
+	if lines := strings.Count(csv, "\r\n"); status != 200 || lines != 8 || !strings.Contains(head.Get("Content-Type"), "text/csv") {
+		t.Errorf("the file is %d with %d lines, %q:\n%s", status, lines, head.Get("Content-Type"), csv)
+	}
+	for _, want := range []string{",export begins,twilio,messages,,20,R-1,,", ",'=1+1,,,SM1 SM2,", ",export,audit log,"} {
+		if !strings.Contains(csv, want) {
+			t.Errorf("the file lacks %s:\n%s", want, csv)
+		}
+	}
+	if found, err := log.Search(t.Context(), audit.Filter{Action: understudy.ActionExport}); err != nil || len(found.Entries) != 4 {
+		t.Errorf("the log has %v of exports: %v", found, err)
+	}
+	for _, who := range []as{{token: "supporttoken"}, {}} {
+		if status, body, _ := h.get("/-/audit.csv", who); status < 400 || strings.Contains(body, "R-1") {
+			t.Errorf("%v gets the file: %d", who, status)
+		}
+	}
+	if status, _, _ := h.get("/-/audit.csv?x=1", all); status != 400 {
+		t.Errorf("an unknown parameter: %d", status)
 	}
 }
 

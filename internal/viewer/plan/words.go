@@ -44,6 +44,15 @@ func UpperFirst(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
+// LowerFirst is s with its first letter in lower case, unless s begins with an abbreviation.
+func LowerFirst(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if next, _ := utf8.DecodeRuneInString(s[n:]); s == "" || unicode.IsUpper(next) {
+		return s
+	}
+	return string(unicode.ToLower(r)) + s[n:]
+}
+
 // Article is a word with "a" or "an" before it.
 func Article(word string) string {
 	if word != "" && strings.ContainsRune("aeioAEIO", rune(word[0])) {

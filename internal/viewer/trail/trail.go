@@ -4,6 +4,7 @@
 package trail
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,13 +23,19 @@ import (
 const Path = page.ControlPrefix + "audit"
 
 // Routes are those for callers who see everything.
-func Routes() []page.Route { return []page.Route{{Pattern: "GET " + Path, Handler: serve}} }
+func Routes() []page.Route {
+	return []page.Route{{Pattern: "GET " + Path, Handler: serve}, {Pattern: "GET " + csvPath, Handler: serveCSV}}
+}
+
+// whatLog is the What of the entries about the log itself.
+const whatLog = "audit log"
 
 // trailPage is what audit.html shows.
 type trailPage struct {
 	Form    form
 	Asked   string // what was looked for, in words
 	Rows    []row
+	CSV     string
 	Older   string
 	Newest  string
 	Looked  *page.When // the search went back to here, and there may be more
@@ -50,6 +57,7 @@ type form struct {
 type row struct {
 	When      page.When
 	Who, Role string
+	By        string // what has done it, where that is no person and no program's credential
 	What      string // the action
 	More      string // and more closely
 	Of        string // the kind
@@ -76,44 +84,58 @@ const (
 
 var params = []string{paramWho, paramAction, paramValue, paramRecord, paramSince, paramUntil, paramBefore}
 
-// serve shows the newest entries that the filters let through. That somebody looks is
-// itself an entry.
-func serve(q *page.Exchange) error {
+// filtered reads the filters of an address, of a caller who may see the log.
+func filtered(q *page.Exchange) (given url.Values, f audit.Filter, err error) {
 	switch {
 	case !page.Administers(q):
-		return fmt.Errorf("%w: the audit log is shown to the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
+		return nil, f, fmt.Errorf("%w: the audit log is shown to the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
 	case q.V.Trail == nil:
-		return page.NotFound("There is no audit log", "The setting audit.off says that nothing is listed.", "/")
+		return nil, f, page.NotFound("There is no audit log", "The setting audit.off says that nothing is listed.", "/")
 	}
-	given, err := url.ParseQuery(q.R.URL.RawQuery)
-	if err != nil {
-		return page.BadRequest("This address cannot be read", "Start again from the newest entries.", nil)
+	if given, err = url.ParseQuery(q.R.URL.RawQuery); err != nil {
+		return nil, f, page.BadRequest("This address cannot be read", "Start again from the newest entries.", nil)
 	}
 	for name := range given {
 		if !slices.Contains(params, name) {
-			return page.UnknownWord("parameter", name, params, nil)
+			return nil, f, page.UnknownWord("parameter", name, params, nil)
 		}
 	}
-	f, err := filter(q, given)
+	f, err = filter(q, given)
+	return given, f, err
+}
+
+// serve shows the newest entries that the filters let through. That somebody looks is
+// itself an entry.
+func serve(q *page.Exchange) error {
+	given, f, err := filtered(q)
 	if err != nil {
 		return err
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "audit log"}); err != nil {
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: whatLog}); err != nil {
 		return err
 	}
 	found, err := q.V.Trail.Search(q.Ctx, f)
 	if err != nil {
 		return err
 	}
-	p := trailPage{Form: formOf(q, given), Asked: asked(f), Figures: q.V.Trail.Stats()}
+	p := trailPage{Form: formOf(q, given), Asked: asked(f), Figures: q.V.Trail.Stats(),
+		CSV: csvPath + strings.TrimPrefix(address(given, ""), Path)}
 	if p.Figures.SignedAt != nil {
 		p.Signed = q.Moment(*p.Figures.SignedAt)
 	}
 	if s := p.Figures.Sending; s != nil && s.TakenAt != nil {
 		p.Taken = q.Moment(*s.TakenAt)
 	}
+	ended := map[string]bool{} // requests whose export is told by its last entry
 	for i := range found.Entries {
-		p.Rows = append(p.Rows, rowOf(q, &found.Entries[i]))
+		e := &found.Entries[i]
+		if e.Action == understudy.ActionExport && e.Request != "" {
+			if ended[e.Request] && e.What == whatBegins {
+				continue
+			}
+			ended[e.Request] = true
+		}
+		p.Rows = append(p.Rows, rowOf(q, e))
 	}
 	if f.Before != "" {
 		p.Newest = address(given, "")
@@ -188,7 +210,7 @@ func formOf(q *page.Exchange, given url.Values) form {
 // words are what people call the actions.
 var words = map[understudy.Action]string{
 	understudy.ActionList: "looked at a list", understudy.ActionRecord: "looked at a record", understudy.ActionSearch: "searched",
-	understudy.ActionPlay: "played a content", understudy.ActionExport: "took rows away", understudy.ActionSend: "sent or changed",
+	understudy.ActionPlay: "played a content", understudy.ActionExport: "exported", understudy.ActionSend: "sent or changed",
 	understudy.ActionDelete: "deleted", understudy.ActionNote: "noted", understudy.ActionSignIn: "signed in or out",
 	understudy.ActionAdminister: "administered",
 }
@@ -211,9 +233,6 @@ func asked(f audit.Filter) string {
 func rowOf(q *page.Exchange, e *audit.Entry) row {
 	out := row{When: page.Say(e.At, q.Start, q.Zone, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
 		Rows: e.Rows, Request: e.Request, Refused: e.Status >= http.StatusBadRequest}
-	if out.What == "" {
-		out.What = string(e.Action)
-	}
 	if e.Count > 0 {
 		out.More = "counted, " + page.Thousands(e.Count) + " time"
 		if e.Count > 1 {
@@ -227,6 +246,7 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 	if kind != nil {
 		out.Of = kind.Title
 	}
+	out.tell(e, kind)
 	for i, id := range e.IDs {
 		if i == mostRecords {
 			break
@@ -242,6 +262,44 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 	}
 	out.Others = max(len(e.IDs)-mostRecords, 0)
 	return out
+}
+
+// The What of exports: of the entry before the first rows, and of that with all of them.
+const (
+	whatBegins = "export begins"
+	whatExport = "export"
+)
+
+// tell says in plain words what was done, and what did it where that is nobody.
+func (r *row) tell(e *audit.Entry, kind *plan.Kind) {
+	of := cmp.Or(e.Kind, "rows")
+	switch {
+	case kind != nil && e.Rows == 1 && kind.One != "":
+		of = kind.One
+	case kind != nil:
+		of = plan.LowerFirst(kind.Title)
+	}
+	many := page.Thousands(e.Rows) + " " + of
+	switch {
+	case e.What == whatLog && e.Action == understudy.ActionExport:
+		r.What, r.More = "exported the audit log", ""
+	case e.What == whatLog:
+		r.What, r.More = "read the audit log", ""
+	case e.Action != understudy.ActionExport:
+		r.What = cmp.Or(r.What, string(e.Action))
+	case e.What == whatBegins:
+		r.What, r.More = "began to export "+of, ""
+	case e.What == whatExport:
+		r.What, r.More = "exported "+many, ""
+	default: // rows of a list, not from its beginning, and those that a watch sends
+		r.What = "took " + many
+	}
+	switch e.Caller {
+	case understudy.CommandCaller.Name:
+		r.By = "the command line"
+	case "SIGHUP":
+		r.By = "a signal"
+	}
 }
 
 // Count is the number of rows, "" for none.

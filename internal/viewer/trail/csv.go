@@ -1,0 +1,106 @@
+// CSV: the entries that the filters let through, as a file.
+
+package trail
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/audit"
+	"understudy/internal/viewer/page"
+	"understudy/kit/csvline"
+)
+
+// csvPath is the log as a file.
+const csvPath = Path + page.CsvSuffix
+
+// writeTime is how long a reader may take for the entries of one search.
+const writeTime = 30 * time.Second
+
+var csvHeads = []string{"at", "caller", "role", "action", "what", "source", "kind", "ids", "rows", "request", "status", "count"}
+
+// serveCSV sends the entries that the filters let through, the newest first, as far as exports go.
+func serveCSV(q *page.Exchange) error {
+	_, f, err := filtered(q)
+	if err != nil {
+		return err
+	}
+	under, err := q.V.Exports.Begin(q.Caller)
+	if err != nil {
+		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.",
+			Kind: understudy.ErrUnavailable}
+	}
+	defer under.End()
+	ctx, cancel := context.WithTimeout(q.Ctx, q.V.ExportTime)
+	defer cancel()
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionExport, What: whatLog}); err != nil {
+		return err
+	}
+	f.Limit = audit.MostFound
+	found, err := q.V.Trail.Search(ctx, f)
+	if err != nil {
+		return err
+	}
+	h := q.W.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	h.Set("Content-Disposition", `attachment; filename="audit-`+q.Start.UTC().Format("20060102T150405Z")+`.csv"`)
+	h.Set("Cache-Control", "private, no-store")
+	q.Sent = true
+	buf, rows := csvline.Append(nil, csvHeads), 0
+	for {
+		for i := range found.Entries {
+			buf = csvline.Append(buf, cellsOf(&found.Entries[i]))
+		}
+		rows += len(found.Entries)
+		rest := ""
+		switch {
+		case found.Next == "":
+		case rows >= q.V.ExportRows:
+			rest = "an export has " + page.Thousands(int64(q.V.ExportRows)) + " rows at most"
+		case under.Over():
+			rest = "what you may see has changed meanwhile; export it again"
+		default:
+			if err := send(q, &buf); err != nil {
+				return nil // the reader has left
+			}
+			f.Before = found.Next
+			if found, err = q.V.Trail.Search(ctx, f); err == nil && ctx.Err() == nil {
+				continue
+			}
+			rest = "reading on failed"
+		}
+		if rest != "" {
+			buf = csvline.Append(buf, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})
+		}
+		_ = send(q, &buf) // a reader that has left needs no end
+		return nil
+	}
+}
+
+// send sends what is written so far.
+func send(q *page.Exchange, buf *[]byte) error {
+	_ = http.NewResponseController(q.W).SetWriteDeadline(q.V.Now().Add(writeTime)) // a writer that knows none has the server's
+	_, err := q.W.Write(*buf)
+	*buf = (*buf)[:0]
+	return err
+}
+
+// cellsOf is an entry as a line of the file.
+func cellsOf(e *audit.Entry) []string {
+	number := func(n int64) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	cells := []string{e.At.UTC().Format(time.RFC3339Nano), e.Caller, e.Role, string(e.Action), e.What, e.Source, e.Kind,
+		strings.Join(e.IDs, " "), number(e.Rows), e.Request, number(int64(e.Status)), number(e.Count)}
+	for i := range cells {
+		cells[i] = csvline.Harmless(cells[i])
+	}
+	return cells
+}
