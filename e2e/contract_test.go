@@ -114,6 +114,11 @@ func (h *headerSets) letter(r reply) string {
 // contractTries bounds how often a route is asked as one caller.
 const contractTries = 12
 
+// ofCode finds words of the code in the error of an answer: a package at its beginning, and the
+// errors of libraries.
+var ofCode = regexp.MustCompile(`(?:^|"(?:error|message)":"|<h1>)(?:access|agents|callers|credentials|feed|forecast|jobs|mirror|proxy|search|signin|store|` +
+	`viewer|walk|watch|invalid request): .*|(?:jsonhttp|json|yaml): .*|cannot (?:unmarshal|construct) .*`)
+
 // Routes: each of every table, with the statuses and headers of its answers.
 // Names: the members of what is answered about the server itself.
 func TestContractRoutes(t *testing.T) {
@@ -142,6 +147,9 @@ func TestContractRoutes(t *testing.T) {
 					}
 					if r.status >= http.StatusBadRequest && r.header.Get("Understudy-Error")+r.header.Get("Cache-Status") == "" {
 						t.Errorf("%s %s as %s: %d does not say whose answer it is", one.method, one.path, caller.name, r.status)
+					}
+					if words := ofCode.FindString(r.header.Get("Understudy-Error") + "\n" + string(r.body)); words != "" && r.status >= http.StatusBadRequest {
+						t.Errorf("%s %s as %s: %d says %q", one.method, one.path, caller.name, r.status, words)
 					}
 					seen[fmt.Sprint(r.status, headers.letter(r))] = true
 				}

@@ -96,7 +96,7 @@ func (w *Crawler) serve(rw http.ResponseWriter, r *http.Request, audit understud
 	var err error
 	if r.Method == http.MethodPost {
 		if err = jsonhttp.Read(rw, r, maxOrder, &o); err != nil {
-			err = fmt.Errorf("%w: the body is not what is expected: %w", understudy.ErrInvalid, err)
+			err = fmt.Errorf("%w: the body is not what is expected: %w", understudy.ErrInvalid, understudy.Plain(err))
 		} else {
 			err = w.take(r.Context(), o, audit)
 		}

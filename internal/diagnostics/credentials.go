@@ -4,7 +4,6 @@ package diagnostics
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -57,7 +56,7 @@ func (d *Diagnostics) listCredentials(_ *http.Request) (any, error) {
 func (d *Diagnostics) makeCredential(r *http.Request) (any, error) {
 	var m MakeCredential
 	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
-		return nil, errors.Join(understudy.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
 	}
 	if m.Expires != "" {
 		at, err := credentials.ParseDate(m.Expires, d.o.Now().Add)
@@ -75,11 +74,11 @@ func (d *Diagnostics) makeCredential(r *http.Request) (any, error) {
 func (d *Diagnostics) rotateCredential(r *http.Request) (any, error) {
 	var m RotateCredential
 	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
-		return nil, errors.Join(understudy.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
 	}
 	overlap, err := understudy.ParseDuration(m.Overlap)
 	if err != nil {
-		return nil, errors.Join(understudy.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
 	}
 	if err := d.audit(r, credentialEntry("rotate", r.PathValue("name"), "")); err != nil {
 		return nil, err

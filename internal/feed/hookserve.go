@@ -43,7 +43,7 @@ func (f *Feed) commandHook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := jsonhttp.Read(w, r, maxCommand, &command); err != nil {
-		f.refuse(w, r, invalid(`the body is not what is expected, {"after":N}, {"pause":true} or {}: %w`, err))
+		f.refuse(w, r, invalid(`the body is not what is expected, {"after":N}, {"pause":true} or {}: %w`, understudy.Plain(err)))
 		return
 	}
 	if command.Pause && command.After != nil {

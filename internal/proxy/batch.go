@@ -76,7 +76,7 @@ func (v batch) serve() (err error) {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return err
 		}
-		return fmt.Errorf("proxy: %w: want {\"requests\": [{\"path\": \"/…\"}]}: %w", understudy.ErrInvalid, err)
+		return fmt.Errorf("proxy: %w: want {\"requests\": [{\"path\": \"/…\"}]}: %w", understudy.ErrInvalid, understudy.Plain(err))
 	}
 	v.read = true
 	if n := len(in.Requests); n == 0 || n > maxBatch {

@@ -82,7 +82,7 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request
 		Shared bool     `json:"shared"`
 	}
 	if err := jsonhttp.Read(nil, r, maxBody, &in); err != nil {
-		return 0, nil, invalid(`the body is not what is expected, {"name":"…","q":"…"}: %w`, err)
+		return 0, nil, invalid(`the body is not what is expected, {"name":"…","q":"…"}: %w`, understudy.Plain(err))
 	}
 	n := query.SavedSearch{Name: in.Name, Shared: in.Shared, Request: query.SearchRequest{Text: in.Query, Source: in.Source, Kinds: in.Kinds,
 		Sort: in.Sort}}
