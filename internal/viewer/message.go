@@ -36,8 +36,9 @@ type message struct {
 	Facts  []page.Cell // counts and lengths that say something
 	Failed bool
 
-	at  time.Time
-	raw []byte
+	at    time.Time
+	raw   []byte
+	other string // the number at the other end; "": the caller does not see it
 }
 
 // merge orders the messages of all directions in time, oldest first, down to where
@@ -104,6 +105,13 @@ func (q conversationView) messageOf(s direction, row access.Row, before time.Tim
 	t := message{ByA: s.byA, Kind: k.One, Href: sheet.RecordOf(row), When: page.Say(at, q.Start, q.Zone, false), Failed: page.Failed(k, row),
 		at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.Zone).Format("15:04")
+	end := s.kind.Ends[0]
+	if s.byA {
+		end = s.kind.Ends[1]
+	}
+	if v := row.Field(end.Column.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
+		t.other = v.Text
+	}
 	for _, c := range k.Shown {
 		if q.Level(k, c.Name) == access.Hide && c.Shape != plan.Prose {
 			continue

@@ -25,6 +25,7 @@ import (
 const (
 	maxPanels   = 6 // lists asked for the number
 	maxPartners = 5 // other numbers named
+	maxTurns    = 4 // messages shown of the newest conversation
 )
 
 // numberPage is what number.html shows.
@@ -43,6 +44,7 @@ type contact struct {
 	First    *page.When // oldest contact on this page
 	Partial  bool       // a list is missing or goes on: there may be more
 	Partners []partner
+	Recent   *messages // the end of the newest conversation; nil: there is none to show
 }
 
 // partner is a number in contact with the page's own, as far as shown.
@@ -129,7 +131,11 @@ func (q numberView) numberParts() *page.Parts {
 		}
 		return all
 	}
-	all := []*page.Part{{Title: "Contact", Needs: panes, Of: made, Draw: func() (string, any) { return "contact", q.contact() }}}
+	all := []*page.Part{{Title: "Contact", Needs: panes, Of: made, Draw: func() (string, any) {
+		c := q.contact()
+		c.Recent = q.newestConversation()
+		return "contact", c
+	}}}
 	for _, o := range q.n.owns {
 		of := func() []any { return append(q.Made(o.newest), append(q.Made(o.record), o.kind.Name)...) }
 		all = append(all, &page.Part{Title: "Our own numbers", Needs: []*page.Future{o.Future}, Of: of, Draw: func() (string, any) {
@@ -265,6 +271,29 @@ func (q numberView) contact() *contact {
 		c.Last, c.First = &l, &f
 	}
 	return c
+}
+
+// newestConversation is the end of the conversation that the number had last, as far as its lists say; nil: there is none.
+func (q numberView) newestConversation() *messages {
+	c := conversationView{q.Exchange}
+	var strands []direction
+	for _, pn := range q.n.panels {
+		if q.OffersBoth(pn.kind) {
+			strands = append(strands, direction{Asked: pn.Asked, kind: pn.kind, byA: pn.end.Column == pn.kind.Ends[0].Column})
+		}
+	}
+	p := &messages{A: c.party(q.n.number, q.n.marked)}
+	turns, _ := c.merge(strands, time.Time{}, p)
+	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other == "" || t.other == q.n.number })
+	if len(turns) == 0 {
+		return nil
+	}
+	other := turns[len(turns)-1].other
+	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other != other })
+	p.B = c.party(other, q.n.marked)
+	p.Newest = q.Source.NumberHref(q.n.number) + "/" + other + "#newest"
+	p.Days = c.days(turns[max(0, len(turns)-maxTurns):])
+	return p
 }
 
 func (q numberView) drawPanel(pn *panel) *relatedList {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,6 +89,31 @@ func TestNumber(t *testing.T) {
 	if page := h.page("/twilio/number/+15550001111", all); !strings.Contains(page, "There has been none.") ||
 		strings.Contains(page, "Most often with") {
 		t.Error("a number nobody knows")
+	}
+}
+
+// The page begins with the newest conversation: its last messages, and the way there.
+func TestNumberBeginsWithItsConversation(t *testing.T) {
+	h := open(t)
+	var data numberJSON
+	_, body, _ := h.get("/twilio/number/"+h.ownNumber()+".json", all)
+	must(t, json.Unmarshal([]byte(body), &data))
+	number := data.Partners[0].Number
+	shown := h.page("/twilio/number/"+number, all)
+	first, _, _ := strings.Cut(shown, "Most often with")
+	to := regexp.MustCompile(`<a class="button primary" href="([^"]+)">Open the conversation</a>`).FindStringSubmatch(first)
+	if to == nil {
+		t.Fatal("no conversation stands before the lists")
+	}
+	talk := h.page(strings.TrimSuffix(html.UnescapeString(to[1]), "#newest"), all)
+	turns := regexp.MustCompile(`(?s)<li class="turn.*?</li>`)
+	here, there := turns.FindAllString(first, -1), turns.FindAllString(talk, -1)
+	if len(here) == 0 || len(here) > maxTurns || len(here) > len(there) || !slices.Equal(here, there[len(there)-len(here):]) {
+		t.Errorf("%d messages are not the last of the %d of the conversation", len(here), len(there))
+	}
+	newest := regexp.MustCompile(`<dt>Last</dt><dd><time datetime="([^"]+)"`).FindStringSubmatch(shown)
+	if newest == nil || !strings.Contains(here[len(here)-1], newest[1]) {
+		t.Errorf("the last message is not of the last contact, %v", newest)
 	}
 }
 
