@@ -248,12 +248,15 @@ func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 			out.State = value
 		case k.CountedIn[c.Name] != nil && value.Text == "0": // nothing lies under it
 		case c.IsID, told[c.Name], of != access.Seen && of != access.Masked, value.Text == "—":
-		case c.Shape == plan.Prose && value.Prose:
-			if !words {
+		case c.Shape == plan.Prose:
+			if !words && value.Prose {
 				out.Pieces = append(out.Pieces, snippet{Text: value.Value()})
 				words = true
 			}
 		case len(out.Facts) < mostFacts:
+			if c.Show == spec.ShowDirection { // the word speaks for itself
+				value.Label = ""
+			}
 			out.Facts = append(out.Facts, value)
 		}
 	}
