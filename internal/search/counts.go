@@ -190,11 +190,10 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 		if err != nil {
 			return err
 		}
-		ruled := slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Rule != nil && !s.Rule.Steady })
-		whole := !ruled && !k.large
+		old := v.ruled() && v.s.o.Now().Sub(k.at) >= ruleAge
 		switch fresh := k.facets != nil && k.edition == now; {
-		case fresh && (!ruled || v.s.o.Now().Sub(k.at) < ruleAge):
-			if !whole || !k.total.AtLeast {
+		case fresh && !old:
+			if k.large || !k.total.AtLeast {
 				return nil
 			}
 			if done, err := v.countRows(ctx, k, now); done || err != nil {
@@ -202,11 +201,11 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 			}
 			v.scan(k, 0) // another search was counting before
 			return nil
-		case !whole:
+		case k.large:
 			return v.countInto(ctx, k, now)
 		case k.scan != nil && k.facets != nil:
 			return nil // the full count is still running
-		case k.tally != nil && k.edition.silent == now.silent:
+		case k.tally != nil && k.edition.silent == now.silent && !old:
 			if done, err := v.catchUp(ctx, k, now); done || err != nil {
 				return err
 			}
@@ -225,6 +224,12 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 			return v.countInto(ctx, k, now)
 		}
 	}
+}
+
+// ruled reports whether a row rule looks at more than the record: what it finds may change
+// without a change of a record.
+func (v *execution) ruled() bool {
+	return slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Rule != nil && !s.Rule.Steady })
 }
 
 // countRows counts from the columns. It reports false when they do not tell every match. The caller

@@ -26,9 +26,15 @@ const (
 // take. Then the store counts the rest, where it can count without reading records.
 func (v *execution) countNow(ctx context.Context) error {
 	now, limits := v.s.o.Now(), v.s.o.Limits
-	end, late := now.Add(limits.Facets), now.Add(limits.Count)
+	end, count := now.Add(limits.Facets), limits.Count
 	// On a busy machine the first match may take longer; it is counted all the same.
-	looking, cancel := context.WithTimeout(ctx, max(limits.Count, limits.Facets/2))
+	most := max(limits.Count, limits.Facets/2)
+	waits := v.request.CountOnly && v.q.Relative // nothing is kept of it
+	if waits {
+		count, most = v.patience(), v.patience()
+	}
+	late, looked := now.Add(count), 0
+	looking, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	if v.meant != nil {
 		meant := v.meant
@@ -41,7 +47,9 @@ func (v *execution) countNow(ctx context.Context) error {
 	var t tally
 	broken := false
 	err := v.each(looking, 0, func(_ found, c *lang.Candidate) bool {
-		if broken = t.full || t.total >= fewLooked && v.s.o.Now().After(late); broken || c == nil {
+		looked++
+		broken = t.full || t.total >= fewLooked && v.s.o.Now().After(late) || waits && looked > mostRecounted
+		if broken || c == nil {
 			return !broken
 		}
 		t.add(c)

@@ -111,6 +111,7 @@ var roles = access.Roles{
 	"failed":  {"twilio": {"*": "see"}},
 	"partial": {"twilio": {"*": "see", "messages.status": "hide", "messages.to": "hide", "calls.to": "hide"}},
 	"open":    {"twilio": {"*": "see"}},
+	"aged":    {"twilio": {"*": "see"}},
 	"counter": {"twilio": {"*": "see", "phone": "hash"}},
 	"analyst": {"twilio": {"*": "see", "phone": "hash", "messages.body": "hash", "calls.to": "country"}},
 }
@@ -118,6 +119,7 @@ var roles = access.Roles{
 var does = access.Doings{"finder": {"twilio": {access.DoLookup}}, "blind": {"twilio": {access.DoLookup}}}
 
 var rows = map[string]map[string]access.RowRules{
+	"aged":    {"twilio": {"messages": {Age: 9000 * 24 * time.Hour}, "*": {Word: "all"}}},
 	"counter": {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
 	"failed":  {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
 }

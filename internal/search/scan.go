@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -16,6 +17,11 @@ import (
 
 // scanTime bounds a full count.
 const scanTime = 2 * time.Minute
+
+// mostRecounted is how many records are read for a count that has to be made again though no record changed:
+// each minute under a row rule that looks at more than the record, and each time for a search that depends
+// on the time of day.
+const mostRecounted = 100_000
 
 // scan starts a full count unless one runs for this search. It reports false when
 // another search is still being counted after the wait. The caller holds the lock.
@@ -62,7 +68,7 @@ func (v *execution) scan(k *countRun, wait time.Duration) bool {
 		k.scan = nil
 		switch {
 		case err == nil:
-			k.tally, k.edition, k.total, k.facets = t, begun, query.Count{N: t.total}, t.facets(false)
+			k.tally, k.edition, k.at, k.total, k.facets = t, begun, v.began, query.Count{N: t.total}, t.facets(false)
 			c.resize(k, t.size())
 		case errors.Is(err, errLarge), errors.Is(err, context.DeadlineExceeded):
 			k.large = true
@@ -86,18 +92,21 @@ func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tal
 	}
 	t = &tally{}
 	var c lang.Candidate
-	looked := 0
+	looked, most := 0, math.MaxInt
+	if v.ruled() {
+		most = mostRecounted
+	}
 	err = v.s.stream(ctx, v.q.Plan(), 0, false, func(f found) bool {
 		t.set(f.Number, v.match(&c, f.view, f.Record))
 		if looked++; looked%tellEvery == 0 {
 			tell(t, begun)
 		}
-		return ctx.Err() == nil && !t.full && t.size() < maxKept/2
+		return ctx.Err() == nil && !t.full && t.size() < maxKept/2 && looked <= most
 	})
 	switch {
 	case err == nil && ctx.Err() != nil:
 		err = ctx.Err()
-	case err == nil && (t.full || t.size() >= maxKept/2):
+	case err == nil && (t.full || t.size() >= maxKept/2 || looked > most):
 		err = errLarge
 	}
 	return t, begun, err

@@ -67,16 +67,29 @@ func TestCountIsExactWithoutTimeForRecords(t *testing.T) {
 	s := r.with(func(o *Options) {
 		o.Limits = Limits{Time: time.Minute, Count: time.Nanosecond, Facets: time.Nanosecond}
 	})
-	for _, a := range []query.SearchRequest{{Kinds: []string{"messages"}}, {Text: "date:-9000d", Kinds: []string{"messages"}},
-		{Kinds: []string{"messages"}, Where: []query.FieldCondition{{Field: "account_sid", Comparison: query.CompareSame, Value: account}}}} {
-		want := len(r.all("all", a))
+	messages := []string{"messages"}
+	for _, one := range []struct {
+		role string
+		query.SearchRequest
+	}{
+		{"all", query.SearchRequest{Kinds: messages}}, {"all", query.SearchRequest{Text: "date:-9000d", Kinds: messages}},
+		{"all", query.SearchRequest{Kinds: messages,
+			Where: []query.FieldCondition{{Field: "account_sid", Comparison: query.CompareSame, Value: account}}}},
+		{"all", query.SearchRequest{Text: "your", Kinds: messages}}, {"all", query.SearchRequest{Text: "your date:-9000d", Kinds: messages}},
+		{"aged", query.SearchRequest{Kinds: messages}}, {"aged", query.SearchRequest{Text: "date:-9000d", Kinds: messages}},
+	} {
+		a := one.SearchRequest
+		want := len(r.all(one.role, a))
 		a.Facets, a.CountOnly = true, true
-		out, err := s.Find(t.Context(), as("all"), a)
+		out, err := s.Find(t.Context(), as(one.role), a)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if out.Total.AtLeast || out.Total.N != int64(want) {
-			t.Errorf("%q: %+v, want %d", a.Text, *out.Total, want)
+			t.Errorf("%s, %q: %+v, want %d", one.role, a.Text, *out.Total, want)
+		}
+		if want == 0 {
+			t.Errorf("%s, %q: nothing is there to count", one.role, a.Text)
 		}
 		for _, f := range out.Facets {
 			for _, value := range f.Values {
