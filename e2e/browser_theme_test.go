@@ -79,6 +79,11 @@ func TestBrowserFirstVisitKeepsWhatIsTyped(t *testing.T) {
 	if loads := eval[string](b, `sessionStorage.loads`); loads != "1" {
 		t.Errorf("the page was loaded %s times", loads)
 	}
+	b.do(chromedp.SendKeys(chromedp.CSS("#password"), "wrong"), chromedp.Click(chromedp.CSS(".reveal")))
+	if kind := eval[string](b, `document.querySelector("#password").type + document.querySelector(".reveal").ariaPressed`); kind != "texttrue" {
+		t.Errorf("shown, the password is %s", kind)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#password").value = ""`))
 	b.signIn("anna", annas)
 	if got := eval[string](b, zone); !strings.HasPrefix(b.path(), "/-/timezone") || got != "Asia/Tehran" {
 		t.Errorf("the page after it, %s, is in %s", b.path(), got)

@@ -80,6 +80,19 @@ func busyDay() (all []request.Spending) {
 	return all
 }
 
+// On the first day the picture of the requests begins with the hour in which the first was sent.
+func TestBudgetBeginsWhereDataBegin(t *testing.T) {
+	for spans, first := range map[int]string{3: "11:10", 15: "10:10", 288: "12:10"} {
+		day := busyDay()
+		server := &aServer{spent: day[max(len(day)-spans, 0):]}
+		shown := open(t, func(o *page.Options) { o.Server = server }).page("/-/administration", all)
+		_, marks, _ := strings.Cut(shown, `<g class="marks">`)
+		if !strings.HasPrefix(marks, `<text x="0%" y="100%" dy="18" text-anchor="middle">`+first) || !strings.Contains(marks[:500], "12:10") {
+			t.Errorf("%d spans: the axis is %.400s", spans, marks)
+		}
+	}
+}
+
 func TestAdministration(t *testing.T) {
 	server := &aServer{spent: busyDay(), hooks: []request.Webhook{
 		{Name: "crm", Source: "twilio", State: "paused", Why: "410 Gone", After: 1200, Behind: 31, Delivered: 1169, At: noon.Add(-time.Hour)},

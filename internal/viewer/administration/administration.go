@@ -212,9 +212,9 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 	}
 	out.Figures = append(out.Figures, figure{Name: "Since the start", Value: count(snap.Upstream, "request", "requests")})
 	if snap.AtOnce > 0 {
-		at := figure{Name: "At once at most", Value: count(int64(snap.AtOnce), "request", "requests")}
+		at := figure{Name: "At the same time", Value: "at most " + count(int64(snap.AtOnce), "request", "requests")}
 		if snap.AtOnceWhy != "" {
-			at.Value += ": " + snap.AtOnceWhy
+			at.Value += ", as " + snap.AtOnceWhy
 		}
 		out.Figures = append(out.Figures, at)
 	}

@@ -39,6 +39,7 @@ type budget struct {
 	Callers []reasonRow
 	Total   int64
 	Most    int64 // of one bar
+	Shown   int   // how many bars are drawn: whole hours, from the first request of the day on
 	Label   string
 }
 
@@ -121,7 +122,9 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 		each[at].Add(&spent[i])
 	}
 	for i := range each {
-		b.Most = max(b.Most, each[i].Sent())
+		if b.Most = max(b.Most, each[i].Sent()); b.Most > 0 && b.Shown == 0 {
+			b.Shown = bars - i/perHour*perHour
+		}
 	}
 	b.draw(&each)
 	b.axes(q, end)
@@ -144,10 +147,10 @@ func totals(spent []request.Spending, now time.Time, spans int) (sent, failed in
 
 // draw stacks the reasons of each bar.
 func (b *budget) draw(each *[bars]request.Spending) {
-	const width = 100 / float64(bars) // the box is 100 wide and high
-	for i := range each {
+	width := 100 / float64(b.Shown) // the box is 100 wide and high
+	for i := range b.Shown {
 		y := 100.0
-		for r, n := range each[i].ByReason {
+		for r, n := range each[bars-b.Shown+i].ByReason {
 			if n == 0 {
 				continue
 			}
@@ -168,9 +171,10 @@ func (b *budget) axes(q *page.Exchange, end time.Time) {
 		}
 		b.Grid = append(b.Grid, gridLine{round(100 - 50*float64(part)), page.Thousands(n)})
 	}
-	for hours := 24; hours >= 0; hours -= 6 {
-		at := end.Add(-time.Duration(hours) * time.Hour).In(q.Zone)
-		b.Hours = append(b.Hours, tick{round(100 - 100*float64(hours)/24), at.Format("15:04")})
+	span := time.Duration(b.Shown) * barSpans * request.SpendingStep
+	for quarter := range time.Duration(5) {
+		at := end.Add(quarter*span/4 - span).In(q.Zone)
+		b.Hours = append(b.Hours, tick{25 * float64(quarter), at.Format("15:04")})
 	}
 }
 

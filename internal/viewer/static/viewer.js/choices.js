@@ -21,3 +21,16 @@ if (document.documentElement.dataset.zone === "unset" && here && document.queryS
   } catch { /* no storage, no guess */ }
 }
 
+// A password is shown while its reader wants to check it. It is sent as a password again, so that browsers offer to keep it.
+for (const at of document.querySelectorAll("[autocomplete=current-password]")) {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "reveal", textContent: "Show password" });
+  const show = (on) => {
+    at.type = on ? "text" : "password";
+    button.setAttribute("aria-pressed", on);
+  };
+  show(false);
+  button.addEventListener("click", () => show(at.type === "password"));
+  at.form.addEventListener("submit", () => show(false));
+  at.after(button);
+}
+
