@@ -197,7 +197,8 @@ func TestBrowserSearch(t *testing.T) {
 	if eval[int](b, `document.querySelectorAll(".hits > li").length`) != hits {
 		t.Errorf("the saved search leads to %s", b.path())
 	}
-	b.follow(chromedp.Click(chromedp.CSS(`[aria-labelledby="saved"] form button`)))
+	b.do(chromedp.Click(chromedp.CSS(`[aria-labelledby="saved"] li > button`)), chromedp.WaitVisible(chromedp.CSS("#forget-0")))
+	b.follow(chromedp.Click(chromedp.CSS(`#forget-0 .primary`))) // it asks once
 	if eval[bool](b, `!!document.querySelector("[aria-labelledby=saved]")`) {
 		t.Error("the saved search is still there")
 	}
