@@ -147,7 +147,7 @@ var imports = map[string]string{
 	"internal/viewer/programs": ". internal/access internal/credentials internal/viewer/page spec",
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
 	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
-	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch",
+	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch internal/webhook",
 	"internal/watch":           ". internal/query internal/webhook spec",
 	"internal/webhook":         ".",
 	"mirror": ". internal/query kit/jsonspan kit/lru mirror/cache mirror/compose mirror/hints mirror/httpcache mirror/media " +

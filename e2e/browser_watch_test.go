@@ -4,7 +4,9 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -37,6 +39,20 @@ webhooks:
 	b.sound(script, "a watch that is refused")
 	b.do(chromedp.SetValue(chromedp.CSS(`#channel`), "slack"), chromedp.SetValue(chromedp.CSS(`#to`), "https://hooks.example.com/x"))
 	b.follow(chromedp.Click(chromedp.CSS(`main form .primary`)))
+	// A webhook without a secret gets one, which is shown once.
+	b.open("/-/watches/new")
+	b.do(chromedp.SetValue(chromedp.CSS(`#channel`), "webhook"), chromedp.SetValue(chromedp.CSS(`#to`), "https://hooks.example.com/y"))
+	b.follow(chromedp.Click(chromedp.CSS(`main form .primary`)))
+	secret := eval[string](b, `document.querySelector(".new code").innerText`)
+	if key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_")); err != nil || len(key) != 32 || secret[:6] != "whsec_" {
+		t.Errorf("the secret is %q: %v", secret, err)
+	}
+	b.sound(script, "a watch with a secret")
+	b.follow(chromedp.Click(chromedp.CSS(`main .go a`)))
+	if text := eval[string](b, `document.documentElement.outerHTML`); !strings.Contains(text, "Send a test") || strings.Contains(text, secret) {
+		t.Error("the page of the watch shows the secret again, or is none")
+	}
+	b.follow(chromedp.Click(chromedp.CSS(`form[action$="/remove"] button`)))
 	b.open("/-/watches")
 	b.sound(script, "watches")
 	b.follow(chromedp.Click(chromedp.CSS(`.jobs h3 a`)))

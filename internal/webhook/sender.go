@@ -5,6 +5,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -76,6 +77,13 @@ const leastKey = 24
 
 // errSecret says no part of the secret.
 var errSecret = fmt.Errorf("secret: want whsec_ and base64 of at least %d random bytes", leastKey)
+
+// MakeSecret returns a new random secret, in the form that receivers of Standard Webhooks take.
+func MakeSecret() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return "whsec_" + base64.StdEncoding.EncodeToString(key)
+}
 
 // CheckSecret says what is wrong with a webhook's secret.
 func CheckSecret(s understudy.Secret) error {

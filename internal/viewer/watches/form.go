@@ -10,6 +10,7 @@ import (
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/watch"
+	"understudy/internal/webhook"
 )
 
 // formPage is what watch-form.html shows.
@@ -19,7 +20,11 @@ type formPage struct {
 	To       string
 	Wrong    string // why it did not go
 	Signs    bool   // a webhook may be chosen, which is signed
+	Made     made
 }
+
+// made is a watch that was made just now with a secret of ours.
+type made struct{ Search, Href, Secret string }
 
 // choice is one of several.
 type choice struct {
@@ -60,8 +65,12 @@ func makeWatch(q *page.Exchange) error {
 	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
 	search := q.R.PostFormValue("search")
 	to := watch.Destination{Channel: watch.Channel(q.R.PostFormValue("channel")), To: field(q, "to")}
+	ours := ""
 	if to.Channel == watch.Webhook {
-		to.Secret = field(q, "secret")
+		if to.Secret = field(q, "secret"); to.Secret == "" {
+			ours = webhook.MakeSecret()
+			to.Secret = ours
+		}
 	}
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch make"}); err != nil {
 		return err
@@ -74,6 +83,9 @@ func makeWatch(q *page.Exchange) error {
 		return showForm(q, http.StatusBadRequest, search, to, "There is no such saved search; choose one.")
 	case err != nil:
 		return err
+	}
+	if ours != "" { // it stands in this answer and nowhere else: an address that led to it could be opened again
+		return q.Render(http.StatusOK, "watch-form", "Watched", formPage{Made: made{search, Path + "/" + url.PathEscape(id), ours}})
 	}
 	q.GoBack(Path+"/"+url.PathEscape(id), "The search “"+search+"” is watched. Send a test to see whether it arrives.")
 	return nil
