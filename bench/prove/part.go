@@ -165,7 +165,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 // wholeServer are the parts that run the built binary: tests of the e2e module
 // with a count of their own, or with all of what is a sample in make test.
 func wholeServer(gotool string) []part {
-	return []part{
+	all := []part{
 		endToEnd(gotool, "kill", "TestKillServer", "PROVE_KILLS="+or("PROVE_KILLS", serverKills), `kills in `, 8*time.Minute),
 		endToEnd(gotool, "kill", "TestKillErasing", "PROVE_ERASE_KILLS="+or("PROVE_KILLS", eraseKills), `kills while erasing`, 2*time.Minute),
 		endToEnd(gotool, "late", "TestLateChanges", "PROVE_LATE="+or("PROVE_LATE", lateCalls), `late changes among `, time.Minute),
@@ -175,19 +175,21 @@ func wholeServer(gotool string) []part {
 		withoutLane(gotool),
 		endToEnd(gotool, "full", "TestCaching", fullCounts+"=1", `passed: `, time.Minute),
 		endToEnd(gotool, "full", "TestGenericAtRandom", fullCounts+"=1", ` right \(`, 2*time.Minute),
-		endToEnd(gotool, "full", "TestMarkers", fullCounts+"=1", `--- PASS`, 4*time.Minute),
-		endToEnd(gotool, "full", "TestHiddenRows", fullCounts+"=1", `--- PASS`, 2*time.Minute),
 		endToEnd(gotool, "time", "TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
 		endToEnd(gotool, "time at 10^6 records,", "TestHiddenValuesTakeAsLongAsUnknownOnes",
 			"PROVE_HIDDEN="+or("PROVE_HIDDEN_MILLION", hiddenMillion), `--- PASS`, 6*time.Minute),
 		endToEnd(gotool, "full", "TestAMemoryLimitIsKept", fullCounts+"=1", `resident at most`, 2*time.Minute),
-		endToEnd(gotool, "full", "TestFirstListUnderRowRulesShowsWhatWasJustWritten", fullCounts+"=1", `--- PASS`, time.Minute),
-		endToEnd(gotool, "full", "TestMaskedSearch", fullCounts+"=1", `--- PASS`, time.Minute),
-		endToEnd(gotool, "full", "TestEveryPackageWalksEveryList", fullCounts+"=1", `--- PASS`, time.Minute),
-		endToEnd(gotool, "full", "TestPackagesWalkThroughTunnels", fullCounts+"=1", `--- PASS`, time.Minute),
 		endToEnd(gotool, "full", "TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
-		endToEnd(gotool, "full", "TestBrowserSmallScreen", fullCounts+"=1", `--- PASS`, time.Minute),
 	}
+	for _, test := range []string{
+		"TestMarkers", "TestHiddenRows", "TestFirstListUnderRowRulesShowsWhatWasJustWritten", "TestMaskedSearch",
+		"TestEveryPackageWalksEveryList", "TestPackagesWalkThroughTunnels", "TestBrowserSmallScreen", "TestBrowserAxe",
+		"TestHiddenValuesReadAsMuchAsUnknownOnes", "TestHiddenRepositories", "TestAHostileUpstream", "TestGitHubListsFromRecords",
+		"TestStripeListsFromRecords", "TestStripeSDKsAtRandom",
+	} {
+		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
+	}
+	return all
 }
 
 // withoutLane is all that asks the drop-ins of servers, SDKs and their walks included, when these
