@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"understudy/internal/actions"
+	"understudy/internal/app/lastday"
 	"understudy/internal/app/lookups"
 	"understudy/internal/audit"
 	"understudy/internal/config"
@@ -121,6 +122,7 @@ type frontends struct {
 type counts struct {
 	reads  reloadStatus
 	recent map[string]*recent // by source
+	day    *lastday.Days
 	// uncounted: the home page could not count what is held; it is logged once.
 	uncounted atomic.Bool
 	// tooLarge counts bodies of writes beyond the limit, noPlace writes that
@@ -198,6 +200,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 		return h, err
 	}
 	operations{h}.open()
+	figures{h}.countDay(ctx)
 	if b.Headless {
 		h.setPublicURLs()
 		err = h.openCommands(ctx)
@@ -256,7 +259,7 @@ func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 		tasks = append(tasks, h.access.Run)
 	}
 	if !h.opts.Headless {
-		tasks = append(tasks, h.sessions.Run, h.cookies.Run, h.forecasts.Run)
+		tasks = append(tasks, h.sessions.Run, h.cookies.Run, h.forecasts.Run, h.day.Run)
 	}
 	if h.audit != nil {
 		tasks = append(tasks, h.audit.Run, h.audit.Send)

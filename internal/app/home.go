@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"understudy/internal/app/lastday"
 	"understudy/internal/viewer/page"
 	"understudy/kit/onlinestat"
 	"understudy/request"
@@ -24,11 +25,9 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 	queue := h.clients[source].Queue()
 	s := page.Snapshot{
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
-		Kinds: map[string]page.Held{},
-		Answers: page.Answers{
-			Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, Upstream: c.Requests,
-			ByReason: c.ByReason, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why,
-		},
+		Kinds:     map[string]page.Held{},
+		Day:       page.Day(h.day.Of(source)),
+		Sending:   page.Sending{Upstream: c.Requests, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why},
 		Latencies: page.Latencies{Ours: h.recent[source].last(), Theirs: health.Recent},
 		DropIn:    h.Address(source),
 	}
@@ -51,6 +50,19 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 		}
 	}
 	return s
+}
+
+// countDay begins to keep what is answered in a day.
+func (h figures) countDay(ctx context.Context) {
+	var names []string
+	for _, src := range h.sources {
+		names = append(names, src.Name)
+	}
+	h.day = lastday.New(ctx, lastday.Options{KV: h.db, Sources: names, Now: time.Now, Log: h.log, Read: func(source string) lastday.Counts {
+		m, c := h.mirror.Stats(source), h.clients[source].Stats()
+		return lastday.Counts{Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed,
+			Readers: c.ByReason[request.Waiting], Upstream: c.Requests}
+	}})
 }
 
 // walkHeld adds the same to what people see.

@@ -147,7 +147,8 @@ func open(t testing.TB, set ...func(*page.Options)) *fixture {
 func snapshot(context.Context, string) page.Snapshot {
 	s := page.Snapshot{
 		State: "ok", Since: noon.Add(-3 * time.Hour), DropIn: "http://127.0.0.1:4115",
-		Answers: page.Answers{Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Coalesced: 9, Upstream: 141},
+		Day:     page.Day{Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Upstream: 141},
+		Sending: page.Sending{Upstream: 141},
 		Kinds: map[string]page.Held{
 			"calls": {Records: 5000, CaughtUp: noon.Add(-10 * time.Second)}, "messages": {Records: 10000, CaughtUp: noon.Add(-8 * time.Second)},
 			"incoming_phone_numbers": {Records: 8, Complete: true}, "accounts": {Records: 2},

@@ -118,13 +118,13 @@ func (q homeView) serverView(snap *page.Snapshot) *serverView {
 	out := &serverView{
 		Faster: snap.Faster(), Ours: page.Millis(snap.HeldTimes.P50), Theirs: page.Millis(snap.TheirTimes.P50), DropIn: snap.DropIn,
 	}
-	out.Total = snap.Warm + snap.Stale + snap.Cold + snap.Composed
-	out.Readers = snap.ByReason[request.Waiting]
-	out.Background = snap.Upstream - out.Readers
+	day := snap.Day
+	out.Total = day.Warm + day.Stale + day.Cold + day.Composed
+	out.Readers, out.Background = day.Readers, day.Upstream-day.Readers
 	x := 0.0
 	for _, sh := range []share{
-		{Word: "fresh", Class: "warm", Count: snap.Warm}, {Word: "older, refreshed behind", Class: "stale", Count: snap.Stale},
-		{Word: "made from records", Class: "composed", Count: snap.Composed}, {Word: "upstream asked", Class: "cold", Count: snap.Cold},
+		{Word: "fresh", Class: "warm", Count: day.Warm}, {Word: "older, refreshed behind", Class: "stale", Count: day.Stale},
+		{Word: "made from records", Class: "composed", Count: day.Composed}, {Word: "upstream asked", Class: "cold", Count: day.Cold},
 	} {
 		if out.Total > 0 {
 			sh.X, sh.Width = x, math.Round(1000*float64(sh.Count)/float64(out.Total))/10

@@ -90,17 +90,22 @@ type Snapshot struct {
 	Kinds     map[string]Held   // by kind
 	Webhooks  []request.Webhook // shown to those who see everything
 
-	Answers
+	Day Day
+	Sending
 	Latencies
 	// DropIn is the address programs use in upstream's stead.
 	DropIn string
 }
 
-// Answers are the answers so far, by how they came, and the requests sent upstream.
-type Answers struct {
-	// Answers to readers so far, by how they came, and requests sent upstream.
-	Warm, Stale, Cold, Composed, Coalesced, Upstream int64
-	ByReason                                         [request.Reasons]int64 // of Upstream
+// Day counts the answers to readers in the last 24 hours, by how they came, and the requests sent
+// upstream: Readers those for which somebody waited, Upstream all.
+type Day struct {
+	Warm, Stale, Cold, Composed, Readers, Upstream int64
+}
+
+// Sending are requests to upstream.
+type Sending struct {
+	Upstream int64 // sent since the start
 	// AtOnce is how many of those go out at once at most, and AtOnceWhy what bounds them; "": the settings.
 	AtOnce    int
 	AtOnceWhy string
