@@ -28,13 +28,13 @@ func TestBrowserForecast(t *testing.T) {
 	main := func() string {
 		return strings.Join(strings.Fields(eval[string](b, `document.querySelector("main").innerText`)), " ")
 	}
-	if text := main(); !strings.Contains(text, "100 % to reach 0 by") || !strings.Contains(text, "To be 95 % sure that it does not") {
+	if text := main(); !strings.Contains(text, "100 % to reach 0.00 by") || !strings.Contains(text, "To be 95 % sure that it does not") {
 		t.Errorf("the page says %s", text)
 	}
 	b.sound(script, "forecast")
 	b.do(chromedp.SetValue(chromedp.CSS(`[name="level"]`), "-500"))
 	b.follow(chromedp.Click(chromedp.CSS(`.ask button`)))
-	if text := main(); !strings.Contains(text, "0 % to reach -500 by") {
+	if text := main(); !strings.Contains(text, "0 % to reach −500.00 by") {
 		t.Errorf("asked for another level, the page says %s", text)
 	}
 	b.sound(script, "forecast of another level")
