@@ -161,7 +161,7 @@ func Plain(err error) error { return plainError{err} }
 
 type plainError struct{ error }
 
-// Error is the text for people.
+// Error returns the text for people.
 func (e plainError) Error() string { return PlainText(e.error) }
 
 // Unwrap returns the error with its whole text.

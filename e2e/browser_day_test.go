@@ -108,7 +108,7 @@ func TestBrowserADayOfSupport(t *testing.T) {
 	says("the watches", "to do")
 }
 
-// failedMessage is a message to a number that failed in the last days.
+// failedMessage returns a message to a number that failed in the last days.
 func failedMessage(t *testing.T, web string) (found struct{ Sid, From, To, Status string }) {
 	t.Helper()
 	await(t, func() string {

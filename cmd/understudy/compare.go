@@ -41,6 +41,7 @@ type comparison struct {
 	source          *spec.Source
 	list            *spec.List
 	kind            *spec.Kind
+	first           []byte // the page that was read directly, whose next one is asked for
 }
 
 // line is one row of the table.
@@ -220,9 +221,14 @@ func (c *comparison) next(pause time.Duration) func(context.Context, way, string
 		if err != nil {
 			return outcome{}, err
 		}
-		body, err := w.get(ctx, uri)
-		if err != nil {
-			return outcome{}, err
+		body := c.first
+		if w != c.direct || body == nil {
+			if body, err = w.get(ctx, uri); err != nil {
+				return outcome{}, err
+			}
+		}
+		if w == c.direct {
+			c.first = body
 		}
 		var page map[string]any
 		if err := json.Unmarshal(body, &page); err != nil {
@@ -232,7 +238,7 @@ func (c *comparison) next(pause time.Duration) func(context.Context, way, string
 		if link == "" {
 			return outcome{}, errors.New("the first page has no next")
 		}
-		if pause > 0 && w != c.direct { // an API fetches nothing ahead
+		if pause > 0 && w != c.direct { // the direct page was read for the line before
 			t := time.NewTimer(pause + pause/2) // lists take up to a fifth longer
 			defer t.Stop()
 			select {

@@ -184,7 +184,7 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	return "Something went wrong here; the log of the server says what."
 }
 
-// plain is an error's text for an agent, without the kinds that keep it from an answer.
+// plain returns an error's text for an agent, without the kinds that keep it from an answer.
 func plain(err error) string {
 	text := understudy.PlainText(err)
 	for _, kind := range []error{understudy.ErrNotMirrored, understudy.ErrIndexing} {

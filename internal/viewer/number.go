@@ -273,7 +273,7 @@ func (q numberView) contact() *contact {
 	return c
 }
 
-// newestConversation is the end of the conversation that the number had last, as far as its lists say; nil: there is none.
+// newestConversation returns the end of the conversation that the number had last, as far as its lists say; nil: there is none.
 func (q numberView) newestConversation() *messages {
 	c := conversationView{q.Exchange}
 	var strands []direction

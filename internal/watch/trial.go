@@ -51,7 +51,7 @@ func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	return d, b.change(ctx, e, func(k *kept) { k.log(d) })
 }
 
-// sentence is what an error says to people, cut for the log.
+// sentence returns what an error says to people, cut for the log.
 func sentence(err error) string {
 	text := understudy.PlainText(err)
 	const most = 300

@@ -28,22 +28,22 @@ func (v values) SetValue(_ context.Context, name string, value []byte) error {
 
 // process is one that counts.
 type process struct {
-	*Days
+	days    *Days
 	counted Counts
 }
 
 func begin(t *testing.T, kv values, now *time.Time) *process {
 	p := &process{}
-	p.Days = New(t.Context(), Options{KV: kv, Sources: []string{"web"}, Read: func(string) Counts { return p.counted },
+	p.days = New(t.Context(), Options{KV: kv, Sources: []string{"web"}, Read: func(string) Counts { return p.counted },
 		Now: func() time.Time { return *now }, Log: slog.New(slog.DiscardHandler)})
 	return p
 }
 
-// end ends a process as it ends when it is told to.
+// end ends a process in order.
 func (p *process) end(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.Run(ctx); err != nil {
+	if err := p.days.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +52,7 @@ func TestCountsOfADayOutliveTheProcess(t *testing.T) {
 	kv, now := values{}, time.Date(2026, 6, 1, 12, 50, 0, 0, time.UTC)
 	check := func(what string, p *process, want Counts) {
 		t.Helper()
-		if got := p.Of("web"); got != want {
+		if got := p.days.Of("web"); got != want {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
@@ -82,11 +82,11 @@ func TestDamagedCountsBeginAnew(t *testing.T) {
 		kv := values{valueName: []byte(text)}
 		p := begin(t, kv, &now)
 		p.counted.Warm = 1
-		if got := p.Of("web"); got != (Counts{Warm: 1}) {
+		if got := p.days.Of("web"); got != (Counts{Warm: 1}) {
 			t.Errorf("%q: %+v", text, got)
 		}
 		p.end(t)
-		if got := begin(t, kv, &now).Of("web"); got != (Counts{Warm: 1}) {
+		if got := begin(t, kv, &now).days.Of("web"); got != (Counts{Warm: 1}) {
 			t.Errorf("%q, saved: %+v", text, got)
 		}
 	}

@@ -33,7 +33,7 @@ func localWords(record bool) []string {
 	return []string{access.DoSync}
 }
 
-// localText is what an action is called, what to know before, and what is said after. upstream is its title.
+// localText returns what an action is called, what to know before, and what is said after. upstream is its title.
 func localText(word, one, many, upstream string) words {
 	switch word {
 	case access.DoSync:

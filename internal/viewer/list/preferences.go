@@ -106,18 +106,7 @@ func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns [
 	for len(all) > 1 && len(all.String()) > mostPreferences {
 		all = all[1:]
 	}
-	keepChoice(w, r, columnsCookie, all.String())
-}
-
-// keepChoice has the browser remember a choice in a cookie, or with an empty value forget it.
-func keepChoice(w http.ResponseWriter, r *http.Request, name, value string) {
-	c := &http.Cookie{
-		Name: name, Value: value, Path: "/", MaxAge: page.ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
-	}
-	if value == "" {
-		c.MaxAge = -1
-	}
-	http.SetCookie(w, c)
+	page.KeepChoice(w, r, columnsCookie, all.String())
 }
 
 // viewForm chooses whether what was found stands in tables.
@@ -143,7 +132,7 @@ func setView(q *page.Exchange) error {
 	default:
 		return page.UnknownWord("view", view, []string{viewTable, viewCards}, nil)
 	}
-	keepChoice(q.W, q.R, viewCookie, value)
+	page.KeepChoice(q.W, q.R, viewCookie, value)
 	q.GoBack(page.LocalPath(q.R.PostFormValue("back")), "")
 	return nil
 }

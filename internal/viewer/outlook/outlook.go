@@ -266,7 +266,7 @@ func day(q *page.Exchange, at *time.Time) string {
 	return l.Format("2 January 2006")
 }
 
-// sayDay is a moment in the words of day, with the whole moment behind it.
+// sayDay returns a moment in the words of day, with the whole moment behind it.
 func sayDay(q *page.Exchange, at time.Time) page.When {
 	w := page.Say(at, q.Start, q.Zone, false)
 	w.Text = day(q, &at)

@@ -117,7 +117,8 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	keepChoice(w, r, ZoneCookie, name)
+	KeepChoice(w, r, ZoneCookie, name)
+	backTo(w, r)
 }
 
 // themeCookie holds light or dark. A browser without it is shown what its system asks for.
@@ -168,18 +169,26 @@ func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	keepChoice(w, r, themeCookie, name)
+	if name == autoTheme {
+		name = ""
+	}
+	KeepChoice(w, r, themeCookie, name)
+	backTo(w, r)
 }
 
-// keepChoice keeps what a browser has chosen in a cookie and redirects to the page that the form names.
-func keepChoice(w http.ResponseWriter, r *http.Request, cookie, value string) {
+// KeepChoice has the browser remember a choice in a cookie, or with an empty value forget it.
+func KeepChoice(w http.ResponseWriter, r *http.Request, cookie, value string) {
 	c := &http.Cookie{
 		Name: cookie, Value: value, Path: "/", MaxAge: ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
 	}
-	if value == autoTheme {
-		c.Value, c.MaxAge = "", -1
+	if value == "" {
+		c.MaxAge = -1
 	}
 	http.SetCookie(w, c)
+}
+
+// backTo redirects to the page that the form names.
+func backTo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, LocalPath(r.PostFormValue("back")), http.StatusSeeOther)
 }

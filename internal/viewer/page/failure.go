@@ -215,7 +215,7 @@ func (q failureView) outageTitle() string {
 	return q.Source.Spec.Title + " is not answering"
 }
 
-// Sentence is what an error says to people, as a sentence.
+// Sentence returns what an error says to people, as a sentence.
 func Sentence(err error) string {
 	text := strings.TrimPrefix(understudy.PlainText(err), understudy.ErrNotMirrored.Error()+": ")
 	if text == "" {

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"understudy/spec"
 )
@@ -62,6 +64,35 @@ func TestFormPlacesAreThoseOfItsText(t *testing.T) {
 			t.Errorf("%s is %q, want %q", raw, got, want)
 		}
 	}
+}
+
+// What is read of a form is what net/url reads, and its places go up with the bytes of the form.
+func FuzzForm(f *testing.F) {
+	for _, text := range []string{"a=1", "a=one+two&b=%C3%BCber%2Fx%FF", "Msg=%E4%B8&=x", "a=%C3+%BC", "a", "%41=%3D&b=\xff"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		read, places := ReadFormPlaces(text, " · ")
+		if places == nil {
+			if read != text {
+				t.Fatalf("%q is no form, and read as %q", text, read)
+			}
+			return
+		}
+		if len(places) != len(text)+1 || places[len(text)] != len(read) || !slices.IsSorted(places) {
+			t.Fatalf("%q is read as %q with the places %v", text, read, places)
+		}
+		var want []string
+		for pair := range strings.SplitSeq(text, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			name, _ = url.QueryUnescape(name)
+			value, _ = url.QueryUnescape(value)
+			want = append(want, name+": "+value)
+		}
+		if runes := []rune(strings.Join(want, " · ")); read != string(runes) && utf8.ValidString(text) {
+			t.Fatalf("%q is read as %q, want %q", text, read, string(runes))
+		}
+	})
 }
 
 func TestArraysAreTags(t *testing.T) {

@@ -44,7 +44,7 @@ func UpperFirst(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// LowerFirst is s with its first letter in lower case, unless s begins with an abbreviation.
+// LowerFirst returns s with its first letter in lower case, unless s begins with an abbreviation.
 func LowerFirst(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	if next, _ := utf8.DecodeRuneInString(s[n:]); s == "" || unicode.IsUpper(next) {

@@ -89,7 +89,7 @@ func send(q *page.Exchange, buf *[]byte) error {
 	return err
 }
 
-// cellsOf is an entry as a line of the file.
+// cellsOf returns an entry as a line of the file.
 func cellsOf(e *audit.Entry) []string {
 	number := func(n int64) string {
 		if n == 0 {
