@@ -36,7 +36,7 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 		})()`)
 	}
 	b.do(chromedp.KeyEvent("hello kind:messages stat"))
-	b.do(chromedp.WaitVisible(chromedp.CSS("#offers [role=option]")))
+	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:"]:only-child`)))
 	if got := look(); got.Texts != "status:" || got.Expanded != "true" || got.Active != "" {
 		t.Errorf("of stat: %+v", got)
 	}

@@ -207,11 +207,19 @@ func TestRateLimitIsTheCallersOwnElseGitHubs(t *testing.T) {
 	if upstream.Load() != 0 {
 		t.Errorf("%d requests went upstream for credentials with a rate", upstream.Load())
 	}
-	core := toldRates(t, "google/go-github", drop, programSecret)[0]
-	want := fmt.Sprint(core.Limit, core.Used, core.Remaining, core.Reset)
-	h := header(programSecret, "/user").header
-	got := strings.Join([]string{h.Get("X-Ratelimit-Limit"), h.Get("X-Ratelimit-Used"), h.Get("X-Ratelimit-Remaining"), h.Get("X-Ratelimit-Reset")}, " ")
-	if got != want || core.Used == 0 || !strings.Contains(h.Get("Cache-Status"), "hit") {
+	told := func() (core string, h http.Header) { // by GitHub, and in a header
+		r := toldRates(t, "google/go-github", drop, programSecret)[0]
+		h = header(programSecret, "/user").header
+		return fmt.Sprint(r.Limit, r.Used, r.Remaining, r.Reset), h
+	}
+	rate := func(h http.Header) string {
+		return strings.Join([]string{h.Get("X-Ratelimit-Limit"), h.Get("X-Ratelimit-Used"), h.Get("X-Ratelimit-Remaining"), h.Get("X-Ratelimit-Reset")}, " ")
+	}
+	want, h := told()
+	for again, next := told(); again != want; again, next = told() { // the page was fetched again meanwhile
+		want, h = again, next
+	}
+	if got := rate(h); got != want || h.Get("X-Ratelimit-Used") == "0" || !strings.Contains(h.Get("Cache-Status"), "hit") {
 		t.Errorf("without a rate: %q in a header, %q by GitHub; %s", got, want, h.Get("Cache-Status"))
 	}
 }

@@ -21,6 +21,7 @@ const (
 	maxAsks  = 500         // searches whose counts are kept
 	maxCatch = 1000        // changes that are read one by one; after more the count begins anew
 	ruleAge  = time.Minute // of counts under a row rule that looks at more than the record
+	timeAge  = time.Second // of counts of a search that depends on the time of day
 )
 
 // counts are the counts of the searches of one policy, by request and role. They are
@@ -68,10 +69,11 @@ func (c *counts) close() {
 	c.scans.Wait()
 }
 
-// of returns the kept counts of a search, new ones where it has none. It returns nil
-// for a search of several sources, or one that depends on the time of day.
+// of returns the kept counts of a search, new ones where it has none. It returns nil for a search
+// of several sources. What depends on the time of day is kept only for those who ask for the count
+// alone: counting it behind every search would cost more than it saves.
 func (c *counts) of(v *execution) *countRun {
-	if v.q.Relative || len(v.q.Views) == 0 {
+	if len(v.q.Views) == 0 || v.q.Relative && !v.request.CountOnly {
 		return nil
 	}
 	source := v.q.Views[0].Source
@@ -159,14 +161,14 @@ func (v *execution) countOnce(ctx context.Context) error {
 		return err
 	}
 	if !ready {
-		return v.countNow(ctx)
+		return v.countNow(ctx, v.request.CountOnly)
 	}
 	t, ok, err := v.tallyRows(ctx)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return v.countNow(ctx)
+		return v.countNow(ctx, v.request.CountOnly)
 	}
 	v.out.Total, v.out.Facets = &query.Count{N: t.total}, t.facets(false)
 	return nil
@@ -190,7 +192,7 @@ func (v *execution) bringUp(ctx context.Context, k *countRun) error {
 		if err != nil {
 			return err
 		}
-		old := v.ruled() && v.s.o.Now().Sub(k.at) >= ruleAge
+		old := !scanned && v.expires() && v.s.o.Now().Sub(k.at) >= v.maxAge()
 		switch fresh := k.facets != nil && k.edition == now; {
 		case fresh && !old:
 			if k.large || !k.total.AtLeast {
@@ -232,6 +234,17 @@ func (v *execution) ruled() bool {
 	return slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return s.Rule != nil && !s.Rule.Steady })
 }
 
+// expires reports whether what the search finds may change without a change of a record.
+func (v *execution) expires() bool { return v.q.Relative || v.ruled() }
+
+// maxAge returns how old a count of a search that expires may become.
+func (v *execution) maxAge() time.Duration {
+	if v.q.Relative {
+		return timeAge
+	}
+	return ruleAge
+}
+
 // countRows counts from the columns. It reports false when they do not tell every match. The caller
 // holds the lock, which is released while the columns are brought up to date.
 func (v *execution) countRows(ctx context.Context, k *countRun, now edition) (done bool, err error) {
@@ -257,7 +270,7 @@ func (v *execution) edition(ctx context.Context) (e edition, err error) {
 
 // countInto counts now. The count is kept until a record changes.
 func (v *execution) countInto(ctx context.Context, k *countRun, now edition) error {
-	if err := v.countNow(ctx); err != nil {
+	if err := v.countNow(ctx, false); err != nil {
 		return err
 	}
 	k.edition, k.at, k.total, k.facets = now, v.s.o.Now(), *v.out.Total, v.out.Facets

@@ -169,6 +169,35 @@ func TestCountsReadWhatChangedAlone(t *testing.T) {
 	}
 }
 
+// What depends on the time of day is counted once a second at most, and no count is older.
+func TestCountsByTheTimeOfDayAreKeptForASecond(t *testing.T) {
+	r := newRig(t, true)
+	store := &reading{full: r.store}
+	var later atomic.Int64
+	s := r.with(func(o *Options) {
+		o.Store, o.Now = store, func() time.Time { return epoch.Add(time.Duration(later.Load())) }
+	})
+	ask := query.SearchRequest{Text: "date:-100d..", Source: "twilio", Kinds: []string{"calls"}}
+	for _, role := range []string{"failed", "all"} { // from records, and from columns
+		later.Store(0)
+		before := r.countedAs(s, role, ask)
+		for _, step := range []struct {
+			wait  time.Duration
+			reads bool
+		}{{time.Second - 1, false}, {1, role == "failed"}, {time.Second - 1, false}} {
+			store.records.Store(0)
+			later.Add(int64(step.wait))
+			if after := r.countedAs(s, role, ask); after != before || (store.records.Load() > 0) != step.reads {
+				t.Errorf("%s, %v later: %d records read for\n%s, before it\n%s", role, step.wait, store.records.Load(), after, before)
+			}
+		}
+		later.Add(int64(10 * 365 * 24 * time.Hour))
+		if after := r.countedAs(s, role, ask); after == before || strings.Contains(after, "at_least") {
+			t.Errorf("%s, ten years later: %s", role, after)
+		}
+	}
+}
+
 // What is kept stays within bounds, and the first request makes it whole.
 func TestKeptCountsAreBounded(t *testing.T) {
 	r := newRig(t, true)

@@ -23,14 +23,14 @@ const (
 )
 
 // countNow fills in total and facets. It counts matches for as long as a count may
-// take. Then the store counts the rest, where it can count without reading records.
-func (v *execution) countNow(ctx context.Context) error {
+// take; a patient one waits until all are counted, if it need not read too many records. Then the
+// store counts the rest, where it can count without reading records.
+func (v *execution) countNow(ctx context.Context, patient bool) error {
 	now, limits := v.s.o.Now(), v.s.o.Limits
 	end, count := now.Add(limits.Facets), limits.Count
 	// On a busy machine the first match may take longer; it is counted all the same.
 	most := max(limits.Count, limits.Facets/2)
-	waits := v.request.CountOnly && v.q.Relative // nothing is kept of it
-	if waits {
+	if patient {
 		count, most = v.patience(), v.patience()
 	}
 	late, looked := now.Add(count), 0
@@ -48,7 +48,7 @@ func (v *execution) countNow(ctx context.Context) error {
 	broken := false
 	err := v.each(looking, 0, func(_ found, c *lang.Candidate) bool {
 		looked++
-		broken = t.full || t.total >= fewLooked && v.s.o.Now().After(late) || waits && looked > mostRecounted
+		broken = t.full || t.total >= fewLooked && v.s.o.Now().After(late) || patient && looked > mostRecounted
 		if broken || c == nil {
 			return !broken
 		}

@@ -93,7 +93,7 @@ func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tal
 	t = &tally{}
 	var c lang.Candidate
 	looked, most := 0, math.MaxInt
-	if v.ruled() {
+	if v.expires() {
 		most = mostRecounted
 	}
 	err = v.s.stream(ctx, v.q.Plan(), 0, false, func(f found) bool {

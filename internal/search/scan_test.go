@@ -37,7 +37,7 @@ func TestCountsOfColumnsAreThoseOfRecords(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatalf("%q as %s: %t, %v", a.Text, role, ok, err)
 			}
-			if err := v.countNow(t.Context()); err != nil {
+			if err := v.countNow(t.Context(), false); err != nil {
 				t.Fatal(err)
 			}
 			want := fmt.Sprint(*v.out.Total, said(t, v.out.Facets))

@@ -4,7 +4,7 @@
   const list = Object.assign(document.createElement("ul"), { id: "offers", className: "offers", popover: "manual", ariaLabel: "What it may become" });
   list.setAttribute("role", "listbox");
   if (boxes.length) document.body.append(list);
-  let at, waiting, asked; // the box, a timer, the request under way
+  let at, waiting, asked, typed; // the box, a timer, the request under way, the word that it asks about
   const options = () => [...list.children], active = () => list.querySelector("[aria-selected=true]");
   const close = () => {
     clearTimeout(waiting);
@@ -21,7 +21,13 @@
   };
   // The word before the caret: a name, or a name with a value that is no number of somebody.
   const word = () => at.value.slice(0, at.selectionStart).match(/(?:^|[\s(])-?([a-z_][\w.]*(?::[^\s"()]*)?)$/i)?.[1];
+  // Whether it is the word that was asked about, with letters more or less.
+  const same = () => {
+    const now = word();
+    return now && typed && (now.startsWith(typed) || typed.startsWith(now));
+  };
   const take = (option) => {
+    if (!same()) return close(); // the caret is elsewhere
     const text = option.dataset.text, end = at.selectionStart, begin = end - word().length, more = text.endsWith(":") ? "" : " ";
     at.setRangeText(text + more, begin, end, "end");
     close();
@@ -49,7 +55,7 @@
     at.setAttribute("aria-expanded", "true");
   };
   const ask = async () => {
-    const typed = word();
+    typed = word();
     if (!typed || typed.length < 2 || /\+|\d(?:[-./]?\d){3}/.test(typed.replace(/\d{4}-\d\d/, ""))) return close();
     asked?.abort();
     asked = new AbortController();
@@ -64,7 +70,12 @@
   for (const box of boxes) {
     box.setAttribute("aria-keyshortcuts", "/ Control+K");
     for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": "offers" })) box.setAttribute(name, value);
-    box.addEventListener("input", () => { at = box; clearTimeout(waiting); waiting = setTimeout(ask, 60); });
+    box.addEventListener("input", () => {
+      at = box;
+      if (!same()) close(); // what is offered is of another word
+      clearTimeout(waiting);
+      waiting = setTimeout(ask, 60);
+    });
     box.addEventListener("blur", () => { if (at === box) close(); });
     box.addEventListener("keydown", (e) => {
       if (!list.matches(":popover-open")) return;
