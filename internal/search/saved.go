@@ -190,8 +190,24 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 	return fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
 }
 
-// Ready are the searches that the specs bring along, of which the caller may see everything.
-func (s *Searcher) Ready(c understudy.Caller) (all []query.ReadySearch) {
+// Ready returns the searches that the specs bring along, of which the caller may see everything.
+// They are looked up once for each role and source.
+func (s *Searcher) Ready(c understudy.Caller) []query.ReadySearch {
+	if !c.Grant.Live(s.o.Now()) {
+		return nil
+	}
+	key := [2]string{c.Role(), c.Source}
+	if kept, ok := s.ready.Load(key); ok {
+		return kept.([]query.ReadySearch)
+	}
+	all := s.readySearches(c)
+	if c.Grant.Live(s.o.Now()) { // it did not end meanwhile
+		s.ready.Store(key, all)
+	}
+	return all
+}
+
+func (s *Searcher) readySearches(c understudy.Caller) (all []query.ReadySearch) {
 	for _, src := range s.o.Sources {
 		if c.Source != "" && c.Source != src.Name {
 			continue

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"understudy"
@@ -121,7 +122,15 @@ type Searcher struct {
 	counts  *counts
 	sums    *sums
 	tables  *columns.Set
-	own     bool // the columns are of this searcher alone
+	own     bool     // the columns are of this searcher alone
+	seen    sync.Map // what roles see of kinds, by seenKey
+	ready   sync.Map // the searches of the specs, by role and source
+}
+
+// seenKey is what it depends on which fields of a kind a caller sees, under one policy.
+type seenKey struct {
+	role string
+	kind *spec.Kind
 }
 
 // New makes a Searcher and starts nothing. Close ends what goes on behind its searches.
@@ -223,7 +232,8 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 
 // view is what a caller sees of a kind.
 func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *lang.KindView {
-	v := lang.NewKindView(s.o.Gate, c, src, k, s.texts[k])
+	v := s.fieldsSeen(c, src, k)
+	v.Rule = s.o.Gate.Rule(c, src.Name, k.Name)
 	if s.o.Masked != nil {
 		v.Equal = func(field, hash string) (query.Equality, bool) {
 			return s.o.Masked.Equal(c, src.Name, k.Name, field, hash)
@@ -236,6 +246,21 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 		s.uses(c, src, v)
 	}
 	return v
+}
+
+// fieldsSeen returns a view of a kind with nothing but the fields that a caller sees. They are looked
+// up once for each role that sees the kind.
+func (s *Searcher) fieldsSeen(c understudy.Caller, src *spec.Source, k *spec.Kind) *lang.KindView {
+	key := seenKey{c.Role(), k}
+	kept, ok := s.seen.Load(key)
+	if !ok {
+		kept = lang.NewKindView(s.o.Gate, c, src, k, s.texts[k])
+		if s.o.Gate.Sees(c, src.Name, k.Name) { // its grant did not end meanwhile
+			s.seen.Store(key, kept)
+		}
+	}
+	v := *kept.(*lang.KindView)
+	return &v
 }
 
 func who(c understudy.Caller) string {

@@ -84,10 +84,11 @@ func (s *KindView) Numbers() bool {
 // numbers are the fields of class phone that are not derived from another.
 func (s *KindView) numbers() []string { return slices.Concat(s.phones, s.masked) }
 
+// NewKindView returns a view of the fields that a caller sees of a kind, without a rule or lookups.
 func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts TextRule) *KindView {
 	source := src.Name
 	s := &KindView{Source: source, spec: src.Spec, texts: texts, Kind: k, All: c.Role() == understudy.RoleAll,
-		Fields: make(map[string]string, len(k.Fields)), Whole: true, Rule: g.Rule(c, source, k.Name)}
+		Fields: make(map[string]string, len(k.Fields)), Whole: true}
 	for _, f := range k.Fields {
 		if source := k.Field(f.From); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
 			if g.Fully(c, src.Name, k.Name, f.Name) {
