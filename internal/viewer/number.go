@@ -222,7 +222,7 @@ func (q numberReader) readPanel(pn *panel, number string) *panel {
 		if !ok {
 			return nil // the page says that there may be more
 		}
-		found, err := q.Search(ctx, k, query.SearchRequest{Where: []query.FieldCondition{is}, Sort: "oldest", Facets: true, Limit: 1})
+		found, err := q.Search(ctx, q.Source, k, query.SearchRequest{Where: []query.FieldCondition{is}, Sort: "oldest", Facets: true, Limit: 1})
 		if err != nil || found.Total == nil || found.Total.AtLeast {
 			return nil // the page says that there may be more
 		}

@@ -122,7 +122,7 @@ func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	if !ok {
 		return nil
 	}
-	found, err := q.Search(ctx, k, query.SearchRequest{Where: where, Limit: maxRows})
+	found, err := q.Search(ctx, q.Source, k, query.SearchRequest{Where: where, Limit: maxRows})
 	if err != nil {
 		return nil // upstream's own answer is there
 	}

@@ -81,11 +81,11 @@ func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked)
 		view, known := todayView{Kind: plan.UpperFirst(one.kind.Title)}, false
 		for _, c := range conditions {
 			ask := query.SearchRequest{Text: one.failed + " " + c.text, Source: s.Name, Kinds: []string{one.kind.Name}, CountOnly: true}
-			n := q.countOf(ctx, ask)
+			n := q.countOf(ctx, s, one.kind, ask)
 			shown, handled := ask, ask
 			if c.handled != "" { // counting all that are not handled takes longer than the few that are
 				shown.Text, handled.Text = ask.Text+c.handled+"no", ask.Text+c.handled+"yes"
-				n = n.less(q.countOf(ctx, handled))
+				n = n.less(q.countOf(ctx, s, one.kind, handled))
 			}
 			count := todayCount{Title: c.title, Href: page.SearchAddress(shown)}
 			if n != nil {
@@ -107,8 +107,8 @@ func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked)
 type counted query.Count
 
 // countOf counts the matches of a search.
-func (q homeView) countOf(ctx context.Context, ask query.SearchRequest) *counted {
-	found, err := q.V.Search.Find(ctx, q.Caller, ask)
+func (q homeView) countOf(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) *counted {
+	found, err := q.Search(ctx, s, k, ask)
 	if err != nil || found.Total == nil {
 		return nil
 	}

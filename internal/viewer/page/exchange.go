@@ -31,7 +31,7 @@ type Exchange struct {
 	Clock
 	tasks
 	Reply
-	recordEdition
+	recordEditions
 	Answer *request.Response // what the mirror said, for the footer
 	Found  bool              // the page shows what a search found
 	Typed  string            // what was put in the search box

@@ -95,12 +95,16 @@ func SearchAddress(s query.SearchRequest) string {
 }
 
 // Search finds records of a kind. What a caller who finds all of them found is kept
-// while no record comes or goes.
-func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
-	ask.Source, ask.Kinds = q.Source.Name, []string{k.Name}
-	records, known := q.edition(ctx)
+// while no record comes or goes; where a text was searched, which may speak of the time
+// of day, for a second at most.
+func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
+	ask.Source, ask.Kinds = s.Name, []string{k.Name}
+	records, known := q.edition(ctx, s.Name)
 	known = known && q.Counts(k) // a row rule may look at the time
-	of := q.Identity("search").With(q.V.Seed, records, k.Name, ask.Text, ask.Where, ask.Sort, ask.Limit)
+	of := q.Identity("search").With(q.V.Seed, records, s.Name, k.Name, ask.Text, ask.Where, ask.Sort, ask.Limit, ask.CountOnly)
+	if ask.Text != "" {
+		of = of.With(q.V.Seed, q.Start.Unix())
+	}
 	if found, ok := q.V.searched.Get(of); ok && known {
 		return found, nil
 	}
@@ -271,23 +275,33 @@ func Dialled(text string) (digits string, plus, ok bool) {
 	return digits, plus, len(digits) >= 3
 }
 
-// edition is the edition of the page's source; known is false without a history.
-func (q *Exchange) edition(ctx context.Context) (of [2]int64, known bool) {
-	q.edited.Do(func() {
-		if q.V.History == nil {
-			return
-		}
-		change, silent, err := q.V.History.Edition(ctx, q.Source.Name)
-		q.records, q.recordsKnown = [2]int64{change, silent}, err == nil
-	})
-	return q.records, q.recordsKnown
+// edition returns the edition of a source, which is asked once a page; known is false
+// without a history.
+func (q *Exchange) edition(ctx context.Context, source string) (of [2]int64, known bool) {
+	if q.V.History == nil {
+		return of, false
+	}
+	q.editing.Lock()
+	defer q.editing.Unlock()
+	if of, known = q.editions[source]; known {
+		return of, true
+	}
+	change, silent, err := q.V.History.Edition(ctx, source)
+	if err != nil {
+		return of, false
+	}
+	if q.editions == nil {
+		q.editions = map[string][2]int64{}
+	}
+	of = [2]int64{change, silent}
+	q.editions[source] = of
+	return of, true
 }
 
-// recordEdition is the History's of the page's source, asked once a page.
-type recordEdition struct {
-	edited       sync.Once // guards what follows
-	records      [2]int64  // which records of the source there are
-	recordsKnown bool
+// recordEditions say which records of each source there are, as the page at hand found it.
+type recordEditions struct {
+	editing  sync.Mutex // guards what follows
+	editions map[string][2]int64
 }
 
 // MeaningOf is what a code of upstream's means; "" for a field that holds no codes, and a code of

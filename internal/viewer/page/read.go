@@ -230,13 +230,13 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 // shown is the audit entry of a page: of a record, with its id and the numbers that the
 // caller sees in it, or of a list, with the values it is filtered by.
 func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry {
-	rows := view.Rows()
-	e := understudy.AuditEntry{Action: understudy.ActionList, Rows: len(rows)}
+	e := understudy.AuditEntry{Action: understudy.ActionList}
 	if !q.AsOf.At.IsZero() {
 		e.What = "as of an earlier moment"
 	}
 	if t.Instance != nil {
-		e.Action, e.IDs = understudy.ActionRecord, []string{t.ID}
+		rows := view.Rows()
+		e.Action, e.Rows, e.IDs = understudy.ActionRecord, len(rows), []string{t.ID}
 		for _, row := range rows {
 			for _, v := range row.Fields() {
 				if v.State == access.Seen && plan.IsNumber(v.Text) {
@@ -246,14 +246,31 @@ func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry
 		}
 		return e
 	}
-	for _, row := range rows {
-		e.IDs = append(e.IDs, row.ID)
-	}
+	e.IDs = q.V.idsIn(view, q.Kind, q.Caller.Role())
+	e.Rows = len(e.IDs)
 	if t.List != nil {
 		e.Values = append(FilterValues(t.List, t.Query), t.Above()...)
-		e.Action = understudy.ListAction(t.First && q.AsOf.At.IsZero(), len(rows), e.Values)
+		e.Action = understudy.ListAction(t.First && q.AsOf.At.IsZero(), e.Rows, e.Values)
 	}
 	return e
+}
+
+// idsIn returns the id of each row that a role sees of a list, "" where it does not see the id.
+// They are read once from the same bytes. They must not be changed.
+func (c *caches) idsIn(view *access.View, k *plan.Kind, role string) []string {
+	key := idsKey{view.Sum, k, role}
+	named := view.Sum != [16]byte{}
+	if ids, ok := c.listed.Get(key); ok && named {
+		return ids
+	}
+	var ids []string
+	for _, row := range view.Rows() {
+		ids = append(ids, row.ID)
+	}
+	if named {
+		c.listed.Put(key, ids, int64(1+len(ids)))
+	}
+	return ids
 }
 
 // FilterValues are the values a list is filtered by.

@@ -134,8 +134,10 @@ const (
 	mostExporting = 4                // at a time, half of them of one caller
 )
 
-// mostSearched bounds the results of searches that are kept, of 20 records at most.
-const mostSearched = 500
+const (
+	mostSearched = 500    // results of searches that are kept, of 20 records at most
+	mostListed   = 50_000 // ids of lists that are kept, some 50 bytes each
+)
 
 // Visitor is what all pages share: the options, the plans and what is kept between
 // requests. It is safe for concurrent use.
@@ -157,7 +159,15 @@ type Visitor struct {
 type caches struct {
 	Kept      *lru.Cache[Identity, []*Fragment]
 	searched  *lru.Cache[Identity, *query.SearchResult]
+	listed    *lru.Cache[idsKey, []string]
 	Snapshots snapshots
+}
+
+// idsKey is what the ids in a list are read from, and who sees them.
+type idsKey struct {
+	sum  [16]byte // of the bytes that the role sees
+	kind *plan.Kind
+	role string
 }
 
 // NewVisitor checks the options and plans the pages of every kind, drawn with
@@ -207,6 +217,7 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 		v.ByName[p.Name] = p
 	}
 	v.searched = lru.New[Identity, *query.SearchResult](mostSearched)
+	v.listed = lru.New[idsKey, []string](mostListed)
 	v.Files, v.pages = assets.files, assets.pages
 	var err error
 	if v.Cookies == nil {
