@@ -221,7 +221,7 @@ func (a *api) addInstances() {
 	}
 	for _, op := range a.doc.Reads {
 		seen[op.Path] = seen[op.Path] || isListPath[op.Path]
-		if _, ok := lastVar(op.Path); !ok || isListPath[op.Path] || op.Answer.Type() != "object" {
+		if _, ok := lastVar(op.Path); !ok || isListPath[op.Path] || op.Answer.Type() != "object" || oddPath(op.Path) != "" {
 			continue
 		}
 		k := byPath[op.Path[:strings.LastIndexByte(strings.TrimSuffix(op.Path, "/"), '/')]]

@@ -66,6 +66,21 @@ func TestAnObjectThatNoListHasIsKept(t *testing.T) {
 	}
 }
 
+// TestARecordWithTwoVariablesInASegmentIsLeftOut draws a record whose path no spec can have, as
+// Azure Batch has one: it is named, its list is drawn, and none of the variables is taken for the id.
+func TestARecordWithTwoVariablesInASegmentIsLeftOut(t *testing.T) {
+	const row, path = `{"$ref":"#/components/schemas/Thing"}`, "/things(sort={sort},print={print})"
+	document := strings.Replace(reading(listing(row, ""), row, path, path+"/parts"), `"paths":{`,
+		`"components":{"schemas":{"Thing":{"type":"object","properties":{"sort":{"type":"string"},"print":{"type":"string"}}}}},"paths":{`, 1)
+	draft := drafted(t, document)
+	if things := drawnSpec(t, draft).Kind("things"); things == nil || len(things.ID) > 0 {
+		t.Errorf("the list is not drawn, or with an id:\n%s", draft.YAML)
+	}
+	if !hasDoubt(draft, path+", ", path+"/parts: ", "more than one variable") {
+		t.Errorf("no doubt names %s: %q", path, draft.Unsure)
+	}
+}
+
 // TestWhatIsNoObjectPasses draws reads of a text and of nothing: they pass, but for those that show a
 // credential by their name.
 func TestWhatIsNoObjectPasses(t *testing.T) {
