@@ -152,6 +152,11 @@ func (c *asker) ask() int {
 		}
 		if why := c.judge(&c.sent[n], c.line); why != "" {
 			q := &c.sent[n]
+			if q.method == http.MethodGet && c.line.status == http.StatusOK {
+				if body, err := decoded(c.line.coding, c.line.body); err == nil {
+					why += "\n" + c.truths.differs(q.of, body)
+				}
+			}
 			c.bad("%s %s with views %v in %q, If-None-Match %q: %d, age %d, %s: %s", q.method, q.of.path, q.as.views, q.coding, q.match,
 				c.line.status, c.line.age, c.line.how, why)
 		}
@@ -285,7 +290,10 @@ func (c *asker) sum(q *question, l *line) (uint64, string) {
 var formTag = strings.NewReplacer("-gzip", "", "-zstd", "")
 
 func decoded(coding string, body []byte) ([]byte, error) {
-	if coding == "zstd" {
+	switch coding {
+	case "":
+		return body, nil
+	case "zstd":
 		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, err

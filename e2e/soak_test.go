@@ -115,8 +115,10 @@ func (s *soak) tell(took time.Duration, express int64) {
 		"%d refused in the right shape, %d of credentials that had ended, %d wrong",
 		s.answers.Load(), took.Round(time.Second), float64(s.answers.Load())/took.Seconds(), s.right.Load(), express, s.stale.Load(), s.cold.Load(),
 		s.masked.Load(), s.bare.Load(), s.refused.Load(), s.ended.Load(), s.wrong.Load())
-	s.Logf("%d writes acknowledged, %d not, %d changes upstream, %d credentials, %d policies, %d purges; %d answers from before a write, in an outage",
-		s.acknowledged.Load(), s.unknown.Load(), s.moved.Load(), s.credentialsMade.Load(), s.policies.Load(), s.purged.Load(), s.overtaken.Load())
+	s.Logf("%d writes acknowledged, %d not, %d changes upstream, %d credentials, %d policies, %d purges; %d answers from before a write, in an outage; "+
+		"upstream did %d late",
+		s.acknowledged.Load(), s.unknown.Load(), s.moved.Load(), s.credentialsMade.Load(), s.policies.Load(), s.purged.Load(), s.overtaken.Load(),
+		s.truths.late.Load())
 	seen := map[string]int64{"right": s.right.Load(), "stale": s.stale.Load(), "fetched": s.cold.Load(), "masked": s.masked.Load(),
 		"without a body": s.bare.Load()}
 	if withLane(s.TB, s.dir) {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -127,8 +128,11 @@ func (s *soak) move(chance *rand.Rand) {
 	}
 	kind := []string{"calls", "messages"}[chance.IntN(2)]
 	s.truths.change("", func() bool {
-		control(s.TB, s.truths.up, "/-/edit", fmt.Sprintf(`{"kind":%q,"records":[{"index":%d,"price":"-0.%05d"}]}`,
-			kind, chance.IntN(3000), chance.IntN(100_000)))
+		edit := fmt.Sprintf(`{"kind":%q,"records":[{"index":%d,"price":"-0.%05d"}]}`, kind, chance.IntN(3000), chance.IntN(100_000))
+		r, err := ask(http.MethodPost, "", s.truths.up+"/-/edit", edit)
+		if err != nil || r.status != http.StatusOK && !bytes.Contains(r.body, []byte("was deleted")) {
+			s.Errorf("edit %s: %v, %d %s", edit, err, r.status, r.body)
+		}
 		return false
 	}, kind)
 }

@@ -31,6 +31,7 @@ type truths struct {
 	keys []*truth
 
 	changing sync.RWMutex // held while something changes, until what is true of it is known
+	late     atomic.Int64 // changes that were found only after that
 }
 
 // truth is one request and the states its answer has been in, the newest last.
@@ -140,10 +141,57 @@ func (w *truths) judge(k *truth, s *shown) string {
 	why := w.compare(k, s)
 	if why != "" || s.written > known {
 		w.changing.RLock() // what is true just now is found out meanwhile
-		defer w.changing.RUnlock()
+		why = w.compare(k, s)
+		w.changing.RUnlock()
+	}
+	if why != "" && w.again(k) {
 		why = w.compare(k, s)
 	}
 	return why
+}
+
+// again looks whether upstream answers otherwise than after the last change: a write that was not
+// acknowledged may have been done only then.
+func (w *truths) again(k *truth) bool {
+	if k.known.Load() == forever {
+		return false // it stays as it is
+	}
+	w.changing.Lock()
+	defer w.changing.Unlock()
+	states := *k.states.Load()
+	last := states[len(states)-1]
+	status, body := w.look(k)
+	if status == last.status && string(body) == string(last.body) {
+		return false
+	}
+	w.late.Add(1)
+	from := k.known.Load()
+	last.until.Store(w.now())
+	states = append(slices.Clone(states), w.state(status, body, from))
+	k.states.Store(&states)
+	k.known.Store(w.now())
+	return true
+}
+
+// differs tells where a body begins to differ from what is true now, as the role that it is most like sees that.
+func (w *truths) differs(k *truth, body []byte) string {
+	states := *k.states.Load()
+	whole, best := states[len(states)-1].body, -1
+	told := ""
+	for view := range 1 + maskedViews {
+		want := whole
+		if view > 0 {
+			want = masked(k.kind, view-1, whole)
+		}
+		n := 0
+		for n < min(len(want), len(body)) && want[n] == body[n] {
+			n++
+		}
+		if n > best {
+			best, told = n, firstDifference(want, body)
+		}
+	}
+	return told
 }
 
 // compare looks for a state that the answer shows, and that was true within the age it says.

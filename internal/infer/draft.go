@@ -361,8 +361,16 @@ func (a *api) describe() {
 	a.checkSecrets()
 }
 
-// keepID makes sure that what names a record is no secret.
+// keepID makes sure that what names a record is a field, also where there are too many, and no secret.
 func (k *kind) keepID() {
+	for _, name := range k.id {
+		if !slices.ContainsFunc(k.fields, func(f *field) bool { return f.Name == name }) {
+			f := &field{schema: k.row().Property(name)}
+			f.Name = name
+			f.describe(name)
+			k.fields = append(k.fields, f)
+		}
+	}
 	for _, f := range k.fields {
 		if slices.Contains(k.id, f.Name) {
 			f.Class, f.why = "", ""

@@ -4,6 +4,7 @@ package infer_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,18 @@ func TestASecretInAnyVariantIsHidden(t *testing.T) {
 		if f := kind.Field(name); f == nil || f.Class != spec.ClassSecret {
 			t.Errorf("%s: %s is %+v", row, name, f)
 		}
+	}
+}
+
+// TestTheIDIsAFieldAmongTooMany draws a record that has its id behind more fields than are drawn.
+func TestTheIDIsAFieldAmongTooMany(t *testing.T) {
+	var members strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&members, `"p%d":{"type":"integer"},`, i)
+	}
+	kind := drawnSpec(t, drafted(t, listing(`{"type":"object","properties":{`+members.String()+`"id":{"type":"string"}}}`, ""))).Kinds[0]
+	if !slices.Equal(kind.ID, []string{"id"}) || kind.Field("id") == nil || len(kind.Fields) > 200 {
+		t.Errorf("the id is %v, a field %+v of %d", kind.ID, kind.Field("id"), len(kind.Fields))
 	}
 }
 

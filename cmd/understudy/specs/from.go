@@ -94,6 +94,25 @@ func From(ctx context.Context, what, paths []string, as Caller, out, doubts io.W
 	return nil
 }
 
+// fromDocument draws a document until the context is done: a large one can take minutes.
+func fromDocument(ctx context.Context, doc *openapi.Document, name string, paths []string) (*infer.Draft, error) {
+	var draft *infer.Draft
+	drawn := make(chan error, 1)
+	go func() {
+		var err error
+		draft, err = infer.FromDocument(doc, name, paths...)
+		drawn <- err
+	}()
+	select {
+	case err := <-drawn:
+		if err != nil || ctx.Err() == nil {
+			return draft, err
+		}
+	case <-ctx.Done():
+	}
+	return nil, fmt.Errorf("%s is not drawn: %w", understudy.Clip(name), ctx.Err())
+}
+
 func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, error) {
 	if !strings.HasPrefix(what[0], "http://") && !strings.HasPrefix(what[0], "https://") {
 		if len(what) > 1 {
@@ -112,7 +131,7 @@ func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what[0], err)
 		}
-		return infer.FromDocument(doc, what[0], paths...)
+		return fromDocument(ctx, doc, what[0], paths)
 	}
 	first, err := as.ask(ctx, what[0])
 	switch {
@@ -129,7 +148,7 @@ func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", understudy.Clip(what[0]), err)
 		}
-		return infer.FromDocument(doc, what[0], paths...)
+		return fromDocument(ctx, doc, what[0], paths)
 	}
 	if len(paths) > 0 {
 		return nil, errors.New("--path is for a document: of answers each URL is a list that is drawn")

@@ -4,7 +4,9 @@ package specs
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -64,6 +66,19 @@ func TestFromReads(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// TestFromEndsWhenItIsInterrupted draws a document for somebody who has pressed Ctrl-C.
+func TestFromEndsWhenItIsInterrupted(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "three.yaml")
+	if err := os.WriteFile(at, []byte(documents["three.yaml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := From(ctx, []string{at}, nil, Caller{}, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("it says %v", err)
 	}
 }
 
