@@ -39,10 +39,16 @@ var stripeSDKs = map[string]func(ctx context.Context, address, key, does string)
 	"stripe-go":   stripeGo,
 }
 
-// vendorScript runs a script in another language with an address, a secret and what it does.
+// vendorScript runs a script in another language with an address, a secret and what it does; calls may
+// be more than an argument may have, so that the script reads these.
 func vendorScript(dir, program, script string) func(ctx context.Context, address, key, does string) ([]byte, error) {
 	return func(ctx context.Context, address, key, does string) ([]byte, error) {
+		calls := strings.NewReader("")
+		if strings.HasPrefix(does, "{") {
+			calls, does = strings.NewReader(does), "-"
+		}
 		cmd := exec.CommandContext(ctx, program, script, address, key, does)
+		cmd.Stdin = calls
 		cmd.Dir, cmd.Env = dir, withoutProxies(os.Environ())
 		out, err := cmd.Output()
 		var exit *exec.ExitError

@@ -1,8 +1,10 @@
 // Stripe: walks lists with npm stripe, there and back, and makes a customer; prints what it was given.
+import { readFileSync } from 'node:fs';
 import Stripe from 'stripe';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 
-const [address, key, does] = process.argv.slice(2);
+const [address, key, asked] = process.argv.slice(2);
+const does = asked === '-' ? readFileSync(0, 'utf8') : asked;
 const client = (address, key) => {
   const { protocol, hostname, port } = new URL(address);
   // With HTTPS_PROXY it is asked by the line of docs/proxy.md.
