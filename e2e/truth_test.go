@@ -144,17 +144,18 @@ func (w *truths) judge(k *truth, s *shown) string {
 		why = w.compare(k, s)
 		w.changing.RUnlock()
 	}
-	if why != "" && w.again(k) {
+	if why != "" {
+		w.lookAgain(k)
 		why = w.compare(k, s)
 	}
 	return why
 }
 
-// again looks whether upstream answers otherwise than after the last change: a write that was not
-// acknowledged may have been done only then.
-func (w *truths) again(k *truth) bool {
+// lookAgain adds the state in which upstream's answer is now, where it is otherwise than after the last
+// change: upstream may have done a write late that was not acknowledged.
+func (w *truths) lookAgain(k *truth) {
 	if k.known.Load() == forever {
-		return false // it stays as it is
+		return // it stays as it is
 	}
 	w.changing.Lock()
 	defer w.changing.Unlock()
@@ -162,7 +163,7 @@ func (w *truths) again(k *truth) bool {
 	last := states[len(states)-1]
 	status, body := w.look(k)
 	if status == last.status && string(body) == string(last.body) {
-		return false
+		return
 	}
 	w.late.Add(1)
 	from := k.known.Load()
@@ -170,7 +171,6 @@ func (w *truths) again(k *truth) bool {
 	states = append(slices.Clone(states), w.state(status, body, from))
 	k.states.Store(&states)
 	k.known.Store(w.now())
-	return true
 }
 
 // differs tells where a body begins to differ from what is true now, as the role that it is most like sees that.

@@ -191,7 +191,7 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 }
 
 // Ready returns the searches that the specs bring along, of which the caller may see everything.
-// They are looked up once for each role and source.
+// The searcher looks them up once for each role and source.
 func (s *Searcher) Ready(c understudy.Caller) []query.ReadySearch {
 	if !c.Grant.Live(s.o.Now()) {
 		return nil

@@ -127,7 +127,7 @@ type Searcher struct {
 	ready   sync.Map // the searches of the specs, by role and source
 }
 
-// seenKey is what it depends on which fields of a kind a caller sees, under one policy.
+// seenKey names a role and a kind. Under one policy these two decide which fields a caller sees.
 type seenKey struct {
 	role string
 	kind *spec.Kind

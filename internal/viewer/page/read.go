@@ -256,7 +256,7 @@ func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry
 }
 
 // idsIn returns the id of each row that a role sees of a list, "" where it does not see the id.
-// They are read once from the same bytes. They must not be changed.
+// It reads the same bytes once. Callers must not change the result.
 func (c *caches) idsIn(view *access.View, k *plan.Kind, role string) []string {
 	key := idsKey{view.Sum, k, role}
 	named := view.Sum != [16]byte{}

@@ -163,7 +163,7 @@ type caches struct {
 	Snapshots snapshots
 }
 
-// idsKey is what the ids in a list are read from, and who sees them.
+// idsKey names the bytes of a list, its kind, and the role that sees them.
 type idsKey struct {
 	sum  [16]byte // of the bytes that the role sees
 	kind *plan.Kind
