@@ -31,7 +31,7 @@ const (
 // fieldsOf lists the fields of a record in one or more schemas, outer ones first. The values of a map have any
 // name: of what is inside them the secrets alone are fields, by their own names. isWhole is false where there are
 // more than are looked at.
-func fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWhole bool) {
+func (t told) fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWhole bool) {
 	type level struct {
 		prefix  string
 		schemas []openapi.Schema
@@ -53,15 +53,14 @@ func fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWhole bool)
 			case seen[name] || strings.ContainsAny(p.Name, ".\x00"):
 				continue
 			default:
-				f := &field{schema: p.Schema}
+				f := t.field(p.Name, p.Schema)
 				f.Name = name
-				f.describe(p.Name)
-				f.findSecret(p, &left)
+				t.findSecret(&f, p, &left)
 				isSecret := f.Class == spec.ClassSecret
 				seen[name] = isSecret || !at.isMap
 				// A secret counts at any depth; of the rest a table needs few.
 				if isSecret || len(all) < maxFields && !at.isMap {
-					all = append(all, f)
+					all = append(all, &f)
 				}
 				if isSecret {
 					continue
@@ -76,16 +75,34 @@ func fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWhole bool)
 }
 
 // findSecret makes a field a secret where any variant of it is one.
-func (f *field) findSecret(p openapi.Property, left *int) {
+func (t told) findSecret(f *field, p openapi.Property, left *int) {
 	for _, s := range append([]openapi.Schema{p.Schema}, p.Others...) {
 		for _, one := range s.Variants(left) {
-			other := &field{schema: one}
-			if other.describe(p.Name); other.Class == spec.ClassSecret {
+			if other := t.field(p.Name, one); other.Class == spec.ClassSecret {
 				f.Class, f.why = other.Class, other.why
 				return
 			}
 		}
 	}
+}
+
+// told is what a document tells of its members, of which many kinds have the same.
+type told map[member]field
+
+type member struct {
+	name   string
+	schema openapi.Schema
+}
+
+// field returns what is told of a member: the field without its name.
+func (t told) field(name string, schema openapi.Schema) field {
+	f, ok := t[member{name, schema}]
+	if !ok {
+		f.schema = schema
+		f.describe(name)
+		t[member{name, schema}] = f
+	}
+	return f
 }
 
 // isTime reports whether a field tells a time.

@@ -102,6 +102,33 @@ func TestASecretInAnyVariantIsHidden(t *testing.T) {
 	}
 }
 
+// TestASiblingHasFieldsOfItsOwn draws a kind whose schema is one that the discriminator of its base names: the fields
+// of what is made of it are its own, those of the others beside it are not.
+func TestASiblingHasFieldsOfItsOwn(t *testing.T) {
+	made := func(of, field string) string {
+		return `{"allOf":[{"$ref":"#/components/schemas/` + of + `"},{"type":"object","properties":{"` + field + `":{"type":"string"}}}]}`
+	}
+	schemas := `"Entity":{"type":"object","properties":{"id":{"type":"string"}},"discriminator":{"mapping":{
+		"user":"#/components/schemas/User","guest":"#/components/schemas/Guest","app":"#/components/schemas/App"}}},
+		"User":` + made("Entity", "mail") + `,"Guest":` + made("User", "inviteToken") + `,"App":` + made("Entity", "clientSecret")
+	for row, want := range map[string][]string{
+		"Entity": {"id", "mail", "inviteToken", "clientSecret"},
+		"User":   {"id", "mail", "inviteToken"},
+		"Guest":  {"id", "mail", "inviteToken"},
+		"App":    {"id", "clientSecret"},
+	} {
+		kind := drawnSpec(t, drafted(t, listing(`{"$ref":"#/components/schemas/`+row+`"}`, schemas))).Kinds[0]
+		var got []string
+		for _, f := range kind.Fields {
+			got = append(got, f.Name)
+		}
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%s has the fields %q, want %q", row, got, want)
+		}
+	}
+}
+
 // TestTheIDIsAFieldAmongTooMany draws a record that has its id behind more fields than are drawn.
 func TestTheIDIsAFieldAmongTooMany(t *testing.T) {
 	var members strings.Builder

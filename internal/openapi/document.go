@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Document is an OpenAPI document. It is safe for concurrent use.
+// Document is an OpenAPI document. It remembers what it was asked, and is for one goroutine at a time.
 type Document struct {
 	Title   string
 	Docs    string   // a link to people's documentation
@@ -28,7 +28,16 @@ type Document struct {
 	Refuses  bool         // an operation has an answer 401
 	Headers
 
+	tree tree
+}
+
+// tree is what a document is made of, and what was asked of it.
+type tree struct {
 	roots map[string]*Value // by file, "" being the document
+	found map[string]*Value // where references lead
+	// Of schemas.
+	parts    map[*Value][]*Value
+	variants map[*Value]variants
 }
 
 // Headers are the header fields that a document names.
@@ -96,8 +105,8 @@ func read(root *Value, name string, open Open) (*Document, error) {
 	if !strings.HasPrefix(version, "3.") && !strings.HasPrefix(version, "2") {
 		return nil, fmt.Errorf("%w: want openapi: 3.x or swagger: 2.0 at its beginning", ErrNoDocument)
 	}
-	d := &Document{roots: map[string]*Value{"": root, name: root}, Headers: Headers{map[string]*Header{}, map[string]*Told{},
-		map[string]*Refusal{}}}
+	d := &Document{Headers: Headers{map[string]*Header{}, map[string]*Told{}, map[string]*Refusal{}}}
+	d.tree = tree{map[string]*Value{"": root, name: root}, map[string]*Value{}, map[*Value][]*Value{}, map[*Value]variants{}}
 	if err := d.follow(open); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (d *Document) follow(open Open) error {
 	refer := func(v *Value) error {
 		ref := v.Of("$ref")
 		file, _, _ := strings.Cut(ref, "#")
-		if d.roots[file] == nil {
+		if d.tree.roots[file] == nil {
 			if files++; files > maxFiles || len(file) > maxPath || open == nil || strings.Contains(file, ":") {
 				return fmt.Errorf("the reference %q leads to what is no file beside the document", ref)
 			}
@@ -57,7 +57,7 @@ func (d *Document) follow(open Open) error {
 				return fmt.Errorf("the reference %q: %w", ref, err)
 			}
 			rebase(root, file)
-			d.roots[file] = root
+			d.tree.roots[file] = root
 		}
 		to := d.lookUp(ref)
 		if to == nil {
@@ -131,7 +131,7 @@ func rebase(v *Value, file string) {
 }
 
 // root returns the document itself.
-func (d *Document) root() *Value { return d.roots[""] }
+func (d *Document) root() *Value { return d.tree.roots[""] }
 
 // resolve follows $ref; what was never followed before is nil.
 func (d *Document) resolve(v *Value) *Value {
@@ -147,8 +147,11 @@ func (d *Document) resolve(v *Value) *Value {
 
 // lookUp returns the value that a JSON Pointer (RFC 6901) in a fragment leads to; nil: none.
 func (d *Document) lookUp(ref string) *Value {
+	if v := d.tree.found[ref]; v != nil {
+		return v
+	}
 	file, pointer, _ := strings.Cut(ref, "#")
-	v := d.roots[file]
+	v := d.tree.roots[file]
 	if pointer == "" {
 		return v
 	}
@@ -159,6 +162,7 @@ func (d *Document) lookUp(ref string) *Value {
 	for part := range strings.SplitSeq(parts, "/") {
 		v = v.child(unescape(part))
 	}
+	d.tree.found[ref] = v
 	return v
 }
 
@@ -179,8 +183,11 @@ func unescape(part string) string {
 	if text, err := url.PathUnescape(part); err == nil {
 		part = text
 	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+	return unescaped.Replace(part)
 }
+
+// unescaped undoes the escapes of RFC 6901, section 3.
+var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
 // nameOf returns the name that a reference gives to what it leads to: customer of
 // #/components/schemas/customer and of models/customer.yaml. It is "" for a part of a schema.

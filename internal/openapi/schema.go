@@ -30,6 +30,12 @@ const (
 // parts returns the schemas that all hold: the schema itself, those of allOf, of anyOf and oneOf the
 // first that is not null, and the one that it refers to, behind what stands beside the reference.
 func (s Schema) parts() []*Value {
+	if s.d == nil {
+		return nil
+	}
+	if all, ok := s.d.tree.parts[s.v]; ok {
+		return all
+	}
 	var all []*Value
 	var add func(v *Value, depth int)
 	add = func(v *Value, depth int) {
@@ -61,9 +67,8 @@ func (s Schema) parts() []*Value {
 			}
 		}
 	}
-	if s.d != nil {
-		add(s.v, 0)
-	}
+	add(s.v, 0)
+	s.d.tree.parts[s.v] = all
 	return all
 }
 
@@ -154,10 +159,19 @@ func (s Schema) Properties() []Property {
 // Variants returns the schemas that a value may have, each with what it says itself: those of anyOf and oneOf, of then
 // and else, and those that a discriminator leads to, with their allOf. left bounds how many are looked at.
 func (s Schema) Variants(left *int) (all []Schema) {
+	if s.d == nil {
+		return nil
+	}
+	had := *left
+	if known := s.d.tree.variants[s.v]; known.cost > 0 && known.cost < had {
+		*left -= known.cost
+		return known.all
+	}
 	seen := map[*Value]bool{}
-	for queue := []*Value{s.v}; len(queue) > 0 && *left > 0 && s.d != nil; queue = queue[1:] {
+	for queue := []*Value{s.v}; len(queue) > 0 && *left > 0; queue = queue[1:] {
 		*left--
-		for _, part := range (Schema{s.d, queue[0]}).parts() {
+		parts := Schema{s.d, queue[0]}.parts()
+		for i, part := range parts {
 			if seen[part] {
 				continue
 			}
@@ -169,10 +183,35 @@ func (s Schema) Variants(left *int) (all []Schema) {
 				}
 			}
 			queue = append(queue, part.Get("then"), part.Get("else"))
-			part.Get("discriminator").Get("mapping").Each(func(_ string, to *Value) { queue = append(queue, s.d.lookUp(to.Text)) })
+			queue = append(queue, s.d.subtypes(part, parts[:i])...)
 		}
 	}
+	if *left > 0 {
+		s.d.tree.variants[s.v] = variants{all, had - *left}
+	}
 	return all
+}
+
+// subtypes returns the schemas that the discriminator of one part of a schema leads to. The parts before it may be such
+// themselves: then those alone that are made of these, since a value of one is none of the others beside it.
+func (d *Document) subtypes(part *Value, before []*Value) (all []*Value) {
+	var own []*Value
+	part.Get("discriminator").Get("mapping").Each(func(_ string, to *Value) {
+		v := d.lookUp(to.Text)
+		if all = append(all, v); slices.Contains(before, v) {
+			own = append(own, v)
+		}
+	})
+	return slices.DeleteFunc(all, func(v *Value) bool {
+		made := Schema{d, v}.parts()
+		return slices.ContainsFunc(own, func(one *Value) bool { return !slices.Contains(made, one) })
+	})
+}
+
+// variants are those of one schema, and how many were looked at for them.
+type variants struct {
+	all  []Schema
+	cost int
 }
 
 // Members returns the members that a value with one of the schemas, or an element of it, has in any variant. Those of

@@ -80,6 +80,10 @@ func From(ctx context.Context, what, paths []string, as Caller, out, doubts io.W
 	if err != nil {
 		return err
 	}
+	if len(draft.YAML) > upstream.MaxSpec {
+		return fmt.Errorf("a spec of its %d lists is longer than %d KiB: name those that you need with --path, which may be given again",
+			len(draft.Lists), upstream.MaxSpec>>10)
+	}
 	if _, err := upstream.ReadSpec("the draft", draft.YAML); err != nil {
 		return fmt.Errorf("the document leads to a spec that does not compile: %s", understudy.PlainText(err))
 	}

@@ -114,6 +114,17 @@ func TestFromReadsFilesBesideTheDocument(t *testing.T) {
 	}
 }
 
+// manyLists is a document with 4,000 lists, each of a kind of its own.
+func manyLists() string {
+	var paths []string
+	for i := range 4000 {
+		row := fmt.Sprintf(`{"type": "object", "properties": {"id": {"type": "string"}, "a_member_of_%d": {"type": "string"}}}`, i)
+		paths = append(paths, fmt.Sprintf(`"/things%d": {"get": {"responses": {"200": {"content": {"application/json":
+			{"schema": {"type": "array", "items": %s}}}}}}}`, i, row))
+	}
+	return `{"openapi": "3.0.0", "paths": {` + strings.Join(paths, ",") + `}}`
+}
+
 func TestFromSaysWhatIsWrong(t *testing.T) {
 	var strayed atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
@@ -166,6 +177,7 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 		{write(t, "writes.yaml", "openapi: 3.0.0\npaths: {/a: {post: {responses: {}}}}\n"), "the document has no GET with an answer in JSON"},
 		{write(t, "one.yaml", `{"openapi": "3.0.0", "paths": {"/a": {"get": {"responses": {"200": {"content": {"application/json":
 			{"schema": {"type": "object", "properties": {"id": {"type": "string"}}}}}}}}}}}`), "no GET answers with a list"},
+		{write(t, "many.json", manyLists()), "a spec of its 4000 lists is longer than 1024 KiB: name those that you need with --path"},
 		{srv.URL + "/elsewhere", "it redirects to " + other.URL + ": ask there"},
 		{srv.URL + "/round", "redirects"},
 		{srv.URL + "/people", "it is a page for people, in HTML: give the address of the document itself"},
