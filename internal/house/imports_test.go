@@ -1,6 +1,6 @@
 // The table of imports: which packages of the product know each other.
 
-package understudy_test
+package house
 
 import (
 	"slices"

@@ -1,6 +1,6 @@
 // Names that carried a private meaning, each with the standard term in its place.
 
-package understudy_test
+package house
 
 import (
 	"go/ast"
@@ -11,9 +11,9 @@ import (
 )
 
 // TestNoPrivateVocabulary refuses types, functions, methods, fields and files with a
-// name of testdata/names.txt. Local variables are free.
+// name of internal/house/names.txt. Local variables are free.
 func TestNoPrivateVocabulary(t *testing.T) {
-	data, err := os.ReadFile("testdata/names.txt")
+	data, err := os.ReadFile("internal/house/names.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,18 +21,18 @@ func TestNoPrivateVocabulary(t *testing.T) {
 	for line := range strings.Lines(string(data)) {
 		old, name, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok {
-			t.Fatalf("testdata/names.txt: %q has no new name", line)
+			t.Fatalf("internal/house/names.txt: %q has no new name", line)
 		}
 		instead[strings.ToLower(old)] = strings.TrimSpace(name)
 	}
 	refuse := func(file, name string) {
 		if term := instead[strings.ToLower(name)]; term != "" {
-			t.Errorf("%s declares %s: the term is %s (testdata/names.txt)", file, name, term)
+			t.Errorf("%s declares %s: the term is %s (internal/house/names.txt)", file, name, term)
 		}
 	}
 	for _, f := range goFiles(t) {
 		stem := strings.TrimSuffix(strings.TrimSuffix(path.Base(f.path), ".go"), "_test")
-		if f.path != "house_test.go" { // it holds the house rules
+		if f.dir != "internal/house" { // it holds the house rules
 			refuse(f.path, stem)
 		}
 		for _, decl := range f.ast.Decls {

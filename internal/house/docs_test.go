@@ -1,6 +1,6 @@
 // Documents are read in parts: no paragraph is longer than a screen of a phone.
 
-package understudy_test
+package house
 
 import (
 	"os"

@@ -1,6 +1,6 @@
 // The house rules of ARCHITECTURE.md, as tests.
 
-package understudy_test
+package house
 
 import (
 	"go/ast"

@@ -1,6 +1,6 @@
 // The list of tests: none goes without being missed.
 
-package understudy_test
+package house
 
 import (
 	"flag"
@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-var writeTests = flag.Bool("tests", false, "write testdata/tests.txt anew")
+var writeTests = flag.Bool("tests", false, "write internal/house/tests.txt anew")
 
 var testName = regexp.MustCompile(`^(Test|Fuzz|Example)([A-Z_]|$)`)
 
@@ -53,9 +53,9 @@ func testNames(t *testing.T) (names []string) {
 }
 
 // A test that moves keeps its name. One that goes leaves the list in the same
-// commit, which says what asserts the same: go test -run NoTestIsLost . -tests
+// commit, which says what asserts the same: go test ./internal/house -run NoTestIsLost -tests
 func TestNoTestIsLost(t *testing.T) {
-	const path = "testdata/tests.txt"
+	const path = "internal/house/tests.txt"
 	names := testNames(t)
 	if *writeTests {
 		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o600); err != nil {
