@@ -22,8 +22,8 @@ import (
 
 const (
 	mostFiles   = 20  // Go files without tests in a folder
-	mostMethods = 40  // of a type
-	mostFields  = 12  // of a struct that is no options, no settings and no wire shape
+	mostMethods = 40  // of a type, promoted ones among them
+	mostFields  = 20  // of a struct that is no options, no settings and no wire shape
 	mostColumns = 140 // of a line; a tab is one
 	mostBytes   = 256 << 10
 )
@@ -48,17 +48,14 @@ var shape = regexp.MustCompile(`(?i)(Options|Settings|Config|Limits|Stats)$`)
 // nouns are domain types that are as wide as what they name, each with the reason
 // why no part of it is a type of its own.
 var nouns = map[string]string{
-	"..Job":                      "a row of the job queue: what is promised, and how its runs went",
-	"..Page":                     "one answer of upstream, as the store keeps it",
-	"internal/query.RecordQuery": "one query, which most callers write as one literal with few of its fields",
-	"request.MediaResponse":      "the headers and the outcome of one answer",
-	"request.Request":            "the directives of one request (RFC 9111, 5.2.1) beside its target",
-	"spec.Target":                "all that one request line means, read once and then only looked at",
+	"..Job":  "a row of the job queue: what is promised, and how its runs went",
+	"..Page": "one answer of upstream, as the store keeps it",
 }
 
 // sizesOf measures the Go files.
 func sizesOf(t *testing.T, files []file) over {
-	found, perDir, methods, names := over{}, map[string]int{}, map[string]int{}, map[string]int{}
+	found, perDir, names := over{}, map[string]int{}, map[string]int{}
+	ownersOf(files).measure(found)
 	for _, f := range files {
 		found.add(longLines(t, f.path), 0, "columns", f.path)
 		if f.test {
@@ -67,12 +64,7 @@ func sizesOf(t *testing.T, files []file) over {
 		perDir[f.dir]++
 		names[f.dir+"/"+stem(strings.TrimSuffix(path.Base(f.path), ".go"))]++
 		for _, decl := range f.ast.Decls {
-			switch d := decl.(type) {
-			case *ast.FuncDecl:
-				if d.Recv != nil {
-					methods[f.dir+"."+receiver(d.Recv.List[0].Type)]++
-				}
-			case *ast.GenDecl:
+			if d, ok := decl.(*ast.GenDecl); ok {
 				for _, spec := range d.Specs {
 					fieldsOf(found, f.dir, spec)
 				}
@@ -92,9 +84,6 @@ func sizesOf(t *testing.T, files []file) over {
 	}
 	for dir, n := range perDir {
 		found.add(n, mostFiles, "files", dir)
-	}
-	for typ, n := range methods {
-		found.add(n, mostMethods, "methods", typ)
 	}
 	for name, n := range names {
 		found.add(n, 1, "names", name)
